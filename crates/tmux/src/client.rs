@@ -1,0 +1,138 @@
+//! The client process of a control connection, and what takes it and its session down with us.
+//!
+//! A client that just loses its pipes is not enough: if the server has something left to tell it, the client stays for
+//! ever, and then the server cannot end either. So beside it stands a watcher, which reads the other end of a socket
+//! that we hold and never write to. The kernel closes that with us; then the watcher kills the client, whose place in
+//! the server is free at once, and the hidden session after it.
+//!
+//! The option `destroy-unattached` would do without a watcher, and is dangerous: while a client is on its way out, the
+//! end of any other one destroys the session under it, and tmux 3.3a crashes, with all the user's sessions.
+
+use std::io;
+use std::net::Shutdown;
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream;
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::mpsc::Receiver;
+use std::time::Duration;
+
+use tmux_interface::{NewSession, SetOption, TmuxCommand};
+
+use crate::address::Tmux;
+use crate::script::Script;
+use crate::{Error, exec};
+
+/// Whether a server may be started where none is running.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Start {
+    Allowed,
+    Forbidden,
+}
+
+/// A running client. Dropped, it is gone, and its session follows.
+pub(crate) struct Client {
+    child: Child,
+    /// The watcher and the client have the other end, as their standard error.
+    leash: UnixStream,
+    /// What they printed there, once both have closed it.
+    complaints: Receiver<Vec<u8>>,
+}
+
+/// `$0` is the session, the first four words are the program and the address, all of them are the client. The shell
+/// becomes the client, so the watcher knows it by its process id; and we reap that only after the watcher let go.
+const WATCHED: &str = r#"
+(read -r nothing <&2; kill -9 $$; exec 2>/dev/null "$1" "$2" "$3" "$4" kill-session -t "=$0") </dev/null >/dev/null &
+exec "$@"
+"#;
+
+impl Client {
+    /// Starts it, and gives its input and output.
+    ///
+    /// # Errors
+    /// `Run`, or `Invalid` for words that cannot be spelled.
+    pub(crate) fn start(
+        tmux: &Tmux,
+        start: Start,
+    ) -> Result<(Client, Option<ChildStdin>, Option<ChildStdout>), Error> {
+        let name = session_name();
+        let words = hidden_session(&name).arguments()?;
+        let command = watched(&tmux.command(), &name);
+        Client::spawn(command, start, &words).map_err(|source| tmux.not_run(source))
+    }
+
+    fn spawn(
+        mut command: Command,
+        start: Start,
+        words: &[String],
+    ) -> io::Result<(Client, Option<ChildStdin>, Option<ChildStdout>)> {
+        if let Start::Forbidden = start {
+            command.arg("-N");
+        }
+        let (leash, theirs) = UnixStream::pair()?;
+        let ours = leash.try_clone()?;
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(OwnedFd::from(theirs));
+        let mut child = command.arg("-C").args(words).spawn()?;
+        let (stdin, stdout) = (child.stdin.take(), child.stdout.take());
+        let complaints = exec::drain(Some(ours));
+        Ok((Client { child, leash, complaints }, stdin, stdout))
+    }
+
+    /// Ends it, and gives what it had to complain about.
+    pub(crate) fn end(&mut self) -> String {
+        // Either may fail only where there is nothing left to end.
+        drop(self.leash.shutdown(Shutdown::Write));
+        drop(self.child.kill());
+        // At once, unless somebody has stopped the watcher.
+        let printed = self.complaints.recv_timeout(Duration::from_secs(1)).unwrap_or_default();
+        drop(self.child.wait());
+        String::from_utf8_lossy(&printed).trim().to_owned()
+    }
+}
+
+impl Drop for Client {
+    fn drop(&mut self) {
+        self.end();
+    }
+}
+
+/// The same command, with the watcher beside it.
+fn watched(command: &Command, session: &str) -> Command {
+    let mut shell = Command::new("/bin/sh");
+    shell.args(["-c", WATCHED, session]).arg(command.get_program()).args(command.get_args());
+    Tmux::isolate(&mut shell);
+    shell
+}
+
+/// The options are set on this session alone, in the command line that makes it, so that a user's settings don't get
+/// a say: it must outlive a moment without a client, end with its process, and take its client along.
+fn hidden_session(name: &str) -> Script {
+    let session = NewSession::new().not_update_env().start_directory("/").session_name(name);
+    let mut session = session.width(80).height(24).build();
+    session.push_option("-f", "ignore-size,no-output");
+    session.push_param("--");
+    // Waits for a line that nobody types, whatever the server's PATH is.
+    for word in ["/bin/sh", "-c", "while read -r nothing; do :; done"] {
+        session.push_param(word);
+    }
+    let window = SetOption::new().window().target_pane(format!("={name}:"));
+    Script::of(&session)
+        .then(&session_option(name, "destroy-unattached", "off"))
+        .then(&session_option(name, "detach-on-destroy", "on"))
+        .then(&session_option(name, "status", "off"))
+        .then(&window.option("remain-on-exit").value("off").build())
+}
+
+/// Sets an option of the session of exactly this name.
+pub(crate) fn session_option(
+    session: &str,
+    option: &'static str,
+    value: &'static str,
+) -> TmuxCommand<'static> {
+    SetOption::new().target_pane(format!("={session}:")).option(option).value(value).build()
+}
+
+fn session_name() -> String {
+    static NEXT: AtomicU32 = AtomicU32::new(0);
+    format!("_teamd-{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed))
+}

@@ -1,0 +1,120 @@
+//! What can go wrong with panes, told so that the reader knows what was not done.
+//!
+//! The variants are the cases that a caller tells apart; the rest is `Failed`, with tmux's own words. None of
+//! them ever means "the pane is gone": that is what a list that came back says.
+
+use std::io;
+use std::path::PathBuf;
+
+use crate::{Epoch, PaneId, SessionId, WindowId};
+
+/// Why something was not done, or cannot be known.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// The program or the running server is older than 3.2.
+    #[error("cannot use {found}: tmux 3.2 or newer is needed, please update it")]
+    TooOld {
+        /// What it says of itself.
+        found: String,
+    },
+    /// The tmux program did not start.
+    #[error("cannot run {}: {source}; is tmux installed?", program.display())]
+    Run {
+        /// What was to run.
+        program: PathBuf,
+        /// Why not.
+        source: io::Error,
+    },
+    /// No connection to the server; nothing was sent.
+    #[error("cannot connect to the tmux server at {address}: {cause}")]
+    Connect {
+        /// As tmux was told it.
+        address: String,
+        /// In tmux's words, if it had any.
+        cause: String,
+    },
+    /// No answer in time. Whether the act happened is unknown: look with a list.
+    #[error("cannot {verb}: tmux did not answer in {seconds} s; it may still happen")]
+    Timeout {
+        /// What was tried.
+        verb: &'static str,
+        /// How long the whole call was given.
+        seconds: u64,
+    },
+    /// The connection ended before the answer. Whether the act happened is unknown: look with a list.
+    #[error("cannot {verb}: the connection to tmux ended before the answer; it may have happened")]
+    Lost {
+        /// What was tried.
+        verb: &'static str,
+    },
+    /// Another server answers at the address now, so every id that we hold is void; nothing was sent to it.
+    #[error("cannot go on with tmux server {expected}: {found} answers in its place")]
+    Restarted {
+        /// The one that the ids are of.
+        expected: Epoch,
+        /// The one that is there.
+        found: Epoch,
+    },
+    /// The window cannot be split any further, or is zoomed and must not be laid out anew.
+    #[error("cannot split window {window}: no space for a new pane; use another window")]
+    NoSpace {
+        /// The full one.
+        window: WindowId,
+    },
+    /// The pane does not carry the expected owner, or is not there; nothing was done.
+    #[error("cannot {verb}: pane {pane} is not ours")]
+    NotOurs {
+        /// What was tried.
+        verb: &'static str,
+        /// On which pane.
+        pane: PaneId,
+    },
+    /// No such pane on this server.
+    #[error("cannot find pane {pane}: the server has none of that id")]
+    NoPane {
+        /// The one looked for.
+        pane: PaneId,
+    },
+    /// No such session on this server, or one without a current window.
+    #[error("cannot find session {session}: the server has none of that id")]
+    NoSession {
+        /// The one looked for.
+        session: SessionId,
+    },
+    /// What the caller gave is not usable; nothing was sent.
+    #[error("cannot use {what}: {why}")]
+    Invalid {
+        /// What was given, in a form fit for printing.
+        what: String,
+        /// What is wrong with it.
+        why: &'static str,
+    },
+    /// tmux refused, in its own words.
+    #[error("cannot {verb}: tmux says: {cause}")]
+    Failed {
+        /// What was tried.
+        verb: &'static str,
+        /// What tmux said.
+        cause: String,
+    },
+    /// tmux answered something that we do not understand.
+    #[error("cannot {verb}: tmux gave an unexpected answer {answer:?}")]
+    Unexpected {
+        /// What was tried.
+        verb: &'static str,
+        /// Its beginning.
+        answer: String,
+    },
+}
+
+impl Error {
+    /// An answer that does not parse, cut to what fits into a log line.
+    pub(crate) fn unexpected(verb: &'static str, answer: &str) -> Error {
+        Error::Unexpected { verb, answer: answer.chars().take(200).collect() }
+    }
+
+    pub(crate) fn invalid(what: &str, why: &'static str) -> Error {
+        Error::Invalid { what: format!("{:?}", what.chars().take(80).collect::<String>()), why }
+    }
+}

@@ -1,0 +1,65 @@
+//! The ids that tmux gives: `%14`, `@3`, `$0`.
+//!
+//! They are the only targets this crate ever uses. A server never uses one twice, but the next server starts again
+//! at zero, so an id means something only beside its [`Epoch`](crate::Epoch).
+
+use std::fmt;
+use std::str::FromStr;
+
+use crate::Error;
+
+macro_rules! id {
+    ($(#[$doc:meta])* $name:ident, $sigil:literal, $why:literal) => {
+        $(#[$doc])*
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        pub struct $name(u32);
+
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                write!(f, concat!($sigil, "{}"), self.0)
+            }
+        }
+
+        impl FromStr for $name {
+            type Err = Error;
+
+            fn from_str(text: &str) -> Result<$name, Error> {
+                let digits = text.strip_prefix($sigil).filter(|rest| rest.bytes().all(|b| b.is_ascii_digit()));
+                let number = digits.and_then(|digits| digits.parse().ok());
+                number.map($name).ok_or_else(|| Error::invalid(text, $why))
+            }
+        }
+    };
+}
+
+id!(
+    /// A pane, `%14`.
+    PaneId, "%", "a pane id is % and a number"
+);
+id!(
+    /// A window, `@3`.
+    WindowId, "@", "a window id is @ and a number"
+);
+id!(
+    /// A session, `$0`.
+    SessionId, "$", "a session id is $ and a number"
+);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_id_reads_back_as_it_was_written() {
+        assert_eq!("%14".parse::<PaneId>().unwrap().to_string(), "%14");
+        assert_eq!("@3".parse::<WindowId>().unwrap().to_string(), "@3");
+        assert_eq!("$0".parse::<SessionId>().unwrap().to_string(), "$0");
+    }
+
+    #[test]
+    fn nothing_else_is_an_id() {
+        for text in ["", "%", "14", "@14", "%-1", "%+1", "% 1", "%1;", "%1\n", "%99999999999", "leader"] {
+            assert!(text.parse::<PaneId>().is_err(), "{text:?}");
+        }
+    }
+}

@@ -1,0 +1,139 @@
+//! Looking: which panes there are, and where.
+//!
+//! Always a list, never a question about one target: asked about a pane that is gone, tmux answers for the active one.
+//! The fields are numbers, flags and our own owner, so a line is a row.
+
+use tmux_interface::{ListPanes, ListWindows};
+
+use crate::deadline::Deadline;
+use crate::script::Script;
+use crate::{Error, Owner, PaneId, Server, SessionId, WindowId};
+
+/// One pane of the server, ours or not.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PaneRow {
+    /// The pane.
+    pub pane: PaneId,
+    /// The window it is in.
+    pub window: WindowId,
+    /// A session that shows that window; the first one listed, if there are several.
+    pub session: SessionId,
+    /// The process that tmux started in it. Of a dead pane it is a number that may be another's by now.
+    pub pid: u32,
+    /// The process has ended, and the pane was kept.
+    pub dead: bool,
+    /// Whose it is. What never was an [`Owner`] has `_` in place of the characters that none has.
+    pub owner: Option<String>,
+    /// A pane of its window is zoomed.
+    pub zoomed: bool,
+    /// Columns of its window.
+    pub width: u32,
+    /// Lines of its window.
+    pub height: u32,
+}
+
+impl Server {
+    /// Every pane of the server, once.
+    ///
+    /// # Errors
+    /// `Unexpected` if one row does not parse: half a list would look like panes that are gone.
+    pub fn list(&mut self) -> Result<Vec<PaneRow>, Error> {
+        self.list_until(Deadline::of("list the panes"))
+    }
+
+    /// The session that shows a pane; any, if there are several.
+    ///
+    /// # Errors
+    /// `NoPane`.
+    pub fn session_of(&mut self, pane: PaneId) -> Result<SessionId, Error> {
+        let row = self.row(pane, Deadline::of("find a pane's session"))?;
+        row.map(|row| row.session).ok_or(Error::NoPane { pane })
+    }
+
+    /// Columns and lines of a session's current window.
+    ///
+    /// # Errors
+    /// `NoSession`.
+    pub fn window_size(&mut self, session: SessionId) -> Result<(u32, u32), Error> {
+        let deadline = Deadline::of("measure a window");
+        let format = "#{session_id} #{window_active} #{window_width} #{window_height}";
+        let windows = ListWindows::new().all().format(format).build();
+        let answer = self.ask(&Script::of(&windows), deadline)?.text(deadline.verb())?;
+        let current = format!("{session} 1 ");
+        let size = answer
+            .lines()
+            .find_map(|line| line.strip_prefix(&current))
+            .ok_or(Error::NoSession { session })?;
+        parse_size(size).ok_or_else(|| Error::unexpected(deadline.verb(), size))
+    }
+
+    pub(crate) fn row(&mut self, pane: PaneId, deadline: Deadline) -> Result<Option<PaneRow>, Error> {
+        Ok(self.list_until(deadline)?.into_iter().find(|row| row.pane == pane))
+    }
+
+    fn list_until(&mut self, deadline: Deadline) -> Result<Vec<PaneRow>, Error> {
+        let panes = ListPanes::new().all().format(format()).build();
+        let answer = self.ask(&Script::of(&panes), deadline)?.text(deadline.verb())?;
+        let mut rows: Vec<PaneRow> = Vec::new();
+        for line in answer.lines() {
+            let row = parse_row(line).ok_or_else(|| Error::unexpected(deadline.verb(), line))?;
+            // A window that several sessions show is listed in each.
+            if !rows.iter().any(|known| known.pane == row.pane) {
+                rows.push(row);
+            }
+        }
+        Ok(rows)
+    }
+}
+
+fn format() -> String {
+    let fields = "#{pane_id} #{window_id} #{session_id} #{pane_pid} #{pane_dead} #{window_zoomed_flag}";
+    format!("{fields} #{{window_width}} #{{window_height}} {}", Owner::FORMAT)
+}
+
+fn parse_row(line: &str) -> Option<PaneRow> {
+    let fields: Vec<&str> = line.split(' ').collect();
+    let [pane, window, session, pid, dead, zoomed, width, height, owner] = fields[..] else { return None };
+    Some(PaneRow {
+        pane: pane.parse().ok()?,
+        window: window.parse().ok()?,
+        session: session.parse().ok()?,
+        pid: pid.parse().ok()?,
+        dead: parse_flag(dead)?,
+        owner: Some(owner.to_owned()).filter(|owner| !owner.is_empty()),
+        zoomed: parse_flag(zoomed)?,
+        width: width.parse().ok()?,
+        height: height.parse().ok()?,
+    })
+}
+
+fn parse_flag(text: &str) -> Option<bool> {
+    match text {
+        "1" => Some(true),
+        "0" | "" => Some(false),
+        _ => None,
+    }
+}
+
+fn parse_size(text: &str) -> Option<(u32, u32)> {
+    let (width, height) = text.split_once(' ')?;
+    Some((width.parse().ok()?, height.parse().ok()?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_row_has_its_nine_fields() {
+        let row = parse_row("%5 @3 $0 4711 0 1 200 50 ann-1").unwrap();
+        assert_eq!((row.pane.to_string().as_str(), row.dead, row.zoomed), ("%5", false, true));
+        assert_eq!(row.owner.as_deref(), Some("ann-1"));
+        assert_eq!(parse_row("%5 @3 $0 4711  0 200 50 ").unwrap().owner, None);
+        for line in
+            ["", "%5 @3 $0 4711 0 1 200 50", "%5 @3 $0 4711 x 1 200 50 a", "%5 @3 $0 4711 0 1 200 50 a b"]
+        {
+            assert!(parse_row(line).is_none(), "{line:?}");
+        }
+    }
+}

@@ -1,0 +1,62 @@
+//! Whose pane it is: the value of the pane option `@teamd`.
+//!
+//! Never empty, because tmux reads an option that nobody set as the empty string, and so would an empty owner match
+//! every pane there is. Its letters mean nothing in a format, in a quoted word or in a shell.
+
+use std::fmt;
+use std::str::FromStr;
+
+use crate::Error;
+use crate::word;
+
+/// One to 64 letters, digits and dashes. Make it unique per pane, so that one owner never fits another's pane.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Owner(String);
+
+impl Owner {
+    /// The pane option that holds it.
+    pub(crate) const OPTION: &str = "@teamd";
+    /// Prints the option, with every character that no owner has made into `_`, so that a list keeps its lines.
+    pub(crate) const FORMAT: &str = "#{s/[^A-Za-z0-9-]/_/:@teamd}";
+
+    /// The word itself.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// A condition, as tmux formats have them, that holds on panes of this owner only.
+    pub(crate) fn condition(&self) -> String {
+        format!("#{{==:#{{{}}},{}}}", Owner::OPTION, self.0)
+    }
+}
+
+impl FromStr for Owner {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<Owner, Error> {
+        if text.contains('_') || !word::is_plain(text) {
+            return Err(Error::invalid(text, "an owner is 1 to 64 letters, digits and dashes"));
+        }
+        Ok(Owner(text.to_owned()))
+    }
+}
+
+impl fmt::Display for Owner {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_owner_is_a_plain_word_and_never_empty() {
+        assert_eq!("a1-B".parse::<Owner>().unwrap().as_str(), "a1-B");
+        let long = "x".repeat(65);
+        for text in ["", " ", "a b", "a_b", "a,b", "a}", "#{pid}", "a\n", "é", long.as_str()] {
+            assert!(text.parse::<Owner>().is_err(), "{text:?}");
+        }
+    }
+}

@@ -1,0 +1,48 @@
+//! What tmux answered to a script, whichever way it travelled.
+//!
+//! Bytes until somebody needs text: a pane's screen may hold anything.
+
+use crate::Error;
+use crate::wire::{Block, Outcome};
+
+/// The answer: what was printed, without a final newline, and the first error, if any.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(crate) struct Reply {
+    lines: Vec<Vec<u8>>,
+    error: Option<String>,
+}
+
+impl Reply {
+    pub(crate) fn new(text: Vec<u8>, error: Option<String>) -> Reply {
+        Reply { lines: vec![text], error }
+    }
+
+    /// Adds the next block; an `if-shell` or an alias gives several for one command.
+    pub(crate) fn take(&mut self, block: Block) {
+        match block.outcome {
+            Outcome::Done => self.lines.extend(block.lines),
+            Outcome::Failed => {
+                self.error.get_or_insert(String::from_utf8_lossy(&block.text()).into_owned());
+            }
+        }
+    }
+
+    /// The printed text, with what is not UTF-8 replaced.
+    ///
+    /// # Errors
+    /// `Failed`, in tmux's words.
+    pub(crate) fn text(self, verb: &'static str) -> Result<String, Error> {
+        match self.error {
+            Some(cause) => Err(Error::Failed { verb, cause }),
+            None => Ok(String::from_utf8_lossy(&self.lines.join(&b'\n')).into_owned()),
+        }
+    }
+
+    /// For commands that print nothing.
+    ///
+    /// # Errors
+    /// `Failed`, in tmux's words.
+    pub(crate) fn done(self, verb: &'static str) -> Result<(), Error> {
+        self.text(verb).map(drop)
+    }
+}

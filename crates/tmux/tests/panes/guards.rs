@@ -1,0 +1,91 @@
+//! Nothing happens to a pane that is not, or no longer, what it was.
+
+use tmux::{Error, Killed, Server};
+
+use crate::bench::{Bench, everywhere, idle, label, owner, plainly};
+
+fn window(server: &mut Server) -> tmux::Created {
+    server.new_session("team", "one", &idle()).unwrap()
+}
+
+fn panes(bench: &Bench) -> Vec<String> {
+    bench.run(["list-panes", "-a", "-F", "#{pane_id}"]).lines().map(ToOwned::to_owned).collect()
+}
+
+#[test]
+fn another_owners_pane_is_left_alone() {
+    everywhere(|bench| {
+        let (mut server, _notices) = bench.connect();
+        let made = window(&mut server);
+        let stranger = owner("bob");
+        assert_eq!(server.kill(made.pane, &stranger).unwrap(), Killed::NotOurs);
+        server.claim(made.pane, &owner("ann"), &label("ann")).unwrap();
+        assert_eq!(server.kill(made.pane, &stranger).unwrap(), Killed::NotOurs);
+        let file = bench.path("record");
+        for refused in [
+            server.claim(made.pane, &stranger, &label("x")),
+            server.label(made.pane, &stranger, &label("x")),
+            server.record(made.pane, &stranger, &file),
+            server.capture(made.pane, &stranger, None).map(drop),
+        ] {
+            assert!(matches!(refused, Err(Error::NotOurs { .. })), "{refused:?}");
+        }
+        let name = bench.run(["show-options", "-pv", "-t", &made.pane.to_string(), "@teamd_name"]);
+        assert_eq!(name, "ann");
+        assert!(panes(bench).contains(&made.pane.to_string()));
+    });
+}
+
+#[test]
+fn a_pane_that_was_moved_or_started_anew_is_still_ours() {
+    everywhere(|bench| {
+        let (mut server, _notices) = bench.connect();
+        let made = window(&mut server);
+        let pane = made.pane.to_string();
+        server.claim(made.pane, &owner("ann"), &label("ann")).unwrap();
+        server.claim(made.pane, &owner("ann"), &label("again")).unwrap();
+        bench.run(["respawn-pane", "-k", "-t", &pane, "sleep", "1000"]);
+        bench.run(["join-pane", "-d", "-s", &pane, "-t", "=main:"]);
+        server.label(made.pane, &owner("ann"), &label("moved")).unwrap();
+        assert_eq!(server.kill(made.pane, &owner("ann")).unwrap(), Killed::Killed);
+    });
+}
+
+#[test]
+fn the_same_ids_on_the_next_server_mean_nothing() {
+    plainly(|bench| {
+        let (mut server, _notices) = bench.connect();
+        let pane = "%0".parse().unwrap();
+        server.claim(pane, &owner("ann"), &label("")).unwrap();
+        let old = server.epoch().pid;
+        bench.run(["kill-server"]);
+        crate::bench::until("another server", || {
+            let up =
+                bench.command(["new-session", "-d", "-s", "main", "--", "sleep", "1000"]).output().unwrap();
+            up.status.success().then_some(())
+        });
+        bench.run(["set-option", "-p", "-t", "%0", "@teamd", "ann"]);
+        let error = server.kill(pane, &owner("ann")).unwrap_err();
+        assert!(
+            matches!(&error, Error::Restarted { expected, found } if expected.pid == old && found.pid != old)
+        );
+        assert!(server.split("@0".parse().unwrap(), &idle()).is_err());
+        assert!(!server.alive());
+        assert_eq!(panes(bench), ["%0"]);
+        assert!(bench.hidden().is_empty());
+    });
+}
+
+#[test]
+fn a_list_keeps_its_rows_whatever_the_option_holds() {
+    everywhere(|bench| {
+        let (mut server, _notices) = bench.connect();
+        let made = window(&mut server);
+        let value = "a b\n%99 @9 $9 1 0 0 1 1 ann";
+        bench.run(["set-option", "-p", "-t", &made.pane.to_string(), "@teamd", value]);
+        let rows = server.list().unwrap();
+        let row = rows.iter().find(|row| row.pane == made.pane).unwrap();
+        assert_eq!(row.owner.as_deref(), Some("a_b__99__9__9_1_0_0_1_1_ann"));
+        assert!(row.owner.as_deref().unwrap().parse::<tmux::Owner>().is_err());
+    });
+}

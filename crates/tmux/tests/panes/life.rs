@@ -1,0 +1,144 @@
+//! A pane from its making to its end.
+
+use tmux::{Address, Error, Killed, PaneRow, Server};
+
+use crate::bench::{Bench, everywhere, idle, label, owner, plainly, until, words};
+
+fn row(server: &mut Server, pane: tmux::PaneId) -> Option<PaneRow> {
+    server.list().unwrap().into_iter().find(|row| row.pane == pane)
+}
+
+fn main_session(bench: &Bench, server: &mut Server) -> tmux::SessionId {
+    let pane = bench.run(["list-panes", "-t", "=main:", "-F", "#{pane_id}"]);
+    server.session_of(pane.lines().next().unwrap().parse().unwrap()).unwrap()
+}
+
+#[test]
+fn a_pane_is_made_claimed_seen_and_killed() {
+    everywhere(|bench| {
+        let (mut server, _notices) = bench.connect();
+        assert!(server.alive());
+        let session = main_session(bench, &mut server);
+        let first = server.new_window(session, "team", &idle()).unwrap();
+        let second = server.split(first.window, &idle()).unwrap();
+        assert_eq!((second.window, second.session), (first.window, session));
+        server.claim(second.pane, &owner("ann-1"), &label("x")).unwrap();
+        server.tile(first.window).unwrap();
+        let seen = row(&mut server, second.pane).unwrap();
+        assert_eq!((seen.owner.as_deref(), seen.pid, seen.dead), (Some("ann-1"), second.pid, false));
+        assert_eq!((seen.window, seen.session), (second.window, second.session));
+        let size = bench.run(["display-message", "-p", "-t", "=main:", "#{window_width} #{window_height}"]);
+        let (width, height) = server.window_size(session).unwrap();
+        assert_eq!(format!("{width} {height}"), size);
+        assert!(seen.width == width && seen.height.abs_diff(height) <= 1, "{seen:?}");
+        assert_eq!(row(&mut server, first.pane).unwrap().owner, None);
+        assert_eq!(server.kill(second.pane, &owner("ann-1")).unwrap(), Killed::Killed);
+        assert_eq!(server.kill(second.pane, &owner("ann-1")).unwrap(), Killed::Absent);
+    });
+}
+
+#[test]
+fn a_new_session_stays_with_nobody_in_it() {
+    everywhere(|bench| {
+        let (mut server, _notices) = bench.connect();
+        let made = server.new_session("team", "one", &idle()).unwrap();
+        // A client that comes and goes makes tmux look for sessions to destroy.
+        bench.run(["list-sessions"]);
+        assert!(row(&mut server, made.pane).is_some());
+        if server.version() > "3.2".parse().unwrap() {
+            assert_eq!(server.window_size(made.session).unwrap().0, 200);
+        }
+        assert!(matches!(server.new_session("team", "one", &idle()), Err(Error::Failed { .. })));
+    });
+}
+
+#[test]
+fn a_new_window_goes_behind_the_last_and_stays_in_the_background() {
+    everywhere(|bench| {
+        let (mut server, _notices) = bench.connect();
+        let session = main_session(bench, &mut server);
+        bench.run(["new-window", "-d", "-t", "=main:7", "sleep", "1000"]);
+        let made = server.new_window(session, "team", &idle()).unwrap();
+        let format = "#{window_index} #{window_active} #{window_name} #{remain-on-exit} #{automatic-rename} \
+                      #{synchronize-panes} #{pane-border-status}";
+        let seen = bench.run(["display-message", "-p", "-t", &made.pane.to_string(), format]);
+        assert_eq!(seen, "8 0 team off 0 0 top");
+    });
+}
+
+#[test]
+fn the_border_shows_the_label() {
+    everywhere(|bench| {
+        let (mut server, _notices) = bench.connect();
+        let session = main_session(bench, &mut server);
+        let made = server.new_window(session, "team", &idle()).unwrap();
+        let border =
+            || bench.run(["display-message", "-p", "-t", &made.pane.to_string(), "#{T:pane-border-format}"]);
+        assert!(["0", "1"].contains(&border().trim()));
+        server.claim(made.pane, &owner("ann"), &label("日本")).unwrap();
+        assert_eq!(border().trim(), "#[fg=colour208]#[bold]日本#[default] 日本 | 日本");
+    });
+}
+
+#[test]
+fn a_screen_is_read_with_all_its_letters() {
+    everywhere(|bench| {
+        let (mut server, _notices) = bench.connect();
+        let session = main_session(bench, &mut server);
+        let text = "printf '日本\\303\\n%%end 9 9 9\\n%%exit\\nlast\\n'; exec sleep 1000";
+        let made = server.new_window(session, "team", &words(["sh", "-c", text])).unwrap();
+        server.claim(made.pane, &owner("ann"), &label("")).unwrap();
+        until("the text", || {
+            let screen = server.capture(made.pane, &owner("ann"), None).unwrap();
+            screen.contains("last").then_some(())
+        });
+        let screen = server.capture(made.pane, &owner("ann"), None).unwrap();
+        assert!(screen.starts_with("日本"), "{screen}");
+        assert!(screen.contains("\n%end 9 9 9\n%exit\nlast\n"), "{screen}");
+        assert_eq!(server.capture(made.pane, &owner("ann"), Some(2)).unwrap(), "%exit\nlast");
+    });
+}
+
+#[test]
+fn a_full_window_is_told_from_other_failures() {
+    everywhere(|bench| {
+        let (mut server, _notices) = bench.connect();
+        let session = main_session(bench, &mut server);
+        let made = server.new_window(session, "team", &idle()).unwrap();
+        let full = (0..400).find_map(|_| server.split(made.window, &idle()).err()).unwrap();
+        assert!(matches!(full, Error::NoSpace { window } if window == made.window), "{full}");
+        let gone = server.split("@9999".parse().unwrap(), &idle()).unwrap_err();
+        assert!(matches!(gone, Error::Failed { .. }), "{gone}");
+    });
+}
+
+#[test]
+fn what_is_not_there_is_never_answered_for_by_something_else() {
+    everywhere(|bench| {
+        let (mut server, _notices) = bench.connect();
+        let (pane, session) = ("%9999".parse().unwrap(), "$9999".parse().unwrap());
+        assert!(matches!(server.session_of(pane), Err(Error::NoPane { .. })));
+        assert!(matches!(server.window_size(session), Err(Error::NoSession { .. })));
+        assert!(matches!(server.new_window(session, "team", &idle()), Err(Error::Failed { .. })));
+        assert!(matches!(server.capture(pane, &owner("a"), None), Err(Error::NotOurs { .. })));
+        assert!(server.claim(pane, &owner("a"), &label("")).is_err());
+        assert_eq!(server.kill(pane, &owner("a")).unwrap(), Killed::Absent);
+    });
+}
+
+#[test]
+fn a_server_is_found_by_name_and_started_where_there_is_none() {
+    plainly(|bench| {
+        let address = Address::Name(format!("teamd-test-{}", std::process::id()));
+        let mut server = Server::connect_with(&bench.program(), &address, Box::new(drop)).unwrap();
+        assert!(server.epoch().socket_path.starts_with(bench.path("")), "{}", server.epoch());
+        assert!(server.alive());
+        // Its only session is the hidden one, so it ends with the connection.
+        server.new_session("team", "one", &idle()).unwrap();
+        let pid = server.epoch().pid;
+        drop(server);
+        let again = Server::connect_with(&bench.program(), &address, Box::new(drop)).unwrap();
+        assert_eq!(again.epoch().pid, pid);
+        crate::bench::signal("TERM", pid);
+    });
+}
