@@ -1,0 +1,157 @@
+//! The control socket, from the caller's side: blocking, std only.
+//!
+//! A connection that ends before the answer is told at once as "no daemon": never a time-out, never a
+//! guess whether it was done. The peer's uid is checked, so that a planted socket gets nothing.
+
+use nix::sys::socket::{getsockopt, sockopt::PeerCredentials};
+use protocol::control::frame::{self, Assembler};
+use protocol::control::{Call, Response};
+use protocol::fault::{Fault, Kind};
+use serde::{Serialize, de::DeserializeOwned};
+use std::io::{BufRead, BufReader, IoSlice, Read, Write};
+use std::os::fd::{AsRawFd, BorrowedFd};
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// What went wrong on the way to the daemon or back.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// Nobody listens there.
+    #[error("cannot reach teamd at {}: {source}", path.display())]
+    NoDaemon {
+        /// The socket.
+        path: PathBuf,
+        /// What the system said.
+        source: std::io::Error,
+    },
+    /// It was there, and went away before it answered.
+    #[error("teamd at {} went away before it answered", .0.display())]
+    WentAway(PathBuf),
+    /// Somebody else's socket.
+    #[error("cannot trust the socket {}: it is served by uid {uid}", path.display())]
+    Stranger {
+        /// The socket.
+        path: PathBuf,
+        /// Whose it is.
+        uid: u32,
+    },
+    /// Not our conversation.
+    #[error(transparent)]
+    Frame(#[from] frame::FrameError),
+}
+
+impl From<Error> for Fault {
+    fn from(error: Error) -> Fault {
+        let message = error.to_string();
+        match error {
+            Error::NoDaemon { .. } | Error::WentAway(_) => {
+                Fault::new(Kind::NoDaemon, message).hinted("start it with: teamctl up")
+            }
+            Error::Stranger { .. } => Fault::new(Kind::NotPermitted, message),
+            Error::Frame(_) => Fault::new(Kind::Internal, message),
+        }
+    }
+}
+
+/// An open conversation.
+#[derive(Debug)]
+pub struct Connection {
+    path: PathBuf,
+    reader: BufReader<UnixStream>,
+    assembler: Assembler,
+}
+
+impl Connection {
+    /// Connects, and makes sure that the other side is of our user.
+    ///
+    /// # Errors
+    /// [`Error::NoDaemon`], [`Error::Stranger`].
+    pub fn open(path: &Path) -> Result<Connection, Error> {
+        let no_daemon = |source| Error::NoDaemon { path: path.to_owned(), source };
+        let stream = UnixStream::connect(path).map_err(no_daemon)?;
+        let peer = getsockopt(&stream, PeerCredentials).map_err(|errno| no_daemon(errno.into()))?;
+        if peer.uid() != nix::unistd::geteuid().as_raw() {
+            return Err(Error::Stranger { path: path.to_owned(), uid: peer.uid() });
+        }
+        Ok(Connection { path: path.to_owned(), reader: BufReader::new(stream), assembler: Assembler::default() })
+    }
+
+    /// Asks, and waits for the answer, which comes after the effect.
+    ///
+    /// # Errors
+    /// [`Error::WentAway`] the moment the daemon dies.
+    pub fn call(&mut self, call: &Call) -> Result<Response, Error> {
+        self.send(call)?;
+        self.receive()
+    }
+
+    /// Sends one object.
+    ///
+    /// # Errors
+    /// [`Error::WentAway`], [`Error::Frame`].
+    pub fn send<T: Serialize>(&mut self, value: &T) -> Result<(), Error> {
+        let lines = frame::encode(value)?;
+        self.reader.get_mut().write_all(&lines).map_err(|_| self.went_away())
+    }
+
+    /// Sends one object with a descriptor beside its first byte.
+    ///
+    /// # Errors
+    /// As [`Connection::send`].
+    pub fn send_with<T: Serialize>(&mut self, value: &T, descriptor: BorrowedFd<'_>) -> Result<(), Error> {
+        use nix::sys::socket::{ControlMessage, MsgFlags, sendmsg};
+        let lines = frame::encode(value)?;
+        let rights = [descriptor.as_raw_fd()];
+        let sent = sendmsg::<()>(
+            self.reader.get_ref().as_raw_fd(),
+            &[IoSlice::new(&lines)],
+            &[ControlMessage::ScmRights(&rights)],
+            MsgFlags::MSG_NOSIGNAL,
+            None,
+        )
+        .map_err(|_| self.went_away())?;
+        self.reader.get_mut().write_all(&lines[sent..]).map_err(|_| self.went_away())
+    }
+
+    /// Waits for one object.
+    ///
+    /// # Errors
+    /// [`Error::WentAway`], [`Error::Frame`].
+    pub fn receive<T: DeserializeOwned>(&mut self) -> Result<T, Error> {
+        loop {
+            let mut line = String::new();
+            let limit = frame::LINE as u64;
+            let read = self.reader.by_ref().take(limit).read_line(&mut line).map_err(|_| self.went_away())?;
+            if read == 0 || !line.ends_with('\n') {
+                return Err(self.went_away());
+            }
+            if let Some(text) = self.assembler.take(line.trim_end_matches('\n'))? {
+                return serde_json::from_str(&text).map_err(|error| Error::Frame(error.into()));
+            }
+        }
+    }
+
+    /// Whether an object, or a part of one, is here already and poll(2) would not tell.
+    pub fn has_buffered(&self) -> bool {
+        !self.reader.buffer().is_empty()
+    }
+
+    /// Waits at most this long for anything; none: for ever.
+    ///
+    /// # Errors
+    /// [`Error::WentAway`] where the socket is no more.
+    pub fn deadline(&self, wait: Option<Duration>) -> Result<(), Error> {
+        self.reader.get_ref().set_read_timeout(wait).map_err(|_| self.went_away())
+    }
+
+    /// The socket, for poll(2).
+    pub fn as_fd(&self) -> BorrowedFd<'_> {
+        use std::os::fd::AsFd;
+        self.reader.get_ref().as_fd()
+    }
+
+    fn went_away(&self) -> Error {
+        Error::WentAway(self.path.clone())
+    }
+}

@@ -1,0 +1,164 @@
+//! A team's config.json: who is on the team now.
+//!
+//! Reading is tolerant, as others leave fields out; a known field of an unexpected type is an error that
+//! names it. Editing works on the text, so that fields we do not know stay in their place.
+
+mod member;
+
+pub use member::{Member, TeammateEntry};
+
+use crate::json::{Array, Error, FieldFault, Object, apply};
+use crate::name::AgentName;
+use serde::Serialize;
+use serde_json::Value;
+use serde_json::value::RawValue;
+
+/// Why a text is no team's config.
+#[derive(Debug, thiserror::Error)]
+pub enum ConfigError {
+    /// Not JSON, or of another shape.
+    #[error(transparent)]
+    Json(#[from] Error),
+    /// A field missing or of an unexpected type.
+    #[error(transparent)]
+    Field(#[from] FieldFault),
+    /// The member's own field.
+    #[error("members[{index}]: {fault}")]
+    Member {
+        /// Its place, from 0.
+        index: usize,
+        /// What is wrong with it.
+        fault: FieldFault,
+    },
+}
+
+/// A team, in the files' order of fields.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct TeamConfig {
+    /// The team's name, as the file says; the directory's name is the one that counts.
+    pub name: String,
+    /// What the team is for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub description: Option<String>,
+    /// Milliseconds since the epoch.
+    pub created_at: u64,
+    /// `team-lead@TEAM`
+    pub lead_agent_id: String,
+    /// UUID of the lead's session.
+    pub lead_session_id: String,
+    /// The lead first.
+    pub members: Vec<Member>,
+    /// Panes that are hidden for now.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub hidden_pane_ids: Vec<String>,
+}
+
+impl TeamConfig {
+    /// Reads a config.json.
+    pub fn parse(text: &str) -> Result<TeamConfig, ConfigError> {
+        let object = Object::parse(text)?;
+        Ok(TeamConfig {
+            name: object.string("name")?,
+            description: object.optional_string("description")?,
+            created_at: object.optional_integer("createdAt")?.unwrap_or(0),
+            lead_agent_id: object.optional_string("leadAgentId")?.unwrap_or_default(),
+            lead_session_id: object.optional_string("leadSessionId")?.unwrap_or_default(),
+            members: members(text, &object)?,
+            hidden_pane_ids: object.strings("hiddenPaneIds")?,
+        })
+    }
+
+    /// The config as a new file's text.
+    pub fn to_text(&self) -> String {
+        serde_json::to_string_pretty(self).expect("a config has string keys and no failing impl")
+    }
+
+    /// The member of that name, in any case.
+    pub fn member(&self, name: &AgentName) -> Option<&Member> {
+        self.members.iter().find(|member| member.name == *name)
+    }
+}
+
+fn members(text: &str, object: &Object) -> Result<Vec<Member>, ConfigError> {
+    let parsed = |(index, raw): (usize, &&RawValue)| {
+        let object = Object::within(text, raw)
+            .map_err(|_| FieldFault::new("member", "an object", Some(raw)))
+            .and_then(|object| Member::of(&object));
+        object.map_err(|fault| ConfigError::Member { index, fault })
+    };
+    array(text, object)?.elements().iter().enumerate().map(parsed).collect()
+}
+
+fn array<'a>(text: &'a str, object: &Object<'a>) -> Result<Array<'a>, FieldFault> {
+    let value = object.get("members");
+    let array = value.and_then(|value| Array::within(text, value).ok());
+    array.ok_or_else(|| FieldFault::new("members", "an array", value))
+}
+
+/// The config with `member` at the end of the members.
+pub fn with_member(text: &str, member: &Member) -> Result<String, ConfigError> {
+    let object = Object::parse(text)?;
+    Ok(apply(text, vec![array(text, &object)?.push(member)]))
+}
+
+/// The config without the member of that name; as it is, if there is none.
+pub fn without_member(text: &str, name: &AgentName) -> Result<String, ConfigError> {
+    let object = Object::parse(text)?;
+    let members = array(text, &object)?;
+    let removal = position(text, &members, name).and_then(|index| members.remove(index));
+    Ok(apply(text, removal.into_iter().collect()))
+}
+
+/// The config with `fields` of that member set, null taking a field out; none if there is no such member.
+pub fn member_set(
+    text: &str,
+    name: &AgentName,
+    fields: &[(&str, Value)],
+) -> Result<Option<String>, ConfigError> {
+    let object = Object::parse(text)?;
+    let members = array(text, &object)?;
+    let Some(index) = position(text, &members, name) else { return Ok(None) };
+    let find = |text: &str| -> Result<usize, ConfigError> {
+        let object = Object::parse(text)?;
+        let members = array(text, &object)?;
+        Ok(position(text, &members, name).unwrap_or(index))
+    };
+    let mut edited = text.to_owned();
+    for (field, value) in fields {
+        let index = find(&edited)?;
+        edited = member_field(&edited, index, field, value)?;
+    }
+    Ok(Some(edited))
+}
+
+fn member_field(text: &str, index: usize, field: &str, value: &Value) -> Result<String, ConfigError> {
+    let object = Object::parse(text)?;
+    let members = array(text, &object)?;
+    let member = Object::within(text, members.elements()[index])?;
+    Ok(changed(text, &member, field, value))
+}
+
+/// The config with the team's own `fields` set, null taking a field out.
+pub fn team_set(text: &str, fields: &[(&str, Value)]) -> Result<String, ConfigError> {
+    let mut edited = text.to_owned();
+    for (field, value) in fields {
+        edited = changed(&edited, &Object::parse(&edited)?, field, value);
+    }
+    Ok(edited)
+}
+
+fn changed(text: &str, object: &Object, field: &str, value: &Value) -> String {
+    let edits = match value {
+        Value::Null => object.remove(field).into_iter().collect(),
+        value => object.set(&[(field, value.clone())]),
+    };
+    apply(text, edits)
+}
+
+fn position(text: &str, members: &Array, name: &AgentName) -> Option<usize> {
+    members.elements().iter().position(|raw| {
+        let found = Object::within(text, raw).ok().and_then(|member| member.string("name").ok());
+        found.is_some_and(|found| AgentName::foreign(&found) == *name)
+    })
+}

@@ -1,0 +1,105 @@
+//! The conversation between the daemon and the first process of a pane.
+//!
+//! join says hello (with the far end of the agent's wake line, by SCM_RIGHTS) and waits. Only [`ToJoin::Go`]
+//! lets the agent start, and the daemon sends it after the member stands in the files: so no agent ever runs
+//! unregistered. After a daemon's death join says hello again, with its agent's pid, and is adopted.
+
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+/// Who is in the pane.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Hello {
+    /// The id that the daemon gave it on its command line.
+    pub spawn: String,
+    /// Its agent's process, once that runs.
+    pub agent: Option<u32>,
+}
+
+/// What the daemon tells it.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ToJoin {
+    /// Start the agent.
+    Go(Box<Go>),
+    /// You are known, go on.
+    Adopted,
+    /// Nobody knows you, or not any more: end without starting anything, or end what you started.
+    Refused,
+    /// End the agent and all its descendants: TERM, then after the grace KILL.
+    End {
+        /// Between TERM and KILL.
+        grace_ms: u64,
+    },
+    /// Your report is noted; go.
+    Noted,
+}
+
+/// What to start. `Debug` leaves out the environment, which may hold secrets.
+#[derive(Clone, Serialize, Deserialize)]
+pub struct Go {
+    /// Program and arguments.
+    pub argv: Vec<String>,
+    /// Absolute.
+    pub cwd: PathBuf,
+    /// The whole environment, but for what the pane itself gives.
+    pub env: BTreeMap<String, String>,
+    /// The daemon's state directory: where join leaves word if nobody listens when its agent ends.
+    pub state: PathBuf,
+}
+
+impl std::fmt::Debug for Go {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "go {:?} in {}", self.argv.first(), self.cwd.display())
+    }
+}
+
+/// What it tells the daemon.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum FromJoin {
+    /// The agent runs.
+    Started {
+        /// Its process.
+        pid: u32,
+    },
+    /// The agent could not be started.
+    Failed {
+        /// Program or directory, and why.
+        message: String,
+    },
+    /// The agent has ended and nothing of it is left.
+    Ended(Ended),
+}
+
+/// How an agent ended, told apart by cause.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Ended {
+    /// It exited with this code.
+    Exit(i32),
+    /// This signal ended it.
+    Signal(i32),
+    /// Its terminal went away; whether the pane was killed or tmux ended, the daemon finds out.
+    Hangup,
+    /// Its pane was closed by somebody.
+    PaneKilled,
+    /// Its tmux server is gone.
+    TmuxGone,
+    /// Its first process was killed, so nobody knows more.
+    Lost,
+}
+
+impl std::fmt::Display for Ended {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Ended::Exit(code) => write!(f, "exit {code}"),
+            Ended::Signal(number) => write!(f, "signal {number}"),
+            Ended::Hangup => f.write_str("its terminal went away"),
+            Ended::PaneKilled => f.write_str("pane killed"),
+            Ended::TmuxGone => f.write_str("tmux gone"),
+            Ended::Lost => f.write_str("lost: its first process was killed"),
+        }
+    }
+}

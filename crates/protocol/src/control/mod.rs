@@ -1,0 +1,34 @@
+//! What is said on the control socket: one JSON object a line, the version in the first.
+//!
+//! Two conversations share the socket. A *client* (teamctl) sends one [`Call`] and gets one [`Response`],
+//! after the effect. A *join* (the first process in a pane) opens with [`Request::Join`] and stays: see
+//! [`ToJoin`] and [`FromJoin`]. Both sides of every line stand in this module, so they cannot drift.
+
+pub mod frame;
+mod join;
+mod reply;
+mod request;
+
+pub use join::{Ended, FromJoin, Go, Hello, ToJoin};
+pub use reply::{
+    AgentStatus, CaptureReply, CreateReply, DaemonStatus, DeleteReply, EndedAgent, EndingsReply, LocateReply,
+    Reply, SpawnReply, StatusReply, TeamStatus,
+};
+pub use request::{Activity, Call, Capture, Create, Delete, Locate, Request, Shutdown, Spawn, Targets};
+
+use crate::fault::Fault;
+use serde::{Deserialize, Serialize};
+
+/// The version of this conversation. A daemon answers a [`Call`] of another version with a fault of kind
+/// `config`, and does nothing.
+pub const VERSION: u32 = 1;
+
+/// What a client gets for its call.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Response {
+    /// The effect has happened.
+    Done(Reply),
+    /// Nothing was done, or what was done is told in the fault.
+    Failed(Fault),
+}

@@ -1,0 +1,161 @@
+//! What a client may ask of the daemon.
+
+use super::Hello;
+use crate::name::{AgentName, TeamName};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+/// The first line of every conversation.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Call {
+    /// The version the caller speaks, [`super::VERSION`].
+    pub v: u32,
+    /// The secret of the agent that asks; absent for a person or a lead.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub token: Option<String>,
+    /// Chosen by the caller: a second call with the same one gets the first one's answer and does nothing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub once: Option<String>,
+    /// What is asked.
+    pub request: Request,
+}
+
+/// One request of a client.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Request {
+    /// Teams and members as the daemon sees them.
+    Status,
+    /// Make a team.
+    Create(Create),
+    /// Start a teammate.
+    Spawn(Box<Spawn>),
+    /// Ask members to end, and wait for it.
+    Shutdown(Shutdown),
+    /// End members without asking.
+    Kill(Targets),
+    /// Remove a team and its files.
+    Delete(Delete),
+    /// Where a member's pane is.
+    Locate(Locate),
+    /// What a member's pane shows.
+    Capture(Capture),
+    /// An agent says whether it is in a turn; known by its token.
+    Activity(Activity),
+    /// Shut every agent down (killing those that do not answer), then end the daemon.
+    Down,
+    /// The first process of a pane says who it is.
+    Join(Hello),
+}
+
+/// See PROTOCOL, TeamCreate.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Create {
+    /// The wanted name.
+    pub team: TeamName,
+    /// What the team is for.
+    pub description: Option<String>,
+    /// The lead's agent type, where it is not `team-lead`.
+    pub agent_type: Option<String>,
+    /// The model of members that name none.
+    pub model: Option<String>,
+    /// The lead's working directory, absolute.
+    pub cwd: PathBuf,
+    /// Take `-2`, `-3` where the name is taken.
+    pub unique: bool,
+}
+
+/// Everything that a teammate needs to start. `Debug` leaves out the environment, which may hold secrets.
+#[derive(Clone, Serialize, Deserialize)]
+pub struct Spawn {
+    /// Its team.
+    pub team: TeamName,
+    /// The wanted name.
+    pub name: AgentName,
+    /// Take `-2`, `-3` where the name is taken.
+    pub unique: bool,
+    /// Program and arguments; the program is found in the PATH of `env`. Never empty.
+    pub argv: Vec<String>,
+    /// Absolute.
+    pub cwd: PathBuf,
+    /// The whole environment of the agent, but for what the pane and the daemon add.
+    pub env: BTreeMap<String, String>,
+    /// The first message; empty for none.
+    pub prompt: String,
+    /// Agent type, as written to the member.
+    pub agent_type: Option<String>,
+    /// Model, as written to the member.
+    pub model: Option<String>,
+    /// Permission mode.
+    pub mode: Option<String>,
+    /// How it is fed, for `status`.
+    pub feed: String,
+}
+
+impl std::fmt::Debug for Spawn {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "spawn {}@{} {:?} in {}", self.name, self.team, self.argv.first(), self.cwd.display())
+    }
+}
+
+/// Which members of a team.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Targets {
+    /// Their team.
+    pub team: TeamName,
+    /// Their names; empty means all.
+    pub names: Vec<String>,
+}
+
+/// See PROTOCOL section 8.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Shutdown {
+    /// Whom.
+    pub targets: Targets,
+    /// Shown to the agent.
+    pub reason: Option<String>,
+    /// How long an answer may take.
+    pub grace_ms: u64,
+    /// End it where no answer came.
+    pub force: bool,
+}
+
+/// See PROTOCOL, TeamDelete.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Delete {
+    /// Which.
+    pub team: TeamName,
+    /// End its members first.
+    pub force: bool,
+}
+
+/// Which pane.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Locate {
+    /// The member's team.
+    pub team: TeamName,
+    /// The member.
+    pub name: String,
+}
+
+/// Which pane, and how much of it.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Capture {
+    /// The member's team.
+    pub team: TeamName,
+    /// The member.
+    pub name: String,
+    /// That many lines, counted from the end of the history; none: the visible screen.
+    pub lines: Option<u32>,
+}
+
+/// In a turn, or waiting.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Activity {
+    /// In a turn.
+    Active,
+    /// Between turns.
+    Idle,
+}

@@ -1,0 +1,275 @@
+//! JSON text, looked into and edited without touching what is not meant.
+//!
+//! The text is the truth: objects and arrays are lists of slices borrowed from it, an [`Edit`] replaces a
+//! range of its bytes, and whatever no edit names stays byte for byte: number spellings, duplicate keys,
+//! lone surrogates, nesting of any depth, a byte order mark. Of duplicate keys the last counts.
+
+mod edit;
+mod field;
+
+pub use edit::{Edit, apply};
+pub use field::FieldFault;
+
+use serde::de::{MapAccess, Visitor};
+use serde::{Deserialize, Deserializer};
+use serde_json::Value;
+use serde_json::value::RawValue;
+use std::borrow::Cow;
+use std::fmt;
+use std::ops::Range;
+
+/// Why a text can't be looked into as asked.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// Not JSON.
+    #[error("{0}")]
+    Syntax(#[from] serde_json::Error),
+    /// JSON, but of another shape.
+    #[error("it should be an {expected}, but is {found}")]
+    Shape {
+        /// `array` or `object`.
+        expected: &'static str,
+        /// The beginning of what is there.
+        found: String,
+    },
+    /// JSON, but nested beyond all reason: others' parsers may fall over it, and so it counts as damage.
+    #[error("it is nested deeper than {DEEPEST} levels")]
+    Depth,
+}
+
+/// The deepest nesting that is taken for somebody's data.
+const DEEPEST: usize = 1000;
+
+/// An array in a text.
+#[derive(Debug)]
+pub struct Array<'a> {
+    root: &'a str,
+    span: Range<usize>,
+    elements: Vec<&'a RawValue>,
+}
+
+impl<'a> Array<'a> {
+    /// The whole text is the array; a byte order mark is skipped.
+    pub fn parse(root: &'a str) -> Result<Array<'a>, Error> {
+        Array::within(root, document(root)?)
+    }
+
+    /// `value`, which must be a slice of `root`, is the array.
+    pub fn within(root: &'a str, value: &'a RawValue) -> Result<Array<'a>, Error> {
+        expect_start(value, '[', "array")?;
+        let elements = serde_json::from_str(value.get())?;
+        Ok(Array { root, span: span(root, value), elements })
+    }
+
+    /// The elements, in order.
+    pub fn elements(&self) -> &[&'a RawValue] {
+        &self.elements
+    }
+}
+
+/// An object in a text.
+#[derive(Debug)]
+pub struct Object<'a> {
+    root: &'a str,
+    span: Range<usize>,
+    fields: Vec<(&'a RawValue, &'a RawValue)>,
+}
+
+impl<'a> Object<'a> {
+    /// The whole text is the object; a byte order mark is skipped.
+    pub fn parse(root: &'a str) -> Result<Object<'a>, Error> {
+        Object::within(root, document(root)?)
+    }
+
+    /// `value`, which must be a slice of `root`, is the object.
+    pub fn within(root: &'a str, value: &'a RawValue) -> Result<Object<'a>, Error> {
+        expect_start(value, '{', "object")?;
+        let Fields(fields) = serde_json::from_str(value.get())?;
+        Ok(Object { root, span: span(root, value), fields })
+    }
+
+    /// The value under `key`, as it is spelled.
+    pub fn get(&self, key: &str) -> Option<&'a RawValue> {
+        self.position(key).map(|at| self.fields[at].1)
+    }
+
+    /// All fields in order, keys decoded; one that can't be is left out.
+    pub fn entries(&self) -> impl Iterator<Item = (String, &'a RawValue)> {
+        self.fields.iter().filter_map(|(key, value)| Some((string(key)?, *value)))
+    }
+
+    fn position(&self, key: &str) -> Option<usize> {
+        self.fields.iter().rposition(|(name, _)| string(name).is_some_and(|name| name == key))
+    }
+}
+
+/// What a string literal says, with U+FFFD for each half of a pair that stands alone; none if it is no string.
+pub fn string(value: &RawValue) -> Option<String> {
+    serde_json::from_str(&whole_pairs(value.get())).ok()
+}
+
+/// A value for showing; what no [`Value`] can hold (1e999, deep nesting) as a string of how it is spelled.
+pub fn value(raw: &RawValue) -> Value {
+    serde_json::from_str(&whole_pairs(raw.get())).unwrap_or_else(|_| Value::from(raw.get()))
+}
+
+/// `json` with every lone surrogate's escape replaced by U+FFFD's: what serde_json refuses to decode, and
+/// JavaScript writes when it cuts a text inside an emoji.
+pub fn whole_pairs(json: &str) -> Cow<'_, str> {
+    if !json.contains("\\u") {
+        return Cow::Borrowed(json);
+    }
+    let mut whole = String::with_capacity(json.len());
+    let mut rest = json;
+    while let Some(at) = rest.find('\\') {
+        whole.push_str(&rest[..at]);
+        rest = &rest[at..];
+        let (written, consumed) = escape(rest);
+        whole.push_str(written);
+        rest = &rest[consumed..];
+    }
+    whole.push_str(rest);
+    Cow::Owned(whole)
+}
+
+/// The escape at the start of `text`: how to write it, and how many bytes it takes.
+fn escape(text: &str) -> (&str, usize) {
+    match (unit(text), text.get(6..).and_then(unit)) {
+        (Some(0xd800..0xdc00), Some(0xdc00..0xe000)) => (&text[..12], 12),
+        (Some(0xd800..0xe000), _) => ("\\ufffd", 6),
+        _ => {
+            // Any other escape is a backslash and one more character, which may itself be a backslash.
+            let length = text.chars().take(2).map(char::len_utf8).sum();
+            (&text[..length], length)
+        }
+    }
+}
+
+fn unit(text: &str) -> Option<u16> {
+    let digits = text.strip_prefix("\\u")?.get(..4)?;
+    u16::from_str_radix(digits, 16).ok()
+}
+
+fn document(root: &str) -> Result<&RawValue, Error> {
+    let text = root.strip_prefix('\u{feff}').unwrap_or(root);
+    let document = serde_json::from_str(text)?;
+    if depth(text) > DEEPEST { Err(Error::Depth) } else { Ok(document) }
+}
+
+/// How deep a valid JSON text is nested.
+fn depth(text: &str) -> usize {
+    let (mut depth, mut deepest) = (0_usize, 0);
+    let mut bytes = text.bytes();
+    while let Some(byte) = bytes.next() {
+        match byte {
+            b'"' => skip_string(&mut bytes),
+            b'[' | b'{' => {
+                depth += 1;
+                deepest = deepest.max(depth);
+            }
+            b']' | b'}' => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+    }
+    deepest
+}
+
+fn skip_string(bytes: &mut impl Iterator<Item = u8>) {
+    while let Some(byte) = bytes.next() {
+        match byte {
+            b'\\' => drop(bytes.next()),
+            b'"' => return,
+            _ => {}
+        }
+    }
+}
+
+fn expect_start(value: &RawValue, open: char, expected: &'static str) -> Result<(), Error> {
+    if value.get().starts_with(open) {
+        return Ok(());
+    }
+    Err(Error::Shape { expected, found: clipped(value.get()) })
+}
+
+/// Enough of a value to recognise it in an error.
+pub(crate) fn clipped(json: &str) -> String {
+    let mut short: String = json.chars().take(60).collect();
+    if short.len() < json.len() {
+        short.push('…');
+    }
+    short
+}
+
+/// Where in `root` the slice `part` lies. Both come from one parse, so the addresses tell.
+fn span(root: &str, part: &RawValue) -> Range<usize> {
+    let start = part.get().as_ptr().addr() - root.as_ptr().addr();
+    start..start + part.get().len()
+}
+
+/// Keys as they are spelled: one with a lone surrogate can't be decoded, and must not fail the object.
+struct Fields<'a>(Vec<(&'a RawValue, &'a RawValue)>);
+
+impl<'de> Deserialize<'de> for Fields<'de> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Fields<'de>, D::Error> {
+        deserializer.deserialize_map(FieldsVisitor)
+    }
+}
+
+struct FieldsVisitor;
+
+impl<'de> Visitor<'de> for FieldsVisitor {
+    type Value = Fields<'de>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an object")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Fields<'de>, A::Error> {
+        let mut fields = Vec::new();
+        while let Some(field) = map.next_entry()? {
+            fields.push(field);
+        }
+        Ok(Fields(fields))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lone_surrogates_are_read_as_replacement() {
+        for (json, text) in [
+            (r#""cut \ud83e""#, "cut \u{fffd}"),
+            (r#""\ud83e\uDD5A""#, "🥚"),
+            (r#""\udd5a\ud83e""#, "\u{fffd}\u{fffd}"),
+            (r#""\\ud83e""#, "\\ud83e"),
+            (r#""\\\ud83e!""#, "\\\u{fffd}!"),
+        ] {
+            assert_eq!(string(&RawValue::from_string(json.to_owned()).unwrap()).unwrap(), text);
+        }
+    }
+
+    #[test]
+    fn of_duplicate_keys_the_last_counts_and_odd_keys_do_not_disturb() {
+        let object = Object::parse(r#"{"\ud83e":0,"a":1,"a":2}"#).unwrap();
+        assert_eq!(object.get("a").unwrap().get(), "2");
+        assert_eq!(object.get("b").map(RawValue::get), None);
+    }
+
+    #[test]
+    fn a_wrong_shape_is_named() {
+        let error = Array::parse("{}").unwrap_err();
+        assert_eq!(error.to_string(), "it should be an array, but is {}");
+        assert!(matches!(Array::parse("[]\n[]"), Err(Error::Syntax(_))));
+        assert!(matches!(Array::parse(""), Err(Error::Syntax(_))));
+    }
+
+    #[test]
+    fn depth_is_no_matter_up_to_a_thousand_and_damage_beyond() {
+        let nested = |levels: usize| format!("{}\"[\\\"[\"{}", "[".repeat(levels), "]".repeat(levels));
+        assert_eq!(Array::parse(&nested(1000)).unwrap().elements().len(), 1);
+        assert!(matches!(Array::parse(&nested(1001)), Err(Error::Depth)));
+        assert!(matches!(Array::parse(&nested(500_000)), Err(Error::Depth)));
+    }
+}

@@ -1,0 +1,207 @@
+//! Changes to a JSON text as replaced ranges.
+//!
+//! A new element is set apart like its last sibling, so that a pretty file stays pretty and a compact one
+//! compact; in an empty container it is indented by two more than the line that opens it.
+
+use super::{Array, Object, span};
+use serde::Serialize;
+use serde_json::Value;
+use serde_json::value::RawValue;
+use std::ops::Range;
+
+/// A range of a text and what comes in its place.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Edit {
+    range: Range<usize>,
+    text: String,
+}
+
+/// `root` with all of `edits` made; their ranges must not overlap.
+pub fn apply(root: &str, mut edits: Vec<Edit>) -> String {
+    edits.sort_by_key(|edit| edit.range.start);
+    let mut edited = String::with_capacity(root.len() + edits.iter().map(|e| e.text.len()).sum::<usize>());
+    let mut done = 0;
+    for edit in edits {
+        edited.push_str(&root[done..edit.range.start]);
+        edited.push_str(&edit.text);
+        done = edit.range.end;
+    }
+    edited.push_str(&root[done..]);
+    edited
+}
+
+impl<'a> Array<'a> {
+    /// Puts `value` at the end.
+    pub fn push(&self, value: &impl Serialize) -> Edit {
+        let items: Vec<Range<usize>> = self.elements.iter().map(|e| span(self.root, e)).collect();
+        let gap = Gap::of(self.root, &self.span, &items);
+        let text = gap.render(value);
+        gap.insert(&text)
+    }
+
+    /// Takes the element at `index` out, with its comma.
+    pub fn remove(&self, index: usize) -> Option<Edit> {
+        let items: Vec<Range<usize>> = self.elements.iter().map(|e| span(self.root, e)).collect();
+        cut(&self.span, &items, index)
+    }
+}
+
+impl<'a> Object<'a> {
+    /// Sets each field: in its place where it is there, else at the end, in the order given.
+    pub fn set(&self, fields: &[(&str, Value)]) -> Vec<Edit> {
+        let items = self.items();
+        let gap = Gap::of(self.root, &self.span, &items);
+        let mut edits = Vec::new();
+        let mut fresh = Vec::new();
+        for (key, value) in fields {
+            match self.position(key) {
+                Some(at) => {
+                    let range = span(self.root, self.fields[at].1);
+                    edits.push(Edit { range, text: gap.render(value) });
+                }
+                None => fresh.push(format!("{}{}{}", Value::from(*key), self.colon(&gap), gap.render(value))),
+            }
+        }
+        if !fresh.is_empty() {
+            edits.push(gap.insert(&fresh.join(&format!(",{}", gap.before))));
+        }
+        edits
+    }
+
+    /// Takes the field `key` out, with its comma: the one that counts, so of duplicates the last.
+    pub fn remove(&self, key: &str) -> Option<Edit> {
+        cut(&self.span, &self.items(), self.position(key)?)
+    }
+
+    fn items(&self) -> Vec<Range<usize>> {
+        let item =
+            |(key, value): &(&RawValue, &RawValue)| span(self.root, key).start..span(self.root, value).end;
+        self.fields.iter().map(item).collect()
+    }
+
+    fn colon(&self, gap: &Gap) -> &'a str {
+        match self.fields.last() {
+            Some((key, value)) => &self.root[span(self.root, key).end..span(self.root, value).start],
+            None if gap.indent.is_some() => ": ",
+            None => ":",
+        }
+    }
+}
+
+fn cut(container: &Range<usize>, items: &[Range<usize>], index: usize) -> Option<Edit> {
+    let item = items.get(index)?;
+    let range = match (index.checked_sub(1), items.get(index + 1)) {
+        (Some(before), _) => items[before].end..item.end,
+        (None, Some(after)) => item.start..after.start,
+        (None, None) => container.start + 1..container.end - 1,
+    };
+    Some(Edit { range, text: String::new() })
+}
+
+/// How items of one container are set apart, and where the next one goes.
+struct Gap {
+    at: Range<usize>,
+    lead: &'static str,
+    before: String,
+    after: String,
+    /// The indentation of items; none where they share a line.
+    indent: Option<String>,
+}
+
+impl Gap {
+    fn of(root: &str, container: &Range<usize>, items: &[Range<usize>]) -> Gap {
+        let Some(last) = items.last() else { return Gap::empty(root, container) };
+        let from = if items.len() > 1 { items[items.len() - 2].end } else { container.start };
+        // Nothing but white space and one comma or bracket can stand between two items.
+        let before = root[from..last.start].trim_start();
+        let before = before.get(1..).unwrap_or_default().to_owned();
+        let indent = before.rfind('\n').map(|at| before[at + 1..].to_owned());
+        Gap { at: last.end..last.end, lead: ",", before, after: String::new(), indent }
+    }
+
+    fn empty(root: &str, container: &Range<usize>) -> Gap {
+        let at = container.start + 1..container.end - 1;
+        let line = root[..container.start].rfind('\n').map_or(0, |at| at + 1);
+        let line = root[line..container.start].trim_start_matches('\u{feff}');
+        if !line.is_empty() && !root.contains('\n') {
+            return Gap { at, lead: "", before: String::new(), after: String::new(), indent: None };
+        }
+        let base = &line[..line.len() - line.trim_start_matches([' ', '\t']).len()];
+        let before = format!("\n{base}  ");
+        Gap { at, lead: "", before, after: format!("\n{base}"), indent: Some(format!("{base}  ")) }
+    }
+
+    fn render(&self, value: &impl Serialize) -> String {
+        let text = match self.indent {
+            Some(_) => serde_json::to_string_pretty(value),
+            None => serde_json::to_string(value),
+        };
+        let text = text.expect("our own types serialize: string keys, no failing impl");
+        match &self.indent {
+            // A pretty text has newlines between tokens alone: in strings they are escaped.
+            Some(indent) => text.replace('\n', &format!("\n{indent}")),
+            None => text,
+        }
+    }
+
+    fn insert(&self, text: &str) -> Edit {
+        Edit { range: self.at.clone(), text: format!("{}{}{text}{}", self.lead, self.before, self.after) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn set(text: &str, fields: &[(&str, Value)]) -> String {
+        apply(text, Object::parse(text).unwrap().set(fields))
+    }
+
+    fn push(text: &str, value: &Value) -> String {
+        apply(text, vec![Array::parse(text).unwrap().push(value)])
+    }
+
+    #[test]
+    fn an_element_is_pushed_in_its_siblings_style() {
+        assert_eq!(push("[]", &json!(1)), "[\n  1\n]");
+        assert_eq!(push("\u{feff}[ ]", &json!(1)), "\u{feff}[\n  1\n]");
+        assert_eq!(push("[1]", &json!([2])), "[1,[2]]");
+        assert_eq!(push("[ 1 , 2 ]", &json!(3)), "[ 1 , 2, 3 ]");
+        assert_eq!(push("[\n  1\n]\n", &json!({"a": 1})), "[\n  1,\n  {\n    \"a\": 1\n  }\n]\n");
+    }
+
+    #[test]
+    fn a_field_is_replaced_or_appended() {
+        assert_eq!(set(r#"{"a":1e999,"b":1000.0}"#, &[("a", json!(2))]), r#"{"a":2,"b":1000.0}"#);
+        assert_eq!(set("{}", &[("a", json!(1)), ("b", json!(2))]), "{\n  \"a\": 1,\n  \"b\": 2\n}");
+        let text = "{\n  \"a\": 1\n}";
+        assert_eq!(
+            set(text, &[("b", json!([1])), ("a", json!(0))]),
+            "{\n  \"a\": 0,\n  \"b\": [\n    1\n  ]\n}"
+        );
+        assert_eq!(set(r#"{"a": 1,"a": 2}"#, &[("a", json!(3))]), r#"{"a": 1,"a": 3}"#);
+        assert_eq!(set("\u{feff}{\"a\":1}", &[("a", json!(2))]), "\u{feff}{\"a\":2}");
+    }
+
+    #[test]
+    fn an_empty_container_deep_inside_takes_its_lines_indentation() {
+        let text = "{\n  \"members\": []\n}";
+        let object = Object::parse(text).unwrap();
+        let members = Array::within(text, object.get("members").unwrap()).unwrap();
+        assert_eq!(apply(text, vec![members.push(&1)]), "{\n  \"members\": [\n    1\n  ]\n}");
+    }
+
+    #[test]
+    fn what_is_removed_takes_its_comma_along() {
+        let removed =
+            |text: &str, key: &str| apply(text, vec![Object::parse(text).unwrap().remove(key).unwrap()]);
+        assert_eq!(removed(r#"{ "a" : 1, "b": 2, "c": 3}"#, "a"), r#"{ "b": 2, "c": 3}"#);
+        assert_eq!(removed(r#"{ "a" : 1, "b": 2, "c": 3}"#, "b"), r#"{ "a" : 1, "c": 3}"#);
+        assert_eq!(removed(r#"{ "a" : 1, "b": 2, "c": 3}"#, "c"), r#"{ "a" : 1, "b": 2}"#);
+        assert_eq!(removed("{\n  \"a\": 1\n}", "a"), "{}");
+        let text = "[\n  1,\n  2\n]";
+        assert_eq!(apply(text, vec![Array::parse(text).unwrap().remove(0).unwrap()]), "[\n  2\n]");
+        assert!(Array::parse("[]").unwrap().remove(0).is_none());
+    }
+}

@@ -1,0 +1,18 @@
+//! What an agent team says on disk and on the control socket, in types.
+//!
+//! The specification in Rust: no I/O, no clock, no async. A caller that needs the time passes it in, as
+//! milliseconds since the epoch. The modules stand in the order in which they are best read.
+
+pub mod color;
+pub mod config;
+pub mod control;
+pub mod fault;
+pub mod id;
+pub mod json;
+pub mod message;
+pub mod name;
+pub mod payload;
+pub mod place;
+pub mod task;
+pub mod terminal;
+pub mod time;

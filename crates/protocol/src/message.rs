@@ -1,0 +1,146 @@
+//! An inbox: a JSON array of messages, oldest first.
+//!
+//! Entries are kept as they are spelled. A message is a look into one; an entry that is none has its own
+//! fault and does not disturb its neighbours. The text functions change what they name and nothing else.
+
+use crate::json::{Array, Error, FieldFault, Object, apply};
+use crate::name::AgentName;
+use crate::time::iso8601;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+/// One message, as it is written: the order of the fields is the files' order.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Message {
+    /// The sender's plain name.
+    pub from: String,
+    /// Plain text, or a [`Payload`](crate::payload::Payload) as JSON.
+    pub text: String,
+    /// What it is about, where the sender gave it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub summary: Option<String>,
+    /// When it was sent: ISO 8601, UTC, milliseconds, `Z`.
+    pub timestamp: String,
+    /// The sender's colour, if it has one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub color: Option<String>,
+    /// Whether the recipient consumed it. A message without it is unread.
+    #[serde(default)]
+    pub read: bool,
+}
+
+impl Message {
+    /// A new one, sent at `at_ms` (ms since the epoch), without summary and colour.
+    pub fn new(from: &AgentName, text: String, at_ms: u64) -> Message {
+        let timestamp = iso8601(at_ms);
+        Message { from: from.to_string(), text, summary: None, timestamp, color: None, read: false }
+    }
+}
+
+/// Why an entry is not a message.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum EntryFault {
+    /// Not an object.
+    #[error("{0}")]
+    Shape(String),
+    /// An object with a field missing or of an unexpected type.
+    #[error(transparent)]
+    Field(#[from] FieldFault),
+}
+
+/// One element of an inbox.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Entry {
+    /// Its place in the file it was read from, from 0.
+    pub index: usize,
+    /// As it is spelled in the file.
+    pub raw: String,
+    /// What it says.
+    pub message: Result<Message, EntryFault>,
+}
+
+impl Entry {
+    /// Looks into one element.
+    pub fn of(index: usize, raw: &str) -> Entry {
+        Entry { index, raw: raw.to_owned(), message: view(raw) }
+    }
+
+    /// A message that its recipient has not consumed.
+    pub fn unread(&self) -> Option<&Message> {
+        self.message.as_ref().ok().filter(|message| !message.read)
+    }
+}
+
+fn view(raw: &str) -> Result<Message, EntryFault> {
+    let object = Object::parse(raw).map_err(|error| EntryFault::Shape(error.to_string()))?;
+    Ok(Message {
+        from: object.string("from")?,
+        text: object.string("text")?,
+        summary: object.optional_string("summary")?,
+        timestamp: object.string("timestamp")?,
+        color: object.optional_string("color")?,
+        read: object.boolean("read")?.unwrap_or(false),
+    })
+}
+
+/// All entries of an inbox's text.
+pub fn parse(text: &str) -> Result<Vec<Entry>, Error> {
+    let array = Array::parse(text)?;
+    Ok(array.elements().iter().enumerate().map(|(index, element)| Entry::of(index, element.get())).collect())
+}
+
+/// The inbox with `message` at its end.
+pub fn appended(text: &str, message: &Message) -> Result<String, Error> {
+    let array = Array::parse(text)?;
+    Ok(apply(text, vec![array.push(message)]))
+}
+
+/// The inbox with the entries at `indices` marked read. Others, and what is no object, stay as they are.
+pub fn marked_read(text: &str, indices: &[usize]) -> Result<String, Error> {
+    let array = Array::parse(text)?;
+    let elements = array.elements();
+    let mut indices: Vec<usize> = indices.iter().copied().filter(|index| *index < elements.len()).collect();
+    indices.sort_unstable();
+    indices.dedup();
+    let mut edits = Vec::new();
+    for index in indices {
+        let Ok(object) = Object::within(text, elements[index]) else { continue };
+        if object.get("read").is_none_or(|read| read.get() != "true") {
+            edits.extend(object.set(&[("read", Value::Bool(true))]));
+        }
+    }
+    Ok(apply(text, edits))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn message() -> Message {
+        Message {
+            from: "ann".into(),
+            text: "a \"b\"\n🪜".into(),
+            summary: None,
+            timestamp: "2026-02-13T10:05:44.590Z".into(),
+            color: Some("blue".into()),
+            read: false,
+        }
+    }
+
+    #[test]
+    fn a_message_is_written_as_the_original_writes_it() {
+        let expected = "[\n  {\n    \"from\": \"ann\",\n    \"text\": \"a \\\"b\\\"\\n🪜\",\n    \
+            \"timestamp\": \"2026-02-13T10:05:44.590Z\",\n    \"color\": \"blue\",\n    \"read\": false\n  }\n]";
+        let text = appended("[]", &message()).unwrap();
+        assert_eq!(text, expected);
+        assert_eq!(parse(&text).unwrap()[0].message, Ok(message()));
+    }
+
+    #[test]
+    fn an_entry_without_read_is_unread_and_gets_the_field_when_marked() {
+        let text = "[\n  {\n    \"from\": \"a\",\n    \"text\": \"\",\n    \"timestamp\": \"\"\n  }\n]";
+        assert!(parse(text).unwrap()[0].unread().is_some());
+        let marked = marked_read(text, &[0, 0, 7]).unwrap();
+        assert_eq!(marked, text.replace("\"\"\n  }", "\"\",\n    \"read\": true\n  }"));
+    }
+}

@@ -1,0 +1,67 @@
+//! Where things of ours lie: the control socket in the runtime directory, everything that outlives a
+//! daemon in the state directory, both by a short hash of the root's path, so that two roots never meet.
+//! Pure: the caller brings the environment and makes the directories.
+
+use std::path::{Path, PathBuf};
+use uuid::Uuid;
+
+/// The environment that decides the places.
+#[derive(Debug, Clone, Default)]
+pub struct Environment {
+    /// `$XDG_RUNTIME_DIR`
+    pub runtime_dir: Option<PathBuf>,
+    /// `$XDG_STATE_HOME`
+    pub state_home: Option<PathBuf>,
+    /// `$HOME`
+    pub home: Option<PathBuf>,
+    /// The effective user id, for the fallback below `/tmp`.
+    pub uid: u32,
+}
+
+/// The directories that belong to one root.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Place {
+    /// Holds the socket; gone after a reboot.
+    pub runtime: PathBuf,
+    /// Holds lock, roster, event log, agents' output and copies of damaged files.
+    pub state: PathBuf,
+}
+
+impl Place {
+    /// The places for `root`, which must be canonical: two spellings would be two places.
+    pub fn of(root: &Path, environment: &Environment) -> Place {
+        let hash = Uuid::new_v5(&Uuid::NAMESPACE_URL, root.as_os_str().as_encoded_bytes());
+        let short = &hash.simple().to_string()[..12];
+        let runtime = match &environment.runtime_dir {
+            Some(dir) => dir.join("teamd"),
+            None => PathBuf::from(format!("/tmp/teamd-{}", environment.uid)),
+        };
+        let state = match (&environment.state_home, &environment.home) {
+            (Some(dir), _) => dir.join("teamd"),
+            (None, Some(home)) => home.join(".local/state/teamd"),
+            (None, None) => runtime.join("state"),
+        };
+        Place { runtime: runtime.join(short), state: state.join(short) }
+    }
+
+    /// The control socket, unless the user names another.
+    pub fn socket(&self) -> PathBuf {
+        self.runtime.join("control.sock")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn two_roots_have_two_places_and_one_root_has_one() {
+        let environment = Environment { home: Some("/home/u".into()), uid: 1000, ..Environment::default() };
+        let a = Place::of(Path::new("/home/u/.claude"), &environment);
+        let b = Place::of(Path::new("/home/u/other"), &environment);
+        assert_ne!(a.socket(), b.socket());
+        assert_eq!(a, Place::of(Path::new("/home/u/.claude"), &environment));
+        assert!(a.runtime.starts_with("/tmp/teamd-1000"), "{a:?}");
+        assert!(a.state.starts_with("/home/u/.local/state/teamd"), "{a:?}");
+    }
+}

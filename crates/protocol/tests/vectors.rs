@@ -1,0 +1,224 @@
+//! Every sample file is read, changed in one field and written back with all else byte for byte; the hostile
+//! ones behave as the README beside them says.
+#![allow(clippy::unwrap_used, reason = "a test that can't go on fails")]
+
+use protocol::config::{Member, TeamConfig, member_set, with_member, without_member};
+use protocol::message::{Entry, Message, appended, marked_read, parse};
+use protocol::name::AgentName;
+use protocol::payload::Payload;
+use protocol::task::{Task, TaskStatus, edited, with_metadata};
+use serde_json::{Map, Value};
+use std::path::{Path, PathBuf};
+
+fn data(name: &str) -> String {
+    String::from_utf8(bytes(name)).unwrap()
+}
+
+fn bytes(name: &str) -> Vec<u8> {
+    std::fs::read(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data").join(name)).unwrap()
+}
+
+fn message() -> Message {
+    Message {
+        from: "ann".into(),
+        text: "x".into(),
+        summary: Some("s".into()),
+        timestamp: "2026-02-13T10:05:44.590Z".into(),
+        color: None,
+        read: false,
+    }
+}
+
+const MESSAGE: &str = "  {\n    \"from\": \"ann\",\n    \"text\": \"x\",\n    \"summary\": \"s\",\n    \
+    \"timestamp\": \"2026-02-13T10:05:44.590Z\",\n    \"read\": false\n  }\n]";
+
+#[test]
+fn our_configs_are_spelled_like_the_originals() {
+    for name in ["seed-era/config.json", "seed-era/config-lead-only.json"] {
+        let text = data(name);
+        assert_eq!(TeamConfig::parse(&text).unwrap().to_text(), text, "{name}");
+    }
+}
+
+#[test]
+fn a_member_is_added_and_removed_without_a_trace() {
+    let one = data("seed-era/config-lead-only.json");
+    let all = TeamConfig::parse(&data("seed-era/config.json")).unwrap();
+    let mut grown = one.clone();
+    for member in &all.members[1..] {
+        grown = with_member(&grown, member).unwrap();
+    }
+    assert_eq!(grown, data("seed-era/config.json"));
+    for name in ["PRUNER", "planner", "picker", "nobody"] {
+        grown = without_member(&grown, &AgentName::foreign(name)).unwrap();
+    }
+    assert_eq!(grown, one);
+}
+
+#[test]
+fn one_field_of_a_member_is_set_and_the_rest_stays() {
+    for (name, who, from, to) in [
+        ("seed-era/config.json", "planner", "\"isActive\": false", "\"isActive\": true"),
+        ("later-era/config.json", "W1", "\"isActive\": false", "\"isActive\": true"),
+        ("later-era/config.json", "w1", ",\n      \"isActive\": false", ""),
+    ] {
+        let value = if to.is_empty() { Value::Null } else { Value::Bool(true) };
+        let text = data(name);
+        let set = member_set(&text, &AgentName::foreign(who), &[("isActive", value)]).unwrap();
+        assert_eq!(set.unwrap(), text.replacen(from, to, 1), "{name}");
+    }
+    let text = data("later-era/config.json");
+    assert_eq!(member_set(&text, &AgentName::foreign("x"), &[]).unwrap(), None);
+}
+
+#[test]
+fn a_later_config_is_read_with_what_it_leaves_out() {
+    let config = TeamConfig::parse(&data("later-era/config.json")).unwrap();
+    let worker: &Member = config.member(&AgentName::foreign("w1")).unwrap();
+    assert_eq!((worker.agent_type.as_str(), worker.model.as_str()), ("", ""));
+    assert_eq!(config.members[0].tmux_pane_id, "leader");
+}
+
+#[test]
+fn a_config_with_a_field_of_another_type_names_it() {
+    let text = data("seed-era/config.json").replacen("\"color\": \"green\"", "\"color\": 7", 1);
+    let error = TeamConfig::parse(&text).unwrap_err();
+    assert_eq!(error.to_string(), "members[2]: field color should be a string, but is 7");
+}
+
+#[test]
+fn every_inbox_is_read_marked_and_appended_to() {
+    for name in ["seed-era/inbox-pruner.json", "seed-era/inbox-team-lead.json", "later-era/inbox-w1.json"] {
+        let text = data(name);
+        let entries = parse(&text).unwrap();
+        assert!(entries.iter().all(|entry| entry.message.is_ok()), "{name}");
+        assert_eq!(
+            appended(&text, &message()).unwrap(),
+            format!("{},\n{MESSAGE}", text.strip_suffix("\n]").unwrap())
+        );
+        let unread = entries.iter().position(|entry| entry.unread().is_some()).unwrap();
+        let marked = marked_read(&text, &[unread]).unwrap();
+        assert_eq!(marked, text.replacen("\"read\": false", "\"read\": true", 1), "{name}");
+    }
+}
+
+#[test]
+fn our_inboxes_are_spelled_like_the_originals() {
+    for name in ["seed-era/inbox-pruner.json", "seed-era/inbox-team-lead.json"] {
+        let entries = parse(&data(name)).unwrap();
+        let grown = entries
+            .iter()
+            .fold("[]".to_owned(), |text, entry| appended(&text, entry.message.as_ref().unwrap()).unwrap());
+        assert_eq!(grown, data(name));
+    }
+}
+
+#[test]
+fn every_payload_is_spelled_like_the_originals() {
+    let mut kinds = std::collections::BTreeSet::new();
+    for name in ["seed-era/inbox-pruner.json", "seed-era/inbox-team-lead.json"] {
+        for entry in parse(&data(name)).unwrap() {
+            let text = entry.message.unwrap().text;
+            if text.starts_with('{') {
+                let payload = Payload::parse(&text).unwrap();
+                assert_eq!(payload.to_text(), text);
+                assert!(text.contains(&format!("\"type\":\"{}\"", payload.kind())));
+                kinds.insert(payload.kind());
+            } else {
+                assert_eq!(Payload::parse(&text), None);
+            }
+        }
+    }
+    assert_eq!(kinds.len(), 10, "{kinds:?}");
+}
+
+#[test]
+fn every_task_is_read_and_edited() {
+    for number in [1, 2, 3, 5] {
+        let text = data(&format!("seed-era/tasks/{number}.json"));
+        let task = Task::parse(&text).unwrap();
+        assert_eq!(task.to_text(), text);
+        assert_eq!(task.is_internal(), number == 5);
+        let status = Some(Value::from("deleted"));
+        let was = format!("\"status\": \"{}\"", task.status);
+        let expected = text.replacen(&was, "\"status\": \"deleted\"", 1);
+        assert_eq!(edited(&text, &[("status", status)]).unwrap(), expected);
+    }
+}
+
+#[test]
+fn a_later_task_keeps_what_we_do_not_know() {
+    let text = data("later-era/tasks/8.json");
+    let task = Task::parse(&text).unwrap();
+    assert_eq!((task.owner, task.status), (None, TaskStatus::Pending));
+    let metadata = Map::from_iter([("command".to_owned(), Value::from("wc -l"))]);
+    let grown = with_metadata(&text, &metadata).unwrap();
+    let addition = ",\n  \"metadata\": {\n    \"command\": \"wc -l\"\n  }\n}";
+    assert_eq!(grown, format!("{}{addition}", text.strip_suffix("\n}").unwrap()));
+}
+
+#[test]
+fn hostile_arrays_are_read_and_their_entries_stay_byte_for_byte() {
+    for name in ["lone-surrogate", "wrong-types", "duplicate-keys", "numbers", "spoof"] {
+        let text = data(&format!("hostile-inboxes/{name}.json"));
+        let before: Vec<String> = raws(&text);
+        let grown = appended(&text, &message()).unwrap();
+        assert_eq!(raws(&grown)[..before.len()], before, "{name}");
+        for index in 0..before.len() {
+            let mut marked = raws(&marked_read(&text, &[index]).unwrap());
+            marked[index].clone_from(&before[index]);
+            assert_eq!(marked, before, "{name}");
+        }
+    }
+}
+
+#[test]
+fn what_is_odd_in_an_entry_is_its_own_affair() {
+    let entries = parse(&data("hostile-inboxes/wrong-types.json")).unwrap();
+    let said: Vec<String> = entries
+        .iter()
+        .map(|entry| entry.message.as_ref().map_or_else(ToString::to_string, |message| message.text.clone()))
+        .collect();
+    let expected = [
+        "it should be an object, but is null",
+        "field text should be a string, but is 1",
+        "field from should be a string, but is missing",
+        "fine",
+    ];
+    assert_eq!(said, expected);
+    let read = |name: &str| -> Message {
+        parse(&data(&format!("hostile-inboxes/{name}.json"))).unwrap().remove(0).message.unwrap()
+    };
+    assert_eq!(read("lone-surrogate").text, "cut emoji \u{fffd}");
+    let twice = read("duplicate-keys");
+    assert_eq!((twice.from.as_str(), twice.text.as_str()), ("b", "y"));
+}
+
+#[test]
+fn what_does_not_parse_is_refused_whatever_is_asked() {
+    for name in
+        ["deep", "empty", "nul-tail", "object-not-array", "trailing-comma", "truncated", "two-documents"]
+    {
+        let text = data(&format!("hostile-inboxes/{name}.json"));
+        assert!(parse(&text).is_err(), "{name}");
+        assert!(appended(&text, &message()).is_err() && marked_read(&text, &[0]).is_err(), "{name}");
+    }
+    assert!(String::from_utf8(bytes("hostile-inboxes/invalid-utf8.json")).is_err());
+}
+
+#[test]
+fn a_byte_order_mark_is_skipped_and_kept() {
+    let text = data("hostile-inboxes/bom.json");
+    assert!(parse(&text).unwrap().is_empty());
+    assert_eq!(appended(&text, &message()).unwrap(), format!("\u{feff}[\n{MESSAGE}"));
+}
+
+#[test]
+fn no_sample_was_forgotten() {
+    let dir = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/data/hostile-inboxes");
+    assert_eq!(std::fs::read_dir(dir).unwrap().count(), 14);
+}
+
+fn raws(text: &str) -> Vec<String> {
+    parse(text).unwrap().into_iter().map(|entry: Entry| entry.raw).collect()
+}
