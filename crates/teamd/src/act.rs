@@ -1,0 +1,92 @@
+//! Carries out effects, in order. Holds every descriptor of the daemon: the state holds none.
+
+use crate::connection::Connections;
+use crate::effect::Effect;
+use crate::event::Event;
+use crate::files::FileJob;
+use crate::life::Lives;
+use crate::note::Note;
+use crate::panes::PaneJob;
+use crate::state::SpawnId;
+use crate::watch::Watch;
+use protocol::time::iso8601;
+use std::collections::HashMap;
+use std::io::Write;
+use std::ops::ControlFlow;
+use std::os::fd::OwnedFd;
+use std::sync::mpsc::Sender;
+use tokio::sync::mpsc::UnboundedSender;
+
+/// The daemon's hands.
+#[derive(Debug)]
+pub(crate) struct Hands {
+    pub(crate) connections: Connections,
+    pub(crate) files: Sender<FileJob>,
+    pub(crate) panes: Sender<PaneJob>,
+    pub(crate) watch: Option<Watch>,
+    pub(crate) events: UnboundedSender<Event>,
+    /// Our ends of the agents' wake lines.
+    pub(crate) lines: HashMap<SpawnId, OwnedFd>,
+    pub(crate) lives: Lives,
+}
+
+impl Hands {
+    /// Break: the daemon is to end.
+    pub(crate) fn act(&mut self, effect: Effect, wall: u64) -> ControlFlow<()> {
+        match effect {
+            Effect::Reply { client, response } => {
+                self.connections.send(client, &response);
+                self.connections.close(client);
+            }
+            Effect::Tell { conn, word } => self.connections.send(conn, &word),
+            Effect::HangUp { conn } => self.connections.close(conn),
+            Effect::Adopt { conn, spawn, process } => {
+                if let Some(line) = self.connections.take_line(conn) {
+                    self.lines.insert(spawn.clone(), line);
+                }
+                self.watch_life(spawn, process);
+            }
+            Effect::Watch { spawn, process } => self.watch_life(spawn, process),
+            Effect::Wake { spawn } => self.wake(&spawn),
+            Effect::KillJoin { spawn } => self.lives.kill(&spawn),
+            Effect::Forget { spawn } => {
+                self.lines.remove(&spawn);
+                self.lives.forget(&spawn);
+            }
+            Effect::WatchTeam { team } => self.watch.iter_mut().for_each(|watch| watch.team(&team)),
+            Effect::UnwatchTeam { team } => self.watch.iter_mut().for_each(|watch| watch.leave(&team)),
+            // A thread ends only with the daemon.
+            Effect::File(job) => drop(self.files.send(job)),
+            Effect::Pane(job) => drop(self.panes.send(job)),
+            Effect::Note(note) => self.note(note, wall),
+            Effect::Exit => return ControlFlow::Break(()),
+        }
+        ControlFlow::Continue(())
+    }
+
+    fn watch_life(&mut self, spawn: SpawnId, process: crate::state::Process) {
+        if !self.lives.knows(&spawn) && !self.lives.watch(&spawn, process) {
+            self.events.send(Event::Died { spawn }).ok();
+        }
+    }
+
+    /// A newline, so that a shell script can `read` it. A line that is full says "look" already, and one whose
+    /// agent is gone needs no word.
+    fn wake(&self, spawn: &SpawnId) {
+        let Some(line) = self.lines.get(spawn) else { return };
+        let flags = rustix::net::SendFlags::DONTWAIT | rustix::net::SendFlags::NOSIGNAL;
+        rustix::net::send(line, b"\n", flags).ok();
+    }
+
+    /// Into the log file, the event log and the pane that the daemon runs in. That pane may be closed: what
+    /// can't be shown there is no error.
+    fn note(&mut self, note: Note, wall: u64) {
+        let note = Note { time: iso8601(wall), ..note };
+        let line = note.line();
+        tracing::info!("{line}");
+        let clock = note.time.get(11..19).unwrap_or_default();
+        writeln!(std::io::stdout(), "{clock} {line}").ok();
+        let json = serde_json::to_string(&note).expect("a note has nothing that JSON cannot hold");
+        drop(self.files.send(FileJob::Log(json)));
+    }
+}

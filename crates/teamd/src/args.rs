@@ -1,0 +1,46 @@
+//! The daemon's command line.
+
+use clap::{Parser, ValueEnum};
+use std::path::PathBuf;
+
+/// Supervise the teams of one root in tmux panes
+///
+/// Runs in the foreground of a tmux pane and shows one line per event. SIGTERM, SIGINT and SIGHUP end it and
+/// leave the agents running, to be adopted by the next teamd; `teamctl down` ends the agents too.
+#[derive(Debug, Parser)]
+#[command(name = "teamd", version, after_help = "Examples:\n  teamd\n  teamd --root ~/work/.claude -L work\n  teamctl up        (starts it in a tmux session of its own)")]
+pub(crate) struct Args {
+    /// The directory that holds teams/ and tasks/ [default: $CLAUDE_CONFIG_DIR, else ~/.claude]
+    #[arg(long, env = "TEAMD_ROOT", value_name = "DIR")]
+    pub(crate) root: Option<PathBuf>,
+    /// The control socket [default: in the runtime directory, one per root]
+    #[arg(long, env = "TEAMD_SOCKET", value_name = "PATH")]
+    pub(crate) socket: Option<PathBuf>,
+    /// The tmux server's socket [default: that of $TMUX]
+    #[arg(short = 'S', value_name = "SOCKET", conflicts_with = "tmux_name")]
+    pub(crate) tmux_socket: Option<PathBuf>,
+    /// The tmux server's name; started if there is none [default without $TMUX: teamd]
+    #[arg(short = 'L', value_name = "NAME")]
+    pub(crate) tmux_name: Option<String>,
+    /// The log [default: teamd.log in the state directory]
+    #[arg(long, value_name = "FILE")]
+    pub(crate) log_file: Option<PathBuf>,
+    /// How it is written
+    #[arg(long, value_enum, default_value_t = LogFormat::Text)]
+    pub(crate) log_format: LogFormat,
+    /// What exit 0 promises: to survive any kill, never to be broken by a power cut, or to be on the disk
+    #[arg(long, env = "TEAMD_DURABILITY", value_name = "LEVEL", default_value = "process", value_parser = ["process", "ordered", "power"])]
+    pub(crate) durability: String,
+    /// Log more
+    #[arg(short, long)]
+    pub(crate) verbose: bool,
+}
+
+/// The log's form.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum LogFormat {
+    /// Lines for people.
+    Text,
+    /// One object a line.
+    Json,
+}

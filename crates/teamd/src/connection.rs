@@ -1,0 +1,230 @@
+//! The control socket: accepts, reads lines into events, writes answers. Knows nothing of teams.
+//!
+//! A peer of another uid is hung up on. A line is at most 64 KiB, an object at most what
+//! [`protocol::control::frame`] allows; who breaks that is hung up on too, and nobody else notices.
+
+use crate::event::{ConnId, Event};
+use crate::state::Process;
+use protocol::control::frame::{Assembler, LINE, encode};
+use protocol::control::{Call, FromJoin, Request};
+use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, recvmsg};
+use serde::Serialize;
+use std::collections::HashMap;
+use std::io::IoSliceMut;
+use std::mem::MaybeUninit;
+use std::os::fd::OwnedFd;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+use tokio::io::Interest;
+use tokio::net::{UnixListener, UnixStream};
+use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
+use tokio::task::JoinHandle;
+
+/// At most so many connections at once: agents' joins, clients, and room.
+const CONNECTIONS: usize = 512;
+/// How long a last answer may take to be taken.
+const FLUSH: Duration = Duration::from_millis(500);
+
+/// What is to be written, or the end.
+#[derive(Debug)]
+enum Out {
+    Lines(Vec<u8>),
+    Close,
+}
+
+/// The open connections, for whoever has an answer.
+#[derive(Debug, Default)]
+pub(crate) struct Connections {
+    out: HashMap<ConnId, Writer>,
+    /// Closed by us, with something perhaps still on its way.
+    closing: Vec<JoinHandle<()>>,
+    /// The far ends of wake lines, as they came with a hello.
+    lines: Lines,
+}
+
+/// A connection's writing side.
+#[derive(Debug)]
+struct Writer {
+    queue: UnboundedSender<Out>,
+    task: JoinHandle<()>,
+}
+
+type Lines = Arc<Mutex<HashMap<ConnId, OwnedFd>>>;
+
+impl Connections {
+    /// Answers; a connection that is gone has nobody to hear it.
+    pub(crate) fn send<T: Serialize>(&self, conn: ConnId, value: &T) {
+        match (self.out.get(&conn), encode(value)) {
+            (Some(writer), Ok(lines)) => drop(writer.queue.send(Out::Lines(lines))),
+            (None, _) => tracing::debug!(conn, "nobody is left to hear the answer"),
+            (_, Err(error)) => tracing::error!(conn, "cannot write an answer: {error}"),
+        }
+    }
+
+    /// Closes after what has been sent.
+    pub(crate) fn close(&mut self, conn: ConnId) {
+        if let Some(writer) = self.out.remove(&conn) {
+            writer.queue.send(Out::Close).ok();
+            self.closing.retain(|task| !task.is_finished());
+            self.closing.push(writer.task);
+        }
+    }
+
+    /// Closes all, once what has been sent is on its way. A peer that does not read can't hold the daemon.
+    pub(crate) async fn flush(&mut self) {
+        let open: Vec<ConnId> = self.out.keys().copied().collect();
+        open.into_iter().for_each(|conn| self.close(conn));
+        for task in self.closing.drain(..) {
+            tokio::time::timeout(FLUSH, task).await.ok();
+        }
+    }
+
+    /// Forgets a connection that closed by itself.
+    pub(crate) fn forget(&mut self, conn: ConnId) {
+        self.out.remove(&conn);
+        self.lines.lock().unwrap_or_else(PoisonError::into_inner).remove(&conn);
+    }
+
+    /// The wake line that came over this connection.
+    pub(crate) fn take_line(&self, conn: ConnId) -> Option<OwnedFd> {
+        self.lines.lock().unwrap_or_else(PoisonError::into_inner).remove(&conn)
+    }
+
+    /// Takes up a new connection, if its peer is of our user.
+    pub(crate) fn admit(&mut self, conn: ConnId, stream: UnixStream, events: &UnboundedSender<Event>) {
+        let peer = stream.peer_cred();
+        let ours = peer.as_ref().is_ok_and(|peer| peer.uid() == nix::unistd::geteuid().as_raw());
+        let pid = peer.ok().and_then(|peer| peer.pid()).and_then(|pid| u32::try_from(pid).ok());
+        let (true, Some(pid)) = (ours && self.out.len() < CONNECTIONS, pid) else {
+            return tracing::warn!(conn, "a connection was refused");
+        };
+        let (queue, lines) = unbounded_channel();
+        let stream = Arc::new(stream);
+        let task = tokio::spawn(write(stream.clone(), lines));
+        self.out.insert(conn, Writer { queue, task });
+        let reader = Reader { conn, pid, stream, lines: self.lines.clone(), events: events.clone(), joined: false };
+        tokio::spawn(reader.run());
+    }
+}
+
+/// Accepts for ever. Where no descriptor is left it waits for one to become free rather than spin.
+pub(crate) async fn accept(listener: UnixListener, admit: UnboundedSender<UnixStream>) {
+    loop {
+        match listener.accept().await {
+            Ok((stream, _)) => {
+                if admit.send(stream).is_err() {
+                    return;
+                }
+            }
+            Err(error) => {
+                tracing::error!("cannot accept a connection: {error}");
+                tokio::time::sleep(Duration::from_millis(100)).await;
+            }
+        }
+    }
+}
+
+async fn write(stream: Arc<UnixStream>, mut queue: UnboundedReceiver<Out>) {
+    while let Some(Out::Lines(lines)) = queue.recv().await {
+        if write_all(&stream, &lines).await.is_err() {
+            return;
+        }
+    }
+    rustix::net::shutdown(&*stream, rustix::net::Shutdown::Both).ok();
+}
+
+async fn write_all(stream: &UnixStream, mut bytes: &[u8]) -> std::io::Result<()> {
+    while !bytes.is_empty() {
+        stream.writable().await?;
+        match stream.try_write(bytes) {
+            Ok(written) => bytes = &bytes[written..],
+            Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(())
+}
+
+/// One connection's reading side.
+struct Reader {
+    conn: ConnId,
+    pid: u32,
+    stream: Arc<UnixStream>,
+    lines: Lines,
+    events: UnboundedSender<Event>,
+    joined: bool,
+}
+
+impl Reader {
+    async fn run(mut self) {
+        if let Err(reason) = self.read().await {
+            tracing::debug!(conn = self.conn, "connection closed: {reason}");
+        }
+        self.events.send(Event::Closed { conn: self.conn }).ok();
+    }
+
+    async fn read(&mut self) -> Result<(), Box<dyn std::error::Error>> {
+        let mut assembler = Assembler::default();
+        let mut pending = Vec::new();
+        let mut buffer = vec![0; 16 * 1024];
+        loop {
+            let read = self.receive(&mut buffer).await?;
+            if read == 0 {
+                return Ok(());
+            }
+            pending.extend_from_slice(&buffer[..read]);
+            while let Some(end) = pending.iter().position(|byte| *byte == b'\n') {
+                let line: Vec<u8> = pending.drain(..=end).collect();
+                if let Some(text) = assembler.take(std::str::from_utf8(&line[..end])?)? {
+                    self.object(&text)?;
+                }
+            }
+            if pending.len() > LINE {
+                return Err("a line of over 64 KiB".into());
+            }
+        }
+    }
+
+    /// Reads bytes, and keeps a descriptor that came with them; more than one is dropped, that is: closed.
+    async fn receive(&self, buffer: &mut [u8]) -> std::io::Result<usize> {
+        self.stream
+            .async_io(Interest::READABLE, || {
+                let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+                let mut ancillary = RecvAncillaryBuffer::new(&mut space);
+                let flags = RecvFlags::CMSG_CLOEXEC;
+                let got = recvmsg(&*self.stream, &mut [IoSliceMut::new(buffer)], &mut ancillary, flags)?;
+                for message in ancillary.drain() {
+                    if let RecvAncillaryMessage::ScmRights(descriptors) = message {
+                        let mut lines = self.lines.lock().unwrap_or_else(PoisonError::into_inner);
+                        lines.extend(descriptors.map(|descriptor| (self.conn, descriptor)));
+                    }
+                }
+                Ok(got.bytes)
+            })
+            .await
+    }
+
+    fn object(&mut self, text: &str) -> Result<(), Box<dyn std::error::Error>> {
+        let conn = self.conn;
+        let event = if self.joined {
+            Event::JoinSaid { conn, said: serde_json::from_str::<FromJoin>(text)? }
+        } else {
+            let call: Call = serde_json::from_str(text)?;
+            match call.request {
+                Request::Join(hello) => {
+                    self.joined = true;
+                    Event::Joined { conn, hello, process: process(self.pid)? }
+                }
+                _ => Event::Request { client: conn, call: Box::new(call) },
+            }
+        };
+        self.events.send(event)?;
+        Ok(())
+    }
+}
+
+/// The process behind a pid, while it lives.
+fn process(pid: u32) -> Result<Process, Box<dyn std::error::Error>> {
+    let start = crate::life::start_time(pid).ok_or("a peer that ended while it spoke")?;
+    Ok(Process { pid, start })
+}

@@ -1,0 +1,251 @@
+//! The daemon: puts the parts together, then one loop over one event enum.
+
+use crate::act::Hands;
+use crate::args::Args;
+use crate::connection::{Connections, accept};
+use crate::effect::Effect;
+use crate::event::{Event, Now};
+use crate::instance::{self, Lock};
+use crate::life::Lives;
+use crate::note::Note;
+use crate::panes::{self, Home};
+use crate::state::{ROSTER_VERSION, Roster, Setting, State};
+use crate::step::{next_deadline, restart, step};
+use crate::watch::Watch;
+use crate::{files, log};
+use protocol::fault::{Fault, Kind};
+use protocol::place::{Environment, Place};
+use std::collections::HashMap;
+use std::os::unix::net::UnixListener;
+use std::path::PathBuf;
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
+use store::{Root, StateDir};
+use tmux::Address;
+use tokio::net::UnixStream;
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
+
+/// Between two rescans where events arrive, ms.
+const RESCAN: u64 = 30_000;
+/// Between two rescans where they don't, ms.
+const RESCAN_WITHOUT_EVENTS: u64 = 2_000;
+
+/// Runs until a signal, or until `teamctl down`.
+///
+/// # Errors
+/// What keeps it from starting.
+pub(crate) fn run(args: &Args) -> Result<(), Fault> {
+    let start = Start::new(args)?;
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let runtime = runtime.map_err(|error| Fault::new(Kind::Internal, format!("cannot start the loop: {error}")))?;
+    runtime.block_on(start.run())
+}
+
+/// Everything that is had before the loop begins.
+struct Start {
+    _lock: Lock,
+    listener: UnixListener,
+    root: Root,
+    state_dir: StateDir,
+    roster: Roster,
+    setting: Setting,
+    home: Home,
+}
+
+impl Start {
+    fn new(args: &Args) -> Result<Start, Fault> {
+        let path = root_path(args)?;
+        let durability = args.durability.parse().map_err(|_| Fault::new(Kind::Usage, "cannot read --durability"))?;
+        // The place is known by the canonical path, which a root has once it is open.
+        let place = |root: &std::path::Path| Place::of(root, &environment());
+        std::fs::create_dir_all(&path).map_err(|error| io("make", &path, &error))?;
+        let canonical = path.canonicalize().map_err(|error| io("find", &path, &error))?;
+        let place = place(&canonical);
+        let state_dir = StateDir::open(&place.state).map_err(fault)?;
+        let root = Root::open(&canonical, &place.state.join("aside"), durability).map_err(fault)?;
+        let lock = Lock::take(&place.state.join("teamd.lock"), root.path())?;
+        log::start(args, &place.state.join("teamd.log"))?;
+        let roster = read_roster(&state_dir)?;
+        let socket = args.socket.clone().unwrap_or_else(|| place.socket());
+        let listener = instance::listen(&socket)?;
+        let setting = setting(&root, socket, place.state)?;
+        Ok(Start { _lock: lock, listener, root, state_dir, roster, setting, home: home(args) })
+    }
+
+    async fn run(mut self) -> Result<(), Fault> {
+        let (events, mut queue) = unbounded_channel();
+        let (panes, epoch, panes_thread) = panes::start(self.home, events.clone())?;
+        self.setting.tmux_socket = Some(epoch.socket_path.clone());
+        let watch = Watch::start(self.root.path(), events.clone());
+        if let Err(error) = &watch {
+            tracing::warn!("cannot watch files, so they are looked at every 2 s: {error}");
+            (self.setting.watch, self.setting.rescan_every) = ("rescan", RESCAN_WITHOUT_EVENTS);
+        }
+        let (files, files_thread) = files::start(self.root.clone(), self.state_dir, events.clone());
+        let lives = Lives::start(events.clone());
+        let lives = lives.map_err(|error| Fault::new(Kind::Internal, format!("cannot watch processes: {error}")))?;
+        let mut hands = Hands {
+            connections: Connections::default(),
+            files,
+            panes,
+            watch: watch.ok(),
+            events: events.clone(),
+            lines: HashMap::new(),
+            lives,
+        };
+        let mut state = State::new(self.setting, self.roster);
+        state.recall(|team, name| self.root.team(team).ok()?.config().ok()?.member(name)?.is_active);
+        let (admit, mut admitted) = unbounded_channel();
+        let listener = tokio::net::UnixListener::from_std(self.listener)
+            .map_err(|error| Fault::new(Kind::Internal, format!("cannot listen: {error}")))?;
+        tokio::spawn(accept(listener, admit));
+        signals(&events)?;
+        turn(&mut state, &mut hands, &mut queue, &mut admitted).await;
+        hands.connections.flush().await;
+        // The threads finish what they have been given, then the socket goes with its lock.
+        std::fs::remove_file(&state.setting.socket).ok();
+        drop(hands);
+        files_thread.join().ok();
+        panes_thread.join().ok();
+        Ok(())
+    }
+}
+
+/// The loop.
+async fn turn(
+    state: &mut State,
+    hands: &mut Hands,
+    queue: &mut UnboundedReceiver<Event>,
+    admitted: &mut UnboundedReceiver<UnixStream>,
+) {
+    let clock = Instant::now();
+    let mut effects = restart(state, now(clock));
+    effects.push(Effect::Note(Note::daemon("ready", format!("pid {}, root {}", state.setting.pid, state.setting.root.display()))));
+    let mut conn = 0;
+    loop {
+        let wall = now(clock).wall;
+        for effect in effects.drain(..) {
+            if hands.act(effect, wall).is_break() {
+                return;
+            }
+        }
+        let deadline = clock + std::time::Duration::from_millis(next_deadline(state));
+        let event = tokio::select! {
+            Some(event) = queue.recv() => event,
+            Some(stream) = admitted.recv() => {
+                conn += 1;
+                hands.connections.admit(conn, stream, &hands.events);
+                continue;
+            }
+            () = tokio::time::sleep_until(deadline.into()) => Event::Deadline,
+        };
+        tracing::debug!(?event);
+        if let Event::Closed { conn } = event {
+            hands.connections.forget(conn);
+        }
+        effects = step(state, event, now(clock));
+    }
+}
+
+fn now(clock: Instant) -> Now {
+    let wall = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_millis() as u64);
+    Now { mono: clock.elapsed().as_millis() as u64, wall }
+}
+
+fn signals(events: &UnboundedSender<Event>) -> Result<(), Fault> {
+    let kinds = [
+        (SignalKind::terminate(), "SIGTERM"),
+        (SignalKind::interrupt(), "SIGINT"),
+        (SignalKind::hangup(), "SIGHUP"),
+    ];
+    for (kind, name) in kinds {
+        let stream = signal(kind);
+        let mut stream = stream.map_err(|error| Fault::new(Kind::Internal, format!("cannot wait for {name}: {error}")))?;
+        let events = events.clone();
+        tokio::spawn(async move {
+            if stream.recv().await.is_some() {
+                events.send(Event::Signal(name)).ok();
+            }
+        });
+    }
+    Ok(())
+}
+
+fn read_roster(state: &StateDir) -> Result<Roster, Fault> {
+    let Some(bytes) = state.read(files::ROSTER).map_err(fault)? else { return Ok(Roster::default()) };
+    let path = state.path().join(files::ROSTER);
+    let roster: Roster = serde_json::from_slice(&bytes).map_err(|error| {
+        Fault::new(Kind::Data, format!("cannot read {}: {error}", path.display())).hinted("move it aside; agents that run then are not adopted")
+    })?;
+    if roster.version > ROSTER_VERSION {
+        let message = format!("cannot read {}: a newer teamd wrote it (version {})", path.display(), roster.version);
+        return Err(Fault::new(Kind::Config, message).hinted("start that teamd again"));
+    }
+    Ok(roster)
+}
+
+fn setting(root: &Root, socket: PathBuf, state: PathBuf) -> Result<Setting, Fault> {
+    Ok(Setting {
+        root: root.path().to_owned(),
+        socket,
+        tmux_socket: None,
+        teamctl: teamctl()?,
+        state,
+        pid: std::process::id(),
+        watch: "events",
+        rescan_every: RESCAN,
+    })
+}
+
+/// The teamctl that came with this teamd.
+fn teamctl() -> Result<PathBuf, Fault> {
+    let missing = |why: String| {
+        Fault::new(Kind::Missing, format!("cannot find teamctl: {why}")).hinted("install teamctl beside teamd")
+    };
+    let own = std::env::current_exe().map_err(|error| missing(error.to_string()))?;
+    let path = own.with_file_name("teamctl");
+    if path.is_file() { Ok(path) } else { Err(missing(format!("there is no {}", path.display()))) }
+}
+
+fn home(args: &Args) -> Home {
+    let var = |name| std::env::var(name).ok().filter(|value: &String| !value.is_empty());
+    let inside = var("TMUX").and_then(|tmux| tmux.split(',').next().map(PathBuf::from));
+    let asked = match (&args.tmux_socket, &args.tmux_name) {
+        (Some(path), _) => Some(Address::Path(path.clone())),
+        (_, Some(name)) => Some(Address::Name(name.clone())),
+        _ => None,
+    };
+    let pane = var("TMUX_PANE").and_then(|pane| pane.parse().ok());
+    match (asked, inside) {
+        (None, Some(socket)) => Home { address: Address::Path(socket), pane },
+        (Some(Address::Path(path)), Some(socket)) if path == socket => Home { address: Address::Path(path), pane },
+        (Some(address), _) => Home { address, pane: None },
+        (None, None) => Home { address: Address::Name("teamd".to_owned()), pane: None },
+    }
+}
+
+fn root_path(args: &Args) -> Result<PathBuf, Fault> {
+    let from = |name| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+    let home = || from("HOME").map(|home| home.join(".claude"));
+    args.root.clone().or_else(|| from("CLAUDE_CONFIG_DIR")).or_else(home).ok_or_else(|| {
+        Fault::new(Kind::Config, "cannot find a root: $HOME is not set").hinted("name one with --root DIR")
+    })
+}
+
+fn environment() -> Environment {
+    let path = |name| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+    Environment {
+        runtime_dir: path("XDG_RUNTIME_DIR"),
+        state_home: path("XDG_STATE_HOME"),
+        home: path("HOME"),
+        uid: nix::unistd::geteuid().as_raw(),
+    }
+}
+
+fn io(verb: &str, path: &std::path::Path, error: &std::io::Error) -> Fault {
+    Fault::new(Kind::Io, format!("cannot {verb} {}: {error}", path.display()))
+}
+
+fn fault(error: store::Error) -> Fault {
+    Fault { kind: error.kind(), message: error.to_string(), hint: error.hint() }
+}

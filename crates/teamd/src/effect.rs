@@ -1,0 +1,42 @@
+//! What the step function wants done. It does nothing itself; [`crate::act`] carries these out in order.
+
+use crate::event::ConnId;
+use crate::files::FileJob;
+use crate::note::Note;
+use crate::panes::PaneJob;
+use crate::state::{Process, SpawnId};
+use protocol::control::{Response, ToJoin};
+use protocol::name::TeamName;
+
+/// One thing to do outside.
+#[derive(Debug)]
+pub(crate) enum Effect {
+    /// Answer a client, and close.
+    Reply { client: ConnId, response: Response },
+    /// Tell a join.
+    Tell { conn: ConnId, word: ToJoin },
+    /// Hang up on somebody who has no business here.
+    HangUp { conn: ConnId },
+    /// The wake line that came over this connection is this agent's from now on; watch its join's life.
+    Adopt { conn: ConnId, spawn: SpawnId, process: Process },
+    /// Watch the life of a join that we know from the roster alone.
+    Watch { spawn: SpawnId, process: Process },
+    /// "Look": one byte on the agent's wake line.
+    Wake { spawn: SpawnId },
+    /// End a join that does not listen.
+    KillJoin { spawn: SpawnId },
+    /// Drop the agent's descriptors.
+    Forget { spawn: SpawnId },
+    /// Watch the team's directories, or leave them.
+    WatchTeam { team: TeamName },
+    /// The team is gone.
+    UnwatchTeam { team: TeamName },
+    /// For the files thread.
+    File(FileJob),
+    /// For the panes thread.
+    Pane(PaneJob),
+    /// For the event log and the daemon's own pane.
+    Note(Note),
+    /// End the loop.
+    Exit,
+}

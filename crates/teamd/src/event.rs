@@ -1,0 +1,50 @@
+//! What wakes the loop, and nothing else does: one closed enum, one line per arm in [`crate::step`].
+
+use crate::files::FileDone;
+use crate::panes::PaneDone;
+use crate::state::{Process, SpawnId};
+use protocol::control::{Call, FromJoin, Hello};
+use protocol::name::TeamName;
+
+/// A connection to the control socket, numbered in the order of arrival.
+pub(crate) type ConnId = u64;
+
+/// Everything that can happen to the daemon.
+#[derive(Debug)]
+pub(crate) enum Event {
+    /// A client asked.
+    Request { client: ConnId, call: Box<Call> },
+    /// A pane's first process said who it is; `process` is the kernel's word.
+    Joined { conn: ConnId, hello: Hello, process: Process },
+    /// It reported.
+    JoinSaid { conn: ConnId, said: FromJoin },
+    /// A connection closed: of a join a hint, of a client the end of its interest.
+    Closed { conn: ConnId },
+    /// The pidfd of a join says that it is dead: the proof.
+    Died { spawn: SpawnId },
+    /// Somebody wrote this inbox; the name is that of the file.
+    InboxChanged { team: TeamName, inbox: String },
+    /// Somebody wrote a task.
+    TasksChanged { team: TeamName },
+    /// Somebody wrote the team's config.json, maybe we.
+    ConfigChanged { team: TeamName },
+    /// The watcher lost events: look everywhere.
+    Overflow,
+    /// The files thread finished a job.
+    Filed(FileDone),
+    /// The panes thread finished a job.
+    Paned(PaneDone),
+    /// The nearest deadline passed.
+    Deadline,
+    /// SIGTERM, SIGINT or SIGHUP.
+    Signal(&'static str),
+}
+
+/// The time, as the step function is told it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Now {
+    /// Milliseconds on a clock that never jumps: for deadlines.
+    pub(crate) mono: u64,
+    /// Milliseconds since the epoch: for what is written.
+    pub(crate) wall: u64,
+}

@@ -1,0 +1,77 @@
+//! One daemon per root: a lock that the kernel frees with its holder, and the socket behind it.
+
+use protocol::fault::{Fault, Kind};
+use std::fs::{DirBuilder, File, TryLockError};
+use std::io::{Read, Seek, SeekFrom, Write};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
+use std::os::unix::net::UnixListener;
+use std::path::Path;
+
+/// The longest path that a socket can have, on Linux; macOS takes 103.
+const SOCKET_PATH: usize = 103;
+
+/// Held for the daemon's life. Never deleted: a lock on a deleted file excludes nobody.
+#[derive(Debug)]
+pub(crate) struct Lock {
+    _file: File,
+}
+
+impl Lock {
+    /// # Errors
+    /// `NoDaemon` (exit 69) naming the other daemon's pid.
+    pub(crate) fn take(path: &Path, root: &Path) -> Result<Lock, Fault> {
+        let io = |verb: &str, error: &std::io::Error| {
+            Fault::new(Kind::Io, format!("cannot {verb} {}: {error}", path.display()))
+        };
+        let open = File::options().create(true).truncate(false).read(true).write(true).open(path);
+        let mut file = open.map_err(|error| io("open", &error))?;
+        match file.try_lock() {
+            Ok(()) => {}
+            Err(TryLockError::WouldBlock) => return Err(runs_already(&mut file, root)),
+            Err(TryLockError::Error(error)) => return Err(io("lock", &error)),
+        }
+        let written = file.set_len(0).and_then(|()| file.write_all(std::process::id().to_string().as_bytes()));
+        written.map_err(|error| io("write", &error))?;
+        Ok(Lock { _file: file })
+    }
+}
+
+fn runs_already(file: &mut File, root: &Path) -> Fault {
+    let mut pid = String::new();
+    file.seek(SeekFrom::Start(0)).and_then(|_| file.read_to_string(&mut pid)).ok();
+    let message = format!("cannot supervise {}: a teamd does already, pid {pid}", root.display());
+    Fault::new(Kind::NoDaemon, message).hinted("use it, or end it with: teamctl down")
+}
+
+/// Binds the socket, under the lock: whatever lies at its path is left from a dead daemon.
+pub(crate) fn listen(path: &Path) -> Result<UnixListener, Fault> {
+    if path.as_os_str().len() > SOCKET_PATH {
+        let message = format!("cannot listen on {}: the path is longer than {SOCKET_PATH} bytes", path.display());
+        return Err(Fault::new(Kind::Config, message).hinted("choose a shorter one with --socket"));
+    }
+    if let Some(directory) = path.parent() {
+        private_directory(directory)?;
+    }
+    let io = |error: std::io::Error| Fault::new(Kind::Io, format!("cannot listen on {}: {error}", path.display()));
+    match std::fs::remove_file(path) {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(io(error)),
+        _ => {}
+    }
+    let listener = UnixListener::bind(path).map_err(io)?;
+    std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o600)).map_err(io)?;
+    listener.set_nonblocking(true).map_err(io)?;
+    Ok(listener)
+}
+
+/// Makes the directory, or makes sure that nobody else can have put something into it.
+fn private_directory(path: &Path) -> Result<(), Fault> {
+    let io = |error: std::io::Error| Fault::new(Kind::Io, format!("cannot make {}: {error}", path.display()));
+    DirBuilder::new().recursive(true).mode(0o700).create(path).map_err(io)?;
+    let meta = std::fs::symlink_metadata(path).map_err(io)?;
+    let ours = meta.is_dir() && meta.uid() == nix::unistd::geteuid().as_raw() && meta.mode() & 0o077 == 0;
+    if ours {
+        return Ok(());
+    }
+    let message = format!("cannot trust {}: it must be a directory of yours with mode 0700", path.display());
+    Err(Fault::new(Kind::NotPermitted, message).hinted(format!("chmod 700 {}", path.display())))
+}

@@ -1,0 +1,96 @@
+//! The lives of processes that are not our children: known by pid and start time, watched by pidfd.
+//!
+//! One thread sleeps on all of them. (tokio's own way to watch a descriptor is `unsafe` to call.)
+
+use crate::event::Event;
+use crate::state::{Process, SpawnId};
+use rustix::buffer::spare_capacity;
+use rustix::event::epoll::{self, CreateFlags, EventData, EventFlags};
+use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
+use std::collections::HashMap;
+use std::os::fd::OwnedFd;
+use std::sync::{Arc, Mutex, PoisonError};
+use tokio::sync::mpsc::UnboundedSender;
+
+/// Field 22 of /proc/PID/stat, ticks since boot; none for a process that is gone or a zombie.
+pub(crate) fn start_time(pid: u32) -> Option<u64> {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    // The second field is the program's name in parentheses, which may hold anything.
+    let mut fields = stat.rsplit_once(')')?.1.split_whitespace();
+    (fields.next()? != "Z").then(|| fields.nth(18)?.parse().ok())?
+}
+
+/// The watched joins.
+#[derive(Debug)]
+pub(crate) struct Lives {
+    epoll: Arc<OwnedFd>,
+    /// By the number that epoll reports; numbers are never used again.
+    watched: Arc<Mutex<HashMap<u64, SpawnId>>>,
+    pidfds: HashMap<SpawnId, OwnedFd>,
+    next: u64,
+}
+
+impl Lives {
+    /// Starts the thread, which ends with the process.
+    pub(crate) fn start(events: UnboundedSender<Event>) -> std::io::Result<Lives> {
+        let epoll = Arc::new(epoll::create(CreateFlags::CLOEXEC)?);
+        let watched: Arc<Mutex<HashMap<u64, SpawnId>>> = Arc::default();
+        let (sleeper, names) = (epoll.clone(), watched.clone());
+        std::thread::Builder::new().name("lives".into()).spawn(move || tell_deaths(&sleeper, &names, &events))?;
+        Ok(Lives { epoll, watched, pidfds: HashMap::new(), next: 0 })
+    }
+
+    pub(crate) fn knows(&self, spawn: &SpawnId) -> bool {
+        self.pidfds.contains_key(spawn)
+    }
+
+    /// Watches; false if this process is dead already. The start time is compared after the pidfd is open,
+    /// so that a reused number is never taken for the one we mean.
+    pub(crate) fn watch(&mut self, spawn: &SpawnId, process: Process) -> bool {
+        let Some(pid) = i32::try_from(process.pid).ok().and_then(Pid::from_raw) else { return false };
+        let Ok(pidfd) = pidfd_open(pid, PidfdFlags::empty()) else { return false };
+        if start_time(process.pid) != Some(process.start) {
+            return false;
+        }
+        self.next += 1;
+        self.names().insert(self.next, spawn.clone());
+        let once = EventFlags::IN | EventFlags::ONESHOT;
+        let added = epoll::add(&*self.epoll, &pidfd, EventData::new_u64(self.next), once);
+        self.pidfds.insert(spawn.clone(), pidfd);
+        added.is_ok()
+    }
+
+    /// SIGKILL to just this join.
+    pub(crate) fn kill(&self, spawn: &SpawnId) {
+        let Some(pidfd) = self.pidfds.get(spawn) else { return };
+        if let Err(error) = pidfd_send_signal(pidfd, Signal::KILL) {
+            tracing::debug!("cannot kill a join: {error}");
+        }
+    }
+
+    /// Closing the pidfd ends the watch.
+    pub(crate) fn forget(&mut self, spawn: &SpawnId) {
+        self.pidfds.remove(spawn);
+        self.names().retain(|_, watched| watched != spawn);
+    }
+
+    fn names(&self) -> std::sync::MutexGuard<'_, HashMap<u64, SpawnId>> {
+        self.watched.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn tell_deaths(epoll: &OwnedFd, names: &Mutex<HashMap<u64, SpawnId>>, events: &UnboundedSender<Event>) {
+    let mut ready = Vec::with_capacity(16);
+    loop {
+        // Interrupted by a signal: the next round sees what there was.
+        epoll::wait(epoll, spare_capacity(&mut ready), None).ok();
+        for event in ready.drain(..) {
+            let name = names.lock().unwrap_or_else(PoisonError::into_inner).remove(&event.data.u64());
+            if let Some(spawn) = name
+                && events.send(Event::Died { spawn }).is_err()
+            {
+                return;
+            }
+        }
+    }
+}

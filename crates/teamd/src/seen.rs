@@ -1,0 +1,45 @@
+//! What the files looked like at the last rescan: the slow net behind the watcher, for events that got lost
+//! and for file systems that send none.
+
+use crate::event::Event;
+use protocol::name::TeamName;
+use std::collections::HashMap;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+/// Inode, size, mtime in ns: another one means a change.
+type Identity = (u64, u64, i64);
+
+/// All watched files, as last seen.
+#[derive(Debug, Default)]
+pub(crate) struct Seen {
+    files: HashMap<PathBuf, Identity>,
+    primed: bool,
+}
+
+impl Seen {
+    /// The events that the watcher should have sent since the last call. The first one only remembers.
+    pub(crate) fn changes(&mut self, root: &Path, teams: &[TeamName]) -> Vec<Event> {
+        let now: HashMap<PathBuf, Identity> = teams.iter().flat_map(|team| directories(root, team)).flat_map(files).collect();
+        let changed = now.iter().filter(|(path, identity)| self.files.get(*path) != Some(*identity));
+        let gone = self.files.keys().filter(|path| !now.contains_key(*path));
+        let paths = changed.map(|(path, _)| path).chain(gone);
+        let mut events: Vec<Event> = paths.filter_map(|path| crate::watch::event_for(root, path)).collect();
+        events.dedup_by(|a, b| matches!((a, b), (Event::TasksChanged { team: a }, Event::TasksChanged { team: b }) if a == b));
+        self.files = now;
+        if std::mem::replace(&mut self.primed, true) { events } else { Vec::new() }
+    }
+}
+
+fn directories(root: &Path, team: &TeamName) -> [PathBuf; 3] {
+    crate::watch::directories(root, team)
+}
+
+fn files(directory: PathBuf) -> Vec<(PathBuf, Identity)> {
+    let Ok(entries) = std::fs::read_dir(directory) else { return Vec::new() };
+    let identity = |entry: std::fs::DirEntry| {
+        let meta = entry.metadata().ok().filter(std::fs::Metadata::is_file)?;
+        Some((entry.path(), (meta.ino(), meta.size(), meta.mtime_nsec() + meta.mtime() * 1_000_000_000)))
+    };
+    entries.filter_map(|entry| identity(entry.ok()?)).collect()
+}

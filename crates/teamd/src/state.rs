@@ -1,0 +1,387 @@
+//! What the daemon knows: its teams and the roster of their agents, each with the phase of its life.
+//!
+//! Owned by the loop alone. What must outlive a crash is the [`Roster`]; everything else is learned again
+//! from tmux, from the joins that reconnect, and from the files.
+
+use crate::event::ConnId;
+use protocol::color::Color;
+use protocol::control::{Activity, EndedAgent, Response, Spawn};
+use protocol::id::{Mint, RequestId, TaskId};
+use protocol::name::{AgentName, TeamName};
+use serde::{Deserialize, Serialize};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::path::PathBuf;
+use tmux::{Owner, PaneId};
+use uuid::Uuid;
+
+/// The id of one life of an agent: on join's command line, in the pane's option `@teamd`, in the roster.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub(crate) struct SpawnId(String);
+
+impl SpawnId {
+    /// A new one, never used before.
+    pub(crate) fn fresh() -> SpawnId {
+        SpawnId(Uuid::new_v4().to_string())
+    }
+
+    /// As somebody said it; whether we know it is seen in the roster.
+    pub(crate) fn claimed(text: &str) -> SpawnId {
+        SpawnId(text.to_owned())
+    }
+
+    pub(crate) fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// The value of the pane option that marks the pane as this agent's.
+    pub(crate) fn owner(&self) -> Owner {
+        self.0.parse().expect("a uuid is made of hex digits and dashes")
+    }
+}
+
+/// A process that no number reuse can be mistaken for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Process {
+    pub(crate) pid: u32,
+    /// Field 22 of /proc/PID/stat, ticks since boot.
+    pub(crate) start: u64,
+}
+
+/// A pane of ours; its epoch says on which server.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Pane {
+    pub(crate) pane: String,
+    pub(crate) window: String,
+    pub(crate) epoch: String,
+}
+
+impl Pane {
+    pub(crate) fn id(&self) -> Option<PaneId> {
+        self.pane.parse().ok()
+    }
+}
+
+/// What of an agent survives a daemon's crash.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct Record {
+    pub(crate) spawn: SpawnId,
+    pub(crate) team: TeamName,
+    pub(crate) name: AgentName,
+    /// Proves that a caller is this agent.
+    pub(crate) token: String,
+    /// From registration on.
+    pub(crate) color: Option<Color>,
+    pub(crate) feed: String,
+    pub(crate) agent_type: Option<String>,
+    pub(crate) model: String,
+    pub(crate) prompt: String,
+    pub(crate) cwd: PathBuf,
+    pub(crate) plan_mode_required: bool,
+    pub(crate) born: u64,
+    pub(crate) tracking: Option<TaskId>,
+    pub(crate) pane: Option<Pane>,
+    pub(crate) join: Option<Process>,
+    pub(crate) agent: Option<u32>,
+    /// Set before its lead is told, so that a crash between the two does not tell it twice.
+    pub(crate) ended: Option<End>,
+}
+
+/// How and when an agent ended, and whether its lead is to hear of it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct End {
+    pub(crate) how: String,
+    pub(crate) at: u64,
+    pub(crate) told: Told,
+}
+
+/// Who learns of an end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) enum Told {
+    /// It approved its shutdown: the lead has its word already.
+    Nobody,
+    /// A crash, a kill, a closed pane.
+    Lead,
+}
+
+/// One supervised agent.
+#[derive(Debug)]
+pub(crate) struct Agent {
+    pub(crate) record: Record,
+    pub(crate) phase: Phase,
+    pub(crate) activity: Activity,
+    /// Since when the activity is what it is, ms since the epoch.
+    pub(crate) since: u64,
+    /// The subject of the task it has in progress.
+    pub(crate) task: Option<String>,
+}
+
+/// An agent's life; each variant carries just what exists in it.
+#[derive(Debug)]
+pub(crate) enum Phase {
+    /// Asked for; no agent runs yet.
+    Starting(Starting),
+    /// Its join has, or had, its agent running.
+    Running(Link),
+    /// It is to end.
+    Stopping(Link, Stopping),
+    /// It ended; pane and files are being put in order.
+    Gone(Gone),
+}
+
+/// On the way from the request to the agent.
+#[derive(Debug)]
+pub(crate) struct Starting {
+    pub(crate) spawn: Box<Spawn>,
+    /// Who asked; none once they have hung up.
+    pub(crate) client: Option<ConnId>,
+    pub(crate) conn: Option<ConnId>,
+    /// The first process's pid, once tmux told it.
+    pub(crate) pane_pid: Option<u32>,
+    pub(crate) stage: StartStage,
+    /// Milliseconds on [`crate::event::Now::mono`].
+    pub(crate) until: u64,
+}
+
+/// How far a start has come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum StartStage {
+    /// tmux makes the pane, join connects: in either order.
+    Opening,
+    /// The files are written.
+    Registering,
+    /// join has the green light.
+    Going,
+}
+
+/// How we reach a running agent's join.
+#[derive(Debug, Default)]
+pub(crate) struct Link {
+    /// None after a crash of ours, until it reconnects.
+    pub(crate) conn: Option<ConnId>,
+}
+
+/// On the way out.
+#[derive(Debug)]
+pub(crate) enum Stopping {
+    /// The request is in its inbox.
+    Asked(Asked),
+    /// It said yes and may end by itself until then.
+    Approved { request: RequestId, until: u64 },
+    /// join is ending it: TERM, then KILL; at `until` join itself is killed.
+    Ending { until: u64, forced: bool },
+}
+
+/// A shutdown request that waits for its answer.
+#[derive(Debug)]
+pub(crate) struct Asked {
+    /// The latest last: a lost request is asked again under a fresh id.
+    pub(crate) requests: Vec<RequestId>,
+    pub(crate) reason: Option<String>,
+    pub(crate) until: u64,
+    pub(crate) again: u64,
+    pub(crate) force: bool,
+}
+
+/// After the end.
+#[derive(Debug)]
+pub(crate) struct Gone {
+    pub(crate) how: String,
+    pub(crate) pane_closed: bool,
+    pub(crate) filed: bool,
+}
+
+/// One team of ours.
+#[derive(Debug, Default)]
+pub(crate) struct Team {
+    /// How many teammates ever joined: decides the next colour.
+    pub(crate) joined: u64,
+    /// What could be claimed when we last looked.
+    pub(crate) available: BTreeSet<TaskId>,
+    /// A look at the tasks is under way / another is wanted after it.
+    pub(crate) looking: Look,
+}
+
+/// Collapses a storm of changes into at most two looks.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Look {
+    /// Nothing under way.
+    #[default]
+    Rest,
+    /// A look is under way.
+    Looking,
+    /// Something changed since it began.
+    Again,
+}
+
+/// A client that waits for several ends.
+#[derive(Debug)]
+pub(crate) struct Waiting {
+    pub(crate) client: ConnId,
+    pub(crate) pending: BTreeSet<SpawnId>,
+    pub(crate) ended: Vec<EndedAgent>,
+    pub(crate) then: Then,
+}
+
+/// What follows when all that was waited for has ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Then {
+    /// The answer.
+    Reply,
+    /// The team's files go.
+    Delete(TeamName),
+    /// The daemon goes.
+    Down,
+}
+
+/// What does not change while the daemon runs.
+#[derive(Debug, Clone)]
+pub(crate) struct Setting {
+    pub(crate) root: PathBuf,
+    pub(crate) socket: PathBuf,
+    pub(crate) tmux_socket: Option<PathBuf>,
+    /// The program that is the first process of every pane.
+    pub(crate) teamctl: PathBuf,
+    /// Everything of ours that outlives the daemon.
+    pub(crate) state: PathBuf,
+    pub(crate) pid: u32,
+    pub(crate) watch: &'static str,
+    /// Between two rescans, ms.
+    pub(crate) rescan_every: u64,
+}
+
+/// Everything the loop owns.
+#[derive(Debug)]
+pub(crate) struct State {
+    pub(crate) setting: Setting,
+    pub(crate) teams: BTreeMap<TeamName, Team>,
+    pub(crate) agents: BTreeMap<SpawnId, Agent>,
+    pub(crate) waiting: Vec<Waiting>,
+    /// Answers by the caller's own token, newest last, so that a retry does not act twice.
+    pub(crate) answered: VecDeque<(String, Response)>,
+    /// The tokens of calls that are under way.
+    pub(crate) calls: BTreeMap<ConnId, String>,
+    /// Clients that asked again what is under way already.
+    pub(crate) also: Vec<(ConnId, String)>,
+    pub(crate) mint: Mint,
+    pub(crate) rescan_at: u64,
+    /// No new agents: the daemon is going down.
+    pub(crate) closing: bool,
+    /// The roster on disk is older than this one.
+    pub(crate) dirty: bool,
+}
+
+/// How many answers are kept for retries.
+const ANSWERS: usize = 256;
+
+impl State {
+    pub(crate) fn new(setting: Setting, roster: Roster) -> State {
+        let agents = roster.agents.into_iter().map(|record| {
+            let phase = Phase::Running(Link::default());
+            let since = record.born;
+            let agent = Agent { record, phase, activity: Activity::Active, since, task: None };
+            (agent.record.spawn.clone(), agent)
+        });
+        let teams = roster.teams.into_iter().map(|(name, joined)| (name, Team { joined, ..Team::default() }));
+        State {
+            setting,
+            teams: teams.collect(),
+            agents: agents.collect(),
+            waiting: Vec::new(),
+            answered: VecDeque::new(),
+            calls: BTreeMap::new(),
+            also: Vec::new(),
+            mint: Mint::default(),
+            rescan_at: 0,
+            closing: false,
+            dirty: false,
+        }
+    }
+
+    /// After a crash: whether each agent was idle, as config.json had it.
+    pub(crate) fn recall(&mut self, is_active: impl Fn(&TeamName, &AgentName) -> Option<bool>) {
+        for agent in self.agents.values_mut() {
+            if is_active(&agent.record.team, &agent.record.name) == Some(false) {
+                agent.activity = Activity::Idle;
+            }
+        }
+    }
+
+    /// The living member of that name, whatever its case.
+    pub(crate) fn member(&self, team: &TeamName, name: &AgentName) -> Option<&Agent> {
+        self.agents.values().find(|agent| agent.record.team == *team && agent.record.name == *name)
+    }
+
+    /// The members of a team, in the order in which they joined.
+    pub(crate) fn members(&self, team: &TeamName) -> Vec<&Agent> {
+        let mut members: Vec<&Agent> =
+            self.agents.values().filter(|agent| agent.record.team == *team).collect();
+        members.sort_by_key(|agent| agent.record.born);
+        members
+    }
+
+    /// The agent whose join talks over this connection.
+    pub(crate) fn by_conn(&mut self, conn: ConnId) -> Option<&mut Agent> {
+        self.agents.values_mut().find(|agent| agent.phase.conn() == Some(conn))
+    }
+
+    /// The colour of the next teammate.
+    pub(crate) fn next_color(&mut self, team: &TeamName) -> Color {
+        let team = self.teams.entry(team.clone()).or_default();
+        team.joined += 1;
+        Color::nth(team.joined - 1)
+    }
+
+    /// Remembers an answer for a caller that asks again.
+    pub(crate) fn remember(&mut self, once: String, response: Response) {
+        if self.answered.len() == ANSWERS {
+            self.answered.pop_front();
+        }
+        self.answered.push_back((once, response));
+    }
+
+    pub(crate) fn roster(&self) -> Roster {
+        Roster {
+            version: ROSTER_VERSION,
+            teams: self.teams.iter().map(|(name, team)| (name.clone(), team.joined)).collect(),
+            agents: self.agents.values().filter(|a| !a.phase.is_starting_unseen()).map(|a| a.record.clone()).collect(),
+        }
+    }
+}
+
+impl Phase {
+    /// The connection of its join.
+    pub(crate) fn conn(&self) -> Option<ConnId> {
+        match self {
+            Phase::Starting(starting) => starting.conn,
+            Phase::Running(link) | Phase::Stopping(link, _) => link.conn,
+            Phase::Gone(_) => None,
+        }
+    }
+
+    /// Not worth a line on disk: its join waits for a green light that only this daemon can give.
+    fn is_starting_unseen(&self) -> bool {
+        matches!(self, Phase::Starting(starting) if starting.stage == StartStage::Opening)
+    }
+
+    /// The word for `status`.
+    pub(crate) fn word(&self) -> &'static str {
+        match self {
+            Phase::Starting(_) => "starting",
+            Phase::Running(Link { conn: None }) => "unknown",
+            Phase::Running(_) => "running",
+            Phase::Stopping(..) => "stopping",
+            Phase::Gone(_) => "gone",
+        }
+    }
+}
+
+/// The version of the roster's form; an older daemon that meets a newer one leaves it alone.
+pub(crate) const ROSTER_VERSION: u32 = 1;
+
+/// The truth about our panes, on disk.
+#[derive(Debug, Default, Serialize, Deserialize)]
+pub(crate) struct Roster {
+    pub(crate) version: u32,
+    pub(crate) teams: BTreeMap<TeamName, u64>,
+    pub(crate) agents: Vec<Record>,
+}

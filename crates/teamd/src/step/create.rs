@@ -1,0 +1,33 @@
+//! `create`: the files decide whether the name is free.
+
+use super::request::answer;
+use crate::effect::Effect;
+use crate::event::{ConnId, Now};
+use crate::files::FileJob;
+use crate::note::Note;
+use crate::state::State;
+use protocol::control::{Create, CreateReply, Reply};
+use protocol::fault::{Fault, Kind};
+
+pub(super) fn create(state: &mut State, client: ConnId, create: Create, now: Now, out: &mut Vec<Effect>) {
+    if create.team.is_foreign() {
+        let message = format!("cannot create {}: names in session-* belong to Claude Code", create.team);
+        return answer(state, client, Err(Fault::new(Kind::NotPermitted, message)), out);
+    }
+    out.push(Effect::File(FileJob::Create { client, create, created_at: now.wall }));
+}
+
+pub(super) fn created(
+    state: &mut State,
+    client: ConnId,
+    result: Result<CreateReply, Fault>,
+    out: &mut Vec<Effect>,
+) {
+    if let Ok(reply) = &result {
+        state.teams.insert(reply.team_name.clone(), Default::default());
+        state.dirty = true;
+        out.push(Effect::WatchTeam { team: reply.team_name.clone() });
+        out.push(Effect::Note(Note::team("created", &reply.team_name, "")));
+    }
+    answer(state, client, result.map(Reply::Create), out);
+}

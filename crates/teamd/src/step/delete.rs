@@ -1,0 +1,48 @@
+//! `delete`: refused while members live; forced, it ends them first.
+
+use super::ending::still_living;
+use super::request::answer;
+use super::shutdown::{ids_of, kill_all};
+use super::spawn::no_such_team;
+use crate::effect::Effect;
+use crate::event::{ConnId, Now};
+use crate::files::FileJob;
+use crate::note::Note;
+use crate::state::{State, Then};
+use protocol::control::{Delete, DeleteReply, Reply};
+use protocol::fault::Fault;
+use protocol::name::TeamName;
+
+pub(super) fn delete(state: &mut State, client: ConnId, order: &Delete, now: Now, out: &mut Vec<Effect>) {
+    if !state.teams.contains_key(&order.team) {
+        let fault = no_such_team(state, &order.team);
+        return answer(state, client, Err(fault), out);
+    }
+    let names: Vec<String> = state.members(&order.team).iter().map(|a| a.record.name.to_string()).collect();
+    match (names.is_empty(), order.force) {
+        (true, _) => out.push(Effect::File(FileJob::Delete { client, team: order.team.clone() })),
+        (false, true) => {
+            let ids = ids_of(state, &order.team);
+            kill_all(state, client, ids, Then::Delete(order.team.clone()), now, out);
+        }
+        (false, false) => answer(state, client, Err(still_living(&order.team, &names)), out),
+    }
+}
+
+pub(super) fn deleted(
+    state: &mut State,
+    client: ConnId,
+    team: &TeamName,
+    result: Result<(), Fault>,
+    out: &mut Vec<Effect>,
+) {
+    if result.is_ok() {
+        state.teams.remove(team);
+        state.dirty = true;
+        out.push(Effect::UnwatchTeam { team: team.clone() });
+        out.push(Effect::Note(Note::team("deleted", team, "")));
+    }
+    let message = format!("Cleaned up directories and worktrees for team \"{team}\"");
+    let reply = result.map(|()| Reply::Delete(DeleteReply { success: true, message, team_name: team.clone() }));
+    answer(state, client, reply, out);
+}

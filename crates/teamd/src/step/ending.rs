@@ -1,0 +1,213 @@
+//! How an agent ends: by itself, ended by us, its pane closed, tmux gone, its join killed. Told apart by
+//! proof, told to the lead once, and put in order: pane closed and verified, member removed, task completed.
+
+use super::request::answer;
+use super::shutdown::{self, TERM_GRACE};
+use crate::effect::Effect;
+use crate::event::Now;
+use crate::files::FileJob;
+use crate::note::Note;
+use crate::panes::{PaneJob, Seen};
+use crate::state::{End, Gone, Pane, Phase, SpawnId, State, Stopping, Then, Told};
+use protocol::control::{Ended, EndedAgent, ToJoin};
+use protocol::fault::{Fault, Kind};
+
+/// join's own end comes at the latest this long after KILL, ms.
+const AFTER_KILL: u64 = 3_000;
+
+/// Ends a running agent by force: TERM, then KILL.
+pub(super) fn end(state: &mut State, id: &SpawnId, now: Now, out: &mut Vec<Effect>) {
+    let Some(agent) = state.agents.get_mut(id) else { return };
+    let link = match &mut agent.phase {
+        Phase::Running(link) => std::mem::take(link),
+        Phase::Stopping(_, Stopping::Ending { .. }) | Phase::Starting(_) | Phase::Gone(_) => return,
+        Phase::Stopping(link, _) => std::mem::take(link),
+    };
+    let until = now.mono + TERM_GRACE + AFTER_KILL;
+    agent.phase = Phase::Stopping(link, Stopping::Ending { until, forced: true });
+    press(state, id, out);
+}
+
+/// Lets an agent that approved, and did not end, feel TERM and KILL; it still counts as approved.
+pub(super) fn end_approved(state: &mut State, id: &SpawnId, now: Now, out: &mut Vec<Effect>) {
+    let Some(agent) = state.agents.get_mut(id) else { return };
+    let Phase::Stopping(_, stopping) = &mut agent.phase else { return };
+    *stopping = Stopping::Ending { until: now.mono + TERM_GRACE + AFTER_KILL, forced: false };
+    press(state, id, out);
+}
+
+/// Tells join to end its agent, where there is a join to tell; it is told again when it reconnects.
+pub(super) fn press(state: &State, id: &SpawnId, out: &mut Vec<Effect>) {
+    let Some(agent) = state.agents.get(id) else { return };
+    if let Phase::Stopping(link, Stopping::Ending { .. }) = &agent.phase
+        && let Some(conn) = link.conn
+    {
+        out.push(Effect::Tell { conn, word: ToJoin::End { grace_ms: TERM_GRACE } });
+    }
+}
+
+/// join's report. A hang-up can mean two things: tmux is asked which.
+pub(super) fn reported(state: &mut State, id: &SpawnId, how: Ended, now: Now, out: &mut Vec<Effect>) {
+    let Some(agent) = state.agents.get(id) else { return };
+    match (&how, &agent.record.pane) {
+        (Ended::Hangup, Some(pane)) => {
+            out.push(Effect::Pane(PaneJob::Look { spawn: id.clone(), pane: pane.clone() }));
+        }
+        _ => ended(state, id, how, now, out),
+    }
+}
+
+/// What tmux said about a pane whose terminal went away.
+pub(super) fn looked(state: &mut State, id: &SpawnId, seen: Seen, now: Now, out: &mut Vec<Effect>) {
+    let how = match seen {
+        Seen::Absent => Ended::PaneKilled,
+        Seen::ServerGone => Ended::TmuxGone,
+        Seen::Present | Seen::Unknown => Ended::Hangup,
+    };
+    ended(state, id, how, now, out);
+}
+
+/// join is dead. If it left no word in the state directory, somebody killed it: its orphans are swept.
+pub(super) fn died(state: &mut State, id: &SpawnId, out: &mut Vec<Effect>) {
+    let Some(agent) = state.agents.get(id) else { return };
+    match &agent.phase {
+        Phase::Gone(_) => {}
+        Phase::Starting(_) => super::spawn::give_up(state, id, super::spawn::died_early(), out),
+        Phase::Running(_) | Phase::Stopping(..) => {
+            let token = agent.record.token.clone();
+            out.push(Effect::File(FileJob::LastWords { spawn: id.clone(), token }));
+        }
+    }
+}
+
+/// What a dead join left in writing; without that it was killed.
+pub(super) fn last_words(
+    state: &mut State,
+    id: &SpawnId,
+    words: Option<Ended>,
+    now: Now,
+    out: &mut Vec<Effect>,
+) {
+    reported(state, id, words.unwrap_or(Ended::Lost), now, out);
+}
+
+/// The agent is gone, and we know how.
+pub(super) fn ended(state: &mut State, id: &SpawnId, how: Ended, now: Now, out: &mut Vec<Effect>) {
+    let Some(agent) = state.agents.get_mut(id) else { return };
+    let (how, told) = match &agent.phase {
+        Phase::Gone(_) => return,
+        Phase::Stopping(_, Stopping::Approved { .. } | Stopping::Ending { forced: false, .. }) => {
+            ("approved".to_owned(), Told::Nobody)
+        }
+        Phase::Stopping(_, Stopping::Ending { forced: true, .. }) => (format!("killed ({how})"), Told::Lead),
+        _ => (how.to_string(), Told::Lead),
+    };
+    out.push(Effect::Note(Note::agent("ended", &agent.record.team, &agent.record.name, how.clone())));
+    agent.record.ended = Some(End { how, at: now.wall, told });
+    put_away(state, id, out);
+}
+
+/// Takes an agent that does not run out of tmux and of the files. Without an end on record it never ran.
+pub(super) fn put_away(state: &mut State, id: &SpawnId, out: &mut Vec<Effect>) {
+    let Some(agent) = state.agents.get_mut(id) else { return };
+    let how = agent.record.ended.as_ref().map_or("not spawned", |end| &end.how).to_owned();
+    let pane = agent.record.pane.as_ref().and_then(Pane::id);
+    agent.phase = Phase::Gone(Gone { how, pane_closed: pane.is_none(), filed: false });
+    out.push(Effect::File(FileJob::Farewell { record: Box::new(agent.record.clone()) }));
+    if let Some(pane) = pane {
+        out.push(Effect::Pane(PaneJob::Close { spawn: id.clone(), pane, owner: id.owner() }));
+    }
+    state.dirty = true;
+}
+
+/// tmux has closed the pane, or says that it is not ours.
+pub(super) fn pane_closed(state: &mut State, id: &SpawnId, left: Option<Fault>, out: &mut Vec<Effect>) {
+    let Some(agent) = state.agents.get_mut(id) else { return };
+    if let Some(fault) = left {
+        let (team, name) = (&agent.record.team, &agent.record.name);
+        out.push(Effect::Note(Note::agent("pane not closed", team, name, fault.message)));
+    }
+    if let Phase::Gone(gone) = &mut agent.phase {
+        gone.pane_closed = true;
+    }
+    bury(state, id, out);
+}
+
+/// The files no longer hold it.
+pub(super) fn filed(state: &mut State, id: &SpawnId, out: &mut Vec<Effect>) {
+    if let Some(Phase::Gone(gone)) = state.agents.get_mut(id).map(|agent| &mut agent.phase) {
+        gone.filed = true;
+    }
+    bury(state, id, out);
+}
+
+/// The last step, once pane and files are in order: the name is free again.
+fn bury(state: &mut State, id: &SpawnId, out: &mut Vec<Effect>) {
+    let Some(Phase::Gone(gone)) = state.agents.get(id).map(|agent| &agent.phase) else { return };
+    if !gone.pane_closed || !gone.filed {
+        return;
+    }
+    let how = gone.how.clone();
+    settle(state, id, &how, Left::Gone);
+    state.agents.remove(id);
+    state.dirty = true;
+    out.push(Effect::Forget { spawn: id.clone() });
+    finish_waits(state, out);
+}
+
+/// What became of an agent that somebody waits for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Left {
+    /// It ended.
+    Gone,
+    /// It lives on.
+    Living,
+}
+
+/// Tells every wait what became of this agent.
+pub(super) fn settle(state: &mut State, id: &SpawnId, how: &str, left: Left) {
+    let Some(agent) = state.agents.get(id) else { return };
+    let request_id = match &agent.phase {
+        Phase::Stopping(_, Stopping::Asked(asked)) => asked.requests.first().map(ToString::to_string),
+        Phase::Stopping(_, Stopping::Approved { request, .. }) => Some(request.to_string()),
+        _ => None,
+    };
+    let gone = left == Left::Gone;
+    let ended = EndedAgent { name: agent.record.name.clone(), how: how.to_owned(), gone, request_id };
+    for waiting in &mut state.waiting {
+        if waiting.pending.remove(id) {
+            waiting.ended.push(ended.clone());
+        }
+    }
+}
+
+/// Answers the waits that have nothing left to wait for.
+pub(super) fn finish_waits(state: &mut State, out: &mut Vec<Effect>) {
+    let (done, pending) = std::mem::take(&mut state.waiting).into_iter().partition(|w| w.pending.is_empty());
+    state.waiting = pending;
+    for waiting in done {
+        match waiting.then.clone() {
+            Then::Reply => answer(state, waiting.client, Ok(shutdown::reply(waiting)), out),
+            Then::Delete(team) => out.push(Effect::File(FileJob::Delete { client: waiting.client, team })),
+            Then::Down => {
+                answer(state, waiting.client, Ok(shutdown::reply(waiting)), out);
+                out.push(Effect::Note(Note::daemon("stops", "asked to go down")));
+                out.push(Effect::Exit);
+            }
+        }
+    }
+}
+
+/// An agent that does not even end by KILL, or whose join does not listen.
+pub(super) fn kill_join(state: &State, id: &SpawnId, out: &mut Vec<Effect>) {
+    if state.agents.contains_key(id) {
+        out.push(Effect::KillJoin { spawn: id.clone() });
+    }
+}
+
+/// Used where a team's files are refused while members live.
+pub(super) fn still_living(team: &protocol::name::TeamName, names: &[String]) -> Fault {
+    let message =
+        format!("Cannot cleanup team with {} active member(s): {}", names.len(), names.join(", "));
+    Fault::new(Kind::Refused, message).hinted(format!("end them with: teamctl shutdown --all -t {team}"))
+}

@@ -1,0 +1,92 @@
+//! The first processes of the panes: they say hello, report, and hang up.
+
+use super::{ending, spawn};
+use crate::effect::Effect;
+use crate::event::{ConnId, Now};
+use crate::note::Note;
+use crate::state::{Link, Phase, Process, SpawnId, State};
+use protocol::control::{FromJoin, Hello, ToJoin};
+use protocol::fault::{Fault, Kind};
+
+/// `process` is what the kernel says of the peer.
+pub(super) fn joined(
+    state: &mut State,
+    conn: ConnId,
+    hello: &Hello,
+    process: Process,
+    now: Now,
+    out: &mut Vec<Effect>,
+) {
+    let id = SpawnId::claimed(&hello.spawn);
+    let Some(agent) = state.agents.get_mut(&id) else {
+        out.push(Effect::Tell { conn, word: ToJoin::Refused });
+        return out.push(Effect::HangUp { conn });
+    };
+    if agent.record.join.is_some_and(|known| known != process) {
+        return out.push(Effect::HangUp { conn });
+    }
+    agent.record.join = Some(process);
+    out.push(Effect::Adopt { conn, spawn: id.clone(), process });
+    match &mut agent.phase {
+        Phase::Starting(starting) => {
+            starting.conn = Some(conn);
+            spawn::register(state, &id, now, out);
+        }
+        Phase::Running(link) => {
+            *link = Link { conn: Some(conn) };
+            agent.record.agent = hello.agent.or(agent.record.agent);
+            let agent = agent.record.agent;
+            adopted(state, &id, agent, conn, out);
+        }
+        Phase::Stopping(link, _) => {
+            *link = Link { conn: Some(conn) };
+            out.push(Effect::Tell { conn, word: ToJoin::Adopted });
+            ending::press(state, &id, out);
+        }
+        Phase::Gone(_) => out.push(Effect::Tell { conn, word: ToJoin::Noted }),
+    }
+}
+
+/// After a crash of ours. A join without an agent never got its green light: its caller is gone too.
+fn adopted(state: &mut State, id: &SpawnId, agent: Option<u32>, conn: ConnId, out: &mut Vec<Effect>) {
+    let Some(known) = state.agents.get(id) else { return };
+    let (team, name) = (known.record.team.clone(), known.record.name.clone());
+    match agent {
+        Some(pid) => {
+            out.push(Effect::Tell { conn, word: ToJoin::Adopted });
+            out.push(Effect::Note(Note::agent("adopted", &team, &name, format!("pid {pid}"))));
+            out.push(Effect::Wake { spawn: id.clone() });
+        }
+        None => {
+            out.push(Effect::Tell { conn, word: ToJoin::Refused });
+            ending::put_away(state, id, out);
+        }
+    }
+}
+
+pub(super) fn said(state: &mut State, conn: ConnId, said: FromJoin, now: Now, out: &mut Vec<Effect>) {
+    let Some(agent) = state.by_conn(conn) else { return };
+    let id = agent.record.spawn.clone();
+    match said {
+        FromJoin::Started { pid } => spawn::started(state, &id, pid, now, out),
+        FromJoin::Failed { message } => {
+            let fault = Fault::new(Kind::Missing, message).hinted("is it installed, and in the PATH of the caller?");
+            spawn::give_up(state, &id, fault, out);
+        }
+        FromJoin::Ended(how) => {
+            out.push(Effect::Tell { conn, word: ToJoin::Noted });
+            ending::reported(state, &id, how, now, out);
+        }
+    }
+}
+
+/// Only a hint: join may reconnect. Its pidfd tells its death.
+pub(super) fn closed(state: &mut State, conn: ConnId) {
+    if let Some(agent) = state.by_conn(conn) {
+        match &mut agent.phase {
+            Phase::Starting(starting) => starting.conn = None,
+            Phase::Running(link) | Phase::Stopping(link, _) => link.conn = None,
+            Phase::Gone(_) => {}
+        }
+    }
+}

@@ -1,0 +1,82 @@
+//! The step: what an event does to the state, and what is to be done about it outside.
+//!
+//! A plain function of (state, event, now); it reads no clock and does no I/O, so that a simulator can run
+//! it without a machine. Every arm is one line; the files are named after what happens.
+
+mod create;
+mod deadline;
+mod delete;
+mod ending;
+mod join;
+mod look;
+mod request;
+mod restart;
+mod shutdown;
+mod spawn;
+mod status;
+#[cfg(test)]
+mod tests;
+
+pub(crate) use deadline::next as next_deadline;
+pub(crate) use restart::restart;
+pub(crate) use spawn::Opened;
+
+use crate::effect::Effect;
+use crate::event::{Event, Now};
+use crate::files::{FileDone, FileJob};
+use crate::note::Note;
+use crate::panes::PaneDone;
+use crate::state::State;
+
+/// Takes one event.
+pub(crate) fn step(state: &mut State, event: Event, now: Now) -> Vec<Effect> {
+    let mut effects = Vec::new();
+    let out = &mut effects;
+    match event {
+        Event::Request { client, call } => request::asked(state, client, *call, now, out),
+        Event::Joined { conn, hello, process } => join::joined(state, conn, &hello, process, now, out),
+        Event::JoinSaid { conn, said } => join::said(state, conn, said, now, out),
+        Event::Closed { conn } => join::closed(state, conn),
+        Event::Died { spawn } => ending::died(state, &spawn, out),
+        Event::InboxChanged { team, inbox } => look::inbox(state, &team, &inbox, out),
+        Event::TasksChanged { team } => look::tasks(state, &team, out),
+        Event::ConfigChanged { team } => look::config(state, &team, out),
+        Event::Overflow => look::everywhere(state, now, out),
+        Event::Filed(done) => filed(state, done, now, out),
+        Event::Paned(done) => paned(state, done, now, out),
+        Event::Deadline => deadline::passed(state, now, out),
+        Event::Signal(name) => signal(name, out),
+    }
+    if std::mem::take(&mut state.dirty) {
+        out.insert(0, Effect::File(FileJob::Roster(state.roster())));
+    }
+    effects
+}
+
+fn filed(state: &mut State, done: FileDone, now: Now, out: &mut Vec<Effect>) {
+    match done {
+        FileDone::Created { client, result } => create::created(state, client, result, out),
+        FileDone::Registered { spawn, result } => spawn::registered(state, &spawn, result, now, out),
+        FileDone::Asked { spawn, result } => shutdown::delivered(state, &spawn, result, out),
+        FileDone::Answers { team, answers } => shutdown::answers(state, &team, answers, now, out),
+        FileDone::Farewelled { spawn } => ending::filed(state, &spawn, out),
+        FileDone::LastWords { spawn, ended } => ending::last_words(state, &spawn, ended, now, out),
+        FileDone::Tasks { team, result } => look::seen_tasks(state, &team, result, out),
+        FileDone::Deleted { client, team, result } => delete::deleted(state, client, &team, result, out),
+    }
+}
+
+fn paned(state: &mut State, done: PaneDone, now: Now, out: &mut Vec<Effect>) {
+    match done {
+        PaneDone::Opened { spawn, result } => spawn::opened(state, &spawn, result, now, out),
+        PaneDone::Looked { spawn, seen } => ending::looked(state, &spawn, seen, now, out),
+        PaneDone::Closed { spawn, left } => ending::pane_closed(state, &spawn, left, out),
+        PaneDone::Captured { client, result } => status::captured(state, client, result, out),
+    }
+}
+
+/// Ends the daemon and nothing else: the agents go on, and the next daemon adopts them.
+fn signal(name: &'static str, out: &mut Vec<Effect>) {
+    out.push(Effect::Note(Note::daemon("stops", format!("on {name}; the agents go on"))));
+    out.push(Effect::Exit);
+}

@@ -1,0 +1,87 @@
+//! A client asked: who is it, may it, has it asked before; then on to the request's own file.
+
+use super::{create, delete, shutdown, spawn, status};
+use crate::effect::Effect;
+use crate::event::{ConnId, Now};
+use crate::state::State;
+use protocol::control::{Call, Reply, Request, Response, VERSION};
+use protocol::fault::{Fault, Kind};
+
+pub(super) fn asked(state: &mut State, client: ConnId, call: Call, now: Now, out: &mut Vec<Effect>) {
+    if let Err(fault) = speaks_our_version(&call).and_then(|()| may(state, &call)) {
+        return out.push(failed(client, fault));
+    }
+    if let Some(once) = &call.once {
+        if let Some((_, response)) = state.answered.iter().find(|(token, _)| token == once) {
+            return out.push(Effect::Reply { client, response: response.clone() });
+        }
+        if state.calls.values().any(|token| token == once) {
+            return state.also.push((client, once.clone()));
+        }
+        state.calls.insert(client, once.clone());
+    }
+    dispatch(state, client, call, now, out);
+}
+
+fn dispatch(state: &mut State, client: ConnId, call: Call, now: Now, out: &mut Vec<Effect>) {
+    match call.request {
+        Request::Status => status::status(state, client, out),
+        Request::Create(create) => create::create(state, client, create, now, out),
+        Request::Spawn(order) => spawn::spawn(state, client, order, now, out),
+        Request::Shutdown(order) => shutdown::shutdown(state, client, &order, now, out),
+        Request::Kill(targets) => shutdown::kill(state, client, &targets, now, out),
+        Request::Delete(order) => delete::delete(state, client, &order, now, out),
+        Request::Locate(locate) => status::locate(state, client, &locate, out),
+        Request::Capture(capture) => status::capture(state, client, &capture, out),
+        Request::Activity(activity) => {
+            status::activity(state, client, call.token.as_deref(), activity, now, out);
+        }
+        Request::Down => shutdown::down(state, client, now, out),
+        Request::Join(_) => answer(state, client, Err(Fault::new(Kind::Usage, "cannot join twice")), out),
+    }
+}
+
+fn speaks_our_version(call: &Call) -> Result<(), Fault> {
+    if call.v == VERSION {
+        return Ok(());
+    }
+    let message = format!("cannot understand version {} of the control socket: this teamd speaks {VERSION}", call.v);
+    Err(Fault::new(Kind::Config, message).hinted("install teamd and teamctl of the same release"))
+}
+
+/// A guard rail between agents of one user, not a wall: a teammate is known by the token in its environment.
+fn may(state: &State, call: &Call) -> Result<(), Fault> {
+    let Some(token) = &call.token else { return Ok(()) };
+    let Some(agent) = state.agents.values().find(|agent| agent.record.token == *token) else {
+        return Err(Fault::new(Kind::NotPermitted, "cannot do that for an agent whose life has ended"));
+    };
+    match call.request {
+        Request::Status | Request::Activity(_) | Request::Locate(_) | Request::Capture(_) => Ok(()),
+        _ => Err(Fault::new(
+            Kind::NotPermitted,
+            format!("cannot do that for {}: it is for the lead or a person", agent.record.name),
+        )
+        .hinted("ask team-lead with: teamctl send team-lead TEXT")),
+    }
+}
+
+/// Answers a client, and whoever asked the same again meanwhile.
+pub(super) fn answer(state: &mut State, client: ConnId, result: Result<Reply, Fault>, out: &mut Vec<Effect>) {
+    let response = match result {
+        Ok(reply) => Response::Done(reply),
+        Err(fault) => Response::Failed(fault),
+    };
+    if let Some(once) = state.calls.remove(&client) {
+        let (same, other) = std::mem::take(&mut state.also).into_iter().partition(|(_, token)| *token == once);
+        state.also = other;
+        for (also, _) in same {
+            out.push(Effect::Reply { client: also, response: response.clone() });
+        }
+        state.remember(once, response.clone());
+    }
+    out.push(Effect::Reply { client, response });
+}
+
+fn failed(client: ConnId, fault: Fault) -> Effect {
+    Effect::Reply { client, response: Response::Failed(fault) }
+}

@@ -1,0 +1,35 @@
+//! After a start: every agent of the roster is adopted as soon as its join reconnects. What ended meanwhile
+//! is told by the pidfd; what was half put in order is put in order again.
+
+use super::{ending, look};
+use crate::effect::Effect;
+use crate::event::Now;
+use crate::files::FileJob;
+use crate::state::{SpawnId, State};
+
+/// The effects of a start with this roster.
+pub(crate) fn restart(state: &mut State, now: Now) -> Vec<Effect> {
+    let mut effects = Vec::new();
+    let out = &mut effects;
+    let teams: Vec<_> = state.teams.keys().cloned().collect();
+    out.extend(teams.into_iter().map(|team| Effect::WatchTeam { team }));
+    let ids: Vec<SpawnId> = state.agents.keys().cloned().collect();
+    for id in &ids {
+        take_up(state, id, out);
+    }
+    look::everywhere(state, now, out);
+    look::at_once(state, out);
+    effects
+}
+
+fn take_up(state: &mut State, id: &SpawnId, out: &mut Vec<Effect>) {
+    let Some(agent) = state.agents.get(id) else { return };
+    match (&agent.record.ended, agent.record.join) {
+        (Some(_), _) => ending::put_away(state, id, out),
+        (None, Some(process)) => out.push(Effect::Watch { spawn: id.clone(), process }),
+        (None, None) => {
+            let token = agent.record.token.clone();
+            out.push(Effect::File(FileJob::LastWords { spawn: id.clone(), token }));
+        }
+    }
+}

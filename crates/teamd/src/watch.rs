@@ -1,0 +1,93 @@
+//! The watcher: directories, never files (a file's watch dies at the first rename), by notify.
+//!
+//! Says what changed, never how: one change may come as several events, and several as one. When the
+//! kernel's queue overflows, everything is looked at.
+
+use crate::event::Event;
+use notify::{RecommendedWatcher, RecursiveMode, Watcher};
+use protocol::name::TeamName;
+use std::path::{Path, PathBuf};
+use tokio::sync::mpsc::UnboundedSender;
+
+/// The watched directories of a team.
+pub(crate) fn directories(root: &Path, team: &TeamName) -> [PathBuf; 3] {
+    let home = root.join("teams").join(team.as_str());
+    [home.join("inboxes"), home, root.join("tasks").join(team.as_str())]
+}
+
+/// What a change of this path means; none for temporary files and locks.
+pub(crate) fn event_for(root: &Path, path: &Path) -> Option<Event> {
+    let parts: Vec<&str> = path.strip_prefix(root).ok()?.iter().filter_map(|part| part.to_str()).collect();
+    let file = parts.last()?;
+    if file.starts_with('.') && *file != ".highwatermark" {
+        return None;
+    }
+    match parts.as_slice() {
+        ["teams", team, "config.json"] => Some(Event::ConfigChanged { team: TeamName::parse(team).ok()? }),
+        ["teams", team, "inboxes", file] => {
+            let inbox = file.strip_suffix(".json")?.to_owned();
+            Some(Event::InboxChanged { team: TeamName::parse(team).ok()?, inbox })
+        }
+        ["tasks", team, file] if file.ends_with(".json") || *file == ".highwatermark" => {
+            Some(Event::TasksChanged { team: TeamName::parse(team).ok()? })
+        }
+        _ => None,
+    }
+}
+
+/// Watches what it is told to, for as long as it lives.
+#[derive(Debug)]
+pub(crate) struct Watch {
+    watcher: RecommendedWatcher,
+    root: PathBuf,
+}
+
+impl Watch {
+    /// Sends what it sees to the loop.
+    pub(crate) fn start(root: &Path, events: UnboundedSender<Event>) -> notify::Result<Watch> {
+        let base = root.to_owned();
+        let watcher = notify::recommended_watcher(move |event| tell(&base, event, &events))?;
+        Ok(Watch { watcher, root: root.to_owned() })
+    }
+
+    /// Arms the directories of a team; those that are missing come with the next rescan.
+    pub(crate) fn team(&mut self, team: &TeamName) {
+        for directory in directories(&self.root, team) {
+            if let Err(error) = self.watcher.watch(&directory, RecursiveMode::NonRecursive) {
+                tracing::warn!("cannot watch {}: {error}", directory.display());
+            }
+        }
+    }
+
+    /// Leaves them alone again.
+    pub(crate) fn leave(&mut self, team: &TeamName) {
+        for directory in directories(&self.root, team) {
+            // Gone already: the kernel dropped the watch with the directory.
+            self.watcher.unwatch(&directory).ok();
+        }
+    }
+}
+
+fn tell(root: &Path, event: notify::Result<notify::Event>, events: &UnboundedSender<Event>) {
+    let Ok(event) = event else {
+        events.send(Event::Overflow).ok();
+        return;
+    };
+    if event.need_rescan() {
+        events.send(Event::Overflow).ok();
+    }
+    if matches!(event.kind, notify::EventKind::Access(kind) if !is_written(kind)) {
+        return;
+    }
+    for path in &event.paths {
+        if let Some(event) = event_for(root, path) {
+            events.send(event).ok();
+        }
+    }
+}
+
+/// Of the accesses only the end of a writing means a change.
+fn is_written(kind: notify::event::AccessKind) -> bool {
+    use notify::event::{AccessKind, AccessMode};
+    kind == AccessKind::Close(AccessMode::Write)
+}
