@@ -1,0 +1,65 @@
+//! Copies of files that do not parse, byte for byte, outside the root. The next foreign writer may overwrite
+//! what is damaged; the copy is what a person can mend it from. Named by content, so that a fault that is met
+//! each second is kept once; five per file, so that a busy one does not fill the disk.
+
+use crate::error::Error;
+use crate::state::StateDir;
+use std::path::{Path, PathBuf};
+use uuid::Uuid;
+
+const COPIES: usize = 5;
+
+/// The directory of the copies.
+#[derive(Debug)]
+pub(crate) struct Aside(StateDir);
+
+impl Aside {
+    /// Opens it, and makes it (0700) if it is missing.
+    pub(crate) fn open(path: &Path) -> Result<Aside, Error> {
+        Ok(Aside(StateDir::open(path)?))
+    }
+
+    /// Keeps what `path` says; none if there are enough copies of it already.
+    pub(crate) fn keep(&self, path: &Path, bytes: &[u8]) -> Result<Option<PathBuf>, Error> {
+        let stem = stem(path);
+        let name = format!("{stem}.{}", Uuid::new_v5(&Uuid::NAMESPACE_OID, bytes).simple());
+        let copies: Vec<String> = self.0.names()?.into_iter().filter(|kept| is_copy(kept, &stem)).collect();
+        if !copies.contains(&name) {
+            if copies.len() >= COPIES {
+                return Ok(None);
+            }
+            self.0.replace(&name, bytes)?;
+        }
+        Ok(Some(self.0.path().join(name)))
+    }
+}
+
+/// The last names of the path, which tell the team and the file.
+fn stem(path: &Path) -> String {
+    let names: Vec<String> = path.iter().map(|name| name.to_string_lossy().into_owned()).collect();
+    names[names.len().saturating_sub(3)..].join("-").replace('/', "-")
+}
+
+fn is_copy(name: &str, stem: &str) -> bool {
+    name.strip_prefix(stem).and_then(|rest| rest.strip_prefix('.')).is_some_and(|hash| hash.len() == 32)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn five_copies_of_one_file_are_enough_and_equal_ones_are_one() {
+        let dir = tempfile::TempDir::new().unwrap();
+        let aside = Aside::open(&dir.path().join("aside")).unwrap();
+        let path = Path::new("/root/teams/orchard/inboxes/bob.json");
+        let kept = |text: &str| aside.keep(path, text.as_bytes()).unwrap();
+        let first = kept("[0").unwrap();
+        assert_eq!(kept("[0"), Some(first.clone()));
+        assert!((1..5).all(|n| kept(&format!("[{n}")).is_some()));
+        assert_eq!(kept("[5"), None);
+        assert_eq!(kept("[0"), Some(first.clone()));
+        assert!(aside.keep(Path::new("/root/teams/orchard/inboxes/bob"), b"").unwrap().is_some());
+        assert_eq!(std::fs::read(first).unwrap(), b"[0");
+    }
+}

@@ -1,0 +1,116 @@
+//! A directory held open, and what is in it by plain name.
+//!
+//! Everything below a root is reached from such a descriptor, one name at a time and never through a symbolic
+//! link, so that a path swapped underneath can't lead out of the tree.
+
+use crate::error::Error;
+use nix::dir::Dir;
+use nix::errno::Errno;
+use nix::fcntl::{AtFlags, OFlag, open, openat};
+use nix::sys::stat::{FileStat, Mode, SFlag, fstatat, mkdirat};
+use nix::unistd::{UnlinkatFlags, unlinkat};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::path::{Path, PathBuf};
+
+/// An open directory; its path serves error texts alone.
+#[derive(Debug)]
+pub(crate) struct Directory {
+    fd: OwnedFd,
+    path: PathBuf,
+}
+
+impl AsFd for Directory {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.fd.as_fd()
+    }
+}
+
+impl Directory {
+    /// Opens a directory outside or at the top of a root; links in its path are followed.
+    pub(crate) fn open(path: &Path) -> Result<Directory, Error> {
+        let fd = open(path, OFlag::O_RDONLY | OFlag::O_DIRECTORY | OFlag::O_CLOEXEC, Mode::empty())
+            .map_err(Error::at("open", path))?;
+        Ok(Directory { fd, path: path.to_owned() })
+    }
+
+    /// Opens a directory in this one; none if there is nothing of that name.
+    pub(crate) fn sub(&self, name: &str) -> Result<Option<Directory>, Error> {
+        let flags = OFlag::O_RDONLY | OFlag::O_DIRECTORY | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
+        match openat(self, name, flags, Mode::empty()) {
+            Ok(fd) => Ok(Some(Directory { fd, path: self.join(name) })),
+            Err(Errno::ENOENT) => Ok(None),
+            Err(Errno::ENOTDIR | Errno::ELOOP) => {
+                Err(Error::Odd { path: self.join(name), what: "not a directory" })
+            }
+            Err(errno) => Err(Error::io("open", &self.join(name), errno)),
+        }
+    }
+
+    /// Opens a directory in this one, and makes it (0700) if it is missing.
+    pub(crate) fn sub_made(&self, name: &str) -> Result<Directory, Error> {
+        match mkdirat(self, name, Mode::S_IRWXU) {
+            Ok(()) | Err(Errno::EEXIST) => {}
+            Err(errno) => return Err(Error::io("create", &self.join(name), errno)),
+        }
+        let gone = || Error::io("open", &self.join(name), Errno::ENOENT);
+        self.sub(name)?.ok_or_else(gone)
+    }
+
+    /// What is in it, in order of names; those that are not UTF-8 with replacement characters.
+    pub(crate) fn names(&self) -> Result<Vec<String>, Error> {
+        let flags = OFlag::O_RDONLY | OFlag::O_DIRECTORY | OFlag::O_CLOEXEC;
+        let fail = || Error::at("list", &self.path);
+        let mut dir = Dir::openat(self, ".", flags, Mode::empty()).map_err(fail())?;
+        let mut names = Vec::new();
+        for entry in dir.iter() {
+            let entry = entry.map_err(fail())?;
+            let name = entry.file_name().to_string_lossy();
+            if name != "." && name != ".." {
+                names.push(name.into_owned());
+            }
+        }
+        names.sort();
+        Ok(names)
+    }
+
+    /// What is at `name` itself; none if nothing is.
+    pub(crate) fn stat(&self, name: &str) -> Result<Option<FileStat>, Error> {
+        match fstatat(self, name, AtFlags::AT_SYMLINK_NOFOLLOW) {
+            Ok(stat) => Ok(Some(stat)),
+            Err(Errno::ENOENT) => Ok(None),
+            Err(errno) => Err(Error::io("look at", &self.join(name), errno)),
+        }
+    }
+
+    /// Removes a file; one that is gone is fine.
+    pub(crate) fn unlink(&self, name: &str) -> Result<(), Error> {
+        self.remove(name, UnlinkatFlags::NoRemoveDir)
+    }
+
+    /// Removes an empty directory; one that is gone is fine.
+    pub(crate) fn rmdir(&self, name: &str) -> Result<(), Error> {
+        self.remove(name, UnlinkatFlags::RemoveDir)
+    }
+
+    fn remove(&self, name: &str, flags: UnlinkatFlags) -> Result<(), Error> {
+        match unlinkat(self, name, flags) {
+            Ok(()) | Err(Errno::ENOENT) => Ok(()),
+            Err(errno) => Err(Error::io("remove", &self.join(name), errno)),
+        }
+    }
+
+    /// The path of `name` in it, for error texts.
+    pub(crate) fn join(&self, name: &str) -> PathBuf {
+        self.path.join(name)
+    }
+
+    /// Its path, for error texts.
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+}
+
+/// The type bits of what was looked at.
+pub(crate) fn file_type(stat: &FileStat) -> SFlag {
+    SFlag::from_bits_truncate(stat.st_mode & SFlag::S_IFMT.bits())
+}

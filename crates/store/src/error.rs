@@ -1,0 +1,231 @@
+//! What can go wrong with the files, in words for people: what could not be done, why, and what to do next.
+
+use nix::errno::Errno;
+use protocol::fault::Kind;
+use protocol::id::TaskId;
+use protocol::name::{AgentName, TeamName};
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// The failures of this crate.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The system said no.
+    #[error("cannot {verb} {}: {cause}", path.display())]
+    Io {
+        /// What was tried.
+        verb: &'static str,
+        /// On what.
+        path: PathBuf,
+        /// What the system said.
+        #[source]
+        cause: io::Error,
+    },
+    /// Somebody else could change what is in this directory.
+    #[error("cannot trust {}: {why}", path.display())]
+    Untrusted {
+        /// The directory.
+        path: PathBuf,
+        /// Who else can write there.
+        why: &'static str,
+        /// The command that mends it.
+        remedy: String,
+    },
+    /// A link, pipe, directory or device where a file should be, or a file that is not ours alone.
+    #[error("cannot use {}: it is {what}", path.display())]
+    Odd {
+        /// Where.
+        path: PathBuf,
+        /// What is there.
+        what: &'static str,
+    },
+    /// Larger than we read or write.
+    #[error("cannot take {}: it would be {size} bytes, and {limit} is the limit", path.display())]
+    TooLarge {
+        /// Of what.
+        path: PathBuf,
+        /// Its size in bytes.
+        size: u64,
+        /// The most we take, in bytes.
+        limit: u64,
+    },
+    /// Does not parse, also after a while.
+    #[error("cannot parse {}: {why}", path.display())]
+    Corrupt {
+        /// The file, which is left as it is.
+        path: PathBuf,
+        /// Where and how.
+        why: String,
+        /// A copy of it; none where there are enough already.
+        copy: Option<PathBuf>,
+    },
+    /// Parses, but a known field is of an unexpected type.
+    #[error("cannot understand {}: {why}", path.display())]
+    Malformed {
+        /// The file, which is left as it is.
+        path: PathBuf,
+        /// Which field, and its value.
+        why: String,
+    },
+    /// Somebody held the lock all the time, or what is there is no lock of the usual kind.
+    #[error("cannot lock {}: {why}", path.display())]
+    Locked {
+        /// The lock.
+        path: PathBuf,
+        /// What stands in the way.
+        why: String,
+    },
+    /// Others changed the file each time before our change was in.
+    #[error("cannot change {}: other programs keep changing it", .0.display())]
+    Contended(PathBuf),
+    /// No such team.
+    #[error("cannot find team {name}")]
+    NoSuchTeam {
+        /// The name asked for.
+        name: TeamName,
+        /// Those most like it.
+        nearest: Vec<String>,
+    },
+    /// No such member.
+    #[error("cannot find {name:?} in team {team}")]
+    NoSuchMember {
+        /// The name asked for.
+        name: String,
+        /// Where.
+        team: TeamName,
+        /// Those most like it.
+        nearest: Vec<String>,
+    },
+    /// No such task.
+    #[error("cannot find task {id} in team {team}")]
+    NoSuchTask {
+        /// The id asked for.
+        id: TaskId,
+        /// Where.
+        team: TeamName,
+    },
+    /// The name is taken.
+    #[error("cannot create {what}: it exists already")]
+    Exists {
+        /// `team X` or `member X`.
+        what: String,
+    },
+    /// The team belongs to Claude Code.
+    #[error("cannot change team {0}: it belongs to a session of Claude Code")]
+    ReadOnly(TeamName),
+    /// A config whose name can't be a team's.
+    #[error(transparent)]
+    Name(#[from] protocol::name::NameError),
+    /// Somebody has the task.
+    #[error("cannot claim task {id}: {owner} has it")]
+    Claimed {
+        /// Which.
+        id: TaskId,
+        /// Who.
+        owner: AgentName,
+    },
+    /// The task waits for others.
+    #[error("cannot start task {id}: it waits for {}", listed(blockers))]
+    Blocked {
+        /// Which.
+        id: TaskId,
+        /// What is not over yet.
+        blockers: Vec<TaskId>,
+    },
+    /// No task that could be taken.
+    #[error("cannot claim a task: none is available in team {0}")]
+    NothingAvailable(TeamName),
+    /// The link would close a circle.
+    #[error("cannot link the tasks: {} would wait for itself", listed(way))]
+    Cycle {
+        /// The circle; the first is the last.
+        way: Vec<TaskId>,
+    },
+    /// The task's status does not allow it.
+    #[error("cannot set task {id} to {to}: it is {from}")]
+    Transition {
+        /// Which.
+        id: TaskId,
+        /// Its status.
+        from: String,
+        /// The status asked for.
+        to: String,
+    },
+    /// The task has its owner, but the owner was not told.
+    #[error("task {id} has its owner, but cannot tell {owner}: {cause}")]
+    Untold {
+        /// Which.
+        id: TaskId,
+        /// Who.
+        owner: AgentName,
+        /// Why not.
+        #[source]
+        cause: Box<Error>,
+    },
+    /// Files that we do not know are in the team's directories.
+    #[error("cannot delete team {team}: not known to us and kept: {}", paths(leftovers))]
+    Leftovers {
+        /// Which.
+        team: TeamName,
+        /// What is left.
+        leftovers: Vec<PathBuf>,
+    },
+}
+
+impl Error {
+    pub(crate) fn io(verb: &'static str, path: &Path, cause: impl Into<io::Error>) -> Error {
+        Error::Io { verb, path: path.to_owned(), cause: cause.into() }
+    }
+
+    /// For `map_err` behind a system call.
+    pub(crate) fn at(verb: &'static str, path: &Path) -> impl FnOnce(Errno) -> Error {
+        move |cause| Error::io(verb, path, cause)
+    }
+
+    /// What kind of failure it is; decides the exit code.
+    pub fn kind(&self) -> Kind {
+        match self {
+            Error::Io { .. } | Error::TooLarge { .. } => Kind::Io,
+            Error::Untrusted { .. } => Kind::Config,
+            Error::Corrupt { .. } | Error::Malformed { .. } | Error::Odd { .. } => Kind::Data,
+            Error::Locked { .. } | Error::Contended(_) => Kind::Timeout,
+            Error::NoSuchTeam { .. } | Error::NoSuchMember { .. } | Error::NoSuchTask { .. } => {
+                Kind::NotFound
+            }
+            Error::NothingAvailable(_) => Kind::NotFound,
+            Error::Exists { .. } | Error::Claimed { .. } => Kind::Exists,
+            Error::ReadOnly(_) => Kind::NotPermitted,
+            Error::Name(_) => Kind::Usage,
+            Error::Blocked { .. } | Error::Cycle { .. } | Error::Transition { .. } => Kind::Refused,
+            Error::Leftovers { .. } => Kind::Refused,
+            Error::Untold { .. } => Kind::Partly,
+        }
+    }
+
+    /// The next step, where there is one to name.
+    pub fn hint(&self) -> Option<String> {
+        match self {
+            Error::Untrusted { remedy, .. } => Some(remedy.clone()),
+            Error::Corrupt { copy: Some(copy), .. } => Some(format!("a copy is in {}", copy.display())),
+            Error::NoSuchTeam { nearest, .. } | Error::NoSuchMember { nearest, .. } => near(nearest),
+            Error::Locked { path, .. } => {
+                Some(format!("look at {}, and remove it if nothing uses it", path.display()))
+            }
+            Error::Leftovers { .. } => Some("move them away and delete the team again".to_owned()),
+            Error::Untold { cause, .. } => cause.hint(),
+            _ => None,
+        }
+    }
+}
+
+fn near(names: &[String]) -> Option<String> {
+    (!names.is_empty()).then(|| format!("there is: {}", names.join(", ")))
+}
+
+fn listed(ids: &[TaskId]) -> String {
+    ids.iter().map(TaskId::to_string).collect::<Vec<_>>().join(", ")
+}
+
+fn paths(paths: &[PathBuf]) -> String {
+    paths.iter().map(|path| path.display().to_string()).collect::<Vec<_>>().join(", ")
+}

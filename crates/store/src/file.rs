@@ -1,0 +1,57 @@
+//! The one way to read and to replace a file.
+//!
+//! A change is prepared first: read, build, temporary file in the same directory, flushed as the durability
+//! asks. Then, for well under a millisecond: lock, see that the original is still the one that was read,
+//! rename, unlock. Old foreign writers give up at once on a held lock and lose their message, so nothing that
+//! takes time happens under it, unless others were faster three times over.
+
+mod change;
+mod snapshot;
+mod temporary;
+
+pub(crate) use change::{ATTEMPTS, Change, OPTIMISTIC, change};
+pub(crate) use snapshot::{Snapshot, read, read_for, read_raw};
+pub(crate) use temporary::{MARK, Temporary, append, place, rename_fresh, settle};
+
+use crate::Durability;
+use crate::aside::Aside;
+use protocol::json;
+
+/// The most bytes of an inbox.
+pub(crate) const INBOX_LIMIT: u64 = 256 << 20;
+/// The most bytes of any other file.
+pub(crate) const FILE_LIMIT: u64 = 8 << 20;
+
+/// What a file's text must be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Shape {
+    /// An inbox.
+    Array,
+    /// A config or a task.
+    Object,
+}
+
+impl Shape {
+    fn check(self, text: &str) -> Result<(), json::Error> {
+        match self {
+            Shape::Array => json::Array::parse(text).map(drop),
+            Shape::Object => json::Object::parse(text).map(drop),
+        }
+    }
+
+    fn limit(self) -> u64 {
+        match self {
+            Shape::Array => INBOX_LIMIT,
+            Shape::Object => FILE_LIMIT,
+        }
+    }
+}
+
+/// What all reads and writes of one root share.
+#[derive(Debug)]
+pub(crate) struct Way {
+    /// What a write waits for.
+    pub(crate) durability: Durability,
+    /// Where copies of damaged files go.
+    pub(crate) aside: Aside,
+}

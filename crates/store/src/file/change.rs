@@ -1,0 +1,85 @@
+//! Changing a file that others change too: prepare, lock, still the same?, rename, unlock; else start over.
+
+use super::snapshot::{Snapshot, read, unchanged};
+use super::temporary::{Temporary, settle};
+use super::{Shape, Way};
+use crate::directory::Directory;
+use crate::error::Error;
+use crate::lock::Lock;
+
+/// How often a change is built before the lock is taken; then it is built under the lock.
+pub(crate) const OPTIMISTIC: usize = 3;
+/// How often in all: beyond it others must be rewriting the file without the lock, without end.
+pub(crate) const ATTEMPTS: usize = 40;
+
+/// A new state of a file, prepared and not yet in place.
+#[derive(Debug)]
+pub(crate) struct Change<'d> {
+    dir: &'d Directory,
+    name: String,
+    before: Option<Snapshot>,
+    /// None removes the file.
+    after: Option<Temporary<'d>>,
+}
+
+impl<'d> Change<'d> {
+    /// Prepares the replacement of what `before` says by `text`.
+    pub(crate) fn prepare(
+        way: &Way,
+        dir: &'d Directory,
+        name: &str,
+        before: Option<Snapshot>,
+        text: &str,
+        shape: Shape,
+    ) -> Result<Change<'d>, Error> {
+        if text.len() as u64 > shape.limit() {
+            let (size, limit) = (text.len() as u64, shape.limit());
+            return Err(Error::TooLarge { path: dir.join(name), size, limit });
+        }
+        if let Some(before) = &before {
+            before.writable(dir, name)?;
+        }
+        let mode = before.as_ref().map_or(0o600, Snapshot::mode);
+        let after = Temporary::write(dir, name, text.as_bytes(), mode, way.durability)?;
+        Ok(Change { dir, name: name.to_owned(), before, after: Some(after) })
+    }
+
+    /// Prepares the removal of what `before` says.
+    pub(crate) fn removal(dir: &'d Directory, name: &str, before: Snapshot) -> Change<'d> {
+        Change { dir, name: name.to_owned(), before: Some(before), after: None }
+    }
+
+    /// Puts it in place if the file is unchanged and `lock` still ours; false if not.
+    pub(crate) fn commit(self, lock: &Lock) -> Result<bool, Error> {
+        if !unchanged(self.dir, &self.name, self.before.as_ref())? || !lock.is_ours()? {
+            return Ok(false);
+        }
+        match self.after {
+            Some(after) => after.replace(&self.name)?,
+            None => self.dir.unlink(&self.name)?,
+        }
+        Ok(true)
+    }
+}
+
+/// Replaces the text of `name` (none: there is no file) by what `edit` makes of it (none: leave it).
+pub(crate) fn change(
+    way: &Way,
+    dir: &Directory,
+    name: &str,
+    shape: Shape,
+    mut edit: impl FnMut(Option<&str>) -> Result<Option<String>, Error>,
+) -> Result<(), Error> {
+    for attempt in 0..ATTEMPTS {
+        let early = (attempt >= OPTIMISTIC).then(|| Lock::acquire(dir, name)).transpose()?;
+        let before = read(way, dir, name, shape)?;
+        let Some(text) = edit(before.as_ref().map(Snapshot::text))? else { return Ok(()) };
+        let change = Change::prepare(way, dir, name, before, &text, shape)?;
+        let lock = early.map_or_else(|| Lock::acquire(dir, name), Ok)?;
+        if change.commit(&lock)? {
+            drop(lock);
+            return settle(dir, way.durability);
+        }
+    }
+    Err(Error::Contended(dir.join(name)))
+}

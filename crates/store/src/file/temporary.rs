@@ -1,0 +1,143 @@
+//! A file on its way: written beside its place under a name that nobody looks at, and removed again unless it
+//! gets there. On a full disk, too, the original stays and nothing is left over.
+
+use crate::Durability;
+use crate::directory::Directory;
+use crate::error::Error;
+use nix::errno::Errno;
+use nix::fcntl::{OFlag, openat, renameat};
+use nix::sys::stat::{Mode, SFlag, fstat};
+use nix::unistd::fsync;
+use std::fs::{File, Permissions};
+use std::io::Write;
+use std::os::unix::fs::PermissionsExt;
+use uuid::Uuid;
+
+/// What marks the names of files on their way.
+pub(crate) const MARK: &str = ".tmp.";
+
+/// A file on its way; dropped, it is removed.
+#[derive(Debug)]
+pub(crate) struct Temporary<'d> {
+    dir: &'d Directory,
+    name: String,
+    placed: bool,
+}
+
+impl<'d> Temporary<'d> {
+    /// Writes `bytes` beside `target`, with the permission bits `mode`, flushed as `durability` asks.
+    pub(crate) fn write(
+        dir: &'d Directory,
+        target: &str,
+        bytes: &[u8],
+        mode: u32,
+        durability: Durability,
+    ) -> Result<Temporary<'d>, Error> {
+        let name = format!(".{target}{MARK}{}", Uuid::new_v4().simple());
+        let path = dir.join(&name);
+        let flags = OFlag::O_WRONLY | OFlag::O_CREAT | OFlag::O_EXCL | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
+        let fd = openat(dir, name.as_str(), flags, Mode::S_IRUSR | Mode::S_IWUSR)
+            .map_err(Error::at("create", &path))?;
+        let temporary = Temporary { dir, name, placed: false };
+        let mut file = File::from(fd);
+        fill(&mut file, bytes, mode, durability).map_err(|cause| Error::io("write", &path, cause))?;
+        Ok(temporary)
+    }
+
+    /// Puts it in the place of `target`. Flushing the directory is the caller's, by [`settle`], after its locks.
+    pub(crate) fn replace(mut self, target: &str) -> Result<(), Error> {
+        renameat(self.dir, self.name.as_str(), self.dir, target)
+            .map_err(Error::at("replace", &self.dir.join(target)))?;
+        self.placed = true;
+        Ok(())
+    }
+
+    /// Puts it at `target` if nothing is there; false if something is. Then as [`Temporary::replace`].
+    pub(crate) fn create(mut self, target: &str) -> Result<bool, Error> {
+        match rename_fresh(self.dir, &self.name, target) {
+            Ok(()) => self.placed = true,
+            Err(Errno::EEXIST) => {}
+            Err(errno) => return Err(Error::io("create", &self.dir.join(target), errno)),
+        }
+        Ok(self.placed)
+    }
+}
+
+/// Waits until what was put in place in `dir` is on the disk, if `durability` asks for that.
+pub(crate) fn settle(dir: &Directory, durability: Durability) -> Result<(), Error> {
+    if durability < Durability::Power {
+        return Ok(());
+    }
+    fsync(dir).map_err(Error::at("flush", dir.path()))
+}
+
+impl Drop for Temporary<'_> {
+    fn drop(&mut self) {
+        if !self.placed {
+            // A leftover is harmless, and the error that led here is the one to tell.
+            drop(self.dir.unlink(&self.name));
+        }
+    }
+}
+
+fn fill(file: &mut File, bytes: &[u8], mode: u32, durability: Durability) -> std::io::Result<()> {
+    file.write_all(bytes)?;
+    file.set_permissions(Permissions::from_mode(mode))?;
+    if durability >= Durability::Ordered {
+        file.sync_all()?;
+    }
+    Ok(())
+}
+
+/// Writes a whole file in one step, whoever else does; for our own files, which need no lock.
+pub(crate) fn place(dir: &Directory, name: &str, bytes: &[u8], durability: Durability) -> Result<(), Error> {
+    Temporary::write(dir, name, bytes, 0o600, durability)?.replace(name)?;
+    settle(dir, durability)
+}
+
+/// Adds `bytes` to the end of a file of ours; beyond `limit` bytes it becomes `NAME.1` first.
+pub(crate) fn append(dir: &Directory, name: &str, bytes: &[u8], limit: u64) -> Result<(), Error> {
+    let path = dir.join(name);
+    if dir.stat(name)?.is_some_and(|stat| stat.st_size.unsigned_abs() + bytes.len() as u64 > limit) {
+        let older = format!("{name}.1");
+        renameat(dir, name, dir, older.as_str()).map_err(Error::at("rename", &path))?;
+    }
+    let flags = OFlag::O_WRONLY
+        | OFlag::O_CREAT
+        | OFlag::O_APPEND
+        | OFlag::O_NOFOLLOW
+        | OFlag::O_NONBLOCK
+        | OFlag::O_CLOEXEC;
+    let fd = openat(dir, name, flags, Mode::S_IRUSR | Mode::S_IWUSR).map_err(Error::at("open", &path))?;
+    let stat = fstat(&fd).map_err(Error::at("look at", &path))?;
+    if crate::directory::file_type(&stat) != SFlag::S_IFREG {
+        return Err(Error::Odd { path, what: "not a regular file" });
+    }
+    File::from(fd).write_all(bytes).map_err(|cause| Error::io("write", &path, cause))
+}
+
+/// Renames within `dir`, never onto something.
+#[cfg(all(target_os = "linux", target_env = "gnu"))]
+pub(crate) fn rename_fresh(dir: &Directory, from: &str, to: &str) -> nix::Result<()> {
+    use nix::fcntl::{RenameFlags, renameat2};
+    match renameat2(dir, from, dir, to, RenameFlags::RENAME_NOREPLACE) {
+        Err(Errno::EINVAL | Errno::ENOSYS) => rename_unless_seen(dir, from, to),
+        done => done,
+    }
+}
+
+/// Renames within `dir`, never onto something that is there at the look before.
+#[cfg(not(all(target_os = "linux", target_env = "gnu")))]
+pub(crate) fn rename_fresh(dir: &Directory, from: &str, to: &str) -> nix::Result<()> {
+    rename_unless_seen(dir, from, to)
+}
+
+/// For file systems without the exclusive rename: the callers' locks keep others out between the two steps.
+fn rename_unless_seen(dir: &Directory, from: &str, to: &str) -> nix::Result<()> {
+    use nix::fcntl::AtFlags;
+    match nix::sys::stat::fstatat(dir, to, AtFlags::AT_SYMLINK_NOFOLLOW) {
+        Ok(_) => Err(Errno::EEXIST),
+        Err(Errno::ENOENT) => renameat(dir, from, dir, to),
+        Err(errno) => Err(errno),
+    }
+}

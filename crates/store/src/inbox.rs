@@ -1,0 +1,99 @@
+//! Everything sent to one agent. A send is one append, once and in order; what others wrote is not touched.
+//! Reading takes no lock: at every instant the file is a complete array, or a foreign writer's that is waited
+//! for.
+
+use crate::error::Error;
+use crate::file::{Shape, change, read};
+use crate::team::Team;
+use protocol::json;
+use protocol::message::{Entry, Message, appended, marked_read, parse};
+use protocol::name::AgentName;
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+
+/// The longest text of a message, in bytes.
+const MESSAGE_LIMIT: usize = 256 << 10;
+
+/// An agent's inbox.
+#[derive(Debug, Clone)]
+pub struct Inbox {
+    team: Team,
+    file: String,
+}
+
+impl Inbox {
+    pub(crate) fn new(team: Team, name: &AgentName) -> Inbox {
+        Inbox { team, file: format!("{}.json", name.file_stem()) }
+    }
+
+    /// Its file.
+    pub fn path(&self) -> PathBuf {
+        self.team.dir().join(crate::team::INBOXES).join(&self.file)
+    }
+
+    /// All entries, oldest first; none if nobody ever wrote to it.
+    pub fn read(&self) -> Result<Vec<Entry>, Error> {
+        let Some(dir) = self.team.inboxes()? else { return Ok(Vec::new()) };
+        match read(self.team.way(), dir, &self.file, Shape::Array)? {
+            Some(snapshot) => parse(snapshot.text()).map_err(|error| self.malformed(&error)),
+            None => Ok(Vec::new()),
+        }
+    }
+
+    /// Adds a message at the end; the first one makes the file. On return it is stored, as the durability
+    /// asks. This alone is also allowed in a team of Claude Code's.
+    pub fn append(&self, message: &Message) -> Result<(), Error> {
+        if message.text.len() > MESSAGE_LIMIT {
+            let (size, limit) = (message.text.len() as u64, MESSAGE_LIMIT as u64);
+            return Err(Error::TooLarge { path: self.path(), size, limit });
+        }
+        self.change(|text| appended(text, message).map(Some))
+    }
+
+    /// Marks these entries read. Each is known by its spelling, first at its place, then anywhere: others
+    /// may have removed some before it. One that is gone is fine.
+    pub fn mark_read(&self, entries: &[Entry]) -> Result<(), Error> {
+        self.team.writable()?;
+        self.change(|text| {
+            let current = parse(text)?;
+            let indices = places(&current, entries);
+            changed(text, marked_read(text, &indices)?)
+        })
+    }
+
+    /// Marks all that is unread read, for a name that is used again.
+    pub fn retire(&self) -> Result<(), Error> {
+        self.team.writable()?;
+        self.change(|text| {
+            let unread: Vec<usize> = (0..parse(text)?.len()).collect();
+            changed(text, marked_read(text, &unread)?)
+        })
+    }
+
+    fn change(&self, edit: impl Fn(&str) -> Result<Option<String>, json::Error>) -> Result<(), Error> {
+        let dir = self.team.inboxes_made()?;
+        change(self.team.way(), dir, &self.file, Shape::Array, |text| {
+            edit(text.unwrap_or("[]")).map_err(|error| self.malformed(&error))
+        })
+    }
+
+    fn malformed(&self, error: &json::Error) -> Error {
+        Error::Malformed { path: self.path(), why: error.to_string() }
+    }
+}
+
+fn changed(before: &str, after: String) -> Result<Option<String>, json::Error> {
+    Ok((after != before).then_some(after))
+}
+
+/// Where in `current` each of `wanted` is now; two that are spelled alike take two places.
+fn places(current: &[Entry], wanted: &[Entry]) -> Vec<usize> {
+    let is = |index: usize, entry: &Entry| current.get(index).is_some_and(|at| at.raw == entry.raw);
+    let mut taken: BTreeSet<usize> = wanted.iter().filter(|e| is(e.index, e)).map(|e| e.index).collect();
+    for entry in wanted.iter().filter(|entry| !is(entry.index, entry)) {
+        if let Some(at) = (0..current.len()).find(|at| !taken.contains(at) && is(*at, entry)) {
+            taken.insert(at);
+        }
+    }
+    taken.into_iter().collect()
+}

@@ -1,0 +1,29 @@
+//! Reading and changing the files of a team, beside other programs that do the same.
+//!
+//! Blocking, and of no daemon, tmux or socket: it works with all of them dead. A file is replaced whole or
+//! not at all, under the lock that others take too; what others wrote stays as they spelled it; what does not
+//! parse is copied aside and left alone. `file` alone writes and renames; `pause` alone waits, each time with
+//! a deadline.
+
+mod aside;
+mod delete;
+mod directory;
+mod durability;
+mod error;
+mod file;
+mod inbox;
+mod leftover;
+mod lock;
+mod pause;
+mod root;
+mod state;
+mod tasks;
+mod team;
+
+pub use durability::Durability;
+pub use error::Error;
+pub use inbox::Inbox;
+pub use root::Root;
+pub use state::StateDir;
+pub use tasks::{NewTask, TaskUpdate, Tasks};
+pub use team::Team;

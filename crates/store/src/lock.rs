@@ -1,0 +1,193 @@
+//! The lock that all programs on these files take: `mkdir PATH.lock`, released by `rmdir`; stale after ten
+//! seconds without a change of its time stamp.
+//!
+//! Nothing is ever put inside, and what is no empty directory is never removed: another tool's, or a trap.
+//! A stopped holder may find its lock gone, so it asks [`Lock::is_ours`] before it acts. The observed
+//! behaviour is that of the npm package proper-lockfile 4.1.2 with its defaults.
+
+use crate::directory::{Directory, file_type};
+use crate::error::Error;
+use crate::file::rename_fresh;
+use crate::pause::Pause;
+use nix::errno::Errno;
+use nix::sys::stat::{FileStat, Mode, SFlag, mkdirat};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use uuid::Uuid;
+
+/// An abandoned lock is this old, by the wall clock or watched by us.
+const STALE: Duration = Duration::from_secs(10);
+/// A lock that looks old is watched this long: the clock may have jumped.
+const SECOND_LOOK: Duration = Duration::from_millis(500);
+/// Longer than a lock with a time stamp in the future must be watched.
+const DEADLINE: Duration = Duration::from_secs(12);
+
+/// A lock that is held; dropped, it is released.
+#[derive(Debug)]
+pub(crate) struct Lock<'d> {
+    dir: &'d Directory,
+    name: String,
+    stamp: Stamp,
+}
+
+/// What tells one holding from the next.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Stamp {
+    inode: u64,
+    seconds: i64,
+    nanoseconds: i64,
+}
+
+impl Stamp {
+    #[allow(clippy::unnecessary_cast, reason = "the widths differ between systems")]
+    fn of(stat: &FileStat) -> Stamp {
+        let (seconds, nanoseconds) = (stat.st_mtime as i64, stat.st_mtime_nsec as i64);
+        Stamp { inode: stat.st_ino as u64, seconds, nanoseconds }
+    }
+
+    fn age(&self) -> Duration {
+        let changed = Duration::from_secs(self.seconds.max(0) as u64);
+        SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().saturating_sub(changed)
+    }
+}
+
+impl<'d> Lock<'d> {
+    /// Takes the lock of `target`, waiting up to twelve seconds.
+    pub(crate) fn acquire(dir: &'d Directory, target: &str) -> Result<Lock<'d>, Error> {
+        let name = format!("{target}.lock");
+        let mut pause = Pause::new(DEADLINE, Duration::from_millis(5), Duration::from_millis(100));
+        let mut watch = Watch::new();
+        loop {
+            match mkdirat(dir, name.as_str(), Mode::S_IRWXU) {
+                Ok(()) => return Lock::made(dir, name),
+                Err(Errno::EEXIST) => {}
+                Err(errno) => return Err(Error::io("lock", &dir.join(&name), errno)),
+            }
+            match watch.look(dir, &name)? {
+                Look::Gone => {}
+                Look::Abandoned => take_away(dir, &name, &watch)?,
+                Look::Held if pause.wait() => {}
+                Look::Held => {
+                    return Err(Error::Locked { path: dir.join(&name), why: watch.why().to_owned() });
+                }
+            }
+        }
+    }
+
+    fn made(dir: &'d Directory, name: String) -> Result<Lock<'d>, Error> {
+        match dir.stat(&name)? {
+            Some(stat) => Ok(Lock { dir, stamp: Stamp::of(&stat), name }),
+            None => {
+                Err(Error::Locked { path: dir.join(&name), why: "another program removed it".to_owned() })
+            }
+        }
+    }
+
+    /// True unless somebody took it for abandoned while this process was stopped.
+    pub(crate) fn is_ours(&self) -> Result<bool, Error> {
+        Ok(self.dir.stat(&self.name)?.is_some_and(|stat| Stamp::of(&stat) == self.stamp))
+    }
+}
+
+impl Drop for Lock<'_> {
+    fn drop(&mut self) {
+        if matches!(self.is_ours(), Ok(true)) {
+            // One that stays becomes stale, and the next one takes it over.
+            drop(self.dir.rmdir(&self.name));
+        }
+    }
+}
+
+/// What a look at a held lock says.
+enum Look {
+    Gone,
+    Held,
+    Abandoned,
+}
+
+/// Remembers since when a lock has not changed, by a clock that does not jump.
+struct Watch {
+    seen: Option<(Stamp, Instant)>,
+    odd: bool,
+}
+
+impl Watch {
+    fn new() -> Watch {
+        Watch { seen: None, odd: false }
+    }
+
+    fn look(&mut self, dir: &Directory, name: &str) -> Result<Look, Error> {
+        let Some(stat) = dir.stat(name)? else { return Ok(Look::Gone) };
+        self.odd = file_type(&stat) != SFlag::S_IFDIR;
+        let stamp = Stamp::of(&stat);
+        let since = match self.seen {
+            Some((seen, since)) if seen == stamp => since,
+            _ => Instant::now(),
+        };
+        self.seen = Some((stamp, since));
+        let watched = since.elapsed();
+        let stale = watched >= STALE || (stamp.age() > STALE && watched >= SECOND_LOOK);
+        Ok(if stale && !self.odd { Look::Abandoned } else { Look::Held })
+    }
+
+    fn why(&self) -> &'static str {
+        if self.odd { "it is no directory, so no lock of the usual kind" } else { "another program holds it" }
+    }
+}
+
+/// Removes an abandoned lock, unless somebody else was faster and it is a fresh one by now: it is moved to
+/// a name of our own first, where its stamp can't change hands any more.
+fn take_away(dir: &Directory, name: &str, watch: &Watch) -> Result<(), Error> {
+    if let Ok(Some(lock)) = dir.sub(name)
+        && !lock.names()?.is_empty()
+    {
+        let why = "it is a directory with something in it, which no program removes".to_owned();
+        return Err(Error::Locked { path: dir.join(name), why });
+    }
+    let moved = format!(".{name}.stale.{}", Uuid::new_v4().simple());
+    match rename_fresh(dir, name, &moved) {
+        Ok(()) => {}
+        Err(Errno::ENOENT) => return Ok(()),
+        Err(errno) => return Err(Error::io("take over", &dir.join(name), errno)),
+    }
+    let expected = watch.seen.map(|(stamp, _)| stamp);
+    let found = dir.stat(&moved)?.map(|stat| Stamp::of(&stat));
+    if found != expected && rename_fresh(dir, &moved, name).is_ok() {
+        return Ok(());
+    }
+    dir.rmdir(&moved)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_lock_that_changed_hands_is_known_and_left() {
+        let dir = tempfile::TempDir::new().unwrap();
+        let directory = Directory::open(dir.path()).unwrap();
+        let path = dir.path().join("x.json.lock");
+        let lock = Lock::acquire(&directory, "x.json").unwrap();
+        assert!(path.is_dir() && lock.is_ours().unwrap());
+        std::fs::remove_dir(&path).unwrap();
+        assert!(!lock.is_ours().unwrap());
+        std::fs::create_dir(&path).unwrap();
+        std::fs::File::open(&path).unwrap().set_modified(UNIX_EPOCH).unwrap();
+        assert!(!lock.is_ours().unwrap());
+        drop(lock);
+        assert!(path.is_dir(), "another's lock is not released");
+    }
+
+    #[test]
+    fn a_lock_that_turns_out_fresh_is_put_back() {
+        let dir = tempfile::TempDir::new().unwrap();
+        let directory = Directory::open(dir.path()).unwrap();
+        let lock = Lock::acquire(&directory, "x.json").unwrap();
+        let old = Stamp { seconds: lock.stamp.seconds - 60, ..lock.stamp };
+        let watch = Watch { seen: Some((old, Instant::now())), odd: false };
+        take_away(&directory, "x.json.lock", &watch).unwrap();
+        assert!(lock.is_ours().unwrap());
+        let watch = Watch { seen: Some((lock.stamp, Instant::now())), odd: false };
+        take_away(&directory, "x.json.lock", &watch).unwrap();
+        assert_eq!(directory.names().unwrap(), Vec::<String>::new());
+    }
+}

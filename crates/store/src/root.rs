@@ -1,0 +1,91 @@
+//! The directory that holds all teams, opened once and trusted only if nobody else can write there.
+
+use crate::aside::Aside;
+use crate::directory::Directory;
+use crate::durability::Durability;
+use crate::error::Error;
+use crate::file::{Temporary, Way, settle};
+use crate::state::{made, trusted};
+use crate::team::{CONFIG, INBOXES, Team};
+use protocol::config::TeamConfig;
+use protocol::name::{TeamName, nearest};
+use std::path::Path;
+use std::sync::Arc;
+
+/// A root with its teams; a copy is another handle on the same.
+#[derive(Debug, Clone)]
+pub struct Root(Arc<Opened>);
+
+#[derive(Debug)]
+pub(crate) struct Opened {
+    dir: Directory,
+    pub(crate) teams: Directory,
+    pub(crate) tasks: Directory,
+    pub(crate) way: Way,
+}
+
+impl Root {
+    /// Opens the root at `path`, and makes it (0700) with its two directories if it is missing.
+    ///
+    /// Copies of files that do not parse go to `aside`, which lies outside of it. A root of another user, or
+    /// one that everybody may write to, is [`Error::Untrusted`].
+    pub fn open(path: &Path, aside: &Path, durability: Durability) -> Result<Root, Error> {
+        made(path)?;
+        let path = path.canonicalize().map_err(|cause| Error::io("resolve", path, cause))?;
+        let dir = Directory::open(&path)?;
+        trusted(&dir, 0o002, "chmod o-w")?;
+        let (teams, tasks) = (dir.sub_made("teams")?, dir.sub_made("tasks")?);
+        trusted(&teams, 0o002, "chmod o-w")?;
+        trusted(&tasks, 0o002, "chmod o-w")?;
+        let way = Way { durability, aside: Aside::open(aside)? };
+        Ok(Root(Arc::new(Opened { dir, teams, tasks, way })))
+    }
+
+    /// Where it is, without links in the path.
+    pub fn path(&self) -> &Path {
+        self.0.dir.path()
+    }
+
+    /// All teams by name: the directories that hold a config.json and have a name for a team.
+    pub fn teams(&self) -> Result<Vec<TeamName>, Error> {
+        let names = self.0.teams.names()?;
+        let names = names.iter().filter_map(|name| TeamName::parse(name).ok());
+        Ok(names.filter(|name| matches!(self.find(name), Ok(Some(_)))).collect())
+    }
+
+    /// The team of that name.
+    pub fn team(&self, name: &TeamName) -> Result<Team, Error> {
+        match self.find(name)? {
+            Some(dir) => Ok(Team::new(self.0.clone(), name.clone(), dir)),
+            None => {
+                Err(Error::NoSuchTeam { name: name.clone(), nearest: nearest(name.as_str(), self.teams()?) })
+            }
+        }
+    }
+
+    fn find(&self, name: &TeamName) -> Result<Option<Directory>, Error> {
+        let Some(dir) = self.0.teams.sub(name.as_str())? else { return Ok(None) };
+        Ok(dir.stat(CONFIG)?.map(|_| dir))
+    }
+
+    /// Makes a team of `config`, whose name must be one. The config comes last and decides: of several
+    /// callers one makes the team, and what a crash left without a config is completed.
+    pub fn create_team(&self, config: &TeamConfig) -> Result<Team, Error> {
+        let name = TeamName::parse(&config.name)?;
+        if name.is_foreign() {
+            return Err(Error::ReadOnly(name));
+        }
+        let dir = self.0.teams.sub_made(name.as_str())?;
+        dir.sub_made(INBOXES)?;
+        let team = Team::new(self.0.clone(), name, dir);
+        team.tasks().prepare()?;
+        let (text, durability) = (config.to_text(), self.0.way.durability);
+        let config = Temporary::write(team.dir(), CONFIG, text.as_bytes(), 0o600, durability)?;
+        if !config.create(CONFIG)? {
+            return Err(Error::Exists { what: format!("team {}", team.name()) });
+        }
+        settle(team.dir(), durability)?;
+        settle(&self.0.teams, durability)?;
+        Ok(team)
+    }
+}

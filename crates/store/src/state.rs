@@ -1,0 +1,99 @@
+//! Files of ours alone, outside any root: no foreign program writes them, so they need no lock. Whoever is
+//! the one writer of a name sees to it that it is the only one.
+
+use crate::directory::Directory;
+use crate::durability::Durability;
+use crate::error::Error;
+use crate::file::{FILE_LIMIT, append, place, read_raw};
+use nix::errno::Errno;
+use nix::sys::stat::fstat;
+use nix::unistd::geteuid;
+use std::fs::DirBuilder;
+use std::os::unix::fs::DirBuilderExt;
+use std::path::Path;
+
+/// A private directory, held open.
+#[derive(Debug)]
+pub struct StateDir(Directory);
+
+impl StateDir {
+    /// Opens a directory of ours, and makes it (0700, with its parents) if it is missing.
+    ///
+    /// One that is another user's, or that others can look or write into, is [`Error::Untrusted`].
+    pub fn open(path: &Path) -> Result<StateDir, Error> {
+        let dir = made(path)?;
+        trusted(&dir, 0o077, "chmod 700")?;
+        Ok(StateDir(dir))
+    }
+
+    /// A directory in this one, made if it is missing.
+    pub fn sub(&self, name: &str) -> Result<StateDir, Error> {
+        self.plain(name)?;
+        Ok(StateDir(self.0.sub_made(name)?))
+    }
+
+    /// The bytes of a file, up to 8 MiB; none if there is none.
+    pub fn read(&self, name: &str) -> Result<Option<Vec<u8>>, Error> {
+        self.plain(name)?;
+        Ok(read_raw(&self.0, name, FILE_LIMIT)?.map(|snapshot| snapshot.into_bytes()))
+    }
+
+    /// Replaces a file whole; after a power loss it is the old one or the new one.
+    pub fn replace(&self, name: &str, bytes: &[u8]) -> Result<(), Error> {
+        self.plain(name)?;
+        place(&self.0, name, bytes, Durability::Ordered)
+    }
+
+    /// Adds a line; a file that would grow beyond `limit_bytes` becomes `NAME.1` first, in place of the
+    /// `NAME.1` before.
+    pub fn append_line(&self, name: &str, line: &str, limit_bytes: u64) -> Result<(), Error> {
+        self.plain(name)?;
+        append(&self.0, name, format!("{line}\n").as_bytes(), limit_bytes)
+    }
+
+    /// Removes a file; one that is gone is fine.
+    pub fn remove(&self, name: &str) -> Result<(), Error> {
+        self.plain(name)?;
+        self.0.unlink(name)
+    }
+
+    /// What is in it, in order of names.
+    pub fn names(&self) -> Result<Vec<String>, Error> {
+        self.0.names()
+    }
+
+    /// Where it is.
+    pub fn path(&self) -> &Path {
+        self.0.path()
+    }
+
+    fn plain(&self, name: &str) -> Result<(), Error> {
+        if name.is_empty() || name == "." || name == ".." || name.contains('/') {
+            return Err(Error::io("use the name", &self.0.join(name), Errno::EINVAL));
+        }
+        Ok(())
+    }
+}
+
+/// Opens a directory, and makes it (0700, with its parents) if it is missing.
+pub(crate) fn made(path: &Path) -> Result<Directory, Error> {
+    let mut builder = DirBuilder::new();
+    builder.recursive(true).mode(0o700);
+    builder.create(path).map_err(|cause| Error::io("create", path, cause))?;
+    Directory::open(path)
+}
+
+/// Refuses a directory that is not ours, or that has any of the permission bits `forbidden`.
+pub(crate) fn trusted(dir: &Directory, forbidden: u32, remedy: &str) -> Result<(), Error> {
+    let stat = fstat(dir).map_err(Error::at("look at", dir.path()))?;
+    let (path, shown) = (dir.path().to_owned(), dir.path().display());
+    if stat.st_uid != geteuid().as_raw() {
+        let remedy = format!("use a directory of your own, or: chown \"$USER\" {shown}");
+        return Err(Error::Untrusted { path, why: "it belongs to another user", remedy });
+    }
+    if stat.st_mode & forbidden != 0 {
+        let remedy = format!("{remedy} {shown}");
+        return Err(Error::Untrusted { path, why: "others can get at what is in it", remedy });
+    }
+    Ok(())
+}

@@ -1,0 +1,113 @@
+//! A team's task list. Processes of ours (and tools that flock) queue on `.lock`; each then reads the list,
+//! drafts its change, and takes the locks that others know only to put it in place: the list's, and inside it
+//! that of each file. Whoever becomes an owner is told after all of them are released.
+
+mod announce;
+mod claim;
+mod create;
+mod draft;
+mod listed;
+mod turn;
+mod update;
+
+pub use create::NewTask;
+pub use update::TaskUpdate;
+
+use crate::error::Error;
+use crate::file::{ATTEMPTS, OPTIMISTIC};
+use crate::lock::Lock;
+use crate::team::Team;
+use draft::Draft;
+use listed::Listed;
+use protocol::id::TaskId;
+use protocol::task::{Task, TaskStatus};
+use serde_json::Map;
+use std::path::PathBuf;
+use turn::Turn;
+
+/// What the list's lock is taken on: 0 bytes, for ever.
+const LOCK: &str = ".lock";
+
+/// The task list of a team.
+#[derive(Debug, Clone)]
+pub struct Tasks {
+    team: Team,
+}
+
+impl Tasks {
+    pub(crate) fn new(team: Team) -> Tasks {
+        Tasks { team }
+    }
+
+    /// Makes the directory and the file that the lock is taken on.
+    pub(crate) fn prepare(&self) -> Result<(), Error> {
+        Turn::take(self.team.task_dir_made()?).map(drop)
+    }
+
+    /// Where the task files are.
+    pub fn path(&self) -> PathBuf {
+        self.team.all_tasks().join(self.team.name().as_str())
+    }
+
+    /// All tasks by number, internal ones too.
+    ///
+    /// One whose file can't be read is listed all the same, with a subject that says why and the status
+    /// `unreadable`: it may well be open, so what waits for it stays blocked.
+    pub fn list(&self) -> Result<Vec<Task>, Error> {
+        match self.team.task_dir()? {
+            Some(dir) => Ok(Listed::read(self.team.way(), dir)?.tasks()),
+            None => Ok(Vec::new()),
+        }
+    }
+
+    /// One task.
+    pub fn get(&self, id: &TaskId) -> Result<Task, Error> {
+        let found = self.team.task_dir()?.map(|dir| listed::read_one(self.team.way(), dir, *id));
+        let found = found.transpose()?.flatten();
+        found.map(|file| file.task).ok_or_else(|| self.no_task(*id))
+    }
+
+    fn no_task(&self, id: TaskId) -> Error {
+        Error::NoSuchTask { id, team: self.team.name().clone() }
+    }
+
+    /// Drafts a change of the list as it is, and puts it in place; again where others were faster.
+    fn change<T>(&self, mut plan: impl FnMut(&mut Draft) -> Result<T, Error>) -> Result<T, Error> {
+        self.team.writable()?;
+        let turn = Turn::take(self.team.task_dir_made()?)?;
+        self.change_in(&turn, &mut plan)
+    }
+
+    fn change_in<T>(
+        &self,
+        turn: &Turn,
+        plan: &mut impl FnMut(&mut Draft) -> Result<T, Error>,
+    ) -> Result<T, Error> {
+        let dir = turn.dir();
+        for attempt in 0..ATTEMPTS {
+            let early = (attempt >= OPTIMISTIC).then(|| Lock::acquire(dir, LOCK)).transpose()?;
+            let mut draft = Draft::new(self.team.name(), self.path(), Listed::read(self.team.way(), dir)?);
+            let result = plan(&mut draft)?;
+            if draft.commit(self.team.way(), dir, early)? {
+                return Ok(result);
+            }
+        }
+        Err(Error::Contended(self.path()))
+    }
+}
+
+/// The task that stands for a file which can't be read.
+fn unreadable(id: TaskId, why: &Error) -> Task {
+    Task {
+        id,
+        subject: why.to_string(),
+        description: String::new(),
+        active_form: None,
+        status: TaskStatus::Other("unreadable".to_owned()),
+        owner: None,
+        blocks: Vec::new(),
+        blocked_by: Vec::new(),
+        metadata: None,
+        extra: Map::new(),
+    }
+}

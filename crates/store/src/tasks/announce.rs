@@ -1,0 +1,53 @@
+//! Telling an owner. After the list's locks are released: never two locks at once that others wait for.
+
+use super::Tasks;
+use crate::error::Error;
+use protocol::config::TeamConfig;
+use protocol::message::Message;
+use protocol::name::AgentName;
+use protocol::payload::{Payload, TaskAssignment};
+use protocol::task::Task;
+use protocol::time::iso8601;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+/// Who may own tasks, as the config says it.
+pub(super) struct Members(TeamConfig);
+
+impl Tasks {
+    pub(super) fn members(&self) -> Result<Members, Error> {
+        self.team.config().map(Members)
+    }
+
+    /// The member of that name, as the config spells it.
+    pub(super) fn owner(&self, members: &Members, name: &AgentName) -> Result<AgentName, Error> {
+        let member = members.0.member(name);
+        member.map(|member| member.name.clone()).ok_or_else(|| self.team.no_member(name.as_str(), &members.0))
+    }
+
+    /// Writes the assignment into the owner's inbox. The task has its owner by then, whatever happens here.
+    pub(super) fn tell(&self, members: &Members, task: &Task, by: &AgentName) -> Result<(), Error> {
+        let Some(owner) = task.owner.clone() else { return Ok(()) };
+        let timestamp = iso8601(now_ms());
+        let assignment = Payload::TaskAssignment(TaskAssignment {
+            task_id: task.id,
+            subject: task.subject.clone(),
+            description: task.description.clone(),
+            assigned_by: by.to_string(),
+            timestamp: timestamp.clone(),
+        });
+        let message = Message {
+            from: by.to_string(),
+            text: assignment.to_text(),
+            summary: None,
+            timestamp,
+            color: members.0.member(by).and_then(|member| member.color.clone()),
+            read: false,
+        };
+        let told = self.team.inbox(&owner).append(&message);
+        told.map_err(|cause| Error::Untold { id: task.id, owner, cause: Box::new(cause) })
+    }
+}
+
+fn now_ms() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_millis() as u64)
+}

@@ -1,0 +1,201 @@
+//! One team: its config, its inboxes, its tasks. The handle keeps the team's directories open, so that what is
+//! done through it can't end up in a later team of the same name.
+
+use crate::directory::Directory;
+use crate::error::Error;
+use crate::file::{Shape, Way, change, read};
+use crate::inbox::Inbox;
+use crate::root::Opened;
+use crate::tasks::Tasks;
+use protocol::config::{ConfigError, Member, TeamConfig, member_set, team_set, with_member, without_member};
+use protocol::name::{AgentName, TeamName, nearest};
+use serde_json::Value;
+use std::path::PathBuf;
+use std::sync::{Arc, OnceLock};
+
+pub(crate) const CONFIG: &str = "config.json";
+pub(crate) const INBOXES: &str = "inboxes";
+
+/// A team; a copy is another handle on the same.
+#[derive(Debug, Clone)]
+pub struct Team(Arc<Inner>);
+
+#[derive(Debug)]
+struct Inner {
+    root: Arc<Opened>,
+    name: TeamName,
+    dir: Directory,
+    inboxes: OnceLock<Directory>,
+    tasks: OnceLock<Directory>,
+}
+
+impl Team {
+    pub(crate) fn new(root: Arc<Opened>, name: TeamName, dir: Directory) -> Team {
+        Team(Arc::new(Inner { root, name, dir, inboxes: OnceLock::new(), tasks: OnceLock::new() }))
+    }
+
+    /// Its name.
+    pub fn name(&self) -> &TeamName {
+        &self.0.name
+    }
+
+    /// Its directory.
+    pub fn path(&self) -> PathBuf {
+        self.0.dir.path().to_owned()
+    }
+
+    /// Where its config.json is.
+    pub fn config_path(&self) -> PathBuf {
+        self.0.dir.join(CONFIG)
+    }
+
+    /// Who is on the team now.
+    pub fn config(&self) -> Result<TeamConfig, Error> {
+        let snapshot = read(self.way(), &self.0.dir, CONFIG, Shape::Object)?.ok_or_else(|| self.gone())?;
+        TeamConfig::parse(snapshot.text()).map_err(|error| self.malformed(&error))
+    }
+
+    /// The member called `name`, in any case, or `NAME@TEAM`.
+    pub fn member(&self, name: &str) -> Result<Member, Error> {
+        let config = self.config()?;
+        let plain = name.strip_suffix(self.0.name.as_str()).and_then(|name| name.strip_suffix('@'));
+        let found = [Some(name), plain].into_iter().flatten().find_map(|name| {
+            let name = AgentName::foreign(name);
+            config.member(&name).cloned()
+        });
+        found.ok_or_else(|| self.no_member(name, &config))
+    }
+
+    pub(crate) fn no_member(&self, name: &str, config: &TeamConfig) -> Error {
+        let nearest = nearest(name, config.members.iter().map(|member| &member.name));
+        Error::NoSuchMember { name: name.to_owned(), team: self.0.name.clone(), nearest }
+    }
+
+    /// Adds a member at the end. For the one writer of the config alone, as are the next three.
+    pub fn add_member(&self, member: &Member) -> Result<(), Error> {
+        self.change_config(|text| {
+            let config = TeamConfig::parse(text)?;
+            if config.member(&member.name).is_some() {
+                return Ok(None);
+            }
+            with_member(text, member).map(Some)
+        })?
+        .ok_or_else(|| Error::Exists { what: format!("member {}", member.name) })
+    }
+
+    /// Takes a member out; one that is not there is fine.
+    pub fn remove_member(&self, name: &AgentName) -> Result<(), Error> {
+        self.change_config(|text| without_member(text, name).map(Some))?;
+        Ok(())
+    }
+
+    /// Sets fields of a member; null takes a field out.
+    pub fn set_member(&self, name: &AgentName, fields: &[(&str, Value)]) -> Result<(), Error> {
+        match self.change_config(|text| member_set(text, name, fields))? {
+            Some(()) => Ok(()),
+            None => Err(self.no_member(name.as_str(), &self.config()?)),
+        }
+    }
+
+    /// Sets fields of the team itself, `hiddenPaneIds` for one; null takes a field out.
+    pub fn set(&self, fields: &[(&str, Value)]) -> Result<(), Error> {
+        self.change_config(|text| team_set(text, fields).map(Some))?;
+        Ok(())
+    }
+
+    /// None if `edit` found nothing to work on.
+    fn change_config(
+        &self,
+        edit: impl Fn(&str) -> Result<Option<String>, ConfigError>,
+    ) -> Result<Option<()>, Error> {
+        self.writable()?;
+        let mut found = None;
+        change(self.way(), &self.0.dir, CONFIG, Shape::Object, |text| {
+            let text = text.ok_or_else(|| self.gone())?;
+            let edited = edit(text).map_err(|error| self.malformed(&error))?;
+            found = edited.is_some().then_some(());
+            Ok(edited.filter(|edited| edited != text))
+        })?;
+        Ok(found)
+    }
+
+    /// The inbox of an agent, whether it is a member or not; the file may not be there yet.
+    pub fn inbox(&self, name: &AgentName) -> Inbox {
+        Inbox::new(self.clone(), name)
+    }
+
+    /// The task list.
+    pub fn tasks(&self) -> Tasks {
+        Tasks::new(self.clone())
+    }
+
+    /// The team's directory itself.
+    pub(crate) fn dir(&self) -> &Directory {
+        &self.0.dir
+    }
+
+    /// The inboxes; none while nobody made the directory.
+    pub(crate) fn inboxes(&self) -> Result<Option<&Directory>, Error> {
+        opened(&self.0.inboxes, || self.0.dir.sub(INBOXES))
+    }
+
+    /// The inboxes, made if missing.
+    pub(crate) fn inboxes_made(&self) -> Result<&Directory, Error> {
+        opened(&self.0.inboxes, || self.0.dir.sub_made(INBOXES).map(Some))?.ok_or_else(|| self.gone())
+    }
+
+    /// The tasks; none while nobody made the directory.
+    pub(crate) fn task_dir(&self) -> Result<Option<&Directory>, Error> {
+        opened(&self.0.tasks, || self.0.root.tasks.sub(self.0.name.as_str()))
+    }
+
+    /// The tasks, made if missing.
+    pub(crate) fn task_dir_made(&self) -> Result<&Directory, Error> {
+        let make = || self.0.root.tasks.sub_made(self.0.name.as_str()).map(Some);
+        opened(&self.0.tasks, make)?.ok_or_else(|| self.gone())
+    }
+
+    /// Where all teams' directories of tasks are.
+    pub(crate) fn all_tasks(&self) -> &Directory {
+        &self.0.root.tasks
+    }
+
+    /// Where all teams' directories are.
+    pub(crate) fn all_teams(&self) -> &Directory {
+        &self.0.root.teams
+    }
+
+    pub(crate) fn way(&self) -> &Way {
+        &self.0.root.way
+    }
+
+    /// Refuses changes of a team that belongs to Claude Code.
+    pub(crate) fn writable(&self) -> Result<(), Error> {
+        if self.0.name.is_foreign() {
+            return Err(Error::ReadOnly(self.0.name.clone()));
+        }
+        Ok(())
+    }
+
+    pub(crate) fn gone(&self) -> Error {
+        Error::NoSuchTeam { name: self.0.name.clone(), nearest: Vec::new() }
+    }
+
+    fn malformed(&self, error: &ConfigError) -> Error {
+        Error::Malformed { path: self.config_path(), why: error.to_string() }
+    }
+}
+
+/// The directory in `cell`, opened at the first call that finds it.
+fn opened(
+    cell: &OnceLock<Directory>,
+    open: impl FnOnce() -> Result<Option<Directory>, Error>,
+) -> Result<Option<&Directory>, Error> {
+    if cell.get().is_none()
+        && let Some(dir) = open()?
+    {
+        // Another thread may have been faster, with the same directory.
+        drop(cell.set(dir));
+    }
+    Ok(cell.get())
+}

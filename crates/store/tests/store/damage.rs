@@ -1,0 +1,100 @@
+//! Files that do not parse: waited for, set aside by a copy, and left as they are.
+
+use crate::fixture::{Ground, agent, delay, hostile, message, put};
+use protocol::fault::Kind;
+use protocol::task::TaskStatus;
+use store::Error;
+
+#[test]
+fn damaged_inboxes_are_left_alone_and_set_aside_once() {
+    let names = [
+        "deep",
+        "empty",
+        "invalid-utf8",
+        "nul-tail",
+        "object-not-array",
+        "trailing-comma",
+        "truncated",
+        "two-documents",
+    ];
+    std::thread::scope(|scope| {
+        for name in names {
+            scope.spawn(move || left_alone(name));
+        }
+    });
+}
+
+fn left_alone(name: &str) {
+    let ground = Ground::new();
+    let (inbox, bytes) = (ground.team.inbox(&agent("bob")), hostile(name));
+    put(&inbox.path(), &bytes);
+    for error in
+        [inbox.append(&message("x")).unwrap_err(), inbox.retire().unwrap_err(), inbox.read().unwrap_err()]
+    {
+        assert_eq!(error.kind(), Kind::Data, "{name}: {error}");
+        let Error::Corrupt { copy, .. } = error else { panic!("{name}: {error}") };
+        assert_eq!(std::fs::read(copy.unwrap()).unwrap(), bytes, "{name}");
+    }
+    assert_eq!(std::fs::read(inbox.path()).unwrap(), bytes, "{name}");
+    assert_eq!(ground.aside().len(), 1, "{name}: equal content once");
+}
+
+#[test]
+fn a_half_written_file_is_waited_for() {
+    let ground = Ground::new();
+    let inbox = ground.team.inbox(&agent("bob"));
+    inbox.append(&message("one")).unwrap();
+    let text = std::fs::read_to_string(inbox.path()).unwrap();
+    put(&inbox.path(), &text[..text.len() / 2]);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            delay(700);
+            put(&inbox.path(), &text);
+        });
+        inbox.append(&message("two")).unwrap();
+    });
+    assert_eq!(inbox.read().unwrap().len(), 2);
+    assert!(ground.aside().is_empty());
+}
+
+#[test]
+fn an_emptied_config_is_reported_and_not_filled() {
+    let ground = Ground::new();
+    put(&ground.team.config_path(), "");
+    let error = ground.team.set_member(&agent("ann"), &[("isActive", false.into())]).unwrap_err();
+    assert!(matches!(error, Error::Corrupt { .. }), "{error}");
+    assert_eq!(std::fs::read(ground.team.config_path()).unwrap(), b"");
+}
+
+#[test]
+fn a_field_of_another_type_is_named_with_file_and_value() {
+    let ground = Ground::new();
+    let text = std::fs::read_to_string(ground.team.config_path()).unwrap();
+    put(&ground.team.config_path(), text.replacen("\"createdAt\": 1", "\"createdAt\": \"soon\"", 1));
+    let error = ground.team.config().unwrap_err();
+    let said = error.to_string();
+    assert!(
+        said.ends_with("config.json: field createdAt should be a whole number, but is \"soon\""),
+        "{said}"
+    );
+    assert_eq!(error.kind(), Kind::Data);
+}
+
+#[test]
+fn a_task_that_cannot_be_read_still_blocks() {
+    let ground = Ground::new();
+    let tasks = ground.team.tasks();
+    let first = tasks.create(store::NewTask::new("first", &agent("ann"))).unwrap();
+    let second =
+        store::NewTask { blocked_by: vec![first.id], ..store::NewTask::new("second", &agent("ann")) };
+    let second = tasks.create(second).unwrap();
+    let path = tasks.path().join("1.json");
+    put(&path, "{\"id\": \"1\",");
+    let all = tasks.list().unwrap();
+    assert_eq!(all[0].status, TaskStatus::Other("unreadable".to_owned()));
+    assert!(matches!(tasks.claim(Some(&second.id), &agent("bob")), Err(Error::Blocked { .. })));
+    assert!(matches!(tasks.get(&first.id), Err(Error::Corrupt { .. })));
+    let error = tasks.complete(&first.id, &agent("bob")).unwrap_err();
+    assert!(error.to_string().contains("tasks/orchard/1.json: EOF while parsing"), "{error}");
+    assert_eq!(std::fs::read(path).unwrap(), b"{\"id\": \"1\",");
+}

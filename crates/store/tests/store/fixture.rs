@@ -1,0 +1,126 @@
+//! A root with one team, orchard, of the lead, ann and bob; and blunt tools to spoil it with.
+#![allow(dead_code, reason = "each test binary uses its part")]
+
+use protocol::color::Color;
+use protocol::config::{Member, TeamConfig, TeammateEntry};
+use protocol::message::Message;
+use protocol::name::{AgentName, TeamName};
+use std::fs::File;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
+use store::{Durability, Root, Team};
+use tempfile::TempDir;
+
+pub struct Ground {
+    dir: TempDir,
+    pub root: Root,
+    pub team: Team,
+}
+
+impl Ground {
+    pub fn new() -> Ground {
+        let dir = TempDir::new().unwrap();
+        let root = open(dir.path());
+        let team = root.create_team(&config("orchard")).unwrap();
+        for who in ["ann", "bob"] {
+            team.add_member(&member(who)).unwrap();
+        }
+        Ground { dir, root, team }
+    }
+
+    /// Another handle on the same team, as another process would have.
+    pub fn again(&self) -> Team {
+        open(self.dir.path()).team(self.team.name()).unwrap()
+    }
+
+    /// The temporary directory around the root.
+    pub fn path(&self) -> &Path {
+        self.dir.path()
+    }
+
+    pub fn inbox_path(&self, name: &str) -> PathBuf {
+        self.team.path().join("inboxes").join(name)
+    }
+
+    /// Copies of damaged files.
+    pub fn aside(&self) -> Vec<PathBuf> {
+        list(&self.dir.path().join("aside"))
+    }
+}
+
+pub fn open(dir: &Path) -> Root {
+    Root::open(&dir.join("root"), &dir.join("aside"), Durability::Process).unwrap()
+}
+
+pub fn config(name: &str) -> TeamConfig {
+    let team = TeamName::sanitize(name).unwrap();
+    TeamConfig {
+        name: name.to_owned(),
+        description: None,
+        created_at: 1,
+        lead_agent_id: format!("team-lead@{team}"),
+        lead_session_id: "c93b690c-1c1e-4c5e-9d0e-d9451b749ac2".to_owned(),
+        members: vec![Member::lead(&team, None, String::new(), "/".to_owned(), 1)],
+        hidden_pane_ids: vec![],
+    }
+}
+
+pub fn member(name: &str) -> Member {
+    let entry = TeammateEntry {
+        name: agent(name),
+        agent_type: None,
+        model: String::new(),
+        prompt: "do".to_owned(),
+        color: Color::Blue,
+        plan_mode_required: false,
+        joined_at: 2,
+        tmux_pane_id: "%1".to_owned(),
+        cwd: "/".to_owned(),
+        backend_type: "tmux".to_owned(),
+        worktree_path: None,
+    };
+    Member::teammate(&TeamName::parse("orchard").unwrap(), entry)
+}
+
+pub fn agent(name: &str) -> AgentName {
+    AgentName::foreign(name)
+}
+
+pub fn message(text: &str) -> Message {
+    Message {
+        from: "ann".to_owned(),
+        text: text.to_owned(),
+        summary: None,
+        timestamp: "2026-02-13T10:05:44.590Z".to_owned(),
+        color: None,
+        read: false,
+    }
+}
+
+/// Truncates and writes in place, as old foreign writers do.
+pub fn put(path: &Path, bytes: impl AsRef<[u8]>) {
+    File::create(path).unwrap().write_all(bytes.as_ref()).unwrap();
+}
+
+pub fn age(path: &Path, time: SystemTime) {
+    File::open(path).unwrap().set_modified(time).unwrap();
+}
+
+pub fn list(dir: &Path) -> Vec<PathBuf> {
+    let mut paths: Vec<PathBuf> =
+        std::fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().path()).collect();
+    paths.sort();
+    paths
+}
+
+#[allow(clippy::disallowed_methods, reason = "the test is about a delay")]
+pub fn delay(milliseconds: u64) {
+    std::thread::sleep(Duration::from_millis(milliseconds));
+}
+
+/// A sample of what a reader must live with.
+pub fn hostile(name: &str) -> Vec<u8> {
+    let data = Path::new(env!("CARGO_MANIFEST_DIR")).join("../protocol/tests/data/hostile-inboxes");
+    std::fs::read(data.join(format!("{name}.json"))).unwrap()
+}

@@ -1,0 +1,53 @@
+//! A full disk: a small memory file system, which takes root to mount; without it the test says so and passes.
+
+use crate::fixture::{agent, config, list, message};
+use protocol::fault::Kind;
+use std::path::Path;
+use std::process::Command;
+use store::{Durability, NewTask, Root};
+use tempfile::TempDir;
+
+/// A mounted file system; dropped, it is unmounted.
+struct Small(TempDir);
+
+impl Small {
+    fn mount() -> Option<Small> {
+        let dir = TempDir::new().unwrap();
+        let options = ["-t", "tmpfs", "-o", "size=256k,mode=700", "tmpfs"];
+        let mounted = Command::new("mount").args(options).arg(dir.path()).output();
+        mounted.is_ok_and(|ran| ran.status.success()).then_some(Small(dir))
+    }
+
+    fn path(&self) -> &Path {
+        self.0.path()
+    }
+}
+
+impl Drop for Small {
+    fn drop(&mut self) {
+        Command::new("umount").arg("-l").arg(self.path()).status().unwrap();
+    }
+}
+
+#[test]
+fn a_full_disk_changes_nothing_and_leaves_nothing() {
+    let Some(small) = Small::mount() else {
+        eprintln!("SKIPPED: no right to mount a small file system");
+        return;
+    };
+    let aside = TempDir::new().unwrap();
+    let root =
+        Root::open(&small.path().join("root"), &aside.path().join("aside"), Durability::Power).unwrap();
+    let team = root.create_team(&config("orchard")).unwrap();
+    let inbox = team.inbox(&agent("team-lead"));
+    let error = (0..100).find_map(|_| inbox.append(&message(&"x".repeat(20_000))).err()).unwrap();
+    assert_eq!(error.kind(), Kind::Io, "{error}");
+    assert!(error.to_string().starts_with("cannot write "), "{error}");
+    let before = std::fs::read(inbox.path()).unwrap();
+    inbox.append(&message(&"y".repeat(100_000))).unwrap_err();
+    team.tasks().create(NewTask::new(&"z".repeat(200_000), &agent("team-lead"))).unwrap_err();
+    assert_eq!(std::fs::read(inbox.path()).unwrap(), before);
+    assert_eq!(list(&team.path().join("inboxes")), [inbox.path()]);
+    assert_eq!(list(&team.tasks().path()), [team.tasks().path().join(".lock")]);
+    team.delete().unwrap();
+}

@@ -1,0 +1,116 @@
+//! Sending, reading and marking, alone and all at once.
+
+use crate::fixture::{Ground, agent, hostile, list, message, put};
+use std::collections::BTreeSet;
+use std::os::unix::fs::PermissionsExt;
+use std::sync::atomic::{AtomicBool, Ordering};
+use store::Error;
+
+#[test]
+fn of_eight_senders_nothing_is_lost_and_a_reader_sees_whole_arrays() {
+    let ground = Ground::new();
+    let over = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let reader = scope.spawn(|| watch(&ground, &over));
+        let sender = |sender: usize| {
+            let inbox = ground.again().inbox(&agent("bob"));
+            (0..100).for_each(|n| inbox.append(&message(&format!("{sender}:{n}"))).unwrap());
+        };
+        let senders: Vec<_> = (0..8).map(|number| scope.spawn(move || sender(number))).collect();
+        senders.into_iter().for_each(|sender| sender.join().unwrap());
+        over.store(true, Ordering::Relaxed);
+        assert!(reader.join().unwrap() > 0);
+    });
+    let texts = texts(&ground);
+    assert_eq!(texts.len(), 800);
+    assert_eq!(texts.iter().collect::<BTreeSet<_>>().len(), 800);
+    for sender in 0..8 {
+        let own: Vec<_> = texts.iter().filter(|text| text.starts_with(&format!("{sender}:"))).collect();
+        assert!(
+            own.iter().enumerate().all(|(n, text)| text.ends_with(&format!(":{n}"))),
+            "order of {sender}"
+        );
+    }
+    assert_eq!(list(&ground.inbox_path("")), [ground.inbox_path("bob.json")], "nothing is left over");
+}
+
+/// Reads without pause, past the store: each look must find a whole array that never shrinks.
+fn watch(ground: &Ground, over: &AtomicBool) -> usize {
+    let mut most = 0;
+    while !over.load(Ordering::Relaxed) {
+        let Ok(text) = std::fs::read_to_string(ground.inbox_path("bob.json")) else { continue };
+        let entries: Vec<serde_json::Value> = serde_json::from_str(&text).unwrap();
+        assert!(entries.len() >= most);
+        most = entries.len();
+    }
+    most
+}
+
+fn texts(ground: &Ground) -> Vec<String> {
+    let entries = ground.team.inbox(&agent("bob")).read().unwrap();
+    entries.into_iter().map(|entry| entry.message.unwrap().text).collect()
+}
+
+#[test]
+fn an_inbox_nobody_wrote_to_is_empty() {
+    let ground = Ground::new();
+    assert!(ground.team.inbox(&agent("ann")).read().unwrap().is_empty());
+    assert!(!ground.inbox_path("ann.json").exists(), "reading makes nothing");
+}
+
+#[test]
+fn a_new_inbox_is_private_and_an_old_one_keeps_its_mode() {
+    let ground = Ground::new();
+    let inbox = ground.team.inbox(&agent("bob"));
+    let mode = || std::fs::metadata(inbox.path()).unwrap().permissions().mode() & 0o7777;
+    inbox.append(&message("one")).unwrap();
+    assert_eq!(mode(), 0o600);
+    std::fs::set_permissions(inbox.path(), std::fs::Permissions::from_mode(0o640)).unwrap();
+    inbox.append(&message("two")).unwrap();
+    assert_eq!(mode(), 0o640);
+}
+
+#[test]
+fn entries_are_marked_read_where_they_are_now() {
+    let ground = Ground::new();
+    let inbox = ground.team.inbox(&agent("bob"));
+    ["a", "b", "c"].iter().for_each(|text| inbox.append(&message(text)).unwrap());
+    let entries = inbox.read().unwrap();
+    let text = std::fs::read_to_string(inbox.path()).unwrap();
+    let first =
+        text.find("  {").unwrap()..text.find("  {\n    \"from\": \"ann\",\n    \"text\": \"b\"").unwrap();
+    put(&inbox.path(), text.replacen(&text[first], "", 1));
+    inbox.mark_read(&entries[..2]).unwrap();
+    let read: Vec<bool> =
+        inbox.read().unwrap().into_iter().map(|entry| entry.message.unwrap().read).collect();
+    assert_eq!(read, [true, false], "a is gone, b is read");
+    inbox.retire().unwrap();
+    assert!(inbox.read().unwrap().iter().all(|entry| entry.unread().is_none()));
+}
+
+#[test]
+fn what_others_wrote_stays_byte_for_byte() {
+    for name in ["lone-surrogate", "wrong-types", "duplicate-keys", "numbers", "spoof", "bom"] {
+        let ground = Ground::new();
+        let inbox = ground.team.inbox(&agent("bob"));
+        put(&inbox.path(), hostile(name));
+        let before = inbox.read().unwrap();
+        inbox.append(&message("new")).unwrap();
+        inbox.mark_read(&inbox.read().unwrap()[before.len()..]).unwrap();
+        let after = inbox.read().unwrap();
+        assert_eq!(after[..before.len()], before, "{name}");
+        assert!(after[before.len()].message.as_ref().unwrap().read);
+        let bytes = std::fs::read(inbox.path()).unwrap();
+        assert_eq!(bytes.starts_with(b"\xef\xbb\xbf"), name == "bom");
+    }
+}
+
+#[test]
+fn a_message_beyond_the_limit_is_refused() {
+    let ground = Ground::new();
+    let inbox = ground.team.inbox(&agent("bob"));
+    inbox.append(&message(&"x".repeat(256 << 10))).unwrap();
+    let error = inbox.append(&message(&"x".repeat((256 << 10) + 1))).unwrap_err();
+    assert!(matches!(error, Error::TooLarge { .. }), "{error}");
+    assert_eq!(inbox.read().unwrap().len(), 1);
+}

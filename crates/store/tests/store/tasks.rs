@@ -1,0 +1,220 @@
+//! The task list: ids, claims, links and what a task's life allows.
+
+use crate::fixture::{Ground, agent, put};
+use protocol::fault::Kind;
+use protocol::id::TaskId;
+use protocol::payload::Payload;
+use protocol::task::{Task, TaskStatus};
+use serde_json::{Map, Value, json};
+use store::{Error, NewTask, TaskUpdate, Tasks};
+
+fn id(number: u32) -> TaskId {
+    TaskId::from_number(number).unwrap()
+}
+
+fn add(tasks: &Tasks, blocked_by: &[TaskId]) -> Task {
+    let new = NewTask { blocked_by: blocked_by.to_vec(), ..NewTask::new("x", &agent("ann")) };
+    tasks.create(new).unwrap()
+}
+
+fn assignments(ground: &Ground, who: &str) -> Vec<TaskId> {
+    let entries = ground.team.inbox(&agent(who)).read().unwrap();
+    let texts = entries.into_iter().map(|entry| entry.message.unwrap().text);
+    texts
+        .filter_map(|text| match Payload::parse(&text) {
+            Some(Payload::TaskAssignment(assignment)) => Some(assignment.task_id),
+            _ => None,
+        })
+        .collect()
+}
+
+fn metadata(value: Value) -> Option<Map<String, Value>> {
+    value.as_object().cloned()
+}
+
+#[test]
+fn of_sixteen_claimants_one_wins_and_is_told() {
+    let ground = Ground::new();
+    let task = add(&ground.team.tasks(), &[]);
+    let claim = |number: usize| {
+        let who = agent(if number.is_multiple_of(2) { "ann" } else { "bob" });
+        ground.again().tasks().claim(Some(&task.id), &who)
+    };
+    let results: Vec<_> = std::thread::scope(|scope| {
+        let claimants: Vec<_> = (0..16).map(|number| scope.spawn(move || claim(number))).collect();
+        claimants.into_iter().map(|claimant| claimant.join().unwrap()).collect()
+    });
+    let won: Vec<_> = results.iter().flatten().collect();
+    assert_eq!(won.len(), 1);
+    assert_eq!(won[0].status, TaskStatus::InProgress);
+    let owner = won[0].owner.clone().unwrap();
+    let lost = results.iter().filter_map(|result| result.as_ref().err());
+    assert!(lost.clone().all(|error| matches!(error, Error::Claimed { owner: o, .. } if *o == owner)));
+    assert!(lost.into_iter().all(|error| error.kind() == Kind::Exists));
+    assert_eq!(assignments(&ground, owner.as_str()), [task.id]);
+}
+
+#[test]
+fn of_sixteen_creators_each_gets_the_next_id() {
+    let ground = Ground::new();
+    std::thread::scope(|scope| {
+        for _ in 0..16 {
+            scope.spawn(|| (0..5).for_each(|_| drop(add(&ground.again().tasks(), &[]))));
+        }
+    });
+    let ids: Vec<u32> = ground.team.tasks().list().unwrap().iter().map(|task| task.id.number()).collect();
+    assert_eq!(ids, (1..=80).collect::<Vec<_>>());
+}
+
+#[test]
+fn ids_are_not_used_again() {
+    let ground = Ground::new();
+    let tasks = ground.team.tasks();
+    (0..3).for_each(|_| drop(add(&tasks, &[])));
+    assert_eq!(tasks.delete(&id(3), &agent("ann")).unwrap().status, TaskStatus::Deleted);
+    assert_eq!(std::fs::read(tasks.path().join(".highwatermark")).unwrap(), b"3");
+    tasks.delete(&id(1), &agent("ann")).unwrap();
+    assert_eq!(add(&tasks, &[]).id, id(4));
+    put(&tasks.path().join(".highwatermark"), "41");
+    assert_eq!(add(&tasks, &[]).id, id(42));
+    assert_eq!(tasks.delete(&id(3), &agent("ann")).unwrap_err().kind(), Kind::NotFound);
+}
+
+#[test]
+fn a_deleted_task_is_taken_out_of_all_links() {
+    let ground = Ground::new();
+    let tasks = ground.team.tasks();
+    let (a, b) = (add(&tasks, &[]), add(&tasks, &[id(1)]));
+    add(&tasks, &[a.id, b.id]);
+    tasks.delete(&b.id, &agent("ann")).unwrap();
+    let all = tasks.list().unwrap();
+    assert_eq!((all[0].blocks.clone(), all[1].blocked_by.clone()), (vec![id(3)], vec![id(1)]));
+}
+
+#[test]
+fn links_have_two_ends_and_close_no_circle() {
+    let ground = Ground::new();
+    let tasks = ground.team.tasks();
+    add(&tasks, &[]);
+    add(&tasks, &[id(1)]);
+    let third = NewTask { blocks: vec![id(1)], ..NewTask::new("third", &agent("ann")) };
+    tasks.create(third).unwrap();
+    let all = tasks.list().unwrap();
+    assert_eq!((all[0].blocks.clone(), all[0].blocked_by.clone()), (vec![id(2)], vec![id(3)]));
+    assert_eq!((all[1].blocked_by.clone(), all[2].blocks.clone()), (vec![id(1)], vec![id(1)]));
+    let link = |blocker: u32, blocked: u32| {
+        let update = TaskUpdate { add_blocks: vec![id(blocked)], ..TaskUpdate::default() };
+        tasks.update(&id(blocker), update, &agent("ann"))
+    };
+    let Err(Error::Cycle { way }) = link(2, 3) else { panic!("a circle") };
+    assert_eq!(way, [id(3), id(1), id(2), id(3)]);
+    assert_eq!(link(1, 1).unwrap_err().kind(), Kind::Refused);
+    assert_eq!(link(1, 9).unwrap_err().kind(), Kind::NotFound);
+    let knot =
+        NewTask { blocks: vec![id(3)], blocked_by: vec![id(2)], ..NewTask::new("knot", &agent("ann")) };
+    assert!(matches!(tasks.create(knot), Err(Error::Cycle { .. })));
+    assert_eq!(tasks.list().unwrap(), all, "what is refused changes nothing");
+}
+
+#[test]
+fn a_blocked_task_waits_until_its_blocker_is_over() {
+    let ground = Ground::new();
+    let tasks = ground.team.tasks();
+    add(&tasks, &[]);
+    add(&tasks, &[id(1)]);
+    assert_eq!(tasks.claim(Some(&id(2)), &agent("ann")).unwrap_err().kind(), Kind::Refused);
+    let start = TaskUpdate { status: Some(TaskStatus::InProgress), ..TaskUpdate::default() };
+    assert!(matches!(tasks.update(&id(2), start, &agent("ann")), Err(Error::Blocked { .. })));
+    tasks.complete(&id(1), &agent("ann")).unwrap();
+    assert_eq!(tasks.get(&id(2)).unwrap().blocked_by, [id(1)], "the link stays as it was written");
+    tasks.claim(Some(&id(2)), &agent("ann")).unwrap();
+}
+
+#[test]
+fn without_an_id_ones_own_comes_first_then_the_lowest() {
+    let ground = Ground::new();
+    let tasks = ground.team.tasks();
+    tasks.create_internal(&agent("ann"), "do").unwrap();
+    add(&tasks, &[]);
+    tasks.create(NewTask { owner: Some(agent("BOB")), ..NewTask::new("bob's", &agent("ann")) }).unwrap();
+    assert_eq!(tasks.claim(None, &agent("bob")).unwrap().id, id(3));
+    assert_eq!(tasks.claim(None, &agent("bob")).unwrap().id, id(2));
+    let error = tasks.claim(None, &agent("bob")).unwrap_err();
+    assert!(matches!(error, Error::NothingAvailable(_)), "{error}");
+    assert_eq!(assignments(&ground, "bob"), [id(3), id(3), id(2)]);
+}
+
+#[test]
+fn an_owner_must_be_a_member() {
+    let ground = Ground::new();
+    let tasks = ground.team.tasks();
+    let error =
+        tasks.create(NewTask { owner: Some(agent("anne")), ..NewTask::new("x", &agent("ann")) }).unwrap_err();
+    assert!(error.hint().unwrap().contains("ann"), "{error}");
+    assert!(tasks.list().unwrap().is_empty());
+    add(&tasks, &[]);
+    assert_eq!(tasks.claim(None, &agent("zed")).unwrap_err().kind(), Kind::NotFound);
+}
+
+#[test]
+fn a_task_lives_by_its_rules() {
+    let ground = Ground::new();
+    let tasks = ground.team.tasks();
+    let ann = agent("ann");
+    let to = |status: &str| {
+        let status = Some(TaskStatus::from_name(status));
+        tasks.update(&id(1), TaskUpdate { status, ..TaskUpdate::default() }, &ann)
+    };
+    add(&tasks, &[]);
+    let started = to("in_progress").unwrap();
+    assert_eq!(started.owner, Some(ann.clone()), "started without an owner it is the caller's");
+    assert_eq!(assignments(&ground, "ann"), [id(1)]);
+    tasks.fail(&id(1), "no ladder").unwrap();
+    let failed = tasks.get(&id(1)).unwrap();
+    assert_eq!((failed.failure(), &failed.owner), (Some("no ladder"), &Some(ann.clone())));
+    let released = tasks.release(&id(1), &ann).unwrap();
+    assert_eq!((released.status, released.owner), (TaskStatus::Pending, None));
+    tasks.complete(&id(1), &ann).unwrap();
+    tasks.complete(&id(1), &ann).unwrap();
+    assert_eq!(to("pending").unwrap_err().kind(), Kind::Refused);
+    to("in_progress").unwrap();
+    assert!(matches!(to("resting"), Err(Error::Transition { .. })));
+    assert_eq!(to("deleted").unwrap().status, TaskStatus::Deleted);
+    assert_eq!(tasks.get(&id(1)).unwrap_err().kind(), Kind::NotFound);
+}
+
+#[test]
+fn an_update_leaves_what_it_does_not_know() {
+    let ground = Ground::new();
+    let tasks = ground.team.tasks();
+    let text = "{\n  \"id\": \"7\",\n  \"subject\": \"s\",\n  \"future\": 1000.0,\n  \"status\": \"paused\",\n  \
+        \"blocks\": [],\n  \"blockedBy\": [],\n  \"metadata\": {\n    \"a\": 1e999,\n    \"b\": 2\n  }\n}";
+    let path = tasks.path().join("7.json");
+    put(&path, text);
+    let update = TaskUpdate {
+        subject: Some("t".to_owned()),
+        metadata: metadata(json!({"b": null, "c": [1]})),
+        ..TaskUpdate::default()
+    };
+    tasks.update(&id(7), update, &agent("ann")).unwrap();
+    let expected = text.replace("\"s\"", "\"t\"").replace("\"b\": 2", "\"c\": [\n      1\n    ]");
+    assert_eq!(std::fs::read_to_string(&path).unwrap(), expected);
+    let error = tasks.complete(&id(7), &agent("ann")).unwrap_err();
+    assert!(error.to_string().contains("it is paused"), "{error}");
+    assert_eq!(std::fs::read_to_string(&path).unwrap(), expected);
+}
+
+#[test]
+fn no_lock_is_left_behind() {
+    let ground = Ground::new();
+    let tasks = ground.team.tasks();
+    add(&tasks, &[]);
+    add(&tasks, &[id(1)]);
+    tasks.claim(None, &agent("ann")).unwrap();
+    let names: Vec<String> = crate::fixture::list(&tasks.path())
+        .iter()
+        .map(|path| path.file_name().unwrap().to_str().unwrap().to_owned())
+        .collect();
+    assert_eq!(names, [".lock", "1.json", "2.json"]);
+    assert_eq!(std::fs::metadata(tasks.path().join(".lock")).unwrap().len(), 0);
+}

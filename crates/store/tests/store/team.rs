@@ -1,0 +1,177 @@
+//! Roots and teams: made once, found by name, trusted only if ours, deleted name by name.
+
+use crate::fixture::{Ground, age, agent, config, list, member, message, open, put};
+use protocol::fault::Kind;
+use protocol::name::TeamName;
+use std::fs::Permissions;
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::time::{Duration, SystemTime};
+use store::{Durability, Error, NewTask, Root};
+use tempfile::TempDir;
+
+#[test]
+fn of_sixteen_who_make_a_team_one_does() {
+    let dir = TempDir::new().unwrap();
+    let made = std::thread::scope(|scope| {
+        let makers: Vec<_> =
+            (0..16).map(|_| scope.spawn(|| open(dir.path()).create_team(&config("orchard")))).collect();
+        let results = makers.into_iter().map(|maker| maker.join().unwrap());
+        results
+            .filter(|made| {
+                made.as_ref().map_err(Error::kind).map_or_else(
+                    |kind| {
+                        assert_eq!(kind, Kind::Exists);
+                        false
+                    },
+                    |_| true,
+                )
+            })
+            .count()
+    });
+    assert_eq!(made, 1);
+}
+
+#[test]
+fn what_a_crash_left_without_a_config_is_completed() {
+    let dir = TempDir::new().unwrap();
+    let root = open(dir.path());
+    std::fs::create_dir_all(root.path().join("teams/orchard/inboxes")).unwrap();
+    assert!(root.teams().unwrap().is_empty());
+    let team = root.create_team(&config("orchard")).unwrap();
+    assert_eq!(root.teams().unwrap(), [team.name().clone()]);
+    assert!(team.tasks().path().join(".lock").exists());
+}
+
+#[test]
+fn names_not_found_come_with_the_nearest() {
+    let ground = Ground::new();
+    let error = ground.root.team(&TeamName::parse("orchid").unwrap()).unwrap_err();
+    assert_eq!((error.kind(), error.hint().unwrap().as_str()), (Kind::NotFound, "there is: orchard"));
+    let error = ground.team.member("anna").unwrap_err();
+    assert!(error.hint().unwrap().starts_with("there is: ann"), "{error}");
+    assert_eq!(ground.team.member("ANN@orchard").unwrap().name.as_str(), "ann");
+    assert!(ground.team.member("ann@other").is_err());
+}
+
+#[test]
+fn members_are_added_once_changed_and_removed() {
+    let ground = Ground::new();
+    assert_eq!(ground.team.add_member(&member("ANN")).unwrap_err().kind(), Kind::Exists);
+    ground.team.set_member(&agent("ann"), &[("isActive", false.into()), ("mode", "plan".into())]).unwrap();
+    let ann = ground.team.member("ann").unwrap();
+    assert_eq!((ann.is_active, ann.mode.as_deref()), (Some(false), Some("plan")));
+    ground.team.remove_member(&agent("ann")).unwrap();
+    ground.team.remove_member(&agent("ann")).unwrap();
+    let error = ground.team.set_member(&agent("ann"), &[("isActive", true.into())]).unwrap_err();
+    assert_eq!(error.kind(), Kind::NotFound);
+    assert_eq!(ground.team.config().unwrap().members.len(), 2);
+}
+
+#[test]
+fn a_root_that_others_can_write_is_refused_with_the_remedy() {
+    let dir = TempDir::new().unwrap();
+    let path = dir.path().join("root");
+    std::fs::create_dir(&path).unwrap();
+    std::fs::set_permissions(&path, Permissions::from_mode(0o777)).unwrap();
+    let error = Root::open(&path, &dir.path().join("aside"), Durability::Process).unwrap_err();
+    assert_eq!(error.kind(), Kind::Config);
+    assert!(error.hint().unwrap().starts_with("chmod o-w "), "{error}");
+    std::fs::set_permissions(&path, Permissions::from_mode(0o775)).unwrap();
+    Root::open(&path, &dir.path().join("aside"), Durability::Process).unwrap();
+    if nix::unistd::geteuid().is_root() {
+        std::os::unix::fs::chown(&path, Some(12345), None).unwrap();
+        let error = Root::open(&path, &dir.path().join("aside"), Durability::Process).unwrap_err();
+        assert!(error.to_string().contains("another user"), "{error}");
+    }
+}
+
+#[test]
+fn a_linked_root_is_one_root() {
+    let ground = Ground::new();
+    let link = ground.path().join("link");
+    symlink(ground.root.path(), &link).unwrap();
+    let root = Root::open(&link, &ground.path().join("aside"), Durability::Process).unwrap();
+    assert_eq!(root.path(), ground.root.path());
+}
+
+#[test]
+fn a_session_of_claude_code_takes_messages_and_no_changes() {
+    let ground = Ground::new();
+    let dir = ground.root.path().join("teams/session-5708d3dd");
+    std::fs::create_dir(&dir).unwrap();
+    put(&dir.join("config.json"), config("orchard").to_text());
+    let team = ground.root.team(&TeamName::parse("session-5708d3dd").unwrap()).unwrap();
+    team.inbox(&agent("w1")).append(&message("hello")).unwrap();
+    let refused = [
+        team.add_member(&member("ann")).unwrap_err(),
+        team.inbox(&agent("w1")).retire().unwrap_err(),
+        team.tasks().create(NewTask::new("x", &agent("team-lead"))).unwrap_err(),
+        team.delete().unwrap_err(),
+        ground.root.create_team(&config("session-1")).unwrap_err(),
+    ];
+    assert!(refused.iter().all(|error| error.kind() == Kind::NotPermitted), "{refused:?}");
+}
+
+#[test]
+fn a_deleted_team_is_gone_and_its_name_free() {
+    let ground = Ground::new();
+    ground.team.inbox(&agent("ann")).append(&message("x")).unwrap();
+    let task = ground.team.tasks().create(NewTask::new("x", &agent("ann"))).unwrap();
+    ground.team.tasks().delete(&task.id, &agent("ann")).unwrap();
+    std::fs::create_dir(ground.inbox_path("ann.json.lock")).unwrap();
+    put(&ground.inbox_path(".ann.json.tmp.0123456789abcdef0123456789abcdef"), "x");
+    put(&ground.inbox_path("ann.json.tmp.01234567"), "x");
+    ground.team.delete().unwrap();
+    assert!(!ground.team.path().exists() && !ground.team.tasks().path().exists());
+    ground.team.delete().unwrap();
+    let again = ground.root.create_team(&config("orchard")).unwrap();
+    assert!(
+        ground.team.inbox(&agent("ann")).append(&message("late")).is_err(),
+        "an old handle reaches nothing"
+    );
+    assert!(again.inbox(&agent("ann")).read().unwrap().is_empty());
+}
+
+#[test]
+fn unknown_files_are_kept_and_named() {
+    let ground = Ground::new();
+    ground.team.inbox(&agent("ann")).append(&message("x")).unwrap();
+    let victim = ground.path().join("victim");
+    put(&victim, "precious");
+    symlink(&victim, ground.inbox_path("link.json")).unwrap();
+    let unknown = [
+        ground.inbox_path("notes.txt"),
+        ground.team.path().join("x"),
+        ground.team.tasks().path().join("01.json"),
+    ];
+    unknown.iter().for_each(|path| put(path, "mine"));
+    let error = ground.team.delete().unwrap_err();
+    assert_eq!(error.kind(), Kind::Refused);
+    for path in unknown.iter().chain([&ground.inbox_path("link.json")]) {
+        assert!(
+            path.symlink_metadata().is_ok() && error.to_string().contains(path.to_str().unwrap()),
+            "{error}"
+        );
+        std::fs::remove_file(path).unwrap();
+    }
+    assert_eq!(std::fs::read(&victim).unwrap(), b"precious");
+    ground.root.team(ground.team.name()).unwrap().delete().unwrap();
+    assert!(list(&ground.root.path().join("teams")).is_empty());
+}
+
+#[test]
+fn what_killed_writers_left_goes_after_an_hour() {
+    let ground = Ground::new();
+    let id = "0123456789abcdef0123456789abcdef";
+    let (old, new) =
+        (ground.inbox_path(&format!(".ann.json.tmp.{id}")), ground.inbox_path("bob.json.tmp.01234567"));
+    let moved = ground.inbox_path(&format!(".bob.json.lock.stale.{id}"));
+    put(&old, "x");
+    put(&new, "x");
+    std::fs::create_dir(&moved).unwrap();
+    for path in [&old, &moved] {
+        age(path, SystemTime::now() - Duration::from_secs(3700));
+    }
+    ground.team.tidy().unwrap();
+    assert_eq!(list(&ground.inbox_path("")), [new]);
+}
