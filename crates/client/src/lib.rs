@@ -74,7 +74,11 @@ impl Connection {
         if peer.uid() != nix::unistd::geteuid().as_raw() {
             return Err(Error::Stranger { path: path.to_owned(), uid: peer.uid() });
         }
-        Ok(Connection { path: path.to_owned(), reader: BufReader::new(stream), assembler: Assembler::default() })
+        Ok(Connection {
+            path: path.to_owned(),
+            reader: BufReader::new(stream),
+            assembler: Assembler::default(),
+        })
     }
 
     /// Asks, and waits for the answer, which comes after the effect.

@@ -186,7 +186,7 @@ impl Error {
     pub fn kind(&self) -> Kind {
         match self {
             Error::Io { .. } | Error::TooLarge { .. } => Kind::Io,
-            Error::Untrusted { .. } => Kind::Config,
+            Error::Untrusted { .. } => Kind::NotPermitted,
             Error::Corrupt { .. } | Error::Malformed { .. } | Error::Odd { .. } => Kind::Data,
             Error::Locked { .. } | Error::Contended(_) => Kind::Timeout,
             Error::NoSuchTeam { .. } | Error::NoSuchMember { .. } | Error::NoSuchTask { .. } => {

@@ -20,6 +20,24 @@ impl Team {
     }
 }
 
+impl Team {
+    /// Removes what a killed daemon left of a config.json that it was writing. For the daemon alone, under its
+    /// own lock: nobody else writes that file of ours through a temporary one of this name.
+    ///
+    /// # Errors
+    /// `Io`, `ReadOnly`.
+    pub fn tidy_config(&self) -> Result<(), Error> {
+        self.writable()?;
+        remove_halves(self.dir(), "config.json")
+    }
+}
+
+/// Removes the temporary files of `name`, whatever their age.
+pub(crate) fn remove_halves(dir: &Directory, name: &str) -> Result<(), Error> {
+    let prefix = format!(".{name}.tmp.");
+    dir.names()?.iter().filter(|found| found.starts_with(&prefix)).try_for_each(|found| dir.unlink(found))
+}
+
 fn tidy(dir: &Directory) -> Result<(), Error> {
     for name in dir.names()? {
         if !is_temporary(&name) && !is_moved(&name) {

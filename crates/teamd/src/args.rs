@@ -8,7 +8,11 @@ use std::path::PathBuf;
 /// Runs in the foreground of a tmux pane and shows one line per event. SIGTERM, SIGINT and SIGHUP end it and
 /// leave the agents running, to be adopted by the next teamd; `teamctl down` ends the agents too.
 #[derive(Debug, Parser)]
-#[command(name = "teamd", version, after_help = "Examples:\n  teamd\n  teamd --root ~/work/.claude -L work\n  teamctl up        (starts it in a tmux session of its own)")]
+#[command(
+    name = "teamd",
+    version,
+    after_help = "Examples:\n  teamd\n  teamd --root ~/work/.claude -L work\n  teamctl up        (starts it in a tmux session of its own)"
+)]
 pub(crate) struct Args {
     /// The directory that holds teams/ and tasks/ [default: $CLAUDE_CONFIG_DIR, else ~/.claude]
     #[arg(long, env = "TEAMD_ROOT", value_name = "DIR")]

@@ -102,7 +102,8 @@ impl Connections {
         let stream = Arc::new(stream);
         let task = tokio::spawn(write(stream.clone(), lines));
         self.out.insert(conn, Writer { queue, task });
-        let reader = Reader { conn, pid, stream, lines: self.lines.clone(), events: events.clone(), joined: false };
+        let reader =
+            Reader { conn, pid, stream, lines: self.lines.clone(), events: events.clone(), joined: false };
         tokio::spawn(reader.run());
     }
 }

@@ -16,7 +16,6 @@ use crate::{files, log};
 use protocol::fault::{Fault, Kind};
 use protocol::place::{Environment, Place};
 use std::collections::HashMap;
-use std::os::unix::net::UnixListener;
 use std::path::PathBuf;
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 use store::{Root, StateDir};
@@ -37,14 +36,14 @@ const RESCAN_WITHOUT_EVENTS: u64 = 2_000;
 pub(crate) fn run(args: &Args) -> Result<(), Fault> {
     let start = Start::new(args)?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-    let runtime = runtime.map_err(|error| Fault::new(Kind::Internal, format!("cannot start the loop: {error}")))?;
+    let runtime =
+        runtime.map_err(|error| Fault::new(Kind::Internal, format!("cannot start the loop: {error}")))?;
     runtime.block_on(start.run())
 }
 
 /// Everything that is had before the loop begins.
 struct Start {
     _lock: Lock,
-    listener: UnixListener,
     root: Root,
     state_dir: StateDir,
     roster: Roster,
@@ -55,7 +54,8 @@ struct Start {
 impl Start {
     fn new(args: &Args) -> Result<Start, Fault> {
         let path = root_path(args)?;
-        let durability = args.durability.parse().map_err(|_| Fault::new(Kind::Usage, "cannot read --durability"))?;
+        let durability =
+            args.durability.parse().map_err(|_| Fault::new(Kind::Usage, "cannot read --durability"))?;
         // The place is known by the canonical path, which a root has once it is open.
         let place = |root: &std::path::Path| Place::of(root, &environment());
         std::fs::create_dir_all(&path).map_err(|error| io("make", &path, &error))?;
@@ -66,10 +66,10 @@ impl Start {
         let lock = Lock::take(&place.state.join("teamd.lock"), root.path())?;
         log::start(args, &place.state.join("teamd.log"))?;
         let roster = read_roster(&state_dir)?;
+        tidy(&root, &state_dir, &roster);
         let socket = args.socket.clone().unwrap_or_else(|| place.socket());
-        let listener = instance::listen(&socket)?;
         let setting = setting(&root, socket, place.state)?;
-        Ok(Start { _lock: lock, listener, root, state_dir, roster, setting, home: home(args) })
+        Ok(Start { _lock: lock, root, state_dir, roster, setting, home: home(args) })
     }
 
     async fn run(mut self) -> Result<(), Fault> {
@@ -83,7 +83,8 @@ impl Start {
         }
         let (files, files_thread) = files::start(self.root.clone(), self.state_dir, events.clone());
         let lives = Lives::start(events.clone());
-        let lives = lives.map_err(|error| Fault::new(Kind::Internal, format!("cannot watch processes: {error}")))?;
+        let lives =
+            lives.map_err(|error| Fault::new(Kind::Internal, format!("cannot watch processes: {error}")))?;
         let mut hands = Hands {
             connections: Connections::default(),
             files,
@@ -96,7 +97,8 @@ impl Start {
         let mut state = State::new(self.setting, self.roster);
         state.recall(|team, name| self.root.team(team).ok()?.config().ok()?.member(name)?.is_active);
         let (admit, mut admitted) = unbounded_channel();
-        let listener = tokio::net::UnixListener::from_std(self.listener)
+        let listener = instance::listen(&state.setting.socket)?;
+        let listener = tokio::net::UnixListener::from_std(listener)
             .map_err(|error| Fault::new(Kind::Internal, format!("cannot listen: {error}")))?;
         tokio::spawn(accept(listener, admit));
         signals(&events)?;
@@ -120,7 +122,10 @@ async fn turn(
 ) {
     let clock = Instant::now();
     let mut effects = restart(state, now(clock));
-    effects.push(Effect::Note(Note::daemon("ready", format!("pid {}, root {}", state.setting.pid, state.setting.root.display()))));
+    effects.push(Effect::Note(Note::daemon(
+        "ready",
+        format!("pid {}, root {}", state.setting.pid, state.setting.root.display()),
+    )));
     let mut conn = 0;
     loop {
         let wall = now(clock).wall;
@@ -160,7 +165,8 @@ fn signals(events: &UnboundedSender<Event>) -> Result<(), Fault> {
     ];
     for (kind, name) in kinds {
         let stream = signal(kind);
-        let mut stream = stream.map_err(|error| Fault::new(Kind::Internal, format!("cannot wait for {name}: {error}")))?;
+        let mut stream =
+            stream.map_err(|error| Fault::new(Kind::Internal, format!("cannot wait for {name}: {error}")))?;
         let events = events.clone();
         tokio::spawn(async move {
             if stream.recv().await.is_some() {
@@ -175,13 +181,24 @@ fn read_roster(state: &StateDir) -> Result<Roster, Fault> {
     let Some(bytes) = state.read(files::ROSTER).map_err(fault)? else { return Ok(Roster::default()) };
     let path = state.path().join(files::ROSTER);
     let roster: Roster = serde_json::from_slice(&bytes).map_err(|error| {
-        Fault::new(Kind::Data, format!("cannot read {}: {error}", path.display())).hinted("move it aside; agents that run then are not adopted")
+        Fault::new(Kind::Data, format!("cannot read {}: {error}", path.display()))
+            .hinted("move it aside; agents that run then are not adopted")
     })?;
     if roster.version > ROSTER_VERSION {
-        let message = format!("cannot read {}: a newer teamd wrote it (version {})", path.display(), roster.version);
+        let message =
+            format!("cannot read {}: a newer teamd wrote it (version {})", path.display(), roster.version);
         return Err(Fault::new(Kind::Config, message).hinted("start that teamd again"));
     }
     Ok(roster)
+}
+
+/// What a killed daemon left of the files that daemons alone write. Where it can't be removed it does no harm.
+fn tidy(root: &Root, state: &StateDir, roster: &Roster) {
+    state.tidy(files::ROSTER).unwrap_or_else(|error| tracing::warn!("{error}"));
+    for team in roster.teams.keys().filter_map(|name| root.team(name).ok()) {
+        let tidied = team.tidy_config().and_then(|()| team.tidy());
+        tidied.unwrap_or_else(|error| tracing::warn!("{error}"));
+    }
 }
 
 fn setting(root: &Root, socket: PathBuf, state: PathBuf) -> Result<Setting, Fault> {
@@ -200,7 +217,8 @@ fn setting(root: &Root, socket: PathBuf, state: PathBuf) -> Result<Setting, Faul
 /// The teamctl that came with this teamd.
 fn teamctl() -> Result<PathBuf, Fault> {
     let missing = |why: String| {
-        Fault::new(Kind::Missing, format!("cannot find teamctl: {why}")).hinted("install teamctl beside teamd")
+        Fault::new(Kind::Missing, format!("cannot find teamctl: {why}"))
+            .hinted("install teamctl beside teamd")
     };
     let own = std::env::current_exe().map_err(|error| missing(error.to_string()))?;
     let path = own.with_file_name("teamctl");
@@ -218,7 +236,9 @@ fn home(args: &Args) -> Home {
     let pane = var("TMUX_PANE").and_then(|pane| pane.parse().ok());
     match (asked, inside) {
         (None, Some(socket)) => Home { address: Address::Path(socket), pane },
-        (Some(Address::Path(path)), Some(socket)) if path == socket => Home { address: Address::Path(path), pane },
+        (Some(Address::Path(path)), Some(socket)) if path == socket => {
+            Home { address: Address::Path(path), pane }
+        }
         (Some(address), _) => Home { address, pane: None },
         (None, None) => Home { address: Address::Name("teamd".to_owned()), pane: None },
     }

@@ -112,7 +112,6 @@ pub(crate) fn start(
 impl Files {
     fn run(&mut self, queue: &Receiver<FileJob>) {
         for job in queue {
-            tracing::debug!(?job, "files");
             if let Some(done) = self.job(job) {
                 // The loop has ended: nobody is left to be told.
                 self.events.send(Event::Filed(done)).ok();
@@ -133,7 +132,8 @@ impl Files {
                 return Some(FileDone::Registered { spawn, result });
             }
             FileJob::Ask { spawn, team, name, request, reason, unless_unread, at } => {
-                let result = self.ask(&team, &name, &request, reason, unless_unread.as_ref(), at).map_err(fault);
+                let result =
+                    self.ask(&team, &name, &request, reason, unless_unread.as_ref(), at).map_err(fault);
                 return Some(FileDone::Asked { spawn, result });
             }
             FileJob::Answers { team, requests } => {
@@ -153,7 +153,8 @@ impl Files {
                 return Some(FileDone::Tasks { team, result });
             }
             FileJob::Activity { team, name, active } => {
-                let result = self.root.team(&team).and_then(|t| t.set_member(&name, &[("isActive", json!(active))]));
+                let result =
+                    self.root.team(&team).and_then(|t| t.set_member(&name, &[("isActive", json!(active))]));
                 self.note("write isActive", result);
             }
             FileJob::Repair { team, living } => {
@@ -333,7 +334,9 @@ fn answer(message: &Message) -> Option<Answer> {
     let from = AgentName::foreign(&message.from);
     match Payload::parse(&message.text)? {
         Payload::ShutdownApproved(it) => Some(Answer { request: it.request_id, from, rejected: None }),
-        Payload::ShutdownRejected(it) => Some(Answer { request: it.request_id, from, rejected: Some(it.reason) }),
+        Payload::ShutdownRejected(it) => {
+            Some(Answer { request: it.request_id, from, rejected: Some(it.reason) })
+        }
         _ => None,
     }
 }
@@ -347,7 +350,9 @@ fn tell_lead(team: &Team, record: &Record) -> Result<(), Error> {
     message.color = record.color.map(|color| color.to_string());
     let inbox = team.inbox(&AgentName::lead());
     let told = |entry: &protocol::message::Entry| {
-        entry.message.as_ref().is_ok_and(|m| m.timestamp == message.timestamp && m.from == message.from && m.text == message.text)
+        entry.message.as_ref().is_ok_and(|m| {
+            m.timestamp == message.timestamp && m.from == message.from && m.text == message.text
+        })
     };
     if inbox.read()?.iter().any(told) { Ok(()) } else { inbox.append(&message) }
 }

@@ -30,7 +30,8 @@ impl Lock {
             Err(TryLockError::WouldBlock) => return Err(runs_already(&mut file, root)),
             Err(TryLockError::Error(error)) => return Err(io("lock", &error)),
         }
-        let written = file.set_len(0).and_then(|()| file.write_all(std::process::id().to_string().as_bytes()));
+        let written =
+            file.set_len(0).and_then(|()| file.write_all(std::process::id().to_string().as_bytes()));
         written.map_err(|error| io("write", &error))?;
         Ok(Lock { _file: file })
     }
@@ -46,13 +47,15 @@ fn runs_already(file: &mut File, root: &Path) -> Fault {
 /// Binds the socket, under the lock: whatever lies at its path is left from a dead daemon.
 pub(crate) fn listen(path: &Path) -> Result<UnixListener, Fault> {
     if path.as_os_str().len() > SOCKET_PATH {
-        let message = format!("cannot listen on {}: the path is longer than {SOCKET_PATH} bytes", path.display());
+        let message =
+            format!("cannot listen on {}: the path is longer than {SOCKET_PATH} bytes", path.display());
         return Err(Fault::new(Kind::Config, message).hinted("choose a shorter one with --socket"));
     }
     if let Some(directory) = path.parent() {
         private_directory(directory)?;
     }
-    let io = |error: std::io::Error| Fault::new(Kind::Io, format!("cannot listen on {}: {error}", path.display()));
+    let io =
+        |error: std::io::Error| Fault::new(Kind::Io, format!("cannot listen on {}: {error}", path.display()));
     match std::fs::remove_file(path) {
         Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(io(error)),
         _ => {}

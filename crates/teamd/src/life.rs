@@ -36,7 +36,9 @@ impl Lives {
         let epoll = Arc::new(epoll::create(CreateFlags::CLOEXEC)?);
         let watched: Arc<Mutex<HashMap<u64, SpawnId>>> = Arc::default();
         let (sleeper, names) = (epoll.clone(), watched.clone());
-        std::thread::Builder::new().name("lives".into()).spawn(move || tell_deaths(&sleeper, &names, &events))?;
+        std::thread::Builder::new()
+            .name("lives".into())
+            .spawn(move || tell_deaths(&sleeper, &names, &events))?;
         Ok(Lives { epoll, watched, pidfds: HashMap::new(), next: 0 })
     }
 

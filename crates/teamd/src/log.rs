@@ -12,12 +12,17 @@ use tracing_subscriber::fmt::Subscriber;
 pub(crate) fn start(args: &Args, default: &Path) -> Result<(), Fault> {
     let path = args.log_file.as_deref().unwrap_or(default);
     let file = File::options().create(true).append(true).open(path);
-    let file = file.map_err(|error| Fault::new(Kind::Io, format!("cannot open {}: {error}", path.display())))?;
+    let file =
+        file.map_err(|error| Fault::new(Kind::Io, format!("cannot open {}: {error}", path.display())))?;
     let level = if args.verbose { LevelFilter::DEBUG } else { LevelFilter::INFO };
     let log = Subscriber::builder().with_max_level(level).with_ansi(false).log_internal_errors(false);
     let set = match args.log_format {
-        LogFormat::Text => tracing::subscriber::set_global_default(log.with_writer(Mutex::new(file)).finish()),
-        LogFormat::Json => tracing::subscriber::set_global_default(log.json().with_writer(Mutex::new(file)).finish()),
+        LogFormat::Text => {
+            tracing::subscriber::set_global_default(log.with_writer(Mutex::new(file)).finish())
+        }
+        LogFormat::Json => {
+            tracing::subscriber::set_global_default(log.json().with_writer(Mutex::new(file)).finish())
+        }
     };
     set.map_err(|error| Fault::new(Kind::Internal, format!("cannot start the log: {error}")))
 }

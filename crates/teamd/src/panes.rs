@@ -10,9 +10,13 @@ use crate::step::Opened;
 use protocol::fault::{Fault, Kind};
 use protocol::name::TeamName;
 use std::collections::BTreeSet;
+use std::fs::DirBuilder;
+use std::os::unix::fs::DirBuilderExt;
 use std::path::PathBuf;
 use std::sync::mpsc::{Receiver, Sender, TryRecvError, channel};
-use tmux::{Address, Created, Epoch, Error, Killed, Label, Owner, PaneId, PaneRow, Server, SessionId, WindowId};
+use tmux::{
+    Address, Created, Epoch, Error, Killed, Label, Owner, PaneId, PaneRow, Server, SessionId, WindowId,
+};
 use tokio::sync::mpsc::UnboundedSender;
 
 /// No pane of ours gets smaller, columns × rows, as long as a further window can be had.
@@ -36,11 +40,23 @@ pub(crate) enum PaneJob {
 /// What became of a job.
 #[derive(Debug)]
 pub(crate) enum PaneDone {
-    Opened { spawn: SpawnId, result: Result<Opened, Fault> },
-    Looked { spawn: SpawnId, seen: Seen },
+    Opened {
+        spawn: SpawnId,
+        result: Result<Opened, Fault>,
+    },
+    Looked {
+        spawn: SpawnId,
+        seen: Seen,
+    },
     /// `left`: why it may still be there.
-    Closed { spawn: SpawnId, left: Option<Fault> },
-    Captured { client: ConnId, result: Result<String, Fault> },
+    Closed {
+        spawn: SpawnId,
+        left: Option<Fault>,
+    },
+    Captured {
+        client: ConnId,
+        result: Result<String, Fault>,
+    },
 }
 
 /// What tmux says about a pane. A query that failed is never taken for "gone".
@@ -95,7 +111,6 @@ impl Panes {
                     job
                 }
             };
-            tracing::debug!(?job, "panes");
             if let Some(done) = self.job(job) {
                 self.events.send(Event::Paned(done)).ok();
             }
@@ -120,7 +135,8 @@ impl Panes {
                 Some(PaneDone::Closed { spawn, left })
             }
             PaneJob::Capture { client, pane, owner, lines } => {
-                let result = self.server().and_then(|server| server.capture(pane, &owner, lines)).map_err(fault);
+                let result =
+                    self.server().and_then(|server| server.capture(pane, &owner, lines)).map_err(fault);
                 Some(PaneDone::Captured { client, result })
             }
         }
@@ -166,6 +182,11 @@ impl Panes {
         let owner = spawn.owner();
         let server = self.server()?;
         server.claim(created.pane, &owner, label)?;
+        if let Some(directory) = log.parent() {
+            // Without it the agent runs all the same; what `logs` lacks then, the log tells.
+            let made = DirBuilder::new().recursive(true).mode(0o700).create(directory);
+            made.unwrap_or_else(|error| tracing::warn!("cannot make {}: {error}", directory.display()));
+        }
         server.record(created.pane, &owner, log)?;
         let epoch = server.epoch().clone();
         Ok(Opened { pane: created.pane, window: created.window, epoch, pid: created.pid })
@@ -195,8 +216,8 @@ impl Panes {
 
     fn look(&mut self, pane: &Pane) -> Seen {
         match self.server() {
-            Err(_) => return Seen::Unknown,
-            Ok(server) if server.epoch().to_string() != pane.epoch => return Seen::ServerGone,
+            Err(_) => Seen::Unknown,
+            Ok(server) if server.epoch().to_string() != pane.epoch => Seen::ServerGone,
             Ok(server) => match (server.list(), pane.id()) {
                 (Ok(rows), Some(id)) if rows.iter().any(|row| row.pane == id) => Seen::Present,
                 (Ok(_), Some(_)) => Seen::Absent,

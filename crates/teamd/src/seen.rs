@@ -20,7 +20,8 @@ pub(crate) struct Seen {
 impl Seen {
     /// The events that the watcher should have sent since the last call. The first one only remembers.
     pub(crate) fn changes(&mut self, root: &Path, teams: &[TeamName]) -> Vec<Event> {
-        let now: HashMap<PathBuf, Identity> = teams.iter().flat_map(|team| directories(root, team)).flat_map(files).collect();
+        let now: HashMap<PathBuf, Identity> =
+            teams.iter().flat_map(|team| directories(root, team)).flat_map(files).collect();
         let changed = now.iter().filter(|(path, identity)| self.files.get(*path) != Some(*identity));
         let gone = self.files.keys().filter(|path| !now.contains_key(*path));
         let paths = changed.map(|(path, _)| path).chain(gone);

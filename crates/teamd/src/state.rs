@@ -62,7 +62,7 @@ impl Pane {
 }
 
 /// What of an agent survives a daemon's crash.
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Clone, Serialize, Deserialize)]
 pub(crate) struct Record {
     pub(crate) spawn: SpawnId,
     pub(crate) team: TeamName,
@@ -84,6 +84,13 @@ pub(crate) struct Record {
     pub(crate) agent: Option<u32>,
     /// Set before its lead is told, so that a crash between the two does not tell it twice.
     pub(crate) ended: Option<End>,
+}
+
+/// Without the token, which opens doors, and the prompt, which is nobody's business: this goes into the log.
+impl std::fmt::Debug for Record {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}@{} {} {:?} {:?}", self.name, self.team, self.spawn.as_str(), self.pane, self.ended)
+    }
 }
 
 /// How and when an agent ended, and whether its lead is to hear of it.
@@ -158,6 +165,8 @@ pub(crate) enum StartStage {
 pub(crate) struct Link {
     /// None after a crash of ours, until it reconnects.
     pub(crate) conn: Option<ConnId>,
+    /// It has told of its agent's end, and goes; tmux is being asked what that meant.
+    pub(crate) reported: bool,
 }
 
 /// On the way out.
@@ -186,6 +195,8 @@ pub(crate) struct Asked {
 #[derive(Debug)]
 pub(crate) struct Gone {
     pub(crate) how: String,
+    /// What it was asked with, if it was asked.
+    pub(crate) request: Option<RequestId>,
     pub(crate) pane_closed: bool,
     pub(crate) filed: bool,
 }
@@ -343,7 +354,12 @@ impl State {
         Roster {
             version: ROSTER_VERSION,
             teams: self.teams.iter().map(|(name, team)| (name.clone(), team.joined)).collect(),
-            agents: self.agents.values().filter(|a| !a.phase.is_starting_unseen()).map(|a| a.record.clone()).collect(),
+            agents: self
+                .agents
+                .values()
+                .filter(|a| !a.phase.is_starting_unseen())
+                .map(|a| a.record.clone())
+                .collect(),
         }
     }
 }
@@ -363,11 +379,21 @@ impl Phase {
         matches!(self, Phase::Starting(starting) if starting.stage == StartStage::Opening)
     }
 
+    /// The request that it was asked to end with.
+    pub(crate) fn request(&self) -> Option<&RequestId> {
+        match self {
+            Phase::Stopping(_, Stopping::Asked(asked)) => asked.requests.first(),
+            Phase::Stopping(_, Stopping::Approved { request, .. }) => Some(request),
+            Phase::Gone(gone) => gone.request.as_ref(),
+            _ => None,
+        }
+    }
+
     /// The word for `status`.
     pub(crate) fn word(&self) -> &'static str {
         match self {
             Phase::Starting(_) => "starting",
-            Phase::Running(Link { conn: None }) => "unknown",
+            Phase::Running(Link { conn: None, .. }) => "unknown",
             Phase::Running(_) => "running",
             Phase::Stopping(..) => "stopping",
             Phase::Gone(_) => "gone",

@@ -18,9 +18,10 @@ pub(crate) fn sweep(token: &str) {
 }
 
 fn kill_marked(marker: &str) -> usize {
-    let pids = std::fs::read_dir("/proc").into_iter().flatten().filter_map(|entry| {
-        entry.ok()?.file_name().to_str()?.parse::<i32>().ok()
-    });
+    let pids = std::fs::read_dir("/proc")
+        .into_iter()
+        .flatten()
+        .filter_map(|entry| entry.ok()?.file_name().to_str()?.parse::<i32>().ok());
     pids.filter(|pid| kill_if_marked(*pid, marker).is_some()).count()
 }
 

@@ -40,9 +40,10 @@ pub(crate) struct Client {
 }
 
 /// `$0` is the session, the first four words are the program and the address, all of them are the client. The shell
-/// becomes the client, so the watcher knows it by its process id; and we reap that only after the watcher let go.
+/// becomes the client, so the watcher knows it by its process id; and we reap that only after the watcher let go,
+/// which is when the session is gone: hence the `:`, for a last command would take the watcher's place.
 const WATCHED: &str = r#"
-(read -r nothing <&2; kill -9 $$; exec 2>/dev/null "$1" "$2" "$3" "$4" kill-session -t "=$0") </dev/null >/dev/null &
+(read -r nothing <&2; kill -9 $$; "$1" "$2" "$3" "$4" kill-session -t "=$0" 2>/dev/null; :) </dev/null >/dev/null &
 exec "$@"
 "#;
 

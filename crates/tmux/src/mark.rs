@@ -1,6 +1,10 @@
 //! Marks on a pane: whose it is, and what its border says.
 //!
 //! They are pane options, so they stay with the pane when the user moves it to another window or session.
+//!
+//! A claimed pane stays when its process ends, until it is killed by its owner. Up to tmux 3.6, two panes of a window
+//! that go in the same moment crash a server that has a control client, the active one's end being told when the
+//! window has no pane left; kills that come one by one do not.
 
 use crate::deadline::Deadline;
 use crate::guard::{any, both};
@@ -9,7 +13,7 @@ use crate::script::Script;
 use crate::{Error, Label, Owner, PaneId, Server};
 
 impl Server {
-    /// Makes a pane `owner`'s and labels it, in one go.
+    /// Makes a pane `owner`'s and labels it, in one go. From now on it stays when its process ends.
     ///
     /// # Errors
     /// `NotOurs` if it is somebody else's already; `Failed` where the pane is gone.
@@ -17,7 +21,9 @@ impl Server {
         let deadline = Deadline::of("claim a pane");
         let unclaimed = format!("#{{==:#{{{}}},}}", Owner::OPTION);
         let free = any(&unclaimed, &owner.condition());
-        let act = Script::of(&option(pane, Owner::OPTION, owner.to_string())).and(label.script(pane));
+        let act = Script::of(&option(pane, Owner::OPTION, owner.to_string()))
+            .then(&option(pane, "remain-on-exit", "on".to_owned()))
+            .and(label.script(pane));
         let condition = both(&self.epoch().condition(), &free);
         self.conditional(deadline, pane, &condition, &act).map(drop)
     }

@@ -28,7 +28,7 @@ pub const VERSION: u32 = 1;
 #[serde(rename_all = "snake_case")]
 pub enum Response {
     /// The effect has happened.
-    Done(Reply),
+    Done(Box<Reply>),
     /// Nothing was done, or what was done is told in the fault.
     Failed(Fault),
 }

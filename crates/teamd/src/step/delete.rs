@@ -43,6 +43,7 @@ pub(super) fn deleted(
         out.push(Effect::Note(Note::team("deleted", team, "")));
     }
     let message = format!("Cleaned up directories and worktrees for team \"{team}\"");
-    let reply = result.map(|()| Reply::Delete(DeleteReply { success: true, message, team_name: team.clone() }));
+    let reply =
+        result.map(|()| Reply::Delete(DeleteReply { success: true, message, team_name: team.clone() }));
     answer(state, client, reply, out);
 }

@@ -48,7 +48,10 @@ pub(super) fn press(state: &State, id: &SpawnId, out: &mut Vec<Effect>) {
 
 /// join's report. A hang-up can mean two things: tmux is asked which.
 pub(super) fn reported(state: &mut State, id: &SpawnId, how: Ended, now: Now, out: &mut Vec<Effect>) {
-    let Some(agent) = state.agents.get(id) else { return };
+    let Some(agent) = state.agents.get_mut(id) else { return };
+    if let Phase::Running(link) | Phase::Stopping(link, _) = &mut agent.phase {
+        link.reported = true;
+    }
     match (&how, &agent.record.pane) {
         (Ended::Hangup, Some(pane)) => {
             out.push(Effect::Pane(PaneJob::Look { spawn: id.clone(), pane: pane.clone() }));
@@ -72,6 +75,8 @@ pub(super) fn died(state: &mut State, id: &SpawnId, out: &mut Vec<Effect>) {
     let Some(agent) = state.agents.get(id) else { return };
     match &agent.phase {
         Phase::Gone(_) => {}
+        // Its report came first, and is being looked into.
+        Phase::Running(link) | Phase::Stopping(link, _) if link.reported => {}
         Phase::Starting(_) => super::spawn::give_up(state, id, super::spawn::died_early(), out),
         Phase::Running(_) | Phase::Stopping(..) => {
             let token = agent.record.token.clone();
@@ -94,6 +99,10 @@ pub(super) fn last_words(
 /// The agent is gone, and we know how.
 pub(super) fn ended(state: &mut State, id: &SpawnId, how: Ended, now: Now, out: &mut Vec<Effect>) {
     let Some(agent) = state.agents.get_mut(id) else { return };
+    if how == Ended::TmuxGone {
+        // There is nothing left to close, and its id means another pane on the next server.
+        agent.record.pane = None;
+    }
     let (how, told) = match &agent.phase {
         Phase::Gone(_) => return,
         Phase::Stopping(_, Stopping::Approved { .. } | Stopping::Ending { forced: false, .. }) => {
@@ -112,7 +121,8 @@ pub(super) fn put_away(state: &mut State, id: &SpawnId, out: &mut Vec<Effect>) {
     let Some(agent) = state.agents.get_mut(id) else { return };
     let how = agent.record.ended.as_ref().map_or("not spawned", |end| &end.how).to_owned();
     let pane = agent.record.pane.as_ref().and_then(Pane::id);
-    agent.phase = Phase::Gone(Gone { how, pane_closed: pane.is_none(), filed: false });
+    let request = agent.phase.request().cloned();
+    agent.phase = Phase::Gone(Gone { how, request, pane_closed: pane.is_none(), filed: false });
     out.push(Effect::File(FileJob::Farewell { record: Box::new(agent.record.clone()) }));
     if let Some(pane) = pane {
         out.push(Effect::Pane(PaneJob::Close { spawn: id.clone(), pane, owner: id.owner() }));
@@ -167,11 +177,7 @@ pub(super) enum Left {
 /// Tells every wait what became of this agent.
 pub(super) fn settle(state: &mut State, id: &SpawnId, how: &str, left: Left) {
     let Some(agent) = state.agents.get(id) else { return };
-    let request_id = match &agent.phase {
-        Phase::Stopping(_, Stopping::Asked(asked)) => asked.requests.first().map(ToString::to_string),
-        Phase::Stopping(_, Stopping::Approved { request, .. }) => Some(request.to_string()),
-        _ => None,
-    };
+    let request_id = agent.phase.request().map(ToString::to_string);
     let gone = left == Left::Gone;
     let ended = EndedAgent { name: agent.record.name.clone(), how: how.to_owned(), gone, request_id };
     for waiting in &mut state.waiting {
@@ -207,7 +213,6 @@ pub(super) fn kill_join(state: &State, id: &SpawnId, out: &mut Vec<Effect>) {
 
 /// Used where a team's files are refused while members live.
 pub(super) fn still_living(team: &protocol::name::TeamName, names: &[String]) -> Fault {
-    let message =
-        format!("Cannot cleanup team with {} active member(s): {}", names.len(), names.join(", "));
+    let message = format!("Cannot cleanup team with {} active member(s): {}", names.len(), names.join(", "));
     Fault::new(Kind::Refused, message).hinted(format!("end them with: teamctl shutdown --all -t {team}"))
 }

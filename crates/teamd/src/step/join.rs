@@ -4,7 +4,7 @@ use super::{ending, spawn};
 use crate::effect::Effect;
 use crate::event::{ConnId, Now};
 use crate::note::Note;
-use crate::state::{Link, Phase, Process, SpawnId, State};
+use crate::state::{Phase, Process, SpawnId, State};
 use protocol::control::{FromJoin, Hello, ToJoin};
 use protocol::fault::{Fault, Kind};
 
@@ -33,13 +33,13 @@ pub(super) fn joined(
             spawn::register(state, &id, now, out);
         }
         Phase::Running(link) => {
-            *link = Link { conn: Some(conn) };
+            link.conn = Some(conn);
             agent.record.agent = hello.agent.or(agent.record.agent);
             let agent = agent.record.agent;
             adopted(state, &id, agent, conn, out);
         }
         Phase::Stopping(link, _) => {
-            *link = Link { conn: Some(conn) };
+            link.conn = Some(conn);
             out.push(Effect::Tell { conn, word: ToJoin::Adopted });
             ending::press(state, &id, out);
         }
@@ -70,7 +70,8 @@ pub(super) fn said(state: &mut State, conn: ConnId, said: FromJoin, now: Now, ou
     match said {
         FromJoin::Started { pid } => spawn::started(state, &id, pid, now, out),
         FromJoin::Failed { message } => {
-            let fault = Fault::new(Kind::Missing, message).hinted("is it installed, and in the PATH of the caller?");
+            let fault =
+                Fault::new(Kind::Missing, message).hinted("is it installed, and in the PATH of the caller?");
             spawn::give_up(state, &id, fault, out);
         }
         FromJoin::Ended(how) => {

@@ -45,7 +45,8 @@ fn speaks_our_version(call: &Call) -> Result<(), Fault> {
     if call.v == VERSION {
         return Ok(());
     }
-    let message = format!("cannot understand version {} of the control socket: this teamd speaks {VERSION}", call.v);
+    let message =
+        format!("cannot understand version {} of the control socket: this teamd speaks {VERSION}", call.v);
     Err(Fault::new(Kind::Config, message).hinted("install teamd and teamctl of the same release"))
 }
 
@@ -68,11 +69,12 @@ fn may(state: &State, call: &Call) -> Result<(), Fault> {
 /// Answers a client, and whoever asked the same again meanwhile.
 pub(super) fn answer(state: &mut State, client: ConnId, result: Result<Reply, Fault>, out: &mut Vec<Effect>) {
     let response = match result {
-        Ok(reply) => Response::Done(reply),
+        Ok(reply) => Response::Done(Box::new(reply)),
         Err(fault) => Response::Failed(fault),
     };
     if let Some(once) = state.calls.remove(&client) {
-        let (same, other) = std::mem::take(&mut state.also).into_iter().partition(|(_, token)| *token == once);
+        let (same, other) =
+            std::mem::take(&mut state.also).into_iter().partition(|(_, token)| *token == once);
         state.also = other;
         for (also, _) in same {
             out.push(Effect::Reply { client: also, response: response.clone() });

@@ -87,7 +87,13 @@ pub(super) fn down(state: &mut State, client: ConnId, now: Now, out: &mut Vec<Ef
     wait_for(state, client, all, Then::Down, out);
 }
 
-fn wait_for(state: &mut State, client: ConnId, pending: BTreeSet<SpawnId>, then: Then, out: &mut Vec<Effect>) {
+fn wait_for(
+    state: &mut State,
+    client: ConnId,
+    pending: BTreeSet<SpawnId>,
+    then: Then,
+    out: &mut Vec<Effect>,
+) {
     state.waiting.push(Waiting { client, pending, ended: Vec::new(), then });
     ending::finish_waits(state, out);
 }
@@ -104,7 +110,11 @@ fn targets(state: &State, targets: &Targets) -> Result<BTreeSet<SpawnId>, Fault>
     if targets.names.is_empty() {
         return Ok(ids_of(state, &targets.team));
     }
-    targets.names.iter().map(|name| find(state, &targets.team, name).map(|a| a.record.spawn.clone())).collect()
+    targets
+        .names
+        .iter()
+        .map(|name| find(state, &targets.team, name).map(|a| a.record.spawn.clone()))
+        .collect()
 }
 
 /// The living member that a caller named.
@@ -113,7 +123,8 @@ pub(super) fn find<'a>(state: &'a State, team: &TeamName, name: &str) -> Result<
     AgentName::parse(bare).ok().and_then(|name| state.member(team, &name)).ok_or_else(|| {
         let members = state.members(team);
         let near = protocol::name::nearest(bare, members.iter().map(|a| a.record.name.as_str()));
-        let fault = Fault::new(Kind::NotFound, format!("cannot find {bare} in {team}: no such living member"));
+        let fault =
+            Fault::new(Kind::NotFound, format!("cannot find {bare} in {team}: no such living member"));
         if near.is_empty() { fault } else { fault.hinted(format!("did you mean {}?", near.join(", "))) }
     })
 }
@@ -167,7 +178,12 @@ pub(super) fn delivered(state: &mut State, id: &SpawnId, result: Result<(), Faul
         Ok(()) => out.push(Effect::Wake { spawn: id.clone() }),
         Err(fault) => {
             let Some(agent) = state.agents.get(id) else { return };
-            out.push(Effect::Note(Note::agent("not asked", &agent.record.team, &agent.record.name, fault.message)));
+            out.push(Effect::Note(Note::agent(
+                "not asked",
+                &agent.record.team,
+                &agent.record.name,
+                fault.message,
+            )));
         }
     }
 }

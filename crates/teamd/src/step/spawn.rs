@@ -27,7 +27,13 @@ pub(crate) struct Opened {
     pub(crate) pid: u32,
 }
 
-pub(super) fn spawn(state: &mut State, client: ConnId, mut order: Box<Spawn>, now: Now, out: &mut Vec<Effect>) {
+pub(super) fn spawn(
+    state: &mut State,
+    client: ConnId,
+    mut order: Box<Spawn>,
+    now: Now,
+    out: &mut Vec<Effect>,
+) {
     match checked(state, &order) {
         Err(fault) => return answer(state, client, Err(fault), out),
         Ok(name) => order.name = name,
@@ -40,7 +46,12 @@ pub(super) fn spawn(state: &mut State, client: ConnId, mut order: Box<Spawn>, no
         beside: state.members(&agent.record.team).iter().map(|a| a.record.spawn.owner()).collect(),
         argv: join_argv(state, &id),
         label: label(&agent),
-        log: state.setting.state.join("logs").join(agent.record.team.as_str()).join(format!("{}.log", agent.record.name)),
+        log: state
+            .setting
+            .state
+            .join("logs")
+            .join(agent.record.team.as_str())
+            .join(format!("{}.log", agent.record.name)),
     }));
     state.agents.insert(id, agent);
 }
@@ -60,8 +71,11 @@ fn checked(state: &State, order: &Spawn) -> Result<AgentName, Fault> {
         return Ok(order.name.clone());
     }
     let taken = || {
-        Fault::new(Kind::Exists, format!("cannot spawn {}: {} has a member of that name", order.name, order.team))
-            .hinted("take another name, or let --unique choose one")
+        Fault::new(
+            Kind::Exists,
+            format!("cannot spawn {}: {} has a member of that name", order.name, order.team),
+        )
+        .hinted("take another name, or let --unique choose one")
     };
     if !order.unique {
         return Err(taken());
@@ -76,7 +90,11 @@ fn checked(state: &State, order: &Spawn) -> Result<AgentName, Fault> {
 pub(super) fn no_such_team(state: &State, team: &TeamName) -> Fault {
     let fault = Fault::new(Kind::NotFound, format!("cannot find the team {team}"));
     let near = protocol::name::nearest(team.as_str(), state.teams.keys().map(TeamName::as_str));
-    if near.is_empty() { fault.hinted(format!("make it with: teamctl create {team}")) } else { fault.hinted(format!("did you mean {}?", near.join(", "))) }
+    if near.is_empty() {
+        fault.hinted(format!("make it with: teamctl create {team}"))
+    } else {
+        fault.hinted(format!("did you mean {}?", near.join(", ")))
+    }
 }
 
 fn starting(spawn: SpawnId, client: ConnId, order: Box<Spawn>, now: Now) -> Agent {
@@ -101,8 +119,14 @@ fn starting(spawn: SpawnId, client: ConnId, order: Box<Spawn>, now: Now) -> Agen
     };
     let stage = StartStage::Opening;
     let until = now.mono + START_DEADLINE;
-    let phase =
-        Phase::Starting(Starting { spawn: order, client: Some(client), conn: None, pane_pid: None, stage, until });
+    let phase = Phase::Starting(Starting {
+        spawn: order,
+        client: Some(client),
+        conn: None,
+        pane_pid: None,
+        stage,
+        until,
+    });
     Agent { record, phase, activity: Activity::Active, since: now.wall, task: None }
 }
 
@@ -240,7 +264,7 @@ pub(super) fn started(state: &mut State, spawn: &SpawnId, pid: u32, now: Now, ou
     let Phase::Starting(starting) = &mut agent.phase else { return };
     let client = starting.client.take();
     let reply = reply(&agent.record, pid);
-    let link = Link { conn: starting.conn };
+    let link = Link { conn: starting.conn, reported: false };
     agent.phase = Phase::Running(link);
     agent.record.agent = Some(pid);
     agent.since = now.wall;

@@ -19,7 +19,12 @@ use protocol::name::TeamName;
 pub(super) fn status(state: &mut State, client: ConnId, out: &mut Vec<Effect>) {
     let teams = state.teams.keys().map(|team| TeamStatus {
         name: team.clone(),
-        members: state.members(team).into_iter().filter(|a| !matches!(a.phase, Phase::Gone(_))).map(of).collect(),
+        members: state
+            .members(team)
+            .into_iter()
+            .filter(|a| !matches!(a.phase, Phase::Gone(_)))
+            .map(of)
+            .collect(),
     });
     let daemon = DaemonStatus {
         pid: state.setting.pid,
@@ -61,7 +66,9 @@ pub(super) fn capture(state: &mut State, client: ConnId, capture: &Capture, out:
     match pane_of(state, &capture.team, &capture.name) {
         Err(fault) => answer(state, client, Err(fault), out),
         Ok((pane, owner)) => match pane.id() {
-            Some(pane) => out.push(Effect::Pane(PaneJob::Capture { client, pane, owner, lines: capture.lines })),
+            Some(pane) => {
+                out.push(Effect::Pane(PaneJob::Capture { client, pane, owner, lines: capture.lines }));
+            }
             None => answer(state, client, Err(no_pane(&capture.name)), out),
         },
     }

@@ -8,8 +8,8 @@ use crate::files::{Answer, FileDone, FileJob};
 use crate::panes::{PaneDone, PaneJob};
 use crate::state::{Phase, Process, Roster, Setting, SpawnId, State, Told};
 use protocol::control::{
-    Activity, Call, Delete, Ended, FromJoin, Hello, Reply, Request, Response, Shutdown, Spawn, Targets, ToJoin,
-    VERSION,
+    Activity, Call, Delete, Ended, FromJoin, Hello, Reply, Request, Response, Shutdown, Spawn, Targets,
+    ToJoin, VERSION,
 };
 use protocol::fault::Kind;
 use protocol::id::TaskId;
@@ -113,6 +113,13 @@ fn reply(effects: &[Effect], to: u64) -> Option<&Response> {
     })
 }
 
+fn done(effects: &[Effect], to: u64) -> Option<&Reply> {
+    match reply(effects, to) {
+        Some(Response::Done(reply)) => Some(reply),
+        _ => None,
+    }
+}
+
 fn kind(effects: &[Effect], to: u64) -> Option<Kind> {
     match reply(effects, to) {
         Some(Response::Failed(fault)) => Some(fault.kind),
@@ -146,8 +153,9 @@ fn the_green_light_comes_after_the_files_and_the_answer_after_the_start() {
         assert_eq!(goes(&effects), 0);
         let effects = step(&mut state, registered(&spawn), NOW);
         assert_eq!((goes(&effects), reply(&effects, 1).is_some()), (1, false));
-        let effects = step(&mut state, Event::JoinSaid { conn: 50, said: FromJoin::Started { pid: 99 } }, NOW);
-        assert!(matches!(reply(&effects, 1), Some(Response::Done(Reply::Spawn(spawn))) if spawn.pid == 99));
+        let effects =
+            step(&mut state, Event::JoinSaid { conn: 50, said: FromJoin::Started { pid: 99 } }, NOW);
+        assert!(matches!(done(&effects, 1), Some(Reply::Spawn(spawn)) if spawn.pid == 99));
     }
 }
 
@@ -193,7 +201,10 @@ fn a_call_that_comes_twice_acts_once_and_both_are_answered() {
     let mut state = state();
     let twice = |client| {
         let once = Some("same".to_owned());
-        Event::Request { client, call: Box::new(Call { v: VERSION, token: None, once, request: order("ann") }) }
+        Event::Request {
+            client,
+            call: Box::new(Call { v: VERSION, token: None, once, request: order("ann") }),
+        }
     };
     let spawn = opening(&step(&mut state, twice(1), NOW));
     assert!(step(&mut state, twice(2), NOW).is_empty());
@@ -202,7 +213,7 @@ fn a_call_that_comes_twice_acts_once_and_both_are_answered() {
     step(&mut state, registered(&spawn), NOW);
     let effects = step(&mut state, Event::JoinSaid { conn: 50, said: FromJoin::Started { pid: 99 } }, NOW);
     assert!(reply(&effects, 1).is_some() && reply(&effects, 2).is_some());
-    assert!(matches!(reply(&step(&mut state, twice(3), NOW), 3), Some(Response::Done(Reply::Spawn(_)))));
+    assert!(matches!(done(&step(&mut state, twice(3), NOW), 3), Some(Reply::Spawn(_))));
     assert_eq!(state.agents.len(), 1);
 }
 
@@ -259,10 +270,13 @@ fn only_the_agent_that_was_asked_can_answer() {
     for (request, from) in [(&request, "bob"), (&stranger, "ann")] {
         step(&mut state, answers(request, from, None), NOW);
         assert_eq!(state.agents[&ann].phase.word(), "stopping");
-        assert!(!matches!(&state.agents[&ann].phase, Phase::Stopping(_, crate::state::Stopping::Approved { .. })));
+        assert!(!matches!(
+            &state.agents[&ann].phase,
+            Phase::Stopping(_, crate::state::Stopping::Approved { .. })
+        ));
     }
     let effects = step(&mut state, answers(&request, "Ann", Some("two trees left")), NOW);
-    let Some(Response::Done(Reply::Endings(endings))) = reply(&effects, 9) else { panic!("{effects:?}") };
+    let Some(Reply::Endings(endings)) = done(&effects, 9) else { panic!("{effects:?}") };
     assert_eq!((endings.ended[0].how.as_str(), endings.ended[0].gone), ("rejected: two trees left", false));
     assert!(matches!(state.agents[&ann].phase, Phase::Running(_)));
 }
@@ -276,12 +290,14 @@ fn an_approved_end_is_nobodys_news_and_any_other_is_the_leads() {
         if approve {
             step(&mut state, answers(&request, "ann", None), NOW);
         }
-        let effects = step(&mut state, Event::JoinSaid { conn: 50, said: FromJoin::Ended(Ended::Exit(0)) }, NOW);
+        let effects =
+            step(&mut state, Event::JoinSaid { conn: 50, said: FromJoin::Ended(Ended::Exit(0)) }, NOW);
         assert_eq!(state.agents[&ann].record.ended.as_ref().unwrap().told, told);
         assert!(job(&effects, |job| matches!(job, FileJob::Farewell { .. })));
         assert!(reply(&effects, 9).is_none(), "not before pane and files are in order");
         step(&mut state, Event::Filed(FileDone::Farewelled { spawn: ann.clone() }), NOW);
-        let effects = step(&mut state, Event::Paned(PaneDone::Closed { spawn: ann.clone(), left: None }), NOW);
+        let effects =
+            step(&mut state, Event::Paned(PaneDone::Closed { spawn: ann.clone(), left: None }), NOW);
         assert!(reply(&effects, 9).is_some());
         assert!(state.agents.is_empty());
     }

@@ -1,0 +1,65 @@
+//! What the user may type. The doc comments are the help texts and the man pages.
+
+use crate::verbs;
+use clap::{Args, Parser, Subcommand};
+use std::path::PathBuf;
+
+/// Drive teams of coding agents in tmux
+#[derive(Debug, Parser)]
+#[command(name = "teamctl", version, max_term_width = 100)]
+pub(crate) struct Cli {
+    #[command(flatten)]
+    pub(crate) global: Global,
+    #[command(subcommand)]
+    pub(crate) verb: Verb,
+}
+
+/// Accepted before and after every verb.
+#[derive(Debug, Clone, Args)]
+pub(crate) struct Global {
+    /// The directory that holds teams/ and tasks/ [default: $CLAUDE_CONFIG_DIR, else ~/.claude]
+    #[arg(long, global = true, env = "TEAMD_ROOT", value_name = "DIR", hide_env_values = true)]
+    pub(crate) root: Option<PathBuf>,
+    /// The daemon's control socket [default: in the runtime directory, one per root]
+    #[arg(long, global = true, env = "TEAMD_SOCKET", value_name = "PATH", hide_env_values = true)]
+    pub(crate) socket: Option<PathBuf>,
+    /// The team; may be left out where there is just one
+    #[arg(short, long, global = true, env = "TEAMD_TEAM", value_name = "TEAM", hide_env_values = true)]
+    pub(crate) team: Option<String>,
+    /// Print one JSON object (streams: one per line)
+    #[arg(long, global = true)]
+    pub(crate) json: bool,
+    /// Print nothing but errors
+    #[arg(short, long, global = true)]
+    pub(crate) quiet: bool,
+}
+
+/// One verb each; its arguments stand in its own file.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Verb {
+    Up(verbs::up::Up),
+    Down(verbs::down::Down),
+    Create(verbs::create::Create),
+    Spawn(verbs::spawn::Spawn),
+    #[command(visible_alias = "ps")]
+    Status(verbs::status::Status),
+    Attach(verbs::attach::Attach),
+    Capture(verbs::capture::Capture),
+    Logs(verbs::logs::Logs),
+    Send(verbs::send::Send),
+    Broadcast(verbs::broadcast::Broadcast),
+    Inbox(verbs::inbox::Inbox),
+    Wait(verbs::wait::Wait),
+    Shutdown(verbs::shutdown::Shutdown),
+    Respond(verbs::respond::Respond),
+    Kill(verbs::kill::Kill),
+    Delete(verbs::delete::Delete),
+    Task(verbs::task::Task),
+    Events(verbs::events::Events),
+    Doctor(verbs::doctor::Doctor),
+    Work(crate::work::Work),
+    #[command(hide = true)]
+    Join(crate::join::Join),
+    Completions(verbs::completions::Completions),
+    Man(verbs::man::Man),
+}

@@ -1,0 +1,167 @@
+//! Where the caller stands: which root, which socket, which team, and who it is.
+//!
+//! Inside a pane that join started, all of it comes from the environment; elsewhere the caller is the lead.
+
+use crate::cli::Global;
+use client::Connection;
+use protocol::control::{Call, Reply, Request, Response, VERSION};
+use protocol::fault::{Fault, Kind};
+use protocol::name::{AgentName, TeamName, nearest};
+use protocol::place::{Environment, Place};
+use std::path::PathBuf;
+use std::time::{SystemTime, UNIX_EPOCH};
+use store::{Durability, Root, StateDir, Team};
+
+/// The caller's place.
+#[derive(Debug)]
+pub(crate) struct Here {
+    pub(crate) global: Global,
+}
+
+impl Here {
+    pub(crate) fn new(global: Global) -> Here {
+        Here { global }
+    }
+
+    /// The root's path as it was given or found; it need not exist.
+    fn root_path(&self) -> Result<PathBuf, Fault> {
+        let home = || variable("HOME").map(|home| PathBuf::from(home).join(".claude"));
+        let path = self
+            .global
+            .root
+            .clone()
+            .or_else(|| variable("CLAUDE_CONFIG_DIR").map(PathBuf::from))
+            .or_else(home);
+        let unset = || {
+            Fault::new(Kind::Config, "cannot find a root: $HOME is not set")
+                .hinted("name one with --root DIR")
+        };
+        let path = path.ok_or_else(unset)?;
+        let absolute = std::path::absolute(&path);
+        let absolute = absolute
+            .map_err(|error| Fault::new(Kind::Io, format!("cannot find {}: {error}", path.display())))?;
+        // One that does not exist yet has no links to follow.
+        Ok(absolute.canonicalize().unwrap_or(absolute))
+    }
+
+    /// Our own directories for this root.
+    pub(crate) fn place(&self) -> Result<Place, Fault> {
+        let path = |name| variable(name).map(PathBuf::from);
+        let environment = Environment {
+            runtime_dir: path("XDG_RUNTIME_DIR"),
+            state_home: path("XDG_STATE_HOME"),
+            home: path("HOME"),
+            uid: nix::unistd::geteuid().as_raw(),
+        };
+        Ok(Place::of(&self.root_path()?, &environment))
+    }
+
+    /// The daemon's socket.
+    pub(crate) fn socket(&self) -> Result<PathBuf, Fault> {
+        match &self.global.socket {
+            Some(path) => Ok(path.clone()),
+            None => Ok(self.place()?.socket()),
+        }
+    }
+
+    /// Our own files for this root, outside of it.
+    pub(crate) fn state(&self) -> Result<StateDir, Fault> {
+        StateDir::open(&self.place()?.state).map_err(fault)
+    }
+
+    /// The root, checked and open.
+    pub(crate) fn root(&self) -> Result<Root, Fault> {
+        let level = variable("TEAMD_DURABILITY").unwrap_or_else(|| "process".to_owned());
+        let durability: Durability = level
+            .parse()
+            .map_err(|_| Fault::new(Kind::Config, format!("cannot use $TEAMD_DURABILITY: {level}")))?;
+        Root::open(&self.root_path()?, &self.place()?.state.join("aside"), durability).map_err(fault)
+    }
+
+    /// The team that was named, or the only one there is.
+    pub(crate) fn team_name(&self, root: &Root) -> Result<TeamName, Fault> {
+        if let Some(name) = &self.global.team {
+            return named_team(root, name);
+        }
+        let teams: Vec<TeamName> =
+            root.teams().map_err(fault)?.into_iter().filter(|t| !t.is_foreign()).collect();
+        match teams.as_slice() {
+            [only] => Ok(only.clone()),
+            [] => Err(Fault::new(Kind::NotFound, "cannot find a team: there is none")
+                .hinted("make one with: teamctl create NAME")),
+            several => {
+                let names: Vec<&str> = several.iter().map(TeamName::as_str).collect();
+                let message = format!("cannot tell which team is meant: there are {}", names.join(", "));
+                Err(Fault::new(Kind::Usage, message).hinted("name one with -t TEAM"))
+            }
+        }
+    }
+
+    /// The same, opened.
+    pub(crate) fn team(&self) -> Result<Team, Fault> {
+        let root = self.root()?;
+        root.team(&self.team_name(&root)?).map_err(fault)
+    }
+
+    /// Who the caller is on its team.
+    pub(crate) fn me(&self) -> AgentName {
+        variable("TEAMD_AGENT").map_or_else(AgentName::lead, |name| AgentName::foreign(&name))
+    }
+
+    /// Refuses what is for the lead or a person alone.
+    pub(crate) fn lead_only(&self, what: &str) -> Result<(), Fault> {
+        let me = self.me();
+        if me.is_lead() {
+            return Ok(());
+        }
+        Err(Fault::new(
+            Kind::NotPermitted,
+            format!("cannot {what} as {me}: that is for the lead or a person"),
+        ))
+    }
+
+    /// Proves to the daemon that the caller is the agent of this pane.
+    pub(crate) fn token(&self) -> Option<String> {
+        variable("TEAMD_TOKEN")
+    }
+
+    /// Asks the daemon; its death is told at once.
+    pub(crate) fn ask(&self, request: Request) -> Result<Reply, Fault> {
+        let mut connection = Connection::open(&self.socket()?)?;
+        let once = Some(uuid::Uuid::new_v4().to_string());
+        match connection.call(&Call { v: VERSION, token: self.token(), once, request })? {
+            Response::Done(reply) => Ok(*reply),
+            Response::Failed(fault) => Err(fault),
+        }
+    }
+}
+
+fn named_team(root: &Root, name: &str) -> Result<TeamName, Fault> {
+    let wanted = TeamName::parse(name).or_else(|_| TeamName::sanitize(name));
+    let wanted = wanted.map_err(|error| Fault::new(Kind::Usage, error.to_string()))?;
+    let teams = root.teams().map_err(fault)?;
+    if teams.contains(&wanted) {
+        return Ok(wanted);
+    }
+    let missing = Fault::new(Kind::NotFound, format!("cannot find the team {wanted}"));
+    let near = nearest(wanted.as_str(), teams.iter().map(TeamName::as_str));
+    Err(match near.as_slice() {
+        [] => missing.hinted(format!("make it with: teamctl create {wanted}")),
+        near => missing.hinted(format!("did you mean {}?", near.join(", "))),
+    })
+}
+
+/// An environment variable that is set to something.
+pub(crate) fn variable(name: &str) -> Option<String> {
+    std::env::var(name).ok().filter(|value| !value.is_empty())
+}
+
+/// Now, ms since the epoch.
+pub(crate) fn now() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_millis() as u64)
+}
+
+/// A failure of the store, as the command line tells it.
+pub(crate) fn fault(error: store::Error) -> Fault {
+    Fault { kind: error.kind(), message: error.to_string(), hint: error.hint() }
+}

@@ -1,0 +1,125 @@
+//! What an agent leaves behind, ended: children in the background, with nohup, in sessions of their own,
+//! forked twice. join is the subreaper, so all of them are its descendants for as long as they live.
+
+use super::signals::Signals;
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use nix::sys::wait::{WaitPidFlag, waitpid};
+use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
+use std::collections::HashMap;
+use std::os::unix::process::ExitStatusExt;
+use std::process::ExitStatus;
+use std::time::{Duration, Instant};
+
+/// KILL is repeated for at most this long; a process in an uninterruptible wait can outlast it.
+const KILLING: Duration = Duration::from_secs(3);
+/// Between two looks while nothing is reported: a grandchild's death is told to its parent, not to us.
+const LOOK_AGAIN: Duration = Duration::from_millis(20);
+
+/// Called for every child that is reaped.
+type Reaped<'a> = &'a mut dyn FnMut(u32, ExitStatus);
+
+/// TERM to all, after the grace KILL, until none is left.
+pub(super) fn end_all(signals: &Signals, grace: Duration, reaped: Reaped<'_>) {
+    let term_until = Instant::now() + grace;
+    let kill_until = term_until + KILLING;
+    signal_all(Signal::TERM);
+    // A stopped process takes TERM only once it goes on.
+    signal_all(Signal::CONT);
+    while !none_left(reaped) && Instant::now() < term_until {
+        wait(signals, term_until);
+    }
+    while !none_left(reaped) && Instant::now() < kill_until {
+        signal_all(Signal::KILL);
+        wait(signals, Instant::now() + LOOK_AGAIN);
+    }
+}
+
+/// Collects whoever has ended.
+pub(super) fn reap(reaped: Reaped<'_>) {
+    loop {
+        // nix's own decoding drops what ExitStatus keeps, so the status is put together again.
+        match waitpid(None, Some(WaitPidFlag::WNOHANG)) {
+            Ok(nix::sys::wait::WaitStatus::Exited(pid, code)) => {
+                reaped(pid.as_raw().unsigned_abs(), ExitStatus::from_raw((code & 0xff) << 8));
+            }
+            Ok(nix::sys::wait::WaitStatus::Signaled(pid, signal, _)) => {
+                reaped(pid.as_raw().unsigned_abs(), ExitStatus::from_raw(signal as i32));
+            }
+            Ok(nix::sys::wait::WaitStatus::StillAlive) | Err(_) => return,
+            Ok(_) => {}
+        }
+    }
+}
+
+fn none_left(reaped: Reaped<'_>) -> bool {
+    reap(reaped);
+    living().is_empty()
+}
+
+fn wait(signals: &Signals, until: Instant) {
+    let left = until.saturating_duration_since(Instant::now()).min(LOOK_AGAIN);
+    let timeout = PollTimeout::try_from(left.as_millis() + 1).unwrap_or(PollTimeout::MAX);
+    poll(&mut [PollFd::new(signals.as_fd(), PollFlags::POLLIN)], timeout).ok();
+    signals.drain();
+}
+
+fn signal_all(signal: Signal) {
+    for (pid, process) in living() {
+        send(pid, process.start, signal);
+    }
+}
+
+/// By pidfd, opened before the start time is compared: a number that was reused meanwhile is left alone.
+fn send(pid: u32, start: u64, signal: Signal) {
+    let Some(pidfd) = i32::try_from(pid)
+        .ok()
+        .and_then(Pid::from_raw)
+        .and_then(|pid| pidfd_open(pid, PidfdFlags::empty()).ok())
+    else {
+        return;
+    };
+    if Process::read(pid).is_some_and(|process| process.start == start) {
+        pidfd_send_signal(&pidfd, signal).ok();
+    }
+}
+
+/// One line of /proc/PID/stat.
+#[derive(Debug, Clone, Copy)]
+struct Process {
+    parent: u32,
+    start: u64,
+    zombie: bool,
+}
+
+impl Process {
+    fn read(pid: u32) -> Option<Process> {
+        let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+        // The second field is the program's name in parentheses, which may hold anything.
+        let fields: Vec<&str> = stat.rsplit_once(')')?.1.split_whitespace().collect();
+        let zombie = matches!(*fields.first()?, "Z" | "X");
+        Some(Process { zombie, parent: fields.get(1)?.parse().ok()?, start: fields.get(19)?.parse().ok()? })
+    }
+}
+
+/// All our descendants that are not zombies.
+fn living() -> Vec<(u32, Process)> {
+    let entries = std::fs::read_dir("/proc").into_iter().flatten().flatten();
+    let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
+    let all: HashMap<u32, Process> = pids.filter_map(|pid| Some((pid, Process::read(pid)?))).collect();
+    let me = std::process::id();
+    let descends = |mut pid: u32| {
+        // Bounded: a table read while it changes could hold a circle.
+        for _ in 0..all.len() {
+            match all.get(&pid).map(|process| process.parent) {
+                Some(parent) if parent == me => return true,
+                Some(parent) if parent > 1 => pid = parent,
+                _ => return false,
+            }
+        }
+        false
+    };
+    all.iter()
+        .filter(|(pid, process)| !process.zombie && descends(**pid))
+        .map(|(pid, process)| (*pid, *process))
+        .collect()
+}

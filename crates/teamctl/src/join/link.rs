@@ -1,0 +1,164 @@
+//! join's link to the daemon: made anew whenever it breaks, with the agent's wake line beside each hello.
+
+use super::signals::Signals;
+use client::Connection;
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use protocol::control::{Call, FromJoin, Hello, Request, ToJoin, VERSION};
+use std::os::fd::{AsFd, OwnedFd};
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+/// The first wait before a new attempt; doubled each time.
+const FIRST_WAIT: Duration = Duration::from_millis(20);
+/// The longest. A daemon that is started again has all its agents back within this and a little.
+const LONGEST_WAIT: Duration = Duration::from_millis(500);
+
+/// What woke us.
+#[derive(Debug)]
+pub(super) enum Heard {
+    Word(ToJoin),
+    Signal,
+    Deadline,
+}
+
+/// The link, connected or not.
+#[derive(Debug)]
+pub(super) struct Link {
+    socket: PathBuf,
+    spawn: String,
+    /// The end of the wake line that the daemon writes to. Kept, so that the agent never sees it close.
+    line: OwnedFd,
+    connection: Option<Connection>,
+    /// When to try again, and how long to wait after that.
+    again: Instant,
+    wait: Duration,
+    /// The daemon knows nothing of us: it is not asked again.
+    given_up: bool,
+    pub(super) agent: Option<u32>,
+}
+
+impl Link {
+    pub(super) fn new(socket: PathBuf, spawn: &str, line: OwnedFd) -> Link {
+        let again = Instant::now();
+        Link {
+            socket,
+            spawn: spawn.to_owned(),
+            line,
+            connection: None,
+            again,
+            wait: FIRST_WAIT,
+            given_up: false,
+            agent: None,
+        }
+    }
+
+    pub(super) fn spawn(&self) -> &str {
+        &self.spawn
+    }
+
+    /// Sends; false where nobody listens.
+    pub(super) fn tell(&mut self, word: &FromJoin) -> bool {
+        let sent = self.connection.as_mut().is_some_and(|connection| connection.send(word).is_ok());
+        if !sent {
+            self.lose();
+        }
+        sent
+    }
+
+    /// Waits for a word, a signal or the deadline, and reconnects meanwhile.
+    pub(super) fn hear(&mut self, signals: &Signals, until: Option<Instant>) -> Heard {
+        loop {
+            self.connect();
+            let next_try = (self.connection.is_none() && !self.given_up).then_some(self.again);
+            let wake = [until, next_try].into_iter().flatten().min();
+            if let Some(heard) = self.wait(signals, wake) {
+                return heard;
+            }
+            if until.is_some_and(|until| until <= Instant::now()) {
+                return Heard::Deadline;
+            }
+        }
+    }
+
+    /// Waits on the connection there is, if there is one.
+    pub(super) fn hear_once(&mut self, signals: &Signals, until: Instant) -> Heard {
+        while self.connection.is_some() && Instant::now() < until {
+            match self.wait(signals, Some(until)) {
+                Some(Heard::Signal) | None => {}
+                Some(heard) => return heard,
+            }
+        }
+        Heard::Deadline
+    }
+
+    /// None when neither side has anything to say.
+    fn wait(&mut self, signals: &Signals, until: Option<Instant>) -> Option<Heard> {
+        if self.connection.as_ref().is_some_and(Connection::has_buffered) {
+            return self.word();
+        }
+        let (signalled, spoken) = self.poll(signals, until);
+        if signalled {
+            signals.drain();
+            return Some(Heard::Signal);
+        }
+        if spoken { self.word() } else { None }
+    }
+
+    fn poll(&self, signals: &Signals, until: Option<Instant>) -> (bool, bool) {
+        let mut fds = vec![PollFd::new(signals.as_fd(), PollFlags::POLLIN)];
+        fds.extend(
+            self.connection.iter().map(|connection| PollFd::new(connection.as_fd(), PollFlags::POLLIN)),
+        );
+        let timeout = until.map_or(PollTimeout::NONE, |until| {
+            // Rounded up: woken a moment too early we would only ask once more.
+            let left = until.saturating_duration_since(Instant::now()).as_millis() + 1;
+            PollTimeout::try_from(left).unwrap_or(PollTimeout::MAX)
+        });
+        // EINTR: the signal's byte is in the pipe by then, and the next round sees it.
+        poll(&mut fds, timeout).ok();
+        let ready = |fd: Option<&PollFd<'_>>| fd.is_some_and(|fd| fd.any().unwrap_or(false));
+        (ready(fds.first()), ready(fds.get(1)))
+    }
+
+    fn word(&mut self) -> Option<Heard> {
+        match self.connection.as_mut()?.receive::<ToJoin>() {
+            Ok(ToJoin::Refused) => {
+                self.connection = None;
+                self.given_up = true;
+                Some(Heard::Word(ToJoin::Refused))
+            }
+            Ok(word) => Some(Heard::Word(word)),
+            Err(_) => {
+                self.lose();
+                None
+            }
+        }
+    }
+
+    fn connect(&mut self) {
+        if self.connection.is_some() || self.given_up || Instant::now() < self.again {
+            return;
+        }
+        match self.hello() {
+            Ok(connection) => {
+                self.connection = Some(connection);
+                self.wait = FIRST_WAIT;
+            }
+            Err(_) => self.lose(),
+        }
+    }
+
+    fn hello(&self) -> Result<Connection, client::Error> {
+        let mut connection = Connection::open(&self.socket)?;
+        let hello = Hello { spawn: self.spawn.clone(), agent: self.agent };
+        let call = Call { v: VERSION, token: None, once: None, request: Request::Join(hello) };
+        connection.send_with(&call, self.line.as_fd())?;
+        Ok(connection)
+    }
+
+    fn lose(&mut self) {
+        self.connection = None;
+        self.again = Instant::now() + self.wait;
+        self.wait = (self.wait * 2).min(LONGEST_WAIT);
+    }
+}

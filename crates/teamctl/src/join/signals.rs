@@ -1,0 +1,61 @@
+//! Signals as readable bytes: one pipe that poll(2) watches, and a flag for each that must be told apart.
+//!
+//! Caught, not ignored: what is caught falls back to its default in the agent, what is ignored stays ignored.
+
+use protocol::fault::{Fault, Kind};
+use signal_hook::consts::{SIGCHLD, SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGTSTP};
+use std::io::Read;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::os::unix::net::UnixStream;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// What has arrived.
+#[derive(Debug)]
+pub(crate) struct Signals {
+    pipe: UnixStream,
+    hangup: Arc<AtomicBool>,
+    end: Arc<AtomicBool>,
+}
+
+impl Signals {
+    /// Catches them from now on.
+    pub(crate) fn catch() -> Result<Signals, Fault> {
+        Self::register().map_err(|error| Fault::new(Kind::Internal, format!("cannot catch signals: {error}")))
+    }
+
+    fn register() -> std::io::Result<Signals> {
+        let (pipe, write) = UnixStream::pair()?;
+        pipe.set_nonblocking(true)?;
+        let hangup = Arc::new(AtomicBool::new(false));
+        let end = Arc::new(AtomicBool::new(false));
+        // The flags first: whoever reads the byte finds the flag set.
+        signal_hook::flag::register(SIGHUP, hangup.clone())?;
+        signal_hook::flag::register(SIGTERM, end.clone())?;
+        for signal in [SIGCHLD, SIGHUP, SIGTERM, SIGINT, SIGQUIT, SIGTSTP] {
+            signal_hook::low_level::pipe::register(signal, write.try_clone()?)?;
+        }
+        Ok(Signals { pipe, hangup, end })
+    }
+
+    /// Our terminal is gone.
+    pub(crate) fn hung_up(&self) -> bool {
+        self.hangup.load(Ordering::Acquire)
+    }
+
+    /// SIGTERM came.
+    pub(crate) fn told_to_end(&self) -> bool {
+        self.end.load(Ordering::Acquire)
+    }
+
+    /// Empties the pipe; the flags stay.
+    pub(crate) fn drain(&self) {
+        let mut bytes = [0; 64];
+        while matches!((&self.pipe).read(&mut bytes), Ok(read) if read > 0) {}
+    }
+
+    /// For poll(2).
+    pub(crate) fn as_fd(&self) -> BorrowedFd<'_> {
+        self.pipe.as_fd()
+    }
+}

@@ -1,0 +1,31 @@
+//! `teamctl`: drives a team from the command line, and is the first process in every pane (`join`).
+//!
+//! One verb, one file under `verbs/`, named as the user types it. Never imports the daemon, tmux or an
+//! async runtime: it starts in a millisecond, and can't grow into a second supervisor.
+
+mod cli;
+mod exec;
+mod here;
+mod join;
+mod output;
+mod verbs;
+mod work;
+
+use clap::Parser;
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    let cli = match cli::Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => {
+            // Help on a closed pipe is nobody's loss.
+            error.print().ok();
+            return ExitCode::from(if error.use_stderr() { 64 } else { 0 });
+        }
+    };
+    let here = here::Here::new(cli.global);
+    match verbs::run(cli.verb, &here) {
+        Ok(code) => code,
+        Err(fault) => output::failed(&here, &fault),
+    }
+}

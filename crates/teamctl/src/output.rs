@@ -1,0 +1,108 @@
+//! The one place that prints. People get sentences and tables, scripts get one JSON object; what agents
+//! wrote is shown with its control characters made visible. A reader that hangs up early is no error.
+
+use crate::here::Here;
+use protocol::fault::Fault;
+use protocol::terminal::visible;
+use serde::Serialize;
+use serde_json::{Value, json};
+use std::io::{IsTerminal, Write};
+use std::process::ExitCode;
+
+/// A line for people on stdout, as it stands: what comes from agents goes through [`clean`] before.
+pub(crate) fn line(text: &str) {
+    writeln!(std::io::stdout(), "{text}").ok();
+}
+
+/// Text from outside, safe to show.
+pub(crate) fn clean(text: &str) -> String {
+    visible(text)
+}
+
+/// The result of a verb: the object with `"ok": true`, or the sentence.
+pub(crate) fn done<T: Serialize>(here: &Here, result: &T, sentence: &str) {
+    if here.global.json {
+        line(&object(result).to_string());
+    } else if !here.global.quiet && !sentence.is_empty() {
+        line(sentence);
+    }
+}
+
+/// One object of a stream, or its line for people.
+pub(crate) fn item<T: Serialize>(here: &Here, item: &T, sentence: &str) {
+    done(here, item, sentence);
+}
+
+fn object<T: Serialize>(result: &T) -> Value {
+    let mut object = json!({"ok": true});
+    if let (Value::Object(all), Ok(Value::Object(fields))) = (&mut object, serde_json::to_value(result)) {
+        all.extend(fields);
+    }
+    object
+}
+
+/// A fault: a line on stderr, with `--json` an object on stdout too, and the exit code of its kind.
+pub(crate) fn failed(here: &Here, fault: &Fault) -> ExitCode {
+    if here.global.json {
+        line(&json!({"ok": false, "error": fault}).to_string());
+    }
+    complain(&fault.message);
+    if let Some(hint) = &fault.hint {
+        writeln!(std::io::stderr(), "  {}", clean(hint)).ok();
+    }
+    ExitCode::from(fault.kind.exit_code())
+}
+
+/// A line for people on stderr.
+pub(crate) fn complain(message: &str) {
+    writeln!(std::io::stderr(), "teamctl: {}", clean(message)).ok();
+}
+
+/// Whether stdout takes colour: a terminal, and no `NO_COLOR`.
+pub(crate) fn colored() -> bool {
+    std::io::stdout().is_terminal() && crate::here::variable("NO_COLOR").is_none()
+}
+
+/// A protocol colour's text, in that colour where the terminal takes it.
+pub(crate) fn paint(color: &str, text: &str) -> String {
+    let code = match color {
+        "red" => "31",
+        "green" => "32",
+        "yellow" => "33",
+        "blue" => "34",
+        "purple" => "35",
+        "cyan" => "36",
+        "orange" => "38;5;208",
+        "pink" => "38;5;205",
+        _ => return text.to_owned(),
+    };
+    if colored() { format!("\x1b[{code}m{text}\x1b[0m") } else { text.to_owned() }
+}
+
+/// Columns as wide as their widest cell; the last one is left ragged.
+pub(crate) fn table(rows: &[Vec<String>]) {
+    let columns = rows.iter().map(Vec::len).max().unwrap_or(0);
+    let width = |column: usize| {
+        rows.iter().filter_map(|row| row.get(column)).map(|cell| shown(cell)).max().unwrap_or(0)
+    };
+    let widths: Vec<usize> = (0..columns).map(width).collect();
+    for row in rows {
+        let cells = row
+            .iter()
+            .zip(&widths)
+            .map(|(cell, width)| format!("{cell}{}", " ".repeat(width.saturating_sub(shown(cell)))));
+        line(cells.collect::<Vec<_>>().join("  ").trim_end());
+    }
+}
+
+/// Characters that show, colours left out.
+fn shown(cell: &str) -> usize {
+    let mut escape = false;
+    cell.chars()
+        .filter(|c| {
+            let hidden = escape || *c == '\x1b';
+            escape = hidden && *c != 'm';
+            !hidden
+        })
+        .count()
+}

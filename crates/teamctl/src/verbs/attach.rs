@@ -1,0 +1,46 @@
+//! `attach`: go to a member's pane. Inside tmux the client switches to it, outside a new one attaches.
+
+use super::up::no_tmux;
+use crate::here::{Here, variable};
+use protocol::control::{Locate, LocateReply, Reply, Request};
+use protocol::fault::{Fault, Kind};
+use std::os::unix::process::CommandExt;
+use std::process::{Command, ExitCode};
+
+/// Go to a member's pane
+#[derive(Debug, clap::Args)]
+#[command(
+    after_help = "Examples:\n  teamctl attach ann\n\nInside tmux the client switches to the pane (back with: prefix L); outside, tmux attaches (leave with: prefix d)."
+)]
+pub(crate) struct Attach {
+    /// The member
+    name: String,
+}
+
+pub(crate) fn run(here: &Here, args: &Attach) -> Result<ExitCode, Fault> {
+    let team = here.team_name(&here.root()?)?;
+    let locate = Locate { team, name: args.name.clone() };
+    match here.ask(Request::Locate(locate))? {
+        Reply::Locate(place) => Err(go(&place)),
+        _ => Err(Fault::new(Kind::Internal, "cannot understand the daemon's answer")),
+    }
+}
+
+/// Becomes tmux; returns only when that fails.
+fn go(place: &LocateReply) -> Fault {
+    let inside = variable("TMUX").and_then(|tmux| tmux.split(',').next().map(std::path::PathBuf::from));
+    if inside.as_ref().is_some_and(|socket| *socket != place.tmux) {
+        let message = format!("cannot switch to {}: it is on another tmux server", place.pane);
+        return Fault::new(Kind::Refused, message)
+            .hinted(format!("from outside tmux: tmux -S {} attach", place.tmux.display()));
+    }
+    let pane = place.pane.as_str();
+    let mut command = Command::new("tmux");
+    command.arg("-u").arg("-S").arg(&place.tmux);
+    command.args(["select-window", "-t", pane, ";", "select-pane", "-t", pane, ";"]);
+    match inside {
+        Some(_) => command.args(["switch-client", "-t", pane]),
+        None => command.args(["attach-session", "-t", pane]),
+    };
+    no_tmux(&command.exec())
+}

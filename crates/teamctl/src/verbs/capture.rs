@@ -1,0 +1,28 @@
+//! `capture`: what a member's pane shows.
+
+use crate::here::Here;
+use crate::output;
+use protocol::control::{self, Reply, Request};
+use protocol::fault::Fault;
+use std::process::ExitCode;
+
+/// Print what a member's pane shows
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:\n  teamctl capture ann\n  teamctl capture ann --lines 500")]
+pub(crate) struct Capture {
+    /// The member
+    name: String,
+    /// That many lines, counted from the end, of screen and history [default: the screen]
+    #[arg(long, value_name = "N")]
+    lines: Option<u32>,
+}
+
+pub(crate) fn run(here: &Here, args: &Capture) -> Result<ExitCode, Fault> {
+    let team = here.team_name(&here.root()?)?;
+    let request = control::Capture { team, name: args.name.clone(), lines: args.lines };
+    if let Reply::Capture(reply) = here.ask(Request::Capture(request))? {
+        let screen = output::clean(reply.screen.trim_end_matches('\n'));
+        output::done(here, &reply, &screen);
+    }
+    Ok(ExitCode::SUCCESS)
+}

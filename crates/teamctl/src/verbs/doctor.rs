@@ -1,0 +1,84 @@
+//! `doctor`: what is damaged, and what to do about it. It looks at everything that the other verbs stand on,
+//! as far as it can get, and changes nothing without `--fix`; with it only what cannot be wrong to change.
+
+mod daemon;
+mod leftovers;
+mod machine;
+mod members;
+mod places;
+mod report;
+mod tasks;
+mod team;
+
+use crate::here::{Here, fault};
+use crate::output;
+use protocol::fault::Fault;
+use report::Report;
+use serde_json::json;
+use std::process::ExitCode;
+use store::Root;
+
+/// Find what is damaged, and mend what mends safely
+///
+/// Exit code 0: nothing failed, though there may be warnings. 1: something did. --fix makes our own
+/// directories private again, completes half-written links between tasks, and removes what killed writers
+/// left behind an hour ago or earlier.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:\n  teamctl doctor\n  teamctl doctor --fix\n  teamctl doctor --json")]
+pub(crate) struct Doctor {
+    /// Mend what mends safely
+    #[arg(long)]
+    fix: bool,
+}
+
+/// What may be done about what is found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Treatment {
+    Look,
+    Mend,
+}
+
+pub(crate) fn run(here: &Here, args: &Doctor) -> Result<ExitCode, Fault> {
+    let treatment = if args.fix { Treatment::Mend } else { Treatment::Look };
+    let mut report = Report::default();
+    // Before the root is opened: that opens the state directory, and fails where it is not private.
+    places::examine(here, treatment, &mut report)?;
+    machine::examine(&mut report);
+    let status = daemon::examine(here, &mut report);
+    match here.root() {
+        Ok(root) => {
+            report.ok("root", format!("{} is ours alone to write", root.path().display()));
+            teams(&root, treatment, &mut report);
+            members::examine(&root, status.as_ref(), &mut report);
+            leftovers::examine(&root, treatment, &mut report);
+        }
+        Err(fault) => report.fault("root", &fault),
+    }
+    Ok(tell(here, &report))
+}
+
+fn teams(root: &Root, treatment: Treatment, report: &mut Report) {
+    let names = match root.teams().map_err(fault) {
+        Ok(names) => names,
+        Err(fault) => return report.fault("teams", &fault),
+    };
+    report.ok("teams", format!("there are {}", names.len()));
+    for name in names {
+        match root.team(&name).map_err(fault) {
+            Ok(team) => {
+                team::examine(&team, report);
+                tasks::examine(&team, treatment, report);
+            }
+            Err(fault) => report.fault("teams", &fault),
+        }
+    }
+}
+
+fn tell(here: &Here, report: &Report) -> ExitCode {
+    if here.global.json {
+        output::line(&json!({"ok": !report.failed(), "checks": report.checks()}).to_string());
+    } else if !here.global.quiet {
+        report.checks().iter().for_each(|check| output::line(&output::clean(&check.to_string())));
+    }
+    if report.failed() { ExitCode::FAILURE } else { ExitCode::SUCCESS }
+}

@@ -1,0 +1,72 @@
+//! Our own two directories: the socket's and the state's. What is in them is for nobody else, so they must be
+//! ours and private. The copies of damaged files that lie in the latter are news, too.
+
+use super::Treatment;
+use super::report::Report;
+use crate::here::Here;
+use nix::unistd::geteuid;
+use protocol::fault::Fault;
+use std::fs::{Metadata, Permissions, read_dir, set_permissions, symlink_metadata};
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::path::Path;
+
+pub(super) fn examine(here: &Here, treatment: Treatment, report: &mut Report) -> Result<(), Fault> {
+    let place = here.place()?;
+    private("runtime", &place.runtime, treatment, report);
+    private("state", &place.state, treatment, report);
+    copies(&place.state.join("aside"), report);
+    Ok(())
+}
+
+fn private(id: &'static str, path: &Path, treatment: Treatment, report: &mut Report) {
+    let shown = path.display();
+    let found = match symlink_metadata(path) {
+        Ok(found) => found,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+            return report.ok(id, format!("{shown} is not there yet"));
+        }
+        Err(error) => return report.fail(id, format!("cannot look at {shown}: {error}"), "see who made it"),
+    };
+    if !found.is_dir() || found.uid() != geteuid().as_raw() {
+        return report.fail(id, format!("{shown} is no directory of ours"), "move it away");
+    }
+    if is_private(&found) {
+        return report.ok(id, format!("{shown} is private"));
+    }
+    let private = Permissions::from_mode(0o700);
+    if treatment == Treatment::Mend && set_permissions(path, private).is_ok() {
+        return report.ok(id, format!("{shown} is private again"));
+    }
+    report.fail(id, format!("{shown} is open to others"), format!("chmod 700 {shown}"));
+}
+
+fn is_private(found: &Metadata) -> bool {
+    found.mode() & 0o077 == 0
+}
+
+fn copies(aside: &Path, report: &mut Report) {
+    match read_dir(aside).map_or(0, Iterator::count) {
+        0 => report.ok("aside", "no damaged file was set aside"),
+        count => {
+            let message = format!("copies of damaged files are in {}: {count}", aside.display());
+            report.warn("aside", message, "mend the originals from them, then remove them");
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_open_directory_is_closed_only_when_asked() {
+        let dir = tempfile::tempdir().unwrap();
+        set_permissions(dir.path(), Permissions::from_mode(0o755)).unwrap();
+        let mut report = Report::default();
+        private("state", dir.path(), Treatment::Look, &mut report);
+        assert!(report.failed());
+        let mut report = Report::default();
+        private("state", dir.path(), Treatment::Mend, &mut report);
+        assert!(!report.failed() && is_private(&symlink_metadata(dir.path()).unwrap()));
+    }
+}

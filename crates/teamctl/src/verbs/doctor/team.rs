@@ -1,0 +1,53 @@
+//! A team's config and inboxes: whether each can be read, and which entry of an inbox is no message.
+
+use super::report::Report;
+use crate::here::fault;
+use protocol::name::AgentName;
+use std::path::Path;
+use store::Team;
+
+pub(super) fn examine(team: &Team, report: &mut Report) {
+    let name = team.name();
+    match team.config().map_err(fault) {
+        Ok(config) => report.ok("config", format!("{name} has {} member(s)", config.members.len())),
+        Err(fault) => report.fault("config", &fault),
+    }
+    let owners = owners(&team.path().join("inboxes"));
+    let sound = owners.iter().filter(|owner| inbox(team, owner, report)).count();
+    if sound == owners.len() {
+        report.ok("inboxes", format!("{name} has {sound}, and all can be read"));
+    }
+}
+
+/// Whose inboxes there are, as the files call them.
+fn owners(directory: &Path) -> Vec<AgentName> {
+    let Ok(entries) = std::fs::read_dir(directory) else { return Vec::new() };
+    let names = entries.flatten().filter_map(|entry| entry.file_name().into_string().ok());
+    let mut stems: Vec<String> = names
+        .filter(|name| !name.starts_with('.'))
+        .filter_map(|name| name.strip_suffix(".json").map(str::to_owned))
+        .collect();
+    stems.sort();
+    stems.iter().map(|stem| AgentName::foreign(stem)).collect()
+}
+
+/// Whether every entry is a message.
+fn inbox(team: &Team, owner: &AgentName, report: &mut Report) -> bool {
+    let inbox = team.inbox(owner);
+    let entries = match inbox.read().map_err(fault) {
+        Ok(entries) => entries,
+        Err(fault) => {
+            report.fault("inboxes", &fault);
+            return false;
+        }
+    };
+    let mut faults = entries.iter().filter_map(|entry| Some((entry.index, entry.message.as_ref().err()?)));
+    let Some((index, why)) = faults.next() else { return true };
+    let message = format!(
+        "{} entries of {} are no messages; the first is {index}: {why}",
+        faults.count() + 1,
+        inbox.path().display()
+    );
+    report.warn("inboxes", message, "they are skipped; whoever wrote them writes them wrong");
+    false
+}

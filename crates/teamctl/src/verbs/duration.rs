@@ -1,0 +1,33 @@
+//! Durations as the user types them: `500ms`, `5s`, `10m`, `2h`.
+
+use std::time::Duration;
+
+/// For clap's `value_parser`.
+pub(crate) fn parse(text: &str) -> Result<Duration, String> {
+    let digits = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
+    let (number, unit) = text.split_at(digits);
+    let wrong = || format!("cannot read the duration {text}: write it as 500ms, 5s, 10m or 2h");
+    let number: u64 = number.parse().map_err(|_| wrong())?;
+    let milliseconds = match unit {
+        "ms" => 1,
+        "s" => 1_000,
+        "m" => 60_000,
+        "h" => 3_600_000,
+        _ => return Err(wrong()),
+    };
+    number.checked_mul(milliseconds).map(Duration::from_millis).ok_or_else(wrong)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_four_units_and_nothing_else() {
+        assert_eq!(parse("500ms"), Ok(Duration::from_millis(500)));
+        assert_eq!(parse("2h"), Ok(Duration::from_secs(7200)));
+        for wrong in ["", "5", "s", "-1s", "1.5s", "5 s", "99999999999999999999s", "18446744073709551615h"] {
+            assert!(parse(wrong).is_err(), "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,143 @@
+//! `events`: the daemon's event log, oldest first, as it is or as a line for people. The log lies outside
+//! the root and survives the daemon and the teams; the file before a rotation is read too.
+
+use super::duration;
+use super::follow::{Follow, Saw, Tail};
+use crate::here::{Here, now};
+use crate::output;
+use protocol::fault::Fault;
+use protocol::time::{iso8601, parse_iso8601};
+use serde_json::Value;
+use std::process::ExitCode;
+
+/// Show what happened: who came, who ended and how
+///
+/// With --json each event is an object on a line of its own, as it stands in the log.
+#[derive(Debug, clap::Args)]
+#[command(
+    after_help = "Examples:\n  teamctl events\n  teamctl events -f\n  teamctl events --since 10m --json\n  teamctl events --since 2026-02-13T10:00:00Z"
+)]
+pub(crate) struct Events {
+    /// Wait for more, until interrupted
+    #[arg(short, long)]
+    follow: bool,
+    /// Only from then on: a duration back, or a time in ISO 8601
+    #[arg(long, value_name = "T", value_parser = since)]
+    since: Option<u64>,
+}
+
+/// Ms since the epoch.
+fn since(text: &str) -> Result<u64, String> {
+    if let Some(at) = parse_iso8601(text) {
+        return Ok(at);
+    }
+    let back = duration::parse(text).map_err(|wrong| format!("{wrong}, or as a time like {}", iso8601(0)))?;
+    Ok(now().saturating_sub(u64::try_from(back.as_millis()).unwrap_or(u64::MAX)))
+}
+
+pub(crate) fn run(here: &Here, args: &Events) -> Result<ExitCode, Fault> {
+    let state = here.state()?.path().to_owned();
+    let mut follow = args.follow.then(|| Follow::streaming(std::slice::from_ref(&state))).transpose()?;
+    let mut show = Lines::new(|line| show(here, args, line));
+    // Opened before the older one is: where a rotation comes between, both are the same, and none is missed.
+    let mut log = Tail::new(state.join("events.jsonl"));
+    let mut older = Tail::new(state.join("events.jsonl.1"));
+    while !older.is_same(&log)
+        && let Some(chunk) = older.next_chunk()?
+    {
+        show.take(&chunk);
+    }
+    loop {
+        while let Some(chunk) = log.next_chunk()? {
+            show.take(&chunk);
+        }
+        let Some(follow) = &mut follow else { return Ok(ExitCode::SUCCESS) };
+        if follow.next(None)? == Saw::HungUp {
+            return Ok(ExitCode::SUCCESS);
+        }
+    }
+}
+
+fn show(here: &Here, args: &Events, line: &[u8]) {
+    let line = String::from_utf8_lossy(line);
+    let event: Option<Value> = serde_json::from_str(&line).ok().filter(Value::is_object);
+    if event.as_ref().is_some_and(|event| is_before(event, args.since)) {
+        return;
+    }
+    match event {
+        // As it is: scripts get the log's own spelling.
+        Some(_) if here.global.json => output::line(&line),
+        Some(event) if !here.global.quiet => output::line(&sentence(&event)),
+        // A line that a crash cut short.
+        None if !here.global.json && !here.global.quiet => output::line(&output::clean(&line)),
+        _ => {}
+    }
+}
+
+fn is_before(event: &Value, since: Option<u64>) -> bool {
+    let time = event["time"].as_str().and_then(parse_iso8601);
+    since.zip(time).is_some_and(|(since, time)| time < since)
+}
+
+fn sentence(event: &Value) -> String {
+    let field = |name: &str| event[name].as_str().unwrap_or_default().to_owned();
+    let who = match (event["agent"].as_str(), event["team"].as_str()) {
+        (Some(agent), Some(team)) => format!("{agent}@{team}"),
+        (agent, team) => agent.or(team).unwrap_or_default().to_owned(),
+    };
+    let words = [field("time"), field("event"), who, field("text")];
+    let words: Vec<&str> = words.iter().map(String::as_str).filter(|word| !word.is_empty()).collect();
+    output::clean(&words.join(" ").replace('\n', " "))
+}
+
+/// Cuts what arrives in pieces into lines; an unfinished one waits for its rest.
+struct Lines<F> {
+    rest: Vec<u8>,
+    each: F,
+}
+
+impl<F: FnMut(&[u8])> Lines<F> {
+    fn new(each: F) -> Lines<F> {
+        Lines { rest: Vec::new(), each }
+    }
+
+    fn take(&mut self, bytes: &[u8]) {
+        self.rest.extend_from_slice(bytes);
+        let Some(end) = self.rest.iter().rposition(|byte| *byte == b'\n') else { return };
+        let rest = self.rest.split_off(end + 1);
+        let whole = std::mem::replace(&mut self.rest, rest);
+        whole[..end].split(|byte| *byte == b'\n').filter(|line| !line.is_empty()).for_each(&mut self.each);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn lines_are_whole_however_they_arrive() {
+        let mut seen = Vec::new();
+        let mut lines = Lines::new(|line| seen.push(String::from_utf8_lossy(line).into_owned()));
+        for piece in ["a", "b\n\nc\nd", "e", "\n", "f"] {
+            lines.take(piece.as_bytes());
+        }
+        assert_eq!(seen, ["ab", "c", "de"]);
+    }
+
+    #[test]
+    fn an_event_is_one_clean_line() {
+        let event = json!({"time":"T","event":"ended","team":"t","agent":"ann","text":"exit 1\n\u{1b}x"});
+        assert_eq!(sentence(&event), "T ended ann@t exit 1 \\u{1b}x");
+        assert_eq!(sentence(&json!({"time":"T","event":"ready"})), "T ready");
+    }
+
+    #[test]
+    fn a_time_is_a_duration_back_or_a_date() {
+        assert_eq!(since("1970-01-01T00:00:01Z"), Ok(1000));
+        assert!(since("10m").is_ok_and(|at| at <= now() - 600_000));
+        assert!(since("yesterday").is_err());
+        let event = json!({"time":"1970-01-01T00:00:01Z"});
+        assert!(is_before(&event, Some(1001)) && !is_before(&event, Some(1000)) && !is_before(&event, None));
+    }
+}

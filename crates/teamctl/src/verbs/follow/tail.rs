@@ -1,0 +1,111 @@
+//! A file that grows, read as far as it goes, and on from there next time. Where another file takes its
+//! place (a log that was rotated) the old one is read to its end first; where it was cut, from its start.
+
+use protocol::fault::{Fault, Kind};
+use std::fs::{File, Metadata};
+use std::io::{ErrorKind, Read, Seek};
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+/// At most this much at once, in bytes.
+const CHUNK: u64 = 64 << 10;
+
+/// A growing file and how far it was read.
+#[derive(Debug)]
+pub(in crate::verbs) struct Tail {
+    path: PathBuf,
+    file: Option<File>,
+}
+
+impl Tail {
+    /// From the start of the file that is at `path` now, or comes there later.
+    pub(in crate::verbs) fn new(path: PathBuf) -> Tail {
+        // Why it can't be opened is told by the first read, which tries again.
+        Tail { file: File::open(&path).ok(), path }
+    }
+
+    /// Whether both read the same file, whatever it is called.
+    pub(in crate::verbs) fn is_same(&self, other: &Tail) -> bool {
+        let found = |tail: &Tail| Some(identity(&tail.file.as_ref()?.metadata().ok()?));
+        found(self).is_some_and(|file| Some(file) == found(other))
+    }
+
+    /// The next bytes; none for now at the end.
+    pub(in crate::verbs) fn next_chunk(&mut self) -> Result<Option<Vec<u8>>, Fault> {
+        loop {
+            let chunk = self.chunk().map_err(|error| cannot("read", &self.path, &error))?;
+            if !chunk.is_empty() {
+                return Ok(Some(chunk));
+            }
+            if !self.moved_on().map_err(|error| cannot("open", &self.path, &error))? {
+                return Ok(None);
+            }
+        }
+    }
+
+    fn chunk(&mut self) -> std::io::Result<Vec<u8>> {
+        let mut bytes = Vec::new();
+        if let Some(file) = &mut self.file {
+            file.take(CHUNK).read_to_end(&mut bytes)?;
+        }
+        Ok(bytes)
+    }
+
+    /// At the end of what is open: goes to another file of that name, or back to the start of a cut one.
+    fn moved_on(&mut self) -> std::io::Result<bool> {
+        let there = match File::open(&self.path) {
+            Ok(file) => file,
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(false),
+            Err(error) => return Err(error),
+        };
+        let Some(open) = &mut self.file else {
+            self.file = Some(there);
+            return Ok(true);
+        };
+        let (before, now) = (open.metadata()?, there.metadata()?);
+        if identity(&before) != identity(&now) {
+            self.file = Some(there);
+            return Ok(true);
+        }
+        let cut = now.len() < open.stream_position()?;
+        if cut {
+            open.rewind()?;
+        }
+        Ok(cut)
+    }
+}
+
+fn identity(found: &Metadata) -> (u64, u64) {
+    (found.dev(), found.ino())
+}
+
+fn cannot(verb: &str, path: &Path, error: &std::io::Error) -> Fault {
+    Fault::new(Kind::Io, format!("cannot {verb} {}: {error}", path.display()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Write;
+
+    #[test]
+    #[allow(clippy::disallowed_methods, reason = "the test rotates a log of its own")]
+    fn it_goes_on_over_growth_rotation_and_cutting() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("log");
+        let mut tail = Tail::new(path.clone());
+        assert_eq!(tail.next_chunk().unwrap(), None);
+        let mut log = File::create(&path).unwrap();
+        log.write_all(b"one").unwrap();
+        assert_eq!(tail.next_chunk().unwrap().unwrap(), b"one");
+        assert_eq!(tail.next_chunk().unwrap(), None);
+        log.write_all(b"two").unwrap();
+        std::fs::rename(&path, dir.path().join("log.1")).unwrap();
+        File::create(&path).unwrap().write_all(b"three").unwrap();
+        assert_eq!(tail.next_chunk().unwrap().unwrap(), b"two");
+        assert_eq!(tail.next_chunk().unwrap().unwrap(), b"three");
+        File::create(&path).unwrap().write_all(b"4").unwrap();
+        assert_eq!(tail.next_chunk().unwrap().unwrap(), b"4");
+        assert_eq!(tail.next_chunk().unwrap(), None);
+    }
+}

@@ -1,0 +1,143 @@
+//! `inbox`: what was sent to an agent. Reading takes no lock and changes nothing; only the owner may mark
+//! messages read, and only those that were shown, after they were.
+
+mod fresh;
+mod letter;
+
+use super::follow::{Follow, Saw, is_unheard};
+use crate::here::{Here, fault};
+use crate::output;
+use fresh::Fresh;
+use letter::{object, sentence};
+use protocol::fault::{Fault, Kind};
+use protocol::message::Entry;
+use protocol::name::AgentName;
+use serde_json::{Value, json};
+use std::process::ExitCode;
+use store::{Inbox as File, Team};
+
+/// Read an inbox: your own, or as the lead anybody's
+///
+/// Reading leaves messages unread, unless --mark-read says otherwise. With --follow and --json each message
+/// is an object on a line of its own.
+#[derive(Debug, clap::Args)]
+#[command(
+    after_help = "Examples:\n  teamctl inbox\n  teamctl inbox ann --unread\n  teamctl inbox --unread --mark-read\n  teamctl inbox --follow --json"
+)]
+pub(crate) struct Inbox {
+    /// Whose [default: your own]
+    name: Option<String>,
+    /// Only what is unread
+    #[arg(long)]
+    unread: bool,
+    /// Wait for more, until interrupted
+    #[arg(long)]
+    follow: bool,
+    /// Mark what was shown read; only in your own inbox
+    #[arg(long)]
+    mark_read: bool,
+    /// Only the last N of those that are there now
+    #[arg(long, value_name = "N")]
+    limit: Option<usize>,
+}
+
+pub(crate) fn run(here: &Here, args: &Inbox) -> Result<ExitCode, Fault> {
+    let team = match &args.name {
+        Some(address) => super::send::team_of(here, address)?,
+        None => here.team()?,
+    };
+    let owner = owner(here, &team, args)?;
+    let reader = Reader { here, args, inbox: team.inbox(&owner) };
+    if args.follow { reader.follow(&team) } else { reader.once() }
+}
+
+/// Whose inbox it is, and whether the caller may do with it what it wants to.
+fn owner(here: &Here, team: &Team, args: &Inbox) -> Result<AgentName, Fault> {
+    let me = here.me();
+    let Some(address) = &args.name else { return Ok(me) };
+    let name = match team.member(address) {
+        Ok(member) => member.name,
+        Err(error) => former(team, address).ok_or_else(|| fault(error))?,
+    };
+    if name != me {
+        here.lead_only(&format!("read the inbox of {name}"))?;
+        if args.mark_read {
+            let message = format!("cannot mark messages to {name} read: only {name} may");
+            return Err(Fault::new(Kind::NotPermitted, message));
+        }
+    }
+    Ok(name)
+}
+
+/// No member, or not any more, but with an inbox.
+fn former(team: &Team, address: &str) -> Option<AgentName> {
+    let name = AgentName::foreign(address.split('@').next().unwrap_or(address));
+    (name.is_lead() || team.inbox(&name).path().exists()).then_some(name)
+}
+
+/// One call's view of one inbox.
+struct Reader<'a> {
+    here: &'a Here,
+    args: &'a Inbox,
+    inbox: File,
+}
+
+impl Reader<'_> {
+    fn once(&self) -> Result<ExitCode, Fault> {
+        let shown = self.wanted(self.inbox.read().map_err(fault)?);
+        let shown = self.last(shown);
+        if self.here.global.json {
+            let messages: Vec<Value> = shown.iter().map(object).collect();
+            output::done(self.here, &json!({"messages": messages}), "");
+        } else if shown.is_empty() {
+            output::done(self.here, &json!({}), "No messages.");
+        } else {
+            shown.iter().for_each(|entry| self.print(entry));
+        }
+        self.mark(&shown)?;
+        Ok(ExitCode::SUCCESS)
+    }
+
+    /// Ends when the team or the reader of the output is gone.
+    fn follow(&self, team: &Team) -> Result<ExitCode, Fault> {
+        let directory = self.inbox.path().parent().map(ToOwned::to_owned);
+        let mut follow = Follow::streaming(directory.as_slice())?;
+        let mut fresh = Fresh::default();
+        let mut limited = false;
+        loop {
+            let mut shown = self.wanted(fresh.of(self.inbox.read().map_err(fault)?));
+            if !std::mem::replace(&mut limited, true) {
+                shown = self.last(shown);
+            }
+            shown.iter().for_each(|entry| self.print(entry));
+            self.mark(&shown)?;
+            if !team.config_path().exists() || follow.next(None)? == Saw::HungUp {
+                return Ok(ExitCode::SUCCESS);
+            }
+        }
+    }
+
+    fn wanted(&self, entries: Vec<Entry>) -> Vec<Entry> {
+        let wanted = |entry: &Entry| !self.args.unread || entry.unread().is_some();
+        entries.into_iter().filter(wanted).collect()
+    }
+
+    fn last(&self, mut entries: Vec<Entry>) -> Vec<Entry> {
+        let surplus = entries.len().saturating_sub(self.args.limit.unwrap_or(usize::MAX));
+        entries.split_off(surplus)
+    }
+
+    fn print(&self, entry: &Entry) {
+        let sentence = if self.here.global.json { String::new() } else { sentence(entry) };
+        output::item(self.here, &object(entry), &sentence);
+    }
+
+    fn mark(&self, shown: &[Entry]) -> Result<(), Fault> {
+        let unread: Vec<Entry> = shown.iter().filter(|entry| entry.unread().is_some()).cloned().collect();
+        // What was printed into a closed pipe was read by nobody.
+        if !self.args.mark_read || unread.is_empty() || is_unheard() {
+            return Ok(());
+        }
+        self.inbox.mark_read(&unread).map_err(fault)
+    }
+}

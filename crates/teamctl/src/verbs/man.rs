@@ -1,0 +1,77 @@
+//! `man`: the man pages, made from the same words as the help: one for the program, one for each verb.
+
+use super::completions::printed;
+use crate::cli::Cli;
+use clap::{Command, CommandFactory};
+use clap_mangen::Man as Generator;
+use protocol::fault::{Fault, Kind};
+use std::fs::{File, create_dir_all};
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+/// Write the man pages into a directory, or all of them to standard output
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:\n  teamctl man ~/.local/share/man/man1\n  teamctl man | man -l -")]
+pub(crate) struct Man {
+    /// Where; made if it is missing [default: standard output]
+    #[arg(value_name = "DIR")]
+    directory: Option<PathBuf>,
+}
+
+/// A page and its name, `teamctl-send`.
+struct Page {
+    name: String,
+    roff: Vec<u8>,
+}
+
+pub(crate) fn run(args: &Man) -> Result<ExitCode, Fault> {
+    let pages = pages();
+    let Some(directory) = &args.directory else {
+        return printed(&pages.into_iter().flat_map(|page| page.roff).collect::<Vec<u8>>());
+    };
+    create_dir_all(directory).map_err(|error| cannot("create", directory, &error))?;
+    for Page { name, roff } in pages {
+        let path = directory.join(format!("{name}.1"));
+        let mut file = File::create(&path).map_err(|error| cannot("create", &path, &error))?;
+        file.write_all(&roff).map_err(|error| cannot("write", &path, &error))?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn cannot(verb: &str, path: &Path, error: &std::io::Error) -> Fault {
+    Fault::new(Kind::Io, format!("cannot {verb} {}: {error}", path.display()))
+}
+
+fn pages() -> Vec<Page> {
+    let mut teamctl = Cli::command();
+    teamctl.build();
+    let mut pages = Vec::new();
+    add(&teamctl, "teamctl", &mut pages);
+    pages
+}
+
+/// The page of `command`, then those of its verbs.
+fn add(command: &Command, name: &str, pages: &mut Vec<Page>) {
+    let mut roff = Vec::new();
+    let rendered = Generator::new(command.clone().display_name(name.to_owned())).render(&mut roff);
+    rendered.expect("writing into memory does not fail");
+    pages.push(Page { name: name.to_owned(), roff });
+    let verbs = command.get_subcommands().filter(|verb| !verb.is_hide_set() && verb.get_name() != "help");
+    verbs.for_each(|verb| add(verb, &format!("{name}-{}", verb.get_name()), pages));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_verb_has_a_page_with_its_name_and_examples() {
+        let pages = pages();
+        let page = |name: &str| pages.iter().find(|page| page.name == name);
+        let text = |name: &str| page(name).map(|page| String::from_utf8_lossy(&page.roff).into_owned());
+        assert!(text("teamctl-send").is_some_and(|text| text.contains("Examples:")));
+        assert!(text("teamctl-task-create").is_some());
+        assert!(page("teamctl-join").is_none() && page("teamctl-help").is_none());
+    }
+}

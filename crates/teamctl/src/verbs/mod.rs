@@ -1,0 +1,61 @@
+//! The verbs, one file each: its arguments on top, then what it does.
+
+pub(crate) mod attach;
+pub(crate) mod broadcast;
+pub(crate) mod capture;
+pub(crate) mod completions;
+pub(crate) mod create;
+pub(crate) mod delete;
+pub(crate) mod doctor;
+pub(crate) mod down;
+pub(crate) mod events;
+pub(crate) mod inbox;
+pub(crate) mod kill;
+pub(crate) mod logs;
+pub(crate) mod man;
+pub(crate) mod respond;
+pub(crate) mod send;
+pub(crate) mod shutdown;
+pub(crate) mod spawn;
+pub(crate) mod status;
+pub(crate) mod task;
+pub(crate) mod up;
+pub(crate) mod wait;
+
+mod duration;
+mod follow;
+mod text;
+
+use crate::cli::Verb;
+use crate::here::Here;
+use protocol::fault::Fault;
+use std::process::ExitCode;
+
+/// Runs a verb. What it prints it has printed when this returns.
+pub(crate) fn run(verb: Verb, here: &Here) -> Result<ExitCode, Fault> {
+    match verb {
+        Verb::Up(args) => up::run(here, &args),
+        Verb::Down(args) => down::run(here, &args),
+        Verb::Create(args) => create::run(here, &args),
+        Verb::Spawn(args) => spawn::run(here, args),
+        Verb::Status(args) => status::run(here, &args),
+        Verb::Attach(args) => attach::run(here, &args),
+        Verb::Capture(args) => capture::run(here, &args),
+        Verb::Logs(args) => logs::run(here, &args),
+        Verb::Send(args) => send::run(here, &args),
+        Verb::Broadcast(args) => broadcast::run(here, &args),
+        Verb::Inbox(args) => inbox::run(here, &args),
+        Verb::Wait(args) => wait::run(here, &args),
+        Verb::Shutdown(args) => shutdown::run(here, &args),
+        Verb::Respond(args) => respond::run(here, &args),
+        Verb::Kill(args) => kill::run(here, &args),
+        Verb::Delete(args) => delete::run(here, &args),
+        Verb::Task(args) => task::run(here, &args),
+        Verb::Events(args) => events::run(here, &args),
+        Verb::Doctor(args) => doctor::run(here, &args),
+        Verb::Work(args) => crate::work::run(here, &args),
+        Verb::Join(args) => crate::join::run(here, &args),
+        Verb::Completions(args) => completions::run(&args),
+        Verb::Man(args) => man::run(&args),
+    }
+}

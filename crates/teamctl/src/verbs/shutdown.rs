@@ -1,0 +1,91 @@
+//! `shutdown`: ask, wait, end, and say how each ended.
+
+use super::duration;
+use crate::here::Here;
+use crate::output;
+use protocol::control::{self, EndedAgent, EndingsReply, Reply, Request, Targets};
+use protocol::fault::{Fault, Kind};
+use serde_json::{Value, json};
+use std::process::ExitCode;
+use std::time::Duration;
+
+/// Ask members to end, wait for it, and say how each ended
+///
+/// Exit code 0: all ended. 1: one said no. 75: one gave no answer within the grace, and lives; with --force
+/// it is ended: TERM, then KILL.
+#[derive(Debug, clap::Args)]
+#[command(
+    after_help = "Examples:\n  teamctl shutdown ann\n  teamctl shutdown --all --reason 'done, thank you'\n  teamctl shutdown ann --grace 5s --force"
+)]
+pub(crate) struct Shutdown {
+    /// Whom
+    #[arg(required_unless_present = "all", conflicts_with = "all")]
+    names: Vec<String>,
+    /// Every member of the team
+    #[arg(long)]
+    all: bool,
+    /// Shown to the agent
+    #[arg(long, value_name = "R")]
+    reason: Option<String>,
+    /// How long an answer may take
+    #[arg(long, value_name = "D", default_value = "30s", value_parser = duration::parse)]
+    grace: Duration,
+    /// End whoever does not answer in time
+    #[arg(long)]
+    force: bool,
+}
+
+pub(crate) fn run(here: &Here, args: &Shutdown) -> Result<ExitCode, Fault> {
+    here.lead_only("ask for a shutdown")?;
+    let team = here.team_name(&here.root()?)?;
+    let request = control::Shutdown {
+        targets: Targets { team, names: args.names.clone() },
+        reason: args.reason.clone(),
+        grace_ms: u64::try_from(args.grace.as_millis()).unwrap_or(u64::MAX),
+        force: args.force,
+    };
+    let Reply::Endings(reply) = here.ask(Request::Shutdown(request))? else {
+        return Err(Fault::new(Kind::Internal, "cannot understand the daemon's answer"));
+    };
+    let asked_one = (args.names.len() == 1).then(|| reply.ended.first()).flatten();
+    Ok(endings(here, &reply, asked_one, "Nobody is there."))
+}
+
+/// Tells how each ended; `empty` is the sentence where nobody had to.
+pub(crate) fn endings(here: &Here, reply: &EndingsReply, one: Option<&EndedAgent>, empty: &str) -> ExitCode {
+    if here.global.json {
+        output::line(&object(reply, one).to_string());
+    } else if !here.global.quiet {
+        for agent in &reply.ended {
+            let verb = if agent.gone { "has ended" } else { "lives on" };
+            output::line(&output::clean(&format!("{} {verb}: {}", agent.name, agent.how)));
+        }
+        if reply.ended.is_empty() {
+            output::line(empty);
+        }
+    }
+    code(&reply.ended)
+}
+
+fn object(reply: &EndingsReply, one: Option<&EndedAgent>) -> Value {
+    let gone = reply.ended.iter().all(|agent| agent.gone);
+    let mut object = json!({"ok": gone, "success": gone, "ended": reply.ended});
+    if let Some(EndedAgent { name, request_id: Some(id), .. }) = one {
+        object["message"] = json!(format!("Shutdown request sent to {name}. Request ID: {id}"));
+        object["request_id"] = json!(id);
+        object["target"] = json!(name);
+    }
+    object
+}
+
+/// A refusal is an answer, silence is not.
+fn code(ended: &[EndedAgent]) -> ExitCode {
+    let living: Vec<&EndedAgent> = ended.iter().filter(|agent| !agent.gone).collect();
+    match living.as_slice() {
+        [] => ExitCode::SUCCESS,
+        living if living.iter().any(|agent| agent.how == "no answer") => {
+            ExitCode::from(Kind::Timeout.exit_code())
+        }
+        _ => ExitCode::from(Kind::Partly.exit_code()),
+    }
+}

@@ -1,0 +1,23 @@
+//! `task claim`: take a task; of several who try, one has it.
+
+use super::told;
+use crate::here::{Here, fault};
+use protocol::fault::Fault;
+use protocol::id::TaskId;
+use store::Team;
+
+/// Take a task: owner and in progress in one step
+///
+/// Exit code 67: nothing is available. 73: somebody has it. 76: it waits for another.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:\n  teamctl task claim\n  teamctl task claim 3 --json")]
+pub(super) struct Claim {
+    /// Which [default: the first of your own that can start, else the lowest available]
+    id: Option<TaskId>,
+}
+
+pub(super) fn run(here: &Here, team: &Team, args: &Claim) -> Result<(), Fault> {
+    let task = team.tasks().claim(args.id.as_ref(), &here.me()).map_err(fault)?;
+    told(here, &task, &format!("Task {} is {}'s: {}", task.id, here.me(), task.subject));
+    Ok(())
+}

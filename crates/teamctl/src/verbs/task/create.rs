@@ -1,0 +1,53 @@
+//! `task create`: a new task, pending.
+
+use super::{member, metadata, refuse_command, told};
+use crate::here::{Here, fault};
+use protocol::fault::{Fault, Kind};
+use protocol::id::TaskId;
+use serde_json::{Map, Value};
+use store::{NewTask, Team};
+
+/// Add a task
+///
+/// The built-in worker runs what the metadata has as `command`; only the lead or a person may put one there.
+#[derive(Debug, clap::Args)]
+#[command(
+    after_help = "Examples:\n  teamctl task create 'count the lines'\n  teamctl task create 'write the report' --blocked-by 1 --blocked-by 2 --owner ann\n  teamctl task create 'run the tests' --metadata '{\"command\": \"make test\"}'"
+)]
+pub(super) struct Create {
+    /// What to do, in the imperative
+    subject: String,
+    /// More of it
+    #[arg(long, value_name = "D", default_value = "")]
+    description: String,
+    /// What is shown while it runs: "counting the lines"
+    #[arg(long, value_name = "TEXT")]
+    active_form: Option<String>,
+    /// A task that must be done first; may be given again
+    #[arg(long, value_name = "ID", value_delimiter = ',')]
+    blocked_by: Vec<TaskId>,
+    /// The member whose task it is, and who is told
+    #[arg(long, value_name = "N")]
+    owner: Option<String>,
+    /// Anything else, as a JSON object
+    #[arg(long, value_name = "JSON", value_parser = metadata)]
+    metadata: Option<Map<String, Value>>,
+}
+
+pub(super) fn run(here: &Here, team: &Team, args: &Create) -> Result<(), Fault> {
+    refuse_command(here, args.metadata.as_ref())?;
+    if args.subject.trim().is_empty() {
+        return Err(Fault::new(Kind::Usage, "cannot create a task: its subject is empty"));
+    }
+    let new = NewTask {
+        description: args.description.clone(),
+        active_form: args.active_form.clone(),
+        owner: args.owner.as_deref().map(|name| member(team, name)).transpose()?,
+        blocked_by: args.blocked_by.clone(),
+        metadata: args.metadata.clone(),
+        ..NewTask::new(&args.subject, &here.me())
+    };
+    let task = team.tasks().create(new).map_err(fault)?;
+    told(here, &task, &format!("Task {} is there: {}", task.id, task.subject));
+    Ok(())
+}

@@ -1,0 +1,24 @@
+//! `task get`: one task in full.
+
+use super::show::{object, page};
+use crate::here::{Here, fault};
+use crate::output;
+use protocol::fault::Fault;
+use protocol::id::TaskId;
+use serde_json::json;
+use store::Team;
+
+/// Show one task in full
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:\n  teamctl task get 3\n  teamctl task get 3 --json")]
+pub(super) struct Get {
+    /// Which
+    id: TaskId,
+}
+
+pub(super) fn run(here: &Here, team: &Team, args: &Get) -> Result<(), Fault> {
+    let task = team.tasks().get(&args.id).map_err(fault)?;
+    let all = team.tasks().list().map_err(fault)?;
+    output::done(here, &json!({"task": object(&task, &all)}), &page(&task, &all));
+    Ok(())
+}

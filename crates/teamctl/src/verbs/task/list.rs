@@ -1,0 +1,46 @@
+//! `task list`: all tasks by number, without those that only track agents.
+
+use super::show::{object, row};
+use crate::here::{Here, fault};
+use crate::output;
+use protocol::fault::Fault;
+use protocol::task::Task;
+use serde_json::{Value, json};
+use store::Team;
+
+/// Show the tasks
+///
+/// Available is a task that is pending, nobody's, and waits for no other.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:\n  teamctl task list\n  teamctl task list --available --json")]
+pub(super) struct List {
+    /// Also the tasks that track agents
+    #[arg(long)]
+    all: bool,
+    /// Only those that may be claimed now
+    #[arg(long)]
+    available: bool,
+}
+
+pub(super) fn run(here: &Here, team: &Team, args: &List) -> Result<(), Fault> {
+    let all = team.tasks().list().map_err(fault)?;
+    let wanted =
+        |task: &&Task| (args.all || !task.is_internal()) && (!args.available || task.available(&all));
+    let shown: Vec<&Task> = all.iter().filter(wanted).collect();
+    if here.global.json {
+        let tasks: Vec<Value> = shown.iter().map(|task| object(task, &all)).collect();
+        output::done(here, &json!({"tasks": tasks}), "");
+    } else if shown.is_empty() {
+        output::done(here, &json!({}), "No tasks.");
+    } else if !here.global.quiet {
+        table(team, &shown, &all);
+    }
+    Ok(())
+}
+
+fn table(team: &Team, shown: &[&Task], all: &[Task]) {
+    let members = team.config().map(|config| config.members).unwrap_or_default();
+    let mut rows = vec![["ID", "STATUS", "OWNER", "SUBJECT", "BLOCKED BY"].map(str::to_owned).to_vec()];
+    rows.extend(shown.iter().map(|task| row(task, all, &members)));
+    output::table(&rows);
+}

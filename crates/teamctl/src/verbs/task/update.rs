@@ -1,0 +1,95 @@
+//! `task update`: any of a task's fields, in one step.
+
+use super::done::completed;
+use super::{member, metadata, refuse_command, told};
+use crate::here::{Here, fault};
+use protocol::fault::{Fault, Kind};
+use protocol::id::TaskId;
+use protocol::task::TaskStatus;
+use serde_json::{Map, Value};
+use store::{TaskUpdate, Team};
+
+/// Change a task
+///
+/// Set in progress without an owner, it becomes the caller's. Metadata is merged; null takes a key out.
+#[derive(Debug, clap::Args)]
+#[command(
+    after_help = "Examples:\n  teamctl task update 3 --owner ann\n  teamctl task update 3 --status in-progress\n  teamctl task update 3 --add-blocked-by 1 --metadata '{\"priority\": 2}'"
+)]
+pub(super) struct Update {
+    /// Which
+    id: TaskId,
+    /// What to do
+    #[arg(long, value_name = "TEXT")]
+    subject: Option<String>,
+    /// More of it
+    #[arg(long, value_name = "TEXT")]
+    description: Option<String>,
+    /// What is shown while it runs
+    #[arg(long, value_name = "TEXT")]
+    active_form: Option<String>,
+    /// pending gives it back, deleted removes it
+    #[arg(long, value_enum, value_name = "S")]
+    status: Option<Status>,
+    /// The member whose task it is, and who is told
+    #[arg(long, value_name = "N")]
+    owner: Option<String>,
+    /// A task that shall wait for it; may be given again
+    #[arg(long, value_name = "ID", value_delimiter = ',')]
+    add_blocks: Vec<TaskId>,
+    /// A task that it shall wait for; may be given again
+    #[arg(long, value_name = "ID", value_delimiter = ',')]
+    add_blocked_by: Vec<TaskId>,
+    /// Anything else, as a JSON object
+    #[arg(long, value_name = "JSON", value_parser = metadata)]
+    metadata: Option<Map<String, Value>>,
+}
+
+/// What a status may be set to, as the files spell it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+#[value(rename_all = "snake_case")]
+enum Status {
+    Pending,
+    #[value(alias = "in-progress")]
+    InProgress,
+    Completed,
+    Deleted,
+}
+
+impl From<Status> for TaskStatus {
+    fn from(status: Status) -> TaskStatus {
+        match status {
+            Status::Pending => TaskStatus::Pending,
+            Status::InProgress => TaskStatus::InProgress,
+            Status::Completed => TaskStatus::Completed,
+            Status::Deleted => TaskStatus::Deleted,
+        }
+    }
+}
+
+pub(super) fn run(here: &Here, team: &Team, args: &Update) -> Result<(), Fault> {
+    refuse_command(here, args.metadata.as_ref())?;
+    let update = changes(team, args)?;
+    let before = team.tasks().get(&args.id).map_err(fault)?;
+    let task = team.tasks().update(&args.id, update, &here.me()).map_err(fault)?;
+    completed(here, team, &before, &task)?;
+    told(here, &task, &format!("Task {} is {}: {}", task.id, task.status, task.subject));
+    Ok(())
+}
+
+fn changes(team: &Team, args: &Update) -> Result<TaskUpdate, Fault> {
+    let subject = args.subject.clone();
+    if subject.as_deref().is_some_and(|subject| subject.trim().is_empty()) {
+        return Err(Fault::new(Kind::Usage, format!("cannot change task {}: the subject is empty", args.id)));
+    }
+    Ok(TaskUpdate {
+        subject,
+        description: args.description.clone(),
+        active_form: args.active_form.clone(),
+        status: args.status.map(TaskStatus::from),
+        owner: args.owner.as_deref().map(|name| member(team, name)).transpose()?,
+        add_blocks: args.add_blocks.clone(),
+        add_blocked_by: args.add_blocked_by.clone(),
+        metadata: args.metadata.clone(),
+    })
+}

@@ -1,0 +1,66 @@
+//! The text of a message as the user gives it: an argument, or `-` for standard input, byte for byte.
+//!
+//! Two things never get further than here: a text too long for an inbox, and a teammate's text that would be
+//! read as a protocol message. With the latter an agent could be talked into ending or approving in words.
+
+use crate::here::Here;
+use protocol::fault::{Fault, Kind};
+use protocol::payload::Payload;
+use std::io::Read;
+
+/// The longest text of a message, in bytes: what the store takes.
+const LIMIT: usize = 256 << 10;
+
+/// The text that `given` stands for.
+pub(super) fn of(here: &Here, given: &str) -> Result<String, Fault> {
+    let text = if given == "-" { standard_input()? } else { given.to_owned() };
+    if text.len() > LIMIT {
+        return Err(too_long(&text.len().to_string()));
+    }
+    match Payload::parse(&text) {
+        Some(payload) if !here.me().is_lead() => Err(spoof(payload.kind())),
+        _ => Ok(text),
+    }
+}
+
+/// All of standard input, up to the longest text of a message.
+pub(super) fn standard_input() -> Result<String, Fault> {
+    read(std::io::stdin().lock())
+}
+
+/// One byte more than the limit shows that it is too long; the rest may never end.
+fn read(input: impl Read) -> Result<String, Fault> {
+    let mut bytes = Vec::new();
+    let read = input.take(LIMIT as u64 + 1).read_to_end(&mut bytes);
+    read.map_err(|error| Fault::new(Kind::Io, format!("cannot read standard input: {error}")))?;
+    if bytes.len() > LIMIT {
+        return Err(too_long(&format!("more than {LIMIT}")));
+    }
+    let wrong = |error| Fault::new(Kind::Data, format!("cannot send what is on standard input: {error}"));
+    String::from_utf8(bytes).map_err(wrong)
+}
+
+fn too_long(size: &str) -> Fault {
+    let message = format!("cannot send a text of {size} bytes: {LIMIT} is the limit");
+    Fault::new(Kind::Usage, message).hinted("put it into a file and send the file's path")
+}
+
+fn spoof(kind: &str) -> Fault {
+    let message = format!("cannot send this text: it would be read as a {kind}");
+    Fault::new(Kind::NotPermitted, message)
+        .hinted("answer a shutdown request with: teamctl respond ID; work on tasks with: teamctl task")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn standard_input_is_taken_byte_for_byte_up_to_the_limit() {
+        assert_eq!(read("a\nb\n".as_bytes()), Ok("a\nb\n".to_owned()));
+        assert_eq!(read(&b"\xff"[..]).map_err(|fault| fault.kind), Err(Kind::Data));
+        assert_eq!(read("x".repeat(LIMIT).as_bytes()).map(|text| text.len()), Ok(LIMIT));
+        let endless = read(std::io::repeat(b'x'));
+        assert_eq!(endless.map_err(|fault| fault.kind), Err(Kind::Usage));
+    }
+}

@@ -1,0 +1,134 @@
+//! `up`: teamd in a detached tmux session of its own, unless one runs; returns when it is ready.
+
+use super::follow::{Follow, Saw};
+use crate::here::{Here, variable};
+use crate::output;
+use protocol::control::{Reply, Request, StatusReply};
+use protocol::fault::{Fault, Kind};
+use serde_json::json;
+use std::os::unix::fs::DirBuilderExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode, Stdio};
+use std::time::{Duration, Instant};
+
+/// Start teamd in a detached tmux session, unless one runs
+///
+/// On the tmux server of $TMUX where there is one, else on a server named teamd. Returns when teamd is ready.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:\n  teamctl up\n  teamctl up --root ~/work/.claude")]
+pub(crate) struct Up {
+    /// The tmux server's name, where there is no $TMUX
+    #[arg(short = 'L', value_name = "NAME", default_value = "teamd")]
+    tmux_name: String,
+}
+
+/// A daemon is ready within this, or it has failed.
+const READY: Duration = Duration::from_secs(10);
+
+pub(crate) fn run(here: &Here, args: &Up) -> Result<ExitCode, Fault> {
+    if let Ok(Reply::Status(status)) = here.ask(Request::Status) {
+        return Ok(told(here, &status, "runs already"));
+    }
+    let socket = here.socket()?;
+    let directory = socket.parent().unwrap_or(Path::new("/")).to_owned();
+    let made = std::fs::DirBuilder::new().recursive(true).mode(0o700).create(&directory);
+    made.map_err(|error| Fault::new(Kind::Io, format!("cannot make {}: {error}", directory.display())))?;
+    let mut follow = Follow::new(&[directory])?;
+    start(here, args, &socket)?;
+    let until = Instant::now() + READY;
+    loop {
+        match here.ask(Request::Status) {
+            Ok(Reply::Status(status)) => return Ok(told(here, &status, "is ready")),
+            Err(fault) if fault.kind != Kind::NoDaemon => return Err(fault),
+            _ => {}
+        }
+        if follow.next(Some(until))? == Saw::TimedOut {
+            return Err(not_ready(here));
+        }
+    }
+}
+
+fn told(here: &Here, status: &StatusReply, how: &str) -> ExitCode {
+    let daemon = &status.daemon;
+    let tmux = daemon.tmux.as_ref().map(|path| path.display().to_string()).unwrap_or_default();
+    let sentence = format!("teamd {how}: pid {}, root {}, tmux {tmux}.", daemon.pid, daemon.root.display());
+    output::done(here, &json!({"daemon": daemon}), &sentence);
+    ExitCode::SUCCESS
+}
+
+fn not_ready(here: &Here) -> Fault {
+    let state = here.place().map(|place| place.state.display().to_string()).unwrap_or_default();
+    Fault::new(Kind::NoDaemon, "cannot start teamd: it was not ready within 10 s")
+        .hinted(format!("run teamd by hand to see why; its log is {state}/teamd.log"))
+}
+
+fn start(here: &Here, args: &Up, socket: &Path) -> Result<(), Fault> {
+    let teamd = beside_us()?;
+    for session in ["teamd".to_owned(), format!("teamd-{}", std::process::id())] {
+        let mut command = tmux(&args.tmux_name);
+        command.args(["new-session", "-d", "-x", "200", "-y", "50", "-s", &session]);
+        for name in
+            ["HOME", "PATH", "XDG_RUNTIME_DIR", "XDG_STATE_HOME", "TEAMD_DURABILITY", "CLAUDE_CONFIG_DIR"]
+        {
+            if let Some(value) = variable(name) {
+                command.args(["-e", &escaped(&format!("{name}={value}"))]);
+            }
+        }
+        command
+            .arg("--")
+            .arg(escaped(&teamd.to_string_lossy()))
+            .arg("--socket")
+            .arg(escaped(&socket.to_string_lossy()));
+        if let Some(root) = &here.global.root {
+            command.arg("--root").arg(escaped(&root.to_string_lossy()));
+        }
+        // Whatever the user's own panes do when their program ends: this one goes.
+        command.args([";", "set-option", "-w", "-t", &format!("={session}:"), "remain-on-exit", "off"]);
+        let output = command.output().map_err(|error| no_tmux(&error))?;
+        let said = String::from_utf8_lossy(&output.stderr);
+        match output.status.success() {
+            true => return Ok(()),
+            false if said.contains("duplicate session") => {}
+            false => {
+                return Err(Fault::new(Kind::Io, format!("cannot start a tmux session: {}", said.trim())));
+            }
+        }
+    }
+    Err(Fault::new(Kind::Exists, "cannot start a tmux session: both names for it are taken"))
+}
+
+/// tmux itself, on the caller's server.
+fn tmux(name: &str) -> Command {
+    let mut command = Command::new("tmux");
+    match variable("TMUX").and_then(|tmux| tmux.split(',').next().map(str::to_owned)) {
+        Some(socket) => command.args(["-u", "-S", &socket]),
+        None => command.args(["-u", "-L", name]),
+    };
+    command.env_remove("TMUX").stdin(Stdio::null());
+    command
+}
+
+/// An argument that ends in `;` would end the tmux command.
+fn escaped(argument: &str) -> String {
+    match argument.strip_suffix(';') {
+        Some(rest) => format!("{rest}\\;"),
+        None => argument.to_owned(),
+    }
+}
+
+pub(crate) fn no_tmux(error: &std::io::Error) -> Fault {
+    Fault::new(Kind::Missing, format!("cannot run tmux: {error}")).hinted("install tmux 3.2 or newer")
+}
+
+/// The teamd that came with this teamctl: a system may have another program of that name.
+fn beside_us() -> Result<PathBuf, Fault> {
+    let own = std::env::current_exe();
+    let own =
+        own.map_err(|error| Fault::new(Kind::Internal, format!("cannot find our own program: {error}")))?;
+    let path = own.with_file_name("teamd");
+    if path.is_file() {
+        return Ok(path);
+    }
+    Err(Fault::new(Kind::Missing, format!("cannot find {}", path.display()))
+        .hinted("install teamd beside teamctl"))
+}

@@ -1,0 +1,74 @@
+//! `wait`: block until something is so. The state decides, never an event: what is so already returns at
+//! once, and what was so for a moment between two looks may be missed.
+
+mod condition;
+
+use super::duration;
+use super::follow::{Follow, Saw};
+use crate::here::Here;
+use crate::output;
+use condition::Condition;
+use protocol::fault::{Fault, Kind};
+use serde_json::json;
+use std::process::ExitCode;
+use std::time::{Duration, Instant};
+
+/// Wait for a message, for members to be idle or gone, or for all tasks to be done
+///
+/// Exit code 0: it is so, maybe already. 75: it was not within the time-out. Nothing is marked read.
+#[derive(Debug, clap::Args)]
+#[command(
+    after_help = "Examples:\n  teamctl wait --timeout 10m\n  teamctl wait --for message ann\n  teamctl wait --for idle ann bob\n  teamctl wait --for exit\n  teamctl wait --for tasks-done --timeout 2h"
+)]
+pub(crate) struct Wait {
+    /// For what
+    #[arg(long = "for", value_enum, default_value_t = What::Message, value_name = "WHAT")]
+    what: What,
+    /// Of whom [default: for a message anybody, else every teammate]
+    names: Vec<String>,
+    /// How long at most [default: for ever]
+    #[arg(long, value_name = "D", value_parser = duration::parse)]
+    timeout: Option<Duration>,
+}
+
+/// See `--for`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum What {
+    /// An unread message in your own inbox
+    Message,
+    /// They have ended their turns
+    Idle,
+    /// They are members no more
+    Exit,
+    /// Every task is completed
+    TasksDone,
+}
+
+impl What {
+    fn word(self) -> &'static str {
+        match self {
+            What::Message => "message",
+            What::Idle => "idle",
+            What::Exit => "exit",
+            What::TasksDone => "tasks-done",
+        }
+    }
+}
+
+pub(crate) fn run(here: &Here, args: &Wait) -> Result<ExitCode, Fault> {
+    let deadline = args.timeout.and_then(|timeout| Instant::now().checked_add(timeout));
+    let condition = Condition::of(here, args)?;
+    let mut follow = Follow::new(&condition.directories())?;
+    loop {
+        let missing = condition.missing()?;
+        if missing.is_empty() {
+            let result = json!({"for": args.what.word(), "names": args.names});
+            output::done(here, &result, &output::clean(&condition.sentence()));
+            return Ok(ExitCode::SUCCESS);
+        }
+        if follow.next(deadline)? == Saw::TimedOut {
+            let message = format!("cannot wait any longer: still no {}", missing.join(", no "));
+            return Err(Fault::new(Kind::Timeout, message).hinted("wait again, or see: teamctl status"));
+        }
+    }
+}

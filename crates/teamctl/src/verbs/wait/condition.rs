@@ -1,0 +1,195 @@
+//! What is waited for, as a look at the files answers it: nothing is missing, or this is. The names are
+//! looked up once, before the wait, so that a slip of the pen does not wait for ever.
+
+use super::{Wait, What};
+use crate::here::{Here, fault};
+use protocol::config::TeamConfig;
+use protocol::fault::{Fault, Kind};
+use protocol::name::AgentName;
+use protocol::task::Task;
+use std::path::PathBuf;
+use store::{Error, Inbox, Team};
+
+/// One thing to wait for.
+pub(super) enum Condition {
+    Message { inbox: Inbox, from: Vec<AgentName> },
+    Idle { team: Team, names: Vec<AgentName> },
+    Exit { team: Team, names: Vec<AgentName> },
+    TasksDone { team: Team },
+}
+
+impl Condition {
+    /// What the user asks for.
+    pub(super) fn of(here: &Here, args: &Wait) -> Result<Condition, Fault> {
+        let team = here.team()?;
+        let all = |find: fn(&Team, &str) -> Result<AgentName, Fault>| {
+            args.names.iter().map(|name| find(&team, name)).collect::<Result<Vec<_>, _>>()
+        };
+        Ok(match args.what {
+            What::Message => {
+                let inbox = team.inbox(&here.me());
+                let from =
+                    args.names.iter().map(|name| sender(&team, &inbox, name)).collect::<Result<_, _>>()?;
+                Condition::Message { inbox, from }
+            }
+            What::Idle => Condition::Idle { names: or_teammates(&team, all(member)?)?, team },
+            What::Exit => Condition::Exit { names: or_teammates(&team, all(member_ever)?)?, team },
+            What::TasksDone if args.names.is_empty() => Condition::TasksDone { team },
+            What::TasksDone => {
+                let message = "cannot wait for the tasks of some: --for tasks-done takes no names";
+                return Err(Fault::new(Kind::Usage, message));
+            }
+        })
+    }
+
+    /// Where a change can make it so.
+    pub(super) fn directories(&self) -> Vec<PathBuf> {
+        match self {
+            Condition::Message { inbox, .. } => {
+                inbox.path().parent().map(ToOwned::to_owned).into_iter().collect()
+            }
+            Condition::Idle { team, .. } | Condition::Exit { team, .. } => vec![team.path()],
+            Condition::TasksDone { team } => vec![team.tasks().path()],
+        }
+    }
+
+    /// What is not so yet, in words; nothing: it is so.
+    pub(super) fn missing(&self) -> Result<Vec<String>, Fault> {
+        match self {
+            Condition::Message { inbox, from } => unread(inbox, from),
+            Condition::Idle { team, names } => active(&team.config().map_err(fault)?, names),
+            Condition::Exit { team, names } => remaining(team, names),
+            Condition::TasksDone { team } => Ok(open(&team.tasks().list().map_err(fault)?)),
+        }
+    }
+
+    /// For people, once it is so.
+    pub(super) fn sentence(&self) -> String {
+        match self {
+            Condition::Message { .. } => "A message is there.".to_owned(),
+            Condition::Idle { names, .. } => told(names, "idle"),
+            Condition::Exit { names, .. } => told(names, "gone"),
+            Condition::TasksDone { .. } => "All tasks are done.".to_owned(),
+        }
+    }
+}
+
+fn told(names: &[AgentName], how: &str) -> String {
+    let listed = names.iter().map(AgentName::as_str).collect::<Vec<_>>().join(", ");
+    match names.len() {
+        0 => "There are no teammates.".to_owned(),
+        1 => format!("{listed} is {how}."),
+        _ => format!("{listed} are {how}."),
+    }
+}
+
+fn member(team: &Team, name: &str) -> Result<AgentName, Fault> {
+    team.member(name).map(|member| member.name).map_err(fault)
+}
+
+/// A member now, or one that left an inbox or a tracking task behind.
+fn member_ever(team: &Team, name: &str) -> Result<AgentName, Fault> {
+    let unknown = match team.member(name) {
+        Ok(member) => return Ok(member.name),
+        Err(unknown) => unknown,
+    };
+    let former = AgentName::foreign(name.split('@').next().unwrap_or(name));
+    let tracked = |task: &Task| task.is_internal() && task.subject.eq_ignore_ascii_case(former.as_str());
+    let known =
+        team.inbox(&former).path().exists() || team.tasks().list().map_err(fault)?.iter().any(tracked);
+    if known { Ok(former) } else { Err(fault(unknown)) }
+}
+
+/// A member, or whoever wrote already: a person, a task list, one that has gone.
+fn sender(team: &Team, inbox: &Inbox, name: &str) -> Result<AgentName, Fault> {
+    let plain = AgentName::foreign(name.split('@').next().unwrap_or(name));
+    let wrote = unread(inbox, std::slice::from_ref(&plain))?.is_empty();
+    if wrote || plain.is_reserved() { Ok(plain) } else { member(team, name) }
+}
+
+fn or_teammates(team: &Team, names: Vec<AgentName>) -> Result<Vec<AgentName>, Fault> {
+    if !names.is_empty() {
+        return Ok(names);
+    }
+    let members = team.config().map_err(fault)?.members;
+    Ok(members.into_iter().map(|member| member.name).filter(|name| !name.is_lead()).collect())
+}
+
+fn unread(inbox: &Inbox, from: &[AgentName]) -> Result<Vec<String>, Fault> {
+    let entries = inbox.read().map_err(fault)?;
+    let mut messages = entries.iter().filter_map(|entry| entry.unread());
+    let there = messages.any(|message| from.is_empty() || from.contains(&AgentName::foreign(&message.from)));
+    Ok(if there { Vec::new() } else { vec!["message".to_owned()] })
+}
+
+/// One that left will never be idle again: that ends the wait.
+fn active(config: &TeamConfig, names: &[AgentName]) -> Result<Vec<String>, Fault> {
+    let mut active = Vec::new();
+    for name in names {
+        let gone = || Fault::new(Kind::NotFound, format!("cannot wait for {name} to be idle: it is gone"));
+        if config.member(name).ok_or_else(gone)?.is_active != Some(false) {
+            active.push(format!("idle {name}"));
+        }
+    }
+    Ok(active)
+}
+
+fn remaining(team: &Team, names: &[AgentName]) -> Result<Vec<String>, Fault> {
+    let config = match team.config() {
+        Ok(config) => config,
+        // The team was deleted, and its members with it.
+        Err(Error::NoSuchTeam { .. }) => return Ok(Vec::new()),
+        Err(error) => return Err(fault(error)),
+    };
+    let there = names.iter().filter(|name| config.member(name).is_some());
+    Ok(there.map(|name| format!("end of {name}")).collect())
+}
+
+fn open(tasks: &[Task]) -> Vec<String> {
+    let open = tasks.iter().filter(|task| !task.is_internal() && !task.status.is_over());
+    open.map(|task| format!("end of task {}", task.id)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use protocol::message::Message;
+    use store::{Durability, NewTask, Root};
+
+    const CONFIG: &str = r#"{"name":"t","members":[{"name":"team-lead"},{"name":"ann","isActive":true},
+        {"name":"bob","isActive":false},{"name":"new"}]}"#;
+
+    fn name(name: &str) -> AgentName {
+        AgentName::foreign(name)
+    }
+
+    #[test]
+    fn only_who_says_so_is_idle_and_who_is_gone_ends_the_wait() {
+        let config = TeamConfig::parse(CONFIG).unwrap();
+        assert_eq!(active(&config, &[name("bob")]), Ok(vec![]));
+        assert_eq!(active(&config, &[name("ann"), name("new")]).map(|active| active.len()), Ok(2));
+        assert_eq!(active(&config, &[name("zed")]).map_err(|fault| fault.kind), Err(Kind::NotFound));
+    }
+
+    #[test]
+    fn the_files_answer_and_a_name_that_never_was_is_an_error() {
+        let dir = tempfile::tempdir().unwrap();
+        let root = Root::open(&dir.path().join("r"), &dir.path().join("aside"), Durability::Process).unwrap();
+        let team = root.create_team(&TeamConfig::parse(CONFIG).unwrap()).unwrap();
+        assert_eq!(remaining(&team, &[name("ann"), name("zed")]).map(|there| there.len()), Ok(1));
+        let inbox = team.inbox(&name("team-lead"));
+        inbox.append(&Message::new(&name("eve"), "x".into(), 1)).unwrap();
+        assert_eq!(unread(&inbox, &[]), Ok(vec![]));
+        assert_eq!(unread(&inbox, &[name("ann")]).map(|missing| missing.len()), Ok(1));
+        assert_eq!(sender(&team, &inbox, "EVE"), Ok(name("eve")));
+        assert!(sender(&team, &inbox, "adam").is_err());
+        team.tasks().create_internal(&name("cat"), "").unwrap();
+        assert_eq!(member_ever(&team, "cat"), Ok(name("cat")));
+        assert!(member_ever(&team, "dog").is_err());
+        assert!(open(&team.tasks().list().unwrap()).is_empty());
+        team.tasks().create(NewTask::new("x", &name("team-lead"))).unwrap();
+        assert_eq!(open(&team.tasks().list().unwrap()).len(), 1);
+        team.delete().unwrap();
+        assert_eq!(remaining(&team, &[name("ann")]), Ok(vec![]));
+    }
+}
