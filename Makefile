@@ -1,0 +1,48 @@
+# The words that people and CI use. `make` alone builds.
+
+PREFIX ?= /usr/local
+CARGO  ?= cargo
+
+all: build
+
+# Both programs, as they are installed.
+build:
+	$(CARGO) build --release --bins
+
+# Format, lints, documentation, licences: warnings are errors.
+check:
+	$(CARGO) fmt --all --check
+	$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
+	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps --locked --document-private-items
+	scripts/need cargo-deny
+	$(CARGO) deny --offline check licenses bans sources
+
+# Every test, with the real tmux and real foreign writers; brings what it needs.
+test:
+	scripts/need tmux node
+	cd tests/foreign && npm ci --silent --no-audit --no-fund
+	$(CARGO) build --workspace --bins --locked
+	$(CARGO) test --workspace --locked
+
+# A team of three workers surveys this repository, live in tmux.
+demo:
+	scripts/need tmux
+	$(CARGO) build --bins --locked
+	scripts/demo
+
+# The figures of docs/performance.md, measured here and now.
+bench:
+	scripts/need tmux
+	$(CARGO) build --release --workspace --bins --locked
+	TMPDIR=$${TMPDIR:-$$([ -w /dev/shm ] && echo /dev/shm || echo /tmp)} target/release/bench
+
+# Programs and man pages below PREFIX.
+install: build
+	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/share/man/man1
+	install -m 755 target/release/teamd target/release/teamctl $(DESTDIR)$(PREFIX)/bin
+	target/release/teamctl man $(DESTDIR)$(PREFIX)/share/man/man1
+
+clean:
+	$(CARGO) clean
+
+.PHONY: all build check test demo bench install clean

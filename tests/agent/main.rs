@@ -1,0 +1,92 @@
+//! The scripted agent: does what its first argument says, so that a test can have any kind of agent.
+//!
+//! Started by `sh -c 'exec agent MODE <&$TEAMD_WAKE_FD'` where it needs its wake line: then that is its
+//! standard input.
+
+use std::io::{Read, Write};
+use std::path::PathBuf;
+use std::process::Command;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+fn main() {
+    let words: Vec<String> = std::env::args().skip(1).collect();
+    let words: Vec<&str> = words.iter().map(String::as_str).collect();
+    match words.as_slice() {
+        ["exit", code] => std::process::exit(code.parse().unwrap_or(1)),
+        ["stay"] => stay(),
+        ["record", file] => record(&PathBuf::from(file)),
+        ["children"] => children(),
+        ["dump", file] => dump(&PathBuf::from(file)),
+        _ => {
+            writeln!(std::io::stderr(), "agent: exit N | stay | record FILE | children | dump FILE").ok();
+            std::process::exit(64);
+        }
+    }
+}
+
+/// Until a signal.
+fn stay() {
+    loop {
+        std::thread::park();
+    }
+}
+
+/// Writes a line for each wake: nanoseconds since the epoch, and the inbox's size by then.
+fn record(file: &PathBuf) {
+    let inbox = inbox();
+    let mut out = std::fs::File::create(file).expect("the file can be made");
+    writeln!(out, "ready").ok();
+    let mut bytes = [0; 64];
+    while std::io::stdin().read(&mut bytes).is_ok_and(|read| read > 0) {
+        let text = std::fs::read(&inbox).unwrap_or_default();
+        writeln!(out, "{} {}", nanoseconds(), text.len()).ok();
+    }
+    writeln!(out, "end of line").ok();
+}
+
+fn inbox() -> PathBuf {
+    let var = |name| std::env::var(name).expect("join sets it");
+    let name = format!("{}.json", var("TEAMD_AGENT"));
+    PathBuf::from(var("TEAMD_ROOT")).join("teams").join(var("TEAMD_TEAM")).join("inboxes").join(name)
+}
+
+fn nanoseconds() -> u128 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_nanos())
+}
+
+/// Every kind of child that survives the end of a terminal, then stays.
+#[allow(clippy::zombie_processes, reason = "children that nobody waits for are what this is for")]
+fn children() {
+    for script in [
+        "sleep 3600",
+        "trap '' HUP; sleep 3600",
+        "trap '' HUP TERM; sleep 3600 & wait",
+        "exec nohup sleep 3600 >/dev/null 2>&1",
+        "exec setsid sleep 3600",
+        "(setsid sh -c \"trap '' HUP TERM; sleep 3600 & wait\" &)",
+    ] {
+        Command::new("sh").arg("-c").arg(script).spawn().expect("sh is there");
+    }
+    writeln!(std::io::stdout(), "children are out").ok();
+    stay();
+}
+
+/// What it finds around itself: descriptors, signals, arguments, directory.
+fn dump(file: &PathBuf) {
+    let mut text = String::new();
+    let descriptors = std::fs::read_dir("/proc/self/fd").expect("there is a /proc").flatten();
+    for descriptor in descriptors {
+        let target = std::fs::read_link(descriptor.path()).unwrap_or_default();
+        text.push_str(&format!("fd {} {}\n", descriptor.file_name().to_string_lossy(), target.display()));
+    }
+    let status = std::fs::read_to_string("/proc/self/status").expect("there is a /proc");
+    status
+        .lines()
+        .filter(|line| line.starts_with("Sig"))
+        .for_each(|line| text.push_str(&format!("{line}\n")));
+    text.push_str(&format!("cwd {}\n", std::env::current_dir().unwrap_or_default().display()));
+    std::env::vars().for_each(|(name, value)| text.push_str(&format!("env {name}={value}\n")));
+    std::fs::File::create(file)
+        .and_then(|mut out| out.write_all(text.as_bytes()))
+        .expect("the file can be made");
+}

@@ -1,0 +1,280 @@
+//! `make bench`: the figures, measured here and now, beside a bare tmux where they are ratios.
+//!
+//! Prints a table; judges nothing. Give TMPDIR to say on which file system: what a disk costs is its own.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::print_stdout,
+    reason = "a measurement that fails must stop, and prints"
+)]
+
+use harness::House;
+use std::process::Child;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+fn main() {
+    println!("directory {}, {} cores\n", std::env::temp_dir().display(), cores());
+    println!("| what | figure | aim |\n| --- | --- | --- |");
+    spawn_beside_a_bare_split();
+    thirty_at_once();
+    message_to_wake();
+    twenty_idle();
+    adoption();
+    request_in_flight();
+    leftovers();
+}
+
+fn row(what: &str, figure: &str, aim: &str) {
+    println!("| {what} | {figure} | {aim} |");
+}
+
+fn cores() -> usize {
+    std::thread::available_parallelism().map_or(0, usize::from)
+}
+
+fn team() -> House {
+    let house = House::start();
+    house.teamctl(["create", "bench"]).ok();
+    house
+}
+
+fn timed(run: impl FnOnce()) -> Duration {
+    let start = Instant::now();
+    run();
+    start.elapsed()
+}
+
+fn median(mut times: Vec<Duration>) -> Duration {
+    times.sort();
+    times[times.len() / 2]
+}
+
+/// In turn, so that a drift of the machine meets both.
+fn spawn_beside_a_bare_split() {
+    let house = team();
+    house.teamctl(["spawn", "first", "--", "sleep", "3600"]).ok();
+    let window =
+        house.tmux(["new-window", "-d", "-P", "-F", "#{window_id}", "-t", "user:", "--", "sleep", "3600"]);
+    let (mut ours, mut bare) = (Vec::new(), Vec::new());
+    for _ in 0..20 {
+        bare.push(timed(|| {
+            drop(house.tmux([
+                "split-window",
+                "-d",
+                "-P",
+                "-F",
+                "#{pane_id}",
+                "-t",
+                &window,
+                "--",
+                "sleep",
+                "3600",
+            ]));
+        }));
+        let pane =
+            house.tmux(["list-panes", "-t", &window, "-F", "#{pane_id}"]).lines().last().unwrap().to_owned();
+        house.tmux(["kill-pane", "-t", &pane]);
+        ours.push(timed(|| drop(house.teamctl(["spawn", "next", "--", "sleep", "3600"]).ok())));
+        house.teamctl(["kill", "next"]).ok();
+    }
+    let (ours, bare) = (median(ours), median(bare));
+    let ratio = ours.as_secs_f64() / bare.as_secs_f64();
+    row(
+        "spawn, to the running agent; bare `tmux split-window`; median of 20",
+        &format!("{ours:.1?}; {bare:.1?}; {ratio:.2} ×"),
+        "3 ×",
+    );
+    house.end();
+}
+
+fn thirty_at_once() {
+    let house = team();
+    let start = Instant::now();
+    let running: Vec<Child> =
+        (0..30).map(|n| house.teamctl_running(["spawn", &format!("a{n}"), "--", "sleep", "3600"])).collect();
+    let registered =
+        running.into_iter().filter_map(|child| child.wait_with_output().ok()).filter(|o| o.status.success());
+    let count = registered.count();
+    row("30 agents spawned at once", &format!("{count} registered in {:.0?}", start.elapsed()), "30 in 2 s");
+    house.end();
+}
+
+/// The agent writes down when it had read its inbox; a moment before the return of `send` counts as 0.
+fn message_to_wake() {
+    let house = team();
+    let cwd = house.path("").display().to_string();
+    let record = format!("exec '{}' record out/ann <&$TEAMD_WAKE_FD", house.agent());
+    house.teamctl(["spawn", "ann", "--cwd", &cwd, "--", "sh", "-c", &record]).ok();
+    house.until("it is ready", || house.read("out/ann").contains("ready").then_some(()));
+    let mut latencies = Vec::new();
+    for n in 0..100 {
+        house.teamctl(["send", "ann", &format!("message {n}")]).ok();
+        let returned = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_nanos();
+        let size =
+            std::fs::metadata(house.root().join("teams/bench/inboxes/ann.json")).unwrap().len().to_string();
+        let seen = house.until("it was woken", || {
+            let text = house.read("out/ann");
+            let line = text.lines().find(|line| line.split(' ').nth(1) == Some(&size))?.to_owned();
+            line.split(' ').next()?.parse::<u128>().ok()
+        });
+        latencies.push(Duration::from_nanos(u64::try_from(seen.saturating_sub(returned)).unwrap()));
+    }
+    row(
+        "message, from the return of `send` to the agent having read it; median of 100",
+        &format!("{:.0?}", median(latencies)),
+        "2 ms",
+    );
+    house.end();
+}
+
+fn twenty() -> House {
+    let house = team();
+    for n in 0..20 {
+        house.teamctl(["spawn", &format!("a{n}"), "--agent", "worker"]).ok();
+    }
+    house.until("all idle", || {
+        let status = house.json(["status"]);
+        let members = status["teams"][0]["members"].as_array()?.clone();
+        (members.iter().filter(|member| member["activity"] == "idle").count() == 20).then_some(())
+    });
+    house
+}
+
+/// The daemon, and all joins, as one process table shows them.
+fn processes(house: &House) -> (u32, Vec<u32>) {
+    let panes = house.tmux(["list-panes", "-a", "-F", "#{@teamd_name} #{pane_pid}"]);
+    let joins = panes
+        .lines()
+        .filter(|line| !line.starts_with(' '))
+        .filter_map(|line| line.split(' ').nth(1)?.parse().ok());
+    (house.daemon(), joins.collect())
+}
+
+fn twenty_idle() {
+    let house = twenty();
+    let (teamd, joins) = processes(&house);
+    let of_all = |read: fn(u32) -> u64| read(teamd) + joins.iter().map(|pid| read(*pid)).sum::<u64>();
+    let before = (of_all(cpu_ticks), switches(teamd), joins.iter().map(|pid| switches(*pid)).sum::<u64>());
+    let window = Duration::from_secs(30);
+    // The one wait that nothing may wake: it is what is measured.
+    std::thread::park_timeout(window);
+    let after = (of_all(cpu_ticks), switches(teamd), joins.iter().map(|pid| switches(*pid)).sum::<u64>());
+    let share = (after.0 - before.0) as f64 / 100.0 / window.as_secs_f64() * 100.0;
+    row(
+        "20 idle workers, 30 s: CPU of teamd and all joins; context switches of teamd, of all joins",
+        &format!("{share:.2} %; {}, {}", after.1 - before.1, after.2 - before.2),
+        "0.1 %; the rescan alone",
+    );
+    let joins_rss: Vec<u64> = joins.iter().map(|pid| resident(*pid)).collect();
+    row(
+        "memory of teamd with 20 agents; the largest join",
+        &format!(
+            "{:.1} MB; {:.1} MB",
+            megabytes(resident(teamd)),
+            megabytes(*joins_rss.iter().max().unwrap())
+        ),
+        "20 MB; 4 MB",
+    );
+    house.end();
+}
+
+fn megabytes(kilobytes: u64) -> f64 {
+    kilobytes as f64 / 1024.0
+}
+
+/// utime + stime, in hundredths of a second.
+fn cpu_ticks(pid: u32) -> u64 {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
+    let fields: Vec<&str> = stat.rsplit_once(')').unwrap().1.split_whitespace().collect();
+    fields[11].parse::<u64>().unwrap() + fields[12].parse::<u64>().unwrap()
+}
+
+fn of_status(text: &str, key: &str) -> u64 {
+    let line = text.lines().find_map(|line| line.strip_prefix(key));
+    line.and_then(|line| line.trim_start_matches(':').split_whitespace().next()?.parse().ok()).unwrap_or(0)
+}
+
+/// Voluntary and involuntary, of all threads.
+fn switches(pid: u32) -> u64 {
+    let threads = std::fs::read_dir(format!("/proc/{pid}/task")).unwrap().flatten();
+    let texts = threads.filter_map(|thread| std::fs::read_to_string(thread.path().join("status")).ok());
+    texts
+        .map(|text| {
+            of_status(&text, "voluntary_ctxt_switches") + of_status(&text, "nonvoluntary_ctxt_switches")
+        })
+        .sum()
+}
+
+/// Resident, in kB, shared pages of the program file included.
+fn resident(pid: u32) -> u64 {
+    of_status(&std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap(), "VmRSS")
+}
+
+fn adoption() {
+    let house = twenty();
+    let (teamd, _) = processes(&house);
+    let before = house.tmux(["list-panes", "-a", "-F", "#{@teamd_name} #{pane_pid}"]);
+    house.kill_9(teamd);
+    let took = timed(|| {
+        house.start_daemon();
+        house.until("all adopted", || {
+            let status = house.json(["status"]);
+            let members = status["teams"][0]["members"].as_array()?.clone();
+            (members.iter().filter(|member| member["phase"] == "running").count() == 20).then_some(())
+        });
+    });
+    let after = house.tmux(["list-panes", "-a", "-F", "#{@teamd_name} #{pane_pid}"]);
+    let same = before.lines().filter(|line| !line.starts_with(' ') && after.contains(*line)).count();
+    row(
+        "kill -9 teamd, `up`: until all 20 are adopted",
+        &format!("{took:.0?}, {same} the same processes"),
+        "20 in 1 s",
+    );
+    house.end();
+}
+
+fn request_in_flight() {
+    let house = team();
+    house.teamctl(["spawn", "ann", "--", "sleep", "3600"]).ok();
+    let waiting = house.teamctl_running(["shutdown", "ann", "--grace", "1h"]);
+    house.until("it is asked", || (house.member("ann")?["phase"] == "stopping").then_some(()));
+    let daemon = house.daemon();
+    let mut output = None;
+    let took = timed(|| {
+        house.kill_9(daemon);
+        output = waiting.wait_with_output().ok();
+    });
+    let code = output.and_then(|output| output.status.code());
+    row(
+        "a request in flight when teamd dies",
+        &format!("exit {} after {took:.1?}", code.unwrap_or(-1)),
+        "exit 69 at once",
+    );
+    house.start_daemon();
+    house.end();
+}
+
+fn leftovers() {
+    let house = team();
+    for n in 0..5 {
+        house.teamctl(["spawn", &format!("a{n}"), "--", &house.agent(), "children"]).ok();
+    }
+    for n in 0..5 {
+        let name = format!("a{n}");
+        house.until("its children run", || {
+            house.teamctl(["capture", &name]).ok().contains("children are out").then_some(())
+        });
+    }
+    let before = sleepers(&house);
+    let took = timed(|| drop(house.teamctl(["shutdown", "--all", "--grace", "100ms", "--force"]).ok()));
+    row(
+        "processes left after `shutdown --all` of 5 agents whose children ignore HUP and TERM, nohup, setsid, fork twice",
+        &format!("{} of {before}, after {took:.1?}", sleepers(&house)),
+        "0",
+    );
+    house.end();
+}
+
+fn sleepers(house: &House) -> usize {
+    harness::Processes::marked(&house.mark()).list().iter().filter(|line| line.contains("sleep 3600")).count()
+}

@@ -1,0 +1,117 @@
+//! The arrows between the rooms, and what no room may know.
+
+use cargo_metadata::{DependencyKind, MetadataCommand, Package};
+
+/// Who may import whom, beyond the libraries of others.
+const ARROWS: [(&str, &[&str]); 7] = [
+    ("protocol", &[]),
+    ("store", &["protocol"]),
+    ("tmux", &[]),
+    ("client", &["protocol"]),
+    ("teamd", &["protocol", "store", "tmux"]),
+    ("teamctl", &["client", "protocol", "store"]),
+    ("e2e", &[]),
+];
+
+/// Libraries that stay out of a room.
+const STRANGERS: [(&str, &[&str]); 5] = [
+    ("protocol", &["nix", "rustix", "tokio", "notify", "tempfile"]),
+    ("store", &["tokio", "notify", "tmux_interface"]),
+    ("tmux", &["tokio", "notify"]),
+    ("client", &["tokio", "notify"]),
+    ("teamctl", &["tokio", "tmux_interface"]),
+];
+
+fn packages() -> Vec<Package> {
+    let manifest = concat!(env!("CARGO_MANIFEST_DIR"), "/../Cargo.toml");
+    let metadata = MetadataCommand::new().manifest_path(manifest).no_deps().exec();
+    metadata.expect("cargo knows the workspace").packages
+}
+
+fn needs(package: &Package) -> Vec<String> {
+    let normal = package.dependencies.iter().filter(|needed| needed.kind == DependencyKind::Normal);
+    normal.map(|needed| needed.name.clone()).collect()
+}
+
+#[test]
+fn every_arrow_is_one_of_the_house() {
+    let packages = packages();
+    let rooms: Vec<String> = packages.iter().map(|package| package.name.to_string()).collect();
+    assert_eq!(rooms.len(), ARROWS.len(), "{rooms:?}: name the new room's arrows");
+    for package in &packages {
+        let name = package.name.as_str();
+        let (_, allowed) = ARROWS.iter().find(|(room, _)| *room == name).expect("it is one of the list");
+        for needed in needs(package).iter().filter(|needed| rooms.contains(needed)) {
+            assert!(allowed.contains(&needed.as_str()), "{name} → {needed} is no arrow of the house");
+        }
+    }
+}
+
+#[test]
+fn no_room_lets_in_a_library_that_it_must_not_know() {
+    for package in packages() {
+        let strangers = STRANGERS.iter().find(|(room, _)| *room == package.name.as_str());
+        for needed in needs(&package) {
+            assert!(
+                !strangers.is_some_and(|(_, strangers)| strangers.contains(&needed.as_str())),
+                "{} must not know {needed}",
+                package.name
+            );
+        }
+    }
+    let importers = |library: &str| -> Vec<String> {
+        let all =
+            packages().into_iter().filter(|package| needs(package).iter().any(|needed| needed == library));
+        all.map(|package| package.name.to_string()).collect()
+    };
+    assert_eq!(importers("tmux_interface"), ["tmux"]);
+    assert_eq!(importers("tokio"), ["teamd"]);
+}
+
+/// The text of every source file of the programs and their libraries.
+fn sources() -> Vec<(String, String)> {
+    fn below(directory: std::path::PathBuf, found: &mut Vec<(String, String)>) {
+        for entry in std::fs::read_dir(directory).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                below(path, found);
+            } else if path.extension().is_some_and(|extension| extension == "rs") {
+                let name = path.strip_prefix(concat!(env!("CARGO_MANIFEST_DIR"), "/../crates")).unwrap();
+                found.push((name.display().to_string(), std::fs::read_to_string(&path).unwrap()));
+            }
+        }
+    }
+    let mut found = Vec::new();
+    below(concat!(env!("CARGO_MANIFEST_DIR"), "/../crates").into(), &mut found);
+    found
+}
+
+#[test]
+fn unsafe_stands_in_one_module_with_a_reason_for_each() {
+    let unsafe_ones =
+        sources().into_iter().filter(|(_, text)| text.contains("unsafe {") || text.contains("unsafe_code)"));
+    let unsafe_ones: Vec<(String, String)> = unsafe_ones.collect();
+    let names: Vec<&str> = unsafe_ones.iter().map(|(name, _)| name.as_str()).collect();
+    assert_eq!(names, ["teamctl/src/exec.rs"]);
+    let text = &unsafe_ones[0].1;
+    assert_eq!(text.matches("unsafe {").count(), text.matches("// SAFETY:").count());
+}
+
+#[test]
+fn one_module_alone_closes_panes() {
+    let product = || sources().into_iter().filter(|(name, _)| !name.contains("tests"));
+    let code = |text: &str| text.split("#[cfg(test)]").next().unwrap_or_default().to_owned();
+    let closes = |text: &str| {
+        text.contains("KillPane") || text.contains("kill-pane ") || text.contains("\"kill-pane\"")
+    };
+    let killers = product().filter(|(_, text)| closes(&code(text)));
+    assert_eq!(killers.map(|(name, _)| name).collect::<Vec<_>>(), ["tmux/src/kill.rs"]);
+    for word in ["kill-server", "kill-window", "KillServer", "KillWindow"] {
+        for (name, text) in product() {
+            assert!(
+                !code(&text).contains(word),
+                "{name} says {word}: panes are closed one by one, and only ours"
+            );
+        }
+    }
+}

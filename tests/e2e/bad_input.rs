@@ -1,0 +1,118 @@
+//! Bad input: a sentence, the right exit code, nothing half done.
+
+use harness::House;
+
+fn team() -> House {
+    let house = House::start();
+    house.teamctl(["create", "survey"]).ok();
+    house.teamctl(["spawn", "ann", "--", "sleep", "3600"]).ok();
+    house
+}
+
+#[test]
+fn unknown_names_are_told_with_the_nearest() {
+    let house = team();
+    let said = house.teamctl(["status", "-t", "survye"]).fails(67);
+    assert!(said.contains("survey"), "{said}");
+    for verb in [
+        ["send", "amn", "hi"],
+        ["capture", "amn", "--lines=1"],
+        ["shutdown", "amn", "--grace=1s"],
+        ["kill", "amn", "amm"],
+    ] {
+        let said = house.teamctl(verb).fails(67);
+        assert!(said.contains("ann"), "{verb:?}: {said}");
+    }
+    house.teamctl(["send", "", "hi"]).fails(64);
+    house.teamctl(["task", "get", "99"]).fails(67);
+    house.teamctl(["task", "claim", "99"]).fails(67);
+    assert!(!house.path("root/teams/survey/inboxes/amn.json").exists());
+    house.end();
+}
+
+#[test]
+fn without_a_daemon_it_is_said_at_once() {
+    let house = House::empty();
+    for verb in [["create", "survey"], ["down", "-q"], ["kill", "ann"]] {
+        let ran = house.teamctl(verb);
+        assert!([67, 69].contains(&ran.code), "{ran:?}");
+    }
+    let said = house.teamctl(["create", "survey"]).fails(69);
+    assert!(said.contains("teamctl up"), "{said}");
+    let status = house.teamctl(["status", "--json"]);
+    assert_eq!(status.code, 69);
+    assert!(status.json()["daemon"].is_null());
+    house.end();
+}
+
+#[test]
+fn without_tmux_or_with_an_old_one_the_daemon_says_so() {
+    let house = House::empty();
+    let programs = house.path("out/bin");
+    std::fs::create_dir(&programs).unwrap();
+    let teamd = |house: &House| {
+        let mut teamd = house.command(harness::programs().join("teamd"));
+        let output = teamd.env("PATH", &programs).arg("-S").arg(house.tmux_socket()).output().unwrap();
+        (output.status.code(), String::from_utf8_lossy(&output.stderr).into_owned())
+    };
+    let (code, said) = teamd(&house);
+    assert_eq!(code, Some(72), "{said}");
+    assert!(said.contains("tmux"), "{said}");
+    let fake = programs.join("tmux");
+    std::io::Write::write_all(&mut std::fs::File::create(&fake).unwrap(), b"#!/bin/sh\necho tmux 3.1c\n")
+        .unwrap();
+    std::fs::set_permissions(&fake, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    let (code, said) = teamd(&house);
+    assert_eq!(code, Some(78), "{said}");
+    assert!(said.contains("3.2"), "{said}");
+    house.end();
+}
+
+#[test]
+fn a_root_that_others_can_write_is_refused() {
+    let house = House::empty();
+    std::fs::set_permissions(house.root(), std::os::unix::fs::PermissionsExt::from_mode(0o777)).unwrap();
+    let mut teamd = house.command(harness::programs().join("teamd"));
+    let output = teamd.arg("-S").arg(house.tmux_socket()).output().unwrap();
+    assert_eq!(output.status.code(), Some(77), "{output:?}");
+    assert!(String::from_utf8_lossy(&output.stderr).contains("chmod"), "{output:?}");
+    house.teamctl(["send", "ann", "hi", "-t", "survey"]).fails(77);
+    std::fs::set_permissions(house.root(), std::os::unix::fs::PermissionsExt::from_mode(0o700)).unwrap();
+    house.end();
+}
+
+#[test]
+fn a_teammate_may_not_do_what_is_the_leads() {
+    let house = team();
+    let script =
+        "for verb in 'spawn x -- true' 'kill bob' 'shutdown bob' 'delete survey' 'create other' down; do
+        teamctl $verb >>out/said 2>&1; echo $? >>out/codes; done; echo end >>out/codes";
+    house
+        .teamctl(["spawn", "bob", "--cwd", &house.path("").display().to_string(), "--", "sh", "-c", script])
+        .ok();
+    let codes =
+        house.until("it tried", || Some(house.read("out/codes")).filter(|codes| codes.ends_with("end\n")));
+    assert_eq!(codes, "77\n77\n77\n77\n77\n77\nend\n", "{}", house.read("out/said"));
+    // And not by forgetting who it is either: its token tells.
+    let token = "unset TEAMD_AGENT; teamctl kill bob >out/said2 2>&1; echo $? >out/code2";
+    house
+        .teamctl(["spawn", "cat", "--cwd", &house.path("").display().to_string(), "--", "sh", "-c", token])
+        .ok();
+    let code = house.until("it tried", || Some(house.read("out/code2")).filter(|code| code.ends_with('\n')));
+    assert_eq!(code, "77\n", "{}", house.read("out/said2"));
+    house.end();
+}
+
+#[test]
+fn a_damaged_config_is_left_as_it_is() {
+    let house = team();
+    let config = house.root().join("teams/survey/config.json");
+    let damaged = b"{\"name\": \"survey\", \"members\": [";
+    std::io::Write::write_all(&mut std::fs::File::create(&config).unwrap(), damaged).unwrap();
+    let said = house.teamctl(["send", "ann", "hi"]).fails(65);
+    assert!(said.contains("config.json"), "{said}");
+    assert_eq!(std::fs::read(&config).unwrap(), damaged);
+    house.teamctl(["kill", "ann"]).ok();
+    assert_eq!(std::fs::read(&config).unwrap(), damaged);
+    house.end();
+}

@@ -1,0 +1,135 @@
+//! The daemon dies and comes back: agents never notice, and nobody is told a thing that isn't so.
+
+use harness::{House, start_time};
+use std::io::Read;
+
+fn team_of(count: usize) -> House {
+    let house = House::start();
+    house.teamctl(["create", "survey"]).ok();
+    for n in 0..count {
+        let record = format!("exec '{}' record out/a{n} <&$TEAMD_WAKE_FD", house.agent());
+        house
+            .teamctl([
+                "spawn",
+                &format!("a{n}"),
+                "--cwd",
+                &house.path("").display().to_string(),
+                "--",
+                "sh",
+                "-c",
+                &record,
+            ])
+            .ok();
+    }
+    house
+}
+
+/// Pids and start times of all agents.
+fn lives(house: &House) -> Vec<(u64, Option<u64>)> {
+    let status = house.json(["status"]);
+    let members = status["teams"][0]["members"].as_array().unwrap();
+    let pids = members.iter().filter_map(|member| member["pid"].as_u64());
+    pids.map(|pid| (pid, start_time(pid as u32))).collect()
+}
+
+#[test]
+fn a_new_daemon_adopts_every_living_agent() {
+    let house = team_of(6);
+    let before = lives(&house);
+    for _ in 0..3 {
+        house.kill_9(house.daemon());
+        let status = house.teamctl(["status", "--json"]);
+        assert_eq!(status.code, 69, "{status:?}");
+        house.start_daemon();
+        house.until("all are back", || {
+            let status = house.json(["status"]);
+            let members = status["teams"][0]["members"].as_array()?.clone();
+            (members.iter().filter(|member| member["phase"] == "running").count() == 6).then_some(())
+        });
+        assert_eq!(before, lives(&house), "the same processes");
+    }
+    house.teamctl(["send", "a3", "still there?"]).ok();
+    house.until("its line still wakes it", || {
+        let size = house.inbox("survey", "a3").len();
+        let lines = house.read("out/a3");
+        (size == 1 && lines.lines().count() > 1 && !lines.contains("end of line")).then_some(())
+    });
+    let lead = house.inbox("survey", "team-lead");
+    assert!(lead.is_empty(), "nobody ended: {lead:?}");
+    house.end();
+}
+
+#[test]
+fn sending_reading_and_tasks_work_without_a_daemon() {
+    let house = team_of(1);
+    house.kill_9(house.daemon());
+    house.teamctl(["send", "a0", "hello", "--summary", "greeting"]).ok();
+    assert_eq!(house.json(["inbox", "a0"])["messages"][0]["text"], "hello");
+    house.teamctl(["task", "create", "count"]).ok();
+    house.teamctl(["task", "claim"]).ok();
+    house.teamctl(["task", "done", "2"]).ok();
+    house.teamctl(["spawn", "x", "--", "true"]).fails(69);
+    house.start_daemon();
+    house.end();
+}
+
+#[test]
+fn a_request_in_flight_fails_at_once_when_the_daemon_dies() {
+    let house = team_of(1);
+    let mut waiting = house.teamctl_running(["shutdown", "a0", "--grace", "1h"]);
+    house.until("it is asked", || (house.member("a0")?["phase"] == "stopping").then_some(()));
+    house.kill_9(house.daemon());
+    let status = waiting.wait().unwrap();
+    assert_eq!(status.code(), Some(69));
+    let mut said = String::new();
+    waiting.stderr.take().unwrap().read_to_string(&mut said).unwrap();
+    assert!(said.contains("went away"), "{said}");
+    house.start_daemon();
+    house.end();
+}
+
+#[test]
+fn a_second_daemon_is_refused_and_names_the_first() {
+    let house = House::start();
+    let first = house.daemon();
+    let mut second = house.command(harness::programs().join("teamd"));
+    let output = second.arg("-S").arg(house.tmux_socket()).output().unwrap();
+    assert_eq!(output.status.code(), Some(69), "{output:?}");
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(said.contains(&format!("pid {first}")), "{said}");
+    assert_eq!(house.daemon(), first);
+    house.end();
+}
+
+#[test]
+fn a_daemon_that_is_told_to_stop_leaves_its_agents() {
+    let house = team_of(2);
+    let before = lives(&house);
+    for signal in ["TERM", "INT", "HUP"] {
+        let daemon = house.daemon();
+        std::process::Command::new("kill").args(["-s", signal, &daemon.to_string()]).status().unwrap();
+        house.until("it is gone", || (house.teamctl(["status"]).code == 69).then_some(()));
+        house.start_daemon();
+        house.until("all are back", || (lives(&house).len() == 2).then_some(()));
+        assert_eq!(before, lives(&house));
+    }
+    house.end();
+}
+
+#[test]
+fn a_member_that_a_foreign_writer_dropped_is_put_back() {
+    let house = team_of(1);
+    let config = house.root().join("teams/survey/config.json");
+    let text = std::fs::read_to_string(&config).unwrap();
+    let mut value: serde_json::Value = serde_json::from_str(&text).unwrap();
+    value["members"].as_array_mut().unwrap().truncate(1);
+    std::io::Write::write_all(
+        &mut std::fs::File::create(&config).unwrap(),
+        serde_json::to_string_pretty(&value).unwrap().as_bytes(),
+    )
+    .unwrap();
+    house.until("it is back", || {
+        house.read("root/teams/survey/config.json").contains("\"a0@survey\"").then_some(())
+    });
+    house.end();
+}

@@ -1,0 +1,163 @@
+//! Agents die: the cause is told apart, and the lead is told once.
+
+use harness::House;
+use serde_json::Value;
+
+fn team() -> House {
+    let house = House::start();
+    house.teamctl(["create", "survey"]).ok();
+    house
+}
+
+/// What the lead was told of a member's end.
+fn told(house: &House, name: &str) -> Vec<String> {
+    let told = house.inbox("survey", "team-lead").into_iter().filter(|message| message["from"] == name);
+    let texts = told.filter_map(|message| serde_json::from_str::<Value>(message["text"].as_str()?).ok());
+    texts
+        .filter(|text| text["type"] == "teammate_terminated")
+        .map(|text| text["message"].to_string())
+        .collect()
+}
+
+/// Waits for the word, and sees that the member is gone with everything of it.
+fn dies(house: &House, name: &str, cause: &str) {
+    house.until("the lead is told", || (!told(house, name).is_empty()).then_some(()));
+    house.until("the member is gone", || house.member(name).is_none().then_some(()));
+    let told = told(house, name);
+    assert_eq!(told.len(), 1, "once: {told:?}");
+    assert!(told[0].contains(cause), "{cause}: {told:?}");
+    assert!(!house.read("root/teams/survey/config.json").contains(&format!("\"{name}@")));
+    let panes = house.tmux(["list-panes", "-a", "-F", "#{@teamd_name}"]);
+    assert!(!panes.lines().any(|line| line == name), "{panes}");
+}
+
+fn pane(house: &House, name: &str) -> String {
+    house.member(name).unwrap()["pane"].as_str().unwrap().to_owned()
+}
+
+#[test]
+fn by_its_own_exit() {
+    let house = team();
+    house.teamctl(["spawn", "ann", "--", "sh", "-c", "exit 3"]).ok();
+    dies(&house, "ann", "exit 3");
+    house.end();
+}
+
+#[test]
+fn by_a_signal() {
+    let house = team();
+    let pid = house.json(["spawn", "ann", "--", "sleep", "3600"])["pid"].as_u64().unwrap();
+    house.kill_9(pid as u32);
+    dies(&house, "ann", "signal 9");
+    house.end();
+}
+
+#[test]
+fn by_a_killed_pane() {
+    let house = team();
+    house.teamctl(["spawn", "ann", "--", &house.agent(), "children"]).ok();
+    house.teamctl(["spawn", "bob", "--", "sleep", "3600"]).ok();
+    house.tmux(["kill-pane", "-t", &pane(&house, "ann")]);
+    dies(&house, "ann", "pane killed");
+    assert_eq!(house.member("bob").unwrap()["phase"], "running");
+    house.end();
+}
+
+#[test]
+fn with_its_join_and_then_its_children_too() {
+    let house = team();
+    house.teamctl(["spawn", "ann", "--", &house.agent(), "children"]).ok();
+    let join = house.tmux(["display-message", "-p", "-t", &pane(&house, "ann"), "#{pane_pid}"]);
+    house.kill_9(join.parse().unwrap());
+    dies(&house, "ann", "lost");
+    house.end();
+}
+
+#[test]
+fn with_the_tmux_server() {
+    let house = House::empty();
+    // The daemon outside of tmux, so that it survives the server.
+    let mut teamd = house.command(harness::programs().join("teamd"));
+    let socket = house.tmux_socket();
+    let mut teamd = teamd.arg("-S").arg(&socket).spawn().unwrap();
+    house.until("the daemon answers", || (house.teamctl(["status"]).code == 0).then_some(()));
+    house.teamctl(["create", "survey"]).ok();
+    house.teamctl(["spawn", "ann", "--", &house.agent(), "children"]).ok();
+    let server: u32 = house.tmux(["display-message", "-p", "#{pid}"]).parse().unwrap();
+    house.kill_9(server);
+    house.until("the lead is told", || (!told(&house, "ann").is_empty()).then_some(()));
+    assert!(told(&house, "ann")[0].contains("tmux gone"), "{:?}", told(&house, "ann"));
+    house.until("the member is gone", || house.member("ann").is_none().then_some(()));
+    // A new server, and with it strangers' panes under the old ids; then life goes on.
+    house.tmux(["new-session", "-d", "-s", "user", "--", "cat", "-"]);
+    house.teamctl(["spawn", "ann", "--", "sleep", "3600"]).ok();
+    house.teamctl(["kill", "ann"]).ok();
+    assert!(house.tmux(["list-panes", "-a"]).lines().count() >= 1);
+    house.teamctl(["down"]).ok();
+    assert!(teamd.wait().unwrap().success());
+    house.end();
+}
+
+#[test]
+fn while_no_daemon_looks() {
+    let house = team();
+    house.teamctl(["spawn", "ann", "--", "sleep", "3600"]).ok();
+    let pid = house.member("ann").unwrap()["pid"].as_u64().unwrap();
+    house.kill_9(house.daemon());
+    house.kill_9(pid as u32);
+    house.until("its join leaves word", || {
+        let state = std::fs::read_dir(house.path("state/teamd")).ok()?.flatten().next()?.path();
+        std::fs::read_dir(state)
+            .ok()?
+            .flatten()
+            .find(|e| e.file_name().to_string_lossy().starts_with("end-"))
+            .map(drop)
+    });
+    house.start_daemon();
+    dies(&house, "ann", "signal 9");
+    house.end();
+}
+
+/// Up to tmux 3.6 this crashed a server with a control client, where panes closed by themselves.
+#[test]
+fn all_at_once_without_harm_to_the_server() {
+    let house = team();
+    let server = house.tmux(["display-message", "-p", "#{pid}"]);
+    for round in 0..5 {
+        for name in ["ann", "bob", "cat"] {
+            house.teamctl(["spawn", name, "--", "sleep", "3600"]).ok();
+        }
+        let status = house.json(["status"]);
+        let members = status["teams"][0]["members"].as_array().unwrap().clone();
+        let pids: Vec<String> =
+            members.iter().filter_map(|member| member["pid"].as_u64()).map(|pid| pid.to_string()).collect();
+        assert!(std::process::Command::new("kill").arg("-9").args(&pids).status().unwrap().success());
+        house.until("all are gone", || {
+            (house.json(["status"])["teams"][0]["members"].as_array()?.len() == 1).then_some(())
+        });
+        assert_eq!(server, house.tmux(["display-message", "-p", "#{pid}"]), "round {round}");
+    }
+    for name in ["ann", "bob", "cat"] {
+        assert_eq!(told(&house, name).len(), 5);
+    }
+    let dead = house.tmux(["list-panes", "-a", "-F", "#{pane_dead}"]);
+    assert!(!dead.contains('1'), "{dead}");
+    house.end();
+}
+
+#[test]
+fn with_its_pane_where_no_daemon_closes_it() {
+    let house = team();
+    let pid = house.json(["spawn", "ann", "--", "sleep", "3600"])["pid"].as_u64().unwrap();
+    let tell = format!("run-shell 'touch {}'", house.path("out/exited").display());
+    house.tmux(["set-hook", "-g", "pane-exited", &tell]);
+    house.kill_9(house.daemon());
+    house.kill_9(pid as u32);
+    house.until("tmux tells of a closed pane", || {
+        let panes = house.tmux(["list-panes", "-a", "-F", "#{@teamd_name}"]);
+        (house.path("out/exited").exists() && !panes.contains("ann")).then_some(())
+    });
+    house.start_daemon();
+    dies(&house, "ann", "signal 9");
+    house.end();
+}

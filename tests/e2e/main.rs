@@ -1,0 +1,25 @@
+//! Stories of the whole system: real tmux, real programs, a house of its own for each.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on must stop")]
+
+mod architecture;
+mod bad_input;
+mod crash;
+mod death;
+mod delete;
+mod messages;
+mod shutdown;
+mod spawn;
+mod tasks;
+
+/// Every file in this directory is a story of the list above.
+#[test]
+fn no_story_is_forgotten() {
+    let directory = concat!(env!("CARGO_MANIFEST_DIR"), "/e2e");
+    let told = include_str!("main.rs");
+    for entry in std::fs::read_dir(directory).unwrap() {
+        let name = entry.unwrap().file_name().into_string().unwrap();
+        let name = name.trim_end_matches(".rs");
+        assert!(name == "main" || told.contains(&format!("mod {name};")), "{name} is not in main.rs");
+    }
+}

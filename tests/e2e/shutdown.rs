@@ -1,0 +1,114 @@
+//! Members are asked to end: yes, no, silence, force; and nothing of theirs is left.
+
+use harness::{House, Processes};
+
+fn team() -> House {
+    let house = House::start();
+    house.teamctl(["create", "survey"]).ok();
+    house
+}
+
+#[test]
+fn a_worker_approves_and_goes() {
+    let house = team();
+    house.teamctl(["spawn", "ann", "--agent", "worker"]).ok();
+    let ended = house.json(["shutdown", "ann", "--reason", "thank you"]);
+    assert_eq!(ended["ended"][0]["how"], "approved", "{ended}");
+    let id = ended["request_id"].as_str().unwrap();
+    assert!(id.starts_with("shutdown-") && id.ends_with("@ann"), "{id}");
+    assert_eq!(house.member("ann"), None);
+    let lead = house.inbox("survey", "team-lead");
+    let texts: Vec<&str> = lead.iter().filter_map(|message| message["text"].as_str()).collect();
+    assert!(texts.iter().any(|text| text.contains("shutdown_approved") && text.contains(id)), "{texts:?}");
+    assert!(!texts.iter().any(|text| text.contains("teammate_terminated")), "{texts:?}");
+    let asked = house.inbox("survey", "ann");
+    assert!(asked.iter().all(|message| message["read"] == true), "{asked:?}");
+    let tracking: serde_json::Value = serde_json::from_str(&house.read("root/tasks/survey/1.json")).unwrap();
+    assert_eq!(tracking["status"], "completed");
+    house.end();
+}
+
+#[test]
+fn a_busy_worker_may_say_no_and_works_on() {
+    let house = team();
+    let worker = "exec teamctl work --busy reject --run 'touch out/started; read line <out/go'";
+    house.teamctl(["spawn", "ann", "--", "sh", "-c", worker]).ok();
+    let go = house.path("out/go").display().to_string();
+    std::process::Command::new("mkfifo").arg(&go).status().unwrap();
+    house.teamctl(["task", "create", "long"]).ok();
+    house.until("the task runs", || house.path("out/started").exists().then_some(()));
+    let ran = house.teamctl(["shutdown", "ann", "--json"]);
+    assert_eq!(ran.code, 1, "{ran:?}");
+    let how = ran.json()["ended"][0]["how"].as_str().unwrap().to_owned();
+    assert!(how.starts_with("rejected: task ") && how.ends_with("runs"), "{how}");
+    assert_eq!(house.member("ann").unwrap()["phase"], "running");
+    std::io::Write::write_all(&mut std::fs::File::options().write(true).open(&go).unwrap(), b"go\n").unwrap();
+    house.teamctl(["wait", "--for", "tasks-done", "--timeout", "20s"]).ok();
+    house.teamctl(["shutdown", "ann"]).ok();
+    house.end();
+}
+
+#[test]
+fn silence_is_no_consent() {
+    let house = team();
+    house.teamctl(["spawn", "ann", "--", "sleep", "3600"]).ok();
+    let ran = house.teamctl(["shutdown", "ann", "--grace", "200ms"]);
+    assert_eq!(ran.code, 75, "{ran:?}");
+    assert_eq!(house.member("ann").unwrap()["phase"], "running");
+    let ended = house.json(["shutdown", "ann", "--grace", "200ms", "--force"]);
+    assert_eq!(ended["ended"][0]["gone"], true, "{ended}");
+    house.end();
+}
+
+#[test]
+fn an_agent_answers_with_respond() {
+    let house = team();
+    // A shell script as a teammate: woken by its line, it finds the request and answers.
+    let script = "while read _ <&$TEAMD_WAKE_FD; do
+        id=$(teamctl inbox --unread --json | grep -o 'shutdown-[0-9]*@ann' | head -1)
+        [ -n \"$id\" ] && teamctl respond $id --approve && exit 0
+    done";
+    house.teamctl(["spawn", "ann", "--", "sh", "-c", script]).ok();
+    let ended = house.json(["shutdown", "ann"]);
+    assert_eq!(ended["ended"][0]["how"], "approved", "{ended}");
+    house.end();
+}
+
+#[test]
+fn nothing_of_any_agent_is_left() {
+    let house = team();
+    for name in ["ann", "bob", "cat"] {
+        house.teamctl(["spawn", name, "--", &house.agent(), "children"]).ok();
+    }
+    for name in ["ann", "bob", "cat"] {
+        house.until("its children run", || {
+            house.teamctl(["capture", name]).ok().contains("children are out").then_some(())
+        });
+    }
+    let tokens: Vec<String> = Processes::marked(&house.mark()).list();
+    assert!(tokens.iter().filter(|line| line.contains("sleep 3600")).count() >= 18, "{tokens:#?}");
+    house.teamctl(["shutdown", "--all", "--grace", "100ms", "--force"]).ok();
+    let left: Vec<String> = Processes::marked(&house.mark()).list();
+    let left: Vec<&String> = left.iter().filter(|line| line.contains("sleep 3600")).collect();
+    assert!(left.is_empty(), "{left:#?}");
+    house.end();
+}
+
+#[test]
+fn an_old_request_does_not_end_a_namesake() {
+    let house = team();
+    house.teamctl(["spawn", "ann", "--", "sleep", "3600"]).ok();
+    assert_eq!(house.teamctl(["shutdown", "ann", "--grace", "100ms"]).code, 75);
+    house.teamctl(["kill", "ann"]).ok();
+    house.teamctl(["spawn", "ann", "--agent", "worker"]).ok();
+    house.until("it idles", || (house.member("ann")?["activity"] == "idle").then_some(()));
+    assert_eq!(house.member("ann").unwrap()["phase"], "running");
+    house.end();
+}
+
+#[test]
+fn nobody_there_is_no_error() {
+    let house = team();
+    house.teamctl(["shutdown", "--all"]).ok();
+    house.end();
+}

@@ -1,0 +1,189 @@
+//! Agents start: registered first, in panes of the team's own, seeing what they should see.
+
+use harness::House;
+
+fn team() -> House {
+    let house = House::start();
+    house.teamctl(["create", "survey"]).ok();
+    house
+}
+
+#[test]
+fn a_worker_runs_in_a_pane_of_its_own_and_is_a_member() {
+    let house = team();
+    let spawned = house.json(["spawn", "ann", "--agent", "worker", "--prompt", "hello"]);
+    assert_eq!(spawned["agent_id"], "ann@survey");
+    assert_eq!(spawned["color"], "blue");
+    let pane = spawned["pane"].as_str().unwrap();
+    let shown =
+        house.tmux(["display-message", "-p", "-t", pane, "#{window_name} #{@teamd_name} #{pane_pid}"]);
+    assert!(shown.starts_with("survey ann "), "{shown}");
+    let config: serde_json::Value =
+        serde_json::from_str(&house.read("root/teams/survey/config.json")).unwrap();
+    assert_eq!(config["members"][1]["tmuxPaneId"], pane);
+    assert_eq!(config["members"][1]["prompt"], "hello");
+    assert_eq!(house.inbox("survey", "ann")[0]["text"], "hello");
+    assert_eq!(house.inbox("survey", "ann")[0].get("summary"), None);
+    let tracking: serde_json::Value = serde_json::from_str(&house.read("root/tasks/survey/1.json")).unwrap();
+    assert_eq!(tracking["metadata"]["_internal"], true);
+    assert_eq!(tracking["status"], "in_progress");
+    assert_eq!(tracking["subject"], "ann");
+    house.end();
+}
+
+#[test]
+fn thirty_at_once_are_all_there() {
+    let house = team();
+    let running: Vec<_> = (0..30)
+        .map(|n| house.teamctl_running(["spawn", &format!("a{n}"), "--json", "--", "sleep", "3600"]))
+        .collect();
+    for child in running {
+        let output = child.wait_with_output().unwrap();
+        assert!(output.status.success(), "{output:?}");
+    }
+    let status = house.json(["status"]);
+    let members = status["teams"][0]["members"].as_array().unwrap();
+    let running = members.iter().filter(|member| member["phase"] == "running").count();
+    assert_eq!(running, 30, "{status:#}");
+    let config: serde_json::Value =
+        serde_json::from_str(&house.read("root/teams/survey/config.json")).unwrap();
+    assert_eq!(config["members"].as_array().unwrap().len(), 31);
+    let colors: Vec<&str> =
+        config["members"].as_array().unwrap()[1..].iter().map(|m| m["color"].as_str().unwrap()).collect();
+    assert_eq!(&colors[..9], ["blue", "green", "yellow", "purple", "orange", "pink", "cyan", "red", "blue"]);
+    let small = house.tmux(["list-panes", "-a", "-F", "#{@teamd} #{pane_width} #{pane_height}"]);
+    for line in small.lines().filter(|line| !line.starts_with(' ')) {
+        let size: Vec<u32> = line.split(' ').skip(1).map(|number| number.parse().unwrap()).collect();
+        assert!(size[0] >= 60 && size[1] >= 11, "too small to read: {line}");
+    }
+    house.teamctl(["kill", "a0"]).ok();
+    house.end();
+}
+
+#[test]
+fn in_80_by_24_every_agent_gets_a_window() {
+    let house = House::empty();
+    let teamd = harness::programs().join("teamd").display().to_string();
+    let root = house.root().display().to_string();
+    house.tmux(["new-session", "-d", "-s", "small", "-x", "80", "-y", "24", "--", &teamd, "--root", &root]);
+    house.until("the daemon answers", || (house.teamctl(["status"]).code == 0).then_some(()));
+    house.teamctl(["create", "survey"]).ok();
+    for name in ["ann", "bob", "cat"] {
+        house.teamctl(["spawn", name, "--", "sleep", "3600"]).ok();
+    }
+    let panes = house.tmux(["list-panes", "-a", "-F", "#{window_id} #{@teamd_name}"]);
+    let windows: Vec<&str> = panes
+        .lines()
+        .filter_map(|line| line.split_once(' ').filter(|(_, name)| !name.is_empty()))
+        .map(|(window, _)| window)
+        .collect();
+    assert_eq!(windows.len(), 3, "{panes}");
+    assert_ne!(windows[0], windows[1], "{panes}");
+    house.end();
+}
+
+#[test]
+fn an_agent_finds_a_clean_world() {
+    let house = team();
+    let file = house.path("out/dump").display().to_string();
+    std::fs::create_dir(house.path("out/work place")).unwrap();
+    let cwd = house.path("out/work place").display().to_string();
+    let secret = "--env=SECRET=a b;c$(touch x)#{y}";
+    house.teamctl(["spawn", "ann", "--cwd", &cwd, secret, "--", &house.agent(), "dump", &file]).ok();
+    let dump = house
+        .until("the dump", || Some(house.read("out/dump")).filter(|text| text.contains("env TEAMD_TOKEN")));
+    assert!(dump.contains(&format!("cwd {cwd}\n")), "{dump}");
+    assert!(dump.contains("env SECRET=a b;c$(touch x)#{y}\n"), "{dump}");
+    assert!(dump.contains("env TEAMD_AGENT=ann\n") && dump.contains("env TEAMD_TEAM=survey\n"), "{dump}");
+    assert!(dump.contains("env TMUX_PANE=%"), "{dump}");
+    let descriptors: Vec<&str> = dump.lines().filter(|line| line.starts_with("fd ")).collect();
+    let sockets = descriptors.iter().filter(|line| line.contains("socket:")).count();
+    assert_eq!(sockets, 1, "the wake line and nothing else of ours: {descriptors:?}");
+    let others = descriptors.iter().filter(|line| !line.contains("/dev/pts/") && !line.contains("socket:"));
+    assert!(others.clone().count() <= 1, "{descriptors:?}");
+    assert!(dump.contains("env TEAMD_WAKE_FD=3\n"), "a shell can read from one digit only: {dump}");
+    // By a program that sets no signal of its own.
+    let signals = house.path("out/signals").display().to_string();
+    house.teamctl(["spawn", "bob", "--", "cp", "/proc/self/status", &signals]).ok();
+    let status =
+        house.until("its signals", || Some(house.read("out/signals")).filter(|text| text.contains("SigCgt")));
+    for set in ["SigBlk:", "SigIgn:", "SigCgt:"] {
+        let line = status.lines().find_map(|line| line.strip_prefix(set)).unwrap();
+        let set_bits = u64::from_str_radix(line.trim(), 16).unwrap();
+        // 32 and 33 are the C library's own.
+        assert_eq!(set_bits & 0x7fff_ffff, 0, "{set} {line}");
+    }
+    house.end();
+}
+
+#[test]
+fn what_cannot_start_leaves_nothing() {
+    let house = team();
+    let plain = house.path("out/plain").display().to_string();
+    std::fs::File::create(house.path("out/plain")).unwrap();
+    for command in ["/no/such/program", "no-such-program", plain.as_str()] {
+        let said = house.teamctl(["spawn", "ann", "--", command]).fails(72);
+        assert!(said.contains(command), "{said}");
+    }
+    let said = house.teamctl(["spawn", "ann", "--cwd", "/no/such/place", "--", "true"]).fails(72);
+    assert!(said.contains("/no/such/place"), "{said}");
+    // Executable, but its interpreter is missing: seen only when join tries.
+    std::fs::set_permissions(&plain, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    std::io::Write::write_all(&mut std::fs::File::create(&plain).unwrap(), b"#!/no/such/interpreter\n")
+        .unwrap();
+    let said = house.teamctl(["spawn", "ann", "--", &plain, "x"]).fails(72);
+    assert!(said.contains(&plain), "{said}");
+    house.until("nobody is left", || {
+        let config = house.read("root/teams/survey/config.json");
+        (!config.contains("ann")).then_some(())
+    });
+    assert_eq!(house.member("ann"), None);
+    house.end();
+}
+
+#[test]
+fn names_follow_the_rules() {
+    let house = team();
+    house.teamctl(["spawn", "ann", "--", "sleep", "3600"]).ok();
+    house.teamctl(["spawn", "Ann", "--", "sleep", "3600"]).fails(73);
+    assert_eq!(house.json(["spawn", "ann", "--unique", "--", "sleep", "3600"])["name"], "ann-2");
+    assert_eq!(house.json(["spawn", "ann", "--unique", "--", "sleep", "3600"])["name"], "ann-3");
+    for name in ["team-lead", "user", "system", "task-list", "a b", "-x", "é", ""] {
+        let ran = house.teamctl(["spawn", "--", name]);
+        assert_eq!(ran.code, 64, "{ran:?}");
+        let ran = house.teamctl(["spawn", name, "--", "sleep", "3600"]);
+        assert_eq!(ran.code, 64, "{ran:?}");
+    }
+    house.teamctl(["kill", "ann"]).ok();
+    house.teamctl(["spawn", "ann", "--", "sleep", "3600"]).ok();
+    house.end();
+}
+
+#[test]
+fn the_users_tmux_is_left_alone_under_a_hostile_configuration() {
+    let house = House::with_conf(
+        "set -g base-index 1\nset -g pane-base-index 1\nset -g remain-on-exit on\nset -g default-command 'echo no'\n\
+         set -g destroy-unattached off\nset -g set-titles on\nset -g mouse on\nset -g status off\n\
+         set-hook -g after-new-window 'display-message -p hooked'\nset -g automatic-rename on\n",
+    );
+    let options = || house.tmux(["show-options", "-g"]) + &house.tmux(["show-options", "-gw"]);
+    let focus = || {
+        house.tmux([
+            "list-windows",
+            "-t",
+            "user",
+            "-F",
+            "#{window_active} #{window_width} #{window_zoomed_flag} #{pane_id}",
+        ])
+    };
+    let before = (options(), focus());
+    house.start_daemon();
+    house.teamctl(["create", "survey"]).ok();
+    for name in ["ann", "bob"] {
+        house.teamctl(["spawn", name, "--agent", "worker"]).ok();
+    }
+    house.teamctl(["shutdown", "ann"]).ok();
+    house.teamctl(["kill", "bob"]).ok();
+    assert_eq!(before, (options(), focus()));
+    house.end();
+}

@@ -1,0 +1,285 @@
+//! The house: everything that a test needs, and the way to be rid of it.
+
+use crate::audit::Processes;
+use crate::ran::Ran;
+use crate::watch::{PATIENCE, Watch};
+use serde_json::Value;
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::process::ExitStatusExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+use tempfile::TempDir;
+
+/// One test's world.
+pub struct House {
+    directory: TempDir,
+    watch: Watch,
+    /// Further variables for everything that runs here.
+    pub variables: Vec<(String, String)>,
+}
+
+impl House {
+    /// Directories and a tmux server with an ordinary session of 200×50; no daemon yet.
+    pub fn empty() -> House {
+        House::with_conf("")
+    }
+
+    /// The same, and a daemon that is ready, started as a user would.
+    pub fn start() -> House {
+        let house = House::empty();
+        house.start_daemon();
+        house
+    }
+
+    /// The same on a server with this configuration.
+    pub fn with_conf(conf: &str) -> House {
+        let directory = tempfile::Builder::new().prefix("teamd-").tempdir().expect("a directory can be made");
+        for name in ["home", "root", "state", "run", "out"] {
+            let path = directory.path().join(name);
+            std::fs::create_dir(&path).expect("a directory can be made");
+            std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o700)).expect("it is ours");
+        }
+        let watch = Watch::of(directory.path());
+        let house = House { directory, watch, variables: Vec::new() };
+        put(&house.path("tmux.conf"), conf);
+        house.tmux(["new-session", "-d", "-s", "user", "-x", "200", "-y", "50", "--", "cat", "-"]);
+        house
+    }
+
+    /// A path in the house.
+    pub fn path(&self, name: &str) -> PathBuf {
+        self.directory.path().join(name)
+    }
+
+    /// The root: what would be `~/.claude`.
+    pub fn root(&self) -> PathBuf {
+        self.path("root")
+    }
+
+    /// The socket of the house's tmux server.
+    pub fn tmux_socket(&self) -> PathBuf {
+        self.path("tmux")
+    }
+
+    /// Every process of the house carries this entry in its environment.
+    pub fn mark(&self) -> String {
+        format!("HOUSE={}", self.directory.path().display())
+    }
+
+    /// A command with the environment of the house and nothing else.
+    pub fn command(&self, program: impl AsRef<std::ffi::OsStr>) -> Command {
+        let mut command = Command::new(program);
+        let programs = crate::programs();
+        let path = std::env::var("PATH").unwrap_or_default();
+        command.env_clear().stdin(Stdio::null()).current_dir(self.directory.path());
+        command.env("PATH", format!("{}:{path}", programs.display()));
+        command.env("HOME", self.path("home"));
+        command.env("TEAMD_ROOT", self.root());
+        command.env("XDG_STATE_HOME", self.path("state"));
+        command.env("XDG_RUNTIME_DIR", self.path("run"));
+        command.env("TMUX_TMPDIR", self.path("run"));
+        command.env("TERM", "xterm-256color").env("LANG", "C").env("SHELL", "/bin/sh");
+        command.env("HOUSE", self.directory.path());
+        command.envs(self.variables.iter().map(|(name, value)| (name, value)));
+        command
+    }
+
+    /// Runs tmux on the house's server and returns what it printed.
+    pub fn tmux<const N: usize>(&self, arguments: [&str; N]) -> String {
+        let ran = self.tmux_ran(&arguments);
+        assert_eq!(ran.code, 0, "{ran:#?}");
+        ran.stdout.trim_end().to_owned()
+    }
+
+    /// The same, whatever it came to.
+    pub fn tmux_ran(&self, arguments: &[&str]) -> Ran {
+        let socket = self.tmux_socket();
+        assert!(socket.starts_with(self.directory.path()), "never the user's own server");
+        let mut command = self.command("tmux");
+        command.arg("-u").arg("-f").arg(self.path("tmux.conf")).arg("-S").arg(socket).args(arguments);
+        ran(command)
+    }
+
+    /// Starts teamd in a session of its own on the house's server, and waits until it answers.
+    pub fn start_daemon(&self) {
+        let socket = self.tmux_socket();
+        let mut command = self.command(crate::programs().join("teamctl"));
+        command.env("TMUX", format!("{},0,0", socket.display())).arg("up");
+        ran(command).ok();
+    }
+
+    /// Runs teamctl as the lead.
+    pub fn teamctl<const N: usize>(&self, arguments: [&str; N]) -> Ran {
+        self.teamctl_with(&arguments, &[])
+    }
+
+    /// Runs teamctl with further variables.
+    pub fn teamctl_with(&self, arguments: &[&str], variables: &[(&str, &str)]) -> Ran {
+        let mut command = self.command(crate::programs().join("teamctl"));
+        command.args(arguments).envs(variables.iter().copied());
+        ran(command)
+    }
+
+    /// Starts teamctl and lets it run.
+    pub fn teamctl_running<const N: usize>(&self, arguments: [&str; N]) -> std::process::Child {
+        let mut command = self.command(crate::programs().join("teamctl"));
+        command.args(arguments).stdout(Stdio::piped()).stderr(Stdio::piped());
+        command.spawn().expect("teamctl starts")
+    }
+
+    /// `teamctl … --json`, which must succeed.
+    pub fn json<const N: usize>(&self, arguments: [&str; N]) -> Value {
+        let mut all = vec!["--json"];
+        all.extend(arguments);
+        let ran = self.teamctl_with(&all, &[]);
+        assert_eq!(ran.code, 0, "{ran:#?}");
+        ran.json()
+    }
+
+    /// A member's line of `status --json`.
+    pub fn member(&self, name: &str) -> Option<Value> {
+        let status = self.json(["status"]);
+        let teams = status["teams"].as_array()?.iter();
+        teams
+            .flat_map(|team| team["members"].as_array().cloned().unwrap_or_default())
+            .find(|m| m["name"] == name)
+    }
+
+    /// The daemon's pid.
+    pub fn daemon(&self) -> u32 {
+        u32::try_from(self.json(["status"])["daemon"]["pid"].as_u64().expect("a pid")).expect("a pid")
+    }
+
+    /// Waits until `condition` gives something, and gives that. Looks again whenever something in the house
+    /// is written.
+    ///
+    /// # Panics
+    /// After 30 s, with everything that can be seen of the house.
+    pub fn until<T>(&self, what: &str, mut condition: impl FnMut() -> Option<T>) -> T {
+        let deadline = Instant::now() + PATIENCE;
+        loop {
+            if let Some(result) = condition() {
+                return result;
+            }
+            assert!(self.watch.next(deadline), "{what}: not within {PATIENCE:?}\n{}", self.portrait());
+        }
+    }
+
+    /// An inbox as it stands.
+    pub fn inbox(&self, team: &str, name: &str) -> Vec<Value> {
+        let path = self.root().join(format!("teams/{team}/inboxes/{name}.json"));
+        match std::fs::read(path) {
+            Ok(bytes) => serde_json::from_slice(&bytes).expect("an inbox is a whole array at every instant"),
+            Err(_) => Vec::new(),
+        }
+    }
+
+    /// A file of the house, or nothing.
+    pub fn read(&self, name: &str) -> String {
+        std::fs::read_to_string(self.path(name)).unwrap_or_default()
+    }
+
+    /// The scripted agent's program, as a word for a command line.
+    pub fn agent(&self) -> String {
+        crate::programs().join("agent").display().to_string()
+    }
+
+    /// SIGKILL to one process of ours.
+    pub fn kill_9(&self, pid: u32) {
+        let pid = rustix::process::Pid::from_raw(i32::try_from(pid).expect("a pid")).expect("a pid");
+        rustix::process::kill_process(pid, rustix::process::Signal::KILL).expect("it is there");
+    }
+
+    /// What a failed test wants to see: the tree, the inboxes, the logs, the panes.
+    pub fn portrait(&self) -> String {
+        let mut text = format!("── processes\n{}\n", Processes::marked(&self.mark()).list().join("\n"));
+        for path in files(self.directory.path()) {
+            let bytes = std::fs::read(&path).unwrap_or_default();
+            let shown = String::from_utf8_lossy(&bytes[bytes.len().saturating_sub(4000)..]).into_owned();
+            text.push_str(&format!("── {}\n{shown}\n", path.display()));
+        }
+        let panes = self.tmux_ran(&["list-panes", "-a", "-F", "#{pane_id}"]).stdout;
+        for pane in panes.lines() {
+            text.push_str(&format!(
+                "── pane {pane}\n{}\n",
+                self.tmux_ran(&["capture-pane", "-p", "-t", pane]).stdout
+            ));
+        }
+        text
+    }
+
+    /// Ends daemon and tmux, then counts what is left: processes, sockets, locks, temporary files.
+    ///
+    /// # Panics
+    /// Where anything is left.
+    pub fn end(self) {
+        let lives = self.teamctl(["status"]).code != 69;
+        let down = self.teamctl(["down"]);
+        assert_eq!(down.code, if lives { 0 } else { 69 }, "{down:#?}\n{}", self.portrait());
+        self.nothing_left_of_ours();
+        self.tmux_ran(&["kill-server"]).code.clone_from(&0);
+        let left = Processes::marked(&self.mark());
+        let ended = left.ended_within(Duration::from_secs(5));
+        let names = left.list();
+        left.kill();
+        assert!(ended, "processes are left behind: {names:#?}");
+    }
+
+    /// The audit without the user's own tmux session.
+    pub fn nothing_left_of_ours(&self) {
+        let stray: Vec<PathBuf> =
+            files(self.directory.path()).into_iter().filter(|path| is_stray(path)).collect();
+        assert!(stray.is_empty(), "left behind: {stray:#?}");
+        let sessions = self.tmux_ran(&["list-sessions", "-F", "#{session_name}"]).stdout;
+        assert!(!sessions.contains("teamd"), "sessions are left behind: {sessions}");
+    }
+}
+
+impl Drop for House {
+    /// Reached with something alive only where a test has failed.
+    fn drop(&mut self) {
+        self.tmux_ran(&["kill-server"]).code.clone_from(&0);
+        let left = Processes::marked(&self.mark());
+        left.kill();
+        left.ended_within(Duration::from_secs(5));
+    }
+}
+
+/// Runs to the end. A program that hangs is what the CI's limit is for; teamctl has deadlines of its own.
+fn ran(mut command: Command) -> Ran {
+    let output = command.output().unwrap_or_else(|error| panic!("cannot run {command:?}: {error}"));
+    let status = output.status;
+    Ran {
+        command: format!("{:?} {:?}", command.get_program(), command.get_args().collect::<Vec<_>>()),
+        code: status.code().unwrap_or_else(|| 128 + status.signal().unwrap_or(0)),
+        stdout: String::from_utf8_lossy(&output.stdout).into_owned(),
+        stderr: String::from_utf8_lossy(&output.stderr).into_owned(),
+    }
+}
+
+/// Every file, socket and directory that is a lock, below.
+fn files(directory: &Path) -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(directory).into_iter().flatten().flatten();
+    entries
+        .flat_map(|entry| match entry.file_type() {
+            Ok(kind) if kind.is_dir() && !entry.path().to_string_lossy().ends_with(".lock") => {
+                files(&entry.path())
+            }
+            _ => vec![entry.path()],
+        })
+        .collect()
+}
+
+/// A lock, a temporary file, a socket of the daemon's: nothing that outlives a shutdown.
+fn is_stray(path: &Path) -> bool {
+    let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    let lock = name.ends_with(".lock") && path.is_dir();
+    lock || name.contains(".tmp") || name.ends_with(".sock") || name.starts_with("end-")
+}
+
+/// The harness's own way to write a file.
+#[allow(clippy::disallowed_methods, reason = "a test's own file, before anything runs")]
+fn put(path: &Path, text: &str) {
+    std::fs::write(path, text).expect("the house can be written");
+}
