@@ -93,6 +93,8 @@ impl Worker<'_> {
     fn handle(&self, message: &Message) -> Result<(), Fault> {
         let summary = message.summary.as_deref().unwrap_or_default();
         match (&self.args.on_message, Payload::parse(&message.text)) {
+            // What we wrote to ourselves when we claimed it.
+            (_, Some(Payload::TaskAssignment(it))) if it.assigned_by == self.me.as_str() => Ok(()),
             (Some(command), None) => self.on_message(command, message).map(drop),
             (_, Some(payload)) => {
                 output::line(&output::clean(&format!("── {} from {}", payload.kind(), message.from)));
