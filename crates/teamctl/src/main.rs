@@ -15,6 +15,9 @@ use clap::Parser;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
+    if let Some((join, socket)) = join::Join::as_teamd_writes_it() {
+        return join::run(&join, &socket).unwrap_or_else(|fault| output::fatal(&fault));
+    }
     let cli = match cli::Cli::try_parse() {
         Ok(cli) => cli,
         Err(error) => {

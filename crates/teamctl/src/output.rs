@@ -53,6 +53,12 @@ pub(crate) fn failed(here: &Here, fault: &Fault) -> ExitCode {
     ExitCode::from(fault.kind.exit_code())
 }
 
+/// A fault where nobody has said how it is to be shown.
+pub(crate) fn fatal(fault: &Fault) -> ExitCode {
+    complain(&fault.message);
+    ExitCode::from(fault.kind.exit_code())
+}
+
 /// A line for people on stderr.
 pub(crate) fn complain(message: &str) {
     writeln!(std::io::stderr(), "teamctl: {}", clean(message)).ok();

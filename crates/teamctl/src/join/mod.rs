@@ -9,7 +9,6 @@ mod link;
 mod signals;
 
 use crate::exec::foreground;
-use crate::here::Here;
 use descendants::end_all;
 use link::{Heard, Link};
 use protocol::control::{Ended, FromJoin, Go, ToJoin};
@@ -17,7 +16,7 @@ use protocol::fault::Fault;
 use signals::Signals;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::process::ExitStatusExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitCode, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
@@ -39,7 +38,20 @@ const NOTED: Duration = Duration::from_secs(2);
 const OF_THE_PANE: [&str; 6] =
     ["TERM", "TMUX", "TMUX_PANE", "COLORTERM", "TERM_PROGRAM", "TERM_PROGRAM_VERSION"];
 
-pub(crate) fn run(here: &Here, args: &Join) -> Result<ExitCode, Fault> {
+impl Join {
+    /// `join SPAWN --socket PATH`, read without the parser of all verbs: its tables would make up most of the
+    /// memory that this process holds for as long as its agent lives.
+    pub(crate) fn as_teamd_writes_it() -> Option<(Join, PathBuf)> {
+        let mut words = std::env::args_os().skip(1);
+        let join = words.next()? == "join";
+        let spawn = words.next()?.into_string().ok()?;
+        let socket = words.next()? == "--socket";
+        let path = words.next()?.into();
+        (join && socket && words.next().is_none()).then_some((Join { spawn }, path))
+    }
+}
+
+pub(crate) fn run(args: &Join, socket: &Path) -> Result<ExitCode, Fault> {
     // First of all descriptors, so that it gets the number 3: a shell can redirect from one digit only.
     let (near, far) = std::os::unix::net::UnixStream::pair().map_err(|error| {
         Fault::new(protocol::fault::Kind::Io, format!("cannot make a wake line: {error}"))
@@ -48,7 +60,7 @@ pub(crate) fn run(here: &Here, args: &Join) -> Result<ExitCode, Fault> {
     nix::sys::prctl::set_child_subreaper(true).map_err(|errno| {
         Fault::new(protocol::fault::Kind::Internal, format!("cannot become the parent of orphans: {errno}"))
     })?;
-    let mut link = Link::new(here.socket()?, &args.spawn, far.into());
+    let mut link = Link::new(socket.to_owned(), &args.spawn, far.into());
     let Some(go) = green_light(&mut link, &signals) else { return Ok(ExitCode::from(75)) };
     match start(&go, &near.into()) {
         Err(message) => {

@@ -54,7 +54,7 @@ pub(crate) fn run(verb: Verb, here: &Here) -> Result<ExitCode, Fault> {
         Verb::Events(args) => events::run(here, &args),
         Verb::Doctor(args) => doctor::run(here, &args),
         Verb::Work(args) => crate::work::run(here, &args),
-        Verb::Join(args) => crate::join::run(here, &args),
+        Verb::Join(args) => crate::join::run(&args, &here.socket()?),
         Verb::Completions(args) => completions::run(&args),
         Verb::Man(args) => man::run(&args),
     }
