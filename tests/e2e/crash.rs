@@ -133,3 +133,20 @@ fn a_member_that_a_foreign_writer_dropped_is_put_back() {
     });
     house.end();
 }
+
+#[test]
+fn a_daemon_outlives_its_terminal_and_knows_that_events_arrive() {
+    let house = House::empty();
+    let mut teamd = house.command(harness::programs().join("teamd"));
+    let socket = house.tmux_socket();
+    let mut teamd = teamd.arg("-S").arg(&socket).stdout(std::process::Stdio::piped()).spawn().unwrap();
+    drop(teamd.stdout.take());
+    house.until("the daemon answers", || (house.teamctl(["status"]).code == 0).then_some(()));
+    for name in ["one", "two", "three"] {
+        house.teamctl(["create", name]).ok();
+    }
+    assert_eq!(house.json(["status"])["daemon"]["watch"], "events");
+    house.teamctl(["down"]).ok();
+    assert!(teamd.wait().unwrap().success());
+    house.end();
+}

@@ -215,6 +215,9 @@ impl House {
     /// Where anything is left.
     pub fn end(self) {
         let lives = self.teamctl(["status"]).code != 69;
+        if lives {
+            self.kill_all();
+        }
         let down = self.teamctl(["down"]);
         assert_eq!(down.code, if lives { 0 } else { 69 }, "{down:#?}\n{}", self.portrait());
         self.nothing_left_of_ours();
@@ -224,6 +227,21 @@ impl House {
         let names = left.list();
         left.kill();
         assert!(ended, "processes are left behind: {names:#?}");
+    }
+
+    /// Agents that answer nobody would make `down` wait for its grace.
+    fn kill_all(&self) {
+        let status = self.json(["status"]);
+        for team in status["teams"].as_array().expect("teams") {
+            let living =
+                team["members"].as_array().expect("members").iter().filter(|member| member["pid"].is_u64());
+            let names: Vec<&str> = living.filter_map(|member| member["name"].as_str()).collect();
+            if !names.is_empty() {
+                let mut words = vec!["kill", "-t", team["name"].as_str().expect("a name")];
+                words.extend(names);
+                self.teamctl_with(&words, &[]).ok();
+            }
+        }
     }
 
     /// The audit without the user's own tmux session.

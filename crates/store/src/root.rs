@@ -46,6 +46,15 @@ impl Root {
         self.0.dir.path()
     }
 
+    /// Makes and removes a temporary file named `.probe.tmp.…` among the teams: whoever watches that directory
+    /// learns whether changes are told on this file system.
+    ///
+    /// # Errors
+    /// `Io`.
+    pub fn probe(&self) -> Result<(), Error> {
+        Temporary::write(&self.0.teams, "probe", b"", 0o600, Durability::Process).map(drop)
+    }
+
     /// All teams by name: the directories that hold a config.json and have a name for a team.
     pub fn teams(&self) -> Result<Vec<TeamName>, Error> {
         let names = self.0.teams.names()?;

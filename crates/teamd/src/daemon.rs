@@ -24,11 +24,6 @@ use tokio::net::UnixStream;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
-/// Between two rescans where events arrive, ms.
-const RESCAN: u64 = 30_000;
-/// Between two rescans where they don't, ms.
-const RESCAN_WITHOUT_EVENTS: u64 = 2_000;
-
 /// Runs until a signal, or until `teamctl down`.
 ///
 /// # Errors
@@ -79,7 +74,6 @@ impl Start {
         let watch = Watch::start(self.root.path(), events.clone());
         if let Err(error) = &watch {
             tracing::warn!("cannot watch files, so they are looked at every 2 s: {error}");
-            (self.setting.watch, self.setting.rescan_every) = ("rescan", RESCAN_WITHOUT_EVENTS);
         }
         let (files, files_thread) = files::start(self.root.clone(), self.state_dir, events.clone());
         let lives = Lives::start(events.clone());
@@ -209,8 +203,6 @@ fn setting(root: &Root, socket: PathBuf, state: PathBuf) -> Result<Setting, Faul
         teamctl: teamctl()?,
         state,
         pid: std::process::id(),
-        watch: "events",
-        rescan_every: RESCAN,
     })
 }
 

@@ -28,6 +28,8 @@ pub(crate) enum Event {
     TasksChanged { team: TeamName },
     /// Somebody wrote the team's config.json, maybe we.
     ConfigChanged { team: TeamName },
+    /// Our own probe was told: events arrive on this file system.
+    WatchProven,
     /// The watcher lost events: look everywhere.
     Overflow,
     /// The files thread finished a job.

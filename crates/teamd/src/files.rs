@@ -61,6 +61,8 @@ pub(crate) enum FileJob {
     Activity { team: TeamName, name: AgentName, active: bool },
     /// Living members that a foreign writer dropped.
     Repair { team: TeamName, living: Vec<Record> },
+    /// A file that comes and goes, for the watcher to see.
+    Probe,
     /// What changed since the last look, for file systems and moments without events.
     Rescan { teams: Vec<TeamName> },
     /// The team's files.
@@ -161,6 +163,7 @@ impl Files {
                 let result = self.repair(&team, &living);
                 self.note("repair config.json", result);
             }
+            FileJob::Probe => self.note("probe the watcher", self.root.probe()),
             FileJob::Rescan { teams } => self.rescan(&teams),
             FileJob::Delete { client, team } => {
                 let result = self.root.team(&team).and_then(|team| team.delete()).map_err(fault);

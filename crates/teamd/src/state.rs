@@ -255,9 +255,33 @@ pub(crate) struct Setting {
     /// Everything of ours that outlives the daemon.
     pub(crate) state: PathBuf,
     pub(crate) pid: u32,
-    pub(crate) watch: &'static str,
-    /// Between two rescans, ms.
-    pub(crate) rescan_every: u64,
+}
+
+/// How changes of files come to us.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Watch {
+    /// Nobody has told of our probe: by looking, until somebody does.
+    Rescan,
+    /// By events; a look now and then is the net behind them.
+    Events,
+}
+
+impl Watch {
+    /// Between two looks at all files, ms.
+    pub(crate) fn rescan_every(self) -> u64 {
+        match self {
+            Watch::Rescan => 2_000,
+            Watch::Events => 30_000,
+        }
+    }
+
+    /// For `status`.
+    pub(crate) fn word(self) -> &'static str {
+        match self {
+            Watch::Rescan => "rescan",
+            Watch::Events => "events",
+        }
+    }
 }
 
 /// Everything the loop owns.
@@ -274,6 +298,7 @@ pub(crate) struct State {
     /// Clients that asked again what is under way already.
     pub(crate) also: Vec<(ConnId, String)>,
     pub(crate) mint: Mint,
+    pub(crate) watch: Watch,
     pub(crate) rescan_at: u64,
     /// No new agents: the daemon is going down.
     pub(crate) closing: bool,
@@ -302,6 +327,7 @@ impl State {
             calls: BTreeMap::new(),
             also: Vec::new(),
             mint: Mint::default(),
+            watch: Watch::Rescan,
             rescan_at: 0,
             closing: false,
             dirty: false,

@@ -18,17 +18,14 @@ pub(crate) fn directories(root: &Path, team: &TeamName) -> [PathBuf; 3] {
 /// What a change of this path means; none for temporary files and locks.
 pub(crate) fn event_for(root: &Path, path: &Path) -> Option<Event> {
     let parts: Vec<&str> = path.strip_prefix(root).ok()?.iter().filter_map(|part| part.to_str()).collect();
-    let file = parts.last()?;
-    if file.starts_with('.') && *file != ".highwatermark" {
-        return None;
-    }
     match parts.as_slice() {
+        ["teams", file] if file.starts_with(".probe.") => Some(Event::WatchProven),
         ["teams", team, "config.json"] => Some(Event::ConfigChanged { team: TeamName::parse(team).ok()? }),
-        ["teams", team, "inboxes", file] => {
+        ["teams", team, "inboxes", file] if !file.starts_with('.') => {
             let inbox = file.strip_suffix(".json")?.to_owned();
             Some(Event::InboxChanged { team: TeamName::parse(team).ok()?, inbox })
         }
-        ["tasks", team, file] if file.ends_with(".json") || *file == ".highwatermark" => {
+        ["tasks", team, file] if file.ends_with(".json") && !file.starts_with('.') => {
             Some(Event::TasksChanged { team: TeamName::parse(team).ok()? })
         }
         _ => None,
@@ -46,7 +43,8 @@ impl Watch {
     /// Sends what it sees to the loop.
     pub(crate) fn start(root: &Path, events: UnboundedSender<Event>) -> notify::Result<Watch> {
         let base = root.to_owned();
-        let watcher = notify::recommended_watcher(move |event| tell(&base, event, &events))?;
+        let mut watcher = notify::recommended_watcher(move |event| tell(&base, event, &events))?;
+        watcher.watch(&root.join("teams"), RecursiveMode::NonRecursive)?;
         Ok(Watch { watcher, root: root.to_owned() })
     }
 

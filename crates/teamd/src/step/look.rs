@@ -4,7 +4,7 @@ use crate::effect::Effect;
 use crate::event::Now;
 use crate::files::FileJob;
 use crate::note::Note;
-use crate::state::{Agent, Look, Phase, State, Stopping};
+use crate::state::{Agent, Look, Phase, State, Stopping, Watch};
 use protocol::control::Activity;
 use protocol::fault::Fault;
 use protocol::id::{RequestId, TaskId};
@@ -111,9 +111,15 @@ pub(super) fn config(state: &mut State, team: &TeamName, out: &mut Vec<Effect>) 
     }
 }
 
+/// Events arrive here, so the rescan need not be quick.
+pub(super) fn watch_proven(state: &mut State, now: Now) {
+    state.watch = Watch::Events;
+    state.rescan_at = now.mono + state.watch.rescan_every();
+}
+
 /// The named rescan; also after the watcher lost events.
 pub(super) fn everywhere(state: &mut State, now: Now, out: &mut Vec<Effect>) {
-    state.rescan_at = now.mono + state.setting.rescan_every;
+    state.rescan_at = now.mono + state.watch.rescan_every();
     out.push(Effect::File(FileJob::Rescan { teams: state.teams.keys().cloned().collect() }));
 }
 

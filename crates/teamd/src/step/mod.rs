@@ -41,6 +41,7 @@ pub(crate) fn step(state: &mut State, event: Event, now: Now) -> Vec<Effect> {
         Event::InboxChanged { team, inbox } => look::inbox(state, &team, &inbox, out),
         Event::TasksChanged { team } => look::tasks(state, &team, out),
         Event::ConfigChanged { team } => look::config(state, &team, out),
+        Event::WatchProven => look::watch_proven(state, now),
         Event::Overflow => look::everywhere(state, now, out),
         Event::Filed(done) => filed(state, done, now, out),
         Event::Paned(done) => paned(state, done, now, out),

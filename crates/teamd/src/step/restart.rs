@@ -17,6 +17,7 @@ pub(crate) fn restart(state: &mut State, now: Now) -> Vec<Effect> {
     for id in &ids {
         take_up(state, id, out);
     }
+    out.push(Effect::File(FileJob::Probe));
     look::everywhere(state, now, out);
     look::at_once(state, out);
     effects

@@ -31,7 +31,7 @@ pub(super) fn status(state: &mut State, client: ConnId, out: &mut Vec<Effect>) {
         version: env!("CARGO_PKG_VERSION").to_owned(),
         root: state.setting.root.clone(),
         tmux: state.setting.tmux_socket.clone(),
-        watch: state.setting.watch.to_owned(),
+        watch: state.watch.word().to_owned(),
     };
     let reply = StatusReply { teams: teams.collect(), daemon };
     answer(state, client, Ok(Reply::Status(reply)), out);

@@ -34,8 +34,6 @@ fn state() -> State {
         teamctl: "/bin/teamctl".into(),
         state: "/state".into(),
         pid: 1,
-        watch: "events",
-        rescan_every: 30_000,
     };
     let mut state = State::new(setting, Roster::default());
     state.teams.insert(team(), Default::default());
@@ -359,4 +357,18 @@ fn while_the_daemon_goes_down_nobody_new_comes() {
     running(&mut state, "ann", 50);
     ask(&mut state, 9, Request::Down);
     assert_eq!(kind(&ask(&mut state, 10, order("bob")), 10), Some(Kind::Refused));
+}
+
+#[test]
+fn files_are_looked_at_often_until_events_are_known_to_arrive() {
+    let mut state = state();
+    let looks = |state: &mut State, until: u64| {
+        let passed = (0..until).step_by(100).map(|ms| step(state, Event::Deadline, at(ms)));
+        passed.filter(|effects| job(effects, |job| matches!(job, FileJob::Rescan { .. }))).count()
+    };
+    assert_eq!(looks(&mut state, 10_000), 5);
+    step(&mut state, Event::WatchProven, at(10_000));
+    state.rescan_at = 0;
+    assert_eq!(looks(&mut state, 59_000), 2);
+    assert!(job(&step(&mut state, Event::Overflow, at(59_100)), |job| matches!(job, FileJob::Rescan { .. })));
 }
