@@ -1,11 +1,15 @@
 //! What writers that were killed leave beside the files: files on their way, and locks, held or moved aside.
-//! They disturb nobody; after an hour they are nobody's, and go.
+//! They disturb nobody; after an hour they are nobody's, and go. A lock in its place has the rule of `lock`:
+//! after ten seconds whoever wants it next may take it, or [`Team::release_stale`] when somebody cleans up.
 
 use crate::directory::{Directory, file_type};
 use crate::error::Error;
 use crate::file::MARK;
-use crate::team::Team;
+use crate::lock;
+use crate::team::{CONFIG, Team};
 use nix::sys::stat::SFlag;
+use protocol::id::TaskId;
+use std::path::PathBuf;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 const OLD: Duration = Duration::from_secs(3600);
@@ -30,6 +34,36 @@ impl Team {
         self.writable()?;
         remove_halves(self.dir(), "config.json")
     }
+}
+
+impl Team {
+    /// Removes the locks that killed holders left, of config, inboxes, task list and tasks, and tells which.
+    ///
+    /// Only empty directories go that are older than ten seconds and stay unchanged for half a second more,
+    /// which is waited for once if there is any. Fresh locks, files, links and full directories stay.
+    ///
+    /// # Errors
+    /// `ReadOnly`; `Io` and `Odd`, and other locks may be gone then.
+    pub fn release_stale(&self) -> Result<Vec<PathBuf>, Error> {
+        self.writable()?;
+        let mut locks = vec![(self.dir(), format!("{CONFIG}.lock"))];
+        let places = [(self.inboxes()?, is_inbox as fn(&str) -> bool), (self.task_dir()?, is_task)];
+        for (dir, is_target) in places {
+            let Some(dir) = dir else { continue };
+            let is_lock = |name: &String| name.strip_suffix(".lock").is_some_and(is_target);
+            locks.extend(dir.names()?.into_iter().filter(is_lock).map(|name| (dir, name)));
+        }
+        lock::release_stale(locks)
+    }
+}
+
+fn is_inbox(target: &str) -> bool {
+    target.ends_with(".json") && !target.starts_with('.')
+}
+
+/// A task, or the file that stands for the whole list.
+fn is_task(target: &str) -> bool {
+    target == ".lock" || target.strip_suffix(".json").is_some_and(|id| TaskId::parse(id).is_ok())
 }
 
 /// Removes the temporary files of `name`, whatever their age.

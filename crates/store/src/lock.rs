@@ -11,6 +11,7 @@ use crate::file::rename_fresh;
 use crate::pause::Pause;
 use nix::errno::Errno;
 use nix::sys::stat::{FileStat, Mode, SFlag, mkdirat};
+use std::path::PathBuf;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use uuid::Uuid;
 
@@ -48,6 +49,10 @@ impl Stamp {
         let changed = Duration::from_secs(self.seconds.max(0) as u64);
         SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().saturating_sub(changed)
     }
+
+    fn is_old(&self) -> bool {
+        self.age() > STALE
+    }
 }
 
 impl<'d> Lock<'d> {
@@ -64,7 +69,9 @@ impl<'d> Lock<'d> {
             }
             match watch.look(dir, &name)? {
                 Look::Gone => {}
-                Look::Abandoned => take_away(dir, &name, &watch)?,
+                Look::Abandoned => {
+                    take_away(dir, &name, &watch)?;
+                }
                 Look::Held if pause.wait() => {}
                 Look::Held => {
                     return Err(Error::Locked { path: dir.join(&name), why: watch.why().to_owned() });
@@ -125,8 +132,13 @@ impl Watch {
         };
         self.seen = Some((stamp, since));
         let watched = since.elapsed();
-        let stale = watched >= STALE || (stamp.age() > STALE && watched >= SECOND_LOOK);
+        let stale = watched >= STALE || (stamp.is_old() && watched >= SECOND_LOOK);
         Ok(if stale && !self.odd { Look::Abandoned } else { Look::Held })
+    }
+
+    /// True if the clock alone would call it abandoned; one with a time stamp in the future is not.
+    fn looks_old(&self) -> bool {
+        !self.odd && self.seen.is_some_and(|(stamp, _)| stamp.is_old())
     }
 
     fn why(&self) -> &'static str {
@@ -134,9 +146,64 @@ impl Watch {
     }
 }
 
+/// Removes those of `locks` that are abandoned empty directories, and tells which. One second look, half a
+/// second after the first, serves for all; nothing that looks held is waited for.
+///
+/// One that can't be removed does not keep the others; the first such failure is the result then.
+pub(crate) fn release_stale(locks: Vec<(&Directory, String)>) -> Result<Vec<PathBuf>, Error> {
+    let mut suspects = Vec::new();
+    for (dir, name) in locks {
+        suspects.extend(Suspect::at(dir, name)?);
+    }
+    if suspects.is_empty() {
+        return Ok(Vec::new());
+    }
+    let mut pause = Pause::new(SECOND_LOOK, SECOND_LOOK, SECOND_LOOK);
+    while pause.wait() {}
+    let done: Vec<_> = suspects.into_iter().map(Suspect::release).collect();
+    done.into_iter().filter_map(Result::transpose).collect()
+}
+
+/// What looks like an abandoned lock at the first look.
+struct Suspect<'d> {
+    dir: &'d Directory,
+    name: String,
+    watch: Watch,
+}
+
+impl<'d> Suspect<'d> {
+    /// None if it is fresh, gone, or not known to be an empty directory.
+    fn at(dir: &'d Directory, name: String) -> Result<Option<Suspect<'d>>, Error> {
+        let mut watch = Watch::new();
+        watch.look(dir, &name)?;
+        // What may not be opened may be full, so it is left.
+        let empty =
+            || matches!(dir.sub(&name), Ok(Some(lock)) if lock.names().is_ok_and(|all| all.is_empty()));
+        Ok((watch.looks_old() && empty()).then_some(Suspect { dir, name, watch }))
+    }
+
+    /// Where it was; none if it is gone, changed or filled since the first look.
+    fn release(mut self) -> Result<Option<PathBuf>, Error> {
+        let Look::Abandoned = self.watch.look(self.dir, &self.name)? else { return Ok(None) };
+        match take_away(self.dir, &self.name, &self.watch) {
+            Ok(Taken::Removed) => Ok(Some(self.dir.join(&self.name))),
+            Ok(Taken::Missed) | Err(Error::Locked { .. }) => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+}
+
+/// What became of an attempt on an abandoned lock.
+#[derive(Debug, PartialEq, Eq)]
+enum Taken {
+    Removed,
+    /// Somebody else was faster.
+    Missed,
+}
+
 /// Removes an abandoned lock, unless somebody else was faster and it is a fresh one by now: it is moved to
 /// a name of our own first, where its stamp can't change hands any more.
-fn take_away(dir: &Directory, name: &str, watch: &Watch) -> Result<(), Error> {
+fn take_away(dir: &Directory, name: &str, watch: &Watch) -> Result<Taken, Error> {
     if let Ok(Some(lock)) = dir.sub(name)
         && !lock.names()?.is_empty()
     {
@@ -146,15 +213,16 @@ fn take_away(dir: &Directory, name: &str, watch: &Watch) -> Result<(), Error> {
     let moved = format!(".{name}.stale.{}", Uuid::new_v4().simple());
     match rename_fresh(dir, name, &moved) {
         Ok(()) => {}
-        Err(Errno::ENOENT) => return Ok(()),
+        Err(Errno::ENOENT) => return Ok(Taken::Missed),
         Err(errno) => return Err(Error::io("take over", &dir.join(name), errno)),
     }
     let expected = watch.seen.map(|(stamp, _)| stamp);
     let found = dir.stat(&moved)?.map(|stat| Stamp::of(&stat));
     if found != expected && rename_fresh(dir, &moved, name).is_ok() {
-        return Ok(());
+        return Ok(Taken::Missed);
     }
-    dir.rmdir(&moved)
+    dir.rmdir(&moved)?;
+    Ok(if found == expected { Taken::Removed } else { Taken::Missed })
 }
 
 #[cfg(test)]
@@ -184,10 +252,10 @@ mod tests {
         let lock = Lock::acquire(&directory, "x.json").unwrap();
         let old = Stamp { seconds: lock.stamp.seconds - 60, ..lock.stamp };
         let watch = Watch { seen: Some((old, Instant::now())), odd: false };
-        take_away(&directory, "x.json.lock", &watch).unwrap();
+        assert_eq!(take_away(&directory, "x.json.lock", &watch).unwrap(), Taken::Missed);
         assert!(lock.is_ours().unwrap());
         let watch = Watch { seen: Some((lock.stamp, Instant::now())), odd: false };
-        take_away(&directory, "x.json.lock", &watch).unwrap();
+        assert_eq!(take_away(&directory, "x.json.lock", &watch).unwrap(), Taken::Removed);
         assert_eq!(directory.names().unwrap(), Vec::<String>::new());
     }
 }

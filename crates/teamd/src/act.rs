@@ -7,7 +7,7 @@ use crate::files::FileJob;
 use crate::life::Lives;
 use crate::note::Note;
 use crate::panes::PaneJob;
-use crate::state::SpawnId;
+use crate::roster::SpawnId;
 use crate::watch::Watch;
 use protocol::time::iso8601;
 use std::collections::HashMap;
@@ -64,7 +64,7 @@ impl Hands {
         ControlFlow::Continue(())
     }
 
-    fn watch_life(&mut self, spawn: SpawnId, process: crate::state::Process) {
+    fn watch_life(&mut self, spawn: SpawnId, process: crate::roster::Process) {
         if !self.lives.knows(&spawn) && !self.lives.watch(&spawn, process) {
             self.events.send(Event::Died { spawn }).ok();
         }

@@ -4,7 +4,7 @@
 //! [`protocol::control::frame`] allows; who breaks that is hung up on too, and nobody else notices.
 
 use crate::event::{ConnId, Event};
-use crate::state::Process;
+use crate::roster::Process;
 use protocol::control::frame::{Assembler, LINE, encode};
 use protocol::control::{Call, FromJoin, Request};
 use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, recvmsg};

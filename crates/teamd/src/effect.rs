@@ -4,7 +4,7 @@ use crate::event::ConnId;
 use crate::files::FileJob;
 use crate::note::Note;
 use crate::panes::PaneJob;
-use crate::state::{Process, SpawnId};
+use crate::roster::{Process, SpawnId};
 use protocol::control::{Response, ToJoin};
 use protocol::name::TeamName;
 

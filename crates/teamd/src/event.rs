@@ -2,7 +2,7 @@
 
 use crate::files::FileDone;
 use crate::panes::PaneDone;
-use crate::state::{Process, SpawnId};
+use crate::roster::{Process, SpawnId};
 use protocol::control::{Call, FromJoin, Hello};
 use protocol::name::TeamName;
 

@@ -4,8 +4,8 @@
 //! goes back as an event.
 
 use crate::event::{ConnId, Event};
+use crate::roster::{Record, Roster, SpawnId, Told};
 use crate::seen::Seen;
-use crate::state::{Record, Roster, SpawnId, Told};
 use protocol::color::Color;
 use protocol::config::{Member, TeamConfig, TeammateEntry};
 use protocol::control::{Create, CreateReply, Ended};

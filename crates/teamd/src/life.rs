@@ -3,7 +3,7 @@
 //! One thread sleeps on all of them. (tokio's own way to watch a descriptor is `unsafe` to call.)
 
 use crate::event::Event;
-use crate::state::{Process, SpawnId};
+use crate::roster::{Process, SpawnId};
 use rustix::buffer::spare_capacity;
 use rustix::event::epoll::{self, CreateFlags, EventData, EventFlags};
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};

@@ -12,6 +12,7 @@ mod life;
 mod log;
 mod note;
 mod panes;
+mod roster;
 mod seen;
 mod state;
 mod step;

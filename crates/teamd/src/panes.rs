@@ -5,7 +5,7 @@
 //! moment: then the next job connects anew, and says so if it can't.
 
 use crate::event::{ConnId, Event};
-use crate::state::{Pane, SpawnId};
+use crate::roster::{Pane, SpawnId};
 use crate::step::Opened;
 use protocol::fault::{Fault, Kind};
 use protocol::name::TeamName;

@@ -4,111 +4,13 @@
 //! from tmux, from the joins that reconnect, and from the files.
 
 use crate::event::ConnId;
+use crate::roster::{ROSTER_VERSION, Record, Roster, SpawnId};
 use protocol::color::Color;
 use protocol::control::{Activity, EndedAgent, Response, Spawn};
 use protocol::id::{Mint, RequestId, TaskId};
 use protocol::name::{AgentName, TeamName};
-use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::path::PathBuf;
-use tmux::{Owner, PaneId};
-use uuid::Uuid;
-
-/// The id of one life of an agent: on join's command line, in the pane's option `@teamd`, in the roster.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-pub(crate) struct SpawnId(String);
-
-impl SpawnId {
-    /// A new one, never used before.
-    pub(crate) fn fresh() -> SpawnId {
-        SpawnId(Uuid::new_v4().to_string())
-    }
-
-    /// As somebody said it; whether we know it is seen in the roster.
-    pub(crate) fn claimed(text: &str) -> SpawnId {
-        SpawnId(text.to_owned())
-    }
-
-    pub(crate) fn as_str(&self) -> &str {
-        &self.0
-    }
-
-    /// The value of the pane option that marks the pane as this agent's.
-    pub(crate) fn owner(&self) -> Owner {
-        self.0.parse().expect("a uuid is made of hex digits and dashes")
-    }
-}
-
-/// A process that no number reuse can be mistaken for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Process {
-    pub(crate) pid: u32,
-    /// Field 22 of /proc/PID/stat, ticks since boot.
-    pub(crate) start: u64,
-}
-
-/// A pane of ours; its epoch says on which server.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Pane {
-    pub(crate) pane: String,
-    pub(crate) window: String,
-    pub(crate) epoch: String,
-}
-
-impl Pane {
-    pub(crate) fn id(&self) -> Option<PaneId> {
-        self.pane.parse().ok()
-    }
-}
-
-/// What of an agent survives a daemon's crash.
-#[derive(Clone, Serialize, Deserialize)]
-pub(crate) struct Record {
-    pub(crate) spawn: SpawnId,
-    pub(crate) team: TeamName,
-    pub(crate) name: AgentName,
-    /// Proves that a caller is this agent.
-    pub(crate) token: String,
-    /// From registration on.
-    pub(crate) color: Option<Color>,
-    pub(crate) feed: String,
-    pub(crate) agent_type: Option<String>,
-    pub(crate) model: String,
-    pub(crate) prompt: String,
-    pub(crate) cwd: PathBuf,
-    pub(crate) plan_mode_required: bool,
-    pub(crate) born: u64,
-    pub(crate) tracking: Option<TaskId>,
-    pub(crate) pane: Option<Pane>,
-    pub(crate) join: Option<Process>,
-    pub(crate) agent: Option<u32>,
-    /// Set before its lead is told, so that a crash between the two does not tell it twice.
-    pub(crate) ended: Option<End>,
-}
-
-/// Without the token, which opens doors, and the prompt, which is nobody's business: this goes into the log.
-impl std::fmt::Debug for Record {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{}@{} {} {:?} {:?}", self.name, self.team, self.spawn.as_str(), self.pane, self.ended)
-    }
-}
-
-/// How and when an agent ended, and whether its lead is to hear of it.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct End {
-    pub(crate) how: String,
-    pub(crate) at: u64,
-    pub(crate) told: Told,
-}
-
-/// Who learns of an end.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) enum Told {
-    /// It approved its shutdown: the lead has its word already.
-    Nobody,
-    /// A crash, a kill, a closed pane.
-    Lead,
-}
 
 /// One supervised agent.
 #[derive(Debug)]
@@ -425,15 +327,4 @@ impl Phase {
             Phase::Gone(_) => "gone",
         }
     }
-}
-
-/// The version of the roster's form; an older daemon that meets a newer one leaves it alone.
-pub(crate) const ROSTER_VERSION: u32 = 1;
-
-/// The truth about our panes, on disk.
-#[derive(Debug, Default, Serialize, Deserialize)]
-pub(crate) struct Roster {
-    pub(crate) version: u32,
-    pub(crate) teams: BTreeMap<TeamName, u64>,
-    pub(crate) agents: Vec<Record>,
 }

@@ -1,7 +1,8 @@
 //! What may be found where a lock should go. These take their seconds: the waits are what is tested.
 
-use crate::fixture::{Ground, age, agent, delay, message, put};
+use crate::fixture::{Ground, age, agent, config, delay, list, message, put};
 use protocol::fault::Kind;
+use protocol::name::TeamName;
 use std::os::unix::fs::symlink;
 use std::path::PathBuf;
 use std::time::{Duration, Instant, SystemTime};
@@ -19,6 +20,8 @@ fn whatever_stands_where_a_lock_goes_is_treated_with_care() {
         a_link_in_the_locks_place_is_never_removed,
         a_lock_with_something_inside_is_never_removed,
         of_eight_who_find_an_old_lock_each_gets_its_turn,
+        stale_locks_are_released_and_nothing_else,
+        a_lock_that_changes_before_the_second_look_is_not_released,
     ];
     std::thread::scope(|scope| plants.into_iter().for_each(|plant| drop(scope.spawn(plant))));
 }
@@ -125,4 +128,77 @@ fn of_eight_who_find_an_old_lock_each_gets_its_turn() {
     });
     assert_eq!(ground.team.inbox(&agent("bob")).read().unwrap().len(), 8);
     assert_eq!(std::fs::read_dir(ground.inbox_path("")).unwrap().count(), 1, "no lock is left, moved or not");
+}
+
+fn old() -> SystemTime {
+    SystemTime::now() - Duration::from_secs(60)
+}
+
+fn stale_locks_are_released_and_nothing_else() {
+    let ground = Ground::new();
+    let tasks = ground.path().join("root/tasks/orchard");
+    let stale = [
+        ground.team.path().join("config.json.lock"),
+        ground.inbox_path("bob.json.lock"),
+        tasks.join(".lock.lock"),
+        tasks.join("7.json.lock"),
+    ];
+    // No program of ours takes the last three, and whose they are is not known.
+    let kept = ["fresh.json.lock", "full.json.lock", "bob.lock", ".x.json.lock", "notes"];
+    let kept = kept.map(|name| ground.inbox_path(name));
+    stale.iter().chain(&kept).for_each(|path| std::fs::create_dir(path).unwrap());
+    put(&kept[1].join("pid"), "4242");
+    let (file, link) = (ground.inbox_path("file.json.lock"), ground.inbox_path("link.json.lock"));
+    put(&file, "4242");
+    symlink(&kept[4], &link).unwrap();
+    stale.iter().chain(&kept[1..]).chain([&file]).for_each(|path| age(path, old()));
+    let (before, start) = (list(&ground.inbox_path("")), Instant::now());
+
+    let released = ground.team.release_stale().unwrap();
+    let took = start.elapsed();
+
+    assert!(took >= Duration::from_millis(500) && took < Duration::from_secs(3), "{took:?}");
+    assert_eq!(sorted(released), sorted(stale.to_vec()));
+    let left: Vec<PathBuf> = before.into_iter().filter(|path| !stale.contains(path)).collect();
+    assert_eq!(list(&ground.inbox_path("")), left, "nothing is moved or made either");
+    assert!(stale.iter().all(|path| !path.exists()) && kept[1].join("pid").exists());
+    assert_eq!(ground.team.release_stale().unwrap(), Vec::<PathBuf>::new());
+}
+
+fn sorted(mut paths: Vec<PathBuf>) -> Vec<PathBuf> {
+    paths.sort();
+    paths
+}
+
+fn a_lock_that_changes_before_the_second_look_is_not_released() {
+    let (ground, lock) = planted();
+    let inside = ground.inbox_path("ann.json.lock");
+    for path in [&lock, &inside] {
+        std::fs::create_dir(path).unwrap();
+        age(path, old());
+    }
+    let released = std::thread::scope(|scope| {
+        scope.spawn(|| {
+            delay(200);
+            age(&lock, SystemTime::now());
+            put(&inside.join("pid"), "4242");
+            age(&inside, old() - Duration::from_secs(1));
+        });
+        ground.team.release_stale().unwrap()
+    });
+    assert_eq!(released, Vec::<PathBuf>::new());
+    assert!(lock.exists() && inside.join("pid").exists());
+}
+
+#[test]
+fn locks_of_a_team_of_claude_code_are_not_released() {
+    let ground = Ground::new();
+    let name = TeamName::parse("session-1").unwrap();
+    let lock = ground.path().join("root/teams/session-1/config.json.lock");
+    std::fs::create_dir_all(&lock).unwrap();
+    put(&lock.with_file_name("config.json"), config("session-1").to_text());
+    age(&lock, old());
+    let refused = ground.root.team(&name).unwrap().release_stale().unwrap_err();
+    assert!(matches!(refused, Error::ReadOnly(_)), "{refused}");
+    assert!(lock.exists());
 }

@@ -3,7 +3,8 @@
 use super::{ending, look, shutdown, spawn};
 use crate::effect::Effect;
 use crate::event::Now;
-use crate::state::{Agent, Phase, SpawnId, State, Stopping};
+use crate::roster::SpawnId;
+use crate::state::{Agent, Phase, State, Stopping};
 use protocol::fault::{Fault, Kind};
 
 /// When the loop must wake at the latest, on the clock that never jumps.

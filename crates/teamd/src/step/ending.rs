@@ -8,7 +8,8 @@ use crate::event::Now;
 use crate::files::FileJob;
 use crate::note::Note;
 use crate::panes::{PaneJob, Seen};
-use crate::state::{End, Gone, Pane, Phase, SpawnId, State, Stopping, Then, Told};
+use crate::roster::{End, Pane, SpawnId, Told};
+use crate::state::{Gone, Phase, State, Stopping, Then};
 use protocol::control::{Ended, EndedAgent, ToJoin};
 use protocol::fault::{Fault, Kind};
 

@@ -4,7 +4,8 @@ use super::{ending, spawn};
 use crate::effect::Effect;
 use crate::event::{ConnId, Now};
 use crate::note::Note;
-use crate::state::{Phase, Process, SpawnId, State};
+use crate::roster::{Process, SpawnId};
+use crate::state::{Phase, State};
 use protocol::control::{FromJoin, Hello, ToJoin};
 use protocol::fault::{Fault, Kind};
 

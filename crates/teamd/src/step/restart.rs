@@ -5,7 +5,8 @@ use super::{ending, look};
 use crate::effect::Effect;
 use crate::event::Now;
 use crate::files::FileJob;
-use crate::state::{SpawnId, State};
+use crate::roster::SpawnId;
+use crate::state::State;
 
 /// The effects of a start with this roster.
 pub(crate) fn restart(state: &mut State, now: Now) -> Vec<Effect> {

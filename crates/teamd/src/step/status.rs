@@ -7,7 +7,8 @@ use crate::effect::Effect;
 use crate::event::{ConnId, Now};
 use crate::files::FileJob;
 use crate::panes::PaneJob;
-use crate::state::{Agent, Pane, Phase, State};
+use crate::roster::Pane;
+use crate::state::{Agent, Phase, State};
 use protocol::control::{
     Activity, AgentStatus, Capture, CaptureReply, DaemonStatus, Locate, LocateReply, Reply, StatusReply,
     TeamStatus,

@@ -6,7 +6,8 @@ use crate::effect::Effect;
 use crate::event::{Event, Now};
 use crate::files::{Answer, FileDone, FileJob};
 use crate::panes::{PaneDone, PaneJob};
-use crate::state::{Phase, Process, Roster, Setting, SpawnId, State, Told};
+use crate::roster::{Process, Roster, SpawnId, Told};
+use crate::state::{Phase, Setting, State};
 use protocol::control::{
     Activity, Call, Delete, Ended, FromJoin, Hello, Reply, Request, Response, Shutdown, Spawn, Targets,
     ToJoin, VERSION,
