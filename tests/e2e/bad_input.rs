@@ -3,8 +3,7 @@
 use harness::House;
 
 fn team() -> House {
-    let house = House::start();
-    house.teamctl(["create", "survey"]).ok();
+    let house = House::with_team();
     house.teamctl(["spawn", "ann", "--", "sleep", "3600"]).ok();
     house
 }

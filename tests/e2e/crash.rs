@@ -4,8 +4,7 @@ use harness::{House, start_time};
 use std::io::Read;
 
 fn team_of(count: usize) -> House {
-    let house = House::start();
-    house.teamctl(["create", "survey"]).ok();
+    let house = House::with_team();
     for n in 0..count {
         let record = format!("exec '{}' record out/a{n} <&$TEAMD_WAKE_FD", house.agent());
         house

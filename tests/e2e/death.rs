@@ -3,12 +3,6 @@
 use harness::House;
 use serde_json::Value;
 
-fn team() -> House {
-    let house = House::start();
-    house.teamctl(["create", "survey"]).ok();
-    house
-}
-
 /// What the lead was told of a member's end.
 fn told(house: &House, name: &str) -> Vec<String> {
     let told = house.inbox("survey", "team-lead").into_iter().filter(|message| message["from"] == name);
@@ -37,7 +31,7 @@ fn pane(house: &House, name: &str) -> String {
 
 #[test]
 fn by_its_own_exit() {
-    let house = team();
+    let house = House::with_team();
     house.teamctl(["spawn", "ann", "--", "sh", "-c", "exit 3"]).ok();
     dies(&house, "ann", "exit 3");
     house.end();
@@ -45,7 +39,7 @@ fn by_its_own_exit() {
 
 #[test]
 fn by_a_signal() {
-    let house = team();
+    let house = House::with_team();
     let pid = house.json(["spawn", "ann", "--", "sleep", "3600"])["pid"].as_u64().unwrap();
     house.kill_9(pid as u32);
     dies(&house, "ann", "signal 9");
@@ -54,7 +48,7 @@ fn by_a_signal() {
 
 #[test]
 fn by_a_killed_pane() {
-    let house = team();
+    let house = House::with_team();
     house.teamctl(["spawn", "ann", "--", &house.agent(), "children"]).ok();
     house.teamctl(["spawn", "bob", "--", "sleep", "3600"]).ok();
     house.tmux(["kill-pane", "-t", &pane(&house, "ann")]);
@@ -65,7 +59,7 @@ fn by_a_killed_pane() {
 
 #[test]
 fn with_its_join_and_then_its_children_too() {
-    let house = team();
+    let house = House::with_team();
     house.teamctl(["spawn", "ann", "--", &house.agent(), "children"]).ok();
     let join = house.tmux(["display-message", "-p", "-t", &pane(&house, "ann"), "#{pane_pid}"]);
     house.kill_9(join.parse().unwrap());
@@ -100,7 +94,7 @@ fn with_the_tmux_server() {
 
 #[test]
 fn while_no_daemon_looks() {
-    let house = team();
+    let house = House::with_team();
     house.teamctl(["spawn", "ann", "--", "sleep", "3600"]).ok();
     let pid = house.member("ann").unwrap()["pid"].as_u64().unwrap();
     house.kill_9(house.daemon());
@@ -121,7 +115,7 @@ fn while_no_daemon_looks() {
 /// Up to tmux 3.6 this crashed a server with a control client, where panes closed by themselves.
 #[test]
 fn all_at_once_without_harm_to_the_server() {
-    let house = team();
+    let house = House::with_team();
     let server = house.tmux(["display-message", "-p", "#{pid}"]);
     for round in 0..5 {
         for name in ["ann", "bob", "cat"] {
@@ -147,7 +141,7 @@ fn all_at_once_without_harm_to_the_server() {
 
 #[test]
 fn with_its_pane_where_no_daemon_closes_it() {
-    let house = team();
+    let house = House::with_team();
     let pid = house.json(["spawn", "ann", "--", "sleep", "3600"])["pid"].as_u64().unwrap();
     let tell = format!("run-shell 'touch {}'", house.path("out/exited").display());
     house.tmux(["set-hook", "-g", "pane-exited", &tell]);

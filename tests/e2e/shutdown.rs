@@ -2,15 +2,9 @@
 
 use harness::{House, Processes};
 
-fn team() -> House {
-    let house = House::start();
-    house.teamctl(["create", "survey"]).ok();
-    house
-}
-
 #[test]
 fn a_worker_approves_and_goes() {
-    let house = team();
+    let house = House::with_team();
     house.teamctl(["spawn", "ann", "--agent", "worker"]).ok();
     let ended = house.json(["shutdown", "ann", "--reason", "thank you"]);
     assert_eq!(ended["ended"][0]["how"], "approved", "{ended}");
@@ -30,7 +24,7 @@ fn a_worker_approves_and_goes() {
 
 #[test]
 fn a_busy_worker_may_say_no_and_works_on() {
-    let house = team();
+    let house = House::with_team();
     let worker = "exec teamctl work --busy reject --run 'touch out/started; read line <out/go'";
     house.teamctl(["spawn", "ann", "--", "sh", "-c", worker]).ok();
     let go = house.path("out/go").display().to_string();
@@ -50,7 +44,7 @@ fn a_busy_worker_may_say_no_and_works_on() {
 
 #[test]
 fn silence_is_no_consent() {
-    let house = team();
+    let house = House::with_team();
     house.teamctl(["spawn", "ann", "--", "sleep", "3600"]).ok();
     let ran = house.teamctl(["shutdown", "ann", "--grace", "200ms"]);
     assert_eq!(ran.code, 75, "{ran:?}");
@@ -62,7 +56,7 @@ fn silence_is_no_consent() {
 
 #[test]
 fn an_agent_answers_with_respond() {
-    let house = team();
+    let house = House::with_team();
     // A shell script as a teammate: woken by its line, it finds the request and answers.
     let script = "while read _ <&$TEAMD_WAKE_FD; do
         id=$(teamctl inbox --unread --json | grep -o 'shutdown-[0-9]*@ann' | head -1)
@@ -76,7 +70,7 @@ fn an_agent_answers_with_respond() {
 
 #[test]
 fn nothing_of_any_agent_is_left() {
-    let house = team();
+    let house = House::with_team();
     for name in ["ann", "bob", "cat"] {
         house.teamctl(["spawn", name, "--", &house.agent(), "children"]).ok();
     }
@@ -96,7 +90,7 @@ fn nothing_of_any_agent_is_left() {
 
 #[test]
 fn an_old_request_does_not_end_a_namesake() {
-    let house = team();
+    let house = House::with_team();
     house.teamctl(["spawn", "ann", "--", "sleep", "3600"]).ok();
     assert_eq!(house.teamctl(["shutdown", "ann", "--grace", "100ms"]).code, 75);
     house.teamctl(["kill", "ann"]).ok();
@@ -108,7 +102,7 @@ fn an_old_request_does_not_end_a_namesake() {
 
 #[test]
 fn nobody_there_is_no_error() {
-    let house = team();
+    let house = House::with_team();
     house.teamctl(["shutdown", "--all"]).ok();
     house.end();
 }

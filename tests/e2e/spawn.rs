@@ -2,15 +2,9 @@
 
 use harness::House;
 
-fn team() -> House {
-    let house = House::start();
-    house.teamctl(["create", "survey"]).ok();
-    house
-}
-
 #[test]
 fn a_worker_runs_in_a_pane_of_its_own_and_is_a_member() {
-    let house = team();
+    let house = House::with_team();
     let spawned = house.json(["spawn", "ann", "--agent", "worker", "--prompt", "hello"]);
     assert_eq!(spawned["agent_id"], "ann@survey");
     assert_eq!(spawned["color"], "blue");
@@ -33,7 +27,7 @@ fn a_worker_runs_in_a_pane_of_its_own_and_is_a_member() {
 
 #[test]
 fn thirty_at_once_are_all_there() {
-    let house = team();
+    let house = House::with_team();
     let running: Vec<_> = (0..30)
         .map(|n| house.teamctl_running(["spawn", &format!("a{n}"), "--json", "--", "sleep", "3600"]))
         .collect();
@@ -84,7 +78,7 @@ fn in_80_by_24_every_agent_gets_a_window() {
 
 #[test]
 fn an_agent_finds_a_clean_world() {
-    let house = team();
+    let house = House::with_team();
     let file = house.path("out/dump").display().to_string();
     std::fs::create_dir(house.path("out/work place")).unwrap();
     let cwd = house.path("out/work place").display().to_string();
@@ -118,7 +112,7 @@ fn an_agent_finds_a_clean_world() {
 
 #[test]
 fn what_cannot_start_leaves_nothing() {
-    let house = team();
+    let house = House::with_team();
     let plain = house.path("out/plain").display().to_string();
     std::fs::File::create(house.path("out/plain")).unwrap();
     for command in ["/no/such/program", "no-such-program", plain.as_str()] {
@@ -143,7 +137,7 @@ fn what_cannot_start_leaves_nothing() {
 
 #[test]
 fn names_follow_the_rules() {
-    let house = team();
+    let house = House::with_team();
     house.teamctl(["spawn", "ann", "--", "sleep", "3600"]).ok();
     house.teamctl(["spawn", "Ann", "--", "sleep", "3600"]).fails(73);
     assert_eq!(house.json(["spawn", "ann", "--unique", "--", "sleep", "3600"])["name"], "ann-2");

@@ -2,15 +2,9 @@
 
 use harness::House;
 
-fn team() -> House {
-    let house = House::start();
-    house.teamctl(["create", "survey"]).ok();
-    house
-}
-
 #[test]
 fn three_workers_and_a_task_that_waits_for_the_others() {
-    let house = team();
+    let house = House::with_team();
     let out = house.path("out").display().to_string();
     let mut blockers = Vec::new();
     for (name, what) in [("a", "one"), ("b", "two"), ("c", "three")] {
@@ -52,7 +46,7 @@ fn three_workers_and_a_task_that_waits_for_the_others() {
 
 #[test]
 fn an_idle_worker_wakes_for_a_new_task_and_for_its_own_first() {
-    let house = team();
+    let house = House::with_team();
     house.teamctl(["spawn", "ann", "--agent", "worker"]).ok();
     house.until("it idles", || (house.member("ann")?["activity"] == "idle").then_some(()));
     house.teamctl(["task", "create", "free", "--metadata", r#"{"command": "true"}"#]).ok();
@@ -66,7 +60,7 @@ fn an_idle_worker_wakes_for_a_new_task_and_for_its_own_first() {
 
 #[test]
 fn a_task_that_fails_stays_and_says_why() {
-    let house = team();
+    let house = House::with_team();
     house.teamctl(["spawn", "ann", "--agent", "worker"]).ok();
     house.teamctl(["task", "create", "bad", "--metadata", r#"{"command": "exit 7"}"#]).ok();
     let task = house.until("it has failed", || {
@@ -87,7 +81,7 @@ fn a_task_that_fails_stays_and_says_why() {
 
 #[test]
 fn a_teammate_may_not_put_a_command_into_a_task() {
-    let house = team();
+    let house = House::with_team();
     let script = "teamctl task create evil --metadata '{\"command\": \"touch out/evil\"}'; echo $? >out/code";
     house
         .teamctl(["spawn", "ann", "--cwd", &house.path("").display().to_string(), "--", "sh", "-c", script])
@@ -99,7 +93,7 @@ fn a_teammate_may_not_put_a_command_into_a_task() {
 
 #[test]
 fn the_command_sees_the_task_and_no_input() {
-    let house = team();
+    let house = House::with_team();
     let out = house.path("out/seen").display().to_string();
     let run = format!(
         "printf '%s|%s|%s|' \"$TASK_ID\" \"$TASK_SUBJECT\" \"$TASK_DESCRIPTION\" > {out}; cat >> {out}"

@@ -32,7 +32,14 @@ impl House {
         house
     }
 
-    /// The same on a server with this configuration.
+    /// The same, and a team called `survey` with nobody but its lead.
+    pub fn with_team() -> House {
+        let house = House::start();
+        house.teamctl(["create", "survey"]).ok();
+        house
+    }
+
+    /// An empty one, on a server with this configuration.
     pub fn with_conf(conf: &str) -> House {
         let directory = tempfile::Builder::new().prefix("teamd-").tempdir().expect("a directory can be made");
         for name in ["home", "root", "state", "run", "out"] {

@@ -14,7 +14,7 @@ use protocol::id::{AgentId, RequestId, TaskId};
 use protocol::message::Message;
 use protocol::name::{AgentName, TeamName};
 use protocol::payload::{Payload, ShutdownRequest, TeammateTerminated};
-use protocol::task::Task;
+use protocol::task::{Task, TaskStatus};
 use protocol::time::iso8601;
 use serde_json::json;
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -257,9 +257,7 @@ impl Files {
         if let Ok(team) = self.root.team(&record.team) {
             self.note("tell the lead", tell_lead(&team, record));
             self.note("remove the member", team.remove_member(&record.name));
-            if let Some(task) = &record.tracking {
-                self.note("complete the tracking task", team.tasks().complete(task, &record.name).map(drop));
-            }
+            self.note("complete the tracking task", complete_tracking(&team, record));
         }
         self.note("remove an end record", self.state.remove(&end_record(&record.spawn)));
         FileDone::Farewelled { spawn: record.spawn.clone() }
@@ -285,6 +283,18 @@ impl Files {
             self.events.send(event).ok();
         }
     }
+}
+
+/// Without its id on record (a daemon was killed between the two) it is found by what it is.
+fn complete_tracking(team: &Team, record: &Record) -> Result<(), Error> {
+    let tasks = team.tasks();
+    if let Some(id) = &record.tracking {
+        return tasks.complete(id, &record.name).map(drop);
+    }
+    let hers = |task: &&Task| {
+        task.is_internal() && task.subject == record.name.as_str() && task.status == TaskStatus::InProgress
+    };
+    tasks.list()?.iter().filter(hers).try_for_each(|task| tasks.complete(&task.id, &record.name).map(drop))
 }
 
 fn fault(error: Error) -> Fault {

@@ -1,6 +1,9 @@
 //! What may be found where a lock should go. These take their seconds: the waits are what is tested.
 
 use crate::fixture::{Ground, age, agent, config, delay, list, message, put};
+use nix::fcntl::AT_FDCWD;
+use nix::sys::stat::{UtimensatFlags, utimensat};
+use nix::sys::time::TimeSpec;
 use protocol::fault::Kind;
 use protocol::name::TeamName;
 use std::os::unix::fs::symlink;
@@ -151,6 +154,8 @@ fn stale_locks_are_released_and_nothing_else() {
     let (file, link) = (ground.inbox_path("file.json.lock"), ground.inbox_path("link.json.lock"));
     put(&file, "4242");
     symlink(&kept[4], &link).unwrap();
+    let long_ago = TimeSpec::new(0, 0);
+    utimensat(AT_FDCWD, &link, &long_ago, &long_ago, UtimensatFlags::NoFollowSymlink).unwrap();
     stale.iter().chain(&kept[1..]).chain([&file]).for_each(|path| age(path, old()));
     let (before, start) = (list(&ground.inbox_path("")), Instant::now());
 

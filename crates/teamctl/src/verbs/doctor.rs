@@ -22,7 +22,8 @@ use store::Root;
 ///
 /// Exit code 0: nothing failed, though there may be warnings. 1: something did. --fix makes our own
 /// directories private again, completes half-written links between tasks, and removes what killed writers
-/// left behind an hour ago or earlier.
+/// left behind: locks after ten seconds, files after an hour. What stands at a lock's place and is no empty
+/// directory stays; it says so, and why.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n  teamctl doctor\n  teamctl doctor --fix\n  teamctl doctor --json")]
 pub(crate) struct Doctor {

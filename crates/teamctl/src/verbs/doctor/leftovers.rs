@@ -1,13 +1,15 @@
 //! What killed writers left in the root: locks and files on their way; and inboxes without a team. Old
-//! leftovers disturb nobody; what stands where a lock goes, and is none, blocks every writer for ever.
+//! leftovers disturb nobody; what stands where a lock goes, and is none, blocks every writer for ever. What
+//! `--fix` leaves it names, with the reason.
 
 use super::Treatment;
 use super::report::Report;
 use crate::here::fault;
+use protocol::name::TeamName;
 use std::fs::{Metadata, read_dir};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
-use store::Root;
+use store::{Root, Team};
 
 /// Older than this nobody holds a lock.
 const STALE: Duration = Duration::from_secs(10);
@@ -19,15 +21,15 @@ const OLD: Duration = Duration::from_secs(3600);
 enum Leftover {
     /// An empty directory where a lock goes, older than any holding.
     StaleLock,
-    /// A file or a full directory where a lock goes.
-    NoLock,
+    /// Something else where a lock goes: a file, a link, a full directory.
+    NoLock(&'static str),
     /// A file on its way that never got there, or a lock that was moved aside.
     Old,
 }
 
 pub(super) fn examine(root: &Root, treatment: Treatment, report: &mut Report) {
     if treatment == Treatment::Mend {
-        tidy(root, report);
+        mend(root, report);
     }
     let found: Vec<(PathBuf, Leftover)> =
         directories(root.path()).iter().flat_map(|directory| of(directory)).collect();
@@ -35,7 +37,7 @@ pub(super) fn examine(root: &Root, treatment: Treatment, report: &mut Report) {
         report.ok("leftovers", "no stale locks and no old files on their way");
     }
     for (path, leftover) in found {
-        tell(&path, leftover, report);
+        tell(&path, leftover, &rest(root, &path, leftover, treatment), report);
     }
     for path in teamless(root.path()) {
         let message = format!("{} has inboxes and no team around them", path.display());
@@ -43,28 +45,76 @@ pub(super) fn examine(root: &Root, treatment: Treatment, report: &mut Report) {
     }
 }
 
-fn tell(path: &Path, leftover: Leftover, report: &mut Report) {
+/// Reports it; `rest` is what becomes of it.
+fn tell(path: &Path, leftover: Leftover, rest: &str, report: &mut Report) {
     let shown = path.display();
     match leftover {
-        Leftover::StaleLock => {
-            report.warn("locks", format!("{shown} is stale"), "the next writer takes it over; nothing to do");
+        Leftover::StaleLock => report.warn("locks", format!("{shown} is stale"), rest),
+        Leftover::NoLock(what) => {
+            let message = format!("{shown} is {what}, but stands where a lock goes: nobody can write");
+            report.fail("locks", message, rest);
         }
-        Leftover::NoLock => {
-            let message = format!("{shown} is no lock, but stands where one goes: nobody can write");
-            report.fail("locks", message, format!("see what is in it, and move it away: mv {shown} /tmp"));
-        }
-        Leftover::Old => {
-            report.warn("leftovers", format!("{shown} is of a writer that died"), "teamctl doctor --fix");
+        Leftover::Old => report.warn("leftovers", format!("{shown} is of a writer that died"), rest),
+    }
+}
+
+/// What to do about a leftover, or why it was left.
+fn rest(root: &Root, path: &Path, leftover: Leftover, treatment: Treatment) -> String {
+    let shown = path.display();
+    if let Leftover::NoLock(_) = leftover {
+        let advice = format!("see what it is for, and move it away: mv {shown} /tmp");
+        return match treatment {
+            Treatment::Look => advice,
+            Treatment::Mend => {
+                format!("left, since a lock is an empty directory and this may be needed: {advice}")
+            }
+        };
+    }
+    match (not_ours(root.path(), path), treatment) {
+        (Some(why), Treatment::Look) => format!("disturbs nobody, and --fix leaves it: {why}"),
+        (Some(why), Treatment::Mend) => format!("left, and disturbs nobody: {why}"),
+        (None, Treatment::Look) => "teamctl doctor --fix".to_owned(),
+        (None, Treatment::Mend) => {
+            format!(
+                "left, since it can't be opened or removed, or is not known to be ours: see ls -ld {shown}"
+            )
         }
     }
 }
 
-fn tidy(root: &Root, report: &mut Report) {
+/// Why nothing of this team is ours to remove; none if it is.
+fn not_ours(root: &Path, path: &Path) -> Option<String> {
+    let name = path.strip_prefix(root).ok()?.components().nth(1)?.as_os_str();
+    let shown = name.display();
+    if TeamName::parse(name.to_str()?).is_ok_and(|team| team.is_foreign()) {
+        return Some(format!("{shown} belongs to a session of Claude Code"));
+    }
+    let config = root.join("teams").join(name).join("config.json");
+    (!config.exists()).then(|| format!("there is no team {shown}, for want of {}", config.display()))
+}
+
+fn mend(root: &Root, report: &mut Report) {
     let ours = root.teams().unwrap_or_default().into_iter().filter(|name| !name.is_foreign());
     for name in ours {
-        if let Err(fault) = root.team(&name).and_then(|team| team.tidy()).map_err(fault) {
-            report.fault("leftovers", &fault);
+        match root.team(&name).map_err(fault) {
+            Ok(team) => clean(&team, report),
+            Err(fault) => report.fault("leftovers", &fault),
         }
+    }
+}
+
+/// Locks first: what keeps an old file from going shall not keep them.
+fn clean(team: &Team, report: &mut Report) {
+    match team.release_stale().map_err(fault) {
+        Ok(released) => {
+            released.iter().for_each(|path| {
+                report.ok("locks", format!("{} was stale, and is removed", path.display()));
+            });
+        }
+        Err(fault) => report.fault("locks", &fault),
+    }
+    if let Err(fault) = team.tidy().map_err(fault) {
+        report.fault("leftovers", &fault);
     }
 }
 
@@ -104,10 +154,21 @@ fn leftover(path: &Path, found: &Metadata) -> Option<Leftover> {
     if !name.ends_with(".lock") || (name == ".lock" && found.is_file()) {
         return None;
     }
-    if !found.is_dir() || !entries(path).is_empty() {
-        return Some(Leftover::NoLock);
+    match instead_of_lock(path, found) {
+        Some(what) => Some(Leftover::NoLock(what)),
+        None => (age > STALE).then_some(Leftover::StaleLock),
     }
-    (age > STALE).then_some(Leftover::StaleLock)
+}
+
+/// What it is that blocks a lock's place; none for a lock.
+fn instead_of_lock(path: &Path, found: &Metadata) -> Option<&'static str> {
+    if found.is_symlink() {
+        return Some("a link");
+    }
+    if !found.is_dir() {
+        return Some("a file");
+    }
+    (!entries(path).is_empty()).then_some("a directory with something in it")
 }
 
 /// `.NAME.tmp.ID` is ours, `NAME.tmp.ID` Claude Code's.
@@ -126,17 +187,21 @@ fn teamless(root: &Path) -> Vec<PathBuf> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::fs::{File, create_dir};
+    use protocol::config::{Member, TeamConfig};
+    use std::fs::{File, create_dir, create_dir_all};
+    use std::os::unix::fs::symlink;
     use std::time::SystemTime;
+    use store::Durability;
+
+    fn age(path: &Path, seconds: u64) {
+        let then = SystemTime::now() - Duration::from_secs(seconds);
+        File::open(path).unwrap().set_modified(then).unwrap();
+    }
 
     #[test]
     fn leftovers_are_told_from_what_is_in_use() {
         let dir = tempfile::tempdir().unwrap();
         let path = |name: &str| dir.path().join(name);
-        let age = |name: &str, seconds: u64| {
-            let then = SystemTime::now() - Duration::from_secs(seconds);
-            File::open(path(name)).unwrap().set_modified(then).unwrap();
-        };
         for lock in ["fresh.json.lock", "stale.json.lock", "full.json.lock"] {
             create_dir(path(lock)).unwrap();
         }
@@ -145,15 +210,89 @@ mod tests {
         {
             File::create(path(file)).unwrap();
         }
-        age("stale.json.lock", 60);
-        age(".a.json.tmp.0123456789ab", 7200);
+        symlink("nowhere", path("link.json.lock")).unwrap();
+        age(&path("stale.json.lock"), 60);
+        age(&path(".a.json.tmp.0123456789ab"), 7200);
         let found = of(dir.path());
         let expected = [
             (".a.json.tmp.0123456789ab", Leftover::Old),
-            ("file.json.lock", Leftover::NoLock),
-            ("full.json.lock", Leftover::NoLock),
+            ("file.json.lock", Leftover::NoLock("a file")),
+            ("full.json.lock", Leftover::NoLock("a directory with something in it")),
+            ("link.json.lock", Leftover::NoLock("a link")),
             ("stale.json.lock", Leftover::StaleLock),
         ];
         assert_eq!(found, expected.map(|(name, leftover)| (path(name), leftover)));
+    }
+
+    /// A team with a stale lock, a fresh one, a file and a full directory; and a session with a stale one.
+    fn spoilt(dir: &Path) -> Root {
+        let root = Root::open(&dir.join("root"), &dir.join("aside"), Durability::Process).unwrap();
+        let team = TeamName::parse("orchard").unwrap();
+        let config = TeamConfig {
+            name: team.to_string(),
+            description: None,
+            created_at: 1,
+            lead_agent_id: format!("team-lead@{team}"),
+            lead_session_id: String::new(),
+            members: vec![Member::lead(&team, None, String::new(), "/".to_owned(), 1)],
+            hidden_pane_ids: vec![],
+        };
+        root.create_team(&config).unwrap();
+        let teams = root.path().join("teams");
+        for lock in ["orchard/inboxes/bob", "orchard/inboxes/full", "session-1/config", "half/config"] {
+            let lock = teams.join(format!("{lock}.json.lock"));
+            create_dir_all(&lock).unwrap();
+            age(&lock, 60);
+        }
+        create_dir(teams.join("orchard/inboxes/fresh.json.lock")).unwrap();
+        for file in
+            ["orchard/inboxes/full.json.lock/pid", "orchard/inboxes/file.json.lock", "session-1/config.json"]
+        {
+            File::create(teams.join(file)).unwrap();
+        }
+        root
+    }
+
+    fn told(root: &Root, treatment: Treatment) -> Vec<String> {
+        let mut report = Report::default();
+        examine(root, treatment, &mut report);
+        let inside = format!("{}/", root.path().join("teams").display());
+        report.checks().iter().map(|check| check.to_string().replace(&inside, "")).collect()
+    }
+
+    #[test]
+    fn a_look_removes_nothing_and_says_what_can_be_mended() {
+        let dir = tempfile::tempdir().unwrap();
+        let root = spoilt(dir.path());
+        let told = told(&root, Treatment::Look);
+        let expected = "warn  locks: orchard/inboxes/bob.json.lock is stale; teamctl doctor --fix";
+        assert!(told.iter().any(|line| line == expected), "{told:#?}");
+        assert!(root.path().join("teams/orchard/inboxes/bob.json.lock").exists());
+    }
+
+    #[test]
+    fn mending_removes_stale_locks_and_says_what_it_leaves_and_why() {
+        let dir = tempfile::tempdir().unwrap();
+        let root = spoilt(dir.path());
+        let told = told(&root, Treatment::Mend);
+        let left = "stands where a lock goes: nobody can write; left, since a lock is an empty directory";
+        let expected = [
+            "ok    locks: orchard/inboxes/bob.json.lock was stale, and is removed".to_owned(),
+            "warn  locks: half/config.json.lock is stale; left, and disturbs nobody: there is no team half"
+                .to_owned(),
+            "warn  locks: session-1/config.json.lock is stale; left, and disturbs nobody: session-1 belongs"
+                .to_owned(),
+            format!("fail  locks: orchard/inboxes/file.json.lock is a file, but {left}"),
+            format!(
+                "fail  locks: orchard/inboxes/full.json.lock is a directory with something in it, but {left}"
+            ),
+        ];
+        assert_eq!(told.len(), expected.len(), "{told:#?}");
+        for line in expected {
+            assert!(told.iter().any(|told| told.starts_with(&line)), "{line}\nis not in {told:#?}");
+        }
+        let inboxes = root.path().join("teams/orchard/inboxes");
+        assert!(!inboxes.join("bob.json.lock").exists() && inboxes.join("fresh.json.lock").is_dir());
+        assert!(inboxes.join("full.json.lock/pid").exists() && inboxes.join("file.json.lock").is_file());
     }
 }
