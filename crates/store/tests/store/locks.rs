@@ -167,7 +167,9 @@ fn stale_locks_are_released_and_nothing_else() {
     let left: Vec<PathBuf> = before.into_iter().filter(|path| !stale.contains(path)).collect();
     assert_eq!(list(&ground.inbox_path("")), left, "nothing is moved or made either");
     assert!(stale.iter().all(|path| !path.exists()) && kept[1].join("pid").exists());
+    let start = Instant::now();
     assert_eq!(ground.team.release_stale().unwrap(), Vec::<PathBuf>::new());
+    assert!(start.elapsed() < Duration::from_millis(450), "what looks held is not waited for");
 }
 
 fn sorted(mut paths: Vec<PathBuf>) -> Vec<PathBuf> {

@@ -37,5 +37,5 @@ fn only_plain_names_and_private_directories_are_taken() {
         assert!(state.replace(name, b"x").is_err() && state.sub(name).is_err(), "{name}");
     }
     std::fs::set_permissions(state.path(), Permissions::from_mode(0o755)).unwrap();
-    assert_eq!(StateDir::open(state.path()).unwrap_err().kind(), Kind::Config);
+    assert_eq!(StateDir::open(state.path()).unwrap_err().kind(), Kind::NotPermitted);
 }

@@ -74,7 +74,7 @@ fn a_root_that_others_can_write_is_refused_with_the_remedy() {
     std::fs::create_dir(&path).unwrap();
     std::fs::set_permissions(&path, Permissions::from_mode(0o777)).unwrap();
     let error = Root::open(&path, &dir.path().join("aside"), Durability::Process).unwrap_err();
-    assert_eq!(error.kind(), Kind::Config);
+    assert_eq!(error.kind(), Kind::NotPermitted);
     assert!(error.hint().unwrap().starts_with("chmod o-w "), "{error}");
     std::fs::set_permissions(&path, Permissions::from_mode(0o775)).unwrap();
     Root::open(&path, &dir.path().join("aside"), Durability::Process).unwrap();
