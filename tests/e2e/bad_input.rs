@@ -115,3 +115,34 @@ fn a_damaged_config_is_left_as_it_is() {
     assert_eq!(std::fs::read(&config).unwrap(), damaged);
     house.end();
 }
+
+#[test]
+fn another_programs_member_is_neither_replaced_nor_removed() {
+    let house = House::with_team();
+    let config = house.root().join("teams/survey/config.json");
+    let mut value: serde_json::Value =
+        serde_json::from_str(&std::fs::read_to_string(&config).unwrap()).unwrap();
+    let bob = serde_json::json!({"agentId": "bob@survey", "name": "bob", "joinedAt": 1, "tmuxPaneId": "%0", "cwd": "/", "subscriptions": []});
+    value["members"].as_array_mut().unwrap().push(bob);
+    let text = serde_json::to_string_pretty(&value).unwrap();
+    std::io::Write::write_all(&mut std::fs::File::create(&config).unwrap(), text.as_bytes()).unwrap();
+    house.teamctl(["send", "bob", "hello"]).ok();
+    house.teamctl(["spawn", "bob", "--", "sleep", "3600"]).fails(73);
+    assert_eq!(house.inbox("survey", "bob").len(), 1);
+    assert_eq!(house.inbox("survey", "bob")[0]["read"], false);
+    assert!(std::fs::read_to_string(&config).unwrap().contains("bob@survey"));
+    let said = house.teamctl(["delete", "survey"]).fails(76);
+    assert!(said.contains("bob"), "{said}");
+    house.teamctl(["delete", "survey", "--force"]).ok();
+    house.end();
+}
+
+#[test]
+fn a_longest_name_that_is_taken_still_gets_a_number() {
+    let house = House::start();
+    let longest = "x".repeat(64);
+    house.teamctl(["create", &longest]).ok();
+    let created = house.json(["create", &longest, "--unique"]);
+    assert_eq!(created["team_name"].as_str().unwrap(), format!("{}-2", "x".repeat(62)));
+    house.end();
+}

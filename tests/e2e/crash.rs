@@ -149,3 +149,38 @@ fn a_daemon_outlives_its_terminal_and_knows_that_events_arrive() {
     assert!(teamd.wait().unwrap().success());
     house.end();
 }
+
+#[test]
+fn a_daemon_of_another_root_does_not_take_a_living_ones_socket() {
+    let house = House::start();
+    let socket = std::fs::read_dir(house.path("run/teamd"))
+        .unwrap()
+        .next()
+        .unwrap()
+        .unwrap()
+        .path()
+        .join("control.sock");
+    let mut other = house.command(harness::programs().join("teamd"));
+    other
+        .arg("-S")
+        .arg(house.tmux_socket())
+        .arg("--root")
+        .arg(house.path("other"))
+        .arg("--socket")
+        .arg(&socket);
+    let output = other.output().unwrap();
+    assert_eq!(output.status.code(), Some(69), "{output:?}");
+    assert_eq!(house.json(["status"])["daemon"]["root"], house.root().display().to_string());
+    house.end();
+}
+
+/// The same root seen from another session of the same user, with directories of its own.
+#[test]
+fn a_second_daemon_is_refused_whatever_its_directories() {
+    let house = House::start();
+    let mut second = house.command(harness::programs().join("teamd"));
+    second.env("XDG_STATE_HOME", house.path("out")).env("XDG_RUNTIME_DIR", house.path("out"));
+    let output = second.arg("-S").arg(house.tmux_socket()).output().unwrap();
+    assert_eq!(output.status.code(), Some(69), "{output:?}");
+    house.end();
+}

@@ -12,7 +12,6 @@ use std::io::{BufRead, BufReader, IoSlice, Read, Write};
 use std::os::fd::{AsRawFd, BorrowedFd};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 /// What went wrong on the way to the daemon or back.
 #[derive(Debug, thiserror::Error)]
@@ -139,14 +138,6 @@ impl Connection {
     /// Whether an object, or a part of one, is here already and poll(2) would not tell.
     pub fn has_buffered(&self) -> bool {
         !self.reader.buffer().is_empty()
-    }
-
-    /// Waits at most this long for anything; none: for ever.
-    ///
-    /// # Errors
-    /// [`Error::WentAway`] where the socket is no more.
-    pub fn deadline(&self, wait: Option<Duration>) -> Result<(), Error> {
-        self.reader.get_ref().set_read_timeout(wait).map_err(|_| self.went_away())
     }
 
     /// The socket, for poll(2).

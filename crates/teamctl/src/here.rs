@@ -59,7 +59,8 @@ impl Here {
     /// The daemon's socket.
     pub(crate) fn socket(&self) -> Result<PathBuf, Fault> {
         match &self.global.socket {
-            Some(path) => Ok(path.clone()),
+            Some(path) => std::path::absolute(path)
+                .map_err(|error| Fault::new(Kind::Io, format!("cannot find {}: {error}", path.display()))),
             None => Ok(self.place()?.socket()),
         }
     }

@@ -4,14 +4,14 @@ use crate::connection::Connections;
 use crate::effect::Effect;
 use crate::event::Event;
 use crate::files::FileJob;
-use crate::life::Lives;
+use crate::life::{Lives, Watched};
 use crate::note::Note;
 use crate::panes::PaneJob;
 use crate::roster::SpawnId;
+use crate::screen::Screen;
 use crate::watch::Watch;
 use protocol::time::iso8601;
 use std::collections::HashMap;
-use std::io::Write;
 use std::ops::ControlFlow;
 use std::os::fd::OwnedFd;
 use std::sync::mpsc::Sender;
@@ -28,6 +28,10 @@ pub(crate) struct Hands {
     /// Our ends of the agents' wake lines.
     pub(crate) lines: HashMap<SpawnId, OwnedFd>,
     pub(crate) lives: Lives,
+    /// Joins whose life could not be looked at.
+    pub(crate) unwatched: HashMap<SpawnId, crate::roster::Process>,
+    /// To the pane that the daemon runs in.
+    pub(crate) screen: Screen,
 }
 
 impl Hands {
@@ -47,11 +51,16 @@ impl Hands {
                 self.watch_life(spawn, process);
             }
             Effect::Watch { spawn, process } => self.watch_life(spawn, process),
+            Effect::WatchLives => {
+                let again: Vec<_> = self.unwatched.drain().collect();
+                again.into_iter().for_each(|(spawn, process)| self.watch_life(spawn, process));
+            }
             Effect::Wake { spawn } => self.wake(&spawn),
             Effect::KillJoin { spawn } => self.lives.kill(&spawn),
             Effect::Forget { spawn } => {
                 self.lines.remove(&spawn);
                 self.lives.forget(&spawn);
+                self.unwatched.remove(&spawn);
             }
             Effect::WatchTeam { team } => self.watch.iter_mut().for_each(|watch| watch.team(&team)),
             Effect::UnwatchTeam { team } => self.watch.iter_mut().for_each(|watch| watch.leave(&team)),
@@ -65,8 +74,19 @@ impl Hands {
     }
 
     fn watch_life(&mut self, spawn: SpawnId, process: crate::roster::Process) {
-        if !self.lives.knows(&spawn) && !self.lives.watch(&spawn, process) {
-            self.events.send(Event::Died { spawn }).ok();
+        if self.lives.knows(&spawn) {
+            return;
+        }
+        match self.lives.watch(&spawn, process) {
+            Watched::Alive => drop(self.unwatched.remove(&spawn)),
+            Watched::Dead => {
+                self.unwatched.remove(&spawn);
+                self.events.send(Event::Died { spawn }).ok();
+            }
+            Watched::Unknown(error) => {
+                tracing::warn!("cannot watch process {}, and try again later: {error}", process.pid);
+                self.unwatched.insert(spawn, process);
+            }
         }
     }
 
@@ -85,7 +105,7 @@ impl Hands {
         let line = note.line();
         tracing::info!("{line}");
         let clock = note.time.get(11..19).unwrap_or_default();
-        writeln!(std::io::stdout(), "{clock} {line}").ok();
+        self.screen.show(format!("{clock} {line}"));
         let json = serde_json::to_string(&note).expect("a note has nothing that JSON cannot hold");
         drop(self.files.send(FileJob::Log(json)));
     }

@@ -210,7 +210,10 @@ impl Reader {
         let event = if self.joined {
             Event::JoinSaid { conn, said: serde_json::from_str::<FromJoin>(text)? }
         } else {
-            let call: Call = serde_json::from_str(text)?;
+            let call: Call = match serde_json::from_str(text) {
+                Ok(call) => call,
+                Err(error) => return Ok(self.events.send(unreadable(conn, text, &error))?),
+            };
             match call.request {
                 Request::Join(hello) => {
                     self.joined = true;
@@ -224,8 +227,18 @@ impl Reader {
     }
 }
 
+/// Another release's request may hold what we can't read; its version we can.
+fn unreadable(client: ConnId, text: &str, error: &serde_json::Error) -> Event {
+    #[derive(serde::Deserialize)]
+    struct Version {
+        v: u32,
+    }
+    let version = serde_json::from_str(text).ok().map(|version: Version| version.v);
+    Event::Unreadable { client, version, why: error.to_string() }
+}
+
 /// The process behind a pid, while it lives.
 fn process(pid: u32) -> Result<Process, Box<dyn std::error::Error>> {
-    let start = crate::life::start_time(pid).ok_or("a peer that ended while it spoke")?;
+    let start = crate::life::start_time(pid)?.ok_or("a peer that ended while it spoke")?;
     Ok(Process { pid, start })
 }

@@ -5,11 +5,12 @@ use crate::args::Args;
 use crate::connection::{Connections, accept};
 use crate::effect::Effect;
 use crate::event::{Event, Now};
-use crate::instance::{self, Lock};
+use crate::instance::{self, Lock, RootLock};
 use crate::life::Lives;
 use crate::note::Note;
 use crate::panes::{self, Home};
 use crate::roster::{ROSTER_VERSION, Roster};
+use crate::screen::Screen;
 use crate::state::{Setting, State};
 use crate::step::{next_deadline, restart, step};
 use crate::watch::Watch;
@@ -39,7 +40,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Fault> {
 
 /// Everything that is had before the loop begins.
 struct Start {
-    _lock: Lock,
+    _locks: (Lock, RootLock),
     root: Root,
     state_dir: StateDir,
     roster: Roster,
@@ -60,12 +61,17 @@ impl Start {
         let state_dir = StateDir::open(&place.state).map_err(fault)?;
         let root = Root::open(&canonical, &place.state.join("aside"), durability).map_err(fault)?;
         let lock = Lock::take(&place.state.join("teamd.lock"), root.path())?;
+        let root_lock = RootLock::take(root.path())?;
         log::start(args, &place.state.join("teamd.log"))?;
-        let roster = read_roster(&state_dir)?;
+        raise_descriptor_limit();
+        let mut roster = read_roster(&state_dir)?;
+        take_in(&root, &mut roster);
         tidy(&root, &state_dir, &roster);
         let socket = args.socket.clone().unwrap_or_else(|| place.socket());
+        // Panes start in another directory than ours.
+        let socket = std::path::absolute(&socket).map_err(|error| io("find", &socket, &error))?;
         let setting = setting(&root, socket, place.state)?;
-        Ok(Start { _lock: lock, root, state_dir, roster, setting, home: home(args) })
+        Ok(Start { _locks: (lock, root_lock), root, state_dir, roster, setting, home: home(args) })
     }
 
     async fn run(mut self) -> Result<(), Fault> {
@@ -88,11 +94,13 @@ impl Start {
             events: events.clone(),
             lines: HashMap::new(),
             lives,
+            unwatched: HashMap::new(),
+            screen: Screen::start(),
         };
         let mut state = State::new(self.setting, self.roster);
         state.recall(|team, name| self.root.team(team).ok()?.config().ok()?.member(name)?.is_active);
         let (admit, mut admitted) = unbounded_channel();
-        let listener = instance::listen(&state.setting.socket)?;
+        let (listener, bound) = instance::listen(&state.setting.socket)?;
         let listener = tokio::net::UnixListener::from_std(listener)
             .map_err(|error| Fault::new(Kind::Internal, format!("cannot listen: {error}")))?;
         tokio::spawn(accept(listener, admit));
@@ -100,7 +108,7 @@ impl Start {
         turn(&mut state, &mut hands, &mut queue, &mut admitted).await;
         hands.connections.flush().await;
         // The threads finish what they have been given, then the socket goes with its lock.
-        std::fs::remove_file(&state.setting.socket).ok();
+        bound.remove();
         drop(hands);
         files_thread.join().ok();
         panes_thread.join().ok();
@@ -187,9 +195,33 @@ fn read_roster(state: &StateDir) -> Result<Roster, Fault> {
     Ok(roster)
 }
 
+/// Teams that lie in the root and that no roster knows: made by another program, or by a teamd whose state was
+/// lost. They can be spawned into, and deleted; whoever is on them already is not ours to end.
+fn take_in(root: &Root, roster: &mut Roster) {
+    for name in root.teams().unwrap_or_default().into_iter().filter(|name| !name.is_foreign()) {
+        let members =
+            || root.team(&name).and_then(|team| team.config()).map_or(0, |config| config.members.len());
+        roster.teams.entry(name.clone()).or_insert_with(|| members().saturating_sub(1) as u64);
+    }
+}
+
+/// Half-open connections, wake lines and pidfds: three descriptors for each agent, and common limits are low.
+fn raise_descriptor_limit() {
+    use nix::sys::resource::{Resource, getrlimit, setrlimit};
+    if let Ok((_, hard)) = getrlimit(Resource::RLIMIT_NOFILE)
+        && let Err(errno) = setrlimit(Resource::RLIMIT_NOFILE, hard, hard)
+    {
+        tracing::warn!("cannot raise the limit of open files: {errno}");
+    }
+}
+
 /// What a killed daemon left of the files that daemons alone write. Where it can't be removed it does no harm.
 fn tidy(root: &Root, state: &StateDir, roster: &Roster) {
     state.tidy(files::ROSTER).unwrap_or_else(|error| tracing::warn!("{error}"));
+    let known = |file: &str| roster.agents.iter().any(|agent| files::end_record(&agent.spawn) == file);
+    let words =
+        state.names().unwrap_or_default().into_iter().filter(|file| file.starts_with("end-") && !known(file));
+    words.for_each(|file| state.remove(&file).unwrap_or_else(|error| tracing::warn!("{error}")));
     for team in roster.teams.keys().filter_map(|name| root.team(name).ok()) {
         let tidied = team.tidy_config().and_then(|()| team.tidy());
         tidied.unwrap_or_else(|error| tracing::warn!("{error}"));

@@ -21,6 +21,8 @@ pub(crate) enum Effect {
     Adopt { conn: ConnId, spawn: SpawnId, process: Process },
     /// Watch the life of a join that we know from the roster alone.
     Watch { spawn: SpawnId, process: Process },
+    /// Try again to watch the joins that could not be watched.
+    WatchLives,
     /// "Look": one byte on the agent's wake line.
     Wake { spawn: SpawnId },
     /// End a join that does not listen.

@@ -14,6 +14,8 @@ pub(crate) type ConnId = u64;
 pub(crate) enum Event {
     /// A client asked.
     Request { client: ConnId, call: Box<Call> },
+    /// A client asked something that is no request of ours.
+    Unreadable { client: ConnId, version: Option<u32>, why: String },
     /// A pane's first process said who it is; `process` is the kernel's word.
     Joined { conn: ConnId, hello: Hello, process: Process },
     /// It reported.

@@ -9,9 +9,9 @@ use crate::seen::Seen;
 use protocol::color::Color;
 use protocol::config::{Member, TeamConfig, TeammateEntry};
 use protocol::control::{Create, CreateReply, Ended};
-use protocol::fault::Fault;
+use protocol::fault::{Fault, Kind};
 use protocol::id::{AgentId, RequestId, TaskId};
-use protocol::message::Message;
+use protocol::message::{Entry, Message};
 use protocol::name::{AgentName, TeamName};
 use protocol::payload::{Payload, ShutdownRequest, TeammateTerminated};
 use protocol::task::{Task, TaskStatus};
@@ -27,6 +27,8 @@ pub(crate) const ROSTER: &str = "roster.json";
 const EVENTS: &str = "events.jsonl";
 /// Beyond this the event log starts anew and the old one gets `.1`, bytes.
 const EVENTS_LIMIT: u64 = 10 * 1024 * 1024;
+/// So many names are tried where any will do.
+const TRIES: u32 = 1_000;
 
 /// Something to do with files.
 #[derive(Debug)]
@@ -39,14 +41,14 @@ pub(crate) enum FileJob {
     Create { client: ConnId, create: Create, created_at: u64 },
     /// A new member: entry, first message, tracking task.
     Register { spawn: SpawnId, record: Box<Record>, at: u64 },
-    /// A shutdown request, unless that one is still unread.
+    /// A shutdown request, unless one of those before is still unread.
     Ask {
         spawn: SpawnId,
         team: TeamName,
         name: AgentName,
         request: RequestId,
         reason: Option<String>,
-        unless_unread: Option<RequestId>,
+        unless_unread: Vec<RequestId>,
         at: u64,
     },
     /// Which of these requests has the lead's inbox an answer to?
@@ -66,20 +68,47 @@ pub(crate) enum FileJob {
     /// What changed since the last look, for file systems and moments without events.
     Rescan { teams: Vec<TeamName> },
     /// The team's files.
-    Delete { client: ConnId, team: TeamName },
+    Delete { client: ConnId, team: TeamName, force: bool },
 }
 
 /// What became of a job.
 #[derive(Debug)]
 pub(crate) enum FileDone {
-    Created { client: ConnId, result: Result<CreateReply, Fault> },
-    Registered { spawn: SpawnId, result: Result<TaskId, Fault> },
-    Asked { spawn: SpawnId, result: Result<(), Fault> },
-    Answers { team: TeamName, answers: Result<Vec<Answer>, Fault> },
-    Farewelled { spawn: SpawnId },
-    LastWords { spawn: SpawnId, ended: Option<Ended> },
-    Tasks { team: TeamName, result: Result<Vec<Task>, Fault> },
-    Deleted { client: ConnId, team: TeamName, result: Result<(), Fault> },
+    Created {
+        client: ConnId,
+        result: Result<CreateReply, Fault>,
+    },
+    Registered {
+        spawn: SpawnId,
+        result: Result<TaskId, Fault>,
+    },
+    Asked {
+        spawn: SpawnId,
+        result: Result<(), Fault>,
+    },
+    Answers {
+        team: TeamName,
+        answers: Result<Vec<Answer>, Fault>,
+    },
+    /// `approved`: it had said yes before it went. `left`: what could not be put in order.
+    Farewelled {
+        spawn: SpawnId,
+        approved: bool,
+        left: Option<Fault>,
+    },
+    LastWords {
+        spawn: SpawnId,
+        ended: Option<Ended>,
+    },
+    Tasks {
+        team: TeamName,
+        result: Result<Vec<Task>, Fault>,
+    },
+    Deleted {
+        client: ConnId,
+        team: TeamName,
+        result: Result<(), Fault>,
+    },
 }
 
 /// An agent's answer to a shutdown request.
@@ -134,8 +163,7 @@ impl Files {
                 return Some(FileDone::Registered { spawn, result });
             }
             FileJob::Ask { spawn, team, name, request, reason, unless_unread, at } => {
-                let result =
-                    self.ask(&team, &name, &request, reason, unless_unread.as_ref(), at).map_err(fault);
+                let result = self.ask(&team, &name, &request, reason, &unless_unread, at).map_err(fault);
                 return Some(FileDone::Asked { spawn, result });
             }
             FileJob::Answers { team, requests } => {
@@ -144,11 +172,7 @@ impl Files {
             }
             FileJob::Farewell { record } => return Some(self.farewell(&record)),
             FileJob::LastWords { spawn, token } => {
-                let ended = self.last_words(&spawn);
-                if ended.is_none() {
-                    crate::sweep::sweep(&token);
-                }
-                return Some(FileDone::LastWords { spawn, ended });
+                return Some(FileDone::LastWords { ended: self.last_words(&spawn, &token), spawn });
             }
             FileJob::Tasks { team } => {
                 let result = self.root.team(&team).and_then(|team| team.tasks().list()).map_err(fault);
@@ -165,8 +189,8 @@ impl Files {
             }
             FileJob::Probe => self.note("probe the watcher", self.root.probe()),
             FileJob::Rescan { teams } => self.rescan(&teams),
-            FileJob::Delete { client, team } => {
-                let result = self.root.team(&team).and_then(|team| team.delete()).map_err(fault);
+            FileJob::Delete { client, team, force } => {
+                let result = self.delete(&team, force);
                 return Some(FileDone::Deleted { client, team, result });
             }
         }
@@ -189,7 +213,9 @@ impl Files {
         let mut wanted = create.team.clone();
         for n in 2.. {
             match self.root.create_team(&first_config(create, &wanted, at)) {
-                Err(Error::Exists { .. }) if create.unique => wanted = numbered(&create.team, n),
+                Err(Error::Exists { .. }) if create.unique && n < TRIES => {
+                    wanted = numbered(&create.team, n)?
+                }
                 Err(error) => return Err(error),
                 Ok(team) => {
                     let lead_agent_id = AgentId { name: AgentName::lead(), team: wanted.clone() }.to_string();
@@ -201,12 +227,16 @@ impl Files {
                 }
             }
         }
-        unreachable!("the numbers do not end before the disk does")
+        unreachable!("the last try returns")
     }
 
-    /// Inbox first: an agent that is on the team can be written to.
+    /// Inbox first: an agent that is on the team can be written to. A name that somebody else's member has is
+    /// taken, although the roster does not know it.
     fn register(&self, record: &Record, at: u64) -> Result<TaskId, Error> {
         let team = self.root.team(&record.team)?;
+        if team.config()?.member(&record.name).is_some() {
+            return Err(Error::Exists { what: format!("member {}", record.name) });
+        }
         let inbox = team.inbox(&record.name);
         inbox.retire()?;
         if !record.prompt.is_empty() {
@@ -223,17 +253,15 @@ impl Files {
         name: &AgentName,
         request: &RequestId,
         reason: Option<String>,
-        unless_unread: Option<&RequestId>,
+        unless_unread: &[RequestId],
         at: u64,
     ) -> Result<(), Error> {
         let inbox = self.root.team(team)?.inbox(name);
-        if let Some(before) = unless_unread {
-            let waits = |entry: &protocol::message::Entry| {
-                entry.message.as_ref().is_ok_and(|m| !m.read && m.text.contains(before.as_str()))
-            };
-            if inbox.read()?.iter().any(waits) {
-                return Ok(());
-            }
+        let waits = |entry: &Entry| {
+            entry.unread().is_some_and(|m| unless_unread.iter().any(|id| m.text.contains(id.as_str())))
+        };
+        if !unless_unread.is_empty() && inbox.read()?.iter().any(waits) {
+            return Ok(());
         }
         let lead = AgentName::lead();
         let payload = Payload::ShutdownRequest(ShutdownRequest {
@@ -252,20 +280,39 @@ impl Files {
         Ok(concerned.filter_map(answer).collect())
     }
 
-    /// Each part is tried, whatever became of the others: a damaged inbox must not keep a member on the team.
     fn farewell(&self, record: &Record) -> FileDone {
-        if let Ok(team) = self.root.team(&record.team) {
-            self.note("tell the lead", tell_lead(&team, record));
-            self.note("remove the member", team.remove_member(&record.name));
-            self.note("complete the tracking task", complete_tracking(&team, record));
+        // The word may stand in the lead's inbox, and not have been read yet, when the end is seen.
+        let approved = record.approved || self.has_approved(record);
+        let left = match self.root.team(&record.team) {
+            Ok(team) => take_off(&team, record, approved).err().map(fault),
+            Err(Error::NoSuchTeam { .. }) => None,
+            Err(error) => Some(fault(error)),
+        };
+        if left.is_none() {
+            self.note("remove an end record", self.state.remove(&end_record(&record.spawn)));
         }
-        self.note("remove an end record", self.state.remove(&end_record(&record.spawn)));
-        FileDone::Farewelled { spawn: record.spawn.clone() }
+        FileDone::Farewelled { spawn: record.spawn.clone(), approved, left }
     }
 
-    fn last_words(&self, spawn: &SpawnId) -> Option<Ended> {
-        let bytes = self.state.read(&end_record(spawn)).ok()??;
-        serde_json::from_slice(&bytes).ok()
+    fn has_approved(&self, record: &Record) -> bool {
+        let hers = |answer: &Answer| answer.rejected.is_none() && answer.from == record.name;
+        !record.asked.is_empty()
+            && self.answers(&record.team, &record.asked).is_ok_and(|all| all.iter().any(hers))
+    }
+
+    /// None and nothing swept where the words can't be read: that is not the same as none.
+    fn last_words(&self, spawn: &SpawnId, token: &str) -> Option<Ended> {
+        match self.state.read(&end_record(spawn)) {
+            Ok(Some(bytes)) => serde_json::from_slice(&bytes).ok(),
+            Ok(None) => {
+                crate::sweep::sweep(token);
+                None
+            }
+            Err(error) => {
+                tracing::warn!("cannot read a join's last words: {error}");
+                None
+            }
+        }
     }
 
     fn repair(&self, team: &TeamName, living: &[Record]) -> Result<(), Error> {
@@ -278,11 +325,34 @@ impl Files {
         Ok(())
     }
 
+    /// Members that somebody else has put there may live, for all that we know.
+    fn delete(&self, name: &TeamName, force: bool) -> Result<(), Fault> {
+        let team = self.root.team(name).map_err(fault)?;
+        let members = if force { Vec::new() } else { team.config().map_err(fault)?.members };
+        let others: Vec<String> =
+            members.iter().filter(|m| !m.name.is_lead()).map(|m| m.name.to_string()).collect();
+        if others.is_empty() { team.delete().map_err(fault) } else { Err(still_living(name, &others)) }
+    }
+
     fn rescan(&mut self, teams: &[TeamName]) {
         for event in self.seen.changes(self.root.path(), teams) {
             self.events.send(event).ok();
         }
     }
+}
+
+/// Each part is tried, whatever became of the others: a damaged inbox must not keep a member on the team. All
+/// of it can be done again. An entry of that name from another life is not ours to remove.
+fn take_off(team: &Team, record: &Record, approved: bool) -> Result<(), Error> {
+    let told = if approved { Ok(()) } else { tell_lead(team, record) };
+    let ours =
+        team.config().map(|config| config.member(&record.name).is_some_and(|m| m.joined_at == record.born));
+    let removed = match ours {
+        Ok(true) => complete_tracking(team, record).and(team.remove_member(&record.name)),
+        Ok(false) => Ok(()),
+        Err(error) => Err(error),
+    };
+    told.and(removed)
 }
 
 /// Without its id on record (a daemon was killed between the two) it is found by what it is.
@@ -301,13 +371,22 @@ fn fault(error: Error) -> Fault {
     Fault { kind: error.kind(), message: error.to_string(), hint: error.hint() }
 }
 
+/// Where a team's files are refused while members live.
+pub(crate) fn still_living(team: &TeamName, names: &[String]) -> Fault {
+    let message = format!("Cannot cleanup team with {} active member(s): {}", names.len(), names.join(", "));
+    Fault::new(Kind::Refused, message).hinted(format!("end them with: teamctl shutdown --all -t {team}"))
+}
+
 /// Where a join leaves word if nobody listens when its agent ends.
-fn end_record(spawn: &SpawnId) -> String {
+pub(crate) fn end_record(spawn: &SpawnId) -> String {
     format!("end-{}.json", spawn.as_str())
 }
 
-fn numbered(team: &TeamName, n: u64) -> TeamName {
-    TeamName::sanitize(&format!("{team}-{n}")).unwrap_or_else(|_| team.clone())
+/// `NAME-n`, the name cut where both would be longer than a name may be.
+fn numbered(team: &TeamName, n: u32) -> Result<TeamName, Error> {
+    let suffix = format!("-{n}");
+    let base: String = team.as_str().chars().take(64 - suffix.len()).collect();
+    Ok(TeamName::sanitize(&format!("{base}{suffix}"))?)
 }
 
 fn first_config(create: &Create, name: &TeamName, at: u64) -> TeamConfig {
@@ -362,7 +441,7 @@ fn tell_lead(team: &Team, record: &Record) -> Result<(), Error> {
     let mut message = Message::new(&record.name, payload.to_text(), end.at);
     message.color = record.color.map(|color| color.to_string());
     let inbox = team.inbox(&AgentName::lead());
-    let told = |entry: &protocol::message::Entry| {
+    let told = |entry: &Entry| {
         entry.message.as_ref().is_ok_and(|m| {
             m.timestamp == message.timestamp && m.from == message.from && m.text == message.text
         })

@@ -1,11 +1,11 @@
 //! One daemon per root: a lock that the kernel frees with its holder, and the socket behind it.
 
 use protocol::fault::{Fault, Kind};
-use std::fs::{DirBuilder, File, TryLockError};
+use std::fs::{DirBuilder, File, Metadata, TryLockError};
 use std::io::{Read, Seek, SeekFrom, Write};
-use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
-use std::os::unix::net::UnixListener;
-use std::path::Path;
+use std::os::unix::fs::{DirBuilderExt, FileTypeExt, MetadataExt, PermissionsExt};
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::{Path, PathBuf};
 
 /// The longest path that a socket can have, on Linux; macOS takes 103.
 const SOCKET_PATH: usize = 103;
@@ -37,6 +37,36 @@ impl Lock {
     }
 }
 
+/// A lock on the root itself, for daemons whose state lies elsewhere. Nothing is written for it.
+#[derive(Debug)]
+pub(crate) struct RootLock {
+    _directory: File,
+}
+
+impl RootLock {
+    /// # Errors
+    /// `NoDaemon` (exit 69).
+    pub(crate) fn take(root: &Path) -> Result<RootLock, Fault> {
+        let path = root.join("teams");
+        let io =
+            |error: std::io::Error| Fault::new(Kind::Io, format!("cannot lock {}: {error}", path.display()));
+        let directory = File::open(&path).map_err(io)?;
+        match directory.try_lock() {
+            Ok(()) => Ok(RootLock { _directory: directory }),
+            Err(TryLockError::Error(error)) => Err(io(error)),
+            Err(TryLockError::WouldBlock) => {
+                let message = format!(
+                    "cannot supervise {}: a teamd does already, from other directories",
+                    root.display()
+                );
+                let hint =
+                    "is it one with another XDG_STATE_HOME or XDG_RUNTIME_DIR? find it with: pgrep -a teamd";
+                Err(Fault::new(Kind::NoDaemon, message).hinted(hint))
+            }
+        }
+    }
+}
+
 fn runs_already(file: &mut File, root: &Path) -> Fault {
     let mut pid = String::new();
     file.seek(SeekFrom::Start(0)).and_then(|_| file.read_to_string(&mut pid)).ok();
@@ -44,8 +74,26 @@ fn runs_already(file: &mut File, root: &Path) -> Fault {
     Fault::new(Kind::NoDaemon, message).hinted("use it, or end it with: teamctl down")
 }
 
-/// Binds the socket, under the lock: whatever lies at its path is left from a dead daemon.
-pub(crate) fn listen(path: &Path) -> Result<UnixListener, Fault> {
+/// The socket's path while it is ours.
+#[derive(Debug)]
+pub(crate) struct Bound {
+    path: PathBuf,
+    device: u64,
+    inode: u64,
+}
+
+impl Bound {
+    /// Removes it, unless another's lies there by now.
+    pub(crate) fn remove(&self) {
+        let ours = |meta: &Metadata| meta.dev() == self.device && meta.ino() == self.inode;
+        if std::fs::symlink_metadata(&self.path).as_ref().is_ok_and(ours) {
+            std::fs::remove_file(&self.path).ok();
+        }
+    }
+}
+
+/// Binds the socket. What lies at its path goes if it is a dead daemon's, and only then.
+pub(crate) fn listen(path: &Path) -> Result<(UnixListener, Bound), Fault> {
     if path.as_os_str().len() > SOCKET_PATH {
         let message =
             format!("cannot listen on {}: the path is longer than {SOCKET_PATH} bytes", path.display());
@@ -56,14 +104,26 @@ pub(crate) fn listen(path: &Path) -> Result<UnixListener, Fault> {
     }
     let io =
         |error: std::io::Error| Fault::new(Kind::Io, format!("cannot listen on {}: {error}", path.display()));
-    match std::fs::remove_file(path) {
-        Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(io(error)),
-        _ => {}
-    }
+    remove_dead(path)?;
     let listener = UnixListener::bind(path).map_err(io)?;
     std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o600)).map_err(io)?;
     listener.set_nonblocking(true).map_err(io)?;
-    Ok(listener)
+    let meta = std::fs::symlink_metadata(path).map_err(io)?;
+    Ok((listener, Bound { path: path.to_owned(), device: meta.dev(), inode: meta.ino() }))
+}
+
+fn remove_dead(path: &Path) -> Result<(), Fault> {
+    let refused = |kind, why: &str| Fault::new(kind, format!("cannot listen on {}: {why}", path.display()));
+    match std::fs::symlink_metadata(path) {
+        Err(_) => Ok(()),
+        Ok(meta) if !meta.file_type().is_socket() => {
+            Err(refused(Kind::Exists, "something that is no socket is there"))
+        }
+        Ok(_) if UnixStream::connect(path).is_ok() => {
+            Err(refused(Kind::NoDaemon, "a daemon listens there already"))
+        }
+        Ok(_) => std::fs::remove_file(path).map_err(|error| refused(Kind::Io, &error.to_string())),
+    }
 }
 
 /// Makes the directory, or makes sure that nobody else can have put something into it.

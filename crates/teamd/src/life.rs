@@ -8,16 +8,40 @@ use rustix::buffer::spare_capacity;
 use rustix::event::epoll::{self, CreateFlags, EventData, EventFlags};
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 use std::collections::HashMap;
+use std::io;
 use std::os::fd::OwnedFd;
 use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::mpsc::UnboundedSender;
 
 /// Field 22 of /proc/PID/stat, ticks since boot; none for a process that is gone or a zombie.
-pub(crate) fn start_time(pid: u32) -> Option<u64> {
-    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+///
+/// # Errors
+/// Where it can't be looked up, which is not the same as gone: too many open files, say.
+pub(crate) fn start_time(pid: u32) -> io::Result<Option<u64>> {
+    let stat = match std::fs::read_to_string(format!("/proc/{pid}/stat")) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        // It ended between the opening and the reading.
+        Err(error) if error.raw_os_error() == Some(rustix::io::Errno::SRCH.raw_os_error()) => {
+            return Ok(None);
+        }
+        stat => stat?,
+    };
     // The second field is the program's name in parentheses, which may hold anything.
-    let mut fields = stat.rsplit_once(')')?.1.split_whitespace();
-    (fields.next()? != "Z").then(|| fields.nth(18)?.parse().ok())?
+    let fields = stat.rsplit_once(')').map_or("", |(_, fields)| fields);
+    let mut fields = fields.split_whitespace();
+    let zombie = fields.next() == Some("Z");
+    Ok(fields.nth(18).filter(|_| !zombie).and_then(|start| start.parse().ok()))
+}
+
+/// What came of the wish to watch a process.
+#[derive(Debug)]
+pub(crate) enum Watched {
+    /// It lives; its death will be told.
+    Alive,
+    /// It is gone: proven.
+    Dead,
+    /// It could not be found out.
+    Unknown(io::Error),
 }
 
 /// The watched joins.
@@ -32,7 +56,7 @@ pub(crate) struct Lives {
 
 impl Lives {
     /// Starts the thread, which ends with the process.
-    pub(crate) fn start(events: UnboundedSender<Event>) -> std::io::Result<Lives> {
+    pub(crate) fn start(events: UnboundedSender<Event>) -> io::Result<Lives> {
         let epoll = Arc::new(epoll::create(CreateFlags::CLOEXEC)?);
         let watched: Arc<Mutex<HashMap<u64, SpawnId>>> = Arc::default();
         let (sleeper, names) = (epoll.clone(), watched.clone());
@@ -46,20 +70,35 @@ impl Lives {
         self.pidfds.contains_key(spawn)
     }
 
-    /// Watches; false if this process is dead already. The start time is compared after the pidfd is open,
-    /// so that a reused number is never taken for the one we mean.
-    pub(crate) fn watch(&mut self, spawn: &SpawnId, process: Process) -> bool {
-        let Some(pid) = i32::try_from(process.pid).ok().and_then(Pid::from_raw) else { return false };
-        let Ok(pidfd) = pidfd_open(pid, PidfdFlags::empty()) else { return false };
-        if start_time(process.pid) != Some(process.start) {
-            return false;
+    /// Watches. The start time is compared after the pidfd is open, so that a reused number is never taken for
+    /// the one we mean.
+    pub(crate) fn watch(&mut self, spawn: &SpawnId, process: Process) -> Watched {
+        match self.open(process) {
+            Ok(None) => Watched::Dead,
+            Err(error) => Watched::Unknown(error),
+            Ok(Some(pidfd)) => match self.sleep_on(spawn, pidfd) {
+                Ok(()) => Watched::Alive,
+                Err(error) => Watched::Unknown(error),
+            },
         }
+    }
+
+    fn open(&self, process: Process) -> io::Result<Option<OwnedFd>> {
+        let Some(pid) = i32::try_from(process.pid).ok().and_then(Pid::from_raw) else { return Ok(None) };
+        let pidfd = match pidfd_open(pid, PidfdFlags::empty()) {
+            Err(rustix::io::Errno::SRCH) => return Ok(None),
+            pidfd => pidfd?,
+        };
+        Ok((start_time(process.pid)? == Some(process.start)).then_some(pidfd))
+    }
+
+    fn sleep_on(&mut self, spawn: &SpawnId, pidfd: OwnedFd) -> io::Result<()> {
         self.next += 1;
         self.names().insert(self.next, spawn.clone());
         let once = EventFlags::IN | EventFlags::ONESHOT;
-        let added = epoll::add(&*self.epoll, &pidfd, EventData::new_u64(self.next), once);
+        epoll::add(&*self.epoll, &pidfd, EventData::new_u64(self.next), once)?;
         self.pidfds.insert(spawn.clone(), pidfd);
-        added.is_ok()
+        Ok(())
     }
 
     /// SIGKILL to just this join.

@@ -13,6 +13,7 @@ mod log;
 mod note;
 mod panes;
 mod roster;
+mod screen;
 mod seen;
 mod state;
 mod step;
@@ -34,6 +35,7 @@ fn main() -> ExitCode {
     match daemon::run(&args) {
         Ok(()) => ExitCode::SUCCESS,
         Err(fault) => {
+            tracing::error!("{fault}");
             let hint = fault.hint.as_ref().map(|hint| format!("\n  {hint}")).unwrap_or_default();
             writeln!(std::io::stderr(), "teamd: {fault}{hint}").ok();
             ExitCode::from(fault.kind.exit_code())

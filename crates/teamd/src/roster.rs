@@ -3,7 +3,7 @@
 //! What must outlive a crash of the daemon stands here and nothing else. config.json is its public face.
 
 use protocol::color::Color;
-use protocol::id::TaskId;
+use protocol::id::{RequestId, TaskId};
 use protocol::name::{AgentName, TeamName};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -79,6 +79,12 @@ pub(crate) struct Record {
     pub(crate) pane: Option<Pane>,
     pub(crate) join: Option<Process>,
     pub(crate) agent: Option<u32>,
+    /// The shutdown requests of this life, the latest last: a lost one is asked again under a fresh id.
+    #[serde(default)]
+    pub(crate) asked: Vec<RequestId>,
+    /// It said yes to one of them.
+    #[serde(default)]
+    pub(crate) approved: bool,
     /// Set before its lead is told, so that a crash between the two does not tell it twice.
     pub(crate) ended: Option<End>,
 }

@@ -7,7 +7,7 @@ use crate::event::ConnId;
 use crate::roster::{ROSTER_VERSION, Record, Roster, SpawnId};
 use protocol::color::Color;
 use protocol::control::{Activity, EndedAgent, Response, Spawn};
-use protocol::id::{Mint, RequestId, TaskId};
+use protocol::id::Mint;
 use protocol::name::{AgentName, TeamName};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::path::PathBuf;
@@ -41,7 +41,7 @@ pub(crate) enum Phase {
 #[derive(Debug)]
 pub(crate) struct Starting {
     pub(crate) spawn: Box<Spawn>,
-    /// Who asked; none once they have hung up.
+    /// Who asked; none once they have their answer.
     pub(crate) client: Option<ConnId>,
     pub(crate) conn: Option<ConnId>,
     /// The first process's pid, once tmux told it.
@@ -77,7 +77,7 @@ pub(crate) enum Stopping {
     /// The request is in its inbox.
     Asked(Asked),
     /// It said yes and may end by itself until then.
-    Approved { request: RequestId, until: u64 },
+    Approved { until: u64 },
     /// join is ending it: TERM, then KILL; at `until` join itself is killed.
     Ending { until: u64, forced: bool },
 }
@@ -85,8 +85,6 @@ pub(crate) enum Stopping {
 /// A shutdown request that waits for its answer.
 #[derive(Debug)]
 pub(crate) struct Asked {
-    /// The latest last: a lost request is asked again under a fresh id.
-    pub(crate) requests: Vec<RequestId>,
     pub(crate) reason: Option<String>,
     pub(crate) until: u64,
     pub(crate) again: u64,
@@ -97,10 +95,19 @@ pub(crate) struct Asked {
 #[derive(Debug)]
 pub(crate) struct Gone {
     pub(crate) how: String,
-    /// What it was asked with, if it was asked.
-    pub(crate) request: Option<RequestId>,
     pub(crate) pane_closed: bool,
-    pub(crate) filed: bool,
+    pub(crate) filed: Filed,
+}
+
+/// How far the files are in order after an end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Filed {
+    /// Under way.
+    Pending,
+    /// A file could not be changed; tried again at the next rescan.
+    Failed,
+    /// Nothing there speaks of it as living.
+    Done,
 }
 
 /// One team of ours.
@@ -108,8 +115,6 @@ pub(crate) struct Gone {
 pub(crate) struct Team {
     /// How many teammates ever joined: decides the next colour.
     pub(crate) joined: u64,
-    /// What could be claimed when we last looked.
-    pub(crate) available: BTreeSet<TaskId>,
     /// A look at the tasks is under way / another is wanted after it.
     pub(crate) looking: Look,
 }
@@ -263,11 +268,11 @@ impl State {
         self.agents.values_mut().find(|agent| agent.phase.conn() == Some(conn))
     }
 
-    /// The colour of the next teammate.
-    pub(crate) fn next_color(&mut self, team: &TeamName) -> Color {
-        let team = self.teams.entry(team.clone()).or_default();
+    /// The colour of the next teammate; none where the team has been deleted meanwhile.
+    pub(crate) fn next_color(&mut self, team: &TeamName) -> Option<Color> {
+        let team = self.teams.get_mut(team)?;
         team.joined += 1;
-        Color::nth(team.joined - 1)
+        Some(Color::nth(team.joined - 1))
     }
 
     /// Remembers an answer for a caller that asks again.
@@ -305,16 +310,6 @@ impl Phase {
     /// Not worth a line on disk: its join waits for a green light that only this daemon can give.
     fn is_starting_unseen(&self) -> bool {
         matches!(self, Phase::Starting(starting) if starting.stage == StartStage::Opening)
-    }
-
-    /// The request that it was asked to end with.
-    pub(crate) fn request(&self) -> Option<&RequestId> {
-        match self {
-            Phase::Stopping(_, Stopping::Asked(asked)) => asked.requests.first(),
-            Phase::Stopping(_, Stopping::Approved { request, .. }) => Some(request),
-            Phase::Gone(gone) => gone.request.as_ref(),
-            _ => None,
-        }
     }
 
     /// The word for `status`.

@@ -85,7 +85,7 @@ impl Client {
         drop(self.leash.shutdown(Shutdown::Write));
         drop(self.child.kill());
         // At once, unless somebody has stopped the watcher.
-        let printed = self.complaints.recv_timeout(Duration::from_secs(1)).unwrap_or_default();
+        let printed = self.complaints.recv_timeout(Duration::from_millis(500)).unwrap_or_default();
         drop(self.child.wait());
         String::from_utf8_lossy(&printed).trim().to_owned()
     }

@@ -25,7 +25,8 @@ pub enum ToJoin {
     Go(Box<Go>),
     /// You are known, go on.
     Adopted,
-    /// Nobody knows you, or not any more: end without starting anything, or end what you started.
+    /// Nobody knows you: end without starting anything. An agent that runs already runs on, unsupervised: a
+    /// roster that was lost is no reason to end its work.
     Refused,
     /// End the agent and all its descendants: TERM, then after the grace KILL.
     End {

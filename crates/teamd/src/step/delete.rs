@@ -1,12 +1,11 @@
 //! `delete`: refused while members live; forced, it ends them first.
 
-use super::ending::still_living;
 use super::request::answer;
 use super::shutdown::{ids_of, kill_all};
 use super::spawn::no_such_team;
 use crate::effect::Effect;
 use crate::event::{ConnId, Now};
-use crate::files::FileJob;
+use crate::files::{FileJob, still_living};
 use crate::note::Note;
 use crate::state::{State, Then};
 use protocol::control::{Delete, DeleteReply, Reply};
@@ -20,7 +19,7 @@ pub(super) fn delete(state: &mut State, client: ConnId, order: &Delete, now: Now
     }
     let names: Vec<String> = state.members(&order.team).iter().map(|a| a.record.name.to_string()).collect();
     match (names.is_empty(), order.force) {
-        (true, _) => out.push(Effect::File(FileJob::Delete { client, team: order.team.clone() })),
+        (true, force) => out.push(Effect::File(FileJob::Delete { client, team: order.team.clone(), force })),
         (false, true) => {
             let ids = ids_of(state, &order.team);
             kill_all(state, client, ids, Then::Delete(order.team.clone()), now, out);

@@ -9,9 +9,9 @@ use crate::files::FileJob;
 use crate::note::Note;
 use crate::panes::{PaneJob, Seen};
 use crate::roster::{End, Pane, SpawnId, Told};
-use crate::state::{Gone, Phase, State, Stopping, Then};
+use crate::state::{Filed, Gone, Phase, State, Stopping, Then};
 use protocol::control::{Ended, EndedAgent, ToJoin};
-use protocol::fault::{Fault, Kind};
+use protocol::fault::Fault;
 
 /// join's own end comes at the latest this long after KILL, ms.
 const AFTER_KILL: u64 = 3_000;
@@ -78,7 +78,12 @@ pub(super) fn died(state: &mut State, id: &SpawnId, out: &mut Vec<Effect>) {
         Phase::Gone(_) => {}
         // Its report came first, and is being looked into.
         Phase::Running(link) | Phase::Stopping(link, _) if link.reported => {}
-        Phase::Starting(_) => super::spawn::give_up(state, id, super::spawn::died_early(), out),
+        Phase::Starting(_) => {
+            // Between its agent's start and our hearing of it, it may have left something.
+            let token = agent.record.token.clone();
+            out.push(Effect::File(FileJob::LastWords { spawn: id.clone(), token }));
+            super::spawn::give_up(state, id, super::spawn::died_early(), out);
+        }
         Phase::Running(_) | Phase::Stopping(..) => {
             let token = agent.record.token.clone();
             out.push(Effect::File(FileJob::LastWords { spawn: id.clone(), token }));
@@ -122,8 +127,7 @@ pub(super) fn put_away(state: &mut State, id: &SpawnId, out: &mut Vec<Effect>) {
     let Some(agent) = state.agents.get_mut(id) else { return };
     let how = agent.record.ended.as_ref().map_or("not spawned", |end| &end.how).to_owned();
     let pane = agent.record.pane.as_ref().and_then(Pane::id);
-    let request = agent.phase.request().cloned();
-    agent.phase = Phase::Gone(Gone { how, request, pane_closed: pane.is_none(), filed: false });
+    agent.phase = Phase::Gone(Gone { how, pane_closed: pane.is_none(), filed: Filed::Pending });
     out.push(Effect::File(FileJob::Farewell { record: Box::new(agent.record.clone()) }));
     if let Some(pane) = pane {
         out.push(Effect::Pane(PaneJob::Close { spawn: id.clone(), pane, owner: id.owner() }));
@@ -144,18 +148,46 @@ pub(super) fn pane_closed(state: &mut State, id: &SpawnId, left: Option<Fault>, 
     bury(state, id, out);
 }
 
-/// The files no longer hold it.
-pub(super) fn filed(state: &mut State, id: &SpawnId, out: &mut Vec<Effect>) {
-    if let Some(Phase::Gone(gone)) = state.agents.get_mut(id).map(|agent| &mut agent.phase) {
-        gone.filed = true;
+/// The files no longer hold it, or could not be changed: then its waits end, and its name stays taken.
+pub(super) fn filed(
+    state: &mut State,
+    id: &SpawnId,
+    approved: bool,
+    left: Option<Fault>,
+    out: &mut Vec<Effect>,
+) {
+    let Some(agent) = state.agents.get_mut(id) else { return };
+    let Phase::Gone(gone) = &mut agent.phase else { return };
+    if approved {
+        gone.how = "approved".to_owned();
+    }
+    let how = gone.how.clone();
+    gone.filed = if left.is_some() { Filed::Failed } else { Filed::Done };
+    if let Some(fault) = left {
+        let (team, name) = (&agent.record.team, &agent.record.name);
+        out.push(Effect::Note(Note::agent("not taken off the team yet", team, name, fault.message)));
+        settle(state, id, &how, Left::Gone);
+        finish_waits(state, out);
     }
     bury(state, id, out);
+}
+
+/// What could not be put in order is tried again.
+pub(super) fn file_again(state: &mut State, out: &mut Vec<Effect>) {
+    for agent in state.agents.values_mut() {
+        if let Phase::Gone(gone) = &mut agent.phase
+            && gone.filed == Filed::Failed
+        {
+            gone.filed = Filed::Pending;
+            out.push(Effect::File(FileJob::Farewell { record: Box::new(agent.record.clone()) }));
+        }
+    }
 }
 
 /// The last step, once pane and files are in order: the name is free again.
 fn bury(state: &mut State, id: &SpawnId, out: &mut Vec<Effect>) {
     let Some(Phase::Gone(gone)) = state.agents.get(id).map(|agent| &agent.phase) else { return };
-    if !gone.pane_closed || !gone.filed {
+    if !gone.pane_closed || gone.filed != Filed::Done {
         return;
     }
     let how = gone.how.clone();
@@ -178,7 +210,7 @@ pub(super) enum Left {
 /// Tells every wait what became of this agent.
 pub(super) fn settle(state: &mut State, id: &SpawnId, how: &str, left: Left) {
     let Some(agent) = state.agents.get(id) else { return };
-    let request_id = agent.phase.request().map(ToString::to_string);
+    let request_id = agent.record.asked.first().map(ToString::to_string);
     let gone = left == Left::Gone;
     let ended = EndedAgent { name: agent.record.name.clone(), how: how.to_owned(), gone, request_id };
     for waiting in &mut state.waiting {
@@ -192,16 +224,22 @@ pub(super) fn settle(state: &mut State, id: &SpawnId, how: &str, left: Left) {
 pub(super) fn finish_waits(state: &mut State, out: &mut Vec<Effect>) {
     let (done, pending) = std::mem::take(&mut state.waiting).into_iter().partition(|w| w.pending.is_empty());
     state.waiting = pending;
+    let mut down = false;
     for waiting in done {
         match waiting.then.clone() {
             Then::Reply => answer(state, waiting.client, Ok(shutdown::reply(waiting)), out),
-            Then::Delete(team) => out.push(Effect::File(FileJob::Delete { client: waiting.client, team })),
+            Then::Delete(team) => {
+                out.push(Effect::File(FileJob::Delete { client: waiting.client, team, force: true }));
+            }
             Then::Down => {
                 answer(state, waiting.client, Ok(shutdown::reply(waiting)), out);
-                out.push(Effect::Note(Note::daemon("stops", "asked to go down")));
-                out.push(Effect::Exit);
+                down = true;
             }
         }
+    }
+    if down {
+        out.push(Effect::Note(Note::daemon("stops", "asked to go down")));
+        out.push(Effect::Exit);
     }
 }
 
@@ -210,10 +248,4 @@ pub(super) fn kill_join(state: &State, id: &SpawnId, out: &mut Vec<Effect>) {
     if state.agents.contains_key(id) {
         out.push(Effect::KillJoin { spawn: id.clone() });
     }
-}
-
-/// Used where a team's files are refused while members live.
-pub(super) fn still_living(team: &protocol::name::TeamName, names: &[String]) -> Fault {
-    let message = format!("Cannot cleanup team with {} active member(s): {}", names.len(), names.join(", "));
-    Fault::new(Kind::Refused, message).hinted(format!("end them with: teamctl shutdown --all -t {team}"))
 }

@@ -31,7 +31,11 @@ pub(super) fn joined(
     match &mut agent.phase {
         Phase::Starting(starting) => {
             starting.conn = Some(conn);
-            spawn::register(state, &id, now, out);
+            match hello.agent {
+                // Its word that the agent runs was lost with an earlier connection.
+                Some(pid) => spawn::started(state, &id, pid, now, out),
+                None => spawn::register(state, &id, now, out),
+            }
         }
         Phase::Running(link) => {
             link.conn = Some(conn);
@@ -66,7 +70,10 @@ fn adopted(state: &mut State, id: &SpawnId, agent: Option<u32>, conn: ConnId, ou
 }
 
 pub(super) fn said(state: &mut State, conn: ConnId, said: FromJoin, now: Now, out: &mut Vec<Effect>) {
-    let Some(agent) = state.by_conn(conn) else { return };
+    let Some(agent) = state.by_conn(conn) else {
+        // Whoever ends after it was given up may go, and need not leave word.
+        return out.push(Effect::Tell { conn, word: ToJoin::Noted });
+    };
     let id = agent.record.spawn.clone();
     match said {
         FromJoin::Started { pid } => spawn::started(state, &id, pid, now, out),

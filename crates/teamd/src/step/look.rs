@@ -7,10 +7,9 @@ use crate::note::Note;
 use crate::state::{Agent, Look, Phase, State, Stopping, Watch};
 use protocol::control::Activity;
 use protocol::fault::Fault;
-use protocol::id::{RequestId, TaskId};
+use protocol::id::RequestId;
 use protocol::name::{AgentName, TeamName};
 use protocol::task::{Task, TaskStatus};
-use std::collections::BTreeSet;
 
 /// Mail: its owner is woken. In the lead's inbox there may be an answer to a shutdown request.
 pub(super) fn inbox(state: &mut State, team: &TeamName, inbox: &str, out: &mut Vec<Effect>) {
@@ -24,11 +23,11 @@ pub(super) fn inbox(state: &mut State, team: &TeamName, inbox: &str, out: &mut V
 }
 
 fn answers(state: &State, team: &TeamName, out: &mut Vec<Effect>) {
-    let asked = |agent: &&Agent| match &agent.phase {
-        Phase::Stopping(_, Stopping::Asked(asked)) if agent.record.team == *team => asked.requests.clone(),
-        _ => Vec::new(),
+    let asked = |agent: &&Agent| {
+        agent.record.team == *team && matches!(agent.phase, Phase::Stopping(_, Stopping::Asked(_)))
     };
-    let requests: Vec<RequestId> = state.agents.values().flat_map(|agent| asked(&agent)).collect();
+    let asked = state.agents.values().filter(asked);
+    let requests: Vec<RequestId> = asked.flat_map(|agent| agent.record.asked.clone()).collect();
     if !requests.is_empty() {
         out.push(Effect::File(FileJob::Answers { team: team.clone(), requests }));
     }
@@ -58,10 +57,8 @@ pub(super) fn seen_tasks(
     match result {
         Err(fault) => out.push(Effect::Note(Note::team("tasks not read", team, fault.message))),
         Ok(tasks) => {
-            let claimable = claimable(&tasks);
-            let fresh = claimable.difference(&known.available).next().is_some();
-            known.available = claimable;
-            if fresh {
+            // Also for what we saw before: somebody may have taken it and let it go between two looks.
+            if tasks.iter().any(|task| task.startable(&tasks)) {
                 wake_idle(state, team, out);
             }
             show_tasks(state, team, &tasks, out);
@@ -70,11 +67,6 @@ pub(super) fn seen_tasks(
     if again {
         self::tasks(state, team, out);
     }
-}
-
-/// What a worker could begin now: unowned and available, or its own and no longer blocked.
-fn claimable(tasks: &[Task]) -> BTreeSet<TaskId> {
-    tasks.iter().filter(|task| task.startable(tasks)).map(|task| task.id).collect()
 }
 
 fn wake_idle(state: &State, team: &TeamName, out: &mut Vec<Effect>) {
@@ -120,7 +112,11 @@ pub(super) fn watch_proven(state: &mut State, now: Now) {
 /// The named rescan; also after the watcher lost events.
 pub(super) fn everywhere(state: &mut State, now: Now, out: &mut Vec<Effect>) {
     state.rescan_at = now.mono + state.watch.rescan_every();
+    // A directory that was made anew needs a new watch; for the others it changes nothing.
+    out.extend(state.teams.keys().map(|team| Effect::WatchTeam { team: team.clone() }));
     out.push(Effect::File(FileJob::Rescan { teams: state.teams.keys().cloned().collect() }));
+    out.push(Effect::WatchLives);
+    super::ending::file_again(state, out);
 }
 
 /// What a team may have done while no daemon looked.
@@ -129,5 +125,6 @@ pub(super) fn at_once(state: &mut State, out: &mut Vec<Effect>) {
     for team in teams {
         tasks(state, &team, out);
         answers(state, &team, out);
+        config(state, &team, out);
     }
 }

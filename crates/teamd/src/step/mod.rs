@@ -34,6 +34,7 @@ pub(crate) fn step(state: &mut State, event: Event, now: Now) -> Vec<Effect> {
     let out = &mut effects;
     match event {
         Event::Request { client, call } => request::asked(state, client, *call, now, out),
+        Event::Unreadable { client, version, why } => request::unreadable(client, version, &why, out),
         Event::Joined { conn, hello, process } => join::joined(state, conn, &hello, process, now, out),
         Event::JoinSaid { conn, said } => join::said(state, conn, said, now, out),
         Event::Closed { conn } => join::closed(state, conn),
@@ -60,7 +61,7 @@ fn filed(state: &mut State, done: FileDone, now: Now, out: &mut Vec<Effect>) {
         FileDone::Registered { spawn, result } => spawn::registered(state, &spawn, result, now, out),
         FileDone::Asked { spawn, result } => shutdown::delivered(state, &spawn, result, out),
         FileDone::Answers { team, answers } => shutdown::answers(state, &team, answers, now, out),
-        FileDone::Farewelled { spawn } => ending::filed(state, &spawn, out),
+        FileDone::Farewelled { spawn, approved, left } => ending::filed(state, &spawn, approved, left, out),
         FileDone::LastWords { spawn, ended } => ending::last_words(state, &spawn, ended, now, out),
         FileDone::Tasks { team, result } => look::seen_tasks(state, &team, result, out),
         FileDone::Deleted { client, team, result } => delete::deleted(state, client, &team, result, out),

@@ -23,6 +23,15 @@ pub(super) fn asked(state: &mut State, client: ConnId, call: Call, now: Now, out
     dispatch(state, client, call, now, out);
 }
 
+/// What could not even be read.
+pub(super) fn unreadable(client: ConnId, version: Option<u32>, why: &str, out: &mut Vec<Effect>) {
+    let fault = match version {
+        Some(other) if other != VERSION => of_another_version(other),
+        _ => Fault::new(Kind::Usage, format!("cannot understand the request: {why}")),
+    };
+    out.push(failed(client, fault));
+}
+
 fn dispatch(state: &mut State, client: ConnId, call: Call, now: Now, out: &mut Vec<Effect>) {
     match call.request {
         Request::Status => status::status(state, client, out),
@@ -45,9 +54,13 @@ fn speaks_our_version(call: &Call) -> Result<(), Fault> {
     if call.v == VERSION {
         return Ok(());
     }
+    Err(of_another_version(call.v))
+}
+
+fn of_another_version(other: u32) -> Fault {
     let message =
-        format!("cannot understand version {} of the control socket: this teamd speaks {VERSION}", call.v);
-    Err(Fault::new(Kind::Config, message).hinted("install teamd and teamctl of the same release"))
+        format!("cannot understand version {other} of the control socket: this teamd speaks {VERSION}");
+    Fault::new(Kind::Config, message).hinted("install teamd and teamctl of the same release")
 }
 
 /// A guard rail between agents of one user, not a wall: a teammate is known by the token in its environment.

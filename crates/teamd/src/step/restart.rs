@@ -1,7 +1,7 @@
 //! After a start: every agent of the roster is adopted as soon as its join reconnects. What ended meanwhile
 //! is told by the pidfd; what was half put in order is put in order again.
 
-use super::{ending, look};
+use super::{ending, look, shutdown};
 use crate::effect::Effect;
 use crate::event::Now;
 use crate::files::FileJob;
@@ -12,11 +12,9 @@ use crate::state::State;
 pub(crate) fn restart(state: &mut State, now: Now) -> Vec<Effect> {
     let mut effects = Vec::new();
     let out = &mut effects;
-    let teams: Vec<_> = state.teams.keys().cloned().collect();
-    out.extend(teams.into_iter().map(|team| Effect::WatchTeam { team }));
     let ids: Vec<SpawnId> = state.agents.keys().cloned().collect();
     for id in &ids {
-        take_up(state, id, out);
+        take_up(state, id, now, out);
     }
     out.push(Effect::File(FileJob::Probe));
     look::everywhere(state, now, out);
@@ -24,8 +22,9 @@ pub(crate) fn restart(state: &mut State, now: Now) -> Vec<Effect> {
     effects
 }
 
-fn take_up(state: &mut State, id: &SpawnId, out: &mut Vec<Effect>) {
-    let Some(agent) = state.agents.get(id) else { return };
+fn take_up(state: &mut State, id: &SpawnId, now: Now, out: &mut Vec<Effect>) {
+    let Some(agent) = state.agents.get_mut(id) else { return };
+    shutdown::resume(agent, now);
     match (&agent.record.ended, agent.record.join) {
         (Some(_), _) => ending::put_away(state, id, out),
         (None, Some(process)) => out.push(Effect::Watch { spawn: id.clone(), process }),

@@ -24,18 +24,15 @@ const ASK_AGAIN: u64 = 10_000;
 const AFTER_APPROVAL: u64 = 5_000;
 /// Between TERM and KILL where an agent is ended by force, ms.
 pub(super) const TERM_GRACE: u64 = 2_000;
+/// The grace of a shutdown that was under way when its daemon died, ms.
+const RESUMED_GRACE: u64 = 30_000;
 /// The grace that `down` gives, ms.
 const DOWN_GRACE: u64 = 10_000;
 
 pub(super) fn shutdown(state: &mut State, client: ConnId, order: &Shutdown, now: Now, out: &mut Vec<Effect>) {
     match targets(state, &order.targets) {
         Err(fault) => answer(state, client, Err(fault), out),
-        Ok(ids) => {
-            for id in &ids {
-                ask(state, id, order, now, out);
-            }
-            wait_for(state, client, ids, Then::Reply, out);
-        }
+        Ok(ids) => ask_all(state, client, &ids, order, Then::Reply, now, out),
     }
 }
 
@@ -75,27 +72,33 @@ fn stop_start(state: &mut State, id: &SpawnId, out: &mut Vec<Effect>) {
 pub(super) fn down(state: &mut State, client: ConnId, now: Now, out: &mut Vec<Effect>) {
     state.closing = true;
     let teams: Vec<TeamName> = state.teams.keys().cloned().collect();
-    let mut all = BTreeSet::new();
-    for team in teams {
-        let targets = Targets { team, names: Vec::new() };
-        let reason = Some("teamd is going down".to_owned());
-        let order = Shutdown { targets, reason, grace_ms: DOWN_GRACE, force: true };
-        for agent in ids_of(state, &order.targets.team) {
-            ask(state, &agent, &order, now, out);
-            all.insert(agent);
-        }
-    }
-    wait_for(state, client, all, Then::Down, out);
+    let all: BTreeSet<SpawnId> = teams.iter().flat_map(|team| ids_of(state, team)).collect();
+    let Some(team) = teams.into_iter().next() else { return finish_down(state, client, out) };
+    let targets = Targets { team, names: Vec::new() };
+    let reason = Some("teamd is going down".to_owned());
+    let order = Shutdown { targets, reason, grace_ms: DOWN_GRACE, force: true };
+    ask_all(state, client, &all, &order, Then::Down, now, out);
 }
 
-fn wait_for(
+fn finish_down(state: &mut State, client: ConnId, out: &mut Vec<Effect>) {
+    state.waiting.push(Waiting { client, pending: BTreeSet::new(), ended: Vec::new(), then: Then::Down });
+    ending::finish_waits(state, out);
+}
+
+/// The wait stands before the first is asked: one that has not started yet ends at once.
+fn ask_all(
     state: &mut State,
     client: ConnId,
-    pending: BTreeSet<SpawnId>,
+    ids: &BTreeSet<SpawnId>,
+    order: &Shutdown,
     then: Then,
+    now: Now,
     out: &mut Vec<Effect>,
 ) {
-    state.waiting.push(Waiting { client, pending, ended: Vec::new(), then });
+    state.waiting.push(Waiting { client, pending: ids.clone(), ended: Vec::new(), then });
+    for id in ids {
+        ask(state, id, order, now, out);
+    }
     ending::finish_waits(state, out);
 }
 
@@ -130,22 +133,24 @@ pub(super) fn find<'a>(state: &'a State, team: &TeamName, name: &str) -> Result<
     })
 }
 
-/// Puts the request into the inbox. Whoever is ending already is not asked once more.
+/// Puts the request into the inbox. Whoever has been asked already is not asked once more, but the shorter
+/// patience counts, and force.
 fn ask(state: &mut State, id: &SpawnId, order: &Shutdown, now: Now, out: &mut Vec<Effect>) {
+    let until = now.mono.saturating_add(order.grace_ms);
     let Some(agent) = state.agents.get_mut(id) else { return };
     match &mut agent.phase {
         Phase::Starting(_) => return stop_start(state, id, out),
         Phase::Running(link) => {
-            let asked = Asked {
-                requests: Vec::new(),
-                reason: order.reason.clone(),
-                until: now.mono + order.grace_ms,
-                again: now.mono,
-                force: order.force,
-            };
+            let (reason, again) = (order.reason.clone(), now.mono);
+            let asked = Asked { reason, until, again, force: order.force };
             agent.phase = Phase::Stopping(std::mem::take(link), Stopping::Asked(asked));
         }
-        _ => return,
+        Phase::Stopping(_, Stopping::Asked(asked)) => {
+            asked.force |= order.force;
+            asked.until = asked.until.min(until);
+            return;
+        }
+        Phase::Stopping(..) | Phase::Gone(_) => return,
     }
     out.extend(relabel(agent));
     let (team, name) = (agent.record.team.clone(), agent.record.name.clone());
@@ -160,8 +165,9 @@ pub(super) fn ask_again(state: &mut State, id: &SpawnId, now: Now, out: &mut Vec
     let Phase::Stopping(_, Stopping::Asked(asked)) = &mut agent.phase else { return };
     let request = RequestId::shutdown(ms, &agent.record.name);
     asked.again = now.mono + ASK_AGAIN;
-    let unless_unread = asked.requests.last().cloned();
-    asked.requests.push(request.clone());
+    let unless_unread = agent.record.asked.clone();
+    agent.record.asked.push(request.clone());
+    state.dirty = true;
     out.push(Effect::File(FileJob::Ask {
         spawn: id.clone(),
         team: agent.record.team.clone(),
@@ -204,29 +210,43 @@ pub(super) fn answers(
 }
 
 fn take_answer(state: &mut State, team: &TeamName, answer: Answer, now: Now, out: &mut Vec<Effect>) {
-    let asked = |agent: &Agent| match &agent.phase {
-        Phase::Stopping(_, Stopping::Asked(asked)) => {
-            agent.record.team == *team
-                && agent.record.name == answer.from
-                && asked.requests.contains(&answer.request)
-        }
-        _ => false,
+    let asked = |agent: &&Agent| {
+        matches!(agent.phase, Phase::Stopping(_, Stopping::Asked(_)))
+            && agent.record.team == *team
+            && agent.record.name == answer.from
+            && agent.record.asked.contains(&answer.request)
     };
-    let Some(id) = state.agents.values().find(|agent| asked(agent)).map(|a| a.record.spawn.clone()) else {
-        return;
-    };
+    let Some(id) = state.agents.values().find(asked).map(|agent| agent.record.spawn.clone()) else { return };
     match answer.rejected {
-        None => approved(state, &id, answer.request, now, out),
+        None => approved(state, &id, now, out),
+        // Without a daemon nobody would look after it.
+        Some(_) if state.closing => ending::end(state, &id, now, out),
         Some(reason) => stays(state, &id, &format!("rejected: {reason}"), out),
     }
 }
 
-fn approved(state: &mut State, id: &SpawnId, request: RequestId, now: Now, out: &mut Vec<Effect>) {
+fn approved(state: &mut State, id: &SpawnId, now: Now, out: &mut Vec<Effect>) {
     let Some(agent) = state.agents.get_mut(id) else { return };
     let Phase::Stopping(_, stopping) = &mut agent.phase else { return };
-    *stopping = Stopping::Approved { request, until: now.mono + AFTER_APPROVAL };
+    *stopping = Stopping::Approved { until: now.mono + AFTER_APPROVAL };
+    agent.record.approved = true;
+    state.dirty = true;
     let (team, name) = (&agent.record.team, &agent.record.name);
     out.push(Effect::Note(Note::agent("approved the shutdown", team, name, "")));
+}
+
+/// After a restart: a shutdown that was under way goes on, with the usual patience and nobody who waits.
+pub(super) fn resume(agent: &mut Agent, now: Now) {
+    let Phase::Running(link) = &mut agent.phase else { return };
+    let stopping = match (agent.record.approved, agent.record.asked.is_empty()) {
+        (true, _) => Stopping::Approved { until: now.mono + AFTER_APPROVAL },
+        (false, false) => {
+            let until = now.mono + RESUMED_GRACE;
+            Stopping::Asked(Asked { reason: None, until, again: now.mono + ASK_AGAIN, force: false })
+        }
+        (false, true) => return,
+    };
+    agent.phase = Phase::Stopping(std::mem::take(link), stopping);
 }
 
 /// It lives on: it said no, or nothing.
@@ -238,6 +258,10 @@ pub(super) fn stays(state: &mut State, id: &SpawnId, how: &str, out: &mut Vec<Ef
     let (team, name) = (&agent.record.team, &agent.record.name);
     out.push(Effect::Note(Note::agent("lives on", team, name, how)));
     settle(state, id, how, Left::Living);
+    if let Some(agent) = state.agents.get_mut(id) {
+        agent.record.asked.clear();
+    }
+    state.dirty = true;
     ending::finish_waits(state, out);
 }
 

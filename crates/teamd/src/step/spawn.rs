@@ -116,6 +116,8 @@ fn starting(spawn: SpawnId, client: ConnId, order: Box<Spawn>, now: Now) -> Agen
         pane: None,
         join: None,
         agent: None,
+        asked: Vec::new(),
+        approved: false,
         ended: None,
     };
     let stage = StartStage::Opening;
@@ -205,12 +207,17 @@ pub(super) fn register(state: &mut State, spawn: &SpawnId, now: Now, out: &mut V
         let fault = Fault::new(Kind::NotPermitted, "cannot spawn: a stranger spoke up for the new pane");
         return give_up(state, spawn, fault, out);
     }
-    starting.stage = StartStage::Registering;
     let team = agent.record.team.clone();
-    let color = state.next_color(&team);
+    let Some(color) = state.next_color(&team) else {
+        let fault = no_such_team(state, &team);
+        return give_up(state, spawn, fault, out);
+    };
     state.dirty = true;
     let Some(agent) = state.agents.get_mut(spawn) else { return };
     agent.record.color = Some(color);
+    if let Phase::Starting(starting) = &mut agent.phase {
+        starting.stage = StartStage::Registering;
+    }
     let record = Box::new(agent.record.clone());
     out.push(Effect::File(FileJob::Register { spawn: spawn.clone(), record, at: now.wall }));
 }

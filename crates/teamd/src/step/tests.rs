@@ -126,6 +126,21 @@ fn kind(effects: &[Effect], to: u64) -> Option<Kind> {
     }
 }
 
+fn farewelled(spawn: &SpawnId, approved: bool, left: Option<protocol::fault::Fault>) -> Event {
+    Event::Filed(FileDone::Farewelled { spawn: spawn.clone(), approved, left })
+}
+
+fn pane_closed(spawn: &SpawnId) -> Event {
+    Event::Paned(PaneDone::Closed { spawn: spawn.clone(), left: None })
+}
+
+fn endings(effects: &[Effect], to: u64) -> Vec<(String, bool)> {
+    match done(effects, to) {
+        Some(Reply::Endings(reply)) => reply.ended.iter().map(|end| (end.how.clone(), end.gone)).collect(),
+        _ => panic!("no endings in {effects:?}"),
+    }
+}
+
 fn goes(effects: &[Effect]) -> usize {
     effects.iter().filter(|e| matches!(e, Effect::Tell { word: ToJoin::Go(_), .. })).count()
 }
@@ -294,7 +309,7 @@ fn an_approved_end_is_nobodys_news_and_any_other_is_the_leads() {
         assert_eq!(state.agents[&ann].record.ended.as_ref().unwrap().told, told);
         assert!(job(&effects, |job| matches!(job, FileJob::Farewell { .. })));
         assert!(reply(&effects, 9).is_none(), "not before pane and files are in order");
-        step(&mut state, Event::Filed(FileDone::Farewelled { spawn: ann.clone() }), NOW);
+        step(&mut state, farewelled(&ann, false, None), NOW);
         let effects =
             step(&mut state, Event::Paned(PaneDone::Closed { spawn: ann.clone(), left: None }), NOW);
         assert!(reply(&effects, 9).is_some());
@@ -372,4 +387,116 @@ fn files_are_looked_at_often_until_events_are_known_to_arrive() {
     state.rescan_at = 0;
     assert_eq!(looks(&mut state, 59_000), 2);
     assert!(job(&step(&mut state, Event::Overflow, at(59_100)), |job| matches!(job, FileJob::Rescan { .. })));
+}
+
+#[test]
+fn one_that_is_still_starting_is_shut_down_at_once() {
+    let mut state = state();
+    ask(&mut state, 1, order("ann"));
+    let effects = ask(&mut state, 9, shutdown(false));
+    assert_eq!(endings(&effects, 9), [("stopped while it started".to_owned(), true)]);
+    assert_eq!(kind(&effects, 1), Some(Kind::Refused));
+}
+
+#[test]
+fn a_second_request_brings_force_and_the_shorter_patience() {
+    let mut state = state();
+    running(&mut state, "ann", 50);
+    ask(&mut state, 8, shutdown(false));
+    ask(&mut state, 9, Request::Down);
+    let effects = step(&mut state, Event::Deadline, at(12_000));
+    assert!(
+        effects.iter().any(|effect| matches!(effect, Effect::Tell { word: ToJoin::End { .. }, .. })),
+        "{effects:?}"
+    );
+}
+
+#[test]
+fn while_the_daemon_goes_down_a_no_is_not_taken() {
+    let mut state = state();
+    running(&mut state, "ann", 50);
+    let request = asked_with(&ask(&mut state, 9, Request::Down));
+    let effects = step(&mut state, answers(&request, "ann", Some("busy")), NOW);
+    assert!(
+        effects.iter().any(|effect| matches!(effect, Effect::Tell { word: ToJoin::End { .. }, .. })),
+        "{effects:?}"
+    );
+}
+
+#[test]
+fn a_patience_without_end_is_no_overflow() {
+    let mut state = state();
+    let ann = running(&mut state, "ann", 50);
+    let Request::Shutdown(mut order) = shutdown(false) else { panic!() };
+    order.grace_ms = u64::MAX;
+    ask(&mut state, 9, Request::Shutdown(order));
+    step(&mut state, Event::Deadline, at(1_000_000_000));
+    assert_eq!(state.agents[&ann].phase.word(), "stopping");
+}
+
+#[test]
+fn a_yes_that_was_read_only_after_the_end_still_counts() {
+    let mut state = state();
+    let ann = running(&mut state, "ann", 50);
+    ask(&mut state, 9, shutdown(false));
+    step(&mut state, Event::JoinSaid { conn: 50, said: FromJoin::Ended(Ended::Exit(0)) }, NOW);
+    step(&mut state, pane_closed(&ann), NOW);
+    let effects = step(&mut state, farewelled(&ann, true, None), NOW);
+    assert_eq!(endings(&effects, 9), [("approved".to_owned(), true)]);
+}
+
+#[test]
+fn what_could_not_be_filed_is_tried_again_and_the_name_stays_taken() {
+    let mut state = state();
+    let ann = running(&mut state, "ann", 50);
+    ask(&mut state, 9, Request::Kill(Targets { team: team(), names: vec!["ann".into()] }));
+    step(&mut state, Event::JoinSaid { conn: 50, said: FromJoin::Ended(Ended::Signal(15)) }, NOW);
+    step(&mut state, pane_closed(&ann), NOW);
+    let fault = protocol::fault::Fault::new(Kind::Data, "cannot parse config.json");
+    let effects = step(&mut state, farewelled(&ann, false, Some(fault)), NOW);
+    assert_eq!(endings(&effects, 9), [("killed (signal 15)".to_owned(), true)]);
+    assert_eq!(kind(&ask(&mut state, 10, order("ann")), 10), Some(Kind::Exists));
+    let effects = step(&mut state, Event::Overflow, NOW);
+    assert!(job(&effects, |job| matches!(job, FileJob::Farewell { .. })));
+    step(&mut state, farewelled(&ann, false, None), NOW);
+    assert!(state.agents.is_empty());
+}
+
+#[test]
+fn a_shutdown_that_was_under_way_goes_on_after_a_crash() {
+    let mut before = state();
+    let ann = running(&mut before, "ann", 50);
+    let request = asked_with(&ask(&mut before, 9, shutdown(false)));
+    let mut state = State::new(before.setting.clone(), before.roster());
+    super::restart(&mut state, NOW);
+    step(&mut state, joined(&ann, 51, 50, Some(99)), NOW);
+    step(&mut state, answers(&request, "ann", None), NOW);
+    let effects = step(&mut state, Event::Deadline, at(20_000));
+    assert!(
+        effects.iter().any(|effect| matches!(effect, Effect::Tell { word: ToJoin::End { .. }, .. })),
+        "{effects:?}"
+    );
+}
+
+#[test]
+fn a_start_whose_word_was_lost_is_told_by_the_next_hello() {
+    let mut state = state();
+    let ann = opening(&ask(&mut state, 1, order("ann")));
+    step(&mut state, opened(&ann, 40), NOW);
+    step(&mut state, joined(&ann, 50, 40, None), NOW);
+    step(&mut state, registered(&ann), NOW);
+    step(&mut state, Event::Closed { conn: 50 }, NOW);
+    let effects = step(&mut state, joined(&ann, 51, 40, Some(99)), NOW);
+    assert!(matches!(done(&effects, 1), Some(Reply::Spawn(spawn)) if spawn.pid == 99));
+}
+
+#[test]
+fn what_another_release_asks_is_answered_with_a_word() {
+    let mut state = state();
+    for (version, expected) in
+        [(Some(VERSION + 1), Kind::Config), (Some(VERSION), Kind::Usage), (None, Kind::Usage)]
+    {
+        let event = Event::Unreadable { client: 1, version, why: "unknown variant".into() };
+        assert_eq!(kind(&step(&mut state, event, NOW), 1), Some(expected));
+    }
 }
