@@ -2,6 +2,7 @@
 
 PREFIX ?= /usr/local
 CARGO  ?= cargo
+TARGET  = $(or $(CARGO_TARGET_DIR),target)
 
 all: build
 
@@ -34,13 +35,13 @@ demo:
 bench:
 	scripts/need tmux
 	$(CARGO) build --release --workspace --bins --locked
-	TMPDIR=$${TMPDIR:-$$([ -w /dev/shm ] && echo /dev/shm || echo /tmp)} target/release/bench
+	TMPDIR=$${TMPDIR:-$$([ -w /dev/shm ] && echo /dev/shm || echo /tmp)} $(TARGET)/release/bench
 
 # Programs and man pages below PREFIX.
 install: build
 	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/share/man/man1
-	install -m 755 target/release/teamd target/release/teamctl $(DESTDIR)$(PREFIX)/bin
-	target/release/teamctl man $(DESTDIR)$(PREFIX)/share/man/man1
+	install -m 755 $(TARGET)/release/teamd $(TARGET)/release/teamctl $(DESTDIR)$(PREFIX)/bin
+	$(TARGET)/release/teamctl man $(DESTDIR)$(PREFIX)/share/man/man1
 
 clean:
 	$(CARGO) clean

@@ -28,6 +28,10 @@ fn main() -> ExitCode {
     };
     let here = here::Here::new(cli.global);
     match verbs::run(cli.verb, &here) {
+        Ok(_) if output::was_lost() => {
+            output::complain("cannot write to standard output: what was printed is not whole");
+            ExitCode::from(protocol::fault::Kind::Io.exit_code())
+        }
         Ok(code) => code,
         Err(fault) => output::failed(&here, &fault),
     }

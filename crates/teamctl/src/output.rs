@@ -6,13 +6,25 @@ use protocol::fault::Fault;
 use protocol::terminal::visible;
 use serde::Serialize;
 use serde_json::{Value, json};
-use std::io::{IsTerminal, Write};
+use std::io::{ErrorKind, IsTerminal, Write};
 use std::process::ExitCode;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// A line for people on stdout, as it stands: what comes from agents goes through [`clean`] before.
 pub(crate) fn line(text: &str) {
-    writeln!(std::io::stdout(), "{text}").ok();
+    if let Err(error) = writeln!(std::io::stdout(), "{text}")
+        && error.kind() != ErrorKind::BrokenPipe
+    {
+        LOST.store(true, Ordering::Relaxed);
+    }
 }
+
+/// Whether something could not be printed, a full disk say: then nobody may take the output for whole.
+pub(crate) fn was_lost() -> bool {
+    LOST.load(Ordering::Relaxed)
+}
+
+static LOST: AtomicBool = AtomicBool::new(false);
 
 /// Text from outside, safe to show.
 pub(crate) fn clean(text: &str) -> String {

@@ -35,6 +35,9 @@ pub(crate) struct Args {
     /// What exit 0 promises: to survive any kill, never to be broken by a power cut, or to be on the disk
     #[arg(long, env = "TEAMD_DURABILITY", value_name = "LEVEL", default_value = "process", value_parser = ["process", "ordered", "power"])]
     pub(crate) durability: String,
+    /// Say whether it could start here, and end
+    #[arg(long, hide = true)]
+    pub(crate) check: bool,
     /// Log more
     #[arg(short, long)]
     pub(crate) verbose: bool,

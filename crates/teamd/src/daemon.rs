@@ -18,6 +18,7 @@ use crate::{files, log};
 use protocol::fault::{Fault, Kind};
 use protocol::place::{Environment, Place};
 use std::collections::HashMap;
+use std::os::unix::fs::DirBuilderExt;
 use std::path::PathBuf;
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 use store::{Root, StateDir};
@@ -32,6 +33,9 @@ use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 /// What keeps it from starting.
 pub(crate) fn run(args: &Args) -> Result<(), Fault> {
     let start = Start::new(args)?;
+    if args.check {
+        return Ok(());
+    }
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime =
         runtime.map_err(|error| Fault::new(Kind::Internal, format!("cannot start the loop: {error}")))?;
@@ -53,23 +57,24 @@ impl Start {
         let path = root_path(args)?;
         let durability =
             args.durability.parse().map_err(|_| Fault::new(Kind::Usage, "cannot read --durability"))?;
-        // The place is known by the canonical path, which a root has once it is open.
-        let place = |root: &std::path::Path| Place::of(root, &environment());
-        std::fs::create_dir_all(&path).map_err(|error| io("make", &path, &error))?;
+        let made = std::fs::DirBuilder::new().recursive(true).mode(0o700).create(&path);
+        made.map_err(|error| io("make", &path, &error))?;
+        // Two spellings of one root would have two places.
         let canonical = path.canonicalize().map_err(|error| io("find", &path, &error))?;
-        let place = place(&canonical);
+        let place = Place::of(&canonical, &environment());
         let state_dir = StateDir::open(&place.state).map_err(fault)?;
         let root = Root::open(&canonical, &place.state.join("aside"), durability).map_err(fault)?;
-        let lock = Lock::take(&place.state.join("teamd.lock"), root.path())?;
+        let socket = args.socket.clone().unwrap_or_else(|| place.socket());
+        // Panes start in another directory than ours.
+        let socket = std::path::absolute(&socket).map_err(|error| io("find", &socket, &error))?;
+        instance::check_length(&socket)?;
+        let lock = Lock::take(&place.state.join("teamd.lock"), root.path(), &socket)?;
         let root_lock = RootLock::take(root.path())?;
         log::start(args, &place.state.join("teamd.log"))?;
         raise_descriptor_limit();
         let mut roster = read_roster(&state_dir)?;
         take_in(&root, &mut roster);
         tidy(&root, &state_dir, &roster);
-        let socket = args.socket.clone().unwrap_or_else(|| place.socket());
-        // Panes start in another directory than ours.
-        let socket = std::path::absolute(&socket).map_err(|error| io("find", &socket, &error))?;
         let setting = setting(&root, socket, place.state)?;
         Ok(Start { _locks: (lock, root_lock), root, state_dir, roster, setting, home: home(args) })
     }

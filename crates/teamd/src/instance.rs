@@ -1,8 +1,9 @@
 //! One daemon per root: a lock that the kernel frees with its holder, and the socket behind it.
 
 use protocol::fault::{Fault, Kind};
+use rustix::process::{Pid, PidfdFlags, pidfd_open};
 use std::fs::{DirBuilder, File, Metadata, TryLockError};
-use std::io::{Read, Seek, SeekFrom, Write};
+use std::io::{Read, Seek, Write};
 use std::os::unix::fs::{DirBuilderExt, FileTypeExt, MetadataExt, PermissionsExt};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
@@ -19,21 +20,48 @@ pub(crate) struct Lock {
 impl Lock {
     /// # Errors
     /// `NoDaemon` (exit 69) naming the other daemon's pid.
-    pub(crate) fn take(path: &Path, root: &Path) -> Result<Lock, Fault> {
+    pub(crate) fn take(path: &Path, root: &Path, socket: &Path) -> Result<Lock, Fault> {
         let io = |verb: &str, error: &std::io::Error| {
             Fault::new(Kind::Io, format!("cannot {verb} {}: {error}", path.display()))
         };
         let open = File::options().create(true).truncate(false).read(true).write(true).open(path);
         let mut file = open.map_err(|error| io("open", &error))?;
-        match file.try_lock() {
+        let mut locked = file.try_lock();
+        if matches!(locked, Err(TryLockError::WouldBlock)) && !socket.exists() && has_ended(holder(&mut file))
+        {
+            locked = file.try_lock();
+        }
+        match locked {
             Ok(()) => {}
             Err(TryLockError::WouldBlock) => return Err(runs_already(&mut file, root)),
             Err(TryLockError::Error(error)) => return Err(io("lock", &error)),
         }
+        let pid = std::process::id().to_string();
         let written =
-            file.set_len(0).and_then(|()| file.write_all(std::process::id().to_string().as_bytes()));
+            file.set_len(0).and_then(|()| file.rewind()).and_then(|()| file.write_all(pid.as_bytes()));
         written.map_err(|error| io("write", &error))?;
         Ok(Lock { _file: file })
+    }
+}
+
+/// Who holds the lock, as it wrote itself.
+fn holder(file: &mut File) -> Option<i32> {
+    let mut pid = String::new();
+    file.rewind().and_then(|()| file.read_to_string(&mut pid)).ok()?;
+    pid.trim().parse().ok()
+}
+
+/// A daemon without a socket is on its way out (or in): it gets a moment to be gone.
+fn has_ended(pid: Option<i32>) -> bool {
+    use rustix::event::{PollFd, PollFlags, Timespec, poll};
+    let pidfd = pid.and_then(Pid::from_raw).map(|pid| pidfd_open(pid, PidfdFlags::empty()));
+    match pidfd {
+        Some(Ok(pidfd)) => {
+            let moment = Timespec { tv_sec: 2, tv_nsec: 0 };
+            poll(&mut [PollFd::new(&pidfd, PollFlags::IN)], Some(&moment)).is_ok_and(|ready| ready > 0)
+        }
+        Some(Err(_)) => true,
+        None => false,
     }
 }
 
@@ -68,8 +96,7 @@ impl RootLock {
 }
 
 fn runs_already(file: &mut File, root: &Path) -> Fault {
-    let mut pid = String::new();
-    file.seek(SeekFrom::Start(0)).and_then(|_| file.read_to_string(&mut pid)).ok();
+    let pid = holder(file).map_or_else(|| "unknown".to_owned(), |pid| pid.to_string());
     let message = format!("cannot supervise {}: a teamd does already, pid {pid}", root.display());
     Fault::new(Kind::NoDaemon, message).hinted("use it, or end it with: teamctl down")
 }
@@ -92,13 +119,17 @@ impl Bound {
     }
 }
 
+/// A longer path than a socket can have is told before anything is made.
+pub(crate) fn check_length(path: &Path) -> Result<(), Fault> {
+    if path.as_os_str().len() <= SOCKET_PATH {
+        return Ok(());
+    }
+    let message = format!("cannot listen on {}: the path is longer than {SOCKET_PATH} bytes", path.display());
+    Err(Fault::new(Kind::Config, message).hinted("choose a shorter one with --socket"))
+}
+
 /// Binds the socket. What lies at its path goes if it is a dead daemon's, and only then.
 pub(crate) fn listen(path: &Path) -> Result<(UnixListener, Bound), Fault> {
-    if path.as_os_str().len() > SOCKET_PATH {
-        let message =
-            format!("cannot listen on {}: the path is longer than {SOCKET_PATH} bytes", path.display());
-        return Err(Fault::new(Kind::Config, message).hinted("choose a shorter one with --socket"));
-    }
     if let Some(directory) = path.parent() {
         private_directory(directory)?;
     }

@@ -298,6 +298,11 @@ impl State {
 }
 
 impl Phase {
+    /// It has ended and been told of; only files wait to be put in order.
+    pub(crate) fn is_past(&self) -> bool {
+        matches!(self, Phase::Gone(gone) if gone.filed == Filed::Failed)
+    }
+
     /// The connection of its join.
     pub(crate) fn conn(&self) -> Option<ConnId> {
         match self {

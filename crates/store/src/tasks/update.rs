@@ -31,8 +31,10 @@ pub struct TaskUpdate {
 }
 
 impl TaskUpdate {
+    /// To a status with which an earlier failure is history.
     fn of_status(status: TaskStatus) -> TaskUpdate {
-        TaskUpdate { status: Some(status), ..TaskUpdate::default() }
+        let metadata = Map::from_iter([("failure".to_owned(), Value::Null)]);
+        TaskUpdate { status: Some(status), metadata: Some(metadata), ..TaskUpdate::default() }
     }
 }
 
@@ -65,12 +67,12 @@ impl Tasks {
         Ok(task)
     }
 
-    /// Says that a task is done; again is fine.
+    /// Says that a task is done, whatever failed before; again is fine.
     pub fn complete(&self, id: &TaskId, by: &AgentName) -> Result<Task, Error> {
         self.update(id, TaskUpdate::of_status(TaskStatus::Completed), by)
     }
 
-    /// Gives a task back: pending, and nobody's.
+    /// Gives a task back: pending, nobody's, and its failure forgotten.
     pub fn release(&self, id: &TaskId, by: &AgentName) -> Result<Task, Error> {
         self.update(id, TaskUpdate::of_status(TaskStatus::Pending), by)
     }

@@ -35,12 +35,36 @@ fn go(place: &LocateReply) -> Fault {
             .hinted(format!("from outside tmux: tmux -S {} attach", place.tmux.display()));
     }
     let pane = place.pane.as_str();
+    let client = match inside.is_some().then(|| client_here(&place.tmux)) {
+        Some(Err(fault)) => return fault,
+        Some(Ok(client)) => Some(client),
+        None => None,
+    };
     let mut command = Command::new("tmux");
     command.arg("-u").arg("-S").arg(&place.tmux);
     command.args(["select-window", "-t", pane, ";", "select-pane", "-t", pane, ";"]);
-    match inside {
-        Some(_) => command.args(["switch-client", "-t", pane]),
+    match client {
+        Some(client) => command.args(["switch-client", "-c", &client, "-t", pane]),
         None => command.args(["attach-session", "-t", pane]),
     };
     no_tmux(&command.exec())
+}
+
+/// The terminal that looks at this pane's session. Left to itself tmux would take any client, teamd's own too.
+fn client_here(socket: &std::path::Path) -> Result<String, Fault> {
+    let here = variable("TMUX_PANE").unwrap_or_default();
+    let mut command = Command::new("tmux");
+    command.arg("-S").arg(socket).args([
+        "list-clients",
+        "-t",
+        &here,
+        "-F",
+        "#{client_control_mode} #{client_name}",
+    ]);
+    let output = command.output().map_err(|error| no_tmux(&error))?;
+    let clients = String::from_utf8_lossy(&output.stdout).into_owned();
+    clients.lines().find_map(|line| line.strip_prefix("0 ")).map(str::to_owned).ok_or_else(|| {
+        Fault::new(Kind::Refused, "cannot switch to the pane: no terminal is attached to this session")
+            .hinted(format!("attach one with: tmux -S {} attach", socket.display()))
+    })
 }

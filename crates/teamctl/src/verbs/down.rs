@@ -2,6 +2,7 @@
 
 use super::shutdown::endings;
 use crate::here::Here;
+use crate::output;
 use protocol::control::{Reply, Request};
 use protocol::fault::Fault;
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
@@ -27,7 +28,11 @@ pub(crate) fn run(here: &Here, _args: &Down) -> Result<ExitCode, Fault> {
         use std::os::fd::AsFd;
         poll(&mut [PollFd::new(pidfd.as_fd(), PollFlags::POLLIN)], PollTimeout::from(5_000_u16)).ok();
     }
-    Ok(endings(here, &reply, None, "teamd has ended."))
+    let code = endings(here, &reply, None, "");
+    if !here.global.json && !here.global.quiet {
+        output::line("teamd has ended.");
+    }
+    Ok(code)
 }
 
 fn open(pid: u32) -> Option<std::os::fd::OwnedFd> {

@@ -12,7 +12,7 @@ use std::process::ExitCode;
 
 /// Show what happened: who came, who ended and how
 ///
-/// With --json each event is an object on a line of its own, as it stands in the log.
+/// With -t only those of that team, and the daemon's own. With --json each event is an object on a line of its own, as it stands in the log.
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = "Examples:\n  teamctl events\n  teamctl events -f\n  teamctl events --since 10m --json\n  teamctl events --since 2026-02-13T10:00:00Z"
@@ -61,7 +61,11 @@ pub(crate) fn run(here: &Here, args: &Events) -> Result<ExitCode, Fault> {
 fn show(here: &Here, args: &Events, line: &[u8]) {
     let line = String::from_utf8_lossy(line);
     let event: Option<Value> = serde_json::from_str(&line).ok().filter(Value::is_object);
-    if event.as_ref().is_some_and(|event| is_before(event, args.since)) {
+    let other_team = |event: &Value| {
+        let asked = here.global.team.as_deref();
+        asked.is_some_and(|team| event["team"].as_str().is_some_and(|of| of != team))
+    };
+    if event.as_ref().is_some_and(|event| is_before(event, args.since) || other_team(event)) {
         return;
     }
     match event {

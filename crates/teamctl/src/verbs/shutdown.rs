@@ -60,7 +60,7 @@ pub(crate) fn endings(here: &Here, reply: &EndingsReply, one: Option<&EndedAgent
             let verb = if agent.gone { "has ended" } else { "lives on" };
             output::line(&output::clean(&format!("{} {verb}: {}", agent.name, agent.how)));
         }
-        if reply.ended.is_empty() {
+        if reply.ended.is_empty() && !empty.is_empty() {
             output::line(empty);
         }
     }

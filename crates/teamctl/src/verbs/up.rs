@@ -34,6 +34,9 @@ pub(crate) fn run(here: &Here, args: &Up) -> Result<ExitCode, Fault> {
     let made = std::fs::DirBuilder::new().recursive(true).mode(0o700).create(&directory);
     made.map_err(|error| Fault::new(Kind::Io, format!("cannot make {}: {error}", directory.display())))?;
     let mut follow = Follow::new(&[directory])?;
+    if let Some(code) = cannot_start(here, &socket)? {
+        return Ok(code);
+    }
     start(here, args, &socket)?;
     let until = Instant::now() + READY;
     loop {
@@ -46,6 +49,24 @@ pub(crate) fn run(here: &Here, args: &Up) -> Result<ExitCode, Fault> {
             return Err(not_ready(here));
         }
     }
+}
+
+/// What would keep teamd from starting it says itself, and better here than in a pane that closes at once.
+fn cannot_start(here: &Here, socket: &Path) -> Result<Option<ExitCode>, Fault> {
+    let mut teamd = Command::new(beside_us()?);
+    teamd.args(arguments(here, socket)).arg("--check").stdin(Stdio::null());
+    let status = teamd.status();
+    let status = status.map_err(|error| Fault::new(Kind::Missing, format!("cannot start teamd: {error}")))?;
+    let code = status.code().and_then(|code| u8::try_from(code).ok()).unwrap_or(Kind::Internal.exit_code());
+    Ok((!status.success()).then(|| ExitCode::from(code)))
+}
+
+fn arguments(here: &Here, socket: &Path) -> Vec<String> {
+    let mut words = vec!["--socket".to_owned(), socket.to_string_lossy().into_owned()];
+    if let Some(root) = &here.global.root {
+        words.extend(["--root".to_owned(), root.to_string_lossy().into_owned()]);
+    }
+    words
 }
 
 fn told(here: &Here, status: &StatusReply, how: &str) -> ExitCode {
@@ -74,14 +95,8 @@ fn start(here: &Here, args: &Up, socket: &Path) -> Result<(), Fault> {
                 command.args(["-e", &escaped(&format!("{name}={value}"))]);
             }
         }
-        command
-            .arg("--")
-            .arg(escaped(&teamd.to_string_lossy()))
-            .arg("--socket")
-            .arg(escaped(&socket.to_string_lossy()));
-        if let Some(root) = &here.global.root {
-            command.arg("--root").arg(escaped(&root.to_string_lossy()));
-        }
+        command.arg("--").arg(escaped(&teamd.to_string_lossy()));
+        command.args(arguments(here, socket).iter().map(|word| escaped(word)));
         // Whatever the user's own panes do when their program ends: this one goes.
         command.args([";", "set-option", "-w", "-t", &format!("={session}:"), "remain-on-exit", "off"]);
         let output = command.output().map_err(|error| no_tmux(&error))?;

@@ -91,7 +91,7 @@ impl Worker<'_> {
         let mut active = true;
         let mut finished = None;
         loop {
-            match self.look()? {
+            match self.look_or_wait()? {
                 Did::Ended => return Ok(ExitCode::SUCCESS),
                 Did::Something(last) => {
                     finished = last.or(finished);
@@ -108,6 +108,22 @@ impl Worker<'_> {
             }
             if !self.line.wait() {
                 return Ok(ExitCode::SUCCESS);
+            }
+        }
+    }
+
+    /// A disk that is full for a while is no reason to die: it says so, sleeps until something changes, and
+    /// looks again.
+    fn look_or_wait(&self) -> Result<Did, Fault> {
+        loop {
+            match self.look() {
+                Err(fault) if fault.kind == Kind::Io => {
+                    output::complain(&fault.message);
+                    if !self.line.wait() {
+                        return Err(fault);
+                    }
+                }
+                did => return did,
             }
         }
     }

@@ -103,7 +103,8 @@ fn ask_all(
 }
 
 pub(super) fn ids_of(state: &State, team: &TeamName) -> BTreeSet<SpawnId> {
-    state.members(team).iter().map(|agent| agent.record.spawn.clone()).collect()
+    let members = state.members(team);
+    members.iter().filter(|agent| !agent.phase.is_past()).map(|agent| agent.record.spawn.clone()).collect()
 }
 
 /// Whom a request means; no names means all.
@@ -124,13 +125,17 @@ fn targets(state: &State, targets: &Targets) -> Result<BTreeSet<SpawnId>, Fault>
 /// The living member that a caller named.
 pub(super) fn find<'a>(state: &'a State, team: &TeamName, name: &str) -> Result<&'a Agent, Fault> {
     let bare = name.split('@').next().unwrap_or(name);
-    AgentName::parse(bare).ok().and_then(|name| state.member(team, &name)).ok_or_else(|| {
-        let members = state.members(team);
-        let near = protocol::name::nearest(bare, members.iter().map(|a| a.record.name.as_str()));
-        let fault =
-            Fault::new(Kind::NotFound, format!("cannot find {bare} in {team}: no such living member"));
-        if near.is_empty() { fault } else { fault.hinted(format!("did you mean {}?", near.join(", "))) }
-    })
+    AgentName::parse(bare)
+        .ok()
+        .and_then(|name| state.member(team, &name))
+        .filter(|a| !a.phase.is_past())
+        .ok_or_else(|| {
+            let members = state.members(team);
+            let near = protocol::name::nearest(bare, members.iter().map(|a| a.record.name.as_str()));
+            let fault =
+                Fault::new(Kind::NotFound, format!("cannot find {bare} in {team}: no such living member"));
+            if near.is_empty() { fault } else { fault.hinted(format!("did you mean {}?", near.join(", "))) }
+        })
 }
 
 /// Puts the request into the inbox. Whoever has been asked already is not asked once more, but the shorter

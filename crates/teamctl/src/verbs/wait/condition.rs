@@ -5,6 +5,7 @@ use super::{Wait, What};
 use crate::here::{Here, fault};
 use protocol::config::TeamConfig;
 use protocol::fault::{Fault, Kind};
+use protocol::id::TaskId;
 use protocol::name::AgentName;
 use protocol::task::Task;
 use std::path::PathBuf;
@@ -59,7 +60,11 @@ impl Condition {
             Condition::Message { inbox, from } => unread(inbox, from),
             Condition::Idle { team, names } => active(&team.config().map_err(fault)?, names),
             Condition::Exit { team, names } => remaining(team, names),
-            Condition::TasksDone { team } => Ok(open(&team.tasks().list().map_err(fault)?)),
+            Condition::TasksDone { team } => {
+                let tasks = team.tasks().list().map_err(fault)?;
+                refuse_hopeless(&tasks)?;
+                Ok(open(&tasks))
+            }
         }
     }
 
@@ -145,6 +150,30 @@ fn remaining(team: &Team, names: &[AgentName]) -> Result<Vec<String>, Fault> {
     Ok(there.map(|name| format!("end of {name}")).collect())
 }
 
+/// Where all that is open has failed, or waits for what has, waiting longer is for nothing.
+fn refuse_hopeless(tasks: &[Task]) -> Result<(), Fault> {
+    let open = || tasks.iter().filter(|task| !task.is_internal() && !task.status.is_over());
+    let failed: Vec<TaskId> = open().filter(|task| task.failure().is_some()).map(|task| task.id).collect();
+    let mut hopeless = failed.clone();
+    loop {
+        let waits = |task: &&Task| task.open_blockers(tasks).iter().any(|blocker| hopeless.contains(blocker));
+        let more: Vec<TaskId> =
+            open().filter(|t| !hopeless.contains(&t.id)).filter(waits).map(|t| t.id).collect();
+        if more.is_empty() {
+            break;
+        }
+        hopeless.extend(more);
+    }
+    if failed.is_empty() || hopeless.len() < open().count() {
+        return Ok(());
+    }
+    let names: Vec<String> = failed.iter().map(ToString::to_string).collect();
+    let message =
+        format!("cannot wait for all tasks: {} failed, and nothing else can be done", names.join(", "));
+    Err(Fault::new(Kind::Partly, message)
+        .hinted("see: teamctl task get ID; after mending it: teamctl task release ID"))
+}
+
 fn open(tasks: &[Task]) -> Vec<String> {
     let open = tasks.iter().filter(|task| !task.is_internal() && !task.status.is_over());
     open.map(|task| format!("end of task {}", task.id)).collect()
@@ -161,6 +190,23 @@ mod tests {
 
     fn name(name: &str) -> AgentName {
         AgentName::foreign(name)
+    }
+
+    #[test]
+    fn what_has_failed_and_what_waits_for_it_is_not_waited_for() {
+        let task = |id: u32, failed: bool, blocked_by: &str| {
+            let metadata = if failed { r#","metadata":{"failure":"exit 1"}"# } else { "" };
+            let text = format!(
+                r#"{{"id":"{id}","subject":"x","status":"pending","blocks":[],"blockedBy":[{blocked_by}]{metadata}}}"#
+            );
+            Task::parse(&text).unwrap()
+        };
+        assert!(refuse_hopeless(&[]).is_ok());
+        assert!(refuse_hopeless(&[task(1, false, "")]).is_ok());
+        let mut tasks = vec![task(3, false, r#""2""#), task(2, false, r#""1""#), task(1, true, "")];
+        assert_eq!(refuse_hopeless(&tasks).unwrap_err().kind, Kind::Partly);
+        tasks.push(task(4, false, ""));
+        assert!(refuse_hopeless(&tasks).is_ok(), "4 can be done, and then somebody looks");
     }
 
     #[test]
