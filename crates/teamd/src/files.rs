@@ -214,7 +214,7 @@ impl Files {
         for n in 2.. {
             match self.root.create_team(&first_config(create, &wanted, at)) {
                 Err(Error::Exists { .. }) if create.unique && n < TRIES => {
-                    wanted = numbered(&create.team, n)?
+                    wanted = numbered(&create.team, n)?;
                 }
                 Err(error) => return Err(error),
                 Ok(team) => {
