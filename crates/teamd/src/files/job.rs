@@ -1,0 +1,99 @@
+//! What the files thread is asked to do, and what comes of it.
+
+use crate::event::ConnId;
+use crate::roster::{Record, Roster, SpawnId};
+use protocol::control::{Create, CreateReply, Ended};
+use protocol::fault::Fault;
+use protocol::id::{RequestId, TaskId};
+use protocol::name::{AgentName, TeamName};
+use protocol::task::Task;
+
+/// Something to do with files.
+#[derive(Debug)]
+pub(crate) enum FileJob {
+    /// The roster as it is now.
+    Roster(Roster),
+    /// A line of the event log.
+    Log(String),
+    /// A new team.
+    Create { client: ConnId, create: Create, created_at: u64 },
+    /// A new member: entry, first message, tracking task.
+    Register { spawn: SpawnId, record: Box<Record>, at: u64 },
+    /// A shutdown request, unless one of those before is still unread.
+    Ask {
+        spawn: SpawnId,
+        team: TeamName,
+        name: AgentName,
+        request: RequestId,
+        reason: Option<String>,
+        unless_unread: Vec<RequestId>,
+        at: u64,
+    },
+    /// Which of these requests has the lead's inbox an answer to?
+    Answers { team: TeamName, requests: Vec<RequestId> },
+    /// A member that ended: its lead told (if it is to be), its entry removed, its tracking task completed.
+    Farewell { record: Box<Record> },
+    /// What a dead join left in writing.
+    LastWords { spawn: SpawnId, token: String },
+    /// The team's tasks.
+    Tasks { team: TeamName },
+    /// `isActive` of a member.
+    Activity { team: TeamName, name: AgentName, active: bool },
+    /// Living members that a foreign writer dropped.
+    Repair { team: TeamName, living: Vec<Record> },
+    /// A file that comes and goes, for the watcher to see.
+    Probe,
+    /// What changed since the last look, for file systems and moments without events.
+    Rescan { teams: Vec<TeamName> },
+    /// The team's files.
+    Delete { client: ConnId, team: TeamName, force: bool },
+}
+
+/// What became of a job.
+#[derive(Debug)]
+pub(crate) enum FileDone {
+    Created {
+        client: ConnId,
+        result: Result<CreateReply, Fault>,
+    },
+    Registered {
+        spawn: SpawnId,
+        result: Result<TaskId, Fault>,
+    },
+    Asked {
+        spawn: SpawnId,
+        result: Result<(), Fault>,
+    },
+    Answers {
+        team: TeamName,
+        answers: Result<Vec<Answer>, Fault>,
+    },
+    /// `approved`: it had said yes before it went. `left`: what could not be put in order.
+    Farewelled {
+        spawn: SpawnId,
+        approved: bool,
+        left: Option<Fault>,
+    },
+    LastWords {
+        spawn: SpawnId,
+        ended: Option<Ended>,
+    },
+    Tasks {
+        team: TeamName,
+        result: Result<Vec<Task>, Fault>,
+    },
+    Deleted {
+        client: ConnId,
+        team: TeamName,
+        result: Result<(), Fault>,
+    },
+}
+
+/// An agent's answer to a shutdown request.
+#[derive(Debug, Clone)]
+pub(crate) struct Answer {
+    pub(crate) request: RequestId,
+    pub(crate) from: AgentName,
+    /// Its reason, where it said no.
+    pub(crate) rejected: Option<String>,
+}

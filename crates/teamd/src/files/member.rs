@@ -1,0 +1,188 @@
+//! A member in the files: put on the team, asked, told of, taken off again.
+
+use super::job::{Answer, FileDone};
+use super::{Files, fault};
+use crate::roster::{Record, SpawnId, Told};
+use protocol::color::Color;
+use protocol::config::{Member, TeammateEntry};
+use protocol::control::Ended;
+use protocol::id::{RequestId, TaskId};
+use protocol::message::{Entry, Message};
+use protocol::name::{AgentName, TeamName};
+use protocol::payload::{Payload, ShutdownRequest, TeammateTerminated};
+use protocol::task::{Task, TaskStatus};
+use protocol::time::iso8601;
+use store::{Error, Team};
+
+impl Files {
+    /// Inbox first: an agent that is on the team can be written to. A name that somebody else's member has is
+    /// taken, although the roster does not know it.
+    pub(super) fn register(&self, record: &Record, at: u64) -> Result<TaskId, Error> {
+        let team = self.root.team(&record.team)?;
+        if team.config()?.member(&record.name).is_some() {
+            return Err(Error::Exists { what: format!("member {}", record.name) });
+        }
+        let inbox = team.inbox(&record.name);
+        inbox.retire()?;
+        if !record.prompt.is_empty() {
+            inbox.append(&Message::new(&AgentName::lead(), record.prompt.clone(), at))?;
+        }
+        team.add_member(&member(record))?;
+        let task = team.tasks().create_internal(&record.name, &record.prompt)?;
+        Ok(task.id)
+    }
+
+    pub(super) fn ask(
+        &self,
+        team: &TeamName,
+        name: &AgentName,
+        request: &RequestId,
+        reason: Option<String>,
+        unless_unread: &[RequestId],
+        at: u64,
+    ) -> Result<(), Error> {
+        let inbox = self.root.team(team)?.inbox(name);
+        let waits = |entry: &Entry| {
+            entry.unread().is_some_and(|m| unless_unread.iter().any(|id| m.text.contains(id.as_str())))
+        };
+        if !unless_unread.is_empty() && inbox.read()?.iter().any(waits) {
+            return Ok(());
+        }
+        let lead = AgentName::lead();
+        let payload = Payload::ShutdownRequest(ShutdownRequest {
+            request_id: request.clone(),
+            from: lead.to_string(),
+            reason,
+            timestamp: iso8601(at),
+        });
+        inbox.append(&Message::new(&lead, payload.to_text(), at))
+    }
+
+    pub(super) fn answers(&self, team: &TeamName, requests: &[RequestId]) -> Result<Vec<Answer>, Error> {
+        let entries = self.root.team(team)?.inbox(&AgentName::lead()).read()?;
+        let messages = entries.iter().filter_map(|entry| entry.message.as_ref().ok());
+        let concerned = messages.filter(|m| requests.iter().any(|request| m.text.contains(request.as_str())));
+        Ok(concerned.filter_map(answer).collect())
+    }
+
+    pub(super) fn farewell(&self, record: &Record) -> FileDone {
+        // The word may stand in the lead's inbox, and not have been read yet, when the end is seen.
+        let approved = record.approved || self.has_approved(record);
+        let left = match self.root.team(&record.team) {
+            Ok(team) => take_off(&team, record, approved).err().map(fault),
+            Err(Error::NoSuchTeam { .. }) => None,
+            Err(error) => Some(fault(error)),
+        };
+        if left.is_none() {
+            self.note("remove an end record", self.state.remove(&end_record(&record.spawn)));
+        }
+        FileDone::Farewelled { spawn: record.spawn.clone(), approved, left }
+    }
+
+    pub(super) fn has_approved(&self, record: &Record) -> bool {
+        let hers = |answer: &Answer| answer.rejected.is_none() && answer.from == record.name;
+        !record.asked.is_empty()
+            && self.answers(&record.team, &record.asked).is_ok_and(|all| all.iter().any(hers))
+    }
+
+    /// None and nothing swept where the words can't be read: that is not the same as none.
+    pub(super) fn last_words(&self, spawn: &SpawnId, token: &str) -> Option<Ended> {
+        match self.state.read(&end_record(spawn)) {
+            Ok(Some(bytes)) => serde_json::from_slice(&bytes).ok(),
+            Ok(None) => {
+                crate::sweep::sweep(token);
+                None
+            }
+            Err(error) => {
+                tracing::warn!("cannot read a join's last words: {error}");
+                None
+            }
+        }
+    }
+
+    pub(super) fn repair(&self, team: &TeamName, living: &[Record]) -> Result<(), Error> {
+        let team = self.root.team(team)?;
+        let there = team.config()?.members;
+        for record in living.iter().filter(|record| !there.iter().any(|m| m.name == record.name)) {
+            tracing::warn!(member = %record.name, "config.json lost a living member: putting it back");
+            team.add_member(&member(record))?;
+        }
+        Ok(())
+    }
+}
+
+/// Where a join leaves word if nobody listens when its agent ends.
+pub(crate) fn end_record(spawn: &SpawnId) -> String {
+    format!("end-{}.json", spawn.as_str())
+}
+
+fn member(record: &Record) -> Member {
+    let entry = TeammateEntry {
+        name: record.name.clone(),
+        agent_type: record.agent_type.clone(),
+        model: record.model.clone(),
+        prompt: record.prompt.clone(),
+        // Registration is what gives one.
+        color: record.color.unwrap_or_else(|| Color::nth(0)),
+        plan_mode_required: record.plan_mode_required,
+        joined_at: record.born,
+        tmux_pane_id: record.pane.as_ref().map(|pane| pane.pane.clone()).unwrap_or_default(),
+        cwd: record.cwd.to_string_lossy().into_owned(),
+        backend_type: "tmux".to_owned(),
+        worktree_path: None,
+    };
+    Member::teammate(&record.team, entry)
+}
+
+/// Each part is tried, whatever became of the others: a damaged inbox must not keep a member on the team. All
+/// of it can be done again. An entry of that name from another life is not ours to remove.
+fn take_off(team: &Team, record: &Record, approved: bool) -> Result<(), Error> {
+    let told = if approved { Ok(()) } else { tell_lead(team, record) };
+    let ours =
+        team.config().map(|config| config.member(&record.name).is_some_and(|m| m.joined_at == record.born));
+    let removed = match ours {
+        Ok(true) => complete_tracking(team, record).and(team.remove_member(&record.name)),
+        Ok(false) => Ok(()),
+        Err(error) => Err(error),
+    };
+    told.and(removed)
+}
+
+/// Without its id on record (a daemon was killed between the two) it is found by what it is.
+fn complete_tracking(team: &Team, record: &Record) -> Result<(), Error> {
+    let tasks = team.tasks();
+    if let Some(id) = &record.tracking {
+        return tasks.complete(id, &record.name).map(drop);
+    }
+    let hers = |task: &&Task| {
+        task.is_internal() && task.subject == record.name.as_str() && task.status == TaskStatus::InProgress
+    };
+    tasks.list()?.iter().filter(hers).try_for_each(|task| tasks.complete(&task.id, &record.name).map(drop))
+}
+
+/// Once: a farewell that is repeated after a crash finds its own message, which carries the time of the end.
+fn tell_lead(team: &Team, record: &Record) -> Result<(), Error> {
+    let Some(end) = record.ended.as_ref().filter(|end| end.told == Told::Lead) else { return Ok(()) };
+    let message = format!("{} has ended: {}", record.name, end.how);
+    let payload = Payload::TeammateTerminated(TeammateTerminated { message });
+    let mut message = Message::new(&record.name, payload.to_text(), end.at);
+    message.color = record.color.map(|color| color.to_string());
+    let inbox = team.inbox(&AgentName::lead());
+    let told = |entry: &Entry| {
+        entry.message.as_ref().is_ok_and(|m| {
+            m.timestamp == message.timestamp && m.from == message.from && m.text == message.text
+        })
+    };
+    if inbox.read()?.iter().any(told) { Ok(()) } else { inbox.append(&message) }
+}
+
+fn answer(message: &Message) -> Option<Answer> {
+    let from = AgentName::foreign(&message.from);
+    match Payload::parse(&message.text)? {
+        Payload::ShutdownApproved(it) => Some(Answer { request: it.request_id, from, rejected: None }),
+        Payload::ShutdownRejected(it) => {
+            Some(Answer { request: it.request_id, from, rejected: Some(it.reason) })
+        }
+        _ => None,
+    }
+}

@@ -1,0 +1,129 @@
+//! The files thread: one job after the other, in order, so that the loop never waits for a disk or a lock.
+//!
+//! The only place of the daemon that changes files under the root. Jobs carry all they need; what they find
+//! goes back as an event.
+
+mod job;
+mod member;
+mod team;
+
+pub(crate) use job::{Answer, FileDone, FileJob};
+pub(crate) use member::end_record;
+pub(crate) use team::still_living;
+
+use crate::event::Event;
+use crate::roster::Roster;
+use crate::seen::Seen;
+use protocol::fault::Fault;
+use protocol::name::TeamName;
+use serde_json::json;
+use std::sync::mpsc::{Receiver, Sender, channel};
+use store::{Error, Root, StateDir};
+use tokio::sync::mpsc::UnboundedSender;
+
+/// The file that holds the roster, in the state directory.
+pub(crate) const ROSTER: &str = "roster.json";
+/// The event log, in the state directory.
+const EVENTS: &str = "events.jsonl";
+/// Beyond this the event log starts anew and the old one gets `.1`, bytes.
+const EVENTS_LIMIT: u64 = 10 * 1024 * 1024;
+
+/// The thread's own things.
+struct Files {
+    root: Root,
+    state: StateDir,
+    seen: Seen,
+    events: UnboundedSender<Event>,
+}
+
+/// Starts the thread; it ends when the sender is dropped and all jobs are done.
+pub(crate) fn start(
+    root: Root,
+    state: StateDir,
+    events: UnboundedSender<Event>,
+) -> (Sender<FileJob>, std::thread::JoinHandle<()>) {
+    let (jobs, queue) = channel();
+    let mut files = Files { root, state, seen: Seen::default(), events };
+    let thread = std::thread::Builder::new().name("files".into()).spawn(move || files.run(&queue));
+    (jobs, thread.expect("a thread can be started where the daemon itself could"))
+}
+
+impl Files {
+    fn run(&mut self, queue: &Receiver<FileJob>) {
+        for job in queue {
+            if let Some(done) = self.job(job) {
+                // The loop has ended: nobody is left to be told.
+                self.events.send(Event::Filed(done)).ok();
+            }
+        }
+    }
+
+    fn job(&mut self, job: FileJob) -> Option<FileDone> {
+        match job {
+            FileJob::Roster(roster) => self.note("write the roster", self.roster(&roster)),
+            FileJob::Log(line) => self.note("log", self.state.append_line(EVENTS, &line, EVENTS_LIMIT)),
+            FileJob::Create { client, create, created_at } => {
+                let result = self.create(&create, created_at).map_err(fault);
+                return Some(FileDone::Created { client, result });
+            }
+            FileJob::Register { spawn, record, at } => {
+                let result = self.register(&record, at).map_err(fault);
+                return Some(FileDone::Registered { spawn, result });
+            }
+            FileJob::Ask { spawn, team, name, request, reason, unless_unread, at } => {
+                let result = self.ask(&team, &name, &request, reason, &unless_unread, at).map_err(fault);
+                return Some(FileDone::Asked { spawn, result });
+            }
+            FileJob::Answers { team, requests } => {
+                let answers = self.answers(&team, &requests).map_err(fault);
+                return Some(FileDone::Answers { team, answers });
+            }
+            FileJob::Farewell { record } => return Some(self.farewell(&record)),
+            FileJob::LastWords { spawn, token } => {
+                return Some(FileDone::LastWords { ended: self.last_words(&spawn, &token), spawn });
+            }
+            FileJob::Tasks { team } => {
+                let result = self.root.team(&team).and_then(|team| team.tasks().list()).map_err(fault);
+                return Some(FileDone::Tasks { team, result });
+            }
+            FileJob::Activity { team, name, active } => {
+                let result =
+                    self.root.team(&team).and_then(|t| t.set_member(&name, &[("isActive", json!(active))]));
+                self.note("write isActive", result);
+            }
+            FileJob::Repair { team, living } => {
+                let result = self.repair(&team, &living);
+                self.note("repair config.json", result);
+            }
+            FileJob::Probe => self.note("probe the watcher", self.root.probe()),
+            FileJob::Rescan { teams } => self.rescan(&teams),
+            FileJob::Delete { client, team, force } => {
+                let result = self.delete(&team, force);
+                return Some(FileDone::Deleted { client, team, result });
+            }
+        }
+        None
+    }
+
+    /// For what has nobody to answer to.
+    fn note(&self, what: &str, result: Result<(), Error>) {
+        if let Err(error) = result {
+            tracing::warn!("cannot {what}: {error}");
+        }
+    }
+
+    fn roster(&self, roster: &Roster) -> Result<(), Error> {
+        let bytes = serde_json::to_vec(roster).expect("a roster has nothing that JSON cannot hold");
+        self.state.replace(ROSTER, &bytes)
+    }
+
+    fn rescan(&mut self, teams: &[TeamName]) {
+        for event in self.seen.changes(self.root.path(), teams) {
+            self.events.send(event).ok();
+        }
+    }
+}
+
+fn fault(error: Error) -> Fault {
+    Fault { kind: error.kind(), message: error.to_string(), hint: error.hint() }
+}

@@ -1,0 +1,72 @@
+//! Teams, made and removed.
+
+use super::{Files, fault};
+use protocol::config::{Member, TeamConfig};
+use protocol::control::{Create, CreateReply};
+use protocol::fault::{Fault, Kind};
+use protocol::id::AgentId;
+use protocol::name::{AgentName, TeamName};
+use store::Error;
+
+/// So many names are tried where any will do.
+const TRIES: u32 = 1_000;
+
+impl Files {
+    pub(super) fn create(&self, create: &Create, at: u64) -> Result<CreateReply, Error> {
+        let mut wanted = create.team.clone();
+        for n in 2.. {
+            match self.root.create_team(&first_config(create, &wanted, at)) {
+                Err(Error::Exists { .. }) if create.unique && n < TRIES => {
+                    wanted = numbered(&create.team, n)?;
+                }
+                Err(error) => return Err(error),
+                Ok(team) => {
+                    let lead_agent_id = AgentId { name: AgentName::lead(), team: wanted.clone() }.to_string();
+                    return Ok(CreateReply {
+                        team_file_path: team.path().join("config.json"),
+                        team_name: wanted,
+                        lead_agent_id,
+                    });
+                }
+            }
+        }
+        unreachable!("the last try returns")
+    }
+
+    /// Members that somebody else has put there may live, for all that we know.
+    pub(super) fn delete(&self, name: &TeamName, force: bool) -> Result<(), Fault> {
+        let team = self.root.team(name).map_err(fault)?;
+        let members = if force { Vec::new() } else { team.config().map_err(fault)?.members };
+        let others: Vec<String> =
+            members.iter().filter(|m| !m.name.is_lead()).map(|m| m.name.to_string()).collect();
+        if others.is_empty() { team.delete().map_err(fault) } else { Err(still_living(name, &others)) }
+    }
+}
+
+/// `NAME-n`, the name cut where both would be longer than a name may be.
+fn numbered(team: &TeamName, n: u32) -> Result<TeamName, Error> {
+    let suffix = format!("-{n}");
+    let base: String = team.as_str().chars().take(64 - suffix.len()).collect();
+    Ok(TeamName::sanitize(&format!("{base}{suffix}"))?)
+}
+
+fn first_config(create: &Create, name: &TeamName, at: u64) -> TeamConfig {
+    let model = create.model.clone().unwrap_or_default();
+    let cwd = create.cwd.to_string_lossy().into_owned();
+    let lead = Member::lead(name, create.agent_type.clone(), model, cwd, at);
+    TeamConfig {
+        name: name.to_string(),
+        description: create.description.clone(),
+        created_at: at,
+        lead_agent_id: lead.agent_id.clone(),
+        lead_session_id: uuid::Uuid::new_v4().to_string(),
+        members: vec![lead],
+        hidden_pane_ids: Vec::new(),
+    }
+}
+
+/// Where a team's files are refused while members live.
+pub(crate) fn still_living(team: &TeamName, names: &[String]) -> Fault {
+    let message = format!("Cannot cleanup team with {} active member(s): {}", names.len(), names.join(", "));
+    Fault::new(Kind::Refused, message).hinted(format!("end them with: teamctl shutdown --all -t {team}"))
+}
