@@ -5,22 +5,17 @@ use std::io::Read;
 
 fn team_of(count: usize) -> House {
     let house = House::with_team();
+    spawn_recorders(&house, count);
+    house
+}
+
+/// Agents that write down each wake.
+fn spawn_recorders(house: &House, count: usize) {
+    let cwd = house.path("").display().to_string();
     for n in 0..count {
         let record = format!("exec '{}' record out/a{n} <&$TEAMD_WAKE_FD", house.agent());
-        house
-            .teamctl([
-                "spawn",
-                &format!("a{n}"),
-                "--cwd",
-                &house.path("").display().to_string(),
-                "--",
-                "sh",
-                "-c",
-                &record,
-            ])
-            .ok();
+        house.teamctl(["spawn", &format!("a{n}"), "--cwd", &cwd, "--", "sh", "-c", &record]).ok();
     }
-    house
 }
 
 /// Pids and start times of all agents.
@@ -182,5 +177,28 @@ fn a_second_daemon_is_refused_whatever_its_directories() {
     second.env("XDG_STATE_HOME", house.path("out")).env("XDG_RUNTIME_DIR", house.path("out"));
     let output = second.arg("-S").arg(house.tmux_socket()).output().unwrap();
     assert_eq!(output.status.code(), Some(69), "{output:?}");
+    house.end();
+}
+
+#[test]
+fn a_stopped_daemon_is_told_from_a_dead_one_and_mail_still_goes() {
+    // Not in a pane: there tmux lets whoever is stopped go on at once.
+    let house = House::empty();
+    let mut teamd = house.command(harness::programs().join("teamd"));
+    let mut teamd = teamd.arg("-S").arg(house.tmux_socket()).spawn().unwrap();
+    house.until("the daemon answers", || (house.teamctl(["status"]).code == 0).then_some(()));
+    house.teamctl(["create", "survey"]).ok();
+    spawn_recorders(&house, 1);
+    let daemon = teamd.id().to_string();
+    let signal = |name: &str| std::process::Command::new("kill").args(["-s", name, &daemon]).status();
+    signal("STOP").unwrap();
+    let said = house.teamctl(["status"]).fails(75);
+    assert!(said.contains("does not answer"), "{said}");
+    house.teamctl(["send", "a0", "hello"]).ok();
+    signal("CONT").unwrap();
+    house.until("it was woken", || house.read("out/a0").lines().nth(1).map(drop));
+    house.teamctl(["kill", "a0"]).ok();
+    house.teamctl(["down"]).ok();
+    assert!(teamd.wait().unwrap().success());
     house.end();
 }

@@ -12,6 +12,7 @@ use std::io::{BufRead, BufReader, IoSlice, Read, Write};
 use std::os::fd::{AsRawFd, BorrowedFd};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 /// What went wrong on the way to the daemon or back.
 #[derive(Debug, thiserror::Error)]
@@ -27,6 +28,9 @@ pub enum Error {
     /// It was there, and went away before it answered.
     #[error("teamd at {} went away before it answered", .0.display())]
     WentAway(PathBuf),
+    /// It is there, and says nothing: stopped, or overwhelmed.
+    #[error("teamd at {} does not answer; what was asked may still happen", .0.display())]
+    Silent(PathBuf),
     /// Somebody else's socket.
     #[error("cannot trust the socket {}: it is served by uid {uid}", path.display())]
     Stranger {
@@ -46,6 +50,9 @@ impl From<Error> for Fault {
         match error {
             Error::NoDaemon { .. } | Error::WentAway(_) => {
                 Fault::new(Kind::NoDaemon, message).hinted("start it with: teamctl up")
+            }
+            Error::Silent(_) => {
+                Fault::new(Kind::Timeout, message).hinted("is it stopped? see: pgrep -a teamd")
             }
             Error::Stranger { .. } => Fault::new(Kind::NotPermitted, message),
             Error::Frame(_) => Fault::new(Kind::Internal, message),
@@ -95,7 +102,7 @@ impl Connection {
     /// [`Error::WentAway`], [`Error::Frame`].
     pub fn send<T: Serialize>(&mut self, value: &T) -> Result<(), Error> {
         let lines = frame::encode(value)?;
-        self.reader.get_mut().write_all(&lines).map_err(|_| self.went_away())
+        self.reader.get_mut().write_all(&lines).map_err(|error| self.lost(&error))
     }
 
     /// Sends one object with a descriptor beside its first byte.
@@ -125,7 +132,8 @@ impl Connection {
         loop {
             let mut line = String::new();
             let limit = frame::LINE as u64;
-            let read = self.reader.by_ref().take(limit).read_line(&mut line).map_err(|_| self.went_away())?;
+            let read =
+                self.reader.by_ref().take(limit).read_line(&mut line).map_err(|error| self.lost(&error))?;
             if read == 0 || !line.ends_with('\n') {
                 return Err(self.went_away());
             }
@@ -140,10 +148,27 @@ impl Connection {
         !self.reader.buffer().is_empty()
     }
 
+    /// From now on each wait ends after this with [`Error::Silent`].
+    ///
+    /// # Errors
+    /// [`Error::WentAway`] where the socket is no more.
+    pub fn deadline(&self, wait: Duration) -> Result<(), Error> {
+        let stream = self.reader.get_ref();
+        let set = stream.set_read_timeout(Some(wait)).and_then(|()| stream.set_write_timeout(Some(wait)));
+        set.map_err(|_| self.went_away())
+    }
+
     /// The socket, for poll(2).
     pub fn as_fd(&self) -> BorrowedFd<'_> {
         use std::os::fd::AsFd;
         self.reader.get_ref().as_fd()
+    }
+
+    fn lost(&self, error: &std::io::Error) -> Error {
+        match error.kind() {
+            std::io::ErrorKind::WouldBlock | std::io::ErrorKind::TimedOut => Error::Silent(self.path.clone()),
+            _ => self.went_away(),
+        }
     }
 
     fn went_away(&self) -> Error {

@@ -9,7 +9,7 @@ use protocol::fault::{Fault, Kind};
 use protocol::name::{AgentName, TeamName, nearest};
 use protocol::place::{Environment, Place};
 use std::path::PathBuf;
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use store::{Durability, Root, StateDir, Team};
 
 /// The caller's place.
@@ -129,10 +129,26 @@ impl Here {
     /// Asks the daemon; its death is told at once.
     pub(crate) fn ask(&self, request: Request) -> Result<Reply, Fault> {
         let mut connection = Connection::open(&self.socket()?)?;
+        connection.deadline(patience(&request))?;
         let once = Some(uuid::Uuid::new_v4().to_string());
         match connection.call(&Call { v: VERSION, token: self.token(), once, request })? {
             Response::Done(reply) => Ok(*reply),
             Response::Failed(fault) => Err(fault),
+        }
+    }
+}
+
+/// How long the daemon may take for this. It has deadlines of its own, and these are longer: what they catch is a
+/// daemon that is stopped.
+fn patience(request: &Request) -> Duration {
+    match request {
+        Request::Status | Request::Activity(_) | Request::Locate(_) => Duration::from_secs(5),
+        Request::Create(_) | Request::Capture(_) => Duration::from_secs(20),
+        Request::Spawn(_) | Request::Kill(_) | Request::Delete(_) | Request::Down | Request::Join(_) => {
+            Duration::from_secs(60)
+        }
+        Request::Shutdown(order) => {
+            Duration::from_millis(order.grace_ms).saturating_add(Duration::from_secs(60))
         }
     }
 }

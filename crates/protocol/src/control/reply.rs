@@ -87,7 +87,7 @@ pub struct AgentStatus {
     pub color: String,
 }
 
-/// PROTOCOL section 7, TeamCreate.
+/// docs/protocol.md section 7, TeamCreate.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct CreateReply {
     /// The name it got.
@@ -98,7 +98,7 @@ pub struct CreateReply {
     pub lead_agent_id: String,
 }
 
-/// PROTOCOL section 7, spawn.
+/// docs/protocol.md section 7, spawn.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct SpawnReply {
     /// Always `teammate_spawned`.
@@ -150,7 +150,7 @@ pub struct EndedAgent {
     pub request_id: Option<String>,
 }
 
-/// PROTOCOL section 7, TeamDelete.
+/// docs/protocol.md section 7, TeamDelete.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct DeleteReply {
     /// Always true here; a refusal is a fault.

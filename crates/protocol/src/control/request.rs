@@ -49,7 +49,7 @@ pub enum Request {
     Join(Hello),
 }
 
-/// See PROTOCOL, TeamCreate.
+/// See docs/protocol.md section 7, TeamCreate.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Create {
     /// The wanted name.
@@ -108,7 +108,7 @@ pub struct Targets {
     pub names: Vec<String>,
 }
 
-/// See PROTOCOL section 8.
+/// See docs/protocol.md section 8.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Shutdown {
     /// Whom.
@@ -121,7 +121,7 @@ pub struct Shutdown {
     pub force: bool,
 }
 
-/// See PROTOCOL, TeamDelete.
+/// See docs/protocol.md section 7, TeamDelete.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Delete {
     /// Which.

@@ -33,7 +33,7 @@ pub(crate) struct Send {
     as_user: bool,
 }
 
-/// Who said what to whom, as PROTOCOL section 7 gives it.
+/// Who said what to whom, as docs/protocol.md section 7 gives it.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Routing<'a> {
