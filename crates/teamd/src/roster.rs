@@ -3,6 +3,7 @@
 //! What must outlive a crash of the daemon stands here and nothing else. config.json is its public face.
 
 use protocol::color::Color;
+use protocol::control::Ended;
 use protocol::id::{RequestId, TaskId};
 use protocol::name::{AgentName, TeamName};
 use serde::{Deserialize, Serialize};
@@ -85,6 +86,9 @@ pub(crate) struct Record {
     /// It said yes to one of them.
     #[serde(default)]
     pub(crate) approved: bool,
+    /// What its join told when it went, while tmux is being asked what that meant.
+    #[serde(default)]
+    pub(crate) reported: Option<Ended>,
     /// Set before its lead is told, so that a crash between the two does not tell it twice.
     pub(crate) ended: Option<End>,
 }

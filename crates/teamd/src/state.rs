@@ -67,8 +67,6 @@ pub(crate) enum StartStage {
 pub(crate) struct Link {
     /// None after a crash of ours, until it reconnects.
     pub(crate) conn: Option<ConnId>,
-    /// It has told of its agent's end, and goes; tmux is being asked what that meant.
-    pub(crate) reported: bool,
 }
 
 /// On the way out.
@@ -321,7 +319,7 @@ impl Phase {
     pub(crate) fn word(&self) -> &'static str {
         match self {
             Phase::Starting(_) => "starting",
-            Phase::Running(Link { conn: None, .. }) => "unknown",
+            Phase::Running(Link { conn: None }) => "unknown",
             Phase::Running(_) => "running",
             Phase::Stopping(..) => "stopping",
             Phase::Gone(_) => "gone",

@@ -50,9 +50,8 @@ pub(super) fn press(state: &State, id: &SpawnId, out: &mut Vec<Effect>) {
 /// join's report. A hang-up can mean two things: tmux is asked which.
 pub(super) fn reported(state: &mut State, id: &SpawnId, how: Ended, now: Now, out: &mut Vec<Effect>) {
     let Some(agent) = state.agents.get_mut(id) else { return };
-    if let Phase::Running(link) | Phase::Stopping(link, _) = &mut agent.phase {
-        link.reported = true;
-    }
+    agent.record.reported = Some(how.clone());
+    state.dirty = true;
     match (&how, &agent.record.pane) {
         (Ended::Hangup, Some(pane)) => {
             out.push(Effect::Pane(PaneJob::Look { spawn: id.clone(), pane: pane.clone() }));
@@ -77,7 +76,7 @@ pub(super) fn died(state: &mut State, id: &SpawnId, out: &mut Vec<Effect>) {
     match &agent.phase {
         Phase::Gone(_) => {}
         // Its report came first, and is being looked into.
-        Phase::Running(link) | Phase::Stopping(link, _) if link.reported => {}
+        Phase::Running(_) | Phase::Stopping(..) if agent.record.reported.is_some() => {}
         Phase::Starting(_) => {
             // Between its agent's start and our hearing of it, it may have left something.
             let token = agent.record.token.clone();

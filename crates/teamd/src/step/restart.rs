@@ -25,6 +25,9 @@ pub(crate) fn restart(state: &mut State, now: Now) -> Vec<Effect> {
 fn take_up(state: &mut State, id: &SpawnId, now: Now, out: &mut Vec<Effect>) {
     let Some(agent) = state.agents.get_mut(id) else { return };
     shutdown::resume(agent, now);
+    if let (None, Some(how)) = (&agent.record.ended, agent.record.reported.clone()) {
+        return ending::reported(state, id, how, now, out);
+    }
     match (&agent.record.ended, agent.record.join) {
         (Some(_), _) => ending::put_away(state, id, out),
         (None, Some(process)) => out.push(Effect::Watch { spawn: id.clone(), process }),

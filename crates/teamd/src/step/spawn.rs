@@ -118,6 +118,7 @@ fn starting(spawn: SpawnId, client: ConnId, order: Box<Spawn>, now: Now) -> Agen
         agent: None,
         asked: Vec::new(),
         approved: false,
+        reported: None,
         ended: None,
     };
     let stage = StartStage::Opening;
@@ -272,7 +273,7 @@ pub(super) fn started(state: &mut State, spawn: &SpawnId, pid: u32, now: Now, ou
     let Phase::Starting(starting) = &mut agent.phase else { return };
     let client = starting.client.take();
     let reply = reply(&agent.record, pid);
-    let link = Link { conn: starting.conn, reported: false };
+    let link = Link { conn: starting.conn };
     agent.phase = Phase::Running(link);
     agent.record.agent = Some(pid);
     agent.since = now.wall;
