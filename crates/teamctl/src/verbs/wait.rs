@@ -15,7 +15,8 @@ use std::time::{Duration, Instant};
 
 /// Wait for a message, for members to be idle or gone, or for all tasks to be done
 ///
-/// Exit code 0: it is so, maybe already. 75: it was not within the time-out. Nothing is marked read.
+/// Exit code 0: it is so, maybe already. 1: tasks have failed, and nothing else can be done. 75: it was not so
+/// within the time-out. Nothing is marked read.
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = "Examples:\n  teamctl wait --timeout 10m\n  teamctl wait --for message ann\n  teamctl wait --for idle ann bob\n  teamctl wait --for exit\n  teamctl wait --for tasks-done --timeout 2h"
@@ -26,7 +27,7 @@ pub(crate) struct Wait {
     what: What,
     /// Of whom [default: for a message anybody, else every teammate]
     names: Vec<String>,
-    /// How long at most [default: for ever]
+    /// How long at most, as in 500ms, 5s, 10m or 2h [default: for ever]
     #[arg(long, value_name = "D", value_parser = duration::parse)]
     timeout: Option<Duration>,
 }
