@@ -57,10 +57,7 @@ fn without_tmux_or_with_an_old_one_the_daemon_says_so() {
     let (code, said) = teamd(&house);
     assert_eq!(code, Some(72), "{said}");
     assert!(said.contains("tmux"), "{said}");
-    let fake = programs.join("tmux");
-    std::io::Write::write_all(&mut std::fs::File::create(&fake).unwrap(), b"#!/bin/sh\necho tmux 3.1c\n")
-        .unwrap();
-    std::fs::set_permissions(&fake, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    house.script("out/bin/tmux", "#!/bin/sh\necho tmux 3.1c\n");
     let (code, said) = teamd(&house);
     assert_eq!(code, Some(78), "{said}");
     assert!(said.contains("3.2"), "{said}");

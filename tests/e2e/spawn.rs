@@ -122,9 +122,7 @@ fn what_cannot_start_leaves_nothing() {
     let said = house.teamctl(["spawn", "ann", "--cwd", "/no/such/place", "--", "true"]).fails(72);
     assert!(said.contains("/no/such/place"), "{said}");
     // Executable, but its interpreter is missing: seen only when join tries.
-    std::fs::set_permissions(&plain, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
-    std::io::Write::write_all(&mut std::fs::File::create(&plain).unwrap(), b"#!/no/such/interpreter\n")
-        .unwrap();
+    let plain = house.script("out/broken", "#!/no/such/interpreter\n").display().to_string();
     let said = house.teamctl(["spawn", "ann", "--", &plain, "x"]).fails(72);
     assert!(said.contains(&plain), "{said}");
     house.until("nobody is left", || {

@@ -192,6 +192,16 @@ impl House {
         crate::programs().join("agent").display().to_string()
     }
 
+    /// An executable file. Written by a child: a program that this process had open for writing while another
+    /// thread forked is busy until that fork has become its own program.
+    pub fn script(&self, name: &str, text: &str) -> PathBuf {
+        let (path, plain) = (self.path(name), self.path(&format!("{name}.text")));
+        put(&plain, text);
+        let copied = Command::new("install").args(["-m", "755"]).arg(&plain).arg(&path).status();
+        assert!(copied.expect("install is there").success(), "{} can be made", path.display());
+        path
+    }
+
     /// SIGKILL to one process of ours.
     pub fn kill_9(&self, pid: u32) {
         let pid = rustix::process::Pid::from_raw(i32::try_from(pid).expect("a pid")).expect("a pid");

@@ -4,7 +4,6 @@
 //! the caller's is left; it never sees the default socket, since `TMUX_TMPDIR` is private as well.
 
 use std::ffi::OsStr;
-use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{Receiver, channel};
@@ -122,8 +121,12 @@ impl Bench {
     }
 
     pub(crate) fn script(&self, name: &str, text: &str) -> PathBuf {
-        self.file(name, &format!("#!/bin/sh\n{text}\n"));
-        fs::set_permissions(self.path(name), fs::Permissions::from_mode(0o755)).expect("a mode set");
+        // By a child: a program that this process had open for writing while another thread forked is busy
+        // until that fork has become its own program.
+        self.file(&format!("{name}.text"), &format!("#!/bin/sh\n{text}\n"));
+        let mut copy = Command::new("install");
+        copy.args(["-m", "755"]).arg(self.path(format!("{name}.text"))).arg(self.path(name));
+        assert!(copy.status().expect("install").success());
         self.path(name)
     }
 
