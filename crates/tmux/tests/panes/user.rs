@@ -7,7 +7,8 @@ use crate::bench::{Bench, everywhere, idle, label, owner};
 /// All that a person could miss.
 fn belongings(bench: &Bench) -> Vec<(String, String)> {
     let window =
-        "#{window_id} #{window_active} #{window_zoomed_flag} #{window_layout} #{window_name} #{window_flags}";
+        // Not the names: tmux itself renames the user's windows, a moment after something began in them.
+        "#{window_id} #{window_active} #{window_zoomed_flag} #{window_layout} #{window_flags}";
     let client =
         "#{?client_control_mode,team,#{client_session} #{client_width}x#{client_height} #{client_flags}}";
     let looks: [&[&str]; 13] = [
