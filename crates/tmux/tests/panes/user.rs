@@ -7,8 +7,7 @@ use crate::bench::{Bench, everywhere, idle, label, owner};
 /// All that a person could miss.
 fn belongings(bench: &Bench) -> Vec<(String, String)> {
     let window =
-        // Not the names: tmux itself renames the user's windows, a moment after something began in them.
-        "#{window_id} #{window_active} #{window_zoomed_flag} #{window_layout} #{window_flags}";
+        "#{window_id} #{window_active} #{window_zoomed_flag} #{window_layout} #{window_name} #{window_flags}";
     let client =
         "#{?client_control_mode,team,#{client_session} #{client_width}x#{client_height} #{client_flags}}";
     let looks: [&[&str]; 13] = [
@@ -48,6 +47,8 @@ fn twenty_panes_come_and_go_behind_the_users_back() {
     everywhere(|bench| {
         let _person = bench.attach();
         bench.run(["resize-pane", "-Z", "-t", "=main:"]);
+        // Else tmux itself renames it, a moment after something began in it.
+        bench.run(["rename-window", "-t", "=main:", "mine"]);
         assert!(bench.run(["show-environment", "-t", "=main:"]).contains("SSH_AUTH_SOCK=/a/socket"));
         let before = belongings(bench);
         let (mut server, _notices) = bench.connect();
