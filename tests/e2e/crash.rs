@@ -202,3 +202,14 @@ fn a_stopped_daemon_is_told_from_a_dead_one_and_mail_still_goes() {
     assert!(teamd.wait().unwrap().success());
     house.end();
 }
+
+/// The kernel takes a moment to end a killed process, and until then it holds its lock and its socket.
+#[test]
+fn a_daemon_that_was_killed_this_instant_is_not_in_the_way_of_the_next() {
+    let house = team_of(1);
+    for _ in 0..10 {
+        house.kill_9(house.daemon());
+        house.start_daemon();
+    }
+    house.end();
+}

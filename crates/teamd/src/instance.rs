@@ -27,8 +27,7 @@ impl Lock {
         let open = File::options().create(true).truncate(false).read(true).write(true).open(path);
         let mut file = open.map_err(|error| io("open", &error))?;
         let mut locked = file.try_lock();
-        if matches!(locked, Err(TryLockError::WouldBlock)) && !socket.exists() && has_ended(holder(&mut file))
-        {
+        if matches!(locked, Err(TryLockError::WouldBlock)) && has_ended(holder(&mut file), socket) {
             locked = file.try_lock();
         }
         match locked {
@@ -51,13 +50,17 @@ fn holder(file: &mut File) -> Option<i32> {
     pid.trim().parse().ok()
 }
 
-/// A daemon without a socket is on its way out (or in): it gets a moment to be gone.
-fn has_ended(pid: Option<i32>) -> bool {
+/// A daemon that was just killed holds its lock, and even its socket, for a moment; one whose socket nobody
+/// serves is on its way out (or in), and gets longer.
+fn has_ended(pid: Option<i32>, socket: &Path) -> bool {
     use rustix::event::{PollFd, PollFlags, Timespec, poll};
+    let moment = match UnixStream::connect(socket) {
+        Ok(_) => Timespec { tv_sec: 0, tv_nsec: 200_000_000 },
+        Err(_) => Timespec { tv_sec: 2, tv_nsec: 0 },
+    };
     let pidfd = pid.and_then(Pid::from_raw).map(|pid| pidfd_open(pid, PidfdFlags::empty()));
     match pidfd {
         Some(Ok(pidfd)) => {
-            let moment = Timespec { tv_sec: 2, tv_nsec: 0 };
             poll(&mut [PollFd::new(&pidfd, PollFlags::IN)], Some(&moment)).is_ok_and(|ready| ready > 0)
         }
         Some(Err(_)) => true,
