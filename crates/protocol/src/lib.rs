@@ -6,6 +6,7 @@
 pub mod color;
 pub mod config;
 pub mod control;
+pub mod event;
 pub mod fault;
 pub mod id;
 pub mod json;
@@ -16,3 +17,4 @@ pub mod place;
 pub mod task;
 pub mod terminal;
 pub mod time;
+pub mod turn;

@@ -4,6 +4,11 @@
 //! lets the agent start, and the daemon sends it after the member stands in the files: so no agent ever runs
 //! unregistered. After a daemon's death join says hello again, with its agent's pid, and is adopted.
 
+use super::Activity;
+use crate::color::Color;
+use crate::name::{AgentName, TeamName};
+use crate::payload::IdleReason;
+use crate::turn::TurnProgram;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -13,8 +18,29 @@ use std::path::PathBuf;
 pub struct Hello {
     /// The id that the daemon gave it on its command line.
     pub spawn: String,
-    /// Its agent's process, once that runs.
+    /// Its agent's process, once that runs; of an agent that is run a turn at a time, join itself.
     pub agent: Option<u32>,
+    /// What that agent does, where join runs its turns.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub turn: Option<TurnNow>,
+}
+
+/// What an agent does whose turns join runs.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TurnNow {
+    /// In a turn or between two.
+    pub activity: Activity,
+    /// How many turns it has begun.
+    pub number: u64,
+    /// What the turn is about, for people: `task 3: count the lines`, `message from bob`.
+    pub about: String,
+    /// The turn's process; none between turns.
+    pub pid: Option<u32>,
+    /// Of an idle one: how its last turn ended; none before the first.
+    pub reason: Option<IdleReason>,
+    /// It has a shutdown request that waits for the end of its turn.
+    #[serde(default)]
+    pub shutdown_requested: bool,
 }
 
 /// What the daemon tells it.
@@ -33,6 +59,8 @@ pub enum ToJoin {
         /// Between TERM and KILL.
         grace_ms: u64,
     },
+    /// End the turn, not the agent; answered by [`FromJoin::Interrupted`].
+    Interrupt,
     /// Your report is noted; go.
     Noted,
 }
@@ -48,6 +76,26 @@ pub struct Go {
     pub env: BTreeMap<String, String>,
     /// The daemon's state directory: where join leaves word if nobody listens when its agent ends.
     pub state: PathBuf,
+    /// Run it a turn at a time; none: `argv` is the agent for its whole life.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub turns: Option<Box<Turns>>,
+}
+
+/// What join needs to live a teammate's life.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Turns {
+    /// What a turn runs.
+    pub program: TurnProgram,
+    /// The directory that holds teams and tasks.
+    pub root: PathBuf,
+    /// Its team.
+    pub team: TeamName,
+    /// Its name.
+    pub name: AgentName,
+    /// Its colour.
+    pub color: Option<Color>,
+    /// The life before this one failed: tasks that it left in progress are taken up again.
+    pub again: bool,
 }
 
 impl std::fmt::Debug for Go {
@@ -69,6 +117,13 @@ pub enum FromJoin {
     Failed {
         /// Program or directory, and why.
         message: String,
+    },
+    /// What an agent does whose turns join runs, each time that it changes.
+    Turn(TurnNow),
+    /// The answer to [`ToJoin::Interrupt`], after the turn has ended.
+    Interrupted {
+        /// There was a turn to end.
+        turn: bool,
     },
     /// The agent has ended and nothing of it is left.
     Ended(Ended),

@@ -9,12 +9,14 @@ mod join;
 mod reply;
 mod request;
 
-pub use join::{Ended, FromJoin, Go, Hello, ToJoin};
+pub use join::{Ended, FromJoin, Go, Hello, ToJoin, TurnNow, Turns};
 pub use reply::{
-    AgentStatus, CaptureReply, CreateReply, DaemonStatus, DeleteReply, EndedAgent, EndingsReply, LocateReply,
-    Reply, SpawnReply, StatusReply, TeamStatus,
+    AgentStatus, CaptureReply, CreateReply, DaemonStatus, DeleteReply, EndedAgent, EndingsReply, Flag,
+    InterruptReply, LocateReply, PastAgent, Reply, SpawnReply, StatusReply, TeamStatus,
 };
-pub use request::{Activity, Call, Capture, Create, Delete, Locate, Request, Shutdown, Spawn, Targets};
+pub use request::{
+    Activity, Call, Capture, Commands, Create, Delete, Locate, Request, Shutdown, Spawn, Targets,
+};
 
 use crate::fault::Fault;
 use serde::{Deserialize, Serialize};

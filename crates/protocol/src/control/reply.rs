@@ -23,6 +23,8 @@ pub enum Reply {
     Locate(LocateReply),
     /// Of `capture`.
     Capture(CaptureReply),
+    /// Of `interrupt`.
+    Interrupt(InterruptReply),
     /// Of requests that have nothing to tell.
     Nothing,
 }
@@ -45,7 +47,7 @@ pub struct DaemonStatus {
     pub version: String,
     /// Its root.
     pub root: PathBuf,
-    /// The tmux server's socket; none while there is no server.
+    /// The tmux server's socket; none where there is no tmux: then teammates run without panes alone.
     pub tmux: Option<PathBuf>,
     /// `events`, or `rescan` where the file system sends none.
     pub watch: String,
@@ -58,6 +60,45 @@ pub struct TeamStatus {
     pub name: TeamName,
     /// Those the daemon supervises.
     pub members: Vec<AgentStatus>,
+    /// Those whose life has ended and whose name nobody has taken since, the latest last.
+    #[serde(default)]
+    pub past: Vec<PastAgent>,
+}
+
+/// A member whose life has ended.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PastAgent {
+    /// Its name.
+    pub name: AgentName,
+    /// `completed` (by itself or with its own yes), `failed`, `killed`.
+    pub state: String,
+    /// For people: `exit 1`, `killed (signal 9)`, `approved`…
+    pub how: String,
+    /// When, ms since the epoch.
+    pub at: u64,
+    /// When it is started again, ms since the epoch; none: it is not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub again_at: Option<u64>,
+}
+
+/// What is to be known of a running member beside its activity.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Flag {
+    /// Its plan waits for an answer.
+    AwaitingPlanApproval,
+    /// It was asked to shut down, and has not answered.
+    ShutdownRequested,
+}
+
+impl Flag {
+    /// The word in `status`.
+    pub fn word(self) -> &'static str {
+        match self {
+            Flag::AwaitingPlanApproval => "awaiting_plan_approval",
+            Flag::ShutdownRequested => "shutdown_requested",
+        }
+    }
 }
 
 /// One supervised agent.
@@ -69,6 +110,18 @@ pub struct AgentStatus {
     pub agent_id: String,
     /// `starting`, `running`, `stopping`, `unknown` (its first process is not connected).
     pub phase: String,
+    /// As other programs on these files name it: `pending` or `running`.
+    #[serde(default)]
+    pub state: String,
+    /// What waits.
+    #[serde(default)]
+    pub flags: Vec<Flag>,
+    /// What tells us that it is active or idle: `turn 3 by pid 77: task 4: …`, `it said so`.
+    #[serde(default)]
+    pub evidence: String,
+    /// How often it was started again.
+    #[serde(default)]
+    pub restarts: u32,
     /// In a turn or not.
     pub activity: Activity,
     /// Since when it is so, ms since the epoch.
@@ -81,7 +134,7 @@ pub struct AgentStatus {
     pub pane: Option<String>,
     /// The agent's process.
     pub pid: Option<u32>,
-    /// `tmux`.
+    /// `tmux`, `window`, `in-process`.
     pub backend: String,
     /// Its colour.
     pub color: String,
@@ -121,12 +174,21 @@ pub struct SpawnReply {
     pub plan_mode_required: bool,
     /// The first message.
     pub prompt: String,
-    /// `%14`.
+    /// `%14`, or `in-process`.
     pub pane: String,
-    /// The agent's process.
+    /// The agent's process; of an agent that is run a turn at a time, the process that runs its turns.
     pub pid: u32,
-    /// `tmux`.
+    /// `tmux`, `window`, `in-process`.
     pub backend: String,
+}
+
+/// What became of a member's turn.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct InterruptReply {
+    /// The member.
+    pub name: AgentName,
+    /// It was in a turn, which has ended; false: there was none to end.
+    pub turn: bool,
 }
 
 /// How each of several members ended, or did not.
@@ -161,13 +223,22 @@ pub struct DeleteReply {
     pub team_name: TeamName,
 }
 
-/// Where a member's pane is.
+/// Where a member is to be seen.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub struct LocateReply {
-    /// `%14`.
-    pub pane: String,
-    /// The tmux server's socket.
-    pub tmux: PathBuf,
+#[serde(rename_all = "snake_case")]
+pub enum LocateReply {
+    /// In a pane.
+    Pane {
+        /// `%14`.
+        pane: String,
+        /// The tmux server's socket.
+        tmux: PathBuf,
+    },
+    /// It has none: its output is in this file.
+    Log {
+        /// Absolute.
+        path: PathBuf,
+    },
 }
 
 /// What a pane shows.

@@ -2,6 +2,7 @@
 
 use super::Hello;
 use crate::name::{AgentName, TeamName};
+use crate::turn::{Backend, Restart, TurnProgram};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -35,6 +36,8 @@ pub enum Request {
     Shutdown(Shutdown),
     /// End members without asking.
     Kill(Targets),
+    /// End a member's turn, not the member.
+    Interrupt(Locate),
     /// Remove a team and its files.
     Delete(Delete),
     /// Where a member's pane is.
@@ -64,6 +67,20 @@ pub struct Create {
     pub cwd: PathBuf,
     /// Take `-2`, `-3` where the name is taken.
     pub unique: bool,
+    /// Who may put a command into a task of this team.
+    #[serde(default)]
+    pub commands: Commands,
+}
+
+/// Who may put a command, which a worker runs, into a task.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Commands {
+    /// A person or the lead.
+    #[default]
+    Lead,
+    /// Every member.
+    Any,
 }
 
 /// Everything that a teammate needs to start. `Debug` leaves out the environment, which may hold secrets.
@@ -75,7 +92,8 @@ pub struct Spawn {
     pub name: AgentName,
     /// Take `-2`, `-3` where the name is taken.
     pub unique: bool,
-    /// Program and arguments; the program is found in the PATH of `env`. Never empty.
+    /// Program and arguments; the program is found in the PATH of `env`. Never empty, unless it is run a turn
+    /// at a time.
     pub argv: Vec<String>,
     /// Absolute.
     pub cwd: PathBuf,
@@ -91,6 +109,15 @@ pub struct Spawn {
     pub mode: Option<String>,
     /// How it is fed, for `status`.
     pub feed: String,
+    /// Run it a turn at a time; none: `argv` is the agent for its whole life.
+    #[serde(default)]
+    pub turns: Option<TurnProgram>,
+    /// Where it runs.
+    #[serde(default)]
+    pub backend: Backend,
+    /// What follows its failure.
+    #[serde(default)]
+    pub restart: Restart,
 }
 
 impl std::fmt::Debug for Spawn {
@@ -130,7 +157,7 @@ pub struct Delete {
     pub force: bool,
 }
 
-/// Which pane.
+/// Which member.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Locate {
     /// The member's team.

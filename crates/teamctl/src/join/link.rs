@@ -150,7 +150,7 @@ impl Link {
 
     fn hello(&self) -> Result<Connection, client::Error> {
         let mut connection = Connection::open(&self.socket)?;
-        let hello = Hello { spawn: self.spawn.clone(), agent: self.agent };
+        let hello = Hello { spawn: self.spawn.clone(), agent: self.agent, turn: None };
         let call = Call { v: VERSION, token: None, once: None, request: Request::Join(hello) };
         connection.send_with(&call, self.line.as_fd())?;
         Ok(connection)

@@ -21,27 +21,26 @@ pub(crate) fn run(here: &Here, args: &Attach) -> Result<ExitCode, Fault> {
     let team = here.team_name(&here.root()?)?;
     let locate = Locate { team, name: args.name.clone() };
     match here.ask(Request::Locate(locate))? {
-        Reply::Locate(place) => Err(go(&place)),
+        Reply::Locate(LocateReply::Pane { pane, tmux }) => Err(go(&pane, &tmux)),
         _ => Err(Fault::new(Kind::Internal, "cannot understand the daemon's answer")),
     }
 }
 
 /// Becomes tmux; returns only when that fails.
-fn go(place: &LocateReply) -> Fault {
+fn go(pane: &str, tmux: &std::path::Path) -> Fault {
     let inside = variable("TMUX").and_then(|tmux| tmux.split(',').next().map(std::path::PathBuf::from));
-    if inside.as_ref().is_some_and(|socket| *socket != place.tmux) {
-        let message = format!("cannot switch to {}: it is on another tmux server", place.pane);
+    if inside.as_ref().is_some_and(|socket| *socket != tmux) {
+        let message = format!("cannot switch to {}: it is on another tmux server", pane);
         return Fault::new(Kind::Refused, message)
-            .hinted(format!("from outside tmux: tmux -S {} attach", place.tmux.display()));
+            .hinted(format!("from outside tmux: tmux -S {} attach", tmux.display()));
     }
-    let pane = place.pane.as_str();
-    let client = match inside.is_some().then(|| client_here(&place.tmux)) {
+    let client = match inside.is_some().then(|| client_here(tmux)) {
         Some(Err(fault)) => return fault,
         Some(Ok(client)) => Some(client),
         None => None,
     };
     let mut command = Command::new("tmux");
-    command.arg("-u").arg("-S").arg(&place.tmux);
+    command.arg("-u").arg("-S").arg(tmux);
     command.args(["select-window", "-t", pane, ";", "select-pane", "-t", pane, ";"]);
     match client {
         Some(client) => command.args(["switch-client", "-c", &client, "-t", pane]),

@@ -47,6 +47,7 @@ pub(crate) fn run(here: &Here, args: &Create) -> Result<ExitCode, Fault> {
         model: args.model.clone(),
         cwd,
         unique: args.unique,
+        commands: Default::default(),
     };
     if let Reply::Create(reply) = here.ask(Request::Create(request))? {
         let sentence = format!("Team {} is there; its lead is {}.", reply.team_name, reply.lead_agent_id);

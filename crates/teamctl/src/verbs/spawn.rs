@@ -92,6 +92,9 @@ fn order(here: &Here, args: Spawn) -> Result<control::Spawn, Fault> {
         model: args.model.or_else(|| team_model(here)),
         mode: args.mode,
         feed: "pull".to_owned(),
+        turns: None,
+        backend: Default::default(),
+        restart: Default::default(),
     })
 }
 

@@ -82,6 +82,7 @@ pub(super) fn said(state: &mut State, conn: ConnId, said: FromJoin, now: Now, ou
                 Fault::new(Kind::Missing, message).hinted("is it installed, and in the PATH of the caller?");
             spawn::give_up(state, &id, fault, out);
         }
+        FromJoin::Turn(_) | FromJoin::Interrupted { .. } => {}
         FromJoin::Ended(how) => {
             out.push(Effect::Tell { conn, word: ToJoin::Noted });
             ending::reported(state, &id, how, now, out);

@@ -40,6 +40,7 @@ fn dispatch(state: &mut State, client: ConnId, call: Call, now: Now, out: &mut V
         Request::Shutdown(order) => shutdown::shutdown(state, client, &order, now, out),
         Request::Kill(targets) => shutdown::kill(state, client, &targets, now, out),
         Request::Delete(order) => delete::delete(state, client, &order, now, out),
+        Request::Interrupt(_) => answer(state, client, Ok(Reply::Nothing), out),
         Request::Locate(locate) => status::locate(state, client, &locate, out),
         Request::Capture(capture) => status::capture(state, client, &capture, out),
         Request::Activity(activity) => {

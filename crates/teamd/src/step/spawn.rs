@@ -244,7 +244,8 @@ pub(super) fn registered(
             let mut env = starting.spawn.env.clone();
             env.extend(environment);
             let order = &starting.spawn;
-            let go = Go { argv: order.argv.clone(), cwd: order.cwd.clone(), env, state: state_dir };
+            let go =
+                Go { argv: order.argv.clone(), cwd: order.cwd.clone(), env, state: state_dir, turns: None };
             match starting.conn {
                 Some(conn) => out.push(Effect::Tell { conn, word: ToJoin::Go(Box::new(go)) }),
                 None => give_up(state, spawn, died_early(), out),

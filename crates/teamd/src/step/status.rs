@@ -26,6 +26,7 @@ pub(super) fn status(state: &mut State, client: ConnId, out: &mut Vec<Effect>) {
             .filter(|a| !matches!(a.phase, Phase::Gone(_)))
             .map(of)
             .collect(),
+        past: Vec::new(),
     });
     let daemon = DaemonStatus {
         pid: state.setting.pid,
@@ -51,6 +52,10 @@ fn of(agent: &Agent) -> AgentStatus {
         pane: record.pane.as_ref().map(|pane| pane.pane.clone()),
         pid: record.agent,
         backend: "tmux".to_owned(),
+        state: String::new(),
+        flags: Vec::new(),
+        evidence: String::new(),
+        restarts: 0,
         color: color(record),
     }
 }
@@ -58,7 +63,7 @@ fn of(agent: &Agent) -> AgentStatus {
 pub(super) fn locate(state: &mut State, client: ConnId, locate: &Locate, out: &mut Vec<Effect>) {
     let result = pane_of(state, &locate.team, &locate.name).and_then(|(pane, _)| {
         let tmux = state.setting.tmux_socket.clone().ok_or_else(no_tmux)?;
-        Ok(Reply::Locate(LocateReply { pane: pane.pane, tmux }))
+        Ok(Reply::Locate(LocateReply::Pane { pane: pane.pane, tmux }))
     });
     answer(state, client, result, out);
 }

@@ -58,6 +58,9 @@ fn order(name: &str) -> Request {
         model: None,
         mode: None,
         feed: "pull".into(),
+        turns: None,
+        backend: Default::default(),
+        restart: Default::default(),
     }))
 }
 
@@ -84,7 +87,7 @@ fn opened(spawn: &SpawnId, pid: u32) -> Event {
 }
 
 fn joined(spawn: &SpawnId, conn: u64, pid: u32, agent: Option<u32>) -> Event {
-    let hello = Hello { spawn: spawn.as_str().to_owned(), agent };
+    let hello = Hello { spawn: spawn.as_str().to_owned(), agent, turn: None };
     Event::Joined { conn, hello, process: Process { pid, start: 5 } }
 }
 

@@ -1,0 +1,99 @@
+//! How an agent is run: once, for its whole life, or one process a turn; where; and what follows its failure.
+
+use serde::{Deserialize, Serialize};
+
+/// Where a teammate runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Backend {
+    /// In a pane of the team's windows.
+    #[default]
+    Tmux,
+    /// In a pane that has a window of its own.
+    Window,
+    /// Without a pane, under the daemon.
+    InProcess,
+}
+
+impl Backend {
+    /// The word on the command line and in `status`.
+    pub fn word(self) -> &'static str {
+        match self {
+            Backend::Tmux => "tmux",
+            Backend::Window => "window",
+            Backend::InProcess => "in-process",
+        }
+    }
+
+    /// `backendType` of the member: other programs know no windows.
+    pub fn member_word(self) -> &'static str {
+        match self {
+            Backend::Tmux | Backend::Window => "tmux",
+            Backend::InProcess => "in-process",
+        }
+    }
+}
+
+/// Whether a teammate that ended without being asked is started again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Restart {
+    /// It stays gone.
+    #[default]
+    Never,
+    /// After a crash or an exit code other than 0, under the same name.
+    OnFailure,
+}
+
+/// What one turn of a teammate runs.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum TurnProgram {
+    /// The built-in worker: the command of a task, with `sh -c`.
+    Worker(Worker),
+    /// An agent program, which is given the turn's text.
+    Agent(TurnAgent),
+}
+
+/// The built-in worker's settings.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Worker {
+    /// The command for every task, in place of the task's own.
+    #[serde(default)]
+    pub run: Option<String>,
+    /// The command for every message.
+    #[serde(default)]
+    pub on_message: Option<String>,
+    /// A shutdown request that comes in the middle of a turn is refused at once.
+    #[serde(default)]
+    pub busy_reject: bool,
+}
+
+/// A program with a one-shot mode.
+///
+/// `{prompt}` and `{session}` in an argument stand for the turn's text and the session's id. Where no argument
+/// holds `{prompt}` the text comes on standard input.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TurnAgent {
+    /// Program and arguments of the first turn.
+    pub first: Vec<String>,
+    /// Of every later one; empty: as the first.
+    pub next: Vec<String>,
+    /// How the turns are one conversation.
+    pub session: Session,
+}
+
+/// A conversation over several processes.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Session {
+    /// The program has none: every turn begins anew.
+    None,
+    /// We choose its id, a UUID, and name it in every turn.
+    Ours,
+    /// The first turn's output tells it, as the string value of this key in a line of JSON.
+    Told {
+        /// The key, at any depth.
+        key: String,
+    },
+}
