@@ -38,6 +38,9 @@ pub struct TurnNow {
     pub pid: Option<u32>,
     /// Of an idle one: how its last turn ended; none before the first.
     pub reason: Option<IdleReason>,
+    /// The program's session, once there is one.
+    #[serde(default)]
+    pub session: Option<String>,
     /// It has a shutdown request that waits for the end of its turn.
     #[serde(default)]
     pub shutdown_requested: bool,
@@ -94,8 +97,13 @@ pub struct Turns {
     pub name: AgentName,
     /// Its colour.
     pub color: Option<Color>,
+    /// What the first turn is about, as it stands; empty: the first item that comes. It is also the first
+    /// message in the inbox, which that turn marks read.
+    pub prompt: String,
     /// The life before this one failed: tasks that it left in progress are taken up again.
     pub again: bool,
+    /// The program's session in that life, to be resumed.
+    pub session: Option<String>,
 }
 
 impl std::fmt::Debug for Go {
@@ -145,6 +153,8 @@ pub enum Ended {
     TmuxGone,
     /// Its first process was killed, so nobody knows more.
     Lost,
+    /// A turn's program could not be started; the text names it and says why.
+    NotStarted(String),
 }
 
 impl std::fmt::Display for Ended {
@@ -156,6 +166,7 @@ impl std::fmt::Display for Ended {
             Ended::PaneKilled => f.write_str("pane killed"),
             Ended::TmuxGone => f.write_str("tmux gone"),
             Ended::Lost => f.write_str("lost: its first process was killed"),
+            Ended::NotStarted(why) => f.write_str(why),
         }
     }
 }
