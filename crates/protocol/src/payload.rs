@@ -95,6 +95,17 @@ pub enum IdleReason {
     Failed,
 }
 
+impl IdleReason {
+    /// As it is spelled.
+    pub fn word(self) -> &'static str {
+        match self {
+            IdleReason::Available => "available",
+            IdleReason::Interrupted => "interrupted",
+            IdleReason::Failed => "failed",
+        }
+    }
+}
+
 /// Teammate to lead, once per turn that ends.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]

@@ -4,8 +4,8 @@ use crate::connection::Connections;
 use crate::effect::Effect;
 use crate::event::Event;
 use crate::files::FileJob;
+use crate::headless::Headless;
 use crate::life::{Lives, Watched};
-use crate::note::Note;
 use crate::panes::PaneJob;
 use crate::roster::SpawnId;
 use crate::screen::Screen;
@@ -28,6 +28,7 @@ pub(crate) struct Hands {
     /// Our ends of the agents' wake lines.
     pub(crate) lines: HashMap<SpawnId, OwnedFd>,
     pub(crate) lives: Lives,
+    pub(crate) headless: Headless,
     /// Joins whose life could not be looked at.
     pub(crate) unwatched: HashMap<SpawnId, crate::roster::Process>,
     /// To the pane that the daemon runs in.
@@ -52,6 +53,7 @@ impl Hands {
             }
             Effect::Watch { spawn, process } => self.watch_life(spawn, process),
             Effect::WatchLives => {
+                self.headless.reap();
                 let again: Vec<_> = self.unwatched.drain().collect();
                 again.into_iter().for_each(|(spawn, process)| self.watch_life(spawn, process));
             }
@@ -61,13 +63,18 @@ impl Hands {
                 self.lines.remove(&spawn);
                 self.lives.forget(&spawn);
                 self.unwatched.remove(&spawn);
+                self.headless.reap();
             }
             Effect::WatchTeam { team } => self.watch.iter_mut().for_each(|watch| watch.team(&team)),
             Effect::UnwatchTeam { team } => self.watch.iter_mut().for_each(|watch| watch.leave(&team)),
             // A thread ends only with the daemon.
             Effect::File(job) => drop(self.files.send(job)),
             Effect::Pane(job) => drop(self.panes.send(job)),
-            Effect::Note(note) => self.note(note, wall),
+            Effect::Launch { spawn, argv, log } => {
+                let result = self.headless.launch(&argv, &log);
+                self.events.send(Event::Launched { spawn, result }).ok();
+            }
+            Effect::Log(event) => self.log(protocol::event::Event { time: iso8601(wall), ..event }),
             Effect::Exit => return ControlFlow::Break(()),
         }
         ControlFlow::Continue(())
@@ -100,13 +107,12 @@ impl Hands {
 
     /// Into the log file, the event log and the pane that the daemon runs in. That pane may be closed: what
     /// can't be shown there is no error.
-    fn note(&mut self, note: Note, wall: u64) {
-        let note = Note { time: iso8601(wall), ..note };
-        let line = note.line();
+    fn log(&mut self, event: protocol::event::Event) {
+        let line = event.line();
         tracing::info!("{line}");
-        let clock = note.time.get(11..19).unwrap_or_default();
+        let clock = event.time.get(11..19).unwrap_or_default();
         self.screen.show(format!("{clock} {line}"));
-        let json = serde_json::to_string(&note).expect("a note has nothing that JSON cannot hold");
+        let json = serde_json::to_string(&event).expect("an event has nothing that JSON cannot hold");
         drop(self.files.send(FileJob::Log(json)));
     }
 }

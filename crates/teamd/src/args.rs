@@ -26,7 +26,7 @@ pub(crate) struct Args {
     /// The tmux server's name; started if there is none [default without $TMUX: teamd]
     #[arg(short = 'L', value_name = "NAME")]
     pub(crate) tmux_name: Option<String>,
-    /// The log [default: teamd.log in the state directory]
+    /// The log [default: one file a start in logs/teamd in the state directory]
     #[arg(long, value_name = "FILE")]
     pub(crate) log_file: Option<PathBuf>,
     /// How it is written

@@ -5,9 +5,9 @@ use crate::args::Args;
 use crate::connection::{Connections, accept};
 use crate::effect::Effect;
 use crate::event::{Event, Now};
+use crate::headless::Headless;
 use crate::instance::{self, Lock, RootLock};
 use crate::life::Lives;
-use crate::note::Note;
 use crate::panes::{self, Home};
 use crate::roster::{ROSTER_VERSION, Roster};
 use crate::screen::Screen;
@@ -15,6 +15,7 @@ use crate::state::{Setting, State};
 use crate::step::{next_deadline, restart, step};
 use crate::watch::Watch;
 use crate::{files, log};
+use protocol::event::What;
 use protocol::fault::{Fault, Kind};
 use protocol::place::{Environment, Place};
 use std::collections::HashMap;
@@ -70,7 +71,7 @@ impl Start {
         instance::check_length(&socket)?;
         let lock = Lock::take(&place.state.join("teamd.lock"), root.path(), &socket)?;
         let root_lock = RootLock::take(root.path())?;
-        log::start(args, &place.state.join("teamd.log"))?;
+        log::start(args, &place.state)?;
         raise_descriptor_limit();
         let mut roster = read_roster(&state_dir)?;
         take_in(&root, &mut roster);
@@ -82,12 +83,14 @@ impl Start {
     async fn run(mut self) -> Result<(), Fault> {
         let (events, mut queue) = unbounded_channel();
         let (panes, epoch, panes_thread) = panes::start(self.home, events.clone())?;
-        self.setting.tmux_socket = Some(epoch.socket_path.clone());
+        self.setting.tmux_socket = epoch.map(|epoch| epoch.socket_path);
         let watch = Watch::start(self.root.path(), events.clone());
         if let Err(error) = &watch {
             tracing::warn!("cannot watch files, so they are looked at every 2 s: {error}");
         }
-        let (files, files_thread) = files::start(self.root.clone(), self.state_dir, events.clone());
+        let tale = files::told(&self.state_dir);
+        let (files, files_thread) =
+            files::start(self.root.clone(), self.state_dir, tale.inboxes.clone(), events.clone());
         let lives = Lives::start(events.clone());
         let lives =
             lives.map_err(|error| Fault::new(Kind::Internal, format!("cannot watch processes: {error}")))?;
@@ -99,10 +102,11 @@ impl Start {
             events: events.clone(),
             lines: HashMap::new(),
             lives,
+            headless: Headless::default(),
             unwatched: HashMap::new(),
             screen: Screen::start(),
         };
-        let mut state = State::new(self.setting, self.roster);
+        let mut state = State::new(self.setting, self.roster, tale);
         state.recall(|team, name| self.root.team(team).ok()?.config().ok()?.member(name)?.is_active);
         let (admit, mut admitted) = unbounded_channel();
         let (listener, bound) = instance::listen(&state.setting.socket)?;
@@ -130,10 +134,8 @@ async fn turn(
 ) {
     let clock = Instant::now();
     let mut effects = restart(state, now(clock));
-    effects.push(Effect::Note(Note::daemon(
-        "ready",
-        format!("pid {}, root {}", state.setting.pid, state.setting.root.display()),
-    )));
+    let ready = What::DaemonReady { pid: state.setting.pid, root: state.setting.root.clone() };
+    effects.push(Effect::of_daemon(ready));
     let mut conn = 0;
     loop {
         let wall = now(clock).wall;

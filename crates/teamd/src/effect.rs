@@ -2,11 +2,12 @@
 
 use crate::event::ConnId;
 use crate::files::FileJob;
-use crate::note::Note;
 use crate::panes::PaneJob;
-use crate::roster::{Process, SpawnId};
+use crate::roster::{Process, Record, SpawnId};
 use protocol::control::{Response, ToJoin};
+use protocol::event::{Event, What};
 use protocol::name::TeamName;
+use std::path::PathBuf;
 
 /// One thing to do outside.
 #[derive(Debug)]
@@ -37,8 +38,27 @@ pub(crate) enum Effect {
     File(FileJob),
     /// For the panes thread.
     Pane(PaneJob),
-    /// For the event log and the daemon's own pane.
-    Note(Note),
+    /// A process without a pane, with join in it.
+    Launch { spawn: SpawnId, argv: Vec<String>, log: PathBuf },
+    /// For the event log and the daemon's own pane; the time is filled in when it is written.
+    Log(Event),
     /// End the loop.
     Exit,
+}
+
+impl Effect {
+    /// An event of the daemon's own.
+    pub(crate) fn of_daemon(what: What) -> Effect {
+        Effect::Log(Event::daemon(what))
+    }
+
+    /// An event of a team.
+    pub(crate) fn of_team(team: &TeamName, what: What) -> Effect {
+        Effect::Log(Event::team(team, what))
+    }
+
+    /// An event of a member.
+    pub(crate) fn of_agent(record: &Record, what: What) -> Effect {
+        Effect::Log(Event::agent(&record.team, &record.name, what))
+    }
 }

@@ -4,6 +4,7 @@ use crate::files::FileDone;
 use crate::panes::PaneDone;
 use crate::roster::{Process, SpawnId};
 use protocol::control::{Call, FromJoin, Hello};
+use protocol::fault::Fault;
 use protocol::name::TeamName;
 
 /// A connection to the control socket, numbered in the order of arrival.
@@ -16,6 +17,8 @@ pub(crate) enum Event {
     Request { client: ConnId, call: Box<Call> },
     /// A client asked something that is no request of ours.
     Unreadable { client: ConnId, version: Option<u32>, why: String },
+    /// A process without a pane was started for an agent, or could not be.
+    Launched { spawn: SpawnId, result: Result<u32, Fault> },
     /// A pane's first process said who it is; `process` is the kernel's word.
     Joined { conn: ConnId, hello: Hello, process: Process },
     /// It reported.

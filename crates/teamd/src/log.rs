@@ -1,19 +1,28 @@
-//! The log goes to a file, never to the terminal: a daemon whose pane was closed must not die of its log.
+//! The log goes to a file, never to the terminal: a daemon whose pane was closed must not die of its log. Each
+//! start has a file of its own; `latest` leads to the newest, and the oldest go.
 
 use crate::args::{Args, LogFormat};
 use protocol::fault::{Fault, Kind};
+use protocol::time::iso8601;
 use std::fs::File;
-use std::path::Path;
+use std::os::unix::fs::{DirBuilderExt, symlink};
+use std::path::{Path, PathBuf};
 use std::sync::Mutex;
+use std::time::{SystemTime, UNIX_EPOCH};
 use tracing_subscriber::filter::LevelFilter;
 use tracing_subscriber::fmt::Subscriber;
 
-/// Starts logging into `default`, or where the arguments say.
-pub(crate) fn start(args: &Args, default: &Path) -> Result<(), Fault> {
-    let path = args.log_file.as_deref().unwrap_or(default);
-    let file = File::options().create(true).append(true).open(path);
-    let file =
-        file.map_err(|error| Fault::new(Kind::Io, format!("cannot open {}: {error}", path.display())))?;
+/// So many starts are kept.
+const KEPT: usize = 10;
+
+/// Starts logging, into the state directory or where the arguments say.
+pub(crate) fn start(args: &Args, state: &Path) -> Result<(), Fault> {
+    let path = match &args.log_file {
+        Some(path) => path.clone(),
+        None => fresh(&state.join("logs").join("teamd"))?,
+    };
+    let file = File::options().create(true).append(true).open(&path);
+    let file = file.map_err(|error| io("open", &path, &error))?;
     let level = if args.verbose { LevelFilter::DEBUG } else { LevelFilter::INFO };
     let log = Subscriber::builder().with_max_level(level).with_ansi(false).log_internal_errors(false);
     let set = match args.log_format {
@@ -25,4 +34,48 @@ pub(crate) fn start(args: &Args, default: &Path) -> Result<(), Fault> {
         }
     };
     set.map_err(|error| Fault::new(Kind::Internal, format!("cannot start the log: {error}")))
+}
+
+/// The file of this start. A link that can't be set, or an old file that can't go, keeps nobody from starting.
+fn fresh(directory: &Path) -> Result<PathBuf, Fault> {
+    let made = std::fs::DirBuilder::new().recursive(true).mode(0o700).create(directory);
+    made.map_err(|error| io("make", directory, &error))?;
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_millis() as u64);
+    let name = format!("{}.log", iso8601(now).replace(':', "-"));
+    let latest = directory.join("latest");
+    std::fs::remove_file(&latest).ok();
+    symlink(&name, &latest).ok();
+    old(directory).into_iter().for_each(|path| std::fs::remove_file(path).unwrap_or_default());
+    Ok(directory.join(name))
+}
+
+/// Those beyond the newest; their names are times.
+fn old(directory: &Path) -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(directory).into_iter().flatten().flatten().map(|entry| entry.path());
+    let mut logs: Vec<PathBuf> =
+        entries.filter(|path| path.extension().is_some_and(|extension| extension == "log")).collect();
+    logs.sort();
+    logs.truncate(logs.len().saturating_sub(KEPT - 1));
+    logs
+}
+
+fn io(verb: &str, path: &Path, error: &std::io::Error) -> Fault {
+    Fault::new(Kind::Io, format!("cannot {verb} {}: {error}", path.display()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_latest_start_has_a_link_and_the_oldest_go() {
+        let directory = tempfile::tempdir().unwrap();
+        for n in 10..30 {
+            File::create(directory.path().join(format!("20{n}.log"))).unwrap();
+        }
+        let path = fresh(directory.path()).unwrap();
+        assert_eq!(directory.path().join(std::fs::read_link(directory.path().join("latest")).unwrap()), path);
+        assert_eq!(old(directory.path()).len(), 0);
+        assert!(directory.path().join("2029.log").exists() && !directory.path().join("2020.log").exists());
+    }
 }

@@ -12,7 +12,7 @@ use protocol::name::TeamName;
 use std::collections::BTreeSet;
 use std::fs::DirBuilder;
 use std::os::unix::fs::DirBuilderExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, Sender, TryRecvError, channel};
 use tmux::{
     Address, Created, Epoch, Error, Killed, Label, Owner, PaneId, PaneRow, Server, SessionId, WindowId,
@@ -25,8 +25,17 @@ const SMALLEST: (u32, u32) = (60, 12);
 /// Something to do in tmux.
 #[derive(Debug)]
 pub(crate) enum PaneJob {
-    /// A pane for a new agent, with join waiting in it.
-    Open { spawn: SpawnId, team: TeamName, beside: Vec<Owner>, argv: Vec<String>, label: Label, log: PathBuf },
+    /// A pane for a new agent, with join waiting in it: in a window where one of `beside` is, or in a new one.
+    /// Its output goes to the standard input of `record`, which writes it to `log`.
+    Open {
+        spawn: SpawnId,
+        team: TeamName,
+        beside: Vec<Owner>,
+        argv: Vec<String>,
+        label: Label,
+        record: Vec<PathBuf>,
+        log: PathBuf,
+    },
     /// What the border says.
     Label { pane: PaneId, owner: Owner, label: Label },
     /// Is this pane still there?
@@ -86,13 +95,18 @@ struct Panes {
     events: UnboundedSender<Event>,
 }
 
-/// Connects (so that a missing or too old tmux is told at once) and starts the thread.
+/// Connects (so that a too old tmux is told at once) and starts the thread. Without any tmux there is no epoch:
+/// then nobody is given a pane.
 pub(crate) fn start(
     home: Home,
     events: UnboundedSender<Event>,
-) -> Result<(Sender<PaneJob>, Epoch, std::thread::JoinHandle<()>), Fault> {
+) -> Result<(Sender<PaneJob>, Option<Epoch>, std::thread::JoinHandle<()>), Fault> {
     let mut panes = Panes { home, server: None, session: None, untiled: BTreeSet::new(), events };
-    let epoch = panes.server().map_err(fault)?.epoch().clone();
+    let epoch = match panes.server() {
+        Ok(server) => Some(server.epoch().clone()),
+        Err(Error::Run { source, .. }) if source.kind() == std::io::ErrorKind::NotFound => None,
+        Err(error) => return Err(fault(error)),
+    };
     let (jobs, queue) = channel();
     let thread = std::thread::Builder::new().name("panes".into()).spawn(move || panes.run(&queue));
     Ok((jobs, epoch, thread.expect("a thread can be started where the daemon itself could")))
@@ -119,8 +133,10 @@ impl Panes {
 
     fn job(&mut self, job: PaneJob) -> Option<PaneDone> {
         match job {
-            PaneJob::Open { spawn, team, beside, argv, label, log } => {
-                let result = self.open(&spawn, &team, &beside, &argv, &label, &log).map_err(fault);
+            PaneJob::Open { spawn, team, beside, argv, label, record, log } => {
+                let opened = self.open(&spawn, &team, &beside, &argv, &label);
+                let result =
+                    opened.map_err(fault).inspect(|opened| self.record(&spawn, opened.pane, &record, &log));
                 Some(PaneDone::Opened { spawn, result })
             }
             PaneJob::Label { pane, owner, label } => {
@@ -167,7 +183,6 @@ impl Panes {
         beside: &[Owner],
         argv: &[String],
         label: &Label,
-        log: &std::path::Path,
     ) -> Result<Opened, Error> {
         self.fresh();
         let rows = self.server()?.list()?;
@@ -182,14 +197,18 @@ impl Panes {
         let owner = spawn.owner();
         let server = self.server()?;
         server.claim(created.pane, &owner, label)?;
+        let epoch = server.epoch().clone();
+        Ok(Opened { pane: created.pane, window: created.window, epoch, pid: created.pid })
+    }
+
+    /// Without it the agent runs all the same; what `logs` lacks then, the log tells.
+    fn record(&mut self, spawn: &SpawnId, pane: PaneId, command: &[PathBuf], log: &Path) {
         if let Some(directory) = log.parent() {
-            // Without it the agent runs all the same; what `logs` lacks then, the log tells.
             let made = DirBuilder::new().recursive(true).mode(0o700).create(directory);
             made.unwrap_or_else(|error| tracing::warn!("cannot make {}: {error}", directory.display()));
         }
-        server.record(created.pane, &owner, log)?;
-        let epoch = server.epoch().clone();
-        Ok(Opened { pane: created.pane, window: created.window, epoch, pid: created.pid })
+        let recorded = self.server().and_then(|server| server.record(pane, &spawn.owner(), command));
+        recorded.unwrap_or_else(|error| tracing::warn!("cannot record {pane}: {error}"));
     }
 
     fn window(&mut self, team: &TeamName, argv: &[String]) -> Result<Created, Error> {

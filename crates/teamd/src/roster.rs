@@ -3,9 +3,10 @@
 //! What must outlive a crash of the daemon stands here and nothing else. config.json is its public face.
 
 use protocol::color::Color;
-use protocol::control::Ended;
+use protocol::control::{Ended, PastAgent, Spawn};
 use protocol::id::{RequestId, TaskId};
 use protocol::name::{AgentName, TeamName};
+use protocol::turn::Backend;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -70,6 +71,14 @@ pub(crate) struct Record {
     /// From registration on.
     pub(crate) color: Option<Color>,
     pub(crate) feed: String,
+    #[serde(default)]
+    pub(crate) backend: Backend,
+    /// Its join runs its turns, and so knows of them.
+    #[serde(default)]
+    pub(crate) has_turns: bool,
+    /// What it takes to start it again after a failure; none: it is not started again.
+    #[serde(default)]
+    pub(crate) comeback: Option<Comeback>,
     pub(crate) agent_type: Option<String>,
     pub(crate) model: String,
     pub(crate) prompt: String,
@@ -100,10 +109,65 @@ impl std::fmt::Debug for Record {
     }
 }
 
+/// A member that was spawned with `--restart on-failure`, across its lives.
+#[derive(Clone, Serialize, Deserialize)]
+pub(crate) struct Comeback {
+    pub(crate) order: Box<Spawn>,
+    /// When its lives failed, ms since the epoch; those that count, the latest last.
+    pub(crate) failures: Vec<u64>,
+    /// How often it was started again.
+    pub(crate) restarts: u32,
+    /// The session that its program had, for a next life to go on with.
+    pub(crate) session: Option<String>,
+}
+
+/// A member between a failed life and the next.
+#[derive(Clone, Serialize, Deserialize)]
+pub(crate) struct Resting {
+    pub(crate) comeback: Comeback,
+    /// When the next one begins: ms since the epoch, for people, and on the daemon's own clock.
+    pub(crate) at: u64,
+    #[serde(skip)]
+    pub(crate) due: u64,
+}
+
+impl std::fmt::Debug for Resting {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{:?} at {}", self.comeback.order, self.at)
+    }
+}
+
+/// What other programs on these files call the end of a life.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Outcome {
+    /// By itself, or with its own yes.
+    Completed,
+    #[default]
+    Failed,
+    /// By force, or its pane was closed.
+    Killed,
+}
+
+impl Outcome {
+    pub(crate) fn word(self) -> &'static str {
+        match self {
+            Outcome::Completed => "completed",
+            Outcome::Failed => "failed",
+            Outcome::Killed => "killed",
+        }
+    }
+}
+
 /// How and when an agent ended, and whether its lead is to hear of it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct End {
     pub(crate) how: String,
+    #[serde(default)]
+    pub(crate) outcome: Outcome,
+    /// What follows, for people: that it is started again, or why not.
+    #[serde(default)]
+    pub(crate) then: Option<String>,
     pub(crate) at: u64,
     pub(crate) told: Told,
 }
@@ -126,4 +190,9 @@ pub(crate) struct Roster {
     pub(crate) version: u32,
     pub(crate) teams: BTreeMap<TeamName, u64>,
     pub(crate) agents: Vec<Record>,
+    /// Members whose life has ended, until their name is taken again.
+    #[serde(default)]
+    pub(crate) past: BTreeMap<TeamName, Vec<PastAgent>>,
+    #[serde(default)]
+    pub(crate) resting: Vec<Resting>,
 }

@@ -14,11 +14,11 @@ type Identity = (u64, u64, i64);
 #[derive(Debug, Default)]
 pub(crate) struct Seen {
     files: HashMap<PathBuf, Identity>,
-    primed: bool,
 }
 
 impl Seen {
-    /// The events that the watcher should have sent since the last call. The first one only remembers.
+    /// The events that the watcher should have sent since the last call; at the first one every file is new, since
+    /// nobody knows what happened before.
     pub(crate) fn changes(&mut self, root: &Path, teams: &[TeamName]) -> Vec<Event> {
         let now: HashMap<PathBuf, Identity> =
             teams.iter().flat_map(|team| directories(root, team)).flat_map(files).collect();
@@ -28,7 +28,7 @@ impl Seen {
         let mut events: Vec<Event> = paths.filter_map(|path| crate::watch::event_for(root, path)).collect();
         events.dedup_by(|a, b| matches!((a, b), (Event::TasksChanged { team: a }, Event::TasksChanged { team: b }) if a == b));
         self.files = now;
-        if std::mem::replace(&mut self.primed, true) { events } else { Vec::new() }
+        events
     }
 }
 

@@ -4,10 +4,11 @@
 //! from tmux, from the joins that reconnect, and from the files.
 
 use crate::event::ConnId;
-use crate::roster::{ROSTER_VERSION, Record, Roster, SpawnId};
+use crate::roster::{ROSTER_VERSION, Record, Resting, Roster, SpawnId};
+use crate::tale::{Tale, TaskTale};
 use protocol::color::Color;
-use protocol::control::{Activity, EndedAgent, Response, Spawn};
-use protocol::id::Mint;
+use protocol::control::{Activity, EndedAgent, PastAgent, Response, Spawn, TurnNow};
+use protocol::id::{Mint, RequestId, TaskId};
 use protocol::name::{AgentName, TeamName};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::path::PathBuf;
@@ -22,6 +23,33 @@ pub(crate) struct Agent {
     pub(crate) since: u64,
     /// The subject of the task it has in progress.
     pub(crate) task: Option<String>,
+    /// What its join says of its turns, where join runs them.
+    pub(crate) turn: Option<TurnNow>,
+    /// It said itself whether it is in a turn.
+    pub(crate) has_said: bool,
+    /// It was woken for this task, and has not moved since.
+    pub(crate) offered: Option<TaskId>,
+    /// Its plan that waits for an answer.
+    pub(crate) plan: Option<RequestId>,
+    /// Its last plan that has been answered.
+    pub(crate) answered: Option<RequestId>,
+}
+
+impl Agent {
+    pub(crate) fn new(record: Record, phase: Phase, since: u64) -> Agent {
+        Agent {
+            record,
+            phase,
+            activity: Activity::Active,
+            since,
+            task: None,
+            turn: None,
+            has_said: false,
+            offered: None,
+            plan: None,
+            answered: None,
+        }
+    }
 }
 
 /// An agent's life; each variant carries just what exists in it.
@@ -44,8 +72,8 @@ pub(crate) struct Starting {
     /// Who asked; none once they have their answer.
     pub(crate) client: Option<ConnId>,
     pub(crate) conn: Option<ConnId>,
-    /// The first process's pid, once tmux told it.
-    pub(crate) pane_pid: Option<u32>,
+    /// The first process's pid, once tmux told it, or whoever started it without a pane.
+    pub(crate) first_pid: Option<u32>,
     pub(crate) stage: StartStage,
     /// Milliseconds on [`crate::event::Now::mono`].
     pub(crate) until: u64,
@@ -54,7 +82,7 @@ pub(crate) struct Starting {
 /// How far a start has come.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum StartStage {
-    /// tmux makes the pane, join connects: in either order.
+    /// tmux makes the pane (or we a process), join connects: in either order.
     Opening,
     /// The files are written.
     Registering,
@@ -115,6 +143,12 @@ pub(crate) struct Team {
     pub(crate) joined: u64,
     /// A look at the tasks is under way / another is wanted after it.
     pub(crate) looking: Look,
+    /// The same for inboxes, by the name of the file.
+    pub(crate) reading: BTreeMap<String, Look>,
+    /// The tasks as the event log has told them.
+    pub(crate) told: BTreeMap<TaskId, TaskTale>,
+    /// Members whose life has ended, the latest last.
+    pub(crate) past: Vec<PastAgent>,
 }
 
 /// Collapses a storm of changes into at most two looks.
@@ -127,6 +161,15 @@ pub(crate) enum Look {
     Looking,
     /// Something changed since it began.
     Again,
+}
+
+impl Look {
+    /// Whether one is to begin now; else the one under way is followed by another.
+    pub(crate) fn is_due(&mut self) -> bool {
+        let due = *self == Look::Rest;
+        *self = if due { Look::Looking } else { Look::Again };
+        due
+    }
 }
 
 /// A client that waits for several ends.
@@ -160,6 +203,13 @@ pub(crate) struct Setting {
     /// Everything of ours that outlives the daemon.
     pub(crate) state: PathBuf,
     pub(crate) pid: u32,
+}
+
+impl Setting {
+    /// Where an agent's output goes.
+    pub(crate) fn log_of(&self, team: &TeamName, name: &AgentName) -> PathBuf {
+        self.state.join("logs").join("agents").join(team.as_str()).join(format!("{name}.log"))
+    }
 }
 
 /// How changes of files come to us.
@@ -196,6 +246,10 @@ pub(crate) struct State {
     pub(crate) teams: BTreeMap<TeamName, Team>,
     pub(crate) agents: BTreeMap<SpawnId, Agent>,
     pub(crate) waiting: Vec<Waiting>,
+    /// Clients that wait for the end of an agent's turn.
+    pub(crate) interrupting: Vec<(SpawnId, ConnId)>,
+    /// Members that are to be started again.
+    pub(crate) resting: Vec<Resting>,
     /// Answers by the caller's own token, newest last, so that a retry does not act twice.
     pub(crate) answered: VecDeque<(String, Response)>,
     /// The tokens of calls that are under way.
@@ -214,20 +268,29 @@ pub(crate) struct State {
 /// How many answers are kept for retries.
 const ANSWERS: usize = 256;
 
+/// How many members whose life has ended a team shows.
+const PAST: usize = 32;
+
 impl State {
-    pub(crate) fn new(setting: Setting, roster: Roster) -> State {
+    pub(crate) fn new(setting: Setting, roster: Roster, mut tale: Tale) -> State {
         let agents = roster.agents.into_iter().map(|record| {
             let phase = Phase::Running(Link::default());
             let since = record.born;
-            let agent = Agent { record, phase, activity: Activity::Active, since, task: None };
-            (agent.record.spawn.clone(), agent)
+            (record.spawn.clone(), Agent::new(record, phase, since))
         });
-        let teams = roster.teams.into_iter().map(|(name, joined)| (name, Team { joined, ..Team::default() }));
+        let mut past = roster.past;
+        let teams = roster.teams.into_iter().map(|(name, joined)| {
+            let told = tale.tasks.remove(&name).unwrap_or_default();
+            let past = past.remove(&name).unwrap_or_default();
+            (name, Team { joined, told, past, ..Team::default() })
+        });
         State {
             setting,
             teams: teams.collect(),
             agents: agents.collect(),
             waiting: Vec::new(),
+            interrupting: Vec::new(),
+            resting: roster.resting,
             answered: VecDeque::new(),
             calls: BTreeMap::new(),
             also: Vec::new(),
@@ -281,6 +344,17 @@ impl State {
         self.answered.push_back((once, response));
     }
 
+    /// For `status`; of one name the latest life alone.
+    pub(crate) fn remember_past(&mut self, team: &TeamName, past: PastAgent) {
+        let Some(team) = self.teams.get_mut(team) else { return };
+        team.past.retain(|other| other.name != past.name);
+        if team.past.len() == PAST {
+            team.past.remove(0);
+        }
+        team.past.push(past);
+        self.dirty = true;
+    }
+
     pub(crate) fn roster(&self) -> Roster {
         Roster {
             version: ROSTER_VERSION,
@@ -291,6 +365,8 @@ impl State {
                 .filter(|a| !a.phase.is_starting_unseen())
                 .map(|a| a.record.clone())
                 .collect(),
+            past: self.teams.iter().map(|(name, team)| (name.clone(), team.past.clone())).collect(),
+            resting: self.resting.clone(),
         }
     }
 }

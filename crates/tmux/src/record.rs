@@ -1,11 +1,11 @@
-//! A pane's output, appended to a file.
+//! A pane's output, given to a program.
 //!
-//! tmux runs a shell command for it, and expands formats and dates in the command first. So the path is spelled in a
-//! way that holds neither `#` nor `%`: whatever is not plain goes through the shell's own `printf`, byte by byte.
+//! tmux runs a shell command for it, and expands formats and dates in the command first. So every word is spelled in
+//! a way that holds neither `#` nor `%`: whatever is not plain goes through the shell's own `printf`, byte by byte.
 
 use std::fmt::Write;
 use std::os::unix::ffi::OsStrExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use tmux_interface::PipePane;
 
@@ -14,37 +14,45 @@ use crate::script::Script;
 use crate::{Error, Owner, PaneId, Server};
 
 impl Server {
-    /// Appends what the pane prints from now on to `file`, which the server creates. A record that was running
-    /// ends.
+    /// Runs `command`, a program and its arguments, with what the pane prints from now on as its standard input. A
+    /// record that was running ends.
     ///
     /// # Errors
-    /// `NotOurs`; `Invalid` for a path that is not absolute or holds a NUL. A file that cannot be written is not
-    /// noticed here.
-    pub fn record(&mut self, pane: PaneId, owner: &Owner, file: &Path) -> Result<(), Error> {
-        let command = format!("exec cat >>{}", spelled(file)?);
-        let pipe = PipePane::new().target_pane(pane.to_string()).shell_command(command).build();
+    /// `NotOurs`; `Invalid` for a program whose path is not absolute, or a word with a NUL. A program that fails is
+    /// not noticed here.
+    pub fn record(&mut self, pane: PaneId, owner: &Owner, command: &[PathBuf]) -> Result<(), Error> {
+        let pipe = PipePane::new().target_pane(pane.to_string()).shell_command(line(command)?).build();
         self.guarded(Deadline::of("record a pane"), pane, owner, &Script::of(&pipe)).map(drop)
     }
 }
 
-/// The path as one word of `sh`.
-fn spelled(file: &Path) -> Result<String, Error> {
-    let bytes = file.as_os_str().as_bytes();
-    if !file.is_absolute() || bytes.contains(&0) {
+fn line(command: &[PathBuf]) -> Result<String, Error> {
+    if !command.first().is_some_and(|program| program.is_absolute()) {
+        let program = command.first().map(|program| program.to_string_lossy().into_owned());
         return Err(Error::invalid(
-            &file.to_string_lossy(),
-            "the path of a record is absolute and has no NUL",
+            &program.unwrap_or_default(),
+            "the program of a record has an absolute path",
         ));
     }
-    let mut word = String::from("'");
+    let words: Vec<String> = command.iter().map(|word| spelled(word)).collect::<Result<_, _>>()?;
+    Ok(format!("exec {}", words.join(" ")))
+}
+
+/// One word of `sh`.
+fn spelled(word: &Path) -> Result<String, Error> {
+    let bytes = word.as_os_str().as_bytes();
+    if bytes.contains(&0) {
+        return Err(Error::invalid(&word.to_string_lossy(), "no word of a record holds a NUL"));
+    }
+    let mut spelled = String::from("'");
     for run in bytes.chunk_by(|one, other| is_plain(*one) == is_plain(*other)) {
         match std::str::from_utf8(run) {
-            Ok(text) if is_plain(run[0]) => word.push_str(text),
-            _ => word.push_str(&printed(run)),
+            Ok(text) if is_plain(run[0]) => spelled.push_str(text),
+            _ => spelled.push_str(&printed(run)),
         }
     }
-    word.push('\'');
-    Ok(word)
+    spelled.push('\'');
+    Ok(spelled)
 }
 
 /// A newline is plain in single quotes, and would be lost at the end of a substitution.
@@ -78,8 +86,9 @@ mod tests {
     }
 
     #[test]
-    fn a_relative_path_is_refused() {
-        assert!(spelled(Path::new("a")).is_err());
-        assert!(spelled(Path::new("/a\0b")).is_err());
+    fn a_relative_program_and_a_nul_are_refused() {
+        assert!(line(&["a".into()]).is_err() && line(&[]).is_err());
+        assert!(line(&["/a".into(), "b\0c".into()]).is_err());
+        assert_eq!(line(&["/a b".into(), "c".into()]).unwrap(), "exec '/a b' 'c'");
     }
 }

@@ -6,6 +6,7 @@ use protocol::control::{Create, CreateReply, Ended};
 use protocol::fault::Fault;
 use protocol::id::{RequestId, TaskId};
 use protocol::name::{AgentName, TeamName};
+use protocol::payload::Payload;
 use protocol::task::Task;
 
 /// Something to do with files.
@@ -17,8 +18,9 @@ pub(crate) enum FileJob {
     Log(String),
     /// A new team.
     Create { client: ConnId, create: Create, created_at: u64 },
-    /// A new member: entry, first message, tracking task.
-    Register { spawn: SpawnId, record: Box<Record>, at: u64 },
+    /// A new member: entry, first message, tracking task. `again`: the name's mail and prompt are from a life
+    /// before this one, and stay.
+    Register { spawn: SpawnId, record: Box<Record>, again: bool, at: u64 },
     /// A shutdown request, unless one of those before is still unread.
     Ask {
         spawn: SpawnId,
@@ -37,6 +39,8 @@ pub(crate) enum FileJob {
     LastWords { spawn: SpawnId, token: String },
     /// The team's tasks.
     Tasks { team: TeamName },
+    /// What is new in an inbox, by the name of its file.
+    Inbox { team: TeamName, inbox: String },
     /// `isActive` of a member.
     Activity { team: TeamName, name: AgentName, active: bool },
     /// Living members that a foreign writer dropped.
@@ -82,11 +86,36 @@ pub(crate) enum FileDone {
         team: TeamName,
         result: Result<Vec<Task>, Fault>,
     },
+    Inbox {
+        team: TeamName,
+        inbox: String,
+        result: Result<Mail, Fault>,
+    },
     Deleted {
         client: ConnId,
         team: TeamName,
         result: Result<(), Fault>,
     },
+}
+
+/// What a look into an inbox found.
+#[derive(Debug, Default)]
+pub(crate) struct Mail {
+    /// Not told before.
+    pub(crate) new: Vec<Letter>,
+    /// Told before, by an earlier daemon: at the first look alone.
+    pub(crate) earlier: Vec<Letter>,
+    /// How many are unread, where some have been read since the last look.
+    pub(crate) unread: Option<usize>,
+}
+
+/// A message, without its text.
+#[derive(Debug)]
+pub(crate) struct Letter {
+    pub(crate) index: usize,
+    pub(crate) from: AgentName,
+    pub(crate) summary: Option<String>,
+    pub(crate) payload: Option<Payload>,
 }
 
 /// An agent's answer to a shutdown request.

@@ -17,14 +17,16 @@ use store::{Error, Team};
 impl Files {
     /// Inbox first: an agent that is on the team can be written to. A name that somebody else's member has is
     /// taken, although the roster does not know it.
-    pub(super) fn register(&self, record: &Record, at: u64) -> Result<TaskId, Error> {
+    pub(super) fn register(&self, record: &Record, again: bool, at: u64) -> Result<TaskId, Error> {
         let team = self.root.team(&record.team)?;
         if team.config()?.member(&record.name).is_some() {
             return Err(Error::Exists { what: format!("member {}", record.name) });
         }
         let inbox = team.inbox(&record.name);
-        inbox.retire()?;
-        if !record.prompt.is_empty() {
+        if !again {
+            inbox.retire()?;
+        }
+        if !again && !record.prompt.is_empty() {
             inbox.append(&Message::new(&AgentName::lead(), record.prompt.clone(), at))?;
         }
         team.add_member(&member(record))?;
@@ -126,9 +128,9 @@ fn member(record: &Record) -> Member {
         color: record.color.unwrap_or_else(|| Color::nth(0)),
         plan_mode_required: record.plan_mode_required,
         joined_at: record.born,
-        tmux_pane_id: record.pane.as_ref().map(|pane| pane.pane.clone()).unwrap_or_default(),
+        tmux_pane_id: crate::step::place(record),
         cwd: record.cwd.to_string_lossy().into_owned(),
-        backend_type: "tmux".to_owned(),
+        backend_type: record.backend.member_word().to_owned(),
         worktree_path: None,
     };
     Member::teammate(&record.team, entry)
@@ -163,17 +165,35 @@ fn complete_tracking(team: &Team, record: &Record) -> Result<(), Error> {
 /// Once: a farewell that is repeated after a crash finds its own message, which carries the time of the end.
 fn tell_lead(team: &Team, record: &Record) -> Result<(), Error> {
     let Some(end) = record.ended.as_ref().filter(|end| end.told == Told::Lead) else { return Ok(()) };
-    let message = format!("{} has ended: {}", record.name, end.how);
+    let then = end.then.as_ref().map(|then| format!("; {then}")).unwrap_or_default();
+    let message = format!("{} has ended: {}{then}{}", record.name, end.how, left(team, record));
     let payload = Payload::TeammateTerminated(TeammateTerminated { message });
     let mut message = Message::new(&record.name, payload.to_text(), end.at);
     message.color = record.color.map(|color| color.to_string());
     let inbox = team.inbox(&AgentName::lead());
+    // Not by its text: what it left in progress may have been released between the two.
     let told = |entry: &Entry| {
         entry.message.as_ref().is_ok_and(|m| {
-            m.timestamp == message.timestamp && m.from == message.from && m.text == message.text
+            m.timestamp == message.timestamp
+                && m.from == message.from
+                && matches!(Payload::parse(&m.text), Some(Payload::TeammateTerminated(_)))
         })
     };
     if inbox.read()?.iter().any(told) { Ok(()) } else { inbox.append(&message) }
+}
+
+/// What it left in progress, for whoever is to see to it.
+fn left(team: &Team, record: &Record) -> String {
+    let hers = |task: &&Task| {
+        task.status == TaskStatus::InProgress
+            && !task.is_internal()
+            && task.failure().is_none()
+            && task.owner.as_ref() == Some(&record.name)
+    };
+    let tasks = team.tasks().list().unwrap_or_default();
+    let left: Vec<String> =
+        tasks.iter().filter(hers).map(|task| format!("{} ({})", task.id, task.subject)).collect();
+    if left.is_empty() { String::new() } else { format!("; left in progress: {}", left.join(", ")) }
 }
 
 fn answer(message: &Message) -> Option<Answer> {

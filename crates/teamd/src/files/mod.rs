@@ -3,20 +3,24 @@
 //! The only place of the daemon that changes files under the root. Jobs carry all they need; what they find
 //! goes back as an event.
 
+mod inbox;
 mod job;
 mod member;
 mod team;
 
-pub(crate) use job::{Answer, FileDone, FileJob};
+pub(crate) use job::{Answer, FileDone, FileJob, Letter, Mail};
 pub(crate) use member::end_record;
 pub(crate) use team::still_living;
 
 use crate::event::Event;
 use crate::roster::Roster;
 use crate::seen::Seen;
+use crate::tale::Tale;
+use inbox::Inboxes;
 use protocol::fault::Fault;
-use protocol::name::TeamName;
+use protocol::name::{AgentName, TeamName};
 use serde_json::json;
+use std::collections::BTreeMap;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use store::{Error, Root, StateDir};
 use tokio::sync::mpsc::UnboundedSender;
@@ -25,14 +29,16 @@ use tokio::sync::mpsc::UnboundedSender;
 pub(crate) const ROSTER: &str = "roster.json";
 /// The event log, in the state directory.
 const EVENTS: &str = "events.jsonl";
-/// Beyond this the event log starts anew and the old one gets `.1`, bytes.
-const EVENTS_LIMIT: u64 = 10 * 1024 * 1024;
+/// Beyond this the event log starts anew and the old one gets `.1`, bytes. Small enough to be read whole at the
+/// start.
+const EVENTS_LIMIT: u64 = 7 * 1024 * 1024;
 
 /// The thread's own things.
 struct Files {
     root: Root,
     state: StateDir,
     seen: Seen,
+    inboxes: Inboxes,
     events: UnboundedSender<Event>,
 }
 
@@ -40,12 +46,25 @@ struct Files {
 pub(crate) fn start(
     root: Root,
     state: StateDir,
+    told: BTreeMap<(TeamName, AgentName), usize>,
     events: UnboundedSender<Event>,
 ) -> (Sender<FileJob>, std::thread::JoinHandle<()>) {
     let (jobs, queue) = channel();
-    let mut files = Files { root, state, seen: Seen::default(), events };
+    let mut files = Files { root, state, seen: Seen::default(), inboxes: Inboxes::new(told), events };
     let thread = std::thread::Builder::new().name("files".into()).spawn(move || files.run(&queue));
     (jobs, thread.expect("a thread can be started where the daemon itself could"))
+}
+
+/// What the event log has told so far; a part that can't be read is told anew.
+pub(crate) fn told(state: &StateDir) -> Tale {
+    let read = |name: &str| {
+        state.read(name).unwrap_or_else(|error| {
+            tracing::warn!("cannot read the event log: {error}");
+            None
+        })
+    };
+    let parts = [format!("{EVENTS}.1"), EVENTS.to_owned()].map(|name| read(&name).unwrap_or_default());
+    Tale::of(parts.iter().flat_map(|part| part.split(|byte| *byte == b'\n')))
 }
 
 impl Files {
@@ -66,8 +85,8 @@ impl Files {
                 let result = self.create(&create, created_at).map_err(fault);
                 return Some(FileDone::Created { client, result });
             }
-            FileJob::Register { spawn, record, at } => {
-                let result = self.register(&record, at).map_err(fault);
+            FileJob::Register { spawn, record, again, at } => {
+                let result = self.register(&record, again, at).map_err(fault);
                 return Some(FileDone::Registered { spawn, result });
             }
             FileJob::Ask { spawn, team, name, request, reason, unless_unread, at } => {
@@ -85,6 +104,10 @@ impl Files {
             FileJob::Tasks { team } => {
                 let result = self.root.team(&team).and_then(|team| team.tasks().list()).map_err(fault);
                 return Some(FileDone::Tasks { team, result });
+            }
+            FileJob::Inbox { team, inbox } => {
+                let result = self.root.team(&team).and_then(|team| self.inboxes.look(&team, &inbox));
+                return Some(FileDone::Inbox { team, inbox, result: result.map_err(fault) });
             }
             FileJob::Activity { team, name, active } => {
                 let result =

@@ -21,6 +21,7 @@ impl Files {
                 }
                 Err(error) => return Err(error),
                 Ok(team) => {
+                    self.set_policy(&wanted, create)?;
                     let lead_agent_id = AgentId { name: AgentName::lead(), team: wanted.clone() }.to_string();
                     return Ok(CreateReply {
                         team_file_path: team.path().join("config.json"),
@@ -39,8 +40,24 @@ impl Files {
         let members = if force { Vec::new() } else { team.config().map_err(fault)?.members };
         let others: Vec<String> =
             members.iter().filter(|m| !m.name.is_lead()).map(|m| m.name.to_string()).collect();
-        if others.is_empty() { team.delete().map_err(fault) } else { Err(still_living(name, &others)) }
+        if !others.is_empty() {
+            return Err(still_living(name, &others));
+        }
+        team.delete().map_err(fault)?;
+        self.note("remove a policy", self.state.remove(&policy(name)));
+        Ok(())
     }
+
+    /// For whoever writes tasks; one of an earlier team of that name goes.
+    fn set_policy(&self, name: &TeamName, create: &Create) -> Result<(), Error> {
+        let text = serde_json::json!({"commands": create.commands}).to_string();
+        self.state.replace(&policy(name), text.as_bytes())
+    }
+}
+
+/// The file that holds a team's policy, in the state directory.
+fn policy(name: &TeamName) -> String {
+    format!("policy-{name}.json")
 }
 
 /// `NAME-n`, the name cut where both would be longer than a name may be.

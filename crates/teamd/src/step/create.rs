@@ -4,9 +4,9 @@ use super::request::answer;
 use crate::effect::Effect;
 use crate::event::{ConnId, Now};
 use crate::files::FileJob;
-use crate::note::Note;
 use crate::state::State;
 use protocol::control::{Create, CreateReply, Reply};
+use protocol::event::What;
 use protocol::fault::{Fault, Kind};
 
 pub(super) fn create(state: &mut State, client: ConnId, create: Create, now: Now, out: &mut Vec<Effect>) {
@@ -27,7 +27,7 @@ pub(super) fn created(
         state.teams.insert(reply.team_name.clone(), Default::default());
         state.dirty = true;
         out.push(Effect::WatchTeam { team: reply.team_name.clone() });
-        out.push(Effect::Note(Note::team("created", &reply.team_name, "")));
+        out.push(Effect::of_team(&reply.team_name, What::TeamCreated));
     }
     answer(state, client, result.map(Reply::Create), out);
 }

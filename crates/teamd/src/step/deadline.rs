@@ -1,6 +1,6 @@
 //! Deadlines: the nearest one wakes the loop, and every one that has passed has its consequence here.
 
-use super::{ending, look, shutdown, spawn};
+use super::{again, ending, look, register, shutdown};
 use crate::effect::Effect;
 use crate::event::Now;
 use crate::roster::SpawnId;
@@ -9,7 +9,8 @@ use protocol::fault::{Fault, Kind};
 
 /// When the loop must wake at the latest, on the clock that never jumps.
 pub(crate) fn next(state: &State) -> u64 {
-    state.agents.values().filter_map(of).fold(state.rescan_at, u64::min)
+    let resting = state.resting.iter().map(|resting| resting.due);
+    state.agents.values().filter_map(of).chain(resting).fold(state.rescan_at, u64::min)
 }
 
 fn of(agent: &Agent) -> Option<u64> {
@@ -34,6 +35,7 @@ pub(super) fn passed(state: &mut State, now: Now, out: &mut Vec<Effect>) {
     for id in due {
         overdue(state, &id, now, out);
     }
+    again::due(state, now, out);
 }
 
 /// What of an agent's stage is over.
@@ -48,7 +50,7 @@ enum Over {
 fn overdue(state: &mut State, id: &SpawnId, now: Now, out: &mut Vec<Effect>) {
     let Some(over) = state.agents.get(id).and_then(|agent| over(agent, now)) else { return };
     match over {
-        Over::Start => spawn::give_up(state, id, too_slow(), out),
+        Over::Start => register::give_up(state, id, too_slow(), now, out),
         Over::Answer { force: true } => ending::end(state, id, now, out),
         Over::Answer { force: false } => shutdown::stays(state, id, "no answer", out),
         Over::AskAgain => shutdown::ask_again(state, id, now, out),

@@ -1,14 +1,15 @@
 //! `delete`: refused while members live; forced, it ends them first.
 
+use super::again;
 use super::request::answer;
 use super::shutdown::{ids_of, kill_all};
 use super::spawn::no_such_team;
 use crate::effect::Effect;
 use crate::event::{ConnId, Now};
 use crate::files::{FileJob, still_living};
-use crate::note::Note;
 use crate::state::{State, Then};
 use protocol::control::{Delete, DeleteReply, Reply};
+use protocol::event::What;
 use protocol::fault::Fault;
 use protocol::name::TeamName;
 
@@ -39,7 +40,8 @@ pub(super) fn deleted(
         state.teams.remove(team);
         state.dirty = true;
         out.push(Effect::UnwatchTeam { team: team.clone() });
-        out.push(Effect::Note(Note::team("deleted", team, "")));
+        again::cancel(state, team, &[]);
+        out.push(Effect::of_team(team, What::TeamDeleted));
     }
     let message = format!("Cleaned up directories and worktrees for team \"{team}\"");
     let reply =

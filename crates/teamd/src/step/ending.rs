@@ -1,16 +1,19 @@
 //! How an agent ends: by itself, ended by us, its pane closed, tmux gone, its join killed. Told apart by
 //! proof, told to the lead once, and put in order: pane closed and verified, member removed, task completed.
 
+use super::again;
+use super::register;
 use super::request::answer;
 use super::shutdown::{self, TERM_GRACE};
+use super::{tasks, turn};
 use crate::effect::Effect;
 use crate::event::Now;
 use crate::files::FileJob;
-use crate::note::Note;
 use crate::panes::{PaneJob, Seen};
-use crate::roster::{End, Pane, SpawnId, Told};
+use crate::roster::{End, Outcome, Pane, SpawnId, Told};
 use crate::state::{Filed, Gone, Phase, State, Stopping, Then};
-use protocol::control::{Ended, EndedAgent, ToJoin};
+use protocol::control::{Ended, EndedAgent, PastAgent, ToJoin};
+use protocol::event::What;
 use protocol::fault::Fault;
 
 /// join's own end comes at the latest this long after KILL, ms.
@@ -71,7 +74,7 @@ pub(super) fn looked(state: &mut State, id: &SpawnId, seen: Seen, now: Now, out:
 }
 
 /// join is dead. If it left no word in the state directory, somebody killed it: its orphans are swept.
-pub(super) fn died(state: &mut State, id: &SpawnId, out: &mut Vec<Effect>) {
+pub(super) fn died(state: &mut State, id: &SpawnId, now: Now, out: &mut Vec<Effect>) {
     let Some(agent) = state.agents.get(id) else { return };
     match &agent.phase {
         Phase::Gone(_) => {}
@@ -81,7 +84,7 @@ pub(super) fn died(state: &mut State, id: &SpawnId, out: &mut Vec<Effect>) {
             // Between its agent's start and our hearing of it, it may have left something.
             let token = agent.record.token.clone();
             out.push(Effect::File(FileJob::LastWords { spawn: id.clone(), token }));
-            super::spawn::give_up(state, id, super::spawn::died_early(), out);
+            register::give_up(state, id, register::died_early(), now, out);
         }
         Phase::Running(_) | Phase::Stopping(..) => {
             let token = agent.record.token.clone();
@@ -108,17 +111,58 @@ pub(super) fn ended(state: &mut State, id: &SpawnId, how: Ended, now: Now, out: 
         // There is nothing left to close, and its id means another pane on the next server.
         agent.record.pane = None;
     }
-    let (how, told) = match &agent.phase {
+    let (said, outcome, told) = match &agent.phase {
         Phase::Gone(_) => return,
         Phase::Stopping(_, Stopping::Approved { .. } | Stopping::Ending { forced: false, .. }) => {
-            ("approved".to_owned(), Told::Nobody)
+            ("approved".to_owned(), Outcome::Completed, Told::Nobody)
         }
-        Phase::Stopping(_, Stopping::Ending { forced: true, .. }) => (format!("killed ({how})"), Told::Lead),
-        _ => (how.to_string(), Told::Lead),
+        Phase::Stopping(_, Stopping::Ending { forced: true, .. }) => {
+            (format!("killed ({how})"), Outcome::Killed, Told::Lead)
+        }
+        _ => (how.to_string(), outcome(&how), Told::Lead),
     };
-    out.push(Effect::Note(Note::agent("ended", &agent.record.team, &agent.record.name, how.clone())));
-    agent.record.ended = Some(End { how, at: now.wall, told });
+    let (record, running) = (agent.record.clone(), matches!(agent.phase, Phase::Running(_)));
+    out.push(Effect::of_agent(
+        &record,
+        What::MemberEnded { state: outcome.word().to_owned(), how: said.clone() },
+    ));
+    let failed = running && is_failure(&how);
+    let next = if failed { again::after_failure(state, &record, now, out) } else { again::Next::Stays };
+    let again_at = match &next {
+        again::Next::Again { after, .. } => Some(now.wall + after),
+        _ => None,
+    };
+    let past = PastAgent {
+        name: record.name.clone(),
+        state: outcome.word().to_owned(),
+        how: said.clone(),
+        at: now.wall,
+        again_at,
+    };
+    state.remember_past(&record.team, past);
+    if let Some(agent) = state.agents.get_mut(id) {
+        agent.record.ended = Some(End { how: said, outcome, then: next.words(), at: now.wall, told });
+    }
+    turn::unheard(state, id, out);
     put_away(state, id, out);
+}
+
+fn outcome(how: &Ended) -> Outcome {
+    match how {
+        Ended::Exit(0) => Outcome::Completed,
+        Ended::PaneKilled => Outcome::Killed,
+        _ => Outcome::Failed,
+    }
+}
+
+/// What a next life may mend. A pane that a person closed is meant so; where tmux itself is gone nothing comes
+/// back by itself.
+fn is_failure(how: &Ended) -> bool {
+    match how {
+        Ended::Exit(code) => *code != 0,
+        Ended::Signal(_) | Ended::Lost | Ended::NotStarted(_) => true,
+        Ended::Hangup | Ended::PaneKilled | Ended::TmuxGone => false,
+    }
 }
 
 /// Takes an agent that does not run out of tmux and of the files. Without an end on record it never ran.
@@ -138,8 +182,8 @@ pub(super) fn put_away(state: &mut State, id: &SpawnId, out: &mut Vec<Effect>) {
 pub(super) fn pane_closed(state: &mut State, id: &SpawnId, left: Option<Fault>, out: &mut Vec<Effect>) {
     let Some(agent) = state.agents.get_mut(id) else { return };
     if let Some(fault) = left {
-        let (team, name) = (&agent.record.team, &agent.record.name);
-        out.push(Effect::Note(Note::agent("pane not closed", team, name, fault.message)));
+        let why = format!("its pane is not closed: {}", fault.message);
+        out.push(Effect::of_agent(&agent.record, What::Trouble { why }));
     }
     if let Phase::Gone(gone) = &mut agent.phase {
         gone.pane_closed = true;
@@ -163,12 +207,25 @@ pub(super) fn filed(
     let how = gone.how.clone();
     gone.filed = if left.is_some() { Filed::Failed } else { Filed::Done };
     if let Some(fault) = left {
-        let (team, name) = (&agent.record.team, &agent.record.name);
-        out.push(Effect::Note(Note::agent("not taken off the team yet", team, name, fault.message)));
+        let why = format!("not taken off the team yet: {}", fault.message);
+        out.push(Effect::of_agent(&agent.record, What::Trouble { why }));
         settle(state, id, &how, Left::Gone);
         finish_waits(state, out);
     }
+    if approved {
+        approved_after_all(state, id);
+    }
     bury(state, id, out);
+}
+
+/// Its yes was read only after its end was seen.
+fn approved_after_all(state: &mut State, id: &SpawnId) {
+    let Some(record) = state.agents.get(id).map(|agent| agent.record.clone()) else { return };
+    let Some(team) = state.teams.get_mut(&record.team) else { return };
+    for past in team.past.iter_mut().filter(|past| past.name == record.name) {
+        past.state = Outcome::Completed.word().to_owned();
+        past.how = "approved".to_owned();
+    }
 }
 
 /// What could not be put in order is tried again.
@@ -191,8 +248,12 @@ fn bury(state: &mut State, id: &SpawnId, out: &mut Vec<Effect>) {
     }
     let how = gone.how.clone();
     settle(state, id, &how, Left::Gone);
-    state.agents.remove(id);
+    let team = state.agents.remove(id).map(|agent| agent.record.team);
     state.dirty = true;
+    // What it left in progress is told now, and what it was offered goes to another.
+    if let Some(team) = team {
+        tasks::changed(state, &team, out);
+    }
     out.push(Effect::Forget { spawn: id.clone() });
     finish_waits(state, out);
 }
@@ -237,7 +298,7 @@ pub(super) fn finish_waits(state: &mut State, out: &mut Vec<Effect>) {
         }
     }
     if down {
-        out.push(Effect::Note(Note::daemon("stops", "asked to go down")));
+        out.push(Effect::of_daemon(What::DaemonStopped { why: "asked to go down".to_owned() }));
         out.push(Effect::Exit);
     }
 }

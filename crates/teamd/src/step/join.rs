@@ -1,12 +1,12 @@
 //! The first processes of the panes: they say hello, report, and hang up.
 
-use super::{ending, spawn};
+use super::{ending, register, turn};
 use crate::effect::Effect;
 use crate::event::{ConnId, Now};
-use crate::note::Note;
 use crate::roster::{Process, SpawnId};
 use crate::state::{Phase, State};
 use protocol::control::{FromJoin, Hello, ToJoin};
+use protocol::event::What;
 use protocol::fault::{Fault, Kind};
 
 /// `process` is what the kernel says of the peer.
@@ -33,8 +33,8 @@ pub(super) fn joined(
             starting.conn = Some(conn);
             match hello.agent {
                 // Its word that the agent runs was lost with an earlier connection.
-                Some(pid) => spawn::started(state, &id, pid, now, out),
-                None => spawn::register(state, &id, now, out),
+                Some(pid) => register::started(state, &id, pid, now, out),
+                None => register::register(state, &id, now, out),
             }
         }
         Phase::Running(link) => {
@@ -42,6 +42,7 @@ pub(super) fn joined(
             agent.record.agent = hello.agent.or(agent.record.agent);
             let agent = agent.record.agent;
             adopted(state, &id, agent, conn, out);
+            turn::says(state, &id, hello.turn.clone(), now, out);
         }
         Phase::Stopping(link, _) => {
             link.conn = Some(conn);
@@ -55,11 +56,10 @@ pub(super) fn joined(
 /// After a crash of ours. A join without an agent never got its green light: its caller is gone too.
 fn adopted(state: &mut State, id: &SpawnId, agent: Option<u32>, conn: ConnId, out: &mut Vec<Effect>) {
     let Some(known) = state.agents.get(id) else { return };
-    let (team, name) = (known.record.team.clone(), known.record.name.clone());
     match agent {
         Some(pid) => {
             out.push(Effect::Tell { conn, word: ToJoin::Adopted });
-            out.push(Effect::Note(Note::agent("adopted", &team, &name, format!("pid {pid}"))));
+            out.push(Effect::of_agent(&known.record, What::MemberAdopted { pid }));
             out.push(Effect::Wake { spawn: id.clone() });
         }
         None => {
@@ -76,13 +76,14 @@ pub(super) fn said(state: &mut State, conn: ConnId, said: FromJoin, now: Now, ou
     };
     let id = agent.record.spawn.clone();
     match said {
-        FromJoin::Started { pid } => spawn::started(state, &id, pid, now, out),
+        FromJoin::Started { pid } => register::started(state, &id, pid, now, out),
         FromJoin::Failed { message } => {
             let fault =
                 Fault::new(Kind::Missing, message).hinted("is it installed, and in the PATH of the caller?");
-            spawn::give_up(state, &id, fault, out);
+            register::give_up(state, &id, fault, now, out);
         }
-        FromJoin::Turn(_) | FromJoin::Interrupted { .. } => {}
+        FromJoin::Turn(turn) => turn::says(state, &id, Some(turn), now, out),
+        FromJoin::Interrupted { turn } => turn::interrupted(state, &id, turn, out),
         FromJoin::Ended(how) => {
             out.push(Effect::Tell { conn, word: ToJoin::Noted });
             ending::reported(state, &id, how, now, out);
@@ -91,12 +92,15 @@ pub(super) fn said(state: &mut State, conn: ConnId, said: FromJoin, now: Now, ou
 }
 
 /// Only a hint: join may reconnect. Its pidfd tells its death.
-pub(super) fn closed(state: &mut State, conn: ConnId) {
+pub(super) fn closed(state: &mut State, conn: ConnId, out: &mut Vec<Effect>) {
     if let Some(agent) = state.by_conn(conn) {
         match &mut agent.phase {
             Phase::Starting(starting) => starting.conn = None,
             Phase::Running(link) | Phase::Stopping(link, _) => link.conn = None,
             Phase::Gone(_) => {}
         }
+        let id = agent.record.spawn.clone();
+        turn::unheard(state, &id, out);
     }
+    state.interrupting.retain(|(_, client)| *client != conn);
 }

@@ -3,30 +3,36 @@
 //! A plain function of (state, event, now); it reads no clock and does no I/O, so that a simulator can run
 //! it without a machine. Every arm is one line; the files are named after what happens.
 
+mod again;
 mod create;
 mod deadline;
 mod delete;
 mod ending;
+mod inbox;
 mod join;
 mod look;
+mod register;
 mod request;
 mod restart;
 mod shutdown;
 mod spawn;
 mod status;
+mod tasks;
 #[cfg(test)]
 mod tests;
+mod turn;
 
 pub(crate) use deadline::next as next_deadline;
+pub(crate) use register::place;
 pub(crate) use restart::restart;
 pub(crate) use spawn::Opened;
 
 use crate::effect::Effect;
 use crate::event::{Event, Now};
 use crate::files::{FileDone, FileJob};
-use crate::note::Note;
 use crate::panes::PaneDone;
 use crate::state::State;
+use protocol::event::What;
 
 /// Takes one event.
 pub(crate) fn step(state: &mut State, event: Event, now: Now) -> Vec<Effect> {
@@ -35,12 +41,13 @@ pub(crate) fn step(state: &mut State, event: Event, now: Now) -> Vec<Effect> {
     match event {
         Event::Request { client, call } => request::asked(state, client, *call, now, out),
         Event::Unreadable { client, version, why } => request::unreadable(client, version, &why, out),
+        Event::Launched { spawn, result } => register::launched(state, &spawn, result, now, out),
         Event::Joined { conn, hello, process } => join::joined(state, conn, &hello, process, now, out),
         Event::JoinSaid { conn, said } => join::said(state, conn, said, now, out),
-        Event::Closed { conn } => join::closed(state, conn),
-        Event::Died { spawn } => ending::died(state, &spawn, out),
-        Event::InboxChanged { team, inbox } => look::inbox(state, &team, &inbox, out),
-        Event::TasksChanged { team } => look::tasks(state, &team, out),
+        Event::Closed { conn } => join::closed(state, conn, out),
+        Event::Died { spawn } => ending::died(state, &spawn, now, out),
+        Event::InboxChanged { team, inbox } => inbox::changed(state, &team, &inbox, out),
+        Event::TasksChanged { team } => tasks::changed(state, &team, out),
         Event::ConfigChanged { team } => look::config(state, &team, out),
         Event::WatchProven => look::watch_proven(state, now),
         Event::Overflow => look::everywhere(state, now, out),
@@ -58,19 +65,20 @@ pub(crate) fn step(state: &mut State, event: Event, now: Now) -> Vec<Effect> {
 fn filed(state: &mut State, done: FileDone, now: Now, out: &mut Vec<Effect>) {
     match done {
         FileDone::Created { client, result } => create::created(state, client, result, out),
-        FileDone::Registered { spawn, result } => spawn::registered(state, &spawn, result, now, out),
+        FileDone::Registered { spawn, result } => register::registered(state, &spawn, result, now, out),
         FileDone::Asked { spawn, result } => shutdown::delivered(state, &spawn, result, out),
-        FileDone::Answers { team, answers } => shutdown::answers(state, &team, answers, now, out),
         FileDone::Farewelled { spawn, approved, left } => ending::filed(state, &spawn, approved, left, out),
         FileDone::LastWords { spawn, ended } => ending::last_words(state, &spawn, ended, now, out),
-        FileDone::Tasks { team, result } => look::seen_tasks(state, &team, result, out),
+        FileDone::Tasks { team, result } => tasks::seen(state, &team, result, out),
+        FileDone::Inbox { team, inbox, result } => inbox::seen(state, &team, &inbox, result, out),
+        FileDone::Answers { team, answers } => shutdown::answers(state, &team, answers, now, out),
         FileDone::Deleted { client, team, result } => delete::deleted(state, client, &team, result, out),
     }
 }
 
 fn paned(state: &mut State, done: PaneDone, now: Now, out: &mut Vec<Effect>) {
     match done {
-        PaneDone::Opened { spawn, result } => spawn::opened(state, &spawn, result, now, out),
+        PaneDone::Opened { spawn, result } => register::opened(state, &spawn, result, now, out),
         PaneDone::Looked { spawn, seen } => ending::looked(state, &spawn, seen, now, out),
         PaneDone::Closed { spawn, left } => ending::pane_closed(state, &spawn, left, out),
         PaneDone::Captured { client, result } => status::captured(state, client, result, out),
@@ -79,6 +87,6 @@ fn paned(state: &mut State, done: PaneDone, now: Now, out: &mut Vec<Effect>) {
 
 /// Ends the daemon and nothing else: the agents go on, and the next daemon adopts them.
 fn signal(name: &'static str, out: &mut Vec<Effect>) {
-    out.push(Effect::Note(Note::daemon("stops", format!("on {name}; the agents go on"))));
+    out.push(Effect::of_daemon(What::DaemonStopped { why: format!("on {name}; the agents go on") }));
     out.push(Effect::Exit);
 }

@@ -1,6 +1,6 @@
 //! A client asked: who is it, may it, has it asked before; then on to the request's own file.
 
-use super::{create, delete, shutdown, spawn, status};
+use super::{create, delete, shutdown, spawn, status, turn};
 use crate::effect::Effect;
 use crate::event::{ConnId, Now};
 use crate::state::State;
@@ -40,11 +40,11 @@ fn dispatch(state: &mut State, client: ConnId, call: Call, now: Now, out: &mut V
         Request::Shutdown(order) => shutdown::shutdown(state, client, &order, now, out),
         Request::Kill(targets) => shutdown::kill(state, client, &targets, now, out),
         Request::Delete(order) => delete::delete(state, client, &order, now, out),
-        Request::Interrupt(_) => answer(state, client, Ok(Reply::Nothing), out),
+        Request::Interrupt(who) => turn::interrupt(state, client, &who, out),
         Request::Locate(locate) => status::locate(state, client, &locate, out),
         Request::Capture(capture) => status::capture(state, client, &capture, out),
         Request::Activity(activity) => {
-            status::activity(state, client, call.token.as_deref(), activity, now, out);
+            turn::activity(state, client, call.token.as_deref(), activity, now, out);
         }
         Request::Down => shutdown::down(state, client, now, out),
         Request::Join(_) => answer(state, client, Err(Fault::new(Kind::Usage, "cannot join twice")), out),

@@ -12,13 +12,14 @@ use crate::state::State;
 pub(crate) fn restart(state: &mut State, now: Now) -> Vec<Effect> {
     let mut effects = Vec::new();
     let out = &mut effects;
+    // Their pauses are over or nearly so, and nobody counts them exactly.
+    state.resting.iter_mut().for_each(|resting| resting.due = now.mono);
     let ids: Vec<SpawnId> = state.agents.keys().cloned().collect();
     for id in &ids {
         take_up(state, id, now, out);
     }
     out.push(Effect::File(FileJob::Probe));
     look::everywhere(state, now, out);
-    look::at_once(state, out);
     effects
 }
 

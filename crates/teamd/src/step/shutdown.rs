@@ -3,16 +3,18 @@
 //! A request whose answer stays out is asked again under a fresh id, because old clients lose some; an
 //! answer counts only from the agent that was asked, and only for the life it was asked in.
 
+use super::again;
 use super::ending::{self, Left, settle};
+use super::register::give_up;
 use super::request::answer;
-use super::spawn::{give_up, no_such_team, relabel};
+use super::spawn::{no_such_team, relabel};
 use crate::effect::Effect;
 use crate::event::{ConnId, Now};
 use crate::files::{Answer, FileJob};
-use crate::note::Note;
 use crate::roster::SpawnId;
 use crate::state::{Agent, Asked, Phase, State, Stopping, Then, Waiting};
 use protocol::control::{EndingsReply, Reply, Shutdown, Targets};
+use protocol::event::What;
 use protocol::fault::{Fault, Kind};
 use protocol::id::RequestId;
 use protocol::name::{AgentName, TeamName};
@@ -32,14 +34,20 @@ const DOWN_GRACE: u64 = 10_000;
 pub(super) fn shutdown(state: &mut State, client: ConnId, order: &Shutdown, now: Now, out: &mut Vec<Effect>) {
     match targets(state, &order.targets) {
         Err(fault) => answer(state, client, Err(fault), out),
-        Ok(ids) => ask_all(state, client, &ids, order, Then::Reply, now, out),
+        Ok(ids) => {
+            again::cancel(state, &order.targets.team, &order.targets.names);
+            ask_all(state, client, &ids, order, Then::Reply, now, out);
+        }
     }
 }
 
 pub(super) fn kill(state: &mut State, client: ConnId, order: &Targets, now: Now, out: &mut Vec<Effect>) {
     match targets(state, order) {
         Err(fault) => answer(state, client, Err(fault), out),
-        Ok(ids) => kill_all(state, client, ids, Then::Reply, now, out),
+        Ok(ids) => {
+            again::cancel(state, &order.team, &order.names);
+            kill_all(state, client, ids, Then::Reply, now, out);
+        }
     }
 }
 
@@ -55,22 +63,30 @@ pub(super) fn kill_all(
     state.waiting.push(Waiting { client, pending: ids.clone(), ended: Vec::new(), then });
     for id in &ids {
         ending::end(state, id, now, out);
-        stop_start(state, id, out);
+        stop_start(state, id, now, out);
     }
     ending::finish_waits(state, out);
 }
 
 /// One that is still starting has nobody to be asked: it does not start.
-fn stop_start(state: &mut State, id: &SpawnId, out: &mut Vec<Effect>) {
+fn stop_start(state: &mut State, id: &SpawnId, now: Now, out: &mut Vec<Effect>) {
     if matches!(state.agents.get(id).map(|agent| &agent.phase), Some(Phase::Starting(_))) {
         settle(state, id, "stopped while it started", Left::Gone);
-        give_up(state, id, Fault::new(Kind::Refused, "cannot spawn: it was stopped while it started"), out);
+        give_up(
+            state,
+            id,
+            Fault::new(Kind::Refused, "cannot spawn: it was stopped while it started"),
+            now,
+            out,
+        );
     }
 }
 
 /// Everybody is asked, those that do not answer are ended, and then the daemon ends.
 pub(super) fn down(state: &mut State, client: ConnId, now: Now, out: &mut Vec<Effect>) {
     state.closing = true;
+    state.resting.clear();
+    state.dirty = true;
     let teams: Vec<TeamName> = state.teams.keys().cloned().collect();
     let all: BTreeSet<SpawnId> = teams.iter().flat_map(|team| ids_of(state, team)).collect();
     let Some(team) = teams.into_iter().next() else { return finish_down(state, client, out) };
@@ -118,6 +134,7 @@ fn targets(state: &State, targets: &Targets) -> Result<BTreeSet<SpawnId>, Fault>
     targets
         .names
         .iter()
+        .filter(|name| !again::rests(state, &targets.team, name))
         .map(|name| find(state, &targets.team, name).map(|a| a.record.spawn.clone()))
         .collect()
 }
@@ -144,7 +161,7 @@ fn ask(state: &mut State, id: &SpawnId, order: &Shutdown, now: Now, out: &mut Ve
     let until = now.mono.saturating_add(order.grace_ms);
     let Some(agent) = state.agents.get_mut(id) else { return };
     match &mut agent.phase {
-        Phase::Starting(_) => return stop_start(state, id, out),
+        Phase::Starting(_) => return stop_start(state, id, now, out),
         Phase::Running(link) => {
             let (reason, again) = (order.reason.clone(), now.mono);
             let asked = Asked { reason, until, again, force: order.force };
@@ -158,8 +175,6 @@ fn ask(state: &mut State, id: &SpawnId, order: &Shutdown, now: Now, out: &mut Ve
         Phase::Stopping(..) | Phase::Gone(_) => return,
     }
     out.extend(relabel(agent));
-    let (team, name) = (agent.record.team.clone(), agent.record.name.clone());
-    out.push(Effect::Note(Note::agent("asked to shut down", &team, &name, "")));
     ask_again(state, id, now, out);
 }
 
@@ -173,6 +188,7 @@ pub(super) fn ask_again(state: &mut State, id: &SpawnId, now: Now, out: &mut Vec
     let unless_unread = agent.record.asked.clone();
     agent.record.asked.push(request.clone());
     state.dirty = true;
+    out.push(Effect::of_agent(&agent.record, What::ShutdownAsked { request: request.to_string() }));
     out.push(Effect::File(FileJob::Ask {
         spawn: id.clone(),
         team: agent.record.team.clone(),
@@ -190,12 +206,8 @@ pub(super) fn delivered(state: &mut State, id: &SpawnId, result: Result<(), Faul
         Ok(()) => out.push(Effect::Wake { spawn: id.clone() }),
         Err(fault) => {
             let Some(agent) = state.agents.get(id) else { return };
-            out.push(Effect::Note(Note::agent(
-                "not asked",
-                &agent.record.team,
-                &agent.record.name,
-                fault.message,
-            )));
+            let why = format!("cannot ask for a shutdown: {}", fault.message);
+            out.push(Effect::of_agent(&agent.record, What::Trouble { why }));
         }
     }
 }
@@ -210,7 +222,7 @@ pub(super) fn answers(
 ) {
     match answers {
         Ok(answers) => answers.into_iter().for_each(|answer| take_answer(state, team, answer, now, out)),
-        Err(fault) => out.push(Effect::Note(Note::team("inbox not read", team, fault.message))),
+        Err(fault) => out.push(Effect::of_team(team, What::Trouble { why: fault.message })),
     }
 }
 
@@ -223,21 +235,19 @@ fn take_answer(state: &mut State, team: &TeamName, answer: Answer, now: Now, out
     };
     let Some(id) = state.agents.values().find(asked).map(|agent| agent.record.spawn.clone()) else { return };
     match answer.rejected {
-        None => approved(state, &id, now, out),
+        None => approved(state, &id, now),
         // Without a daemon nobody would look after it.
         Some(_) if state.closing => ending::end(state, &id, now, out),
         Some(reason) => stays(state, &id, &format!("rejected: {reason}"), out),
     }
 }
 
-fn approved(state: &mut State, id: &SpawnId, now: Now, out: &mut Vec<Effect>) {
+fn approved(state: &mut State, id: &SpawnId, now: Now) {
     let Some(agent) = state.agents.get_mut(id) else { return };
     let Phase::Stopping(_, stopping) = &mut agent.phase else { return };
     *stopping = Stopping::Approved { until: now.mono + AFTER_APPROVAL };
     agent.record.approved = true;
     state.dirty = true;
-    let (team, name) = (&agent.record.team, &agent.record.name);
-    out.push(Effect::Note(Note::agent("approved the shutdown", team, name, "")));
 }
 
 /// After a restart: a shutdown that was under way goes on, with the usual patience and nobody who waits.
@@ -260,8 +270,7 @@ pub(super) fn stays(state: &mut State, id: &SpawnId, how: &str, out: &mut Vec<Ef
     let Phase::Stopping(link, _) = &mut agent.phase else { return };
     agent.phase = Phase::Running(std::mem::take(link));
     out.extend(relabel(agent));
-    let (team, name) = (&agent.record.team, &agent.record.name);
-    out.push(Effect::Note(Note::agent("lives on", team, name, how)));
+    out.push(Effect::of_agent(&agent.record, What::ShutdownRejected { reason: how.to_owned() }));
     settle(state, id, how, Left::Living);
     if let Some(agent) = state.agents.get_mut(id) {
         agent.record.asked.clear();

@@ -2,23 +2,23 @@
 
 use super::request::answer;
 use super::shutdown::find;
-use super::spawn::{color, no_such_team, relabel};
+use super::spawn::{color, no_such_team};
 use crate::effect::Effect;
-use crate::event::{ConnId, Now};
-use crate::files::FileJob;
+use crate::event::ConnId;
 use crate::panes::PaneJob;
 use crate::roster::Pane;
-use crate::state::{Agent, Phase, State};
+use crate::state::{Agent, Phase, State, Stopping};
 use protocol::control::{
-    Activity, AgentStatus, Capture, CaptureReply, DaemonStatus, Locate, LocateReply, Reply, StatusReply,
-    TeamStatus,
+    Activity, AgentStatus, Capture, CaptureReply, DaemonStatus, Flag, Locate, LocateReply, Reply,
+    StatusReply, TeamStatus, TurnNow,
 };
 use protocol::fault::{Fault, Kind};
 use protocol::id::AgentId;
 use protocol::name::TeamName;
+use protocol::turn::Backend;
 
 pub(super) fn status(state: &mut State, client: ConnId, out: &mut Vec<Effect>) {
-    let teams = state.teams.keys().map(|team| TeamStatus {
+    let teams = state.teams.iter().map(|(team, known)| TeamStatus {
         name: team.clone(),
         members: state
             .members(team)
@@ -26,7 +26,7 @@ pub(super) fn status(state: &mut State, client: ConnId, out: &mut Vec<Effect>) {
             .filter(|a| !matches!(a.phase, Phase::Gone(_)))
             .map(of)
             .collect(),
-        past: Vec::new(),
+        past: known.past.clone(),
     });
     let daemon = DaemonStatus {
         pid: state.setting.pid,
@@ -51,21 +51,68 @@ fn of(agent: &Agent) -> AgentStatus {
         feed: record.feed.clone(),
         pane: record.pane.as_ref().map(|pane| pane.pane.clone()),
         pid: record.agent,
-        backend: "tmux".to_owned(),
-        state: String::new(),
-        flags: Vec::new(),
-        evidence: String::new(),
-        restarts: 0,
+        backend: record.backend.word().to_owned(),
+        state: state_word(agent).to_owned(),
+        flags: flags(agent),
+        evidence: evidence(agent),
+        restarts: record.comeback.as_ref().map_or(0, |comeback| comeback.restarts),
         color: color(record),
     }
 }
 
+/// The word of the protocol; those for ends are told of members that are gone.
+fn state_word(agent: &Agent) -> &'static str {
+    if matches!(agent.phase, Phase::Starting(_)) { "pending" } else { "running" }
+}
+
+fn flags(agent: &Agent) -> Vec<Flag> {
+    let asked = matches!(agent.phase, Phase::Stopping(_, Stopping::Asked(_)));
+    let waits = agent.turn.as_ref().is_some_and(|turn| turn.shutdown_requested);
+    let plan = agent.plan.is_some().then_some(Flag::AwaitingPlanApproval);
+    plan.into_iter().chain((asked || waits).then_some(Flag::ShutdownRequested)).collect()
+}
+
+/// What we know its activity from.
+fn evidence(agent: &Agent) -> String {
+    match (&agent.turn, agent.phase.word()) {
+        (_, "unknown") => "its first process is not connected; this is what was known before".to_owned(),
+        (Some(turn), _) => evidence_of(turn),
+        (None, _) if agent.has_said => "it said so itself".to_owned(),
+        (None, _) => match agent.record.agent {
+            Some(pid) => format!("its process {pid} runs, and has said nothing of turns"),
+            None => "it has not started yet".to_owned(),
+        },
+    }
+}
+
+fn evidence_of(turn: &TurnNow) -> String {
+    match (turn.activity, turn.pid) {
+        (Activity::Active, Some(pid)) => format!("turn {}, pid {pid}: {}", turn.number, turn.about),
+        (Activity::Active, None) => format!("turn {}: {}", turn.number, turn.about),
+        (Activity::Idle, _) if turn.number == 0 => "no turn yet".to_owned(),
+        (Activity::Idle, _) => {
+            let reason = turn.reason.map(|reason| format!(", {}", reason.word())).unwrap_or_default();
+            format!("turn {} has ended{reason}: {}", turn.number, turn.about)
+        }
+    }
+}
+
 pub(super) fn locate(state: &mut State, client: ConnId, locate: &Locate, out: &mut Vec<Effect>) {
-    let result = pane_of(state, &locate.team, &locate.name).and_then(|(pane, _)| {
-        let tmux = state.setting.tmux_socket.clone().ok_or_else(no_tmux)?;
-        Ok(Reply::Locate(LocateReply::Pane { pane: pane.pane, tmux }))
-    });
-    answer(state, client, result, out);
+    let result = match state.teams.contains_key(&locate.team) {
+        true => find(state, &locate.team, &locate.name).and_then(|agent| place_of(state, agent)),
+        false => Err(no_such_team(state, &locate.team)),
+    };
+    answer(state, client, result.map(Reply::Locate), out);
+}
+
+fn place_of(state: &State, agent: &Agent) -> Result<LocateReply, Fault> {
+    let record = &agent.record;
+    if record.backend == Backend::InProcess {
+        return Ok(LocateReply::Log { path: state.setting.log_of(&record.team, &record.name) });
+    }
+    let pane = record.pane.as_ref().ok_or_else(|| no_pane(record.name.as_str()))?;
+    let tmux = state.setting.tmux_socket.clone().ok_or_else(no_tmux)?;
+    Ok(LocateReply::Pane { pane: pane.pane.clone(), tmux })
 }
 
 pub(super) fn capture(state: &mut State, client: ConnId, capture: &Capture, out: &mut Vec<Effect>) {
@@ -91,6 +138,7 @@ fn pane_of(state: &State, team: &TeamName, name: &str) -> Result<(Pane, tmux::Ow
 
 fn no_pane(name: &str) -> Fault {
     Fault::new(Kind::NotFound, format!("cannot show {name}: it has no pane"))
+        .hinted(format!("its output: teamctl logs {name}"))
 }
 
 fn no_tmux() -> Fault {
@@ -104,29 +152,4 @@ pub(super) fn captured(
     out: &mut Vec<Effect>,
 ) {
     answer(state, client, result.map(|screen| Reply::Capture(CaptureReply { screen })), out);
-}
-
-/// The agent itself says so, known by its token. config.json follows, for whoever reads files.
-pub(super) fn activity(
-    state: &mut State,
-    client: ConnId,
-    token: Option<&str>,
-    activity: Activity,
-    now: Now,
-    out: &mut Vec<Effect>,
-) {
-    let mine = |agent: &&mut Agent| token == Some(agent.record.token.as_str());
-    if let Some(agent) = state.agents.values_mut().find(mine)
-        && agent.activity != activity
-    {
-        agent.activity = activity;
-        agent.since = now.wall;
-        out.extend(relabel(agent));
-        out.push(Effect::File(FileJob::Activity {
-            team: agent.record.team.clone(),
-            name: agent.record.name.clone(),
-            active: activity == Activity::Active,
-        }));
-    }
-    answer(state, client, Ok(Reply::Nothing), out);
 }

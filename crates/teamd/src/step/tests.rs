@@ -1,5 +1,7 @@
 //! Decisions, without a machine: events go in, effects come out.
 
+mod turns;
+
 use super::spawn::Opened;
 use super::step;
 use crate::effect::Effect;
@@ -8,6 +10,7 @@ use crate::files::{Answer, FileDone, FileJob};
 use crate::panes::{PaneDone, PaneJob};
 use crate::roster::{Process, Roster, SpawnId, Told};
 use crate::state::{Phase, Setting, State};
+use crate::tale::Tale;
 use protocol::control::{
     Activity, Call, Delete, Ended, FromJoin, Hello, Reply, Request, Response, Shutdown, Spawn, Targets,
     ToJoin, VERSION,
@@ -31,12 +34,12 @@ fn state() -> State {
     let setting = Setting {
         root: "/root".into(),
         socket: "/run/control.sock".into(),
-        tmux_socket: None,
+        tmux_socket: Some("/tmp/tmux".into()),
         teamctl: "/bin/teamctl".into(),
         state: "/state".into(),
         pid: 1,
     };
-    let mut state = State::new(setting, Roster::default());
+    let mut state = State::new(setting, Roster::default(), Tale::default());
     state.teams.insert(team(), Default::default());
     state
 }
@@ -470,7 +473,7 @@ fn a_shutdown_that_was_under_way_goes_on_after_a_crash() {
     let mut before = state();
     let ann = running(&mut before, "ann", 50);
     let request = asked_with(&ask(&mut before, 9, shutdown(false)));
-    let mut state = State::new(before.setting.clone(), before.roster());
+    let mut state = State::new(before.setting.clone(), before.roster(), Tale::default());
     super::restart(&mut state, NOW);
     step(&mut state, joined(&ann, 51, 50, Some(99)), NOW);
     step(&mut state, answers(&request, "ann", None), NOW);

@@ -25,7 +25,7 @@ fn another_owners_pane_is_left_alone() {
         for refused in [
             server.claim(made.pane, &stranger, &label("x")),
             server.label(made.pane, &stranger, &label("x")),
-            server.record(made.pane, &stranger, &file),
+            server.record(made.pane, &stranger, &["/bin/cat".into(), file]),
             server.capture(made.pane, &stranger, None).map(drop),
         ] {
             assert!(matches!(refused, Err(Error::NotOurs { .. })), "{refused:?}");

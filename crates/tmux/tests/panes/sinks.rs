@@ -152,7 +152,7 @@ fn a_record_goes_to_the_very_file() {
             server.claim(made.pane, &owner("ann"), &label("")).unwrap();
             fs::create_dir(bench.path(format!("d{text}"))).unwrap();
             let file = bench.path(format!("d{text}")).join(text);
-            server.record(made.pane, &owner("ann"), &file).unwrap();
+            server.record(made.pane, &owner("ann"), &into(&file)).unwrap();
             bench.file(&format!("go-{index}"), "go\n");
             until(&format!("the record {text:?}"), || {
                 fs::read_to_string(&file).is_ok_and(|text| text.contains("heard")).then_some(())
@@ -160,6 +160,11 @@ fn a_record_goes_to_the_very_file() {
             assert_no_mark(bench, text);
         }
     });
+}
+
+/// What appends its input to `file`.
+fn into(file: &std::path::Path) -> Vec<std::path::PathBuf> {
+    vec!["/bin/sh".into(), "-c".into(), "exec cat >>\"$1\"".into(), "sh".into(), file.to_owned()]
 }
 
 #[test]

@@ -1,0 +1,147 @@
+//! `--restart on-failure`: a member that failed is started again under its name, after a pause that doubles,
+//! and not more often than five times in ten minutes. Whoever was asked to end, or ended by force, stays gone.
+
+use super::spawn;
+use crate::effect::Effect;
+use crate::event::Now;
+use crate::roster::{Comeback, Record, Resting};
+use crate::state::{Phase, State};
+use protocol::event::What;
+use protocol::name::TeamName;
+
+/// The first pause, ms; doubled with each failure that still counts.
+const FIRST_PAUSE: u64 = 500;
+/// A failure counts for this long, ms.
+const COUNTS_FOR: u64 = 600_000;
+/// So many that count are too many.
+const TOO_MANY: usize = 5;
+/// Where its name is still being put in order, ms.
+const NOT_YET: u64 = 100;
+
+/// What follows a failure.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Next {
+    /// Nobody asked for more.
+    Stays,
+    Again {
+        attempt: u32,
+        after: u64,
+    },
+    GivenUp(String),
+}
+
+impl Next {
+    /// For the lead.
+    pub(super) fn words(&self) -> Option<String> {
+        match self {
+            Next::Stays => None,
+            Next::Again { after, .. } => Some(format!("it is started again in {after} ms")),
+            Next::GivenUp(why) => Some(format!("it is not started again: {why}")),
+        }
+    }
+
+    fn what(&self) -> Option<What> {
+        match self {
+            Next::Stays => None,
+            Next::Again { attempt, after } => {
+                Some(What::MemberRestarts { attempt: *attempt, after_ms: *after })
+            }
+            Next::GivenUp(why) => Some(What::MemberGivenUp { why: why.clone() }),
+        }
+    }
+}
+
+/// A life has failed: is there to be another?
+pub(super) fn after_failure(state: &mut State, record: &Record, now: Now, out: &mut Vec<Effect>) -> Next {
+    let Some(mut comeback) = record.comeback.clone().filter(|_| !state.closing) else { return Next::Stays };
+    comeback.failures.retain(|at| now.wall.saturating_sub(*at) < COUNTS_FOR);
+    comeback.failures.push(now.wall);
+    let next = next(&comeback);
+    out.extend(next.what().map(|what| Effect::of_agent(record, what)));
+    if let Next::Again { after, .. } = next {
+        state.resting.push(Resting { comeback, at: now.wall + after, due: now.mono + after });
+        state.dirty = true;
+    }
+    next
+}
+
+fn next(comeback: &Comeback) -> Next {
+    let failures = comeback.failures.len();
+    if failures > TOO_MANY {
+        return Next::GivenUp(format!("it failed {failures} times in ten minutes"));
+    }
+    Next::Again { attempt: comeback.restarts + 1, after: FIRST_PAUSE << (failures - 1) }
+}
+
+/// Those whose pause is over.
+pub(super) fn due(state: &mut State, now: Now, out: &mut Vec<Effect>) {
+    let (due, rest) =
+        std::mem::take(&mut state.resting).into_iter().partition(|r: &Resting| r.due <= now.mono);
+    state.resting = rest;
+    for mut resting in due {
+        let order = &resting.comeback.order;
+        let taken = state.member(&order.team, &order.name).map(|agent| matches!(agent.phase, Phase::Gone(_)));
+        match taken {
+            // Somebody else has the name by now.
+            Some(false) => {}
+            Some(true) => {
+                resting.due = now.mono + NOT_YET;
+                state.resting.push(resting);
+                continue;
+            }
+            None if !state.teams.contains_key(&order.team) => {}
+            None => spawn::again(state, resting.comeback, now, out),
+        }
+        state.dirty = true;
+    }
+}
+
+/// Whether a member of that name is between two lives.
+pub(super) fn rests(state: &State, team: &TeamName, name: &str) -> bool {
+    state.resting.iter().any(|resting| is(resting, team, name))
+}
+
+/// These are not started again; no names: the whole team.
+pub(super) fn cancel(state: &mut State, team: &TeamName, names: &[String]) {
+    let meant = |resting: &Resting| {
+        resting.comeback.order.team == *team
+            && (names.is_empty() || names.iter().any(|name| is(resting, team, name)))
+    };
+    let before = state.resting.len();
+    state.resting.retain(|resting| !meant(resting));
+    state.dirty |= state.resting.len() != before;
+}
+
+fn is(resting: &Resting, team: &TeamName, name: &str) -> bool {
+    let order = &resting.comeback.order;
+    let bare = name.split('@').next().unwrap_or(name);
+    order.team == *team && order.name.as_str().eq_ignore_ascii_case(bare)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use protocol::control::Spawn;
+
+    fn comeback(failures: usize) -> Comeback {
+        let order: Spawn = serde_json::from_value(serde_json::json!({
+            "team": "survey", "name": "ann", "unique": false, "argv": ["x"], "cwd": "/", "env": {}, "prompt": "",
+            "feed": "pull"
+        }))
+        .unwrap();
+        Comeback { order: Box::new(order), failures: vec![0; failures], restarts: 7, session: None }
+    }
+
+    #[test]
+    fn pauses_double_and_end() {
+        let after = |failures| match next(&comeback(failures)) {
+            Next::Again { after, .. } => Some(after),
+            _ => None,
+        };
+        assert_eq!(
+            (1..=6).map(after).collect::<Vec<_>>(),
+            [Some(500), Some(1000), Some(2000), Some(4000), Some(8000), None]
+        );
+        assert_eq!(next(&comeback(1)), Next::Again { attempt: 8, after: 500 });
+    }
+}

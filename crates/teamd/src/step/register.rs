@@ -1,0 +1,255 @@
+//! A start, from the first process to the running agent. The files are written, only then join gets the green
+//! light: killed anywhere on the way, no agent has run that is not registered.
+
+use super::again::{self, Next};
+use super::ending::put_away;
+use super::request::answer;
+use super::spawn::{Opened, START_DEADLINE, color, no_such_team, relabel};
+use crate::effect::Effect;
+use crate::event::Now;
+use crate::files::FileJob;
+use crate::panes::PaneJob;
+use crate::roster::{Pane, Record, SpawnId};
+use crate::state::{Link, Phase, StartStage, Starting, State};
+use protocol::control::{Go, PastAgent, Reply, SpawnReply, ToJoin, Turns};
+use protocol::event::What;
+use protocol::fault::{Fault, Kind};
+use protocol::id::{AgentId, TaskId};
+use protocol::turn::Backend;
+use tmux::PaneId;
+
+/// The pane is there, and marked as ours.
+pub(super) fn opened(
+    state: &mut State,
+    spawn: &SpawnId,
+    result: Result<Opened, Fault>,
+    now: Now,
+    out: &mut Vec<Effect>,
+) {
+    let Some(agent) = state.agents.get_mut(spawn) else {
+        return result.into_iter().for_each(|opened| out.push(close(spawn, opened.pane)));
+    };
+    match result {
+        Err(fault) => give_up(state, spawn, fault, now, out),
+        Ok(opened) => {
+            agent.record.pane = Some(Pane {
+                pane: opened.pane.to_string(),
+                window: opened.window.to_string(),
+                epoch: opened.epoch.to_string(),
+            });
+            if let Phase::Starting(starting) = &mut agent.phase {
+                starting.first_pid = Some(opened.pid);
+            }
+            register(state, spawn, now, out);
+        }
+    }
+}
+
+/// A process without a pane was started, or could not be.
+pub(super) fn launched(
+    state: &mut State,
+    spawn: &SpawnId,
+    result: Result<u32, Fault>,
+    now: Now,
+    out: &mut Vec<Effect>,
+) {
+    let Some(agent) = state.agents.get_mut(spawn) else { return };
+    match result {
+        Err(fault) => give_up(state, spawn, fault, now, out),
+        Ok(pid) => {
+            if let Phase::Starting(starting) = &mut agent.phase {
+                starting.first_pid = Some(pid);
+            }
+            register(state, spawn, now, out);
+        }
+    }
+}
+
+fn close(spawn: &SpawnId, pane: PaneId) -> Effect {
+    Effect::Pane(PaneJob::Close { spawn: spawn.clone(), pane, owner: spawn.owner() })
+}
+
+/// Once both the first process and its word are there: writes the member. Called after either came.
+pub(super) fn register(state: &mut State, spawn: &SpawnId, now: Now, out: &mut Vec<Effect>) {
+    let Some(agent) = state.agents.get_mut(spawn) else { return };
+    let Phase::Starting(starting) = &mut agent.phase else { return };
+    let (Some(first), Some(join)) = (starting.first_pid, agent.record.join) else { return };
+    if starting.stage != StartStage::Opening {
+        return;
+    }
+    if first != join.pid {
+        let fault = Fault::new(Kind::NotPermitted, "cannot spawn: a stranger spoke up for the new pane");
+        return give_up(state, spawn, fault, now, out);
+    }
+    let team = agent.record.team.clone();
+    let Some(color) = state.next_color(&team) else {
+        let fault = no_such_team(state, &team);
+        return give_up(state, spawn, fault, now, out);
+    };
+    state.dirty = true;
+    let Some(agent) = state.agents.get_mut(spawn) else { return };
+    agent.record.color = Some(color);
+    if let Phase::Starting(starting) = &mut agent.phase {
+        starting.stage = StartStage::Registering;
+    }
+    let record = Box::new(agent.record.clone());
+    let again = is_again(&record);
+    out.push(Effect::File(FileJob::Register { spawn: spawn.clone(), record, again, at: now.wall }));
+}
+
+/// The files know it: the green light.
+pub(super) fn registered(
+    state: &mut State,
+    spawn: &SpawnId,
+    result: Result<TaskId, Fault>,
+    now: Now,
+    out: &mut Vec<Effect>,
+) {
+    let Some(go) = go(state, spawn) else { return };
+    let Some(agent) = state.agents.get_mut(spawn) else { return };
+    let Phase::Starting(starting) = &mut agent.phase else { return };
+    match (result, starting.conn) {
+        (Err(fault), _) => give_up(state, spawn, fault, now, out),
+        (Ok(_), None) => give_up(state, spawn, died_early(), now, out),
+        (Ok(tracking), Some(conn)) => {
+            starting.stage = StartStage::Going;
+            starting.until = now.mono + START_DEADLINE;
+            agent.record.tracking = Some(tracking);
+            out.push(Effect::Tell { conn, word: ToJoin::Go(Box::new(go)) });
+        }
+    }
+}
+
+/// What join is told to run.
+fn go(state: &State, spawn: &SpawnId) -> Option<Go> {
+    let agent = state.agents.get(spawn)?;
+    let Phase::Starting(Starting { spawn: order, .. }) = &agent.phase else { return None };
+    let mut env = order.env.clone();
+    env.extend(surroundings(state, &agent.record));
+    let comeback = agent.record.comeback.as_ref();
+    let turns = order.turns.clone().map(|program| Turns {
+        program,
+        root: state.setting.root.clone(),
+        team: agent.record.team.clone(),
+        name: agent.record.name.clone(),
+        color: agent.record.color,
+        // A life that follows another has had it.
+        prompt: if is_again(&agent.record) { String::new() } else { agent.record.prompt.clone() },
+        again: is_again(&agent.record),
+        session: comeback.and_then(|comeback| comeback.session.clone()),
+    });
+    let state = state.setting.state.clone();
+    Some(Go { argv: order.argv.clone(), cwd: order.cwd.clone(), env, state, turns: turns.map(Box::new) })
+}
+
+/// It is not the first life under this order.
+fn is_again(record: &Record) -> bool {
+    record.comeback.as_ref().is_some_and(|comeback| comeback.restarts > 0)
+}
+
+/// What an agent finds in its environment about itself.
+fn surroundings(state: &State, record: &Record) -> Vec<(String, String)> {
+    let pairs = [
+        ("TEAMD_ROOT", state.setting.root.to_string_lossy().into_owned()),
+        ("TEAMD_SOCKET", state.setting.socket.to_string_lossy().into_owned()),
+        ("TEAMD_TEAM", record.team.to_string()),
+        ("TEAMD_AGENT", record.name.to_string()),
+        ("TEAMD_TOKEN", record.token.clone()),
+        ("TEAMD_SPAWN", record.spawn.as_str().to_owned()),
+    ];
+    pairs.map(|(key, value)| (key.to_owned(), value)).into()
+}
+
+/// The agent runs: now the caller may know.
+pub(super) fn started(state: &mut State, spawn: &SpawnId, pid: u32, now: Now, out: &mut Vec<Effect>) {
+    let Some(agent) = state.agents.get_mut(spawn) else { return };
+    let Phase::Starting(starting) = &mut agent.phase else { return };
+    let client = starting.client.take();
+    let reply = reply(&agent.record, pid);
+    let link = Link { conn: starting.conn };
+    agent.phase = Phase::Running(link);
+    agent.record.agent = Some(pid);
+    agent.since = now.wall;
+    state.dirty = true;
+    let what = What::MemberSpawned { pid, pane: reply.pane.clone() };
+    out.push(Effect::of_agent(&agent.record, what));
+    out.extend(relabel(agent));
+    if let Some(client) = client {
+        answer(state, client, Ok(Reply::Spawn(reply)), out);
+    }
+}
+
+fn reply(record: &Record, pid: u32) -> SpawnReply {
+    let id = AgentId { name: record.name.clone(), team: record.team.clone() }.to_string();
+    SpawnReply {
+        status: "teammate_spawned".to_owned(),
+        agent_id: id.clone(),
+        teammate_id: id,
+        name: record.name.clone(),
+        team_name: record.team.clone(),
+        color: color(record),
+        model: record.model.clone(),
+        agent_type: record.agent_type.clone().unwrap_or_else(|| "general-purpose".to_owned()),
+        plan_mode_required: record.plan_mode_required,
+        prompt: record.prompt.clone(),
+        pane: place(record),
+        pid,
+        backend: record.backend.word().to_owned(),
+    }
+}
+
+/// Its pane, or the word for having none.
+pub(crate) fn place(record: &Record) -> String {
+    match (record.backend, &record.pane) {
+        (Backend::InProcess, _) => "in-process".to_owned(),
+        (_, pane) => pane.as_ref().map(|pane| pane.pane.clone()).unwrap_or_default(),
+    }
+}
+
+/// The fault for a join that ended before its agent ran.
+pub(super) fn died_early() -> Fault {
+    Fault::new(Kind::Io, "cannot spawn: the new pane ended before the agent ran")
+        .hinted("is the window large enough, and can tmux start programs? see: teamctl doctor")
+}
+
+/// A start that came to nothing: the caller is told, and everything that stands is taken back.
+pub(super) fn give_up(state: &mut State, spawn: &SpawnId, fault: Fault, now: Now, out: &mut Vec<Effect>) {
+    let Some(agent) = state.agents.get_mut(spawn) else { return };
+    let Phase::Starting(starting) = &mut agent.phase else { return };
+    let (client, conn, stage) = (starting.client.take(), starting.conn, starting.stage);
+    if let Some(conn) = conn {
+        out.push(Effect::Tell { conn, word: ToJoin::Refused });
+    }
+    out.push(Effect::of_agent(&agent.record, What::MemberNotSpawned { why: fault.message.clone() }));
+    let record = agent.record.clone();
+    if stage == StartStage::Opening {
+        let pane = agent.record.pane.as_ref().and_then(Pane::id);
+        out.extend(pane.map(|pane| close(spawn, pane)));
+        state.agents.remove(spawn);
+        out.push(Effect::Forget { spawn: spawn.clone() });
+    } else {
+        put_away(state, spawn, out);
+    }
+    match client {
+        Some(client) => answer(state, client, Err(fault), out),
+        // Nobody waits for a life that follows another: this is one more failure of it.
+        None if is_again(&record) => {
+            let next = again::after_failure(state, &record, now, out);
+            if next == Next::Stays || matches!(next, Next::GivenUp(_)) {
+                remember(state, &record, "failed", &fault.message, now);
+            }
+        }
+        None => {}
+    }
+}
+
+fn remember(state: &mut State, record: &Record, outcome: &str, how: &str, now: Now) {
+    let past = PastAgent {
+        name: record.name.clone(),
+        state: outcome.to_owned(),
+        how: how.to_owned(),
+        at: now.wall,
+        again_at: None,
+    };
+    state.remember_past(&record.team, past);
+}

@@ -1,0 +1,149 @@
+//! The task list, looked at: what changed is told, whoever can take something is woken, and the borders show
+//! who does what.
+
+use super::spawn::relabel;
+use crate::effect::Effect;
+use crate::files::FileJob;
+use crate::roster::SpawnId;
+use crate::state::{Agent, Look, Phase, State};
+use crate::tale::{Stage, TaskTale, since};
+use protocol::control::Activity;
+use protocol::event::What;
+use protocol::fault::Fault;
+use protocol::id::TaskId;
+use protocol::name::{AgentName, TeamName};
+use protocol::task::{Task, TaskStatus};
+use std::collections::BTreeMap;
+
+/// A storm of changes becomes one look, and one more after it.
+pub(super) fn changed(state: &mut State, team: &TeamName, out: &mut Vec<Effect>) {
+    let Some(known) = state.teams.get_mut(team) else { return };
+    if known.looking.is_due() {
+        out.push(Effect::File(FileJob::Tasks { team: team.clone() }));
+    }
+}
+
+pub(super) fn seen(
+    state: &mut State,
+    team: &TeamName,
+    result: Result<Vec<Task>, Fault>,
+    out: &mut Vec<Effect>,
+) {
+    let Some(known) = state.teams.get_mut(team) else { return };
+    let again = std::mem::take(&mut known.looking) == Look::Again;
+    match result {
+        Err(fault) => out.push(Effect::of_team(team, What::Trouble { why: fault.message })),
+        Ok(tasks) => {
+            // First who can go on, then who reads about it.
+            wake_takers(state, team, &tasks, out);
+            tell(state, team, &tasks, out);
+            show(state, team, &tasks, out);
+        }
+    }
+    if again {
+        changed(state, team, out);
+    }
+}
+
+/// As many as there is work for. Of agents whose turns are their own nobody knows who takes tasks: all of them
+/// are woken, which does no harm.
+fn wake_takers(state: &mut State, team: &TeamName, tasks: &[Task], out: &mut Vec<Effect>) {
+    let standing = Standing::of(tasks);
+    let startable: Vec<&Task> = tasks.iter().filter(|task| standing.startable(task)).collect();
+    let mut offered: Vec<TaskId> = Vec::new();
+    for agent in state.agents.values_mut().filter(|agent| agent.record.team == *team) {
+        agent.offered = agent.offered.filter(|id| startable.iter().any(|task| task.id == *id));
+        offered.extend(agent.offered);
+    }
+    let open: Vec<&&Task> = startable.iter().filter(|task| !offered.contains(&task.id)).collect();
+    for task in open {
+        if let Some(id) = taker(state, team, task) {
+            if let Some(agent) = state.agents.get_mut(&id) {
+                agent.offered = Some(task.id);
+            }
+            out.push(Effect::Wake { spawn: id });
+        }
+    }
+    if !startable.is_empty() {
+        let own_turns = |agent: &&&Agent| !agent.record.has_turns && agent.activity == Activity::Idle;
+        let members = state.members(team);
+        let pulling = members.iter().filter(own_turns);
+        out.extend(pulling.map(|agent| Effect::Wake { spawn: agent.record.spawn.clone() }));
+    }
+}
+
+fn taker(state: &State, team: &TeamName, task: &Task) -> Option<SpawnId> {
+    let free = |agent: &&Agent| {
+        agent.record.has_turns
+            && agent.offered.is_none()
+            && agent.activity == Activity::Idle
+            && matches!(agent.phase, Phase::Running(_))
+    };
+    let may = |agent: &&Agent| task.owner.as_ref().is_none_or(|owner| *owner == agent.record.name);
+    state.members(team).into_iter().filter(free).find(may).map(|agent| agent.record.spawn.clone())
+}
+
+/// What of each task is over, looked up once instead of once for every blocker.
+struct Standing<'t>(BTreeMap<TaskId, &'t Task>);
+
+impl<'t> Standing<'t> {
+    fn of(tasks: &'t [Task]) -> Standing<'t> {
+        Standing(tasks.iter().map(|task| (task.id, task)).collect())
+    }
+
+    /// Pending, and all that it waits for is over. As [`Task::startable`] says it.
+    fn startable(&self, task: &Task) -> bool {
+        let open = |id: &TaskId| self.0.get(id).is_some_and(|task| !task.status.is_over());
+        task.status == TaskStatus::Pending && !task.is_internal() && !task.blocked_by.iter().any(open)
+    }
+}
+
+fn tell(state: &mut State, team: &TeamName, tasks: &[Task], out: &mut Vec<Effect>) {
+    let living = living(state, team);
+    let Some(known) = state.teams.get_mut(team) else { return };
+    let before = std::mem::take(&mut known.told);
+    for task in tasks.iter().filter(|task| !task.is_internal()) {
+        let told = before.get(&task.id);
+        out.extend(since(told, task).into_iter().map(|what| Effect::of_team(team, what)));
+        let mut now = TaskTale::of(task);
+        now.left = is_left(&now, &living);
+        if now.left
+            && !told.is_some_and(|told| told.left)
+            && let Some(owner) = now.owner.clone()
+        {
+            let what = What::TaskLeft { task: task.id, subject: now.subject.clone(), owner };
+            out.push(Effect::of_team(team, what));
+        }
+        known.told.insert(task.id, now);
+    }
+    let gone = before.keys().filter(|id| !known.told.contains_key(id));
+    out.extend(gone.map(|id| Effect::of_team(team, What::TaskDeleted { task: *id })));
+}
+
+/// Whoever is on the team, or comes back to it. The lead may be a person, and is never gone.
+fn living(state: &State, team: &TeamName) -> Vec<AgentName> {
+    let members = state.members(team).into_iter().map(|agent| agent.record.name.clone());
+    let resting = state.resting.iter().map(|resting| &resting.comeback.order);
+    let resting = resting.filter(|order| order.team == *team).map(|order| order.name.clone());
+    members.chain(resting).chain([AgentName::lead()]).collect()
+}
+
+fn is_left(tale: &TaskTale, living: &[AgentName]) -> bool {
+    tale.stage == Stage::Started && tale.owner.as_ref().is_some_and(|owner| !living.contains(owner))
+}
+
+fn show(state: &mut State, team: &TeamName, tasks: &[Task], out: &mut Vec<Effect>) {
+    for agent in state.agents.values_mut().filter(|agent| agent.record.team == *team) {
+        let mine = |task: &&Task| {
+            task.status == TaskStatus::InProgress
+                && task.failure().is_none()
+                && !task.is_internal()
+                && task.owner.as_ref().is_some_and(|owner| *owner == agent.record.name)
+        };
+        let task = tasks.iter().find(mine).map(|task| task.subject.clone());
+        if agent.task != task {
+            agent.task = task;
+            out.extend(relabel(agent));
+        }
+    }
+}

@@ -1,0 +1,317 @@
+//! Turns, tasks for whoever is idle, lives that follow a failure, agents without a pane.
+
+use super::*;
+use crate::files::{Letter, Mail};
+use protocol::control::{Locate, LocateReply, TurnNow};
+use protocol::payload::{IdleReason, Payload};
+use protocol::task::Task;
+use protocol::turn::{Backend, Restart, TurnProgram, Worker};
+
+fn worker(name: &str, change: impl FnOnce(&mut Spawn)) -> Request {
+    let Request::Spawn(mut order) = order(name) else { unreachable!() };
+    order.turns = Some(TurnProgram::Worker(Worker::default()));
+    change(&mut order);
+    Request::Spawn(order)
+}
+
+/// A running agent of this order, its join (and first process) on connection `conn`.
+fn runs(state: &mut State, order: Request, conn: u64) -> SpawnId {
+    let effects = ask(state, 1, order);
+    start(state, &begun(&effects), conn)
+}
+
+/// The life that these effects began.
+fn begun(effects: &[Effect]) -> SpawnId {
+    let begun = effects.iter().find_map(|effect| match effect {
+        Effect::Pane(PaneJob::Open { spawn, .. }) | Effect::Launch { spawn, .. } => Some(spawn.clone()),
+        _ => None,
+    });
+    begun.expect("a life begins")
+}
+
+fn start(state: &mut State, spawn: &SpawnId, conn: u64) -> SpawnId {
+    let pid = u32::try_from(conn).unwrap();
+    match state.agents[spawn].record.backend {
+        Backend::InProcess => {
+            step(state, Event::Launched { spawn: spawn.clone(), result: Ok(pid) }, NOW);
+        }
+        _ => drop(step(state, opened(spawn, pid), NOW)),
+    }
+    step(state, joined(spawn, conn, pid, None), NOW);
+    step(state, registered(spawn), NOW);
+    step(state, Event::JoinSaid { conn, said: FromJoin::Started { pid } }, NOW);
+    assert!(matches!(state.agents[spawn].phase, Phase::Running(_)));
+    spawn.clone()
+}
+
+fn turn(activity: Activity, number: u64) -> TurnNow {
+    TurnNow {
+        activity,
+        number,
+        about: "task 1: x".into(),
+        pid: (activity == Activity::Active).then_some(7),
+        reason: (activity == Activity::Idle).then_some(IdleReason::Available),
+        session: None,
+        shutdown_requested: false,
+    }
+}
+
+fn says(state: &mut State, conn: u64, turn: TurnNow) -> Vec<Effect> {
+    step(state, Event::JoinSaid { conn, said: FromJoin::Turn(turn) }, NOW)
+}
+
+fn logged(effects: &[Effect]) -> Vec<String> {
+    let event = |effect: &Effect| match effect {
+        Effect::Log(event) => {
+            let value = serde_json::to_value(event).unwrap();
+            Some(value["event"].as_str().unwrap().to_owned())
+        }
+        _ => None,
+    };
+    effects.iter().filter_map(event).collect()
+}
+
+fn woken(effects: &[Effect]) -> Vec<SpawnId> {
+    let wake = |effect: &Effect| match effect {
+        Effect::Wake { spawn } => Some(spawn.clone()),
+        _ => None,
+    };
+    effects.iter().filter_map(wake).collect()
+}
+
+fn task(id: u32, status: &str, more: &str) -> Task {
+    let text = format!(
+        r#"{{"id":"{id}","subject":"x","description":"","status":"{status}","blocks":[],"blockedBy":[]{more}}}"#
+    );
+    Task::parse(&text).unwrap()
+}
+
+fn sees(state: &mut State, tasks: Vec<Task>) -> Vec<Effect> {
+    step(state, Event::TasksChanged { team: team() }, NOW);
+    step(state, Event::Filed(FileDone::Tasks { team: team(), result: Ok(tasks) }), NOW)
+}
+
+#[test]
+fn of_many_idle_agents_one_is_woken_for_one_task() {
+    let mut state = state();
+    let spawns: Vec<SpawnId> = ["a", "b", "c"]
+        .iter()
+        .zip(50..)
+        .map(|(name, conn)| runs(&mut state, worker(name, |_| ()), conn))
+        .collect();
+    (50..53).for_each(|conn| drop(says(&mut state, conn, turn(Activity::Idle, 1))));
+    let first = woken(&sees(&mut state, vec![task(1, "pending", "")]));
+    assert_eq!(first.len(), 1);
+    assert!(woken(&sees(&mut state, vec![task(1, "pending", "")])).is_empty(), "it has been offered");
+    let second = woken(&sees(&mut state, vec![task(1, "pending", ""), task(2, "pending", "")]));
+    assert_eq!(second.len(), 1);
+    assert_ne!(first, second);
+    let hers = woken(&sees(&mut state, vec![task(3, "pending", r#","owner":"c""#)]));
+    assert!(hers.iter().all(|id| *id == spawns[2]), "nobody else may take it");
+}
+
+#[test]
+fn an_offer_that_nobody_takes_goes_to_another_after_a_while() {
+    let mut state = state();
+    let ann = runs(&mut state, worker("ann", |_| ()), 50);
+    says(&mut state, 50, turn(Activity::Idle, 1));
+    assert_eq!(woken(&sees(&mut state, vec![task(1, "pending", "")])), [ann.clone()]);
+    step(&mut state, Event::Overflow, NOW);
+    assert_eq!(woken(&sees(&mut state, vec![task(1, "pending", "")])), [ann]);
+}
+
+#[test]
+fn a_blocked_task_wakes_nobody() {
+    let mut state = state();
+    runs(&mut state, worker("ann", |_| ()), 50);
+    says(&mut state, 50, turn(Activity::Idle, 1));
+    let mut blocked = task(2, "pending", "");
+    blocked.blocked_by = vec![TaskId::parse("1").unwrap()];
+    let busy = task(1, "in_progress", r#","owner":"ann""#);
+    assert!(woken(&sees(&mut state, vec![busy, blocked.clone()])).is_empty());
+    assert_eq!(woken(&sees(&mut state, vec![task(1, "completed", ""), blocked])).len(), 1);
+}
+
+#[test]
+fn a_turn_is_shown_with_its_evidence_and_told_once() {
+    let mut state = state();
+    runs(&mut state, worker("ann", |_| ()), 50);
+    assert_eq!(logged(&says(&mut state, 50, turn(Activity::Active, 1))), ["member_active"]);
+    assert_eq!(logged(&says(&mut state, 50, turn(Activity::Active, 1))), [""; 0]);
+    assert_eq!(logged(&says(&mut state, 50, turn(Activity::Active, 2))), ["member_active"]);
+    let effects = ask(&mut state, 9, Request::Status);
+    let Some(Reply::Status(status)) = done(&effects, 9) else { panic!("{effects:?}") };
+    assert_eq!(status.teams[0].members[0].evidence, "turn 2, pid 7: task 1: x");
+    let mut idle = turn(Activity::Idle, 2);
+    idle.shutdown_requested = true;
+    assert_eq!(logged(&says(&mut state, 50, idle)), ["member_idle"]);
+    let effects = ask(&mut state, 9, Request::Status);
+    let Some(Reply::Status(status)) = done(&effects, 9) else { panic!("{effects:?}") };
+    assert_eq!(status.teams[0].members[0].flags, [protocol::control::Flag::ShutdownRequested]);
+}
+
+#[test]
+fn an_interrupt_is_answered_after_the_turn() {
+    let mut state = state();
+    runs(&mut state, worker("ann", |_| ()), 50);
+    let who = Locate { team: team(), name: "ann".into() };
+    let effects = ask(&mut state, 9, Request::Interrupt(who.clone()));
+    assert!(effects.iter().any(|e| matches!(e, Effect::Tell { conn: 50, word: ToJoin::Interrupt })));
+    assert!(reply(&effects, 9).is_none());
+    let said = FromJoin::Interrupted { turn: true };
+    let effects = step(&mut state, Event::JoinSaid { conn: 50, said }, NOW);
+    assert!(matches!(done(&effects, 9), Some(Reply::Interrupt(reply)) if reply.turn));
+    ask(&mut state, 10, Request::Interrupt(who));
+    let effects = step(&mut state, Event::Closed { conn: 50 }, NOW);
+    assert!(matches!(reply(&effects, 10), Some(Response::Failed(fault)) if fault.kind == Kind::Timeout));
+    assert!(state.interrupting.is_empty());
+}
+
+#[test]
+fn whose_turns_are_its_own_is_not_interrupted() {
+    let mut state = state();
+    running(&mut state, "ann", 50);
+    let effects = ask(&mut state, 9, Request::Interrupt(Locate { team: team(), name: "ann".into() }));
+    assert!(matches!(reply(&effects, 9), Some(Response::Failed(fault)) if fault.kind == Kind::Refused));
+}
+
+#[test]
+fn a_failed_life_is_followed_by_another_with_what_it_knew() {
+    let mut state = state();
+    let ann = runs(&mut state, worker("ann", |order| order.restart = Restart::OnFailure), 50);
+    says(&mut state, 50, TurnNow { session: Some("s-1".into()), ..turn(Activity::Active, 1) });
+    let effects = ends(&mut state, &ann, 50, Ended::Signal(9));
+    assert_eq!(logged(&effects), ["member_ended", "member_restarts"]);
+    let past = &state.teams[&team()].past[0];
+    assert_eq!((past.state.as_str(), past.again_at.is_some()), ("failed", true));
+    bury(&mut state, &ann);
+    state.rescan_at = 60_000;
+    assert_eq!(super::super::next_deadline(&state), 1_500);
+    let again = begun(&step(&mut state, Event::Deadline, at(1_500)));
+    let pid = 60;
+    step(&mut state, opened(&again, pid), NOW);
+    step(&mut state, joined(&again, 60, pid, None), NOW);
+    let effects = step(&mut state, registered(&again), NOW);
+    let go = effects.iter().find_map(|effect| match effect {
+        Effect::Tell { word: ToJoin::Go(go), .. } => go.turns.clone(),
+        _ => None,
+    });
+    let turns = go.expect("the green light");
+    assert!(turns.again && turns.prompt.is_empty());
+    assert_eq!(turns.session.as_deref(), Some("s-1"));
+    assert!(state.teams[&team()].past.is_empty(), "it lives");
+}
+
+#[test]
+fn whoever_was_asked_or_ended_by_itself_stays_gone() {
+    let order = || worker("ann", |order| order.restart = Restart::OnFailure);
+    for how in [Ended::Exit(0), Ended::TmuxGone, Ended::PaneKilled] {
+        let mut state = state();
+        let ann = runs(&mut state, order(), 50);
+        ends(&mut state, &ann, 50, how);
+        assert!(state.resting.is_empty());
+    }
+    let mut state = state();
+    let ann = runs(&mut state, order(), 50);
+    ask(&mut state, 9, Request::Kill(Targets { team: team(), names: vec!["ann".into()] }));
+    ends(&mut state, &ann, 50, Ended::Signal(15));
+    assert!(state.resting.is_empty());
+}
+
+#[test]
+fn a_shutdown_reaches_a_member_between_two_lives() {
+    let mut state = state();
+    let ann = runs(&mut state, worker("ann", |order| order.restart = Restart::OnFailure), 50);
+    ends(&mut state, &ann, 50, Ended::Exit(1));
+    bury(&mut state, &ann);
+    let targets = Targets { team: team(), names: vec!["ann".into()] };
+    let order = Shutdown { targets, reason: None, grace_ms: 1_000, force: false };
+    let effects = ask(&mut state, 9, Request::Shutdown(order));
+    assert!(matches!(done(&effects, 9), Some(Reply::Endings(_))), "{effects:?}");
+    assert!(state.resting.is_empty());
+}
+
+#[test]
+fn what_a_dead_owner_left_is_told_once() {
+    let mut state = state();
+    let ann = runs(&mut state, worker("ann", |_| ()), 50);
+    let hers = || vec![task(1, "in_progress", r#","owner":"ann""#)];
+    assert_eq!(logged(&sees(&mut state, hers())), ["task_created", "task_started"]);
+    ends(&mut state, &ann, 50, Ended::Lost);
+    let effects = bury(&mut state, &ann);
+    assert!(effects.iter().any(|effect| matches!(effect, Effect::File(FileJob::Tasks { .. }))));
+    let looked = Event::Filed(FileDone::Tasks { team: team(), result: Ok(hers()) });
+    assert_eq!(logged(&step(&mut state, looked, NOW)), ["task_left"]);
+    assert_eq!(logged(&sees(&mut state, hers())), [""; 0]);
+}
+
+#[test]
+fn an_agent_without_a_pane_is_launched_and_registered_alike() {
+    let mut state = state();
+    state.setting.tmux_socket = None;
+    let effects = ask(&mut state, 1, worker("ann", |_| ()));
+    assert!(matches!(reply(&effects, 1), Some(Response::Failed(fault)) if fault.kind == Kind::Missing));
+    let bob = runs(&mut state, worker("bob", |order| order.backend = Backend::InProcess), 50);
+    assert!(state.agents[&bob].record.pane.is_none());
+    let effects = ask(&mut state, 9, Request::Locate(Locate { team: team(), name: "bob".into() }));
+    let Some(Reply::Locate(LocateReply::Log { path })) = done(&effects, 9) else { panic!("{effects:?}") };
+    assert_eq!(path, &PathBuf::from("/state/logs/agents/survey/bob.log"));
+    ends(&mut state, &bob, 50, Ended::Exit(0));
+    let effects = step(
+        &mut state,
+        Event::Filed(FileDone::Farewelled { spawn: bob.clone(), approved: false, left: None }),
+        NOW,
+    );
+    assert!(effects.iter().any(|effect| matches!(effect, Effect::Forget { .. })), "no pane is waited for");
+}
+
+#[test]
+fn a_process_that_can_not_be_started_takes_everything_back() {
+    let mut state = state();
+    let spawn = begun(&ask(&mut state, 1, worker("bob", |order| order.backend = Backend::InProcess)));
+    let result = Err(protocol::fault::Fault::new(Kind::Io, "no"));
+    let effects = step(&mut state, Event::Launched { spawn, result }, NOW);
+    assert!(matches!(reply(&effects, 1), Some(Response::Failed(_))));
+    assert!(state.agents.is_empty());
+}
+
+#[test]
+fn a_plan_waits_until_it_is_answered_in_whatever_order_that_is_read() {
+    let request = r#"{"type":"plan_approval_request","from":"ann","timestamp":"","planFilePath":"p","planContent":"c","requestId":"plan_approval-1@ann@survey"}"#;
+    let response = r#"{"type":"plan_approval_response","requestId":"plan_approval-1@ann@survey","approved":true,"timestamp":""}"#;
+    let letter = |from: &str, text: &str| Letter {
+        index: 0,
+        from: AgentName::foreign(from),
+        summary: None,
+        payload: Some(Payload::parse(text).unwrap()),
+    };
+    let asks = ("team-lead", letter("ann", request));
+    let answers = ("ann", letter("team-lead", response));
+    for (letters, waits) in
+        [(vec![asks], true), (vec![answers, ("team-lead", letter("ann", request))], false)]
+    {
+        let mut state = state();
+        let ann = runs(&mut state, worker("ann", |_| ()), 50);
+        for (inbox, letter) in letters {
+            let mail = Mail { new: vec![letter], ..Mail::default() };
+            let done = FileDone::Inbox { team: team(), inbox: inbox.into(), result: Ok(mail) };
+            assert_eq!(logged(&step(&mut state, Event::Filed(done), NOW)), ["message_stored"]);
+        }
+        assert_eq!(state.agents[&ann].plan.is_some(), waits);
+    }
+}
+
+/// Its join reports how it ended.
+fn ends(state: &mut State, spawn: &SpawnId, conn: u64, how: Ended) -> Vec<Effect> {
+    assert!(state.agents.contains_key(spawn));
+    step(state, Event::JoinSaid { conn, said: FromJoin::Ended(how) }, NOW)
+}
+
+/// Files and pane are put in order.
+fn bury(state: &mut State, spawn: &SpawnId) -> Vec<Effect> {
+    step(state, Event::Paned(PaneDone::Closed { spawn: spawn.clone(), left: None }), NOW);
+    let farewelled = FileDone::Farewelled { spawn: spawn.clone(), approved: false, left: None };
+    let effects = step(state, Event::Filed(farewelled), NOW);
+    assert!(!state.agents.contains_key(spawn));
+    effects
+}

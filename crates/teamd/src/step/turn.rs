@@ -1,0 +1,137 @@
+//! Turns, as the joins that run them tell of them; `interrupt`; and what agents say of themselves.
+
+use super::request::answer;
+use super::shutdown::find;
+use super::spawn::{no_such_team, relabel};
+use crate::effect::Effect;
+use crate::event::{ConnId, Now};
+use crate::files::FileJob;
+use crate::roster::SpawnId;
+use crate::state::{Agent, State};
+use protocol::control::{Activity, InterruptReply, Locate, Reply, ToJoin, TurnNow};
+use protocol::event::What;
+use protocol::fault::{Fault, Kind};
+
+/// A join tells what its agent does; none from one whose agent has no turns that it knows of.
+pub(super) fn says(state: &mut State, id: &SpawnId, turn: Option<TurnNow>, now: Now, out: &mut Vec<Effect>) {
+    let (Some(agent), Some(turn)) = (state.agents.get_mut(id), turn) else { return };
+    agent.offered = None;
+    if let Some(comeback) = &mut agent.record.comeback
+        && comeback.session != turn.session
+    {
+        comeback.session.clone_from(&turn.session);
+        state.dirty = true;
+    }
+    let before = agent.turn.replace(turn.clone());
+    let number = before.as_ref().map(|before| before.number);
+    match turn.activity {
+        // A turn that follows another at once is told all the same.
+        Activity::Active if number != Some(turn.number) => {
+            out.push(Effect::of_agent(&agent.record, What::MemberActive { about: turn.about }));
+        }
+        Activity::Idle if before.is_none_or(|before| before.activity == Activity::Active) => {
+            out.push(Effect::of_agent(&agent.record, What::MemberIdle { reason: turn.reason }));
+        }
+        _ => {}
+    }
+    moved(agent, turn.activity, now, out);
+}
+
+/// The agent itself says so, known by its token.
+pub(super) fn activity(
+    state: &mut State,
+    client: ConnId,
+    token: Option<&str>,
+    activity: Activity,
+    now: Now,
+    out: &mut Vec<Effect>,
+) {
+    let mine = |agent: &&mut Agent| token == Some(agent.record.token.as_str());
+    if let Some(agent) = state.agents.values_mut().find(mine) {
+        agent.has_said = true;
+        agent.offered = None;
+        if agent.activity != activity {
+            let what = match activity {
+                Activity::Active => What::MemberActive { about: String::new() },
+                Activity::Idle => What::MemberIdle { reason: None },
+            };
+            out.push(Effect::of_agent(&agent.record, what));
+        }
+        moved(agent, activity, now, out);
+    }
+    answer(state, client, Ok(Reply::Nothing), out);
+}
+
+/// config.json follows, for whoever reads files.
+fn moved(agent: &mut Agent, activity: Activity, now: Now, out: &mut Vec<Effect>) {
+    if agent.activity == activity {
+        return;
+    }
+    agent.activity = activity;
+    agent.since = now.wall;
+    out.extend(relabel(agent));
+    out.push(Effect::File(FileJob::Activity {
+        team: agent.record.team.clone(),
+        name: agent.record.name.clone(),
+        active: activity == Activity::Active,
+    }));
+}
+
+/// `interrupt`: answered after the turn has ended.
+pub(super) fn interrupt(state: &mut State, client: ConnId, who: &Locate, out: &mut Vec<Effect>) {
+    let found = match state.teams.contains_key(&who.team) {
+        true => find(state, &who.team, &who.name),
+        false => Err(no_such_team(state, &who.team)),
+    };
+    let reached = found.and_then(|agent| match (agent.record.has_turns, agent.phase.conn()) {
+        (true, Some(conn)) => Ok((agent.record.spawn.clone(), conn)),
+        (true, None) => Err(unreachable(&who.name)),
+        (false, _) => Err(no_turns(&who.name)),
+    });
+    match reached {
+        Err(fault) => answer(state, client, Err(fault), out),
+        Ok((id, conn)) => {
+            state.interrupting.push((id, client));
+            out.push(Effect::Tell { conn, word: ToJoin::Interrupt });
+        }
+    }
+}
+
+fn no_turns(name: &str) -> Fault {
+    let message =
+        format!("cannot interrupt {name}: its program runs for its whole life, and its turns are its own");
+    Fault::new(Kind::Refused, message)
+        .hinted(format!("go to its pane with: teamctl attach {name}; or end it: teamctl shutdown {name}"))
+}
+
+fn unreachable(name: &str) -> Fault {
+    Fault::new(Kind::Timeout, format!("cannot interrupt {name}: its first process is not connected"))
+        .hinted("see: teamctl status; then try again")
+}
+
+/// The turn has ended, or there was none.
+pub(super) fn interrupted(state: &mut State, id: &SpawnId, turn: bool, out: &mut Vec<Effect>) {
+    let Some(agent) = state.agents.get(id) else { return };
+    let reply = InterruptReply { name: agent.record.name.clone(), turn };
+    if turn {
+        out.push(Effect::of_agent(&agent.record, What::MemberInterrupted));
+    }
+    for client in waiting(state, id) {
+        answer(state, client, Ok(Reply::Interrupt(reply.clone())), out);
+    }
+}
+
+/// Nobody is left who could tell of the turn's end.
+pub(super) fn unheard(state: &mut State, id: &SpawnId, out: &mut Vec<Effect>) {
+    let name = state.agents.get(id).map(|agent| agent.record.name.to_string()).unwrap_or_default();
+    for client in waiting(state, id) {
+        answer(state, client, Err(unreachable(&name)), out);
+    }
+}
+
+fn waiting(state: &mut State, id: &SpawnId) -> Vec<ConnId> {
+    let all = std::mem::take(&mut state.interrupting);
+    let (of, others): (Vec<_>, Vec<_>) = all.into_iter().partition(|(spawn, _)| spawn == id);
+    state.interrupting = others;
+    of.into_iter().map(|(_, client)| client).collect()
+}

@@ -1,0 +1,193 @@
+//! What the event log has told of tasks and inboxes: the state from which the next look tells what changed.
+//!
+//! After a start it is read from the log itself, so that what happened while no daemon looked is told too, and
+//! nothing twice.
+
+use protocol::event::{Event, What};
+use protocol::id::TaskId;
+use protocol::name::{AgentName, TeamName};
+use protocol::task::{Task, TaskStatus};
+use std::collections::BTreeMap;
+
+/// How far a task has come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Stage {
+    Pending,
+    Started,
+    Failed,
+    Completed,
+}
+
+/// A task as it was last told.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct TaskTale {
+    pub(crate) stage: Stage,
+    pub(crate) subject: String,
+    pub(crate) owner: Option<AgentName>,
+    /// That its owner is gone was told.
+    pub(crate) left: bool,
+    /// The rest of it; none where it is known from the log alone.
+    rest: Option<u64>,
+}
+
+/// All that the log told.
+#[derive(Debug, Default)]
+pub(crate) struct Tale {
+    pub(crate) tasks: BTreeMap<TeamName, BTreeMap<TaskId, TaskTale>>,
+    /// How many entries of each inbox were told.
+    pub(crate) inboxes: BTreeMap<(TeamName, AgentName), usize>,
+}
+
+impl Tale {
+    /// Takes the lines of the log, oldest first; one that can't be read is left out.
+    pub(crate) fn of<'l>(lines: impl Iterator<Item = &'l [u8]>) -> Tale {
+        let mut tale = Tale::default();
+        lines.filter_map(|line| serde_json::from_slice(line).ok()).for_each(|event| tale.take(event));
+        tale
+    }
+
+    fn take(&mut self, event: Event) {
+        let Some(team) = event.team else { return };
+        match (event.what, event.agent) {
+            (What::TeamDeleted | What::TeamCreated, _) => {
+                self.tasks.remove(&team);
+                self.inboxes.retain(|(of, _), _| *of != team);
+            }
+            (What::MessageStored { index, .. }, Some(agent)) => {
+                self.inboxes.insert((team, agent), index + 1);
+            }
+            (what, _) => take_task(self.tasks.entry(team).or_default(), what),
+        }
+    }
+}
+
+fn take_task(tasks: &mut BTreeMap<TaskId, TaskTale>, what: What) {
+    let mut put = |task, stage, subject, owner, left| {
+        tasks.insert(task, TaskTale { stage, subject, owner, left, rest: None });
+    };
+    match what {
+        What::TaskCreated { task, subject } | What::TaskReleased { task, subject } => {
+            put(task, Stage::Pending, subject, None, false);
+        }
+        What::TaskStarted { task, subject, owner } => put(task, Stage::Started, subject, owner, false),
+        What::TaskCompleted { task, subject, owner } => put(task, Stage::Completed, subject, owner, false),
+        What::TaskFailed { task, subject, owner, .. } => put(task, Stage::Failed, subject, owner, false),
+        What::TaskLeft { task, subject, owner } => put(task, Stage::Started, subject, Some(owner), true),
+        What::TaskChanged { task, subject, owner } => {
+            if let Some(tale) = tasks.get_mut(&task) {
+                (tale.subject, tale.owner) = (subject, owner);
+            }
+        }
+        What::TaskDeleted { task } => drop(tasks.remove(&task)),
+        _ => {}
+    }
+}
+
+/// What a task came to since it was told, in the order in which it must have happened.
+pub(crate) fn since(told: Option<&TaskTale>, task: &Task) -> Vec<What> {
+    let (id, subject, owner) = (task.id, task.subject.clone(), task.owner.clone());
+    let now = TaskTale::of(task);
+    let created = || What::TaskCreated { task: id, subject: subject.clone() };
+    let started = || What::TaskStarted { task: id, subject: subject.clone(), owner: owner.clone() };
+    let mut what = Vec::new();
+    let before = match told {
+        Some(told) => told.stage,
+        None => {
+            what.push(created());
+            Stage::Pending
+        }
+    };
+    // A turn that began and ended between two looks.
+    if before == Stage::Pending && owner.is_some() && matches!(now.stage, Stage::Failed | Stage::Completed) {
+        what.push(started());
+    }
+    match now.stage {
+        stage if stage == before => {
+            if told.is_some_and(|told| *told != now && told.differs(&now)) {
+                what.push(What::TaskChanged { task: id, subject, owner });
+            }
+        }
+        Stage::Pending => what.push(What::TaskReleased { task: id, subject }),
+        Stage::Started => what.push(started()),
+        Stage::Completed => what.push(What::TaskCompleted { task: id, subject, owner }),
+        Stage::Failed => {
+            let why = task.failure().unwrap_or_default().to_owned();
+            what.push(What::TaskFailed { task: id, subject, owner, why });
+        }
+    }
+    what
+}
+
+impl TaskTale {
+    /// As it is told after a look.
+    pub(crate) fn of(task: &Task) -> TaskTale {
+        let stage = match task.status {
+            TaskStatus::Completed => Stage::Completed,
+            TaskStatus::InProgress if task.failure().is_some() => Stage::Failed,
+            TaskStatus::InProgress => Stage::Started,
+            _ => Stage::Pending,
+        };
+        let rest = Some(rest(task));
+        TaskTale { stage, subject: task.subject.clone(), owner: task.owner.clone(), left: false, rest }
+    }
+
+    fn differs(&self, now: &TaskTale) -> bool {
+        let rest = self.rest.zip(now.rest).is_some_and(|(before, now)| before != now);
+        rest || self.subject != now.subject || self.owner != now.owner
+    }
+}
+
+/// A number that changes with whatever else of the task is worth telling.
+fn rest(task: &Task) -> u64 {
+    use std::hash::{DefaultHasher, Hash, Hasher};
+    let mut hasher = DefaultHasher::new();
+    (&task.description, &task.active_form, &task.blocks, &task.blocked_by).hash(&mut hasher);
+    task.metadata.as_ref().map(|metadata| serde_json::to_string(metadata).ok()).hash(&mut hasher);
+    hasher.finish()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn task(status: &str, more: &str) -> Task {
+        Task::parse(&format!(
+            r#"{{"id":"3","subject":"count","description":"","status":"{status}","blocks":[],"blockedBy":[]{more}}}"#
+        ))
+        .unwrap()
+    }
+
+    fn words(told: Option<&TaskTale>, task: &Task) -> Vec<String> {
+        let value = |what: What| serde_json::to_value(what).unwrap()["event"].as_str().unwrap().to_owned();
+        since(told, task).into_iter().map(value).collect()
+    }
+
+    #[test]
+    fn what_came_between_two_looks_is_told_in_order() {
+        let done = task("completed", r#","owner":"ann""#);
+        assert_eq!(words(None, &done), ["task_created", "task_started", "task_completed"]);
+        let pending = TaskTale::of(&task("pending", ""));
+        assert_eq!(words(Some(&pending), &done), ["task_started", "task_completed"]);
+        let failed = task("in_progress", r#","owner":"ann","metadata":{"failure":"exit 1"}"#);
+        assert_eq!(words(Some(&pending), &failed), ["task_started", "task_failed"]);
+        assert_eq!(words(Some(&TaskTale::of(&failed)), &task("pending", "")), ["task_released"]);
+        assert_eq!(words(Some(&TaskTale::of(&done)), &done), [""; 0]);
+        let renamed = task("completed", r#","owner":"bob""#);
+        assert_eq!(words(Some(&TaskTale::of(&done)), &renamed), ["task_changed"]);
+    }
+
+    #[test]
+    fn the_log_tells_the_next_daemon_where_it_stands() {
+        let team = TeamName::parse("survey").unwrap();
+        let mut lines = Vec::new();
+        let done = task("completed", r#","owner":"ann""#);
+        for what in since(None, &done) {
+            lines.push(serde_json::to_vec(&Event::team(&team, what)).unwrap());
+        }
+        lines.push(b"cut sho".to_vec());
+        let tale = Tale::of(lines.iter().map(Vec::as_slice));
+        assert_eq!(words(tale.tasks[&team].get(&done.id), &done), [""; 0]);
+        lines.push(serde_json::to_vec(&Event::team(&team, What::TeamDeleted)).unwrap());
+        assert!(Tale::of(lines.iter().map(Vec::as_slice)).tasks.is_empty());
+    }
+}
