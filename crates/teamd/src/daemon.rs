@@ -82,8 +82,8 @@ impl Start {
 
     async fn run(mut self) -> Result<(), Fault> {
         let (events, mut queue) = unbounded_channel();
-        let (panes, epoch, panes_thread) = panes::start(self.home, events.clone())?;
-        self.setting.tmux_socket = epoch.map(|epoch| epoch.socket_path);
+        let panes = panes::start(self.home, events.clone())?;
+        self.setting.tmux_socket = panes.epoch.map(|epoch| epoch.socket_path);
         let watch = Watch::start(self.root.path(), events.clone());
         if let Err(error) = &watch {
             tracing::warn!("cannot watch files, so they are looked at every 2 s: {error}");
@@ -97,7 +97,7 @@ impl Start {
         let mut hands = Hands {
             connections: Connections::default(),
             files,
-            panes,
+            panes: panes.jobs,
             watch: watch.ok(),
             events: events.clone(),
             lines: HashMap::new(),
@@ -120,7 +120,7 @@ impl Start {
         bound.remove();
         drop(hands);
         files_thread.join().ok();
-        panes_thread.join().ok();
+        panes.handle.join().ok();
         Ok(())
     }
 }

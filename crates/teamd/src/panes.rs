@@ -86,6 +86,14 @@ pub(crate) struct Home {
     pub(crate) pane: Option<PaneId>,
 }
 
+/// The thread, and how to talk to it.
+pub(crate) struct Thread {
+    pub(crate) jobs: Sender<PaneJob>,
+    /// Of the tmux server; none where there is no tmux at all: then nobody is given a pane.
+    pub(crate) epoch: Option<Epoch>,
+    pub(crate) handle: std::thread::JoinHandle<()>,
+}
+
 struct Panes {
     home: Home,
     server: Option<Server>,
@@ -95,12 +103,8 @@ struct Panes {
     events: UnboundedSender<Event>,
 }
 
-/// Connects (so that a too old tmux is told at once) and starts the thread. Without any tmux there is no epoch:
-/// then nobody is given a pane.
-pub(crate) fn start(
-    home: Home,
-    events: UnboundedSender<Event>,
-) -> Result<(Sender<PaneJob>, Option<Epoch>, std::thread::JoinHandle<()>), Fault> {
+/// Connects (so that a too old tmux is told at once) and starts the thread.
+pub(crate) fn start(home: Home, events: UnboundedSender<Event>) -> Result<Thread, Fault> {
     let mut panes = Panes { home, server: None, session: None, untiled: BTreeSet::new(), events };
     let epoch = match panes.server() {
         Ok(server) => Some(server.epoch().clone()),
@@ -109,7 +113,8 @@ pub(crate) fn start(
     };
     let (jobs, queue) = channel();
     let thread = std::thread::Builder::new().name("panes".into()).spawn(move || panes.run(&queue));
-    Ok((jobs, epoch, thread.expect("a thread can be started where the daemon itself could")))
+    let handle = thread.expect("a thread can be started where the daemon itself could");
+    Ok(Thread { jobs, epoch, handle })
 }
 
 impl Panes {

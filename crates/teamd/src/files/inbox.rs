@@ -26,6 +26,12 @@ impl Inboxes {
         Inboxes { told, seen: BTreeMap::new() }
     }
 
+    /// A later team of that name begins with empty inboxes.
+    pub(super) fn forget(&mut self, team: &TeamName) {
+        self.told.retain(|(of, _), _| of != team);
+        self.seen.retain(|(of, _), _| of != team);
+    }
+
     pub(super) fn look(&mut self, team: &Team, inbox: &str) -> Result<Mail, Error> {
         let name = AgentName::foreign(inbox);
         let key = (team.name().clone(), name.clone());

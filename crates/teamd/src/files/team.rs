@@ -35,7 +35,7 @@ impl Files {
     }
 
     /// Members that somebody else has put there may live, for all that we know.
-    pub(super) fn delete(&self, name: &TeamName, force: bool) -> Result<(), Fault> {
+    pub(super) fn delete(&mut self, name: &TeamName, force: bool) -> Result<(), Fault> {
         let team = self.root.team(name).map_err(fault)?;
         let members = if force { Vec::new() } else { team.config().map_err(fault)?.members };
         let others: Vec<String> =
@@ -44,6 +44,7 @@ impl Files {
             return Err(still_living(name, &others));
         }
         team.delete().map_err(fault)?;
+        self.inboxes.forget(name);
         self.note("remove a policy", self.state.remove(&policy(name)));
         Ok(())
     }

@@ -16,7 +16,7 @@ const COUNTS_FOR: u64 = 600_000;
 /// So many that count are too many.
 const TOO_MANY: usize = 5;
 /// Where its name is still being put in order, ms.
-const NOT_YET: u64 = 100;
+const NOT_YET: u64 = 1_000;
 
 /// What follows a failure.
 #[derive(Debug, Clone, PartialEq, Eq)]

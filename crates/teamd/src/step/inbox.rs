@@ -65,10 +65,10 @@ fn plans(state: &mut State, team: &TeamName, owner: &AgentName, letter: &Letter)
     let hers = |agent: &&mut Agent| agent.record.team == *team && agent.record.name == *planner;
     let Some(agent) = state.agents.values_mut().find(hers) else { return };
     match &letter.payload {
-        Some(Payload::PlanApprovalRequest(request)) if owner.is_lead() => {
-            if agent.answered.as_ref() != Some(&request.request_id) {
-                agent.plan = Some(request.request_id.clone());
-            }
+        Some(Payload::PlanApprovalRequest(request))
+            if owner.is_lead() && agent.answered.as_ref() != Some(&request.request_id) =>
+        {
+            agent.plan = Some(request.request_id.clone());
         }
         Some(Payload::PlanApprovalResponse(response)) if letter.from.is_lead() => {
             agent.plan.take_if(|plan| *plan == response.request_id);

@@ -115,7 +115,7 @@ fn an_offer_that_nobody_takes_goes_to_another_after_a_while() {
     let mut state = state();
     let ann = runs(&mut state, worker("ann", |_| ()), 50);
     says(&mut state, 50, turn(Activity::Idle, 1));
-    assert_eq!(woken(&sees(&mut state, vec![task(1, "pending", "")])), [ann.clone()]);
+    assert_eq!(woken(&sees(&mut state, vec![task(1, "pending", "")])), std::slice::from_ref(&ann));
     step(&mut state, Event::Overflow, NOW);
     assert_eq!(woken(&sees(&mut state, vec![task(1, "pending", "")])), [ann]);
 }
