@@ -7,10 +7,12 @@ mod bad_input;
 mod crash;
 mod death;
 mod delete;
+mod lives;
 mod messages;
 mod shutdown;
 mod spawn;
 mod tasks;
+mod told;
 
 /// Every file in this directory is a story of the list above.
 #[test]
