@@ -50,6 +50,7 @@ pub(crate) enum Verb {
     Broadcast(verbs::broadcast::Broadcast),
     Inbox(verbs::inbox::Inbox),
     Wait(verbs::wait::Wait),
+    Interrupt(verbs::interrupt::Interrupt),
     Shutdown(verbs::shutdown::Shutdown),
     Respond(verbs::respond::Respond),
     Kill(verbs::kill::Kill),

@@ -8,6 +8,7 @@ mod exec;
 mod here;
 mod join;
 mod output;
+mod profile;
 mod verbs;
 mod work;
 

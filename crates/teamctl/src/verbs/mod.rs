@@ -10,6 +10,7 @@ pub(crate) mod doctor;
 pub(crate) mod down;
 pub(crate) mod events;
 pub(crate) mod inbox;
+pub(crate) mod interrupt;
 pub(crate) mod kill;
 pub(crate) mod logs;
 pub(crate) mod man;
@@ -46,6 +47,7 @@ pub(crate) fn run(verb: Verb, here: &Here) -> Result<ExitCode, Fault> {
         Verb::Broadcast(args) => broadcast::run(here, &args),
         Verb::Inbox(args) => inbox::run(here, &args),
         Verb::Wait(args) => wait::run(here, &args),
+        Verb::Interrupt(args) => interrupt::run(here, &args),
         Verb::Shutdown(args) => shutdown::run(here, &args),
         Verb::Respond(args) => respond::run(here, &args),
         Verb::Kill(args) => kill::run(here, &args),

@@ -1,183 +1,250 @@
-//! `spawn`: a teammate in a pane; answers when it runs.
+//! `spawn`: a teammate, in a pane or without one; answers when it runs.
 
-use super::text;
-use crate::here::{Here, fault, variable};
+mod world;
+
+use crate::here::Here;
 use crate::output;
-use protocol::control::{self, Reply, Request};
+use crate::profile::{Facts, Ordered, Profile, Shelf};
+use protocol::control::{self, Reply, Request, SpawnReply};
 use protocol::fault::{Fault, Kind};
-use protocol::name::AgentName;
-use std::collections::BTreeMap;
+use protocol::name::{AgentName, TeamName};
+use protocol::turn::{Backend, Restart, TurnProgram};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-/// Start a teammate in a pane; answers when it runs
+/// Start a teammate; answers when it runs
 ///
 /// With `-- CMD` the command is the agent, and its end is the agent's. A name is free again as soon as its
 /// member is gone.
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "Examples:\n  teamctl spawn ann --agent worker\n  teamctl spawn bob --prompt 'Review src/' -- my-agent --flag\n  teamctl spawn cat --cwd ~/src/project --env RUST_LOG=debug -- ./agent.sh"
+    after_help = "Examples:\n  teamctl spawn ann --agent worker\n  teamctl spawn bob --agent claude --mode plan --prompt 'Review src/'\n  teamctl spawn eve --agent codex --backend in-process --restart on-failure\n  teamctl spawn cat --cwd ~/src/project --env RUST_LOG=debug -- ./agent.sh"
 )]
 pub(crate) struct Spawn {
     /// Its name: letters, digits, - and _, 64 at most
-    name: String,
-    /// The agent program: worker (built in, needs no AI)
+    pub(super) name: String,
+    /// The agent program, by its profile: worker (built in, needs no AI), claude, codex, or one of your own
+    /// [default: the configured one, else claude]
     #[arg(long, value_name = "PROFILE", conflicts_with = "command")]
-    agent: Option<String>,
+    pub(super) agent: Option<String>,
     /// Its first message
     #[arg(long, value_name = "P", conflicts_with_all = ["prompt_file", "stdin"])]
-    prompt: Option<String>,
+    pub(super) prompt: Option<String>,
     /// Its first message, from a file
     #[arg(long, value_name = "F", conflicts_with = "stdin")]
-    prompt_file: Option<PathBuf>,
+    pub(super) prompt_file: Option<PathBuf>,
     /// `-`: its first message, from standard input
     #[arg(value_name = "-", value_parser = ["-"])]
-    stdin: Option<String>,
+    pub(super) stdin: Option<String>,
     /// Its agent type [default: general-purpose]
     #[arg(long = "type", value_name = "T")]
-    agent_type: Option<String>,
+    pub(super) agent_type: Option<String>,
     /// Its model
     #[arg(long, value_name = "M")]
-    model: Option<String>,
+    pub(super) model: Option<String>,
     /// Its permission mode
     #[arg(long, value_name = "MODE", value_parser = ["default", "acceptEdits", "bypassPermissions", "plan", "delegate", "dontAsk", "auto"])]
-    mode: Option<String>,
+    pub(super) mode: Option<String>,
     /// Where it works [default: here]
     #[arg(long, value_name = "D")]
-    cwd: Option<PathBuf>,
+    pub(super) cwd: Option<PathBuf>,
+    /// Where it runs: in a pane of the team's windows, in a window of its own, or without a pane
+    #[arg(long, value_parser = ["tmux", "window", "in-process", "iterm2"], default_value = "tmux")]
+    pub(super) backend: String,
+    /// A tool that it may use without asking; may be repeated
+    #[arg(long, value_name = "TOOL")]
+    pub(super) allow: Vec<String>,
+    /// A tool that it may not use; may be repeated
+    #[arg(long, value_name = "TOOL")]
+    pub(super) deny: Vec<String>,
+    /// Whether it is started again when it fails
+    #[arg(long, value_parser = ["never", "on-failure"], default_value = "never")]
+    pub(super) restart: String,
     /// A variable of its environment, beside the caller's own; may be repeated
     #[arg(long, value_name = "K=V")]
-    env: Vec<String>,
+    pub(super) env: Vec<String>,
     /// Take NAME-2, NAME-3 where the name is taken
     #[arg(long)]
-    unique: bool,
+    pub(super) unique: bool,
     /// The agent itself: a program and its arguments
     #[arg(last = true, value_name = "CMD")]
-    command: Vec<String>,
+    pub(super) command: Vec<String>,
 }
-
-/// The largest first message, as of every message, bytes.
-const LONGEST_PROMPT: usize = 256 * 1024;
 
 pub(crate) fn run(here: &Here, args: Spawn) -> Result<ExitCode, Fault> {
     here.lead_only("spawn")?;
     let request = order(here, args)?;
     if let Reply::Spawn(reply) = here.ask(Request::Spawn(Box::new(request)))? {
-        let name = output::paint(&reply.color, reply.name.as_str());
-        let sentence =
-            format!("{name} runs in pane {} of {}, pid {}.", reply.pane, reply.team_name, reply.pid);
-        output::done(here, &reply, &sentence);
+        output::done(here, &reply, &sentence(&reply));
     }
     Ok(ExitCode::SUCCESS)
 }
 
-/// Everything is checked that can be checked before anything is made.
-fn order(here: &Here, args: Spawn) -> Result<control::Spawn, Fault> {
+fn sentence(reply: &SpawnReply) -> String {
+    let name = output::paint(&reply.color, reply.name.as_str());
+    match reply.pane.as_str() {
+        "in-process" => format!("{name} runs without a pane, its output: teamctl logs {} -f", reply.name),
+        pane => format!("{name} runs in pane {pane} of {}, pid {}.", reply.team_name, reply.pid),
+    }
+}
+
+/// What the daemon is asked for; everything is checked that can be checked before anything is made.
+pub(super) fn order(here: &Here, args: Spawn) -> Result<control::Spawn, Fault> {
+    let team = here.team_name(&here.root()?)?;
+    order_for(here, team, args)
+}
+
+/// The same for a team that need not be there yet.
+pub(super) fn order_for(here: &Here, team: TeamName, args: Spawn) -> Result<control::Spawn, Fault> {
     let name = AgentName::parse(&args.name).map_err(|error| Fault::new(Kind::Usage, error.to_string()))?;
-    let cwd = directory(args.cwd.as_deref())?;
-    let env = environment(&args.env)?;
-    let argv = argv(args.agent.as_deref(), args.command)?;
-    runnable(&argv[0], &cwd, env.get("PATH").map_or("", String::as_str))?;
-    let prompt = prompt(args.prompt, args.prompt_file.as_deref(), args.stdin.is_some())?;
-    let root = here.root()?;
+    let cwd = world::directory(args.cwd.as_deref())?;
+    let prompt = world::prompt(args.prompt.clone(), args.prompt_file.as_deref(), args.stdin.is_some())?;
+    let model = args.model.clone().or_else(|| team_model(here, &team));
+    let about = About { name: &name, team: &team, cwd: &cwd, prompt: &prompt, model: model.as_deref() };
+    let (backend, restart) = (backend(&args.backend)?, restart(&args.restart)?);
+    let asked = world::pairs(&args.env)?;
+    let path = asked.get("PATH").cloned().or_else(|| std::env::var("PATH").ok()).unwrap_or_default();
+    let ordered = ordered(&args, &about, &path)?;
+    let env = world::environment(&ordered, asked);
+    let path = env.get("PATH").map_or("", String::as_str);
+    if let Some(program) = ordered.program()
+        && !world::is_there(program, &cwd, path)
+    {
+        return Err(world::missing(program));
+    }
     Ok(control::Spawn {
-        team: here.team_name(&root)?,
+        team,
         name,
         unique: args.unique,
-        argv,
+        argv: ordered.argv,
         cwd,
         env,
         prompt,
         agent_type: args.agent_type,
-        model: args.model.or_else(|| team_model(here)),
+        model,
         mode: args.mode,
-        feed: "pull".to_owned(),
-        turns: None,
-        backend: Default::default(),
-        restart: Default::default(),
+        feed: ordered.feed.to_owned(),
+        turns: ordered.turns,
+        backend,
+        restart,
     })
 }
 
+/// What is known of the member beside its flags.
+struct About<'a> {
+    name: &'a AgentName,
+    team: &'a TeamName,
+    cwd: &'a Path,
+    prompt: &'a str,
+    model: Option<&'a str>,
+}
+
+/// What is started: the command that was given, or what a profile says.
+fn ordered(args: &Spawn, about: &About<'_>, path: &str) -> Result<Ordered, Fault> {
+    if !args.command.is_empty() {
+        return command(args);
+    }
+    let shelf = Shelf::of_user();
+    let profile = match &args.agent {
+        Some(name) => shelf.profile(name)?,
+        None => shelf.usual(|program| world::is_there(program, about.cwd, path))?,
+    };
+    refuse_unsure_name(args, &profile)?;
+    let own = std::env::current_exe()
+        .map_err(|error| Fault::new(Kind::Internal, format!("cannot find our own program: {error}")))?;
+    let own = own.to_string_lossy();
+    let mut ordered = profile.order(&Facts {
+        name: about.name,
+        team: about.team,
+        cwd: &about.cwd.to_string_lossy(),
+        own: &own,
+        prompt: about.prompt,
+        agent_type: args.agent_type.as_deref(),
+        model: about.model,
+        mode: args.mode.as_deref(),
+        allow: &args.allow,
+        deny: &args.deny,
+    })?;
+    if let Some(TurnProgram::Worker(_)) = ordered.turns {
+        // For a daemon that was started before there were turns: it runs this for the agent's whole life.
+        ordered.argv = vec![own.into_owned(), "work".to_owned()];
+    }
+    Ok(ordered)
+}
+
+/// Its own program knows best what its tools are.
+fn command(args: &Spawn) -> Result<Ordered, Fault> {
+    if !args.allow.is_empty() || !args.deny.is_empty() {
+        let message = "cannot start a command with --allow or --deny: nothing says how it takes them";
+        return Err(Fault::new(Kind::Usage, message).hinted("give it arguments of its own behind --"));
+    }
+    Ok(Ordered { argv: args.command.clone(), feed: "pull", ..Ordered::default() })
+}
+
+/// With --unique the daemon chooses the name, after the arguments are made.
+fn refuse_unsure_name(args: &Spawn, profile: &Profile) -> Result<(), Fault> {
+    if !(args.unique && profile.needs_name()) {
+        return Ok(());
+    }
+    let message = format!("cannot start {} with --unique: its profile needs the name before", profile.name);
+    Err(Fault::new(Kind::Usage, message).hinted("name it yourself, or let the program read $TEAMD_AGENT"))
+}
+
+fn backend(word: &str) -> Result<Backend, Fault> {
+    match word {
+        "tmux" => Ok(Backend::Tmux),
+        "window" => Ok(Backend::Window),
+        "in-process" => Ok(Backend::InProcess),
+        "iterm2" => Err(Fault::new(Kind::Missing, "cannot use the backend iterm2: it is not on this system")
+            .hinted("there is: tmux, window, in-process")),
+        other => Err(Fault::new(Kind::Usage, format!("cannot use the backend {other}: there is no such"))
+            .hinted("there is: tmux, window, in-process")),
+    }
+}
+
+fn restart(word: &str) -> Result<Restart, Fault> {
+    match word {
+        "never" => Ok(Restart::Never),
+        "on-failure" => Ok(Restart::OnFailure),
+        other => Err(Fault::new(Kind::Usage, format!("cannot restart {other}: there is no such rule"))
+            .hinted("there is: never, on-failure")),
+    }
+}
+
 /// The lead's model is the team's.
-fn team_model(here: &Here) -> Option<String> {
-    let config = here.team().ok()?.config().map_err(fault).ok()?;
+fn team_model(here: &Here, team: &TeamName) -> Option<String> {
+    let config = here.root().ok()?.team(team).ok()?.config().ok()?;
     let lead = config.members.into_iter().find(|member| member.name.is_lead())?;
     Some(lead.model).filter(|model| !model.is_empty())
 }
 
-fn argv(agent: Option<&str>, command: Vec<String>) -> Result<Vec<String>, Fault> {
-    match (agent, command.is_empty()) {
-        (None, false) => Ok(command),
-        (Some("worker"), _) => {
-            let own = std::env::current_exe().map_err(|error| {
-                Fault::new(Kind::Internal, format!("cannot find our own program: {error}"))
-            })?;
-            Ok(vec![own.to_string_lossy().into_owned(), "work".to_owned()])
-        }
-        (Some(other), _) => {
-            Err(Fault::new(Kind::Usage, format!("cannot start the agent {other}: no such profile")).hinted(
-                "there is: worker; any other program goes behind --, as in: teamctl spawn NAME -- PROGRAM",
-            ))
-        }
-        (None, true) => Err(Fault::new(Kind::Usage, "cannot spawn without an agent")
-            .hinted("say --agent worker, or name a program: teamctl spawn NAME -- PROGRAM")),
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_backend_that_can_not_be_had_is_an_error() {
+        assert_eq!(backend("window"), Ok(Backend::Window));
+        assert_eq!(backend("iterm2").map_err(|fault| fault.kind), Err(Kind::Missing));
+        assert_eq!(backend("screen").map_err(|fault| fault.kind), Err(Kind::Usage));
+        assert_eq!(restart("on-failure"), Ok(Restart::OnFailure));
+        assert_eq!(restart("always").map_err(|fault| fault.kind), Err(Kind::Usage));
     }
-}
 
-fn directory(asked: Option<&Path>) -> Result<PathBuf, Fault> {
-    let path = asked.unwrap_or(Path::new("."));
-    let absolute = path.canonicalize().ok().filter(|path| path.is_dir());
-    absolute.ok_or_else(|| {
-        Fault::new(Kind::Missing, format!("cannot start in {}: no such directory", path.display()))
-    })
-}
-
-/// Where execvp would find it.
-fn runnable(program: &str, cwd: &Path, path: &str) -> Result<(), Fault> {
-    use std::os::unix::fs::PermissionsExt;
-    let executable =
-        |path: &Path| path.metadata().is_ok_and(|m| m.is_file() && m.permissions().mode() & 0o111 != 0);
-    let found = if program.contains('/') {
-        executable(&cwd.join(program))
-    } else {
-        std::env::split_paths(path).any(|directory| executable(&cwd.join(directory).join(program)))
-    };
-    if found {
-        return Ok(());
-    }
-    Err(Fault::new(Kind::Missing, format!("cannot start {program}: no such program"))
-        .hinted("is it installed, and in the PATH?"))
-}
-
-/// The caller's environment without what belongs to its own pane, then what was asked for.
-fn environment(asked: &[String]) -> Result<BTreeMap<String, String>, Fault> {
-    let not_its_own = |name: &str| !name.starts_with("TEAMD_") && !["TMUX", "TMUX_PANE"].contains(&name);
-    let ours = std::env::vars_os()
-        .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)));
-    let mut env: BTreeMap<String, String> = ours.filter(|(name, _)| not_its_own(name)).collect();
-    for pair in asked {
-        let (name, value) = pair.split_once('=').filter(|(name, _)| !name.is_empty()).ok_or_else(|| {
-            Fault::new(Kind::Usage, format!("cannot read --env {pair}: write it as NAME=VALUE"))
-        })?;
-        env.insert(name.to_owned(), value.to_owned());
-    }
-    env.extend(variable("TEAMD_DURABILITY").map(|value| ("TEAMD_DURABILITY".to_owned(), value)));
-    Ok(env)
-}
-
-fn prompt(given: Option<String>, file: Option<&Path>, stdin: bool) -> Result<String, Fault> {
-    let prompt = match (given, file, stdin) {
-        (Some(prompt), _, _) => prompt,
-        (_, Some(file), _) => std::fs::read_to_string(file)
-            .map_err(|error| Fault::new(Kind::Missing, format!("cannot read {}: {error}", file.display())))?,
-        (_, _, true) => text::standard_input()?,
-        _ => String::new(),
-    };
-    if prompt.len() > LONGEST_PROMPT {
-        let message = format!("cannot send a prompt of {} bytes: {LONGEST_PROMPT} at most", prompt.len());
-        return Err(
-            Fault::new(Kind::Usage, message).hinted("put it into a file, and name the file in the prompt")
+    #[test]
+    fn the_sentence_says_where_to_look() {
+        let reply = |pane: &str| {
+            let text = format!(
+                r#"{{"status":"teammate_spawned","agent_id":"ann@t","teammate_id":"ann@t","name":"ann","team_name":"t",
+                "color":"blue","model":"","agent_type":"x","plan_mode_required":false,"prompt":"","pane":"{pane}",
+                "pid":7,"backend":"tmux"}}"#
+            );
+            serde_json::from_str::<SpawnReply>(&text).unwrap()
+        };
+        assert_eq!(sentence(&reply("%3")), "ann runs in pane %3 of t, pid 7.");
+        assert_eq!(
+            sentence(&reply("in-process")),
+            "ann runs without a pane, its output: teamctl logs ann -f"
         );
     }
-    Ok(prompt)
 }

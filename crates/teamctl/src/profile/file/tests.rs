@@ -1,0 +1,140 @@
+//! Each fault of a profile's file, told with the file, the key and what may stand there.
+
+use super::*;
+
+fn fault(text: &str) -> String {
+    let fault = parse("x", "the profile x.toml", text).unwrap_err();
+    assert_eq!(fault.kind, Kind::Config, "{text}");
+    let told = format!("{}; {}", fault.message, fault.hint.unwrap_or_default());
+    assert!(told.starts_with("cannot use the profile x.toml: "), "{told}");
+    told
+}
+
+fn turn(rest: &str) -> String {
+    format!("feed = \"turn\"\nprogram = \"p\"\n{rest}")
+}
+
+#[test]
+fn a_whole_file_is_read() {
+    let text = turn(
+        r#"
+        about = "a program"
+        args = ["-s", "{session}", "{options}", "{prompt}", "--id={id}"]
+        resume = ["-r", "{session}", "{prompt}"]
+        session = "ours"
+        model = ["-m", "{model}"]
+        allow = ["+{tool}"]
+        deny = ["--no", "{tools}"]
+        env = { A = "{cwd}" }
+        unset = ["B"]
+        [modes]
+        plan = ["--plan"]"#,
+    );
+    let profile = parse("x", "x.toml", &text).unwrap();
+    assert_eq!((profile.name.as_str(), profile.about.as_str()), ("x", "a program"));
+    let Runs::Program(program) = profile.runs else { panic!("it is a program") };
+    let resume = ["-r", "{session}", "{prompt}"].map(str::to_owned).to_vec();
+    assert_eq!(program.feed, Feed::Turn { resume, session: Session::Ours });
+    assert_eq!(program.modes["plan"], ["--plan"]);
+    let pull = parse("x", "x.toml", "feed = \"pull\"\nprogram = \"p\"").unwrap();
+    assert!(
+        matches!(pull.runs, Runs::Program(program) if program.feed == Feed::Pull && program.args.is_empty())
+    );
+}
+
+#[test]
+fn what_is_no_toml_is_told_with_its_line() {
+    assert!(fault("feed = \"turn\"\nprogram = p").contains("line 2: "));
+    assert!(fault("a = 1\na = 2").contains("line 2: "));
+    assert!(fault("a = \"\u{1b}[2J\"").contains("line 1: "));
+}
+
+#[test]
+fn an_unknown_key_is_told_with_the_nearest_and_all_others() {
+    let told = fault(&turn("arg = []"));
+    assert!(told.contains("`arg` is unknown") && told.contains("did you mean args?"), "{told}");
+    assert!(told.contains("resume, session"), "{told}");
+}
+
+#[test]
+fn a_value_of_the_wrong_kind_is_told_with_the_right_one() {
+    for (key, value, wanted) in [
+        ("about", "1", "a text"),
+        ("args", "\"-p\"", "a list of texts"),
+        ("args", "[1]", "a list of texts"),
+        ("resume", "{}", "a list of texts"),
+        ("model", "\"m\"", "a list of texts"),
+        ("modes", "[]", "a table of lists of texts"),
+        ("modes", "{ plan = \"x\" }", "a table of lists of texts"),
+        ("allow", "true", "a list of texts"),
+        ("deny", "1.5", "a list of texts"),
+        ("env", "[\"A=1\"]", "a table of texts"),
+        ("unset", "\"A\"", "a list of texts"),
+        ("session", "\"theirs\"", "{ told = \"KEY\" }"),
+        ("session", "{ told = 1 }", "{ told = \"KEY\" }"),
+        ("session", "{ told = \"\" }", "{ told = \"KEY\" }"),
+        ("session", "{ tell = \"id\" }", "{ told = \"KEY\" }"),
+    ] {
+        let told = fault(&turn(&format!("{key} = {value}")));
+        assert!(told.contains(&format!("`{key}` must be")) && told.contains(wanted), "{told}");
+    }
+    assert!(fault("feed = 1\nprogram = \"p\"").contains("`feed` must be a text"));
+    assert!(fault("feed = \"turn\"\nprogram = [\"p\"]").contains("`program` must be a text"));
+}
+
+#[test]
+fn program_and_feed_must_be_there_and_one_that_is_planned_is_named() {
+    assert!(fault("feed = \"turn\"").contains("`program` must be there"));
+    assert!(fault("feed = \"turn\"\nprogram = \"\"").contains("`program` must be there"));
+    assert!(fault("program = \"p\"").contains("`feed` must be there: turn or pull"));
+    assert!(fault("feed = \"push\"\nprogram = \"p\"").contains("must be turn or pull, not \"push\""));
+    for planned in PLANNED {
+        let told = fault(&format!("feed = \"{planned}\"\nprogram = \"p\""));
+        assert!(told.contains(&format!("\"{planned}\" is not built yet; there is: turn, pull")), "{told}");
+    }
+}
+
+#[test]
+fn what_a_pulling_program_has_no_use_for_is_refused() {
+    let pull = |rest: &str| fault(&format!("feed = \"pull\"\nprogram = \"p\"\n{rest}"));
+    assert!(pull("resume = []").contains("`resume` is for feed \"turn\""));
+    assert!(pull("session = \"none\"").contains("`session` is for feed \"turn\""));
+    assert!(pull("args = [\"{session}\"]").contains("holds {session}"));
+}
+
+#[test]
+fn a_blank_that_nothing_stands_for_is_told_with_the_nearest() {
+    let told = fault(&turn("args = [\"{promt}\"]"));
+    assert!(told.contains("holds {promt}") && told.contains("did you mean {prompt}?"), "{told}");
+    for rest in [
+        "args = [\"{tool}\"]",
+        "model = [\"{prompt}\"]",
+        "allow = [\"{session}\"]",
+        "modes = { plan = [\"{x}\"] }",
+        "env = { A = \"{prompt}\" }",
+    ] {
+        assert!(fault(&turn(rest)).contains("nothing stands for here"), "{rest}");
+    }
+    assert!(fault("feed = \"turn\"\nprogram = \"{prompt}\"").contains("`program` holds {prompt}"));
+    assert!(fault(&turn("args = [\"x{options}\"]")).contains("one of its own"));
+    assert!(fault(&turn("args = [\"a\\u0000\"]")).contains("zero byte"));
+}
+
+#[test]
+fn a_session_is_named_where_it_is_known_and_nowhere_else() {
+    let session = |session: &str, args: &str, resume: &str| {
+        fault(&turn(&format!("session = {session}\nargs = [\"{args}\"]\nresume = [\"{resume}\"]")))
+    };
+    assert!(session("\"none\"", "{session}", "x").contains("`args` holds {session}"));
+    assert!(session("\"none\"", "x", "{session}").contains("`resume` holds {session}"));
+    assert!(session("\"ours\"", "x", "{session}").contains("`args` must hold {session}"));
+    assert!(session("\"ours\"", "{session}", "x").contains("`resume` must hold {session}"));
+    assert!(session("{ told = \"id\" }", "{session}", "{session}").contains("before the first turn"));
+    assert!(session("{ told = \"id\" }", "x", "y").contains("`resume` must hold {session}"));
+}
+
+#[test]
+fn teamds_own_variables_are_not_for_a_profile() {
+    assert!(fault(&turn("env = { TEAMD_TOKEN = \"x\" }")).contains("cannot set TEAMD_TOKEN"));
+    assert!(fault(&turn("env = { \"A=B\" = \"x\" }")).contains("cannot set A=B"));
+}

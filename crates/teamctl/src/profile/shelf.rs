@@ -1,0 +1,198 @@
+//! Where profiles are: the user's directory first, then the built-in ones.
+
+use super::file::{Keys, parse};
+use super::{Profile, Runs};
+use crate::here::variable;
+use protocol::fault::{Fault, Kind};
+use protocol::name::{AgentName, nearest};
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+
+const WORKER: &str = "worker";
+
+/// Name and text; the worker has no text, since no program is started for it.
+const BUILT_IN: [(&str, &str); 2] = [
+    ("claude", include_str!("../../profiles/claude.toml")),
+    ("codex", include_str!("../../profiles/codex.toml")),
+];
+
+/// All profiles of one user.
+#[derive(Debug)]
+pub(crate) struct Shelf {
+    /// `~/.config/teamd`; none where there is no home.
+    directory: Option<PathBuf>,
+}
+
+impl Shelf {
+    /// That of the caller: `$XDG_CONFIG_HOME/teamd`, else `~/.config/teamd`.
+    pub(crate) fn of_user() -> Shelf {
+        let absolute = |path: String| Some(PathBuf::from(path)).filter(|path| path.is_absolute());
+        let config = variable("XDG_CONFIG_HOME").and_then(absolute);
+        let home = || Some(PathBuf::from(variable("HOME")?).join(".config"));
+        Shelf { directory: config.or_else(home).map(|config| config.join("teamd")) }
+    }
+
+    /// The profile of that name: the user's, else the built-in one.
+    ///
+    /// [`Kind::Usage`] where there is none, [`Kind::Config`] where its file is at fault.
+    pub(crate) fn profile(&self, name: &str) -> Result<Profile, Fault> {
+        // A name is a file's name: it leads nowhere else.
+        if AgentName::parse(name).is_ok()
+            && let Some(path) = self.path(&format!("agents/{name}.toml"))
+            && let Some(text) = read(&path)?
+        {
+            return parse(name, &format!("the profile {}", path.display()), &text);
+        }
+        built_in(name).unwrap_or_else(|| Err(self.unknown(name)))
+    }
+
+    /// Where nobody says which: the configured one, else `claude` if `is_there` finds that program.
+    pub(crate) fn usual(&self, is_there: impl Fn(&str) -> bool) -> Result<Profile, Fault> {
+        if let Some(name) = self.configured()? {
+            return self.profile(&name);
+        }
+        if is_there("claude") {
+            return self.profile("claude");
+        }
+        Err(Fault::new(
+            Kind::Usage,
+            "cannot spawn without an agent: none is configured, and claude is not in the PATH",
+        )
+        .hinted(format!(
+            "say --agent PROFILE, or name a program: teamctl spawn NAME -- PROGRAM; {}",
+            self.listed()
+        )))
+    }
+
+    /// `agent` in `config.toml`.
+    fn configured(&self) -> Result<Option<String>, Fault> {
+        let Some(path) = self.path("config.toml") else { return Ok(None) };
+        let Some(text) = read(&path)? else { return Ok(None) };
+        let place = path.display().to_string();
+        Keys::of(&place, &text, &["agent"])?.take("agent", "a text: the name of a profile")
+    }
+
+    fn path(&self, name: &str) -> Option<PathBuf> {
+        self.directory.as_ref().map(|directory| directory.join(name))
+    }
+
+    fn unknown(&self, name: &str) -> Fault {
+        let message = format!("cannot start the agent {name}: no such profile");
+        let near = nearest(name, self.names()).remove(0);
+        Fault::new(Kind::Usage, message).hinted(format!(
+            "did you mean {near}? {}; any other program goes behind --, as in: teamctl spawn NAME -- PROGRAM",
+            self.listed()
+        ))
+    }
+
+    fn listed(&self) -> String {
+        format!("there is: {}", self.names().join(", "))
+    }
+
+    /// Of all that there are, ours and the user's, in order.
+    fn names(&self) -> Vec<String> {
+        let entries = self.path("agents").and_then(|directory| std::fs::read_dir(directory).ok());
+        let files =
+            entries.into_iter().flatten().flatten().filter_map(|entry| entry.file_name().into_string().ok());
+        let own = files.filter_map(|name| Some(name.strip_suffix(".toml")?.to_owned()));
+        let ours = [WORKER].into_iter().chain(BUILT_IN.map(|(name, _)| name)).map(str::to_owned);
+        let mut names: Vec<String> = ours.chain(own.filter(|name| AgentName::parse(name).is_ok())).collect();
+        names.sort();
+        names.dedup();
+        names
+    }
+}
+
+/// The built-in profile of that name.
+pub(super) fn built_in(name: &str) -> Option<Result<Profile, Fault>> {
+    if name == WORKER {
+        let about = "the built-in worker: runs the commands of tasks".to_owned();
+        return Some(Ok(Profile { name: WORKER.to_owned(), about, runs: Runs::Worker }));
+    }
+    let (_, text) = BUILT_IN.iter().find(|(built_in, _)| *built_in == name)?;
+    Some(parse(name, &format!("the built-in profile {name}"), text))
+}
+
+fn read(path: &Path) -> Result<Option<String>, Fault> {
+    match std::fs::read_to_string(path) {
+        Ok(text) => Ok(Some(text)),
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(Fault::new(Kind::Config, format!("cannot read {}: {error}", path.display()))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Write;
+
+    fn shelf(files: &[(&str, &str)]) -> (tempfile::TempDir, Shelf) {
+        let dir = tempfile::tempdir().unwrap();
+        std::fs::create_dir(dir.path().join("agents")).unwrap();
+        for (name, text) in files {
+            std::fs::File::create(dir.path().join(name)).unwrap().write_all(text.as_bytes()).unwrap();
+        }
+        let shelf = Shelf { directory: Some(dir.path().to_owned()) };
+        (dir, shelf)
+    }
+
+    const OWN: &str = "about = \"mine\"\nfeed = \"pull\"\nprogram = \"p\"";
+
+    #[test]
+    fn the_users_profile_wins_and_a_built_in_one_needs_no_file() {
+        let (_dir, shelf) = shelf(&[("agents/claude.toml", OWN), ("agents/mine.toml", OWN)]);
+        assert_eq!(shelf.profile("claude").unwrap().about, "mine");
+        assert_eq!(shelf.profile("mine").unwrap().name, "mine");
+        assert!(shelf.profile("codex").unwrap().about.starts_with("Codex"));
+        assert_eq!(Shelf { directory: None }.profile("worker").unwrap().runs, Runs::Worker);
+    }
+
+    #[test]
+    fn an_unknown_one_is_told_with_all_there_are_and_leads_nowhere_else() {
+        let (_dir, shelf) =
+            shelf(&[("config.toml", OWN), ("agents/mine.toml", OWN), ("agents/no name.toml", OWN)]);
+        for name in ["mina", "../config", "", "/etc/passwd", "no name"] {
+            let fault = shelf.profile(name).unwrap_err();
+            assert_eq!(fault.kind, Kind::Usage, "{name}");
+            assert!(fault.hint.unwrap().contains("there is: claude, codex, mine, worker;"), "{name}");
+        }
+    }
+
+    #[test]
+    fn a_file_at_fault_is_named_and_nothing_stands_in_for_it() {
+        let (dir, shelf) = shelf(&[("agents/claude.toml", "feed = 1")]);
+        let fault = shelf.profile("claude").unwrap_err();
+        assert_eq!(fault.kind, Kind::Config);
+        assert!(
+            fault.message.contains(&dir.path().join("agents/claude.toml").display().to_string()),
+            "{fault}"
+        );
+        std::fs::create_dir(dir.path().join("agents/codex.toml")).unwrap();
+        assert!(shelf.profile("codex").unwrap_err().message.contains("cannot read"));
+    }
+
+    #[test]
+    fn the_usual_one_is_the_configured_then_claude_then_nobody() {
+        let (_a, with_config) = shelf(&[("config.toml", "agent = \"worker\"")]);
+        assert_eq!(with_config.usual(|_| true).unwrap().name, "worker");
+        let (_b, without) = shelf(&[]);
+        assert_eq!(without.usual(|program| program == "claude").unwrap().name, "claude");
+        let fault = without.usual(|_| false).unwrap_err();
+        assert_eq!(fault.kind, Kind::Usage);
+        assert!(fault.hint.unwrap().contains("there is: claude, codex, worker"));
+    }
+
+    #[test]
+    fn a_config_at_fault_is_told() {
+        for (text, told) in
+            [("agent = 1", "`agent` must be"), ("agents = \"x\"", "did you mean agent?"), ("agent", "line 1")]
+        {
+            let (_dir, shelf) = shelf(&[("config.toml", text)]);
+            let fault = shelf.usual(|_| true).unwrap_err();
+            let said = format!("{} {}", fault.message, fault.hint.unwrap_or_default());
+            assert!(fault.kind == Kind::Config && said.contains(told), "{said}");
+        }
+        let (_dir, shelf) = shelf(&[("config.toml", "agent = \"nobody\"")]);
+        assert_eq!(shelf.usual(|_| true).unwrap_err().kind, Kind::Usage);
+    }
+}

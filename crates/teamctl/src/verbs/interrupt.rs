@@ -1,0 +1,54 @@
+//! `interrupt`: end a member's turn, not the member.
+
+use crate::here::Here;
+use crate::output;
+use protocol::control::{InterruptReply, Locate, Reply, Request};
+use protocol::fault::{Fault, Kind};
+use std::process::ExitCode;
+
+/// End a member's turn, not the member
+///
+/// What its turn runs gets SIGINT, then TERM, then KILL. The task it worked on has failed with that; give it
+/// back with: teamctl task release ID
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:\n  teamctl interrupt ann")]
+pub(crate) struct Interrupt {
+    /// Whose
+    name: String,
+}
+
+pub(crate) fn run(here: &Here, args: &Interrupt) -> Result<ExitCode, Fault> {
+    here.lead_only("interrupt")?;
+    let team = super::send::team_of(here, &args.name)?;
+    match here.ask(Request::Interrupt(Locate { team: team.name().clone(), name: args.name.clone() }))? {
+        Reply::Interrupt(reply) => {
+            output::done(here, &reply, &sentence(&reply));
+            Ok(ExitCode::SUCCESS)
+        }
+        _ => Err(Fault::new(Kind::Internal, "cannot understand the daemon's answer")),
+    }
+}
+
+fn sentence(reply: &InterruptReply) -> String {
+    match reply.turn {
+        true => format!("{}'s turn is ended; it lives on.", reply.name),
+        false => format!("{} is idle: there was no turn to end.", reply.name),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use protocol::name::AgentName;
+
+    #[test]
+    fn it_says_what_became_of_the_turn() {
+        let reply = |turn| InterruptReply { name: AgentName::parse("ann").unwrap(), turn };
+        assert_eq!(sentence(&reply(true)), "ann's turn is ended; it lives on.");
+        assert_eq!(sentence(&reply(false)), "ann is idle: there was no turn to end.");
+        assert_eq!(
+            serde_json::to_value(reply(true)).unwrap(),
+            serde_json::json!({"name": "ann", "turn": true})
+        );
+    }
+}

@@ -1,0 +1,81 @@
+//! What a new agent finds around it: its directory, its environment, its program, its first message. All of
+//! it is checked before the daemon is asked for anything.
+
+use crate::here::variable;
+use crate::profile::Ordered;
+use crate::verbs::text;
+use protocol::fault::{Fault, Kind};
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+/// The largest first message, as of every message, bytes.
+const LONGEST_PROMPT: usize = 256 * 1024;
+
+/// Absolute, and there.
+pub(super) fn directory(asked: Option<&Path>) -> Result<PathBuf, Fault> {
+    let path = asked.unwrap_or(Path::new("."));
+    let absolute = path.canonicalize().ok().filter(|path| path.is_dir());
+    absolute.ok_or_else(|| {
+        Fault::new(Kind::Missing, format!("cannot start in {}: no such directory", path.display()))
+    })
+}
+
+/// Where execvp would find it in `path`.
+pub(super) fn is_there(program: &str, cwd: &Path, path: &str) -> bool {
+    use std::os::unix::fs::PermissionsExt;
+    let executable =
+        |path: &Path| path.metadata().is_ok_and(|m| m.is_file() && m.permissions().mode() & 0o111 != 0);
+    if program.contains('/') {
+        return executable(&cwd.join(program));
+    }
+    std::env::split_paths(path).any(|directory| executable(&cwd.join(directory).join(program)))
+}
+
+/// The fault where it is not.
+pub(super) fn missing(program: &str) -> Fault {
+    Fault::new(Kind::Missing, format!("cannot start {program}: no such program"))
+        .hinted("is it installed, and in the PATH?")
+}
+
+/// `NAME=VALUE`, each.
+pub(super) fn pairs(asked: &[String]) -> Result<BTreeMap<String, String>, Fault> {
+    let pair = |pair: &String| {
+        let (name, value) = pair.split_once('=').filter(|(name, _)| !name.is_empty()).ok_or_else(|| {
+            Fault::new(Kind::Usage, format!("cannot read --env {pair}: write it as NAME=VALUE"))
+        })?;
+        Ok((name.to_owned(), value.to_owned()))
+    };
+    asked.iter().map(pair).collect()
+}
+
+/// The caller's environment without what belongs to its own pane, then what the profile says, then what was
+/// asked for.
+pub(super) fn environment(ordered: &Ordered, asked: BTreeMap<String, String>) -> BTreeMap<String, String> {
+    let not_its_own = |name: &str| !name.starts_with("TEAMD_") && !["TMUX", "TMUX_PANE"].contains(&name);
+    let ours = std::env::vars_os()
+        .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)));
+    let mut env: BTreeMap<String, String> = ours.filter(|(name, _)| not_its_own(name)).collect();
+    env.retain(|name, _| !ordered.unset.contains(name));
+    env.extend(ordered.env.clone());
+    env.extend(asked);
+    env.extend(variable("TEAMD_DURABILITY").map(|value| ("TEAMD_DURABILITY".to_owned(), value)));
+    env
+}
+
+/// The first message, wherever it comes from; empty for none.
+pub(super) fn prompt(given: Option<String>, file: Option<&Path>, stdin: bool) -> Result<String, Fault> {
+    let prompt = match (given, file, stdin) {
+        (Some(prompt), _, _) => prompt,
+        (_, Some(file), _) => std::fs::read_to_string(file)
+            .map_err(|error| Fault::new(Kind::Missing, format!("cannot read {}: {error}", file.display())))?,
+        (_, _, true) => text::standard_input()?,
+        _ => String::new(),
+    };
+    if prompt.len() > LONGEST_PROMPT {
+        let message = format!("cannot send a prompt of {} bytes: {LONGEST_PROMPT} at most", prompt.len());
+        return Err(
+            Fault::new(Kind::Usage, message).hinted("put it into a file, and name the file in the prompt")
+        );
+    }
+    Ok(prompt)
+}
