@@ -1,4 +1,5 @@
-//! `attach`: go to a member's pane. Inside tmux the client switches to it, outside a new one attaches.
+//! `attach`: go to a member's pane. Inside tmux the client switches to it, outside a new one attaches. One
+//! that has no pane is seen in its log.
 
 use super::up::no_tmux;
 use crate::here::{Here, variable};
@@ -7,10 +8,10 @@ use protocol::fault::{Fault, Kind};
 use std::os::unix::process::CommandExt;
 use std::process::{Command, ExitCode};
 
-/// Go to a member's pane
+/// Go to a member's pane; of one that has none, follow the output
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "Examples:\n  teamctl attach ann\n\nInside tmux the client switches to the pane (back with: prefix L); outside, tmux attaches (leave with: prefix d)."
+    after_help = "Examples:\n  teamctl attach ann\n\nInside tmux the client switches to the pane (back with: prefix L); outside, tmux attaches (leave with: prefix d). What a member without a pane prints comes until you interrupt it."
 )]
 pub(crate) struct Attach {
     /// The member
@@ -18,10 +19,11 @@ pub(crate) struct Attach {
 }
 
 pub(crate) fn run(here: &Here, args: &Attach) -> Result<ExitCode, Fault> {
-    let team = here.team_name(&here.root()?)?;
-    let locate = Locate { team, name: args.name.clone() };
+    let team = super::send::team_of(here, &args.name)?;
+    let locate = Locate { team: team.name().clone(), name: args.name.clone() };
     match here.ask(Request::Locate(locate))? {
         Reply::Locate(LocateReply::Pane { pane, tmux }) => Err(go(&pane, &tmux)),
+        Reply::Locate(LocateReply::Log { path }) => super::logs::follow(here, &path),
         _ => Err(Fault::new(Kind::Internal, "cannot understand the daemon's answer")),
     }
 }

@@ -28,6 +28,27 @@ pub(crate) struct Create {
     /// Take NAME-2, NAME-3 where the name is taken
     #[arg(long)]
     unique: bool,
+    /// Who may put a command, which a worker runs, into a task
+    #[arg(long, value_enum, value_name = "WHO", default_value_t = Who::Lead)]
+    commands: Who,
+}
+
+/// See `--commands`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum Who {
+    /// A person or the lead
+    Lead,
+    /// Every member
+    Any,
+}
+
+impl From<Who> for control::Commands {
+    fn from(who: Who) -> control::Commands {
+        match who {
+            Who::Lead => control::Commands::Lead,
+            Who::Any => control::Commands::Any,
+        }
+    }
 }
 
 pub(crate) fn run(here: &Here, args: &Create) -> Result<ExitCode, Fault> {
@@ -47,7 +68,7 @@ pub(crate) fn run(here: &Here, args: &Create) -> Result<ExitCode, Fault> {
         model: args.model.clone(),
         cwd,
         unique: args.unique,
-        commands: Default::default(),
+        commands: args.commands.into(),
     };
     if let Reply::Create(reply) = here.ask(Request::Create(request))? {
         let sentence = format!("Team {} is there; its lead is {}.", reply.team_name, reply.lead_agent_id);

@@ -5,14 +5,15 @@ use super::duration;
 use super::follow::{Follow, Saw, Tail};
 use crate::here::{Here, now};
 use crate::output;
+use protocol::event::Event;
 use protocol::fault::Fault;
 use protocol::time::{iso8601, parse_iso8601};
 use serde_json::Value;
 use std::process::ExitCode;
 
-/// Show what happened: who came, who ended and how
+/// Show what happened: who came, what was done, who ended and how
 ///
-/// With -t only those of that team, and the daemon's own. With --json each event is an object on a line of its own, as it stands in the log.
+/// With -t only those of that team, and the daemon's own. With --json each event is an object on a line of its own, as it stands in the log; docs/events.md lists the kinds.
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = "Examples:\n  teamctl events\n  teamctl events -f\n  teamctl events --since 10m --json\n  teamctl events --since 2026-02-13T10:00:00Z"
@@ -43,7 +44,7 @@ pub(crate) fn run(here: &Here, args: &Events) -> Result<ExitCode, Fault> {
     let mut log = Tail::new(state.join("events.jsonl"));
     let mut older = Tail::new(state.join("events.jsonl.1"));
     while !older.is_same(&log)
-        && let Some(chunk) = older.next_chunk()?
+        && let Some(chunk) = older.last_chunk()?
     {
         show.take(&chunk);
     }
@@ -71,7 +72,7 @@ fn show(here: &Here, args: &Events, line: &[u8]) {
     match event {
         // As it is: scripts get the log's own spelling.
         Some(_) if here.global.json => output::line(&line),
-        Some(event) if !here.global.quiet => output::line(&sentence(&event)),
+        Some(event) if !here.global.quiet => output::line(&sentence(&line, &event)),
         // A line that a crash cut short.
         None if !here.global.json && !here.global.quiet => output::line(&output::clean(&line)),
         _ => {}
@@ -83,15 +84,30 @@ fn is_before(event: &Value, since: Option<u64>) -> bool {
     since.zip(time).is_some_and(|(since, time)| time < since)
 }
 
-fn sentence(event: &Value) -> String {
-    let field = |name: &str| event[name].as_str().unwrap_or_default().to_owned();
-    let who = match (event["agent"].as_str(), event["team"].as_str()) {
-        (Some(agent), Some(team)) => format!("{agent}@{team}"),
-        (agent, team) => agent.or(team).unwrap_or_default().to_owned(),
+/// A kind of ours has a sentence; of any other, an older or a later one, all fields are told.
+fn sentence(line: &str, event: &Value) -> String {
+    let known: Option<Event> = serde_json::from_str(line).ok();
+    let text = match known {
+        Some(known) => format!("{} {}", known.time, known.line()),
+        None => fields(event),
     };
-    let words = [field("time"), field("event"), who, field("text")];
-    let words: Vec<&str> = words.iter().map(String::as_str).filter(|word| !word.is_empty()).collect();
-    output::clean(&words.join(" ").replace('\n', " "))
+    output::clean(&text.replace('\n', " "))
+}
+
+fn fields(event: &Value) -> String {
+    let field = |name: &str| event[name].as_str().map(str::to_owned);
+    let who = match (event["agent"].as_str(), event["team"].as_str()) {
+        (Some(agent), Some(team)) => Some(format!("{agent}@{team}")),
+        (agent, team) => agent.or(team).map(str::to_owned),
+    };
+    let told = ["time", "team", "agent", "event", "text"];
+    let rest = event.as_object().into_iter().flatten().filter(|(key, _)| !told.contains(&key.as_str()));
+    let rest = rest.map(|(key, value)| match value.as_str() {
+        Some(text) => Some(format!("{key}={text}")),
+        None => Some(format!("{key}={value}")),
+    });
+    let words = [field("time"), who, field("event"), field("text")].into_iter().chain(rest).flatten();
+    words.filter(|word| !word.is_empty()).collect::<Vec<_>>().join(" ")
 }
 
 /// Cuts what arrives in pieces into lines; an unfinished one waits for its rest.
@@ -129,11 +145,28 @@ mod tests {
         assert_eq!(seen, ["ab", "c", "de"]);
     }
 
+    fn told(event: &Value) -> String {
+        sentence(&event.to_string(), event)
+    }
+
     #[test]
     fn an_event_is_one_clean_line() {
-        let event = json!({"time":"T","event":"ended","team":"t","agent":"ann","text":"exit 1\n\u{1b}x"});
-        assert_eq!(sentence(&event), "T ended ann@t exit 1 \\u{1b}x");
-        assert_eq!(sentence(&json!({"time":"T","event":"ready"})), "T ready");
+        let event = json!({"time":"T","event":"task_failed","team":"t","task":"3","subject":"count","owner":"ann",
+            "why":"exit 1\n\u{1b}x","more":1});
+        assert_eq!(told(&event), "T t task 3 failed by ann (exit 1 \\u{1b}x): count");
+        let idle = json!({"time":"T","event":"member_idle","team":"t","agent":"ann","reason":"failed"});
+        assert_eq!(told(&idle), "T ann@t idle after a failed turn");
+    }
+
+    #[test]
+    fn of_an_older_or_a_later_kind_all_fields_are_told() {
+        let older = json!({"time":"T","event":"ended","team":"t","agent":"ann","text":"exit 1\n\u{1b}x"});
+        assert_eq!(told(&older), "T ann@t ended exit 1 \\u{1b}x");
+        assert_eq!(told(&json!({"time":"T","event":"ready"})), "T ready");
+        let later = json!({"time":"T","event":"from_tomorrow","team":"t","n":1,"why":"x","list":["a"]});
+        assert_eq!(told(&later), "T t from_tomorrow n=1 why=x list=[\"a\"]");
+        let odd = json!({"event":"task_failed","team":7});
+        assert_eq!(told(&odd), "task_failed");
     }
 
     #[test]

@@ -7,6 +7,7 @@ use crate::output;
 use protocol::fault::{Fault, Kind};
 use protocol::name::nearest;
 use serde_json::json;
+use std::collections::BTreeSet;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -27,21 +28,75 @@ pub(crate) struct Logs {
 
 pub(crate) fn run(here: &Here, args: &Logs) -> Result<ExitCode, Fault> {
     let team = super::send::team_of(here, &args.name)?;
-    let directory = here.state()?.path().join("logs").join(team.name().as_str());
+    let directory = here.state()?.path().join("logs/agents").join(team.name().as_str());
     let path = log(&directory, args.name.split('@').next().unwrap_or(&args.name))?;
-    let mut follow = args.follow.then(|| Follow::streaming(&[directory])).transpose()?;
-    let mut tail = Tail::new(path);
-    loop {
-        while let Some(chunk) = tail.next_chunk()? {
-            if !print(here, &chunk) {
-                return Ok(ExitCode::SUCCESS);
-            }
-        }
-        let Some(follow) = &mut follow else { return Ok(ExitCode::SUCCESS) };
+    if args.follow {
+        return follow(here, &path);
+    }
+    Output::of(&path).print(here)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Prints what there is, and what comes, until it is interrupted or nobody reads any more.
+pub(super) fn follow(here: &Here, path: &Path) -> Result<ExitCode, Fault> {
+    let directory = path.parent().unwrap_or(Path::new("/")).to_owned();
+    let mut follow = Follow::streaming(&[directory])?;
+    let mut output = Output::of(path);
+    while output.print(here)? == Reader::Listens {
         if follow.next(None)? == Saw::HungUp {
-            return Ok(ExitCode::SUCCESS);
+            break;
         }
     }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// A log and the one before it, which is printed first.
+struct Output {
+    older: Option<Tail>,
+    log: Tail,
+}
+
+/// Who reads what we print.
+#[derive(PartialEq, Eq)]
+enum Reader {
+    Listens,
+    HungUp,
+}
+
+impl Output {
+    /// Opened before the older one is: where a rotation comes between, both are the same, and none is missed.
+    fn of(path: &Path) -> Output {
+        let log = Tail::new(path.to_owned());
+        let older = Tail::new(older(path));
+        Output { older: Some(older).filter(|older| !older.is_same(&log)), log }
+    }
+
+    /// All that has come since the last time.
+    fn print(&mut self, here: &Here) -> Result<Reader, Fault> {
+        while let Some(chunk) = self.next_chunk()? {
+            if !print(here, &chunk) {
+                return Ok(Reader::HungUp);
+            }
+        }
+        Ok(Reader::Listens)
+    }
+
+    fn next_chunk(&mut self) -> Result<Option<Vec<u8>>, Fault> {
+        if let Some(older) = &mut self.older {
+            let chunk = older.last_chunk()?;
+            if chunk.is_some() {
+                return Ok(chunk);
+            }
+            self.older = None;
+        }
+        self.log.next_chunk()
+    }
+}
+
+fn older(path: &Path) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(".1");
+    PathBuf::from(name)
 }
 
 /// The log of that name in any case. It is found in the directory, never made of the name.
@@ -49,13 +104,15 @@ fn log(directory: &Path, name: &str) -> Result<PathBuf, Fault> {
     let names: Vec<String> = std::fs::read_dir(directory)
         .map(|entries| entries.flatten().filter_map(|entry| entry.file_name().into_string().ok()).collect())
         .unwrap_or_default();
-    let names: Vec<&str> = names.iter().filter_map(|name| name.strip_suffix(".log")).collect();
+    // Between two logs there is the older one alone for a moment.
+    let stem = |name: &str| Some(name.strip_suffix(".1").unwrap_or(name).strip_suffix(".log")?.to_owned());
+    let names: BTreeSet<String> = names.iter().filter_map(|name| stem(name)).collect();
     if let Some(found) = names.iter().find(|found| found.eq_ignore_ascii_case(name)) {
         return Ok(directory.join(format!("{found}.log")));
     }
     let missing =
         Fault::new(Kind::NotFound, format!("cannot find a log of {name} in {}", directory.display()));
-    Err(match nearest(name, names).as_slice() {
+    Err(match nearest(name, &names).as_slice() {
         [] => missing.hinted("see what its pane shows: teamctl capture NAME"),
         near => missing.hinted(format!("did you mean {}?", near.join(", "))),
     })
@@ -82,5 +139,30 @@ mod tests {
         assert_eq!(log(dir.path(), "ann"), Ok(dir.path().join("Ann.log")));
         let missing = log(dir.path(), "../ann").unwrap_err();
         assert_eq!((missing.kind, missing.hint.as_deref()), (Kind::NotFound, Some("did you mean Ann?")));
+        std::fs::File::create(dir.path().join("bob.log.1")).unwrap();
+        assert_eq!(log(dir.path(), "bob"), Ok(dir.path().join("bob.log")));
+    }
+
+    #[test]
+    #[allow(clippy::disallowed_methods, reason = "the test rotates a log of its own")]
+    fn the_older_log_comes_first_and_a_rotation_repeats_and_drops_nothing() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("ann.log");
+        let put = |path: &Path, text: &str| std::fs::File::create(path).unwrap().write_all(text.as_bytes());
+        let all = |output: &mut Output| {
+            let chunks = std::iter::from_fn(|| output.next_chunk().unwrap());
+            String::from_utf8(chunks.flatten().collect()).unwrap()
+        };
+        put(&older(&path), "one ").unwrap();
+        put(&path, "two ").unwrap();
+        let mut output = Output::of(&path);
+        assert_eq!(all(&mut output), "one two ");
+        std::fs::rename(&path, older(&path)).unwrap();
+        put(&path, "three ").unwrap();
+        assert_eq!(all(&mut output), "three ");
+        std::fs::rename(&path, older(&path)).unwrap();
+        assert_eq!(all(&mut output), "");
+        put(&path, "four").unwrap();
+        assert_eq!(all(&mut output), "four");
     }
 }

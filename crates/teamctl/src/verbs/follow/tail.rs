@@ -43,6 +43,12 @@ impl Tail {
         }
     }
 
+    /// The next bytes of the file that was there at first, whatever has taken its place since.
+    pub(in crate::verbs) fn last_chunk(&mut self) -> Result<Option<Vec<u8>>, Fault> {
+        let chunk = self.chunk().map_err(|error| cannot("read", &self.path, &error))?;
+        Ok(Some(chunk).filter(|chunk| !chunk.is_empty()))
+    }
+
     fn chunk(&mut self) -> std::io::Result<Vec<u8>> {
         let mut bytes = Vec::new();
         if let Some(file) = &mut self.file {

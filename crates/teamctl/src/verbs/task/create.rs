@@ -35,7 +35,7 @@ pub(super) struct Create {
 }
 
 pub(super) fn run(here: &Here, team: &Team, args: &Create) -> Result<(), Fault> {
-    refuse_command(here, args.metadata.as_ref())?;
+    refuse_command(here, team, args.metadata.as_ref())?;
     if args.subject.trim().is_empty() {
         return Err(Fault::new(Kind::Usage, "cannot create a task: its subject is empty"));
     }

@@ -68,7 +68,7 @@ impl From<Status> for TaskStatus {
 }
 
 pub(super) fn run(here: &Here, team: &Team, args: &Update) -> Result<(), Fault> {
-    refuse_command(here, args.metadata.as_ref())?;
+    refuse_command(here, team, args.metadata.as_ref())?;
     let update = changes(team, args)?;
     let before = team.tasks().get(&args.id).map_err(fault)?;
     let task = team.tasks().update(&args.id, update, &here.me()).map_err(fault)?;
