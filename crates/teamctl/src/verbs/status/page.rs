@@ -1,0 +1,215 @@
+//! The view for people: a table for each team that fits 80 columns, then what somebody should look at.
+
+use super::view::{Counts, FailedTask, LeftTask, MemberView, TeamView};
+use crate::here::now;
+use crate::output::{clean, paint};
+use protocol::control::{Activity, Flag, PastAgent};
+
+/// As many characters of a text as a table takes.
+const WIDTH: usize = 40;
+
+/// The line above the table.
+pub(super) fn head(team: &TeamView) -> String {
+    let Counts { pending, in_progress, completed } = team.tasks;
+    format!("\n{}: {pending} pending, {in_progress} in progress, {completed} completed", team.name)
+}
+
+/// The table, its heading first.
+pub(super) fn rows(team: &TeamView) -> Vec<Vec<String>> {
+    let head = ["NAME", "PHASE", "ACTIVITY", "SINCE", "UNREAD", "FEED", "PANE", "TASK"];
+    let mut rows = vec![head.map(str::to_owned).to_vec()];
+    rows.extend(team.members.iter().map(member));
+    rows.extend(team.past.iter().map(past));
+    rows
+}
+
+/// The lines below the table.
+pub(super) fn notes(team: &TeamView) -> Vec<String> {
+    team.left.iter().map(left).chain(team.failed.iter().map(failed)).map(|line| clean(&line)).collect()
+}
+
+/// What the table has no room for.
+pub(super) fn details(member: &MemberView) -> Vec<String> {
+    let mut lines = Vec::new();
+    if let Some(pid) = member.pid {
+        let backend = member.backend.as_deref().unwrap_or("?");
+        let again = match member.restarts.unwrap_or(0) {
+            0 => String::new(),
+            1 => ", started again once".to_owned(),
+            times => format!(", started again {times} times"),
+        };
+        lines.push(format!("  pid {pid}, backend {backend}{again}"));
+    }
+    if let (Some(activity), Some(since), Some(evidence)) = (member.activity, member.since, &member.evidence)
+        && !evidence.is_empty()
+    {
+        lines.push(format!("  {} for {}: {}", word(activity), ago(since), one_line(evidence)));
+    }
+    lines.extend(member.flags.iter().map(|flag| format!("  {}", waits(*flag))));
+    lines.into_iter().map(|line| clean(&line)).collect()
+}
+
+fn member(member: &MemberView) -> Vec<String> {
+    let nowhere = member.backend.as_deref().filter(|backend| *backend == "in-process");
+    vec![
+        paint(&member.color, &clean(&member.name)),
+        phase(member),
+        member.activity.map_or_else(dash, word),
+        member.since.map_or_else(dash, ago),
+        member.unread.map_or_else(|| "?".to_owned(), |n| n.to_string()),
+        member.feed.clone().unwrap_or_else(dash),
+        member.pane.as_deref().or(nowhere).unwrap_or("-").to_owned(),
+        member.task.as_deref().map_or_else(dash, |task| clean(&cut(task))),
+    ]
+}
+
+/// Its flags behind it: `running!shutdown`.
+fn phase(member: &MemberView) -> String {
+    let flag = |flag: &Flag| match flag {
+        Flag::AwaitingPlanApproval => "!plan",
+        Flag::ShutdownRequested => "!shutdown",
+    };
+    std::iter::once(member.phase.as_str()).chain(member.flags.iter().map(flag)).collect()
+}
+
+fn waits(flag: Flag) -> &'static str {
+    match flag {
+        Flag::AwaitingPlanApproval => "its plan waits for an answer",
+        Flag::ShutdownRequested => "it was asked to shut down, and has not answered",
+    }
+}
+
+fn past(past: &PastAgent) -> Vec<String> {
+    let again = past.again_at.map(|at| at.saturating_sub(now()).div_ceil(1000));
+    let again = again.map_or_else(String::new, |seconds| format!(", again in {seconds} s"));
+    let mut row = vec![clean(past.name.as_str()), clean(&past.state), dash(), ago(past.at)];
+    row.extend([dash(), dash(), dash(), clean(&format!("{}{again}", cut(&past.how)))]);
+    row
+}
+
+fn left(task: &LeftTask) -> String {
+    format!("task {} was left by {}: teamctl task release {}", task.id, task.owner, task.id)
+}
+
+fn failed(task: &FailedTask) -> String {
+    format!("task {} failed ({})", task.id, cut(&task.failure))
+}
+
+fn dash() -> String {
+    "-".to_owned()
+}
+
+fn word(activity: Activity) -> String {
+    match activity {
+        Activity::Active => "active".to_owned(),
+        Activity::Idle => "idle".to_owned(),
+    }
+}
+
+fn ago(since: u64) -> String {
+    match now().saturating_sub(since) / 1000 {
+        seconds @ 0..120 => format!("{seconds}s"),
+        seconds @ 120..7200 => format!("{}m", seconds / 60),
+        seconds => format!("{}h", seconds / 3600),
+    }
+}
+
+fn one_line(text: &str) -> String {
+    text.replace(['\n', '\t'], " ")
+}
+
+/// Its first line, as far as the table takes it.
+fn cut(text: &str) -> String {
+    let line = text.lines().next().unwrap_or_default().replace('\t', " ");
+    match line.char_indices().nth(WIDTH) {
+        Some((end, _)) => format!("{}…", &line[..end]),
+        None => line,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use protocol::name::{AgentName, TeamName};
+
+    fn ann() -> MemberView {
+        MemberView {
+            name: "ann".into(),
+            agent_id: "ann@t".into(),
+            phase: "running".into(),
+            state: Some("running".into()),
+            flags: vec![Flag::ShutdownRequested],
+            activity: Some(Activity::Active),
+            since: Some(now() + 1000),
+            evidence: Some("turn 3 by pid 77: task 4:\ncount".into()),
+            task: Some("count\nthe lines".into()),
+            unread: None,
+            feed: Some("turn".into()),
+            pane: None,
+            pid: Some(77),
+            backend: Some("in-process".into()),
+            restarts: Some(2),
+            color: "none".into(),
+        }
+    }
+
+    fn team() -> TeamView {
+        let bob = AgentName::foreign("bob");
+        let again_at = Some(now() + 3_500);
+        let how = "exit 1\u{1b}[2J".to_owned();
+        let past = PastAgent { name: bob.clone(), state: "failed".into(), how, at: now(), again_at };
+        let id = |id: &str| protocol::id::TaskId::parse(id).unwrap();
+        TeamView {
+            name: TeamName::parse("t").unwrap(),
+            members: vec![ann()],
+            past: vec![past],
+            tasks: Counts { pending: 1, in_progress: 2, completed: 3 },
+            left: vec![LeftTask { id: id("3"), subject: "x".into(), owner: bob.clone() }],
+            failed: vec![FailedTask {
+                id: id("4"),
+                subject: "y".into(),
+                owner: Some(bob),
+                failure: "exit 1\u{7}\nlast lines".into(),
+            }],
+        }
+    }
+
+    #[test]
+    fn a_row_tells_flags_and_where_there_is_no_pane() {
+        let rows = rows(&team());
+        assert_eq!(
+            rows[1],
+            ["ann", "running!shutdown", "active", "0s", "?", "turn", "in-process", "count"]
+                .map(str::to_owned)
+        );
+        assert_eq!(rows[2][..3], ["bob", "failed", "-"].map(str::to_owned));
+        assert_eq!(rows[2][7], "exit 1\\u{1b}[2J, again in 4 s");
+        assert!(rows.iter().all(|row| row.len() == rows[0].len()));
+    }
+
+    #[test]
+    fn what_somebody_should_look_at_says_what_to_do() {
+        let notes = notes(&team());
+        assert_eq!(notes, ["task 3 was left by bob: teamctl task release 3", "task 4 failed (exit 1\\u{7})"]);
+        assert_eq!(head(&team()), "\nt: 1 pending, 2 in progress, 3 completed");
+    }
+
+    #[test]
+    fn one_member_is_told_with_its_evidence() {
+        assert_eq!(
+            details(&ann()),
+            [
+                "  pid 77, backend in-process, started again 2 times",
+                "  active for 0s: turn 3 by pid 77: task 4: count",
+                "  it was asked to shut down, and has not answered"
+            ]
+        );
+    }
+
+    #[test]
+    fn a_long_text_is_cut_between_two_characters() {
+        assert_eq!(cut(&"é".repeat(41)), format!("{}…", "é".repeat(40)));
+        assert_eq!(cut(&"é".repeat(40)), "é".repeat(40));
+        assert_eq!(cut(""), "");
+    }
+}

@@ -1,0 +1,237 @@
+//! What is known of teams and members, from the daemon and from the files; the keys are those of `--json`.
+
+use protocol::control::{Activity, AgentStatus, Flag, PastAgent, StatusReply, TeamStatus};
+use protocol::id::TaskId;
+use protocol::name::{AgentName, TeamName};
+use protocol::task::{Task, TaskStatus};
+use serde::Serialize;
+use store::{Root, Team};
+
+/// One team.
+#[derive(Debug, Serialize)]
+pub(super) struct TeamView {
+    pub(super) name: TeamName,
+    pub(super) members: Vec<MemberView>,
+    /// Whose life has ended, the latest last.
+    pub(super) past: Vec<PastAgent>,
+    pub(super) tasks: Counts,
+    /// In progress, and nobody works on them.
+    pub(super) left: Vec<LeftTask>,
+    pub(super) failed: Vec<FailedTask>,
+}
+
+/// One member; none is what nobody knows.
+#[derive(Debug, Serialize)]
+pub(super) struct MemberView {
+    pub(super) name: String,
+    pub(super) agent_id: String,
+    pub(super) phase: String,
+    pub(super) state: Option<String>,
+    pub(super) flags: Vec<Flag>,
+    pub(super) activity: Option<Activity>,
+    pub(super) since: Option<u64>,
+    pub(super) evidence: Option<String>,
+    pub(super) task: Option<String>,
+    pub(super) unread: Option<usize>,
+    pub(super) feed: Option<String>,
+    pub(super) pane: Option<String>,
+    pub(super) pid: Option<u32>,
+    pub(super) backend: Option<String>,
+    pub(super) restarts: Option<u32>,
+    pub(super) color: String,
+}
+
+/// Of the tasks, without those that track members.
+#[derive(Debug, Default, PartialEq, Serialize)]
+pub(super) struct Counts {
+    pub(super) pending: usize,
+    pub(super) in_progress: usize,
+    pub(super) completed: usize,
+}
+
+/// A task whose owner is no member any more.
+#[derive(Debug, PartialEq, Serialize)]
+pub(super) struct LeftTask {
+    pub(super) id: TaskId,
+    pub(super) subject: String,
+    pub(super) owner: AgentName,
+}
+
+/// A task whose work failed.
+#[derive(Debug, PartialEq, Serialize)]
+pub(super) struct FailedTask {
+    pub(super) id: TaskId,
+    pub(super) subject: String,
+    pub(super) owner: Option<AgentName>,
+    pub(super) failure: String,
+}
+
+/// All that is known of that team; `daemon` is none where there is none.
+pub(super) fn view(root: &Root, name: TeamName, daemon: Option<&StatusReply>) -> TeamView {
+    let told = daemon.and_then(|status| status.teams.iter().find(|team| team.name == name));
+    let living: &[AgentStatus] = told.map_or(&[], |team| &team.members);
+    let past = told.map(|team| team.past.clone()).unwrap_or_default();
+    let Ok(team) = root.team(&name) else {
+        let (members, tasks) = (Vec::new(), Counts::default());
+        return TeamView { name, members, past, tasks, left: Vec::new(), failed: Vec::new() };
+    };
+    let mut members: Vec<MemberView> = living.iter().map(|agent| of_agent(&team, agent)).collect();
+    members.extend(of_files(&team, living, daemon.is_some()));
+    let tasks = team.tasks().list().unwrap_or_default();
+    TeamView {
+        left: at_work(&team, told).map_or_else(Vec::new, |at_work| left(&tasks, &at_work)),
+        failed: failed(&tasks),
+        tasks: counts(&tasks),
+        name,
+        members,
+        past,
+    }
+}
+
+fn of_agent(team: &Team, agent: &AgentStatus) -> MemberView {
+    MemberView {
+        name: agent.name.to_string(),
+        agent_id: agent.agent_id.clone(),
+        phase: agent.phase.clone(),
+        state: Some(agent.state.clone()),
+        flags: agent.flags.clone(),
+        activity: Some(agent.activity),
+        since: Some(agent.since),
+        evidence: Some(agent.evidence.clone()),
+        task: agent.task.clone(),
+        unread: unread(team, &agent.name),
+        feed: Some(agent.feed.clone()),
+        pane: agent.pane.clone(),
+        pid: agent.pid,
+        backend: Some(agent.backend.clone()),
+        restarts: Some(agent.restarts),
+        color: agent.color.clone(),
+    }
+}
+
+/// Members that config.json has and no daemon speaks for. The lead is nobody's to supervise.
+fn of_files(team: &Team, living: &[AgentStatus], daemon: bool) -> Vec<MemberView> {
+    let members = team.config().map(|config| config.members).unwrap_or_default();
+    let unspoken = members.into_iter().filter(|member| !living.iter().any(|agent| agent.name == member.name));
+    unspoken
+        .map(|member| MemberView {
+            phase: match (member.name.is_lead(), daemon) {
+                (true, _) => "lead".to_owned(),
+                (false, true) => "not ours".to_owned(),
+                (false, false) => "unknown".to_owned(),
+            },
+            agent_id: member.agent_id,
+            state: None,
+            flags: Vec::new(),
+            activity: member.is_active.map(|active| if active { Activity::Active } else { Activity::Idle }),
+            since: None,
+            evidence: None,
+            task: None,
+            unread: unread(team, &member.name),
+            feed: None,
+            pane: Some(member.tmux_pane_id).filter(|pane| pane.starts_with('%')),
+            pid: None,
+            backend: member.backend_type,
+            restarts: None,
+            color: member.color.unwrap_or_default(),
+            name: member.name.to_string(),
+        })
+        .collect()
+}
+
+/// None where the inbox can't be read: that is not the same as nothing unread.
+fn unread(team: &Team, name: &AgentName) -> Option<usize> {
+    let entries = team.inbox(name).read().ok()?;
+    Some(entries.iter().filter(|entry| entry.unread().is_some()).count())
+}
+
+/// Who may be at work on a task: members, whoever runs them, and those that are about to be started again.
+/// None where that can't be told.
+fn at_work(team: &Team, told: Option<&TeamStatus>) -> Option<Vec<AgentName>> {
+    let members = team.config().ok()?.members.into_iter().map(|member| member.name);
+    let living = told.into_iter().flat_map(|team| team.members.iter().map(|agent| agent.name.clone()));
+    let again = told.into_iter().flat_map(|team| team.past.iter().filter(|past| past.again_at.is_some()));
+    Some(members.chain(living).chain(again.map(|past| past.name.clone())).collect())
+}
+
+fn counts(tasks: &[Task]) -> Counts {
+    let count =
+        |status: &TaskStatus| tasks.iter().filter(|t| !t.is_internal() && t.status == *status).count();
+    Counts {
+        pending: count(&TaskStatus::Pending),
+        in_progress: count(&TaskStatus::InProgress),
+        completed: count(&TaskStatus::Completed),
+    }
+}
+
+fn in_progress(tasks: &[Task]) -> impl Iterator<Item = &Task> {
+    tasks.iter().filter(|task| !task.is_internal() && task.status == TaskStatus::InProgress)
+}
+
+/// A failed one is nobody's to take up: that is told as a failure.
+fn left(tasks: &[Task], at_work: &[AgentName]) -> Vec<LeftTask> {
+    let left = |task: &Task| {
+        let owner = task.owner.clone().filter(|owner| !at_work.contains(owner))?;
+        Some(LeftTask { id: task.id, subject: task.subject.clone(), owner })
+    };
+    in_progress(tasks).filter(|task| task.failure().is_none()).filter_map(left).collect()
+}
+
+fn failed(tasks: &[Task]) -> Vec<FailedTask> {
+    let failed = |task: &Task| {
+        let failure = task.failure()?.to_owned();
+        Some(FailedTask { id: task.id, subject: task.subject.clone(), owner: task.owner.clone(), failure })
+    };
+    in_progress(tasks).filter_map(failed).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_task_is_left_where_nobody_can_be_at_work_on_it() {
+        let task = |id: u32, status: &str, owner: &str, metadata: &str| {
+            Task::parse(&format!(
+                r#"{{"id":"{id}","subject":"x","status":"{status}","owner":"{owner}","metadata":{{{metadata}}}}}"#
+            ))
+            .unwrap()
+        };
+        let tasks = [
+            task(1, "in_progress", "ann", ""),
+            task(2, "in_progress", "bob", ""),
+            task(3, "in_progress", "bob", r#""failure":"exit 1\nno such file""#),
+            task(4, "pending", "bob", ""),
+            task(5, "completed", "bob", r#""failure":"once""#),
+            task(6, "in_progress", "bob", r#""_internal":true"#),
+            task(7, "in_progress", "", ""),
+        ];
+        let ann = AgentName::foreign("ann");
+        let left: Vec<String> = left(&tasks, &[ann]).iter().map(|task| task.id.to_string()).collect();
+        assert_eq!(left, ["2"]);
+        let failed = failed(&tasks);
+        assert_eq!((failed.len(), failed[0].failure.as_str()), (1, "exit 1\nno such file"));
+        assert_eq!(counts(&tasks), Counts { pending: 1, in_progress: 4, completed: 1 });
+    }
+
+    #[test]
+    fn who_is_started_again_is_at_work_and_a_team_that_can_not_be_read_accuses_nobody() {
+        let dir = tempfile::tempdir().unwrap();
+        let level = store::Durability::Process;
+        let root = Root::open(&dir.path().join("r"), &dir.path().join("aside"), level).unwrap();
+        let text = r#"{"name":"t","members":[{"name":"team-lead"}]}"#;
+        let team = root.create_team(&protocol::config::TeamConfig::parse(text).unwrap()).unwrap();
+        let past = |name: &str, again_at| PastAgent {
+            name: AgentName::foreign(name),
+            state: "failed".into(),
+            how: "exit 1".into(),
+            at: 1,
+            again_at,
+        };
+        let past = vec![past("ann", None), past("bob", Some(9))];
+        let told = TeamStatus { name: team.name().clone(), members: Vec::new(), past };
+        assert_eq!(at_work(&team, Some(&told)), Some(["team-lead", "bob"].map(AgentName::foreign).to_vec()));
+        std::fs::remove_file(team.config_path()).unwrap();
+        assert_eq!(at_work(&team, Some(&told)), None);
+    }
+}
