@@ -32,7 +32,7 @@ pub(crate) fn run(here: &Here, args: &Attach) -> Result<ExitCode, Fault> {
 fn go(pane: &str, tmux: &std::path::Path) -> Fault {
     let inside = variable("TMUX").and_then(|tmux| tmux.split(',').next().map(std::path::PathBuf::from));
     if inside.as_ref().is_some_and(|socket| *socket != tmux) {
-        let message = format!("cannot switch to {}: it is on another tmux server", pane);
+        let message = format!("cannot switch to {pane}: it is on another tmux server");
         return Fault::new(Kind::Refused, message)
             .hinted(format!("from outside tmux: tmux -S {} attach", tmux.display()));
     }
