@@ -16,7 +16,7 @@ use std::process::ExitCode;
 ///
 /// With `-- CMD` the command is the agent, and its end is the agent's. A name is free again as soon as its
 /// member is gone.
-#[derive(Debug, clap::Args)]
+#[derive(Debug, Default, clap::Args)]
 #[command(
     after_help = "Examples:\n  teamctl spawn ann --agent worker\n  teamctl spawn bob --agent claude --mode plan --prompt 'Review src/'\n  teamctl spawn eve --agent codex --backend in-process --restart on-failure\n  teamctl spawn cat --cwd ~/src/project --env RUST_LOG=debug -- ./agent.sh"
 )]
@@ -48,18 +48,18 @@ pub(crate) struct Spawn {
     /// Where it works [default: here]
     #[arg(long, value_name = "D")]
     pub(super) cwd: Option<PathBuf>,
-    /// Where it runs: in a pane of the team's windows, in a window of its own, or without a pane
-    #[arg(long, value_parser = ["tmux", "window", "in-process", "iterm2"], default_value = "tmux")]
-    pub(super) backend: String,
+    /// Where it runs: in a pane of the team's windows, in a window of its own, or without a pane [default: tmux]
+    #[arg(long, value_parser = ["tmux", "window", "in-process", "iterm2"])]
+    pub(super) backend: Option<String>,
     /// A tool that it may use without asking; may be repeated
     #[arg(long, value_name = "TOOL")]
     pub(super) allow: Vec<String>,
     /// A tool that it may not use; may be repeated
     #[arg(long, value_name = "TOOL")]
     pub(super) deny: Vec<String>,
-    /// Whether it is started again when it fails
-    #[arg(long, value_parser = ["never", "on-failure"], default_value = "never")]
-    pub(super) restart: String,
+    /// Whether it is started again when it fails [default: never]
+    #[arg(long, value_parser = ["never", "on-failure"])]
+    pub(super) restart: Option<String>,
     /// A variable of its environment, beside the caller's own; may be repeated
     #[arg(long, value_name = "K=V")]
     pub(super) env: Vec<String>,
@@ -101,7 +101,7 @@ pub(super) fn order_for(here: &Here, team: TeamName, args: Spawn) -> Result<cont
     let prompt = world::prompt(args.prompt.clone(), args.prompt_file.as_deref(), args.stdin.is_some())?;
     let model = args.model.clone().or_else(|| team_model(here, &team));
     let about = About { name: &name, team: &team, cwd: &cwd, prompt: &prompt, model: model.as_deref() };
-    let (backend, restart) = (backend(&args.backend)?, restart(&args.restart)?);
+    let (backend, restart) = (backend(args.backend.as_deref())?, restart(args.restart.as_deref())?);
     let asked = world::pairs(&args.env)?;
     let path = asked.get("PATH").cloned().or_else(|| std::env::var("PATH").ok()).unwrap_or_default();
     let ordered = ordered(&args, &about, &path)?;
@@ -190,23 +190,27 @@ fn refuse_unsure_name(args: &Spawn, profile: &Profile) -> Result<(), Fault> {
     Err(Fault::new(Kind::Usage, message).hinted("name it yourself, or let the program read $TEAMD_AGENT"))
 }
 
-fn backend(word: &str) -> Result<Backend, Fault> {
+fn backend(word: Option<&str>) -> Result<Backend, Fault> {
     match word {
-        "tmux" => Ok(Backend::Tmux),
-        "window" => Ok(Backend::Window),
-        "in-process" => Ok(Backend::InProcess),
-        "iterm2" => Err(Fault::new(Kind::Missing, "cannot use the backend iterm2: it is not on this system")
-            .hinted("there is: tmux, window, in-process")),
-        other => Err(Fault::new(Kind::Usage, format!("cannot use the backend {other}: there is no such"))
-            .hinted("there is: tmux, window, in-process")),
+        None | Some("tmux") => Ok(Backend::Tmux),
+        Some("window") => Ok(Backend::Window),
+        Some("in-process") => Ok(Backend::InProcess),
+        Some("iterm2") => {
+            Err(Fault::new(Kind::Missing, "cannot use the backend iterm2: it is not on this system")
+                .hinted("there is: tmux, window, in-process"))
+        }
+        Some(other) => {
+            Err(Fault::new(Kind::Usage, format!("cannot use the backend {other}: there is no such"))
+                .hinted("there is: tmux, window, in-process"))
+        }
     }
 }
 
-fn restart(word: &str) -> Result<Restart, Fault> {
+fn restart(word: Option<&str>) -> Result<Restart, Fault> {
     match word {
-        "never" => Ok(Restart::Never),
-        "on-failure" => Ok(Restart::OnFailure),
-        other => Err(Fault::new(Kind::Usage, format!("cannot restart {other}: there is no such rule"))
+        None | Some("never") => Ok(Restart::Never),
+        Some("on-failure") => Ok(Restart::OnFailure),
+        Some(other) => Err(Fault::new(Kind::Usage, format!("cannot restart {other}: there is no such rule"))
             .hinted("there is: never, on-failure")),
     }
 }
@@ -224,11 +228,12 @@ mod tests {
 
     #[test]
     fn a_backend_that_can_not_be_had_is_an_error() {
-        assert_eq!(backend("window"), Ok(Backend::Window));
-        assert_eq!(backend("iterm2").map_err(|fault| fault.kind), Err(Kind::Missing));
-        assert_eq!(backend("screen").map_err(|fault| fault.kind), Err(Kind::Usage));
-        assert_eq!(restart("on-failure"), Ok(Restart::OnFailure));
-        assert_eq!(restart("always").map_err(|fault| fault.kind), Err(Kind::Usage));
+        assert_eq!((backend(None), restart(None)), (Ok(Backend::Tmux), Ok(Restart::Never)));
+        assert_eq!(backend(Some("window")), Ok(Backend::Window));
+        assert_eq!(backend(Some("iterm2")).map_err(|fault| fault.kind), Err(Kind::Missing));
+        assert_eq!(backend(Some("screen")).map_err(|fault| fault.kind), Err(Kind::Usage));
+        assert_eq!(restart(Some("on-failure")), Ok(Restart::OnFailure));
+        assert_eq!(restart(Some("always")).map_err(|fault| fault.kind), Err(Kind::Usage));
     }
 
     #[test]

@@ -43,6 +43,17 @@ fn a_whole_file_is_read() {
 }
 
 #[test]
+fn the_example_of_the_page_is_a_profile() {
+    let page = include_str!("../../../../../docs/agents.md");
+    let (_, example) = page.split_once("```toml\n").unwrap();
+    let (example, _) = example.split_once("```").unwrap();
+    parse("ask", "docs/agents.md", example).unwrap();
+    for key in KEYS {
+        assert!(page.contains(&format!("`{key}`")), "{key} is not on the page");
+    }
+}
+
+#[test]
 fn what_is_no_toml_is_told_with_its_line() {
     assert!(fault("feed = \"turn\"\nprogram = p").contains("line 2: "));
     assert!(fault("a = 1\na = 2").contains("line 2: "));
