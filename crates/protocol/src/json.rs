@@ -51,6 +51,12 @@ pub struct Array<'a> {
 impl<'a> Array<'a> {
     /// The whole text is the array; a byte order mark is skipped.
     pub fn parse(root: &'a str) -> Result<Array<'a>, Error> {
+        let text = content(root);
+        if let Ok(elements) = serde_json::from_str::<Vec<&RawValue>>(text) {
+            shallow(elements.iter().copied(), DEEPEST - 1)?;
+            return Ok(Array { root, span: place(root, text), elements });
+        }
+        // Not an array, or not JSON: looked at anew for an error that says which.
         Array::within(root, document(root)?)
     }
 
@@ -65,6 +71,11 @@ impl<'a> Array<'a> {
     pub fn elements(&self) -> &[&'a RawValue] {
         &self.elements
     }
+
+    /// Where in the text the last element ends; none if there is none.
+    pub fn last_end(&self) -> Option<usize> {
+        self.elements.last().map(|last| span(self.root, last).end)
+    }
 }
 
 /// An object in a text.
@@ -78,6 +89,12 @@ pub struct Object<'a> {
 impl<'a> Object<'a> {
     /// The whole text is the object; a byte order mark is skipped.
     pub fn parse(root: &'a str) -> Result<Object<'a>, Error> {
+        let text = content(root);
+        if let Ok(Fields(fields)) = serde_json::from_str(text) {
+            shallow(fields.iter().map(|(_, value)| *value), DEEPEST - 1)?;
+            return Ok(Object { root, span: place(root, text), fields });
+        }
+        // Not an object, or not JSON: looked at anew for an error that says which.
         Object::within(root, document(root)?)
     }
 
@@ -94,18 +111,27 @@ impl<'a> Object<'a> {
     }
 
     /// All fields in order, keys decoded; one that can't be is left out.
-    pub fn entries(&self) -> impl Iterator<Item = (String, &'a RawValue)> {
-        self.fields.iter().filter_map(|(key, value)| Some((string(key)?, *value)))
+    pub fn entries(&self) -> impl Iterator<Item = (Cow<'a, str>, &'a RawValue)> {
+        self.fields.iter().filter_map(|(key, value)| Some((decoded(key)?, *value)))
     }
 
     fn position(&self, key: &str) -> Option<usize> {
-        self.fields.iter().rposition(|(name, _)| string(name).is_some_and(|name| name == key))
+        self.fields.iter().rposition(|(name, _)| decoded(name).is_some_and(|name| name == key))
     }
 }
 
 /// What a string literal says, with U+FFFD for each half of a pair that stands alone; none if it is no string.
 pub fn string(value: &RawValue) -> Option<String> {
-    serde_json::from_str(&whole_pairs(value.get())).ok()
+    decoded(value).map(Cow::into_owned)
+}
+
+/// The same; a literal without escapes says what stands between its quotes.
+fn decoded(value: &RawValue) -> Option<Cow<'_, str>> {
+    let json = value.get();
+    match json.strip_prefix('"').and_then(|rest| rest.strip_suffix('"')) {
+        Some(plain) if !plain.contains('\\') => Some(Cow::Borrowed(plain)),
+        _ => serde_json::from_str(&whole_pairs(json)).ok().map(Cow::Owned),
+    }
 }
 
 /// A value for showing; what no [`Value`] can hold (1e999, deep nesting) as a string of how it is spelled.
@@ -151,9 +177,28 @@ fn unit(text: &str) -> Option<u16> {
 }
 
 fn document(root: &str) -> Result<&RawValue, Error> {
-    let text = root.strip_prefix('\u{feff}').unwrap_or(root);
-    let document = serde_json::from_str(text)?;
-    if depth(text) > DEEPEST { Err(Error::Depth) } else { Ok(document) }
+    let document = serde_json::from_str(content(root))?;
+    shallow(std::iter::once(document), DEEPEST)?;
+    Ok(document)
+}
+
+/// The text behind a byte order mark.
+fn content(root: &str) -> &str {
+    root.strip_prefix('\u{feff}').unwrap_or(root)
+}
+
+/// Where in `root` the document of its `content` lies.
+fn place(root: &str, content: &str) -> Range<usize> {
+    let blank = [' ', '\t', '\n', '\r'];
+    let start = root.len() - content.trim_start_matches(blank).len();
+    start..start + content.trim_matches(blank).len()
+}
+
+/// Refuses values nested deeper than `deepest`. It takes two brackets a level, so a short one need not be
+/// looked through.
+fn shallow<'a>(mut values: impl Iterator<Item = &'a RawValue>, deepest: usize) -> Result<(), Error> {
+    let too_deep = |value: &RawValue| value.get().len() > 2 * deepest && depth(value.get()) > deepest;
+    if values.any(too_deep) { Err(Error::Depth) } else { Ok(()) }
 }
 
 /// How deep a valid JSON text is nested.
@@ -271,5 +316,8 @@ mod tests {
         assert_eq!(Array::parse(&nested(1000)).unwrap().elements().len(), 1);
         assert!(matches!(Array::parse(&nested(1001)), Err(Error::Depth)));
         assert!(matches!(Array::parse(&nested(500_000)), Err(Error::Depth)));
+        let object = |levels: usize| format!("{{\"a\":{}}}", nested(levels));
+        assert!(Object::parse(&object(999)).is_ok());
+        assert!(matches!(Object::parse(&object(1000)), Err(Error::Depth)));
     }
 }

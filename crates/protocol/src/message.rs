@@ -91,8 +91,16 @@ pub fn parse(text: &str) -> Result<Vec<Entry>, Error> {
 
 /// The inbox with `message` at its end.
 pub fn appended(text: &str, message: &Message) -> Result<String, Error> {
+    appended_all(text, std::slice::from_ref(message))
+}
+
+/// The inbox with all of `messages` at its end, in their order.
+pub fn appended_all(text: &str, messages: &[Message]) -> Result<String, Error> {
+    if messages.is_empty() {
+        return Ok(text.to_owned());
+    }
     let array = Array::parse(text)?;
-    Ok(apply(text, vec![array.push(message)]))
+    Ok(apply(text, vec![array.push_all(messages)]))
 }
 
 /// The inbox with the entries at `indices` marked read. Others, and what is no object, stay as they are.

@@ -9,6 +9,7 @@ use crate::json::{Error, FieldFault, Object, apply, value};
 use crate::name::AgentName;
 use serde::{Serialize, Serializer};
 use serde_json::{Map, Value};
+use std::borrow::Borrow;
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -130,7 +131,11 @@ impl Task {
             blocks: links(&object, "blocks")?,
             blocked_by: links(&object, "blockedBy")?,
             metadata: metadata(text, &object)?,
-            extra: values(&object).filter(|(key, _)| !KNOWN.contains(&key.as_str())).collect(),
+            extra: object
+                .entries()
+                .filter(|(key, _)| !KNOWN.contains(&key.as_ref()))
+                .map(|(key, raw)| (key.into_owned(), value(raw)))
+                .collect(),
         })
     }
 
@@ -155,20 +160,33 @@ impl Task {
     }
 
     /// The blockers that are not over. One whose file is gone is: it was deleted, or completed and tidied up.
-    pub fn open_blockers(&self, all: &[Task]) -> Vec<TaskId> {
-        let open = |id: &TaskId| all.iter().any(|task| task.id == *id && !task.status.is_over());
+    ///
+    /// Here and below `all` is the list by number, as it is read.
+    pub fn open_blockers<T: Borrow<Task>>(&self, all: &[T]) -> Vec<TaskId> {
+        let open = |id: &TaskId| find(all, *id).is_some_and(|task| !task.status.is_over());
         self.blocked_by.iter().copied().filter(open).collect()
     }
 
     /// True if anyone may take it now.
-    pub fn available(&self, all: &[Task]) -> bool {
+    pub fn available<T: Borrow<Task>>(&self, all: &[T]) -> bool {
         self.owner.is_none() && self.startable(all)
     }
 
     /// True if its owner may begin now: pending, not internal, nothing in the way.
-    pub fn startable(&self, all: &[Task]) -> bool {
+    pub fn startable<T: Borrow<Task>>(&self, all: &[T]) -> bool {
         self.status == TaskStatus::Pending && !self.is_internal() && self.open_blockers(all).is_empty()
     }
+
+    /// How often work on it was given back unfinished: `metadata.attempts`.
+    pub fn attempts(&self) -> u64 {
+        self.metadata.as_ref().and_then(|data| data.get("attempts")?.as_u64()).unwrap_or(0)
+    }
+}
+
+/// The task `id` in the list by number.
+pub fn find<T: Borrow<Task>>(all: &[T], id: TaskId) -> Option<&Task> {
+    let at = all.binary_search_by_key(&id, |task| task.borrow().id).ok()?;
+    Some(all[at].borrow())
 }
 
 /// The text with each field set, in its place or at the end; none takes the field out.
@@ -213,37 +231,45 @@ fn metadata_field(text: &str, key: &str, value: &Value) -> Result<String, TaskEr
 }
 
 /// The way from `blocked` back to itself that a link "`blocker` blocks `blocked`" would close, if it would.
-pub fn cycle(all: &[Task], blocker: TaskId, blocked: TaskId) -> Option<Vec<TaskId>> {
+pub fn cycle<T: Borrow<Task>>(all: &[T], blocker: TaskId, blocked: TaskId) -> Option<Vec<TaskId>> {
+    if blocker == blocked {
+        return Some(vec![blocker, blocked]);
+    }
+    let waiting = waiting(all);
     let mut came_from = BTreeMap::from([(blocked, blocked)]);
     let mut open = vec![blocked];
     while let Some(at) = open.pop() {
         if at == blocker {
             return Some(way(&came_from, blocked, blocker));
         }
-        for next in waiting_for(all, at) {
-            if let Entry::Vacant(unseen) = came_from.entry(next) {
+        for next in waiting.get(&at).into_iter().flatten() {
+            if let Entry::Vacant(unseen) = came_from.entry(*next) {
                 unseen.insert(at);
-                open.push(next);
+                open.push(*next);
             }
         }
     }
     None
 }
 
-/// What waits for `id`. Both ends are looked at: a crash may have left a link half written.
-fn waiting_for(all: &[Task], id: TaskId) -> BTreeSet<TaskId> {
-    let own = all.iter().filter(|task| task.id == id).flat_map(|task| task.blocks.iter().copied());
-    let others = all.iter().filter(|task| task.blocked_by.contains(&id)).map(|task| task.id);
-    own.chain(others).collect()
+/// What waits for each task. Both ends are looked at: a crash may have left a link half written.
+pub fn waiting<T: Borrow<Task>>(all: &[T]) -> BTreeMap<TaskId, BTreeSet<TaskId>> {
+    let mut waiting: BTreeMap<TaskId, BTreeSet<TaskId>> = BTreeMap::new();
+    for task in all.iter().map(Borrow::borrow) {
+        if !task.blocks.is_empty() {
+            waiting.entry(task.id).or_default().extend(&task.blocks);
+        }
+        for blocker in &task.blocked_by {
+            waiting.entry(*blocker).or_default().insert(task.id);
+        }
+    }
+    waiting
 }
 
 fn way(came_from: &BTreeMap<TaskId, TaskId>, from: TaskId, to: TaskId) -> Vec<TaskId> {
     let mut way = vec![from, to];
     while let Some(at) = way.last().copied().filter(|at| *at != from) {
         way.push(came_from[&at]);
-    }
-    if to == from {
-        return way;
     }
     way.reverse();
     way
@@ -267,7 +293,7 @@ fn metadata(text: &str, object: &Object) -> Result<Option<Map<String, Value>>, F
 }
 
 fn values(object: &Object) -> impl Iterator<Item = (String, Value)> {
-    object.entries().map(|(key, raw)| (key, value(raw)))
+    object.entries().map(|(key, raw)| (key.into_owned(), value(raw)))
 }
 
 #[cfg(test)]

@@ -58,19 +58,25 @@ impl Directory {
 
     /// What is in it, in order of names; those that are not UTF-8 with replacement characters.
     pub(crate) fn names(&self) -> Result<Vec<String>, Error> {
+        let mut names = Vec::new();
+        self.each_name(|name| names.push(name.to_owned()))?;
+        names.sort();
+        Ok(names)
+    }
+
+    /// Hands over what is in it name by name, in no order; spelled as in [`Directory::names`].
+    pub(crate) fn each_name(&self, mut take: impl FnMut(&str)) -> Result<(), Error> {
         let flags = OFlag::O_RDONLY | OFlag::O_DIRECTORY | OFlag::O_CLOEXEC;
         let fail = || Error::at("list", &self.path);
         let mut dir = Dir::openat(self, ".", flags, Mode::empty()).map_err(fail())?;
-        let mut names = Vec::new();
         for entry in dir.iter() {
             let entry = entry.map_err(fail())?;
             let name = entry.file_name().to_string_lossy();
             if name != "." && name != ".." {
-                names.push(name.into_owned());
+                take(&name);
             }
         }
-        names.sort();
-        Ok(names)
+        Ok(())
     }
 
     /// What is at `name` itself; none if nothing is.

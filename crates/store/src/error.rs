@@ -124,6 +124,14 @@ pub enum Error {
         /// Who.
         owner: AgentName,
     },
+    /// Whoever wants the task has it and works on it.
+    #[error("cannot claim task {id}: {owner} has it already, and it is in progress")]
+    AlreadyTheirs {
+        /// Which.
+        id: TaskId,
+        /// Who.
+        owner: AgentName,
+    },
     /// The task waits for others.
     #[error("cannot start task {id}: it waits for {}", listed(blockers))]
     Blocked {
@@ -140,6 +148,23 @@ pub enum Error {
     Cycle {
         /// The circle; the first is the last.
         way: Vec<TaskId>,
+    },
+    /// Planned tasks would wait for each other in a circle.
+    #[error("cannot create the tasks: {} is a circle", way.join(" → "))]
+    PlannedCycle {
+        /// The circle: each is waited for by the next, and the first is the last. New ones by their
+        /// subject, others by their id.
+        way: Vec<String>,
+    },
+    /// A planned task that waits for one that is not among the planned.
+    #[error("cannot create the tasks: {subject:?} waits for number {after} of {count}, counted from 0")]
+    NoSuchPlanned {
+        /// Whose plan it is.
+        subject: String,
+        /// The index it names.
+        after: usize,
+        /// How many are planned.
+        count: usize,
     },
     /// The task's status does not allow it.
     #[error("cannot set task {id} to {to}: it is {from}")]
@@ -193,10 +218,11 @@ impl Error {
                 Kind::NotFound
             }
             Error::NothingAvailable(_) => Kind::NotFound,
-            Error::Exists { .. } | Error::Claimed { .. } => Kind::Exists,
+            Error::Exists { .. } | Error::Claimed { .. } | Error::AlreadyTheirs { .. } => Kind::Exists,
             Error::ReadOnly(_) => Kind::NotPermitted,
-            Error::Name(_) => Kind::Usage,
-            Error::Blocked { .. } | Error::Cycle { .. } | Error::Transition { .. } => Kind::Refused,
+            Error::Name(_) | Error::NoSuchPlanned { .. } => Kind::Usage,
+            Error::Blocked { .. } | Error::Cycle { .. } | Error::PlannedCycle { .. } => Kind::Refused,
+            Error::Transition { .. } => Kind::Refused,
             Error::Leftovers { .. } => Kind::Refused,
             Error::Untold { .. } => Kind::Partly,
         }
@@ -210,6 +236,9 @@ impl Error {
             Error::NoSuchTeam { nearest, .. } | Error::NoSuchMember { nearest, .. } => near(nearest),
             Error::Locked { path, .. } => {
                 Some(format!("look at {}, and remove it if nothing uses it", path.display()))
+            }
+            Error::AlreadyTheirs { id, .. } => {
+                Some(format!("go on with it, or give it back with: teamctl task release {id}"))
             }
             Error::Leftovers { .. } => Some("move them away and delete the team again".to_owned()),
             Error::Untold { cause, .. } => cause.hint(),

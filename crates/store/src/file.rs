@@ -10,7 +10,7 @@ mod snapshot;
 mod temporary;
 
 pub(crate) use change::{ATTEMPTS, Change, OPTIMISTIC, change};
-pub(crate) use snapshot::{Snapshot, read, read_for, read_raw};
+pub(crate) use snapshot::{Identity, Snapshot, read, read_as, read_raw};
 pub(crate) use temporary::{MARK, Temporary, append, place, rename_fresh, settle};
 
 use crate::Durability;

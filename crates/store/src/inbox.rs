@@ -6,7 +6,7 @@ use crate::error::Error;
 use crate::file::{Shape, change, read};
 use crate::team::Team;
 use protocol::json;
-use protocol::message::{Entry, Message, appended, marked_read, parse};
+use protocol::message::{Entry, Message, appended_all, marked_read, parse};
 use protocol::name::AgentName;
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -43,11 +43,17 @@ impl Inbox {
     /// Adds a message at the end; the first one makes the file. On return it is stored, as the durability
     /// asks. This alone is also allowed in a team of Claude Code's.
     pub fn append(&self, message: &Message) -> Result<(), Error> {
-        if message.text.len() > MESSAGE_LIMIT {
-            let (size, limit) = (message.text.len() as u64, MESSAGE_LIMIT as u64);
+        self.append_all(std::slice::from_ref(message))
+    }
+
+    /// Adds messages at the end in one step: all are there, in their order, or none is. Else as
+    /// [`Inbox::append`].
+    pub fn append_all(&self, messages: &[Message]) -> Result<(), Error> {
+        if let Some(long) = messages.iter().find(|message| message.text.len() > MESSAGE_LIMIT) {
+            let (size, limit) = (long.text.len() as u64, MESSAGE_LIMIT as u64);
             return Err(Error::TooLarge { path: self.path(), size, limit });
         }
-        self.change(|text| appended(text, message).map(Some))
+        self.change(|text| changed(text, appended_all(text, messages)?))
     }
 
     /// Marks these entries read. Each is known by its spelling, first at its place, then anywhere: others

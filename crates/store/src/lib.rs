@@ -25,5 +25,5 @@ pub use error::Error;
 pub use inbox::Inbox;
 pub use root::Root;
 pub use state::StateDir;
-pub use tasks::{NewTask, TaskUpdate, Tasks};
+pub use tasks::{NewTask, Planned, TaskUpdate, Tasks};
 pub use team::Team;

@@ -3,6 +3,7 @@
 //! that of each file. Whoever becomes an owner is told after all of them are released.
 
 mod announce;
+mod batch;
 mod claim;
 mod create;
 mod draft;
@@ -10,7 +11,8 @@ mod listed;
 mod turn;
 mod update;
 
-pub use create::NewTask;
+pub use create::{NewTask, Planned};
+pub(crate) use listed::Seen;
 pub use update::TaskUpdate;
 
 use crate::error::Error;
@@ -18,11 +20,11 @@ use crate::file::{ATTEMPTS, OPTIMISTIC};
 use crate::lock::Lock;
 use crate::team::Team;
 use draft::Draft;
-use listed::Listed;
 use protocol::id::TaskId;
 use protocol::task::{Task, TaskStatus};
 use serde_json::Map;
 use std::path::PathBuf;
+use std::sync::Arc;
 use turn::Turn;
 
 /// What the list's lock is taken on: 0 bytes, for ever.
@@ -54,17 +56,22 @@ impl Tasks {
     /// One whose file can't be read is listed all the same, with a subject that says why and the status
     /// `unreadable`: it may well be open, so what waits for it stays blocked.
     pub fn list(&self) -> Result<Vec<Task>, Error> {
-        match self.team.task_dir()? {
-            Some(dir) => Ok(Listed::read(self.team.way(), dir)?.tasks()),
-            None => Ok(Vec::new()),
-        }
+        Ok(self.list_shared()?.iter().map(|task| Task::clone(task)).collect())
+    }
+
+    /// The same without copies of what the handle keeps; for whoever looks often. A second look through the
+    /// same handle, or a copy of it, reads only the files that have changed.
+    pub fn list_shared(&self) -> Result<Vec<Arc<Task>>, Error> {
+        let Some(dir) = self.team.task_dir()? else { return Ok(Vec::new()) };
+        let listed = self.team.seen().look(self.team.way(), dir)?;
+        Ok(listed.iter().map(|listed| Arc::clone(&listed.task)).collect())
     }
 
     /// One task.
     pub fn get(&self, id: &TaskId) -> Result<Task, Error> {
         let found = self.team.task_dir()?.map(|dir| listed::read_one(self.team.way(), dir, *id));
         let found = found.transpose()?.flatten();
-        found.map(|file| file.task).ok_or_else(|| self.no_task(*id))
+        found.map(|(_, task)| task).ok_or_else(|| self.no_task(*id))
     }
 
     fn no_task(&self, id: TaskId) -> Error {
@@ -83,12 +90,17 @@ impl Tasks {
         turn: &Turn,
         plan: &mut impl FnMut(&mut Draft) -> Result<T, Error>,
     ) -> Result<T, Error> {
-        let dir = turn.dir();
+        let (way, dir) = (self.team.way(), turn.dir());
         for attempt in 0..ATTEMPTS {
             let early = (attempt >= OPTIMISTIC).then(|| Lock::acquire(dir, LOCK)).transpose()?;
-            let mut draft = Draft::new(self.team.name(), self.path(), Listed::read(self.team.way(), dir)?);
-            let result = plan(&mut draft)?;
-            if draft.commit(self.team.way(), dir, early)? {
+            let mut draft = Draft::new(&self.team, dir, &self.team.seen().look(way, dir)?);
+            let result = plan(&mut draft);
+            if draft.is_stale() {
+                self.team.seen().forget();
+                continue;
+            }
+            let result = result?;
+            if draft.commit(early)? {
                 return Ok(result);
             }
         }

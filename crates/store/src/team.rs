@@ -6,7 +6,7 @@ use crate::error::Error;
 use crate::file::{Shape, Way, change, read};
 use crate::inbox::Inbox;
 use crate::root::Opened;
-use crate::tasks::Tasks;
+use crate::tasks::{Seen, Tasks};
 use protocol::config::{ConfigError, Member, TeamConfig, member_set, team_set, with_member, without_member};
 use protocol::name::{AgentName, TeamName, nearest};
 use serde_json::Value;
@@ -16,7 +16,7 @@ use std::sync::{Arc, OnceLock};
 pub(crate) const CONFIG: &str = "config.json";
 pub(crate) const INBOXES: &str = "inboxes";
 
-/// A team; a copy is another handle on the same.
+/// A team; a copy is another handle on the same, and shares what is known of its task list.
 #[derive(Debug, Clone)]
 pub struct Team(Arc<Inner>);
 
@@ -27,11 +27,13 @@ struct Inner {
     dir: Directory,
     inboxes: OnceLock<Directory>,
     tasks: OnceLock<Directory>,
+    seen: Seen,
 }
 
 impl Team {
     pub(crate) fn new(root: Arc<Opened>, name: TeamName, dir: Directory) -> Team {
-        Team(Arc::new(Inner { root, name, dir, inboxes: OnceLock::new(), tasks: OnceLock::new() }))
+        let (inboxes, tasks) = (OnceLock::new(), OnceLock::new());
+        Team(Arc::new(Inner { root, name, dir, inboxes, tasks, seen: Seen::default() }))
     }
 
     /// Its name.
@@ -153,6 +155,11 @@ impl Team {
     pub(crate) fn task_dir_made(&self) -> Result<&Directory, Error> {
         let make = || self.0.root.tasks.sub_made(self.0.name.as_str()).map(Some);
         opened(&self.0.tasks, make)?.ok_or_else(|| self.gone())
+    }
+
+    /// The task list as this handle and its copies saw it last.
+    pub(crate) fn seen(&self) -> &Seen {
+        &self.0.seen
     }
 
     /// Where all teams' directories of tasks are.

@@ -33,10 +33,16 @@ pub fn apply(root: &str, mut edits: Vec<Edit>) -> String {
 impl<'a> Array<'a> {
     /// Puts `value` at the end.
     pub fn push(&self, value: &impl Serialize) -> Edit {
-        let items: Vec<Range<usize>> = self.elements.iter().map(|e| span(self.root, e)).collect();
+        self.push_all(std::slice::from_ref(value))
+    }
+
+    /// Puts all of `values`, which must be some, at the end, in their order.
+    pub fn push_all(&self, values: &[impl Serialize]) -> Edit {
+        let last_two = &self.elements[self.elements.len().saturating_sub(2)..];
+        let items: Vec<Range<usize>> = last_two.iter().map(|e| span(self.root, e)).collect();
         let gap = Gap::of(self.root, &self.span, &items);
-        let text = gap.render(value);
-        gap.insert(&text)
+        let texts: Vec<String> = values.iter().map(|value| gap.render(value)).collect();
+        gap.insert(&texts.join(&format!(",{}", gap.before)))
     }
 
     /// Takes the element at `index` out, with its comma.
@@ -169,6 +175,14 @@ mod tests {
         assert_eq!(push("[1]", &json!([2])), "[1,[2]]");
         assert_eq!(push("[ 1 , 2 ]", &json!(3)), "[ 1 , 2, 3 ]");
         assert_eq!(push("[\n  1\n]\n", &json!({"a": 1})), "[\n  1,\n  {\n    \"a\": 1\n  }\n]\n");
+    }
+
+    #[test]
+    fn several_elements_are_pushed_as_one_after_the_other() {
+        let all = |text: &str| apply(text, vec![Array::parse(text).unwrap().push_all(&[json!(1), json!([2])])]);
+        for text in ["[]", " [ ]\n", "[0]", "[\n  0\n]", "\u{feff}[ 7 , 8 ]"] {
+            assert_eq!(all(text), push(&push(text, &json!(1)), &json!([2])), "{text}");
+        }
     }
 
     #[test]

@@ -10,20 +10,26 @@ use nix::errno::Errno;
 use nix::fcntl::{OFlag, openat};
 use nix::sys::stat::{FileStat, Mode, SFlag, fstat};
 use nix::unistd::geteuid;
+use protocol::json;
 use std::fs::File;
 use std::io::Read;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// What tells one state of a file from another, as far as `stat` can.
+/// A change in place this soon after another may leave the same time stamps: the clocks of file systems tick
+/// in milliseconds, the slowest every ten.
+const TICK: Duration = Duration::from_millis(50);
+
+/// What tells one state of a file from another, as far as `stat` can. The change time is among it because no
+/// writer can set that one back.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Identity {
+pub(crate) struct Identity {
     device: u64,
     inode: u64,
     size: i64,
-    seconds: i64,
-    nanoseconds: i64,
+    modified: (i64, i64),
+    changed: (i64, i64),
 }
 
 impl Identity {
@@ -33,18 +39,21 @@ impl Identity {
             device: stat.st_dev as u64,
             inode: stat.st_ino as u64,
             size: stat.st_size as i64,
-            seconds: stat.st_mtime as i64,
-            nanoseconds: stat.st_mtime_nsec as i64,
+            modified: (stat.st_mtime as i64, stat.st_mtime_nsec as i64),
+            changed: (stat.st_ctime as i64, stat.st_ctime_nsec as i64),
         }
     }
 
-    /// True if a change in place right after `now` could leave the same time stamp: clocks of file
-    /// systems tick in milliseconds.
+    /// What is at `name` now; none if nothing is.
+    pub(crate) fn at(dir: &Directory, name: &str) -> Result<Option<Identity>, Error> {
+        Ok(dir.stat(name)?.map(|stat| Identity::of(&stat)))
+    }
+
+    /// True if a change in place right after `now` could go unnoticed.
     fn is_fresh(&self, now: SystemTime) -> bool {
-        let changed =
-            Duration::new(self.seconds.max(0) as u64, self.nanoseconds.clamp(0, 999_999_999) as u32);
-        let now = now.duration_since(UNIX_EPOCH).unwrap_or_default();
-        changed + Duration::from_millis(100) > now
+        let (seconds, nanoseconds) = self.changed;
+        let changed = Duration::new(seconds.max(0) as u64, nanoseconds.clamp(0, 999_999_999) as u32);
+        changed + TICK > now.duration_since(UNIX_EPOCH).unwrap_or_default()
     }
 }
 
@@ -66,6 +75,12 @@ impl Snapshot {
     /// The bytes, for readers that care for nothing else.
     pub(crate) fn into_bytes(self) -> Vec<u8> {
         self.bytes
+    }
+
+    /// By what the file is known to be unchanged as long as `stat` says the same; none if it was read so soon
+    /// after a change, or across one, that `stat` can't tell.
+    pub(crate) fn settled(&self) -> Option<Identity> {
+        (!self.fresh && self.bytes.len() as i64 == self.identity.size).then_some(self.identity)
     }
 
     /// The permission bits, for the file that comes in its place.
@@ -90,60 +105,75 @@ impl Snapshot {
 ///
 /// What still does not parse after two seconds is [`Error::Corrupt`], with a copy set aside.
 pub(crate) fn read(way: &Way, dir: &Directory, name: &str, shape: Shape) -> Result<Option<Snapshot>, Error> {
-    read_for(way, dir, name, shape, PATIENCE)
+    let read = read_as(way, dir, name, shape.limit(), PATIENCE, |text| shape.check(text))?;
+    Ok(read.map(|(snapshot, ())| snapshot))
 }
 
-/// As [`read`], with the patience given; for whoever has been patient with a neighbour already.
-pub(crate) fn read_for(
+/// As [`read`], with what `parse` makes of the text, so that it is looked through once, and the patience
+/// given, for whoever has been patient with a neighbour already.
+pub(crate) fn read_as<T>(
     way: &Way,
     dir: &Directory,
     name: &str,
-    shape: Shape,
+    limit: u64,
     patience: Duration,
-) -> Result<Option<Snapshot>, Error> {
-    let mut pause = Pause::new(patience, Duration::from_millis(10), Duration::from_millis(300));
+    parse: impl Fn(&str) -> Result<T, json::Error>,
+) -> Result<Option<(Snapshot, T)>, Error> {
+    let mut pause = None;
     loop {
-        let Some(snapshot) = read_raw(dir, name, shape.limit())? else { return Ok(None) };
-        let Err(why) = checked(&snapshot.bytes, shape) else { return Ok(Some(snapshot)) };
-        if !pause.wait() {
+        let Some(snapshot) = read_raw(dir, name, limit)? else { return Ok(None) };
+        let why = match parsed(&snapshot.bytes, &parse) {
+            Ok(parsed) => return Ok(Some((snapshot, parsed))),
+            Err(why) => why,
+        };
+        let (first, longest) = (Duration::from_millis(10), Duration::from_millis(300));
+        if !pause.get_or_insert_with(|| Pause::new(patience, first, longest)).wait() {
             let copy = way.aside.keep(&dir.join(name), &snapshot.bytes)?;
             return Err(Error::Corrupt { path: dir.join(name), why, copy });
         }
     }
 }
 
-fn checked(bytes: &[u8], shape: Shape) -> Result<(), String> {
+fn parsed<T>(bytes: &[u8], parse: impl Fn(&str) -> Result<T, json::Error>) -> Result<T, String> {
     if bytes.is_empty() {
         return Err("it is empty".to_owned());
     }
     let text = std::str::from_utf8(bytes).map_err(|error| error.to_string())?;
-    shape.check(text).map_err(|error| error.to_string())
+    parse(text).map_err(|error| error.to_string())
 }
 
 /// The file at `name` whatever it says; none if there is none.
 pub(crate) fn read_raw(dir: &Directory, name: &str, limit: u64) -> Result<Option<Snapshot>, Error> {
-    let path = dir.join(name);
-    let flags = OFlag::O_RDONLY | OFlag::O_NOFOLLOW | OFlag::O_NONBLOCK | OFlag::O_CLOEXEC;
-    let fd = match openat(dir, name, flags, Mode::empty()) {
-        Ok(fd) => fd,
-        Err(Errno::ENOENT) => return Ok(None),
-        Err(Errno::ELOOP) => return Err(Error::Odd { path, what: "a symbolic link" }),
-        Err(Errno::ENXIO) => return Err(Error::Odd { path, what: "not a regular file" }),
-        Err(errno) => return Err(Error::io("open", &path, errno)),
-    };
-    let stat = fstat(&fd).map_err(Error::at("look at", &path))?;
-    if file_type(&stat) != SFlag::S_IFREG {
-        return Err(Error::Odd { path, what: "not a regular file" });
-    }
+    let Some((file, stat)) = opened(dir, name)? else { return Ok(None) };
     let taken = SystemTime::now();
-    let mut bytes = Vec::new();
-    let mut file = File::from(fd).take(limit + 1);
-    file.read_to_end(&mut bytes).map_err(|cause| Error::io("read", &path, cause))?;
+    let size = stat.st_size.unsigned_abs();
+    // Room for one byte more, so that the end is met without growing.
+    let mut bytes = Vec::with_capacity(size.min(limit) as usize + 1);
+    let read = file.take(limit + 1).read_to_end(&mut bytes);
+    read.map_err(|cause| Error::io("read", &dir.join(name), cause))?;
     if bytes.len() as u64 > limit {
-        return Err(Error::TooLarge { path, size: stat.st_size.unsigned_abs(), limit });
+        return Err(Error::TooLarge { path: dir.join(name), size, limit });
     }
     let identity = Identity::of(&stat);
     Ok(Some(Snapshot { bytes, identity, fresh: identity.is_fresh(taken), stat }))
+}
+
+/// The regular file at `name`, opened for reading; none if there is none.
+pub(super) fn opened(dir: &Directory, name: &str) -> Result<Option<(File, FileStat)>, Error> {
+    let flags = OFlag::O_RDONLY | OFlag::O_NOFOLLOW | OFlag::O_NONBLOCK | OFlag::O_CLOEXEC;
+    let odd = |what| Err(Error::Odd { path: dir.join(name), what });
+    let fd = match openat(dir, name, flags, Mode::empty()) {
+        Ok(fd) => fd,
+        Err(Errno::ENOENT) => return Ok(None),
+        Err(Errno::ELOOP) => return odd("a symbolic link"),
+        Err(Errno::ENXIO) => return odd("not a regular file"),
+        Err(errno) => return Err(Error::io("open", &dir.join(name), errno)),
+    };
+    let stat = fstat(&fd).map_err(|errno| Error::io("look at", &dir.join(name), errno))?;
+    if file_type(&stat) != SFlag::S_IFREG {
+        return odd("not a regular file");
+    }
+    Ok(Some((File::from(fd), stat)))
 }
 
 /// True if `name` is as `before` says. Cheap, unless the snapshot was taken so soon after a change that
@@ -157,7 +187,7 @@ pub(super) fn unchanged(dir: &Directory, name: &str, before: Option<&Snapshot>) 
         return Ok(false);
     }
     // A read across a writer in place can mix two states even though the stamp is the later one.
-    if !before.fresh && before.bytes.len() as i64 == before.identity.size {
+    if before.settled().is_some() {
         return Ok(true);
     }
     let now = read_raw(dir, name, before.bytes.len() as u64 + 1);

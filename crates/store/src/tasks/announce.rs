@@ -3,11 +3,13 @@
 use super::Tasks;
 use crate::error::Error;
 use protocol::config::TeamConfig;
+use protocol::id::TaskId;
 use protocol::message::Message;
 use protocol::name::AgentName;
 use protocol::payload::{Payload, TaskAssignment};
 use protocol::task::Task;
 use protocol::time::iso8601;
+use std::collections::BTreeMap;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 /// Who may own tasks, as the config says it.
@@ -26,7 +28,32 @@ impl Tasks {
 
     /// Writes the assignment into the owner's inbox. The task has its owner by then, whatever happens here.
     pub(super) fn tell(&self, members: &Members, task: &Task, by: &AgentName) -> Result<(), Error> {
-        let Some(owner) = task.owner.clone() else { return Ok(()) };
+        self.tell_all(members, [(task, by)])
+    }
+
+    /// The same for several tasks, each with who gave it: one append for each owner. One who can't be told
+    /// does not keep the others from it; the first such failure is the result then.
+    pub(super) fn tell_all<'a>(
+        &self,
+        members: &Members,
+        given: impl IntoIterator<Item = (&'a Task, &'a AgentName)>,
+    ) -> Result<(), Error> {
+        let mut letters: BTreeMap<&AgentName, (TaskId, Vec<Message>)> = BTreeMap::new();
+        for (task, by) in given {
+            let Some(owner) = &task.owner else { continue };
+            let (_, messages) = letters.entry(owner).or_insert_with(|| (task.id, Vec::new()));
+            messages.push(members.assignment(task, by));
+        }
+        let told = letters.into_iter().map(|(owner, (id, messages))| {
+            let told = self.team.inbox(owner).append_all(&messages);
+            told.map_err(|cause| Error::Untold { id, owner: owner.clone(), cause: Box::new(cause) })
+        });
+        told.collect::<Vec<_>>().into_iter().collect()
+    }
+}
+
+impl Members {
+    fn assignment(&self, task: &Task, by: &AgentName) -> Message {
         let timestamp = iso8601(now_ms());
         let assignment = Payload::TaskAssignment(TaskAssignment {
             task_id: task.id,
@@ -35,16 +62,14 @@ impl Tasks {
             assigned_by: by.to_string(),
             timestamp: timestamp.clone(),
         });
-        let message = Message {
+        Message {
             from: by.to_string(),
             text: assignment.to_text(),
             summary: None,
             timestamp,
-            color: members.0.member(by).and_then(|member| member.color.clone()),
+            color: self.0.member(by).and_then(|member| member.color.clone()),
             read: false,
-        };
-        let told = self.team.inbox(&owner).append(&message);
-        told.map_err(|cause| Error::Untold { id: task.id, owner, cause: Box::new(cause) })
+        }
     }
 }
 

@@ -5,14 +5,16 @@ use super::draft::Draft;
 use crate::error::Error;
 use protocol::id::TaskId;
 use protocol::name::AgentName;
-use protocol::task::{Task, TaskStatus};
-use serde_json::Value;
+use protocol::task::{Task, TaskStatus, with_metadata};
+use serde_json::{Map, Value};
+use std::sync::Arc;
 
 impl Tasks {
     /// Gives `owner` the task `id`, or without one its own first startable task, or the lowest available.
     ///
-    /// Refused where somebody has it ([`Error::Claimed`]) or it waits ([`Error::Blocked`]); with nothing to
-    /// take it is [`Error::NothingAvailable`].
+    /// Refused where somebody has it ([`Error::Claimed`], [`Error::AlreadyTheirs`]) or it waits
+    /// ([`Error::Blocked`]); with nothing to take it is [`Error::NothingAvailable`]. An earlier failure is
+    /// forgotten.
     pub fn claim(&self, id: Option<&TaskId>, owner: &AgentName) -> Result<Task, Error> {
         let members = self.members()?;
         let owner = self.owner(&members, owner)?;
@@ -21,19 +23,36 @@ impl Tasks {
                 Some(id) => claimable(draft, *id, &owner)?,
                 None => self.next(draft, &owner)?,
             };
+            // The file may say more than the list did when it was read; then this is drafted again.
+            draft.main(id)?;
             draft.set(
                 id,
                 &[("status", Some("in_progress".into())), ("owner", Some(Value::from(owner.as_str())))],
             )?;
+            forget_failure(draft, id)?;
             draft.task(id).cloned()
         })?;
         self.tell(&members, &task, &owner)?;
         Ok(task)
     }
 
+    /// The lowest task that `owner` has in progress and that has not failed: what an earlier life of it left,
+    /// for the next one to go on with. Writes nothing. One that waits for others by now is left out.
+    pub fn resume(&self, owner: &AgentName) -> Result<Option<Task>, Error> {
+        let all = self.list_shared()?;
+        let left = |task: &&Arc<Task>| {
+            task.status == TaskStatus::InProgress
+                && task.owner.as_ref() == Some(owner)
+                && !task.is_internal()
+                && task.failure().is_none()
+                && task.open_blockers(&all).is_empty()
+        };
+        Ok(all.iter().find(left).map(|task| Task::clone(task)))
+    }
+
     fn next(&self, draft: &Draft, owner: &AgentName) -> Result<TaskId, Error> {
         let all = draft.tasks();
-        let own = |task: &&Task| task.owner.as_ref() == Some(owner) && task.startable(all);
+        let own = |task: &&Arc<Task>| task.owner.as_ref() == Some(owner) && task.startable(all);
         let found = all.iter().find(own).or_else(|| all.iter().find(|task| task.available(all)));
         found.map(|task| task.id).ok_or_else(|| Error::NothingAvailable(self.team.name().clone()))
     }
@@ -41,16 +60,30 @@ impl Tasks {
 
 fn claimable(draft: &mut Draft, id: TaskId, owner: &AgentName) -> Result<TaskId, Error> {
     let task = draft.main(id)?;
-    if let Some(other) = &task.owner
-        && (other != owner || task.status == TaskStatus::InProgress)
-    {
-        return Err(Error::Claimed { id, owner: other.clone() });
+    let begun = task.status == TaskStatus::InProgress;
+    match &task.owner {
+        Some(other) if begun && other == owner => {
+            return Err(Error::AlreadyTheirs { id, owner: other.clone() });
+        }
+        Some(other) if begun || (other != owner && task.status == TaskStatus::Pending) => {
+            return Err(Error::Claimed { id, owner: other.clone() });
+        }
+        _ => {}
     }
     if task.status != TaskStatus::Pending || task.is_internal() {
         return Err(Error::Transition { id, from: task.status.to_string(), to: "in_progress".to_owned() });
     }
     blocked(draft, &task)?;
     Ok(id)
+}
+
+/// What begins anew has not failed.
+pub(super) fn forget_failure(draft: &mut Draft, id: TaskId) -> Result<(), Error> {
+    if draft.task(id)?.metadata.as_ref().is_none_or(|metadata| !metadata.contains_key("failure")) {
+        return Ok(());
+    }
+    let forget = Map::from_iter([("failure".to_owned(), Value::Null)]);
+    draft.rewrite(id, |text| with_metadata(text, &forget))
 }
 
 /// Refuses a task that waits for others.

@@ -3,45 +3,57 @@
 //! link and never a claim by halves.
 
 use super::LOCK;
-use super::listed::{Listed, MARK, TaskFile, file_name, mark};
+use super::listed::{Listed, MARK, file_name, mark, read_one};
 use crate::directory::Directory;
 use crate::error::Error;
 use crate::file::{Change, Shape, Snapshot, Way, settle};
 use crate::lock::Lock;
+use crate::team::Team;
 use protocol::id::TaskId;
-use protocol::name::TeamName;
 use protocol::task::{Task, cycle, edited};
 use serde_json::Value;
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::sync::Arc;
 
 /// The list with the changes so far.
 pub(super) struct Draft<'t> {
-    team: &'t TeamName,
-    path: PathBuf,
-    files: Vec<TaskFile>,
-    tasks: Vec<Task>,
-    texts: BTreeMap<TaskId, String>,
+    team: &'t Team,
+    dir: &'t Directory,
+    listed: Arc<Vec<Listed>>,
+    tasks: Vec<Arc<Task>>,
+    texts: BTreeMap<TaskId, Text>,
     last: Option<TaskId>,
     removed: Option<TaskId>,
+    stale: bool,
+}
+
+/// A file that this change edits: as it is, and as it will be.
+struct Text {
+    before: Snapshot,
+    after: String,
 }
 
 impl<'t> Draft<'t> {
-    /// Starts from what is `listed` in the directory `path`.
-    pub(super) fn new(team: &'t TeamName, path: PathBuf, listed: Listed) -> Draft<'t> {
-        let tasks = listed.tasks();
-        Draft { team, path, files: listed.0, tasks, texts: BTreeMap::new(), last: None, removed: None }
+    /// Starts from what is `listed` in `dir`.
+    pub(super) fn new(team: &'t Team, dir: &'t Directory, listed: &Arc<Vec<Listed>>) -> Draft<'t> {
+        let tasks = listed.iter().map(|listed| Arc::clone(&listed.task)).collect();
+        let (listed, texts) = (Arc::clone(listed), BTreeMap::new());
+        Draft { team, dir, listed, tasks, texts, last: None, removed: None, stale: false }
+    }
+
+    /// True if a file had changed since the list was read: what was drafted, or refused, is worth nothing.
+    pub(super) fn is_stale(&self) -> bool {
+        self.stale
     }
 
     /// The list as it will be.
-    pub(super) fn tasks(&self) -> &[Task] {
+    pub(super) fn tasks(&self) -> &[Arc<Task>] {
         &self.tasks
     }
 
     /// The task `id` as it will be.
     pub(super) fn task(&self, id: TaskId) -> Result<&Task, Error> {
-        let found = self.tasks.iter().find(|task| task.id == id);
-        found.ok_or_else(|| Error::NoSuchTask { id, team: self.team.clone() })
+        Ok(&self.tasks[self.position(id)?])
     }
 
     /// Sets fields of a task; none takes a field out.
@@ -51,19 +63,39 @@ impl<'t> Draft<'t> {
 
     /// The task `id`, whose file must be readable and goes in last.
     pub(super) fn main(&mut self, id: TaskId) -> Result<Task, Error> {
-        let at = self.position(id)?;
-        self.snapshot(at)?;
+        let at = self.opened(id)?;
         self.last = Some(id);
-        Ok(self.tasks[at].clone())
+        Ok(Task::clone(&self.tasks[at]))
     }
 
-    fn snapshot(&self, at: usize) -> Result<&Snapshot, Error> {
-        let file = &self.files[at];
-        file.snapshot.as_ref().map_err(|why| self.malformed(file.task.id, why.clone()))
+    /// Reads the file of a task that is about to change. The list may have been read long before.
+    fn opened(&mut self, id: TaskId) -> Result<usize, Error> {
+        let at = self.position(id)?;
+        if self.texts.contains_key(&id) {
+            return Ok(at);
+        }
+        if let Some(why) = &self.listed[at].fault {
+            return Err(self.malformed(id, why.clone()));
+        }
+        let Some((before, task)) = read_one(self.team.way(), self.dir, id)? else {
+            self.stale = true;
+            return Err(self.missing(id));
+        };
+        if *self.tasks[at] != task {
+            self.stale = true;
+            self.tasks[at] = Arc::new(task);
+        }
+        let after = before.text().to_owned();
+        self.texts.insert(id, Text { before, after });
+        Ok(at)
+    }
+
+    fn missing(&self, id: TaskId) -> Error {
+        Error::NoSuchTask { id, team: self.team.name().clone() }
     }
 
     fn malformed(&self, id: TaskId, why: String) -> Error {
-        Error::Malformed { path: self.path.join(file_name(id)), why }
+        Error::Malformed { path: self.dir.join(&file_name(id)), why }
     }
 
     /// Edits a task's text.
@@ -72,12 +104,12 @@ impl<'t> Draft<'t> {
         id: TaskId,
         edit: impl FnOnce(&str) -> Result<String, E>,
     ) -> Result<(), Error> {
-        let at = self.position(id)?;
-        let before = self.snapshot(at)?.text();
-        let before = self.texts.get(&id).map_or(before, String::as_str);
-        let text = edit(before).map_err(|error| self.malformed(id, error.to_string()))?;
-        self.tasks[at] = Task::parse(&text).map_err(|error| self.malformed(id, error.to_string()))?;
-        self.texts.insert(id, text);
+        let at = self.opened(id)?;
+        let before = self.texts.get(&id).map_or("", |text| &text.after);
+        let after = edit(before).map_err(|error| self.malformed(id, error.to_string()))?;
+        let task = Task::parse(&after).map_err(|error| self.malformed(id, error.to_string()))?;
+        self.tasks[at] = Arc::new(task);
+        self.texts.entry(id).and_modify(|text| text.after = after);
         Ok(())
     }
 
@@ -101,12 +133,11 @@ impl<'t> Draft<'t> {
 
     /// Removes a task and all links to it.
     pub(super) fn remove(&mut self, id: TaskId) -> Result<(), Error> {
-        let at = self.position(id)?;
-        self.snapshot(at)?;
+        self.opened(id)?;
         let linked =
-            |task: &&Task| task.id != id && (task.blocks.contains(&id) || task.blocked_by.contains(&id));
-        let linked: Vec<Task> = self.tasks.iter().filter(linked).cloned().collect();
-        for mut task in linked {
+            |task: &&Arc<Task>| task.id != id && (task.blocks.contains(&id) || task.blocked_by.contains(&id));
+        let linked: Vec<Arc<Task>> = self.tasks.iter().filter(linked).cloned().collect();
+        for mut task in linked.iter().map(|task| Task::clone(task)) {
             task.blocks.retain(|other| *other != id);
             task.blocked_by.retain(|other| *other != id);
             let fields = [("blocks", Some(ids(&task.blocks))), ("blockedBy", Some(ids(&task.blocked_by)))];
@@ -117,14 +148,14 @@ impl<'t> Draft<'t> {
     }
 
     fn position(&self, id: TaskId) -> Result<usize, Error> {
-        let found = self.files.iter().position(|file| file.task.id == id);
-        found.ok_or_else(|| Error::NoSuchTask { id, team: self.team.clone() })
+        self.tasks.binary_search_by_key(&id, |task| task.id).map_err(|_| self.missing(id))
     }
 
     /// Puts everything in place; false where others were faster, and the caller drafts again. `early` is the
     /// list's lock, if it was taken before reading.
-    pub(super) fn commit(self, way: &Way, dir: &Directory, early: Option<Lock>) -> Result<bool, Error> {
-        let changes = self.changes(way, dir)?;
+    pub(super) fn commit(self, early: Option<Lock>) -> Result<bool, Error> {
+        let (way, dir) = (self.team.way(), self.dir);
+        let changes = self.changes()?;
         if changes.is_empty() {
             return Ok(true);
         }
@@ -146,19 +177,21 @@ impl<'t> Draft<'t> {
     }
 
     /// The prepared changes in the order in which they go in: the mark before the file it stands for.
-    fn changes<'d>(self, way: &Way, dir: &'d Directory) -> Result<Vec<(String, Change<'d>)>, Error> {
+    fn changes(self) -> Result<Vec<(String, Change<'t>)>, Error> {
+        let (way, dir) = (self.team.way(), self.dir);
         let mut changes = Vec::new();
         let mut last = Vec::new();
-        for file in self.files {
-            let (id, name) = (file.task.id, file_name(file.task.id));
-            let Ok(snapshot) = file.snapshot else { continue };
+        for (id, Text { before, after }) in self.texts {
+            let name = file_name(id);
             if Some(id) == self.removed {
                 changes.extend(raised(way, dir, id)?);
-                last.push((name.clone(), Change::removal(dir, &name, snapshot)));
+                last.push((name.clone(), Change::removal(dir, &name, before)));
                 continue;
             }
-            let Some(text) = self.texts.get(&id).filter(|text| *text != snapshot.text()) else { continue };
-            let change = Change::prepare(way, dir, &name, Some(snapshot), text, Shape::Object)?;
+            if after == before.text() {
+                continue;
+            }
+            let change = Change::prepare(way, dir, &name, Some(before), &after, Shape::Object)?;
             let order = if Some(id) == self.last { &mut last } else { &mut changes };
             order.push((name, change));
         }
@@ -168,7 +201,7 @@ impl<'t> Draft<'t> {
 }
 
 /// The change of the high-water mark to `id`, unless it is there already.
-fn raised<'d>(way: &Way, dir: &'d Directory, id: TaskId) -> Result<Option<(String, Change<'d>)>, Error> {
+pub(super) fn raised<'d>(way: &Way, dir: &'d Directory, id: TaskId) -> Result<Option<(String, Change<'d>)>, Error> {
     let (highest, before) = mark(dir)?;
     if highest >= id.number() {
         return Ok(None);

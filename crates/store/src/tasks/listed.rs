@@ -1,54 +1,115 @@
-//! The task files as they are now, each with the snapshot that a change of it starts from.
+//! The task files as they are now. What was parsed of a file is kept by the file's identity, so a look at the
+//! list is one look at the directory, one `stat` for each file, and a read of those that have changed.
+//!
+//! An entry is trusted only if it was read long enough after the file's last change that another change would
+//! show in the time stamps; until then it is read again each time. Texts are not kept: a change reads its file.
 
 use super::unreadable;
 use crate::directory::Directory;
 use crate::error::Error;
-use crate::file::{Shape, Snapshot, Way, read_for};
+use crate::file::{FILE_LIMIT, Identity, Snapshot, Way, read_as};
 use crate::pause::Pause;
 use protocol::id::TaskId;
-use protocol::task::Task;
+use protocol::json;
+use protocol::task::{Task, TaskError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 /// The highest id ever used, as far as deletions go.
 pub(super) const MARK: &str = ".highwatermark";
 
 const PATIENCE: Duration = Duration::from_secs(2);
+/// From this many files on it pays to share the looking among threads.
+const MANY: usize = 1000;
+const THREADS: usize = 4;
 
-/// A task and its file.
-#[derive(Debug)]
-pub(super) struct TaskFile {
-    /// What it says.
-    pub(super) task: Task,
-    /// How it was read, or why it can't be; `task` then only stands for it.
-    pub(super) snapshot: Result<Snapshot, String>,
+/// A task, and what is known of its file.
+#[derive(Debug, Clone)]
+pub(super) struct Listed {
+    /// Its number, as the file is named.
+    pub(super) id: TaskId,
+    /// What the file says.
+    pub(super) task: Arc<Task>,
+    /// Why it can't be read; `task` then only stands for it.
+    pub(super) fault: Option<String>,
+    /// What the file was when it said that; none where that can't tell whether it still does.
+    identity: Option<Identity>,
 }
 
-/// All of them, by number.
-#[derive(Debug)]
-pub(super) struct Listed(pub(super) Vec<TaskFile>);
+/// The list as one handle on the team saw it last. Nothing in it is believed without a look at the file.
+#[derive(Debug, Default)]
+pub(crate) struct Seen(Mutex<Arc<Vec<Listed>>>);
 
-impl Listed {
-    /// Reads the list. Half-written files are waited for, two seconds for the first that stays so.
-    pub(super) fn read(way: &Way, dir: &Directory) -> Result<Listed, Error> {
-        let mut files = Vec::new();
-        let mut patience = PATIENCE;
-        for id in ids(dir)? {
-            match read_file(way, dir, id, patience) {
-                Ok(Some(file)) => files.push(file),
-                // Deleted since the directory was listed.
-                Ok(None) => {}
-                Err(why) => {
-                    patience = Duration::ZERO;
-                    files.push(TaskFile { task: unreadable(id, &why), snapshot: Err(reason(why)) });
-                }
-            }
-        }
-        Ok(Listed(files))
+impl Seen {
+    /// The list as it is now, by number. Half-written files are waited for, two seconds for the first that
+    /// stays so.
+    pub(super) fn look(&self, way: &Way, dir: &Directory) -> Result<Arc<Vec<Listed>>, Error> {
+        // Not held while files are read: of two threads each has its own list, and either may be kept.
+        let before = Arc::clone(&self.0.lock().unwrap_or_else(PoisonError::into_inner));
+        let now = Arc::new(look(way, dir, &before)?);
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone_from(&now);
+        Ok(now)
     }
 
-    /// What they say.
-    pub(super) fn tasks(&self) -> Vec<Task> {
-        self.0.iter().map(|file| file.task.clone()).collect()
+    /// Forgets all, so that each file is read again.
+    pub(super) fn forget(&self) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Arc::default();
+    }
+}
+
+fn look(way: &Way, dir: &Directory, before: &[Listed]) -> Result<Vec<Listed>, Error> {
+    let ids = ids(dir)?;
+    if ids.len() < MANY {
+        return part(way, dir, before, &ids);
+    }
+    let threads = std::thread::available_parallelism().map_or(1, usize::from).min(THREADS);
+    std::thread::scope(|scope| {
+        let parts = ids.chunks(ids.len().div_ceil(threads));
+        let running: Vec<_> = parts.map(|ids| scope.spawn(move || part(way, dir, before, ids))).collect();
+        let mut all = Vec::with_capacity(ids.len());
+        for part in running {
+            all.extend(part.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))?);
+        }
+        Ok(all)
+    })
+}
+
+fn part(way: &Way, dir: &Directory, before: &[Listed], ids: &[TaskId]) -> Result<Vec<Listed>, Error> {
+    let mut all = Vec::with_capacity(ids.len());
+    let mut patience = PATIENCE;
+    for id in ids {
+        let listed = match before.binary_search_by_key(id, |listed| listed.id) {
+            Ok(at) if before[at].still(dir)? => Some(before[at].clone()),
+            _ => Listed::read(way, dir, *id, patience),
+        };
+        if listed.as_ref().is_some_and(|listed| listed.fault.is_some()) {
+            patience = Duration::ZERO;
+        }
+        all.extend(listed);
+    }
+    Ok(all)
+}
+
+impl Listed {
+    /// None if it was deleted since the directory was listed.
+    fn read(way: &Way, dir: &Directory, id: TaskId, patience: Duration) -> Option<Listed> {
+        match read_for(way, dir, id, patience).transpose()? {
+            Ok((snapshot, task)) => {
+                Some(Listed { id, task: Arc::new(task), fault: None, identity: snapshot.settled() })
+            }
+            Err(why) => {
+                let task = Arc::new(unreadable(id, &why));
+                Some(Listed { id, task, fault: Some(reason(why)), identity: None })
+            }
+        }
+    }
+
+    /// True if the file is known to say the same as when it was read.
+    fn still(&self, dir: &Directory) -> Result<bool, Error> {
+        match self.identity {
+            Some(identity) => Ok(Identity::at(dir, &file_name(self.id))? == Some(identity)),
+            None => Ok(false),
+        }
     }
 }
 
@@ -59,27 +120,41 @@ pub(super) fn file_name(id: TaskId) -> String {
 
 /// The ids of all files, in order.
 pub(super) fn ids(dir: &Directory) -> Result<Vec<TaskId>, Error> {
-    let names = dir.names()?;
-    let ids = names.iter().filter_map(|name| TaskId::parse(name.strip_suffix(".json")?).ok());
-    let mut ids: Vec<TaskId> = ids.collect();
-    ids.sort();
+    let mut ids = Vec::new();
+    dir.each_name(|name| ids.extend(name.strip_suffix(".json").and_then(|id| TaskId::parse(id).ok())))?;
+    ids.sort_unstable();
     Ok(ids)
 }
 
-/// The task `id`; none if there is no such file.
-pub(super) fn read_one(way: &Way, dir: &Directory, id: TaskId) -> Result<Option<TaskFile>, Error> {
-    read_file(way, dir, id, PATIENCE)
+/// The task `id` with its file as it is now; none if there is no such file.
+pub(super) fn read_one(way: &Way, dir: &Directory, id: TaskId) -> Result<Option<(Snapshot, Task)>, Error> {
+    read_for(way, dir, id, PATIENCE)
 }
 
-fn read_file(way: &Way, dir: &Directory, id: TaskId, patience: Duration) -> Result<Option<TaskFile>, Error> {
+fn read_for(
+    way: &Way,
+    dir: &Directory,
+    id: TaskId,
+    patience: Duration,
+) -> Result<Option<(Snapshot, Task)>, Error> {
     let name = file_name(id);
-    let Some(snapshot) = read_for(way, dir, &name, Shape::Object, patience)? else { return Ok(None) };
+    let Some((snapshot, task)) = read_as(way, dir, &name, FILE_LIMIT, patience, parse)? else {
+        return Ok(None);
+    };
     let malformed = |why: String| Error::Malformed { path: dir.join(&name), why };
-    let task = Task::parse(snapshot.text()).map_err(|error| malformed(error.to_string()))?;
+    let task = task.map_err(|error| malformed(error.to_string()))?;
     if task.id != id {
         return Err(malformed(format!("field id should be \"{id}\", but is \"{}\"", task.id)));
     }
-    Ok(Some(TaskFile { task, snapshot: Ok(snapshot) }))
+    Ok(Some((snapshot, task)))
+}
+
+/// What is no JSON may be half a file and is worth another look; a wrong field is not.
+fn parse(text: &str) -> Result<Result<Task, TaskError>, json::Error> {
+    match Task::parse(text) {
+        Err(TaskError::Json(error)) => Err(error),
+        parsed => Ok(parsed),
+    }
 }
 
 /// The part of an error that does not name the file again.

@@ -4,12 +4,17 @@
 use super::LOCK;
 use crate::directory::Directory;
 use crate::error::Error;
-use crate::pause::Pause;
 use nix::errno::Errno;
 use nix::fcntl::{Flock, FlockArg, OFlag, openat};
 use nix::sys::stat::Mode;
 use std::fs::File;
+use std::sync::mpsc::channel;
+use std::thread::Builder;
 use std::time::Duration;
+
+const PATIENCE: Duration = Duration::from_secs(12);
+/// What a thread needs that makes one system call.
+const STACK: usize = 64 << 10;
 
 /// A turn at the task list; ends when dropped.
 #[derive(Debug)]
@@ -19,27 +24,44 @@ pub(super) struct Turn<'d> {
 }
 
 impl<'d> Turn<'d> {
-    /// Waits for a turn, up to twelve seconds.
+    /// Waits for a turn, up to twelve seconds. The kernel hands it on the moment it is free.
     pub(super) fn take(dir: &'d Directory) -> Result<Turn<'d>, Error> {
-        let mut pause =
-            Pause::new(Duration::from_secs(12), Duration::from_millis(1), Duration::from_millis(20));
-        let mut file = open(dir)?;
-        loop {
-            match Flock::lock(file, FlockArg::LockExclusiveNonblock) {
-                Ok(lock) => return Ok(Turn { dir, _lock: lock }),
-                Err((back, Errno::EWOULDBLOCK | Errno::EINTR)) => file = back,
-                Err((_, errno)) => return Err(Error::io("lock", &dir.join(LOCK), errno)),
-            }
-            if !pause.wait() {
-                let why = "another program holds it (flock)".to_owned();
-                return Err(Error::Locked { path: dir.join(LOCK), why });
-            }
-        }
+        let lock = match Flock::lock(open(dir)?, FlockArg::LockExclusiveNonblock) {
+            Ok(lock) => lock,
+            Err((file, Errno::EWOULDBLOCK | Errno::EINTR)) => queued(dir, file)?,
+            Err((_, errno)) => return Err(Error::io("lock", &dir.join(LOCK), errno)),
+        };
+        Ok(Turn { dir, _lock: lock })
     }
 
     /// The list's directory.
     pub(super) fn dir(&self) -> &'d Directory {
         self.dir
+    }
+}
+
+/// Waits in a thread of its own: a wait for flock has no deadline. After ours the thread waits on, finds nobody
+/// to hand the lock to, and so lets it go.
+fn queued(dir: &Directory, file: File) -> Result<Flock<File>, Error> {
+    let (tell, told) = channel();
+    let wait = move || drop(tell.send(blocking(file)));
+    let waiting = Builder::new().name("turn".to_owned()).stack_size(STACK).spawn(wait);
+    drop(waiting.map_err(|cause| Error::io("wait for", &dir.join(LOCK), cause))?);
+    match told.recv_timeout(PATIENCE) {
+        Ok(got) => got.map_err(|errno| Error::io("lock", &dir.join(LOCK), errno)),
+        Err(_) => {
+            let why = "another program holds it (flock)".to_owned();
+            Err(Error::Locked { path: dir.join(LOCK), why })
+        }
+    }
+}
+
+fn blocking(mut file: File) -> Result<Flock<File>, Errno> {
+    loop {
+        match Flock::lock(file, FlockArg::LockExclusive) {
+            Err((back, Errno::EINTR)) => file = back,
+            got => return got.map_err(|(_, errno)| errno),
+        }
     }
 }
 

@@ -1,7 +1,7 @@
 //! Changing a task, by the rules of its life: pending, in progress, completed, and back as far as that goes.
 
 use super::Tasks;
-use super::claim::blocked;
+use super::claim::{blocked, forget_failure};
 use super::draft::Draft;
 use crate::error::Error;
 use protocol::id::TaskId;
@@ -31,15 +31,15 @@ pub struct TaskUpdate {
 }
 
 impl TaskUpdate {
-    /// To a status with which an earlier failure is history.
+    /// To a status, and no more.
     fn of_status(status: TaskStatus) -> TaskUpdate {
-        let metadata = Map::from_iter([("failure".to_owned(), Value::Null)]);
-        TaskUpdate { status: Some(status), metadata: Some(metadata), ..TaskUpdate::default() }
+        TaskUpdate { status: Some(status), ..TaskUpdate::default() }
     }
 }
 
 impl Tasks {
-    /// Changes a task in one step. Started without an owner, it is `by`'s.
+    /// Changes a task in one step. Started without an owner, it is `by`'s. With a status set, an earlier
+    /// failure is forgotten; started again or not, what waits for others is refused ([`Error::Blocked`]).
     pub fn update(&self, id: &TaskId, update: TaskUpdate, by: &AgentName) -> Result<Task, Error> {
         if update.status == Some(TaskStatus::Deleted) {
             return self.delete(id, by);
@@ -72,9 +72,16 @@ impl Tasks {
         self.update(id, TaskUpdate::of_status(TaskStatus::Completed), by)
     }
 
-    /// Gives a task back: pending, nobody's, and its failure forgotten.
+    /// Gives a task back: pending, nobody's, and its failure forgotten. If it was in progress, that was an
+    /// attempt ([`Task::attempts`]).
     pub fn release(&self, id: &TaskId, by: &AgentName) -> Result<Task, Error> {
         self.update(id, TaskUpdate::of_status(TaskStatus::Pending), by)
+    }
+
+    /// As [`Tasks::release`], but in the same step it is `owner`'s to take, who is told, if it was not before.
+    pub fn release_to(&self, id: &TaskId, owner: &AgentName, by: &AgentName) -> Result<Task, Error> {
+        let owner = Some(owner.clone());
+        self.update(id, TaskUpdate { owner, ..TaskUpdate::of_status(TaskStatus::Pending) }, by)
     }
 
     /// Says why a task's work failed. It stays its owner's and in progress, so that nobody takes it up again.
@@ -132,9 +139,8 @@ fn set_status(draft: &mut Draft, id: TaskId, to: &TaskStatus) -> Result<(), Erro
     use TaskStatus::{Completed, InProgress, Pending};
     let task = draft.task(id)?.clone();
     match (&task.status, to) {
-        (Pending, InProgress) => blocked(draft, &task)?,
-        (Pending, Pending | Completed) | (InProgress, Pending | Completed | InProgress) => {}
-        (Completed, Completed | InProgress) => {}
+        (Pending | InProgress | Completed, InProgress) => blocked(draft, &task)?,
+        (Pending | InProgress, Pending | Completed) | (Completed, Completed) => {}
         (from, to) => {
             return Err(Error::Transition { id, from: from.to_string(), to: to.to_string() });
         }
@@ -142,6 +148,11 @@ fn set_status(draft: &mut Draft, id: TaskId, to: &TaskStatus) -> Result<(), Erro
     if *to == Pending {
         draft.set(id, &[("owner", None)])?;
     }
+    if (&task.status, to) == (&InProgress, &Pending) {
+        let attempts = Map::from_iter([("attempts".to_owned(), Value::from(task.attempts() + 1))]);
+        draft.rewrite(id, |text| with_metadata(text, &attempts))?;
+    }
+    forget_failure(draft, id)?;
     if task.status == *to {
         return Ok(());
     }
