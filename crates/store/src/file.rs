@@ -10,7 +10,7 @@ mod snapshot;
 mod temporary;
 
 pub(crate) use change::{ATTEMPTS, Change, OPTIMISTIC, change};
-pub(crate) use snapshot::{Identity, Snapshot, read, read_as, read_raw};
+pub(crate) use snapshot::{Identity, PATIENCE, Snapshot, read, read_as, read_raw, read_tail};
 pub(crate) use temporary::{MARK, Temporary, append, place, rename_fresh, settle};
 
 use crate::Durability;
@@ -32,7 +32,7 @@ pub(crate) enum Shape {
 }
 
 impl Shape {
-    fn check(self, text: &str) -> Result<(), json::Error> {
+    pub(crate) fn check(self, text: &str) -> Result<(), json::Error> {
         match self {
             Shape::Array => json::Array::parse(text).map(drop),
             Shape::Object => json::Object::parse(text).map(drop),

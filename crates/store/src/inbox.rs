@@ -2,8 +2,12 @@
 //! Reading takes no lock: at every instant the file is a complete array, or a foreign writer's that is waited
 //! for.
 
+mod since;
+
+pub use since::Mark;
+
 use crate::error::Error;
-use crate::file::{Shape, change, read};
+use crate::file::{INBOX_LIMIT, PATIENCE, Shape, change, read_as};
 use crate::team::Team;
 use protocol::json;
 use protocol::message::{Entry, Message, appended_all, marked_read, parse};
@@ -34,10 +38,8 @@ impl Inbox {
     /// All entries, oldest first; none if nobody ever wrote to it.
     pub fn read(&self) -> Result<Vec<Entry>, Error> {
         let Some(dir) = self.team.inboxes()? else { return Ok(Vec::new()) };
-        match read(self.team.way(), dir, &self.file, Shape::Array)? {
-            Some(snapshot) => parse(snapshot.text()).map_err(|error| self.malformed(&error)),
-            None => Ok(Vec::new()),
-        }
+        let read = read_as(self.team.way(), dir, &self.file, INBOX_LIMIT, PATIENCE, parse)?;
+        Ok(read.map(|(_, entries)| entries).unwrap_or_default())
     }
 
     /// Adds a message at the end; the first one makes the file. On return it is stored, as the durability
@@ -78,13 +80,7 @@ impl Inbox {
 
     fn change(&self, edit: impl Fn(&str) -> Result<Option<String>, json::Error>) -> Result<(), Error> {
         let dir = self.team.inboxes_made()?;
-        change(self.team.way(), dir, &self.file, Shape::Array, |text| {
-            edit(text.unwrap_or("[]")).map_err(|error| self.malformed(&error))
-        })
-    }
-
-    fn malformed(&self, error: &json::Error) -> Error {
-        Error::Malformed { path: self.path(), why: error.to_string() }
+        change(self.team.way(), dir, &self.file, Shape::Array, |text| edit(text.unwrap_or("[]")).map(Ok))
     }
 }
 

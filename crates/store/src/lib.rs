@@ -2,8 +2,8 @@
 //!
 //! Blocking, and of no daemon, tmux or socket: it works with all of them dead. A file is replaced whole or
 //! not at all, under the lock that others take too; what others wrote stays as they spelled it; what does not
-//! parse is copied aside and left alone. `file` alone writes and renames; `pause` alone waits, each time with
-//! a deadline.
+//! parse is copied aside and left alone. `file` alone writes and renames; `pause` alone sleeps, and each wait
+//! has a deadline.
 
 mod aside;
 mod delete;
@@ -22,7 +22,7 @@ mod team;
 
 pub use durability::Durability;
 pub use error::Error;
-pub use inbox::Inbox;
+pub use inbox::{Inbox, Mark};
 pub use root::Root;
 pub use state::StateDir;
 pub use tasks::{NewTask, Planned, TaskUpdate, Tasks};

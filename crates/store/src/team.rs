@@ -113,10 +113,11 @@ impl Team {
         self.writable()?;
         let mut found = None;
         change(self.way(), &self.0.dir, CONFIG, Shape::Object, |text| {
-            let text = text.ok_or_else(|| self.gone())?;
-            let edited = edit(text).map_err(|error| self.malformed(&error))?;
-            found = edited.is_some().then_some(());
-            Ok(edited.filter(|edited| edited != text))
+            let Some(text) = text else { return Ok(Err(self.gone())) };
+            Shape::Object.check(text)?;
+            let edited = edit(text).map_err(|error| self.malformed(&error));
+            found = edited.as_ref().ok().and_then(|edited| edited.is_some().then_some(()));
+            Ok(edited.map(|edited| edited.filter(|edited| edited != text)))
         })?;
         Ok(found)
     }

@@ -104,12 +104,16 @@ pub(crate) fn table(rows: &[Vec<String>]) {
         rows.iter().filter_map(|row| row.get(column)).map(|cell| shown(cell)).max().unwrap_or(0)
     };
     let widths: Vec<usize> = (0..columns).map(width).collect();
-    for row in rows {
+    let text = |row: &Vec<String>| {
         let cells = row
             .iter()
             .zip(&widths)
             .map(|(cell, width)| format!("{cell}{}", " ".repeat(width.saturating_sub(shown(cell)))));
-        line(cells.collect::<Vec<_>>().join("  ").trim_end());
+        cells.collect::<Vec<_>>().join("  ").trim_end().to_owned()
+    };
+    // In one write: thousands of rows would be as many.
+    if !rows.is_empty() {
+        line(&rows.iter().map(text).collect::<Vec<_>>().join("\n"));
     }
 }
 

@@ -179,7 +179,8 @@ mod tests {
 
     #[test]
     fn several_elements_are_pushed_as_one_after_the_other() {
-        let all = |text: &str| apply(text, vec![Array::parse(text).unwrap().push_all(&[json!(1), json!([2])])]);
+        let all =
+            |text: &str| apply(text, vec![Array::parse(text).unwrap().push_all(&[json!(1), json!([2])])]);
         for text in ["[]", " [ ]\n", "[0]", "[\n  0\n]", "\u{feff}[ 7 , 8 ]"] {
             assert_eq!(all(text), push(&push(text, &json!(1)), &json!([2])), "{text}");
         }

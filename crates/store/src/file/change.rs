@@ -1,11 +1,12 @@
 //! Changing a file that others change too: prepare, lock, still the same?, rename, unlock; else start over.
 
-use super::snapshot::{Snapshot, read, unchanged};
+use super::snapshot::{PATIENCE, Snapshot, read_as, unchanged};
 use super::temporary::{Temporary, settle};
 use super::{Shape, Way};
 use crate::directory::Directory;
 use crate::error::Error;
 use crate::lock::Lock;
+use protocol::json;
 
 /// How often a change is built before the lock is taken; then it is built under the lock.
 pub(crate) const OPTIMISTIC: usize = 3;
@@ -63,17 +64,24 @@ impl<'d> Change<'d> {
 }
 
 /// Replaces the text of `name` (none: there is no file) by what `edit` makes of it (none: leave it).
+///
+/// `edit` is what parses the text, so that a long one is looked through once: a text that it can't parse, its
+/// outer error, is waited for and then [`Error::Corrupt`].
 pub(crate) fn change(
     way: &Way,
     dir: &Directory,
     name: &str,
     shape: Shape,
-    mut edit: impl FnMut(Option<&str>) -> Result<Option<String>, Error>,
+    mut edit: impl FnMut(Option<&str>) -> Result<Result<Option<String>, Error>, json::Error>,
 ) -> Result<(), Error> {
     for attempt in 0..ATTEMPTS {
         let early = (attempt >= OPTIMISTIC).then(|| Lock::acquire(dir, name)).transpose()?;
-        let before = read(way, dir, name, shape)?;
-        let Some(text) = edit(before.as_ref().map(Snapshot::text))? else { return Ok(()) };
+        let (before, text) = match read_as(way, dir, name, shape.limit(), PATIENCE, |text| edit(Some(text)))?
+        {
+            Some((before, text)) => (Some(before), text?),
+            None => (None, edit(None).map_err(|error| malformed(dir, name, &error))??),
+        };
+        let Some(text) = text else { return Ok(()) };
         let change = Change::prepare(way, dir, name, before, &text, shape)?;
         let lock = early.map_or_else(|| Lock::acquire(dir, name), Ok)?;
         if change.commit(&lock)? {
@@ -82,4 +90,8 @@ pub(crate) fn change(
         }
     }
     Err(Error::Contended(dir.join(name)))
+}
+
+fn malformed(dir: &Directory, name: &str, error: &json::Error) -> Error {
+    Error::Malformed { path: dir.join(name), why: error.to_string() }
 }

@@ -12,10 +12,11 @@ use nix::sys::stat::{FileStat, Mode, SFlag, fstat};
 use nix::unistd::geteuid;
 use protocol::json;
 use std::fs::File;
-use std::io::Read;
+use std::io::{Read, Seek, SeekFrom};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-const PATIENCE: Duration = Duration::from_secs(2);
+/// How long a text that does not parse is taken for one that is being written.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(2);
 
 /// A change in place this soon after another may leave the same time stamps: the clocks of file systems tick
 /// in milliseconds, the slowest every ten.
@@ -117,12 +118,12 @@ pub(crate) fn read_as<T>(
     name: &str,
     limit: u64,
     patience: Duration,
-    parse: impl Fn(&str) -> Result<T, json::Error>,
+    mut parse: impl FnMut(&str) -> Result<T, json::Error>,
 ) -> Result<Option<(Snapshot, T)>, Error> {
     let mut pause = None;
     loop {
         let Some(snapshot) = read_raw(dir, name, limit)? else { return Ok(None) };
-        let why = match parsed(&snapshot.bytes, &parse) {
+        let why = match parsed(&snapshot.bytes, &mut parse) {
             Ok(parsed) => return Ok(Some((snapshot, parsed))),
             Err(why) => why,
         };
@@ -134,7 +135,7 @@ pub(crate) fn read_as<T>(
     }
 }
 
-fn parsed<T>(bytes: &[u8], parse: impl Fn(&str) -> Result<T, json::Error>) -> Result<T, String> {
+fn parsed<T>(bytes: &[u8], parse: impl FnOnce(&str) -> Result<T, json::Error>) -> Result<T, String> {
     if bytes.is_empty() {
         return Err("it is empty".to_owned());
     }
@@ -158,8 +159,29 @@ pub(crate) fn read_raw(dir: &Directory, name: &str, limit: u64) -> Result<Option
     Ok(Some(Snapshot { bytes, identity, fresh: identity.is_fresh(taken), stat }))
 }
 
+/// The bytes of `name` from `offset` on, and the file's identity as [`Snapshot::settled`] has it; none if there
+/// is no such file, or it is larger than `limit`.
+pub(crate) fn read_tail(
+    dir: &Directory,
+    name: &str,
+    offset: u64,
+    limit: u64,
+) -> Result<Option<(Vec<u8>, Option<Identity>)>, Error> {
+    let Some((mut file, stat)) = opened(dir, name)? else { return Ok(None) };
+    let (taken, size) = (SystemTime::now(), stat.st_size.unsigned_abs());
+    if size > limit {
+        return Ok(None);
+    }
+    let mut bytes = Vec::with_capacity(size.saturating_sub(offset) as usize + 1);
+    let read = file.seek(SeekFrom::Start(offset)).and_then(|_| file.take(limit).read_to_end(&mut bytes));
+    read.map_err(|cause| Error::io("read", &dir.join(name), cause))?;
+    let identity = Identity::of(&stat);
+    let settled = !identity.is_fresh(taken) && offset + bytes.len() as u64 == size;
+    Ok(Some((bytes, settled.then_some(identity))))
+}
+
 /// The regular file at `name`, opened for reading; none if there is none.
-pub(super) fn opened(dir: &Directory, name: &str) -> Result<Option<(File, FileStat)>, Error> {
+fn opened(dir: &Directory, name: &str) -> Result<Option<(File, FileStat)>, Error> {
     let flags = OFlag::O_RDONLY | OFlag::O_NOFOLLOW | OFlag::O_NONBLOCK | OFlag::O_CLOEXEC;
     let odd = |what| Err(Error::Odd { path: dir.join(name), what });
     let fd = match openat(dir, name, flags, Mode::empty()) {

@@ -201,7 +201,11 @@ impl<'t> Draft<'t> {
 }
 
 /// The change of the high-water mark to `id`, unless it is there already.
-pub(super) fn raised<'d>(way: &Way, dir: &'d Directory, id: TaskId) -> Result<Option<(String, Change<'d>)>, Error> {
+pub(super) fn raised<'d>(
+    way: &Way,
+    dir: &'d Directory,
+    id: TaskId,
+) -> Result<Option<(String, Change<'d>)>, Error> {
     let (highest, before) = mark(dir)?;
     if highest >= id.number() {
         return Ok(None);

@@ -7,18 +7,18 @@
 use super::unreadable;
 use crate::directory::Directory;
 use crate::error::Error;
-use crate::file::{FILE_LIMIT, Identity, Snapshot, Way, read_as};
+use crate::file::{FILE_LIMIT, Identity, PATIENCE, Snapshot, Way, read_as};
 use crate::pause::Pause;
 use protocol::id::TaskId;
 use protocol::json;
 use protocol::task::{Task, TaskError};
+use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 /// The highest id ever used, as far as deletions go.
 pub(super) const MARK: &str = ".highwatermark";
 
-const PATIENCE: Duration = Duration::from_secs(2);
 /// From this many files on it pays to share the looking among threads.
 const MANY: usize = 1000;
 const THREADS: usize = 4;
@@ -59,9 +59,14 @@ impl Seen {
 
 fn look(way: &Way, dir: &Directory, before: &[Listed]) -> Result<Vec<Listed>, Error> {
     let ids = ids(dir)?;
-    if ids.len() < MANY {
-        return part(way, dir, before, &ids);
-    }
+    let mut all =
+        if ids.len() < MANY { part(way, dir, before, &ids)? } else { shared(way, dir, before, &ids)? };
+    add_missed(way, dir, before, &mut all)?;
+    Ok(all)
+}
+
+/// As [`part`], in several threads.
+fn shared(way: &Way, dir: &Directory, before: &[Listed], ids: &[TaskId]) -> Result<Vec<Listed>, Error> {
     let threads = std::thread::available_parallelism().map_or(1, usize::from).min(THREADS);
     std::thread::scope(|scope| {
         let parts = ids.chunks(ids.len().div_ceil(threads));
@@ -72,6 +77,23 @@ fn look(way: &Way, dir: &Directory, before: &[Listed]) -> Result<Vec<Listed>, Er
         }
         Ok(all)
     })
+}
+
+/// Looks for blockers that are not among `all`. A directory that is being written to may be listed with a file
+/// and without an older one, and a missing blocker would count as over.
+fn add_missed(way: &Way, dir: &Directory, before: &[Listed], all: &mut Vec<Listed>) -> Result<(), Error> {
+    let mut looked = BTreeSet::new();
+    loop {
+        let listed = |id: &TaskId| all.binary_search_by_key(id, |listed| listed.id).is_ok();
+        let blockers = all.iter().flat_map(|listed| listed.task.blocked_by.iter().copied());
+        let missing: Vec<TaskId> = blockers.filter(|id| !listed(id) && looked.insert(*id)).collect();
+        let found = part(way, dir, before, &missing)?;
+        if found.is_empty() {
+            return Ok(());
+        }
+        all.extend(found);
+        all.sort_unstable_by_key(|listed| listed.id);
+    }
 }
 
 fn part(way: &Way, dir: &Directory, before: &[Listed], ids: &[TaskId]) -> Result<Vec<Listed>, Error> {

@@ -3,12 +3,16 @@
 #![allow(clippy::unwrap_used, reason = "a test that can't go on fails")]
 #![allow(unreachable_pub, reason = "nothing here is reached from outside")]
 
+mod batch;
 mod damage;
+mod doors;
 mod fixture;
 mod full;
 mod inbox;
 mod locks;
 mod odd;
+mod seen;
+mod since;
 mod state;
 mod tasks;
 mod team;

@@ -49,9 +49,7 @@ fn of_sixteen_claimants_one_wins_and_is_told() {
     assert_eq!(won[0].status, TaskStatus::InProgress);
     let owner = won[0].owner.clone().unwrap();
     let lost = results.iter().filter_map(|result| result.as_ref().err());
-    let theirs = |error: &Error| {
-        matches!(error, Error::Claimed { owner: o, .. } | Error::AlreadyTheirs { owner: o, .. } if *o == owner)
-    };
+    let theirs = |error: &Error| matches!(error, Error::Claimed { owner: o, .. } | Error::AlreadyTheirs { owner: o, .. } if *o == owner);
     assert!(lost.clone().all(theirs));
     assert!(lost.into_iter().all(|error| error.kind() == Kind::Exists));
     assert_eq!(assignments(&ground, owner.as_str()), [task.id]);

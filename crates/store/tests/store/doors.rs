@@ -1,0 +1,202 @@
+//! What waits is started by no door, and what failed or was left is taken up again only as it should be.
+
+use crate::fixture::{Ground, agent, put};
+use protocol::fault::Kind;
+use protocol::id::TaskId;
+use protocol::task::{Task, TaskStatus, waiting};
+use serde_json::{Map, json};
+use std::collections::BTreeSet;
+use store::{Error, NewTask, TaskUpdate, Tasks};
+
+fn id(number: u32) -> TaskId {
+    TaskId::from_number(number).unwrap()
+}
+
+fn add(tasks: &Tasks, blocked_by: &[u32]) -> Task {
+    let blocked_by = blocked_by.iter().map(|number| id(*number)).collect();
+    tasks.create(NewTask { blocked_by, ..NewTask::new("x", &agent("team-lead")) }).unwrap()
+}
+
+fn start() -> TaskUpdate {
+    TaskUpdate { status: Some(TaskStatus::InProgress), ..TaskUpdate::default() }
+}
+
+fn waits_for_one(result: Result<Task, Error>) {
+    match result {
+        Err(Error::Blocked { blockers, .. }) => assert_eq!(blockers, [id(1)]),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn a_blocked_task_is_started_by_no_door() {
+    let ground = Ground::new();
+    let (tasks, ann) = (ground.team.tasks(), agent("ann"));
+    add(&tasks, &[]);
+    add(&tasks, &[1]);
+    tasks.claim(Some(&id(1)), &agent("bob")).unwrap();
+    let before = tasks.list().unwrap();
+    waits_for_one(tasks.claim(Some(&id(2)), &ann));
+    assert!(matches!(tasks.claim(None, &ann), Err(Error::NothingAvailable(_))));
+    waits_for_one(tasks.update(&id(2), start(), &ann));
+    waits_for_one(tasks.update(&id(2), TaskUpdate { owner: Some(ann.clone()), ..start() }, &ann));
+    assert_eq!(tasks.list().unwrap(), before, "what is refused changes nothing");
+    tasks.update(&id(2), TaskUpdate { owner: Some(ann.clone()), ..TaskUpdate::default() }, &ann).unwrap();
+    assert!(matches!(tasks.claim(None, &ann), Err(Error::NothingAvailable(_))), "not her own either");
+    waits_for_one(tasks.claim(Some(&id(2)), &ann));
+}
+
+#[test]
+fn a_task_with_an_open_blocker_is_not_started_again() {
+    let ground = Ground::new();
+    let (tasks, ann) = (ground.team.tasks(), agent("ann"));
+    (0..3).for_each(|_| drop(add(&tasks, &[])));
+    tasks.complete(&id(2), &ann).unwrap();
+    tasks.claim(Some(&id(3)), &ann).unwrap();
+    tasks.fail(&id(3), "exit 1").unwrap();
+    for number in [2, 3] {
+        let link = TaskUpdate { add_blocked_by: vec![id(1)], ..TaskUpdate::default() };
+        waits_for_one(tasks.update(&id(number), TaskUpdate { add_blocked_by: vec![id(1)], ..start() }, &ann));
+        tasks.update(&id(number), link, &ann).unwrap();
+        waits_for_one(tasks.update(&id(number), start(), &ann));
+    }
+    assert_eq!(tasks.get(&id(3)).unwrap().failure(), Some("exit 1"));
+    tasks.complete(&id(1), &ann).unwrap();
+    assert_eq!(tasks.update(&id(2), start(), &ann).unwrap().status, TaskStatus::InProgress);
+}
+
+#[test]
+fn whoever_has_a_task_already_is_told_so() {
+    let ground = Ground::new();
+    let (tasks, ann) = (ground.team.tasks(), agent("ann"));
+    add(&tasks, &[]);
+    tasks.claim(None, &ann).unwrap();
+    let error = tasks.claim(Some(&id(1)), &agent("ANN")).unwrap_err();
+    assert_eq!(error.to_string(), "cannot claim task 1: ann has it already, and it is in progress");
+    assert_eq!(error.kind(), Kind::Exists);
+    assert!(matches!(tasks.claim(Some(&id(1)), &agent("bob")), Err(Error::Claimed { .. })));
+    tasks.complete(&id(1), &ann).unwrap();
+    let error = tasks.claim(Some(&id(1)), &agent("bob")).unwrap_err();
+    assert!(matches!(error, Error::Transition { .. }), "it is over, whoever had it: {error}");
+}
+
+#[test]
+fn a_release_counts_the_attempt_and_may_keep_an_owner() {
+    let ground = Ground::new();
+    let (tasks, ann, lead) = (ground.team.tasks(), agent("ann"), agent("team-lead"));
+    add(&tasks, &[]);
+    assert_eq!(tasks.release(&id(1), &lead).unwrap().attempts(), 0, "nobody had begun");
+    tasks.claim(None, &ann).unwrap();
+    tasks.fail(&id(1), "exit 1").unwrap();
+    let released = tasks.release_to(&id(1), &agent("ANN"), &lead).unwrap();
+    assert_eq!((released.status.clone(), released.owner.clone()), (TaskStatus::Pending, Some(ann.clone())));
+    assert_eq!((released.failure(), released.attempts()), (None, 1));
+    assert!(matches!(tasks.claim(None, &agent("bob")), Err(Error::NothingAvailable(_))), "it is hers");
+    tasks.claim(None, &ann).unwrap();
+    let released = tasks.release(&id(1), &lead).unwrap();
+    assert_eq!((released.owner.clone(), released.attempts()), (None, 2));
+    assert_eq!(tasks.release_to(&id(1), &agent("zed"), &lead).unwrap_err().kind(), Kind::NotFound);
+    tasks.complete(&id(1), &ann).unwrap();
+    assert_eq!(tasks.release(&id(1), &lead).unwrap_err().kind(), Kind::Refused, "it is over");
+}
+
+#[test]
+fn what_begins_anew_has_not_failed() {
+    let ground = Ground::new();
+    let (tasks, ann) = (ground.team.tasks(), agent("ann"));
+    let text = r#"{"id":"1","subject":"x","status":"pending","metadata":{"failure":"exit 1","n":1e999}}"#;
+    put(&tasks.path().join("1.json"), text);
+    let claimed = tasks.claim(None, &ann).unwrap();
+    assert_eq!((claimed.failure(), claimed.attempts()), (None, 0));
+    let kept = std::fs::read_to_string(tasks.path().join("1.json")).unwrap();
+    assert!(kept.contains(r#""metadata":{"n":1e999}"#), "{kept}");
+    tasks.fail(&id(1), "exit 2").unwrap();
+    assert_eq!(tasks.update(&id(1), start(), &ann).unwrap().failure(), None);
+    let failure = json!({"failure": "told by hand"}).as_object().cloned();
+    let by_hand = tasks.update(&id(1), TaskUpdate { metadata: failure, ..start() }, &ann).unwrap();
+    assert_eq!(by_hand.failure(), Some("told by hand"));
+}
+
+#[test]
+fn a_new_life_goes_on_with_what_the_old_one_left() {
+    let ground = Ground::new();
+    let (tasks, ann) = (ground.team.tasks(), agent("ann"));
+    assert_eq!(tasks.resume(&ann).unwrap(), None);
+    tasks.create_internal(&ann, "do").unwrap();
+    (0..4).for_each(|_| drop(add(&tasks, &[])));
+    (0..3).for_each(|_| drop(tasks.claim(None, &ann).unwrap()));
+    tasks.claim(None, &agent("bob")).unwrap();
+    tasks.fail(&id(2), "exit 1").unwrap();
+    let link = TaskUpdate { add_blocked_by: vec![id(5)], ..TaskUpdate::default() };
+    tasks.update(&id(3), link, &ann).unwrap();
+    let before = tasks.list().unwrap();
+    assert_eq!(tasks.resume(&agent("ANN")).unwrap().map(|task| task.id), Some(id(4)));
+    assert_eq!(tasks.list().unwrap(), before, "nothing is written");
+    tasks.complete(&id(4), &ann).unwrap();
+    assert_eq!(tasks.resume(&ann).unwrap(), None, "one has failed, one waits");
+}
+
+/// Whatever is linked in whatever order, and refused exactly where a circle would close.
+#[test]
+fn no_sequence_of_links_closes_a_circle() {
+    for seed in 1..=6_u64 {
+        let ground = Ground::new();
+        let tasks = ground.team.tasks();
+        (0..9).for_each(|_| drop(add(&tasks, &[])));
+        let mut random = seed;
+        for _ in 0..60 {
+            let mut next = || {
+                random = random.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+                id((random >> 33) as u32 % 9 + 1)
+            };
+            let (blocker, blocked) = (next(), next());
+            let closes = reachable(&tasks.list().unwrap(), blocked).contains(&blocker);
+            let update = TaskUpdate { add_blocks: vec![blocked], ..TaskUpdate::default() };
+            match tasks.update(&blocker, update, &agent("ann")) {
+                Ok(_) => assert!(!closes, "seed {seed}: {blocker} → {blocked}"),
+                Err(Error::Cycle { way }) => {
+                    assert!(closes, "seed {seed}: {blocker} → {blocked}");
+                    real(&tasks.list().unwrap(), &way, (blocker, blocked));
+                }
+                Err(error) => panic!("{error}"),
+            }
+        }
+    }
+}
+
+/// All that waits for `from` in the end, itself included.
+fn reachable(all: &[Task], from: TaskId) -> BTreeSet<TaskId> {
+    let waiting = waiting(all);
+    let (mut found, mut open) = (BTreeSet::from([from]), vec![from]);
+    while let Some(at) = open.pop() {
+        let next = waiting.get(&at).into_iter().flatten().filter(|next| found.insert(**next));
+        open.extend(next.copied().collect::<Vec<_>>());
+    }
+    found
+}
+
+/// Each step of the way is a link that is there, or the refused one.
+fn real(all: &[Task], way: &[TaskId], refused: (TaskId, TaskId)) {
+    let waiting = waiting(all);
+    assert_eq!(way.first(), way.last());
+    for step in way.windows(2) {
+        let there = waiting.get(&step[0]).is_some_and(|next| next.contains(&step[1]));
+        assert!(there || (step[0], step[1]) == refused, "{way:?}");
+    }
+}
+
+#[test]
+fn what_is_merged_into_metadata_survives_claims_and_releases() {
+    let ground = Ground::new();
+    let tasks = ground.team.tasks();
+    let metadata = json!({"command": "true", "key": "a"}).as_object().cloned();
+    tasks.create(NewTask { metadata, ..NewTask::new("x", &agent("team-lead")) }).unwrap();
+    for _ in 0..2 {
+        tasks.claim(None, &agent("ann")).unwrap();
+        tasks.fail(&id(1), "exit 1").unwrap();
+        tasks.release(&id(1), &agent("team-lead")).unwrap();
+    }
+    let expected: Map<_, _> =
+        json!({"command": "true", "key": "a", "attempts": 2}).as_object().cloned().unwrap();
+    assert_eq!(tasks.get(&id(1)).unwrap().metadata, Some(expected));
+}

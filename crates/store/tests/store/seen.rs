@@ -1,0 +1,167 @@
+//! What a handle remembers of the task list, and that it never believes it when the files say otherwise.
+
+use crate::fixture::{Ground, agent, delay, put};
+use protocol::id::TaskId;
+use protocol::task::{Task, TaskStatus};
+use std::fs::{File, OpenOptions};
+use std::io::Write;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use store::{Error, NewTask, Tasks};
+
+fn id(number: u32) -> TaskId {
+    TaskId::from_number(number).unwrap()
+}
+
+/// Three tasks, looked at through a handle when their files were old enough to be trusted.
+fn settled() -> (Ground, Tasks) {
+    let ground = Ground::new();
+    for subject in ["one", "two", "six"] {
+        ground.again().tasks().create(NewTask::new(subject, &agent("ann"))).unwrap();
+    }
+    let tasks = ground.team.tasks();
+    delay(80);
+    tasks.list().unwrap();
+    (ground, tasks)
+}
+
+fn subjects(tasks: &Tasks) -> Vec<String> {
+    tasks.list().unwrap().into_iter().map(|task| task.subject).collect()
+}
+
+fn file(tasks: &Tasks, number: u32) -> PathBuf {
+    tasks.path().join(format!("{number}.json"))
+}
+
+/// As long as the text before.
+fn with_subject(path: &Path, subject: &str) -> String {
+    let text = std::fs::read_to_string(path).unwrap();
+    let old = Task::parse(&text).unwrap().subject;
+    assert_eq!(old.len(), subject.len());
+    text.replace(&format!("\"{old}\""), &format!("\"{subject}\""))
+}
+
+/// Over what is there, without truncating it first.
+fn overwrite(path: &Path, text: &str) {
+    OpenOptions::new().write(true).open(path).unwrap().write_all(text.as_bytes()).unwrap();
+}
+
+#[allow(clippy::disallowed_methods, reason = "as newer foreign writers do")]
+fn renamed_over(path: &Path, text: &str) {
+    let beside = path.with_extension("new");
+    put(&beside, text);
+    std::fs::rename(beside, path).unwrap();
+}
+
+#[test]
+fn what_has_not_changed_is_not_read_again() {
+    let (ground, tasks) = settled();
+    let (before, again) = (tasks.list_shared().unwrap(), ground.team.clone().tasks().list_shared().unwrap());
+    assert!(before.iter().zip(&again).all(|(a, b)| Arc::ptr_eq(a, b)), "a copy of the handle knows it too");
+    ground.again().tasks().claim(Some(&id(2)), &agent("bob")).unwrap();
+    let after = tasks.list_shared().unwrap();
+    let same: Vec<bool> = before.iter().zip(&after).map(|(a, b)| Arc::ptr_eq(a, b)).collect();
+    assert_eq!(same, [true, false, true]);
+    assert_eq!((&after[1].status, &after[1].owner), (&TaskStatus::InProgress, &Some(agent("bob"))));
+}
+
+#[test]
+fn an_overwrite_in_place_of_equal_size_is_seen() {
+    let (_ground, tasks) = settled();
+    let path = file(&tasks, 2);
+    put(&path, with_subject(&path, "TWO"));
+    assert_eq!(subjects(&tasks), ["one", "TWO", "six"]);
+}
+
+#[test]
+fn of_overwrites_within_one_tick_of_the_clock_none_is_missed() {
+    let (_ground, tasks) = settled();
+    let path = file(&tasks, 2);
+    for round in 100..900 {
+        let text = with_subject(&path, &round.to_string());
+        overwrite(&path, &text);
+        assert_eq!(subjects(&tasks)[1], round.to_string());
+    }
+}
+
+#[test]
+fn a_time_stamp_that_was_set_back_hides_nothing() {
+    let (_ground, tasks) = settled();
+    let path = file(&tasks, 2);
+    let modified = path.metadata().unwrap().modified().unwrap();
+    overwrite(&path, &with_subject(&path, "TWO"));
+    File::open(&path).unwrap().set_modified(modified).unwrap();
+    assert_eq!(subjects(&tasks)[1], "TWO");
+}
+
+#[test]
+fn a_rename_of_equal_size_and_time_is_seen() {
+    let (_ground, tasks) = settled();
+    let path = file(&tasks, 2);
+    let modified = path.metadata().unwrap().modified().unwrap();
+    renamed_over(&path, &with_subject(&path, "TWO"));
+    File::open(&path).unwrap().set_modified(modified).unwrap();
+    assert_eq!(subjects(&tasks)[1], "TWO");
+}
+
+/// Whether the number is given again is the file system's affair; ext4 does at once.
+#[test]
+fn a_file_made_anew_is_seen_even_with_the_old_inode_number() {
+    let (_ground, tasks) = settled();
+    let path = file(&tasks, 2);
+    let before = path.metadata().unwrap();
+    let text = with_subject(&path, "TWO");
+    std::fs::remove_file(&path).unwrap();
+    put(&path, &text);
+    File::open(&path).unwrap().set_modified(before.modified().unwrap()).unwrap();
+    assert_eq!(subjects(&tasks)[1], "TWO", "inode {} was {}", path.metadata().unwrap().ino(), before.ino());
+    std::fs::remove_file(&path).unwrap();
+    assert_eq!(subjects(&tasks), ["one", "six"]);
+    assert!(matches!(tasks.claim(Some(&id(2)), &agent("ann")), Err(Error::NoSuchTask { .. })));
+}
+
+#[test]
+fn a_file_that_was_damaged_and_mended_is_read_both_times() {
+    let (_ground, tasks) = settled();
+    let path = file(&tasks, 2);
+    let whole = std::fs::read_to_string(&path).unwrap();
+    put(&path, whole.replacen('}', "]", 1));
+    assert_eq!(tasks.list().unwrap()[1].status, TaskStatus::Other("unreadable".to_owned()));
+    assert!(matches!(tasks.complete(&id(2), &agent("ann")), Err(Error::Malformed { .. })));
+    put(&path, &whole);
+    assert_eq!(subjects(&tasks), ["one", "two", "six"]);
+    tasks.complete(&id(2), &agent("ann")).unwrap();
+}
+
+#[test]
+fn a_change_starts_from_the_file_and_not_from_what_is_remembered() {
+    let (ground, tasks) = settled();
+    let others = ground.again().tasks();
+    others.claim(Some(&id(1)), &agent("bob")).unwrap();
+    assert_eq!(tasks.claim(None, &agent("ann")).unwrap().id, id(2));
+    assert!(matches!(others.claim(Some(&id(2)), &agent("bob")), Err(Error::Claimed { .. })));
+    let path = file(&tasks, 3);
+    overwrite(&path, &with_subject(&path, "SIX"));
+    assert_eq!(tasks.complete(&id(3), &agent("ann")).unwrap().subject, "SIX");
+    assert!(std::fs::read_to_string(&path).unwrap().contains("SIX"));
+}
+
+/// From here on the list is shared among threads.
+#[test]
+fn a_long_list_is_whole_and_in_order_whichever_part_changed() {
+    let ground = Ground::new();
+    let tasks = ground.team.tasks();
+    for number in 1..=1500 {
+        let text = format!(r#"{{"id":"{number}","subject":"x","status":"pending"}}"#);
+        put(&tasks.path().join(format!("{number}.json")), text);
+    }
+    for number in [1, 750, 1500] {
+        assert_eq!(tasks.claim(Some(&id(number)), &agent("ann")).unwrap().id, id(number));
+        std::fs::remove_file(file(&tasks, number + 1)).unwrap_or_default();
+    }
+    let all = tasks.list().unwrap();
+    assert!(all.is_sorted_by_key(|task| task.id));
+    let begun = all.iter().filter(|task| task.status == TaskStatus::InProgress).map(|task| task.id.number());
+    assert_eq!((all.len(), begun.collect::<Vec<_>>()), (1498, vec![1, 750, 1500]));
+}
