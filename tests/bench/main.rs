@@ -8,6 +8,8 @@
     reason = "a measurement that fails must stop, and prints"
 )]
 
+mod tasks;
+
 use harness::House;
 use std::process::Child;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
@@ -22,6 +24,9 @@ fn main() {
     adoption();
     request_in_flight();
     leftovers();
+    tasks::list_of_five_thousand();
+    tasks::two_hundred_claimed_by_sixteen();
+    tasks::of_the_store();
 }
 
 fn row(what: &str, figure: &str, aim: &str) {

@@ -81,8 +81,9 @@ impl Tasks {
     /// Drafts a change of the list as it is, and puts it in place; again where others were faster.
     fn change<T>(&self, mut plan: impl FnMut(&mut Draft) -> Result<T, Error>) -> Result<T, Error> {
         self.team.writable()?;
-        let turn = Turn::take(self.team.task_dir_made()?)?;
-        self.change_in(&turn, &mut plan)
+        let dir = self.team.task_dir_made()?;
+        self.team.seen().look_first(self.team.way(), dir)?;
+        self.change_in(&Turn::take(dir)?, &mut plan)
     }
 
     fn change_in<T>(

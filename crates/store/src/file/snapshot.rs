@@ -159,14 +159,16 @@ pub(crate) fn read_raw(dir: &Directory, name: &str, limit: u64) -> Result<Option
     Ok(Some(Snapshot { bytes, identity, fresh: identity.is_fresh(taken), stat }))
 }
 
-/// The bytes of `name` from `offset` on, and the file's identity as [`Snapshot::settled`] has it; none if there
-/// is no such file, or it is larger than `limit`.
-pub(crate) fn read_tail(
-    dir: &Directory,
-    name: &str,
-    offset: u64,
-    limit: u64,
-) -> Result<Option<(Vec<u8>, Option<Identity>)>, Error> {
+/// The end of a file as it was at one moment.
+#[derive(Debug)]
+pub(crate) struct Tail {
+    pub(crate) bytes: Vec<u8>,
+    /// As [`Snapshot::settled`] has it, of the whole file.
+    pub(crate) settled: Option<Identity>,
+}
+
+/// The bytes of `name` from `offset` on; none if there is no such file, or it is larger than `limit`.
+pub(crate) fn read_tail(dir: &Directory, name: &str, offset: u64, limit: u64) -> Result<Option<Tail>, Error> {
     let Some((mut file, stat)) = opened(dir, name)? else { return Ok(None) };
     let (taken, size) = (SystemTime::now(), stat.st_size.unsigned_abs());
     if size > limit {
@@ -177,7 +179,7 @@ pub(crate) fn read_tail(
     read.map_err(|cause| Error::io("read", &dir.join(name), cause))?;
     let identity = Identity::of(&stat);
     let settled = !identity.is_fresh(taken) && offset + bytes.len() as u64 == size;
-    Ok(Some((bytes, settled.then_some(identity))))
+    Ok(Some(Tail { bytes, settled: settled.then_some(identity) }))
 }
 
 /// The regular file at `name`, opened for reading; none if there is none.

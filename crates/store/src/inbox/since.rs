@@ -4,7 +4,7 @@
 use super::Inbox;
 use crate::directory::Directory;
 use crate::error::Error;
-use crate::file::{INBOX_LIMIT, Identity, PATIENCE, read_as, read_tail};
+use crate::file::{INBOX_LIMIT, Identity, PATIENCE, Tail, read_as, read_tail};
 use protocol::json;
 use protocol::message::Entry;
 use uuid::Uuid;
@@ -76,13 +76,13 @@ impl Mark {
         }
         let (digested, length) = self.window;
         let from = self.end.saturating_sub(length as u64);
-        let Some((bytes, identity)) = read_tail(dir, name, from, INBOX_LIMIT)? else { return Ok(None) };
+        let Some(Tail { bytes, settled }) = read_tail(dir, name, from, INBOX_LIMIT)? else { return Ok(None) };
         if bytes.len() <= length || digest(&bytes[..length]) != digested {
             return Ok(None);
         }
         let Some((new, more)) = grown(&bytes[length..], self.entries) else { return Ok(None) };
         let mark = same.moved(&new, self.end + more as u64, &bytes[..length + more]);
-        Ok(Some((new, Mark { identity, ..mark })))
+        Ok(Some((new, Mark { identity: settled, ..mark })))
     }
 
     /// Which of all `entries` this mark has seen: none if its last one is not where it was.

@@ -51,6 +51,13 @@ impl Seen {
         Ok(now)
     }
 
+    /// Reads the list if it was never read, before a turn at it: most of it will not have changed by then, and
+    /// the others need not wait for us to read it.
+    pub(super) fn look_first(&self, way: &Way, dir: &Directory) -> Result<(), Error> {
+        let never = self.0.lock().unwrap_or_else(PoisonError::into_inner).is_empty();
+        if never { self.look(way, dir).map(drop) } else { Ok(()) }
+    }
+
     /// Forgets all, so that each file is read again.
     pub(super) fn forget(&self) {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Arc::default();
