@@ -51,6 +51,12 @@ impl StateDir {
         append(&self.0, name, format!("{line}\n").as_bytes(), limit_bytes)
     }
 
+    /// Adds bytes as they are, and keeps within `limit_bytes` as [`StateDir::append_line`] does.
+    pub fn append(&self, name: &str, bytes: &[u8], limit_bytes: u64) -> Result<(), Error> {
+        self.plain(name)?;
+        append(&self.0, name, bytes, limit_bytes)
+    }
+
     /// Removes a file; one that is gone is fine.
     pub fn remove(&self, name: &str) -> Result<(), Error> {
         self.plain(name)?;
