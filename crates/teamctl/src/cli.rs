@@ -61,6 +61,8 @@ pub(crate) enum Verb {
     Work(crate::work::Work),
     #[command(hide = true)]
     Join(crate::join::Join),
+    #[command(hide = true)]
+    Record(crate::record::Record),
     Completions(verbs::completions::Completions),
     Man(verbs::man::Man),
 }

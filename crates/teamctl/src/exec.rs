@@ -21,15 +21,42 @@ pub(crate) fn foreground(command: &mut Command, line: &OwnedFd) {
     // getpid, sigaction to the default. `line` is open in the child, because the parent holds it across the spawn.
     unsafe {
         command.pre_exec(move || {
-            let line = BorrowedFd::borrow_raw(line);
-            fcntl(line, FcntlArg::F_SETFD(FdFlag::empty()))?;
+            keep(line)?;
             take_terminal();
-            for of in Signal::iterator().filter(|of| !matches!(of, Signal::SIGKILL | Signal::SIGSTOP)) {
-                signal(of, SigHandler::SigDfl)?;
-            }
-            Ok(())
+            default_signals()
         });
     }
+}
+
+/// Gives the child a session of its own: no terminal of ours is its controlling one, and a signal to its
+/// process group reaches it and its children alone. It keeps `line`, if there is one to keep.
+pub(crate) fn detached(command: &mut Command, line: Option<&OwnedFd>) {
+    let line = line.map(AsRawFd::as_raw_fd);
+    // SAFETY: between fork and exec only async-signal-safe calls are made: fcntl, setsid, sigaction to the
+    // default. `line` is open in the child, because the parent holds it across the spawn.
+    unsafe {
+        command.pre_exec(move || {
+            line.map_or(Ok(()), keep)?;
+            nix::unistd::setsid()?;
+            default_signals()
+        });
+    }
+}
+
+/// The descriptor stays open across exec.
+fn keep(line: RawFd) -> std::io::Result<()> {
+    // SAFETY: it is open: the parent holds it across the spawn.
+    let line = unsafe { BorrowedFd::borrow_raw(line) };
+    fcntl(line, FcntlArg::F_SETFD(FdFlag::empty()))?;
+    Ok(())
+}
+
+fn default_signals() -> std::io::Result<()> {
+    for of in Signal::iterator().filter(|of| !matches!(of, Signal::SIGKILL | Signal::SIGSTOP)) {
+        // SAFETY: the default is no handler of ours.
+        unsafe { signal(of, SigHandler::SigDfl)? };
+    }
+    Ok(())
 }
 
 /// A group that is not yet in the foreground is stopped by SIGTTOU when it asks for it, unless that is blocked.

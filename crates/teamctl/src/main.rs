@@ -9,6 +9,8 @@ mod here;
 mod join;
 mod output;
 mod profile;
+mod record;
+mod teammate;
 mod verbs;
 mod work;
 
@@ -18,6 +20,9 @@ use std::process::ExitCode;
 fn main() -> ExitCode {
     if let Some((join, socket)) = join::Join::as_teamd_writes_it() {
         return join::run(&join, &socket).unwrap_or_else(|fault| output::fatal(&fault));
+    }
+    if let Some(record) = record::Record::as_tmux_starts_it() {
+        return record::run(&record).unwrap_or_else(|fault| output::fatal(&fault));
     }
     let cli = match cli::Cli::try_parse() {
         Ok(cli) => cli,

@@ -18,19 +18,31 @@ const LOOK_AGAIN: Duration = Duration::from_millis(20);
 /// Called for every child that is reaped.
 type Reaped<'a> = &'a mut dyn FnMut(u32, ExitStatus);
 
-/// TERM to all, after the grace KILL, until none is left.
-pub(super) fn end_all(signals: &Signals, grace: Duration, reaped: Reaped<'_>) {
+/// TERM to all, after the grace KILL, until none is left. `meanwhile` is done at each look.
+pub(super) fn end_all(signals: &Signals, grace: Duration, reaped: Reaped<'_>, meanwhile: &mut dyn FnMut()) {
     let term_until = Instant::now() + grace;
     let kill_until = term_until + KILLING;
     signal_all(Signal::TERM);
     // A stopped process takes TERM only once it goes on.
     signal_all(Signal::CONT);
     while !none_left(reaped) && Instant::now() < term_until {
+        meanwhile();
         wait(signals, term_until);
     }
     while !none_left(reaped) && Instant::now() < kill_until {
         signal_all(Signal::KILL);
+        meanwhile();
         wait(signals, Instant::now() + LOOK_AGAIN);
+    }
+}
+
+/// KILL to a child of ours that was not reaped yet, and to all its descendants.
+pub(super) fn kill_below(child: u32) {
+    for (pid, process) in below(child) {
+        send(pid, process.start, Signal::KILL);
+    }
+    if let Some(process) = Process::read(child) {
+        send(child, process.start, Signal::KILL);
     }
 }
 
@@ -103,15 +115,19 @@ impl Process {
 
 /// All our descendants that are not zombies.
 fn living() -> Vec<(u32, Process)> {
+    below(std::process::id())
+}
+
+/// All descendants of a process that are not zombies.
+fn below(ancestor: u32) -> Vec<(u32, Process)> {
     let entries = std::fs::read_dir("/proc").into_iter().flatten().flatten();
     let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
     let all: HashMap<u32, Process> = pids.filter_map(|pid| Some((pid, Process::read(pid)?))).collect();
-    let me = std::process::id();
     let descends = |mut pid: u32| {
         // Bounded: a table read while it changes could hold a circle.
         for _ in 0..all.len() {
             match all.get(&pid).map(|process| process.parent) {
-                Some(parent) if parent == me => return true,
+                Some(parent) if parent == ancestor => return true,
                 Some(parent) if parent > 1 => pid = parent,
                 _ => return false,
             }

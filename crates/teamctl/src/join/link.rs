@@ -3,8 +3,8 @@
 use super::signals::Signals;
 use client::Connection;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
-use protocol::control::{Call, FromJoin, Hello, Request, ToJoin, VERSION};
-use std::os::fd::{AsFd, OwnedFd};
+use protocol::control::{Call, FromJoin, Hello, Request, ToJoin, TurnNow, VERSION};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
@@ -18,7 +18,19 @@ const LONGEST_WAIT: Duration = Duration::from_millis(500);
 pub(super) enum Heard {
     Word(ToJoin),
     Signal,
+    /// One of the descriptors that were to be watched beside.
+    Beside,
     Deadline,
+}
+
+/// A descriptor to watch beside the link, and for what.
+pub(super) type Beside<'fd> = (BorrowedFd<'fd>, PollFlags);
+
+/// What poll(2) found.
+struct Ready {
+    signal: bool,
+    word: bool,
+    beside: bool,
 }
 
 /// The link, connected or not.
@@ -35,6 +47,7 @@ pub(super) struct Link {
     /// The daemon knows nothing of us: it is not asked again.
     given_up: bool,
     pub(super) agent: Option<u32>,
+    pub(super) turn: Option<TurnNow>,
 }
 
 impl Link {
@@ -49,6 +62,7 @@ impl Link {
             wait: FIRST_WAIT,
             given_up: false,
             agent: None,
+            turn: None,
         }
     }
 
@@ -65,13 +79,13 @@ impl Link {
         sent
     }
 
-    /// Waits for a word, a signal or the deadline, and reconnects meanwhile.
-    pub(super) fn hear(&mut self, signals: &Signals, until: Option<Instant>) -> Heard {
+    /// Waits for a word, a signal, one of `beside` or the deadline, and reconnects meanwhile.
+    pub(super) fn hear(&mut self, signals: &Signals, until: Option<Instant>, beside: &[Beside<'_>]) -> Heard {
         loop {
             self.connect();
             let next_try = (self.connection.is_none() && !self.given_up).then_some(self.again);
             let wake = [until, next_try].into_iter().flatten().min();
-            if let Some(heard) = self.wait(signals, wake) {
+            if let Some(heard) = self.wait(signals, wake, beside) {
                 return heard;
             }
             if until.is_some_and(|until| until <= Instant::now()) {
@@ -83,7 +97,7 @@ impl Link {
     /// Waits on the connection there is, if there is one.
     pub(super) fn hear_once(&mut self, signals: &Signals, until: Instant) -> Heard {
         while self.connection.is_some() && Instant::now() < until {
-            match self.wait(signals, Some(until)) {
+            match self.wait(signals, Some(until), &[]) {
                 Some(Heard::Signal) | None => {}
                 Some(heard) => return heard,
             }
@@ -92,20 +106,25 @@ impl Link {
     }
 
     /// None when neither side has anything to say.
-    fn wait(&mut self, signals: &Signals, until: Option<Instant>) -> Option<Heard> {
+    fn wait(&mut self, signals: &Signals, until: Option<Instant>, beside: &[Beside<'_>]) -> Option<Heard> {
         if self.connection.as_ref().is_some_and(Connection::has_buffered) {
             return self.word();
         }
-        let (signalled, spoken) = self.poll(signals, until);
-        if signalled {
+        let ready = self.poll(signals, until, beside);
+        if ready.signal {
             signals.drain();
             return Some(Heard::Signal);
         }
-        if spoken { self.word() } else { None }
+        match ready {
+            Ready { word: true, .. } => self.word(),
+            Ready { beside: true, .. } => Some(Heard::Beside),
+            _ => None,
+        }
     }
 
-    fn poll(&self, signals: &Signals, until: Option<Instant>) -> (bool, bool) {
+    fn poll(&self, signals: &Signals, until: Option<Instant>, beside: &[Beside<'_>]) -> Ready {
         let mut fds = vec![PollFd::new(signals.as_fd(), PollFlags::POLLIN)];
+        fds.extend(beside.iter().map(|(fd, flags)| PollFd::new(*fd, *flags)));
         fds.extend(
             self.connection.iter().map(|connection| PollFd::new(connection.as_fd(), PollFlags::POLLIN)),
         );
@@ -116,8 +135,9 @@ impl Link {
         });
         // EINTR: the signal's byte is in the pipe by then, and the next round sees it.
         poll(&mut fds, timeout).ok();
-        let ready = |fd: Option<&PollFd<'_>>| fd.is_some_and(|fd| fd.any().unwrap_or(false));
-        (ready(fds.first()), ready(fds.get(1)))
+        let ready = |fds: &[PollFd<'_>]| fds.iter().any(|fd| fd.any().unwrap_or(false));
+        let (beside, word) = (1..1 + beside.len(), 1 + beside.len()..fds.len());
+        Ready { signal: ready(&fds[..1]), beside: ready(&fds[beside]), word: ready(&fds[word]) }
     }
 
     fn word(&mut self) -> Option<Heard> {
@@ -150,7 +170,7 @@ impl Link {
 
     fn hello(&self) -> Result<Connection, client::Error> {
         let mut connection = Connection::open(&self.socket)?;
-        let hello = Hello { spawn: self.spawn.clone(), agent: self.agent, turn: None };
+        let hello = Hello { spawn: self.spawn.clone(), agent: self.agent, turn: self.turn.clone() };
         let call = Call { v: VERSION, token: None, once: None, request: Request::Join(hello) };
         connection.send_with(&call, self.line.as_fd())?;
         Ok(connection)

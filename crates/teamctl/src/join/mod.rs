@@ -1,24 +1,33 @@
 //! `teamctl join`: the first process in every pane, and the parent of its agent.
 //!
-//! Says hello to the daemon and waits for the green light; starts the agent; stays until nothing of it is
-//! left, and tells how it ended. The daemon may die and come back meanwhile: the agent never notices, since
-//! both ends of its wake line are held here. Blocking, without an async runtime, small.
+//! Says hello to the daemon and waits for the green light; starts the agent, or lives a teammate's life and starts
+//! it for each turn; stays until nothing of it is left, and tells how it ended. The daemon may die and come back
+//! meanwhile: the agent never notices, since both ends of its wake line are held here. Blocking, without an async
+//! runtime, small.
 
 mod descendants;
+mod interrupt;
 mod link;
 mod signals;
+mod start;
+mod terminal;
+mod turns;
 
-use crate::exec::foreground;
+use crate::teammate::Over;
 use descendants::end_all;
 use link::{Heard, Link};
-use protocol::control::{Ended, FromJoin, Go, ToJoin};
+use nix::sys::signal::Signal;
+use protocol::control::{Ended, FromJoin, Go, ToJoin, Turns};
 use protocol::fault::Fault;
 use signals::Signals;
-use std::os::fd::{AsRawFd, OwnedFd};
+use start::Place;
+use std::ffi::OsString;
+use std::os::unix::net::UnixStream;
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitCode, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
+use terminal::Terminal;
 
 /// Be the first process in a pane; started by teamd alone
 #[derive(Debug, clap::Args)]
@@ -26,6 +35,9 @@ pub(crate) struct Join {
     /// The id of this life, from teamd
     #[arg(value_name = "SPAWN")]
     spawn: String,
+    /// There is no pane: the agent's output goes into this file
+    #[arg(long, value_name = "LOGPATH")]
+    headless: Option<PathBuf>,
 }
 
 /// Without a green light nothing runs, and the pane closes by itself.
@@ -34,96 +46,148 @@ const GREEN_LIGHT: Duration = Duration::from_secs(15);
 const LEFTOVER_GRACE: Duration = Duration::from_millis(500);
 /// How long a daemon may take to note a report.
 const NOTED: Duration = Duration::from_secs(2);
-/// What the terminal in this pane can do, and which pane it is: known here, not where the agent was ordered.
-const OF_THE_PANE: [&str; 6] =
-    ["TERM", "TMUX", "TMUX_PANE", "COLORTERM", "TERM_PROGRAM", "TERM_PROGRAM_VERSION"];
-
 impl Join {
-    /// `join SPAWN --socket PATH`, read without the parser of all verbs: its tables would make up most of the
-    /// memory that this process holds for as long as its agent lives.
+    /// `join SPAWN --socket PATH [--headless LOGPATH]`, read without the parser of all verbs: its tables would make
+    /// up most of the memory that this process holds for as long as its agent lives.
     pub(crate) fn as_teamd_writes_it() -> Option<(Join, PathBuf)> {
-        let mut words = std::env::args_os().skip(1);
-        let join = words.next()? == "join";
-        let spawn = words.next()?.into_string().ok()?;
-        let socket = words.next()? == "--socket";
-        let path = words.next()?.into();
-        (join && socket && words.next().is_none()).then_some((Join { spawn }, path))
+        Join::of(&std::env::args_os().skip(1).collect::<Vec<_>>())
+    }
+
+    fn of(words: &[OsString]) -> Option<(Join, PathBuf)> {
+        let (spawn, path, headless) = match words {
+            [join, spawn, socket, path] if join == "join" && socket == "--socket" => (spawn, path, None),
+            [join, spawn, socket, path, headless, log]
+                if join == "join" && socket == "--socket" && headless == "--headless" =>
+            {
+                (spawn, path, Some(log.into()))
+            }
+            _ => return None,
+        };
+        Some((Join { spawn: spawn.clone().into_string().ok()?, headless }, path.into()))
     }
 }
 
 pub(crate) fn run(args: &Join, socket: &Path) -> Result<ExitCode, Fault> {
     // First of all descriptors, so that it gets the number 3: a shell can redirect from one digit only.
-    let (near, far) = std::os::unix::net::UnixStream::pair().map_err(|error| {
+    let (near, far) = UnixStream::pair().map_err(|error| {
         Fault::new(protocol::fault::Kind::Io, format!("cannot make a wake line: {error}"))
     })?;
+    if args.headless.is_some() {
+        // The daemon's terminal is none of the agent's. It fails only for who leads a session already.
+        nix::unistd::setsid().ok();
+    }
     let signals = Signals::catch()?;
     nix::sys::prctl::set_child_subreaper(true).map_err(|errno| {
         Fault::new(protocol::fault::Kind::Internal, format!("cannot become the parent of orphans: {errno}"))
     })?;
     let mut link = Link::new(socket.to_owned(), &args.spawn, far.into());
     let Some(go) = green_light(&mut link, &signals) else { return Ok(ExitCode::from(75)) };
-    match start(&go, &near.into()) {
-        Err(message) => {
-            // The daemon must hear why before it sees that we are dead.
-            if link.tell(&FromJoin::Failed { message }) {
-                link.hear_once(&signals, Instant::now() + NOTED);
-            }
-            Ok(ExitCode::from(72))
+    let life = match &go.turns {
+        Some(turns) => in_turns(&mut link, &signals, (&go, turns), near, args.headless.as_deref()),
+        None => at_once(&mut link, &signals, &go, near, args.headless.as_deref()),
+    };
+    Ok(life.unwrap_or_else(|message| {
+        // The daemon must hear why before it sees that we are dead.
+        if link.tell(&FromJoin::Failed { message }) {
+            link.hear_once(&signals, Instant::now() + NOTED);
         }
-        Ok(agent) => Ok(live(&mut link, &signals, &go, agent)),
-    }
+        ExitCode::from(72)
+    }))
+}
+
+/// An agent that is one process for its whole life. The text of an error says why there is none.
+fn at_once(
+    link: &mut Link,
+    signals: &Signals,
+    go: &Go,
+    line: UnixStream,
+    log: Option<&Path>,
+) -> Result<ExitCode, String> {
+    let mut terminal = log.map(Terminal::of_the_log).transpose().map_err(no_terminal)?;
+    let agent = start::agent(go, &line.into(), terminal.as_ref())?;
+    Ok(live(link, signals, go, agent, &mut terminal))
+}
+
+/// An agent whose turns are run here. The text of an error says why there is none.
+fn in_turns(
+    link: &mut Link,
+    signals: &Signals,
+    (go, turns): (&Go, &Turns),
+    line: UnixStream,
+    log: Option<&Path>,
+) -> Result<ExitCode, String> {
+    let place = if log.is_some() { Place::Headless } else { Place::Pane };
+    let stands_on = turns::prepared(go, turns)?;
+    let terminal = log.map_or_else(Terminal::of_the_pane, Terminal::of_the_log).map_err(no_terminal)?;
+    line.set_nonblocking(true).map_err(no_terminal)?;
+    let mut lived = turns::live((link, signals), (go, turns), stands_on, (terminal, place), line);
+    let grace = lived.grace.unwrap_or(LEFTOVER_GRACE);
+    end_all(signals, grace, &mut |_, _| {}, &mut || lived.terminal.copy());
+    lived.terminal.drain();
+    let (how, code) = match lived.over {
+        _ if signals.hung_up() => (Ended::Hangup, 129),
+        Over::Approved => (Ended::Exit(0), 0),
+        Over::Ended => (Ended::Signal(Signal::SIGTERM as i32), 143),
+        Over::NotStarted(why) => (Ended::NotStarted(why), 72),
+    };
+    report(link, signals, &go.state, &how);
+    Ok(ExitCode::from(code))
+}
+
+fn no_terminal(error: std::io::Error) -> String {
+    format!("cannot open a terminal for the agent: {error}")
 }
 
 /// Waits for it; a refusal, or 15 s without, is the end.
 fn green_light(link: &mut Link, signals: &Signals) -> Option<Box<Go>> {
     let until = Instant::now() + GREEN_LIGHT;
     loop {
-        match link.hear(signals, Some(until)) {
+        match link.hear(signals, Some(until), &[]) {
             Heard::Word(ToJoin::Go(go)) => return Some(go),
             Heard::Word(ToJoin::Refused | ToJoin::End { .. }) | Heard::Deadline => return None,
             Heard::Signal if signals.hung_up() || signals.told_to_end() => return None,
-            Heard::Word(_) | Heard::Signal => {}
+            Heard::Word(_) | Heard::Signal | Heard::Beside => {}
         }
     }
 }
 
-/// The agent, in the foreground of this terminal. The text of an error names what is missing.
-fn start(go: &Go, line: &OwnedFd) -> Result<Child, String> {
-    if !go.cwd.is_dir() {
-        return Err(format!("cannot start in {}: no such directory", go.cwd.display()));
-    }
-    let (program, arguments) = go.argv.split_first().ok_or("cannot start an agent without a program")?;
-    let mut command = Command::new(program);
-    command.args(arguments).current_dir(&go.cwd).env_clear().envs(&go.env).env("PWD", &go.cwd);
-    command.env("TEAMD_WAKE_FD", line.as_raw_fd().to_string());
-    for name in OF_THE_PANE {
-        match std::env::var_os(name) {
-            Some(value) => command.env(name, value),
-            None => command.env_remove(name),
-        };
-    }
-    foreground(&mut command, line);
-    command.spawn().map_err(|error| format!("cannot start {program}: {error}"))
-}
-
 /// From the agent's first breath to the last of its descendants.
-fn live(link: &mut Link, signals: &Signals, go: &Go, agent: Child) -> ExitCode {
+fn live(
+    link: &mut Link,
+    signals: &Signals,
+    go: &Go,
+    agent: Child,
+    terminal: &mut Option<Terminal>,
+) -> ExitCode {
     link.agent = Some(agent.id());
     link.tell(&FromJoin::Started { pid: agent.id() });
     let mut family = Family { agent: agent.id(), status: None };
-    let grace = supervise(link, signals, &mut family);
-    end_all(signals, grace, &mut |pid, status| family.reaped(pid, status));
+    let grace = supervise(link, signals, &mut family, terminal);
+    let copy = &mut || terminal.iter_mut().for_each(Terminal::copy);
+    end_all(signals, grace, &mut |pid, status| family.reaped(pid, status), copy);
+    terminal.iter_mut().for_each(|terminal| drop(terminal.drain()));
     let how = family.how(signals.hung_up());
     report(link, signals, &go.state, &how);
     family.exit_code()
 }
 
 /// Until the agent ends or is to end; gives the time between TERM and KILL for what is left.
-fn supervise(link: &mut Link, signals: &Signals, family: &mut Family) -> Duration {
+fn supervise(
+    link: &mut Link,
+    signals: &Signals,
+    family: &mut Family,
+    terminal: &mut Option<Terminal>,
+) -> Duration {
     loop {
-        match link.hear(signals, None) {
+        terminal.iter_mut().for_each(Terminal::copy);
+        let beside: Vec<_> = terminal.iter().map(Terminal::beside).collect();
+        match link.hear(signals, None, &beside) {
             Heard::Word(ToJoin::End { grace_ms }) => return Duration::from_millis(grace_ms),
-            Heard::Word(_) | Heard::Deadline => {}
+            Heard::Word(ToJoin::Interrupt) => {
+                // Its turns are its own affair: there is none that we could end.
+                link.tell(&FromJoin::Interrupted { turn: false });
+            }
+            Heard::Word(_) | Heard::Beside | Heard::Deadline => {}
             Heard::Signal => {
                 descendants::reap(&mut |pid, status| family.reaped(pid, status));
                 if family.status.is_some() || signals.hung_up() || signals.told_to_end() {
@@ -195,4 +259,23 @@ fn close_after_us() {
     let mut command = Command::new("tmux");
     command.args(["-S", socket, "set-option", "-p", "-t", &pane, "remain-on-exit", "off"]);
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).status().ok();
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_daemons_words_are_read_without_the_parser_of_all_verbs() {
+        let of = |words: &[&str]| {
+            let words: Vec<OsString> = words.iter().map(OsString::from).collect();
+            Join::of(&words).map(|(join, socket)| (join.spawn, socket, join.headless))
+        };
+        let pane = of(&["join", "x-1", "--socket", "/s"]);
+        assert_eq!(pane, Some(("x-1".into(), "/s".into(), None)));
+        let headless = of(&["join", "x-1", "--socket", "/s", "--headless", "/l"]);
+        assert_eq!(headless, Some(("x-1".into(), "/s".into(), Some("/l".into()))));
+        assert_eq!(of(&["join", "x-1"]), None);
+        assert_eq!(of(&["send", "x-1", "--socket", "/s"]), None);
+    }
 }

@@ -3,7 +3,7 @@
 //! Caught, not ignored: what is caught falls back to its default in the agent, what is ignored stays ignored.
 
 use protocol::fault::{Fault, Kind};
-use signal_hook::consts::{SIGCHLD, SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGTSTP};
+use signal_hook::consts::{SIGCHLD, SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGTSTP, SIGWINCH};
 use std::io::Read;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixStream;
@@ -16,6 +16,8 @@ pub(crate) struct Signals {
     pipe: UnixStream,
     hangup: Arc<AtomicBool>,
     end: Arc<AtomicBool>,
+    interrupt: Arc<AtomicBool>,
+    resized: Arc<AtomicBool>,
 }
 
 impl Signals {
@@ -28,14 +30,16 @@ impl Signals {
         let (pipe, write) = UnixStream::pair()?;
         pipe.set_nonblocking(true)?;
         let hangup = Arc::new(AtomicBool::new(false));
-        let end = Arc::new(AtomicBool::new(false));
+        let [end, interrupt, resized] = [(); 3].map(|()| Arc::new(AtomicBool::new(false)));
         // The flags first: whoever reads the byte finds the flag set.
         signal_hook::flag::register(SIGHUP, hangup.clone())?;
         signal_hook::flag::register(SIGTERM, end.clone())?;
-        for signal in [SIGCHLD, SIGHUP, SIGTERM, SIGINT, SIGQUIT, SIGTSTP] {
+        signal_hook::flag::register(SIGINT, interrupt.clone())?;
+        signal_hook::flag::register(SIGWINCH, resized.clone())?;
+        for signal in [SIGCHLD, SIGHUP, SIGTERM, SIGINT, SIGQUIT, SIGTSTP, SIGWINCH] {
             signal_hook::low_level::pipe::register(signal, write.try_clone()?)?;
         }
-        Ok(Signals { pipe, hangup, end })
+        Ok(Signals { pipe, hangup, end, interrupt, resized })
     }
 
     /// Our terminal is gone.
@@ -46,6 +50,16 @@ impl Signals {
     /// SIGTERM came.
     pub(crate) fn told_to_end(&self) -> bool {
         self.end.load(Ordering::Acquire)
+    }
+
+    /// Whether SIGINT came since the last question: Ctrl-C in our pane.
+    pub(crate) fn interrupted(&self) -> bool {
+        self.interrupt.swap(false, Ordering::AcqRel)
+    }
+
+    /// Whether our terminal has another size since the last question.
+    pub(crate) fn resized(&self) -> bool {
+        self.resized.swap(false, Ordering::AcqRel)
     }
 
     /// Empties the pipe; the flags stay.

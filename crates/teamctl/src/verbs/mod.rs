@@ -57,6 +57,7 @@ pub(crate) fn run(verb: Verb, here: &Here) -> Result<ExitCode, Fault> {
         Verb::Doctor(args) => doctor::run(here, &args),
         Verb::Work(args) => crate::work::run(here, &args),
         Verb::Join(args) => crate::join::run(&args, &here.socket()?),
+        Verb::Record(args) => crate::record::run(&args),
         Verb::Completions(args) => completions::run(&args),
         Verb::Man(args) => man::run(&args),
     }

@@ -1,35 +1,29 @@
-//! `teamctl work`: the built-in worker, so that a team does real work with no AI installed.
+//! `teamctl work`: the built-in worker as a program of its own, for `spawn NAME -- teamctl work …`.
 //!
-//! One turn after the other: shutdown requests first, then mail (the lead's before others'), then a task of
-//! its own, then the lowest available one. With none of these it goes idle, says so once, and sleeps on the
-//! wake line. It drains the line, then looks, then sleeps: a wake that comes between is never lost.
+//! It lives a teammate's life as `--agent worker` does, where join runs the turns; here its output is the pane's, and
+//! all it hears is its wake line.
 
 mod line;
-mod mail;
-mod run;
 
-use crate::here::{Here, fault, now};
+use crate::here::Here;
 use crate::output;
-use line::Line;
-use protocol::control::{Activity, Request};
+use crate::teammate::{
+    Beginning, CannotStart, Happened, Host, How, Over, Post, Process, Program, Teammate, TurnEnd,
+};
+use line::{Heard, Line};
+use protocol::control::{Activity, Request, TurnNow};
 use protocol::fault::{Fault, Kind};
-use protocol::id::TaskId;
-use protocol::name::AgentName;
-use protocol::payload::{IdleNotification, IdleReason, Payload};
-use protocol::task::Task;
-use protocol::time::iso8601;
-use std::process::ExitCode;
-use store::{Error, Team};
+use protocol::turn::{TurnProgram, Worker};
+use std::process::{Child, Command, ExitCode, Stdio};
+use std::time::Instant;
 
-/// Work on the team's tasks: the built-in worker, for spawn --agent worker
+/// Work on the team's tasks: the built-in worker
 ///
 /// Runs the command in a task's metadata (`{"command": "…"}`) with sh -c, in the agent's directory, with the
 /// task in TASK_ID, TASK_SUBJECT and TASK_DESCRIPTION. A task whose command fails stays in progress, with the
 /// failure in its metadata.
 #[derive(Debug, clap::Args)]
-#[command(
-    after_help = "Examples:\n  teamctl spawn ann --agent worker\n  teamctl spawn ann -- teamctl work --run 'make \"$TASK_SUBJECT\"'"
-)]
+#[command(after_help = "Examples:\n  teamctl spawn ann -- teamctl work --run 'make \"$TASK_SUBJECT\"'")]
 pub(crate) struct Work {
     /// The command for every task
     #[arg(long, value_name = "CMD")]
@@ -56,151 +50,77 @@ pub(crate) fn run(here: &Here, args: &Work) -> Result<ExitCode, Fault> {
         Fault::new(Kind::Usage, "cannot work here: there is no wake line")
             .hinted("start a worker with: teamctl spawn NAME --agent worker")
     })?;
-    let worker = Worker { here, args, me: here.me(), team: here.team()?, line };
-    output::line(&format!("{} works for {}.", worker.me, worker.team.name()));
-    worker.live()
+    let (me, team) = (here.me(), here.team()?);
+    output::line(&format!("{me} works for {}.", team.name()));
+    let color = team.member(me.as_str()).ok().and_then(|member| member.color);
+    let worker = Worker {
+        run: args.run.clone(),
+        on_message: args.on_message.clone(),
+        busy_reject: args.busy == Busy::Reject,
+    };
+    let program = Program::new(TurnProgram::Worker(worker), None, here.place()?.state, me.as_str());
+    let bench = Bench { here, line, command: None, told: None };
+    let beginning = Beginning { prompt: String::new(), again: false };
+    let (_, over) = Teammate::new(bench, Post::new(team, me, color), program).live(beginning);
+    match over {
+        Over::NotStarted(why) => Err(Fault::new(Kind::Missing, why)),
+        // Without join nobody could wake us: that is an end as any other.
+        Over::Approved | Over::Ended => Ok(ExitCode::SUCCESS),
+    }
 }
 
-/// One worker and what it stands on.
-struct Worker<'a> {
+/// What a worker stands on that is an agent itself.
+struct Bench<'a> {
     here: &'a Here,
-    args: &'a Work,
-    me: AgentName,
-    team: Team,
     line: Line,
+    command: Option<Child>,
+    told: Option<Activity>,
 }
 
-/// What one look came to.
-enum Did {
-    /// Nothing was there.
-    Nothing,
-    /// Mail was handled, or a task.
-    Something(Option<Finished>),
-    /// A shutdown request was approved.
-    Ended,
-}
+impl Host for Bench<'_> {
+    fn begin(&mut self, process: &Process) -> Result<u32, CannotStart> {
+        let missing = || CannotStart::Ever("cannot start a turn without a program".to_owned());
+        let (program, arguments) = process.argv.split_first().ok_or_else(missing)?;
+        let mut command = Command::new(program);
+        command.args(arguments).stdin(Stdio::null());
+        command.envs(process.env.iter().map(|(name, value)| (name, value)));
+        // The line is ours, and its number would mean nothing to the command.
+        command.env_remove("TEAMD_WAKE_FD");
+        let child = command.spawn();
+        let child = child.map_err(|error| {
+            let text = format!("cannot start {program}: {error}");
+            let missing = error.kind() == std::io::ErrorKind::NotFound;
+            if missing { CannotStart::Ever(text) } else { CannotStart::Now(text) }
+        })?;
+        Ok(self.command.insert(child).id())
+    }
 
-/// A task that this turn finished, for the idle notification.
-struct Finished {
-    task: TaskId,
-    failure: Option<String>,
-}
-
-impl Worker<'_> {
-    fn live(&self) -> Result<ExitCode, Fault> {
-        let mut active = true;
-        let mut finished = None;
-        loop {
-            match self.look_or_wait()? {
-                Did::Ended => return Ok(ExitCode::SUCCESS),
-                Did::Something(last) => {
-                    finished = last.or(finished);
-                    active = true;
-                    continue;
-                }
-                Did::Nothing => {}
-            }
-            if std::mem::replace(&mut active, false) {
-                self.go_idle(finished.take())?;
-                // Between the look and the word "idle" something may have come whose wake went to an
-                // active worker: one more look before the sleep.
-                continue;
-            }
-            if !self.line.wait() {
-                return Ok(ExitCode::SUCCESS);
+    fn next(&mut self, until: Option<Instant>) -> Happened {
+        match self.line.hear(self.command.as_ref(), until) {
+            Heard::Wake => Happened::Wake,
+            Heard::Deadline => Happened::Deadline,
+            Heard::Closed => Happened::End,
+            Heard::Ended => {
+                let status = self.command.take().map(|mut command| command.wait());
+                let how = match status {
+                    Some(Ok(status)) => How::Status(status),
+                    _ => How::NotRun("cannot wait for the command".to_owned()),
+                };
+                Happened::Turn(TurnEnd { how, last: String::new() })
             }
         }
-    }
-
-    /// A disk that is full for a while is no reason to die: it says so, sleeps until something changes, and
-    /// looks again.
-    fn look_or_wait(&self) -> Result<Did, Fault> {
-        loop {
-            match self.look() {
-                Err(fault) if fault.kind == Kind::Io => {
-                    output::complain(&fault.message);
-                    if !self.line.wait() {
-                        return Err(fault);
-                    }
-                }
-                did => return did,
-            }
-        }
-    }
-
-    /// The next item, whatever was sent in whatever order.
-    fn look(&self) -> Result<Did, Fault> {
-        self.line.drain();
-        match self.mail()? {
-            Did::Nothing => self.next_task(),
-            did => Ok(did),
-        }
-    }
-
-    fn next_task(&self) -> Result<Did, Fault> {
-        match self.team.tasks().claim(None, &self.me) {
-            Ok(task) => self.take_up(&task),
-            Err(Error::NothingAvailable(_)) => Ok(Did::Nothing),
-            // A damaged task list is no reason to die: somebody mends it, and that wakes us.
-            Err(error) if error.kind() == Kind::Data => {
-                output::complain(&error.to_string());
-                Ok(Did::Nothing)
-            }
-            Err(error) => Err(fault(error)),
-        }
-    }
-
-    fn take_up(&self, task: &Task) -> Result<Did, Fault> {
-        self.activity(Activity::Active);
-        output::line(&output::clean(&format!("── task {}: {}", task.id, task.subject)));
-        let failure = match self.args.run.as_deref().or(task.command()) {
-            Some(command) => self.execute(command, task)?,
-            None => Some("it has no command in its metadata, and the worker no --run".to_owned()),
-        };
-        self.finish(task, failure)
-    }
-
-    fn finish(&self, task: &Task, failure: Option<String>) -> Result<Did, Fault> {
-        let (word, text) = match &failure {
-            None => ("done", format!("Task {} is done: {}", task.id, task.subject)),
-            Some(why) => ("failed", format!("Task {} failed ({why}): {}", task.id, task.subject)),
-        };
-        output::line(&output::clean(&text));
-        // The letter first: who waits for the last task finds the inbox complete.
-        self.tell_lead(text, Some(format!("task {word}: {}", task.subject)))?;
-        let tasks = self.team.tasks();
-        let result = match &failure {
-            None => tasks.complete(&task.id, &self.me),
-            Some(why) => tasks.fail(&task.id, why),
-        };
-        match result {
-            // Somebody has deleted it while we worked; the lead knows, it was the lead or a person.
-            Err(Error::NoSuchTask { .. }) | Ok(_) => {}
-            Err(error) => return Err(fault(error)),
-        }
-        Ok(Did::Something(Some(Finished { task: task.id, failure })))
-    }
-
-    /// Once per turn that ends.
-    fn go_idle(&self, finished: Option<Finished>) -> Result<(), Fault> {
-        let status = |finished: &Finished| if finished.failure.is_none() { "completed" } else { "failed" };
-        let idle = IdleNotification {
-            from: self.me.to_string(),
-            timestamp: iso8601(now()),
-            idle_reason: IdleReason::Available,
-            summary: None,
-            completed_task_id: finished.as_ref().map(|finished| finished.task.to_string()),
-            completed_status: finished.as_ref().map(|finished| status(finished).to_owned()),
-            failure_reason: finished.and_then(|finished| finished.failure),
-        };
-        self.tell_lead(Payload::IdleNotification(idle).to_text(), None)?;
-        self.activity(Activity::Idle);
-        output::line("idle");
-        Ok(())
     }
 
     /// For the daemon's status and the border; without a daemon nobody looks at either.
-    fn activity(&self, activity: Activity) {
-        self.here.ask(Request::Activity(activity)).ok();
+    fn tell(&mut self, now: &TurnNow) {
+        if self.told.replace(now.activity) != Some(now.activity) {
+            self.here.ask(Request::Activity(now.activity)).ok();
+        }
+    }
+
+    fn interrupted(&mut self) {}
+
+    fn say(&mut self, text: &str) {
+        output::line(&output::clean(text));
     }
 }

@@ -1,0 +1,106 @@
+//! Starting what an agent runs: in which directory, with which environment, and how it is told what is missing.
+
+use super::terminal::Terminal;
+use crate::exec::{detached, foreground};
+use crate::teammate::{CannotStart, Process};
+use protocol::control::Go;
+use std::io::ErrorKind;
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+
+/// What the terminal in this pane can do, and which pane it is: known here, not where the agent was ordered.
+const OF_THE_PANE: [&str; 6] =
+    ["TERM", "TMUX", "TMUX_PANE", "COLORTERM", "TERM_PROGRAM", "TERM_PROGRAM_VERSION"];
+
+/// Where the agent is seen.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Place {
+    Pane,
+    /// Nowhere but in its log.
+    Headless,
+}
+
+/// An agent for its whole life, in the foreground of this terminal, or writing to `terminal` where there is no pane.
+/// The text of an error names what is missing.
+pub(super) fn agent(go: &Go, line: &OwnedFd, terminal: Option<&Terminal>) -> Result<Child, String> {
+    let (program, arguments) = go.argv.split_first().ok_or("cannot start an agent without a program")?;
+    let place = if terminal.is_some() { Place::Headless } else { Place::Pane };
+    let mut command = command(go, program, place)?;
+    command.args(arguments).env("TEAMD_WAKE_FD", line.as_raw_fd().to_string());
+    match terminal {
+        Some(terminal) => {
+            write_to(&mut command, terminal).map_err(|error| format!("cannot start {program}: {error}"))?;
+            command.stdin(Stdio::null());
+            detached(&mut command, Some(line));
+        }
+        None => foreground(&mut command, line),
+    }
+    command.spawn().map_err(|error| format!("cannot start {program}: {error}"))
+}
+
+/// The process of one turn.
+pub(super) fn turn(
+    go: &Go,
+    process: &Process,
+    place: Place,
+    terminal: &Terminal,
+) -> Result<Child, CannotStart> {
+    let none = || CannotStart::Ever("cannot start a turn without a program".to_owned());
+    let (program, arguments) = process.argv.split_first().ok_or_else(none)?;
+    let mut command = command(go, program, place).map_err(CannotStart::Ever)?;
+    command.args(arguments).envs(process.env.iter().map(|(name, value)| (name, value)));
+    command.stdin(if process.input.is_some() { Stdio::piped() } else { Stdio::null() });
+    let failed = |error: std::io::Error| {
+        let text = format!("cannot start {program}: {error}");
+        match error.kind() {
+            // These are there to stay; a lack of memory or too long a text is this turn's.
+            ErrorKind::NotFound | ErrorKind::PermissionDenied | ErrorKind::NotADirectory => {
+                CannotStart::Ever(text)
+            }
+            _ if error.raw_os_error() == Some(nix::errno::Errno::ENOEXEC as i32) => CannotStart::Ever(text),
+            _ => CannotStart::Now(text),
+        }
+    };
+    write_to(&mut command, terminal).map_err(failed)?;
+    detached(&mut command, None);
+    command.spawn().map_err(failed)
+}
+
+/// Refuses a program that exec would not find, before anything runs.
+pub(super) fn findable(go: &Go, program: &str) -> Result<(), String> {
+    let runs =
+        |path: &Path| path.metadata().is_ok_and(|m| m.is_file() && m.permissions().mode() & 0o111 != 0);
+    let path = go.env.get("PATH").map_or("", String::as_str);
+    let found = if program.contains('/') {
+        runs(&go.cwd.join(program))
+    } else {
+        std::env::split_paths(path).any(|directory| runs(&go.cwd.join(directory).join(program)))
+    };
+    if found { Ok(()) } else { Err(format!("cannot start {program}: no such program")) }
+}
+
+fn command(go: &Go, program: &str, place: Place) -> Result<Command, String> {
+    if !go.cwd.is_dir() {
+        return Err(format!("cannot start in {}: no such directory", go.cwd.display()));
+    }
+    let mut command = Command::new(program);
+    command.current_dir(&go.cwd).env_clear().envs(&go.env).env("PWD", &go.cwd);
+    for name in OF_THE_PANE {
+        match std::env::var_os(name).filter(|_| place == Place::Pane) {
+            Some(value) => command.env(name, value),
+            None => command.env_remove(name),
+        };
+    }
+    if place == Place::Headless {
+        command.env("TERM", "dumb").env("NO_COLOR", "1");
+    }
+    Ok(command)
+}
+
+fn write_to(command: &mut Command, terminal: &Terminal) -> std::io::Result<()> {
+    let (out, err) = terminal.ends()?;
+    command.stdout(out).stderr(err);
+    Ok(())
+}

@@ -1,0 +1,391 @@
+//! The pseudo-terminal that programs write to, and where their output goes from there: the pane, or a log.
+//!
+//! One for the whole life. What a turn leaves in the background goes on writing to it, and is copied between the
+//! turns too. Nothing here waits for a reader: what the pane does not take yet is kept, and no more is read until it
+//! does, so that the writer waits, as it would at a terminal of its own.
+
+use crate::record::BoundedLog;
+use crate::teammate::{Last, Told};
+use nix::errno::Errno;
+use nix::fcntl::{FcntlArg, OFlag, fcntl};
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use rustix::pty::{OpenptFlags, grantpt, ioctl_tiocgptpeer, openpt, unlockpt};
+use rustix::termios::{
+    OptionalActions, OutputModes, Termios, Winsize, tcgetattr, tcgetwinsize, tcsetattr, tcsetwinsize,
+};
+use std::fs::File;
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+/// Read at once.
+const BLOCK: usize = 16 << 10;
+/// Reads at a stretch; then others have their turn.
+const STRETCH: usize = 16;
+/// How long the end of an output is waited for. Only a program in the background that never stops writing, or a pane
+/// that nobody reads, can use it up.
+const DRAIN: Duration = Duration::from_secs(1);
+/// The most that is kept for a pane that takes nothing, bytes.
+const KEPT: usize = 1 << 20;
+/// Where there is no pane to be as wide as.
+const SIZE: Winsize = Winsize { ws_row: 50, ws_col: 120, ws_xpixel: 0, ws_ypixel: 0 };
+
+/// Where the output goes.
+#[derive(Debug)]
+enum Sink {
+    /// Our pane, by a description of our own that does not block.
+    Pane(OwnedFd),
+    Log(BoundedLog),
+    /// A pane that is no more.
+    Gone,
+}
+
+/// See the head of this file.
+#[derive(Debug)]
+pub(super) struct Terminal {
+    master: OwnedFd,
+    slave: OwnedFd,
+    /// Another description of the slave's, for marks alone: it does not block, and the programs' must.
+    marks: OwnedFd,
+    plain: Termios,
+    sink: Sink,
+    /// Read, and not yet taken by the sink.
+    kept: Vec<u8>,
+    mark: Mark,
+    last: Last,
+    told: Option<Told>,
+    session: Option<String>,
+    /// The output stands in the middle of a line.
+    midline: bool,
+}
+
+impl Terminal {
+    /// One whose output goes to our own standard output.
+    pub(super) fn of_the_pane() -> io::Result<Terminal> {
+        let mut own = File::options();
+        own.append(true).custom_flags((OFlag::O_NONBLOCK | OFlag::O_NOCTTY).bits());
+        let pane = match own.open("/proc/self/fd/1") {
+            Ok(file) => file.into(),
+            // A socket can't be opened again; poll says whether it takes something.
+            Err(_) => io::stdout().as_fd().try_clone_to_owned()?,
+        };
+        Terminal::with(Sink::Pane(pane))
+    }
+
+    /// One whose output goes to the log at `path`.
+    pub(super) fn of_the_log(path: &Path) -> io::Result<Terminal> {
+        let log = BoundedLog::at(path).map_err(|fault| io::Error::other(fault.message))?;
+        Terminal::with(Sink::Log(log))
+    }
+
+    fn with(sink: Sink) -> io::Result<Terminal> {
+        let flags = OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC;
+        let master = openpt(flags)?;
+        grantpt(&master)?;
+        unlockpt(&master)?;
+        let (slave, marks) = (ioctl_tiocgptpeer(&master, flags)?, ioctl_tiocgptpeer(&master, flags)?);
+        unblocked(&master)?;
+        unblocked(&marks)?;
+        let mut plain = tcgetattr(&slave)?;
+        // The pane makes CR LF of LF itself, and a log wants none.
+        plain.output_modes -= OutputModes::OPOST;
+        let terminal = Terminal {
+            master,
+            slave,
+            marks,
+            plain,
+            sink,
+            kept: Vec::new(),
+            mark: Mark::new(),
+            last: Last::default(),
+            told: None,
+            session: None,
+            midline: false,
+        };
+        terminal.resize();
+        terminal.reset();
+        Ok(terminal)
+    }
+
+    /// As wide and high as the pane.
+    pub(super) fn resize(&self) {
+        let size = match &self.sink {
+            Sink::Pane(pane) => tcgetwinsize(pane).unwrap_or(SIZE),
+            Sink::Log(_) | Sink::Gone => SIZE,
+        };
+        // The foreground of this terminal is nobody: the programs look for themselves.
+        tcsetwinsize(&self.slave, size).ok();
+    }
+
+    /// What a program writes to, twice: output and errors.
+    pub(super) fn ends(&self) -> io::Result<(OwnedFd, OwnedFd)> {
+        Ok((self.slave.try_clone()?, self.slave.try_clone()?))
+    }
+
+    /// From here on it is another program's output, which may tell a session under `key`.
+    pub(super) fn begin(&mut self, key: Option<&str>) {
+        self.reset();
+        self.last.take();
+        self.told = key.map(|key| Told::new(key.to_owned()));
+        self.session = None;
+    }
+
+    /// Undoes what a program has done to the terminal's modes.
+    fn reset(&self) {
+        tcsetattr(&self.slave, OptionalActions::Now, &self.plain).ok();
+    }
+
+    /// The session that the output told, once.
+    pub(super) fn session(&mut self) -> Option<String> {
+        self.session.take()
+    }
+
+    /// What to wait for until [`Terminal::copy`] can do something.
+    pub(super) fn beside(&self) -> (BorrowedFd<'_>, PollFlags) {
+        match &self.sink {
+            Sink::Pane(pane) if !self.kept.is_empty() => (pane.as_fd(), PollFlags::POLLOUT),
+            _ => (self.master.as_fd(), PollFlags::POLLIN),
+        }
+    }
+
+    /// Copies what is there, as far as the sink takes it.
+    pub(super) fn copy(&mut self) {
+        for _ in 0..STRETCH {
+            self.hand_on();
+            if !self.kept.is_empty() || !self.read() {
+                return;
+            }
+        }
+        self.hand_on();
+    }
+
+    /// A line of our own, at the beginning of a line and in plain colours.
+    pub(super) fn say(&mut self, text: &str) {
+        let newline = if self.midline { "\n" } else { "" };
+        let plain = if matches!(self.sink, Sink::Pane(_)) { "\x1b[0m" } else { "" };
+        self.keep(format!("{plain}{newline}{text}\n").as_bytes());
+        self.hand_on();
+    }
+
+    /// Copies what the program wrote that has ended, all of it, and gives its last lines.
+    ///
+    /// What was written to the slave is not at once to be read from the master: the kernel hands it over by a worker of
+    /// its own, so an empty master proves nothing. A mark written now comes out behind all that.
+    pub(super) fn drain(&mut self) -> String {
+        let until = Instant::now() + DRAIN;
+        let mut unwritten = self.mark.set();
+        while (self.mark.is_due() || !unwritten.is_empty())
+            && Instant::now() < until
+            && self.kept.len() < KEPT
+        {
+            if let Ok(written) = nix::unistd::write(&self.marks, &unwritten) {
+                unwritten.drain(..written);
+            }
+            self.hand_on();
+            if !self.read() && self.mark.is_due() {
+                readable(&self.master, until);
+            }
+        }
+        self.hand_on();
+        if let Some(told) = &mut self.told {
+            self.session = self.session.take().or_else(|| told.end());
+        }
+        self.last.take()
+    }
+
+    /// False when there is nothing now.
+    fn read(&mut self) -> bool {
+        let mut bytes = [0; BLOCK];
+        let Ok(read @ 1..) = nix::unistd::read(&self.master, &mut bytes) else { return false };
+        let output = self.mark.without(&bytes[..read]);
+        self.last.push(&output);
+        if self.session.is_none()
+            && let Some(told) = &mut self.told
+        {
+            self.session = told.push(&output);
+            self.told = self.told.take().filter(|_| self.session.is_none());
+        }
+        self.keep(&output);
+        true
+    }
+
+    fn keep(&mut self, bytes: &[u8]) {
+        if let Some(last) = bytes.last() {
+            self.midline = *last != b'\n';
+            self.kept.extend_from_slice(bytes);
+        }
+    }
+
+    /// To the sink, as much as it takes now.
+    fn hand_on(&mut self) {
+        while !self.kept.is_empty() {
+            let taken = match &self.sink {
+                Sink::Log(log) => {
+                    log.add(&self.kept);
+                    self.kept.len()
+                }
+                Sink::Gone => self.kept.len(),
+                Sink::Pane(pane) => match nix::unistd::write(pane, &self.kept) {
+                    Ok(written) => written,
+                    Err(Errno::EAGAIN) => return,
+                    Err(Errno::EINTR) => continue,
+                    Err(_) => {
+                        self.sink = Sink::Gone;
+                        continue;
+                    }
+                },
+            };
+            self.kept.drain(..taken);
+        }
+        // What a long stretch has made large is not kept for the whole life.
+        self.kept.shrink_to(BLOCK);
+    }
+}
+
+fn unblocked(fd: &OwnedFd) -> io::Result<()> {
+    let flags = OFlag::from_bits_retain(fcntl(fd, FcntlArg::F_GETFL)?);
+    fcntl(fd, FcntlArg::F_SETFL(flags | OFlag::O_NONBLOCK))?;
+    Ok(())
+}
+
+fn readable(fd: &OwnedFd, until: Instant) {
+    let left = until.saturating_duration_since(Instant::now()).as_millis() + 1;
+    let timeout = PollTimeout::try_from(left).unwrap_or(PollTimeout::MAX);
+    poll(&mut [PollFd::new(fd.as_fd(), PollFlags::POLLIN)], timeout).ok();
+}
+
+/// A text that no program writes, and how often it is still to come out.
+#[derive(Debug)]
+struct Mark {
+    text: Vec<u8>,
+    due: usize,
+    /// Perhaps the beginning of one.
+    held: Vec<u8>,
+}
+
+impl Mark {
+    fn new() -> Mark {
+        Mark { text: format!("\0{}\0", uuid::Uuid::new_v4().simple()).into_bytes(), due: 0, held: Vec::new() }
+    }
+
+    /// The text to write.
+    fn set(&mut self) -> Vec<u8> {
+        self.due += 1;
+        self.text.clone()
+    }
+
+    fn is_due(&self) -> bool {
+        self.due > 0
+    }
+
+    /// What was read, without the marks in it.
+    fn without(&mut self, bytes: &[u8]) -> Vec<u8> {
+        let mut rest = std::mem::take(&mut self.held);
+        rest.extend_from_slice(bytes);
+        while self.due > 0
+            && let Some(at) = rest.windows(self.text.len()).position(|window| window == self.text)
+        {
+            rest.drain(at..at + self.text.len());
+            self.due -= 1;
+        }
+        if self.due > 0 {
+            let begins = |from: &usize| self.text.starts_with(&rest[*from..]);
+            let from = (rest.len().saturating_sub(self.text.len())..rest.len()).find(begins);
+            self.held = rest.split_off(from.unwrap_or(rest.len()));
+        }
+        rest
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::process::{Command, Stdio};
+
+    fn log() -> (tempfile::TempDir, Terminal) {
+        let dir = tempfile::tempdir().unwrap();
+        let terminal = Terminal::of_the_log(&dir.path().join("logs/ann.log")).unwrap();
+        (dir, terminal)
+    }
+
+    fn run(terminal: &Terminal, script: &str) {
+        let (out, err) = terminal.ends().unwrap();
+        let mut shell = Command::new("sh");
+        shell.args(["-c", script]).stdin(Stdio::null()).stdout(out).stderr(err);
+        shell.status().unwrap();
+    }
+
+    #[test]
+    fn all_that_a_program_wrote_is_there_when_it_has_ended() {
+        let (dir, mut terminal) = log();
+        for round in 0..50 {
+            terminal.begin(None);
+            run(&terminal, &format!("echo out {round}; echo err {round} >&2; printf end"));
+            assert_eq!(terminal.drain(), format!("out {round}\nerr {round}\nend"));
+            terminal.say("── over");
+        }
+        let text = std::fs::read_to_string(dir.path().join("logs/ann.log")).unwrap();
+        assert!(text.starts_with("out 0\nerr 0\nend\n── over\nout 1\n"), "{text}");
+        assert!(!text.contains(['\0', '\r', '\x1b']), "no mark, no CR, no colour of ours");
+    }
+
+    #[test]
+    fn a_program_sees_a_terminal_and_can_not_spoil_it_for_the_next() {
+        let (_dir, mut terminal) = log();
+        terminal.begin(None);
+        run(&terminal, "test -t 1 && test -t 2 && echo yes; stty opost onlcr <&1; stty size <&1");
+        assert_eq!(terminal.drain(), "yes\n50 120");
+        terminal.begin(None);
+        run(&terminal, "stty -a <&2 | grep -o -- -opost");
+        assert_eq!(terminal.drain(), "-opost");
+    }
+
+    #[test]
+    fn a_session_is_found_in_the_output() {
+        let (_dir, mut terminal) = log();
+        terminal.begin(Some("thread_id"));
+        run(&terminal, "echo hello; echo '{\"a\":{\"thread_id\":\"x-1\"}}'; echo '{\"thread_id\":\"x-2\"}'");
+        terminal.drain();
+        assert_eq!(terminal.session().as_deref(), Some("x-1"));
+        terminal.begin(None);
+        run(&terminal, "echo '{\"thread_id\":\"x-3\"}'");
+        terminal.drain();
+        assert_eq!(terminal.session(), None);
+    }
+
+    #[test]
+    fn marks_are_taken_out_wherever_they_are_torn() {
+        let mut mark = Mark::new();
+        let text = mark.text.clone();
+        let whole = [b"before\0".as_slice(), &text, b"after", &text].concat();
+        for at in 0..whole.len() {
+            mark.set();
+            mark.set();
+            let out = [mark.without(&whole[..at]), mark.without(&whole[at..])].concat();
+            assert_eq!(out, b"before\0after", "torn at {at}");
+            assert!(!mark.is_due());
+        }
+        assert_eq!(mark.without(&text), text, "nobody waits for it");
+    }
+
+    #[test]
+    fn a_pane_that_takes_nothing_stops_nobody_but_the_writer() {
+        let (near, far) = std::os::unix::net::UnixStream::pair().unwrap();
+        near.set_nonblocking(true).unwrap();
+        let mut terminal = Terminal::with(Sink::Pane(near.into())).unwrap();
+        let (out, err) = terminal.ends().unwrap();
+        let mut yes = Command::new("yes").stdin(Stdio::null()).stdout(out).stderr(err).spawn().unwrap();
+        while terminal.beside().1 == PollFlags::POLLIN {
+            readable(&terminal.master, Instant::now() + DRAIN);
+            terminal.copy();
+        }
+        assert!(terminal.kept.len() < KEPT, "it is not read any further");
+        yes.kill().unwrap();
+        yes.wait().unwrap();
+        drop(far);
+        terminal.copy();
+        assert!(matches!(terminal.sink, Sink::Gone) && terminal.kept.is_empty());
+    }
+}

@@ -1,0 +1,264 @@
+//! join as the host of an agent that is run a turn at a time: wakes from the wake line, words from the daemon,
+//! signals, the output and the end of the turn's process, all in one wait.
+
+use super::descendants;
+use super::interrupt::{Interrupt, signal};
+use super::link::{Beside, Heard, Link};
+use super::signals::Signals;
+use super::start::{self, Place};
+use super::terminal::Terminal;
+use crate::here::fault;
+use crate::output;
+use crate::teammate::{
+    Beginning, CannotStart, Happened, Host, How, Over, Post, Process, Program, Teammate, TurnEnd,
+};
+use nix::errno::Errno;
+use nix::fcntl::{FcntlArg, OFlag, fcntl};
+use nix::poll::PollFlags;
+use protocol::control::{FromJoin, Go, ToJoin, TurnNow, Turns};
+use protocol::turn::TurnProgram;
+use std::io::{Read, Write};
+use std::os::fd::AsFd;
+use std::os::unix::net::UnixStream;
+use std::process::{ChildStdin, ExitStatus};
+use std::time::{Duration, Instant};
+use store::{Durability, Root};
+
+/// What join holds of such an agent.
+pub(super) struct Stage<'a> {
+    link: &'a mut Link,
+    signals: &'a Signals,
+    go: &'a Go,
+    place: Place,
+    terminal: Terminal,
+    /// The near end of the wake line.
+    line: UnixStream,
+    turn: Option<Running>,
+    /// Between TERM and KILL for what is left, where the daemon gave it.
+    grace: Option<Duration>,
+}
+
+/// The turn's process.
+struct Running {
+    pid: u32,
+    status: Option<ExitStatus>,
+    input: Option<Input>,
+    interrupt: Option<Interrupt>,
+}
+
+/// What its standard input is still to get.
+struct Input {
+    pipe: ChildStdin,
+    text: Vec<u8>,
+    written: usize,
+}
+
+/// How the life ended, and what its end asks for.
+pub(super) struct Lived {
+    pub(super) over: Over,
+    pub(super) terminal: Terminal,
+    pub(super) grace: Option<Duration>,
+}
+
+/// All that can be missing is looked for before the daemon hears that the agent runs.
+pub(super) fn prepared(go: &Go, turns: &Turns) -> Result<(Post, Program), String> {
+    if let TurnProgram::Agent(agent) = &turns.program {
+        let programs = [agent.first.first(), agent.next.first()];
+        programs.into_iter().flatten().try_for_each(|program| start::findable(go, program))?;
+    }
+    let level = go.env.get("TEAMD_DURABILITY").map_or("process", String::as_str);
+    let durability: Durability =
+        level.parse().map_err(|_| format!("cannot use $TEAMD_DURABILITY: {level}"))?;
+    let root = Root::open(&turns.root, &go.state.join("aside"), durability);
+    let team = root.and_then(|root| root.team(&turns.team)).map_err(|error| fault(error).message)?;
+    let owner = format!("{}@{}", turns.name, turns.team);
+    let program = Program::new(turns.program.clone(), turns.session.clone(), go.state.clone(), &owner);
+    let color = turns.color.map(|color| color.to_string());
+    Ok((Post::new(team, turns.name.clone(), color), program))
+}
+
+/// From the first turn to the last.
+pub(super) fn live(
+    (link, signals): (&mut Link, &Signals),
+    (go, turns): (&Go, &Turns),
+    (post, program): (Post, Program),
+    (terminal, place): (Terminal, Place),
+    line: UnixStream,
+) -> Lived {
+    let pid = std::process::id();
+    link.agent = Some(pid);
+    link.tell(&FromJoin::Started { pid });
+    let stage = Stage { link, signals, go, place, terminal, line, turn: None, grace: None };
+    let beginning = Beginning { prompt: turns.prompt.clone(), again: turns.again };
+    let (stage, over) = Teammate::new(stage, post, program).live(beginning);
+    Lived { over, terminal: stage.terminal, grace: stage.grace }
+}
+
+impl Host for Stage<'_> {
+    fn begin(&mut self, process: &Process) -> Result<u32, CannotStart> {
+        self.terminal.begin(process.told.as_deref());
+        let mut child = start::turn(self.go, process, self.place, &self.terminal)?;
+        let input =
+            child.stdin.take().zip(process.input.clone()).and_then(|(pipe, text)| Input::new(pipe, text));
+        self.turn = Some(Running { pid: child.id(), status: None, input, interrupt: None });
+        Ok(child.id())
+    }
+
+    fn next(&mut self, until: Option<Instant>) -> Happened {
+        loop {
+            self.terminal.copy();
+            if let Some(session) = self.terminal.session() {
+                return Happened::Session(session);
+            }
+            if let Some(end) = self.end_of_turn() {
+                return Happened::Turn(end);
+            }
+            let heard = self.hear(until);
+            if let Some(happened) = self.heard(heard, until) {
+                return happened;
+            }
+        }
+    }
+
+    fn tell(&mut self, now: &TurnNow) {
+        self.link.turn = Some(now.clone());
+        self.link.tell(&FromJoin::Turn(now.clone()));
+    }
+
+    fn interrupted(&mut self) {
+        self.link.tell(&FromJoin::Interrupted { turn: true });
+    }
+
+    fn say(&mut self, text: &str) {
+        self.terminal.say(&output::clean(text));
+    }
+}
+
+impl Stage<'_> {
+    /// Waits for whatever comes first.
+    fn hear(&mut self, until: Option<Instant>) -> Heard {
+        let turn = self.turn.as_ref();
+        let press = turn.and_then(|turn| turn.interrupt.as_ref()).map(Interrupt::until);
+        let mut beside: Vec<Beside<'_>> =
+            vec![self.terminal.beside(), (self.line.as_fd(), PollFlags::POLLIN)];
+        let input = turn.and_then(|turn| turn.input.as_ref());
+        beside.extend(input.map(|input| (input.pipe.as_fd(), PollFlags::POLLOUT)));
+        self.link.hear(self.signals, [until, press].into_iter().flatten().min(), &beside)
+    }
+
+    /// None: nothing that the life has to know.
+    fn heard(&mut self, heard: Heard, until: Option<Instant>) -> Option<Happened> {
+        if let Some(turn) = &mut self.turn {
+            turn.go_on();
+        }
+        match heard {
+            Heard::Word(ToJoin::End { grace_ms }) => {
+                self.grace = Some(Duration::from_millis(grace_ms));
+                return Some(Happened::End);
+            }
+            Heard::Word(ToJoin::Interrupt) => self.interrupt(),
+            // What happened while nobody could wake us is to be looked for.
+            Heard::Word(ToJoin::Adopted) => return Some(Happened::Wake),
+            Heard::Word(_) => {}
+            Heard::Signal => return self.signalled(),
+            Heard::Beside => return self.drained().then_some(Happened::Wake),
+            Heard::Deadline => {
+                return until.is_some_and(|until| until <= Instant::now()).then_some(Happened::Deadline);
+            }
+        }
+        None
+    }
+
+    fn signalled(&mut self) -> Option<Happened> {
+        let turn = &mut self.turn;
+        descendants::reap(&mut |pid, status| {
+            if let Some(turn) = turn.as_mut().filter(|turn| turn.pid == pid) {
+                turn.status = Some(status);
+            }
+        });
+        if self.signals.hung_up() || self.signals.told_to_end() {
+            return Some(Happened::End);
+        }
+        if self.signals.resized() {
+            self.terminal.resize();
+            // The size is the pane's; the turn is not in the foreground of any terminal that could tell it.
+            self.running().iter().for_each(|pid| signal(*pid, nix::sys::signal::Signal::SIGWINCH));
+        }
+        if self.signals.interrupted() && self.running().is_some() {
+            self.interrupt();
+        }
+        None
+    }
+
+    /// The turn's process, while it is not reaped.
+    fn running(&self) -> Option<u32> {
+        self.turn.as_ref().filter(|turn| turn.status.is_none()).map(|turn| turn.pid)
+    }
+
+    fn interrupt(&mut self) {
+        match &mut self.turn {
+            // One that has ended just now is answered for when its end is told.
+            Some(turn) if turn.interrupt.is_none() => turn.interrupt = Some(Interrupt::ask(turn.pid)),
+            Some(_) => {}
+            None => {
+                self.link.tell(&FromJoin::Interrupted { turn: false });
+            }
+        }
+    }
+
+    /// Forgets all wakes so far; whether there were any.
+    fn drained(&self) -> bool {
+        let (mut bytes, mut any) = ([0; 64], false);
+        while matches!((&self.line).read(&mut bytes), Ok(read) if read > 0) {
+            any = true;
+        }
+        any
+    }
+
+    fn end_of_turn(&mut self) -> Option<TurnEnd> {
+        let turn = self.turn.take_if(|turn| turn.status.is_some())?;
+        let how = match (turn.interrupt, turn.status) {
+            (None, Some(status)) => How::Status(status),
+            _ => How::Interrupted,
+        };
+        Some(TurnEnd { how, last: self.terminal.drain() })
+    }
+}
+
+impl Running {
+    /// Whatever its time has come for.
+    fn go_on(&mut self) {
+        if let Some(input) = self.input.take() {
+            self.input = input.fed();
+        }
+        if self.status.is_none()
+            && let Some(interrupt) = self.interrupt.take()
+        {
+            self.interrupt = Some(interrupt.press(self.pid));
+        }
+    }
+}
+
+impl Input {
+    /// None where there is nothing to write: the pipe is closed at once.
+    fn new(pipe: ChildStdin, text: String) -> Option<Input> {
+        let flags = OFlag::from_bits_retain(fcntl(&pipe, FcntlArg::F_GETFL).ok()?);
+        // Our end alone: it is another description than the program's.
+        fcntl(&pipe, FcntlArg::F_SETFL(flags | OFlag::O_NONBLOCK)).ok()?;
+        Input { pipe, text: text.into_bytes(), written: 0 }.fed()
+    }
+
+    /// Writes what the pipe takes; none when all is written, or nobody reads: then it is closed.
+    fn fed(mut self) -> Option<Input> {
+        while self.written < self.text.len() {
+            match self.pipe.write(&self.text[self.written..]) {
+                Ok(0) => return None,
+                Ok(written) => self.written += written,
+                Err(error) if error.raw_os_error() == Some(Errno::EAGAIN as i32) => return Some(self),
+                Err(error) if error.raw_os_error() == Some(Errno::EINTR as i32) => {}
+                Err(_) => return None,
+            }
+        }
+        None
+    }
+}

@@ -1,0 +1,102 @@
+//! An agent's output in a file that stays small: at 10 MiB it becomes `NAME.1`, and a new one begins.
+//!
+//! `teamctl record PATH` is what tmux pipes a pane into; join writes the same way where there is no pane. What a
+//! full disk does not take is lost: whoever writes the output must never wait for it.
+
+use crate::here::fault;
+use protocol::fault::{Fault, Kind};
+use std::ffi::OsString;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use store::StateDir;
+
+/// The most bytes of one log; there are two at most.
+const LIMIT: u64 = 10 << 20;
+
+/// Keep what comes on standard input in a file of bounded size; started by tmux alone
+#[derive(Debug, clap::Args)]
+pub(crate) struct Record {
+    /// The file, below a directory that is private
+    path: PathBuf,
+}
+
+/// A file that output is added to.
+#[derive(Debug)]
+pub(crate) struct BoundedLog {
+    dir: StateDir,
+    name: String,
+}
+
+impl BoundedLog {
+    /// The log at `path`; its directory is made if it is missing, the file with the first bytes.
+    pub(crate) fn at(path: &Path) -> Result<BoundedLog, Fault> {
+        let parts = path.parent().zip(path.file_name().and_then(|name| name.to_str()));
+        let (dir, name) = parts.ok_or_else(|| {
+            Fault::new(Kind::Usage, format!("cannot record to {}: it names no file", path.display()))
+        })?;
+        Ok(BoundedLog { dir: StateDir::open(dir).map_err(fault)?, name: name.to_owned() })
+    }
+
+    /// Adds bytes; what the disk does not take is lost.
+    pub(crate) fn add(&self, bytes: &[u8]) {
+        self.dir.append(&self.name, bytes, LIMIT).ok();
+    }
+}
+
+impl Record {
+    /// `record PATH`, read without the parser of all verbs: there is one such process for each pane.
+    pub(crate) fn as_tmux_starts_it() -> Option<Record> {
+        Record::of(std::env::args_os().skip(1))
+    }
+
+    fn of(mut words: impl Iterator<Item = OsString>) -> Option<Record> {
+        let record = words.next()? == "record";
+        let path = words.next().filter(|path| !path.as_encoded_bytes().starts_with(b"-"))?;
+        (record && words.next().is_none()).then(|| Record { path: path.into() })
+    }
+}
+
+pub(crate) fn run(args: &Record) -> Result<ExitCode, Fault> {
+    let log = BoundedLog::at(&args.path)?;
+    let mut bytes = vec![0; 64 << 10];
+    loop {
+        match std::io::stdin().read(&mut bytes) {
+            Ok(0) => return Ok(ExitCode::SUCCESS),
+            Ok(read) => log.add(&bytes[..read]),
+            Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(Fault::new(Kind::Io, format!("cannot read standard input: {error}"))),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_the_exact_words_take_the_short_way() {
+        let of = |words: &[&str]| Record::of(words.iter().map(OsString::from)).map(|record| record.path);
+        assert_eq!(of(&["record", "/x/y.log"]), Some("/x/y.log".into()));
+        for words in [&["record"][..], &["record", "--help"], &["record", "/x", "y"], &["send", "/x"]] {
+            assert_eq!(of(words), None, "{words:?}");
+        }
+    }
+
+    #[test]
+    fn a_full_log_becomes_the_older_one_and_there_are_two_at_most() {
+        let dir = tempfile::tempdir().unwrap();
+        let private = dir.path().join("logs");
+        let log = BoundedLog::at(&private.join("ann.log")).unwrap();
+        let block = vec![b'x'; 4 << 20];
+        (0..7).for_each(|_| log.add(&block));
+        let size = |name: &str| private.join(name).metadata().unwrap().len();
+        assert_eq!((size("ann.log"), size("ann.log.1")), (4 << 20, 8 << 20));
+        assert_eq!(std::fs::read_dir(&private).unwrap().count(), 2);
+    }
+
+    #[test]
+    fn a_path_without_a_file_is_refused() {
+        assert_eq!(BoundedLog::at(Path::new("/")).unwrap_err().kind, Kind::Usage);
+    }
+}

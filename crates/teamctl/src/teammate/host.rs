@@ -1,0 +1,79 @@
+//! What a teammate's life stands on: who runs its turns, wakes it, and is told what it does. `join` is one such
+//! host, for an agent that is run a turn at a time; `teamctl work` the other, for a worker that is an agent itself.
+
+use protocol::control::TurnNow;
+use std::process::ExitStatus;
+use std::time::Instant;
+
+/// One turn's process, without what every process of the host gets.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(crate) struct Process {
+    /// Program and arguments; never empty.
+    pub(crate) argv: Vec<String>,
+    /// Beside the agent's environment.
+    pub(crate) env: Vec<(String, String)>,
+    /// What comes on its standard input; none: nothing does.
+    pub(crate) input: Option<String>,
+    /// The key of JSON lines in its output that tells the session.
+    pub(crate) told: Option<String>,
+}
+
+/// Why a turn has no process.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum CannotStart {
+    /// The program is missing: no turn of this agent will ever start.
+    Ever(String),
+    /// This one could not be started.
+    Now(String),
+}
+
+/// How a turn's process ended.
+#[derive(Debug)]
+pub(crate) struct TurnEnd {
+    pub(crate) how: How,
+    /// The last lines of its output, safe to show; empty where the host does not see it.
+    pub(crate) last: String,
+}
+
+/// By whom.
+#[derive(Debug)]
+pub(crate) enum How {
+    /// By itself.
+    Status(ExitStatus),
+    /// By somebody who interrupted it.
+    Interrupted,
+    /// It never ran; why.
+    NotRun(String),
+}
+
+/// What ends a wait.
+#[derive(Debug)]
+pub(crate) enum Happened {
+    /// Something may have changed: look.
+    Wake,
+    /// The turn's output told the session.
+    Session(String),
+    /// The turn's process has ended.
+    Turn(TurnEnd),
+    /// The life is to end, now.
+    End,
+    /// Nothing did.
+    Deadline,
+}
+
+pub(crate) trait Host {
+    /// Starts the turn's process and gives its pid. One at a time.
+    fn begin(&mut self, process: &Process) -> Result<u32, CannotStart>;
+
+    /// Sleeps until something happens. Wakes that come while nobody waits are kept.
+    fn next(&mut self, until: Option<Instant>) -> Happened;
+
+    /// Tells whoever wants to know what the agent does.
+    fn tell(&mut self, now: &TurnNow);
+
+    /// Tells whoever interrupted the turn that it has ended.
+    fn interrupted(&mut self);
+
+    /// Shows lines where the agent's output is seen.
+    fn say(&mut self, text: &str);
+}

@@ -1,0 +1,192 @@
+//! A teammate's mail and tasks: what it reads and writes in the team's files.
+
+use super::item::requests;
+use super::peers;
+use crate::here::{fault, now};
+use protocol::fault::Fault;
+use protocol::id::TaskId;
+use protocol::message::{Entry, Message};
+use protocol::name::AgentName;
+use protocol::payload::{IdleNotification, Payload, ShutdownApproved, ShutdownRejected, ShutdownRequest};
+use protocol::task::{Task, TaskStatus};
+use protocol::time::iso8601;
+use std::collections::BTreeSet;
+use store::{Error, Team};
+
+/// One teammate's place in its team.
+#[derive(Debug)]
+pub(crate) struct Post {
+    team: Team,
+    me: AgentName,
+    color: Option<String>,
+    /// Given to the agent, but not yet marked read, since the disk was full say. Not to be given twice.
+    given: Vec<Entry>,
+    /// Tasks that the agent gave back: others may take them, it would take them for ever.
+    given_back: BTreeSet<TaskId>,
+}
+
+impl Post {
+    pub(crate) fn new(team: Team, me: AgentName, color: Option<String>) -> Post {
+        Post { team, me, color, given: Vec::new(), given_back: BTreeSet::new() }
+    }
+
+    pub(super) fn me(&self) -> &AgentName {
+        &self.me
+    }
+
+    /// What is unread and was not given yet.
+    pub(super) fn unread(&mut self) -> Result<Vec<Entry>, Fault> {
+        self.mark(Vec::new())?;
+        let entries = self.team.inbox(&self.me).read().map_err(fault)?;
+        Ok(entries.into_iter().filter(|entry| entry.unread().is_some()).collect())
+    }
+
+    /// Marks entries read, and those for which it failed before.
+    pub(super) fn mark(&mut self, entries: Vec<Entry>) -> Result<(), Fault> {
+        self.given.extend(entries);
+        if !self.given.is_empty() {
+            self.team.inbox(&self.me).mark_read(&self.given).map_err(fault)?;
+            self.given.clear();
+        }
+        Ok(())
+    }
+
+    /// The first unread message of the lead with this text.
+    pub(super) fn prompt(&mut self, text: &str) -> Result<Option<Entry>, Fault> {
+        let is = |message: &Message| message.text == text && AgentName::foreign(&message.from).is_lead();
+        Ok(self.unread()?.into_iter().find(|entry| entry.unread().is_some_and(is)))
+    }
+
+    /// Says yes, then marks the requests read: a crash in between leaves a question that was answered.
+    pub(super) fn approve(&mut self, request: ShutdownRequest, asked: Vec<Entry>) -> Result<(), Fault> {
+        let yes = ShutdownApproved {
+            request_id: request.request_id,
+            from: self.me.to_string(),
+            timestamp: iso8601(now()),
+            pane_id: None,
+            backend_type: None,
+        };
+        self.tell_lead(Payload::ShutdownApproved(yes).to_text())?;
+        self.mark(asked).ok();
+        Ok(())
+    }
+
+    /// Says no to every request there is.
+    pub(super) fn reject(&mut self, why: &str) -> Result<(), Fault> {
+        for (entry, request) in requests(&self.unread()?) {
+            let no = ShutdownRejected {
+                request_id: request.request_id,
+                from: self.me.to_string(),
+                reason: why.to_owned(),
+                timestamp: iso8601(now()),
+            };
+            self.tell_lead(Payload::ShutdownRejected(no).to_text())?;
+            self.mark(vec![entry])?;
+        }
+        Ok(())
+    }
+
+    /// Whether a request to shut down waits.
+    pub(super) fn asked_to_shut_down(&mut self) -> Result<bool, Fault> {
+        Ok(!requests(&self.unread()?).is_empty())
+    }
+
+    pub(super) fn tell_idle(&self, idle: &IdleNotification) -> Result<(), Fault> {
+        self.tell_lead(Payload::IdleNotification(idle.clone()).to_text())
+    }
+
+    fn tell_lead(&self, text: String) -> Result<(), Fault> {
+        let mut message = Message::new(&self.me, text, now());
+        message.color.clone_from(&self.color);
+        self.team.inbox(&AgentName::lead()).append(&message).map_err(fault)
+    }
+
+    /// What the agent wrote to its peers from `since` (ms since the epoch) on, as the notification says it.
+    pub(super) fn letters(&self, since: u64) -> Option<String> {
+        peers::letters(&self.team, &self.me, since)
+    }
+
+    /// The agent's next task, which is its own from now on: its own pending one first, then the lowest there is.
+    pub(super) fn claim(&self) -> Result<Option<Task>, Fault> {
+        let tasks = self.team.tasks();
+        let claimed = if self.given_back.is_empty() {
+            tasks.claim(None, &self.me)
+        } else {
+            match choice(&tasks.list().map_err(fault)?, &self.me, &self.given_back) {
+                Some(id) => tasks.claim(Some(&id), &self.me),
+                None => return Ok(None),
+            }
+        };
+        match claimed {
+            Ok(task) => Ok(Some(task)),
+            // It is ours; that our own inbox could not be told so is no loss.
+            Err(Error::Untold { id, .. }) => tasks.get(&id).map(Some).map_err(fault),
+            Err(Error::NothingAvailable(_)) => Ok(None),
+            // Somebody was faster; that they took it wakes nobody, so the next look is at once.
+            Err(Error::Claimed { .. } | Error::Blocked { .. }) => self.claim(),
+            Err(error) => Err(fault(error)),
+        }
+    }
+
+    /// Tasks that the agent began in an earlier life, and neither ended nor failed.
+    pub(super) fn left(&self) -> Result<Vec<Task>, Fault> {
+        let mine = |task: &Task| {
+            task.status == TaskStatus::InProgress
+                && task.owner.as_ref() == Some(&self.me)
+                && task.failure().is_none()
+                && !task.is_internal()
+        };
+        Ok(self.team.tasks().list().map_err(fault)?.into_iter().filter(mine).collect())
+    }
+
+    /// The task as it is now; none: it is deleted.
+    pub(super) fn task(&self, id: &TaskId) -> Result<Option<Task>, Fault> {
+        gone_is_none(self.team.tasks().get(id))
+    }
+
+    pub(super) fn complete(&self, id: &TaskId) -> Result<Option<Task>, Fault> {
+        gone_is_none(self.team.tasks().complete(id, &self.me))
+    }
+
+    pub(super) fn fail(&self, id: &TaskId, why: &str) -> Result<Option<Task>, Fault> {
+        gone_is_none(self.team.tasks().fail(id, why))
+    }
+
+    /// It is not taken again, unless somebody gives it to this agent by name.
+    pub(super) fn gave_back(&mut self, id: TaskId) {
+        self.given_back.insert(id);
+    }
+}
+
+/// Somebody has deleted it while the agent worked: the lead or a person, who know.
+fn gone_is_none(found: Result<Task, Error>) -> Result<Option<Task>, Fault> {
+    match found {
+        Ok(task) => Ok(Some(task)),
+        Err(Error::NoSuchTask { .. }) => Ok(None),
+        Err(error) => Err(fault(error)),
+    }
+}
+
+fn choice(all: &[Task], me: &AgentName, not: &BTreeSet<TaskId>) -> Option<TaskId> {
+    let own = all.iter().find(|task| task.owner.as_ref() == Some(me) && task.startable(all));
+    let free = || all.iter().find(|task| task.available(all) && !not.contains(&task.id));
+    own.or_else(free).map(|task| task.id)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_given_back_is_left_to_others_unless_it_is_assigned() {
+        let task = |id: u32, owner: &str| {
+            let text = format!(r#"{{"id":"{id}","subject":"s","status":"pending","owner":"{owner}"}}"#);
+            Task::parse(&text).unwrap()
+        };
+        let id = |number: u32| TaskId::from_number(number).unwrap();
+        let (me, not) = (AgentName::parse("ann").unwrap(), BTreeSet::from([id(1)]));
+        assert_eq!(choice(&[task(1, ""), task(2, "")], &me, &not), Some(id(2)));
+        assert_eq!(choice(&[task(1, "")], &me, &not), None);
+        assert_eq!(choice(&[task(1, "ann"), task(2, "")], &me, &not), Some(id(1)));
+    }
+}

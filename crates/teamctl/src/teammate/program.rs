@@ -1,0 +1,289 @@
+//! From what a turn is about to the process that runs it, with the session that makes the turns of an agent one
+//! conversation.
+
+use super::host::Process;
+use super::render::Subject;
+use protocol::message::Message;
+use protocol::task::Task;
+use protocol::turn::{Session, TurnAgent, TurnProgram, Worker};
+use std::path::PathBuf;
+use store::StateDir;
+use uuid::Uuid;
+
+/// MAX_ARG_STRLEN: the kernel takes no single argument of this many bytes or more, its final NUL included.
+const LONGEST_ARGUMENT: usize = 128 << 10;
+
+/// What an agent's turns run.
+#[derive(Debug)]
+pub(crate) struct Program {
+    kind: TurnProgram,
+    talk: Talk,
+    /// Where a text goes that is too long for an argument, and under which name.
+    state: PathBuf,
+    file: String,
+    spilled: bool,
+}
+
+/// The conversation over several processes.
+#[derive(Debug, PartialEq, Eq)]
+enum Talk {
+    /// No turn of it has begun.
+    New,
+    /// Turns can go on with it; the id, where the program has one.
+    Begun(Option<String>),
+}
+
+impl Program {
+    /// Of `owner`, going on with the session of an earlier life if there is one. Texts that are too long for an
+    /// argument go below `state`.
+    pub(crate) fn new(kind: TurnProgram, session: Option<String>, state: PathBuf, owner: &str) -> Program {
+        let talk = session.map_or(Talk::New, |id| Talk::Begun(Some(id)));
+        Program { kind, talk, state, file: format!("prompt-{owner}.txt"), spilled: false }
+    }
+
+    pub(super) fn kind(&self) -> &TurnProgram {
+        &self.kind
+    }
+
+    pub(super) fn rejects_while_busy(&self) -> bool {
+        matches!(&self.kind, TurnProgram::Worker(worker) if worker.busy_reject)
+    }
+
+    /// The session's id, once there is one.
+    pub(super) fn session(&self) -> Option<String> {
+        match &self.talk {
+            Talk::Begun(id) => id.clone(),
+            Talk::New => None,
+        }
+    }
+
+    /// The output told it.
+    pub(super) fn told(&mut self, session: String) {
+        self.talk = Talk::Begun(Some(session));
+    }
+
+    /// A turn has failed. If it was the first of its conversation nobody knows whether there is one: the next turn
+    /// opens another.
+    pub(super) fn failed(&mut self, first: First) {
+        if first == First::Yes
+            && matches!(&self.kind, TurnProgram::Agent(agent) if agent.session == Session::Ours)
+        {
+            self.talk = Talk::New;
+        }
+    }
+
+    /// The process for a turn, and whether it opens the conversation; else why there is none.
+    pub(super) fn process(&mut self, subject: &Subject) -> Result<(Process, First), String> {
+        match &self.kind {
+            TurnProgram::Worker(worker) => Ok((command(worker, subject)?, First::No)),
+            TurnProgram::Agent(agent) => {
+                let agent = agent.clone();
+                self.agent(&agent, &subject.text())
+            }
+        }
+    }
+
+    /// Takes away the file of a text that was too long, if there was one.
+    pub(super) fn tidy(&mut self) {
+        if std::mem::take(&mut self.spilled) {
+            // A file that stays is overwritten by the next such text.
+            StateDir::open(&self.state).and_then(|state| state.remove(&self.file)).ok();
+        }
+    }
+
+    fn agent(&mut self, agent: &TurnAgent, text: &str) -> Result<(Process, First), String> {
+        let first = match self.talk {
+            Talk::New => First::Yes,
+            Talk::Begun(_) => First::No,
+        };
+        self.open(&agent.session);
+        let later = first == First::No && !agent.next.is_empty();
+        let template = if later { &agent.next } else { &agent.first };
+        let session = self.session().unwrap_or_default();
+        let mut argv = filled(template, text, &session);
+        if argv.iter().any(|argument| argument.len() >= LONGEST_ARGUMENT) {
+            let template = template.clone();
+            let text = self.by_file(text).inspect_err(|_| self.failed(first))?;
+            argv = filled(&template, &text, &session);
+        }
+        let placed = template.iter().any(|argument| argument.contains("{prompt}"));
+        let told = match &agent.session {
+            Session::Told { key } if self.talk == Talk::New => Some(key.clone()),
+            _ => None,
+        };
+        let input = (!placed).then(|| text.to_owned());
+        Ok((Process { argv, env: Vec::new(), input, told }, first))
+    }
+
+    /// What a turn that begins makes of the conversation. One whose id the program tells is new until it has.
+    fn open(&mut self, session: &Session) {
+        if self.talk == Talk::New {
+            match session {
+                Session::None => self.talk = Talk::Begun(None),
+                Session::Ours => self.talk = Talk::Begun(Some(Uuid::new_v4().to_string())),
+                Session::Told { .. } => {}
+            }
+        }
+    }
+
+    fn by_file(&mut self, text: &str) -> Result<String, String> {
+        let state = StateDir::open(&self.state).map_err(|error| error.to_string())?;
+        state.replace(&self.file, text.as_bytes()).map_err(|error| error.to_string())?;
+        self.spilled = true;
+        let path = state.path().join(&self.file);
+        Ok(format!("Read the file {} and do what it says: it is your message.", path.display()))
+    }
+}
+
+/// Whether a turn is the first of its conversation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum First {
+    Yes,
+    No,
+}
+
+/// In one pass, so that a text which holds a placeholder is not taken for one.
+fn filled(template: &[String], text: &str, session: &str) -> Vec<String> {
+    let fill = |argument: &String| {
+        let parts = argument.split("{prompt}").map(|part| part.replace("{session}", session));
+        without_nul(&parts.collect::<Vec<_>>().join(text))
+    };
+    template.iter().map(fill).collect()
+}
+
+/// The worker's command for a turn.
+fn command(worker: &Worker, subject: &Subject) -> Result<Process, String> {
+    let (command, env) = match subject {
+        Subject::Task(task) => (worker.run.as_deref().or(task.command()), task_env(task)),
+        Subject::Typed(message) | Subject::Message(message) => {
+            (worker.on_message.as_deref(), message_env(message))
+        }
+        Subject::Prompt(_) => (None, Vec::new()),
+    };
+    let missing = "it has no command in its metadata, and the worker no --run";
+    let argv = ["sh", "-c", command.ok_or(missing)?].map(str::to_owned).to_vec();
+    let env = env.into_iter().map(|(name, value)| (name.to_owned(), without_nul(&value))).collect();
+    Ok(Process { argv, env, ..Process::default() })
+}
+
+fn task_env(task: &Task) -> Vec<(&'static str, String)> {
+    let id = task.id.to_string();
+    vec![
+        ("TASK_ID", id),
+        ("TASK_SUBJECT", task.subject.clone()),
+        ("TASK_DESCRIPTION", task.description.clone()),
+    ]
+}
+
+fn message_env(message: &Message) -> Vec<(&'static str, String)> {
+    let summary = message.summary.clone().unwrap_or_default();
+    vec![
+        ("MESSAGE_FROM", message.from.clone()),
+        ("MESSAGE_SUMMARY", summary),
+        ("MESSAGE_TEXT", message.text.clone()),
+    ]
+}
+
+/// Neither an environment nor an argument can hold it, and a turn must not fail for it.
+fn without_nul(text: &str) -> String {
+    text.replace('\0', "")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn words(words: &[&str]) -> Vec<String> {
+        words.iter().map(|word| (*word).to_owned()).collect()
+    }
+
+    fn program(first: &[&str], next: &[&str], session: Session, before: Option<&str>) -> Program {
+        let agent = TurnAgent { first: words(first), next: words(next), session };
+        let state = tempfile::tempdir().unwrap().keep().join("state");
+        Program::new(TurnProgram::Agent(agent), before.map(str::to_owned), state, "ann@t")
+    }
+
+    fn run(program: &mut Program, text: &str) -> (Process, First) {
+        program.process(&Subject::Prompt(text.to_owned())).unwrap()
+    }
+
+    #[test]
+    fn a_text_goes_into_the_argument_that_asks_for_it_else_to_standard_input() {
+        let mut placed = program(&["p", "-m={prompt};", "{cwd}"], &[], Session::None, None);
+        let (process, _) = run(&mut placed, "a {session} {prompt}\0b");
+        assert_eq!(process.argv, ["p", "-m=a {session} {prompt}b;", "{cwd}"]);
+        assert_eq!(process.input, None);
+        let mut piped = program(&["p"], &[], Session::None, None);
+        assert_eq!(run(&mut piped, "hi").0.input.as_deref(), Some("hi"));
+    }
+
+    #[test]
+    fn our_session_is_named_in_every_turn() {
+        let mut ours =
+            program(&["p", "--id", "{session}"], &["p", "--resume", "{session}"], Session::Ours, None);
+        let (first, opens) = run(&mut ours, "x");
+        let id = ours.session().unwrap();
+        assert_eq!((first.argv, opens), (words(&["p", "--id", &id]), First::Yes));
+        let (next, opens) = run(&mut ours, "y");
+        assert_eq!((next.argv, opens), (words(&["p", "--resume", &id]), First::No));
+        ours.failed(opens);
+        assert_eq!(ours.session(), Some(id.clone()), "a later failure is the turn's alone");
+    }
+
+    #[test]
+    fn a_first_turn_that_failed_is_followed_by_another_first() {
+        let mut ours = program(&["p", "{session}"], &["q"], Session::Ours, None);
+        let (before, opens) = run(&mut ours, "x");
+        ours.failed(opens);
+        let (after, _) = run(&mut ours, "x");
+        assert_eq!(after.argv[0], "p");
+        assert_ne!(before.argv[1], after.argv[1], "the id may be taken");
+    }
+
+    #[test]
+    fn a_session_that_is_told_is_used_once_it_is() {
+        let told = Session::Told { key: "id".into() };
+        let mut program = program(&["p"], &["q", "{session}"], told, None);
+        assert_eq!(run(&mut program, "x").0.told.as_deref(), Some("id"));
+        assert_eq!(run(&mut program, "x").0.argv, ["p"], "it was not told");
+        program.told("abc".into());
+        let (process, _) = run(&mut program, "x");
+        assert_eq!((process.argv, process.told), (words(&["q", "abc"]), None));
+    }
+
+    #[test]
+    fn the_session_of_an_earlier_life_is_resumed_at_once() {
+        let mut ours = program(&["p"], &["q", "{session}"], Session::Ours, Some("old"));
+        assert_eq!(run(&mut ours, "x").0.argv, ["q", "old"]);
+        let mut none = program(&["p"], &[], Session::None, None);
+        assert_eq!((run(&mut none, "x").0.argv, run(&mut none, "x").0.argv), (words(&["p"]), words(&["p"])));
+    }
+
+    #[test]
+    fn a_text_too_long_for_an_argument_lies_in_a_file_until_the_turn_is_over() {
+        let mut long = program(&["p", "{prompt}"], &[], Session::None, None);
+        let text = "x".repeat(LONGEST_ARGUMENT);
+        let (process, _) = run(&mut long, &text);
+        let path = process.argv[1].split(' ').find(|word| word.starts_with('/')).unwrap().to_owned();
+        assert_eq!(std::fs::read_to_string(&path).unwrap(), text);
+        long.tidy();
+        assert!(!std::path::Path::new(&path).exists());
+        let (short, _) = run(&mut long, &text[1..]);
+        assert_eq!(short.argv[1].len(), LONGEST_ARGUMENT - 1);
+    }
+
+    #[test]
+    fn a_worker_runs_the_tasks_command_unless_it_has_its_own() {
+        let task = r#"{"id":"3","subject":"s\u0000","status":"pending","metadata":{"command":"theirs"}}"#;
+        let subject = Subject::Task(Box::new(Task::parse(task).unwrap()));
+        let of = |worker: &Worker| command(worker, &subject).unwrap();
+        let process = of(&Worker::default());
+        assert_eq!(process.argv, ["sh", "-c", "theirs"]);
+        assert!(process.env.contains(&("TASK_ID".into(), "3".into())));
+        assert!(process.env.contains(&("TASK_SUBJECT".into(), "s".into())));
+        assert_eq!(of(&Worker { run: Some("ours".into()), ..Worker::default() }).argv[2], "ours");
+        let bare =
+            Subject::Task(Box::new(Task::parse(r#"{"id":"3","subject":"s","status":"pending"}"#).unwrap()));
+        assert!(command(&Worker::default(), &bare).unwrap_err().contains("no command"));
+    }
+}

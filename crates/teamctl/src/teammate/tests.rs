@@ -1,0 +1,374 @@
+//! The life on real files, with a host that runs nothing: each turn does to the files what a program would.
+
+use super::*;
+use protocol::message::Message;
+use protocol::name::{AgentName, TeamName};
+use protocol::payload::{Payload, ShutdownRequest};
+use protocol::task::TaskStatus;
+use protocol::turn::{Session, TurnAgent, Worker};
+use std::collections::VecDeque;
+use std::fs::File;
+use std::io::Write;
+use std::os::unix::process::ExitStatusExt;
+use std::process::ExitStatus;
+use store::{Durability, NewTask, Root, Team};
+
+/// What happens during a wait: something to the files, and then this.
+type Scene = Box<dyn FnMut(&Team) -> Happened>;
+
+/// Plays its scenes one after the other; then the life is to end.
+struct Stage {
+    team: Team,
+    scenes: VecDeque<Scene>,
+    begun: Vec<Process>,
+    told: Vec<TurnNow>,
+    said: Vec<String>,
+    interrupted: usize,
+    missing: bool,
+}
+
+impl Host for Stage {
+    fn begin(&mut self, process: &Process) -> Result<u32, CannotStart> {
+        if self.missing {
+            return Err(CannotStart::Ever("cannot start p: no such program".to_owned()));
+        }
+        self.begun.push(process.clone());
+        Ok(77)
+    }
+
+    fn next(&mut self, _: Option<Instant>) -> Happened {
+        self.scenes.pop_front().map_or(Happened::End, |mut scene| scene(&self.team))
+    }
+
+    fn tell(&mut self, now: &TurnNow) {
+        self.told.push(now.clone());
+    }
+
+    fn interrupted(&mut self) {
+        self.interrupted += 1;
+    }
+
+    fn say(&mut self, text: &str) {
+        self.said.push(text.to_owned());
+    }
+}
+
+/// A team of the lead, ann and bob; ann is the one who lives.
+struct Ground {
+    dir: tempfile::TempDir,
+    team: Team,
+}
+
+impl Ground {
+    fn new() -> Ground {
+        let dir = tempfile::tempdir().unwrap();
+        let root =
+            Root::open(&dir.path().join("root"), &dir.path().join("aside"), Durability::Process).unwrap();
+        let member = |name: &str| {
+            format!(
+                r#"{{"agentId":"{name}@t","name":"{name}","agentType":"x","model":"","joinedAt":1,"tmuxPaneId":"","cwd":"/","subscriptions":[]}}"#
+            )
+        };
+        let members = ["team-lead", "ann", "bob"].map(member).join(",");
+        let config = format!(
+            r#"{{"name":"t","createdAt":1,"leadAgentId":"team-lead@t","leadSessionId":"x","members":[{members}]}}"#
+        );
+        std::fs::create_dir_all(root.path().join("teams/t/inboxes")).unwrap();
+        put(&root.path().join("teams/t/config.json"), &config);
+        let team = root.team(&TeamName::parse("t").unwrap()).unwrap();
+        Ground { dir, team }
+    }
+
+    fn write(&self, from: &str, text: &str) {
+        send(&self.team, from, "ann", text);
+    }
+
+    fn task(&self, subject: &str) -> Task {
+        self.team.tasks().create(NewTask::new(subject, &AgentName::lead())).unwrap()
+    }
+
+    fn unread(&self) -> usize {
+        let entries = self.team.inbox(&name("ann")).read().unwrap();
+        entries.iter().filter(|entry| entry.unread().is_some()).count()
+    }
+
+    /// What the lead was told, in order.
+    fn lead(&self) -> Vec<Payload> {
+        let entries = self.team.inbox(&AgentName::lead()).read().unwrap();
+        entries.iter().map(|entry| Payload::parse(&entry.message.as_ref().unwrap().text).unwrap()).collect()
+    }
+
+    fn idles(&self) -> Vec<IdleNotification> {
+        let idle = |payload| match payload {
+            Payload::IdleNotification(idle) => Some(idle),
+            _ => None,
+        };
+        self.lead().into_iter().filter_map(idle).collect()
+    }
+
+    fn live(&self, program: TurnProgram, beginning: Beginning, scenes: Vec<Scene>) -> (Stage, Over) {
+        let (team, scenes) = (self.team.clone(), scenes.into());
+        let (begun, told, said) = (Vec::new(), Vec::new(), Vec::new());
+        let stage = Stage { team, scenes, begun, told, said, interrupted: 0, missing: false };
+        self.live_on(stage, program, beginning)
+    }
+
+    fn live_on(&self, stage: Stage, program: TurnProgram, beginning: Beginning) -> (Stage, Over) {
+        let program = Program::new(program, None, self.dir.path().join("state"), "ann@t");
+        let post = Post::new(self.team.clone(), name("ann"), Some("blue".to_owned()));
+        Teammate::new(stage, post, program).live(beginning)
+    }
+}
+
+fn put(path: &std::path::Path, text: &str) {
+    File::create(path).unwrap().write_all(text.as_bytes()).unwrap();
+}
+
+fn name(text: &str) -> AgentName {
+    AgentName::parse(text).unwrap()
+}
+
+fn send(team: &Team, from: &str, to: &str, text: &str) {
+    team.inbox(&name(to)).append(&Message::new(&AgentName::foreign(from), text.to_owned(), now())).unwrap();
+}
+
+fn agent() -> TurnProgram {
+    TurnProgram::Agent(TurnAgent { first: vec!["p".into()], next: vec![], session: Session::None })
+}
+
+fn worker(run: &str) -> TurnProgram {
+    TurnProgram::Worker(Worker { run: Some(run.to_owned()), ..Worker::default() })
+}
+
+fn nothing() -> Beginning {
+    Beginning { prompt: String::new(), again: false }
+}
+
+fn prompt(text: &str) -> Beginning {
+    Beginning { prompt: text.to_owned(), again: false }
+}
+
+fn ends(code: i32) -> Scene {
+    after(move |_| {}, code)
+}
+
+/// A turn in which this happens, and then its end.
+fn after(mut act: impl FnMut(&Team) + 'static, code: i32) -> Scene {
+    Box::new(move |team| {
+        act(team);
+        let how = How::Status(ExitStatus::from_raw(code << 8));
+        Happened::Turn(TurnEnd { how, last: "its last words".to_owned() })
+    })
+}
+
+fn wake(mut act: impl FnMut(&Team) + 'static) -> Scene {
+    Box::new(move |team| {
+        act(team);
+        Happened::Wake
+    })
+}
+
+fn request(id: &str) -> String {
+    let (from, timestamp) = ("team-lead".to_owned(), String::new());
+    let request_id = protocol::id::RequestId::parse(id).unwrap();
+    Payload::ShutdownRequest(ShutdownRequest { request_id, from, reason: None, timestamp }).to_text()
+}
+
+#[test]
+fn the_prompt_is_the_first_turn_and_each_message_another() {
+    let ground = Ground::new();
+    ground.write("team-lead", "do it");
+    ground.write("bob", "hi <ann>");
+    ground.write("user", "stop that");
+    let (stage, over) = ground.live(agent(), prompt("do it"), vec![ends(0), ends(0), ends(0)]);
+    assert!(matches!(over, Over::Ended));
+    let texts: Vec<&str> = stage.begun.iter().map(|process| process.input.as_deref().unwrap()).collect();
+    let letter = "<teammate-message teammate_id=\"bob\">\nhi &lt;ann&gt;\n</teammate-message>";
+    assert_eq!(texts, ["do it", "stop that", letter]);
+    assert_eq!(ground.unread(), 0);
+    assert_eq!(ground.idles().len(), 3, "one for each turn");
+    let idle: Vec<u64> =
+        stage.told.iter().filter(|now| now.activity == Activity::Idle).map(|now| now.number).collect();
+    assert_eq!(idle, [0, 3], "no flicker while there is more to do");
+    let active: Vec<Option<u32>> =
+        stage.told.iter().filter(|now| now.activity == Activity::Active).map(|now| now.pid).collect();
+    assert_eq!(active, [Some(77); 3]);
+}
+
+#[test]
+fn a_message_is_read_once_its_turn_runs_and_not_before() {
+    let ground = Ground::new();
+    ground.write("bob", "hi");
+    let unread = |team: &Team| {
+        team.inbox(&name("ann")).read().unwrap().iter().filter(|entry| entry.unread().is_some()).count()
+    };
+    let (_, over) = ground.live(agent(), nothing(), vec![after(move |team| assert_eq!(unread(team), 0), 0)]);
+    assert!(matches!(over, Over::Ended));
+    ground.write("bob", "again");
+    let stage = Stage {
+        team: ground.team.clone(),
+        scenes: VecDeque::new(),
+        begun: vec![],
+        told: vec![],
+        said: vec![],
+        interrupted: 0,
+        missing: true,
+    };
+    let (_, over) = ground.live_on(stage, agent(), nothing());
+    assert!(matches!(over, Over::NotStarted(why) if why.contains("no such program")));
+    assert_eq!(ground.unread(), 1, "nobody was given it");
+}
+
+#[test]
+fn a_task_is_done_in_its_file_before_the_lead_is_told() {
+    let ground = Ground::new();
+    let (first, second) = (ground.task("one"), ground.task("two"));
+    let (stage, _) = ground.live(worker("true"), nothing(), vec![ends(0), ends(7)]);
+    assert_eq!(stage.begun.len(), 2);
+    assert_eq!(ground.team.tasks().get(&first.id).unwrap().status, TaskStatus::Completed);
+    let failed = ground.team.tasks().get(&second.id).unwrap();
+    assert_eq!((failed.failure(), &failed.status), (Some("exit 7"), &TaskStatus::InProgress));
+    let idles = ground.idles();
+    assert_eq!(ground.lead().len(), 2, "and no other letters");
+    let told = |idle: &IdleNotification| (idle.completed_task_id.clone(), idle.completed_status.clone());
+    assert_eq!(told(&idles[0]), (Some("1".into()), Some("completed".into())));
+    assert_eq!(told(&idles[1]), (Some("2".into()), Some("failed".into())));
+    assert_eq!(idles[1].idle_reason, IdleReason::Failed);
+    assert_eq!(idles[1].failure_reason.as_deref(), Some("exit 7: its last words"));
+    assert_eq!(ground.unread(), 0, "assignments are consumed");
+}
+
+#[test]
+fn what_an_agent_says_about_its_task_counts_and_not_its_exit_code() {
+    let ground = Ground::new();
+    let (done, hopeless, back) = (ground.task("done"), ground.task("hopeless"), ground.task("back"));
+    let tasks = |team: &Team| team.tasks();
+    let scenes = vec![
+        after(move |team| drop(tasks(team).complete(&done.id, &name("ann"))), 1),
+        after(move |team| drop(tasks(team).fail(&hopeless.id, "no access")), 0),
+        after(move |team| drop(tasks(team).release(&back.id, &name("ann"))), 0),
+        wake(|_| {}),
+    ];
+    let (stage, _) = ground.live(agent(), nothing(), scenes);
+    assert_eq!(stage.begun.len(), 3, "what was given back is not taken again");
+    let status = ground.idles().into_iter().map(|idle| idle.completed_status).collect::<Vec<_>>();
+    assert_eq!(status, [Some("completed".into()), Some("failed".into()), None]);
+    assert_eq!(ground.idles()[1].failure_reason.as_deref(), Some("no access"));
+    assert_eq!(ground.team.tasks().get(&back.id).unwrap().status, TaskStatus::Pending);
+}
+
+#[test]
+fn an_interrupted_turn_fails_its_task_and_is_answered_when_the_agent_idles() {
+    let ground = Ground::new();
+    let task = ground.task("long");
+    let interrupted: Scene =
+        Box::new(|_| Happened::Turn(TurnEnd { how: How::Interrupted, last: "noise".to_owned() }));
+    let (stage, _) = ground.live(worker("sleep 9"), nothing(), vec![interrupted]);
+    assert_eq!(ground.team.tasks().get(&task.id).unwrap().failure(), Some("interrupted"));
+    let idle = &ground.idles()[0];
+    assert_eq!(
+        (idle.idle_reason, idle.failure_reason.as_deref()),
+        (IdleReason::Interrupted, Some("interrupted"))
+    );
+    assert_eq!(stage.interrupted, 1);
+    assert_eq!(stage.told.last().unwrap().reason, Some(IdleReason::Interrupted));
+    assert_eq!(stage.told.last().unwrap().activity, Activity::Idle);
+}
+
+#[test]
+fn a_request_in_the_middle_of_a_turn_is_told_at_once_and_approved_at_its_end() {
+    let ground = Ground::new();
+    ground.task("one");
+    ground.task("two");
+    let scenes = vec![wake(|team| send(team, "team-lead", "ann", &request("x-1"))), ends(0)];
+    let (stage, over) = ground.live(worker("true"), nothing(), scenes);
+    assert!(matches!(over, Over::Approved));
+    assert_eq!(stage.begun.len(), 1, "no further task");
+    assert!(stage.told.iter().any(|now| now.shutdown_requested && now.pid == Some(77)));
+    assert!(matches!(ground.lead()[..], [Payload::IdleNotification(_), Payload::ShutdownApproved(_)]));
+    assert_eq!(ground.unread(), 0);
+}
+
+#[test]
+fn a_busy_worker_that_is_to_say_no_says_it_in_the_turn() {
+    let ground = Ground::new();
+    ground.task("one");
+    let busy = TurnProgram::Worker(Worker { run: Some("x".into()), busy_reject: true, ..Worker::default() });
+    let scenes = vec![wake(|team| send(team, "team-lead", "ann", &request("x-1"))), ends(0)];
+    let (_, over) = ground.live(busy, nothing(), scenes);
+    assert!(matches!(over, Over::Ended));
+    let Payload::ShutdownRejected(no) = &ground.lead()[0] else { panic!("{:?}", ground.lead()) };
+    assert_eq!((no.request_id.as_str(), no.reason.as_str()), ("x-1", "task 1 runs"));
+}
+
+#[test]
+fn a_life_again_takes_up_what_the_last_one_left() {
+    let ground = Ground::new();
+    let (left, failed) = (ground.task("left"), ground.task("failed"));
+    for task in [&left, &failed] {
+        ground.team.tasks().claim(Some(&task.id), &name("ann")).unwrap();
+    }
+    ground.team.tasks().fail(&failed.id, "exit 1").unwrap();
+    let (stage, _) = ground.live(worker("true"), nothing(), vec![]);
+    assert_eq!(stage.begun, [], "a first life begins with what is free");
+    let again = Beginning { prompt: String::new(), again: true };
+    let (stage, _) = ground.live(worker("true"), again, vec![ends(0)]);
+    assert_eq!(stage.begun.len(), 1);
+    assert_eq!(ground.team.tasks().get(&left.id).unwrap().status, TaskStatus::Completed);
+}
+
+#[test]
+fn letters_to_peers_are_told_and_those_to_the_lead_are_not() {
+    let ground = Ground::new();
+    ground.write("bob", "early");
+    let scene = after(
+        |team| {
+            send(team, "ann", "bob", "the gate\nis open");
+            send(team, "ann", "team-lead", r#"{"type":"teammate_terminated","message":"x"}"#);
+            send(team, "cat", "bob", "not hers");
+        },
+        0,
+    );
+    ground.live(agent(), nothing(), vec![scene]);
+    assert_eq!(ground.idles()[0].summary.as_deref(), Some("[to bob] the gate"));
+}
+
+#[test]
+fn a_damaged_inbox_keeps_nobody_from_tasks_nor_a_task_list_from_mail() {
+    let ground = Ground::new();
+    let task = ground.task("one");
+    let inbox = ground.team.inbox(&name("ann")).path();
+    put(&inbox, "[{\"from\"");
+    let (stage, over) = ground.live(worker("true"), nothing(), vec![ends(0)]);
+    assert!(matches!(over, Over::Ended));
+    assert_eq!(ground.team.tasks().get(&task.id).unwrap().status, TaskStatus::Completed);
+    assert!(stage.said.iter().any(|line| line.contains("cannot parse")), "{:?}", stage.said);
+}
+
+#[test]
+fn a_lead_that_can_not_be_told_yet_is_told_later() {
+    let ground = Ground::new();
+    ground.write("bob", "hi");
+    let lead = ground.team.inbox(&AgentName::lead()).path();
+    let (spoilt, mended) = (lead.clone(), lead.clone());
+    let scenes = vec![after(move |_| put(&spoilt, "[{"), 0), wake(move |_| put(&mended, "[]"))];
+    let (stage, over) = ground.live(agent(), nothing(), scenes);
+    assert!(matches!(over, Over::Ended));
+    assert_eq!(ground.idles().len(), 1);
+    assert!(stage.said.iter().any(|line| line.contains("cannot parse")), "{:?}", stage.said);
+}
+
+#[test]
+fn a_session_that_was_told_is_told_on_at_once() {
+    let ground = Ground::new();
+    let told = Session::Told { key: "id".into() };
+    let program =
+        TurnAgent { first: vec!["p".into()], next: vec!["q".into(), "{session}".into()], session: told };
+    ground.write("bob", "one");
+    ground.write("bob", "two");
+    let tells: Scene = Box::new(|_| Happened::Session("abc".to_owned()));
+    let (stage, _) = ground.live(TurnProgram::Agent(program), nothing(), vec![tells, ends(1), ends(0)]);
+    assert_eq!(stage.begun[1].argv, ["q", "abc"]);
+    let session = stage.told.iter().find(|now| now.session.is_some()).unwrap();
+    assert_eq!((session.number, session.pid), (1, Some(77)));
+}
