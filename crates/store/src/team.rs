@@ -41,6 +41,14 @@ impl Team {
         &self.0.name
     }
 
+    /// Whether its name still leads to the directory that this handle holds: not where the team was deleted, and
+    /// not where another was made in its place.
+    pub fn is_current(&self) -> bool {
+        let identity = |stat: nix::sys::stat::FileStat| (stat.st_dev, stat.st_ino);
+        let there = self.0.root.teams.stat(self.0.name.as_str()).ok().flatten().map(identity);
+        there.is_some() && there == nix::sys::stat::fstat(&self.0.dir).ok().map(identity)
+    }
+
     /// Its directory.
     pub fn path(&self) -> PathBuf {
         self.0.dir.path().to_owned()

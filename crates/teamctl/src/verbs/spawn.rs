@@ -8,7 +8,7 @@ use crate::profile::{Facts, Ordered, Profile, Shelf};
 use protocol::control::{self, Reply, Request, SpawnReply};
 use protocol::fault::{Fault, Kind};
 use protocol::name::{AgentName, TeamName};
-use protocol::turn::{Backend, Restart, TurnProgram};
+use protocol::turn::{Backend, Restart};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -153,7 +153,7 @@ fn ordered(args: &Spawn, about: &About<'_>, path: &str) -> Result<Ordered, Fault
     let own = std::env::current_exe()
         .map_err(|error| Fault::new(Kind::Internal, format!("cannot find our own program: {error}")))?;
     let own = own.to_string_lossy();
-    let mut ordered = profile.order(&Facts {
+    profile.order(&Facts {
         name: about.name,
         team: about.team,
         cwd: &about.cwd.to_string_lossy(),
@@ -164,12 +164,7 @@ fn ordered(args: &Spawn, about: &About<'_>, path: &str) -> Result<Ordered, Fault
         mode: args.mode.as_deref(),
         allow: &args.allow,
         deny: &args.deny,
-    })?;
-    if let Some(TurnProgram::Worker(_)) = ordered.turns {
-        // For a daemon that was started before there were turns: it runs this for the agent's whole life.
-        ordered.argv = vec![own.into_owned(), "work".to_owned()];
-    }
-    Ok(ordered)
+    })
 }
 
 /// Its own program knows best what its tools are.

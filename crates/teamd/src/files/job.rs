@@ -8,6 +8,7 @@ use protocol::id::{RequestId, TaskId};
 use protocol::name::{AgentName, TeamName};
 use protocol::payload::Payload;
 use protocol::task::Task;
+use std::sync::Arc;
 
 /// Something to do with files.
 #[derive(Debug)]
@@ -84,7 +85,7 @@ pub(crate) enum FileDone {
     },
     Tasks {
         team: TeamName,
-        result: Result<Vec<Task>, Fault>,
+        result: Result<Vec<Arc<Task>>, Fault>,
     },
     Inbox {
         team: TeamName,

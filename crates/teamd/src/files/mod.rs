@@ -22,7 +22,7 @@ use protocol::name::{AgentName, TeamName};
 use serde_json::json;
 use std::collections::BTreeMap;
 use std::sync::mpsc::{Receiver, Sender, channel};
-use store::{Error, Root, StateDir};
+use store::{Error, Root, StateDir, Team};
 use tokio::sync::mpsc::UnboundedSender;
 
 /// The file that holds the roster, in the state directory.
@@ -39,6 +39,8 @@ struct Files {
     state: StateDir,
     seen: Seen,
     inboxes: Inboxes,
+    /// Handles that are kept, for what they remember of the tasks.
+    teams: BTreeMap<TeamName, Team>,
     events: UnboundedSender<Event>,
 }
 
@@ -50,7 +52,14 @@ pub(crate) fn start(
     events: UnboundedSender<Event>,
 ) -> (Sender<FileJob>, std::thread::JoinHandle<()>) {
     let (jobs, queue) = channel();
-    let mut files = Files { root, state, seen: Seen::default(), inboxes: Inboxes::new(told), events };
+    let mut files = Files {
+        root,
+        state,
+        seen: Seen::default(),
+        inboxes: Inboxes::new(told),
+        teams: BTreeMap::new(),
+        events,
+    };
     let thread = std::thread::Builder::new().name("files".into()).spawn(move || files.run(&queue));
     (jobs, thread.expect("a thread can be started where the daemon itself could"))
 }
@@ -102,11 +111,11 @@ impl Files {
                 return Some(FileDone::LastWords { ended: self.last_words(&spawn, &token), spawn });
             }
             FileJob::Tasks { team } => {
-                let result = self.root.team(&team).and_then(|team| team.tasks().list()).map_err(fault);
+                let result = self.team(&team).and_then(|team| team.tasks().list_shared()).map_err(fault);
                 return Some(FileDone::Tasks { team, result });
             }
             FileJob::Inbox { team, inbox } => {
-                let result = self.root.team(&team).and_then(|team| self.inboxes.look(&team, &inbox));
+                let result = self.team(&team).and_then(|team| self.inboxes.look(&team, &inbox));
                 return Some(FileDone::Inbox { team, inbox, result: result.map_err(fault) });
             }
             FileJob::Activity { team, name, active } => {
@@ -126,6 +135,19 @@ impl Files {
             }
         }
         None
+    }
+
+    /// The handle of this team, or of the one that somebody has put in its place.
+    fn team(&mut self, name: &TeamName) -> Result<Team, Error> {
+        if let Some(team) = self.teams.get(name).filter(|team| team.is_current()) {
+            return Ok(team.clone());
+        }
+        if self.teams.remove(name).is_some() {
+            self.inboxes.forget(name);
+        }
+        let team = self.root.team(name)?;
+        self.teams.insert(name.clone(), team.clone());
+        Ok(team)
     }
 
     /// For what has nobody to answer to.

@@ -44,6 +44,7 @@ impl Files {
             return Err(still_living(name, &others));
         }
         team.delete().map_err(fault)?;
+        self.teams.remove(name);
         self.inboxes.forget(name);
         self.note("remove a policy", self.state.remove(&policy(name)));
         Ok(())

@@ -92,7 +92,7 @@ fn evidence_of(turn: &TurnNow) -> String {
         (Activity::Idle, _) if turn.number == 0 => "no turn yet".to_owned(),
         (Activity::Idle, _) => {
             let reason = turn.reason.map(|reason| format!(", {}", reason.word())).unwrap_or_default();
-            format!("turn {} has ended{reason}: {}", turn.number, turn.about)
+            format!("turn {} has ended{reason}", turn.number)
         }
     }
 }

@@ -14,6 +14,7 @@ use protocol::id::TaskId;
 use protocol::name::{AgentName, TeamName};
 use protocol::task::{Task, TaskStatus};
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 /// A storm of changes becomes one look, and one more after it.
 pub(super) fn changed(state: &mut State, team: &TeamName, out: &mut Vec<Effect>) {
@@ -26,7 +27,7 @@ pub(super) fn changed(state: &mut State, team: &TeamName, out: &mut Vec<Effect>)
 pub(super) fn seen(
     state: &mut State,
     team: &TeamName,
-    result: Result<Vec<Task>, Fault>,
+    result: Result<Vec<Arc<Task>>, Fault>,
     out: &mut Vec<Effect>,
 ) {
     let Some(known) = state.teams.get_mut(team) else { return };
@@ -47,9 +48,10 @@ pub(super) fn seen(
 
 /// As many as there is work for. Of agents whose turns are their own nobody knows who takes tasks: all of them
 /// are woken, which does no harm.
-fn wake_takers(state: &mut State, team: &TeamName, tasks: &[Task], out: &mut Vec<Effect>) {
+fn wake_takers(state: &mut State, team: &TeamName, tasks: &[Arc<Task>], out: &mut Vec<Effect>) {
     let standing = Standing::of(tasks);
-    let startable: Vec<&Task> = tasks.iter().filter(|task| standing.startable(task)).collect();
+    let startable: Vec<&Task> =
+        tasks.iter().map(|task| &**task).filter(|task| standing.startable(task)).collect();
     let mut offered: Vec<TaskId> = Vec::new();
     for agent in state.agents.values_mut().filter(|agent| agent.record.team == *team) {
         agent.offered = agent.offered.filter(|id| startable.iter().any(|task| task.id == *id));
@@ -87,8 +89,8 @@ fn taker(state: &State, team: &TeamName, task: &Task) -> Option<SpawnId> {
 struct Standing<'t>(BTreeMap<TaskId, &'t Task>);
 
 impl<'t> Standing<'t> {
-    fn of(tasks: &'t [Task]) -> Standing<'t> {
-        Standing(tasks.iter().map(|task| (task.id, task)).collect())
+    fn of(tasks: &'t [Arc<Task>]) -> Standing<'t> {
+        Standing(tasks.iter().map(|task| (task.id, &**task)).collect())
     }
 
     /// Pending, and all that it waits for is over. As [`Task::startable`] says it.
@@ -98,7 +100,7 @@ impl<'t> Standing<'t> {
     }
 }
 
-fn tell(state: &mut State, team: &TeamName, tasks: &[Task], out: &mut Vec<Effect>) {
+fn tell(state: &mut State, team: &TeamName, tasks: &[Arc<Task>], out: &mut Vec<Effect>) {
     let living = living(state, team);
     let Some(known) = state.teams.get_mut(team) else { return };
     let before = std::mem::take(&mut known.told);
@@ -132,9 +134,9 @@ fn is_left(tale: &TaskTale, living: &[AgentName]) -> bool {
     tale.stage == Stage::Started && tale.owner.as_ref().is_some_and(|owner| !living.contains(owner))
 }
 
-fn show(state: &mut State, team: &TeamName, tasks: &[Task], out: &mut Vec<Effect>) {
+fn show(state: &mut State, team: &TeamName, tasks: &[Arc<Task>], out: &mut Vec<Effect>) {
     for agent in state.agents.values_mut().filter(|agent| agent.record.team == *team) {
-        let mine = |task: &&Task| {
+        let mine = |task: &&Arc<Task>| {
             task.status == TaskStatus::InProgress
                 && task.failure().is_none()
                 && !task.is_internal()

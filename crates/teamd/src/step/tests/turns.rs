@@ -6,6 +6,7 @@ use protocol::control::{Locate, LocateReply, TurnNow};
 use protocol::payload::{IdleReason, Payload};
 use protocol::task::Task;
 use protocol::turn::{Backend, Restart, TurnProgram, Worker};
+use std::sync::Arc;
 
 fn worker(name: &str, change: impl FnOnce(&mut Spawn)) -> Request {
     let Request::Spawn(mut order) = order(name) else { unreachable!() };
@@ -86,9 +87,13 @@ fn task(id: u32, status: &str, more: &str) -> Task {
     Task::parse(&text).unwrap()
 }
 
+fn shared(tasks: Vec<Task>) -> Vec<Arc<Task>> {
+    tasks.into_iter().map(Arc::new).collect()
+}
+
 fn sees(state: &mut State, tasks: Vec<Task>) -> Vec<Effect> {
     step(state, Event::TasksChanged { team: team() }, NOW);
-    step(state, Event::Filed(FileDone::Tasks { team: team(), result: Ok(tasks) }), NOW)
+    step(state, Event::Filed(FileDone::Tasks { team: team(), result: Ok(shared(tasks)) }), NOW)
 }
 
 #[test]
@@ -240,7 +245,7 @@ fn what_a_dead_owner_left_is_told_once() {
     ends(&mut state, &ann, 50, Ended::Lost);
     let effects = bury(&mut state, &ann);
     assert!(effects.iter().any(|effect| matches!(effect, Effect::File(FileJob::Tasks { .. }))));
-    let looked = Event::Filed(FileDone::Tasks { team: team(), result: Ok(hers()) });
+    let looked = Event::Filed(FileDone::Tasks { team: team(), result: Ok(shared(hers())) });
     assert_eq!(logged(&step(&mut state, looked, NOW)), ["task_left"]);
     assert_eq!(logged(&sees(&mut state, hers())), [""; 0]);
 }
