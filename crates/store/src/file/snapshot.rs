@@ -12,7 +12,7 @@ use nix::sys::stat::{FileStat, Mode, SFlag, fstat};
 use nix::unistd::geteuid;
 use protocol::json;
 use std::fs::File;
-use std::io::{Read, Seek, SeekFrom};
+use std::io::{ErrorKind, Read, Seek, SeekFrom};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// How long a text that does not parse is taken for one that is being written.
@@ -148,15 +148,30 @@ pub(crate) fn read_raw(dir: &Directory, name: &str, limit: u64) -> Result<Option
     let Some((file, stat)) = opened(dir, name)? else { return Ok(None) };
     let taken = SystemTime::now();
     let size = stat.st_size.unsigned_abs();
-    // Room for one byte more, so that the end is met without growing.
-    let mut bytes = Vec::with_capacity(size.min(limit) as usize + 1);
-    let read = file.take(limit + 1).read_to_end(&mut bytes);
-    read.map_err(|cause| Error::io("read", &dir.join(name), cause))?;
+    let bytes = content(file, size, limit).map_err(|cause| Error::io("read", &dir.join(name), cause))?;
     if bytes.len() as u64 > limit {
         return Err(Error::TooLarge { path: dir.join(name), size, limit });
     }
     let identity = Identity::of(&stat);
     Ok(Some(Snapshot { bytes, identity, fresh: identity.is_fresh(taken), stat }))
+}
+
+/// The bytes of a file of `size`, up to one beyond `limit`; in one call where it is of that size.
+fn content(mut file: File, size: u64, limit: u64) -> std::io::Result<Vec<u8>> {
+    let room = size.min(limit) as usize + 1;
+    let mut bytes = vec![0; room];
+    let read = loop {
+        match file.read(&mut bytes) {
+            Err(error) if error.kind() == ErrorKind::Interrupted => {}
+            read => break read?,
+        }
+    };
+    bytes.truncate(read);
+    // All that should be there, with room for more left: that was the end.
+    if read as u64 != size {
+        file.take((limit + 1).saturating_sub(read as u64)).read_to_end(&mut bytes)?;
+    }
+    Ok(bytes)
 }
 
 /// The end of a file as it was at one moment.

@@ -98,8 +98,11 @@ impl Tasks {
         }
         let batch = Batch::of(planned)?;
         let tasks = {
-            let turn = Turn::take(self.team.task_dir_made()?)?;
-            self.linked(&turn, &batch)?
+            let dir = self.team.task_dir_made()?;
+            if batch.has_outer_links() {
+                self.team.seen().look_first(self.team.way(), dir)?;
+            }
+            self.linked(&Turn::take(dir)?, &batch)?
         };
         self.tell_all(&members, tasks.iter().zip(batch.makers()))?;
         Ok(tasks)

@@ -6,6 +6,7 @@ use crate::output;
 use protocol::fault::Fault;
 use protocol::task::Task;
 use serde_json::{Value, json};
+use std::sync::Arc;
 use store::Team;
 
 /// Show the tasks
@@ -23,10 +24,10 @@ pub(super) struct List {
 }
 
 pub(super) fn run(here: &Here, team: &Team, args: &List) -> Result<(), Fault> {
-    let all = team.tasks().list().map_err(fault)?;
+    let all = team.tasks().list_shared().map_err(fault)?;
     let wanted =
-        |task: &&Task| (args.all || !task.is_internal()) && (!args.available || task.available(&all));
-    let shown: Vec<&Task> = all.iter().filter(wanted).collect();
+        |task: &&Arc<Task>| (args.all || !task.is_internal()) && (!args.available || task.available(&all));
+    let shown: Vec<&Arc<Task>> = all.iter().filter(wanted).collect();
     if here.global.json {
         let tasks: Vec<Value> = shown.iter().map(|task| object(task, &all)).collect();
         output::done(here, &json!({"tasks": tasks}), "");
@@ -38,7 +39,7 @@ pub(super) fn run(here: &Here, team: &Team, args: &List) -> Result<(), Fault> {
     Ok(())
 }
 
-fn table(team: &Team, shown: &[&Task], all: &[Task]) {
+fn table(team: &Team, shown: &[&Arc<Task>], all: &[Arc<Task>]) {
     let members = team.config().map(|config| config.members).unwrap_or_default();
     let mut rows = vec![["ID", "STATUS", "OWNER", "SUBJECT", "BLOCKED BY"].map(str::to_owned).to_vec()];
     rows.extend(shown.iter().map(|task| row(task, all, &members)));

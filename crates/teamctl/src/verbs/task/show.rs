@@ -6,9 +6,10 @@ use protocol::id::TaskId;
 use protocol::name::AgentName;
 use protocol::task::Task;
 use serde_json::{Value, json};
+use std::borrow::Borrow;
 
 /// The task with `available` and `open_blockers`.
-pub(super) fn object(task: &Task, all: &[Task]) -> Value {
+pub(super) fn object<T: Borrow<Task>>(task: &Task, all: &[T]) -> Value {
     let mut object = json!(task);
     object["available"] = json!(task.available(all));
     object["open_blockers"] = json!(task.open_blockers(all));
@@ -16,7 +17,7 @@ pub(super) fn object(task: &Task, all: &[Task]) -> Value {
 }
 
 /// Id, status, owner, subject, blocked by.
-pub(super) fn row(task: &Task, all: &[Task], members: &[Member]) -> Vec<String> {
+pub(super) fn row<T: Borrow<Task>>(task: &Task, all: &[T], members: &[Member]) -> Vec<String> {
     vec![
         task.id.to_string(),
         clean(&status(task)),
