@@ -160,8 +160,6 @@ impl Task {
     }
 
     /// The blockers that are not over. One whose file is gone is: it was deleted, or completed and tidied up.
-    ///
-    /// Here and below `all` is the list by number, as it is read.
     pub fn open_blockers<T: Borrow<Task>>(&self, all: &[T]) -> Vec<TaskId> {
         let open = |id: &TaskId| find(all, *id).is_some_and(|task| !task.status.is_over());
         self.blocked_by.iter().copied().filter(open).collect()
@@ -183,10 +181,12 @@ impl Task {
     }
 }
 
-/// The task `id` in the list by number.
+/// The task `id`, found at once in a list by number, as it is read, and found all the same in any other.
 pub fn find<T: Borrow<Task>>(all: &[T], id: TaskId) -> Option<&Task> {
-    let at = all.binary_search_by_key(&id, |task| task.borrow().id).ok()?;
-    Some(all[at].borrow())
+    match all.binary_search_by_key(&id, |task| task.borrow().id) {
+        Ok(at) => Some(all[at].borrow()),
+        Err(_) => all.iter().map(Borrow::borrow).find(|task| task.id == id),
+    }
 }
 
 /// The text with each field set, in its place or at the end; none takes the field out.
@@ -328,6 +328,9 @@ mod tests {
         assert!(all[2].available(&all), "a missing blocker is over");
         assert_eq!(all[3].open_blockers(&all), [all[1].id]);
         assert!(!all[3].available(&all) && !all[0].available(&all) && !all[1].available(&all));
+        let [a, b, c, d] = all;
+        let unordered = [d, a, c, b];
+        assert_eq!(unordered[0].open_blockers(&unordered), [unordered[3].id], "in any order");
     }
 
     #[test]
