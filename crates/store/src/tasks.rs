@@ -30,6 +30,13 @@ use turn::Turn;
 /// What the list's lock is taken on: 0 bytes, for ever.
 const LOCK: &str = ".lock";
 
+/// What of the list a change is drafted from.
+#[derive(Debug, Clone, Copy)]
+enum Scope {
+    List,
+    Task(TaskId),
+}
+
 /// The task list of a team.
 #[derive(Debug, Clone)]
 pub struct Tasks {
@@ -83,18 +90,33 @@ impl Tasks {
         self.team.writable()?;
         let dir = self.team.task_dir_made()?;
         self.team.seen().look_first(self.team.way(), dir)?;
-        self.change_in(&Turn::take(dir)?, &mut plan)
+        self.change_in(&Turn::take(dir)?, Scope::List, &mut plan)
+    }
+
+    /// The same for a change that concerns one task and asks for nothing of the others.
+    fn change_one<T>(
+        &self,
+        id: TaskId,
+        mut plan: impl FnMut(&mut Draft) -> Result<T, Error>,
+    ) -> Result<T, Error> {
+        self.team.writable()?;
+        self.change_in(&Turn::take(self.team.task_dir_made()?)?, Scope::Task(id), &mut plan)
     }
 
     fn change_in<T>(
         &self,
         turn: &Turn,
+        scope: Scope,
         plan: &mut impl FnMut(&mut Draft) -> Result<T, Error>,
     ) -> Result<T, Error> {
         let (way, dir) = (self.team.way(), turn.dir());
         for attempt in 0..ATTEMPTS {
             let early = (attempt >= OPTIMISTIC).then(|| Lock::acquire(dir, LOCK)).transpose()?;
-            let mut draft = Draft::new(&self.team, dir, &self.team.seen().look(way, dir)?);
+            let listed = match scope {
+                Scope::List => self.team.seen().look(way, dir)?,
+                Scope::Task(id) => Arc::new(listed::only(way, dir, id)),
+            };
+            let mut draft = Draft::new(&self.team, dir, listed);
             let result = plan(&mut draft);
             if draft.is_stale() {
                 self.team.seen().forget();

@@ -9,7 +9,7 @@ use super::batch::Batch;
 use super::draft::raised;
 use super::listed::{file_name, ids, mark};
 use super::turn::Turn;
-use super::{LOCK, Tasks};
+use super::{LOCK, Scope, Tasks};
 use crate::error::Error;
 use crate::file::{ATTEMPTS, FILE_LIMIT, OPTIMISTIC, Temporary, settle};
 use crate::lock::Lock;
@@ -131,7 +131,7 @@ impl Tasks {
         let mut tasks = self.placed(turn, batch.order(), |first| batch.tasks(first))?;
         let outer = batch.outer_links(&tasks);
         if !outer.is_empty() {
-            self.change_in(turn, &mut |draft| {
+            self.change_in(turn, Scope::List, &mut |draft| {
                 outer.iter().try_for_each(|(blocker, blocked)| draft.link(*blocker, *blocked))
             })?;
             for task in &mut tasks {

@@ -35,10 +35,9 @@ struct Text {
 
 impl<'t> Draft<'t> {
     /// Starts from what is `listed` in `dir`.
-    pub(super) fn new(team: &'t Team, dir: &'t Directory, listed: &Arc<Vec<Listed>>) -> Draft<'t> {
+    pub(super) fn new(team: &'t Team, dir: &'t Directory, listed: Arc<Vec<Listed>>) -> Draft<'t> {
         let tasks = listed.iter().map(|listed| Arc::clone(&listed.task)).collect();
-        let (listed, texts) = (Arc::clone(listed), BTreeMap::new());
-        Draft { team, dir, listed, tasks, texts, last: None, removed: None, stale: false }
+        Draft { team, dir, listed, tasks, texts: BTreeMap::new(), last: None, removed: None, stale: false }
     }
 
     /// True if a file had changed since the list was read: what was drafted, or refused, is worth nothing.

@@ -142,6 +142,11 @@ impl Listed {
     }
 }
 
+/// A list of the task `id` alone; of none if there is no such file.
+pub(super) fn only(way: &Way, dir: &Directory, id: TaskId) -> Vec<Listed> {
+    Listed::read(way, dir, id, PATIENCE).into_iter().collect()
+}
+
 /// The file of a task in its directory.
 pub(super) fn file_name(id: TaskId) -> String {
     format!("{id}.json")

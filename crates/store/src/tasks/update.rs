@@ -45,7 +45,11 @@ impl Tasks {
             return self.delete(id, by);
         }
         if update.owner.is_none() && update.status != Some(TaskStatus::InProgress) {
-            return self.change(|draft| planned(draft, *id, &update, None));
+            return if update.add_blocks.is_empty() && update.add_blocked_by.is_empty() {
+                self.change_one(*id, |draft| planned(draft, *id, &update, None))
+            } else {
+                self.change(|draft| planned(draft, *id, &update, None))
+            };
         }
         let members = self.members()?;
         let owner = self.owner(&members, update.owner.as_ref().unwrap_or(by));
@@ -88,7 +92,7 @@ impl Tasks {
     pub fn fail(&self, id: &TaskId, failure: &str) -> Result<Task, Error> {
         let metadata = Map::from_iter([("failure".to_owned(), Value::from(failure))]);
         let update = TaskUpdate { metadata: Some(metadata), ..TaskUpdate::default() };
-        self.change(|draft| planned(draft, *id, &update, None))
+        self.change_one(*id, |draft| planned(draft, *id, &update, None))
     }
 
     /// Removes a task for good, with all links to it; its id is not used again. Returns it as it was, deleted.
