@@ -136,6 +136,10 @@ async fn turn(
     let mut effects = restart(state, now(clock));
     let ready = What::DaemonReady { pid: state.setting.pid, root: state.setting.root.clone() };
     effects.push(Effect::of_daemon(ready));
+    if state.setting.tmux_socket.is_none() {
+        let why = "there is no tmux: teammates run without panes alone, with --backend in-process";
+        effects.push(Effect::of_daemon(What::Trouble { why: why.to_owned() }));
+    }
     let mut conn = 0;
     loop {
         let wall = now(clock).wall;
@@ -267,12 +271,12 @@ fn home(args: &Args) -> Home {
     };
     let pane = var("TMUX_PANE").and_then(|pane| pane.parse().ok());
     match (asked, inside) {
-        (None, Some(socket)) => Home { address: Address::Path(socket), pane },
+        (None, Some(socket)) => Home { address: Address::Path(socket), pane, optional: false },
         (Some(Address::Path(path)), Some(socket)) if path == socket => {
-            Home { address: Address::Path(path), pane }
+            Home { address: Address::Path(path), pane, optional: false }
         }
-        (Some(address), _) => Home { address, pane: None },
-        (None, None) => Home { address: Address::Name("teamd".to_owned()), pane: None },
+        (Some(address), _) => Home { address, pane: None, optional: false },
+        (None, None) => Home { address: Address::Name("teamd".to_owned()), pane: None, optional: true },
     }
 }
 

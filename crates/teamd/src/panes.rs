@@ -84,6 +84,8 @@ pub(crate) struct Home {
     pub(crate) address: Address,
     /// The pane that teamd itself runs in; its session is home.
     pub(crate) pane: Option<PaneId>,
+    /// Nobody asked for a tmux server: without tmux there are agents without panes.
+    pub(crate) optional: bool,
 }
 
 /// The thread, and how to talk to it.
@@ -106,9 +108,10 @@ struct Panes {
 /// Connects (so that a too old tmux is told at once) and starts the thread.
 pub(crate) fn start(home: Home, events: UnboundedSender<Event>) -> Result<Thread, Fault> {
     let mut panes = Panes { home, server: None, session: None, untiled: BTreeSet::new(), events };
+    let optional = panes.home.optional;
     let epoch = match panes.server() {
         Ok(server) => Some(server.epoch().clone()),
-        Err(Error::Run { source, .. }) if source.kind() == std::io::ErrorKind::NotFound => None,
+        Err(Error::Run { source, .. }) if optional && source.kind() == std::io::ErrorKind::NotFound => None,
         Err(error) => return Err(fault(error)),
     };
     let (jobs, queue) = channel();
