@@ -9,6 +9,7 @@
 )]
 
 mod tasks;
+mod turns;
 
 use harness::House;
 use std::process::Child;
@@ -27,6 +28,9 @@ fn main() {
     tasks::list_of_five_thousand();
     tasks::two_hundred_claimed_by_sixteen();
     tasks::of_the_store();
+    turns::unblocked();
+    turns::fifty_headless_idle();
+    turns::diamonds();
 }
 
 fn row(what: &str, figure: &str, aim: &str) {
