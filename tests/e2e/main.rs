@@ -13,6 +13,7 @@ mod shutdown;
 mod spawn;
 mod tasks;
 mod told;
+mod turns;
 mod verbs;
 
 /// Every file in this directory is a story of the list above.

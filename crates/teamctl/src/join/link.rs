@@ -13,6 +13,9 @@ const FIRST_WAIT: Duration = Duration::from_millis(20);
 /// The longest. A daemon that is started again has all its agents back within this and a little.
 const LONGEST_WAIT: Duration = Duration::from_millis(500);
 
+/// A daemon that is stopped takes nothing once its buffers are full; the agent is not to stop with it.
+const SILENCE: Duration = Duration::from_secs(5);
+
 /// What woke us.
 #[derive(Debug)]
 pub(super) enum Heard {
@@ -170,6 +173,7 @@ impl Link {
 
     fn hello(&self) -> Result<Connection, client::Error> {
         let mut connection = Connection::open(&self.socket)?;
+        connection.deadline(SILENCE)?;
         let hello = Hello { spawn: self.spawn.clone(), agent: self.agent, turn: self.turn.clone() };
         let call = Call { v: VERSION, token: None, once: None, request: Request::Join(hello) };
         connection.send_with(&call, self.line.as_fd())?;

@@ -4,8 +4,11 @@
 //! turns too. Nothing here waits for a reader: what the pane does not take yet is kept, and no more is read until it
 //! does, so that the writer waits, as it would at a terminal of its own.
 
+mod mark;
+
 use crate::record::BoundedLog;
 use crate::teammate::{Last, Told};
+use mark::Mark;
 use nix::errno::Errno;
 use nix::fcntl::{FcntlArg, OFlag, fcntl};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
@@ -42,6 +45,13 @@ enum Sink {
     Gone,
 }
 
+/// A place in a line.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum At {
+    Beginning,
+    Middle,
+}
+
 /// See the head of this file.
 #[derive(Debug)]
 pub(super) struct Terminal {
@@ -57,8 +67,8 @@ pub(super) struct Terminal {
     last: Last,
     told: Option<Told>,
     session: Option<String>,
-    /// The output stands in the middle of a line.
-    midline: bool,
+    /// Where a program's output stands, since our own last line.
+    theirs: Option<At>,
 }
 
 impl Terminal {
@@ -102,7 +112,7 @@ impl Terminal {
             last: Last::default(),
             told: None,
             session: None,
-            midline: false,
+            theirs: None,
         };
         terminal.resize();
         terminal.reset();
@@ -163,9 +173,10 @@ impl Terminal {
 
     /// A line of our own, at the beginning of a line and in plain colours.
     pub(super) fn say(&mut self, text: &str) {
-        let newline = if self.midline { "\n" } else { "" };
-        let plain = if matches!(self.sink, Sink::Pane(_)) { "\x1b[0m" } else { "" };
-        self.keep(format!("{plain}{newline}{text}\n").as_bytes());
+        let theirs = self.theirs.take();
+        let newline = if theirs == Some(At::Middle) { "\n" } else { "" };
+        let plain = if theirs.is_some() && matches!(self.sink, Sink::Pane(_)) { "\x1b[0m" } else { "" };
+        self.kept.extend_from_slice(format!("{plain}{newline}{text}\n").as_bytes());
         self.hand_on();
     }
 
@@ -207,15 +218,11 @@ impl Terminal {
             self.session = told.push(&output);
             self.told = self.told.take().filter(|_| self.session.is_none());
         }
-        self.keep(&output);
-        true
-    }
-
-    fn keep(&mut self, bytes: &[u8]) {
-        if let Some(last) = bytes.last() {
-            self.midline = *last != b'\n';
-            self.kept.extend_from_slice(bytes);
+        self.kept.extend_from_slice(&output);
+        if let Some(last) = output.last() {
+            self.theirs = Some(if *last == b'\n' { At::Beginning } else { At::Middle });
         }
+        true
     }
 
     /// To the sink, as much as it takes now.
@@ -254,49 +261,6 @@ fn readable(fd: &OwnedFd, until: Instant) {
     let left = until.saturating_duration_since(Instant::now()).as_millis() + 1;
     let timeout = PollTimeout::try_from(left).unwrap_or(PollTimeout::MAX);
     poll(&mut [PollFd::new(fd.as_fd(), PollFlags::POLLIN)], timeout).ok();
-}
-
-/// A text that no program writes, and how often it is still to come out.
-#[derive(Debug)]
-struct Mark {
-    text: Vec<u8>,
-    due: usize,
-    /// Perhaps the beginning of one.
-    held: Vec<u8>,
-}
-
-impl Mark {
-    fn new() -> Mark {
-        Mark { text: format!("\0{}\0", uuid::Uuid::new_v4().simple()).into_bytes(), due: 0, held: Vec::new() }
-    }
-
-    /// The text to write.
-    fn set(&mut self) -> Vec<u8> {
-        self.due += 1;
-        self.text.clone()
-    }
-
-    fn is_due(&self) -> bool {
-        self.due > 0
-    }
-
-    /// What was read, without the marks in it.
-    fn without(&mut self, bytes: &[u8]) -> Vec<u8> {
-        let mut rest = std::mem::take(&mut self.held);
-        rest.extend_from_slice(bytes);
-        while self.due > 0
-            && let Some(at) = rest.windows(self.text.len()).position(|window| window == self.text)
-        {
-            rest.drain(at..at + self.text.len());
-            self.due -= 1;
-        }
-        if self.due > 0 {
-            let begins = |from: &usize| self.text.starts_with(&rest[*from..]);
-            let from = (rest.len().saturating_sub(self.text.len())..rest.len()).find(begins);
-            self.held = rest.split_off(from.unwrap_or(rest.len()));
-        }
-        rest
-    }
 }
 
 #[cfg(test)]
@@ -353,21 +317,6 @@ mod tests {
         run(&terminal, "echo '{\"thread_id\":\"x-3\"}'");
         terminal.drain();
         assert_eq!(terminal.session(), None);
-    }
-
-    #[test]
-    fn marks_are_taken_out_wherever_they_are_torn() {
-        let mut mark = Mark::new();
-        let text = mark.text.clone();
-        let whole = [b"before\0".as_slice(), &text, b"after", &text].concat();
-        for at in 0..whole.len() {
-            mark.set();
-            mark.set();
-            let out = [mark.without(&whole[..at]), mark.without(&whole[at..])].concat();
-            assert_eq!(out, b"before\0after", "torn at {at}");
-            assert!(!mark.is_due());
-        }
-        assert_eq!(mark.without(&text), text, "nobody waits for it");
     }
 
     #[test]

@@ -44,6 +44,8 @@ struct Running {
     status: Option<ExitStatus>,
     input: Option<Input>,
     interrupt: Option<Interrupt>,
+    /// The last lines, once all its output is read.
+    last: Option<String>,
 }
 
 /// What its standard input is still to get.
@@ -100,18 +102,15 @@ impl Host for Stage<'_> {
         let mut child = start::turn(self.go, process, self.place, &self.terminal)?;
         let input =
             child.stdin.take().zip(process.input.clone()).and_then(|(pipe, text)| Input::new(pipe, text));
-        self.turn = Some(Running { pid: child.id(), status: None, input, interrupt: None });
+        self.turn = Some(Running { pid: child.id(), status: None, input, interrupt: None, last: None });
         Ok(child.id())
     }
 
     fn next(&mut self, until: Option<Instant>) -> Happened {
         loop {
             self.terminal.copy();
-            if let Some(session) = self.terminal.session() {
-                return Happened::Session(session);
-            }
-            if let Some(end) = self.end_of_turn() {
-                return Happened::Turn(end);
+            if let Some(happened) = self.of_the_turn() {
+                return happened;
             }
             let heard = self.hear(until);
             if let Some(happened) = self.heard(heard, until) {
@@ -215,13 +214,20 @@ impl Stage<'_> {
         any
     }
 
-    fn end_of_turn(&mut self) -> Option<TurnEnd> {
+    /// Its output first: the last of it may tell the session.
+    fn of_the_turn(&mut self) -> Option<Happened> {
+        if let Some(turn) = self.turn.as_mut().filter(|turn| turn.status.is_some() && turn.last.is_none()) {
+            turn.last = Some(self.terminal.drain());
+        }
+        if let Some(session) = self.terminal.session() {
+            return Some(Happened::Session(session));
+        }
         let turn = self.turn.take_if(|turn| turn.status.is_some())?;
         let how = match (turn.interrupt, turn.status) {
             (None, Some(status)) => How::Status(status),
             _ => How::Interrupted,
         };
-        Some(TurnEnd { how, last: self.terminal.drain() })
+        Some(Happened::Turn(TurnEnd { how, last: turn.last.unwrap_or_default() }))
     }
 }
 

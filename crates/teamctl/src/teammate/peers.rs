@@ -10,8 +10,8 @@ use std::path::Path;
 use std::time::{Duration, UNIX_EPOCH};
 use store::Team;
 
-/// A file's time may lie behind the clock by one tick of the kernel, and some file systems count whole seconds.
-const TICK: Duration = Duration::from_secs(1);
+/// A file's time may lie behind the clock by two ticks of the kernel.
+const TICK: Duration = Duration::from_millis(20);
 /// The most letters that are told, and of one without a summary the most characters.
 const LETTERS: usize = 20;
 const CHARACTERS: usize = 80;

@@ -1,10 +1,11 @@
 //! The life on real files, with a host that runs nothing: each turn does to the files what a program would.
 
 use super::*;
+use crate::here::now;
 use protocol::message::Message;
 use protocol::name::{AgentName, TeamName};
-use protocol::payload::{Payload, ShutdownRequest};
-use protocol::task::TaskStatus;
+use protocol::payload::{IdleNotification, IdleReason, Payload, ShutdownRequest};
+use protocol::task::{Task, TaskStatus};
 use protocol::turn::{Session, TurnAgent, Worker};
 use std::collections::VecDeque;
 use std::fs::File;

@@ -1,0 +1,151 @@
+//! One turn of a teammate, from its first line to the lead's knowledge of its end.
+
+use super::ending::{Outcome, Verdict, outcome, verdict};
+use super::host::{CannotStart, Happened, Host, How, TurnEnd};
+use super::program::First;
+use super::render::Subject;
+use super::{Halt, Job, Over, Teammate};
+use crate::here::now;
+use protocol::control::Activity;
+use protocol::payload::{IdleNotification, IdleReason};
+use protocol::task::Task;
+use protocol::time::iso8601;
+
+impl<H: Host> Teammate<H> {
+    /// From the turn's first line to the lead's knowledge of its end.
+    pub(super) fn turn(&mut self, job: Job) -> Result<(), Halt> {
+        let began = now();
+        let (end, first) = self.run(&job)?;
+        let outcome = outcome(&end);
+        if outcome.reason == IdleReason::Failed {
+            self.program.failed(first);
+        }
+        self.program.tidy();
+        (self.now.pid, self.now.reason) = (None, Some(outcome.reason));
+        self.now.session = self.program.session();
+        let task = match &job.subject {
+            Subject::Task(task) => Some((&**task, self.settle(task, &outcome)?)),
+            _ => None,
+        };
+        self.host.say(&last_line(&job.subject, &outcome, task.as_ref().map(|(_, verdict)| verdict)));
+        let idle = self.notification(&outcome, task.as_ref(), began);
+        self.insist(|post| post.tell_idle(&idle))?;
+        if outcome.reason == IdleReason::Interrupted {
+            // Whoever interrupted it looks at once, and is to find it idle.
+            self.go_idle();
+            self.host.interrupted();
+        }
+        Ok(())
+    }
+
+    /// Starts the turn's process and waits for its end.
+    fn run(&mut self, job: &Job) -> Result<(TurnEnd, First), Halt> {
+        let about = job.subject.about();
+        self.host.say(&format!("── {about}"));
+        self.now.number += 1;
+        (self.now.activity, self.now.about, self.now.shutdown_requested) = (Activity::Active, about, false);
+        let (begun, first) = match self.program.process(&job.subject) {
+            Ok((process, first)) => (self.host.begin(&process), first),
+            Err(why) => (Err(CannotStart::Now(why)), First::No),
+        };
+        let begun = match begun {
+            Err(CannotStart::Ever(why)) => return Err(Halt::Over(Over::NotStarted(why))),
+            Err(CannotStart::Now(why)) => Err(why),
+            Ok(pid) => Ok(pid),
+        };
+        if let Err(fault) = self.post.mark(job.entry.iter().cloned().collect()) {
+            // Marked at a later look; it is not given twice.
+            self.complain(&fault);
+        }
+        self.now.session = self.program.session();
+        self.now.pid = begun.as_ref().ok().copied();
+        self.host.tell(&self.now);
+        let end = match begun {
+            Ok(_) => self.until_end()?,
+            Err(why) => TurnEnd { how: How::NotRun(why), last: String::new() },
+        };
+        Ok((end, first))
+    }
+
+    fn until_end(&mut self) -> Result<TurnEnd, Halt> {
+        loop {
+            match self.host.next(None) {
+                Happened::Turn(end) => return Ok(end),
+                Happened::End => return Err(Halt::Over(Over::Ended)),
+                Happened::Wake => self.glance(),
+                Happened::Session(session) => {
+                    self.program.told(session);
+                    self.now.session = self.program.session();
+                    self.host.tell(&self.now);
+                }
+                Happened::Deadline => {}
+            }
+        }
+    }
+
+    /// In a turn only a request to shut down counts: it waits for the turn's end, or is refused at once.
+    fn glance(&mut self) {
+        let looked = if self.program.rejects_while_busy() {
+            let busy_with = self.now.about.split(':').next().unwrap_or_default();
+            self.post.reject(&format!("{busy_with} runs")).map(|()| false)
+        } else {
+            self.post.asked_to_shut_down()
+        };
+        match looked {
+            Ok(asked) if asked != self.now.shutdown_requested => {
+                self.now.shutdown_requested = asked;
+                self.host.tell(&self.now);
+            }
+            Ok(_) => {}
+            Err(fault) => self.complain(&fault),
+        }
+    }
+
+    /// Writes down what became of the turn's task, before anybody is told.
+    fn settle(&mut self, task: &Task, outcome: &Outcome) -> Result<Verdict, Halt> {
+        let now = self.insist(|post| post.task(&task.id))?.flatten();
+        let verdict = verdict(now.as_ref(), self.post.me(), outcome);
+        match &verdict {
+            Verdict::Complete => drop(self.insist(|post| post.complete(&task.id))?),
+            Verdict::Fail(why) => drop(self.insist(|post| post.fail(&task.id, why))?),
+            Verdict::Gone => self.post.gave_back(task.id),
+            Verdict::Completed | Verdict::Failed(_) => {}
+        }
+        Ok(verdict)
+    }
+
+    fn notification(
+        &self,
+        outcome: &Outcome,
+        task: Option<&(&Task, Verdict)>,
+        began: u64,
+    ) -> IdleNotification {
+        let told = task.and_then(|(task, verdict)| Some((task.id, verdict.told()?)));
+        let why = told.and_then(|(_, (_, why))| why.map(str::to_owned));
+        IdleNotification {
+            from: self.post.me().to_string(),
+            timestamp: iso8601(now()),
+            idle_reason: outcome.reason,
+            summary: self.post.letters(began),
+            completed_task_id: told.map(|(id, _)| id.to_string()),
+            completed_status: told.map(|(_, (status, _))| status.to_owned()),
+            failure_reason: outcome.at_length.clone().or(why),
+        }
+    }
+}
+
+/// What ran, and how it ended.
+fn last_line(subject: &Subject, outcome: &Outcome, verdict: Option<&Verdict>) -> String {
+    let why = outcome.failure.as_deref();
+    match (subject, verdict, why) {
+        (Subject::Task(task), Some(Verdict::Complete | Verdict::Completed), _) => {
+            format!("Task {} is done: {}", task.id, task.subject)
+        }
+        (Subject::Task(task), Some(Verdict::Fail(why) | Verdict::Failed(why)), _) => {
+            format!("Task {} failed ({why}): {}", task.id, task.subject)
+        }
+        (Subject::Task(task), ..) => format!("Task {} was given back: {}", task.id, task.subject),
+        (subject, _, None) => format!("{}: done", subject.about()),
+        (subject, _, Some(why)) => format!("{}: failed ({why})", subject.about()),
+    }
+}
