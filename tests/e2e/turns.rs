@@ -15,7 +15,8 @@ use std::process::{Child, Command, Stdio};
 struct Play {
     house: House,
     listener: UnixListener,
-    join: Join,
+    pid: u32,
+    join: Option<Join>,
     heard: BufReader<UnixStream>,
     stream: UnixStream,
     wake: OwnedFd,
@@ -24,8 +25,7 @@ struct Play {
 impl Play {
     /// Starts join for ann, and gives it the green light for these turns.
     fn start(house: House, turns: &Value, log: Option<&str>) -> Play {
-        let socket = house.path("run/play.sock");
-        let listener = UnixListener::bind(&socket).unwrap();
+        let (listener, socket) = listen(&house);
         let mut command = house.command(harness::programs().join("teamctl"));
         command.arg("join").arg("x-1").arg("--socket").arg(&socket);
         if let Some(log) = log {
@@ -33,9 +33,27 @@ impl Play {
         }
         let out = std::fs::File::create(house.path("out/pane")).unwrap();
         let join = Join(command.stdout(out).stderr(Stdio::null()).spawn().unwrap());
+        let pid = join.0.id();
+        Play::with(house, listener, turns, (pid, Some(join)))
+    }
+
+    /// The same in a pane of a window of its own, which is called `ann`; what it shows is kept as above.
+    fn in_a_pane(house: House, turns: &Value) -> Play {
+        let (listener, socket) = listen(&house);
+        let socket = socket.display().to_string();
+        let teamctl = harness::programs().join("teamctl").display().to_string();
+        let words = ["new-window", "-d", "-n", "ann", "-P", "-F", "#{pane_pid}", "--"];
+        let pid =
+            house.tmux_ran(&[&words[..], &[&teamctl, "join", "x-1", "--socket", &socket]].concat()).ok();
+        let copy = format!("cat >{}", house.path("out/pane").display());
+        house.tmux(["pipe-pane", "-t", "ann", &copy]);
+        Play::with(house, listener, turns, (pid.trim().parse().unwrap(), None))
+    }
+
+    fn with(house: House, listener: UnixListener, turns: &Value, (pid, join): (u32, Option<Join>)) -> Play {
         let (heard, stream, wake, hello) = accept(&listener);
         assert_eq!(hello["request"]["join"]["spawn"], "x-1");
-        let mut play = Play { house, listener, join, heard, stream, wake };
+        let mut play = Play { house, listener, pid, join, heard, stream, wake };
         play.tell(&json!({"go": play.go(turns)}));
         play
     }
@@ -107,12 +125,22 @@ impl Play {
     fn ends(mut self) -> (House, Value) {
         let ended = self.until("it ends", |word| word.get("ended").cloned());
         self.tell(&json!("noted"));
-        self.join.0.wait().unwrap();
+        self.exit_code();
         std::fs::remove_file(self.house.path("run/play.sock")).unwrap();
         let left = Processes::marked(&self.house.mark()).list();
         let left: Vec<&String> = left.iter().filter(|line| line.contains("sleep")).collect();
         assert!(left.is_empty(), "{left:#?}");
         (self.house, ended)
+    }
+
+    /// Once it has gone. A pane's own process is none of ours to wait for: its window goes with it.
+    fn exit_code(&mut self) -> Option<i32> {
+        if let Some(join) = &mut self.join {
+            return join.0.wait().unwrap().code();
+        }
+        let windows = || self.house.tmux(["list-windows", "-a", "-F", "#{window_name}"]);
+        self.house.until("its window closes", || (!windows().contains("ann")).then_some(()));
+        None
     }
 
     /// Tells it to end.
@@ -130,6 +158,11 @@ impl Drop for Join {
         self.0.kill().ok();
         self.0.wait().ok();
     }
+}
+
+fn listen(house: &House) -> (UnixListener, PathBuf) {
+    let socket = house.path("run/play.sock");
+    (UnixListener::bind(&socket).unwrap(), socket)
 }
 
 /// The hello, with the far end of the wake line beside it.
@@ -195,7 +228,7 @@ fn a_worker_does_its_tasks_in_its_pane_and_tells_each_once() {
     task(&house, "two", "echo the reason >&2; exit 7");
     let mut play = Play::start(house, &worker(), None);
     let pid = play.until("it starts", |word| word["started"]["pid"].as_u64());
-    assert_eq!(pid, u64::from(play.join.0.id()), "join itself");
+    assert_eq!(pid, u64::from(play.pid), "join itself");
     let now = play.turn("the first turn runs", |now| now["activity"] == "active");
     assert_eq!((&now["number"], &now["about"]), (&json!(1), &json!("task 1: one")));
     assert!(now["pid"].is_u64());
@@ -283,12 +316,27 @@ fn a_turn_is_interrupted_and_the_agent_lives_on() {
 fn ctrl_c_in_the_pane_is_an_interrupt() {
     let house = house();
     task(&house, "long", "touch out/up; exec sleep 3600");
-    let mut play = Play::start(house, &worker(), None);
+    let mut play = Play::in_a_pane(house, &worker());
     play.house.until("it is up", || play.house.path("out/up").exists().then_some(()));
-    let join = i32::try_from(play.join.0.id()).unwrap();
-    let join = rustix::process::Pid::from_raw(join).unwrap();
-    rustix::process::kill_process(join, rustix::process::Signal::INT).unwrap();
+    play.house.tmux(["send-keys", "-t", "ann", "C-c"]);
     assert_eq!(play.idle(1)["reason"], "interrupted");
+    play.end().end();
+}
+
+#[test]
+fn a_turn_has_the_size_of_its_pane_and_what_it_prints_is_shown_there() {
+    let house = house();
+    task(&house, "size", "stty size <&2; printf '\\033[31mred'");
+    let mut play = Play::in_a_pane(house, &worker());
+    play.idle(1);
+    let size = |play: &Play| play.house.tmux(["display", "-p", "-t", "ann", "#{pane_height} #{pane_width}"]);
+    let expected = format!("{}\r\n\u{1b}[31mred\u{1b}[0m\r\nTask 1 is done: size\r\nidle\r\n", size(&play));
+    play.house.until("it is shown", || play.pane().contains(&expected).then_some(()));
+    play.house.tmux(["resize-window", "-t", "ann", "-x", "90", "-y", "20"]);
+    task(&play.house, "size", "until [ \"$(stty size <&2)\" = '20 90' ]; do sleep 0.05; done");
+    play.wake();
+    play.idle(2);
+    assert_eq!(size(&play), "20 90");
     play.end().end();
 }
 
@@ -341,7 +389,7 @@ fn without_a_daemon_it_works_on_and_says_what_it_does_to_the_next_one() {
         let (heard, stream, wake, hello) = accept(&play.listener);
         (play.heard, play.stream, play.wake) = (heard, stream, wake);
         let turn = hello["request"]["join"]["turn"].clone();
-        assert_eq!(hello["request"]["join"]["agent"], play.join.0.id());
+        assert_eq!(hello["request"]["join"]["agent"], play.pid);
         if turn["number"] == 2 {
             break turn;
         }
@@ -359,7 +407,7 @@ fn a_program_that_is_missing_ends_the_agent_before_or_after_it_started() {
     let message = play.until("it fails", |word| word["failed"]["message"].as_str().map(str::to_owned));
     assert!(message.contains("cannot start no-such-program"), "{message}");
     play.tell(&json!("noted"));
-    assert_eq!(play.join.0.wait().unwrap().code(), Some(72));
+    assert_eq!(play.exit_code(), Some(72));
 
     let house = house();
     let program = house.script("prog", "#!/bin/sh\nrm -- \"$0\"\n").display().to_string();

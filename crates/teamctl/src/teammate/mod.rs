@@ -83,8 +83,9 @@ struct Job {
 
 impl<H: Host> Teammate<H> {
     pub(crate) fn new(host: H, post: Post, program: Program) -> Teammate<H> {
+        // Until it has looked it is no idler: who waits for its idling waits for its first items too.
         let now = TurnNow {
-            activity: Activity::Idle,
+            activity: Activity::Active,
             number: 0,
             about: String::new(),
             pid: None,
@@ -97,7 +98,6 @@ impl<H: Host> Teammate<H> {
 
     /// The whole of it; gives the host back, with how it ended.
     pub(crate) fn live(mut self, beginning: Beginning) -> (H, Over) {
-        self.host.tell(&self.now);
         let mut first = self.first(beginning).into_iter();
         loop {
             let step = match first.next() {
