@@ -4,6 +4,7 @@
 use super::host::Process;
 use super::render::Subject;
 use protocol::message::Message;
+use protocol::payload::IdleReason;
 use protocol::task::Task;
 use protocol::turn::{Session, TurnAgent, TurnProgram, Worker};
 use std::path::PathBuf;
@@ -25,19 +26,22 @@ pub(crate) struct Program {
 }
 
 /// The conversation over several processes.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 enum Talk {
     /// No turn of it has begun.
     New,
-    /// Turns can go on with it; the id, where the program has one.
-    Begun(Option<String>),
+    /// A turn has begun with this id, if the program has ids, and none has gone well yet: there may be no such
+    /// conversation.
+    Opened(Option<String>),
+    /// A turn of it has gone well.
+    Proven(Option<String>),
 }
 
 impl Program {
     /// Of `owner`, going on with the session of an earlier life if there is one. Texts that are too long for an
     /// argument go below `state`.
     pub(crate) fn new(kind: TurnProgram, session: Option<String>, state: PathBuf, owner: &str) -> Program {
-        let talk = session.map_or(Talk::New, |id| Talk::Begun(Some(id)));
+        let talk = session.map_or(Talk::New, |id| Talk::Opened(Some(id)));
         Program { kind, talk, state, file: format!("prompt-{owner}.txt"), spilled: false }
     }
 
@@ -52,30 +56,31 @@ impl Program {
     /// The session's id, once there is one.
     pub(super) fn session(&self) -> Option<String> {
         match &self.talk {
-            Talk::Begun(id) => id.clone(),
+            Talk::Opened(id) | Talk::Proven(id) => id.clone(),
             Talk::New => None,
         }
     }
 
     /// The output told it.
     pub(super) fn told(&mut self, session: String) {
-        self.talk = Talk::Begun(Some(session));
+        self.talk = Talk::Opened(Some(session));
     }
 
-    /// A turn has failed. If it was the first of its conversation nobody knows whether there is one: the next turn
-    /// opens another.
-    pub(super) fn failed(&mut self, first: First) {
-        if first == First::Yes
-            && matches!(&self.kind, TurnProgram::Agent(agent) if agent.session == Session::Ours)
-        {
-            self.talk = Talk::New;
-        }
+    /// A turn has ended. Where none has gone well before one that failed, the next opens another conversation: to go
+    /// on with one that the program has never stored would fail for ever.
+    pub(super) fn ended(&mut self, reason: IdleReason) {
+        let talk = std::mem::replace(&mut self.talk, Talk::New);
+        self.talk = match (talk, reason) {
+            (Talk::Opened(id), IdleReason::Available) => Talk::Proven(id),
+            (Talk::Opened(_), IdleReason::Failed) => Talk::New,
+            (talk, _) => talk,
+        };
     }
 
-    /// The process for a turn, and whether it opens the conversation; else why there is none.
-    pub(super) fn process(&mut self, subject: &Subject) -> Result<(Process, First), String> {
+    /// The process for a turn; else why there is none.
+    pub(super) fn process(&mut self, subject: &Subject) -> Result<Process, String> {
         match &self.kind {
-            TurnProgram::Worker(worker) => Ok((command(worker, subject)?, First::No)),
+            TurnProgram::Worker(worker) => command(worker, subject),
             TurnProgram::Agent(agent) => {
                 let agent = agent.clone();
                 self.agent(&agent, &subject.text())
@@ -91,36 +96,29 @@ impl Program {
         }
     }
 
-    fn agent(&mut self, agent: &TurnAgent, text: &str) -> Result<(Process, First), String> {
-        let first = match self.talk {
-            Talk::New => First::Yes,
-            Talk::Begun(_) => First::No,
-        };
-        self.open(&agent.session);
-        let later = first == First::No && !agent.next.is_empty();
+    fn agent(&mut self, agent: &TurnAgent, text: &str) -> Result<Process, String> {
+        let later = self.talk != Talk::New && !agent.next.is_empty();
         let template = if later { &agent.next } else { &agent.first };
+        self.open(&agent.session);
         let session = self.session().unwrap_or_default();
         let mut argv = filled(template, text, &session);
         if argv.iter().any(|argument| argument.len() >= LONGEST_ARGUMENT) {
-            let template = template.clone();
-            let text = self.by_file(text).inspect_err(|_| self.failed(first))?;
-            argv = filled(&template, &text, &session);
+            argv = filled(template, &self.by_file(text)?, &session);
         }
         let placed = template.iter().any(|argument| argument.contains("{prompt}"));
         let told = match &agent.session {
             Session::Told { key } if self.talk == Talk::New => Some(key.clone()),
             _ => None,
         };
-        let input = (!placed).then(|| text.to_owned());
-        Ok((Process { argv, env: Vec::new(), input, told }, first))
+        Ok(Process { argv, env: Vec::new(), input: (!placed).then(|| text.to_owned()), told })
     }
 
     /// What a turn that begins makes of the conversation. One whose id the program tells is new until it has.
     fn open(&mut self, session: &Session) {
         if self.talk == Talk::New {
             match session {
-                Session::None => self.talk = Talk::Begun(None),
-                Session::Ours => self.talk = Talk::Begun(Some(Uuid::new_v4().to_string())),
+                Session::None => self.talk = Talk::Opened(None),
+                Session::Ours => self.talk = Talk::Opened(Some(Uuid::new_v4().to_string())),
                 Session::Told { .. } => {}
             }
         }
@@ -133,13 +131,6 @@ impl Program {
         let path = state.path().join(&self.file);
         Ok(format!("Read the file {} and do what it says: it is your message.", path.display()))
     }
-}
-
-/// Whether a turn is the first of its conversation.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum First {
-    Yes,
-    No,
 }
 
 /// In one pass, so that a text which holds a placeholder is not taken for one.
@@ -203,72 +194,79 @@ mod tests {
         Program::new(TurnProgram::Agent(agent), before.map(str::to_owned), state, "ann@t")
     }
 
-    fn run(program: &mut Program, text: &str) -> (Process, First) {
+    fn run(program: &mut Program, text: &str) -> Process {
         program.process(&Subject::Prompt(text.to_owned())).unwrap()
     }
 
     #[test]
     fn a_text_goes_into_the_argument_that_asks_for_it_else_to_standard_input() {
         let mut placed = program(&["p", "-m={prompt};", "{cwd}"], &[], Session::None, None);
-        let (process, _) = run(&mut placed, "a {session} {prompt}\0b");
+        let process = run(&mut placed, "a {session} {prompt}\0b");
         assert_eq!(process.argv, ["p", "-m=a {session} {prompt}b;", "{cwd}"]);
         assert_eq!(process.input, None);
         let mut piped = program(&["p"], &[], Session::None, None);
-        assert_eq!(run(&mut piped, "hi").0.input.as_deref(), Some("hi"));
+        assert_eq!(run(&mut piped, "hi").input.as_deref(), Some("hi"));
     }
 
     #[test]
     fn our_session_is_named_in_every_turn() {
-        let mut ours =
-            program(&["p", "--id", "{session}"], &["p", "--resume", "{session}"], Session::Ours, None);
-        let (first, opens) = run(&mut ours, "x");
+        let next = ["p", "--resume", "{session}"];
+        let mut ours = program(&["p", "--id", "{session}"], &next, Session::Ours, None);
+        let first = run(&mut ours, "x");
         let id = ours.session().unwrap();
-        assert_eq!((first.argv, opens), (words(&["p", "--id", &id]), First::Yes));
-        let (next, opens) = run(&mut ours, "y");
-        assert_eq!((next.argv, opens), (words(&["p", "--resume", &id]), First::No));
-        ours.failed(opens);
-        assert_eq!(ours.session(), Some(id.clone()), "a later failure is the turn's alone");
+        assert_eq!(first.argv, ["p", "--id", &id]);
+        ours.ended(IdleReason::Available);
+        for reason in [IdleReason::Failed, IdleReason::Interrupted, IdleReason::Available] {
+            assert_eq!(run(&mut ours, "y").argv, ["p", "--resume", &id]);
+            ours.ended(reason);
+        }
     }
 
     #[test]
-    fn a_first_turn_that_failed_is_followed_by_another_first() {
-        let mut ours = program(&["p", "{session}"], &["q"], Session::Ours, None);
-        let (before, opens) = run(&mut ours, "x");
-        ours.failed(opens);
-        let (after, _) = run(&mut ours, "x");
-        assert_eq!(after.argv[0], "p");
-        assert_ne!(before.argv[1], after.argv[1], "the id may be taken");
+    fn a_conversation_in_which_nothing_went_well_is_opened_anew() {
+        let mut ours = program(&["p", "{session}"], &["q", "{session}"], Session::Ours, None);
+        let first = run(&mut ours, "x").argv;
+        ours.ended(IdleReason::Interrupted);
+        assert_eq!(run(&mut ours, "x").argv, ["q", &first[1]], "it may be there");
+        ours.ended(IdleReason::Failed);
+        let again = run(&mut ours, "x").argv;
+        assert_eq!(again[0], "p");
+        assert_ne!(again[1], first[1], "the id may be taken");
     }
 
     #[test]
     fn a_session_that_is_told_is_used_once_it_is() {
         let told = Session::Told { key: "id".into() };
         let mut program = program(&["p"], &["q", "{session}"], told, None);
-        assert_eq!(run(&mut program, "x").0.told.as_deref(), Some("id"));
-        assert_eq!(run(&mut program, "x").0.argv, ["p"], "it was not told");
+        assert_eq!(run(&mut program, "x").told.as_deref(), Some("id"));
+        program.ended(IdleReason::Available);
+        assert_eq!(run(&mut program, "x").argv, ["p"], "it was not told");
         program.told("abc".into());
-        let (process, _) = run(&mut program, "x");
+        program.ended(IdleReason::Available);
+        let process = run(&mut program, "x");
         assert_eq!((process.argv, process.told), (words(&["q", "abc"]), None));
     }
 
     #[test]
     fn the_session_of_an_earlier_life_is_resumed_at_once() {
         let mut ours = program(&["p"], &["q", "{session}"], Session::Ours, Some("old"));
-        assert_eq!(run(&mut ours, "x").0.argv, ["q", "old"]);
+        assert_eq!(run(&mut ours, "x").argv, ["q", "old"]);
+        ours.ended(IdleReason::Failed);
+        assert_eq!(run(&mut ours, "x").argv, ["p"], "it was never stored");
         let mut none = program(&["p"], &[], Session::None, None);
-        assert_eq!((run(&mut none, "x").0.argv, run(&mut none, "x").0.argv), (words(&["p"]), words(&["p"])));
+        assert_eq!((run(&mut none, "x").argv, run(&mut none, "x").argv), (words(&["p"]), words(&["p"])));
     }
 
     #[test]
     fn a_text_too_long_for_an_argument_lies_in_a_file_until_the_turn_is_over() {
         let mut long = program(&["p", "{prompt}"], &[], Session::None, None);
         let text = "x".repeat(LONGEST_ARGUMENT);
-        let (process, _) = run(&mut long, &text);
+        let process = run(&mut long, &text);
         let path = process.argv[1].split(' ').find(|word| word.starts_with('/')).unwrap().to_owned();
         assert_eq!(std::fs::read_to_string(&path).unwrap(), text);
         long.tidy();
         assert!(!std::path::Path::new(&path).exists());
-        let (short, _) = run(&mut long, &text[1..]);
+        let short = run(&mut long, &text[1..]);
         assert_eq!(short.argv[1].len(), LONGEST_ARGUMENT - 1);
     }
 

@@ -368,7 +368,7 @@ fn a_session_that_was_told_is_told_on_at_once() {
     ground.write("bob", "one");
     ground.write("bob", "two");
     let tells: Scene = Box::new(|_| Happened::Session("abc".to_owned()));
-    let (stage, _) = ground.live(TurnProgram::Agent(program), nothing(), vec![tells, ends(1), ends(0)]);
+    let (stage, _) = ground.live(TurnProgram::Agent(program), nothing(), vec![tells, ends(0), ends(0)]);
     assert_eq!(stage.begun[1].argv, ["q", "abc"]);
     let session = stage.told.iter().find(|now| now.session.is_some()).unwrap();
     assert_eq!((session.number, session.pid), (1, Some(77)));

@@ -2,7 +2,6 @@
 
 use super::ending::{Outcome, Verdict, outcome, verdict};
 use super::host::{CannotStart, Happened, Host, How, TurnEnd};
-use super::program::First;
 use super::render::Subject;
 use super::{Halt, Job, Over, Teammate};
 use crate::here::now;
@@ -15,11 +14,9 @@ impl<H: Host> Teammate<H> {
     /// From the turn's first line to the lead's knowledge of its end.
     pub(super) fn turn(&mut self, job: Job) -> Result<(), Halt> {
         let began = now();
-        let (end, first) = self.run(&job)?;
+        let end = self.run(&job)?;
         let outcome = outcome(&end);
-        if outcome.reason == IdleReason::Failed {
-            self.program.failed(first);
-        }
+        self.program.ended(outcome.reason);
         self.program.tidy();
         (self.now.pid, self.now.reason) = (None, Some(outcome.reason));
         self.now.session = self.program.session();
@@ -39,32 +36,29 @@ impl<H: Host> Teammate<H> {
     }
 
     /// Starts the turn's process and waits for its end.
-    fn run(&mut self, job: &Job) -> Result<(TurnEnd, First), Halt> {
+    fn run(&mut self, job: &Job) -> Result<TurnEnd, Halt> {
         let about = job.subject.about();
         self.host.say(&format!("── {about}"));
         self.now.number += 1;
         (self.now.activity, self.now.about, self.now.shutdown_requested) = (Activity::Active, about, false);
-        let (begun, first) = match self.program.process(&job.subject) {
-            Ok((process, first)) => (self.host.begin(&process), first),
-            Err(why) => (Err(CannotStart::Now(why)), First::No),
-        };
+        let process = self.program.process(&job.subject).map_err(CannotStart::Now);
+        let begun = process.and_then(|process| self.host.begin(&process));
         let begun = match begun {
             Err(CannotStart::Ever(why)) => return Err(Halt::Over(Over::NotStarted(why))),
             Err(CannotStart::Now(why)) => Err(why),
             Ok(pid) => Ok(pid),
         };
+        self.now.session = self.program.session();
+        self.now.pid = begun.as_ref().ok().copied();
+        self.host.tell(&self.now);
         if let Err(fault) = self.post.mark(job.entry.iter().cloned().collect()) {
             // Marked at a later look; it is not given twice.
             self.complain(&fault);
         }
-        self.now.session = self.program.session();
-        self.now.pid = begun.as_ref().ok().copied();
-        self.host.tell(&self.now);
-        let end = match begun {
-            Ok(_) => self.until_end()?,
-            Err(why) => TurnEnd { how: How::NotRun(why), last: String::new() },
-        };
-        Ok((end, first))
+        match begun {
+            Ok(_) => self.until_end(),
+            Err(why) => Ok(TurnEnd { how: How::NotRun(why), last: String::new() }),
+        }
     }
 
     fn until_end(&mut self) -> Result<TurnEnd, Halt> {
