@@ -273,6 +273,29 @@ fn an_agent_gets_prompt_messages_and_words_each_in_a_turn_of_its_own() {
 }
 
 #[test]
+fn a_turns_process_finds_a_clean_world() {
+    let house = house();
+    let dump = format!("{} dump out/dump; cp /proc/self/status out/signals", house.agent());
+    task(&house, "look", &dump);
+    let mut play = Play::in_a_pane(house, &worker());
+    play.idle(1);
+    let dump = play.house.read("out/dump");
+    let descriptors: Vec<&str> = dump.lines().filter(|line| line.starts_with("fd ")).collect();
+    let others = descriptors.iter().filter(|line| {
+        !line.contains("/dev/pts/") && !line.contains("/dev/null") && !line.contains("/proc/")
+    });
+    assert_eq!((others.count(), descriptors.len()), (0, 4), "{descriptors:#?}");
+    assert!(!dump.contains("TEAMD_WAKE_FD"), "the line is not for it: {dump}");
+    assert!(dump.contains("env TMUX_PANE=%") && dump.contains("env TASK_ID=1\n"), "{dump}");
+    let status = play.house.read("out/signals");
+    for set in ["SigBlk:", "SigIgn:"] {
+        let line = status.lines().find_map(|line| line.strip_prefix(set)).unwrap();
+        assert_eq!(u64::from_str_radix(line.trim(), 16).unwrap() & 0x7fff_ffff, 0, "{set} {line}");
+    }
+    play.end().end();
+}
+
+#[test]
 fn a_session_is_told_by_the_first_turn_and_resumed_by_the_next() {
     let house = house();
     let first =
