@@ -43,6 +43,18 @@ pub(super) struct Follow {
     armed: Vec<Armed>,
 }
 
+/// Wakes whoever waits, from another thread.
+#[derive(Debug, Clone)]
+pub(super) struct Teller(Sender<Saw>);
+
+impl Teller {
+    /// Look!
+    pub(super) fn look(&self) {
+        // Nobody waits any more: the process is about to end.
+        self.0.send(Saw::Changed).ok();
+    }
+}
+
 /// One wanted directory, and what is watched for it now.
 #[derive(Debug)]
 struct Armed {
@@ -87,6 +99,11 @@ impl Follow {
             }
         });
         Ok(follow)
+    }
+
+    /// For another thread: what it tells is one more reason to look.
+    pub(super) fn teller(&self) -> Teller {
+        Teller(self.sender.clone())
     }
 
     /// Waits until something changes, or for ever without a deadline. Several changes may be one wake.

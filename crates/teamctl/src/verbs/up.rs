@@ -18,16 +18,37 @@ use std::time::{Duration, Instant};
 #[command(after_help = "Examples:\n  teamctl up\n  teamctl up --root ~/work/.claude")]
 pub(crate) struct Up {
     /// The tmux server's name, where there is no $TMUX
-    #[arg(short = 'L', value_name = "NAME", default_value = "teamd")]
+    #[arg(short = 'L', value_name = "NAME", default_value = TMUX_NAME)]
     tmux_name: String,
 }
 
+/// The tmux server where there is no `$TMUX` and nobody names another.
+pub(super) const TMUX_NAME: &str = "teamd";
 /// A daemon is ready within this, or it has failed.
 const READY: Duration = Duration::from_secs(10);
 
+/// Whether a daemon answers.
+pub(super) enum Began {
+    /// One was there already.
+    Runs(StatusReply),
+    /// It was started, and is ready.
+    Ready(StatusReply),
+    /// It can't be started; it has said why on stderr, and this is its exit code.
+    Refused(ExitCode),
+}
+
 pub(crate) fn run(here: &Here, args: &Up) -> Result<ExitCode, Fault> {
+    Ok(match began(here, &args.tmux_name)? {
+        Began::Runs(status) => told(here, &status, "runs already"),
+        Began::Ready(status) => told(here, &status, "is ready"),
+        Began::Refused(code) => code,
+    })
+}
+
+/// Starts a daemon unless one answers, on the tmux server of that name where there is no `$TMUX`.
+pub(super) fn began(here: &Here, tmux_name: &str) -> Result<Began, Fault> {
     if let Ok(Reply::Status(status)) = here.ask(Request::Status) {
-        return Ok(told(here, &status, "runs already"));
+        return Ok(Began::Runs(status));
     }
     let socket = here.socket()?;
     let directory = socket.parent().unwrap_or(Path::new("/")).to_owned();
@@ -35,13 +56,13 @@ pub(crate) fn run(here: &Here, args: &Up) -> Result<ExitCode, Fault> {
     made.map_err(|error| Fault::new(Kind::Io, format!("cannot make {}: {error}", directory.display())))?;
     let mut follow = Follow::new(&[directory])?;
     if let Some(code) = cannot_start(here, &socket)? {
-        return Ok(code);
+        return Ok(Began::Refused(code));
     }
-    start(here, args, &socket)?;
+    start(here, tmux_name, &socket)?;
     let until = Instant::now() + READY;
     loop {
         match here.ask(Request::Status) {
-            Ok(Reply::Status(status)) => return Ok(told(here, &status, "is ready")),
+            Ok(Reply::Status(status)) => return Ok(Began::Ready(status)),
             Err(fault) if fault.kind != Kind::NoDaemon => return Err(fault),
             _ => {}
         }
@@ -83,10 +104,10 @@ fn not_ready(here: &Here) -> Fault {
         .hinted(format!("run teamd by hand to see why; its log is {state}/teamd.log"))
 }
 
-fn start(here: &Here, args: &Up, socket: &Path) -> Result<(), Fault> {
+fn start(here: &Here, tmux_name: &str, socket: &Path) -> Result<(), Fault> {
     let teamd = beside_us()?;
     for session in ["teamd".to_owned(), format!("teamd-{}", std::process::id())] {
-        let mut command = tmux(&args.tmux_name);
+        let mut command = tmux(tmux_name);
         command.args(["new-session", "-d", "-x", "200", "-y", "50", "-s", &session]);
         for name in
             ["HOME", "PATH", "XDG_RUNTIME_DIR", "XDG_STATE_HOME", "TEAMD_DURABILITY", "CLAUDE_CONFIG_DIR"]
