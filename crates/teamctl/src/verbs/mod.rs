@@ -15,6 +15,7 @@ pub(crate) mod kill;
 pub(crate) mod logs;
 pub(crate) mod man;
 pub(crate) mod respond;
+pub(crate) mod run;
 pub(crate) mod send;
 pub(crate) mod shutdown;
 pub(crate) mod spawn;
@@ -53,6 +54,7 @@ pub(crate) fn run(verb: Verb, here: &Here) -> Result<ExitCode, Fault> {
         Verb::Kill(args) => kill::run(here, &args),
         Verb::Delete(args) => delete::run(here, &args),
         Verb::Task(args) => task::run(here, &args),
+        Verb::Run(args) => run::run(here, &args),
         Verb::Events(args) => events::run(here, &args),
         Verb::Doctor(args) => doctor::run(here, &args),
         Verb::Work(args) => crate::work::run(here, &args),

@@ -1,0 +1,201 @@
+//! A team in a file, parsed once: what comes out can be run, or every flaw is told at once.
+//!
+//! Three looks: at the text ([`section`]), at what stands in it together ([`links`]), and at the machine
+//! (directories, programs: [`member`]). Nothing is started, made or written by any of them.
+
+mod flaw;
+mod links;
+mod member;
+mod section;
+mod task;
+
+pub(super) use flaw::Flaw;
+pub(super) use task::Plan;
+
+use flaw::{At, Flaws};
+use member::Defaults;
+use protocol::control::{self, Commands};
+use protocol::fault::{Fault, Kind};
+use protocol::name::TeamName;
+use section::Section;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+use toml::de::DeTable;
+
+/// The largest run file, in bytes.
+const LIMIT: u64 = 8 << 20;
+
+/// A team, as it is to be run.
+#[derive(Debug)]
+pub(super) struct RunFile {
+    /// The team's name.
+    pub(super) name: TeamName,
+    /// What it is for.
+    pub(super) description: Option<String>,
+    /// The model of members that name none.
+    pub(super) model: Option<String>,
+    /// Where the lead stands, absolute.
+    pub(super) cwd: PathBuf,
+    /// How it is run.
+    pub(super) policy: Policy,
+    /// Its members, each ready to be spawned.
+    pub(super) members: Vec<control::Spawn>,
+    /// Its tasks, in the order of the file.
+    pub(super) tasks: Vec<Plan>,
+}
+
+/// How a team is run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Policy {
+    /// Who answers plans.
+    pub(super) plans: Answers,
+    /// Who answers questions for permission.
+    pub(super) permissions: Answers,
+    /// Who may put a command into a task.
+    pub(super) commands: Commands,
+    /// How long a member may take to end.
+    pub(super) grace: Duration,
+    /// How often a failed task is given back.
+    pub(super) retries: u32,
+}
+
+/// Who answers a member's question.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Answers {
+    /// A person or the lead: the run leaves it alone.
+    Somebody,
+    /// The run itself, with a yes.
+    Auto,
+}
+
+impl Default for Policy {
+    fn default() -> Policy {
+        Policy {
+            plans: Answers::Somebody,
+            permissions: Answers::Somebody,
+            commands: Commands::Lead,
+            grace: Duration::from_secs(30),
+            retries: 0,
+        }
+    }
+}
+
+/// Reads the file at `path`.
+///
+/// # Errors
+/// `Missing` or `Io` where it can't be read; what is wrong in it is the inner error.
+pub(super) fn read(path: &Path) -> Result<Result<RunFile, Vec<Flaw>>, Fault> {
+    let here = std::env::current_dir();
+    let here = here
+        .map_err(|error| Fault::new(Kind::Missing, format!("cannot find the current directory: {error}")))?;
+    let text = text(path)?;
+    let path = here.join(path);
+    Ok(parse(&text, path.parent().unwrap_or(&here), &here))
+}
+
+fn text(path: &Path) -> Result<String, Fault> {
+    use std::io::Read;
+    let cannot = |error: std::io::Error| {
+        let kind = if error.kind() == std::io::ErrorKind::NotFound { Kind::Missing } else { Kind::Io };
+        Fault::new(kind, format!("cannot read {}: {error}", path.display()))
+    };
+    let mut bytes = Vec::new();
+    std::fs::File::open(path).map_err(cannot)?.take(LIMIT + 1).read_to_end(&mut bytes).map_err(cannot)?;
+    if bytes.len() as u64 > LIMIT {
+        let message = format!("cannot run {}: it has over {LIMIT} bytes", path.display());
+        return Err(Fault::new(Kind::Data, message));
+    }
+    String::from_utf8(bytes)
+        .map_err(|error| Fault::new(Kind::Data, format!("cannot read {}: {error}", path.display())))
+}
+
+/// The file's text, with paths against its `directory`; who names no directory works `here`.
+fn parse(text: &str, directory: &Path, here: &Path) -> Result<RunFile, Vec<Flaw>> {
+    let mut flaws = Flaws::of(text);
+    let (table, errors) = DeTable::parse_recoverable(text);
+    for error in errors {
+        flaws.broken(error.span().map_or(0, |span| span.start), error.message().replace('\n', ", "));
+    }
+    let run = whole(Section::of(table.get_ref(), 0, "a run file"), directory, here, &mut flaws);
+    let flaws = flaws.into_sorted();
+    match run {
+        Some(run) if flaws.is_empty() => Ok(run),
+        _ => Err(flaws),
+    }
+}
+
+const KEYS: [&str; 8] = ["name", "description", "model", "cwd", "agent", "policy", "member", "task"];
+
+fn whole(file: Section, directory: &Path, here: &Path, flaws: &mut Flaws) -> Option<RunFile> {
+    file.takes(&KEYS, flaws);
+    let name = file.required("name", flaws).and_then(|name| team_name(&name, flaws));
+    let description = file.string("description", flaws).map(|text| text.value);
+    let model = file.string("model", flaws).map(|text| text.value);
+    let agent = file.string("agent", flaws).map(|text| text.value);
+    let policy = file.table("policy", "the policy", flaws).map(|table| policy(table, flaws));
+    let cwd = match file.string("cwd", flaws) {
+        Some(cwd) => member::directory(&cwd, directory, flaws).unwrap_or_else(|| here.to_owned()),
+        None => here.to_owned(),
+    };
+    let members = file.tables("member", "a member", flaws);
+    let tasks = file.tables("task", "a task", flaws).unwrap_or_default();
+    if members.as_ref().is_some_and(Vec::is_empty) {
+        flaws.missing(file.at, "a run file needs at least one [[member]]");
+    }
+    let members = members.unwrap_or_default();
+    // Where the text is no TOML, what stands in it together is not known.
+    if !flaws.is_broken() {
+        links::check(&members, &tasks, flaws);
+    }
+    let team = name.clone().unwrap_or_else(placeholder);
+    let defaults = Defaults { team, directory, cwd: &cwd, agent, model: model.clone() };
+    let members = members.into_iter().filter_map(|member| member::order(member, &defaults, flaws)).collect();
+    let tasks = task::plans(&tasks, flaws);
+    Some(RunFile { name: name?, description, model, cwd, policy: policy.unwrap_or_default(), members, tasks })
+}
+
+/// For the members of a file whose name is a flaw: they are looked at all the same.
+fn placeholder() -> TeamName {
+    TeamName::parse("unnamed").expect("it is a name")
+}
+
+fn team_name(name: &At<String>, flaws: &mut Flaws) -> Option<TeamName> {
+    let parsed = TeamName::parse(&name.value);
+    match parsed {
+        Ok(team) if team.is_foreign() => {
+            flaws.add(name.at, format!("the name {team} belongs to a session of Claude Code"));
+            None
+        }
+        Ok(team) => Some(team),
+        Err(error) => {
+            let instead = TeamName::sanitize(&name.value).ok();
+            let instead = instead.map(|team| format!("; {team} would do")).unwrap_or_default();
+            flaws.add(name.at, format!("{error}{instead}"));
+            None
+        }
+    }
+}
+
+fn policy(table: Section, flaws: &mut Flaws) -> Policy {
+    table.takes(&["plans", "permissions", "commands", "grace", "retries"], flaws);
+    let answers = [("person", Answers::Somebody), ("lead", Answers::Somebody), ("auto", Answers::Auto)];
+    let otherwise = Policy::default();
+    Policy {
+        plans: table.word("plans", &answers, flaws).unwrap_or(otherwise.plans),
+        permissions: table.word("permissions", &answers, flaws).unwrap_or(otherwise.permissions),
+        commands: table
+            .word("commands", &[("lead", Commands::Lead), ("any", Commands::Any)], flaws)
+            .unwrap_or(otherwise.commands),
+        grace: duration(table, "grace", flaws).unwrap_or(otherwise.grace),
+        retries: table.count("retries", flaws).unwrap_or(otherwise.retries),
+    }
+}
+
+fn duration(table: Section, key: &str, flaws: &mut Flaws) -> Option<Duration> {
+    let text = table.string(key, flaws)?;
+    let parsed = super::super::duration::parse(&text.value);
+    parsed.map_err(|wrong| flaws.add(text.at, wrong)).ok()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,89 @@
+//! What is wrong with a run file: all of it at once, each flaw with its place and one sentence.
+
+use protocol::name::nearest;
+use serde::Serialize;
+
+/// One thing that is wrong.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+pub(in crate::verbs::run) struct Flaw {
+    /// From 1.
+    pub(in crate::verbs::run) line: usize,
+    /// From 1, in characters.
+    pub(in crate::verbs::run) column: usize,
+    /// For people, as it stands: text from the file is in it.
+    pub(in crate::verbs::run) message: String,
+}
+
+/// Something of the file, and the byte where it stands.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct At<T> {
+    pub(super) at: usize,
+    pub(super) value: T,
+}
+
+/// The flaws that were found so far.
+#[derive(Debug)]
+pub(super) struct Flaws<'t> {
+    text: &'t str,
+    found: Vec<Flaw>,
+    broken: bool,
+}
+
+impl<'t> Flaws<'t> {
+    pub(super) fn of(text: &'t str) -> Flaws<'t> {
+        Flaws { text, found: Vec::new(), broken: false }
+    }
+
+    /// Something is wrong at this byte.
+    pub(super) fn add(&mut self, at: usize, message: impl Into<String>) {
+        let before = &self.text[..self.text.floor_char_boundary(at)];
+        let line_start = before.rfind('\n').map_or(0, |newline| newline + 1);
+        let line = before.matches('\n').count() + 1;
+        let column = before[line_start..].chars().count() + 1;
+        self.found.push(Flaw { line, column, message: message.into() });
+    }
+
+    /// The text is no TOML there: what seems to be missing may stand in what could not be read.
+    pub(super) fn broken(&mut self, at: usize, message: impl Into<String>) {
+        self.broken = true;
+        self.add(at, message);
+    }
+
+    /// Something is missing, unless it may stand in what could not be read.
+    pub(super) fn missing(&mut self, at: usize, message: impl Into<String>) {
+        if !self.broken {
+            self.add(at, message);
+        }
+    }
+
+    pub(super) fn is_broken(&self) -> bool {
+        self.broken
+    }
+
+    /// All of them in the order of the file.
+    pub(super) fn into_sorted(mut self) -> Vec<Flaw> {
+        self.found.sort();
+        self.found.dedup();
+        self.found
+    }
+}
+
+/// `; the nearest is X`, where there is one.
+pub(super) fn near<S: AsRef<str>>(wanted: &str, candidates: impl IntoIterator<Item = S>) -> String {
+    nearest(wanted, candidates).first().map_or_else(String::new, |name| format!("; the nearest is {name}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_place_is_counted_in_lines_and_characters() {
+        let mut flaws = Flaws::of("a\nböb x\n");
+        for at in [0, 7, 2, 99] {
+            flaws.add(at, "m");
+        }
+        let places: Vec<_> = flaws.into_sorted().iter().map(|flaw| (flaw.line, flaw.column)).collect();
+        assert_eq!(places, [(1, 1), (2, 1), (2, 5), (3, 1)]);
+    }
+}

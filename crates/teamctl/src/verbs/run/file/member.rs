@@ -1,0 +1,163 @@
+//! The members of a run file: each becomes the very order that `spawn` would send, checked by the same code.
+
+use super::flaw::{At, Flaws};
+use super::section::Section;
+use crate::verbs::spawn::{self, MODES};
+use protocol::control;
+use protocol::name::{AgentName, TeamName};
+use protocol::turn::{Backend, Restart};
+use std::path::{Path, PathBuf};
+
+/// What holds for every member that does not say otherwise.
+pub(super) struct Defaults<'a> {
+    pub(super) team: TeamName,
+    /// Where the file lies.
+    pub(super) directory: &'a Path,
+    pub(super) cwd: &'a Path,
+    pub(super) agent: Option<String>,
+    pub(super) model: Option<String>,
+}
+
+const KEYS: [&str; 15] = [
+    "name",
+    "agent",
+    "command",
+    "prompt",
+    "prompt_file",
+    "type",
+    "model",
+    "mode",
+    "cwd",
+    "worktree",
+    "env",
+    "allow",
+    "deny",
+    "restart",
+    "backend",
+];
+
+/// The order for one member; none where something is wrong with it.
+pub(super) fn order(member: Section, defaults: &Defaults, flaws: &mut Flaws) -> Option<control::Spawn> {
+    member.takes(&KEYS, flaws);
+    if let Some(at) = member.place("worktree") {
+        flaws.add(at, "worktree is not built yet: name a directory with cwd");
+    }
+    let name = member.required("name", flaws).and_then(|name| agent_name(&name, flaws));
+    let text = |key: &str, flaws: &mut Flaws| member.string(key, flaws).map(|text| text.value);
+    let cwd = member.string("cwd", flaws);
+    let cwd =
+        cwd.map_or_else(|| Some(defaults.cwd.to_owned()), |cwd| directory(&cwd, defaults.directory, flaws));
+    let list = |key: &str, flaws: &mut Flaws| {
+        let found = member.strings(key, flaws)?.value;
+        Some(found.into_iter().map(|text| text.value).collect::<Vec<String>>())
+    };
+    let command = list("command", flaws);
+    let of_the_wrong_type = command.is_none() && member.place("command").is_some();
+    let args = spawn::Spawn {
+        name: name.as_ref().map_or_else(|| "unnamed".to_owned(), ToString::to_string),
+        prompt: prompt(&member, defaults.directory, flaws),
+        agent_type: text("type", flaws),
+        model: text("model", flaws).or_else(|| defaults.model.clone()),
+        mode: member.word("mode", &MODES.map(|mode| (mode, mode)), flaws).map(str::to_owned),
+        env: environment(&member, flaws),
+        agent: text("agent", flaws),
+        command: command.unwrap_or_default(),
+        ..spawn::Spawn::default()
+    };
+    let backend = member.word("backend", &BACKENDS, flaws).unwrap_or_default();
+    let restart = member.word("restart", &RESTARTS, flaws).unwrap_or_default();
+    if of_the_wrong_type {
+        return None;
+    }
+    let order = program(&member, args, cwd.as_deref().unwrap_or(defaults.cwd), defaults, flaws)?;
+    (name.is_some() && cwd.is_some()).then_some(control::Spawn { backend, restart, ..order })
+}
+
+const BACKENDS: [(&str, Backend); 3] =
+    [("tmux", Backend::Tmux), ("window", Backend::Window), ("in-process", Backend::InProcess)];
+const RESTARTS: [(&str, Restart); 2] = [("never", Restart::Never), ("on-failure", Restart::OnFailure)];
+
+fn agent_name(name: &At<String>, flaws: &mut Flaws) -> Option<AgentName> {
+    match AgentName::parse(&name.value) {
+        Ok(parsed) if parsed.is_reserved() => {
+            flaws.add(name.at, format!("no member can be called {parsed}: that name is taken"));
+            None
+        }
+        Ok(parsed) => Some(parsed),
+        Err(error) => {
+            flaws.add(name.at, error.to_string());
+            None
+        }
+    }
+}
+
+/// A directory that is there, absolute.
+pub(super) fn directory(given: &At<String>, from: &Path, flaws: &mut Flaws) -> Option<PathBuf> {
+    let found = from.join(&given.value).canonicalize().ok().filter(|path| path.is_dir());
+    if found.is_none() {
+        flaws.add(given.at, format!("there is no directory {:?}", given.value));
+    }
+    found
+}
+
+fn prompt(member: &Section, directory: &Path, flaws: &mut Flaws) -> Option<String> {
+    let (given, file) = (member.string("prompt", flaws), member.string("prompt_file", flaws));
+    let (at, text) = match (given, file) {
+        (Some(_), Some(file)) => {
+            flaws.add(file.at, "a member takes a prompt or a prompt_file, not both");
+            return None;
+        }
+        (Some(given), None) => (given.at, spawn::prompt(Some(given.value), None, false)),
+        (None, Some(file)) => (file.at, spawn::prompt(None, Some(&directory.join(&file.value)), false)),
+        (None, None) => return None,
+    };
+    text.map_err(|fault| flaws.add(at, fault.message)).ok()
+}
+
+fn environment(member: &Section, flaws: &mut Flaws) -> Vec<String> {
+    let Some(table) = member.table("env", "env", flaws) else { return Vec::new() };
+    let pairs = table.pairs(flaws);
+    for (name, _) in &pairs {
+        if name.value.is_empty() || name.value.contains(['=', '\0']) {
+            flaws.add(name.at, format!("{:?} is no name for a variable", name.value));
+        }
+    }
+    pairs.into_iter().map(|(name, value)| format!("{}={value}", name.value)).collect()
+}
+
+/// Which program it is, and whether it is there.
+fn program(
+    member: &Section,
+    mut args: spawn::Spawn,
+    cwd: &Path,
+    defaults: &Defaults,
+    flaws: &mut Flaws,
+) -> Option<control::Spawn> {
+    let (agent, command) = (member.place("agent"), member.place("command"));
+    match (agent, command) {
+        (Some(_), Some(at)) => {
+            flaws.add(at, "a member takes an agent or a command, not both");
+            return None;
+        }
+        (None, Some(at)) if args.command.first().is_none_or(|program| program.is_empty()) => {
+            flaws.add(at, "command needs a program: command = [\"program\", \"argument\"]");
+            return None;
+        }
+        // One of the wrong type, which was told.
+        (Some(_), None) if args.agent.is_none() => return None,
+        (None, None) => args.agent = defaults.agent.clone(),
+        _ => {}
+    }
+    args.cwd = Some(cwd.to_owned());
+    // A variable that is none was told; here it would hide what is wrong with the program.
+    args.env.retain(|pair| !pair.starts_with('='));
+    let at = agent.or(command).unwrap_or(member.at);
+    let order = spawn::order_in(defaults.team.clone(), args);
+    order.map_err(|fault| flaws.add(at, sentence(&fault))).ok()
+}
+
+/// A fault with its hint, on one line.
+fn sentence(fault: &protocol::fault::Fault) -> String {
+    let hint = fault.hint.as_ref().map(|hint| format!("; {hint}")).unwrap_or_default();
+    format!("{}{hint}", fault.message).replace('\n', " ")
+}

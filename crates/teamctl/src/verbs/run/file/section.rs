@@ -1,0 +1,200 @@
+//! A table of the file, looked into by key: what is of the wrong type or unknown is a flaw, and is left out.
+
+use super::flaw::{At, Flaws, near};
+use serde_json::{Map, Number, Value};
+use std::ops::Range;
+use toml::Spanned;
+use toml::de::{DeArray, DeTable, DeValue};
+
+/// One table.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Section<'a> {
+    table: &'a DeTable<'a>,
+    /// Where it begins.
+    pub(super) at: usize,
+    /// What it is: `a member`.
+    what: &'static str,
+}
+
+impl<'a> Section<'a> {
+    pub(super) fn of(table: &'a DeTable<'a>, at: usize, what: &'static str) -> Section<'a> {
+        Section { table, at, what }
+    }
+
+    /// Every key that is not one of these is a flaw.
+    pub(super) fn takes(&self, known: &[&str], flaws: &mut Flaws) {
+        for key in self.table.keys().filter(|key| !known.contains(&key.get_ref().as_ref())) {
+            let name = key.get_ref();
+            let message = format!("{} takes no key {name:?}{}", self.what, near(name, known));
+            flaws.add(key.span().start, message);
+        }
+    }
+
+    /// Where the key stands, if it does.
+    pub(super) fn place(&self, key: &str) -> Option<usize> {
+        self.table.get_key_value(key).map(|(key, _)| key.span().start)
+    }
+
+    fn get(&self, key: &str) -> Option<(Range<usize>, &'a DeValue<'a>)> {
+        self.table.get(key).map(|value| (value.span(), value.get_ref()))
+    }
+
+    pub(super) fn string(&self, key: &str, flaws: &mut Flaws) -> Option<At<String>> {
+        let (span, value) = self.get(key)?;
+        match value {
+            DeValue::String(text) if text.contains('\0') => {
+                flaws.add(span.start, format!("{key} holds a NUL, which nothing can be called with"));
+                None
+            }
+            DeValue::String(text) => Some(At { at: span.start, value: text.clone().into_owned() }),
+            other => wrong(key, "a string", other, span, flaws),
+        }
+    }
+
+    /// One that has to be there, and not empty.
+    pub(super) fn required(&self, key: &str, flaws: &mut Flaws) -> Option<At<String>> {
+        if self.get(key).is_none() {
+            flaws.missing(self.at, format!("{} needs a {key}", self.what));
+            return None;
+        }
+        let found = self.string(key, flaws)?;
+        if found.value.trim().is_empty() {
+            flaws.add(found.at, format!("{key} is empty"));
+            return None;
+        }
+        Some(found)
+    }
+
+    pub(super) fn strings(&self, key: &str, flaws: &mut Flaws) -> Option<At<Vec<At<String>>>> {
+        let (span, value) = self.get(key)?;
+        let DeValue::Array(array) = value else { return wrong(key, "a list of strings", value, span, flaws) };
+        let mut strings = Vec::new();
+        for value in array.iter() {
+            match value.get_ref() {
+                DeValue::String(text) if !text.contains('\0') => {
+                    strings.push(At { at: value.span().start, value: text.clone().into_owned() });
+                }
+                other => drop(wrong::<()>(key, "a list of strings", other, value.span(), flaws)),
+            }
+        }
+        Some(At { at: span.start, value: strings })
+    }
+
+    /// A number from 0.
+    pub(super) fn count(&self, key: &str, flaws: &mut Flaws) -> Option<u32> {
+        let (span, value) = self.get(key)?;
+        let DeValue::Integer(number) = value else { return wrong(key, "a number", value, span, flaws) };
+        let found = u32::from_str_radix(number.as_str(), number.radix());
+        if found.is_err() {
+            flaws.add(span.start, format!("{key} takes a number from 0 to {}, not {number}", u32::MAX));
+        }
+        found.ok()
+    }
+
+    /// One word of several.
+    pub(super) fn word<T: Copy>(&self, key: &str, words: &[(&str, T)], flaws: &mut Flaws) -> Option<T> {
+        let found = self.string(key, flaws)?;
+        let meant = words.iter().find(|(word, _)| *word == found.value);
+        if meant.is_none() {
+            let all: Vec<&str> = words.iter().map(|(word, _)| *word).collect();
+            flaws.add(found.at, format!("{key} is one of {}, not {:?}", all.join(", "), found.value));
+        }
+        meant.map(|(_, value)| *value)
+    }
+
+    pub(super) fn table(&self, key: &str, what: &'static str, flaws: &mut Flaws) -> Option<Section<'a>> {
+        let (span, value) = self.get(key)?;
+        match value {
+            DeValue::Table(table) => Some(Section::of(table, span.start, what)),
+            other => wrong(key, "a table", other, span, flaws),
+        }
+    }
+
+    /// The tables of `[[key]]`; none where it is written in another way.
+    pub(super) fn tables(
+        &self,
+        key: &str,
+        what: &'static str,
+        flaws: &mut Flaws,
+    ) -> Option<Vec<Section<'a>>> {
+        let Some((span, value)) = self.get(key) else { return Some(Vec::new()) };
+        let DeValue::Array(array) = value else {
+            let message = format!("{key} is written as [[{key}]], once for each; this is {}", kind(value));
+            flaws.add(self.place(key).unwrap_or(span.start), message);
+            return None;
+        };
+        let table = |value: &'a Spanned<DeValue<'a>>, flaws: &mut Flaws| match value.get_ref() {
+            DeValue::Table(table) => Some(Section::of(table, value.span().start, what)),
+            other => wrong(key, "a table", other, value.span(), flaws),
+        };
+        Some(array.iter().filter_map(|value| table(value, flaws)).collect())
+    }
+
+    /// Name and text of each.
+    pub(super) fn pairs(&self, flaws: &mut Flaws) -> Vec<(At<String>, String)> {
+        let pair = |key: &Spanned<std::borrow::Cow<'_, str>>, flaws: &mut Flaws| {
+            let value = self.string(key.get_ref(), flaws)?.value;
+            Some((At { at: key.span().start, value: key.get_ref().clone().into_owned() }, value))
+        };
+        self.table.keys().filter_map(|key| pair(key, flaws)).collect()
+    }
+
+    /// The table as JSON.
+    pub(super) fn json(&self, flaws: &mut Flaws) -> Map<String, Value> {
+        object(self.table, flaws)
+    }
+}
+
+fn wrong<T>(key: &str, wanted: &str, found: &DeValue, span: Range<usize>, flaws: &mut Flaws) -> Option<T> {
+    flaws.add(span.start, format!("{key} takes {wanted}, not {}", kind(found)));
+    None
+}
+
+fn kind(value: &DeValue) -> &'static str {
+    match value {
+        DeValue::String(_) => "a string",
+        DeValue::Integer(_) => "a number",
+        DeValue::Float(_) => "a number with a fraction",
+        DeValue::Boolean(_) => "true or false",
+        DeValue::Datetime(_) => "a date",
+        DeValue::Array(_) => "a list",
+        DeValue::Table(_) => "a table",
+    }
+}
+
+fn object(table: &DeTable, flaws: &mut Flaws) -> Map<String, Value> {
+    let pair = |(key, value): (&Spanned<std::borrow::Cow<'_, str>>, &Spanned<DeValue>), flaws: &mut Flaws| {
+        (key.get_ref().clone().into_owned(), json(value, flaws))
+    };
+    table.iter().map(|entry| pair(entry, flaws)).collect()
+}
+
+fn list(array: &DeArray, flaws: &mut Flaws) -> Value {
+    array.iter().map(|value| json(value, flaws)).collect()
+}
+
+/// A date becomes its text; JSON has none.
+fn json(value: &Spanned<DeValue>, flaws: &mut Flaws) -> Value {
+    let at = value.span().start;
+    let number = |found: Option<Number>, flaws: &mut Flaws| {
+        found.map_or_else(
+            || {
+                flaws.add(at, "this number does not fit into JSON");
+                Value::Null
+            },
+            Value::Number,
+        )
+    };
+    match value.get_ref() {
+        DeValue::String(text) => Value::String(text.clone().into_owned()),
+        DeValue::Integer(integer) => {
+            let parsed = i64::from_str_radix(integer.as_str(), integer.radix()).ok();
+            number(parsed.map(Number::from), flaws)
+        }
+        DeValue::Float(float) => number(float.as_str().parse().ok().and_then(Number::from_f64), flaws),
+        DeValue::Boolean(truth) => Value::Bool(*truth),
+        DeValue::Datetime(time) => Value::String(time.to_string()),
+        DeValue::Array(array) => list(array, flaws),
+        DeValue::Table(table) => Value::Object(object(table, flaws)),
+    }
+}
