@@ -56,7 +56,7 @@ pub(crate) enum Verb {
     Kill(verbs::kill::Kill),
     Delete(verbs::delete::Delete),
     Task(verbs::task::Task),
-    Run(verbs::run::Run),
+    Run(verbs::run::Args),
     Events(verbs::events::Events),
     Doctor(verbs::doctor::Doctor),
     Work(crate::work::Work),

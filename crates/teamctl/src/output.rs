@@ -76,6 +76,11 @@ pub(crate) fn complain(message: &str) {
     writeln!(std::io::stderr(), "teamctl: {}", clean(message)).ok();
 }
 
+/// A line for people on stderr that begins with a place in a file, as compilers print it.
+pub(crate) fn place(message: &str) {
+    writeln!(std::io::stderr(), "{}", clean(&message.replace('\n', " "))).ok();
+}
+
 /// Whether stdout takes colour: a terminal, and no `NO_COLOR`.
 pub(crate) fn colored() -> bool {
     std::io::stdout().is_terminal() && crate::here::variable("NO_COLOR").is_none()

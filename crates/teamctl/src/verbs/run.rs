@@ -1,20 +1,128 @@
 //! `run`: a whole team from a file, to its end, led by nobody but the file.
+//!
+//! The files are the truth: each look reads the task list and asks the daemon who lives, [`decide`] says what
+//! follows, and the event log is why there is a look at all, and what is printed. So a run that was killed goes
+//! on with `--resume` where the files are.
 
+mod alone;
+mod begin;
+mod course;
+mod daemon;
+mod decide;
 mod file;
+mod finish;
+mod frame;
+mod lives;
+mod log;
+mod requests;
+mod result;
+mod show;
+mod signals;
 
+use super::duration;
+use super::follow::Follow;
 use crate::here::Here;
-use protocol::fault::Fault;
-use std::path::PathBuf;
+use crate::output;
+use daemon::Daemon;
+use decide::Rules;
+use file::{Flaw, RunFile};
+use protocol::fault::{Fault, Kind};
+use serde_json::json;
+use signals::Signals;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::time::{Duration, Instant};
+use store::Root;
 
 /// Run a whole team from a file, to its end
+///
+/// The file is checked as a whole before anything is started; every fault is told, with its line and column (65).
+/// Uses the running teamd or starts one, which stays: end it with teamctl down. Exit code 0: every task is
+/// completed. 1: some are not, or it was stopped by Ctrl-C: once asks the team to stop, twice ends it. 73: there is
+/// a team of that name. 75: it took longer than --timeout.
 #[derive(Debug, clap::Args)]
-pub(crate) struct Run {
-    /// The file
+#[command(
+    after_help = "Examples:\n  teamctl run survey.toml\n  teamctl run survey.toml --timeout 1h --json\n  teamctl run survey.toml --keep\n  teamctl run survey.toml --resume"
+)]
+pub(crate) struct Args {
+    /// The file: TOML, with the team's members and tasks
+    #[arg(value_name = "FILE")]
     file: PathBuf,
+    /// Leave the team's files when its members have ended
+    #[arg(long)]
+    keep: bool,
+    /// Go on with a run of this file that was killed; where there is none, begin
+    #[arg(long)]
+    resume: bool,
+    /// How long at most, as in 500ms, 5s, 10m or 2h [default: for ever]
+    #[arg(long, value_name = "D", value_parser = duration::parse)]
+    timeout: Option<Duration>,
 }
 
-pub(crate) fn run(_here: &Here, args: &Run) -> Result<ExitCode, Fault> {
-    let _x = file::read(&args.file)?;
-    Ok(ExitCode::SUCCESS)
+/// A run and what it stands on.
+struct Run<'a> {
+    here: &'a Here,
+    file: RunFile,
+    rules: Rules,
+    daemon: Daemon<'a>,
+    follow: Follow,
+    signals: Signals,
+    /// When it is over at the latest.
+    deadline: Option<Instant>,
+}
+
+pub(crate) fn run(here: &Here, args: &Args) -> Result<ExitCode, Fault> {
+    here.lead_only("run a team")?;
+    let deadline = args.timeout.and_then(|timeout| Instant::now().checked_add(timeout));
+    let file = match file::read(&args.file)? {
+        Ok(file) => file,
+        Err(flaws) => return Ok(told(here, &args.file, &flaws)),
+    };
+    let mut own = Here::new(here.global.clone());
+    own.global.team = Some(file.name.to_string());
+    let (root, state) = (own.root()?, own.state()?);
+    let _alone = alone::alone(&state, &file.name)?;
+    let found = begin::found(&root, &file, args.resume)?;
+    let follow = Follow::new(&directories(&root, &state, &file))?;
+    let signals = Signals::catch(follow.teller())?;
+    let daemon = Daemon::begin(&own, follow.teller())?;
+    let rules = Rules::of(&file);
+    let mut run = Run { here: &own, file, rules, daemon, follow, signals, deadline };
+    let mut stage = course::Stage::new(&mut run, &root, found)?;
+    let end = course::from_start_to_end(&mut run, &mut stage).map_err(|fault| left(&args.file, fault))?;
+    finish::finish(&mut run, stage, end, args.keep)
+}
+
+/// Where a change can be a reason to look.
+fn directories(root: &Root, state: &store::StateDir, file: &RunFile) -> [PathBuf; 3] {
+    let name = file.name.as_str();
+    [
+        state.path().to_owned(),
+        root.path().join("tasks").join(name),
+        root.path().join("teams").join(name).join("inboxes"),
+    ]
+}
+
+/// What is wrong with the file, for people as compilers do it.
+fn told(here: &Here, path: &Path, flaws: &[Flaw]) -> ExitCode {
+    let count = if flaws.len() == 1 { "1 fault".to_owned() } else { format!("{} faults", flaws.len()) };
+    let message = format!("cannot run {}: {count}, and nothing was started", path.display());
+    if here.global.json {
+        let error = json!({"kind": Kind::Data, "message": message, "faults": flaws});
+        output::line(&json!({"ok": false, "error": error}).to_string());
+    }
+    output::complain(&message);
+    for flaw in flaws {
+        output::place(&format!("{}:{}:{}: {}", path.display(), flaw.line, flaw.column, flaw.message));
+    }
+    ExitCode::from(Kind::Data.exit_code())
+}
+
+/// A run that can't go on leaves everything as it is: nothing is lost, and somebody can go on with it.
+fn left(path: &Path, fault: Fault) -> Fault {
+    let next = format!("the team is left as it is; go on with: teamctl run {} --resume", path.display());
+    match &fault.hint {
+        Some(hint) => fault.clone().hinted(format!("{hint}; {next}")),
+        None => fault.hinted(next),
+    }
 }

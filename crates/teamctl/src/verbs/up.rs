@@ -34,14 +34,14 @@ pub(super) enum Began {
     /// It was started, and is ready.
     Ready(StatusReply),
     /// It can't be started; it has said why on stderr, and this is its exit code.
-    Refused(ExitCode),
+    Refused(u8),
 }
 
 pub(crate) fn run(here: &Here, args: &Up) -> Result<ExitCode, Fault> {
     Ok(match began(here, &args.tmux_name)? {
         Began::Runs(status) => told(here, &status, "runs already"),
         Began::Ready(status) => told(here, &status, "is ready"),
-        Began::Refused(code) => code,
+        Began::Refused(code) => ExitCode::from(code),
     })
 }
 
@@ -73,13 +73,13 @@ pub(super) fn began(here: &Here, tmux_name: &str) -> Result<Began, Fault> {
 }
 
 /// What would keep teamd from starting it says itself, and better here than in a pane that closes at once.
-fn cannot_start(here: &Here, socket: &Path) -> Result<Option<ExitCode>, Fault> {
+fn cannot_start(here: &Here, socket: &Path) -> Result<Option<u8>, Fault> {
     let mut teamd = Command::new(beside_us()?);
     teamd.args(arguments(here, socket)).arg("--check").stdin(Stdio::null());
     let status = teamd.status();
     let status = status.map_err(|error| Fault::new(Kind::Missing, format!("cannot start teamd: {error}")))?;
     let code = status.code().and_then(|code| u8::try_from(code).ok()).unwrap_or(Kind::Internal.exit_code());
-    Ok((!status.success()).then(|| ExitCode::from(code)))
+    Ok((!status.success()).then_some(code))
 }
 
 fn arguments(here: &Here, socket: &Path) -> Vec<String> {

@@ -36,7 +36,8 @@ impl<'t> Flaws<'t> {
 
     /// Something is wrong at this byte.
     pub(super) fn add(&mut self, at: usize, message: impl Into<String>) {
-        let before = &self.text[..self.text.floor_char_boundary(at)];
+        let whole = (0..=at.min(self.text.len())).rev().find(|at| self.text.is_char_boundary(*at));
+        let before = &self.text[..whole.unwrap_or(0)];
         let line_start = before.rfind('\n').map_or(0, |newline| newline + 1);
         let line = before.matches('\n').count() + 1;
         let column = before[line_start..].chars().count() + 1;

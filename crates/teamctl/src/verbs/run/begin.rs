@@ -1,0 +1,239 @@
+//! The beginning of a run: a team, its members, its tasks. Everything is derived from the files, so that a run
+//! that was killed anywhere in here goes on with what there is.
+//!
+//! Members come before tasks: only a member can own one, and a task that is not yet its owner's could be
+//! taken by another.
+
+use super::Run;
+use super::course::Stage;
+use super::decide::{GiveBack, LEFT, Life, Lives, key, times};
+use super::file::{Plan, RunFile};
+use super::lives;
+use crate::here::fault;
+use protocol::config::TeamConfig;
+use protocol::control::{self, Reply, Request};
+use protocol::fault::{Fault, Kind};
+use protocol::name::AgentName;
+use protocol::task::{Task, TaskStatus};
+use std::collections::HashMap;
+use std::time::{Duration, Instant};
+use store::{NewTask, Root, Tasks, Team};
+
+/// A name that is not free yet is free within this.
+const FREE: Duration = Duration::from_secs(20);
+
+/// The team of the file, where it is there already and may be taken up; none: it is to be made.
+pub(super) fn found(root: &Root, file: &RunFile, resume: bool) -> Result<Option<Team>, Fault> {
+    let team = match root.team(&file.name) {
+        Ok(team) => team,
+        Err(store::Error::NoSuchTeam { .. }) => return Ok(None),
+        Err(error) => return Err(fault(error)),
+    };
+    if !resume {
+        let taken = Fault::new(Kind::Exists, format!("cannot create team {}: it exists already", file.name));
+        return Err(taken.hinted("to go on with a run that was killed: --resume; else: teamctl delete"));
+    }
+    let tasks = team.tasks().list().map_err(fault)?;
+    match stranger(file, &team.config().map_err(fault)?, &tasks) {
+        Some(why) => {
+            let message = format!("cannot take up team {}: this file did not make it: {why}", file.name);
+            Err(Fault::new(Kind::Refused, message).hinted("give the team in the file another name"))
+        }
+        None => Ok(Some(team)),
+    }
+}
+
+/// What shows that another than this file made the team.
+fn stranger(file: &RunFile, config: &TeamConfig, tasks: &[Task]) -> Option<String> {
+    let known = |name: &AgentName| name.is_lead() || file.members.iter().any(|member| member.name == *name);
+    if let Some(other) = config.members.iter().find(|member| !known(&member.name)) {
+        return Some(format!("{} is a member", other.name));
+    }
+    let mut tasks = tasks.iter().filter(|task| !task.is_internal()).peekable();
+    let ours = |task: &Task| key(task).is_some_and(|key| file.tasks.iter().any(|plan| plan.key == key));
+    (tasks.peek().is_some() && !tasks.any(ours)).then(|| "none of its tasks is in the file".to_owned())
+}
+
+/// Makes the team. After a daemon that died on it, the next finds it made or not.
+pub(super) fn create(run: &mut Run, root: &Root) -> Result<Team, Fault> {
+    let request = Request::Create(control::Create {
+        team: run.file.name.clone(),
+        description: run.file.description.clone(),
+        agent_type: None,
+        model: run.file.model.clone(),
+        cwd: run.file.cwd.clone(),
+        unique: false,
+        commands: run.file.policy.commands,
+    });
+    loop {
+        match run.here.ask(request.clone()) {
+            Ok(_) => return root.team(&run.file.name).map_err(fault),
+            Err(fault) if fault.kind == Kind::NoDaemon => run.daemon.start()?,
+            Err(fault) => return Err(fault),
+        }
+        if let Ok(team) = root.team(&run.file.name) {
+            return Ok(team);
+        }
+    }
+}
+
+/// Members and tasks, as far as they are not there.
+pub(super) fn fill(run: &mut Run, stage: &mut Stage) -> Result<(), Fault> {
+    let before = stage.team.tasks().list().map_err(fault)?;
+    let lives = lives::of(run, &stage.team)?.lives;
+    let missing = |member: &&control::Spawn| lives.of(&member.name) == Life::Gone;
+    let missing: Vec<control::Spawn> = run.file.members.iter().filter(missing).cloned().collect();
+    let left = left(run, &before, &lives);
+    members(run, stage, missing)?;
+    for given in left {
+        lives::give_back(&stage.team, &given)?;
+    }
+    tasks(&stage.team.tasks(), &run.file.tasks, &before)
+}
+
+/// What the owners of a run that was killed have left behind while nobody looked.
+fn left(run: &Run, tasks: &[Task], lives: &Lives) -> Vec<GiveBack> {
+    let is_left = |task: &&Task| {
+        let dead = task.owner.as_ref().is_none_or(|owner| lives.of(owner) == Life::Gone);
+        task.status == TaskStatus::InProgress && !task.is_internal() && task.failure().is_none() && dead
+    };
+    let owner = |task: &Task| key(task).and_then(|key| run.rules.owners.get(key)).cloned();
+    let given = tasks.iter().filter(is_left);
+    given
+        .map(|task| GiveBack { id: task.id, to: owner(task), why: LEFT, times: times(task, LEFT) + 1 })
+        .collect()
+}
+
+/// Spawns all at once, and returns when they run.
+fn members(run: &mut Run, stage: &mut Stage, missing: Vec<control::Spawn>) -> Result<(), Fault> {
+    let until = Instant::now() + FREE;
+    let mut missing = missing;
+    while !missing.is_empty() {
+        let refused = asked(run, missing);
+        if refused.iter().any(|(_, fault)| fault.kind == Kind::NoDaemon) {
+            run.daemon.start()?;
+        }
+        let lives = lives::of(run, &stage.team)?.lives;
+        missing = Vec::new();
+        for (member, fault) in refused {
+            match fault.kind {
+                // The daemon that died had it running already.
+                _ if lives.of(&member.name) != Life::Gone => {}
+                Kind::NoDaemon => missing.push(member),
+                // One of that name is just being put away.
+                Kind::Exists if Instant::now() < until && run.signals.count() == 0 => missing.push(member),
+                _ => return Err(fault),
+            }
+        }
+        if !missing.is_empty() {
+            run.follow.next(Some(Instant::now() + Duration::from_secs(1)))?;
+        }
+    }
+    Ok(())
+}
+
+/// One request for each, at the same time; those that were refused, and why.
+fn asked(run: &Run, members: Vec<control::Spawn>) -> Vec<(control::Spawn, Fault)> {
+    let here = run.here;
+    std::thread::scope(|scope| {
+        let ask = |member: control::Spawn| {
+            scope.spawn(move || {
+                let answer = here.ask(Request::Spawn(Box::new(member.clone())));
+                match answer {
+                    Ok(Reply::Spawn(_)) => None,
+                    Ok(_) => {
+                        Some((member, Fault::new(Kind::Internal, "cannot understand the daemon's answer")))
+                    }
+                    Err(fault) => Some((member, fault)),
+                }
+            })
+        };
+        let asked: Vec<_> = members.into_iter().map(ask).collect();
+        asked.into_iter().filter_map(|thread| thread.join().expect("asking does not panic")).collect()
+    })
+}
+
+/// Adds the tasks that are not there, each after all that it waits for.
+fn tasks(list: &Tasks, plans: &[Plan], there: &[Task]) -> Result<(), Fault> {
+    let by_key = there.iter().filter_map(|task| Some((key(task)?, task)));
+    let by_key: HashMap<&str, &Task> = by_key.collect();
+    let mut ids: Vec<_> =
+        plans.iter().map(|plan| by_key.get(plan.key.as_str()).map(|task| task.id)).collect();
+    for place in in_order(plans) {
+        if ids[place].is_none() {
+            let plan = &plans[place];
+            let new = NewTask {
+                description: plan.description.clone(),
+                active_form: plan.active_form.clone(),
+                owner: plan.owner.clone(),
+                blocked_by: plan.after.iter().filter_map(|blocker| ids[*blocker]).collect(),
+                metadata: Some(plan.metadata.clone()),
+                ..NewTask::new(&plan.subject, &AgentName::lead())
+            };
+            ids[place] = Some(list.create(new).map_err(fault)?.id);
+        }
+    }
+    Ok(())
+}
+
+/// Places such that each comes after what it waits for, else in the order of the file. There are no circles.
+fn in_order(plans: &[Plan]) -> Vec<usize> {
+    let mut order = Vec::new();
+    let mut placed = vec![false; plans.len()];
+    for start in 0..plans.len() {
+        let mut way = vec![start];
+        while let Some(at) = way.last().copied() {
+            let open = plans[at].after.iter().copied().find(|blocker| !placed[*blocker]);
+            match open {
+                Some(blocker) if !placed[at] => way.push(blocker),
+                _ => {
+                    if !std::mem::replace(&mut placed[at], true) {
+                        order.push(at);
+                    }
+                    way.pop();
+                }
+            }
+        }
+    }
+    order
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::Map;
+
+    fn plan(key: &str, after: &[usize]) -> Plan {
+        Plan {
+            key: key.to_owned(),
+            subject: key.to_owned(),
+            description: String::new(),
+            active_form: None,
+            owner: None,
+            after: after.to_vec(),
+            metadata: Map::from_iter([("key".to_owned(), key.into())]),
+        }
+    }
+
+    #[test]
+    fn a_task_is_made_after_what_it_waits_for() {
+        let plans = [plan("a", &[2]), plan("b", &[]), plan("c", &[3, 1]), plan("d", &[])];
+        assert_eq!(in_order(&plans), [3, 1, 2, 0]);
+        assert_eq!(in_order(&[plan("a", &[]), plan("b", &[0])]), [0, 1]);
+    }
+
+    #[test]
+    fn what_is_there_is_not_made_again_and_what_is_missing_is_linked_to_it() {
+        let dir = tempfile::tempdir().unwrap();
+        let root = Root::open(&dir.path().join("r"), &dir.path().join("aside"), store::Durability::Process);
+        let config = TeamConfig::parse(r#"{"name":"t","members":[{"name":"team-lead"}]}"#).unwrap();
+        let team = root.unwrap().create_team(&config).unwrap();
+        let plans = [plan("a", &[]), plan("b", &[0])];
+        tasks(&team.tasks(), &plans[..1], &[]).unwrap();
+        tasks(&team.tasks(), &plans, &team.tasks().list().unwrap()).unwrap();
+        let list = team.tasks().list().unwrap();
+        let keys: Vec<_> = list.iter().filter_map(key).collect();
+        assert_eq!(keys, ["a", "b"]);
+        assert_eq!(list[1].blocked_by, [list[0].id]);
+    }
+}

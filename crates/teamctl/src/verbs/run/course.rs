@@ -1,0 +1,197 @@
+//! The course of a run: look, decide, carry out, wait; until every task is over or somebody stops it.
+
+use super::decide::{Decision, Fate, RETRIED, decide, key};
+use super::frame::{MemberView, TaskView, View};
+use super::lives::{self, Look};
+use super::log::Log;
+use super::requests::Requests;
+use super::show::Show;
+use super::{Run, begin, finish};
+use crate::here::now;
+use crate::output::clean;
+use protocol::control::{Activity, AgentStatus};
+use protocol::fault::Fault;
+use protocol::id::TaskId;
+use protocol::task::Task;
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+use store::{Root, Team};
+
+/// Looking takes at most a fifth of the time, so that a long list leaves room for those who work.
+const REST: u32 = 4;
+/// But a look is never later than this.
+const LATEST: Duration = Duration::from_millis(200);
+/// The clock of the table.
+const TICK: Duration = Duration::from_secs(1);
+
+/// Why a run ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum End {
+    /// Nothing is left to wait for.
+    Over,
+    /// Somebody stopped it.
+    Stopped,
+    /// The time is over.
+    TimedOut,
+}
+
+/// A team, and what was seen of it.
+pub(super) struct Stage {
+    pub(super) team: Team,
+    pub(super) log: Log,
+    pub(super) show: Show,
+    /// Every task that ever was, as it was last seen.
+    pub(super) known: BTreeMap<TaskId, Task>,
+    pub(super) look: Look,
+    pub(super) decision: Decision,
+    requests: Requests,
+    made: Made,
+}
+
+/// Whether the team was there before this run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Made {
+    Now,
+    Before,
+}
+
+impl Stage {
+    /// The team that was found, or one that is made.
+    pub(super) fn new(run: &mut Run, root: &Root, found: Option<Team>) -> Result<Stage, Fault> {
+        let log = Log::open(run.here.state()?.path(), &run.file.name)?;
+        let (team, made) = match found {
+            Some(team) => (team, Made::Before),
+            None => (begin::create(run, root)?, Made::Now),
+        };
+        let show = Show::of(run.here);
+        let (known, look, decision) = (BTreeMap::new(), Look::default(), Decision::default());
+        Ok(Stage { team, log, show, known, look, decision, requests: Requests::default(), made })
+    }
+
+    /// Prints what happened.
+    pub(super) fn news(&mut self) -> Result<(), Fault> {
+        for line in self.log.news()? {
+            self.show.line(line);
+        }
+        Ok(())
+    }
+
+    fn say(&mut self, text: &str) {
+        let line = format!("{} {}", protocol::time::iso8601(now()), clean(&text.replace('\n', " ")));
+        self.show.line(line);
+    }
+
+    /// Takes in a look: what it decides stands in `decision`.
+    pub(super) fn saw(&mut self, run: &Run, look: Look) {
+        self.decision = decide(&run.rules, &look.tasks, &look.lives);
+        self.log.saw(&look.tasks, now());
+        let tasks = look.tasks.iter().filter(|task| !task.is_internal());
+        self.known.extend(tasks.map(|task| (task.id, task.clone())));
+        self.look = look;
+    }
+
+    fn is_over(&self) -> bool {
+        let idle = |agent: &AgentStatus| agent.activity == Activity::Idle;
+        // Where there are no tasks there is what the members were told, and that is done when all are idle.
+        let done = !self.decision.fates.is_empty() || self.look.living.iter().all(idle);
+        done && self.decision.give_back.is_empty() && self.decision.fates.values().all(Fate::is_over)
+    }
+}
+
+/// From an empty stage to the end of the work. A team that was made now and can't be filled is taken down.
+pub(super) fn from_start_to_end(run: &mut Run, stage: &mut Stage) -> Result<End, Fault> {
+    if let Err(fault) = begin::fill(run, stage) {
+        if stage.made == Made::Now {
+            finish::take_down(run, stage);
+        }
+        return Err(fault);
+    }
+    follow(run, stage)
+}
+
+fn follow(run: &mut Run, stage: &mut Stage) -> Result<End, Fault> {
+    loop {
+        if run.signals.count() > 0 {
+            return Ok(End::Stopped);
+        }
+        if run.deadline.is_some_and(|deadline| deadline <= Instant::now()) {
+            return Ok(End::TimedOut);
+        }
+        let began = Instant::now();
+        stage.news()?;
+        for line in stage.requests.answer(&stage.team, &run.file.policy)? {
+            stage.say(&line);
+        }
+        let look = lives::of(run, &stage.team)?;
+        stage.saw(run, look);
+        if give_back(stage)? {
+            continue;
+        }
+        stage.show.view(&view(stage));
+        if stage.is_over() {
+            return Ok(End::Over);
+        }
+        wait(run, stage, (began.elapsed() * REST).min(LATEST))?;
+    }
+}
+
+/// True where something changed by it.
+fn give_back(stage: &mut Stage) -> Result<bool, Fault> {
+    let mut changed = false;
+    for given in std::mem::take(&mut stage.decision.give_back) {
+        if lives::give_back(&stage.team, &given)? {
+            let why = if given.why == RETRIED { "failed" } else { "was left by its worker" };
+            stage.say(&format!("task {} {why}, and is given back for the {}. time", given.id, given.times));
+        }
+        changed = true;
+    }
+    Ok(changed)
+}
+
+/// Until there is a reason to look, but not before `rest` is over.
+fn wait(run: &mut Run, stage: &Stage, rest: Duration) -> Result<(), Fault> {
+    let not_before = Instant::now() + rest;
+    let running = stage.decision.fates.values().any(|fate| *fate == Fate::Running);
+    let tick = (running && stage.show.ticks()).then(|| Instant::now() + TICK);
+    run.follow.next([tick, run.deadline].into_iter().flatten().min())?;
+    while run.signals.count() == 0 && Instant::now() < not_before {
+        run.follow.next(Some(not_before))?;
+    }
+    Ok(())
+}
+
+fn view(stage: &Stage) -> View {
+    if !stage.show.ticks() {
+        return View::default();
+    }
+    let task = |(id, fate): (&TaskId, &Fate)| {
+        let task = stage.known.get(id)?;
+        let owner = task.owner.as_ref().map(ToString::to_string).unwrap_or_default();
+        Some(TaskView {
+            name: one_line(key(task).map_or_else(|| id.to_string(), str::to_owned)),
+            subject: one_line(task.subject.clone()),
+            owner: one_line(owner),
+            fate: fate.clone(),
+            took: stage.log.took(*id, now()),
+        })
+    };
+    View {
+        team: stage.team.name().to_string(),
+        tasks: stage.decision.fates.iter().filter_map(task).collect(),
+        members: stage.look.living.iter().map(member).collect(),
+    }
+}
+
+fn member(agent: &AgentStatus) -> MemberView {
+    let doing = match (agent.phase.as_str(), agent.activity, &agent.task) {
+        ("running", Activity::Idle, _) => "idle".to_owned(),
+        ("running", Activity::Active, Some(task)) => format!("active: {task}"),
+        ("running", Activity::Active, None) => "active".to_owned(),
+        (phase, _, _) => phase.to_owned(),
+    };
+    MemberView { name: one_line(agent.name.to_string()), doing: one_line(doing) }
+}
+
+fn one_line(text: String) -> String {
+    clean(&text.replace(['\n', '\t'], " "))
+}

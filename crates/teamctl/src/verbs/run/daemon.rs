@@ -1,0 +1,94 @@
+//! The daemon of a run: the one that answers, or one that is started; and again where it dies.
+//!
+//! Silence proves nothing, so it is asked; only "nobody listens" is its death. Its pidfd is a reason to ask.
+
+use crate::here::Here;
+use crate::verbs::follow::Teller;
+use crate::verbs::up::{self, Began, TMUX_NAME};
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use protocol::control::{Reply, Request, StatusReply};
+use protocol::fault::{Fault, Kind};
+use rustix::process::{Pid, PidfdFlags, pidfd_open};
+use std::collections::VecDeque;
+use std::os::fd::AsFd;
+use std::time::{Duration, Instant};
+
+/// So often in [`WITHIN`] a daemon that dies is started again.
+const STARTS: usize = 5;
+const WITHIN: Duration = Duration::from_secs(60);
+
+/// Whoever is asked.
+pub(super) struct Daemon<'a> {
+    here: &'a Here,
+    /// Woken when it dies.
+    teller: Teller,
+    started: VecDeque<Instant>,
+}
+
+impl<'a> Daemon<'a> {
+    /// The one that runs, or a fresh one.
+    pub(super) fn begin(here: &'a Here, teller: Teller) -> Result<Daemon<'a>, Fault> {
+        let mut daemon = Daemon { here, teller, started: VecDeque::new() };
+        daemon.start()?;
+        Ok(daemon)
+    }
+
+    /// Asks; where nobody answers, the next daemon is asked the same. For what may be asked twice.
+    pub(super) fn ask(&mut self, request: &Request) -> Result<Reply, Fault> {
+        loop {
+            match self.here.ask(request.clone()) {
+                Err(fault) if fault.kind == Kind::NoDaemon => self.start()?,
+                answer => return answer,
+            }
+        }
+    }
+
+    /// Teams and members.
+    pub(super) fn status(&mut self) -> Result<StatusReply, Fault> {
+        match self.ask(&Request::Status)? {
+            Reply::Status(status) => Ok(status),
+            _ => Err(Fault::new(Kind::Internal, "cannot understand the daemon's answer")),
+        }
+    }
+
+    /// Starts one unless one answers.
+    pub(super) fn start(&mut self) -> Result<(), Fault> {
+        while self.started.front().is_some_and(|at| at.elapsed() > WITHIN) {
+            self.started.pop_front();
+        }
+        if self.started.len() >= STARTS {
+            let message = format!("cannot keep teamd running: it died {STARTS} times within a minute");
+            return Err(Fault::new(Kind::NoDaemon, message).hinted("see its log: teamctl doctor"));
+        }
+        let status = match up::began(self.here, TMUX_NAME)? {
+            Began::Runs(status) => status,
+            Began::Ready(status) => {
+                self.started.push_back(Instant::now());
+                status
+            }
+            Began::Refused(code) => {
+                return Err(Fault::new(kind(code), "cannot start teamd: it has said why"));
+            }
+        };
+        tell_of_its_end(status.daemon.pid, self.teller.clone());
+        Ok(())
+    }
+}
+
+/// The kind with that exit code.
+fn kind(code: u8) -> Kind {
+    use Kind::{Config, Data, Io, Missing, NoDaemon, NotPermitted, Refused, Timeout, Usage};
+    let kinds = [Config, Data, Io, Missing, NoDaemon, NotPermitted, Refused, Timeout, Usage];
+    kinds.into_iter().find(|kind| kind.exit_code() == code).unwrap_or(Kind::Internal)
+}
+
+/// Where it can't be watched, the next look asks it all the same.
+fn tell_of_its_end(pid: u32, teller: Teller) {
+    let pid = i32::try_from(pid).ok().and_then(Pid::from_raw);
+    let Some(pidfd) = pid.and_then(|pid| pidfd_open(pid, PidfdFlags::empty()).ok()) else { return };
+    std::thread::spawn(move || {
+        let mut ended = [PollFd::new(pidfd.as_fd(), PollFlags::POLLIN)];
+        while poll(&mut ended, PollTimeout::NONE).is_err() {}
+        teller.look();
+    });
+}

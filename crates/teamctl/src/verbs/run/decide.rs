@@ -1,0 +1,315 @@
+//! What follows from the task list and from who lives: what is given back, and whether there is anything left
+//! to wait for. A plain function: the files are read and changed elsewhere, and each look decides anew.
+
+use super::file::{Plan, RunFile};
+use protocol::id::TaskId;
+use protocol::name::AgentName;
+use protocol::task::{Task, TaskStatus};
+use serde_json::Value;
+use std::collections::{BTreeMap, HashMap};
+
+/// How often a failed task was given back, in its metadata: a run that is taken up again counts on.
+pub(super) const RETRIED: &str = "retried";
+/// How often a task was given back because its worker died.
+pub(super) const LEFT: &str = "left";
+/// The failure of a turn that somebody ended on purpose: that is no reason to begin it again.
+const INTERRUPTED: &str = "interrupted";
+
+/// Whether a member can still do something.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Life {
+    /// It runs.
+    Lives,
+    /// It is about to be started again.
+    Returns,
+    /// For good.
+    Gone,
+}
+
+/// Everybody who is or was on the team, but for the lead.
+#[derive(Debug, Default)]
+pub(super) struct Lives(pub(super) BTreeMap<AgentName, Life>);
+
+impl Lives {
+    /// A person works as the lead, and is nobody's to watch.
+    pub(super) fn of(&self, name: &AgentName) -> Life {
+        if name.is_lead() { Life::Lives } else { self.0.get(name).copied().unwrap_or(Life::Gone) }
+    }
+
+    fn anybody(&self) -> bool {
+        self.0.values().any(|life| *life != Life::Gone)
+    }
+}
+
+/// What the file says about its tasks beyond what they say themselves.
+#[derive(Debug, Default)]
+pub(super) struct Rules {
+    /// Whose each task is alone, by its key.
+    pub(super) owners: HashMap<String, AgentName>,
+    /// How often a failed one is given back.
+    pub(super) retries: u32,
+}
+
+impl Rules {
+    /// Those of a file.
+    pub(super) fn of(file: &RunFile) -> Rules {
+        let owner = |plan: &Plan| Some((plan.key.clone(), plan.owner.clone()?));
+        Rules { owners: file.tasks.iter().filter_map(owner).collect(), retries: file.policy.retries }
+    }
+}
+
+/// How a task stands.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Fate {
+    /// It is done.
+    Completed,
+    /// Somebody works on it.
+    Running,
+    /// Somebody can take it, now or later.
+    Waiting,
+    /// Its work failed, for good.
+    Failed(String),
+    /// Nobody will ever begin it.
+    Undone(String),
+}
+
+impl Fate {
+    /// Whether there is nothing to wait for.
+    pub(super) fn is_over(&self) -> bool {
+        !matches!(self, Fate::Running | Fate::Waiting)
+    }
+}
+
+/// A task that becomes pending again.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct GiveBack {
+    /// Which.
+    pub(super) id: TaskId,
+    /// To whom alone.
+    pub(super) to: Option<AgentName>,
+    /// [`RETRIED`] or [`LEFT`].
+    pub(super) why: &'static str,
+    /// How often it was then.
+    pub(super) times: u32,
+}
+
+/// What one look came to.
+#[derive(Debug, Default)]
+pub(super) struct Decision {
+    /// To be carried out.
+    pub(super) give_back: Vec<GiveBack>,
+    /// Of every task of the list that is not an agent's tracking task.
+    pub(super) fates: BTreeMap<TaskId, Fate>,
+}
+
+/// Looks at the whole list.
+pub(super) fn decide(rules: &Rules, tasks: &[Task], lives: &Lives) -> Decision {
+    let mut decision = Decision::default();
+    for task in tasks.iter().filter(|task| !task.is_internal() && task.status != TaskStatus::Deleted) {
+        let (fate, give_back) = alone(rules, task, lives);
+        decision.fates.insert(task.id, fate);
+        decision.give_back.extend(give_back);
+    }
+    spread(tasks, &mut decision.fates);
+    decision
+}
+
+/// The key that the file gives a task.
+pub(super) fn key(task: &Task) -> Option<&str> {
+    task.metadata.as_ref()?.get("key")?.as_str()
+}
+
+/// How often it was given back for this reason.
+pub(super) fn times(task: &Task, why: &str) -> u32 {
+    let count = task.metadata.as_ref().and_then(|metadata| metadata.get(why)).and_then(Value::as_u64);
+    count.and_then(|count| u32::try_from(count).ok()).unwrap_or(0)
+}
+
+/// A task without regard to what it waits for.
+fn alone(rules: &Rules, task: &Task, lives: &Lives) -> (Fate, Option<GiveBack>) {
+    match (&task.status, task.failure()) {
+        (TaskStatus::Completed | TaskStatus::Deleted, _) => (Fate::Completed, None),
+        (TaskStatus::InProgress, Some(why)) => {
+            let again = rules.retries > times(task, RETRIED) && why != INTERRUPTED;
+            given_back(rules, task, lives, RETRIED, again, why)
+        }
+        (TaskStatus::InProgress, None) => match task.owner.as_ref().map(|owner| lives.of(owner)) {
+            Some(Life::Lives | Life::Returns) => (Fate::Running, None),
+            Some(Life::Gone) | None => {
+                let again = rules.retries.max(1) > times(task, LEFT);
+                given_back(rules, task, lives, LEFT, again, "its worker died")
+            }
+        },
+        (TaskStatus::Pending, _) => (pending(task, lives), None),
+        (TaskStatus::Other(status), _) => (Fate::Undone(format!("its file says {status}")), None),
+    }
+}
+
+/// A task that nobody works on any more: somebody may get it again, or `failure` is how it ended.
+fn given_back(
+    rules: &Rules,
+    task: &Task,
+    lives: &Lives,
+    why: &'static str,
+    again: bool,
+    failure: &str,
+) -> (Fate, Option<GiveBack>) {
+    let to = key(task).and_then(|key| rules.owners.get(key)).cloned();
+    let taker = match &to {
+        Some(owner) => lives.of(owner),
+        None if lives.anybody() => Life::Lives,
+        None => Life::Gone,
+    };
+    let give_back = GiveBack { id: task.id, to, why, times: times(task, why) + 1 };
+    match taker {
+        Life::Lives if again => (Fate::Waiting, Some(give_back)),
+        // It is no member at this moment, and can own nothing.
+        Life::Returns if again => (Fate::Waiting, None),
+        _ => (Fate::Failed(failure.to_owned()), None),
+    }
+}
+
+fn pending(task: &Task, lives: &Lives) -> Fate {
+    match &task.owner {
+        Some(owner) if lives.of(owner) == Life::Gone => {
+            Fate::Undone(format!("{owner}, whose it is, is gone"))
+        }
+        None if !lives.anybody() => Fate::Undone("nobody is left to do it".to_owned()),
+        _ => Fate::Waiting,
+    }
+}
+
+/// What waits for something that will never be done will never be done.
+fn spread(tasks: &[Task], fates: &mut BTreeMap<TaskId, Fate>) {
+    let mut waiting_for: HashMap<TaskId, Vec<TaskId>> = HashMap::new();
+    for task in tasks {
+        // Both ends: a crash may have left a link half written.
+        task.blocked_by.iter().for_each(|blocker| waiting_for.entry(*blocker).or_default().push(task.id));
+        waiting_for.entry(task.id).or_default().extend(&task.blocks);
+    }
+    let hopeless = |fate: &Fate| matches!(fate, Fate::Failed(_) | Fate::Undone(_));
+    let mut open: Vec<TaskId> = fates.iter().filter(|(_, fate)| hopeless(fate)).map(|(id, _)| *id).collect();
+    while let Some(blocker) = open.pop() {
+        for id in waiting_for.get(&blocker).into_iter().flatten() {
+            if let Some(fate @ Fate::Waiting) = fates.get_mut(id) {
+                *fate = Fate::Undone(format!("it waits for task {blocker}"));
+                open.push(*id);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn task(id: u32, status: &str, owner: &str, blocked_by: &str, metadata: &str) -> Task {
+        let owner = if owner.is_empty() { String::new() } else { format!(r#""owner":"{owner}","#) };
+        let text = format!(
+            r#"{{"id":"{id}","subject":"x","status":"{status}",{owner}"blocks":[],"blockedBy":[{blocked_by}],"metadata":{{{metadata}}}}}"#
+        );
+        Task::parse(&text).unwrap()
+    }
+
+    fn lives(all: &[(&str, Life)]) -> Lives {
+        Lives(all.iter().map(|(name, life)| (AgentName::foreign(name), *life)).collect())
+    }
+
+    fn rules(retries: u32) -> Rules {
+        let owners = [("hers".to_owned(), AgentName::foreign("ann"))];
+        Rules { owners: owners.into_iter().collect(), retries }
+    }
+
+    /// Why, for the how-manieth time, and to whom.
+    type Given = (&'static str, u32, Option<String>);
+
+    /// What becomes of one task, and to whom it is given back for the how-manieth time.
+    fn one(rules: &Rules, task: Task, lives: &Lives) -> (Fate, Option<Given>) {
+        let id = task.id;
+        let mut decision = decide(rules, &[task], lives);
+        let given = decision.give_back.pop();
+        let given = given.map(|given| (given.why, given.times, given.to.map(|name| name.to_string())));
+        (decision.fates.remove(&id).unwrap(), given)
+    }
+
+    use Life::{Gone, Lives as Lives_, Returns};
+
+    #[test]
+    fn a_failed_task_is_given_back_as_often_as_the_policy_says() {
+        let both = lives(&[("ann", Lives_), ("bob", Lives_)]);
+        let failed =
+            |metadata: &str| task(1, "in_progress", "bob", "", &format!(r#""failure":"exit 1"{metadata}"#));
+        assert_eq!(one(&rules(0), failed(""), &both), (Fate::Failed("exit 1".into()), None));
+        assert_eq!(one(&rules(2), failed(""), &both), (Fate::Waiting, Some((RETRIED, 1, None))));
+        assert_eq!(
+            one(&rules(2), failed(r#","retried":1"#), &both),
+            (Fate::Waiting, Some((RETRIED, 2, None)))
+        );
+        assert_eq!(one(&rules(2), failed(r#","retried":2"#), &both), (Fate::Failed("exit 1".into()), None));
+        let interrupted = task(1, "in_progress", "bob", "", r#""failure":"interrupted""#);
+        assert_eq!(one(&rules(2), interrupted, &both), (Fate::Failed("interrupted".into()), None));
+    }
+
+    #[test]
+    fn a_task_of_the_files_owner_goes_back_to_it_alone() {
+        let hers = || task(1, "in_progress", "ann", "", r#""key":"hers","failure":"exit 1""#);
+        let to_ann = Some((RETRIED, 1, Some("ann".to_owned())));
+        assert_eq!(one(&rules(1), hers(), &lives(&[("ann", Lives_)])), (Fate::Waiting, to_ann));
+        assert_eq!(one(&rules(1), hers(), &lives(&[("ann", Returns)])), (Fate::Waiting, None));
+        let without_her = lives(&[("ann", Gone), ("bob", Lives_)]);
+        assert_eq!(one(&rules(1), hers(), &without_her), (Fate::Failed("exit 1".into()), None));
+    }
+
+    #[test]
+    fn a_task_whose_worker_died_is_for_the_others() {
+        let left = |metadata: &str| task(1, "in_progress", "ann", "", metadata);
+        let died = || Fate::Failed("its worker died".into());
+        let others = lives(&[("ann", Gone), ("bob", Lives_)]);
+        assert_eq!(one(&rules(0), left(""), &others), (Fate::Waiting, Some((LEFT, 1, None))));
+        assert_eq!(one(&rules(0), left(r#""left":1"#), &others), (died(), None));
+        assert_eq!(one(&rules(3), left(r#""left":2"#), &others), (Fate::Waiting, Some((LEFT, 3, None))));
+        assert_eq!(one(&rules(0), left(""), &lives(&[("ann", Gone)])), (died(), None));
+        assert_eq!(one(&rules(0), left(r#""key":"hers""#), &others), (died(), None));
+        assert_eq!(one(&rules(0), left(""), &lives(&[("ann", Returns)])), (Fate::Running, None));
+        assert_eq!(one(&rules(0), left(""), &lives(&[("ann", Lives_)])), (Fate::Running, None));
+    }
+
+    #[test]
+    fn what_nobody_can_take_is_over() {
+        let pending = |owner: &str| task(1, "pending", owner, "", "");
+        let bob = lives(&[("ann", Gone), ("bob", Lives_)]);
+        assert_eq!(one(&rules(0), pending(""), &bob).0, Fate::Waiting);
+        assert_eq!(one(&rules(0), pending("bob"), &bob).0, Fate::Waiting);
+        assert_eq!(one(&rules(0), pending("team-lead"), &bob).0, Fate::Waiting);
+        assert!(matches!(one(&rules(0), pending("ann"), &bob).0, Fate::Undone(_)));
+        assert!(matches!(one(&rules(0), pending(""), &lives(&[("ann", Gone)])).0, Fate::Undone(_)));
+        assert!(matches!(one(&rules(0), task(1, "odd", "", "", ""), &bob).0, Fate::Undone(_)));
+    }
+
+    #[test]
+    fn what_waits_for_a_failure_is_over_however_far_behind_it_is() {
+        let bob = lives(&[("bob", Lives_)]);
+        let tasks = [
+            task(1, "in_progress", "bob", "", r#""failure":"exit 1""#),
+            task(2, "pending", "", r#""1""#, ""),
+            task(3, "pending", "", r#""2""#, ""),
+            task(4, "pending", "", "", ""),
+            task(5, "completed", "bob", r#""1""#, ""),
+            task(6, "in_progress", "", "", r#""_internal":true"#),
+        ];
+        let fates = decide(&rules(0), &tasks, &bob).fates;
+        let over: Vec<bool> = fates.values().map(Fate::is_over).collect();
+        assert_eq!(over, [true, true, true, false, true]);
+        assert_eq!(fates[&tasks[2].id], Fate::Undone("it waits for task 2".into()));
+        let again = decide(&rules(1), &tasks, &bob).fates;
+        assert_eq!(again.values().filter(|fate| fate.is_over()).count(), 1);
+    }
+
+    #[test]
+    fn a_long_chain_behind_a_failure_is_one_pass() {
+        let mut tasks = vec![task(1, "in_progress", "bob", "", r#""failure":"x""#)];
+        tasks.extend((2..5000).map(|id| task(id, "pending", "", &format!(r#""{}""#, id - 1), "")));
+        let fates = decide(&rules(0), &tasks, &lives(&[("bob", Lives_)])).fates;
+        assert!(fates.values().all(Fate::is_over));
+    }
+}

@@ -1,0 +1,144 @@
+//! The end of a run: everybody is asked to end, the files go, and the table is told. Nobody who reads the exit code
+//! finds an agent of the run still at work.
+
+use super::Run;
+use super::course::{End, Stage};
+use super::decide::{Rules, decide};
+use super::result::{self, Row};
+use crate::here::{Here, fault};
+use crate::output;
+use protocol::control::{Delete, Reply, Request, Shutdown, Targets};
+use protocol::fault::{Fault, Kind};
+use serde_json::json;
+use std::process::ExitCode;
+use std::sync::mpsc::{Receiver, channel};
+
+/// Ends the team and tells what it came to.
+pub(super) fn finish(run: &mut Run, mut stage: Stage, end: End, keep: bool) -> Result<ExitCode, Fault> {
+    let ended = shut_down(run, &mut stage, end);
+    let rows = rows(run, &mut stage);
+    let deleted = if keep || ended.is_err() { Ok(()) } else { delete(run) };
+    stage.news().ok();
+    // The terminal first: what is told now is to stay on it.
+    drop(stage);
+    let code = tell(run, end, &rows?);
+    ended.and(deleted)?;
+    Ok(code)
+}
+
+/// A team that could not be filled goes again. Why it could not be is what is told, not what fails here.
+pub(super) fn take_down(run: &mut Run, stage: &mut Stage) {
+    if shut_down(run, stage, End::Stopped).and_then(|()| delete(run)).is_err() {
+        output::complain(&format!("team {} is left behind", run.file.name));
+    }
+}
+
+/// Asks all of them, and ends who does not answer; who is in a hurry ends them at once.
+fn shut_down(run: &mut Run, stage: &mut Stage, end: End) -> Result<(), Fault> {
+    let mut answer = ask(run, end);
+    let mut killed = false;
+    loop {
+        match answer.try_recv() {
+            Ok(Err(fault)) if fault.kind == Kind::NoDaemon => {
+                run.daemon.start()?;
+                answer = ask(run, end);
+            }
+            Ok(answer) => return answer.map(drop),
+            Err(_) => {
+                run.follow.next(None)?;
+            }
+        }
+        stage.news()?;
+        // The first Ctrl-C is what began this, where it did.
+        let asked = if end == End::Stopped { 2 } else { 1 };
+        if run.signals.count() >= asked && !killed {
+            killed = true;
+            run.daemon.ask(&Request::Kill(everybody(run)))?;
+        }
+    }
+}
+
+fn everybody(run: &Run) -> Targets {
+    Targets { team: run.file.name.clone(), names: Vec::new() }
+}
+
+/// In a thread of its own: a second Ctrl-C must not wait for the answer.
+fn ask(run: &Run, end: End) -> Receiver<Result<Reply, Fault>> {
+    let reason = match end {
+        End::Over => "all tasks are over",
+        End::Stopped => "the run was stopped",
+        End::TimedOut => "the time of the run is over",
+    };
+    let request = Request::Shutdown(Shutdown {
+        targets: everybody(run),
+        reason: Some(reason.to_owned()),
+        grace_ms: u64::try_from(run.file.policy.grace.as_millis()).unwrap_or(u64::MAX),
+        force: true,
+    });
+    let (send, receive) = channel();
+    let (here, teller) = (Here::new(run.here.global.clone()), run.follow.teller());
+    std::thread::spawn(move || {
+        // Where nobody listens any more the process is about to end.
+        send.send(here.ask(request)).ok();
+        teller.look();
+    });
+    receive
+}
+
+/// The table, from the files as they are now: somebody may have finished while it was asked to end.
+fn rows(run: &Run, stage: &mut Stage) -> Result<Vec<Row>, Fault> {
+    let tasks = stage.team.tasks().list().map_err(fault)?;
+    stage.news()?;
+    let rules = Rules { owners: run.rules.owners.clone(), retries: 0 };
+    // Who lived before: nobody lives now, and that is no reason why a task is not done.
+    let decision = decide(&rules, &tasks, &stage.look.lives);
+    stage.log.saw(&tasks, crate::here::now());
+    let visible = tasks.into_iter().filter(|task| !task.is_internal());
+    stage.known.extend(visible.map(|task| (task.id, task)));
+    Ok(result::rows(&run.file, &stage.known, &decision, &stage.log))
+}
+
+/// Removes the files; a team that is gone already is fine.
+fn delete(run: &mut Run) -> Result<(), Fault> {
+    let request = Request::Delete(Delete { team: run.file.name.clone(), force: true });
+    match run.daemon.ask(&request) {
+        Err(fault) if fault.kind != Kind::NotFound => Err(fault),
+        _ => Ok(()),
+    }
+}
+
+fn tell(run: &Run, end: End, rows: &[Row]) -> ExitCode {
+    let completed = result::completed(rows);
+    let whole = completed == rows.len() && end == End::Over;
+    let global = &run.here.global;
+    let failed = || rows.iter().filter(|row| row.outcome != "completed");
+    if global.json {
+        let mut object = json!({"ok": whole, "tasks": rows, "completed": completed, "total": rows.len()});
+        if let Some(fault) = why(run, end) {
+            object["error"] = json!(fault);
+        }
+        output::line(&object.to_string());
+    } else if !global.quiet {
+        output::table(&result::table(rows));
+        output::line(&format!("{completed} of {} tasks are completed.", rows.len()));
+    } else if failed().next().is_some() {
+        output::table(&result::table(failed()));
+    }
+    let fault = why(run, end);
+    fault.iter().for_each(|fault| output::complain(&fault.message));
+    match (fault, whole) {
+        (Some(fault), _) => ExitCode::from(fault.kind.exit_code()),
+        (None, true) => ExitCode::SUCCESS,
+        (None, false) => ExitCode::from(Kind::Partly.exit_code()),
+    }
+}
+
+/// Why it ended before its end.
+fn why(run: &Run, end: End) -> Option<Fault> {
+    let (kind, why) = match end {
+        End::Over => return None,
+        End::Stopped => (Kind::Partly, "it was stopped"),
+        End::TimedOut => (Kind::Timeout, "its time is over"),
+    };
+    Some(Fault::new(kind, format!("cannot run team {} to its end: {why}", run.file.name)))
+}

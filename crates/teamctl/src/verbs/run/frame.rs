@@ -1,0 +1,166 @@
+//! One picture of a run, as lines that fit: a progress line, the members, the tasks with what matters first, and
+//! below them the last events. Pure.
+
+use super::decide::Fate;
+use super::result::time;
+
+/// What is to be shown.
+#[derive(Debug, Default)]
+pub(super) struct View {
+    pub(super) team: String,
+    pub(super) tasks: Vec<TaskView>,
+    pub(super) members: Vec<MemberView>,
+}
+
+/// One task; all texts safe to show.
+#[derive(Debug)]
+pub(super) struct TaskView {
+    pub(super) name: String,
+    pub(super) subject: String,
+    pub(super) owner: String,
+    pub(super) fate: Fate,
+    /// How long it was worked on, ms.
+    pub(super) took: Option<u64>,
+}
+
+/// One member.
+#[derive(Debug)]
+pub(super) struct MemberView {
+    pub(super) name: String,
+    pub(super) doing: String,
+}
+
+/// Of the terminal, in characters.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Size {
+    pub(super) width: usize,
+    pub(super) height: usize,
+}
+
+/// `12/40 done, 3 running, 1 failed`.
+pub(super) fn progress(tasks: &[TaskView]) -> String {
+    let count = |is: fn(&Fate) -> bool| tasks.iter().filter(|task| is(&task.fate)).count();
+    let mut words = vec![
+        format!("{}/{} done", count(|fate| *fate == Fate::Completed), tasks.len()),
+        format!("{} running", count(|fate| *fate == Fate::Running)),
+    ];
+    let rest = [
+        (count(|fate| matches!(fate, Fate::Failed(_))), "failed"),
+        (count(|fate| matches!(fate, Fate::Undone(_))), "can't be done"),
+    ];
+    words.extend(rest.iter().filter(|(count, _)| *count > 0).map(|(count, word)| format!("{count} {word}")));
+    words.join(", ")
+}
+
+/// The lines, none wider and not more than fit.
+pub(super) fn frame(view: &View, recent: &[&str], size: Size, colored: bool) -> Vec<String> {
+    let mut lines =
+        vec![clip(&format!("{}: {}", view.team, progress(&view.tasks)), size.width), String::new()];
+    let members = view.members.len().min(size.height / 4);
+    lines.extend(view.members.iter().take(members).map(|member| {
+        let line = format!("{:<12} {}", member.name, member.doing);
+        clip(&line, size.width)
+    }));
+    if members < view.members.len() {
+        lines.push(format!("… and {} more members", view.members.len() - members));
+    }
+    lines.push(String::new());
+    let foot = recent.len().min(size.height / 4);
+    let room = size.height.saturating_sub(lines.len() + foot + 1);
+    lines.extend(tasks(view, room, size.width, colored));
+    lines.push(String::new());
+    lines.extend(recent[recent.len() - foot..].iter().map(|line| clip(line, size.width)));
+    lines.truncate(size.height);
+    lines
+}
+
+/// What runs comes first, then what failed, what waits, and what is done, the latest of these first.
+fn tasks(view: &View, room: usize, width: usize, colored: bool) -> Vec<String> {
+    let rank = |task: &&TaskView| match task.fate {
+        Fate::Running => 0,
+        Fate::Failed(_) => 1,
+        Fate::Waiting => 2,
+        Fate::Completed => 3,
+        Fate::Undone(_) => 4,
+    };
+    let mut ranked: Vec<&TaskView> = view.tasks.iter().collect();
+    // All of them in their own order where they fit.
+    if ranked.len() > room {
+        ranked.sort_by_key(rank);
+    }
+    let shown = if ranked.len() > room { room.saturating_sub(1) } else { ranked.len() };
+    let mut lines: Vec<String> = ranked[..shown].iter().map(|task| line(task, width, colored)).collect();
+    if shown < ranked.len() && room > 0 {
+        lines.push(format!("… and {} more tasks", ranked.len() - shown));
+    }
+    lines
+}
+
+fn line(task: &TaskView, width: usize, colored: bool) -> String {
+    let (word, color) = match &task.fate {
+        Fate::Completed => ("done", "32"),
+        Fate::Running => ("running", "36"),
+        Fate::Waiting => ("waits", ""),
+        Fate::Failed(_) => ("failed", "31"),
+        Fate::Undone(_) => ("not done", "33"),
+    };
+    let why = match &task.fate {
+        Fate::Failed(why) | Fate::Undone(why) => format!(" ({})", why.replace('\n', " ")),
+        _ => String::new(),
+    };
+    let took = task.took.map(time).unwrap_or_default();
+    let line = format!("{word:<8} {:<12} {:<10} {took:>6}  {}{why}", task.name, task.owner, task.subject);
+    let line = clip(&line, width);
+    match colored && !color.is_empty() {
+        true => format!("\x1b[{color}m{line}\x1b[0m"),
+        false => line,
+    }
+}
+
+fn clip(line: &str, width: usize) -> String {
+    line.chars().take(width).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn view(tasks: usize) -> View {
+        let fates = [Fate::Completed, Fate::Waiting, Fate::Running, Fate::Failed("exit 1".into())];
+        let task = |n: usize| TaskView {
+            name: format!("t{n}"),
+            subject: "a long subject that goes on and on".into(),
+            owner: "ann".into(),
+            fate: fates[n % 4].clone(),
+            took: Some(1500),
+        };
+        let members = (0..9).map(|n| MemberView { name: format!("m{n}"), doing: "idle".into() }).collect();
+        View { team: "survey".into(), tasks: (0..tasks).map(task).collect(), members }
+    }
+
+    #[test]
+    fn it_fits_whatever_the_size() {
+        for (width, height) in [(80, 24), (20, 5), (1, 1), (200, 100), (40, 12)] {
+            for tasks in [0, 3, 500] {
+                let lines = frame(&view(tasks), &["one", "two"], Size { width, height }, false);
+                assert!(lines.len() <= height, "{width}×{height}: {lines:#?}");
+                let wide = lines.iter().filter(|line| line.chars().count() > width.max(30)).count();
+                assert_eq!(wide, 0, "{lines:#?}");
+            }
+        }
+    }
+
+    #[test]
+    fn what_runs_is_never_hidden_by_what_is_done() {
+        let lines = frame(&view(500), &[], Size { width: 80, height: 24 }, false);
+        assert_eq!(lines[0], "survey: 125/500 done, 125 running, 125 failed");
+        assert!(lines.iter().any(|line| line.starts_with("running  t2")), "{lines:#?}");
+        assert!(
+            lines.iter().any(|line| line.contains("more tasks"))
+                && lines.iter().any(|line| line.contains("more members"))
+        );
+        let few = frame(&view(2), &["last"], Size { width: 80, height: 40 }, true);
+        assert!(few.iter().any(|line| line.starts_with("\x1b[32mdone     t0")), "{few:#?}");
+        assert_eq!(few.last().map(String::as_str), Some("last"));
+    }
+}

@@ -1,0 +1,75 @@
+//! A look at a running team: its tasks, who lives, and how a task is given back.
+
+use super::Run;
+use super::decide::{GiveBack, LEFT, Life, Lives};
+use crate::here::fault;
+use protocol::control::{AgentStatus, TeamStatus};
+use protocol::fault::{Fault, Kind};
+use protocol::name::AgentName;
+use protocol::task::{Task, TaskStatus};
+use serde_json::{Map, Value};
+use store::{Error, TaskUpdate, Team};
+
+/// What there is at one moment.
+#[derive(Debug, Default)]
+pub(super) struct Look {
+    /// All tasks, internal ones too.
+    pub(super) tasks: Vec<Task>,
+    /// Who can still do something.
+    pub(super) lives: Lives,
+    /// Those that the daemon has running.
+    pub(super) living: Vec<AgentStatus>,
+}
+
+/// Looks. The tasks first: who is gone after that will not have begun one of them since.
+pub(super) fn of(run: &mut Run, team: &Team) -> Result<Look, Fault> {
+    let tasks = team.tasks().list().map_err(fault)?;
+    let others = team.config().map_err(fault)?.members.into_iter().map(|member| member.name);
+    let file = &run.file;
+    let others = others.filter(|name| !file.members.iter().any(|member| member.name == *name));
+    let mut lives: Lives =
+        Lives(others.filter(|name| !name.is_lead()).map(|name| (name, Life::Lives)).collect());
+    let status = run.daemon.status()?;
+    let status = status.teams.into_iter().find(|status| status.name == *team.name());
+    let status = status.unwrap_or_else(|| nobody(team));
+    for past in status.past {
+        let life = if past.again_at.is_some() { Life::Returns } else { Life::Gone };
+        lives.0.insert(past.name, life);
+    }
+    lives.0.extend(status.members.iter().map(|agent| (agent.name.clone(), Life::Lives)));
+    Ok(Look { tasks, lives, living: status.members })
+}
+
+/// Of a team that the daemon has not seen yet.
+fn nobody(team: &Team) -> TeamStatus {
+    TeamStatus { name: team.name().clone(), members: Vec::new(), past: Vec::new() }
+}
+
+/// Makes a task pending again; false where it is no longer as it was when that was decided.
+pub(super) fn give_back(team: &Team, given: &GiveBack) -> Result<bool, Fault> {
+    let tasks = team.tasks();
+    let still = |task: &Task| {
+        let failed = task.failure().is_some();
+        task.status == TaskStatus::InProgress && failed == (given.why != LEFT)
+    };
+    let metadata = [("failure".to_owned(), Value::Null), (given.why.to_owned(), Value::from(given.times))];
+    let update = TaskUpdate {
+        status: Some(TaskStatus::Pending),
+        owner: given.to.clone(),
+        metadata: Some(Map::from_iter(metadata)),
+        ..TaskUpdate::default()
+    };
+    match tasks.get(&given.id) {
+        Ok(task) if still(&task) => {}
+        Ok(_) | Err(Error::NoSuchTask { .. }) => return Ok(false),
+        Err(error) => return Err(fault(error)),
+    }
+    match tasks.update(&given.id, update, &AgentName::lead()) {
+        Ok(_) => Ok(true),
+        // It was given its owner; that it hears of it by a message is a courtesy.
+        Err(Error::Untold { .. }) => Ok(true),
+        // Somebody was faster, or the owner has just gone: the next look decides anew.
+        Err(error) if [Kind::Refused, Kind::NotFound].contains(&error.kind()) => Ok(false),
+        Err(error) => Err(fault(error)),
+    }
+}

@@ -1,0 +1,184 @@
+//! The event log, as a run follows it: lines to print, and from when to when each task was worked on.
+//!
+//! What was there before is read for the times alone: a run that is taken up again knows how long its tasks
+//! took. Where the log has no word on a task, what the looks saw is used.
+
+use crate::output;
+use crate::verbs::events::sentence;
+use crate::verbs::follow::Tail;
+use protocol::event::{Event, What};
+use protocol::fault::Fault;
+use protocol::id::TaskId;
+use protocol::name::TeamName;
+use protocol::task::{Task, TaskStatus};
+use protocol::time::parse_iso8601;
+use serde_json::Value;
+use std::collections::HashMap;
+use std::path::Path;
+
+/// The log, and how far it was read.
+pub(super) struct Log {
+    tail: Tail,
+    /// The start of a line whose end is not there yet.
+    rest: Vec<u8>,
+    team: TeamName,
+    /// As it stands in a line that is about the team: most lines need not be parsed.
+    mark: String,
+    times: HashMap<TaskId, Span>,
+}
+
+/// From when to when, ms since the epoch.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+struct Span {
+    started: Option<u64>,
+    ended: Option<u64>,
+}
+
+impl Log {
+    /// Everything that is there already is read, and not news.
+    pub(super) fn open(state: &Path, team: &TeamName) -> Result<Log, Fault> {
+        let tail = |name| Tail::new(state.join(name));
+        let mark = format!("\"team\":\"{team}\"");
+        let mut log = Log {
+            tail: tail("events.jsonl"),
+            rest: Vec::new(),
+            team: team.clone(),
+            mark,
+            times: HashMap::new(),
+        };
+        let mut older = tail("events.jsonl.1");
+        while !older.is_same(&log.tail)
+            && let Some(chunk) = older.next_chunk()?
+        {
+            log.take(&chunk);
+        }
+        log.news()?;
+        Ok(log)
+    }
+
+    /// What was written since the last call, as lines for people with their time.
+    pub(super) fn news(&mut self) -> Result<Vec<String>, Fault> {
+        let mut news = Vec::new();
+        while let Some(chunk) = self.tail.next_chunk()? {
+            news.extend(self.take(&chunk));
+        }
+        Ok(news)
+    }
+
+    /// A look at the list, for tasks that the log does not tell of.
+    pub(super) fn saw(&mut self, tasks: &[Task], now: u64) {
+        for task in tasks.iter().filter(|task| !task.is_internal()) {
+            let span = self.times.entry(task.id).or_default();
+            match task.status {
+                TaskStatus::InProgress if task.failure().is_none() => {
+                    span.started.get_or_insert(now);
+                    span.ended = None;
+                }
+                TaskStatus::Pending => *span = Span::default(),
+                _ if span.started.is_some() => drop(span.ended.get_or_insert(now)),
+                _ => {}
+            }
+        }
+    }
+
+    /// How long a task was worked on, in ms, up to `now` where somebody still does.
+    pub(super) fn took(&self, id: TaskId, now: u64) -> Option<u64> {
+        let span = self.times.get(&id)?;
+        span.started.map(|started| span.ended.unwrap_or(now).saturating_sub(started))
+    }
+
+    fn take(&mut self, bytes: &[u8]) -> Vec<String> {
+        self.rest.extend_from_slice(bytes);
+        let Some(end) = self.rest.iter().rposition(|byte| *byte == b'\n') else { return Vec::new() };
+        let rest = self.rest.split_off(end + 1);
+        let whole = std::mem::replace(&mut self.rest, rest);
+        String::from_utf8_lossy(&whole).lines().filter_map(|line| self.line(line)).collect()
+    }
+
+    /// The line for people; none where it is about another team.
+    fn line(&mut self, line: &str) -> Option<String> {
+        if !line.contains(&self.mark) {
+            return None;
+        }
+        if let Ok(event) = serde_json::from_str::<Event>(line) {
+            return (event.team.as_ref() == Some(&self.team)).then(|| {
+                self.note(&event);
+                format!("{} {}", event.time, event.line())
+            });
+        }
+        // Of a kind that we do not know: shown as far as it goes.
+        let event: Value = serde_json::from_str(line).ok()?;
+        (event["team"] == self.team.as_str()).then(|| output::clean(&sentence(&event)))
+    }
+
+    fn note(&mut self, event: &Event) {
+        let Some(at) = parse_iso8601(&event.time) else { return };
+        match &event.what {
+            // An earlier team of the name: its tasks had the same numbers.
+            What::TeamCreated => self.times.clear(),
+            What::TaskStarted { task, .. } => {
+                let ended = self.times.get(task).and_then(|span| span.ended).filter(|ended| *ended >= at);
+                self.times.insert(*task, Span { started: Some(at), ended });
+            }
+            What::TaskCompleted { task, .. } | What::TaskFailed { task, .. } => {
+                self.times.entry(*task).or_default().ended = Some(at);
+            }
+            _ => {}
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs::File;
+    use std::io::Write;
+
+    fn id(number: u32) -> TaskId {
+        TaskId::from_number(number).unwrap()
+    }
+
+    fn line(ms: u64, rest: &str) -> String {
+        format!("{{\"time\":\"{}\",{rest}}}\n", protocol::time::iso8601(ms))
+    }
+
+    #[test]
+    fn what_was_there_is_no_news_and_an_earlier_team_is_forgotten() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut file = File::create(dir.path().join("events.jsonl")).unwrap();
+        let started = |task: u32| {
+            format!(r#""team":"t","event":"task_started","task":"{task}","subject":"s","owner":"ann""#)
+        };
+        file.write_all(line(1000, &started(1)).as_bytes()).unwrap();
+        file.write_all(line(2000, r#""team":"t","event":"team_created""#).as_bytes()).unwrap();
+        file.write_all(line(3000, &started(2)).as_bytes()).unwrap();
+        let mut log = Log::open(dir.path(), &TeamName::parse("t").unwrap()).unwrap();
+        assert_eq!((log.took(id(1), 9000), log.took(id(2), 9000)), (None, Some(6000)));
+        let done = r#""team":"t","event":"task_completed","task":"2","subject":"s","owner":"ann""#;
+        file.write_all(line(4500, done).as_bytes()).unwrap();
+        file.write_all(line(4500, r#""team":"u","event":"team_created""#).as_bytes()).unwrap();
+        file.write_all(line(4500, r#""team":"t","event":"from_tomorrow","text":"x""#).as_bytes()).unwrap();
+        let news = log.news().unwrap();
+        assert_eq!(news.len(), 2, "{news:?}");
+        assert!(news[0].ends_with("t task 2 completed by ann: s"), "{news:?}");
+        assert_eq!(log.took(id(2), 9000), Some(1500));
+    }
+
+    #[test]
+    fn a_look_fills_in_what_the_log_does_not_tell_and_the_log_corrects_it() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut log = Log::open(dir.path(), &TeamName::parse("t").unwrap()).unwrap();
+        let task = |status: &str| {
+            Task::parse(&format!(r#"{{"id":"1","subject":"s","status":"{status}"}}"#)).unwrap()
+        };
+        log.saw(&[task("in_progress")], 1000);
+        log.saw(&[task("completed")], 3000);
+        log.saw(&[task("completed")], 4000);
+        assert_eq!(log.took(id(1), 9000), Some(2000));
+        let mut file = File::create(dir.path().join("events.jsonl")).unwrap();
+        let started = r#""team":"t","event":"task_started","task":"1","subject":"s","owner":null"#;
+        file.write_all(line(500, started).as_bytes()).unwrap();
+        log.news().unwrap();
+        assert_eq!(log.took(id(1), 9000), Some(2500));
+    }
+}

@@ -1,0 +1,138 @@
+//! What a run came to: one row for each task, for people and as JSON, and the exit code.
+
+use super::decide::{Decision, Fate, key};
+use super::file::RunFile;
+use super::log::Log;
+use crate::here::now;
+use crate::output::clean;
+use protocol::id::TaskId;
+use protocol::task::{Task, TaskStatus};
+use serde::Serialize;
+use std::collections::BTreeMap;
+
+/// One task at the end.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub(super) struct Row {
+    /// What the file calls it; none for one that an agent added.
+    pub(super) key: Option<String>,
+    /// None for one that was never made.
+    pub(super) id: Option<TaskId>,
+    pub(super) subject: String,
+    pub(super) owner: Option<String>,
+    /// `completed`, `failed`, `not_done`, `deleted`.
+    pub(super) outcome: &'static str,
+    /// How long it was worked on; none where nobody did.
+    pub(super) seconds: Option<f64>,
+    /// Why it is not completed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) why: Option<String>,
+}
+
+/// All rows: the file's tasks in its order, then those that were added.
+pub(super) fn rows(
+    file: &RunFile,
+    known: &BTreeMap<TaskId, Task>,
+    decision: &Decision,
+    log: &Log,
+) -> Vec<Row> {
+    let of = |task: &Task| row(task, decision.fates.get(&task.id), log);
+    let by_key: BTreeMap<&str, &Task> = known.values().filter_map(|task| Some((key(task)?, task))).collect();
+    let planned = file.tasks.iter().map(|plan| match by_key.get(plan.key.as_str()) {
+        Some(task) => of(task),
+        None => Row {
+            key: Some(plan.key.clone()),
+            id: None,
+            subject: plan.subject.clone(),
+            owner: plan.owner.as_ref().map(ToString::to_string),
+            outcome: "not_done",
+            seconds: None,
+            why: Some("it was never made".to_owned()),
+        },
+    });
+    let is_planned =
+        |task: &&Task| key(task).is_some_and(|key| file.tasks.iter().any(|plan| plan.key == key));
+    planned.chain(known.values().filter(|task| !is_planned(task)).map(of)).collect()
+}
+
+fn row(task: &Task, fate: Option<&Fate>, log: &Log) -> Row {
+    let (outcome, why) = match fate {
+        Some(Fate::Completed) => ("completed", None),
+        Some(Fate::Failed(why)) => ("failed", Some(why.clone())),
+        Some(Fate::Undone(why)) => ("not_done", Some(why.clone())),
+        Some(Fate::Running) => ("not_done", Some("it was not finished".to_owned())),
+        Some(Fate::Waiting) => ("not_done", Some("it was not begun".to_owned())),
+        // Newer programs tidy up files of what is completed.
+        None if task.status == TaskStatus::Completed => ("completed", None),
+        None => ("deleted", Some("somebody deleted it".to_owned())),
+    };
+    Row {
+        key: key(task).map(str::to_owned),
+        id: Some(task.id),
+        subject: task.subject.clone(),
+        owner: task.owner.as_ref().map(ToString::to_string),
+        outcome,
+        seconds: log.took(task.id, now()).map(|ms| ms as f64 / 1000.0),
+        why,
+    }
+}
+
+/// How many are completed.
+pub(super) fn completed(rows: &[Row]) -> usize {
+    rows.iter().filter(|row| row.outcome == "completed").count()
+}
+
+/// The table for people, with a head.
+pub(super) fn table<'a>(rows: impl IntoIterator<Item = &'a Row>) -> Vec<Vec<String>> {
+    let head = ["TASK", "OWNER", "TIME", "OUTCOME", "SUBJECT"].map(str::to_owned).to_vec();
+    std::iter::once(head).chain(rows.into_iter().map(line)).collect()
+}
+
+fn line(row: &Row) -> Vec<String> {
+    let or_dash = |text: Option<String>| text.unwrap_or_else(|| "-".to_owned());
+    let outcome = row.outcome.replace('_', " ");
+    let why = row.why.as_ref().map(|why| format!(" ({why})")).unwrap_or_default();
+    let cells = [
+        or_dash(row.key.clone().or_else(|| row.id.map(|id| id.to_string()))),
+        or_dash(row.owner.clone()),
+        or_dash(row.seconds.map(|seconds| time((seconds * 1000.0) as u64))),
+        format!("{outcome}{why}"),
+        row.subject.clone(),
+    ];
+    cells.map(|cell| clean(&cell.replace(['\n', '\t'], " "))).to_vec()
+}
+
+/// A duration in ms, short: `0.4s`, `12s`, `3m05s`, `2h10m`.
+pub(super) fn time(ms: u64) -> String {
+    let seconds = ms / 1000;
+    match seconds {
+        0..10 => format!("{}.{}s", seconds, ms % 1000 / 100),
+        10..60 => format!("{seconds}s"),
+        60..3600 => format!("{}m{:02}s", seconds / 60, seconds % 60),
+        _ => format!("{}h{:02}m", seconds / 3600, seconds % 3600 / 60),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_are_short() {
+        let shown = [430, 9_999, 12_000, 185_000, 7_800_000].map(time);
+        assert_eq!(shown, ["0.4s", "9.9s", "12s", "3m05s", "2h10m"]);
+    }
+
+    #[test]
+    fn a_row_is_one_clean_line() {
+        let row = Row {
+            key: Some("k".into()),
+            id: None,
+            subject: "a\u{1b}\nb".into(),
+            owner: None,
+            outcome: "not_done",
+            seconds: None,
+            why: Some("it waits\tfor task 2".into()),
+        };
+        assert_eq!(line(&row), ["k", "-", "-", "not done (it waits for task 2)", "a\\u{1b} b"]);
+    }
+}
