@@ -9,6 +9,7 @@ mod death;
 mod delete;
 mod lives;
 mod messages;
+mod run;
 mod shutdown;
 mod spawn;
 mod tasks;

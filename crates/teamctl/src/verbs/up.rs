@@ -27,6 +27,15 @@ pub(super) const TMUX_NAME: &str = "teamd";
 /// A daemon is ready within this, or it has failed.
 const READY: Duration = Duration::from_secs(10);
 
+/// The tmux server that a daemon is started on.
+#[derive(Debug, Clone)]
+pub(super) enum Server {
+    /// That of `$TMUX`, else the one of this name.
+    OfCaller(String),
+    /// The one with this socket: that of the daemon before.
+    At(PathBuf),
+}
+
 /// Whether a daemon answers.
 pub(super) enum Began {
     /// One was there already.
@@ -38,15 +47,15 @@ pub(super) enum Began {
 }
 
 pub(crate) fn run(here: &Here, args: &Up) -> Result<ExitCode, Fault> {
-    Ok(match began(here, &args.tmux_name)? {
+    Ok(match began(here, &Server::OfCaller(args.tmux_name.clone()))? {
         Began::Runs(status) => told(here, &status, "runs already"),
         Began::Ready(status) => told(here, &status, "is ready"),
         Began::Refused(code) => ExitCode::from(code),
     })
 }
 
-/// Starts a daemon unless one answers, on the tmux server of that name where there is no `$TMUX`.
-pub(super) fn began(here: &Here, tmux_name: &str) -> Result<Began, Fault> {
+/// Starts a daemon unless one answers.
+pub(super) fn began(here: &Here, server: &Server) -> Result<Began, Fault> {
     if let Ok(Reply::Status(status)) = here.ask(Request::Status) {
         return Ok(Began::Runs(status));
     }
@@ -58,7 +67,7 @@ pub(super) fn began(here: &Here, tmux_name: &str) -> Result<Began, Fault> {
     if let Some(code) = cannot_start(here, &socket)? {
         return Ok(Began::Refused(code));
     }
-    start(here, tmux_name, &socket)?;
+    start(here, server, &socket)?;
     let until = Instant::now() + READY;
     loop {
         match here.ask(Request::Status) {
@@ -104,10 +113,10 @@ fn not_ready(here: &Here) -> Fault {
         .hinted(format!("run teamd by hand to see why; its log is {state}/teamd.log"))
 }
 
-fn start(here: &Here, tmux_name: &str, socket: &Path) -> Result<(), Fault> {
+fn start(here: &Here, server: &Server, socket: &Path) -> Result<(), Fault> {
     let teamd = beside_us()?;
     for session in ["teamd".to_owned(), format!("teamd-{}", std::process::id())] {
-        let mut command = tmux(tmux_name);
+        let mut command = tmux(server);
         command.args(["new-session", "-d", "-x", "200", "-y", "50", "-s", &session]);
         for name in
             ["HOME", "PATH", "XDG_RUNTIME_DIR", "XDG_STATE_HOME", "TEAMD_DURABILITY", "CLAUDE_CONFIG_DIR"]
@@ -133,13 +142,21 @@ fn start(here: &Here, tmux_name: &str, socket: &Path) -> Result<(), Fault> {
     Err(Fault::new(Kind::Exists, "cannot start a tmux session: both names for it are taken"))
 }
 
-/// tmux itself, on the caller's server.
-fn tmux(name: &str) -> Command {
+/// tmux itself, on that server.
+fn tmux(server: &Server) -> Command {
     let mut command = Command::new("tmux");
-    match variable("TMUX").and_then(|tmux| tmux.split(',').next().map(str::to_owned)) {
-        Some(socket) => command.args(["-u", "-S", &socket]),
-        None => command.args(["-u", "-L", name]),
-    };
+    let of_caller = || variable("TMUX").and_then(|tmux| tmux.split(',').next().map(PathBuf::from));
+    match (server, of_caller()) {
+        (Server::At(socket), _) => {
+            command.args(["-u", "-S"]).arg(socket);
+        }
+        (Server::OfCaller(_), Some(socket)) => {
+            command.args(["-u", "-S"]).arg(socket);
+        }
+        (Server::OfCaller(name), None) => {
+            command.args(["-u", "-L", name]);
+        }
+    }
     command.env_remove("TMUX").stdin(Stdio::null());
     command
 }

@@ -19,6 +19,8 @@ use std::collections::HashMap;
 use std::time::{Duration, Instant};
 use store::{NewTask, Root, Tasks, Team};
 
+/// So often a member that died before it could be given its tasks is spawned anew.
+const ATTEMPTS: usize = 3;
 /// A name that is not free yet is free within this.
 const FREE: Duration = Duration::from_secs(20);
 
@@ -79,6 +81,17 @@ pub(super) fn create(run: &mut Run, root: &Root) -> Result<Team, Fault> {
 
 /// Members and tasks, as far as they are not there.
 pub(super) fn fill(run: &mut Run, stage: &mut Stage) -> Result<(), Fault> {
+    let mut attempts = 1..ATTEMPTS;
+    loop {
+        match fill_once(run, stage) {
+            // A member that is to own a task has died since it was spawned.
+            Err(fault) if fault.kind == Kind::NotFound && attempts.next().is_some() => {}
+            result => return result,
+        }
+    }
+}
+
+fn fill_once(run: &mut Run, stage: &mut Stage) -> Result<(), Fault> {
     let before = stage.team.tasks().list().map_err(fault)?;
     let lives = lives::of(run, &stage.team)?.lives;
     let missing = |member: &&control::Spawn| lives.of(&member.name) == Life::Gone;

@@ -4,7 +4,7 @@
 
 use crate::here::Here;
 use crate::verbs::follow::Teller;
-use crate::verbs::up::{self, Began, TMUX_NAME};
+use crate::verbs::up::{self, Began, Server, TMUX_NAME};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use protocol::control::{Reply, Request, StatusReply};
 use protocol::fault::{Fault, Kind};
@@ -23,12 +23,15 @@ pub(super) struct Daemon<'a> {
     /// Woken when it dies.
     teller: Teller,
     started: VecDeque<Instant>,
+    /// The next daemon is to find the panes of the one before.
+    server: Server,
 }
 
 impl<'a> Daemon<'a> {
     /// The one that runs, or a fresh one.
     pub(super) fn begin(here: &'a Here, teller: Teller) -> Result<Daemon<'a>, Fault> {
-        let mut daemon = Daemon { here, teller, started: VecDeque::new() };
+        let mut daemon =
+            Daemon { here, teller, started: VecDeque::new(), server: Server::OfCaller(TMUX_NAME.to_owned()) };
         daemon.start()?;
         Ok(daemon)
     }
@@ -60,7 +63,7 @@ impl<'a> Daemon<'a> {
             let message = format!("cannot keep teamd running: it died {STARTS} times within a minute");
             return Err(Fault::new(Kind::NoDaemon, message).hinted("see its log: teamctl doctor"));
         }
-        let status = match up::began(self.here, TMUX_NAME)? {
+        let status = match up::began(self.here, &self.server)? {
             Began::Runs(status) => status,
             Began::Ready(status) => {
                 self.started.push_back(Instant::now());
@@ -70,6 +73,9 @@ impl<'a> Daemon<'a> {
                 return Err(Fault::new(kind(code), "cannot start teamd: it has said why"));
             }
         };
+        if let Some(socket) = status.daemon.tmux {
+            self.server = Server::At(socket);
+        }
         tell_of_its_end(status.daemon.pid, self.teller.clone());
         Ok(())
     }

@@ -270,3 +270,18 @@ fn what_the_task_list_keeps_for_itself_is_not_set() {
     }
     task("command = ''\n", "8:11: command is empty");
 }
+
+#[test]
+fn every_example_is_a_run_file_without_flaws_but_for_programs_that_are_not_here() {
+    let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples");
+    let mut names = Vec::new();
+    for entry in std::fs::read_dir(&directory).unwrap() {
+        let path = entry.unwrap().path();
+        names.push(path.file_name().unwrap().to_string_lossy().into_owned());
+        let flaws = read(&path).unwrap().err().unwrap_or_default();
+        let others: Vec<_> = flaws.iter().filter(|flaw| !flaw.message.starts_with("cannot start")).collect();
+        assert!(others.is_empty(), "{}: {others:#?}", path.display());
+    }
+    names.sort();
+    assert_eq!(names, ["cargo-pipeline.toml", "review.toml", "survey.toml"]);
+}
