@@ -85,7 +85,7 @@ fn is_before(event: &Value, since: Option<u64>) -> bool {
 }
 
 /// A kind of ours has a sentence; of any other, an older or a later one, all fields are told.
-fn sentence(line: &str, event: &Value) -> String {
+pub(super) fn sentence(line: &str, event: &Value) -> String {
     let known: Option<Event> = serde_json::from_str(line).ok();
     let text = match known {
         Some(known) => format!("{} {}", known.time, known.line()),

@@ -89,18 +89,19 @@ fn sentence(reply: &SpawnReply) -> String {
 }
 
 /// What the daemon is asked for; everything is checked that can be checked before anything is made.
-pub(super) fn order(here: &Here, args: Spawn) -> Result<control::Spawn, Fault> {
+fn order(here: &Here, mut args: Spawn) -> Result<control::Spawn, Fault> {
     let team = here.team_name(&here.root()?)?;
-    order_for(here, team, args)
+    args.model = args.model.or_else(|| team_model(here, &team));
+    order_for(team, args)
 }
 
-/// The same for a team that need not be there yet.
-pub(super) fn order_for(here: &Here, team: TeamName, args: Spawn) -> Result<control::Spawn, Fault> {
+/// The same for a team that need not be there yet: nothing is asked of it.
+pub(super) fn order_for(team: TeamName, args: Spawn) -> Result<control::Spawn, Fault> {
     let name = AgentName::parse(&args.name).map_err(|error| Fault::new(Kind::Usage, error.to_string()))?;
     let cwd = world::directory(args.cwd.as_deref())?;
     let prompt = world::prompt(args.prompt.clone(), args.prompt_file.as_deref(), args.stdin.is_some())?;
-    let model = args.model.clone().or_else(|| team_model(here, &team));
-    let about = About { name: &name, team: &team, cwd: &cwd, prompt: &prompt, model: model.as_deref() };
+    let model = args.model.as_deref();
+    let about = About { name: &name, team: &team, cwd: &cwd, prompt: &prompt, model };
     let (backend, restart) = (backend(args.backend.as_deref())?, restart(args.restart.as_deref())?);
     let asked = world::pairs(&args.env)?;
     let path = asked.get("PATH").cloned().or_else(|| std::env::var("PATH").ok()).unwrap_or_default();
@@ -121,7 +122,7 @@ pub(super) fn order_for(here: &Here, team: TeamName, args: Spawn) -> Result<cont
         env,
         prompt,
         agent_type: args.agent_type,
-        model,
+        model: args.model,
         mode: args.mode,
         feed: ordered.feed.to_owned(),
         turns: ordered.turns,

@@ -85,12 +85,12 @@ impl Default for Policy {
 /// # Errors
 /// `Missing` or `Io` where it can't be read; what is wrong in it is the inner error.
 pub(super) fn read(path: &Path) -> Result<Result<RunFile, Vec<Flaw>>, Fault> {
-    let here = std::env::current_dir();
-    let here = here
+    let caller = std::env::current_dir();
+    let caller = caller
         .map_err(|error| Fault::new(Kind::Missing, format!("cannot find the current directory: {error}")))?;
     let text = text(path)?;
-    let path = here.join(path);
-    Ok(parse(&text, path.parent().unwrap_or(&here), &here))
+    let path = caller.join(path);
+    Ok(parse(&text, path.parent().unwrap_or(&caller), &caller))
 }
 
 fn text(path: &Path) -> Result<String, Fault> {
@@ -109,14 +109,14 @@ fn text(path: &Path) -> Result<String, Fault> {
         .map_err(|error| Fault::new(Kind::Data, format!("cannot read {}: {error}", path.display())))
 }
 
-/// The file's text, with paths against its `directory`; who names no directory works `here`.
-fn parse(text: &str, directory: &Path, here: &Path) -> Result<RunFile, Vec<Flaw>> {
+/// The file's text, with paths against its `directory`; who names no directory works where the `caller` is.
+fn parse(text: &str, directory: &Path, caller: &Path) -> Result<RunFile, Vec<Flaw>> {
     let mut flaws = Flaws::of(text);
     let (table, errors) = DeTable::parse_recoverable(text);
     for error in errors {
         flaws.broken(error.span().map_or(0, |span| span.start), error.message().replace('\n', ", "));
     }
-    let run = whole(Section::of(table.get_ref(), 0, "a run file"), directory, here, &mut flaws);
+    let run = whole(Section::of(table.get_ref(), 0, "a run file"), directory, caller, &mut flaws);
     let flaws = flaws.into_sorted();
     match run {
         Some(run) if flaws.is_empty() => Ok(run),
@@ -126,7 +126,7 @@ fn parse(text: &str, directory: &Path, here: &Path) -> Result<RunFile, Vec<Flaw>
 
 const KEYS: [&str; 8] = ["name", "description", "model", "cwd", "agent", "policy", "member", "task"];
 
-fn whole(file: Section, directory: &Path, here: &Path, flaws: &mut Flaws) -> Option<RunFile> {
+fn whole(file: Section, directory: &Path, caller: &Path, flaws: &mut Flaws) -> Option<RunFile> {
     file.takes(&KEYS, flaws);
     let name = file.required("name", flaws).and_then(|name| team_name(&name, flaws));
     let description = file.string("description", flaws).map(|text| text.value);
@@ -134,9 +134,10 @@ fn whole(file: Section, directory: &Path, here: &Path, flaws: &mut Flaws) -> Opt
     let agent = file.string("agent", flaws).map(|text| text.value);
     let policy = file.table("policy", "the policy", flaws).map(|table| policy(table, flaws));
     let cwd = match file.string("cwd", flaws) {
-        Some(cwd) => member::directory(&cwd, directory, flaws).unwrap_or_else(|| here.to_owned()),
-        None => here.to_owned(),
+        Some(cwd) => member::directory(&cwd, directory, flaws),
+        None => None,
     };
+    let cwd = cwd.unwrap_or_else(|| caller.to_owned());
     let members = file.tables("member", "a member", flaws);
     let tasks = file.tables("task", "a task", flaws).unwrap_or_default();
     if members.as_ref().is_some_and(Vec::is_empty) {

@@ -3,7 +3,6 @@
 //! What was there before is read for the times alone: a run that is taken up again knows how long its tasks
 //! took. Where the log has no word on a task, what the looks saw is used.
 
-use crate::output;
 use crate::verbs::events::sentence;
 use crate::verbs::follow::Tail;
 use protocol::event::{Event, What};
@@ -100,15 +99,14 @@ impl Log {
         if !line.contains(&self.mark) {
             return None;
         }
-        if let Ok(event) = serde_json::from_str::<Event>(line) {
-            return (event.team.as_ref() == Some(&self.team)).then(|| {
-                self.note(&event);
-                format!("{} {}", event.time, event.line())
-            });
-        }
-        // Of a kind that we do not know: shown as far as it goes.
         let event: Value = serde_json::from_str(line).ok()?;
-        (event["team"] == self.team.as_str()).then(|| output::clean(&sentence(&event)))
+        if event["team"] != self.team.as_str() {
+            return None;
+        }
+        if let Ok(known) = serde_json::from_str::<Event>(line) {
+            self.note(&known);
+        }
+        Some(sentence(line, &event))
     }
 
     fn note(&mut self, event: &Event) {

@@ -2,7 +2,7 @@
 
 use super::flaw::{At, Flaws};
 use super::section::Section;
-use crate::verbs::spawn::{self, MODES};
+use crate::verbs::spawn;
 use protocol::control;
 use protocol::name::{AgentName, TeamName};
 use protocol::turn::{Backend, Restart};
@@ -61,6 +61,8 @@ pub(super) fn order(member: Section, defaults: &Defaults, flaws: &mut Flaws) -> 
         mode: member.word("mode", &MODES.map(|mode| (mode, mode)), flaws).map(str::to_owned),
         env: environment(&member, flaws),
         agent: text("agent", flaws),
+        allow: list("allow", flaws).unwrap_or_default(),
+        deny: list("deny", flaws).unwrap_or_default(),
         command: command.unwrap_or_default(),
         ..spawn::Spawn::default()
     };
@@ -73,6 +75,10 @@ pub(super) fn order(member: Section, defaults: &Defaults, flaws: &mut Flaws) -> 
     (name.is_some() && cwd.is_some()).then_some(control::Spawn { backend, restart, ..order })
 }
 
+/// The longest first message, as of every message, in bytes.
+const LONGEST_PROMPT: usize = 256 << 10;
+const MODES: [&str; 7] =
+    ["default", "acceptEdits", "bypassPermissions", "plan", "delegate", "dontAsk", "auto"];
 const BACKENDS: [(&str, Backend); 3] =
     [("tmux", Backend::Tmux), ("window", Backend::Window), ("in-process", Backend::InProcess)];
 const RESTARTS: [(&str, Restart); 2] = [("never", Restart::Never), ("on-failure", Restart::OnFailure)];
@@ -107,11 +113,25 @@ fn prompt(member: &Section, directory: &Path, flaws: &mut Flaws) -> Option<Strin
             flaws.add(file.at, "a member takes a prompt or a prompt_file, not both");
             return None;
         }
-        (Some(given), None) => (given.at, spawn::prompt(Some(given.value), None, false)),
-        (None, Some(file)) => (file.at, spawn::prompt(None, Some(&directory.join(&file.value)), false)),
+        (Some(given), None) => (given.at, Ok(given.value)),
+        (None, Some(file)) => {
+            let text = std::fs::read_to_string(directory.join(&file.value));
+            (file.at, text.map_err(|error| format!("cannot read {:?}: {error}", file.value)))
+        }
         (None, None) => return None,
     };
-    text.map_err(|fault| flaws.add(at, fault.message)).ok()
+    match text {
+        Ok(text) if text.len() > LONGEST_PROMPT => {
+            let size = text.len();
+            flaws.add(at, format!("a prompt of {size} bytes is too long: {LONGEST_PROMPT} at most"));
+            None
+        }
+        Ok(text) => Some(text),
+        Err(why) => {
+            flaws.add(at, why);
+            None
+        }
+    }
 }
 
 fn environment(member: &Section, flaws: &mut Flaws) -> Vec<String> {
@@ -152,7 +172,7 @@ fn program(
     // A variable that is none was told; here it would hide what is wrong with the program.
     args.env.retain(|pair| !pair.starts_with('='));
     let at = agent.or(command).unwrap_or(member.at);
-    let order = spawn::order_in(defaults.team.clone(), args);
+    let order = spawn::order_for(defaults.team.clone(), args);
     order.map_err(|fault| flaws.add(at, sentence(&fault))).ok()
 }
 

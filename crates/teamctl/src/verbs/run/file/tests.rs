@@ -237,9 +237,11 @@ fn programs_profiles_and_directories_that_are_not_there() {
     member("cwd = '/no/such/place'\nagent = 'worker'\n", "7:7: there is no directory \"/no/such/place\"");
     member("command = []\n", "7:1: command needs a program: command = [\"program\", \"argument\"]");
     member("agent = 'worker'\ncommand = ['sh']\n", "8:1: a member takes an agent or a command, not both");
-    for (rest, start) in
-        [("agent = 'no-such-profile'\n", "7:1: "), ("", "5:1: cannot spawn without an agent")]
-    {
+    for (rest, start) in [
+        ("agent = 'no-such-profile'\n", "7:1: "),
+        ("env = { PATH = '/no/such/place' }\n", "5:1: "),
+        ("command = ['sh']\nallow = ['Bash']\n", "7:1: cannot start a command with --allow"),
+    ] {
         let found = flaws(&format!("name = 't'\n{MEMBER}[[member]]\nname = 'bob'\n{rest}"));
         assert!(found.len() == 1 && found[0].starts_with(start), "{found:?}");
     }
