@@ -5,6 +5,7 @@ use crate::panes::PaneDone;
 use crate::roster::{Process, SpawnId};
 use protocol::control::{Call, FromJoin, Hello};
 use protocol::fault::Fault;
+use protocol::id::TaskId;
 use protocol::name::TeamName;
 
 /// A connection to the control socket, numbered in the order of arrival.
@@ -30,7 +31,7 @@ pub(crate) enum Event {
     /// Somebody wrote this inbox; the name is that of the file.
     InboxChanged { team: TeamName, inbox: String },
     /// Somebody wrote a task.
-    TasksChanged { team: TeamName },
+    TasksChanged { team: TeamName, task: TaskId },
     /// Somebody wrote the team's config.json, maybe we.
     ConfigChanged { team: TeamName },
     /// Our own probe was told: events arrive on this file system.

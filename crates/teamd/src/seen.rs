@@ -25,8 +25,7 @@ impl Seen {
         let changed = now.iter().filter(|(path, identity)| self.files.get(*path) != Some(*identity));
         let gone = self.files.keys().filter(|path| !now.contains_key(*path));
         let paths = changed.map(|(path, _)| path).chain(gone);
-        let mut events: Vec<Event> = paths.filter_map(|path| crate::watch::event_for(root, path)).collect();
-        events.dedup_by(|a, b| matches!((a, b), (Event::TasksChanged { team: a }, Event::TasksChanged { team: b }) if a == b));
+        let events: Vec<Event> = paths.filter_map(|path| crate::watch::event_for(root, path)).collect();
         self.files = now;
         events
     }

@@ -4,6 +4,7 @@
 //! from tmux, from the joins that reconnect, and from the files.
 
 use crate::event::ConnId;
+use crate::files::Which;
 use crate::roster::{ROSTER_VERSION, Record, Resting, Roster, SpawnId};
 use crate::tale::{Tale, TaskTale};
 use protocol::color::Color;
@@ -143,6 +144,8 @@ pub(crate) struct Team {
     pub(crate) joined: u64,
     /// A look at the tasks is under way / another is wanted after it.
     pub(crate) looking: Look,
+    /// What the next look is to take in.
+    pub(crate) unseen: Which,
     /// The same for inboxes, by the name of the file.
     pub(crate) reading: BTreeMap<String, Look>,
     /// The tasks as the event log has told them.

@@ -8,6 +8,7 @@ use protocol::id::TaskId;
 use protocol::name::{AgentName, TeamName};
 use protocol::task::{Task, TaskStatus};
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 /// How far a task has come.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -19,15 +20,15 @@ pub(crate) enum Stage {
 }
 
 /// A task as it was last told.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub(crate) struct TaskTale {
     pub(crate) stage: Stage,
     pub(crate) subject: String,
     pub(crate) owner: Option<AgentName>,
     /// That its owner is gone was told.
     pub(crate) left: bool,
-    /// The rest of it; none where it is known from the log alone.
-    rest: Option<u64>,
+    /// The whole of it; none where it is known from the log alone.
+    task: Option<Arc<Task>>,
 }
 
 /// All that the log told.
@@ -63,7 +64,7 @@ impl Tale {
 
 fn take_task(tasks: &mut BTreeMap<TaskId, TaskTale>, what: What) {
     let mut put = |task, stage, subject, owner, left| {
-        tasks.insert(task, TaskTale { stage, subject, owner, left, rest: None });
+        tasks.insert(task, TaskTale { stage, subject, owner, left, task: None });
     };
     match what {
         What::TaskCreated { task, subject } | What::TaskReleased { task, subject } => {
@@ -84,7 +85,7 @@ fn take_task(tasks: &mut BTreeMap<TaskId, TaskTale>, what: What) {
 }
 
 /// What a task came to since it was told, in the order in which it must have happened.
-pub(crate) fn since(told: Option<&TaskTale>, task: &Task) -> Vec<What> {
+pub(crate) fn since(told: Option<&TaskTale>, task: &Arc<Task>) -> Vec<What> {
     let (id, subject, owner) = (task.id, task.subject.clone(), task.owner.clone());
     let now = TaskTale::of(task);
     let created = || What::TaskCreated { task: id, subject: subject.clone() };
@@ -103,7 +104,7 @@ pub(crate) fn since(told: Option<&TaskTale>, task: &Task) -> Vec<What> {
     }
     match now.stage {
         stage if stage == before => {
-            if told.is_some_and(|told| *told != now && told.differs(&now)) {
+            if told.is_some_and(|told| told.differs(&now)) {
                 what.push(What::TaskChanged { task: id, subject, owner });
             }
         }
@@ -120,44 +121,45 @@ pub(crate) fn since(told: Option<&TaskTale>, task: &Task) -> Vec<What> {
 
 impl TaskTale {
     /// As it is told after a look.
-    pub(crate) fn of(task: &Task) -> TaskTale {
+    pub(crate) fn of(task: &Arc<Task>) -> TaskTale {
         let stage = match task.status {
             TaskStatus::Completed => Stage::Completed,
             TaskStatus::InProgress if task.failure().is_some() => Stage::Failed,
             TaskStatus::InProgress => Stage::Started,
             _ => Stage::Pending,
         };
-        let rest = Some(rest(task));
-        TaskTale { stage, subject: task.subject.clone(), owner: task.owner.clone(), left: false, rest }
+        TaskTale {
+            stage,
+            subject: task.subject.clone(),
+            owner: task.owner.clone(),
+            left: false,
+            task: Some(Arc::clone(task)),
+        }
+    }
+
+    /// It was told as it is: nothing of it has been read anew.
+    pub(crate) fn is_of(&self, task: &Arc<Task>) -> bool {
+        self.task.as_ref().is_some_and(|told| Arc::ptr_eq(told, task))
     }
 
     fn differs(&self, now: &TaskTale) -> bool {
-        let rest = self.rest.zip(now.rest).is_some_and(|(before, now)| before != now);
+        let rest = self.task.as_ref().zip(now.task.as_ref()).is_some_and(|(before, now)| before != now);
         rest || self.subject != now.subject || self.owner != now.owner
     }
-}
-
-/// A number that changes with whatever else of the task is worth telling.
-fn rest(task: &Task) -> u64 {
-    use std::hash::{DefaultHasher, Hash, Hasher};
-    let mut hasher = DefaultHasher::new();
-    (&task.description, &task.active_form, &task.blocks, &task.blocked_by).hash(&mut hasher);
-    task.metadata.as_ref().map(|metadata| serde_json::to_string(metadata).ok()).hash(&mut hasher);
-    hasher.finish()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn task(status: &str, more: &str) -> Task {
-        Task::parse(&format!(
+    fn task(status: &str, more: &str) -> Arc<Task> {
+        let text = &(format!(
             r#"{{"id":"3","subject":"count","description":"","status":"{status}","blocks":[],"blockedBy":[]{more}}}"#
-        ))
-        .unwrap()
+        ));
+        Arc::new(Task::parse(text).unwrap())
     }
 
-    fn words(told: Option<&TaskTale>, task: &Task) -> Vec<String> {
+    fn words(told: Option<&TaskTale>, task: &Arc<Task>) -> Vec<String> {
         let value = |what: What| serde_json::to_value(what).unwrap()["event"].as_str().unwrap().to_owned();
         since(told, task).into_iter().map(value).collect()
     }

@@ -5,6 +5,7 @@
 
 use crate::event::Event;
 use notify::{RecommendedWatcher, RecursiveMode, Watcher};
+use protocol::id::TaskId;
 use protocol::name::TeamName;
 use std::path::{Path, PathBuf};
 use tokio::sync::mpsc::UnboundedSender;
@@ -25,8 +26,9 @@ pub(crate) fn event_for(root: &Path, path: &Path) -> Option<Event> {
             let inbox = file.strip_suffix(".json")?.to_owned();
             Some(Event::InboxChanged { team: TeamName::parse(team).ok()?, inbox })
         }
-        ["tasks", team, file] if file.ends_with(".json") && !file.starts_with('.') => {
-            Some(Event::TasksChanged { team: TeamName::parse(team).ok()? })
+        ["tasks", team, file] => {
+            let task = TaskId::parse(file.strip_suffix(".json")?).ok()?;
+            Some(Event::TasksChanged { team: TeamName::parse(team).ok()?, task })
         }
         _ => None,
     }

@@ -51,6 +51,24 @@ impl Seen {
         Ok(now)
     }
 
+    /// The list as it was at the last look, with these files as they are now.
+    pub(super) fn look_at(
+        &self,
+        way: &Way,
+        dir: &Directory,
+        changed: &[TaskId],
+    ) -> Result<Arc<Vec<Listed>>, Error> {
+        let before = Arc::clone(&self.0.lock().unwrap_or_else(PoisonError::into_inner));
+        let mut now = Vec::clone(&before);
+        let fresh = part(way, dir, &before, changed)?;
+        now.retain(|listed| !changed.contains(&listed.id));
+        now.extend(fresh);
+        now.sort_by_key(|listed| listed.id);
+        let now = Arc::new(now);
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone_from(&now);
+        Ok(now)
+    }
+
     /// Reads the list if it was never read, before a turn at it: most of it will not have changed by then, and
     /// the others need not wait for us to read it.
     pub(super) fn look_first(&self, way: &Way, dir: &Directory) -> Result<(), Error> {

@@ -67,6 +67,22 @@ fn what_has_not_changed_is_not_read_again() {
 }
 
 #[test]
+fn a_look_at_some_sees_what_changed_of_them_and_nothing_else() {
+    let (ground, tasks) = settled();
+    for number in [1, 2] {
+        overwrite(&file(&tasks, number), &with_subject(&file(&tasks, number), "new"));
+    }
+    let subjects = |changed: &[TaskId]| -> Vec<String> {
+        tasks.list_changed(changed).unwrap().iter().map(|task| task.subject.clone()).collect()
+    };
+    assert_eq!(subjects(&[id(2)]), ["one", "new", "six"]);
+    ground.again().tasks().create(NewTask::new("four", &agent("ann"))).unwrap();
+    std::fs::remove_file(file(&tasks, 3)).unwrap();
+    assert_eq!(subjects(&[id(1), id(3), id(4)]), ["new", "new", "four"]);
+    assert_eq!(subjects(&[]), ["new", "new", "four"]);
+}
+
+#[test]
 fn an_overwrite_in_place_of_equal_size_is_seen() {
     let (_ground, tasks) = settled();
     let path = file(&tasks, 2);

@@ -8,6 +8,7 @@ use protocol::id::{RequestId, TaskId};
 use protocol::name::{AgentName, TeamName};
 use protocol::payload::Payload;
 use protocol::task::Task;
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 /// Something to do with files.
@@ -38,8 +39,8 @@ pub(crate) enum FileJob {
     Farewell { record: Box<Record> },
     /// What a dead join left in writing.
     LastWords { spawn: SpawnId, token: String },
-    /// The team's tasks.
-    Tasks { team: TeamName },
+    /// The team's tasks, with a look at these.
+    Tasks { team: TeamName, which: Which },
     /// What is new in an inbox, by the name of its file.
     Inbox { team: TeamName, inbox: String },
     /// `isActive` of a member.
@@ -52,6 +53,28 @@ pub(crate) enum FileJob {
     Rescan { teams: Vec<TeamName> },
     /// The team's files.
     Delete { client: ConnId, team: TeamName, force: bool },
+}
+
+/// Which task files may have changed.
+#[derive(Debug, Default, Clone, PartialEq, Eq)]
+pub(crate) enum Which {
+    /// Nobody has looked yet, or nobody knows.
+    #[default]
+    All,
+    These(BTreeSet<TaskId>),
+}
+
+impl Which {
+    /// What is left to look at after a look that takes in all of this.
+    pub(crate) fn take(&mut self) -> Which {
+        std::mem::replace(self, Which::These(BTreeSet::new()))
+    }
+
+    pub(crate) fn add(&mut self, task: TaskId) {
+        if let Which::These(tasks) = self {
+            tasks.insert(task);
+        }
+    }
 }
 
 /// What became of a job.

@@ -8,7 +8,7 @@ mod job;
 mod member;
 mod team;
 
-pub(crate) use job::{Answer, FileDone, FileJob, Letter, Mail};
+pub(crate) use job::{Answer, FileDone, FileJob, Letter, Mail, Which};
 pub(crate) use member::end_record;
 pub(crate) use team::still_living;
 
@@ -19,8 +19,10 @@ use crate::tale::Tale;
 use inbox::Inboxes;
 use protocol::fault::Fault;
 use protocol::name::{AgentName, TeamName};
+use protocol::task::Task;
 use serde_json::json;
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use store::{Error, Root, StateDir, Team};
 use tokio::sync::mpsc::UnboundedSender;
@@ -110,8 +112,8 @@ impl Files {
             FileJob::LastWords { spawn, token } => {
                 return Some(FileDone::LastWords { ended: self.last_words(&spawn, &token), spawn });
             }
-            FileJob::Tasks { team } => {
-                let result = self.team(&team).and_then(|team| team.tasks().list_shared()).map_err(fault);
+            FileJob::Tasks { team, which } => {
+                let result = self.tasks(&team, which).map_err(fault);
                 return Some(FileDone::Tasks { team, result });
             }
             FileJob::Inbox { team, inbox } => {
@@ -135,6 +137,16 @@ impl Files {
             }
         }
         None
+    }
+
+    /// A handle that is new has seen nothing, so it looks at all.
+    fn tasks(&mut self, name: &TeamName, which: Which) -> Result<Vec<Arc<Task>>, Error> {
+        let known = self.teams.get(name).is_some_and(Team::is_current);
+        let tasks = self.team(name)?.tasks();
+        match which {
+            Which::These(changed) if known => tasks.list_changed(&Vec::from_iter(changed)),
+            _ => tasks.list_shared(),
+        }
     }
 
     /// The handle of this team, or of the one that somebody has put in its place.

@@ -252,7 +252,7 @@ fn bury(state: &mut State, id: &SpawnId, out: &mut Vec<Effect>) {
     state.dirty = true;
     // What it left in progress is told now, and what it was offered goes to another.
     if let Some(team) = team {
-        tasks::changed(state, &team, out);
+        tasks::again(state, &team, out);
     }
     out.push(Effect::Forget { spawn: id.clone() });
     finish_waits(state, out);

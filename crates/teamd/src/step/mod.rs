@@ -47,7 +47,7 @@ pub(crate) fn step(state: &mut State, event: Event, now: Now) -> Vec<Effect> {
         Event::Closed { conn } => join::closed(state, conn, out),
         Event::Died { spawn } => ending::died(state, &spawn, now, out),
         Event::InboxChanged { team, inbox } => inbox::changed(state, &team, &inbox, out),
-        Event::TasksChanged { team } => tasks::changed(state, &team, out),
+        Event::TasksChanged { team, task } => tasks::changed(state, &team, task, out),
         Event::ConfigChanged { team } => look::config(state, &team, out),
         Event::WatchProven => look::watch_proven(state, now),
         Event::Overflow => look::everywhere(state, now, out),

@@ -3,7 +3,7 @@
 
 use super::spawn::relabel;
 use crate::effect::Effect;
-use crate::files::FileJob;
+use crate::files::{FileJob, Which};
 use crate::roster::SpawnId;
 use crate::state::{Agent, Look, Phase, State};
 use crate::tale::{Stage, TaskTale, since};
@@ -13,14 +13,23 @@ use protocol::fault::Fault;
 use protocol::id::TaskId;
 use protocol::name::{AgentName, TeamName};
 use protocol::task::{Task, TaskStatus};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-/// A storm of changes becomes one look, and one more after it.
-pub(super) fn changed(state: &mut State, team: &TeamName, out: &mut Vec<Effect>) {
+/// A task was written.
+pub(super) fn changed(state: &mut State, team: &TeamName, task: TaskId, out: &mut Vec<Effect>) {
+    if let Some(known) = state.teams.get_mut(team) {
+        known.unseen.add(task);
+    }
+    again(state, team, out);
+}
+
+/// The tasks once more, whatever has changed. A storm of changes becomes one look, and one more after it.
+pub(super) fn again(state: &mut State, team: &TeamName, out: &mut Vec<Effect>) {
     let Some(known) = state.teams.get_mut(team) else { return };
     if known.looking.is_due() {
-        out.push(Effect::File(FileJob::Tasks { team: team.clone() }));
+        let which = known.unseen.take();
+        out.push(Effect::File(FileJob::Tasks { team: team.clone(), which }));
     }
 }
 
@@ -33,7 +42,10 @@ pub(super) fn seen(
     let Some(known) = state.teams.get_mut(team) else { return };
     let again = std::mem::take(&mut known.looking) == Look::Again;
     match result {
-        Err(fault) => out.push(Effect::of_team(team, What::Trouble { why: fault.message })),
+        Err(fault) => {
+            known.unseen = Which::All;
+            out.push(Effect::of_team(team, What::Trouble { why: fault.message }));
+        }
         Ok(tasks) => {
             // First who can go on, then who reads about it.
             wake_takers(state, team, &tasks, out);
@@ -42,7 +54,7 @@ pub(super) fn seen(
         }
     }
     if again {
-        changed(state, team, out);
+        self::again(state, team, out);
     }
 }
 
@@ -103,23 +115,37 @@ impl<'t> Standing<'t> {
 fn tell(state: &mut State, team: &TeamName, tasks: &[Arc<Task>], out: &mut Vec<Effect>) {
     let living = living(state, team);
     let Some(known) = state.teams.get_mut(team) else { return };
-    let before = std::mem::take(&mut known.told);
-    for task in tasks.iter().filter(|task| !task.is_internal()) {
-        let told = before.get(&task.id);
-        out.extend(since(told, task).into_iter().map(|what| Effect::of_team(team, what)));
-        let mut now = TaskTale::of(task);
-        now.left = is_left(&now, &living);
-        if now.left
-            && !told.is_some_and(|told| told.left)
-            && let Some(owner) = now.owner.clone()
-        {
-            let what = What::TaskLeft { task: task.id, subject: now.subject.clone(), owner };
-            out.push(Effect::of_team(team, what));
+    let shown = || tasks.iter().filter(|task| !task.is_internal());
+    for task in shown() {
+        let told = known.told.get_mut(&task.id);
+        if let Some(told) = told.filter(|told| told.is_of(task)) {
+            tell_left(team, task, told, &living, out);
+            continue;
         }
+        out.extend(since(known.told.get(&task.id), task).into_iter().map(|what| Effect::of_team(team, what)));
+        let mut now = TaskTale::of(task);
+        now.left = known.told.get(&task.id).is_some_and(|told| told.left);
+        tell_left(team, task, &mut now, &living, out);
         known.told.insert(task.id, now);
     }
-    let gone = before.keys().filter(|id| !known.told.contains_key(id));
-    out.extend(gone.map(|id| Effect::of_team(team, What::TaskDeleted { task: *id })));
+    if known.told.len() > shown().count() {
+        let there: BTreeSet<TaskId> = shown().map(|task| task.id).collect();
+        let gone = known.told.extract_if(.., |id, _| !there.contains(id));
+        out.extend(gone.map(|(task, _)| Effect::of_team(team, What::TaskDeleted { task })));
+    }
+}
+
+/// Once, until it has moved on.
+fn tell_left(team: &TeamName, task: &Task, tale: &mut TaskTale, living: &[AgentName], out: &mut Vec<Effect>) {
+    let left = is_left(tale, living);
+    if left
+        && !tale.left
+        && let Some(owner) = tale.owner.clone()
+    {
+        let what = What::TaskLeft { task: task.id, subject: tale.subject.clone(), owner };
+        out.push(Effect::of_team(team, what));
+    }
+    tale.left = left;
 }
 
 /// Whoever is on the team, or comes back to it. The lead may be a person, and is never gone.

@@ -364,7 +364,9 @@ fn a_closed_connection_is_no_death_and_a_dead_join_is() {
 fn a_storm_of_task_changes_is_two_looks() {
     let mut state = state();
     let looks: usize = (0..100)
-        .map(|_| step(&mut state, Event::TasksChanged { team: team() }, NOW))
+        .map(|_| {
+            step(&mut state, Event::TasksChanged { team: team(), task: TaskId::parse("1").unwrap() }, NOW)
+        })
         .map(|effects| effects.iter().filter(|e| matches!(e, Effect::File(FileJob::Tasks { .. }))).count())
         .sum();
     assert_eq!(looks, 1);

@@ -92,7 +92,7 @@ fn shared(tasks: Vec<Task>) -> Vec<Arc<Task>> {
 }
 
 fn sees(state: &mut State, tasks: Vec<Task>) -> Vec<Effect> {
-    step(state, Event::TasksChanged { team: team() }, NOW);
+    step(state, Event::TasksChanged { team: team(), task: TaskId::parse("1").unwrap() }, NOW);
     step(state, Event::Filed(FileDone::Tasks { team: team(), result: Ok(shared(tasks)) }), NOW)
 }
 
