@@ -259,14 +259,13 @@ fn an_agent_gets_prompt_messages_and_words_each_in_a_turn_of_its_own() {
     send(&house, "begin");
     let mut turns = shell("cat >>out/seen; echo ' |' >>out/seen");
     turns["prompt"] = json!("begin");
+    // All before it starts: whoever sends to one that has just gone idle races with its last look.
+    send(&house, "a < b");
+    house.teamctl(["-t", "survey", "send", "ann", "a person & words", "--as-user"]).ok();
     let mut play = Play::start(house, &turns, None);
-    play.idle(1);
+    play.idle(3);
     let inbox = play.house.inbox("survey", "ann");
     assert!(inbox.iter().all(|message| message["read"] == true), "{inbox:#?}");
-    send(&play.house, "a < b");
-    play.house.teamctl(["-t", "survey", "send", "ann", "a person & words", "--as-user"]).ok();
-    play.wake();
-    play.idle(3);
     let seen = "begin |\na person & words |\n<teammate-message teammate_id=\"team-lead\">\na &lt; b\n</teammate-message> |\n";
     assert_eq!(play.house.read("out/seen"), seen);
     play.end().end();
