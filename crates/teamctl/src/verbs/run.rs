@@ -89,7 +89,7 @@ pub(crate) fn run(here: &Here, args: &Args) -> Result<ExitCode, Fault> {
     let rules = Rules::of(&file);
     let mut run = Run { here: &own, file, rules, daemon, follow, signals, deadline };
     let mut stage = course::Stage::new(&mut run, &root, found)?;
-    let end = course::from_start_to_end(&mut run, &mut stage).map_err(|fault| left(&args.file, fault))?;
+    let end = course::from_start_to_end(&mut run, &mut stage)?;
     finish::finish(&mut run, stage, end, args.keep)
 }
 
@@ -116,13 +116,4 @@ fn told(here: &Here, path: &Path, flaws: &[Flaw]) -> ExitCode {
         output::place(&format!("{}:{}:{}: {}", path.display(), flaw.line, flaw.column, flaw.message));
     }
     ExitCode::from(Kind::Data.exit_code())
-}
-
-/// A run that can't go on leaves everything as it is: nothing is lost, and somebody can go on with it.
-fn left(path: &Path, fault: Fault) -> Fault {
-    let next = format!("the team is left as it is; go on with: teamctl run {} --resume", path.display());
-    match &fault.hint {
-        Some(hint) => fault.clone().hinted(format!("{hint}; {next}")),
-        None => fault.hinted(next),
-    }
 }

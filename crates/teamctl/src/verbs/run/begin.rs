@@ -13,11 +13,12 @@ use crate::here::fault;
 use protocol::config::TeamConfig;
 use protocol::control::{self, Reply, Request};
 use protocol::fault::{Fault, Kind};
+use protocol::id::TaskId;
 use protocol::name::AgentName;
 use protocol::task::{Task, TaskStatus};
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
-use store::{NewTask, Root, Tasks, Team};
+use store::{NewTask, Planned, Root, Tasks, Team};
 
 /// So often a member that died before it could be given its tasks is spawned anew.
 const ATTEMPTS: usize = 3;
@@ -166,49 +167,25 @@ fn asked(run: &Run, members: Vec<control::Spawn>) -> Vec<(control::Spawn, Fault)
     })
 }
 
-/// Adds the tasks that are not there, each after all that it waits for.
+/// Adds the tasks that are not there, in one step.
 fn tasks(list: &Tasks, plans: &[Plan], there: &[Task]) -> Result<(), Fault> {
-    let by_key = there.iter().filter_map(|task| Some((key(task)?, task)));
-    let by_key: HashMap<&str, &Task> = by_key.collect();
-    let mut ids: Vec<_> =
-        plans.iter().map(|plan| by_key.get(plan.key.as_str()).map(|task| task.id)).collect();
-    for place in in_order(plans) {
-        if ids[place].is_none() {
-            let plan = &plans[place];
-            let new = NewTask {
-                description: plan.description.clone(),
-                active_form: plan.active_form.clone(),
-                owner: plan.owner.clone(),
-                blocked_by: plan.after.iter().filter_map(|blocker| ids[*blocker]).collect(),
-                metadata: Some(plan.metadata.clone()),
-                ..NewTask::new(&plan.subject, &AgentName::lead())
-            };
-            ids[place] = Some(list.create(new).map_err(fault)?.id);
-        }
-    }
-    Ok(())
-}
-
-/// Places such that each comes after what it waits for, else in the order of the file. There are no circles.
-fn in_order(plans: &[Plan]) -> Vec<usize> {
-    let mut order = Vec::new();
-    let mut placed = vec![false; plans.len()];
-    for start in 0..plans.len() {
-        let mut way = vec![start];
-        while let Some(at) = way.last().copied() {
-            let open = plans[at].after.iter().copied().find(|blocker| !placed[*blocker]);
-            match open {
-                Some(blocker) if !placed[at] => way.push(blocker),
-                _ => {
-                    if !std::mem::replace(&mut placed[at], true) {
-                        order.push(at);
-                    }
-                    way.pop();
-                }
-            }
-        }
-    }
-    order
+    let ids: HashMap<&str, TaskId> = there.iter().filter_map(|task| Some((key(task)?, task.id))).collect();
+    let id = |place: usize| ids.get(plans[place].key.as_str()).copied();
+    let missing: Vec<usize> = (0..plans.len()).filter(|place| id(*place).is_none()).collect();
+    let new: HashMap<usize, usize> = missing.iter().enumerate().map(|(new, place)| (*place, new)).collect();
+    let planned = missing.iter().map(|place| {
+        let plan = &plans[*place];
+        let task = NewTask {
+            description: plan.description.clone(),
+            active_form: plan.active_form.clone(),
+            owner: plan.owner.clone(),
+            blocked_by: plan.after.iter().filter_map(|blocker| id(*blocker)).collect(),
+            metadata: Some(plan.metadata.clone()),
+            ..NewTask::new(&plan.subject, &AgentName::lead())
+        };
+        Planned { task, after: plan.after.iter().filter_map(|blocker| new.get(blocker).copied()).collect() }
+    });
+    list.create_all(planned.collect()).map_err(fault).map(drop)
 }
 
 #[cfg(test)]
@@ -229,24 +206,21 @@ mod tests {
     }
 
     #[test]
-    fn a_task_is_made_after_what_it_waits_for() {
-        let plans = [plan("a", &[2]), plan("b", &[]), plan("c", &[3, 1]), plan("d", &[])];
-        assert_eq!(in_order(&plans), [3, 1, 2, 0]);
-        assert_eq!(in_order(&[plan("a", &[]), plan("b", &[0])]), [0, 1]);
-    }
-
-    #[test]
     fn what_is_there_is_not_made_again_and_what_is_missing_is_linked_to_it() {
         let dir = tempfile::tempdir().unwrap();
         let root = Root::open(&dir.path().join("r"), &dir.path().join("aside"), store::Durability::Process);
         let config = TeamConfig::parse(r#"{"name":"t","members":[{"name":"team-lead"}]}"#).unwrap();
         let team = root.unwrap().create_team(&config).unwrap();
-        let plans = [plan("a", &[]), plan("b", &[0])];
+        let plans = [plan("a", &[]), plan("b", &[2, 0]), plan("c", &[])];
         tasks(&team.tasks(), &plans[..1], &[]).unwrap();
         tasks(&team.tasks(), &plans, &team.tasks().list().unwrap()).unwrap();
         let list = team.tasks().list().unwrap();
         let keys: Vec<_> = list.iter().filter_map(key).collect();
-        assert_eq!(keys, ["a", "b"]);
-        assert_eq!(list[1].blocked_by, [list[0].id]);
+        assert_eq!(keys, ["a", "b", "c"]);
+        let mut blockers = list[1].blocked_by.clone();
+        blockers.sort();
+        assert_eq!(blockers, [list[0].id, list[2].id]);
+        tasks(&team.tasks(), &plans, &list).unwrap();
+        assert_eq!(team.tasks().list().unwrap().len(), 3);
     }
 }

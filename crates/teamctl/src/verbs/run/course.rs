@@ -10,7 +10,7 @@ use super::{Run, begin, finish};
 use crate::here::now;
 use crate::output::clean;
 use protocol::control::{Activity, AgentStatus};
-use protocol::fault::Fault;
+use protocol::fault::{Fault, Kind};
 use protocol::id::TaskId;
 use protocol::task::Task;
 use std::collections::BTreeMap;
@@ -46,6 +46,8 @@ pub(super) struct Stage {
     pub(super) decision: Decision,
     requests: Requests,
     made: Made,
+    /// What was complained of last.
+    trouble: Option<String>,
 }
 
 /// Whether the team was there before this run.
@@ -65,7 +67,8 @@ impl Stage {
         };
         let show = Show::of(run.here);
         let (known, look, decision) = (BTreeMap::new(), Look::default(), Decision::default());
-        Ok(Stage { team, log, show, known, look, decision, requests: Requests::default(), made })
+        let (requests, trouble) = (Requests::default(), None);
+        Ok(Stage { team, log, show, known, look, decision, requests, made, trouble })
     }
 
     /// Prints what happened.
@@ -79,6 +82,14 @@ impl Stage {
     fn say(&mut self, text: &str) {
         let line = format!("{} {}", protocol::time::iso8601(now()), clean(&text.replace('\n', " ")));
         self.show.line(line);
+    }
+
+    /// Once, however often it is so.
+    fn complain(&mut self, trouble: String) {
+        if self.trouble.as_ref() != Some(&trouble) {
+            self.say(&trouble);
+            self.trouble = Some(trouble);
+        }
     }
 
     /// Takes in a look: what it decides stands in `decision`.
@@ -100,13 +111,23 @@ impl Stage {
 
 /// From an empty stage to the end of the work. A team that was made now and can't be filled is taken down.
 pub(super) fn from_start_to_end(run: &mut Run, stage: &mut Stage) -> Result<End, Fault> {
-    if let Err(fault) = begin::fill(run, stage) {
-        if stage.made == Made::Now {
+    match begin::fill(run, stage) {
+        Ok(()) => follow(run, stage).map_err(|fault| left(stage, fault)),
+        Err(fault) if stage.made == Made::Now => {
             finish::take_down(run, stage);
+            Err(fault)
         }
-        return Err(fault);
+        Err(fault) => Err(left(stage, fault)),
     }
-    follow(run, stage)
+}
+
+/// A run that can't go on leaves everything as it is: nothing is lost, and somebody can go on with it.
+fn left(stage: &Stage, fault: Fault) -> Fault {
+    let living: Vec<&str> = stage.look.living.iter().map(|agent| agent.name.as_str()).collect();
+    let living = if living.is_empty() { "nobody".to_owned() } else { living.join(", ") };
+    let next = format!("the team is left as it is ({living} may still run); go on with it: --resume");
+    let hint = fault.hint.as_ref().map_or_else(|| next.clone(), |hint| format!("{hint}; {next}"));
+    fault.hinted(hint)
 }
 
 fn follow(run: &mut Run, stage: &mut Stage) -> Result<End, Fault> {
@@ -118,34 +139,63 @@ fn follow(run: &mut Run, stage: &mut Stage) -> Result<End, Fault> {
             return Ok(End::TimedOut);
         }
         let began = Instant::now();
-        stage.news()?;
-        for line in stage.requests.answer(&stage.team, &run.file.policy)? {
-            stage.say(&line);
+        match step(run, stage) {
+            Ok(Step::Again) => continue,
+            Ok(Step::Over) => return Ok(End::Over),
+            Ok(Step::Wait) => {
+                stage.trouble = None;
+                wait(run, stage, (began.elapsed() * REST).min(LATEST))?;
+            }
+            Ok(Step::Soon) => drop(run.follow.next(Some(Instant::now() + TICK))?),
+            // A disk that is full for a while, a daemon that is stopped: told once, and looked at again.
+            Err(fault) if [Kind::Io, Kind::Timeout].contains(&fault.kind) => {
+                stage.complain(fault.message);
+                run.follow.next(Some(Instant::now() + TICK))?;
+            }
+            Err(fault) => return Err(fault),
         }
-        let look = lives::of(run, &stage.team)?;
-        stage.saw(run, look);
-        if give_back(stage)? {
-            continue;
-        }
-        stage.show.view(&view(stage));
-        if stage.is_over() {
-            return Ok(End::Over);
-        }
-        wait(run, stage, (began.elapsed() * REST).min(LATEST))?;
     }
 }
 
-/// True where something changed by it.
-fn give_back(stage: &mut Stage) -> Result<bool, Fault> {
-    let mut changed = false;
-    for given in std::mem::take(&mut stage.decision.give_back) {
-        if lives::give_back(&stage.team, &given)? {
-            let why = if given.why == RETRIED { "failed" } else { "was left by its worker" };
-            stage.say(&format!("task {} {why}, and is given back for the {}. time", given.id, given.times));
-        }
-        changed = true;
+/// What follows from a look.
+enum Step {
+    /// Something was changed by it: look again at once.
+    Again,
+    /// Something could not be changed just now, and nothing may tell when it can.
+    Soon,
+    /// Look again when something happens.
+    Wait,
+    /// Nothing is left to wait for.
+    Over,
+}
+
+fn step(run: &mut Run, stage: &mut Stage) -> Result<Step, Fault> {
+    stage.news()?;
+    for line in stage.requests.answer(&stage.team, &run.file.policy)? {
+        stage.say(&line);
     }
-    Ok(changed)
+    let look = lives::of(run, &stage.team)?;
+    stage.saw(run, look);
+    if let Some(step) = give_back(stage)? {
+        return Ok(step);
+    }
+    stage.show.view(&view(stage));
+    Ok(if stage.is_over() { Step::Over } else { Step::Wait })
+}
+
+/// None where there was nothing to give back.
+fn give_back(stage: &mut Stage) -> Result<Option<Step>, Fault> {
+    let mut step = None;
+    for given in std::mem::take(&mut stage.decision.give_back) {
+        if !lives::give_back(&stage.team, &given)? {
+            step.get_or_insert(Step::Soon);
+            continue;
+        }
+        let why = if given.why == RETRIED { "failed" } else { "was left by its worker" };
+        stage.say(&format!("task {} {why}, and is given back for the {}. time", given.id, given.times));
+        step = Some(Step::Again);
+    }
+    Ok(step)
 }
 
 /// Until there is a reason to look, but not before `rest` is over.

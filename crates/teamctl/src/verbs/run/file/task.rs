@@ -28,7 +28,7 @@ pub(in crate::verbs::run) struct Plan {
 const KEYS: [&str; 8] =
     ["key", "subject", "description", "active_form", "owner", "blocked_by", "command", "metadata"];
 /// What the task list itself keeps in the metadata.
-const OURS: [&str; 6] = ["key", "command", "failure", "_internal", "retried", "left"];
+const OURS: [&str; 7] = ["key", "command", "failure", "_internal", "attempts", "retried", "left"];
 
 /// All tasks; one with a flaw is left out, and the flaw says so.
 pub(super) fn plans(tasks: &[Section], flaws: &mut Flaws) -> Vec<Plan> {
