@@ -170,11 +170,9 @@ fn what_waits_for_a_failed_task_can_not_be_done() {
     let ran = house.teamctl(["run", &file, "--json"]);
     assert_eq!(ran.code, 1, "{ran:#?}");
     let result = ran.json();
-    let id = |place: usize| result["tasks"][place]["id"].as_str().unwrap().to_owned();
     let found = outcomes(&result);
     assert!(found[0].starts_with("bad failed: exit 7"), "{found:?}");
-    assert_eq!(found[1], format!("next not_done: it waits for task {}", id(0)));
-    assert_eq!(found[2], format!("last not_done: it waits for task {}", id(1)));
+    assert_eq!(found[1..3], ["next not_done: it waits for bad", "last not_done: it waits for next"]);
     assert_eq!(found[3], "free completed");
     assert_eq!(sorted(&house), ["bad", "free"]);
     house.end();
@@ -303,6 +301,48 @@ fn a_daemon_that_is_killed_is_started_again_and_nothing_runs_twice() {
     let ran = ended(run);
     assert_eq!(ran.code, 0, "{ran:#?}");
     assert_eq!(sorted(&house), ["b", "next", "slow"]);
+    gone(&house);
+    house.end();
+}
+
+#[test]
+fn a_daemon_that_keeps_dying_is_given_up_and_the_team_is_left_as_it_is() {
+    let house = House::start();
+    gate(&house);
+    let file = team(["ann"]).task("slow", HELD, "").in_house(&house);
+    let run = running(&house, &file, &[]);
+    held(&house);
+    for _ in 0..5 {
+        let daemon = house.daemon();
+        house.kill_9(daemon);
+        house.until("the next daemon answers", || {
+            let status = house.teamctl(["status", "--json"]);
+            (status.code == 0 && status.json()["daemon"]["pid"] != daemon).then_some(())
+        });
+    }
+    house.kill_9(house.daemon());
+    let said = ended(run).fails(69);
+    assert!(said.contains("died 5 times within a minute") && said.contains("ann may still run"), "{said}");
+    house.start_daemon();
+    let run = running(&house, &file, &["--resume"]);
+    open_gate(&house);
+    assert_eq!(ended(run).code, 0);
+    assert_eq!(log(&house), ["slow"]);
+    house.end();
+}
+
+#[test]
+fn a_team_whose_member_does_not_start_is_taken_down() {
+    let house = House::start();
+    // A program that is there, and is none.
+    house.script("out/broken", "\0nothing that runs");
+    let file = team(["ann"]).task("a", "", "").in_house(&house);
+    let text = std::fs::read_to_string(&file).unwrap();
+    let eve = "[[member]]\nname = 'eve'\ncommand = ['out/broken']\n[[task]]";
+    let file = put(&house, &text.replacen("[[task]]", eve, 1));
+    let said = house.teamctl(["run", &file]).fails(72);
+    assert!(said.contains("out/broken"), "{said}");
+    assert!(log(&house).is_empty());
     gone(&house);
     house.end();
 }

@@ -187,12 +187,14 @@ fn spread(tasks: &[Task], fates: &mut BTreeMap<TaskId, Fate>) {
         task.blocked_by.iter().for_each(|blocker| waiting_for.entry(*blocker).or_default().push(task.id));
         waiting_for.entry(task.id).or_default().extend(&task.blocks);
     }
+    let keys: HashMap<TaskId, &str> = tasks.iter().filter_map(|task| Some((task.id, key(task)?))).collect();
+    let named = |id: TaskId| keys.get(&id).map_or_else(|| format!("task {id}"), |key| (*key).to_owned());
     let hopeless = |fate: &Fate| matches!(fate, Fate::Failed(_) | Fate::Undone(_));
     let mut open: Vec<TaskId> = fates.iter().filter(|(_, fate)| hopeless(fate)).map(|(id, _)| *id).collect();
     while let Some(blocker) = open.pop() {
         for id in waiting_for.get(&blocker).into_iter().flatten() {
             if let Some(fate @ Fate::Waiting) = fates.get_mut(id) {
-                *fate = Fate::Undone(format!("it waits for task {blocker}"));
+                *fate = Fate::Undone(format!("it waits for {}", named(blocker)));
                 open.push(*id);
             }
         }
