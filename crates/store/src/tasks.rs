@@ -35,6 +35,8 @@ const LOCK: &str = ".lock";
 enum Scope {
     List,
     Task(TaskId),
+    /// And what it waits for.
+    Blocked(TaskId),
 }
 
 /// The task list of a team.
@@ -111,6 +113,16 @@ impl Tasks {
         self.change_in(&Turn::take(self.team.task_dir_made()?)?, Scope::Task(id), &mut plan)
     }
 
+    /// The same for one that asks whether what the task waits for is over.
+    fn change_blocked<T>(
+        &self,
+        id: TaskId,
+        mut plan: impl FnMut(&mut Draft) -> Result<T, Error>,
+    ) -> Result<T, Error> {
+        self.team.writable()?;
+        self.change_in(&Turn::take(self.team.task_dir_made()?)?, Scope::Blocked(id), &mut plan)
+    }
+
     fn change_in<T>(
         &self,
         turn: &Turn,
@@ -123,6 +135,7 @@ impl Tasks {
             let listed = match scope {
                 Scope::List => self.team.seen().look(way, dir)?,
                 Scope::Task(id) => Arc::new(listed::only(way, dir, id)),
+                Scope::Blocked(id) => Arc::new(listed::with_blockers(way, dir, id)),
             };
             let mut draft = Draft::new(&self.team, dir, listed);
             let result = plan(&mut draft);

@@ -18,22 +18,31 @@ impl Tasks {
     pub fn claim(&self, id: Option<&TaskId>, owner: &AgentName) -> Result<Task, Error> {
         let members = self.members()?;
         let owner = self.owner(&members, owner)?;
-        let task = self.change(|draft| {
-            let id = match id {
-                Some(id) => claimable(draft, *id, &owner)?,
-                None => self.next(draft, &owner)?,
-            };
-            // The file may say more than the list did when it was read; then this is drafted again.
-            draft.main(id)?;
-            draft.set(
-                id,
-                &[("status", Some("in_progress".into())), ("owner", Some(Value::from(owner.as_str())))],
-            )?;
-            forget_failure(draft, id)?;
-            draft.task(id).cloned()
-        })?;
+        let task = match id {
+            Some(id) => self.change_blocked(*id, |draft| take(draft, *id, &owner))?,
+            None => self.take_next(&owner)?,
+        };
         self.tell(&members, &task, &owner)?;
         Ok(task)
+    }
+
+    /// Looks without a turn at the list, so that nobody waits for a look, least of all for one that finds nothing;
+    /// what it chose is looked at again in the turn. Where others were faster it looks and takes in one turn.
+    fn take_next(&self, owner: &AgentName) -> Result<Task, Error> {
+        let id = self.next(&self.list_shared()?, owner)?;
+        match self.change_blocked(id, |draft| take(draft, id, owner)) {
+            Err(
+                Error::Claimed { .. }
+                | Error::AlreadyTheirs { .. }
+                | Error::Transition { .. }
+                | Error::Blocked { .. }
+                | Error::NoSuchTask { .. },
+            ) => self.change(|draft| {
+                let id = self.next(draft.tasks(), owner)?;
+                take(draft, id, owner)
+            }),
+            taken => taken,
+        }
     }
 
     /// The lowest task that `owner` has in progress and that has not failed: what an earlier life of it left,
@@ -50,15 +59,22 @@ impl Tasks {
         Ok(all.iter().find(left).map(|task| Task::clone(task)))
     }
 
-    fn next(&self, draft: &Draft, owner: &AgentName) -> Result<TaskId, Error> {
-        let all = draft.tasks();
+    fn next(&self, all: &[Arc<Task>], owner: &AgentName) -> Result<TaskId, Error> {
         let own = |task: &&Arc<Task>| task.owner.as_ref() == Some(owner) && task.startable(all);
         let found = all.iter().find(own).or_else(|| all.iter().find(|task| task.available(all)));
         found.map(|task| task.id).ok_or_else(|| Error::NothingAvailable(self.team.name().clone()))
     }
 }
 
-fn claimable(draft: &mut Draft, id: TaskId, owner: &AgentName) -> Result<TaskId, Error> {
+fn take(draft: &mut Draft, id: TaskId, owner: &AgentName) -> Result<Task, Error> {
+    claimable(draft, id, owner)?;
+    draft.set(id, &[("status", Some("in_progress".into())), ("owner", Some(Value::from(owner.as_str())))])?;
+    forget_failure(draft, id)?;
+    draft.task(id).cloned()
+}
+
+fn claimable(draft: &mut Draft, id: TaskId, owner: &AgentName) -> Result<(), Error> {
+    // The file may say more than the list did when it was read; then this is drafted again.
     let task = draft.main(id)?;
     let begun = task.status == TaskStatus::InProgress;
     match &task.owner {
@@ -73,8 +89,7 @@ fn claimable(draft: &mut Draft, id: TaskId, owner: &AgentName) -> Result<TaskId,
     if task.status != TaskStatus::Pending || task.is_internal() {
         return Err(Error::Transition { id, from: task.status.to_string(), to: "in_progress".to_owned() });
     }
-    blocked(draft, &task)?;
-    Ok(id)
+    blocked(draft, &task)
 }
 
 /// What begins anew has not failed.

@@ -20,7 +20,7 @@ use std::time::Duration;
 pub(super) const MARK: &str = ".highwatermark";
 
 /// From this many files on it pays to share the looking among threads.
-const MANY: usize = 1000;
+const MANY: usize = 4000;
 const THREADS: usize = 4;
 
 /// A task, and what is known of its file.
@@ -163,6 +163,16 @@ impl Listed {
 /// A list of the task `id` alone; of none if there is no such file.
 pub(super) fn only(way: &Way, dir: &Directory, id: TaskId) -> Vec<Listed> {
     Listed::read(way, dir, id, PATIENCE).into_iter().collect()
+}
+
+/// A list of the task `id` and what it waits for, by number.
+pub(super) fn with_blockers(way: &Way, dir: &Directory, id: TaskId) -> Vec<Listed> {
+    let mut all = only(way, dir, id);
+    let blockers = all.first().map(|listed| listed.task.blocked_by.clone()).unwrap_or_default();
+    all.extend(blockers.iter().filter_map(|blocker| Listed::read(way, dir, *blocker, PATIENCE)));
+    all.sort_unstable_by_key(|listed| listed.id);
+    all.dedup_by_key(|listed| listed.id);
+    all
 }
 
 /// The file of a task in its directory.

@@ -6,9 +6,10 @@ use protocol::message::Message;
 use protocol::name::AgentName;
 use protocol::payload::Payload;
 use protocol::time::parse_iso8601;
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::{Duration, UNIX_EPOCH};
-use store::Team;
+use store::{Mark, Team};
 
 /// A file's time may lie behind the clock by two ticks of the kernel.
 const TICK: Duration = Duration::from_millis(20);
@@ -16,23 +17,30 @@ const TICK: Duration = Duration::from_millis(20);
 const LETTERS: usize = 20;
 const CHARACTERS: usize = 80;
 
-/// `[to NAME] SUMMARY` for each, from `since` (ms since the epoch) on; none if there is nothing to tell. An
-/// inbox that can't be read tells nothing.
-pub(super) fn letters(team: &Team, me: &AgentName, since: u64) -> Option<String> {
-    let until = now();
-    let mut told = Vec::new();
-    for name in changed(team.inbox(me).path().parent()?, since) {
-        let peer = AgentName::foreign(&name);
-        if peer == *me || peer.is_lead() {
-            continue;
+/// How far each peer's inbox was read.
+#[derive(Debug, Default)]
+pub(super) struct Peers(BTreeMap<String, Mark>);
+
+impl Peers {
+    /// `[to NAME] SUMMARY` for each, from `since` (ms since the epoch) on; none if there is nothing to tell. An
+    /// inbox that can't be read tells nothing.
+    pub(super) fn letters(&mut self, team: &Team, me: &AgentName, since: u64) -> Option<String> {
+        let until = now();
+        let mut told = Vec::new();
+        for name in changed(team.inbox(me).path().parent()?, since) {
+            let peer = AgentName::foreign(&name);
+            if peer == *me || peer.is_lead() {
+                continue;
+            }
+            let Ok((entries, mark)) = team.inbox(&peer).since(self.0.get(&name)) else { continue };
+            let messages = entries.iter().filter_map(|entry| entry.message.as_ref().ok());
+            let mine = messages.filter(|message| is_letter(message, me, since, until));
+            told.extend(mine.map(|message| format!("[to {name}] {}", summary(message))));
+            self.0.insert(name, mark);
         }
-        let entries = team.inbox(&peer).read().unwrap_or_default();
-        let messages = entries.iter().filter_map(|entry| entry.message.as_ref().ok());
-        let mine = messages.filter(|message| is_letter(message, me, since, until));
-        told.extend(mine.map(|message| format!("[to {name}] {}", summary(message))));
+        told.truncate(LETTERS);
+        (!told.is_empty()).then(|| told.join("; "))
     }
-    told.truncate(LETTERS);
-    (!told.is_empty()).then(|| told.join("; "))
 }
 
 /// The names of the inboxes that were written since, in order.

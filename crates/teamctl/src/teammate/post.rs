@@ -1,7 +1,7 @@
 //! A teammate's mail and tasks: what it reads and writes in the team's files.
 
 use super::item::requests;
-use super::peers;
+use super::peers::Peers;
 use crate::here::{fault, now};
 use protocol::fault::Fault;
 use protocol::id::TaskId;
@@ -11,7 +11,7 @@ use protocol::payload::{IdleNotification, Payload, ShutdownApproved, ShutdownRej
 use protocol::task::{Task, TaskStatus};
 use protocol::time::iso8601;
 use std::collections::BTreeSet;
-use store::{Error, Team};
+use store::{Error, Mark, Team};
 
 /// One teammate's place in its team.
 #[derive(Debug)]
@@ -19,6 +19,10 @@ pub(crate) struct Post {
     team: Team,
     me: AgentName,
     color: Option<String>,
+    /// How far the own inbox was read, and what of that is unread.
+    seen: Option<Mark>,
+    pending: Vec<Entry>,
+    peers: Peers,
     /// Given to the agent, but not yet marked read, since the disk was full say. Not to be given twice.
     given: Vec<Entry>,
     /// Tasks that the agent gave back: others may take them, it would take them for ever.
@@ -27,7 +31,16 @@ pub(crate) struct Post {
 
 impl Post {
     pub(crate) fn new(team: Team, me: AgentName, color: Option<String>) -> Post {
-        Post { team, me, color, given: Vec::new(), given_back: BTreeSet::new() }
+        Post {
+            team,
+            me,
+            color,
+            seen: None,
+            pending: Vec::new(),
+            peers: Peers::default(),
+            given: Vec::new(),
+            given_back: BTreeSet::new(),
+        }
     }
 
     pub(super) fn me(&self) -> &AgentName {
@@ -37,8 +50,18 @@ impl Post {
     /// What is unread and was not given yet.
     pub(super) fn unread(&mut self) -> Result<Vec<Entry>, Fault> {
         self.mark(Vec::new())?;
-        let entries = self.team.inbox(&self.me).read().map_err(fault)?;
-        Ok(entries.into_iter().filter(|entry| entry.unread().is_some()).collect())
+        let inbox = self.team.inbox(&self.me);
+        let (new, mark) = inbox.since(self.seen.as_ref()).map_err(fault)?;
+        if mark.began_again() {
+            self.pending.clear();
+        }
+        self.pending.extend(new.into_iter().filter(is_unread));
+        // Others mark and remove too: then only the whole of it says what is left.
+        if mark.unread() != self.pending.len() {
+            self.pending = inbox.read().map_err(fault)?.into_iter().filter(is_unread).collect();
+        }
+        self.seen = Some(mark);
+        Ok(self.pending.clone())
     }
 
     /// Marks entries read, and those for which it failed before.
@@ -46,7 +69,8 @@ impl Post {
         self.given.extend(entries);
         if !self.given.is_empty() {
             self.team.inbox(&self.me).mark_read(&self.given).map_err(fault)?;
-            self.given.clear();
+            let given = std::mem::take(&mut self.given);
+            self.pending.retain(|entry| !given.iter().any(|given| given.raw == entry.raw));
         }
         Ok(())
     }
@@ -102,8 +126,8 @@ impl Post {
     }
 
     /// What the agent wrote to its peers from `since` (ms since the epoch) on, as the notification says it.
-    pub(super) fn letters(&self, since: u64) -> Option<String> {
-        peers::letters(&self.team, &self.me, since)
+    pub(super) fn letters(&mut self, since: u64) -> Option<String> {
+        self.peers.letters(&self.team, &self.me, since)
     }
 
     /// The agent's next task, which is its own from now on: its own pending one first, then the lowest there is.
@@ -156,6 +180,10 @@ impl Post {
     pub(super) fn gave_back(&mut self, id: TaskId) {
         self.given_back.insert(id);
     }
+}
+
+fn is_unread(entry: &Entry) -> bool {
+    entry.unread().is_some()
 }
 
 /// Somebody has deleted it while the agent worked: the lead or a person, who know.

@@ -109,7 +109,7 @@ impl<H: Host> Teammate<H> {
     }
 
     fn notification(
-        &self,
+        &mut self,
         outcome: &Outcome,
         task: Option<&(&Task, Verdict)>,
         began: u64,

@@ -130,8 +130,9 @@ fn tell(state: &mut State, team: &TeamName, tasks: &[Arc<Task>], out: &mut Vec<E
     }
     if known.told.len() > shown().count() {
         let there: BTreeSet<TaskId> = shown().map(|task| task.id).collect();
-        let gone = known.told.extract_if(.., |id, _| !there.contains(id));
-        out.extend(gone.map(|(task, _)| Effect::of_team(team, What::TaskDeleted { task })));
+        let gone = known.told.keys().filter(|id| !there.contains(*id));
+        out.extend(gone.map(|task| Effect::of_team(team, What::TaskDeleted { task: *task })));
+        known.told.retain(|id, _| there.contains(id));
     }
 }
 

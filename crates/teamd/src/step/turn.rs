@@ -3,6 +3,7 @@
 use super::request::answer;
 use super::shutdown::find;
 use super::spawn::{no_such_team, relabel};
+use super::tasks;
 use crate::effect::Effect;
 use crate::event::{ConnId, Now};
 use crate::files::FileJob;
@@ -34,7 +35,12 @@ pub(super) fn says(state: &mut State, id: &SpawnId, turn: Option<TurnNow>, now: 
         }
         _ => {}
     }
+    let (team, idle) = (agent.record.team.clone(), turn.activity == Activity::Idle);
     moved(agent, turn.activity, now, out);
+    if idle {
+        // A task may have come after it looked, and before we knew that it is to be woken for it.
+        tasks::again(state, &team, out);
+    }
 }
 
 /// The agent itself says so, known by its token.
