@@ -334,8 +334,8 @@ fn a_daemon_that_keeps_dying_is_given_up_and_the_team_is_left_as_it_is() {
 #[test]
 fn a_team_whose_member_does_not_start_is_taken_down() {
     let house = House::start();
-    // A program that is there, and is none.
-    house.script("out/broken", "\0nothing that runs");
+    // A program that is there, and can't be started.
+    house.script("out/broken", "#!/no/such/interpreter\n");
     let file = team(["ann"]).task("a", "", "").in_house(&house);
     let text = std::fs::read_to_string(&file).unwrap();
     let eve = "[[member]]\nname = 'eve'\ncommand = ['out/broken']\n[[task]]";
@@ -403,7 +403,11 @@ fn ctrl_c_asks_the_team_to_stop_and_lets_it_finish_what_it_is_in() {
     let run = running(&house, &file, &["--json"]);
     held(&house);
     signal(run.id(), "INT");
-    house.until("it is asked", || (house.member("ann")?["phase"] == "stopping").then_some(()));
+    house.until("it is asked", || {
+        let asked =
+            |message: &Value| message["text"].as_str().is_some_and(|text| text.contains("shutdown_request"));
+        house.inbox("survey", "ann").iter().any(asked).then_some(())
+    });
     open_gate(&house);
     let ran = ended(run);
     assert_eq!(ran.code, 1, "{ran:#?}");

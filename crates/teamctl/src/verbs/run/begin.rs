@@ -8,7 +8,7 @@ use super::Run;
 use super::course::Stage;
 use super::decide::{GiveBack, LEFT, Life, Lives, key, times};
 use super::file::{Plan, RunFile};
-use super::lives;
+use super::lives::{self, Look};
 use crate::here::fault;
 use protocol::config::TeamConfig;
 use protocol::control::{self, Reply, Request};
@@ -22,7 +22,7 @@ use store::{NewTask, Planned, Root, Tasks, Team};
 
 /// So often a member that died before it could be given its tasks is spawned anew.
 const ATTEMPTS: usize = 3;
-/// A name that is not free yet is free within this.
+/// A name that is not free yet is free within this, and it is known who lives.
 const FREE: Duration = Duration::from_secs(20);
 
 /// The team of the file, where it is there already and may be taken up; none: it is to be made.
@@ -93,8 +93,7 @@ pub(super) fn fill(run: &mut Run, stage: &mut Stage) -> Result<(), Fault> {
 }
 
 fn fill_once(run: &mut Run, stage: &mut Stage) -> Result<(), Fault> {
-    let before = stage.team.tasks().list().map_err(fault)?;
-    let lives = lives::of(run, &stage.team)?.lives;
+    let Look { tasks: before, lives, .. } = settled(run, &stage.team)?;
     let missing = |member: &&control::Spawn| lives.of(&member.name) == Life::Gone;
     let missing: Vec<control::Spawn> = run.file.members.iter().filter(missing).cloned().collect();
     let left = left(run, &before, &lives);
@@ -103,6 +102,19 @@ fn fill_once(run: &mut Run, stage: &mut Stage) -> Result<(), Fault> {
         lives::give_back(&stage.team, &given)?;
     }
     tasks(&stage.team.tasks(), &run.file.tasks, &before)
+}
+
+/// A daemon that was just started does not know yet who of the old members lives: it says so, and finds out.
+fn settled(run: &mut Run, team: &Team) -> Result<Look, Fault> {
+    let until = Instant::now() + FREE;
+    loop {
+        let look = lives::of(run, team)?;
+        let unknown = look.living.iter().any(|agent| agent.phase == "unknown");
+        if !unknown || Instant::now() >= until || run.signals.count() > 0 {
+            return Ok(look);
+        }
+        run.follow.next(Some(Instant::now() + Duration::from_secs(1)))?;
+    }
 }
 
 /// What the owners of a run that was killed have left behind while nobody looked.
