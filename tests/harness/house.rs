@@ -211,7 +211,8 @@ impl House {
     /// What a failed test wants to see: the tree, the inboxes, the logs, the panes.
     pub fn portrait(&self) -> String {
         let mut text = format!("── processes\n{}\n", Processes::marked(&self.mark()).list().join("\n"));
-        for path in files(self.directory.path()) {
+        // A pipe would be waited for until somebody writes.
+        for path in files(self.directory.path()).into_iter().filter(|path| path.is_file()) {
             let bytes = std::fs::read(&path).unwrap_or_default();
             let shown = String::from_utf8_lossy(&bytes[bytes.len().saturating_sub(4000)..]).into_owned();
             text.push_str(&format!("── {}\n{shown}\n", path.display()));

@@ -56,21 +56,22 @@ impl<'a> Daemon<'a> {
 
     /// Starts one unless one answers.
     pub(super) fn start(&mut self) -> Result<(), Fault> {
-        while self.started.front().is_some_and(|at| at.elapsed() > WITHIN) {
-            self.started.pop_front();
-        }
-        if self.started.len() >= STARTS {
-            let message = format!("cannot keep teamd running: it died {STARTS} times within a minute");
-            return Err(Fault::new(Kind::NoDaemon, message).hinted("see its log: teamctl doctor"));
-        }
-        let status = match up::began(self.here, &self.server)? {
-            Began::Runs(status) => status,
-            Began::Ready(status) => {
-                self.started.push_back(Instant::now());
-                status
-            }
-            Began::Refused(code) => {
-                return Err(Fault::new(kind(code), "cannot start teamd: it has said why"));
+        let status = loop {
+            self.refuse_one_too_many()?;
+            match up::began(self.here, &self.server) {
+                Ok(Began::Runs(status)) => break status,
+                Ok(Began::Ready(status)) => {
+                    self.started.push_back(Instant::now());
+                    break status;
+                }
+                Ok(Began::Refused(code)) => {
+                    return Err(Fault::new(kind(code), "cannot start teamd: it has said why"));
+                }
+                // Killed before it could answer. Where none has ever run, it would not run the next time either.
+                Err(fault) if fault.kind == Kind::NoDaemon && matches!(self.server, Server::At(_)) => {
+                    self.started.push_back(Instant::now());
+                }
+                Err(fault) => return Err(fault),
             }
         };
         if let Some(socket) = status.daemon.tmux {
@@ -78,6 +79,17 @@ impl<'a> Daemon<'a> {
         }
         tell_of_its_end(status.daemon.pid, self.teller.clone());
         Ok(())
+    }
+
+    fn refuse_one_too_many(&mut self) -> Result<(), Fault> {
+        while self.started.front().is_some_and(|at| at.elapsed() > WITHIN) {
+            self.started.pop_front();
+        }
+        if self.started.len() < STARTS {
+            return Ok(());
+        }
+        let message = format!("cannot keep teamd running: it died {STARTS} times within a minute");
+        Err(Fault::new(Kind::NoDaemon, message).hinted("see its log: teamctl doctor"))
     }
 }
 
