@@ -79,9 +79,9 @@ pub(crate) fn fifty_headless_idle() {
 pub(crate) fn diamonds() {
     const TASKS: usize = 1000;
     let house = House::start();
-    let mut text = String::from("name = \"bench\"\nagent = \"worker\"\nbackend = \"in-process\"\n");
+    let mut text = String::from("name = \"bench\"\nagent = \"worker\"\n");
     for n in 0..8 {
-        text.push_str(&format!("[[member]]\nname = \"w{n}\"\n"));
+        text.push_str(&format!("[[member]]\nname = \"w{n}\"\nbackend = \"in-process\"\n"));
     }
     for n in 0..TASKS {
         let blockers = blockers(n);
