@@ -184,6 +184,13 @@ pub(crate) struct Waiting {
     pub(crate) then: Then,
 }
 
+impl Waiting {
+    /// A wait for these; `ended` are those that need none.
+    pub(crate) fn of(client: ConnId, ids: &BTreeSet<SpawnId>, ended: Vec<EndedAgent>, then: Then) -> Waiting {
+        Waiting { client, pending: ids.clone(), ended, then }
+    }
+}
+
 /// What follows when all that was waited for has ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Then {

@@ -30,6 +30,9 @@ pub struct Hello {
 pub struct TurnNow {
     /// In a turn or between two.
     pub activity: Activity,
+    /// Since when, ms since the epoch.
+    #[serde(default)]
+    pub since: u64,
     /// How many turns it has begun.
     pub number: u64,
     /// What the turn is about, for people: `task 3: count the lines`, `message from bob`.

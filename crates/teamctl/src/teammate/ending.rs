@@ -7,11 +7,14 @@ use protocol::task::{Task, TaskStatus};
 use std::os::unix::process::ExitStatusExt;
 use std::process::ExitStatus;
 
+/// Characters of the last line that a task's metadata keeps.
+const LAST_LINE: usize = 160;
+
 /// How a turn went.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Outcome {
     pub(super) reason: IdleReason,
-    /// `exit 1`, for the task's metadata; none where it went well.
+    /// `exit 1: ` and the last line, for the task's metadata; none where it went well.
     pub(super) failure: Option<String>,
     /// `exit 1: ` and the last lines, for the lead.
     pub(super) at_length: Option<String>,
@@ -46,7 +49,17 @@ pub(super) fn outcome(end: &TurnEnd) -> Outcome {
         (failure, IdleReason::Failed) => failure.clone(),
         _ => None,
     };
+    let failure = failure.map(|why| match last_line(&end.last) {
+        Some(line) if reason == IdleReason::Failed => format!("{why}: {line}"),
+        _ => why,
+    });
     Outcome { reason, failure, at_length }
+}
+
+/// Cut where it is longer than a table takes.
+fn last_line(text: &str) -> Option<String> {
+    let line = text.lines().rev().map(str::trim).find(|line| !line.is_empty())?;
+    Some(line.chars().take(LAST_LINE).collect())
 }
 
 /// `now` is the task as it is after the turn; none: it is deleted.

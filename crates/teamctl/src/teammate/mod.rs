@@ -21,6 +21,7 @@ pub(crate) use post::Post;
 pub(crate) use program::Program;
 pub(crate) use told::Told;
 
+use crate::here::now;
 use item::Item;
 use protocol::control::{Activity, TurnNow};
 use protocol::fault::{Fault, Kind};
@@ -86,6 +87,7 @@ impl<H: Host> Teammate<H> {
         // Until it has looked it is no idler: who waits for its idling waits for its first items too.
         let now = TurnNow {
             activity: Activity::Active,
+            since: now(),
             number: 0,
             about: String::new(),
             pid: None,
@@ -208,7 +210,7 @@ impl<H: Host> Teammate<H> {
     }
 
     fn go_idle(&mut self) {
-        self.now.activity = Activity::Idle;
+        (self.now.activity, self.now.since) = (Activity::Idle, now());
         self.now.shutdown_requested = false;
         self.now.about.clear();
         // Shown first: who hears that it is idle finds all its output.

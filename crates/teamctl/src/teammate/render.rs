@@ -39,24 +39,29 @@ impl Subject {
             }
             Subject::Task(task) => {
                 let summary = format!("task {}: {}", task.id, task.subject);
-                element("task-list", None, Some(&summary), &order(task))
+                // What to run stands behind the element: there it is not escaped.
+                format!("{}\n{}", element("task-list", None, Some(&summary), &order(task)), at_its_end(task))
             }
         }
     }
 }
 
-/// The task in words, with what to say at its end.
+/// The task in words.
 fn order(task: &Task) -> String {
     let id = task.id;
     let mut text = format!("Task {id} is yours now: {}\n", task.subject);
     if !task.description.trim().is_empty() {
         text.push_str(&format!("\n{}\n", task.description.trim_end()));
     }
-    text.push_str(&format!(
-        "\nWhen it is done, run: teamctl task done {id}\nIf it cannot be done, say why: teamctl task update \
-         {id} --metadata '{{\"failure\": \"WHY\"}}'\nIf you end without either, it counts as done."
-    ));
     text
+}
+
+fn at_its_end(task: &Task) -> String {
+    let id = task.id;
+    format!(
+        "When it is done, run: teamctl task done {id}\nIf it cannot be done, say why: teamctl task update {id} \
+         --metadata '{{\"failure\": \"WHY\"}}'\nIf you end without either, it counts as done."
+    )
 }
 
 fn element(from: &str, color: Option<&str>, summary: Option<&str>, text: &str) -> String {

@@ -40,6 +40,7 @@ impl<H: Host> Teammate<H> {
         let about = job.subject.about();
         self.host.say(&format!("── {about}"));
         self.now.number += 1;
+        self.now.since = now();
         (self.now.activity, self.now.about, self.now.shutdown_requested) = (Activity::Active, about, false);
         let process = self.program.process(&job.subject).map_err(CannotStart::Now);
         let begun = process.and_then(|process| self.host.begin(&process));

@@ -5,7 +5,7 @@ use super::follow::{Follow, Saw, Tail};
 use crate::here::Here;
 use crate::output;
 use protocol::fault::{Fault, Kind};
-use protocol::name::nearest;
+use protocol::name::{TeamName, nearest};
 use serde_json::json;
 use std::collections::BTreeSet;
 use std::io::Write;
@@ -27,14 +27,24 @@ pub(crate) struct Logs {
 }
 
 pub(crate) fn run(here: &Here, args: &Logs) -> Result<ExitCode, Fault> {
-    let team = super::send::team_of(here, &args.name)?;
-    let directory = here.state()?.path().join("logs/agents").join(team.name().as_str());
+    let directory = directory(here, &args.name)?;
     let path = log(&directory, args.name.split('@').next().unwrap_or(&args.name))?;
     if args.follow {
         return follow(here, &path);
     }
     Output::of(&path).print(here)?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// Where a team's logs are; they outlive it, so one that is named need not be there any more.
+fn directory(here: &Here, address: &str) -> Result<PathBuf, Fault> {
+    let all = here.state()?.path().join("logs/agents");
+    let named = here.global.team.as_deref().or_else(|| Some(address.split_once('@')?.1));
+    let past = named.and_then(|name| TeamName::parse(name).ok()).map(|team| all.join(team.as_str()));
+    match past.filter(|past| past.is_dir()) {
+        Some(past) => Ok(past),
+        None => Ok(all.join(super::send::team_of(here, address)?.name().as_str())),
+    }
 }
 
 /// Prints what there is, and what comes, until it is interrupted or nobody reads any more.

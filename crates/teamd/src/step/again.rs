@@ -6,8 +6,9 @@ use crate::effect::Effect;
 use crate::event::Now;
 use crate::roster::{Comeback, Record, Resting};
 use crate::state::{Phase, State};
+use protocol::control::EndedAgent;
 use protocol::event::What;
-use protocol::name::TeamName;
+use protocol::name::{AgentName, TeamName};
 
 /// The first pause, ms; doubled with each failure that still counts.
 const FIRST_PAUSE: u64 = 500;
@@ -101,15 +102,29 @@ pub(super) fn rests(state: &State, team: &TeamName, name: &str) -> bool {
     state.resting.iter().any(|resting| is(resting, team, name))
 }
 
-/// These are not started again; no names: the whole team.
-pub(super) fn cancel(state: &mut State, team: &TeamName, names: &[String]) {
+/// These are not started again; no names: the whole team. Gives those that would have been.
+pub(super) fn cancel(state: &mut State, team: &TeamName, names: &[String]) -> Vec<AgentName> {
     let meant = |resting: &Resting| {
         resting.comeback.order.team == *team
             && (names.is_empty() || names.iter().any(|name| is(resting, team, name)))
     };
-    let before = state.resting.len();
-    state.resting.retain(|resting| !meant(resting));
-    state.dirty |= state.resting.len() != before;
+    let (cancelled, rest): (Vec<_>, Vec<_>) = std::mem::take(&mut state.resting).into_iter().partition(meant);
+    state.resting = rest;
+    state.dirty |= !cancelled.is_empty();
+    let cancelled: Vec<AgentName> =
+        cancelled.into_iter().map(|resting| resting.comeback.order.name.clone()).collect();
+    if let Some(team) = state.teams.get_mut(team) {
+        let ended = team.past.iter_mut().filter(|past| cancelled.contains(&past.name));
+        ended.for_each(|past| past.again_at = None);
+    }
+    cancelled
+}
+
+/// For whoever waits for their ends.
+pub(super) fn not_again(names: Vec<AgentName>) -> Vec<EndedAgent> {
+    let how = "it had failed, and is not started again";
+    let ended = |name| EndedAgent { name, how: how.to_owned(), gone: true, request_id: None };
+    names.into_iter().map(ended).collect()
 }
 
 fn is(resting: &Resting, team: &TeamName, name: &str) -> bool {

@@ -7,7 +7,7 @@ use super::spawn::no_such_team;
 use crate::effect::Effect;
 use crate::event::{ConnId, Now};
 use crate::files::{FileJob, still_living};
-use crate::state::{State, Then};
+use crate::state::{State, Then, Waiting};
 use protocol::control::{Delete, DeleteReply, Reply};
 use protocol::event::What;
 use protocol::fault::Fault;
@@ -23,7 +23,8 @@ pub(super) fn delete(state: &mut State, client: ConnId, order: &Delete, now: Now
         (true, force) => out.push(Effect::File(FileJob::Delete { client, team: order.team.clone(), force })),
         (false, true) => {
             let ids = ids_of(state, &order.team);
-            kill_all(state, client, ids, Then::Delete(order.team.clone()), now, out);
+            let then = Then::Delete(order.team.clone());
+            kill_all(state, Waiting::of(client, &ids, Vec::new(), then), now, out);
         }
         (false, false) => answer(state, client, Err(still_living(&order.team, &names)), out),
     }

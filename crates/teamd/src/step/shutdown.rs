@@ -35,8 +35,9 @@ pub(super) fn shutdown(state: &mut State, client: ConnId, order: &Shutdown, now:
     match targets(state, &order.targets) {
         Err(fault) => answer(state, client, Err(fault), out),
         Ok(ids) => {
-            again::cancel(state, &order.targets.team, &order.targets.names);
-            ask_all(state, client, &ids, order, Then::Reply, now, out);
+            let rested = again::cancel(state, &order.targets.team, &order.targets.names);
+            let waiting = Waiting::of(client, &ids, again::not_again(rested), Then::Reply);
+            ask_all(state, waiting, order, now, out);
         }
     }
 }
@@ -45,22 +46,16 @@ pub(super) fn kill(state: &mut State, client: ConnId, order: &Targets, now: Now,
     match targets(state, order) {
         Err(fault) => answer(state, client, Err(fault), out),
         Ok(ids) => {
-            again::cancel(state, &order.team, &order.names);
-            kill_all(state, client, ids, Then::Reply, now, out);
+            let rested = again::cancel(state, &order.team, &order.names);
+            kill_all(state, Waiting::of(client, &ids, again::not_again(rested), Then::Reply), now, out);
         }
     }
 }
 
 /// Ends these without asking, then goes on.
-pub(super) fn kill_all(
-    state: &mut State,
-    client: ConnId,
-    ids: BTreeSet<SpawnId>,
-    then: Then,
-    now: Now,
-    out: &mut Vec<Effect>,
-) {
-    state.waiting.push(Waiting { client, pending: ids.clone(), ended: Vec::new(), then });
+pub(super) fn kill_all(state: &mut State, waiting: Waiting, now: Now, out: &mut Vec<Effect>) {
+    let ids = waiting.pending.clone();
+    state.waiting.push(waiting);
     for id in &ids {
         ending::end(state, id, now, out);
         stop_start(state, id, now, out);
@@ -93,26 +88,19 @@ pub(super) fn down(state: &mut State, client: ConnId, now: Now, out: &mut Vec<Ef
     let targets = Targets { team, names: Vec::new() };
     let reason = Some("teamd is going down".to_owned());
     let order = Shutdown { targets, reason, grace_ms: DOWN_GRACE, force: true };
-    ask_all(state, client, &all, &order, Then::Down, now, out);
+    ask_all(state, Waiting::of(client, &all, Vec::new(), Then::Down), &order, now, out);
 }
 
 fn finish_down(state: &mut State, client: ConnId, out: &mut Vec<Effect>) {
-    state.waiting.push(Waiting { client, pending: BTreeSet::new(), ended: Vec::new(), then: Then::Down });
+    state.waiting.push(Waiting::of(client, &BTreeSet::new(), Vec::new(), Then::Down));
     ending::finish_waits(state, out);
 }
 
 /// The wait stands before the first is asked: one that has not started yet ends at once.
-fn ask_all(
-    state: &mut State,
-    client: ConnId,
-    ids: &BTreeSet<SpawnId>,
-    order: &Shutdown,
-    then: Then,
-    now: Now,
-    out: &mut Vec<Effect>,
-) {
-    state.waiting.push(Waiting { client, pending: ids.clone(), ended: Vec::new(), then });
-    for id in ids {
+fn ask_all(state: &mut State, waiting: Waiting, order: &Shutdown, now: Now, out: &mut Vec<Effect>) {
+    let ids = waiting.pending.clone();
+    state.waiting.push(waiting);
+    for id in &ids {
         ask(state, id, order, now, out);
     }
     ending::finish_waits(state, out);

@@ -37,6 +37,8 @@ pub(super) fn says(state: &mut State, id: &SpawnId, turn: Option<TurnNow>, now: 
     }
     let (team, idle) = (agent.record.team.clone(), turn.activity == Activity::Idle);
     moved(agent, turn.activity, now, out);
+    // A turn that follows another at once begins anew; after a start of ours it began before.
+    agent.since = turn.since;
     if idle {
         // A task may have come after it looked, and before we knew that it is to be woken for it.
         tasks::again(state, &team, out);

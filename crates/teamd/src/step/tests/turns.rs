@@ -48,6 +48,7 @@ fn start(state: &mut State, spawn: &SpawnId, conn: u64) -> SpawnId {
 fn turn(activity: Activity, number: u64) -> TurnNow {
     TurnNow {
         activity,
+        since: NOW.wall,
         number,
         about: "task 1: x".into(),
         pid: (activity == Activity::Active).then_some(7),
