@@ -41,12 +41,13 @@ impl Team {
         &self.0.name
     }
 
-    /// Whether its name still leads to the directory that this handle holds: not where the team was deleted, and
-    /// not where another was made in its place.
+    /// Whether its name still leads to the directories that this handle holds: not where the team was deleted, and
+    /// not where others were made in their place.
     pub fn is_current(&self) -> bool {
-        let identity = |stat: nix::sys::stat::FileStat| (stat.st_dev, stat.st_ino);
-        let there = self.0.root.teams.stat(self.0.name.as_str()).ok().flatten().map(identity);
-        there.is_some() && there == nix::sys::stat::fstat(&self.0.dir).ok().map(identity)
+        let name = self.0.name.as_str();
+        leads_to(&self.0.root.teams, name, &self.0.dir)
+            && self.0.inboxes.get().is_none_or(|inboxes| leads_to(&self.0.dir, INBOXES, inboxes))
+            && self.0.tasks.get().is_none_or(|tasks| leads_to(&self.0.root.tasks, name, tasks))
     }
 
     /// Its directory.
@@ -200,6 +201,12 @@ impl Team {
     fn malformed(&self, error: &ConfigError) -> Error {
         Error::Malformed { path: self.config_path(), why: error.to_string() }
     }
+}
+
+fn leads_to(above: &Directory, name: &str, held: &Directory) -> bool {
+    let identity = |stat: nix::sys::stat::FileStat| (stat.st_dev, stat.st_ino);
+    let there = above.stat(name).ok().flatten().map(identity);
+    there.is_some() && there == nix::sys::stat::fstat(held).ok().map(identity)
 }
 
 /// The directory in `cell`, opened at the first call that finds it.

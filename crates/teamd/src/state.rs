@@ -5,7 +5,7 @@
 
 use crate::event::ConnId;
 use crate::files::Which;
-use crate::roster::{ROSTER_VERSION, Record, Resting, Roster, SpawnId};
+use crate::roster::{Comeback, ROSTER_VERSION, Record, Resting, Roster, SpawnId};
 use crate::tale::{Tale, TaskTale};
 use protocol::color::Color;
 use protocol::control::{Activity, EndedAgent, PastAgent, Response, Spawn, TurnNow};
@@ -273,6 +273,8 @@ pub(crate) struct State {
     pub(crate) closing: bool,
     /// The roster on disk is older than this one.
     pub(crate) dirty: bool,
+    /// It could not be written: again at the next rescan.
+    pub(crate) unsaved: bool,
 }
 
 /// How many answers are kept for retries.
@@ -309,6 +311,7 @@ impl State {
             rescan_at: 0,
             closing: false,
             dirty: false,
+            unsaved: false,
         }
     }
 
@@ -376,9 +379,21 @@ impl State {
                 .map(|a| a.record.clone())
                 .collect(),
             past: self.teams.iter().map(|(name, team)| (name.clone(), team.past.clone())).collect(),
-            resting: self.resting.clone(),
+            resting: self
+                .resting
+                .iter()
+                .cloned()
+                .chain(self.agents.values().filter_map(begins_again))
+                .collect(),
         }
     }
+}
+
+/// A further life that the roster does not know yet: after a crash of ours it is begun once more.
+fn begins_again(agent: &Agent) -> Option<Resting> {
+    let comeback = agent.record.comeback.clone().filter(|_| agent.phase.is_starting_unseen())?;
+    let restarts = comeback.restarts.checked_sub(1)?;
+    Some(Resting { comeback: Comeback { restarts, ..comeback }, at: agent.record.born, due: 0 })
 }
 
 impl Phase {

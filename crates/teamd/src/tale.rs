@@ -103,6 +103,8 @@ pub(crate) fn since(told: Option<&TaskTale>, task: &Arc<Task>) -> Vec<What> {
         what.push(started());
     }
     match now.stage {
+        // What can't be read, or a status from tomorrow, is no news.
+        _ if told.is_some() && matches!(task.status, TaskStatus::Other(_)) => {}
         stage if stage == before => {
             if told.is_some_and(|told| told.differs(&now)) {
                 what.push(What::TaskChanged { task: id, subject, owner });
@@ -191,5 +193,11 @@ mod tests {
         assert_eq!(words(tale.tasks[&team].get(&done.id), &done), [""; 0]);
         lines.push(serde_json::to_vec(&Event::team(&team, What::TeamDeleted)).unwrap());
         assert!(Tale::of(lines.iter().map(Vec::as_slice)).tasks.is_empty());
+    }
+
+    #[test]
+    fn a_task_that_can_not_be_read_is_not_released() {
+        let started = TaskTale::of(&task("in_progress", r#","owner":"ann""#));
+        assert_eq!(words(Some(&started), &task("unreadable", "")), [""; 0]);
     }
 }

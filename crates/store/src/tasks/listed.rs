@@ -36,49 +36,58 @@ pub(super) struct Listed {
     identity: Option<Identity>,
 }
 
-/// The list as one handle on the team saw it last. Nothing in it is believed without a look at the file.
+/// The list as one handle on the team saw it last; none before the first look. Nothing in it is believed without a
+/// look at the file.
 #[derive(Debug, Default)]
-pub(crate) struct Seen(Mutex<Arc<Vec<Listed>>>);
+pub(crate) struct Seen(Mutex<Option<Arc<Vec<Listed>>>>);
 
 impl Seen {
     /// The list as it is now, by number. Half-written files are waited for, two seconds for the first that
     /// stays so.
     pub(super) fn look(&self, way: &Way, dir: &Directory) -> Result<Arc<Vec<Listed>>, Error> {
         // Not held while files are read: of two threads each has its own list, and either may be kept.
-        let before = Arc::clone(&self.0.lock().unwrap_or_else(PoisonError::into_inner));
-        let now = Arc::new(look(way, dir, &before)?);
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone_from(&now);
-        Ok(now)
+        let before = self.last().unwrap_or_default();
+        Ok(self.keep(look(way, dir, &before)?))
     }
 
-    /// The list as it was at the last look, with these files as they are now.
+    /// The list as it was at the last look, with these files as they are now; without an earlier look all of it.
     pub(super) fn look_at(
         &self,
         way: &Way,
         dir: &Directory,
         changed: &[TaskId],
     ) -> Result<Arc<Vec<Listed>>, Error> {
-        let before = Arc::clone(&self.0.lock().unwrap_or_else(PoisonError::into_inner));
+        let Some(before) = self.last() else { return self.look(way, dir) };
+        if changed.is_empty() {
+            return Ok(before);
+        }
         let mut now = Vec::clone(&before);
         let fresh = part(way, dir, &before, changed)?;
         now.retain(|listed| !changed.contains(&listed.id));
         now.extend(fresh);
         now.sort_by_key(|listed| listed.id);
-        let now = Arc::new(now);
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone_from(&now);
-        Ok(now)
+        Ok(self.keep(now))
     }
 
     /// Reads the list if it was never read, before a turn at it: most of it will not have changed by then, and
     /// the others need not wait for us to read it.
     pub(super) fn look_first(&self, way: &Way, dir: &Directory) -> Result<(), Error> {
-        let never = self.0.lock().unwrap_or_else(PoisonError::into_inner).is_empty();
-        if never { self.look(way, dir).map(drop) } else { Ok(()) }
+        if self.last().is_some() { Ok(()) } else { self.look(way, dir).map(drop) }
     }
 
     /// Forgets all, so that each file is read again.
     pub(super) fn forget(&self) {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Arc::default();
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = None;
+    }
+
+    fn last(&self) -> Option<Arc<Vec<Listed>>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    fn keep(&self, now: Vec<Listed>) -> Arc<Vec<Listed>> {
+        let now = Arc::new(now);
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::clone(&now));
+        now
     }
 }
 

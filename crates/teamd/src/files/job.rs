@@ -80,6 +80,8 @@ impl Which {
 /// What became of a job.
 #[derive(Debug)]
 pub(crate) enum FileDone {
+    /// The roster could not be written.
+    Unsaved(Fault),
     Created {
         client: ConnId,
         result: Result<CreateReply, Fault>,
@@ -106,8 +108,10 @@ pub(crate) enum FileDone {
         spawn: SpawnId,
         ended: Option<Ended>,
     },
+    /// And who is on the team by its config, ours or not.
     Tasks {
         team: TeamName,
+        members: Vec<AgentName>,
         result: Result<Vec<Arc<Task>>, Fault>,
     },
     Inbox {

@@ -153,8 +153,14 @@ fn take_off(team: &Team, record: &Record, approved: bool) -> Result<(), Error> {
 /// Without its id on record (a daemon was killed between the two) it is found by what it is.
 fn complete_tracking(team: &Team, record: &Record) -> Result<(), Error> {
     let tasks = team.tasks();
+    // By its number alone it could be another's: a list that was removed by hand begins at 1 again.
     if let Some(id) = &record.tracking {
-        return tasks.complete(id, &record.name).map(drop);
+        let is_hers = |task: &Task| task.is_internal() && task.subject == record.name.as_str();
+        return match tasks.get(id) {
+            Ok(task) if is_hers(&task) => tasks.complete(id, &record.name).map(drop),
+            Ok(_) | Err(Error::NoSuchTask { .. }) => Ok(()),
+            Err(error) => Err(error),
+        };
     }
     let hers = |task: &&Task| {
         task.is_internal() && task.subject == record.name.as_str() && task.status == TaskStatus::InProgress

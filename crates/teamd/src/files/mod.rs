@@ -7,6 +7,8 @@ mod inbox;
 mod job;
 mod member;
 mod team;
+#[cfg(test)]
+mod tests;
 
 pub(crate) use job::{Answer, FileDone, FileJob, Letter, Mail, Which};
 pub(crate) use member::end_record;
@@ -43,6 +45,8 @@ struct Files {
     inboxes: Inboxes,
     /// Handles that are kept, for what they remember of the tasks.
     teams: BTreeMap<TeamName, Team>,
+    /// Why the roster on disk is not the last one.
+    unsaved: Option<Fault>,
     events: UnboundedSender<Event>,
 }
 
@@ -60,6 +64,7 @@ pub(crate) fn start(
         seen: Seen::default(),
         inboxes: Inboxes::new(told),
         teams: BTreeMap::new(),
+        unsaved: None,
         events,
     };
     let thread = std::thread::Builder::new().name("files".into()).spawn(move || files.run(&queue));
@@ -90,14 +95,22 @@ impl Files {
 
     fn job(&mut self, job: FileJob) -> Option<FileDone> {
         match job {
-            FileJob::Roster(roster) => self.note("write the roster", self.roster(&roster)),
+            FileJob::Roster(roster) => {
+                self.unsaved = self.roster(&roster).map_err(fault).err();
+                return self.unsaved.clone().map(FileDone::Unsaved);
+            }
             FileJob::Log(line) => self.note("log", self.state.append_line(EVENTS, &line, EVENTS_LIMIT)),
             FileJob::Create { client, create, created_at } => {
+                // Whatever is remembered of an earlier team of that name.
+                self.teams.remove(&create.team);
+                self.inboxes.forget(&create.team);
                 let result = self.create(&create, created_at).map_err(fault);
                 return Some(FileDone::Created { client, result });
             }
             FileJob::Register { spawn, record, again, at } => {
-                let result = self.register(&record, again, at).map_err(fault);
+                // No agent runs that the next daemon would not know.
+                let saved = self.unsaved.clone().map_or(Ok(()), Err);
+                let result = saved.and_then(|()| self.register(&record, again, at).map_err(fault));
                 return Some(FileDone::Registered { spawn, result });
             }
             FileJob::Ask { spawn, team, name, request, reason, unless_unread, at } => {
@@ -114,7 +127,8 @@ impl Files {
             }
             FileJob::Tasks { team, which } => {
                 let result = self.tasks(&team, which).map_err(fault);
-                return Some(FileDone::Tasks { team, result });
+                let members = self.members(&team);
+                return Some(FileDone::Tasks { team, members, result });
             }
             FileJob::Inbox { team, inbox } => {
                 let result = self.team(&team).and_then(|team| self.inboxes.look(&team, &inbox));
@@ -139,14 +153,20 @@ impl Files {
         None
     }
 
-    /// A handle that is new has seen nothing, so it looks at all.
     fn tasks(&mut self, name: &TeamName, which: Which) -> Result<Vec<Arc<Task>>, Error> {
-        let known = self.teams.get(name).is_some_and(Team::is_current);
         let tasks = self.team(name)?.tasks();
         match which {
-            Which::These(changed) if known => tasks.list_changed(&Vec::from_iter(changed)),
-            _ => tasks.list_shared(),
+            Which::These(changed) => tasks.list_changed(&Vec::from_iter(changed)),
+            Which::All => tasks.list_shared(),
         }
+    }
+
+    /// Nobody where the config can't be read: that is told elsewhere.
+    fn members(&mut self, name: &TeamName) -> Vec<AgentName> {
+        let config = self.team(name).and_then(|team| team.config());
+        config
+            .map(|config| config.members.into_iter().map(|member| member.name).collect())
+            .unwrap_or_default()
     }
 
     /// The handle of this team, or of the one that somebody has put in its place.

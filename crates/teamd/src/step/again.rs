@@ -1,13 +1,13 @@
 //! `--restart on-failure`: a member that failed is started again under its name, after a pause that doubles,
 //! and not more often than five times in ten minutes. Whoever was asked to end, or ended by force, stays gone.
 
-use super::spawn;
+use super::{spawn, tasks};
 use crate::effect::Effect;
 use crate::event::Now;
-use crate::roster::{Comeback, Record, Resting};
+use crate::roster::{Comeback, Record, Resting, SpawnId};
 use crate::state::{Phase, State};
 use protocol::control::EndedAgent;
-use protocol::event::What;
+use protocol::event::{Event, What};
 use protocol::name::{AgentName, TeamName};
 
 /// The first pause, ms; doubled with each failure that still counts.
@@ -38,6 +38,14 @@ impl Next {
             Next::Stays => None,
             Next::Again { after, .. } => Some(format!("it is started again in {after} ms")),
             Next::GivenUp(why) => Some(format!("it is not started again: {why}")),
+        }
+    }
+
+    /// When, ms since the epoch; none: never.
+    pub(super) fn at(&self, now: Now) -> Option<u64> {
+        match self {
+            Next::Again { after, .. } => Some(now.wall + after),
+            _ => None,
         }
     }
 
@@ -74,6 +82,16 @@ fn next(comeback: &Comeback) -> Next {
     Next::Again { attempt: comeback.restarts + 1, after: FIRST_PAUSE << (failures - 1) }
 }
 
+/// A further life that was cut short by a crash of ours, before its agent ran: it is no failure.
+pub(super) fn once_more(state: &mut State, id: &SpawnId, now: Now) {
+    let Some(comeback) = state.agents.get(id).and_then(|agent| agent.record.comeback.clone()) else { return };
+    if let Some(restarts) = comeback.restarts.checked_sub(1) {
+        let comeback = Comeback { restarts, ..comeback };
+        state.resting.push(Resting { comeback, at: now.wall, due: now.mono });
+        state.dirty = true;
+    }
+}
+
 /// Those whose pause is over.
 pub(super) fn due(state: &mut State, now: Now, out: &mut Vec<Effect>) {
     let (due, rest) =
@@ -81,8 +99,10 @@ pub(super) fn due(state: &mut State, now: Now, out: &mut Vec<Effect>) {
     state.resting = rest;
     for mut resting in due {
         let order = &resting.comeback.order;
-        let taken = state.member(&order.team, &order.name).map(|agent| matches!(agent.phase, Phase::Gone(_)));
-        match taken {
+        let holder = state.member(&order.team, &order.name);
+        // One that goes, or that has not come yet: whoever it is, the name may be free soon.
+        let passing = holder.map(|agent| matches!(agent.phase, Phase::Gone(_) | Phase::Starting(_)));
+        match passing {
             // Somebody else has the name by now.
             Some(false) => {}
             Some(true) => {
@@ -102,8 +122,19 @@ pub(super) fn rests(state: &State, team: &TeamName, name: &str) -> bool {
     state.resting.iter().any(|resting| is(resting, team, name))
 }
 
+/// The names of those that are.
+pub(super) fn resting(state: &State, team: &TeamName) -> Vec<String> {
+    let hers = state.resting.iter().filter(|resting| resting.comeback.order.team == *team);
+    hers.map(|resting| resting.comeback.order.name.to_string()).collect()
+}
+
 /// These are not started again; no names: the whole team. Gives those that would have been.
-pub(super) fn cancel(state: &mut State, team: &TeamName, names: &[String]) -> Vec<AgentName> {
+pub(super) fn cancel(
+    state: &mut State,
+    team: &TeamName,
+    names: &[String],
+    out: &mut Vec<Effect>,
+) -> Vec<AgentName> {
     let meant = |resting: &Resting| {
         resting.comeback.order.team == *team
             && (names.is_empty() || names.iter().any(|name| is(resting, team, name)))
@@ -116,6 +147,14 @@ pub(super) fn cancel(state: &mut State, team: &TeamName, names: &[String]) -> Ve
     if let Some(team) = state.teams.get_mut(team) {
         let ended = team.past.iter_mut().filter(|past| cancelled.contains(&past.name));
         ended.for_each(|past| past.again_at = None);
+    }
+    for name in &cancelled {
+        let why = "it was told to end, or its name was taken".to_owned();
+        out.push(Effect::Log(Event::agent(team, name, What::MemberGivenUp { why })));
+    }
+    if !cancelled.is_empty() {
+        // What they left in progress is nobody's now.
+        tasks::again(state, team, out);
     }
     cancelled
 }

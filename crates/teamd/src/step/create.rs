@@ -1,9 +1,11 @@
 //! `create`: the files decide whether the name is free.
 
+use super::ending;
 use super::request::answer;
 use crate::effect::Effect;
 use crate::event::{ConnId, Now};
 use crate::files::FileJob;
+use crate::roster::SpawnId;
 use crate::state::State;
 use protocol::control::{Create, CreateReply, Reply};
 use protocol::event::What;
@@ -21,9 +23,14 @@ pub(super) fn created(
     state: &mut State,
     client: ConnId,
     result: Result<CreateReply, Fault>,
+    now: Now,
     out: &mut Vec<Effect>,
 ) {
     if let Ok(reply) = &result {
+        // Of a team of that name whose files somebody has removed: nobody could reach them any more.
+        let strays: Vec<SpawnId> =
+            state.members(&reply.team_name).into_iter().map(|agent| agent.record.spawn.clone()).collect();
+        strays.iter().for_each(|id| ending::end(state, id, now, out));
         state.teams.insert(reply.team_name.clone(), Default::default());
         state.dirty = true;
         out.push(Effect::WatchTeam { team: reply.team_name.clone() });

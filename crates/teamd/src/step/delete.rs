@@ -18,10 +18,12 @@ pub(super) fn delete(state: &mut State, client: ConnId, order: &Delete, now: Now
         let fault = no_such_team(state, &order.team);
         return answer(state, client, Err(fault), out);
     }
-    let names: Vec<String> = state.members(&order.team).iter().map(|a| a.record.name.to_string()).collect();
+    let members = state.members(&order.team).into_iter().map(|agent| agent.record.name.to_string());
+    let names: Vec<String> = members.chain(again::resting(state, &order.team)).collect();
     match (names.is_empty(), order.force) {
         (true, force) => out.push(Effect::File(FileJob::Delete { client, team: order.team.clone(), force })),
         (false, true) => {
+            again::cancel(state, &order.team, &[], out);
             let ids = ids_of(state, &order.team);
             let then = Then::Delete(order.team.clone());
             kill_all(state, Waiting::of(client, &ids, Vec::new(), then), now, out);
@@ -38,10 +40,10 @@ pub(super) fn deleted(
     out: &mut Vec<Effect>,
 ) {
     if result.is_ok() {
+        again::cancel(state, team, &[], out);
         state.teams.remove(team);
         state.dirty = true;
         out.push(Effect::UnwatchTeam { team: team.clone() });
-        again::cancel(state, team, &[]);
         out.push(Effect::of_team(team, What::TeamDeleted));
     }
     let message = format!("Cleaned up directories and worktrees for team \"{team}\"");

@@ -128,16 +128,12 @@ pub(super) fn ended(state: &mut State, id: &SpawnId, how: Ended, now: Now, out: 
     ));
     let failed = running && is_failure(&how);
     let next = if failed { again::after_failure(state, &record, now, out) } else { again::Next::Stays };
-    let again_at = match &next {
-        again::Next::Again { after, .. } => Some(now.wall + after),
-        _ => None,
-    };
     let past = PastAgent {
         name: record.name.clone(),
         state: outcome.word().to_owned(),
         how: said.clone(),
         at: now.wall,
-        again_at,
+        again_at: next.at(now),
     };
     state.remember_past(&record.team, past);
     if let Some(agent) = state.agents.get_mut(id) {

@@ -1,6 +1,6 @@
 //! The first processes of the panes: they say hello, report, and hang up.
 
-use super::{ending, register, turn};
+use super::{again, ending, register, turn};
 use crate::effect::Effect;
 use crate::event::{ConnId, Now};
 use crate::roster::{Process, SpawnId};
@@ -41,12 +41,15 @@ pub(super) fn joined(
             link.conn = Some(conn);
             agent.record.agent = hello.agent.or(agent.record.agent);
             let agent = agent.record.agent;
-            adopted(state, &id, agent, conn, out);
-            turn::says(state, &id, hello.turn.clone(), now, out);
+            adopted(state, &id, agent, conn, now, out);
+            turn::goes_on(state, &id, hello.turn.clone(), now, out);
         }
         Phase::Stopping(link, _) => {
             link.conn = Some(conn);
+            agent.record.agent = hello.agent.or(agent.record.agent);
             out.push(Effect::Tell { conn, word: ToJoin::Adopted });
+            out.push(Effect::Wake { spawn: id.clone() });
+            turn::goes_on(state, &id, hello.turn.clone(), now, out);
             ending::press(state, &id, out);
         }
         Phase::Gone(_) => out.push(Effect::Tell { conn, word: ToJoin::Noted }),
@@ -54,7 +57,14 @@ pub(super) fn joined(
 }
 
 /// After a crash of ours. A join without an agent never got its green light: its caller is gone too.
-fn adopted(state: &mut State, id: &SpawnId, agent: Option<u32>, conn: ConnId, out: &mut Vec<Effect>) {
+fn adopted(
+    state: &mut State,
+    id: &SpawnId,
+    agent: Option<u32>,
+    conn: ConnId,
+    now: Now,
+    out: &mut Vec<Effect>,
+) {
     let Some(known) = state.agents.get(id) else { return };
     match agent {
         Some(pid) => {
@@ -64,6 +74,7 @@ fn adopted(state: &mut State, id: &SpawnId, agent: Option<u32>, conn: ConnId, ou
         }
         None => {
             out.push(Effect::Tell { conn, word: ToJoin::Refused });
+            again::once_more(state, id, now);
             ending::put_away(state, id, out);
         }
     }

@@ -1,6 +1,6 @@
 //! Something changed in the config or was missed: whoever may be concerned looks. Events are hints.
 
-use super::ending;
+use super::{ending, tasks};
 use crate::effect::Effect;
 use crate::event::Now;
 use crate::files::FileJob;
@@ -36,4 +36,7 @@ pub(super) fn everywhere(state: &mut State, now: Now, out: &mut Vec<Effect>) {
     ending::file_again(state, out);
     // Whoever was woken and did not move: the next look offers to others.
     state.agents.values_mut().for_each(|agent| agent.offered = None);
+    let teams: Vec<TeamName> = state.teams.keys().cloned().collect();
+    teams.iter().for_each(|team| tasks::again(state, team, out));
+    state.dirty |= std::mem::take(&mut state.unsaved);
 }

@@ -33,6 +33,7 @@ use crate::files::{FileDone, FileJob};
 use crate::panes::PaneDone;
 use crate::state::State;
 use protocol::event::What;
+use protocol::fault::Fault;
 
 /// Takes one event.
 pub(crate) fn step(state: &mut State, event: Event, now: Now) -> Vec<Effect> {
@@ -64,12 +65,13 @@ pub(crate) fn step(state: &mut State, event: Event, now: Now) -> Vec<Effect> {
 
 fn filed(state: &mut State, done: FileDone, now: Now, out: &mut Vec<Effect>) {
     match done {
-        FileDone::Created { client, result } => create::created(state, client, result, out),
+        FileDone::Created { client, result } => create::created(state, client, result, now, out),
         FileDone::Registered { spawn, result } => register::registered(state, &spawn, result, now, out),
         FileDone::Asked { spawn, result } => shutdown::delivered(state, &spawn, result, out),
         FileDone::Farewelled { spawn, approved, left } => ending::filed(state, &spawn, approved, left, out),
         FileDone::LastWords { spawn, ended } => ending::last_words(state, &spawn, ended, now, out),
-        FileDone::Tasks { team, result } => tasks::seen(state, &team, result, out),
+        FileDone::Tasks { team, members, result } => tasks::seen(state, &team, &members, result, out),
+        FileDone::Unsaved(fault) => unsaved(state, fault, out),
         FileDone::Inbox { team, inbox, result } => inbox::seen(state, &team, &inbox, result, out),
         FileDone::Answers { team, answers } => shutdown::answers(state, &team, answers, now, out),
         FileDone::Deleted { client, team, result } => delete::deleted(state, client, &team, result, out),
@@ -83,6 +85,12 @@ fn paned(state: &mut State, done: PaneDone, now: Now, out: &mut Vec<Effect>) {
         PaneDone::Closed { spawn, left } => ending::pane_closed(state, &spawn, left, out),
         PaneDone::Captured { client, result } => status::captured(state, client, result, out),
     }
+}
+
+/// The agents go on; a daemon that was killed now would not know all of them.
+fn unsaved(state: &mut State, fault: Fault, out: &mut Vec<Effect>) {
+    state.unsaved = true;
+    out.push(Effect::of_daemon(What::Trouble { why: fault.message }));
 }
 
 /// Ends the daemon and nothing else: the agents go on, and the next daemon adopts them.

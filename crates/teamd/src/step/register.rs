@@ -1,10 +1,11 @@
 //! A start, from the first process to the running agent. The files are written, only then join gets the green
 //! light: killed anywhere on the way, no agent has run that is not registered.
 
-use super::again::{self, Next};
+use super::again;
 use super::ending::put_away;
 use super::request::answer;
 use super::spawn::{Opened, START_DEADLINE, color, no_such_team, relabel};
+use super::tasks;
 use crate::effect::Effect;
 use crate::event::Now;
 use crate::files::FileJob;
@@ -171,9 +172,11 @@ pub(super) fn started(state: &mut State, spawn: &SpawnId, pid: u32, now: Now, ou
     agent.record.agent = Some(pid);
     agent.since = now.wall;
     state.dirty = true;
+    let (team, name) = (agent.record.team.clone(), agent.record.name.to_string());
     let what = What::MemberSpawned { pid, pane: reply.pane.clone() };
     out.push(Effect::of_agent(&agent.record, what));
     out.extend(relabel(agent));
+    again::cancel(state, &team, &[name], out);
     if let Some(client) = client {
         answer(state, client, Ok(Reply::Spawn(reply)), out);
     }
@@ -235,21 +238,16 @@ pub(super) fn give_up(state: &mut State, spawn: &SpawnId, fault: Fault, now: Now
         // Nobody waits for a life that follows another: this is one more failure of it.
         None if is_again(&record) => {
             let next = again::after_failure(state, &record, now, out);
-            if next == Next::Stays || matches!(next, Next::GivenUp(_)) {
-                remember(state, &record, "failed", &fault.message, now);
-            }
+            let past = PastAgent {
+                name: record.name.clone(),
+                state: "failed".to_owned(),
+                how: fault.message,
+                at: now.wall,
+                again_at: next.at(now),
+            };
+            state.remember_past(&record.team, past);
+            tasks::again(state, &record.team, out);
         }
         None => {}
     }
-}
-
-fn remember(state: &mut State, record: &Record, outcome: &str, how: &str, now: Now) {
-    let past = PastAgent {
-        name: record.name.clone(),
-        state: outcome.to_owned(),
-        how: how.to_owned(),
-        at: now.wall,
-        again_at: None,
-    };
-    state.remember_past(&record.team, past);
 }

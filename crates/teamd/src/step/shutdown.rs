@@ -35,7 +35,7 @@ pub(super) fn shutdown(state: &mut State, client: ConnId, order: &Shutdown, now:
     match targets(state, &order.targets) {
         Err(fault) => answer(state, client, Err(fault), out),
         Ok(ids) => {
-            let rested = again::cancel(state, &order.targets.team, &order.targets.names);
+            let rested = again::cancel(state, &order.targets.team, &order.targets.names, out);
             let waiting = Waiting::of(client, &ids, again::not_again(rested), Then::Reply);
             ask_all(state, waiting, order, now, out);
         }
@@ -46,7 +46,7 @@ pub(super) fn kill(state: &mut State, client: ConnId, order: &Targets, now: Now,
     match targets(state, order) {
         Err(fault) => answer(state, client, Err(fault), out),
         Ok(ids) => {
-            let rested = again::cancel(state, &order.team, &order.names);
+            let rested = again::cancel(state, &order.team, &order.names, out);
             kill_all(state, Waiting::of(client, &ids, again::not_again(rested), Then::Reply), now, out);
         }
     }
@@ -67,6 +67,9 @@ pub(super) fn kill_all(state: &mut State, waiting: Waiting, now: Now, out: &mut 
 fn stop_start(state: &mut State, id: &SpawnId, now: Now, out: &mut Vec<Effect>) {
     if matches!(state.agents.get(id).map(|agent| &agent.phase), Some(Phase::Starting(_))) {
         settle(state, id, "stopped while it started", Left::Gone);
+        if let Some(agent) = state.agents.get_mut(id) {
+            agent.record.comeback = None;
+        }
         give_up(
             state,
             id,

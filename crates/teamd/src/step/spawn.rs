@@ -38,7 +38,6 @@ pub(super) fn spawn(
         Err(fault) => return answer(state, client, Err(fault), out),
         Ok(name) => order.name = name,
     }
-    again::cancel(state, &order.team, &[order.name.to_string()]);
     let comeback = (order.restart == Restart::OnFailure).then(|| Comeback {
         order: order.clone(),
         failures: Vec::new(),
@@ -105,7 +104,9 @@ fn checked(state: &State, order: &Spawn) -> Result<AgentName, Fault> {
     if order.backend != Backend::InProcess && state.setting.tmux_socket.is_none() {
         return Err(no_tmux(&order.name));
     }
-    if state.member(&order.team, &order.name).is_none() {
+    let free = |name: &AgentName| state.member(&order.team, name).is_none();
+    // Whoever wants just this name takes it from a member that is to be started again.
+    if free(&order.name) && !(order.unique && again::rests(state, &order.team, order.name.as_str())) {
         return Ok(order.name.clone());
     }
     let taken = || {
@@ -120,7 +121,7 @@ fn checked(state: &State, order: &Spawn) -> Result<AgentName, Fault> {
     }
     (2..1000)
         .filter_map(|n| AgentName::parse(&format!("{}-{n}", order.name)).ok())
-        .find(|name| state.member(&order.team, name).is_none())
+        .find(|name| free(name) && !again::rests(state, &order.team, name.as_str()))
         .ok_or_else(taken)
 }
 

@@ -33,9 +33,11 @@ pub(super) fn again(state: &mut State, team: &TeamName, out: &mut Vec<Effect>) {
     }
 }
 
+/// `members`: whoever is on the team by its config, ours or not.
 pub(super) fn seen(
     state: &mut State,
     team: &TeamName,
+    members: &[AgentName],
     result: Result<Vec<Arc<Task>>, Fault>,
     out: &mut Vec<Effect>,
 ) {
@@ -49,7 +51,7 @@ pub(super) fn seen(
         Ok(tasks) => {
             // First who can go on, then who reads about it.
             wake_takers(state, team, &tasks, out);
-            tell(state, team, &tasks, out);
+            tell(state, team, members, &tasks, out);
             show(state, team, &tasks, out);
         }
     }
@@ -89,7 +91,8 @@ fn wake_takers(state: &mut State, team: &TeamName, tasks: &[Arc<Task>], out: &mu
 fn taker(state: &State, team: &TeamName, task: &Task) -> Option<SpawnId> {
     let free = |agent: &&Agent| {
         agent.record.has_turns
-            && agent.offered.is_none()
+            // Nobody else may take what is its own, whatever it was offered besides.
+            && (agent.offered.is_none() || task.owner.is_some())
             && agent.activity == Activity::Idle
             && matches!(agent.phase, Phase::Running(_))
     };
@@ -112,12 +115,22 @@ impl<'t> Standing<'t> {
     }
 }
 
-fn tell(state: &mut State, team: &TeamName, tasks: &[Arc<Task>], out: &mut Vec<Effect>) {
-    let living = living(state, team);
+fn tell(
+    state: &mut State,
+    team: &TeamName,
+    members: &[AgentName],
+    tasks: &[Arc<Task>],
+    out: &mut Vec<Effect>,
+) {
+    let living: Vec<AgentName> = members.iter().cloned().chain(living(state, team)).collect();
     let Some(known) = state.teams.get_mut(team) else { return };
     let shown = || tasks.iter().filter(|task| !task.is_internal());
     for task in shown() {
         let told = known.told.get_mut(&task.id);
+        // One that can't be read now is what it was.
+        if told.is_some() && matches!(task.status, TaskStatus::Other(_)) {
+            continue;
+        }
         if let Some(told) = told.filter(|told| told.is_of(task)) {
             tell_left(team, task, told, &living, out);
             continue;

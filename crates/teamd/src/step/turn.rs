@@ -8,15 +8,29 @@ use crate::effect::Effect;
 use crate::event::{ConnId, Now};
 use crate::files::FileJob;
 use crate::roster::SpawnId;
-use crate::state::{Agent, State};
+use crate::state::{Agent, Phase, State};
 use protocol::control::{Activity, InterruptReply, Locate, Reply, ToJoin, TurnNow};
 use protocol::event::What;
 use protocol::fault::{Fault, Kind};
 
+/// A join that reconnects says what its agent does: nothing new.
+pub(super) fn goes_on(
+    state: &mut State,
+    id: &SpawnId,
+    turn: Option<TurnNow>,
+    now: Now,
+    out: &mut Vec<Effect>,
+) {
+    if let Some(agent) = state.agents.get_mut(id) {
+        agent.turn.clone_from(&turn);
+    }
+    says(state, id, turn, now, out);
+}
+
 /// A join tells what its agent does; none from one whose agent has no turns that it knows of.
 pub(super) fn says(state: &mut State, id: &SpawnId, turn: Option<TurnNow>, now: Now, out: &mut Vec<Effect>) {
     let (Some(agent), Some(turn)) = (state.agents.get_mut(id), turn) else { return };
-    agent.offered = None;
+    let was_offered = agent.offered.take().is_some();
     if let Some(comeback) = &mut agent.record.comeback
         && comeback.session != turn.session
     {
@@ -39,8 +53,9 @@ pub(super) fn says(state: &mut State, id: &SpawnId, turn: Option<TurnNow>, now: 
     moved(agent, turn.activity, now, out);
     // A turn that follows another at once begins anew; after a start of ours it began before.
     agent.since = turn.since;
-    if idle {
-        // A task may have come after it looked, and before we knew that it is to be woken for it.
+    // A task may have come after it looked, and before we knew that it is to be woken for it; or it does something
+    // else than it was woken for.
+    if idle || was_offered {
         tasks::again(state, &team, out);
     }
 }
@@ -57,7 +72,6 @@ pub(super) fn activity(
     let mine = |agent: &&mut Agent| token == Some(agent.record.token.as_str());
     if let Some(agent) = state.agents.values_mut().find(mine) {
         agent.has_said = true;
-        agent.offered = None;
         if agent.activity != activity {
             let what = match activity {
                 Activity::Active => What::MemberActive { about: String::new() },
@@ -92,6 +106,7 @@ pub(super) fn interrupt(state: &mut State, client: ConnId, who: &Locate, out: &m
         false => Err(no_such_team(state, &who.team)),
     };
     let reached = found.and_then(|agent| match (agent.record.has_turns, agent.phase.conn()) {
+        _ if matches!(agent.phase, Phase::Starting(_)) => Err(starting(&who.name)),
         (true, Some(conn)) => Ok((agent.record.spawn.clone(), conn)),
         (true, None) => Err(unreachable(&who.name)),
         (false, _) => Err(no_turns(&who.name)),
@@ -110,6 +125,11 @@ fn no_turns(name: &str) -> Fault {
         format!("cannot interrupt {name}: its program runs for its whole life, and its turns are its own");
     Fault::new(Kind::Refused, message)
         .hinted(format!("go to its pane with: teamctl attach {name}; or end it: teamctl shutdown {name}"))
+}
+
+fn starting(name: &str) -> Fault {
+    Fault::new(Kind::Refused, format!("cannot interrupt {name}: it has not started yet"))
+        .hinted("wait until it runs, see: teamctl status")
 }
 
 fn unreachable(name: &str) -> Fault {

@@ -8,7 +8,7 @@ use protocol::task::Task;
 use protocol::turn::{Backend, Restart, TurnProgram, Worker};
 use std::sync::Arc;
 
-fn worker(name: &str, change: impl FnOnce(&mut Spawn)) -> Request {
+pub(super) fn worker(name: &str, change: impl FnOnce(&mut Spawn)) -> Request {
     let Request::Spawn(mut order) = order(name) else { unreachable!() };
     order.turns = Some(TurnProgram::Worker(Worker::default()));
     change(&mut order);
@@ -16,13 +16,13 @@ fn worker(name: &str, change: impl FnOnce(&mut Spawn)) -> Request {
 }
 
 /// A running agent of this order, its join (and first process) on connection `conn`.
-fn runs(state: &mut State, order: Request, conn: u64) -> SpawnId {
+pub(super) fn runs(state: &mut State, order: Request, conn: u64) -> SpawnId {
     let effects = ask(state, 1, order);
     start(state, &begun(&effects), conn)
 }
 
 /// The life that these effects began.
-fn begun(effects: &[Effect]) -> SpawnId {
+pub(super) fn begun(effects: &[Effect]) -> SpawnId {
     let begun = effects.iter().find_map(|effect| match effect {
         Effect::Pane(PaneJob::Open { spawn, .. }) | Effect::Launch { spawn, .. } => Some(spawn.clone()),
         _ => None,
@@ -30,7 +30,7 @@ fn begun(effects: &[Effect]) -> SpawnId {
     begun.expect("a life begins")
 }
 
-fn start(state: &mut State, spawn: &SpawnId, conn: u64) -> SpawnId {
+pub(super) fn start(state: &mut State, spawn: &SpawnId, conn: u64) -> SpawnId {
     let pid = u32::try_from(conn).unwrap();
     match state.agents[spawn].record.backend {
         Backend::InProcess => {
@@ -45,7 +45,7 @@ fn start(state: &mut State, spawn: &SpawnId, conn: u64) -> SpawnId {
     spawn.clone()
 }
 
-fn turn(activity: Activity, number: u64) -> TurnNow {
+pub(super) fn turn(activity: Activity, number: u64) -> TurnNow {
     TurnNow {
         activity,
         since: NOW.wall,
@@ -58,11 +58,11 @@ fn turn(activity: Activity, number: u64) -> TurnNow {
     }
 }
 
-fn says(state: &mut State, conn: u64, turn: TurnNow) -> Vec<Effect> {
+pub(super) fn says(state: &mut State, conn: u64, turn: TurnNow) -> Vec<Effect> {
     step(state, Event::JoinSaid { conn, said: FromJoin::Turn(turn) }, NOW)
 }
 
-fn logged(effects: &[Effect]) -> Vec<String> {
+pub(super) fn logged(effects: &[Effect]) -> Vec<String> {
     let event = |effect: &Effect| match effect {
         Effect::Log(event) => {
             let value = serde_json::to_value(event).unwrap();
@@ -73,7 +73,7 @@ fn logged(effects: &[Effect]) -> Vec<String> {
     effects.iter().filter_map(event).collect()
 }
 
-fn woken(effects: &[Effect]) -> Vec<SpawnId> {
+pub(super) fn woken(effects: &[Effect]) -> Vec<SpawnId> {
     let wake = |effect: &Effect| match effect {
         Effect::Wake { spawn } => Some(spawn.clone()),
         _ => None,
@@ -81,20 +81,24 @@ fn woken(effects: &[Effect]) -> Vec<SpawnId> {
     effects.iter().filter_map(wake).collect()
 }
 
-fn task(id: u32, status: &str, more: &str) -> Task {
+pub(super) fn task(id: u32, status: &str, more: &str) -> Task {
     let text = format!(
         r#"{{"id":"{id}","subject":"x","description":"","status":"{status}","blocks":[],"blockedBy":[]{more}}}"#
     );
     Task::parse(&text).unwrap()
 }
 
-fn shared(tasks: Vec<Task>) -> Vec<Arc<Task>> {
+pub(super) fn shared(tasks: Vec<Task>) -> Vec<Arc<Task>> {
     tasks.into_iter().map(Arc::new).collect()
 }
 
-fn sees(state: &mut State, tasks: Vec<Task>) -> Vec<Effect> {
+pub(super) fn sees(state: &mut State, tasks: Vec<Task>) -> Vec<Effect> {
     step(state, Event::TasksChanged { team: team(), task: TaskId::parse("1").unwrap() }, NOW);
-    step(state, Event::Filed(FileDone::Tasks { team: team(), result: Ok(shared(tasks)) }), NOW)
+    step(
+        state,
+        Event::Filed(FileDone::Tasks { team: team(), members: vec![], result: Ok(shared(tasks)) }),
+        NOW,
+    )
 }
 
 #[test]
@@ -246,7 +250,7 @@ fn what_a_dead_owner_left_is_told_once() {
     ends(&mut state, &ann, 50, Ended::Lost);
     let effects = bury(&mut state, &ann);
     assert!(effects.iter().any(|effect| matches!(effect, Effect::File(FileJob::Tasks { .. }))));
-    let looked = Event::Filed(FileDone::Tasks { team: team(), result: Ok(shared(hers())) });
+    let looked = Event::Filed(FileDone::Tasks { team: team(), members: vec![], result: Ok(shared(hers())) });
     assert_eq!(logged(&step(&mut state, looked, NOW)), ["task_left"]);
     assert_eq!(logged(&sees(&mut state, hers())), [""; 0]);
 }
@@ -308,13 +312,13 @@ fn a_plan_waits_until_it_is_answered_in_whatever_order_that_is_read() {
 }
 
 /// Its join reports how it ended.
-fn ends(state: &mut State, spawn: &SpawnId, conn: u64, how: Ended) -> Vec<Effect> {
+pub(super) fn ends(state: &mut State, spawn: &SpawnId, conn: u64, how: Ended) -> Vec<Effect> {
     assert!(state.agents.contains_key(spawn));
     step(state, Event::JoinSaid { conn, said: FromJoin::Ended(how) }, NOW)
 }
 
 /// Files and pane are put in order.
-fn bury(state: &mut State, spawn: &SpawnId) -> Vec<Effect> {
+pub(super) fn bury(state: &mut State, spawn: &SpawnId) -> Vec<Effect> {
     step(state, Event::Paned(PaneDone::Closed { spawn: spawn.clone(), left: None }), NOW);
     let farewelled = FileDone::Farewelled { spawn: spawn.clone(), approved: false, left: None };
     let effects = step(state, Event::Filed(farewelled), NOW);
