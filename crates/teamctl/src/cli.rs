@@ -5,6 +5,9 @@ use clap::{Args, Parser, Subcommand};
 use std::path::PathBuf;
 
 /// Drive teams of coding agents in tmux
+///
+/// A whole team from a file: teamctl run FILE. By hand: up, create, spawn, task create, status; and at the end
+/// shutdown, delete, down. Inside an agent team and sender are known; elsewhere you are the lead.
 #[derive(Debug, Parser)]
 #[command(name = "teamctl", version, max_term_width = 100)]
 pub(crate) struct Cli {
@@ -16,6 +19,7 @@ pub(crate) struct Cli {
 
 /// Accepted before and after every verb.
 #[derive(Debug, Clone, Args)]
+#[command(next_help_heading = "Everywhere")]
 pub(crate) struct Global {
     /// The directory that holds teams/ and tasks/ [default: $CLAUDE_CONFIG_DIR, else ~/.claude]
     #[arg(long, global = true, env = "TEAMD_ROOT", value_name = "DIR", hide_env_values = true)]

@@ -6,7 +6,8 @@ use std::path::PathBuf;
 /// Supervise the teams of one root in tmux panes
 ///
 /// Runs in the foreground of a tmux pane and shows one line per event. SIGTERM, SIGINT and SIGHUP end it and
-/// leave the agents running, to be adopted by the next teamd; `teamctl down` ends the agents too.
+/// leave the agents running, to be adopted by the next teamd; `teamctl down` ends the agents too. Where there is no
+/// tmux at all it supervises agents without panes alone.
 #[derive(Debug, Parser)]
 #[command(
     name = "teamd",
@@ -15,10 +16,10 @@ use std::path::PathBuf;
 )]
 pub(crate) struct Args {
     /// The directory that holds teams/ and tasks/ [default: $CLAUDE_CONFIG_DIR, else ~/.claude]
-    #[arg(long, env = "TEAMD_ROOT", value_name = "DIR")]
+    #[arg(long, env = "TEAMD_ROOT", value_name = "DIR", hide_env_values = true)]
     pub(crate) root: Option<PathBuf>,
     /// The control socket [default: in the runtime directory, one per root]
-    #[arg(long, env = "TEAMD_SOCKET", value_name = "PATH")]
+    #[arg(long, env = "TEAMD_SOCKET", value_name = "PATH", hide_env_values = true)]
     pub(crate) socket: Option<PathBuf>,
     /// The tmux server's socket [default: that of $TMUX]
     #[arg(short = 'S', value_name = "SOCKET", conflicts_with = "tmux_name")]
@@ -33,7 +34,7 @@ pub(crate) struct Args {
     #[arg(long, value_enum, default_value_t = LogFormat::Text)]
     pub(crate) log_format: LogFormat,
     /// What exit 0 promises: to survive any kill, never to be broken by a power cut, or to be on the disk
-    #[arg(long, env = "TEAMD_DURABILITY", value_name = "LEVEL", default_value = "process", value_parser = ["process", "ordered", "power"])]
+    #[arg(long, env = "TEAMD_DURABILITY", hide_env_values = true, value_name = "LEVEL", default_value = "process", value_parser = ["process", "ordered", "power"])]
     pub(crate) durability: String,
     /// Say whether it could start here, and end
     #[arg(long, hide = true)]

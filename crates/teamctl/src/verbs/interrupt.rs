@@ -8,8 +8,9 @@ use std::process::ExitCode;
 
 /// End a member's turn, not the member
 ///
-/// What its turn runs gets SIGINT, then TERM, then KILL. The task it worked on has failed with that; give it
-/// back with: teamctl task release ID
+/// What its turn runs gets INT, after 2 s TERM, after 2 s more KILL; answers when it has ended. The task that it
+/// worked on has failed with that; give it back with: teamctl task release ID. A program that runs for its whole
+/// life has no turn that could be ended (76).
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n  teamctl interrupt ann")]
 pub(crate) struct Interrupt {

@@ -15,7 +15,8 @@ use std::process::ExitCode;
 /// Print what a member's program wrote, also after its end
 ///
 /// The bytes are printed as they are, escape sequences included: it is the agent's own terminal output. To
-/// look at it in safety: teamctl logs NAME | less. With --json each piece is an object on a line of its own.
+/// look at it in safety: teamctl logs NAME | less. At 10 MiB a log begins anew and one before it is kept; both are
+/// printed. With --json each piece is an object on a line of its own.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n  teamctl logs ann\n  teamctl logs ann -f\n  teamctl logs ann | less -R")]
 pub(crate) struct Logs {

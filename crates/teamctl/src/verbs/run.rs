@@ -39,7 +39,7 @@ use store::Root;
 /// The file is checked as a whole before anything is started; every fault is told, with its line and column (65).
 /// Uses the running teamd or starts one, which stays: end it with teamctl down. Exit code 0: every task is
 /// completed. 1: some are not, or it was stopped by Ctrl-C: once asks the team to stop, twice ends it. 73: there is
-/// a team of that name. 75: it took longer than --timeout.
+/// a team of that name. 75: it took longer than --timeout. docs/run.md lists the keys of the file.
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = "Examples:\n  teamctl run survey.toml\n  teamctl run survey.toml --timeout 1h --json\n  teamctl run survey.toml --keep\n  teamctl run survey.toml --resume"

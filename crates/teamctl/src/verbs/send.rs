@@ -28,7 +28,7 @@ pub(crate) struct Send {
     /// What it is about, in a few words
     #[arg(long, value_name = "S")]
     summary: Option<String>,
-    /// As if a person typed it to the agent; for the lead or a person
+    /// As if a person typed it to the agent: as it stands, and ahead of all other mail; for the lead or a person
     #[arg(long)]
     as_user: bool,
 }

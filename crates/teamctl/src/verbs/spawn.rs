@@ -14,8 +14,9 @@ use std::process::ExitCode;
 
 /// Start a teammate; answers when it runs
 ///
-/// With `-- CMD` the command is the agent, and its end is the agent's. A name is free again as soon as its
-/// member is gone.
+/// A profile says how a program is run: a turn at a time, one process for each message and task, or once. With
+/// `-- CMD` the command is the agent for its whole life, and its end is the agent's. A name is free again as soon
+/// as its member is gone.
 #[derive(Debug, Default, clap::Args)]
 #[command(
     after_help = "Examples:\n  teamctl spawn ann --agent worker\n  teamctl spawn bob --agent claude --mode plan --prompt 'Review src/'\n  teamctl spawn eve --agent codex --backend in-process --restart on-failure\n  teamctl spawn cat --cwd ~/src/project --env RUST_LOG=debug -- ./agent.sh"
@@ -23,8 +24,8 @@ use std::process::ExitCode;
 pub(crate) struct Spawn {
     /// Its name: letters, digits, - and _, 64 at most
     pub(super) name: String,
-    /// The agent program, by its profile: worker (built in, needs no AI), claude, codex, or one of your own
-    /// [default: the configured one, else claude]
+    /// The agent program, by its profile: worker (built in, runs the commands of tasks, needs no AI), claude,
+    /// codex, or one of your own, ~/.config/teamd/agents/NAME.toml [default: the configured one, else claude]
     #[arg(long, value_name = "PROFILE", conflicts_with = "command")]
     pub(super) agent: Option<String>,
     /// Its first message
@@ -48,7 +49,8 @@ pub(crate) struct Spawn {
     /// Where it works [default: here]
     #[arg(long, value_name = "D")]
     pub(super) cwd: Option<PathBuf>,
-    /// Where it runs: in a pane of the team's windows, in a window of its own, or without a pane [default: tmux]
+    /// Where it runs: in a pane of the team's windows (tmux), in a window of its own, or without a pane
+    /// (in-process), where its output goes into its log alone [default: tmux]
     #[arg(long, value_parser = ["tmux", "window", "in-process", "iterm2"])]
     pub(super) backend: Option<String>,
     /// A tool that it may use without asking; may be repeated
@@ -57,7 +59,8 @@ pub(crate) struct Spawn {
     /// A tool that it may not use; may be repeated
     #[arg(long, value_name = "TOOL")]
     pub(super) deny: Vec<String>,
-    /// Whether it is started again when it fails [default: never]
+    /// Whether it is started again when it fails: a crash, or an exit code other than 0. After 0.5 s, then 1 s,
+    /// 2 s and so on, five times in ten minutes at most [default: never]
     #[arg(long, value_parser = ["never", "on-failure"])]
     pub(super) restart: Option<String>,
     /// A variable of its environment, beside the caller's own; may be repeated

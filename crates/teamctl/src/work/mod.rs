@@ -21,7 +21,8 @@ use std::time::Instant;
 ///
 /// Runs the command in a task's metadata (`{"command": "…"}`) with sh -c, in the agent's directory, with the
 /// task in TASK_ID, TASK_SUBJECT and TASK_DESCRIPTION. A task whose command fails stays in progress, with the
-/// failure in its metadata.
+/// failure in its metadata. Runs inside an agent alone: with these options as `spawn NAME -- teamctl work …`, without
+/// any as `spawn NAME --agent worker`.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n  teamctl spawn ann -- teamctl work --run 'make \"$TASK_SUBJECT\"'")]
 pub(crate) struct Work {

@@ -14,7 +14,7 @@ use store::{TaskUpdate, Team};
 /// Set in progress without an owner, it becomes the caller's. Metadata is merged; null takes a key out.
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "Examples:\n  teamctl task update 3 --owner ann\n  teamctl task update 3 --status in-progress\n  teamctl task update 3 --add-blocked-by 1 --metadata '{\"priority\": 2}'"
+    after_help = "Examples:\n  teamctl task update 3 --owner ann\n  teamctl task update 3 --status in_progress\n  teamctl task update 3 --add-blocked-by 1 --metadata '{\"priority\": 2}'"
 )]
 pub(super) struct Update {
     /// Which
