@@ -4,7 +4,7 @@
 use crate::directory::Directory;
 use crate::durability::Durability;
 use crate::error::Error;
-use crate::file::{FILE_LIMIT, append, place, read_raw};
+use crate::file::{FILE_LIMIT, append, append_line, place, read_raw};
 use nix::errno::Errno;
 use nix::sys::stat::fstat;
 use nix::unistd::geteuid;
@@ -48,7 +48,7 @@ impl StateDir {
     /// `NAME.1` before.
     pub fn append_line(&self, name: &str, line: &str, limit_bytes: u64) -> Result<(), Error> {
         self.plain(name)?;
-        append(&self.0, name, format!("{line}\n").as_bytes(), limit_bytes)
+        append_line(&self.0, name, line, limit_bytes)
     }
 
     /// Adds bytes as they are, and keeps within `limit_bytes` as [`StateDir::append_line`] does.

@@ -71,7 +71,9 @@ impl Start {
         instance::check_length(&socket)?;
         let lock = Lock::take(&place.state.join("teamd.lock"), root.path(), &socket)?;
         let root_lock = RootLock::take(root.path())?;
-        log::start(args, &place.state)?;
+        if !args.check {
+            log::start(args, &place.state)?;
+        }
         raise_descriptor_limit();
         let mut roster = read_roster(&state_dir)?;
         take_in(&root, &mut roster);

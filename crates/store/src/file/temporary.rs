@@ -10,6 +10,7 @@ use nix::sys::stat::{Mode, SFlag, fstat};
 use nix::unistd::fsync;
 use std::fs::{File, Permissions};
 use std::io::Write;
+use std::os::unix::fs::FileExt;
 use std::os::unix::fs::PermissionsExt;
 use uuid::Uuid;
 
@@ -97,12 +98,28 @@ pub(crate) fn place(dir: &Directory, name: &str, bytes: &[u8], durability: Durab
 
 /// Adds `bytes` to the end of a file of ours; beyond `limit` bytes it becomes `NAME.1` first.
 pub(crate) fn append(dir: &Directory, name: &str, bytes: &[u8], limit: u64) -> Result<(), Error> {
+    add(dir, name, bytes, limit, Torn::Kept)
+}
+
+/// The same for a whole line, which never goes on behind half of one that a crash or a full disk left.
+pub(crate) fn append_line(dir: &Directory, name: &str, line: &str, limit: u64) -> Result<(), Error> {
+    add(dir, name, format!("{line}\n").as_bytes(), limit, Torn::Ended)
+}
+
+/// What happens to a last line without an end.
+#[derive(PartialEq, Eq)]
+enum Torn {
+    Kept,
+    Ended,
+}
+
+fn add(dir: &Directory, name: &str, bytes: &[u8], limit: u64, torn: Torn) -> Result<(), Error> {
     let path = dir.join(name);
     if dir.stat(name)?.is_some_and(|stat| stat.st_size.unsigned_abs() + bytes.len() as u64 > limit) {
         let older = format!("{name}.1");
         renameat(dir, name, dir, older.as_str()).map_err(Error::at("rename", &path))?;
     }
-    let flags = OFlag::O_WRONLY
+    let flags = OFlag::O_RDWR
         | OFlag::O_CREAT
         | OFlag::O_APPEND
         | OFlag::O_NOFOLLOW
@@ -113,7 +130,21 @@ pub(crate) fn append(dir: &Directory, name: &str, bytes: &[u8], limit: u64) -> R
     if crate::directory::file_type(&stat) != SFlag::S_IFREG {
         return Err(Error::Odd { path, what: "not a regular file" });
     }
-    File::from(fd).write_all(bytes).map_err(|cause| Error::io("write", &path, cause))
+    let (mut file, before) = (File::from(fd), stat.st_size.unsigned_abs());
+    let bytes = match torn == Torn::Ended && is_torn(&file, before) {
+        true => [b"\n", bytes].concat(),
+        false => bytes.to_vec(),
+    };
+    file.write_all(&bytes).map_err(|cause| {
+        // Half of it is worth less than nothing; where even that fails, the next line ends it.
+        file.set_len(before).ok();
+        Error::io("write", &path, cause)
+    })
+}
+
+fn is_torn(file: &File, size: u64) -> bool {
+    let mut last = [0];
+    size > 0 && file.read_exact_at(&mut last, size - 1).is_ok() && last != [b'\n']
 }
 
 /// Renames within `dir`, never onto something.

@@ -39,3 +39,13 @@ fn only_plain_names_and_private_directories_are_taken() {
     std::fs::set_permissions(state.path(), Permissions::from_mode(0o755)).unwrap();
     assert_eq!(StateDir::open(state.path()).unwrap_err().kind(), Kind::NotPermitted);
 }
+
+#[test]
+fn a_line_never_goes_on_behind_half_of_one() {
+    let dir = TempDir::new().unwrap();
+    let state = StateDir::open(&dir.path().join("s")).unwrap();
+    state.append("log", b"cut sho", 100).unwrap();
+    state.append_line("log", "whole", 100).unwrap();
+    state.append_line("log", "next", 100).unwrap();
+    assert_eq!(state.read("log").unwrap().unwrap(), b"cut sho\nwhole\nnext\n");
+}

@@ -110,7 +110,7 @@ fn told(here: &Here, status: &StatusReply, how: &str) -> ExitCode {
 fn not_ready(here: &Here) -> Fault {
     let state = here.place().map(|place| place.state.display().to_string()).unwrap_or_default();
     Fault::new(Kind::NoDaemon, "cannot start teamd: it was not ready within 10 s")
-        .hinted(format!("run teamd by hand to see why; its log is {state}/teamd.log"))
+        .hinted(format!("run teamd by hand to see why; its log is {state}/logs/teamd/latest"))
 }
 
 fn start(here: &Here, server: &Server, socket: &Path) -> Result<(), Fault> {

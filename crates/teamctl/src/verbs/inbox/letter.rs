@@ -66,7 +66,11 @@ fn told(payload: &Payload) -> String {
     use Payload as P;
     match payload {
         P::IdleNotification(idle) => {
-            let detail = [&idle.summary, &idle.completed_status, &idle.failure_reason];
+            let task = idle
+                .completed_task_id
+                .as_ref()
+                .map(|id| format!("task {id} {}", idle.completed_status.as_deref().unwrap_or("completed")));
+            let detail = [task.as_ref(), idle.summary.as_ref(), idle.failure_reason.as_ref()];
             let detail: Vec<&str> = detail.into_iter().flatten().map(String::as_str).collect();
             words("is idle", &detail.join(", "))
         }
