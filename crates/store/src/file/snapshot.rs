@@ -84,6 +84,14 @@ impl Snapshot {
         (!self.fresh && self.bytes.len() as i64 == self.identity.size).then_some(self.identity)
     }
 
+    /// How long ago it changed; nothing where the clock can't tell.
+    fn age(&self) -> Duration {
+        let changed = Duration::from_secs(u64::try_from(self.stat.st_ctime).unwrap_or(u64::MAX));
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        // A whole second less, since the fraction is not looked at.
+        now.saturating_sub(changed).saturating_sub(Duration::from_secs(1))
+    }
+
     /// The permission bits, for the file that comes in its place.
     pub(super) fn mode(&self) -> u32 {
         self.stat.st_mode & 0o7777
@@ -128,6 +136,8 @@ pub(crate) fn read_as<T>(
             Err(why) => why,
         };
         let (first, longest) = (Duration::from_millis(10), Duration::from_millis(300));
+        // Whoever was in the middle of writing it has been so for as long as that.
+        let patience = patience.saturating_sub(snapshot.age());
         if !pause.get_or_insert_with(|| Pause::new(patience, first, longest)).wait() {
             let copy = way.aside.keep(&dir.join(name), &snapshot.bytes)?;
             return Err(Error::Corrupt { path: dir.join(name), why, copy });
