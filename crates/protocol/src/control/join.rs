@@ -6,6 +6,7 @@
 
 use super::Activity;
 use crate::color::Color;
+use crate::id::TaskId;
 use crate::name::{AgentName, TeamName};
 use crate::payload::IdleReason;
 use crate::turn::TurnProgram;
@@ -85,6 +86,14 @@ pub struct Go {
     /// Run it a turn at a time; none: `argv` is the agent for its whole life.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub turns: Option<Box<Turns>>,
+}
+
+impl TurnNow {
+    /// The task that the turn is on.
+    pub fn task(&self) -> Option<TaskId> {
+        let rest = self.about.strip_prefix("task ").filter(|_| self.activity == Activity::Active)?;
+        TaskId::parse(rest.split(':').next()?).ok()
+    }
 }
 
 /// What join needs to live a teammate's life.

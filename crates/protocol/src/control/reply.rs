@@ -1,6 +1,7 @@
 //! What the daemon answers; the keys are those that `--json` prints.
 
 use super::Activity;
+use crate::id::TaskId;
 use crate::name::{AgentName, TeamName};
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
@@ -116,6 +117,9 @@ pub struct AgentStatus {
     /// What waits.
     #[serde(default)]
     pub flags: Vec<Flag>,
+    /// The task that its turn is on, where that is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub turn_task: Option<TaskId>,
     /// What tells us that it is active or idle: `turn 3 by pid 77: task 4: …`, `it said so`.
     #[serde(default)]
     pub evidence: String,

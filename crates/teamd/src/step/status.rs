@@ -54,6 +54,7 @@ fn of(agent: &Agent) -> AgentStatus {
         backend: record.backend.word().to_owned(),
         state: state_word(agent).to_owned(),
         flags: flags(agent),
+        turn_task: agent.turn.as_ref().and_then(TurnNow::task),
         evidence: evidence(agent),
         restarts: record.comeback.as_ref().map_or(0, |comeback| comeback.restarts),
         color: color(record),

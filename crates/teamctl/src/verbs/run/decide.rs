@@ -6,7 +6,7 @@ use protocol::id::TaskId;
 use protocol::name::AgentName;
 use protocol::task::{Task, TaskStatus};
 use serde_json::Value;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 /// How often a failed task was given back, in its metadata: a run that is taken up again counts on.
 pub(super) const RETRIED: &str = "retried";
@@ -26,9 +26,9 @@ pub(super) enum Life {
     Gone,
 }
 
-/// Everybody who is or was on the team, but for the lead.
+/// Everybody who is or was on the team, but for the lead; and the tasks that somebody's turn is on.
 #[derive(Debug, Default)]
-pub(super) struct Lives(pub(super) BTreeMap<AgentName, Life>);
+pub(super) struct Lives(pub(super) BTreeMap<AgentName, Life>, pub(super) BTreeSet<TaskId>);
 
 impl Lives {
     /// A person works as the lead, and is nobody's to watch.
@@ -129,6 +129,8 @@ pub(super) fn times(task: &Task, why: &str) -> u32 {
 fn alone(rules: &Rules, task: &Task, lives: &Lives) -> (Fate, Option<GiveBack>) {
     match (&task.status, task.failure()) {
         (TaskStatus::Completed | TaskStatus::Deleted, _) => (Fate::Completed, None),
+        // Its agent has said so itself, and is still at it.
+        (TaskStatus::InProgress, Some(_)) if lives.1.contains(&task.id) => (Fate::Running, None),
         (TaskStatus::InProgress, Some(why)) => {
             let again = rules.retries > times(task, RETRIED) && why != INTERRUPTED;
             given_back(rules, task, lives, RETRIED, again, why)
@@ -214,7 +216,8 @@ mod tests {
     }
 
     fn lives(all: &[(&str, Life)]) -> Lives {
-        Lives(all.iter().map(|(name, life)| (AgentName::foreign(name), *life)).collect())
+        let all = all.iter().map(|(name, life)| (AgentName::foreign(name), *life)).collect();
+        Lives(all, BTreeSet::new())
     }
 
     fn rules(retries: u32) -> Rules {
@@ -250,6 +253,16 @@ mod tests {
         assert_eq!(one(&rules(2), failed(r#","retried":2"#), &both), (Fate::Failed("exit 1".into()), None));
         let interrupted = task(1, "in_progress", "bob", "", r#""failure":"interrupted""#);
         assert_eq!(one(&rules(2), interrupted, &both), (Fate::Failed("interrupted".into()), None));
+    }
+
+    #[test]
+    fn a_failed_task_is_not_given_back_while_its_turn_goes_on() {
+        let mut bob = lives(&[("bob", Lives_)]);
+        let failed = || task(1, "in_progress", "bob", "", r#""failure":"no idea""#);
+        bob.1.insert(failed().id);
+        assert_eq!(one(&rules(1), failed(), &bob), (Fate::Running, None));
+        bob.1.clear();
+        assert_eq!(one(&rules(1), failed(), &bob), (Fate::Waiting, Some((RETRIED, 1, None))));
     }
 
     #[test]

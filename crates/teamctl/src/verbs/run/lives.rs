@@ -8,6 +8,7 @@ use protocol::fault::{Fault, Kind};
 use protocol::name::AgentName;
 use protocol::task::{Task, TaskStatus};
 use serde_json::{Map, Value};
+use std::collections::BTreeSet;
 use store::{Error, TaskUpdate, Team};
 
 /// What there is at one moment.
@@ -27,8 +28,8 @@ pub(super) fn of(run: &mut Run, team: &Team) -> Result<Look, Fault> {
     let others = team.config().map_err(fault)?.members.into_iter().map(|member| member.name);
     let file = &run.file;
     let others = others.filter(|name| !file.members.iter().any(|member| member.name == *name));
-    let mut lives: Lives =
-        Lives(others.filter(|name| !name.is_lead()).map(|name| (name, Life::Lives)).collect());
+    let others = others.filter(|name| !name.is_lead()).map(|name| (name, Life::Lives));
+    let mut lives = Lives(others.collect(), BTreeSet::new());
     let status = run.daemon.status()?;
     let status = status.teams.into_iter().find(|status| status.name == *team.name());
     let status = status.unwrap_or_else(|| nobody(team));
@@ -37,6 +38,7 @@ pub(super) fn of(run: &mut Run, team: &Team) -> Result<Look, Fault> {
         lives.0.insert(past.name, life);
     }
     lives.0.extend(status.members.iter().map(|agent| (agent.name.clone(), Life::Lives)));
+    lives.1.extend(status.members.iter().filter_map(|agent| agent.turn_task));
     Ok(Look { tasks, lives, living: status.members })
 }
 
