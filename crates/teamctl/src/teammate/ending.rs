@@ -118,7 +118,7 @@ mod tests {
     #[test]
     fn a_failure_is_told_short_to_the_task_and_at_length_to_the_lead() {
         let bad = ended(exit(7), "cannot\nfind x");
-        assert_eq!(bad.failure.as_deref(), Some("exit 7"));
+        assert_eq!(bad.failure.as_deref(), Some("exit 7: find x"));
         assert_eq!(bad.at_length.as_deref(), Some("exit 7: cannot\nfind x"));
         assert_eq!(ended(exit(7), "").at_length.as_deref(), Some("exit 7"));
         let killed = ended(How::Status(ExitStatus::from_raw(9)), "");
