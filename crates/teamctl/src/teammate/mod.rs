@@ -26,6 +26,7 @@ use item::Item;
 use protocol::control::{Activity, TurnNow};
 use protocol::fault::{Fault, Kind};
 use protocol::message::Entry;
+use protocol::task::Task;
 use protocol::turn::TurnProgram;
 use render::Subject;
 use std::time::{Duration, Instant};
@@ -62,7 +63,7 @@ impl From<Fault> for Halt {
 pub(crate) struct Beginning {
     /// The first turn's text; empty for none.
     pub(crate) prompt: String,
-    /// Tasks that were left in progress are taken up.
+    /// A task that was left in progress goes ahead of the mail.
     pub(crate) again: bool,
 }
 
@@ -80,6 +81,12 @@ struct Job {
     subject: Subject,
     /// What is read once the agent was given it.
     entry: Option<Entry>,
+}
+
+impl Job {
+    fn on(task: Task) -> Job {
+        Job { subject: Subject::Task(Box::new(task)), entry: None }
+    }
 }
 
 impl<H: Host> Teammate<H> {
@@ -134,10 +141,9 @@ impl<H: Host> Teammate<H> {
                 self.turn(Job { subject: Subject::Prompt(text), entry })
             }
             Begin::Left => {
-                for task in self.insist(Post::left)?.unwrap_or_default() {
-                    self.turn(Job { subject: Subject::Task(Box::new(task)), entry: None })?;
-                }
-                Ok(())
+                // Ahead of the mail; any other comes as its turn does, after another look at it.
+                let left = self.insist(|post| post.left())?.flatten();
+                left.map_or(Ok(()), |task| self.turn(Job::on(task)))
             }
         }
     }
@@ -173,8 +179,9 @@ impl<H: Host> Teammate<H> {
             };
             return Ok(Some(Job { subject, entry: Some(entry) }));
         }
-        let task = self.post.claim()?;
-        Ok(task.map(|task| Job { subject: Subject::Task(Box::new(task)), entry: None }))
+        let left = self.post.left()?;
+        let task = left.map_or_else(|| self.post.claim(), |task| Ok(Some(task)))?;
+        Ok(task.map(Job::on))
     }
 
     /// What came meanwhile has its own wake: the inbox is not read again.

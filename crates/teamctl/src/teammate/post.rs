@@ -8,10 +8,14 @@ use protocol::id::TaskId;
 use protocol::message::{Entry, Message};
 use protocol::name::AgentName;
 use protocol::payload::{IdleNotification, Payload, ShutdownApproved, ShutdownRejected, ShutdownRequest};
-use protocol::task::{Task, TaskStatus};
+use protocol::task::Task;
 use protocol::time::iso8601;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 use store::{Error, Mark, Team};
+
+/// How often in a life the agent takes a task again that it gave back.
+const TAKEN_AGAIN: u32 = 2;
 
 /// One teammate's place in its team.
 #[derive(Debug)]
@@ -25,8 +29,10 @@ pub(crate) struct Post {
     peers: Peers,
     /// Given to the agent, but not yet marked read, since the disk was full say. Not to be given twice.
     given: Vec<Entry>,
-    /// Tasks that the agent gave back: others may take them, it would take them for ever.
-    given_back: BTreeSet<TaskId>,
+    /// How often the agent gave back a task: it comes after all others, and not for ever.
+    given_back: BTreeMap<TaskId, u32>,
+    /// In progress, but what its turn made of it could not be written: not to be run for ever.
+    unsettled: BTreeSet<TaskId>,
 }
 
 impl Post {
@@ -39,7 +45,8 @@ impl Post {
             pending: Vec::new(),
             peers: Peers::default(),
             given: Vec::new(),
-            given_back: BTreeSet::new(),
+            given_back: BTreeMap::new(),
+            unsettled: BTreeSet::new(),
         }
     }
 
@@ -136,7 +143,7 @@ impl Post {
         let claimed = if self.given_back.is_empty() {
             tasks.claim(None, &self.me)
         } else {
-            match choice(&tasks.list().map_err(fault)?, &self.me, &self.given_back) {
+            match choice(&tasks.list_shared().map_err(fault)?, &self.me, &self.given_back) {
                 Some(id) => tasks.claim(Some(&id), &self.me),
                 None => return Ok(None),
             }
@@ -152,15 +159,11 @@ impl Post {
         }
     }
 
-    /// Tasks that the agent began in an earlier life, and neither ended nor failed.
-    pub(super) fn left(&self) -> Result<Vec<Task>, Fault> {
-        let mine = |task: &Task| {
-            task.status == TaskStatus::InProgress
-                && task.owner.as_ref() == Some(&self.me)
-                && task.failure().is_none()
-                && !task.is_internal()
-        };
-        Ok(self.team.tasks().list().map_err(fault)?.into_iter().filter(mine).collect())
+    /// A task of the agent's that is in progress, though no turn is on it: it claimed one in another turn, or an
+    /// earlier life left it. Looked for between the turns only.
+    pub(super) fn left(&self) -> Result<Option<Task>, Fault> {
+        let task = self.team.tasks().resume(&self.me).map_err(fault)?;
+        Ok(task.filter(|task| !self.unsettled.contains(&task.id)))
     }
 
     /// The task as it is now; none: it is deleted.
@@ -176,9 +179,14 @@ impl Post {
         gone_is_none(self.team.tasks().fail(id, why))
     }
 
-    /// It is not taken again, unless somebody gives it to this agent by name.
+    /// It is taken again after all others, unless somebody gives it to this agent by name.
     pub(super) fn gave_back(&mut self, id: TaskId) {
-        self.given_back.insert(id);
+        *self.given_back.entry(id).or_default() += 1;
+    }
+
+    /// What became of it is not in its file.
+    pub(super) fn not_settled(&mut self, id: TaskId) {
+        self.unsettled.insert(id);
     }
 }
 
@@ -195,9 +203,14 @@ fn gone_is_none(found: Result<Task, Error>) -> Result<Option<Task>, Fault> {
     }
 }
 
-fn choice(all: &[Task], me: &AgentName, not: &BTreeSet<TaskId>) -> Option<TaskId> {
+/// Its own first, then what it never gave back, then what it did: nobody else may be there to take it.
+fn choice(all: &[Arc<Task>], me: &AgentName, given_back: &BTreeMap<TaskId, u32>) -> Option<TaskId> {
+    let times = |task: &Task| given_back.get(&task.id).copied().unwrap_or(0);
     let own = all.iter().find(|task| task.owner.as_ref() == Some(me) && task.startable(all));
-    let free = || all.iter().find(|task| task.available(all) && !not.contains(&task.id));
+    let free = || {
+        let free = all.iter().filter(|task| times(task) <= TAKEN_AGAIN && task.available(all));
+        free.min_by_key(|task| (times(task), task.id))
+    };
     own.or_else(free).map(|task| task.id)
 }
 
@@ -206,15 +219,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_given_back_is_left_to_others_unless_it_is_assigned() {
+    fn what_was_given_back_comes_last_and_not_for_ever_unless_it_is_assigned() {
         let task = |id: u32, owner: &str| {
             let text = format!(r#"{{"id":"{id}","subject":"s","status":"pending","owner":"{owner}"}}"#);
-            Task::parse(&text).unwrap()
+            Arc::new(Task::parse(&text).unwrap())
         };
         let id = |number: u32| TaskId::from_number(number).unwrap();
-        let (me, not) = (AgentName::parse("ann").unwrap(), BTreeSet::from([id(1)]));
+        let (me, not) = (AgentName::parse("ann").unwrap(), BTreeMap::from([(id(1), 2), (id(3), 3)]));
         assert_eq!(choice(&[task(1, ""), task(2, "")], &me, &not), Some(id(2)));
-        assert_eq!(choice(&[task(1, "")], &me, &not), None);
-        assert_eq!(choice(&[task(1, "ann"), task(2, "")], &me, &not), Some(id(1)));
+        assert_eq!(choice(&[task(1, ""), task(3, "")], &me, &not), Some(id(1)));
+        assert_eq!(choice(&[task(3, "")], &me, &not), None);
+        assert_eq!(choice(&[task(2, ""), task(3, "ann")], &me, &not), Some(id(3)));
     }
 }

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::here::now;
+use protocol::id::TaskId;
 use protocol::message::Message;
 use protocol::name::{AgentName, TeamName};
 use protocol::payload::{IdleNotification, IdleReason, Payload, ShutdownRequest};
@@ -153,6 +154,11 @@ fn ends(code: i32) -> Scene {
     after(move |_| {}, code)
 }
 
+/// A turn in which the agent gives the task back.
+fn gives_back(id: TaskId) -> Scene {
+    after(move |team| drop(team.tasks().release(&id, &name("ann")).unwrap()), 0)
+}
+
 /// A turn in which this happens, and then its end.
 fn after(mut act: impl FnMut(&Team) + 'static, code: i32) -> Scene {
     Box::new(move |team| {
@@ -228,7 +234,7 @@ fn a_task_is_done_in_its_file_before_the_lead_is_told() {
     assert_eq!(stage.begun.len(), 2);
     assert_eq!(ground.team.tasks().get(&first.id).unwrap().status, TaskStatus::Completed);
     let failed = ground.team.tasks().get(&second.id).unwrap();
-    assert_eq!((failed.failure(), &failed.status), (Some("exit 7"), &TaskStatus::InProgress));
+    assert_eq!((failed.failure(), &failed.status), (Some("exit 7: its last words"), &TaskStatus::InProgress));
     let idles = ground.idles();
     assert_eq!(ground.lead().len(), 2, "and no other letters");
     let told = |idle: &IdleNotification| (idle.completed_task_id.clone(), idle.completed_status.clone());
@@ -247,13 +253,15 @@ fn what_an_agent_says_about_its_task_counts_and_not_its_exit_code() {
     let scenes = vec![
         after(move |team| drop(tasks(team).complete(&done.id, &name("ann"))), 1),
         after(move |team| drop(tasks(team).fail(&hopeless.id, "no access")), 0),
-        after(move |team| drop(tasks(team).release(&back.id, &name("ann"))), 0),
+        gives_back(back.id),
+        gives_back(back.id),
+        gives_back(back.id),
         wake(|_| {}),
     ];
     let (stage, _) = ground.live(agent(), nothing(), scenes);
-    assert_eq!(stage.begun.len(), 3, "what was given back is not taken again");
+    assert_eq!(stage.begun.len(), 5, "what was given back is taken twice again, and no more");
     let status = ground.idles().into_iter().map(|idle| idle.completed_status).collect::<Vec<_>>();
-    assert_eq!(status, [Some("completed".into()), Some("failed".into()), None]);
+    assert_eq!(status, [Some("completed".into()), Some("failed".into()), None, None, None]);
     assert_eq!(ground.idles()[1].failure_reason.as_deref(), Some("no access"));
     assert_eq!(ground.team.tasks().get(&back.id).unwrap().status, TaskStatus::Pending);
 }
@@ -310,12 +318,52 @@ fn a_life_again_takes_up_what_the_last_one_left() {
         ground.team.tasks().claim(Some(&task.id), &name("ann")).unwrap();
     }
     ground.team.tasks().fail(&failed.id, "exit 1").unwrap();
-    let (stage, _) = ground.live(worker("true"), nothing(), vec![]);
-    assert_eq!(stage.begun, [], "a first life begins with what is free");
+    ground.write("bob", "hi");
     let again = Beginning { prompt: String::new(), again: true };
-    let (stage, _) = ground.live(worker("true"), again, vec![ends(0)]);
-    assert_eq!(stage.begun.len(), 1);
+    let (stage, _) = ground.live(agent(), again, vec![ends(0), ends(0)]);
+    let texts: Vec<&str> = stage.begun.iter().map(|process| process.input.as_deref().unwrap()).collect();
+    assert!(texts.len() == 2 && texts[0].contains("left") && texts[1].contains("hi"), "{texts:?}");
     assert_eq!(ground.team.tasks().get(&left.id).unwrap().status, TaskStatus::Completed);
+}
+
+#[test]
+fn a_task_that_somebody_released_meanwhile_is_not_taken_up() {
+    let ground = Ground::new();
+    let (first, second) = (ground.task("first"), ground.task("second"));
+    for task in [&first, &second] {
+        ground.team.tasks().claim(Some(&task.id), &name("ann")).unwrap();
+    }
+    let taken = second.id;
+    let scene = after(
+        move |team| {
+            team.tasks().release(&taken, &AgentName::lead()).unwrap();
+            team.tasks().claim(Some(&taken), &name("bob")).unwrap();
+        },
+        0,
+    );
+    let again = Beginning { prompt: String::new(), again: true };
+    let (stage, _) = ground.live(worker("true"), again, vec![scene, ends(0)]);
+    assert_eq!(stage.begun.len(), 1);
+    assert_eq!(ground.team.tasks().get(&taken).unwrap().owner, Some(name("bob")));
+}
+
+#[test]
+fn a_task_that_the_agent_claimed_in_another_turn_is_its_next() {
+    let ground = Ground::new();
+    let (one, two) = (ground.task("one"), ground.task("two"));
+    let scenes = vec![
+        after(move |team| drop(team.tasks().claim(Some(&two.id), &name("ann")).unwrap()), 0),
+        ends(1),
+        ends(1),
+        wake(|_| {}),
+    ];
+    let (stage, over) = ground.live(agent(), prompt("take the second"), scenes);
+    assert!(matches!(over, Over::Ended));
+    let subjects: Vec<bool> =
+        stage.begun.iter().map(|process| process.input.as_deref().unwrap().contains("two")).collect();
+    assert_eq!(subjects, [false, true, false], "a failed one is not taken up again");
+    let failure = |id| ground.team.tasks().get(id).unwrap().failure().map(str::to_owned);
+    assert!(failure(&one.id).is_some() && failure(&two.id).is_some());
 }
 
 #[test]

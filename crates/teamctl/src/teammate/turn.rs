@@ -100,11 +100,17 @@ impl<H: Host> Teammate<H> {
     fn settle(&mut self, task: &Task, outcome: &Outcome) -> Result<Verdict, Halt> {
         let now = self.insist(|post| post.task(&task.id))?.flatten();
         let verdict = verdict(now.as_ref(), self.post.me(), outcome);
-        match &verdict {
-            Verdict::Complete => drop(self.insist(|post| post.complete(&task.id))?),
-            Verdict::Fail(why) => drop(self.insist(|post| post.fail(&task.id, why))?),
-            Verdict::Gone => self.post.gave_back(task.id),
-            Verdict::Completed | Verdict::Failed(_) => {}
+        let written = match &verdict {
+            Verdict::Complete => self.insist(|post| post.complete(&task.id))?.is_some(),
+            Verdict::Fail(why) => self.insist(|post| post.fail(&task.id, why))?.is_some(),
+            Verdict::Gone => {
+                self.post.gave_back(task.id);
+                true
+            }
+            Verdict::Completed | Verdict::Failed(_) => true,
+        };
+        if !written {
+            self.post.not_settled(task.id);
         }
         Ok(verdict)
     }
