@@ -13,7 +13,7 @@ use protocol::fault::Fault;
 use protocol::id::TaskId;
 use protocol::name::{AgentName, TeamName};
 use protocol::task::{Task, TaskStatus};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 /// A task was written.
@@ -63,9 +63,8 @@ pub(super) fn seen(
 /// As many as there is work for. Of agents whose turns are their own nobody knows who takes tasks: all of them
 /// are woken, which does no harm.
 fn wake_takers(state: &mut State, team: &TeamName, tasks: &[Arc<Task>], out: &mut Vec<Effect>) {
-    let standing = Standing::of(tasks);
     let startable: Vec<&Task> =
-        tasks.iter().map(|task| &**task).filter(|task| standing.startable(task)).collect();
+        tasks.iter().map(|task| &**task).filter(|task| task.startable(tasks)).collect();
     let mut offered: Vec<TaskId> = Vec::new();
     for agent in state.agents.values_mut().filter(|agent| agent.record.team == *team) {
         agent.offered = agent.offered.filter(|id| startable.iter().any(|task| task.id == *id));
@@ -98,21 +97,6 @@ fn taker(state: &State, team: &TeamName, task: &Task) -> Option<SpawnId> {
     };
     let may = |agent: &&Agent| task.owner.as_ref().is_none_or(|owner| *owner == agent.record.name);
     state.members(team).into_iter().filter(free).find(may).map(|agent| agent.record.spawn.clone())
-}
-
-/// What of each task is over, looked up once instead of once for every blocker.
-struct Standing<'t>(BTreeMap<TaskId, &'t Task>);
-
-impl<'t> Standing<'t> {
-    fn of(tasks: &'t [Arc<Task>]) -> Standing<'t> {
-        Standing(tasks.iter().map(|task| (task.id, &**task)).collect())
-    }
-
-    /// Pending, and all that it waits for is over. As [`Task::startable`] says it.
-    fn startable(&self, task: &Task) -> bool {
-        let open = |id: &TaskId| self.0.get(id).is_some_and(|task| !task.status.is_over());
-        task.status == TaskStatus::Pending && !task.is_internal() && !task.blocked_by.iter().any(open)
-    }
 }
 
 fn tell(
