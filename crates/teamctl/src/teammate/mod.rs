@@ -26,6 +26,7 @@ use item::Item;
 use protocol::control::{Activity, TurnNow};
 use protocol::fault::{Fault, Kind};
 use protocol::message::Entry;
+use protocol::payload::{IdleNotification, ShutdownRequest};
 use protocol::task::Task;
 use protocol::turn::TurnProgram;
 use render::Subject;
@@ -137,7 +138,12 @@ impl<H: Host> Teammate<H> {
     fn begin(&mut self, begin: Begin) -> Result<(), Halt> {
         match begin {
             Begin::Prompt(text) => {
-                let entry = self.post.prompt(&text).unwrap_or_default();
+                let entry = self.post.prompt(&text).unwrap_or_else(|fault| {
+                    // The work need not wait for the inbox, but its message is not to be another turn.
+                    self.complain(&fault);
+                    self.post.prompt_is_given(&text);
+                    None
+                });
                 self.turn(Job { subject: Subject::Prompt(text), entry })
             }
             Begin::Left => {
@@ -170,9 +176,8 @@ impl<H: Host> Teammate<H> {
                     continue;
                 }
                 Item::Approve(request, asked) => {
-                    self.post.approve(request, asked)?;
-                    self.host.say("The shutdown is approved.");
-                    return Err(Halt::Over(Over::Approved));
+                    self.approve(request, asked)?;
+                    continue;
                 }
                 Item::Typed(entry, message) => (Subject::Typed(message), entry),
                 Item::Message(entry, message) => (Subject::Message(message), entry),
@@ -201,9 +206,26 @@ impl<H: Host> Teammate<H> {
         }
     }
 
+    /// One turn's notification. A damaged inbox of the lead may stay so for ever, and keeps nobody from the next item.
+    fn tell_idle(&mut self, idle: &IdleNotification) -> Result<(), Halt> {
+        let mut damage = None;
+        self.insist(|post| match post.tell_idle(idle) {
+            Err(fault) if fault.kind == Kind::Data => {
+                post.tell_idle_later(idle);
+                damage = Some(fault);
+                Ok(())
+            }
+            told => told,
+        })?;
+        damage.iter().for_each(|fault| self.complain(fault));
+        Ok(())
+    }
+
     /// Says once that there is nothing to do; else sleeps until there may be.
     fn rest(&mut self) -> Result<(), Halt> {
-        self.complaint = None;
+        if self.post.tell_untold().is_ok() {
+            self.complaint = None;
+        }
         if self.now.activity == Activity::Active {
             // Between the look and these words something may have come whose wake went to an active agent: one
             // more look before the sleep.
@@ -226,13 +248,18 @@ impl<H: Host> Teammate<H> {
     }
 
     /// Until it is done, or can't be for a reason that waiting does not mend: that is said, and gives nothing.
-    fn insist<T>(&mut self, mut act: impl FnMut(&Post) -> Result<T, Fault>) -> Result<Option<T>, Halt> {
+    fn insist<T>(&mut self, mut act: impl FnMut(&mut Post) -> Result<T, Fault>) -> Result<Option<T>, Halt> {
+        let mut waited = false;
         loop {
-            match act(&self.post) {
+            match act(&mut self.post) {
                 Ok(done) => return Ok(Some(done)),
                 Err(fault) if matches!(fault.kind, Kind::Io | Kind::Data | Kind::Timeout) => {
                     self.complain(&fault);
+                    if waited {
+                        self.shut_down_if_asked()?;
+                    }
                     self.doze()?;
+                    waited = true;
                 }
                 Err(fault) => {
                     self.complain(&fault);
@@ -240,6 +267,25 @@ impl<H: Host> Teammate<H> {
                 }
             }
         }
+    }
+
+    /// It may wait for long: who asks it to end is answered, if that much can be written.
+    fn shut_down_if_asked(&mut self) -> Result<(), Halt> {
+        match self.post.shutdown() {
+            Ok(Some((request, asked))) => self.approve(request, asked).or_else(|halt| match halt {
+                Halt::Fault(fault) => Ok(self.complain(&fault)),
+                over @ Halt::Over(_) => Err(over),
+            }),
+            Ok(None) => Ok(()),
+            Err(fault) => Ok(self.complain(&fault)),
+        }
+    }
+
+    /// Always the end, unless it can't be said.
+    fn approve(&mut self, request: ShutdownRequest, asked: Vec<Entry>) -> Result<(), Halt> {
+        self.post.approve(request, asked)?;
+        self.host.say("The shutdown is approved.");
+        Err(Halt::Over(Over::Approved))
     }
 
     fn wait_out(&mut self, fault: &Fault) -> Result<(), Over> {

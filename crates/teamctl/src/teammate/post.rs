@@ -10,12 +10,14 @@ use protocol::name::AgentName;
 use protocol::payload::{IdleNotification, Payload, ShutdownApproved, ShutdownRejected, ShutdownRequest};
 use protocol::task::Task;
 use protocol::time::iso8601;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 use store::{Error, Mark, Team};
 
 /// How often in a life the agent takes a task again that it gave back.
 const TAKEN_AGAIN: u32 = 2;
+/// The most notifications that are kept for a lead whose inbox is damaged.
+const UNTOLD: usize = 256;
 
 /// One teammate's place in its team.
 #[derive(Debug)]
@@ -29,6 +31,10 @@ pub(crate) struct Post {
     peers: Peers,
     /// Given to the agent, but not yet marked read, since the disk was full say. Not to be given twice.
     given: Vec<Entry>,
+    /// The prompt, if it was given while the inbox could not be read: its message is still to be marked.
+    prompt: Option<String>,
+    /// What the lead could not be told, since its inbox is damaged: told once it is mended, the oldest first.
+    untold: VecDeque<Message>,
     /// How often the agent gave back a task: it comes after all others, and not for ever.
     given_back: BTreeMap<TaskId, u32>,
     /// In progress, but what its turn made of it could not be written: not to be run for ever.
@@ -45,6 +51,8 @@ impl Post {
             pending: Vec::new(),
             peers: Peers::default(),
             given: Vec::new(),
+            prompt: None,
+            untold: VecDeque::new(),
             given_back: BTreeMap::new(),
             unsettled: BTreeSet::new(),
         }
@@ -68,6 +76,11 @@ impl Post {
             self.pending = inbox.read().map_err(fault)?.into_iter().filter(is_unread).collect();
         }
         self.seen = Some(mark);
+        if let Some(text) = self.prompt.take()
+            && let Some(at) = self.pending.iter().position(|entry| is_prompt(entry, &text))
+        {
+            self.given.push(self.pending.remove(at));
+        }
         Ok(self.pending.clone())
     }
 
@@ -84,8 +97,12 @@ impl Post {
 
     /// The first unread message of the lead with this text.
     pub(super) fn prompt(&mut self, text: &str) -> Result<Option<Entry>, Fault> {
-        let is = |message: &Message| message.text == text && AgentName::foreign(&message.from).is_lead();
-        Ok(self.unread()?.into_iter().find(|entry| entry.unread().is_some_and(is)))
+        Ok(self.unread()?.into_iter().find(|entry| is_prompt(entry, text)))
+    }
+
+    /// Its message could not be found yet, but is not to be given again.
+    pub(super) fn prompt_is_given(&mut self, text: &str) {
+        self.prompt = Some(text.to_owned());
     }
 
     /// Says yes, then marks the requests read: a crash in between leaves a question that was answered.
@@ -117,19 +134,47 @@ impl Post {
         Ok(())
     }
 
-    /// Whether a request to shut down waits.
-    pub(super) fn asked_to_shut_down(&mut self) -> Result<bool, Fault> {
-        Ok(!requests(&self.unread()?).is_empty())
+    /// The latest request to shut down that waits, and all of them.
+    pub(super) fn shutdown(&mut self) -> Result<Option<(ShutdownRequest, Vec<Entry>)>, Fault> {
+        let (asked, mut all): (Vec<_>, Vec<_>) = requests(&self.unread()?).into_iter().unzip();
+        Ok(all.pop().map(|latest| (latest, asked)))
     }
 
-    pub(super) fn tell_idle(&self, idle: &IdleNotification) -> Result<(), Fault> {
+    /// Whether one waits.
+    pub(super) fn asked_to_shut_down(&mut self) -> Result<bool, Fault> {
+        Ok(self.shutdown()?.is_some())
+    }
+
+    /// After what could not be told before.
+    pub(super) fn tell_idle(&mut self, idle: &IdleNotification) -> Result<(), Fault> {
+        self.tell_untold()?;
         self.tell_lead(Payload::IdleNotification(idle.clone()).to_text())
     }
 
+    /// To be told once the lead's inbox is mended. Of very many the oldest are dropped.
+    pub(super) fn tell_idle_later(&mut self, idle: &IdleNotification) {
+        self.untold.push_back(self.letter(Payload::IdleNotification(idle.clone()).to_text()));
+        self.untold.drain(..self.untold.len().saturating_sub(UNTOLD));
+    }
+
+    /// What the lead could not be told before.
+    pub(super) fn tell_untold(&mut self) -> Result<(), Fault> {
+        if !self.untold.is_empty() {
+            let lead = self.team.inbox(&AgentName::lead());
+            lead.append_all(self.untold.make_contiguous()).map_err(fault)?;
+            self.untold.clear();
+        }
+        Ok(())
+    }
+
     fn tell_lead(&self, text: String) -> Result<(), Fault> {
+        self.team.inbox(&AgentName::lead()).append(&self.letter(text)).map_err(fault)
+    }
+
+    fn letter(&self, text: String) -> Message {
         let mut message = Message::new(&self.me, text, now());
         message.color.clone_from(&self.color);
-        self.team.inbox(&AgentName::lead()).append(&message).map_err(fault)
+        message
     }
 
     /// What the agent wrote to its peers from `since` (ms since the epoch) on, as the notification says it.
@@ -188,6 +233,10 @@ impl Post {
     pub(super) fn not_settled(&mut self, id: TaskId) {
         self.unsettled.insert(id);
     }
+}
+
+fn is_prompt(entry: &Entry, text: &str) -> bool {
+    entry.unread().is_some_and(|message| message.text == text && AgentName::foreign(&message.from).is_lead())
 }
 
 fn is_unread(entry: &Entry) -> bool {

@@ -395,16 +395,57 @@ fn a_damaged_inbox_keeps_nobody_from_tasks_nor_a_task_list_from_mail() {
 }
 
 #[test]
-fn a_lead_that_can_not_be_told_yet_is_told_later() {
+fn a_damaged_inbox_of_the_lead_keeps_nobody_from_the_next_item_and_is_told_once_it_is_mended() {
     let ground = Ground::new();
-    ground.write("bob", "hi");
+    ground.write("bob", "one");
+    ground.write("bob", "two");
     let lead = ground.team.inbox(&AgentName::lead()).path();
     let (spoilt, mended) = (lead.clone(), lead.clone());
-    let scenes = vec![after(move |_| put(&spoilt, "[{"), 0), wake(move |_| put(&mended, "[]"))];
+    let scenes =
+        vec![after(move |_| put(&spoilt, "[{"), 0), ends(0), wake(|_| {}), wake(move |_| put(&mended, "[]"))];
     let (stage, over) = ground.live(agent(), nothing(), scenes);
     assert!(matches!(over, Over::Ended));
-    assert_eq!(ground.idles().len(), 1);
-    assert!(stage.said.iter().any(|line| line.contains("cannot parse")), "{:?}", stage.said);
+    assert_eq!(stage.begun.len(), 2);
+    assert_eq!(ground.idles().len(), 2);
+    let complaints = stage.said.iter().filter(|line| line.contains("cannot parse")).count();
+    assert_eq!(complaints, 1, "{:?}", stage.said);
+}
+
+#[test]
+fn who_asks_it_to_end_is_answered_while_it_waits_for_a_file() {
+    let ground = Ground::new();
+    let task = ground.task("one");
+    let file = ground.dir.path().join(format!("root/tasks/t/{}.json", task.id));
+    assert!(file.exists());
+    let spoilt = file.clone();
+    let scenes = vec![
+        after(move |_| put(&spoilt, "{"), 0),
+        wake(|_| {}),
+        wake(|team| send(team, "team-lead", "ann", &request("x-1"))),
+    ];
+    let (_, over) = ground.live(worker("true"), nothing(), scenes);
+    assert!(matches!(over, Over::Approved));
+    assert!(matches!(ground.lead()[..], [Payload::ShutdownApproved(_)]));
+}
+
+#[test]
+fn a_prompt_whose_message_can_not_be_found_yet_is_not_given_twice() {
+    let ground = Ground::new();
+    let inbox = ground.team.inbox(&name("ann")).path();
+    put(&inbox, "[{");
+    let mended = inbox.clone();
+    let mend = after(
+        move |team| {
+            put(&mended, "[]");
+            send(team, "team-lead", "ann", "do it");
+            send(team, "team-lead", "ann", "and that");
+        },
+        0,
+    );
+    let (stage, _) = ground.live(agent(), prompt("do it"), vec![mend, ends(0), ends(0)]);
+    let texts: Vec<&str> = stage.begun.iter().map(|process| process.input.as_deref().unwrap()).collect();
+    assert!(texts.len() == 2 && texts[0] == "do it" && texts[1].contains("and that"), "{texts:?}");
+    assert_eq!(ground.unread(), 0);
 }
 
 #[test]

@@ -26,7 +26,7 @@ impl<H: Host> Teammate<H> {
         };
         self.host.say(&last_line(&job.subject, &outcome, task.as_ref().map(|(_, verdict)| verdict)));
         let idle = self.notification(&outcome, task.as_ref(), began);
-        self.insist(|post| post.tell_idle(&idle))?;
+        self.tell_idle(&idle)?;
         if outcome.reason == IdleReason::Interrupted {
             // Whoever interrupted it looks at once, and is to find it idle.
             self.go_idle();
