@@ -223,14 +223,15 @@ impl<H: Host> Teammate<H> {
 
     /// Says once that there is nothing to do; else sleeps until there may be.
     fn rest(&mut self) -> Result<(), Halt> {
-        if self.post.tell_untold().is_ok() {
-            self.complaint = None;
-        }
         if self.now.activity == Activity::Active {
             // Between the look and these words something may have come whose wake went to an active agent: one
             // more look before the sleep.
             self.go_idle();
             return Ok(());
+        }
+        // Here, where nobody waits for us: a damaged file is waited for.
+        if self.post.tell_untold().is_ok() {
+            self.complaint = None;
         }
         match self.host.next(None) {
             Happened::End => Err(Halt::Over(Over::Ended)),

@@ -33,6 +33,8 @@ enum Talk {
     /// A turn has begun with this id, if the program has ids, and none has gone well yet: there may be no such
     /// conversation.
     Opened(Option<String>),
+    /// An earlier life opened it, with this id, and no turn of this one has gone well: it may never have been stored.
+    Inherited(String),
     /// A turn of it has gone well.
     Proven(Option<String>),
 }
@@ -41,7 +43,7 @@ impl Program {
     /// Of `owner`, going on with the session of an earlier life if there is one. Texts that are too long for an
     /// argument go below `state`.
     pub(crate) fn new(kind: TurnProgram, session: Option<String>, state: PathBuf, owner: &str) -> Program {
-        let talk = session.map_or(Talk::New, |id| Talk::Opened(Some(id)));
+        let talk = session.map_or(Talk::New, Talk::Inherited);
         Program { kind, talk, state, file: format!("prompt-{owner}.txt"), spilled: false }
     }
 
@@ -57,6 +59,7 @@ impl Program {
     pub(super) fn session(&self) -> Option<String> {
         match &self.talk {
             Talk::Opened(id) | Talk::Proven(id) => id.clone(),
+            Talk::Inherited(id) => Some(id.clone()),
             Talk::New => None,
         }
     }
@@ -66,13 +69,19 @@ impl Program {
         self.talk = Talk::Opened(Some(session));
     }
 
+    /// Whether a turn that has just failed may have done so because its conversation, an earlier life's, is not there.
+    pub(super) fn may_lack_its_session(&self) -> bool {
+        matches!(self.talk, Talk::Inherited(_))
+    }
+
     /// A turn has ended. Where none has gone well before one that failed, the next opens another conversation: to go
     /// on with one that the program has never stored would fail for ever.
     pub(super) fn ended(&mut self, reason: IdleReason) {
         let talk = std::mem::replace(&mut self.talk, Talk::New);
         self.talk = match (talk, reason) {
             (Talk::Opened(id), IdleReason::Available) => Talk::Proven(id),
-            (Talk::Opened(_), IdleReason::Failed) => Talk::New,
+            (Talk::Inherited(id), IdleReason::Available) => Talk::Proven(Some(id)),
+            (Talk::Opened(_) | Talk::Inherited(_), IdleReason::Failed) => Talk::New,
             (talk, _) => talk,
         };
     }

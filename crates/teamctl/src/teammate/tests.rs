@@ -109,14 +109,28 @@ impl Ground {
     }
 
     fn live(&self, program: TurnProgram, beginning: Beginning, scenes: Vec<Scene>) -> (Stage, Over) {
+        self.live_on(self.stage(scenes), program, beginning)
+    }
+
+    fn stage(&self, scenes: Vec<Scene>) -> Stage {
         let (team, scenes) = (self.team.clone(), scenes.into());
         let (begun, told, said) = (Vec::new(), Vec::new(), Vec::new());
-        let stage = Stage { team, scenes, begun, told, said, interrupted: 0, missing: false };
-        self.live_on(stage, program, beginning)
+        Stage { team, scenes, begun, told, said, interrupted: 0, missing: false }
     }
 
     fn live_on(&self, stage: Stage, program: TurnProgram, beginning: Beginning) -> (Stage, Over) {
-        let program = Program::new(program, None, self.dir.path().join("state"), "ann@t");
+        self.live_again_on(stage, program, beginning, None)
+    }
+
+    fn live_again_on(
+        &self,
+        stage: Stage,
+        program: TurnProgram,
+        beginning: Beginning,
+        session: Option<&str>,
+    ) -> (Stage, Over) {
+        let session = session.map(str::to_owned);
+        let program = Program::new(program, session, self.dir.path().join("state"), "ann@t");
         let post = Post::new(self.team.clone(), name("ann"), Some("blue".to_owned()));
         Teammate::new(stage, post, program).live(beginning)
     }
@@ -446,6 +460,33 @@ fn a_prompt_whose_message_can_not_be_found_yet_is_not_given_twice() {
     let texts: Vec<&str> = stage.begun.iter().map(|process| process.input.as_deref().unwrap()).collect();
     assert!(texts.len() == 2 && texts[0] == "do it" && texts[1].contains("and that"), "{texts:?}");
     assert_eq!(ground.unread(), 0);
+}
+
+#[test]
+fn a_turn_that_fails_on_an_earlier_lifes_session_is_run_once_more_with_a_new_one() {
+    let program = || {
+        let (first, next) = (["p", "{session}"], ["q", "{session}"]);
+        let [first, next] = [first, next].map(|words| words.map(str::to_owned).to_vec());
+        TurnProgram::Agent(TurnAgent { first, next, session: Session::Ours })
+    };
+    let again = || Beginning { prompt: String::new(), again: true };
+    let run = |scenes: Vec<Scene>| {
+        let ground = Ground::new();
+        let task = ground.task("left");
+        ground.team.tasks().claim(Some(&task.id), &name("ann")).unwrap();
+        let (stage, _) = ground.live_again_on(ground.stage(scenes), program(), again(), Some("old"));
+        let argv = stage.begun.iter().map(|process| process.argv[0].clone()).collect::<Vec<_>>();
+        (argv, ground.idles().len(), ground.team.tasks().get(&task.id).unwrap())
+    };
+    let (argv, idles, task) = run(vec![ends(1), ends(0)]);
+    assert_eq!((argv.join(" "), idles, task.status), ("q p".to_owned(), 1, TaskStatus::Completed));
+    let (argv, idles, task) = run(vec![ends(1), ends(2)]);
+    assert_eq!((argv.join(" "), idles), ("q p".to_owned(), 1), "once, and told once");
+    assert!(task.failure().unwrap().starts_with("exit 2"));
+    let id = TaskId::from_number(1).unwrap();
+    let fails = after(move |team| drop(team.tasks().fail(&id, "no access").unwrap()), 1);
+    let (argv, _, task) = run(vec![fails]);
+    assert_eq!((argv.join(" "), task.failure()), ("q".to_owned(), Some("no access")));
 }
 
 #[test]

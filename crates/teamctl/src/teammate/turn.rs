@@ -14,10 +14,14 @@ impl<H: Host> Teammate<H> {
     /// From the turn's first line to the lead's knowledge of its end.
     pub(super) fn turn(&mut self, job: Job) -> Result<(), Halt> {
         let began = now();
-        let end = self.run(&job)?;
-        let outcome = outcome(&end);
+        self.now.number += 1;
+        let mut outcome = self.run(&job)?;
+        if outcome.reason == IdleReason::Failed && self.lacks_session(&job.subject, &outcome)? {
+            self.host.say("The session of an earlier life failed: once more, with a new one");
+            self.program.ended(outcome.reason);
+            outcome = self.run(&job)?;
+        }
         self.program.ended(outcome.reason);
-        self.program.tidy();
         (self.now.pid, self.now.reason) = (None, Some(outcome.reason));
         self.now.session = self.program.session();
         let task = match &job.subject {
@@ -35,11 +39,29 @@ impl<H: Host> Teammate<H> {
         Ok(())
     }
 
+    /// Whether the turn is to run once more with a new session: what failed may be the old one alone. Not where the
+    /// agent came as far as to say something about its task, or is to end.
+    fn lacks_session(&mut self, subject: &Subject, outcome: &Outcome) -> Result<bool, Halt> {
+        if !self.program.may_lack_its_session() || self.now.shutdown_requested {
+            return Ok(false);
+        }
+        let Subject::Task(task) = subject else { return Ok(true) };
+        let now = self.insist(|post| post.task(&task.id))?.flatten();
+        Ok(matches!(verdict(now.as_ref(), self.post.me(), outcome), Verdict::Fail(_)))
+    }
+
+    /// Runs the turn's process, and says how it went.
+    fn run(&mut self, job: &Job) -> Result<Outcome, Halt> {
+        let end = self.process(job)?;
+        self.program.tidy();
+        self.now.pid = None;
+        Ok(outcome(&end))
+    }
+
     /// Starts the turn's process and waits for its end.
-    fn run(&mut self, job: &Job) -> Result<TurnEnd, Halt> {
+    fn process(&mut self, job: &Job) -> Result<TurnEnd, Halt> {
         let about = job.subject.about();
         self.host.say(&format!("── {about}"));
-        self.now.number += 1;
         self.now.since = now();
         (self.now.activity, self.now.about, self.now.shutdown_requested) = (Activity::Active, about, false);
         let process = self.program.process(&job.subject).map_err(CannotStart::Now);
