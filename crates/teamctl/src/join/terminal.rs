@@ -108,7 +108,7 @@ impl Terminal {
             plain,
             sink,
             kept: Vec::new(),
-            mark: Mark::new(),
+            mark: Mark::default(),
             last: Last::default(),
             told: None,
             session: None,
@@ -186,19 +186,19 @@ impl Terminal {
     /// its own, so an empty master proves nothing. A mark written now comes out behind all that.
     pub(super) fn drain(&mut self) -> String {
         let until = Instant::now() + DRAIN;
-        let mut unwritten = self.mark.set();
-        while (self.mark.is_due() || !unwritten.is_empty())
-            && Instant::now() < until
-            && self.kept.len() < KEPT
-        {
-            if let Ok(written) = nix::unistd::write(&self.marks, &unwritten) {
-                unwritten.drain(..written);
+        self.mark.set();
+        while self.mark.is_due() && Instant::now() < until && self.kept.len() < KEPT {
+            if !self.mark.unwritten().is_empty()
+                && let Ok(written) = nix::unistd::write(&self.marks, self.mark.unwritten())
+            {
+                self.mark.written(written);
             }
             self.hand_on();
             if !self.read() && self.mark.is_due() {
                 readable(&self.master, until);
             }
         }
+        self.mark.forget_unwritten();
         self.hand_on();
         if let Some(told) = &mut self.told {
             self.session = self.session.take().or_else(|| told.end());
@@ -304,6 +304,20 @@ mod tests {
         terminal.begin(None);
         run(&terminal, "stty -a <&2 | grep -o -- -opost");
         assert_eq!(terminal.drain(), "-opost");
+    }
+
+    #[test]
+    fn what_one_turn_could_not_wait_for_makes_no_later_one_wait() {
+        let (_dir, mut terminal) = log();
+        // Output is stopped: the terminal takes no mark, and gives none out.
+        rustix::termios::tcflow(&terminal.slave, rustix::termios::Action::OOff).unwrap();
+        terminal.begin(None);
+        assert_eq!(terminal.drain(), "");
+        rustix::termios::tcflow(&terminal.slave, rustix::termios::Action::OOn).unwrap();
+        terminal.begin(None);
+        run(&terminal, "echo out");
+        assert_eq!(terminal.drain(), "out");
+        assert!(!terminal.mark.is_due(), "its own mark has come out, and no other is waited for");
     }
 
     #[test]
