@@ -43,6 +43,18 @@ pub(crate) fn detached(command: &mut Command, line: Option<&OwnedFd>) {
     }
 }
 
+/// Closes what this process was started with above standard error, which nobody meant to hand on: it would live on in
+/// every agent. Only as the first thing of all, while nothing here owns a descriptor.
+pub(crate) fn close_inherited() {
+    let open = std::fs::read_dir("/proc/self/fd").into_iter().flatten().flatten();
+    let numbers = open.filter_map(|entry| entry.file_name().to_str()?.parse::<RawFd>().ok());
+    let inherited: Vec<RawFd> = numbers.filter(|fd| *fd > 2).collect();
+    for fd in inherited {
+        // The directory's own is among them, and closed by now.
+        nix::unistd::close(fd).ok();
+    }
+}
+
 /// The descriptor stays open across exec.
 fn keep(line: RawFd) -> std::io::Result<()> {
     // SAFETY: it is open: the parent holds it across the spawn.

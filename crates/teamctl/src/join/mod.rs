@@ -13,6 +13,7 @@ mod start;
 mod terminal;
 mod turns;
 
+use crate::exec::close_inherited;
 use crate::teammate::Over;
 use descendants::end_all;
 use link::{Heard, Link};
@@ -68,6 +69,10 @@ impl Join {
 }
 
 pub(crate) fn run(args: &Join, socket: &Path) -> Result<ExitCode, Fault> {
+    if args.headless.is_some() {
+        // What the daemon inherited itself. In a pane tmux has seen to it.
+        close_inherited();
+    }
     // First of all descriptors, so that it gets the number 3: a shell can redirect from one digit only.
     let (near, far) = UnixStream::pair().map_err(|error| {
         Fault::new(protocol::fault::Kind::Io, format!("cannot make a wake line: {error}"))
