@@ -234,7 +234,7 @@ fn a_worker_does_its_tasks_in_its_pane_and_tells_each_once() {
     assert!(now["pid"].is_u64());
     assert_eq!(play.idle(2)["reason"], "failed");
     let shown = play.pane().replace("\u{1b}[0m", "");
-    let expected = "── task 1: one\nout\nerr\non a terminal\nTask 1 is done: one\n── task 2: two\nthe reason\nTask 2 failed (exit 7): two\nidle\n";
+    let expected = "── task 1: one\nout\nerr\non a terminal\nTask 1 is done: one\n── task 2: two\nthe reason\nTask 2 failed (exit 7: the reason): two\nidle\n";
     assert_eq!(shown, expected);
     let told = play.idle_notifications();
     assert_eq!(told.len(), 2, "{told:#?}");
@@ -330,6 +330,39 @@ fn a_turn_is_interrupted_and_the_agent_lives_on() {
     task(&play.house, "next", "touch out/next");
     play.wake();
     play.idle(2);
+    assert!(play.house.path("out/next").exists());
+    play.end().end();
+}
+
+#[test]
+fn an_interrupted_turn_leaves_nothing_in_its_session() {
+    let house = house();
+    let stubborn = "(trap '' INT TERM; touch out/deaf; while :; do sleep 1; done) &";
+    task(&house, "serve", &format!("sleep 777 & {stubborn} touch out/up; exec sleep 3600"));
+    let mut play = Play::start(house, &worker(), None);
+    let up = |name: &str| play.house.path(name).exists();
+    play.house.until("it is up", || (up("out/up") && up("out/deaf")).then_some(()));
+    play.tell(&json!("interrupt"));
+    assert_eq!(play.idle(1)["reason"], "interrupted");
+    let left = Processes::marked(&play.house.mark()).list();
+    let left: Vec<&String> = left.iter().filter(|line| line.contains("sleep")).collect();
+    assert!(left.is_empty(), "{left:#?}");
+    play.end().end();
+}
+
+#[test]
+fn an_interrupt_while_a_turn_is_written_down_is_not_for_the_next_one() {
+    let house = house();
+    let file = house.root().join("tasks/survey/1.json");
+    task(&house, "one", &format!("cp {0} out/whole; echo '{{' >{0}", file.display()));
+    task(&house, "two", "sleep 0.3; touch out/next");
+    let mut play = Play::start(house, &worker(), None);
+    let first = play.turn("it works", |now| now["pid"].is_u64())["pid"].clone();
+    // Reaped: now it reads the damaged file, and is patient with it.
+    play.house.until("it ended", || (!PathBuf::from(format!("/proc/{first}")).exists()).then_some(()));
+    Command::new("kill").args(["-INT", &play.pid.to_string()]).status().unwrap();
+    put(&file, &play.house.read("out/whole"));
+    assert_eq!(play.idle(2)["reason"], "available");
     assert!(play.house.path("out/next").exists());
     play.end().end();
 }
@@ -488,6 +521,23 @@ fn without_a_pane_everything_is_in_the_log() {
     let log = play.house.read("state/own/logs/agents/survey/ann.log");
     assert_eq!(log, "── task 1: one\nterm dumb, color 1, tmux none\nerr\nTask 1 is done: one\nidle\n");
     assert_eq!(play.pane(), "", "nothing goes where the daemon writes");
+    play.end().end();
+}
+
+#[test]
+fn without_a_pane_no_descriptor_of_the_daemon_lives_on() {
+    let house = house();
+    task(&house, "look", "ls -l /proc/$$/fd >out/fds");
+    let inherited = std::fs::File::create(house.path("out/inherited")).unwrap();
+    rustix::io::fcntl_setfd(&inherited, rustix::io::FdFlags::empty()).unwrap();
+    let mut play = Play::start(house, &worker(), Some("logs/ann.log"));
+    drop(inherited);
+    play.idle(1);
+    let fds = std::fs::read_dir(format!("/proc/{}/fd", play.pid)).unwrap().flatten();
+    let held: Vec<PathBuf> = fds.filter_map(|fd| std::fs::read_link(fd.path()).ok()).collect();
+    assert!(held.len() > 3 && !held.iter().any(|path| path.ends_with("out/inherited")), "{held:#?}");
+    let turn = play.house.read("out/fds");
+    assert!(turn.contains("/dev/null") && !turn.contains("inherited"), "{turn}");
     play.end().end();
 }
 

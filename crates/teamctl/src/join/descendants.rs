@@ -46,6 +46,18 @@ pub(super) fn kill_below(child: u32) {
     }
 }
 
+/// Whether a descendant of ours is in the session, zombies aside.
+pub(super) fn lives_in(session: u32) -> bool {
+    living().iter().any(|(_, process)| process.session == session)
+}
+
+/// To all descendants of ours in the session.
+pub(super) fn signal_in(session: u32, signal: Signal) {
+    for (pid, process) in living().into_iter().filter(|(_, process)| process.session == session) {
+        send(pid, process.start, signal);
+    }
+}
+
 /// Collects whoever has ended.
 pub(super) fn reap(reaped: Reaped<'_>) {
     loop {
@@ -99,6 +111,7 @@ fn send(pid: u32, start: u64, signal: Signal) {
 #[derive(Debug, Clone, Copy)]
 struct Process {
     parent: u32,
+    session: u32,
     start: u64,
     zombie: bool,
 }
@@ -109,7 +122,8 @@ impl Process {
         // The second field is the program's name in parentheses, which may hold anything.
         let fields: Vec<&str> = stat.rsplit_once(')')?.1.split_whitespace().collect();
         let zombie = matches!(*fields.first()?, "Z" | "X");
-        Some(Process { zombie, parent: fields.get(1)?.parse().ok()?, start: fields.get(19)?.parse().ok()? })
+        let (parent, session) = (fields.get(1)?.parse().ok()?, fields.get(3)?.parse().ok()?);
+        Some(Process { zombie, parent, session, start: fields.get(19)?.parse().ok()? })
     }
 }
 

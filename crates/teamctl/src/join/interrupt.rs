@@ -1,7 +1,7 @@
 //! Ending a turn that is not to go on: INT to its process group, as Ctrl-C would, after 2 s TERM, after 2 s more
-//! KILL to it and all its descendants.
+//! KILL to it and all its descendants. What it leaves in its session ends too: TERM, after 2 s KILL.
 
-use super::descendants::kill_below;
+use super::descendants::{kill_below, lives_in, signal_in};
 use nix::sys::signal::{Signal, killpg};
 use nix::unistd::Pid;
 use std::time::{Duration, Instant};
@@ -17,6 +17,12 @@ pub(super) enum Interrupt {
     Told(Instant),
     /// It was killed, and what is left of it too, until it is gone.
     Killed(Instant),
+    /// It has ended; what it left was told to, until then.
+    RestTold(Instant),
+    /// That was killed; it is waited for until then.
+    RestKilled(Instant),
+    /// Nothing is left, or nothing that can be ended.
+    Over,
 }
 
 impl Interrupt {
@@ -27,9 +33,12 @@ impl Interrupt {
     }
 
     /// When to press on.
-    pub(super) fn until(&self) -> Instant {
-        let (Interrupt::Asked(until) | Interrupt::Told(until) | Interrupt::Killed(until)) = self;
-        *until
+    pub(super) fn until(&self) -> Option<Instant> {
+        use Interrupt::{Asked, Killed, Over, RestKilled, RestTold, Told};
+        match self {
+            Asked(until) | Told(until) | Killed(until) | RestTold(until) | RestKilled(until) => Some(*until),
+            Over => None,
+        }
     }
 
     /// The next step, where its time has come. `group` as above.
@@ -46,6 +55,27 @@ impl Interrupt {
                 kill_below(group);
                 Interrupt::Killed(now + PATIENCE)
             }
+            step => step,
+        }
+    }
+
+    /// The next step about what a turn that has ended left in its session. The kernel gives the number to nobody
+    /// else while a process is in the session.
+    pub(super) fn clear(self, session: u32) -> Interrupt {
+        let now = Instant::now();
+        match self {
+            Interrupt::Over => Interrupt::Over,
+            _ if !lives_in(session) => Interrupt::Over,
+            Interrupt::Asked(_) | Interrupt::Told(_) | Interrupt::Killed(_) => {
+                signal_in(session, rustix::process::Signal::TERM);
+                signal_in(session, rustix::process::Signal::CONT);
+                Interrupt::RestTold(now + PATIENCE)
+            }
+            Interrupt::RestTold(until) if until <= now => {
+                signal_in(session, rustix::process::Signal::KILL);
+                Interrupt::RestKilled(now + PATIENCE)
+            }
+            Interrupt::RestKilled(until) if until <= now => Interrupt::Over,
             step => step,
         }
     }

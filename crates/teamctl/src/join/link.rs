@@ -133,7 +133,8 @@ impl Link {
         );
         let timeout = until.map_or(PollTimeout::NONE, |until| {
             // Rounded up: woken a moment too early we would only ask once more.
-            let left = until.saturating_duration_since(Instant::now()).as_millis() + 1;
+            let left = until.saturating_duration_since(Instant::now());
+            let left = if left.is_zero() { 0 } else { left.as_millis() + 1 };
             PollTimeout::try_from(left).unwrap_or(PollTimeout::MAX)
         });
         // EINTR: the signal's byte is in the pipe by then, and the next round sees it.

@@ -34,6 +34,8 @@ pub(super) struct Stage<'a> {
     /// The near end of the wake line.
     line: UnixStream,
     turn: Option<Running>,
+    /// Heard before the turn began, and for the life to know.
+    pending: Option<Happened>,
     /// Between TERM and KILL for what is left, where the daemon gave it.
     grace: Option<Duration>,
 }
@@ -90,7 +92,7 @@ pub(super) fn live(
     let pid = std::process::id();
     link.agent = Some(pid);
     link.tell(&FromJoin::Started { pid });
-    let stage = Stage { link, signals, go, place, terminal, line, turn: None, grace: None };
+    let stage = Stage { link, signals, go, place, terminal, line, turn: None, pending: None, grace: None };
     let beginning = Beginning { prompt: turns.prompt.clone(), again: turns.again };
     let (stage, over) = Teammate::new(stage, post, program).live(beginning);
     Lived { over, terminal: stage.terminal, grace: stage.grace }
@@ -98,6 +100,7 @@ pub(super) fn live(
 
 impl Host for Stage<'_> {
     fn begin(&mut self, process: &Process) -> Result<u32, CannotStart> {
+        self.hear_before_the_turn();
         self.terminal.begin(process.told.as_deref());
         let mut child = start::turn(self.go, process, self.place, &self.terminal)?;
         let input =
@@ -107,6 +110,9 @@ impl Host for Stage<'_> {
     }
 
     fn next(&mut self, until: Option<Instant>) -> Happened {
+        if let Some(happened) = self.pending.take() {
+            return happened;
+        }
         loop {
             self.terminal.copy();
             if let Some(happened) = self.of_the_turn() {
@@ -134,10 +140,21 @@ impl Host for Stage<'_> {
 }
 
 impl Stage<'_> {
+    /// Who interrupts while the last turn is written down does not mean the next one.
+    fn hear_before_the_turn(&mut self) {
+        while self.pending.is_none() {
+            match self.link.hear(self.signals, Some(Instant::now()), &[]) {
+                Heard::Deadline => break,
+                heard => self.pending = self.heard(heard, None),
+            }
+        }
+        self.signals.interrupted();
+    }
+
     /// Waits for whatever comes first.
     fn hear(&mut self, until: Option<Instant>) -> Heard {
         let turn = self.turn.as_ref();
-        let press = turn.and_then(|turn| turn.interrupt.as_ref()).map(Interrupt::until);
+        let press = turn.and_then(|turn| turn.interrupt.as_ref()).and_then(Interrupt::until);
         let mut beside: Vec<Beside<'_>> =
             vec![self.terminal.beside(), (self.line.as_fd(), PollFlags::POLLIN)];
         let input = turn.and_then(|turn| turn.input.as_ref());
@@ -196,7 +213,10 @@ impl Stage<'_> {
 
     fn interrupt(&mut self) {
         match &mut self.turn {
-            // One that has ended just now is answered for when its end is told.
+            // One that has ended just now is answered for when its end is told, and only its rest is to end.
+            Some(turn) if turn.interrupt.is_none() && turn.status.is_some() => {
+                turn.interrupt = Some(Interrupt::Asked(Instant::now()));
+            }
             Some(turn) if turn.interrupt.is_none() => turn.interrupt = Some(Interrupt::ask(turn.pid)),
             Some(_) => {}
             None => {
@@ -216,13 +236,15 @@ impl Stage<'_> {
 
     /// Its output first: the last of it may tell the session.
     fn of_the_turn(&mut self) -> Option<Happened> {
-        if let Some(turn) = self.turn.as_mut().filter(|turn| turn.status.is_some() && turn.last.is_none()) {
+        if let Some(turn) = self.turn.as_mut().filter(|turn| turn.last.is_none())
+            && turn.is_over()
+        {
             turn.last = Some(self.terminal.drain());
         }
         if let Some(session) = self.terminal.session() {
             return Some(Happened::Session(session));
         }
-        let turn = self.turn.take_if(|turn| turn.status.is_some())?;
+        let turn = self.turn.take_if(|turn| turn.is_over())?;
         let how = match (turn.interrupt, turn.status) {
             (None, Some(status)) => How::Status(status),
             _ => How::Interrupted,
@@ -232,6 +254,15 @@ impl Stage<'_> {
 }
 
 impl Running {
+    /// It has ended; if it was interrupted, with all that it left in its session.
+    fn is_over(&mut self) -> bool {
+        if self.status.is_none() {
+            return false;
+        }
+        self.interrupt = self.interrupt.take().map(|interrupt| interrupt.clear(self.pid));
+        matches!(self.interrupt, None | Some(Interrupt::Over))
+    }
+
     /// Whatever its time has come for.
     fn go_on(&mut self) {
         if let Some(input) = self.input.take() {
