@@ -419,6 +419,52 @@ fn ctrl_c_asks_the_team_to_stop_and_lets_it_finish_what_it_is_in() {
     house.end();
 }
 
+/// `teamctl run …` in a pane of its own, which stays when it has ended.
+fn in_a_pane(house: &House, words: &str) -> String {
+    let run = format!("trap : INT; teamctl run {words}; echo \"exit $?\"; read _");
+    house.tmux([
+        "new-session",
+        "-d",
+        "-x",
+        "90",
+        "-y",
+        "30",
+        "-P",
+        "-F",
+        "#{pane_id}",
+        "--",
+        "sh",
+        "-c",
+        &run,
+    ])
+}
+
+fn screen(house: &House, pane: &str) -> String {
+    house.tmux(["capture-pane", "-p", "-t", pane])
+}
+
+#[test]
+fn the_table_goes_on_while_the_team_is_asked_to_stop() {
+    let house = House::start();
+    gate(&house);
+    let file = team(["ann"]).task("slow", HELD, "").in_house(&house);
+    let pane = in_a_pane(&house, &file);
+    held(&house);
+    house.tmux(["send-keys", "-t", &pane, "C-c"]);
+    let stops = "stopping: the members are asked, 30s at most; Ctrl-C again ends it at once";
+    let row = || {
+        let screen = screen(&house, &pane);
+        let row = screen.lines().find(|line| line.starts_with("running "))?.to_owned();
+        screen.contains(stops).then_some(row)
+    };
+    let first = house.until("it says that it stops", row);
+    house.until("the clock goes on", || row().filter(|row| *row != first));
+    open_gate(&house);
+    house.until("it has ended", || screen(&house, &pane).contains("exit 1").then_some(()));
+    gone(&house);
+    house.end();
+}
+
 #[test]
 fn ctrl_c_twice_ends_it() {
     let house = House::start();
@@ -445,6 +491,9 @@ fn a_run_that_takes_too_long_is_ended() {
     assert_eq!(ran.code, 75, "{ran:#?}");
     assert_eq!(ran.json()["error"]["kind"], "timeout");
     gone(&house);
+    let ran = house.teamctl(["run", &file, "--timeout", "1ms"]);
+    let said = "the time is over: the members are asked, 0.1s at most; Ctrl-C ends it at once";
+    assert!(ran.code == 75 && ran.stdout.contains(said), "{ran:#?}");
     house.end();
 }
 

@@ -39,7 +39,7 @@ use store::Root;
 /// The file is checked as a whole before anything is started; every fault is told, with its line and column (65).
 /// Uses the running teamd or starts one, which stays: end it with teamctl down. Exit code 0: every task is
 /// completed. 1: some are not, or it was stopped by Ctrl-C: once asks the team to stop, twice ends it. 73: there is
-/// a team of that name. 75: it took longer than --timeout. docs/run.md lists the keys of the file.
+/// a team of that name. 75: the work took longer than --timeout. docs/run.md lists the keys of the file.
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = "Examples:\n  teamctl run survey.toml\n  teamctl run survey.toml --timeout 1h --json\n  teamctl run survey.toml --keep\n  teamctl run survey.toml --resume"
@@ -54,7 +54,8 @@ pub(crate) struct Args {
     /// Go on with a run of this file that was killed; where there is none, begin
     #[arg(long)]
     resume: bool,
-    /// How long at most, as in 500ms, 5s, 10m or 2h [default: for ever]
+    /// The time for the work, as in 500ms, 5s, 10m or 2h; to end the team takes up to the grace more [default: for
+    /// ever]
     #[arg(long, value_name = "D", value_parser = duration::parse)]
     timeout: Option<Duration>,
 }

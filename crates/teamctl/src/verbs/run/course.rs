@@ -1,6 +1,6 @@
 //! The course of a run: look, decide, carry out, wait; until every task is over or somebody stops it.
 
-use super::decide::{Decision, Fate, RETRIED, decide, key};
+use super::decide::{Decision, Fate, RETRIED, Rules, decide, key};
 use super::frame::{MemberView, TaskView, View};
 use super::lives::{self, Look};
 use super::log::Log;
@@ -22,7 +22,7 @@ const REST: u32 = 4;
 /// But a look is never later than this.
 const LATEST: Duration = Duration::from_millis(200);
 /// The clock of the table.
-const TICK: Duration = Duration::from_secs(1);
+pub(super) const TICK: Duration = Duration::from_secs(1);
 
 /// Why a run ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -46,6 +46,8 @@ pub(super) struct Stage {
     pub(super) decision: Decision,
     requests: Requests,
     made: Made,
+    /// Why it ends, for people, once it does.
+    ending: Option<String>,
     /// What was complained of last.
     trouble: Option<String>,
 }
@@ -67,8 +69,8 @@ impl Stage {
         };
         let show = Show::of(run.here);
         let (known, look, decision) = (BTreeMap::new(), Look::default(), Decision::default());
-        let (requests, trouble) = (Requests::default(), None);
-        Ok(Stage { team, log, show, known, look, decision, requests, made, trouble })
+        let (requests, ending, trouble) = (Requests::default(), None, None);
+        Ok(Stage { team, log, show, known, look, decision, requests, made, ending, trouble })
     }
 
     /// Prints what happened.
@@ -82,6 +84,24 @@ impl Stage {
     fn say(&mut self, text: &str) {
         let line = format!("{} {}", protocol::time::iso8601(now()), clean(&text.replace('\n', " ")));
         self.show.line(line);
+    }
+
+    /// From now on it ends, and this is why: on the table for as long as that takes.
+    pub(super) fn ends(&mut self, why: String) {
+        if !self.show.ticks() {
+            self.say(&why);
+        }
+        self.ending = Some(why);
+    }
+
+    /// What became of the tasks while the members end; who lived before counts, as it does in the result.
+    pub(super) fn saw_ending(&mut self, rules: &Rules, look: Look) {
+        self.decision = decide(rules, &look.tasks, &self.look.lives);
+        self.log.saw(&look.tasks, now());
+        let tasks = look.tasks.iter().filter(|task| !task.is_internal());
+        self.known.extend(tasks.map(|task| (task.id, task.clone())));
+        self.look = Look { lives: std::mem::take(&mut self.look.lives), ..look };
+        self.show.view(&view(self));
     }
 
     /// Once, however often it is so.
@@ -227,6 +247,7 @@ fn view(stage: &Stage) -> View {
     };
     View {
         team: stage.team.name().to_string(),
+        ending: stage.ending.clone(),
         tasks: stage.decision.fates.iter().filter_map(task).collect(),
         members: stage.look.living.iter().map(member).collect(),
     }

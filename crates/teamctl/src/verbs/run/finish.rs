@@ -2,9 +2,10 @@
 //! finds an agent of the run still at work.
 
 use super::Run;
-use super::course::{End, Stage};
+use super::course::{End, Stage, TICK};
 use super::decide::{Rules, decide};
-use super::result::{self, Row};
+use super::lives;
+use super::result::{self, Row, time};
 use crate::here::{Here, fault};
 use crate::output;
 use protocol::control::{Delete, Reply, Request, Shutdown, Targets};
@@ -12,6 +13,7 @@ use protocol::fault::{Fault, Kind};
 use serde_json::json;
 use std::process::ExitCode;
 use std::sync::mpsc::{Receiver, channel};
+use std::time::Instant;
 
 /// Ends the team and tells what it came to.
 pub(super) fn finish(run: &mut Run, mut stage: Stage, end: End, keep: bool) -> Result<ExitCode, Fault> {
@@ -35,6 +37,9 @@ pub(super) fn take_down(run: &mut Run, stage: &mut Stage) {
 
 /// Asks all of them, and ends who does not answer; who is in a hurry ends them at once.
 fn shut_down(run: &mut Run, stage: &mut Stage, end: End) -> Result<(), Fault> {
+    // The first Ctrl-C is what began this, where it did.
+    let asked = if end == End::Stopped && run.signals.count() > 0 { 2 } else { 1 };
+    stage.ends(ending(run, end, asked));
     let mut answer = ask(run, end);
     let mut killed = false;
     loop {
@@ -45,17 +50,45 @@ fn shut_down(run: &mut Run, stage: &mut Stage, end: End) -> Result<(), Fault> {
             }
             Ok(answer) => return answer.map(drop),
             Err(_) => {
-                run.follow.next(None)?;
+                let tick = stage.show.ticks().then(|| Instant::now() + TICK);
+                run.follow.next(tick)?;
             }
         }
-        stage.news()?;
-        // The first Ctrl-C is what began this, where it did.
-        let asked = if end == End::Stopped { 2 } else { 1 };
+        redraw(run, stage)?;
         if run.signals.count() >= asked && !killed {
             killed = true;
+            stage.ends("ending it at once".to_owned());
             run.daemon.ask(&Request::Kill(everybody(run)))?;
         }
     }
+}
+
+/// For people: what is done now, how long that may take, and what ends it sooner.
+fn ending(run: &Run, end: End, asked: usize) -> String {
+    let why = match end {
+        End::Over => "all is over",
+        End::Stopped => "stopping",
+        End::TimedOut => "the time is over",
+    };
+    let grace = time(u64::try_from(run.file.policy.grace.as_millis()).unwrap_or(u64::MAX));
+    let again = if asked > 1 { "Ctrl-C again" } else { "Ctrl-C" };
+    format!("{why}: the members are asked, {grace} at most; {again} ends it at once")
+}
+
+/// The table goes on while the members end. It is for the eye alone: a look that fails is left out.
+fn redraw(run: &mut Run, stage: &mut Stage) -> Result<(), Fault> {
+    stage.news()?;
+    if stage.show.ticks()
+        && let Ok(look) = lives::of(run, &stage.team)
+    {
+        stage.saw_ending(&at_the_end(run), look);
+    }
+    Ok(())
+}
+
+/// Nothing is given back any more.
+fn at_the_end(run: &Run) -> Rules {
+    Rules { owners: run.rules.owners.clone(), retries: 0 }
 }
 
 fn everybody(run: &Run) -> Targets {
@@ -89,9 +122,8 @@ fn ask(run: &Run, end: End) -> Receiver<Result<Reply, Fault>> {
 fn rows(run: &Run, stage: &mut Stage) -> Result<Vec<Row>, Fault> {
     let tasks = stage.team.tasks().list().map_err(fault)?;
     stage.news()?;
-    let rules = Rules { owners: run.rules.owners.clone(), retries: 0 };
     // Who lived before: nobody lives now, and that is no reason why a task is not done.
-    let decision = decide(&rules, &tasks, &stage.look.lives);
+    let decision = decide(&at_the_end(run), &tasks, &stage.look.lives);
     stage.log.saw(&tasks, crate::here::now());
     let visible = tasks.into_iter().filter(|task| !task.is_internal());
     stage.known.extend(visible.map(|task| (task.id, task)));

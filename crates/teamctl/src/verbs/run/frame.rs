@@ -8,6 +8,8 @@ use super::result::time;
 #[derive(Debug, Default)]
 pub(super) struct View {
     pub(super) team: String,
+    /// Why it ends, once it does.
+    pub(super) ending: Option<String>,
     pub(super) tasks: Vec<TaskView>,
     pub(super) members: Vec<MemberView>,
 }
@@ -54,8 +56,10 @@ pub(super) fn progress(tasks: &[TaskView]) -> String {
 
 /// The lines, none wider and not more than fit.
 pub(super) fn frame(view: &View, recent: &[&str], size: Size, colored: bool) -> Vec<String> {
-    let mut lines =
-        vec![clip(&format!("{}: {}", view.team, progress(&view.tasks)), size.width), String::new()];
+    let mut lines = vec![clip(&format!("{}: {}", view.team, progress(&view.tasks)), size.width)];
+    // Under the progress and not behind it: in 80 columns it would be cut where it says what to do.
+    lines.extend(view.ending.iter().map(|ending| clip(ending, size.width)));
+    lines.push(String::new());
     let members = view.members.len().min(size.height / 4);
     lines.extend(view.members.iter().take(members).map(|member| {
         let line = format!("{:<12} {}", member.name, member.doing);
@@ -135,7 +139,7 @@ mod tests {
             took: Some(1500),
         };
         let members = (0..9).map(|n| MemberView { name: format!("m{n}"), doing: "idle".into() }).collect();
-        View { team: "survey".into(), tasks: (0..tasks).map(task).collect(), members }
+        View { team: "survey".into(), ending: None, tasks: (0..tasks).map(task).collect(), members }
     }
 
     #[test]
@@ -148,6 +152,13 @@ mod tests {
                 assert_eq!(wide, 0, "{lines:#?}");
             }
         }
+    }
+
+    #[test]
+    fn why_it_ends_stands_under_the_progress() {
+        let view = View { ending: Some("stopping: …".into()), ..view(2) };
+        let lines = frame(&view, &[], Size { width: 80, height: 24 }, false);
+        assert_eq!(lines[1], "stopping: …");
     }
 
     #[test]
