@@ -332,6 +332,31 @@ fn a_daemon_that_keeps_dying_is_given_up_and_the_team_is_left_as_it_is() {
 }
 
 #[test]
+fn a_daemon_that_is_taken_down_stays_down_and_the_run_ends() {
+    let house = House::start();
+    gate(&house);
+    let file = team(["ann", "bob"])
+        .task("slow", HELD, "owner = 'ann'")
+        .task("next", "", "owner = 'bob'\nblocked_by = ['slow']")
+        .in_house(&house);
+    let run = running(&house, &file, &[]);
+    held(&house);
+    let down = house.teamctl_running(["down"]);
+    let said = ended(run).fails(69);
+    assert!(said.contains("somebody has taken teamd down") && said.contains("--resume"), "{said}");
+    open_gate(&house);
+    down.wait_with_output().unwrap();
+    assert_eq!(house.teamctl(["status"]).code, 69, "no daemon was started");
+    assert!(house.path("root/teams/survey/config.json").exists(), "{}", house.portrait());
+    house.start_daemon();
+    let ran = house.teamctl(["run", &file, "--resume", "--json"]);
+    assert_eq!(ran.code, 0, "{ran:#?}");
+    assert_eq!(log(&house), ["slow", "next"]);
+    gone(&house);
+    house.end();
+}
+
+#[test]
 fn a_team_whose_member_does_not_start_is_taken_down() {
     let house = House::start();
     // A program that is there, and can't be started.

@@ -11,6 +11,9 @@ use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::path::PathBuf;
 
+/// Why a daemon stopped that somebody took down: whoever starts one again when it dies leaves that alone.
+pub const TAKEN_DOWN: &str = "asked to go down";
+
 /// One thing that happened.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Event {

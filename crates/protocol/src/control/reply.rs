@@ -52,6 +52,9 @@ pub struct DaemonStatus {
     pub tmux: Option<PathBuf>,
     /// `events`, or `rescan` where the file system sends none.
     pub watch: String,
+    /// Somebody asked it to go down, and it waits for its agents to end.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub closing: bool,
 }
 
 /// A team's living members.

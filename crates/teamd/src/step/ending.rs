@@ -13,7 +13,7 @@ use crate::panes::{PaneJob, Seen};
 use crate::roster::{End, Outcome, Pane, SpawnId, Told};
 use crate::state::{Filed, Gone, Phase, State, Stopping, Then};
 use protocol::control::{Ended, EndedAgent, PastAgent, ToJoin};
-use protocol::event::What;
+use protocol::event::{TAKEN_DOWN, What};
 use protocol::fault::Fault;
 
 /// join's own end comes at the latest this long after KILL, ms.
@@ -294,7 +294,7 @@ pub(super) fn finish_waits(state: &mut State, out: &mut Vec<Effect>) {
         }
     }
     if down {
-        out.push(Effect::of_daemon(What::DaemonStopped { why: "asked to go down".to_owned() }));
+        out.push(Effect::of_daemon(What::DaemonStopped { why: TAKEN_DOWN.to_owned() }));
         out.push(Effect::Exit);
     }
 }

@@ -34,6 +34,7 @@ pub(super) fn status(state: &mut State, client: ConnId, out: &mut Vec<Effect>) {
         root: state.setting.root.clone(),
         tmux: state.setting.tmux_socket.clone(),
         watch: state.watch.word().to_owned(),
+        closing: state.closing,
     };
     let reply = StatusReply { teams: teams.collect(), daemon };
     answer(state, client, Ok(Reply::Status(reply)), out);

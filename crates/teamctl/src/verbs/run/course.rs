@@ -1,5 +1,6 @@
 //! The course of a run: look, decide, carry out, wait; until every task is over or somebody stops it.
 
+use super::daemon::Taken;
 use super::decide::{Decision, Fate, RETRIED, Rules, decide, key};
 use super::frame::{MemberView, TaskView, View};
 use super::lives::{self, Look};
@@ -132,17 +133,24 @@ impl Stage {
 /// From an empty stage to the end of the work. A team that was made now and can't be filled is taken down.
 pub(super) fn from_start_to_end(run: &mut Run, stage: &mut Stage) -> Result<End, Fault> {
     match begin::fill(run, stage) {
-        Ok(()) => follow(run, stage).map_err(|fault| left(stage, fault)),
+        Ok(()) => follow(run, stage).map_err(|fault| left(run, stage, fault)),
+        // Nobody is there who could take it down.
+        Err(fault) if fault.kind == Kind::NoDaemon => Err(left(run, stage, fault)),
         Err(fault) if stage.made == Made::Now => {
             finish::take_down(run, stage);
             Err(fault)
         }
-        Err(fault) => Err(left(stage, fault)),
+        Err(fault) => Err(left(run, stage, fault)),
     }
 }
 
 /// A run that can't go on leaves everything as it is: nothing is lost, and somebody can go on with it.
-fn left(stage: &Stage, fault: Fault) -> Fault {
+pub(super) fn left(run: &Run, stage: &Stage, fault: Fault) -> Fault {
+    if run.daemon.taken() == Taken::Down {
+        let next =
+            "its agents end with it, and the team's files are left as they are; go on with the run: --resume";
+        return fault.hinted(next);
+    }
     let living: Vec<&str> = stage.look.living.iter().map(|agent| agent.name.as_str()).collect();
     let living = if living.is_empty() { "nobody".to_owned() } else { living.join(", ") };
     let next = format!("the team is left as it is ({living} may still run); go on with it: --resume");

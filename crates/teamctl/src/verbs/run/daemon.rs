@@ -1,7 +1,9 @@
 //! The daemon of a run: the one that answers, or one that is started; and again where it dies.
 //!
-//! Silence proves nothing, so it is asked; only "nobody listens" is its death. Its pidfd is a reason to ask.
+//! Silence proves nothing, so it is asked; only "nobody listens" is its death. Its pidfd is a reason to ask. One
+//! that somebody took down stays down: the event log tells that from a death.
 
+use super::log;
 use crate::here::Here;
 use crate::verbs::follow::Teller;
 use crate::verbs::up::{self, Began, Server, TMUX_NAME};
@@ -25,13 +27,23 @@ pub(super) struct Daemon<'a> {
     started: VecDeque<Instant>,
     /// The next daemon is to find the panes of the one before.
     server: Server,
+    taken: Taken,
+}
+
+/// Whether somebody took it down.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Taken {
+    /// Not that we know.
+    No,
+    /// And with it every agent.
+    Down,
 }
 
 impl<'a> Daemon<'a> {
     /// The one that runs, or a fresh one.
     pub(super) fn begin(here: &'a Here, teller: Teller) -> Result<Daemon<'a>, Fault> {
-        let mut daemon =
-            Daemon { here, teller, started: VecDeque::new(), server: Server::OfCaller(TMUX_NAME.to_owned()) };
+        let server = Server::OfCaller(TMUX_NAME.to_owned());
+        let mut daemon = Daemon { here, teller, started: VecDeque::new(), server, taken: Taken::No };
         daemon.start()?;
         Ok(daemon)
     }
@@ -49,6 +61,7 @@ impl<'a> Daemon<'a> {
     /// Teams and members.
     pub(super) fn status(&mut self) -> Result<StatusReply, Fault> {
         match self.ask(&Request::Status)? {
+            Reply::Status(status) if status.daemon.closing => Err(self.is_down()),
             Reply::Status(status) => Ok(status),
             _ => Err(Fault::new(Kind::Internal, "cannot understand the daemon's answer")),
         }
@@ -58,6 +71,7 @@ impl<'a> Daemon<'a> {
     pub(super) fn start(&mut self) -> Result<(), Fault> {
         let status = loop {
             self.refuse_one_too_many()?;
+            self.refuse_where_taken_down()?;
             match up::began(self.here, &self.server) {
                 Ok(Began::Runs(status)) => break status,
                 Ok(Began::Ready(status)) => {
@@ -79,6 +93,30 @@ impl<'a> Daemon<'a> {
         }
         tell_of_its_end(status.daemon.pid, self.teller.clone());
         Ok(())
+    }
+
+    /// Whether one of our daemons was found to be taken down.
+    pub(super) fn taken(&self) -> Taken {
+        self.taken
+    }
+
+    fn is_down(&mut self) -> Fault {
+        self.taken = Taken::Down;
+        Fault::new(Kind::NoDaemon, "cannot go on with the run: somebody has taken teamd down")
+    }
+
+    /// One that was down before we came is another matter: then it is started.
+    fn refuse_where_taken_down(&mut self) -> Result<(), Fault> {
+        let had_one = matches!(self.server, Server::At(_));
+        if had_one && log::is_taken_down(self.here.state()?.path())? && !self.answers() {
+            return Err(self.is_down());
+        }
+        Ok(())
+    }
+
+    /// Somebody may have started the next one already.
+    fn answers(&self) -> bool {
+        self.here.ask(Request::Status).is_ok()
     }
 
     fn refuse_one_too_many(&mut self) -> Result<(), Fault> {

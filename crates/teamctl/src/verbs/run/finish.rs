@@ -2,7 +2,7 @@
 //! finds an agent of the run still at work.
 
 use super::Run;
-use super::course::{End, Stage, TICK};
+use super::course::{End, Stage, TICK, left};
 use super::decide::{Rules, decide};
 use super::lives;
 use super::result::{self, Row, time};
@@ -17,7 +17,7 @@ use std::time::Instant;
 
 /// Ends the team and tells what it came to.
 pub(super) fn finish(run: &mut Run, mut stage: Stage, end: End, keep: bool) -> Result<ExitCode, Fault> {
-    let ended = shut_down(run, &mut stage, end);
+    let ended = shut_down(run, &mut stage, end).map_err(|fault| left(run, &stage, fault));
     let rows = rows(run, &mut stage);
     let deleted = if keep || ended.is_err() { Ok(()) } else { delete(run) };
     stage.news().ok();

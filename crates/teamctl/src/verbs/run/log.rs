@@ -5,7 +5,7 @@
 
 use crate::verbs::events::sentence;
 use crate::verbs::follow::Tail;
-use protocol::event::{Event, What};
+use protocol::event::{Event, TAKEN_DOWN, What};
 use protocol::fault::Fault;
 use protocol::id::TaskId;
 use protocol::name::TeamName;
@@ -126,6 +126,28 @@ impl Log {
     }
 }
 
+/// Whether the last that the log tells of a daemon is that somebody took it down.
+pub(super) fn is_taken_down(state: &Path) -> Result<bool, Fault> {
+    for name in ["events.jsonl", "events.jsonl.1"] {
+        let mut tail = Tail::new(state.join(name));
+        let mut text = Vec::new();
+        while let Some(chunk) = tail.last_chunk()? {
+            text.extend(chunk);
+        }
+        if let Some(what) = String::from_utf8_lossy(&text).lines().rev().find_map(of_daemon) {
+            return Ok(what == What::DaemonStopped { why: TAKEN_DOWN.to_owned() });
+        }
+    }
+    Ok(false)
+}
+
+/// That a daemon came or went.
+fn of_daemon(line: &str) -> Option<What> {
+    // Most lines need not be parsed.
+    let event = line.contains("\"daemon_").then(|| serde_json::from_str::<Event>(line).ok())??;
+    matches!(event.what, What::DaemonReady { .. } | What::DaemonStopped { .. }).then_some(event.what)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -160,6 +182,26 @@ mod tests {
         assert_eq!(news.len(), 2, "{news:?}");
         assert!(news[0].ends_with("t task 2 completed by ann: s"), "{news:?}");
         assert_eq!(log.took(id(2), 9000), Some(1500));
+    }
+
+    #[test]
+    fn a_daemon_that_was_taken_down_is_told_from_one_that_died() {
+        let dir = tempfile::tempdir().unwrap();
+        let put = |name: &str, lines: &[&str]| {
+            let text: String = lines.iter().map(|rest| line(1000, rest)).collect();
+            File::create(dir.path().join(name)).unwrap().write_all(text.as_bytes()).unwrap();
+            is_taken_down(dir.path()).unwrap()
+        };
+        let ready = r#""event":"daemon_ready","pid":1,"root":"/""#;
+        let down = r#""event":"daemon_stopped","why":"asked to go down""#;
+        let signal = r#""event":"daemon_stopped","why":"on SIGTERM; the agents go on""#;
+        let other = r#""team":"t","event":"team_created""#;
+        assert!(!is_taken_down(dir.path()).unwrap());
+        assert!(put("events.jsonl.1", &[ready, down]));
+        assert!(put("events.jsonl", &[other]));
+        assert!(!put("events.jsonl", &[other, ready, other]));
+        assert!(put("events.jsonl", &[ready, down, other]));
+        assert!(!put("events.jsonl", &[ready, signal]));
     }
 
     #[test]
