@@ -18,10 +18,11 @@ mod requests;
 mod result;
 mod show;
 mod signals;
+mod taken_up;
 
 use super::duration;
 use super::follow::Follow;
-use crate::here::Here;
+use crate::here::{Here, fault};
 use crate::output;
 use daemon::Daemon;
 use decide::Rules;
@@ -33,6 +34,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 use store::Root;
+use taken_up::Found;
 
 /// Run a whole team from a file, to its end
 ///
@@ -83,11 +85,18 @@ pub(crate) fn run(here: &Here, args: &Args) -> Result<ExitCode, Fault> {
     own.global.team = Some(file.name.to_string());
     let (root, state) = (own.root()?, own.state()?);
     let _alone = alone::alone(&state, &file.name)?;
-    let found = begin::found(&root, &file, args.resume)?;
+    let (found, rules) = match taken_up::found(&root, &file, args.resume)? {
+        Found::Nothing => (None, Rules::of(&file)),
+        Found::Finished(team) => return finish::nothing_left(&own, &file, &team),
+        Found::Unfinished(team) => {
+            let tasks = team.tasks().list().map_err(fault)?;
+            taken_up::differing(&file, &tasks).iter().for_each(|line| output::complain(line));
+            (Some(team), taken_up::rules(&file, &tasks))
+        }
+    };
     let follow = Follow::new(&directories(&root, &state, &file))?;
     let signals = Signals::catch(follow.teller())?;
     let daemon = Daemon::begin(&own, follow.teller())?;
-    let rules = Rules::of(&file);
     let mut run = Run { here: &own, file, rules, daemon, follow, signals, deadline };
     let mut stage = course::Stage::new(&mut run, &root, found)?;
     let end = course::from_start_to_end(&mut run, &mut stage)?;

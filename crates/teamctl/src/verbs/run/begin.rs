@@ -7,10 +7,9 @@
 use super::Run;
 use super::course::Stage;
 use super::decide::{GiveBack, LEFT, Life, Lives, key, times};
-use super::file::{Plan, RunFile};
+use super::file::Plan;
 use super::lives::{self, Look};
 use crate::here::fault;
-use protocol::config::TeamConfig;
 use protocol::control::{self, Reply, Request};
 use protocol::fault::{Fault, Kind};
 use protocol::id::TaskId;
@@ -24,38 +23,6 @@ use store::{NewTask, Planned, Root, Tasks, Team};
 const ATTEMPTS: usize = 3;
 /// A name that is not free yet is free within this, and it is known who lives.
 const FREE: Duration = Duration::from_secs(20);
-
-/// The team of the file, where it is there already and may be taken up; none: it is to be made.
-pub(super) fn found(root: &Root, file: &RunFile, resume: bool) -> Result<Option<Team>, Fault> {
-    let team = match root.team(&file.name) {
-        Ok(team) => team,
-        Err(store::Error::NoSuchTeam { .. }) => return Ok(None),
-        Err(error) => return Err(fault(error)),
-    };
-    if !resume {
-        let taken = Fault::new(Kind::Exists, format!("cannot create team {}: it exists already", file.name));
-        return Err(taken.hinted("to go on with a run that was killed: --resume; else: teamctl delete"));
-    }
-    let tasks = team.tasks().list().map_err(fault)?;
-    match stranger(file, &team.config().map_err(fault)?, &tasks) {
-        Some(why) => {
-            let message = format!("cannot take up team {}: this file did not make it: {why}", file.name);
-            Err(Fault::new(Kind::Refused, message).hinted("give the team in the file another name"))
-        }
-        None => Ok(Some(team)),
-    }
-}
-
-/// What shows that another than this file made the team.
-fn stranger(file: &RunFile, config: &TeamConfig, tasks: &[Task]) -> Option<String> {
-    let known = |name: &AgentName| name.is_lead() || file.members.iter().any(|member| member.name == *name);
-    if let Some(other) = config.members.iter().find(|member| !known(&member.name)) {
-        return Some(format!("{} is a member", other.name));
-    }
-    let mut tasks = tasks.iter().filter(|task| !task.is_internal()).peekable();
-    let ours = |task: &Task| key(task).is_some_and(|key| file.tasks.iter().any(|plan| plan.key == key));
-    (tasks.peek().is_some() && !tasks.any(ours)).then(|| "none of its tasks is in the file".to_owned())
-}
 
 /// Makes the team. After a daemon that died on it, the next finds it made or not.
 pub(super) fn create(run: &mut Run, root: &Root) -> Result<Team, Fault> {
@@ -203,6 +170,7 @@ fn tasks(list: &Tasks, plans: &[Plan], there: &[Task]) -> Result<(), Fault> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use protocol::config::TeamConfig;
     use serde_json::Map;
 
     fn plan(key: &str, after: &[usize]) -> Plan {

@@ -198,5 +198,12 @@ fn duration(table: Section, key: &str, flaws: &mut Flaws) -> Option<Duration> {
     parsed.map_err(|wrong| flaws.add(text.at, wrong)).ok()
 }
 
+/// A good file, for tests of what follows from one.
+#[cfg(test)]
+pub(super) fn of_text(text: &str) -> RunFile {
+    let directory = std::env::temp_dir();
+    parse(text, &directory, &directory).unwrap()
+}
+
 #[cfg(test)]
 mod tests;

@@ -4,16 +4,22 @@
 use super::Run;
 use super::course::{End, Stage, TICK, left};
 use super::decide::{Rules, decide};
+use super::file::RunFile;
 use super::lives;
+use super::log::Log;
 use super::result::{self, Row, time};
+use super::taken_up::{everybody, try_again};
 use crate::here::{Here, fault};
 use crate::output;
 use protocol::control::{Delete, Reply, Request, Shutdown, Targets};
 use protocol::fault::{Fault, Kind};
+use protocol::id::TaskId;
+use protocol::name::TeamName;
 use serde_json::json;
 use std::process::ExitCode;
 use std::sync::mpsc::{Receiver, channel};
 use std::time::Instant;
+use store::Team;
 
 /// Ends the team and tells what it came to.
 pub(super) fn finish(run: &mut Run, mut stage: Stage, end: End, keep: bool) -> Result<ExitCode, Fault> {
@@ -23,8 +29,26 @@ pub(super) fn finish(run: &mut Run, mut stage: Stage, end: End, keep: bool) -> R
     stage.news().ok();
     // The terminal first: what is told now is to stay on it.
     drop(stage);
-    let code = tell(run, end, &rows?);
+    let code = tell(run.here, &run.file.name, end, &rows?);
     ended.and(deleted)?;
+    Ok(code)
+}
+
+/// A team that was kept, and in which nothing can be done: it stays as it is, and that is said.
+pub(super) fn nothing_left(here: &Here, file: &RunFile, team: &Team) -> Result<ExitCode, Fault> {
+    let tasks = team.tasks().list().map_err(fault)?;
+    let decision = decide(&Rules::default(), &tasks, &everybody(file));
+    let log = Log::open(here.state()?.path(), &file.name)?;
+    let known = tasks.into_iter().filter(|task| !task.is_internal()).map(|task| (task.id, task)).collect();
+    let rows = result::rows(file, &known, &decision, &log);
+    let code = tell(here, &file.name, End::Over, &rows);
+    let name = file.name.as_str();
+    let failed: Vec<TaskId> =
+        rows.iter().filter(|row| row.outcome == "failed").filter_map(|row| row.id).collect();
+    let again = if failed.is_empty() { String::new() } else { format!("; {}", try_again(name, &failed)) };
+    output::complain(&format!(
+        "nothing is left to do, and team {name} stays{again}; remove it: teamctl delete {name}"
+    ));
     Ok(code)
 }
 
@@ -58,7 +82,7 @@ fn shut_down(run: &mut Run, stage: &mut Stage, end: End) -> Result<(), Fault> {
         if run.signals.count() >= asked && !killed {
             killed = true;
             stage.ends("ending it at once".to_owned());
-            run.daemon.ask(&Request::Kill(everybody(run)))?;
+            run.daemon.ask(&Request::Kill(all(run)))?;
         }
     }
 }
@@ -91,7 +115,7 @@ fn at_the_end(run: &Run) -> Rules {
     Rules { owners: run.rules.owners.clone(), retries: 0 }
 }
 
-fn everybody(run: &Run) -> Targets {
+fn all(run: &Run) -> Targets {
     Targets { team: run.file.name.clone(), names: Vec::new() }
 }
 
@@ -103,7 +127,7 @@ fn ask(run: &Run, end: End) -> Receiver<Result<Reply, Fault>> {
         End::TimedOut => "the time of the run is over",
     };
     let request = Request::Shutdown(Shutdown {
-        targets: everybody(run),
+        targets: all(run),
         reason: Some(reason.to_owned()),
         grace_ms: u64::try_from(run.file.policy.grace.as_millis()).unwrap_or(u64::MAX),
         force: true,
@@ -139,14 +163,14 @@ fn delete(run: &mut Run) -> Result<(), Fault> {
     }
 }
 
-fn tell(run: &Run, end: End, rows: &[Row]) -> ExitCode {
+fn tell(here: &Here, name: &TeamName, end: End, rows: &[Row]) -> ExitCode {
     let completed = result::completed(rows);
     let whole = completed == rows.len() && end == End::Over;
-    let global = &run.here.global;
+    let global = &here.global;
     let failed = || rows.iter().filter(|row| row.outcome != "completed");
     if global.json {
         let mut object = json!({"ok": whole, "tasks": rows, "completed": completed, "total": rows.len()});
-        if let Some(fault) = why(run, end) {
+        if let Some(fault) = why(name, end) {
             object["error"] = json!(fault);
         }
         output::line(&object.to_string());
@@ -156,7 +180,7 @@ fn tell(run: &Run, end: End, rows: &[Row]) -> ExitCode {
     } else if failed().next().is_some() {
         output::table(&result::table(failed()));
     }
-    let fault = why(run, end);
+    let fault = why(name, end);
     fault.iter().for_each(|fault| output::complain(&fault.message));
     match (fault, whole) {
         (Some(fault), _) => ExitCode::from(fault.kind.exit_code()),
@@ -166,11 +190,11 @@ fn tell(run: &Run, end: End, rows: &[Row]) -> ExitCode {
 }
 
 /// Why it ended before its end.
-fn why(run: &Run, end: End) -> Option<Fault> {
+fn why(name: &TeamName, end: End) -> Option<Fault> {
     let (kind, why) = match end {
         End::Over => return None,
         End::Stopped => (Kind::Partly, "it was stopped"),
         End::TimedOut => (Kind::Timeout, "its time is over"),
     };
-    Some(Fault::new(kind, format!("cannot run team {} to its end: {why}", run.file.name)))
+    Some(Fault::new(kind, format!("cannot run team {name} to its end: {why}")))
 }
