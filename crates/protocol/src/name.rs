@@ -202,14 +202,23 @@ macro_rules! text_of {
 text_of!(TeamName);
 text_of!(AgentName);
 
-/// The candidates most like `wanted`, the nearest first, three at most.
+/// The candidates that may have been meant by `wanted`, the nearest first, three at most; none where none is like it.
 pub fn nearest<S: AsRef<str>>(wanted: &str, candidates: impl IntoIterator<Item = S>) -> Vec<String> {
     let mut ranked: Vec<(usize, String)> = candidates
         .into_iter()
         .map(|name| (distance(wanted, name.as_ref()), name.as_ref().to_owned()))
+        .filter(|(distance, name)| is_near(wanted, name, *distance))
         .collect();
     ranked.sort();
     ranked.into_iter().take(3).map(|(_, name)| name).collect()
+}
+
+/// Two slips, but in a short name fewer than would make another of it; or the same beginning.
+fn is_near(wanted: &str, name: &str, distance: usize) -> bool {
+    let same = |(a, b): &(char, char)| a.eq_ignore_ascii_case(b);
+    let beginning = wanted.chars().zip(name.chars()).take_while(same).count();
+    let (wanted, name) = (wanted.chars().count(), name.chars().count());
+    distance <= 2 && 2 * distance <= wanted.max(name) || beginning >= 3
 }
 
 /// How many insertions, deletions and replacements lie between two names, without regard to case.
@@ -289,7 +298,16 @@ mod tests {
 
     #[test]
     fn the_nearest_names_come_first() {
-        assert_eq!(nearest("wroker", ["ann", "worker", "worker-2", "zed"])[..2], ["worker", "worker-2"]);
+        assert_eq!(nearest("wroker", ["ann", "worker", "worker-2", "zed"]), ["worker"]);
+        assert_eq!(nearest("worker-9", ["zed", "worker", "Worker-12"]), ["Worker-12", "worker"]);
+        assert_eq!(nearest("retry", ["grace", "retries"]), ["retries"]);
         assert!(nearest("x", Vec::<String>::new()).is_empty());
+    }
+
+    #[test]
+    fn what_nobody_can_have_meant_is_not_suggested() {
+        for (wanted, name) in [("zed", "ann"), ("a", "b"), ("ab", "ba"), ("", "ann"), ("survey", "report")] {
+            assert!(nearest(wanted, [name]).is_empty(), "{wanted}: {name}");
+        }
     }
 }

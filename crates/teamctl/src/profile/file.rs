@@ -138,6 +138,11 @@ fn env(keys: &mut Keys<'_>) -> Result<BTreeMap<String, String>, Fault> {
     }
 }
 
+/// The start of a hint; nothing where nothing is like it.
+pub(super) fn did_you_mean(near: Option<&String>) -> String {
+    near.map_or_else(String::new, |near| format!("did you mean {near}? "))
+}
+
 /// A file's keys, each taken once.
 pub(super) struct Keys<'a> {
     place: &'a str,
@@ -151,10 +156,8 @@ impl Keys<'_> {
         let keys = Keys { place, table };
         match keys.table.keys().find(|key| !known.contains(&key.as_str())) {
             Some(key) => {
-                let near = nearest(key, known).remove(0);
-                Err(keys
-                    .wrong(key, "is unknown")
-                    .hinted(format!("did you mean {near}? there are: {}", known.join(", "))))
+                let near = did_you_mean(nearest(key, known).first());
+                Err(keys.wrong(key, "is unknown").hinted(format!("{near}there are: {}", known.join(", "))))
             }
             None => Ok(keys),
         }
@@ -181,11 +184,12 @@ impl Keys<'_> {
             }
             for name in blanks(text) {
                 if !known.contains(&name) {
-                    let near = nearest(name, &known).remove(0);
+                    let near = nearest(name, &known).first().map(|name| format!("{{{name}}}"));
+                    let near = did_you_mean(near.as_ref());
                     let all: Vec<String> = known.iter().map(|name| format!("{{{name}}}")).collect();
                     return Err(self
                         .wrong(key, &format!("holds {{{name}}}, which nothing stands for here"))
-                        .hinted(format!("did you mean {{{near}}}? there are: {}", all.join(" "))));
+                        .hinted(format!("{near}there are: {}", all.join(" "))));
                 }
                 if name == "options" && text != "{options}" {
                     return Err(

@@ -1,6 +1,6 @@
 //! Where profiles are: the user's directory first, then the built-in ones.
 
-use super::file::{Keys, parse};
+use super::file::{Keys, did_you_mean, parse};
 use super::{Profile, Runs};
 use crate::here::variable;
 use protocol::fault::{Fault, Kind};
@@ -64,6 +64,11 @@ impl Shelf {
         )))
     }
 
+    /// Whether there is one, or a fault that tells why it can't be found out.
+    pub(crate) fn has_usual(&self, is_there: impl Fn(&str) -> bool) -> bool {
+        !matches!(self.configured(), Ok(None)) || is_there("claude")
+    }
+
     /// `agent` in `config.toml`.
     fn configured(&self) -> Result<Option<String>, Fault> {
         let Some(path) = self.path("config.toml") else { return Ok(None) };
@@ -78,9 +83,9 @@ impl Shelf {
 
     fn unknown(&self, name: &str) -> Fault {
         let message = format!("cannot start the agent {name}: no such profile");
-        let near = nearest(name, self.names()).remove(0);
+        let near = did_you_mean(nearest(name, self.names()).first());
         Fault::new(Kind::Usage, message).hinted(format!(
-            "did you mean {near}? {}; any other program goes behind --, as in: teamctl spawn NAME -- PROGRAM",
+            "{near}{}; any other program goes behind --, as in: teamctl spawn NAME -- PROGRAM",
             self.listed()
         ))
     }
@@ -90,7 +95,7 @@ impl Shelf {
     }
 
     /// Of all that there are, ours and the user's, in order.
-    fn names(&self) -> Vec<String> {
+    pub(crate) fn names(&self) -> Vec<String> {
         let entries = self.path("agents").and_then(|directory| std::fs::read_dir(directory).ok());
         let files =
             entries.into_iter().flatten().flatten().filter_map(|entry| entry.file_name().into_string().ok());
@@ -177,6 +182,8 @@ mod tests {
         assert_eq!(with_config.usual(|_| true).unwrap().name, "worker");
         let (_b, without) = shelf(&[]);
         assert_eq!(without.usual(|program| program == "claude").unwrap().name, "claude");
+        assert!(with_config.has_usual(|_| false) && without.has_usual(|program| program == "claude"));
+        assert!(!without.has_usual(|_| false));
         let fault = without.usual(|_| false).unwrap_err();
         assert_eq!(fault.kind, Kind::Usage);
         assert!(fault.hint.unwrap().contains("there is: claude, codex, worker"));

@@ -134,6 +134,13 @@ pub(super) fn order_for(team: TeamName, args: Spawn) -> Result<control::Spawn, F
     })
 }
 
+/// Whether there is an agent for members that name none, with those variables beside the caller's.
+pub(super) fn has_usual(cwd: &Path, env: &[String]) -> bool {
+    let path = world::pairs(env).ok().and_then(|mut pairs| pairs.remove("PATH"));
+    let path = path.or_else(|| std::env::var("PATH").ok()).unwrap_or_default();
+    Shelf::of_user().has_usual(|program| world::is_there(program, cwd, &path))
+}
+
 /// What is known of the member beside its flags.
 struct About<'a> {
     name: &'a AgentName,

@@ -144,10 +144,7 @@ fn whole(file: Section, directory: &Path, caller: &Path, flaws: &mut Flaws) -> O
         flaws.missing(file.at, "a run file needs at least one [[member]]");
     }
     let members = members.unwrap_or_default();
-    // Where the text is no TOML, what stands in it together is not known.
-    if !flaws.is_broken() {
-        links::check(&members, &tasks, flaws);
-    }
+    links::check(&members, &tasks, flaws);
     let team = name.clone().unwrap_or_else(placeholder);
     let defaults = Defaults { team, directory, cwd: &cwd, agent, model: model.clone() };
     let members = members.into_iter().filter_map(|member| member::order(member, &defaults, flaws)).collect();
@@ -193,7 +190,7 @@ fn policy(table: Section, flaws: &mut Flaws) -> Policy {
 }
 
 fn duration(table: Section, key: &str, flaws: &mut Flaws) -> Option<Duration> {
-    let text = table.string(key, flaws)?;
+    let text = table.text(key, "a string such as \"30s\"", flaws)?;
     let parsed = super::super::duration::parse(&text.value);
     parsed.map_err(|wrong| flaws.add(text.at, wrong)).ok()
 }

@@ -26,47 +26,66 @@ pub(super) struct At<T> {
 pub(super) struct Flaws<'t> {
     text: &'t str,
     found: Vec<Flaw>,
-    broken: bool,
+    /// Where the text is no TOML.
+    broken: Vec<Flaw>,
 }
 
 impl<'t> Flaws<'t> {
     pub(super) fn of(text: &'t str) -> Flaws<'t> {
-        Flaws { text, found: Vec::new(), broken: false }
+        Flaws { text, found: Vec::new(), broken: Vec::new() }
     }
 
     /// Something is wrong at this byte.
     pub(super) fn add(&mut self, at: usize, message: impl Into<String>) {
+        let flaw = self.flaw(at, message.into());
+        self.found.push(flaw);
+    }
+
+    fn flaw(&self, at: usize, message: String) -> Flaw {
         let whole = (0..=at.min(self.text.len())).rev().find(|at| self.text.is_char_boundary(*at));
         let before = &self.text[..whole.unwrap_or(0)];
         let line_start = before.rfind('\n').map_or(0, |newline| newline + 1);
         let line = before.matches('\n').count() + 1;
         let column = before[line_start..].chars().count() + 1;
-        self.found.push(Flaw { line, column, message: message.into() });
+        Flaw { line, column, message }
     }
 
     /// The text is no TOML there: what seems to be missing may stand in what could not be read.
     pub(super) fn broken(&mut self, at: usize, message: impl Into<String>) {
-        self.broken = true;
-        self.add(at, message);
+        let flaw = self.flaw(at, message.into());
+        self.broken.push(flaw);
     }
 
     /// Something is missing, unless it may stand in what could not be read.
     pub(super) fn missing(&mut self, at: usize, message: impl Into<String>) {
-        if !self.broken {
+        if !self.is_broken() {
             self.add(at, message);
         }
     }
 
     pub(super) fn is_broken(&self) -> bool {
-        self.broken
+        !self.broken.is_empty()
     }
 
     /// All of them in the order of the file.
     pub(super) fn into_sorted(mut self) -> Vec<Flaw> {
+        let broken = first_ones(self.broken);
+        // What could not be read there is wrong in other ways too, and that is no news.
+        self.found.retain(|flaw| broken.iter().all(|broken| broken.line != flaw.line));
+        self.found.extend(broken);
         self.found.sort();
         self.found.dedup();
         self.found
     }
+}
+
+/// One in each line, and one for a list that is not closed, which makes every line behind it one of its own.
+fn first_ones(mut broken: Vec<Flaw>) -> Vec<Flaw> {
+    broken.sort();
+    broken.dedup_by_key(|flaw| flaw.line);
+    let is_of_list = |flaw: &Flaw| flaw.message.contains("array element");
+    broken.dedup_by(|flaw, before| is_of_list(flaw) && is_of_list(before));
+    broken
 }
 
 /// `; the nearest is X`, where there is one.

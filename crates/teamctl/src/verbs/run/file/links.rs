@@ -27,7 +27,7 @@ pub(super) fn check(members: &[Section], tasks: &[Section], flaws: &mut Flaws) {
     for blocker in links.iter().flat_map(|task| &task.blocked_by) {
         if !known.contains(blocker.value.as_str()) {
             let near = near(&blocker.value, keys.iter().map(|key| &key.value));
-            flaws.add(blocker.at, format!("there is no task {:?}{near}", blocker.value));
+            flaws.missing(blocker.at, format!("there is no task {:?}{near}", blocker.value));
         }
     }
     circles(&links, flaws);
@@ -57,7 +57,7 @@ fn owner(task: &Section, names: &[At<String>], flaws: &mut Flaws) {
     let wanted = AgentName::foreign(&owner.value);
     if !names.iter().any(|name| AgentName::foreign(&name.value) == wanted) {
         let near = near(&owner.value, names.iter().map(|name| &name.value));
-        flaws.add(owner.at, format!("the owner {:?} is no member of this file{near}", owner.value));
+        flaws.missing(owner.at, format!("the owner {:?} is no member of this file{near}", owner.value));
     }
 }
 

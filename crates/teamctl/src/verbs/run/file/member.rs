@@ -1,9 +1,11 @@
 //! The members of a run file: each becomes the very order that `spawn` would send, checked by the same code.
 
-use super::flaw::{At, Flaws};
+use super::flaw::{At, Flaws, near};
 use super::section::Section;
+use crate::profile::Shelf;
 use crate::verbs::spawn;
 use protocol::control;
+use protocol::fault::{Fault, Kind};
 use protocol::name::{AgentName, TeamName};
 use protocol::turn::{Backend, Restart};
 use std::path::{Path, PathBuf};
@@ -165,19 +167,54 @@ fn program(
         }
         // One of the wrong type, which was told.
         (Some(_), None) if args.agent.is_none() => return None,
+        (None, Some(at)) if !args.allow.is_empty() || !args.deny.is_empty() => {
+            flaws.add(at, "a command takes no allow and no deny: give it arguments of its own");
+            return None;
+        }
         (None, None) => args.agent = defaults.agent.clone(),
         _ => {}
+    }
+    let at = agent.or(command).unwrap_or(member.at);
+    if command.is_none() && !is_an_agent(at, &args, cwd, flaws) {
+        return None;
     }
     args.cwd = Some(cwd.to_owned());
     // A variable that is none was told; here it would hide what is wrong with the program.
     args.env.retain(|pair| !pair.starts_with('='));
-    let at = agent.or(command).unwrap_or(member.at);
     let order = spawn::order_for(defaults.team.clone(), args);
     order.map_err(|fault| flaws.add(at, sentence(&fault))).ok()
 }
 
-/// A fault with its hint, on one line.
-fn sentence(fault: &protocol::fault::Fault) -> String {
+/// Whether there is a profile for it; `spawn` would say how to name one on its own command line.
+fn is_an_agent(at: usize, args: &spawn::Spawn, cwd: &Path, flaws: &mut Flaws) -> bool {
+    let other = "command = [\"PROGRAM\", …]";
+    let Some(agent) = &args.agent else {
+        let is_there = spawn::has_usual(cwd, &args.env);
+        if !is_there {
+            flaws.missing(at, format!("a member needs agent = \"worker\" (or another profile) or {other}"));
+        }
+        return is_there;
+    };
+    let names = Shelf::of_user().names();
+    let is_there = names.contains(agent);
+    if !is_there {
+        let (near, all) = (near(agent, &names), names.join(", "));
+        flaws.add(
+            at,
+            format!("there is no profile {agent:?}{near}; there are {all}; for another program: {other}"),
+        );
+    }
+    is_there
+}
+
+/// A fault with its hint, on one line. The flags of `spawn` are keys here.
+fn sentence(fault: &Fault) -> String {
     let hint = fault.hint.as_ref().map(|hint| format!("; {hint}")).unwrap_or_default();
-    format!("{}{hint}", fault.message).replace('\n', " ")
+    let text = format!("{}{hint}", fault.message).replace('\n', " ");
+    match fault.kind {
+        Kind::Usage => ["allow", "deny", "agent"]
+            .iter()
+            .fold(text, |text, flag| text.replace(&format!("--{flag}"), flag)),
+        _ => text,
+    }
 }

@@ -40,6 +40,11 @@ impl<'a> Section<'a> {
     }
 
     pub(super) fn string(&self, key: &str, flaws: &mut Flaws) -> Option<At<String>> {
+        self.text(key, "a string", flaws)
+    }
+
+    /// A string that is called `wanted` where something else stands there.
+    pub(super) fn text(&self, key: &str, wanted: &str, flaws: &mut Flaws) -> Option<At<String>> {
         let (span, value) = self.get(key)?;
         match value {
             DeValue::String(text) if text.contains('\0') => {
@@ -47,14 +52,14 @@ impl<'a> Section<'a> {
                 None
             }
             DeValue::String(text) => Some(At { at: span.start, value: text.clone().into_owned() }),
-            other => wrong(key, "a string", other, span, flaws),
+            other => wrong(key, wanted, other, span, flaws),
         }
     }
 
     /// One that has to be there, and not empty.
     pub(super) fn required(&self, key: &str, flaws: &mut Flaws) -> Option<At<String>> {
         if self.get(key).is_none() {
-            flaws.missing(self.at, format!("{} needs a {key}", self.what));
+            flaws.missing(self.at, format!("{} needs the key {key}", self.what));
             return None;
         }
         let found = self.string(key, flaws)?;
@@ -120,7 +125,7 @@ impl<'a> Section<'a> {
         let Some((span, value)) = self.get(key) else { return Some(Vec::new()) };
         let DeValue::Array(array) = value else {
             let message = format!("{key} is written as [[{key}]], once for each; this is {}", kind(value));
-            flaws.add(self.place(key).unwrap_or(span.start), message);
+            flaws.missing(self.place(key).unwrap_or(span.start), message);
             return None;
         };
         let table = |value: &'a Spanned<DeValue<'a>>, flaws: &mut Flaws| match value.get_ref() {

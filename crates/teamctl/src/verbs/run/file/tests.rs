@@ -101,12 +101,12 @@ fn every_flaw_is_told_at_once_in_the_order_of_the_file() {
     let text = "nam = 't'\n[policy]\ngrace = '5'\n[[member]]\nname = 'a b'\nagent = 'worker'\n[[task]]\nkey = 'x'\nowner = 'c'\n";
     let found = flaws(text);
     let starts =
-        ["1:1: a run file needs a name", "1:1: a run file takes no key \"nam\"; the nearest is name"];
+        ["1:1: a run file needs the key name", "1:1: a run file takes no key \"nam\"; the nearest is name"];
     assert_eq!(found[..2], starts);
     for (found, start) in found[2..].iter().zip([
         "3:9: cannot read the duration 5",
         "5:8: cannot use \"a b\"",
-        "7:1: a task needs a subject",
+        "7:1: a task needs the key subject",
         "9:9: the owner \"c\" is no member",
     ]) {
         assert!(found.starts_with(start), "{found} / {start}");
@@ -127,6 +127,24 @@ fn what_is_no_toml() {
 }
 
 #[test]
+fn a_flaw_of_the_syntax_is_told_alone_and_hides_no_other() {
+    let head = "name = 't'\n[[member]]\nname = 'ann'\n";
+    let tasks = "[[task]]\nkey = 'a'\nsubject = 's'\nblocked_by = ['a']\nowner = 'ann'\n";
+    let circle = "8:15: a task would wait for itself: a → a";
+    for (broken, flaw) in [
+        ("agent = worker", "4:9: string values must be quoted, expected literal string"),
+        ("agent = 'worker", "4:16: invalid literal string, expected `'`"),
+    ] {
+        assert_eq!(flaws(&format!("{head}{broken}\n")), [flaw]);
+        assert_eq!(flaws(&format!("{head}{broken}\n{tasks}")), [flaw, circle]);
+    }
+    assert_eq!(flaws(&format!("{head}agent 'worker'\n")), ["4:7: key with no value, expected `=`"]);
+    let open = "[[task]]\nkey = 'a'\nsubject = 's'\nblocked_by = ['b'\n[[task]]\nkey = 'b'\nsubject = 's'\n";
+    let found = flaws(&format!("{head}agent = 'worker'\n{open}"));
+    assert!(found.len() == 1 && found[0].starts_with("9:1: missing comma"), "{found:?}");
+}
+
+#[test]
 fn a_key_that_nobody_knows() {
     flaw("[policy]\nretry = 1\n", "6:1: the policy takes no key \"retry\"; the nearest is retries");
     member("agent = 'worker'\npromt = ''\n", "8:1: a member takes no key \"promt\"; the nearest is prompt");
@@ -135,15 +153,19 @@ fn a_key_that_nobody_knows() {
 
 #[test]
 fn what_is_missing() {
-    assert_eq!(flaws(""), ["1:1: a run file needs a name", "1:1: a run file needs at least one [[member]]"]);
-    flaw("[[member]]\nagent = 'worker'\n", "5:1: a member needs a name");
-    flaw("[[task]]\nsubject = 's'\n", "5:1: a task needs a key");
+    assert_eq!(
+        flaws(""),
+        ["1:1: a run file needs at least one [[member]]", "1:1: a run file needs the key name"]
+    );
+    flaw("[[member]]\nagent = 'worker'\n", "5:1: a member needs the key name");
+    flaw("[[task]]\nsubject = 's'\n", "5:1: a task needs the key key");
     flaw("[[task]]\nkey = 'k'\nsubject = ' '\n", "7:11: subject is empty");
 }
 
 #[test]
 fn a_value_of_the_wrong_type() {
     flaw("[policy]\nretries = -1\n", "6:11: retries takes a number from 0 to 4294967295, not -1");
+    flaw("[policy]\ngrace = 30\n", "6:9: grace takes a string such as \"30s\", not a number");
     flaw("[policy]\nretries = 'x'\n", "6:11: retries takes a number, not a string");
     member("agent = 3\n", "7:9: agent takes a string, not a number");
     member("command = 'ls'\n", "7:11: command takes a list of strings, not a string");
@@ -198,7 +220,7 @@ fn a_name_that_is_none_or_taken() {
 
 #[test]
 fn links_to_nowhere_and_in_a_circle() {
-    task("blocked_by = ['b']\n", "8:15: there is no task \"b\"; the nearest is a");
+    task("blocked_by = ['b']\n", "8:15: there is no task \"b\"");
     task("owner = 'amn'\n", "8:9: the owner \"amn\" is no member of this file; the nearest is ann");
     task("blocked_by = ['a']\n", "8:15: a task would wait for itself: a → a");
     let more = "blocked_by = ['c']\n[[task]]\nkey = 'b'\nsubject = 's'\nblocked_by = ['a']\n[[task]]\nkey = 'c'\nsubject = 's'\nblocked_by = ['b']\n";
@@ -239,12 +261,21 @@ fn programs_profiles_and_directories_that_are_not_there() {
     member("agent = 'worker'\ncommand = ['sh']\n", "8:1: a member takes an agent or a command, not both");
     for (rest, start) in [
         ("agent = 'no-such-profile'\n", "7:1: "),
-        ("env = { PATH = '/no/such/place' }\n", "5:1: "),
-        ("command = ['sh']\nallow = ['Bash']\n", "7:1: cannot start a command with --allow"),
+        ("command = ['sh']\nallow = ['Bash']\n", "7:1: a command takes no allow and no deny"),
     ] {
         let found = flaws(&format!("name = 't'\n{MEMBER}[[member]]\nname = 'bob'\n{rest}"));
         assert!(found.len() == 1 && found[0].starts_with(start), "{found:?}");
     }
+    let bare = format!("name = 't'\n{MEMBER}[[member]]\nname = 'bob'\nenv = {{ PATH = '/no/such/place' }}\n");
+    let needed = "5:1: a member needs agent = \"worker\" (or another profile) or command = [\"PROGRAM\", …]";
+    assert_eq!(flaws(&bare), [needed]);
+    let found = flaws(&format!("name = 't'\nagent = 'wroker'\n[[member]]\nname = 'ann'\n"));
+    let start = "3:1: there is no profile \"wroker\"; the nearest is worker; there are ";
+    assert!(found[0].starts_with(start) && found[0].ends_with("command = [\"PROGRAM\", …]"), "{found:?}");
+    member(
+        "agent = 'worker'\nallow = ['Bash']\n",
+        "7:1: cannot start worker with allow or deny: it runs the commands of tasks as they stand",
+    );
     assert_eq!(
         flaws(&format!("name = 't'\ncwd = 'x/y/z'\n{MEMBER}")),
         ["2:7: there is no directory \"x/y/z\""]
