@@ -147,7 +147,13 @@ fn whole(file: Section, directory: &Path, caller: &Path, flaws: &mut Flaws) -> O
     links::check(&members, &tasks, flaws);
     let team = name.clone().unwrap_or_else(placeholder);
     let defaults = Defaults { team, directory, cwd: &cwd, agent, model: model.clone() };
-    let members = members.into_iter().filter_map(|member| member::order(member, &defaults, flaws)).collect();
+    let count = members.len();
+    let members: Vec<control::Spawn> =
+        members.into_iter().filter_map(|member| member::order(member, &defaults, flaws)).collect();
+    // Of a member with a flaw it is not known what it can do.
+    if members.len() == count {
+        task::refuse_what_no_worker_can_do(&tasks, &members, flaws);
+    }
     let tasks = task::plans(&tasks, flaws);
     Some(RunFile { name: name?, description, model, cwd, policy: policy.unwrap_or_default(), members, tasks })
 }

@@ -2,7 +2,9 @@
 
 use super::flaw::Flaws;
 use super::section::Section;
+use protocol::control::Spawn;
 use protocol::name::AgentName;
+use protocol::turn::TurnProgram;
 use serde_json::{Map, Value};
 use std::collections::HashMap;
 
@@ -39,6 +41,22 @@ pub(super) fn plans(tasks: &[Section], flaws: &mut Flaws) -> Vec<Plan> {
     let places = tasks.iter().enumerate().filter_map(|(place, task)| Some((key(task)?, place)));
     let places: HashMap<String, usize> = places.collect();
     tasks.iter().filter_map(|task| plan(task, &places, flaws)).collect()
+}
+
+/// A worker runs commands, and fails a task that has none.
+pub(super) fn refuse_what_no_worker_can_do(tasks: &[Section], members: &[Spawn], flaws: &mut Flaws) {
+    for task in tasks.iter().filter(|task| task.place("command").is_none()) {
+        let owner = task.string("owner", &mut Flaws::of("")).map(|owner| AgentName::foreign(&owner.value));
+        let takes = |member: &&Spawn| owner.as_ref().is_none_or(|owner| member.name == *owner);
+        let mut takers = members.iter().filter(takes).peekable();
+        if takers.peek().is_some() && takers.all(needs_command) {
+            flaws.missing(task.at, "a task for workers alone needs the key command: they do nothing else");
+        }
+    }
+}
+
+fn needs_command(member: &Spawn) -> bool {
+    matches!(&member.turns, Some(TurnProgram::Worker(worker)) if worker.run.is_none())
 }
 
 /// Without a word on what is wrong with it: [`plan`] says that.

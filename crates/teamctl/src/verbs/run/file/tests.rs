@@ -3,7 +3,7 @@
 use super::*;
 use protocol::turn::{Backend, Restart};
 
-const MEMBER: &str = "[[member]]\nname = 'ann'\nagent = 'worker'\n";
+const MEMBER: &str = "[[member]]\nname = 'ann'\ncommand = ['sh']\n";
 
 fn flaws(text: &str) -> Vec<String> {
     let directory = std::env::temp_dir();
@@ -72,7 +72,7 @@ key = "report"
 subject = "write it down"
 description = "all of it"
 active_form = "writing"
-owner = "Ann"
+owner = "Bob"
 blocked_by = ["count", "count"]
 "#;
     let run = parse(text, directory.path(), Path::new("/")).unwrap();
@@ -93,7 +93,7 @@ blocked_by = ["count", "count"]
         r#"{"key":"count","command":"wc -l","at":"2026-01-02","priority":2,"tags":["a",1.5,true]}"#;
     assert_eq!(serde_json::Value::Object(count.metadata.clone()).to_string(), metadata);
     assert_eq!((report.after.as_slice(), report.active_form.as_deref()), ([0].as_slice(), Some("writing")));
-    assert_eq!(report.owner, Some(protocol::name::AgentName::foreign("ann")));
+    assert_eq!(report.owner, Some(protocol::name::AgentName::foreign("bob")));
 }
 
 #[test]
@@ -291,6 +291,21 @@ fn a_prompt_is_one_and_its_file_can_be_read() {
     let found = flaws(&format!("name = 't'\n{MEMBER}prompt_file = 'no-such-file'\n"));
     assert!(found[0].starts_with("5:15: cannot read") && found[0].contains("no-such-file"), "{found:?}");
     member("agent = 'worker'\nenv = { 'A=B' = 'x' }\n", "8:9: \"A=B\" is no name for a variable");
+}
+
+#[test]
+fn a_task_without_a_command_for_workers_alone() {
+    let worker = "[[member]]\nname = 'bob'\nagent = 'worker'\n";
+    let task = |rest: &str| format!("[[task]]\nkey = 'a'\nsubject = 's'\n{rest}");
+    let needed = |line: u32| {
+        [format!("{line}:1: a task for workers alone needs the key command: they do nothing else")]
+    };
+    assert_eq!(flaws(&format!("name = 't'\n{worker}{}", task(""))), needed(5));
+    let both = format!("name = 't'\n{MEMBER}{worker}");
+    assert_eq!(flaws(&format!("{both}{}", task("owner = 'bob'\n"))), needed(8));
+    for rest in ["", "owner = 'ann'\n", "owner = 'bob'\ncommand = 'true'\n"] {
+        of_text(&format!("{both}{}", task(rest)));
+    }
 }
 
 #[test]
