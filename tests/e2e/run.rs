@@ -625,6 +625,9 @@ fn a_file_with_faults_starts_nothing_and_tells_them_all() {
         (&error["kind"], &error["faults"][2]["line"], &error["faults"][2]["column"]),
         (&"data".into(), &8.into(), &9.into())
     );
+    let good = team(["ann"]).task("a", "", "").in_house(&house);
+    let said = house.teamctl(["run", &good, "-t", "other"]).fails(64);
+    assert!(said.contains("it names its team survey"), "{said}");
     assert_eq!(house.teamctl(["status"]).code, 69, "no daemon was started");
     assert!(!house.path("root/teams/my").exists());
     house.teamctl(["run", "no-such-file.toml"]).fails(72);

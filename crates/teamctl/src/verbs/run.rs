@@ -22,12 +22,13 @@ mod taken_up;
 
 use super::duration;
 use super::follow::Follow;
-use crate::here::{Here, fault};
+use crate::here::{Here, fault, variable};
 use crate::output;
 use daemon::Daemon;
 use decide::Rules;
 use file::{Flaw, RunFile};
 use protocol::fault::{Fault, Kind};
+use protocol::name::TeamName;
 use serde_json::json;
 use signals::Signals;
 use std::path::{Path, PathBuf};
@@ -81,6 +82,7 @@ pub(crate) fn run(here: &Here, args: &Args) -> Result<ExitCode, Fault> {
         Ok(file) => file,
         Err(flaws) => return Ok(told(here, &args.file, &flaws)),
     };
+    refuse_another_team(here, &file.name)?;
     let mut own = Here::new(here.global.clone());
     own.global.team = Some(file.name.to_string());
     let (root, state) = (own.root()?, own.state()?);
@@ -101,6 +103,18 @@ pub(crate) fn run(here: &Here, args: &Args) -> Result<ExitCode, Fault> {
     let mut stage = course::Stage::new(&mut run, &root, found)?;
     let end = course::from_start_to_end(&mut run, &mut stage)?;
     finish::finish(&mut run, stage, end, args.keep)
+}
+
+/// The file names its team. A variable that stands in the shell is not meant for it, a flag is.
+fn refuse_another_team(here: &Here, name: &TeamName) -> Result<(), Fault> {
+    let given = here.global.team.as_deref().filter(|team| variable("TEAMD_TEAM").as_deref() != Some(*team));
+    match given {
+        Some(team) if team != name.as_str() => {
+            let message = format!("cannot run the file as team {team}: it names its team {name}");
+            Err(Fault::new(Kind::Usage, message).hinted("leave out -t, or change name in the file"))
+        }
+        _ => Ok(()),
+    }
 }
 
 /// Where a change can be a reason to look.

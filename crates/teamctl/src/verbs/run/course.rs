@@ -2,6 +2,7 @@
 
 use super::daemon::Taken;
 use super::decide::{Decision, Fate, RETRIED, Rules, decide, key};
+use super::file::RunFile;
 use super::frame::{MemberView, TaskView, View};
 use super::lives::{self, Look};
 use super::log::Log;
@@ -13,6 +14,7 @@ use crate::output::clean;
 use protocol::control::{Activity, AgentStatus};
 use protocol::fault::{Fault, Kind};
 use protocol::id::TaskId;
+use protocol::name::AgentName;
 use protocol::task::Task;
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -96,13 +98,13 @@ impl Stage {
     }
 
     /// What became of the tasks while the members end; who lived before counts, as it does in the result.
-    pub(super) fn saw_ending(&mut self, rules: &Rules, look: Look) {
+    pub(super) fn saw_ending(&mut self, file: &RunFile, rules: &Rules, look: Look) {
         self.decision = decide(rules, &look.tasks, &self.look.lives);
         self.log.saw(&look.tasks, now());
         let tasks = look.tasks.iter().filter(|task| !task.is_internal());
         self.known.extend(tasks.map(|task| (task.id, task.clone())));
         self.look = Look { lives: std::mem::take(&mut self.look.lives), ..look };
-        self.show.view(&view(self));
+        self.show.view(&view(file, self));
     }
 
     /// Once, however often it is so.
@@ -207,7 +209,7 @@ fn step(run: &mut Run, stage: &mut Stage) -> Result<Step, Fault> {
     if let Some(step) = give_back(stage)? {
         return Ok(step);
     }
-    stage.show.view(&view(stage));
+    stage.show.view(&view(&run.file, stage));
     Ok(if stage.is_over() { Step::Over } else { Step::Wait })
 }
 
@@ -238,7 +240,7 @@ fn wait(run: &mut Run, stage: &Stage, rest: Duration) -> Result<(), Fault> {
     Ok(())
 }
 
-fn view(stage: &Stage) -> View {
+fn view(file: &RunFile, stage: &Stage) -> View {
     if !stage.show.ticks() {
         return View::default();
     }
@@ -257,8 +259,18 @@ fn view(stage: &Stage) -> View {
         team: stage.team.name().to_string(),
         ending: stage.ending.clone(),
         tasks: stage.decision.fates.iter().filter_map(task).collect(),
-        members: stage.look.living.iter().map(member).collect(),
+        members: ordered(file, &stage.look.living).into_iter().map(member).collect(),
     }
+}
+
+/// Who works before who does not, each in the file's order: where not all fit, these are seen.
+fn ordered<'a>(file: &RunFile, living: &'a [AgentStatus]) -> Vec<&'a AgentStatus> {
+    let place = |name: &AgentName| file.members.iter().position(|member| member.name == *name);
+    let mut all: Vec<&AgentStatus> = living.iter().collect();
+    all.sort_by_key(|agent| {
+        (agent.activity == Activity::Idle, place(&agent.name).unwrap_or(file.members.len()))
+    });
+    all
 }
 
 fn member(agent: &AgentStatus) -> MemberView {
@@ -273,4 +285,27 @@ fn member(agent: &AgentStatus) -> MemberView {
 
 fn one_line(text: String) -> String {
     clean(&text.replace(['\n', '\t'], " "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_works_stands_before_who_does_not_in_the_files_order() {
+        let member = |name: &str| format!("[[member]]\nname = '{name}'\ncommand = ['sh']\n");
+        let members: String = ["zoe", "cat", "bob", "ann"].map(member).concat();
+        let file = super::super::file::of_text(&format!("name = 't'\n{members}"));
+        let agent = |(name, activity): (&str, &str)| {
+            let text = format!(
+                r#"{{"name":"{name}","agent_id":"","phase":"running","activity":"{activity}","since":0,"feed":"","backend":"","color":""}}"#
+            );
+            serde_json::from_str::<AgentStatus>(&text).unwrap()
+        };
+        let living =
+            [("ann", "active"), ("bob", "idle"), ("eve", "active"), ("zoe", "idle"), ("cat", "active")];
+        let living = living.map(agent);
+        let names: Vec<_> = ordered(&file, &living).iter().map(|agent| agent.name.as_str()).collect();
+        assert_eq!(names, ["cat", "ann", "eve", "zoe", "bob"]);
+    }
 }

@@ -105,7 +105,7 @@ fn redraw(run: &mut Run, stage: &mut Stage) -> Result<(), Fault> {
     if stage.show.ticks()
         && let Ok(look) = lives::of(run, &stage.team)
     {
-        stage.saw_ending(&at_the_end(run), look);
+        stage.saw_ending(&run.file, &at_the_end(run), look);
     }
     Ok(())
 }
