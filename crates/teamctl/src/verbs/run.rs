@@ -18,6 +18,7 @@ mod requests;
 mod result;
 mod show;
 mod signals;
+mod stall;
 mod taken_up;
 
 use super::duration;

@@ -8,6 +8,7 @@ use super::lives::{self, Look};
 use super::log::Log;
 use super::requests::Requests;
 use super::show::Show;
+use super::stall::Stall;
 use super::{Run, begin, finish};
 use crate::here::now;
 use crate::output::clean;
@@ -53,6 +54,9 @@ pub(super) struct Stage {
     ending: Option<String>,
     /// What was complained of last.
     trouble: Option<String>,
+    stall: Stall,
+    /// When a team that does nothing is given up.
+    patience: Option<Instant>,
 }
 
 /// Whether the team was there before this run.
@@ -73,7 +77,8 @@ impl Stage {
         let show = Show::of(run.here);
         let (known, look, decision) = (BTreeMap::new(), Look::default(), Decision::default());
         let (requests, ending, trouble) = (Requests::default(), None, None);
-        Ok(Stage { team, log, show, known, look, decision, requests, made, ending, trouble })
+        let (stall, patience) = (Stall::default(), None);
+        Ok(Stage { team, log, show, known, look, decision, requests, made, ending, trouble, stall, patience })
     }
 
     /// Prints what happened.
@@ -127,7 +132,8 @@ impl Stage {
     fn is_over(&self) -> bool {
         let idle = |agent: &AgentStatus| agent.activity == Activity::Idle;
         // Where there are no tasks there is what the members were told, and that is done when all are idle.
-        let done = !self.decision.fates.is_empty() || self.look.living.iter().all(idle);
+        let done = !self.decision.fates.is_empty()
+            || (self.look.living.iter().all(idle) && !self.look.lives.anybody_returns());
         done && self.decision.give_back.is_empty() && self.decision.fates.values().all(Fate::is_over)
     }
 }
@@ -177,8 +183,9 @@ fn follow(run: &mut Run, stage: &mut Stage) -> Result<End, Fault> {
                 wait(run, stage, (began.elapsed() * REST).min(LATEST))?;
             }
             Ok(Step::Soon) => drop(run.follow.next(Some(Instant::now() + TICK))?),
-            // A disk that is full for a while, a daemon that is stopped: told once, and looked at again.
-            Err(fault) if [Kind::Io, Kind::Timeout].contains(&fault.kind) => {
+            // A disk that is full for a while, a daemon that is stopped, a file that somebody damaged: told once, and
+            // looked at again.
+            Err(fault) if [Kind::Io, Kind::Timeout, Kind::Data].contains(&fault.kind) => {
                 stage.complain(fault.message);
                 run.follow.next(Some(Instant::now() + TICK))?;
             }
@@ -210,7 +217,13 @@ fn step(run: &mut Run, stage: &mut Stage) -> Result<Step, Fault> {
         return Ok(step);
     }
     stage.show.view(&view(&run.file, stage));
-    Ok(if stage.is_over() { Step::Over } else { Step::Wait })
+    let now = Instant::now();
+    stage.patience = stage.stall.deadline(&stage.look, now);
+    let given_up = !stage.is_over() && stage.patience.is_some_and(|patience| patience <= now);
+    if given_up {
+        stage.say("everybody is idle and nothing moves: what is left will not be done by itself");
+    }
+    Ok(if given_up || stage.is_over() { Step::Over } else { Step::Wait })
 }
 
 /// None where there was nothing to give back.
@@ -233,7 +246,7 @@ fn wait(run: &mut Run, stage: &Stage, rest: Duration) -> Result<(), Fault> {
     let not_before = Instant::now() + rest;
     let running = stage.decision.fates.values().any(|fate| *fate == Fate::Running);
     let tick = (running && stage.show.ticks()).then(|| Instant::now() + TICK);
-    run.follow.next([tick, run.deadline].into_iter().flatten().min())?;
+    run.follow.next([tick, run.deadline, stage.patience].into_iter().flatten().min())?;
     while run.signals.count() == 0 && Instant::now() < not_before {
         run.follow.next(Some(not_before))?;
     }

@@ -36,6 +36,11 @@ impl Lives {
         if name.is_lead() { Life::Lives } else { self.0.get(name).copied().unwrap_or(Life::Gone) }
     }
 
+    /// Somebody is about to be started again.
+    pub(super) fn anybody_returns(&self) -> bool {
+        self.0.values().any(|life| *life == Life::Returns)
+    }
+
     fn anybody(&self) -> bool {
         self.0.values().any(|life| *life != Life::Gone)
     }

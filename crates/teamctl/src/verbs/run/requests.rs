@@ -31,11 +31,12 @@ impl Requests {
         if found == self.seen {
             return Ok(Vec::new());
         }
-        self.seen = found;
         let mut lines = Vec::new();
         for entry in inbox.read().map_err(fault)? {
             lines.extend(self.one(team, policy, entry)?);
         }
+        // Only now: an answer that could not be written is tried again.
+        self.seen = found;
         Ok(lines)
     }
 

@@ -90,7 +90,8 @@ fn is_nothing_left(file: &RunFile, tasks: &[Task]) -> bool {
 
 /// All members of the file, as if they lived.
 pub(super) fn everybody(file: &RunFile) -> Lives {
-    Lives(file.members.iter().map(|member| (member.name.clone(), Life::Lives)).collect())
+    let all = file.members.iter().map(|member| (member.name.clone(), Life::Lives));
+    Lives(all.collect(), Default::default())
 }
 
 /// A sentence for each task of the team that the file has otherwise by now.
