@@ -272,13 +272,17 @@ impl<H: Host> Teammate<H> {
 
     /// It may wait for long: who asks it to end is answered, if that much can be written.
     fn shut_down_if_asked(&mut self) -> Result<(), Halt> {
-        match self.post.shutdown() {
-            Ok(Some((request, asked))) => self.approve(request, asked).or_else(|halt| match halt {
-                Halt::Fault(fault) => Ok(self.complain(&fault)),
-                over @ Halt::Over(_) => Err(over),
-            }),
+        let answered = match self.post.shutdown() {
+            Ok(Some((request, asked))) => self.approve(request, asked),
             Ok(None) => Ok(()),
-            Err(fault) => Ok(self.complain(&fault)),
+            Err(fault) => Err(Halt::Fault(fault)),
+        };
+        match answered {
+            Err(Halt::Fault(fault)) => {
+                self.complain(&fault);
+                Ok(())
+            }
+            answered => answered,
         }
     }
 
