@@ -111,6 +111,18 @@ fn the_command_sees_the_task_and_no_input() {
     house.end();
 }
 
+#[test]
+fn a_worker_of_its_own_takes_up_what_an_earlier_life_left() {
+    let house = House::with_team();
+    house.teamctl(["task", "create", "left"]).ok();
+    let out = house.path("out/done").display().to_string();
+    let script = format!("teamctl task claim 1 && exec teamctl work --run 'touch {out}'");
+    house.teamctl(["spawn", "ann", "--", "sh", "-c", &script]).ok();
+    house.teamctl(["wait", "--for", "tasks-done", "--timeout", "20s"]).ok();
+    assert!(house.path("out/done").exists());
+    house.end();
+}
+
 /// Runs a shell loop for each of sixteen at once and gives what each printed.
 fn sixteen(house: &House, script: &str) -> Vec<String> {
     let start = |number: usize| {

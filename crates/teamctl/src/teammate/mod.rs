@@ -8,6 +8,7 @@ mod ending;
 mod host;
 mod item;
 mod last;
+mod patience;
 mod peers;
 mod post;
 mod program;
@@ -26,14 +27,9 @@ use item::Item;
 use protocol::control::{Activity, TurnNow};
 use protocol::fault::{Fault, Kind};
 use protocol::message::Entry;
-use protocol::payload::{IdleNotification, ShutdownRequest};
 use protocol::task::Task;
 use protocol::turn::TurnProgram;
 use render::Subject;
-use std::time::{Duration, Instant};
-
-/// After a failure with the files it looks again at the next wake, or after this: the wake may have been the last.
-const LOOK_AGAIN: Duration = Duration::from_secs(5);
 
 /// How a life ends, seen from within.
 #[derive(Debug)]
@@ -206,21 +202,6 @@ impl<H: Host> Teammate<H> {
         }
     }
 
-    /// One turn's notification. A damaged inbox of the lead may stay so for ever, and keeps nobody from the next item.
-    fn tell_idle(&mut self, idle: &IdleNotification) -> Result<(), Halt> {
-        let mut damage = None;
-        self.insist(|post| match post.tell_idle(idle) {
-            Err(fault) if fault.kind == Kind::Data => {
-                post.tell_idle_later(idle);
-                damage = Some(fault);
-                Ok(())
-            }
-            told => told,
-        })?;
-        damage.iter().for_each(|fault| self.complain(fault));
-        Ok(())
-    }
-
     /// Says once that there is nothing to do; else sleeps until there may be.
     fn rest(&mut self) -> Result<(), Halt> {
         if self.now.activity == Activity::Active {
@@ -246,74 +227,6 @@ impl<H: Host> Teammate<H> {
         // Shown first: who hears that it is idle finds all its output.
         self.host.say("idle");
         self.host.tell(&self.now);
-    }
-
-    /// Until it is done, or can't be for a reason that waiting does not mend: that is said, and gives nothing.
-    fn insist<T>(&mut self, mut act: impl FnMut(&mut Post) -> Result<T, Fault>) -> Result<Option<T>, Halt> {
-        let mut waited = false;
-        loop {
-            match act(&mut self.post) {
-                Ok(done) => return Ok(Some(done)),
-                Err(fault) if matches!(fault.kind, Kind::Io | Kind::Data | Kind::Timeout) => {
-                    self.complain(&fault);
-                    if waited {
-                        self.shut_down_if_asked()?;
-                    }
-                    self.doze()?;
-                    waited = true;
-                }
-                Err(fault) => {
-                    self.complain(&fault);
-                    return Ok(None);
-                }
-            }
-        }
-    }
-
-    /// It may wait for long: who asks it to end is answered, if that much can be written.
-    fn shut_down_if_asked(&mut self) -> Result<(), Halt> {
-        let answered = match self.post.shutdown() {
-            Ok(Some((request, asked))) => self.approve(request, asked),
-            Ok(None) => Ok(()),
-            Err(fault) => Err(Halt::Fault(fault)),
-        };
-        match answered {
-            Err(Halt::Fault(fault)) => {
-                self.complain(&fault);
-                Ok(())
-            }
-            answered => answered,
-        }
-    }
-
-    /// Always the end, unless it can't be said.
-    fn approve(&mut self, request: ShutdownRequest, asked: Vec<Entry>) -> Result<(), Halt> {
-        self.post.approve(request, asked)?;
-        self.host.say("The shutdown is approved.");
-        Err(Halt::Over(Over::Approved))
-    }
-
-    fn wait_out(&mut self, fault: &Fault) -> Result<(), Over> {
-        self.complain(fault);
-        if self.now.activity == Activity::Active {
-            self.go_idle();
-        }
-        self.doze()
-    }
-
-    fn doze(&mut self) -> Result<(), Over> {
-        match self.host.next(Some(Instant::now() + LOOK_AGAIN)) {
-            Happened::End => Err(Over::Ended),
-            _ => Ok(()),
-        }
-    }
-
-    /// Once, however often it happens.
-    fn complain(&mut self, fault: &Fault) {
-        if self.complaint.as_ref() != Some(&fault.message) {
-            self.host.say(&format!("teamctl: {}", fault.message));
-            self.complaint = Some(fault.message.clone());
-        }
     }
 }
 

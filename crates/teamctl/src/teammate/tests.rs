@@ -13,6 +13,7 @@ use std::fs::File;
 use std::io::Write;
 use std::os::unix::process::ExitStatusExt;
 use std::process::ExitStatus;
+use std::time::Instant;
 use store::{Durability, NewTask, Root, Team};
 
 /// What happens during a wait: something to the files, and then this.
