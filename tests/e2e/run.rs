@@ -152,6 +152,7 @@ fn people_see_events_and_a_table_and_quiet_ones_only_what_failed() {
     );
     let row = ran.stdout.lines().find(|line| line.starts_with("bad ")).unwrap();
     assert!(row.contains("ann") && row.contains("failed (exit 3"), "{row}");
+    assert!(ran.stdout.ends_with("see why: teamctl logs ann -t survey\n"), "{ran:#?}");
     let quiet = house.teamctl(["run", &file, "-q"]);
     assert_eq!((quiet.code, quiet.stdout.lines().count()), (1, 2), "{quiet:#?}");
     assert!(quiet.stdout.lines().nth(1).is_some_and(|line| line.starts_with("bad ")), "{quiet:#?}");

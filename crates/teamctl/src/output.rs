@@ -104,6 +104,35 @@ pub(crate) fn paint(color: &str, text: &str) -> String {
 
 /// Columns as wide as their widest cell; the last one is left ragged.
 pub(crate) fn table(rows: &[Vec<String>]) {
+    // In one write: thousands of rows would be as many.
+    if !rows.is_empty() {
+        line(&table_lines(rows).join("\n"));
+    }
+}
+
+/// The same, each row cut to the terminal's width where stdout is one. For cells without colours.
+pub(crate) fn table_clipped(rows: &[Vec<String>]) {
+    let width = terminal_size().map_or(usize::MAX, |(width, _)| width);
+    let clipped: Vec<String> = table_lines(rows).iter().map(|row| clip(row, width)).collect();
+    if !clipped.is_empty() {
+        line(&clipped.join("\n"));
+    }
+}
+
+/// Columns and lines of the terminal that stdout is; none where it is none, or does not tell.
+pub(crate) fn terminal_size() -> Option<(usize, usize)> {
+    let size = rustix::termios::tcgetwinsize(std::io::stdout()).ok()?;
+    (size.ws_col > 0 && size.ws_row > 0).then(|| (usize::from(size.ws_col), usize::from(size.ws_row)))
+}
+
+fn clip(row: &str, width: usize) -> String {
+    match row.chars().count() > width {
+        true => row.chars().take(width.saturating_sub(1)).chain(['…']).collect(),
+        false => row.to_owned(),
+    }
+}
+
+fn table_lines(rows: &[Vec<String>]) -> Vec<String> {
     let columns = rows.iter().map(Vec::len).max().unwrap_or(0);
     let width = |column: usize| {
         rows.iter().filter_map(|row| row.get(column)).map(|cell| shown(cell)).max().unwrap_or(0)
@@ -116,10 +145,7 @@ pub(crate) fn table(rows: &[Vec<String>]) {
             .map(|(cell, width)| format!("{cell}{}", " ".repeat(width.saturating_sub(shown(cell)))));
         cells.collect::<Vec<_>>().join("  ").trim_end().to_owned()
     };
-    // In one write: thousands of rows would be as many.
-    if !rows.is_empty() {
-        line(&rows.iter().map(text).collect::<Vec<_>>().join("\n"));
-    }
+    rows.iter().map(text).collect()
 }
 
 /// Characters that show, colours left out.
@@ -132,4 +158,18 @@ fn shown(cell: &str) -> usize {
             !hidden
         })
         .count()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_row_is_cut_where_it_is_too_wide_and_says_so() {
+        let rows = [vec!["a".to_owned(), "bö".to_owned()], vec!["long".to_owned(), "c".to_owned()]];
+        let lines = table_lines(&rows);
+        assert_eq!(lines, ["a     bö", "long  c"]);
+        assert_eq!((clip(&lines[0], 8), clip(&lines[0], 7)), ("a     bö".to_owned(), "a     …".to_owned()));
+        assert_eq!(clip("ab", 0), "…");
+    }
 }

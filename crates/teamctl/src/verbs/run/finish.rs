@@ -175,10 +175,13 @@ fn tell(here: &Here, name: &TeamName, end: End, rows: &[Row]) -> ExitCode {
         }
         output::line(&object.to_string());
     } else if !global.quiet {
-        output::table(&result::table(rows));
+        output::table_clipped(&result::table(rows));
         output::line(&format!("{completed} of {} tasks are completed.", rows.len()));
     } else if failed().next().is_some() {
-        output::table(&result::table(failed()));
+        output::table_clipped(&result::table(failed()));
+    }
+    if !global.json && !global.quiet {
+        result::see_why(name, rows).iter().for_each(|line| output::line(line));
     }
     let fault = why(name, end);
     fault.iter().for_each(|fault| output::complain(&fault.message));

@@ -6,6 +6,7 @@ use super::log::Log;
 use crate::here::now;
 use crate::output::clean;
 use protocol::id::TaskId;
+use protocol::name::TeamName;
 use protocol::task::{Task, TaskStatus};
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -81,6 +82,19 @@ pub(super) fn completed(rows: &[Row]) -> usize {
     rows.iter().filter(|row| row.outcome == "completed").count()
 }
 
+/// Where to look: who failed, in one line; their logs outlive the team.
+pub(super) fn see_why(team: &TeamName, rows: &[Row]) -> Option<String> {
+    let mut failed: Vec<&str> = Vec::new();
+    for owner in rows.iter().filter(|row| row.outcome == "failed").filter_map(|row| row.owner.as_deref()) {
+        if !failed.contains(&owner) {
+            failed.push(owner);
+        }
+    }
+    let (first, others) = failed.split_first()?;
+    let others = if others.is_empty() { String::new() } else { format!(" (or {})", others.join(", ")) };
+    Some(clean(&format!("see why: teamctl logs {first} -t {team}{others}")))
+}
+
 /// The table for people, with a head.
 pub(super) fn table<'a>(rows: impl IntoIterator<Item = &'a Row>) -> Vec<Vec<String>> {
     let head = ["TASK", "OWNER", "TIME", "OUTCOME", "SUBJECT"].map(str::to_owned).to_vec();
@@ -120,6 +134,25 @@ mod tests {
     fn times_are_short() {
         let shown = [430, 9_999, 12_000, 185_000, 7_800_000].map(time);
         assert_eq!(shown, ["0.4s", "9.9s", "12s", "3m05s", "2h10m"]);
+    }
+
+    #[test]
+    fn who_failed_is_named_once_in_one_line() {
+        let row = |owner: &str, outcome| Row {
+            key: None,
+            id: None,
+            subject: "s".into(),
+            owner: Some(owner.into()),
+            outcome,
+            seconds: None,
+            why: None,
+        };
+        let team = TeamName::parse("t").unwrap();
+        let said = |rows: &[Row]| see_why(&team, rows).unwrap_or_default();
+        assert_eq!(said(&[row("ann", "completed"), row("bob", "not_done")]), "");
+        assert_eq!(said(&[row("bob", "failed"), row("bob", "failed")]), "see why: teamctl logs bob -t t");
+        let both = [row("bob", "failed"), row("ann", "failed")];
+        assert_eq!(said(&both), "see why: teamctl logs bob -t t (or ann)");
     }
 
     #[test]

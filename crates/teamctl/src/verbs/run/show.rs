@@ -89,9 +89,7 @@ impl Drop for Live {
 
 /// Columns and lines of the terminal.
 fn size() -> (usize, usize) {
-    let size = rustix::termios::tcgetwinsize(std::io::stdout()).ok();
-    let size = size.filter(|size| size.ws_col > 0 && size.ws_row > 0);
-    size.map_or((80, 24), |size| (usize::from(size.ws_col), usize::from(size.ws_row)))
+    output::terminal_size().unwrap_or((80, 24))
 }
 
 /// A picture that does not get through is followed by the next one.
