@@ -148,7 +148,9 @@ fn killed_it_leaves_its_task_to_whoever_is_told() {
     everywhere(|house, backend| {
         spawn(house, backend, &[]);
         let id = task(house, "sleep 3600");
-        house.until("it works", || (shown(house, &id)["status"] == "in_progress").then_some(()));
+        house.until("its turn runs", || {
+            house.member("ann")?["evidence"].as_str()?.contains("pid").then_some(())
+        });
         house.kill_9(first_process(house, backend));
         let told = house.until("the lead is told", || said(house, "teammate_terminated").pop());
         let message = told["message"].as_str().unwrap();

@@ -84,10 +84,15 @@ fn settled(run: &mut Run, team: &Team) -> Result<Look, Fault> {
     }
 }
 
-/// What the owners of a run that was killed have left behind while nobody looked.
+/// What the owners of a run that was killed have left behind while nobody looked. Those that come again, and whose
+/// turns are known, take up what is theirs by themselves: given back as well it would be done twice.
 fn left(run: &Run, tasks: &[Task], lives: &Lives) -> Vec<GiveBack> {
+    let comes = |owner: &AgentName| {
+        run.file.members.iter().any(|member| member.name == *owner && member.turns.is_some())
+    };
     let is_left = |task: &&Task| {
-        let dead = task.owner.as_ref().is_none_or(|owner| lives.of(owner) == Life::Gone);
+        let left = |owner: &AgentName| lives.of(owner) == Life::Gone && !comes(owner);
+        let dead = task.owner.as_ref().is_none_or(left);
         task.status == TaskStatus::InProgress && !task.is_internal() && task.failure().is_none() && dead
     };
     let owner = |task: &Task| key(task).and_then(|key| run.rules.owners.get(key)).cloned();
