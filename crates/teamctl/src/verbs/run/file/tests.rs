@@ -269,7 +269,7 @@ fn programs_profiles_and_directories_that_are_not_there() {
     let bare = format!("name = 't'\n{MEMBER}[[member]]\nname = 'bob'\nenv = {{ PATH = '/no/such/place' }}\n");
     let needed = "5:1: a member needs agent = \"worker\" (or another profile) or command = [\"PROGRAM\", …]";
     assert_eq!(flaws(&bare), [needed]);
-    let found = flaws(&format!("name = 't'\nagent = 'wroker'\n[[member]]\nname = 'ann'\n"));
+    let found = flaws("name = 't'\nagent = 'wroker'\n[[member]]\nname = 'ann'\n");
     let start = "3:1: there is no profile \"wroker\"; the nearest is worker; there are ";
     assert!(found[0].starts_with(start) && found[0].ends_with("command = [\"PROGRAM\", …]"), "{found:?}");
     member(
