@@ -20,7 +20,7 @@ impl Tasks {
         let owner = self.owner(&members, owner)?;
         let task = match id {
             Some(id) => self.change_blocked(*id, |draft| take(draft, *id, &owner))?,
-            None => self.take_next(&owner)?,
+            None => self.take_next(&self.list_shared()?, &owner)?,
         };
         self.tell(&members, &task, &owner)?;
         Ok(task)
@@ -28,8 +28,8 @@ impl Tasks {
 
     /// Looks without a turn at the list, so that nobody waits for a look, least of all for one that finds nothing;
     /// what it chose is looked at again in the turn. Where others were faster it looks and takes in one turn.
-    fn take_next(&self, owner: &AgentName) -> Result<Task, Error> {
-        let id = self.next(&self.list_shared()?, owner)?;
+    fn take_next(&self, all: &[Arc<Task>], owner: &AgentName) -> Result<Task, Error> {
+        let id = self.next(all, owner)?;
         match self.change_blocked(id, |draft| take(draft, id, owner)) {
             Err(
                 Error::Claimed { .. }
@@ -48,15 +48,26 @@ impl Tasks {
     /// The lowest task that `owner` has in progress and that has not failed: what an earlier life of it left,
     /// for the next one to go on with. Writes nothing. One that waits for others by now is left out.
     pub fn resume(&self, owner: &AgentName) -> Result<Option<Task>, Error> {
+        Ok(left(&self.list_shared()?, owner))
+    }
+
+    /// As [`Tasks::resume`], but for those that are `settled`; else as [`Tasks::claim`] without an id. One look
+    /// serves both.
+    pub fn resume_or_claim(
+        &self,
+        owner: &AgentName,
+        settled: impl Fn(TaskId) -> bool,
+    ) -> Result<Task, Error> {
         let all = self.list_shared()?;
-        let left = |task: &&Arc<Task>| {
-            task.status == TaskStatus::InProgress
-                && task.owner.as_ref() == Some(owner)
-                && !task.is_internal()
-                && task.failure().is_none()
-                && task.open_blockers(&all).is_empty()
-        };
-        Ok(all.iter().find(left).map(|task| Task::clone(task)))
+        if let Some(task) = left(&all, owner).filter(|task| !settled(task.id)) {
+            return Ok(task);
+        }
+        self.next(&all, owner)?;
+        let members = self.members()?;
+        let owner = self.owner(&members, owner)?;
+        let task = self.take_next(&all, &owner)?;
+        self.tell(&members, &task, &owner)?;
+        Ok(task)
     }
 
     fn next(&self, all: &[Arc<Task>], owner: &AgentName) -> Result<TaskId, Error> {
@@ -64,6 +75,17 @@ impl Tasks {
         let found = all.iter().find(own).or_else(|| all.iter().find(|task| task.available(all)));
         found.map(|task| task.id).ok_or_else(|| Error::NothingAvailable(self.team.name().clone()))
     }
+}
+
+fn left(all: &[Arc<Task>], owner: &AgentName) -> Option<Task> {
+    let left = |task: &&Arc<Task>| {
+        task.status == TaskStatus::InProgress
+            && task.owner.as_ref() == Some(owner)
+            && !task.is_internal()
+            && task.failure().is_none()
+            && task.open_blockers(all).is_empty()
+    };
+    all.iter().find(left).map(|task| Task::clone(task))
 }
 
 fn take(draft: &mut Draft, id: TaskId, owner: &AgentName) -> Result<Task, Error> {

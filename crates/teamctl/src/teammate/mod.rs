@@ -180,8 +180,7 @@ impl<H: Host> Teammate<H> {
             };
             return Ok(Some(Job { subject, entry: Some(entry) }));
         }
-        let left = self.post.left()?;
-        let task = left.map_or_else(|| self.post.claim(), |task| Ok(Some(task)))?;
+        let task = self.post.next_task()?;
         Ok(task.map(Job::on))
     }
 

@@ -182,8 +182,19 @@ impl Post {
         self.peers.letters(&self.team, &self.me, since)
     }
 
-    /// The agent's next task, which is its own from now on: its own pending one first, then the lowest there is.
-    pub(super) fn claim(&self) -> Result<Option<Task>, Fault> {
+    /// The agent's next task: one of its own that no turn is on, else one that is its own from now on, its own
+    /// pending ones first, then the lowest there is.
+    pub(super) fn next_task(&self) -> Result<Option<Task>, Fault> {
+        if !self.given_back.is_empty() {
+            return Ok(match self.left()? {
+                Some(task) => Some(task),
+                None => self.claim()?,
+            });
+        }
+        self.claimed(self.team.tasks().resume_or_claim(&self.me, |id| self.unsettled.contains(&id)))
+    }
+
+    fn claim(&self) -> Result<Option<Task>, Fault> {
         let tasks = self.team.tasks();
         let claimed = if self.given_back.is_empty() {
             tasks.claim(None, &self.me)
@@ -193,10 +204,14 @@ impl Post {
                 None => return Ok(None),
             }
         };
+        self.claimed(claimed)
+    }
+
+    fn claimed(&self, claimed: Result<Task, Error>) -> Result<Option<Task>, Fault> {
         match claimed {
             Ok(task) => Ok(Some(task)),
             // It is ours; that our own inbox could not be told so is no loss.
-            Err(Error::Untold { id, .. }) => tasks.get(&id).map(Some).map_err(fault),
+            Err(Error::Untold { id, .. }) => self.team.tasks().get(&id).map(Some).map_err(fault),
             Err(Error::NothingAvailable(_)) => Ok(None),
             // Somebody was faster; that they took it wakes nobody, so the next look is at once.
             Err(Error::Claimed { .. } | Error::Blocked { .. }) => self.claim(),

@@ -13,7 +13,7 @@ use protocol::fault::Fault;
 use protocol::id::TaskId;
 use protocol::name::{AgentName, TeamName};
 use protocol::task::{Task, TaskStatus};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 /// A task was written.
@@ -63,6 +63,9 @@ pub(super) fn seen(
 /// As many as there is work for. Of agents whose turns are their own nobody knows who takes tasks: all of them
 /// are woken, which does no harm.
 fn wake_takers(state: &mut State, team: &TeamName, tasks: &[Arc<Task>], out: &mut Vec<Effect>) {
+    if state.members(team).iter().all(|agent| agent.activity == Activity::Active) {
+        return;
+    }
     let startable: Vec<&Task> =
         tasks.iter().map(|task| &**task).filter(|task| task.startable(tasks)).collect();
     let mut offered: Vec<TaskId> = Vec::new();
@@ -159,16 +162,17 @@ fn is_left(tale: &TaskTale, living: &[AgentName]) -> bool {
 }
 
 fn show(state: &mut State, team: &TeamName, tasks: &[Arc<Task>], out: &mut Vec<Effect>) {
+    let mut working: BTreeMap<&AgentName, &str> = BTreeMap::new();
+    let at_work = |task: &&Arc<Task>| {
+        task.status == TaskStatus::InProgress && task.failure().is_none() && !task.is_internal()
+    };
+    for task in tasks.iter().filter(at_work) {
+        task.owner.as_ref().map(|owner| working.entry(owner).or_insert(&task.subject));
+    }
     for agent in state.agents.values_mut().filter(|agent| agent.record.team == *team) {
-        let mine = |task: &&Arc<Task>| {
-            task.status == TaskStatus::InProgress
-                && task.failure().is_none()
-                && !task.is_internal()
-                && task.owner.as_ref().is_some_and(|owner| *owner == agent.record.name)
-        };
-        let task = tasks.iter().find(mine).map(|task| task.subject.clone());
-        if agent.task != task {
-            agent.task = task;
+        let task = working.get(&agent.record.name).copied();
+        if agent.task.as_deref() != task {
+            agent.task = task.map(str::to_owned);
             out.extend(relabel(agent));
         }
     }
