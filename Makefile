@@ -16,6 +16,7 @@ check:
 	$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps --locked --document-private-items
 	scripts/need cargo-deny
+	$(CARGO) fetch --locked --quiet
 	$(CARGO) deny --offline check licenses bans sources
 
 # Every test, with the real tmux and real foreign writers; brings what it needs.
