@@ -103,24 +103,14 @@ impl Tasks {
         self.change_in(&Turn::take(dir)?, Scope::List, &mut plan)
     }
 
-    /// The same for a change that concerns one task and asks for nothing of the others.
-    fn change_one<T>(
+    /// The same for a change that asks for nothing beyond its scope.
+    fn change_of<T>(
         &self,
-        id: TaskId,
+        scope: Scope,
         mut plan: impl FnMut(&mut Draft) -> Result<T, Error>,
     ) -> Result<T, Error> {
         self.team.writable()?;
-        self.change_in(&Turn::take(self.team.task_dir_made()?)?, Scope::Task(id), &mut plan)
-    }
-
-    /// The same for one that asks whether what the task waits for is over.
-    fn change_blocked<T>(
-        &self,
-        id: TaskId,
-        mut plan: impl FnMut(&mut Draft) -> Result<T, Error>,
-    ) -> Result<T, Error> {
-        self.team.writable()?;
-        self.change_in(&Turn::take(self.team.task_dir_made()?)?, Scope::Blocked(id), &mut plan)
+        self.change_in(&Turn::take(self.team.task_dir_made()?)?, scope, &mut plan)
     }
 
     fn change_in<T>(

@@ -135,11 +135,9 @@ fn add(dir: &Directory, name: &str, bytes: &[u8], limit: u64, torn: Torn) -> Res
         true => [b"\n", bytes].concat(),
         false => bytes.to_vec(),
     };
-    file.write_all(&bytes).map_err(|cause| {
-        // Half of it is worth less than nothing; where even that fails, the next line ends it.
-        file.set_len(before).ok();
-        Error::io("write", &path, cause)
-    })
+    // Half of it may stand there after a failure. It is not cut off: whoever follows the file would take that for a
+    // new one, and read it from its start.
+    file.write_all(&bytes).map_err(|cause| Error::io("write", &path, cause))
 }
 
 fn is_torn(file: &File, size: u64) -> bool {

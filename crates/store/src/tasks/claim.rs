@@ -1,7 +1,7 @@
 //! Taking a task: owner and status in one step, of several claimants one.
 
-use super::Tasks;
 use super::draft::Draft;
+use super::{Scope, Tasks};
 use crate::error::Error;
 use protocol::id::TaskId;
 use protocol::name::AgentName;
@@ -19,7 +19,7 @@ impl Tasks {
         let members = self.members()?;
         let owner = self.owner(&members, owner)?;
         let task = match id {
-            Some(id) => self.change_blocked(*id, |draft| take(draft, *id, &owner))?,
+            Some(id) => self.change_of(Scope::Blocked(*id), |draft| take(draft, *id, &owner))?,
             None => self.take_next(&self.list_shared()?, &owner)?,
         };
         self.tell(&members, &task, &owner)?;
@@ -30,7 +30,7 @@ impl Tasks {
     /// what it chose is looked at again in the turn. Where others were faster it looks and takes in one turn.
     fn take_next(&self, all: &[Arc<Task>], owner: &AgentName) -> Result<Task, Error> {
         let id = self.next(all, owner)?;
-        match self.change_blocked(id, |draft| take(draft, id, owner)) {
+        match self.change_of(Scope::Blocked(id), |draft| take(draft, id, owner)) {
             Err(
                 Error::Claimed { .. }
                 | Error::AlreadyTheirs { .. }

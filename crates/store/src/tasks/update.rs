@@ -1,8 +1,8 @@
 //! Changing a task, by the rules of its life: pending, in progress, completed, and back as far as that goes.
 
-use super::Tasks;
 use super::claim::{blocked, forget_failure};
 use super::draft::Draft;
+use super::{Scope, Tasks};
 use crate::error::Error;
 use protocol::id::TaskId;
 use protocol::name::AgentName;
@@ -46,7 +46,7 @@ impl Tasks {
         }
         if update.owner.is_none() && update.status != Some(TaskStatus::InProgress) {
             return if update.add_blocks.is_empty() && update.add_blocked_by.is_empty() {
-                self.change_one(*id, |draft| planned(draft, *id, &update, None))
+                self.change_of(Scope::Task(*id), |draft| planned(draft, *id, &update, None))
             } else {
                 self.change(|draft| planned(draft, *id, &update, None))
             };
@@ -92,7 +92,7 @@ impl Tasks {
     pub fn fail(&self, id: &TaskId, failure: &str) -> Result<Task, Error> {
         let metadata = Map::from_iter([("failure".to_owned(), Value::from(failure))]);
         let update = TaskUpdate { metadata: Some(metadata), ..TaskUpdate::default() };
-        self.change_one(*id, |draft| planned(draft, *id, &update, None))
+        self.change_of(Scope::Task(*id), |draft| planned(draft, *id, &update, None))
     }
 
     /// Removes a task for good, with all links to it; its id is not used again. Returns it as it was, deleted.

@@ -58,15 +58,7 @@ pub(crate) fn start(
     events: UnboundedSender<Event>,
 ) -> (Sender<FileJob>, std::thread::JoinHandle<()>) {
     let (jobs, queue) = channel();
-    let mut files = Files {
-        root,
-        state,
-        seen: Seen::default(),
-        inboxes: Inboxes::new(told),
-        teams: BTreeMap::new(),
-        unsaved: None,
-        events,
-    };
+    let mut files = Files::new(root, state, told, events);
     let thread = std::thread::Builder::new().name("files".into()).spawn(move || files.run(&queue));
     (jobs, thread.expect("a thread can be started where the daemon itself could"))
 }
@@ -84,6 +76,23 @@ pub(crate) fn told(state: &StateDir) -> Tale {
 }
 
 impl Files {
+    fn new(
+        root: Root,
+        state: StateDir,
+        told: BTreeMap<(TeamName, AgentName), usize>,
+        events: UnboundedSender<Event>,
+    ) -> Files {
+        Files {
+            root,
+            state,
+            seen: Seen::default(),
+            inboxes: Inboxes::new(told),
+            teams: BTreeMap::new(),
+            unsaved: None,
+            events,
+        }
+    }
+
     fn run(&mut self, queue: &Receiver<FileJob>) {
         for job in queue {
             if let Some(done) = self.job(job) {
@@ -101,9 +110,6 @@ impl Files {
             }
             FileJob::Log(line) => self.note("log", self.state.append_line(EVENTS, &line, EVENTS_LIMIT)),
             FileJob::Create { client, create, created_at } => {
-                // Whatever is remembered of an earlier team of that name.
-                self.teams.remove(&create.team);
-                self.inboxes.forget(&create.team);
                 let result = self.create(&create, created_at).map_err(fault);
                 return Some(FileDone::Created { client, result });
             }

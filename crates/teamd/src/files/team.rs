@@ -6,22 +6,24 @@ use protocol::control::{Create, CreateReply};
 use protocol::fault::{Fault, Kind};
 use protocol::id::AgentId;
 use protocol::name::{AgentName, TeamName};
-use store::Error;
+use store::{Error, Team};
 
 /// So many names are tried where any will do.
 const TRIES: u32 = 1_000;
 
 impl Files {
-    pub(super) fn create(&self, create: &Create, at: u64) -> Result<CreateReply, Error> {
+    pub(super) fn create(&mut self, create: &Create, at: u64) -> Result<CreateReply, Error> {
         let mut wanted = create.team.clone();
         for n in 2.. {
-            match self.root.create_team(&first_config(create, &wanted, at)) {
+            match self.make(create, &wanted, at) {
                 Err(Error::Exists { .. }) if create.unique && n < TRIES => {
                     wanted = numbered(&create.team, n)?;
                 }
                 Err(error) => return Err(error),
                 Ok(team) => {
-                    self.set_policy(&wanted, create)?;
+                    // Whatever is remembered of an earlier team of that name.
+                    self.teams.remove(&wanted);
+                    self.inboxes.forget(&wanted);
                     let lead_agent_id = AgentId { name: AgentName::lead(), team: wanted.clone() }.to_string();
                     return Ok(CreateReply {
                         team_file_path: team.path().join("config.json"),
@@ -32,6 +34,15 @@ impl Files {
             }
         }
         unreachable!("the last try returns")
+    }
+
+    /// The policy first, so that no team stands without its own; of one that is there nothing is touched.
+    fn make(&self, create: &Create, name: &TeamName, at: u64) -> Result<Team, Error> {
+        if self.root.team(name).is_ok() {
+            return Err(Error::Exists { what: format!("team {name}") });
+        }
+        self.set_policy(name, create)?;
+        self.root.create_team(&first_config(create, name, at))
     }
 
     /// Members that somebody else has put there may live, for all that we know.

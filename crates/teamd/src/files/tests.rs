@@ -16,23 +16,15 @@ fn files(at: &Path, told: BTreeMap<(TeamName, AgentName), usize>) -> Files {
     let root = Root::open(&root, &at.join("aside"), Durability::Process).unwrap();
     let state = StateDir::open(&at.join("state")).unwrap();
     let (events, _) = tokio::sync::mpsc::unbounded_channel();
-    Files {
-        root,
-        state,
-        seen: Seen::default(),
-        inboxes: Inboxes::new(told),
-        teams: BTreeMap::new(),
-        unsaved: None,
-        events,
-    }
+    Files::new(root, state, told, events)
 }
 
 fn name() -> TeamName {
     TeamName::parse("survey").unwrap()
 }
 
-fn made(files: &mut Files) -> Team {
-    let create = Create {
+fn create() -> Create {
+    Create {
         team: name(),
         description: None,
         agent_type: None,
@@ -40,8 +32,11 @@ fn made(files: &mut Files) -> Team {
         cwd: "/".into(),
         unique: false,
         commands: Commands::Lead,
-    };
-    files.create(&create, 1).unwrap();
+    }
+}
+
+fn made(files: &mut Files) -> Team {
+    files.create(&create(), 1).unwrap();
     files.root.team(&name()).unwrap()
 }
 
@@ -88,16 +83,7 @@ fn mail_of_a_new_team_is_told_although_an_old_one_had_its_name() {
     let dir = tempfile::tempdir().unwrap();
     let told = BTreeMap::from([((name(), AgentName::lead()), 5)]);
     let mut files = files(dir.path(), told);
-    let create = Create {
-        team: name(),
-        description: None,
-        agent_type: None,
-        model: None,
-        cwd: "/".into(),
-        unique: false,
-        commands: Commands::Lead,
-    };
-    files.job(FileJob::Create { client: 1, create, created_at: 1 });
+    files.job(FileJob::Create { client: 1, create: create(), created_at: 1 });
     let team = files.root.team(&name()).unwrap();
     team.inbox(&AgentName::lead()).append(&Message::new(&AgentName::lead(), "x".into(), 1)).unwrap();
     let Some(FileDone::Inbox { result: Ok(mail), .. }) =
@@ -106,4 +92,32 @@ fn mail_of_a_new_team_is_told_although_an_old_one_had_its_name() {
         panic!()
     };
     assert_eq!(mail.new.len(), 1);
+}
+
+#[test]
+fn a_name_that_is_taken_makes_nobody_forget_what_was_told() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut files = files(dir.path(), BTreeMap::new());
+    let team = made(&mut files);
+    team.inbox(&AgentName::lead()).append(&Message::new(&AgentName::lead(), "x".into(), 1)).unwrap();
+    let new = |files: &mut Files| match files.job(FileJob::Inbox { team: name(), inbox: "team-lead".into() })
+    {
+        Some(FileDone::Inbox { result: Ok(mail), .. }) => mail.new.len(),
+        _ => panic!(),
+    };
+    assert_eq!(new(&mut files), 1);
+    let policy = |files: &Files| files.state.read("policy-survey.json").unwrap();
+    let before = policy(&files);
+    let any = Create { commands: Commands::Any, ..create() };
+    files.job(FileJob::Create { client: 1, create: any, created_at: 2 });
+    assert_eq!((new(&mut files), policy(&files)), (0, before));
+}
+
+#[test]
+fn a_team_whose_policy_can_not_be_written_is_not_made() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut files = files(dir.path(), BTreeMap::new());
+    std::fs::create_dir(dir.path().join("state/policy-survey.json")).unwrap();
+    assert!(files.create(&create(), 1).is_err());
+    assert!(files.root.team(&name()).is_err());
 }
