@@ -8,6 +8,7 @@ pub mod config;
 pub mod control;
 pub mod event;
 pub mod fault;
+pub mod feed;
 pub mod id;
 pub mod json;
 pub mod message;

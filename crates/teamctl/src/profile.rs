@@ -56,10 +56,10 @@ enum Feed {
 }
 
 impl Feed {
-    fn word(&self) -> &'static str {
+    fn kind(&self) -> protocol::feed::Feed {
         match self {
-            Feed::Turn { .. } => "turn",
-            Feed::Pull => "pull",
+            Feed::Turn { .. } => protocol::feed::Feed::Turn,
+            Feed::Pull => protocol::feed::Feed::Pull,
         }
     }
 }

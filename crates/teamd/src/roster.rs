@@ -4,6 +4,7 @@
 
 use protocol::color::Color;
 use protocol::control::{Ended, PastAgent, Spawn};
+use protocol::feed::Feed;
 use protocol::id::{RequestId, TaskId};
 use protocol::name::{AgentName, TeamName};
 use protocol::turn::Backend;
@@ -70,7 +71,7 @@ pub(crate) struct Record {
     pub(crate) token: String,
     /// From registration on.
     pub(crate) color: Option<Color>,
-    pub(crate) feed: String,
+    pub(crate) feed: Feed,
     #[serde(default)]
     pub(crate) backend: Backend,
     /// Its join runs its turns, and so knows of them.

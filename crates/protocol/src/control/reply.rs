@@ -1,6 +1,7 @@
 //! What the daemon answers; the keys are those that `--json` prints.
 
 use super::Activity;
+use crate::feed::{Feed, Reaches};
 use crate::id::TaskId;
 use crate::name::{AgentName, TeamName};
 use serde::{Deserialize, Serialize};
@@ -136,7 +137,11 @@ pub struct AgentStatus {
     /// The task it works on.
     pub task: Option<String>,
     /// How it gets its messages.
-    pub feed: String,
+    #[serde(default)]
+    pub feed: Feed,
+    /// When they reach it; other than the feed promises where just now it can't be told.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reaches: Option<Reaches>,
     /// `%14`.
     pub pane: Option<String>,
     /// The agent's process.

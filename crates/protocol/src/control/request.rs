@@ -1,6 +1,7 @@
 //! What a client may ask of the daemon.
 
 use super::Hello;
+use crate::feed::Feed;
 use crate::name::{AgentName, TeamName};
 use crate::turn::{Backend, Restart, TurnProgram};
 use serde::{Deserialize, Serialize};
@@ -107,8 +108,8 @@ pub struct Spawn {
     pub model: Option<String>,
     /// Permission mode.
     pub mode: Option<String>,
-    /// How it is fed, for `status`.
-    pub feed: String,
+    /// How it is fed.
+    pub feed: Feed,
     /// Run it a turn at a time; none: `argv` is the agent for its whole life.
     #[serde(default)]
     pub turns: Option<TurnProgram>,

@@ -30,7 +30,7 @@ pub(crate) struct Ordered {
     /// Program and arguments of a whole life; empty where it is run a turn at a time.
     pub(crate) argv: Vec<String>,
     pub(crate) turns: Option<TurnProgram>,
-    pub(crate) feed: &'static str,
+    pub(crate) feed: protocol::feed::Feed,
     /// Set in the agent's environment, over the caller's own.
     pub(crate) env: BTreeMap<String, String>,
     /// Taken out of it.
@@ -78,7 +78,7 @@ impl Profile {
         let env =
             program.env.iter().map(|(name, text)| (name.clone(), filled(text, |blank| value(blank, facts))));
         let mut ordered = Ordered {
-            feed: program.feed.word(),
+            feed: program.feed.kind(),
             env: env.collect(),
             unset: program.unset.clone(),
             ..Ordered::default()
@@ -140,7 +140,7 @@ fn worker(facts: &Facts<'_>) -> Result<Ordered, Fault> {
         return Err(Fault::new(Kind::Usage, message));
     }
     let turns = Some(TurnProgram::Worker(Worker::default()));
-    Ok(Ordered { turns, feed: "turn", ..Ordered::default() })
+    Ok(Ordered { turns, feed: protocol::feed::Feed::Turn, ..Ordered::default() })
 }
 
 /// `{tool}` stands for each, the whole template again; `{tools}` for all, with commas.

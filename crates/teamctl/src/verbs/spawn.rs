@@ -7,6 +7,7 @@ use crate::output;
 use crate::profile::{Facts, Ordered, Profile, Shelf};
 use protocol::control::{self, Reply, Request, SpawnReply};
 use protocol::fault::{Fault, Kind};
+use protocol::feed::Feed;
 use protocol::name::{AgentName, TeamName};
 use protocol::turn::{Backend, Restart};
 use std::path::{Path, PathBuf};
@@ -127,7 +128,7 @@ pub(super) fn order_for(team: TeamName, args: Spawn) -> Result<control::Spawn, F
         agent_type: args.agent_type,
         model: args.model,
         mode: args.mode,
-        feed: ordered.feed.to_owned(),
+        feed: ordered.feed,
         turns: ordered.turns,
         backend,
         restart,
@@ -184,7 +185,7 @@ fn command(args: &Spawn) -> Result<Ordered, Fault> {
         let message = "cannot start a command with --allow or --deny: nothing says how it takes them";
         return Err(Fault::new(Kind::Usage, message).hinted("give it arguments of its own behind --"));
     }
-    Ok(Ordered { argv: args.command.clone(), feed: "pull", ..Ordered::default() })
+    Ok(Ordered { argv: args.command.clone(), feed: Feed::Pull, ..Ordered::default() })
 }
 
 /// With --unique the daemon chooses the name, after the arguments are made.

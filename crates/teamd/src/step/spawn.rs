@@ -156,7 +156,7 @@ fn starting(
         name: order.name.clone(),
         token: uuid::Uuid::new_v4().simple().to_string(),
         color: None,
-        feed: order.feed.clone(),
+        feed: order.feed,
         backend: order.backend,
         has_turns: order.turns.is_some(),
         comeback,

@@ -17,6 +17,7 @@ use protocol::control::{
     ToJoin, VERSION,
 };
 use protocol::fault::Kind;
+use protocol::feed::Feed;
 use protocol::id::TaskId;
 use protocol::name::{AgentName, TeamName};
 use std::path::PathBuf;
@@ -61,7 +62,7 @@ fn order(name: &str) -> Request {
         agent_type: None,
         model: None,
         mode: None,
-        feed: "pull".into(),
+        feed: Feed::Pull,
         turns: None,
         backend: Default::default(),
         restart: Default::default(),

@@ -54,7 +54,10 @@ fn the_worker_is_joins_own_and_takes_no_tools() {
     let mut member = member();
     let worker = built_in("worker").unwrap().unwrap();
     let ordered = worker.order(&member.facts()).unwrap();
-    assert_eq!((ordered.feed, ordered.program(), worker.needs_name()), ("turn", None, false));
+    assert_eq!(
+        (ordered.feed, ordered.program(), worker.needs_name()),
+        (protocol::feed::Feed::Turn, None, false)
+    );
     assert_eq!(ordered.turns, Some(TurnProgram::Worker(Worker::default())));
     assert!(ordered.argv.is_empty());
     member.deny = vec!["Bash".to_owned()];
@@ -124,7 +127,10 @@ fn a_pulling_program_gets_its_prompt_as_it_stands() {
     let profile = profile("feed = \"pull\"\nprogram = \"p\"\nargs = [\"{prompt}\", \"{name}\"]");
     let ordered = profile.order(&member.facts()).unwrap();
     assert_eq!(ordered.argv, ["p", "count {cwd}; $(rm)", "ann"]);
-    assert_eq!((ordered.turns.is_none(), ordered.feed, profile.needs_name()), (true, "pull", true));
+    assert_eq!(
+        (ordered.turns.is_none(), ordered.feed, profile.needs_name()),
+        (true, protocol::feed::Feed::Pull, true)
+    );
 }
 
 #[test]

@@ -311,7 +311,7 @@ mod tests {
         let file = super::super::file::of_text(&format!("name = 't'\n{members}"));
         let agent = |(name, activity): (&str, &str)| {
             let text = format!(
-                r#"{{"name":"{name}","agent_id":"","phase":"running","activity":"{activity}","since":0,"feed":"","backend":"","color":""}}"#
+                r#"{{"name":"{name}","agent_id":"","phase":"running","activity":"{activity}","since":0,"feed":"turn","backend":"","color":""}}"#
             );
             serde_json::from_str::<AgentStatus>(&text).unwrap()
         };

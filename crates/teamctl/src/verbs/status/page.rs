@@ -4,6 +4,7 @@ use super::view::{Counts, FailedTask, LeftTask, MemberView, TeamView};
 use crate::here::now;
 use crate::output::{clean, paint};
 use protocol::control::{Activity, Flag, PastAgent};
+use protocol::feed::Reaches;
 
 /// As many characters of a text as a table takes.
 const WIDTH: usize = 40;
@@ -45,6 +46,7 @@ pub(super) fn details(member: &MemberView) -> Vec<String> {
     {
         lines.push(format!("  {} for {}: {}", word(activity), ago(since), one_line(evidence)));
     }
+    lines.extend(member.reaches.map(|reaches| format!("  {}", reached(reaches))));
     lines.extend(member.flags.iter().map(|flag| format!("  {}", waits(*flag))));
     lines.into_iter().map(|line| clean(&line)).collect()
 }
@@ -57,7 +59,7 @@ fn member(member: &MemberView) -> Vec<String> {
         member.activity.map_or_else(dash, word),
         member.since.map_or_else(dash, ago),
         member.unread.map_or_else(|| "?".to_owned(), |n| n.to_string()),
-        member.feed.clone().unwrap_or_else(dash),
+        member.feed.map_or_else(dash, |feed| feed.word().to_owned()),
         member.pane.as_deref().or(nowhere).unwrap_or("-").to_owned(),
         member.task.as_deref().map_or_else(dash, |task| clean(&cut(task))),
     ]
@@ -70,6 +72,15 @@ fn phase(member: &MemberView) -> String {
         Flag::ShutdownRequested => "!shutdown",
     };
     std::iter::once(member.phase.as_str()).chain(member.flags.iter().map(flag)).collect()
+}
+
+/// What a sender may expect.
+fn reached(reaches: Reaches) -> &'static str {
+    match reaches {
+        Reaches::MidTurn => "messages reach it in the middle of a turn",
+        Reaches::TurnEnd => "messages reach it at the end of its turn, at once while it is idle",
+        Reaches::WhenAsked => "messages reach it when it looks",
+    }
 }
 
 fn waits(flag: Flag) -> &'static str {
@@ -144,7 +155,8 @@ mod tests {
             evidence: Some("turn 3 by pid 77: task 4:\ncount".into()),
             task: Some("count\nthe lines".into()),
             unread: None,
-            feed: Some("turn".into()),
+            feed: Some(protocol::feed::Feed::Turn),
+            reaches: Some(protocol::feed::Reaches::TurnEnd),
             pane: None,
             pid: Some(77),
             backend: Some("in-process".into()),
@@ -201,6 +213,7 @@ mod tests {
             [
                 "  pid 77, backend in-process, started again 2 times",
                 "  active for 0s: turn 3 by pid 77: task 4: count",
+                "  messages reach it at the end of its turn, at once while it is idle",
                 "  it was asked to shut down, and has not answered"
             ]
         );

@@ -1,6 +1,7 @@
 //! What is known of teams and members, from the daemon and from the files; the keys are those of `--json`.
 
 use protocol::control::{Activity, AgentStatus, Flag, PastAgent, StatusReply, TeamStatus};
+use protocol::feed::{Feed, Reaches};
 use protocol::id::TaskId;
 use protocol::name::{AgentName, TeamName};
 use protocol::task::{Task, TaskStatus};
@@ -33,7 +34,8 @@ pub(super) struct MemberView {
     pub(super) evidence: Option<String>,
     pub(super) task: Option<String>,
     pub(super) unread: Option<usize>,
-    pub(super) feed: Option<String>,
+    pub(super) feed: Option<Feed>,
+    pub(super) reaches: Option<Reaches>,
     pub(super) pane: Option<String>,
     pub(super) pid: Option<u32>,
     pub(super) backend: Option<String>,
@@ -100,7 +102,8 @@ fn of_agent(team: &Team, agent: &AgentStatus) -> MemberView {
         evidence: Some(agent.evidence.clone()),
         task: agent.task.clone(),
         unread: unread(team, &agent.name),
-        feed: Some(agent.feed.clone()),
+        feed: Some(agent.feed),
+        reaches: agent.reaches,
         pane: agent.pane.clone(),
         pid: agent.pid,
         backend: Some(agent.backend.clone()),
@@ -129,6 +132,7 @@ fn of_files(team: &Team, living: &[AgentStatus], daemon: bool) -> Vec<MemberView
             task: None,
             unread: unread(team, &member.name),
             feed: None,
+            reaches: None,
             pane: Some(member.tmux_pane_id).filter(|pane| pane.starts_with('%')),
             pid: None,
             backend: member.backend_type,
