@@ -15,6 +15,7 @@ pub mod message;
 pub mod name;
 pub mod payload;
 pub mod place;
+pub mod prompt;
 pub mod task;
 pub mod terminal;
 pub mod time;

@@ -63,6 +63,7 @@ pub(crate) enum Verb {
     Run(verbs::run::Args),
     Events(verbs::events::Events),
     Doctor(verbs::doctor::Doctor),
+    Prompt(verbs::prompt::Prompt),
     Work(crate::work::Work),
     #[command(hide = true)]
     Join(crate::join::Join),

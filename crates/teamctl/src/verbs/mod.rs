@@ -14,6 +14,7 @@ pub(crate) mod interrupt;
 pub(crate) mod kill;
 pub(crate) mod logs;
 pub(crate) mod man;
+pub(crate) mod prompt;
 pub(crate) mod respond;
 pub(crate) mod run;
 pub(crate) mod send;
@@ -57,6 +58,7 @@ pub(crate) fn run(verb: Verb, here: &Here) -> Result<ExitCode, Fault> {
         Verb::Run(args) => run::run(here, &args),
         Verb::Events(args) => events::run(here, &args),
         Verb::Doctor(args) => doctor::run(here, &args),
+        Verb::Prompt(args) => prompt::run(here, &args),
         Verb::Work(args) => crate::work::run(here, &args),
         Verb::Join(args) => crate::join::run(&args, &here.socket()?),
         Verb::Record(args) => crate::record::run(&args),

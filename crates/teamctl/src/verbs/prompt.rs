@@ -1,0 +1,75 @@
+//! `prompt`: the text that tells an agent about its team. What it says is `protocol::prompt`; here are the facts.
+//!
+//! It is for a program's instructions, so it never fails for want of a team: what can't be found is left out.
+
+use crate::here::Here;
+use crate::output;
+use protocol::fault::Fault;
+use protocol::name::AgentName;
+use protocol::prompt::{Facts, Presence};
+use serde_json::json;
+use std::process::ExitCode;
+
+/// Print the text that tells an agent about its team
+///
+/// Its name, the lead, the members, how to talk and to work on tasks, and the manners. For the agent whose
+/// environment it is called in; elsewhere for a lead.
+#[derive(Debug, clap::Args)]
+#[command(
+    after_help = "Examples:\n  teamctl prompt\n  teamctl prompt --for lead --headless\n  codex exec \"$(teamctl prompt --headless) Count the lines of src/\""
+)]
+pub(crate) struct Prompt {
+    /// For whom [default: for whoever calls]
+    #[arg(long = "for", value_enum, value_name = "WHOM")]
+    whom: Option<Whom>,
+    /// For a lead that nobody can talk to between its turns: its team must be gone before it answers
+    #[arg(long)]
+    headless: bool,
+}
+
+/// See `--for`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum Whom {
+    /// Whoever leads the team
+    Lead,
+    /// A teammate; without $TEAMD_AGENT an unnamed one
+    Teammate,
+}
+
+pub(crate) fn run(here: &Here, args: &Prompt) -> Result<ExitCode, Fault> {
+    let me = reader(here.me(), args.whom);
+    let root = here.root()?;
+    let team = here.team_name(&root).ok();
+    let config = team.as_ref().and_then(|team| root.team(team).ok()?.config().ok());
+    let text = protocol::prompt::text(&Facts {
+        me: &me,
+        team: team.as_ref(),
+        config: config.as_ref(),
+        root: &root.path().to_string_lossy(),
+        presence: if args.headless { Presence::Alone } else { Presence::Unknown },
+    });
+    output::done(here, &json!({"prompt": text}), text.trim_end());
+    Ok(ExitCode::SUCCESS)
+}
+
+fn reader(caller: AgentName, whom: Option<Whom>) -> AgentName {
+    match whom {
+        Some(Whom::Lead) => AgentName::lead(),
+        Some(Whom::Teammate) if caller.is_lead() => AgentName::foreign("a-teammate"),
+        _ => caller,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn it_is_for_the_caller_unless_said_otherwise() {
+        let (ann, lead) = (AgentName::foreign("ann"), AgentName::lead());
+        assert_eq!(reader(ann.clone(), None), ann);
+        assert_eq!(reader(ann.clone(), Some(Whom::Teammate)), ann);
+        assert_eq!(reader(ann, Some(Whom::Lead)), lead);
+        assert!(!reader(lead, Some(Whom::Teammate)).is_lead());
+    }
+}
