@@ -1,7 +1,7 @@
 //! What can go wrong with the files, in words for people: what could not be done, why, and what to do next.
 
 use nix::errno::Errno;
-use protocol::fault::Kind;
+use protocol::fault::{Fault, Kind};
 use protocol::id::TaskId;
 use protocol::name::{AgentName, TeamName};
 use std::io;
@@ -195,6 +195,12 @@ pub enum Error {
         /// What is left.
         leftovers: Vec<PathBuf>,
     },
+}
+
+impl From<Error> for Fault {
+    fn from(error: Error) -> Fault {
+        Fault { kind: error.kind(), message: error.to_string(), hint: error.hint() }
+    }
 }
 
 impl Error {

@@ -16,7 +16,7 @@ use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 /// The longest text of a message, in bytes.
-const MESSAGE_LIMIT: usize = 256 << 10;
+pub(crate) const MESSAGE_LIMIT: usize = 256 << 10;
 
 /// An agent's inbox.
 #[derive(Debug, Clone)]

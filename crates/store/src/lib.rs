@@ -6,6 +6,7 @@
 //! has a deadline.
 
 mod aside;
+mod caller;
 mod delete;
 mod directory;
 mod durability;
@@ -20,6 +21,7 @@ mod state;
 mod tasks;
 mod team;
 
+pub use caller::{Answer, Broadcast, Caller, Missed, Sent, checked, lead_only};
 pub use durability::Durability;
 pub use error::Error;
 pub use inbox::{Inbox, Mark};

@@ -10,7 +10,7 @@ use protocol::name::{AgentName, TeamName, nearest};
 use protocol::place::{Environment, Place};
 use std::path::PathBuf;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
-use store::{Durability, Root, StateDir, Team};
+use store::{Caller, Durability, Root, StateDir, Team};
 
 /// The caller's place.
 #[derive(Debug)]
@@ -104,6 +104,16 @@ impl Here {
         root.team(&self.team_name(&root)?).map_err(fault)
     }
 
+    /// The caller at its team's files.
+    pub(crate) fn caller(&self) -> Result<Caller, Fault> {
+        self.caller_at(self.team()?)
+    }
+
+    /// The same at a team that was found another way.
+    pub(crate) fn caller_at(&self, team: Team) -> Result<Caller, Fault> {
+        Ok(Caller::new(team, self.me(), self.place()?.state))
+    }
+
     /// Who the caller is on its team.
     pub(crate) fn me(&self) -> AgentName {
         variable("TEAMD_AGENT").map_or_else(AgentName::lead, |name| AgentName::foreign(&name))
@@ -111,14 +121,7 @@ impl Here {
 
     /// Refuses what is for the lead or a person alone.
     pub(crate) fn lead_only(&self, what: &str) -> Result<(), Fault> {
-        let me = self.me();
-        if me.is_lead() {
-            return Ok(());
-        }
-        Err(Fault::new(
-            Kind::NotPermitted,
-            format!("cannot {what} as {me}: that is for the lead or a person"),
-        ))
+        store::lead_only(&self.me(), what)
     }
 
     /// Proves to the daemon that the caller is the agent of this pane.
@@ -183,5 +186,5 @@ pub(crate) fn now() -> u64 {
 
 /// A failure of the store, as the command line tells it.
 pub(crate) fn fault(error: store::Error) -> Fault {
-    Fault { kind: error.kind(), message: error.to_string(), hint: error.hint() }
+    Fault::from(error)
 }

@@ -147,6 +147,9 @@ pub struct Shutdown {
     pub grace_ms: u64,
     /// End it where no answer came.
     pub force: bool,
+    /// Answer as soon as they are asked, and don't wait for what becomes of it.
+    #[serde(default)]
+    pub at_once: bool,
 }
 
 /// See docs/protocol.md section 7, TeamDelete.

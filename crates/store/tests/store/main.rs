@@ -4,6 +4,7 @@
 #![allow(unreachable_pub, reason = "nothing here is reached from outside")]
 
 mod batch;
+mod caller;
 mod damage;
 mod doors;
 mod fixture;

@@ -4,11 +4,8 @@
 use super::text;
 use crate::here::{Here, fault, now};
 use crate::output;
-use protocol::fault::{Fault, Kind};
-use protocol::message::Message;
-use protocol::name::{AgentName, TeamName};
-use serde::Serialize;
-use serde_json::json;
+use protocol::fault::Fault;
+use protocol::name::TeamName;
 use std::process::ExitCode;
 use store::Team;
 
@@ -33,54 +30,14 @@ pub(crate) struct Send {
     as_user: bool,
 }
 
-/// Who said what to whom, as docs/protocol.md section 7 gives it.
-#[derive(Debug, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub(super) struct Routing<'a> {
-    sender: &'a str,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    sender_color: Option<&'a str>,
-    target: String,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    target_color: Option<&'a str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    summary: Option<&'a str>,
-    content: &'a str,
-}
-
-impl<'a> Routing<'a> {
-    /// Of `message`, to a target with or without a colour.
-    pub(super) fn of(message: &'a Message, target: &str, target_color: Option<&'a str>) -> Routing<'a> {
-        Routing {
-            sender: &message.from,
-            sender_color: message.color.as_deref(),
-            target: format!("@{target}"),
-            target_color,
-            summary: message.summary.as_deref(),
-            content: &message.text,
-        }
-    }
-}
-
-struct Recipient {
-    name: AgentName,
-    color: Option<String>,
-}
-
 pub(crate) fn run(here: &Here, args: &Send) -> Result<ExitCode, Fault> {
-    if args.as_user {
-        here.lead_only("send as the user")?;
-    }
-    let team = team_of(here, &args.name)?;
-    let recipient = recipient(&team, &args.name)?;
-    let from = if args.as_user { AgentName::foreign("user") } else { here.me() };
-    let mut message = message(&team, &from, text::of(here, &args.text)?);
-    message.summary.clone_from(&args.summary);
-    team.inbox(&recipient.name).append(&message).map_err(fault)?;
-    let sentence = format!("Message sent to {}'s inbox", recipient.name);
-    let routing = Routing::of(&message, recipient.name.as_str(), recipient.color.as_deref());
-    let result = json!({"success": true, "message": sentence, "routing": routing});
-    output::done(here, &result, &output::clean(&format!("{sentence}.")));
+    let caller = here.caller_at(team_of(here, &args.name)?)?;
+    let (text, summary) = (text::of(&args.text)?, args.summary.as_deref());
+    let sent = match args.as_user {
+        true => caller.send_as_user(&args.name, text, summary, now())?,
+        false => caller.send(&args.name, text, summary, now())?,
+    };
+    output::done(here, &sent.result(), &output::clean(&format!("{}.", sent.sentence())));
     Ok(ExitCode::SUCCESS)
 }
 
@@ -93,31 +50,4 @@ pub(super) fn team_of(here: &Here, address: &str) -> Result<Team, Fault> {
         _ => here.team_name(&root)?,
     };
     root.team(&name).map_err(fault)
-}
-
-fn recipient(team: &Team, address: &str) -> Result<Recipient, Fault> {
-    let plain = address.split('@').next().unwrap_or(address);
-    if plain.trim().is_empty() {
-        return Err(Fault::new(Kind::Usage, "cannot send to nobody: the recipient is empty"));
-    }
-    match team.member(address) {
-        Ok(member) => Ok(Recipient { name: member.name, color: member.color }),
-        // A team that another program made may not list its lead; it has an inbox all the same.
-        Err(store::Error::NoSuchMember { .. }) if is_lead(team, address) => {
-            Ok(Recipient { name: AgentName::lead(), color: None })
-        }
-        Err(error) => Err(fault(error)),
-    }
-}
-
-fn is_lead(team: &Team, address: &str) -> bool {
-    let (name, of) = address.split_once('@').unwrap_or((address, team.name().as_str()));
-    AgentName::foreign(name).is_lead() && of == team.name().as_str()
-}
-
-/// A message with its sender's colour, if the sender is a member that has one.
-pub(super) fn message(team: &Team, from: &AgentName, text: String) -> Message {
-    let mut message = Message::new(from, text, now());
-    message.color = team.member(from.as_str()).ok().and_then(|member| member.color);
-    message
 }

@@ -33,6 +33,9 @@ pub(crate) struct Shutdown {
     /// End whoever does not answer in time
     #[arg(long)]
     force: bool,
+    /// Ask, and don't wait for the answer: it comes into the lead's inbox
+    #[arg(long)]
+    no_wait: bool,
 }
 
 pub(crate) fn run(here: &Here, args: &Shutdown) -> Result<ExitCode, Fault> {
@@ -43,12 +46,26 @@ pub(crate) fn run(here: &Here, args: &Shutdown) -> Result<ExitCode, Fault> {
         reason: args.reason.clone(),
         grace_ms: u64::try_from(args.grace.as_millis()).unwrap_or(u64::MAX),
         force: args.force,
+        at_once: args.no_wait,
     };
     let Reply::Endings(reply) = here.ask(Request::Shutdown(request))? else {
         return Err(Fault::new(Kind::Internal, "cannot understand the daemon's answer"));
     };
     let asked_one = (args.names.len() == 1).then(|| reply.ended.first()).flatten();
+    if args.no_wait {
+        output::done(here, &object(&reply, asked_one), &asked(&reply));
+        return Ok(ExitCode::SUCCESS);
+    }
     Ok(endings(here, &reply, asked_one, "Nobody is there."))
+}
+
+/// A line for each that was asked.
+fn asked(reply: &EndingsReply) -> String {
+    let line = |agent: &EndedAgent| match &agent.request_id {
+        Some(id) => format!("Shutdown request sent to {}. Request ID: {id}", agent.name),
+        None => format!("{} has ended: {}", agent.name, agent.how),
+    };
+    output::clean(&reply.ended.iter().map(line).collect::<Vec<_>>().join("\n"))
 }
 
 /// Tells how each ended; `empty` is the sentence where nobody had to.
@@ -69,6 +86,7 @@ pub(crate) fn endings(here: &Here, reply: &EndingsReply, one: Option<&EndedAgent
 
 fn object(reply: &EndingsReply, one: Option<&EndedAgent>) -> Value {
     let gone = reply.ended.iter().all(|agent| agent.gone);
+    let gone = gone || reply.ended.iter().all(|agent| agent.gone || agent.how == "asked");
     let mut object = json!({"ok": gone, "success": gone, "ended": reply.ended});
     if let Some(EndedAgent { name, request_id: Some(id), .. }) = one {
         object["message"] = json!(format!("Shutdown request sent to {name}. Request ID: {id}"));

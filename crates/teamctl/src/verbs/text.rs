@@ -1,26 +1,14 @@
 //! The text of a message as the user gives it: an argument, or `-` for standard input, byte for byte.
-//!
-//! Two things never get further than here: a text too long for an inbox, and a teammate's text that would be
-//! read as a protocol message. With the latter an agent could be talked into ending or approving in words.
 
-use crate::here::Here;
 use protocol::fault::{Fault, Kind};
-use protocol::payload::Payload;
 use std::io::Read;
 
 /// The longest text of a message, in bytes: what the store takes.
 const LIMIT: usize = 256 << 10;
 
 /// The text that `given` stands for.
-pub(super) fn of(here: &Here, given: &str) -> Result<String, Fault> {
-    let text = if given == "-" { standard_input()? } else { given.to_owned() };
-    if text.len() > LIMIT {
-        return Err(too_long(&text.len().to_string()));
-    }
-    match Payload::parse(&text) {
-        Some(payload) if !here.me().is_lead() => Err(spoof(payload.kind())),
-        _ => Ok(text),
-    }
+pub(super) fn of(given: &str) -> Result<String, Fault> {
+    if given == "-" { standard_input() } else { Ok(given.to_owned()) }
 }
 
 /// All of standard input, up to the longest text of a message.
@@ -43,12 +31,6 @@ fn read(input: impl Read) -> Result<String, Fault> {
 fn too_long(size: &str) -> Fault {
     let message = format!("cannot send a text of {size} bytes: {LIMIT} is the limit");
     Fault::new(Kind::Usage, message).hinted("put it into a file and send the file's path")
-}
-
-fn spoof(kind: &str) -> Fault {
-    let message = format!("cannot send this text: it would be read as a {kind}");
-    Fault::new(Kind::NotPermitted, message)
-        .hinted("answer a shutdown request with: teamctl respond ID; work on tasks with: teamctl task")
 }
 
 #[cfg(test)]

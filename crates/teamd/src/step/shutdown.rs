@@ -13,7 +13,7 @@ use crate::event::{ConnId, Now};
 use crate::files::{Answer, FileJob};
 use crate::roster::SpawnId;
 use crate::state::{Agent, Asked, Phase, State, Stopping, Then, Waiting};
-use protocol::control::{EndingsReply, Reply, Shutdown, Targets};
+use protocol::control::{EndedAgent, EndingsReply, Reply, Shutdown, Targets};
 use protocol::event::What;
 use protocol::fault::{Fault, Kind};
 use protocol::id::RequestId;
@@ -35,9 +35,14 @@ pub(super) fn shutdown(state: &mut State, client: ConnId, order: &Shutdown, now:
     match targets(state, &order.targets) {
         Err(fault) => answer(state, client, Err(fault), out),
         Ok(ids) => {
-            let rested = again::cancel(state, &order.targets.team, &order.targets.names, out);
-            let waiting = Waiting::of(client, &ids, again::not_again(rested), Then::Reply);
-            ask_all(state, waiting, order, now, out);
+            let rested =
+                again::not_again(again::cancel(state, &order.targets.team, &order.targets.names, out));
+            if order.at_once {
+                let asked = ids.iter().map(|id| ask_only(state, id, order, now, out));
+                let ended = rested.into_iter().chain(asked.flatten().collect::<Vec<_>>()).collect();
+                return answer(state, client, Ok(Reply::Endings(EndingsReply { ended })), out);
+            }
+            ask_all(state, Waiting::of(client, &ids, rested, Then::Reply), order, now, out);
         }
     }
 }
@@ -90,13 +95,29 @@ pub(super) fn down(state: &mut State, client: ConnId, now: Now, out: &mut Vec<Ef
     let Some(team) = teams.into_iter().next() else { return finish_down(state, client, out) };
     let targets = Targets { team, names: Vec::new() };
     let reason = Some("teamd is going down".to_owned());
-    let order = Shutdown { targets, reason, grace_ms: DOWN_GRACE, force: true };
+    let order = Shutdown { targets, reason, grace_ms: DOWN_GRACE, force: true, at_once: false };
     ask_all(state, Waiting::of(client, &all, Vec::new(), Then::Down), &order, now, out);
 }
 
 fn finish_down(state: &mut State, client: ConnId, out: &mut Vec<Effect>) {
     state.waiting.push(Waiting::of(client, &BTreeSet::new(), Vec::new(), Then::Down));
     ending::finish_waits(state, out);
+}
+
+/// Asks, for a caller that does not wait; what it says is how it is now.
+fn ask_only(
+    state: &mut State,
+    id: &SpawnId,
+    order: &Shutdown,
+    now: Now,
+    out: &mut Vec<Effect>,
+) -> Option<EndedAgent> {
+    let name = state.agents.get(id)?.record.name.clone();
+    ask(state, id, order, now, out);
+    let asked = state.agents.get(id).filter(|agent| !agent.phase.is_past());
+    let (how, gone) = if asked.is_some() { ("asked", false) } else { ("stopped while it started", true) };
+    let request_id = asked.and_then(|agent| agent.record.asked.last()).map(ToString::to_string);
+    Some(EndedAgent { name, how: how.to_owned(), gone, request_id })
 }
 
 /// The wait stands before the first is asked: one that has not started yet ends at once.

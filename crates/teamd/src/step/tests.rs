@@ -266,7 +266,7 @@ fn another_version_is_refused_with_a_word() {
 
 fn shutdown(force: bool) -> Request {
     let targets = Targets { team: team(), names: Vec::new() };
-    Request::Shutdown(Shutdown { targets, reason: None, grace_ms: 30_000, force })
+    Request::Shutdown(Shutdown { targets, reason: None, grace_ms: 30_000, force, at_once: false })
 }
 
 fn asked_with(effects: &[Effect]) -> protocol::id::RequestId {
@@ -442,6 +442,21 @@ fn a_patience_without_end_is_no_overflow() {
     ask(&mut state, 9, Request::Shutdown(order));
     step(&mut state, Event::Deadline, at(1_000_000_000));
     assert_eq!(state.agents[&ann].phase.word(), "stopping");
+}
+
+#[test]
+fn who_does_not_wait_is_answered_when_the_request_is_on_its_way() {
+    let mut state = state();
+    let ann = running(&mut state, "ann", 50);
+    let Request::Shutdown(mut order) = shutdown(false) else { panic!() };
+    order.at_once = true;
+    let effects = ask(&mut state, 9, Request::Shutdown(order));
+    assert_eq!(endings(&effects, 9), [("asked".to_owned(), false)]);
+    let Some(Reply::Endings(reply)) = done(&effects, 9) else { panic!("{effects:?}") };
+    let request = asked_with(&effects);
+    assert_eq!(reply.ended[0].request_id.as_deref(), Some(request.as_str()));
+    step(&mut state, answers(&request, "ann", None), NOW);
+    assert!(matches!(state.agents[&ann].phase, Phase::Stopping(_, crate::state::Stopping::Approved { .. })));
 }
 
 #[test]

@@ -131,6 +131,7 @@ fn ask(run: &Run, end: End) -> Receiver<Result<Reply, Fault>> {
         reason: Some(reason.to_owned()),
         grace_ms: u64::try_from(run.file.policy.grace.as_millis()).unwrap_or(u64::MAX),
         force: true,
+        at_once: false,
     });
     let (send, receive) = channel();
     let (here, teller) = (Here::new(run.here.global.clone()), run.follow.teller());

@@ -1,8 +1,8 @@
 //! `task create`: a new task, pending.
 
-use super::{member, metadata, refuse_command, told};
-use crate::here::{Here, fault};
-use protocol::fault::{Fault, Kind};
+use super::{member, metadata, told};
+use crate::here::Here;
+use protocol::fault::Fault;
 use protocol::id::TaskId;
 use serde_json::{Map, Value};
 use store::{NewTask, Team};
@@ -36,10 +36,6 @@ pub(super) struct Create {
 }
 
 pub(super) fn run(here: &Here, team: &Team, args: &Create) -> Result<(), Fault> {
-    refuse_command(here, team, args.metadata.as_ref())?;
-    if args.subject.trim().is_empty() {
-        return Err(Fault::new(Kind::Usage, "cannot create a task: its subject is empty"));
-    }
     let new = NewTask {
         description: args.description.clone(),
         active_form: args.active_form.clone(),
@@ -48,7 +44,7 @@ pub(super) fn run(here: &Here, team: &Team, args: &Create) -> Result<(), Fault> 
         metadata: args.metadata.clone(),
         ..NewTask::new(&args.subject, &here.me())
     };
-    let task = team.tasks().create(new).map_err(fault)?;
+    let task = here.caller_at(team.clone())?.create_task(new)?;
     told(here, &task, &format!("Task {} is there: {}", task.id, task.subject));
     Ok(())
 }

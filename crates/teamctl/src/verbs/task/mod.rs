@@ -13,8 +13,7 @@ mod update;
 
 use crate::here::{Here, fault};
 use crate::output;
-use protocol::control::Commands;
-use protocol::fault::{Fault, Kind};
+use protocol::fault::Fault;
 use protocol::name::AgentName;
 use serde_json::{Map, Value, json};
 use std::process::ExitCode;
@@ -73,32 +72,6 @@ fn metadata(text: &str) -> Result<Map<String, Value>, String> {
     serde_json::from_str(text).map_err(|error| format!("cannot read it as a JSON object: {error}"))
 }
 
-/// A worker runs the command of a task: who may put one there may run anything as the worker.
-fn refuse_command(here: &Here, team: &Team, metadata: Option<&Map<String, Value>>) -> Result<(), Fault> {
-    if here.me().is_lead() || !metadata.is_some_and(|metadata| metadata.contains_key("command")) {
-        return Ok(());
-    }
-    let policy = here.state()?.read(&format!("policy-{}.json", team.name())).map_err(fault)?;
-    if commands(policy.as_deref()) == Commands::Any {
-        return Ok(());
-    }
-    let fault =
-        Fault::new(Kind::NotPermitted, "cannot put a command into a task: that is for the lead or a person");
-    Err(fault.hinted("ask the lead: teamctl send team-lead TEXT"))
-}
-
-/// What the daemon wrote down of the team's policy.
-#[derive(serde::Deserialize)]
-struct Policy {
-    commands: Commands,
-}
-
-/// Whatever is not said in so many words is the lead's.
-fn commands(policy: Option<&[u8]>) -> Commands {
-    let policy = policy.and_then(|bytes| serde_json::from_slice(bytes).ok());
-    policy.map_or(Commands::Lead, |Policy { commands }| commands)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -107,14 +80,5 @@ mod tests {
     fn metadata_is_an_object() {
         assert_eq!(metadata(r#"{"a":1}"#).map(|metadata| metadata.len()), Ok(1));
         assert!(metadata("[1]").is_err() && metadata("null").is_err() && metadata("{").is_err());
-    }
-
-    #[test]
-    fn only_a_policy_that_says_so_lets_any_member_put_a_command() {
-        assert_eq!(commands(Some(br#"{"commands":"any","more":1}"#)), Commands::Any);
-        for other in [&br#"{"commands":"lead"}"#[..], br#"{"commands":"all"}"#, b"{}", b"any", b"\xff", b""] {
-            assert_eq!(commands(Some(other)), Commands::Lead, "{other:?}");
-        }
-        assert_eq!(commands(None), Commands::Lead);
     }
 }

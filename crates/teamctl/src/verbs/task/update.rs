@@ -1,9 +1,8 @@
 //! `task update`: any of a task's fields, in one step.
 
-use super::done::completed;
-use super::{member, metadata, refuse_command, told};
-use crate::here::{Here, fault};
-use protocol::fault::{Fault, Kind};
+use super::{member, metadata, told};
+use crate::here::{Here, now};
+use protocol::fault::Fault;
 use protocol::id::TaskId;
 use protocol::task::TaskStatus;
 use serde_json::{Map, Value};
@@ -68,22 +67,15 @@ impl From<Status> for TaskStatus {
 }
 
 pub(super) fn run(here: &Here, team: &Team, args: &Update) -> Result<(), Fault> {
-    refuse_command(here, team, args.metadata.as_ref())?;
     let update = changes(team, args)?;
-    let before = team.tasks().get(&args.id).map_err(fault)?;
-    let task = team.tasks().update(&args.id, update, &here.me()).map_err(fault)?;
-    completed(here, team, &before, &task)?;
+    let task = here.caller_at(team.clone())?.update_task(&args.id, update, now())?;
     told(here, &task, &format!("Task {} is {}: {}", task.id, task.status, task.subject));
     Ok(())
 }
 
 fn changes(team: &Team, args: &Update) -> Result<TaskUpdate, Fault> {
-    let subject = args.subject.clone();
-    if subject.as_deref().is_some_and(|subject| subject.trim().is_empty()) {
-        return Err(Fault::new(Kind::Usage, format!("cannot change task {}: the subject is empty", args.id)));
-    }
     Ok(TaskUpdate {
-        subject,
+        subject: args.subject.clone(),
         description: args.description.clone(),
         active_form: args.active_form.clone(),
         status: args.status.map(TaskStatus::from),

@@ -48,6 +48,7 @@ fn a_kill_while_the_next_life_starts() {
             reason: None,
             grace_ms: 1_000,
             force: true,
+            at_once: false,
         }),
     ] {
         let mut state = state();
@@ -151,7 +152,11 @@ fn a_stopping_member_that_reconnects_says_its_turn() {
     let mut state = state();
     let ann = runs(&mut state, worker("ann", |_| ()), 50);
     let targets = Targets { team: team(), names: vec!["ann".into()] };
-    ask(&mut state, 9, Request::Shutdown(Shutdown { targets, reason: None, grace_ms: 60_000, force: false }));
+    ask(
+        &mut state,
+        9,
+        Request::Shutdown(Shutdown { targets, reason: None, grace_ms: 60_000, force: false, at_once: false }),
+    );
     let roster = state.roster();
     let mut state = State::new(state.setting.clone(), roster, Tale::default());
     crate::step::restart(&mut state, NOW);

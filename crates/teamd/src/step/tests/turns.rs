@@ -235,7 +235,7 @@ fn a_shutdown_reaches_a_member_between_two_lives() {
     ends(&mut state, &ann, 50, Ended::Exit(1));
     bury(&mut state, &ann);
     let targets = Targets { team: team(), names: vec!["ann".into()] };
-    let order = Shutdown { targets, reason: None, grace_ms: 1_000, force: false };
+    let order = Shutdown { targets, reason: None, grace_ms: 1_000, force: false, at_once: false };
     let effects = ask(&mut state, 9, Request::Shutdown(order));
     assert!(matches!(done(&effects, 9), Some(Reply::Endings(_))), "{effects:?}");
     assert!(state.resting.is_empty());

@@ -1,0 +1,67 @@
+//! A member at its team's files, or a person there as the lead: what it may do, and the acts that the command line and
+//! the MCP server share. Nothing here needs a daemon; whoever calls brings the time.
+
+mod answer;
+mod letter;
+mod work;
+
+pub use answer::Answer;
+pub use letter::{Broadcast, Missed, Sent, checked};
+
+use crate::error::Error;
+use crate::state::StateDir;
+use crate::team::Team;
+use protocol::fault::{Fault, Kind};
+use protocol::message::Message;
+use protocol::name::AgentName;
+use std::path::PathBuf;
+
+/// Who acts, on which team.
+#[derive(Debug, Clone)]
+pub struct Caller {
+    team: Team,
+    me: AgentName,
+    /// Where our own files for this root are.
+    state: PathBuf,
+}
+
+impl Caller {
+    /// `me` at `team`; `state` is the root's state directory, where the team's policy lies.
+    pub fn new(team: Team, me: AgentName, state: PathBuf) -> Caller {
+        Caller { team, me, state }
+    }
+
+    /// The team.
+    pub fn team(&self) -> &Team {
+        &self.team
+    }
+
+    /// Who acts.
+    pub fn me(&self) -> &AgentName {
+        &self.me
+    }
+
+    /// The member of that name, as the team spells it.
+    pub fn member(&self, name: &str) -> Result<AgentName, Fault> {
+        Ok(self.team.member(name)?.name)
+    }
+
+    /// A message of the caller's, with its colour, if it is a member that has one.
+    fn message(&self, text: String, at_ms: u64) -> Message {
+        let mut message = Message::new(&self.me, text, at_ms);
+        message.color = self.team.member(self.me.as_str()).ok().and_then(|member| member.color);
+        message
+    }
+
+    fn state(&self) -> Result<StateDir, Error> {
+        StateDir::open(&self.state)
+    }
+}
+
+/// Refuses what is for the lead or a person alone; `what` completes "cannot …".
+pub fn lead_only(me: &AgentName, what: &str) -> Result<(), Fault> {
+    if me.is_lead() {
+        return Ok(());
+    }
+    Err(Fault::new(Kind::NotPermitted, format!("cannot {what} as {me}: that is for the lead or a person")))
+}

@@ -1,0 +1,129 @@
+//! A teammate's own answer to a request to shut down. The answer is stored first and the request marked read after
+//! it, so that a crash in between leaves a question that was answered, never one that vanished. Only a request of this
+//! life counts: a namesake's old one ends nobody.
+
+use super::Caller;
+use protocol::fault::{Fault, Kind};
+use protocol::id::RequestId;
+use protocol::message::Entry;
+use protocol::name::AgentName;
+use protocol::payload::{Payload, ShutdownApproved, ShutdownRejected, ShutdownRequest};
+use protocol::time::{iso8601, parse_iso8601};
+use serde_json::{Value, json};
+
+/// Yes or no to a request to shut down.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Answer {
+    /// It will end.
+    Approve,
+    /// It will not.
+    Reject {
+        /// Why not.
+        reason: String,
+    },
+}
+
+impl Answer {
+    /// `Shutdown approved. Agent NAME is now exiting.`
+    pub fn sentence(&self, me: &AgentName) -> String {
+        match self {
+            Answer::Approve => format!("Shutdown approved. Agent {me} is now exiting."),
+            Answer::Reject { .. } => format!("Shutdown rejected. Agent {me} works on."),
+        }
+    }
+
+    fn payload(&self, request: &RequestId, me: &AgentName, timestamp: String) -> Payload {
+        let (request_id, from) = (request.clone(), me.to_string());
+        match self {
+            Answer::Approve => Payload::ShutdownApproved(ShutdownApproved {
+                request_id,
+                from,
+                timestamp,
+                pane_id: None,
+                backend_type: None,
+            }),
+            Answer::Reject { reason } => {
+                let reason = reason.clone();
+                Payload::ShutdownRejected(ShutdownRejected { request_id, from, reason, timestamp })
+            }
+        }
+    }
+}
+
+impl Caller {
+    /// Answers the lead's request to shut down: success, message, request_id.
+    ///
+    /// # Errors
+    /// `NotPermitted` for whoever was not asked, `NotFound` for a request that nobody got in this life.
+    pub fn respond(&self, request: &RequestId, answer: &Answer, at_ms: u64) -> Result<Value, Fault> {
+        if self.me.is_lead() {
+            let fault =
+                Fault::new(Kind::NotPermitted, "cannot answer for a teammate: only who was asked may");
+            return Err(fault.hinted("end it without asking: teamctl kill NAME"));
+        }
+        let entry = self.asked(request)?;
+        let payload = answer.payload(request, &self.me, iso8601(at_ms));
+        self.team.inbox(&AgentName::lead()).append(&self.message(payload.to_text(), at_ms))?;
+        self.team.inbox(&self.me).mark_read(&[entry])?;
+        Ok(json!({"success": true, "message": answer.sentence(&self.me), "request_id": request}))
+    }
+
+    /// The request of that id in the caller's own inbox.
+    fn asked(&self, id: &RequestId) -> Result<Entry, Fault> {
+        let me = &self.me;
+        let joined = self.team.member(me.as_str()).map_or(0, |member| member.joined_at);
+        let entries = self.team.inbox(me).read()?;
+        if let Some(entry) = entries.into_iter().rev().find(|entry| asks(entry, id, joined)) {
+            return Ok(entry);
+        }
+        match self.other(id)? {
+            Some(other) if other != *me => Err(Fault::new(
+                Kind::NotPermitted,
+                format!("cannot answer {id}: {other} was asked, not {me}"),
+            )),
+            _ => Err(Fault::new(Kind::NotFound, format!("cannot answer {id}: {me} was not asked that"))
+                .hinted("see the requests with: teamctl inbox")),
+        }
+    }
+
+    /// Who else was asked that. An inbox that can't be read says nothing, and is no reason to fail here.
+    fn other(&self, id: &RequestId) -> Result<Option<AgentName>, Fault> {
+        let members = self.team.config()?.members.into_iter().map(|member| member.name);
+        let has = |name: &AgentName| {
+            let entries = self.team.inbox(name).read().unwrap_or_default();
+            entries.iter().any(|entry| asks(entry, id, 0))
+        };
+        Ok(members.into_iter().find(has))
+    }
+}
+
+/// Whether it is a request of the lead under this id, from `since` (ms since the epoch) on.
+fn asks(entry: &Entry, id: &RequestId, since: u64) -> bool {
+    let Ok(message) = &entry.message else { return false };
+    let asked = match Payload::parse(&message.text) {
+        Some(Payload::ShutdownRequest(ShutdownRequest { request_id, .. })) => request_id == *id,
+        _ => false,
+    };
+    let before = parse_iso8601(&message.timestamp).is_some_and(|sent| sent < since);
+    asked && !before && AgentName::foreign(&message.from).is_lead()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_the_leads_request_of_this_life_counts() {
+        let entry = |from: &str| {
+            let text = r#"{\"type\":\"shutdown_request\",\"requestId\":\"x-1\",\"from\":\"team-lead\"}"#;
+            let raw =
+                format!(r#"{{"from":"{from}","text":"{text}","timestamp":"1970-01-01T00:00:05.000Z"}}"#);
+            Entry::of(0, &raw)
+        };
+        let id = RequestId::parse("x-1").unwrap();
+        assert!(asks(&entry("team-lead"), &id, 5000));
+        assert!(!asks(&entry("team-lead"), &id, 5001));
+        assert!(!asks(&entry("bob"), &id, 0));
+        assert!(!asks(&entry("team-lead"), &RequestId::parse("x-2").unwrap(), 0));
+    }
+}

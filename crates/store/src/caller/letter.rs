@@ -1,0 +1,206 @@
+//! Messages: to one member, or to all. A send is one append; a broadcast is one for each, so some may have it and
+//! others not, and the result says which.
+//!
+//! Two things never get further than here: a text too long for an inbox, and a teammate's text that would be read as
+//! a protocol message. With the latter an agent could be talked into ending or approving in words.
+
+use super::Caller;
+use crate::error::Error;
+use crate::inbox::MESSAGE_LIMIT;
+use crate::team::Team;
+use protocol::fault::{Fault, Kind};
+use protocol::message::Message;
+use protocol::name::AgentName;
+use protocol::payload::Payload;
+use serde::Serialize;
+use serde_json::{Value, json};
+
+/// A message that is stored.
+#[derive(Debug, Clone)]
+pub struct Sent {
+    /// As it was written.
+    pub message: Message,
+    /// To whom, as the team spells it.
+    pub to: AgentName,
+    color: Option<String>,
+}
+
+/// A member whose inbox did not take it.
+#[derive(Debug, Clone)]
+pub struct Missed {
+    /// Whose.
+    pub name: AgentName,
+    /// Why.
+    pub fault: Fault,
+}
+
+/// A message to all, as far as it came.
+#[derive(Debug, Clone)]
+pub struct Broadcast {
+    /// As it was written.
+    pub message: Message,
+    /// Those that have it.
+    pub reached: Vec<AgentName>,
+    /// Those that have not.
+    pub missed: Vec<Missed>,
+}
+
+/// Who said what to whom, as docs/protocol.md section 7 gives it.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Routing<'a> {
+    sender: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    sender_color: Option<&'a str>,
+    target: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    target_color: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    summary: Option<&'a str>,
+    content: &'a str,
+}
+
+impl Sent {
+    /// `Message sent to NAME's inbox`
+    pub fn sentence(&self) -> String {
+        format!("Message sent to {}'s inbox", self.to)
+    }
+
+    /// success, message, routing.
+    pub fn result(&self) -> Value {
+        let routing = routing(&self.message, self.to.as_str(), self.color.as_deref());
+        json!({"success": true, "message": self.sentence(), "routing": routing})
+    }
+}
+
+impl Broadcast {
+    /// success, message, recipients, routing; where some have not got it also `failed`.
+    pub fn result(&self) -> Value {
+        if self.reached.is_empty() && self.missed.is_empty() {
+            let none: [&str; 0] = [];
+            return json!({"success": true, "message": "No teammates to broadcast to", "recipients": none});
+        }
+        let names: Vec<&str> = self.reached.iter().map(AgentName::as_str).collect();
+        let sentence = format!("Message broadcast to {} teammate(s): {}", names.len(), names.join(", "));
+        let mut result = json!({"success": self.missed.is_empty(), "message": sentence, "recipients": names});
+        result["routing"] = json!(routing(&self.message, "team", None));
+        if let Some(fault) = self.fault() {
+            let failed = self.missed.iter().map(|m| json!({"name": m.name, "message": m.fault.message}));
+            result["failed"] = failed.collect();
+            result["error"] = json!(fault);
+        }
+        result
+    }
+
+    /// Some have not got it.
+    pub fn fault(&self) -> Option<Fault> {
+        let names: Vec<&str> = self.missed.iter().map(|missed| missed.name.as_str()).collect();
+        let message = || format!("cannot reach {}; the others have it", names.join(", "));
+        (!names.is_empty()).then(|| Fault::new(Kind::Partly, message()))
+    }
+}
+
+fn routing<'a>(message: &'a Message, target: &str, target_color: Option<&'a str>) -> Routing<'a> {
+    Routing {
+        sender: &message.from,
+        sender_color: message.color.as_deref(),
+        target: format!("@{target}"),
+        target_color,
+        summary: message.summary.as_deref(),
+        content: &message.text,
+    }
+}
+
+impl Caller {
+    /// Stores one message in the inbox of `to`, `NAME` or `NAME@TEAM`.
+    ///
+    /// # Errors
+    /// `Usage` for nobody or a text too long, `NotFound` with the nearest names, `NotPermitted` for a teammate's text
+    /// that is no plain text, and what the files say.
+    pub fn send(&self, to: &str, text: String, summary: Option<&str>, at_ms: u64) -> Result<Sent, Fault> {
+        let text = checked(&self.me, text)?;
+        self.store(to, Message { summary: summary.map(str::to_owned), ..self.message(text, at_ms) })
+    }
+
+    /// The same, as if a person typed it to the agent.
+    ///
+    /// # Errors
+    /// As [`Caller::send`]; `NotPermitted` for a teammate.
+    pub fn send_as_user(
+        &self,
+        to: &str,
+        text: String,
+        summary: Option<&str>,
+        at_ms: u64,
+    ) -> Result<Sent, Fault> {
+        super::lead_only(&self.me, "send as the user")?;
+        let message = Message::new(&AgentName::foreign("user"), checked(&self.me, text)?, at_ms);
+        self.store(to, Message { summary: summary.map(str::to_owned), ..message })
+    }
+
+    fn store(&self, to: &str, message: Message) -> Result<Sent, Fault> {
+        let (to, color) = recipient(&self.team, to)?;
+        self.team.inbox(&to).append(&message)?;
+        Ok(Sent { message, to, color })
+    }
+
+    /// Stores one message in the inbox of every member but the caller.
+    ///
+    /// # Errors
+    /// As [`Caller::send`]; the first of them where nobody could be reached.
+    pub fn broadcast(&self, text: String, summary: Option<&str>, at_ms: u64) -> Result<Broadcast, Fault> {
+        let mut message = self.message(checked(&self.me, text)?, at_ms);
+        message.summary = summary.map(str::to_owned);
+        let (mut reached, mut missed) = (Vec::new(), Vec::new());
+        let members = self.team.config()?.members.into_iter().map(|member| member.name);
+        for name in members.filter(|name| *name != self.me) {
+            match self.team.inbox(&name).append(&message) {
+                Ok(()) => reached.push(name),
+                Err(error) => missed.push(Missed { name, fault: error.into() }),
+            }
+        }
+        match missed.first() {
+            Some(first) if reached.is_empty() => Err(first.fault.clone()),
+            _ => Ok(Broadcast { message, reached, missed }),
+        }
+    }
+}
+
+fn recipient(team: &Team, address: &str) -> Result<(AgentName, Option<String>), Fault> {
+    let plain = address.split('@').next().unwrap_or(address);
+    if plain.trim().is_empty() {
+        return Err(Fault::new(Kind::Usage, "cannot send to nobody: the recipient is empty"));
+    }
+    match team.member(address) {
+        Ok(member) => Ok((member.name, member.color)),
+        // A team that another program made may not list its lead; it has an inbox all the same.
+        Err(Error::NoSuchMember { .. }) if is_lead(team, address) => Ok((AgentName::lead(), None)),
+        Err(error) => Err(error.into()),
+    }
+}
+
+fn is_lead(team: &Team, address: &str) -> bool {
+    let (name, of) = address.split_once('@').unwrap_or((address, team.name().as_str()));
+    AgentName::foreign(name).is_lead() && of == team.name().as_str()
+}
+
+/// The text, if an inbox takes it and it is one that `me` may send.
+///
+/// # Errors
+/// `Usage` for one that is too long; `NotPermitted` for a teammate's that would be read as a protocol message.
+pub fn checked(me: &AgentName, text: String) -> Result<String, Fault> {
+    if text.len() > MESSAGE_LIMIT {
+        let message = format!("cannot send a text of {} bytes: {MESSAGE_LIMIT} is the limit", text.len());
+        return Err(Fault::new(Kind::Usage, message).hinted("put it into a file and send the file's path"));
+    }
+    match Payload::parse(&text) {
+        Some(payload) if !me.is_lead() => Err(spoof(payload.kind())),
+        _ => Ok(text),
+    }
+}
+
+fn spoof(kind: &str) -> Fault {
+    let message = format!("cannot send this text: it would be read as a {kind}");
+    Fault::new(Kind::NotPermitted, message)
+        .hinted("answer a shutdown request with: teamctl respond ID; work on tasks with: teamctl task")
+}

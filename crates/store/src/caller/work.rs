@@ -1,0 +1,110 @@
+//! The task list, as a member may work it: who may put a command into a task, and that the lead is told when a
+//! teammate has completed one. All other rules are the list's own.
+
+use super::Caller;
+use crate::tasks::{NewTask, TaskUpdate};
+use protocol::control::Commands;
+use protocol::fault::{Fault, Kind};
+use protocol::id::TaskId;
+use protocol::name::AgentName;
+use protocol::payload::{Payload, TaskCompleted};
+use protocol::task::{Task, TaskStatus};
+use protocol::time::iso8601;
+use serde_json::{Map, Value};
+
+impl Caller {
+    /// Adds a task.
+    ///
+    /// # Errors
+    /// `Usage` for an empty subject, `NotPermitted` for a teammate's command, and what the list says.
+    pub fn create_task(&self, new: NewTask) -> Result<Task, Fault> {
+        self.refuse_command(new.metadata.as_ref())?;
+        if new.subject.trim().is_empty() {
+            return Err(Fault::new(Kind::Usage, "cannot create a task: its subject is empty"));
+        }
+        Ok(self.team.tasks().create(new)?)
+    }
+
+    /// Changes a task; where a teammate has just completed it, the lead is told.
+    ///
+    /// # Errors
+    /// As [`Caller::create_task`]; `Partly` where the lead could not be told.
+    pub fn update_task(&self, id: &TaskId, update: TaskUpdate, at_ms: u64) -> Result<Task, Fault> {
+        self.refuse_command(update.metadata.as_ref())?;
+        if update.subject.as_deref().is_some_and(|subject| subject.trim().is_empty()) {
+            return Err(Fault::new(Kind::Usage, format!("cannot change task {id}: the subject is empty")));
+        }
+        let before = self.team.tasks().get(id)?;
+        let task = self.team.tasks().update(id, update, &self.me)?;
+        self.completed(&before, &task, at_ms)?;
+        Ok(task)
+    }
+
+    /// Says that a task is completed; again is fine.
+    ///
+    /// # Errors
+    /// As [`Caller::update_task`].
+    pub fn complete_task(&self, id: &TaskId, at_ms: u64) -> Result<Task, Fault> {
+        let before = self.team.tasks().get(id)?;
+        let task = self.team.tasks().complete(id, &self.me)?;
+        self.completed(&before, &task, at_ms)?;
+        Ok(task)
+    }
+
+    /// Tells the lead, if a teammate has just completed the task. It is completed by then, whatever happens here.
+    fn completed(&self, before: &Task, task: &Task, at_ms: u64) -> Result<(), Fault> {
+        if self.me.is_lead() || task.status != TaskStatus::Completed || before.status == TaskStatus::Completed
+        {
+            return Ok(());
+        }
+        let payload = Payload::TaskCompleted(TaskCompleted {
+            from: self.me.to_string(),
+            task_id: task.id,
+            task_subject: task.subject.clone(),
+            timestamp: iso8601(at_ms),
+        });
+        let told = self.team.inbox(&AgentName::lead()).append(&self.message(payload.to_text(), at_ms));
+        told.map_err(|error| {
+            Fault::new(Kind::Partly, format!("task {} is done, but cannot tell the lead: {error}", task.id))
+        })
+    }
+
+    /// A worker runs the command of a task: who may put one there may run anything as the worker.
+    fn refuse_command(&self, metadata: Option<&Map<String, Value>>) -> Result<(), Fault> {
+        if self.me.is_lead() || !metadata.is_some_and(|metadata| metadata.contains_key("command")) {
+            return Ok(());
+        }
+        let policy = self.state()?.read(&format!("policy-{}.json", self.team.name()))?;
+        if commands(policy.as_deref()) == Commands::Any {
+            return Ok(());
+        }
+        let what = "cannot put a command into a task: that is for the lead or a person";
+        Err(Fault::new(Kind::NotPermitted, what).hinted("ask the lead: teamctl send team-lead TEXT"))
+    }
+}
+
+/// What the daemon wrote down of the team's policy.
+#[derive(serde::Deserialize)]
+struct Policy {
+    commands: Commands,
+}
+
+/// Whatever is not said in so many words is the lead's.
+fn commands(policy: Option<&[u8]>) -> Commands {
+    let policy = policy.and_then(|bytes| serde_json::from_slice(bytes).ok());
+    policy.map_or(Commands::Lead, |Policy { commands }| commands)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_policy_that_says_so_lets_any_member_put_a_command() {
+        assert_eq!(commands(Some(br#"{"commands":"any","more":1}"#)), Commands::Any);
+        for other in [&br#"{"commands":"lead"}"#[..], br#"{"commands":"all"}"#, b"{}", b"any", b"\xff", b""] {
+            assert_eq!(commands(Some(other)), Commands::Lead, "{other:?}");
+        }
+        assert_eq!(commands(None), Commands::Lead);
+    }
+}
