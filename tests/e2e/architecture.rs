@@ -3,22 +3,24 @@
 use cargo_metadata::{DependencyKind, MetadataCommand, Package};
 
 /// Who may import whom, beyond the libraries of others.
-const ARROWS: [(&str, &[&str]); 7] = [
+const ARROWS: [(&str, &[&str]); 8] = [
     ("protocol", &[]),
     ("store", &["protocol"]),
     ("tmux", &[]),
     ("client", &["protocol"]),
-    ("teamd", &["protocol", "store", "tmux"]),
-    ("teamctl", &["client", "protocol", "store"]),
+    ("worktree", &[]),
+    ("teamd", &["protocol", "store", "tmux", "worktree"]),
+    ("teamctl", &["client", "protocol", "store", "worktree"]),
     ("e2e", &[]),
 ];
 
 /// Libraries that stay out of a room.
-const STRANGERS: [(&str, &[&str]); 5] = [
+const STRANGERS: [(&str, &[&str]); 6] = [
     ("protocol", &["nix", "rustix", "tokio", "notify", "tempfile"]),
     ("store", &["tokio", "notify", "tmux_interface"]),
     ("tmux", &["tokio", "notify"]),
     ("client", &["tokio", "notify"]),
+    ("worktree", &["tokio", "notify", "tmux_interface"]),
     ("teamctl", &["tokio", "tmux_interface"]),
 ];
 

@@ -1,0 +1,104 @@
+//! The repository around a directory, and where its worktrees of ours go: beside it, outside of its own tree.
+
+use crate::error::{Error, io};
+use crate::git::{Git, Surroundings, path};
+use std::ffi::OsString;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+/// A repository, seen from a directory in it.
+#[derive(Debug)]
+pub(crate) struct Repository {
+    /// What its worktrees share.
+    pub(crate) common: PathBuf,
+    /// `REPO.worktrees`.
+    pub(crate) beside: PathBuf,
+    /// Where in its tree the directory is.
+    pub(crate) within: PathBuf,
+}
+
+/// A worktree as git lists it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Listed {
+    /// Where.
+    pub path: PathBuf,
+    /// Which branch, where one is checked out.
+    pub branch: Option<String>,
+}
+
+impl Repository {
+    pub(crate) fn of(cwd: &Path, surroundings: &Surroundings) -> Result<Repository, Error> {
+        let git = Git::within(cwd, surroundings);
+        let verb = "find the repository";
+        let ask = |what: &str| git.line(verb, &["rev-parse", what]).map(PathBuf::from);
+        let common = ask("--git-common-dir").map_err(|error| match error {
+            Error::Git { said, .. } if said.contains("not a git repository") => {
+                Error::NoRepository(cwd.to_owned())
+            }
+            error => error,
+        })?;
+        let common = canonical(&cwd.join(common))?;
+        if ask("--is-inside-work-tree")? != Path::new("true") {
+            return Ok(Repository { beside: beside(&home(&common)), common, within: PathBuf::new() });
+        }
+        let is_main = canonical(&cwd.join(ask("--git-dir")?))? == common;
+        let own = if is_main { canonical(&ask("--show-toplevel")?)? } else { home(&common) };
+        let home = outermost(&own, surroundings)?;
+        Ok(Repository { common, beside: beside(&home), within: ask("--show-prefix")? })
+    }
+}
+
+/// The worktrees of a repository, given by the directory that they share. Git's own list.
+///
+/// # Errors
+/// As of every call of git.
+pub fn listed(repository: &Path, surroundings: &Surroundings) -> Result<Vec<Listed>, Error> {
+    let git = Git::of_repository(repository, surroundings);
+    let all = git.read("list the worktrees", &["worktree", "list", "--porcelain", "-z"])?;
+    let mut found: Vec<Listed> = Vec::new();
+    for line in all.split(|byte| *byte == 0) {
+        if let Some(at) = line.strip_prefix(b"worktree ") {
+            found.push(Listed { path: path(at), branch: None });
+        } else if let (Some(name), Some(last)) = (line.strip_prefix(b"branch refs/heads/"), found.last_mut())
+        {
+            last.branch = Some(String::from_utf8_lossy(name).into_owned());
+        }
+    }
+    Ok(found)
+}
+
+/// A submodule's worktrees would lie in the tree around it.
+fn outermost(top: &Path, surroundings: &Surroundings) -> Result<PathBuf, Error> {
+    let mut top = top.to_owned();
+    loop {
+        let git = Git::within(&top, surroundings);
+        let around = git
+            .line("find the repository around", &["rev-parse", "--show-superproject-working-tree"])
+            .unwrap_or_default();
+        if around.is_empty() {
+            return Ok(top);
+        }
+        top = canonical(Path::new(&around))?;
+    }
+}
+
+/// What people call the repository: the directory around `.git`, or a bare one itself.
+fn home(common: &Path) -> PathBuf {
+    match (common.file_name(), common.parent()) {
+        (Some(name), Some(parent)) if name == ".git" => parent.to_owned(),
+        _ => common.to_owned(),
+    }
+}
+
+fn beside(home: &Path) -> PathBuf {
+    let mut name = OsString::from(home.as_os_str());
+    if home.as_os_str().as_bytes().ends_with(b"/") {
+        name.push("repository");
+    }
+    name.push(".worktrees");
+    name.into()
+}
+
+fn canonical(path: &Path) -> Result<PathBuf, Error> {
+    path.canonicalize().map_err(io("find", path))
+}

@@ -1,0 +1,79 @@
+//! What of a tree is in no commit, file by file, as `git status` tells it, and what it does not tell.
+
+use crate::disposable::Disposable;
+use crate::error::Error;
+use crate::git::{Git, entries, path};
+use std::path::{Path, PathBuf};
+
+/// The files that are in no commit; paths are relative to the tree.
+#[derive(Debug, Default, Clone, PartialEq, Eq)]
+pub(crate) struct Status {
+    pub(crate) staged: Vec<PathBuf>,
+    pub(crate) unstaged: Vec<PathBuf>,
+    pub(crate) unmerged: Vec<PathBuf>,
+    pub(crate) untracked: Vec<PathBuf>,
+    pub(crate) ignored: Vec<PathBuf>,
+    pub(crate) hidden: Vec<PathBuf>,
+}
+
+impl Status {
+    pub(crate) fn of(tree: &Path, git: &Git<'_>) -> Result<Status, Error> {
+        let arguments = [
+            "status",
+            "--porcelain=v1",
+            "-z",
+            "--no-renames",
+            "--untracked-files=all",
+            "--ignored=matching",
+            "--ignore-submodules=none",
+        ];
+        let mut status = Status::default();
+        let mut disposable = Disposable::of(tree);
+        for entry in entries(&git.read("look at the worktree", &arguments)?) {
+            status.take(entry, &mut disposable);
+        }
+        status.hidden = hidden(tree, git)?;
+        Ok(status)
+    }
+
+    pub(crate) fn is_clean(&self) -> bool {
+        *self == Status::default()
+    }
+
+    /// Everything that lies in the tree and in no commit.
+    pub(crate) fn files(&self) -> impl Iterator<Item = &PathBuf> {
+        let all = [&self.unstaged, &self.unmerged, &self.untracked, &self.ignored, &self.hidden];
+        all.into_iter().chain([&self.staged]).flatten()
+    }
+
+    /// `XY PATH`: X is the index, Y the tree.
+    fn take(&mut self, entry: &[u8], disposable: &mut Disposable) {
+        let (Some(code), Some(name)) = (entry.get(..2), entry.get(3..)) else { return };
+        let file = path(name);
+        match code {
+            b"??" => self.untracked.push(file),
+            b"!!" if disposable.has(&file) => {}
+            b"!!" => self.ignored.push(file),
+            b"DD" | b"AA" => self.unmerged.push(file),
+            [b'U', _] | [_, b'U'] => self.unmerged.push(file),
+            [index, tree] => {
+                if *index != b' ' {
+                    self.staged.push(file.clone());
+                }
+                if *tree != b' ' {
+                    self.unstaged.push(file);
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
+/// Files whose changes status does not tell, because it was told not to look: those that are there. A sparse
+/// checkout marks files too, which are not.
+fn hidden(tree: &Path, git: &Git<'_>) -> Result<Vec<PathBuf>, Error> {
+    let all = git.read("list the files", &["ls-files", "-v", "-z"])?;
+    let marked = entries(&all).filter(|entry| entry[0] == b'S' || entry[0].is_ascii_lowercase());
+    let files = marked.filter_map(|entry| entry.get(2..)).map(path);
+    Ok(files.filter(|file| tree.join(file).symlink_metadata().is_ok()).collect())
+}

@@ -1,0 +1,125 @@
+//! A worktree as it is recorded, and whether what lies at its path still is that one. No git on the way: files
+//! alone, so that it can be asked wherever there is no time.
+
+use crate::error::{Error, io};
+use crate::git::{Git, Surroundings};
+use serde::{Deserialize, Serialize};
+use std::fs::{read_dir, read_to_string, symlink_metadata};
+use std::io::ErrorKind;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+/// A worktree of ours. Recorded when its directory is made, before git fills it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Tree {
+    /// Where it is: absolute, without links.
+    pub path: PathBuf,
+    /// The branch that was checked out in it.
+    pub branch: String,
+    /// The branch was made for it.
+    pub new_branch: bool,
+    /// The directory that the repository's worktrees share, `REPO/.git`: absolute, without links.
+    pub repository: PathBuf,
+    /// The commit that it began from.
+    pub base: String,
+    /// Of its directory.
+    pub device: u64,
+    /// Of its directory.
+    pub inode: u64,
+}
+
+/// What lies at its path.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Found {
+    /// Nothing.
+    Missing,
+    /// Our directory, which nobody has filled.
+    Empty,
+    /// The worktree that was recorded; git keeps what belongs to it alone in this directory.
+    Ours(PathBuf),
+}
+
+impl Tree {
+    /// Looks at it. Which branch it is on is another question: [`Tree::is_on_its_branch`].
+    ///
+    /// # Errors
+    /// [`Error::NotOurs`] where something else is there; [`Error::Io`].
+    pub fn look(&self) -> Result<Found, Error> {
+        let found = match symlink_metadata(&self.path) {
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Found::Missing),
+            found => found.map_err(io("look at", &self.path))?,
+        };
+        if !found.is_dir() || (found.dev(), found.ino()) != (self.device, self.inode) {
+            return Err(self.not_ours("it is not the directory that was made for it"));
+        }
+        if self.path.canonicalize().map_err(io("look at", &self.path))? != self.path {
+            return Err(self.not_ours("a link leads there"));
+        }
+        let link = self.path.join(".git");
+        match symlink_metadata(&link) {
+            Err(error) if error.kind() == ErrorKind::NotFound => self.bare_of_git(),
+            Err(error) => Err(io("look at", &link)(error)),
+            Ok(found) if found.is_file() => self.linked(&link).map(Found::Ours),
+            Ok(_) => Err(self.not_ours("its .git is no file")),
+        }
+    }
+
+    /// The same, where only the worktree itself will do.
+    ///
+    /// # Errors
+    /// As [`Tree::look`]; [`Error::NotOurs`] too where nothing is there.
+    pub(crate) fn private(&self) -> Result<PathBuf, Error> {
+        match self.look()? {
+            Found::Ours(private) => Ok(private),
+            Found::Missing => Err(self.not_ours("it is not there")),
+            Found::Empty => Err(self.not_ours("there is nothing in it")),
+        }
+    }
+
+    /// Whether the branch that it was made for is checked out in it. A repository that keeps its references in
+    /// tables does not tell this way, and then nothing speaks against it.
+    pub fn is_on_its_branch(&self) -> bool {
+        let head = self.private().ok().and_then(|private| read_to_string(private.join("HEAD")).ok());
+        let name = head.as_deref().and_then(|head| head.trim_end().strip_prefix("ref: refs/heads/"));
+        name.is_some_and(|name| name == self.branch || name == ".invalid")
+    }
+
+    /// Git in it.
+    pub(crate) fn git<'a>(&self, surroundings: &'a Surroundings) -> Git<'a> {
+        Git::within(&self.path, surroundings)
+    }
+
+    fn bare_of_git(&self) -> Result<Found, Error> {
+        let mut entries = read_dir(&self.path).map_err(io("look into", &self.path))?;
+        if entries.next().is_none() {
+            return Ok(Found::Empty);
+        }
+        Err(self.not_ours("it is no worktree any more"))
+    }
+
+    /// Both must lead to each other: `.git` here, `gitdir` there.
+    fn linked(&self, link: &Path) -> Result<PathBuf, Error> {
+        let there = named(link, "gitdir: ")?;
+        let private =
+            self.path.join(there).canonicalize().map_err(|_| self.not_ours("its .git leads nowhere"))?;
+        if private.parent() != Some(&self.repository.join("worktrees")) {
+            return Err(self.not_ours("it belongs to another repository"));
+        }
+        let back = private.join(named(&private.join("gitdir"), "")?);
+        let same = |at: &Path| at.canonicalize().ok() == link.canonicalize().ok();
+        if same(&back) { Ok(private) } else { Err(self.not_ours("its repository knows it elsewhere")) }
+    }
+
+    pub(crate) fn not_ours(&self, why: &'static str) -> Error {
+        Error::NotOurs { path: self.path.clone(), why }
+    }
+}
+
+/// The path that a file of git's names.
+fn named(file: &Path, before: &str) -> Result<PathBuf, Error> {
+    use std::os::unix::ffi::OsStrExt;
+    let bytes = std::fs::read(file).map_err(io("read", file))?;
+    let rest = bytes.strip_prefix(before.as_bytes()).unwrap_or_default();
+    let rest = rest.strip_suffix(b"\n").unwrap_or(rest);
+    Ok(PathBuf::from(std::ffi::OsStr::from_bytes(rest)))
+}
