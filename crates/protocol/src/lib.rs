@@ -11,6 +11,7 @@ pub mod fault;
 pub mod feed;
 pub mod id;
 pub mod json;
+pub mod late;
 pub mod message;
 pub mod name;
 pub mod payload;

@@ -73,7 +73,7 @@ pub struct Worker {
 ///
 /// `{prompt}` and `{session}` in an argument stand for the turn's text and the session's id. Where no argument
 /// holds `{prompt}` the text comes on standard input.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TurnAgent {
     /// Program and arguments of the first turn.
     pub first: Vec<String>,
@@ -81,13 +81,20 @@ pub struct TurnAgent {
     pub next: Vec<String>,
     /// How the turns are one conversation.
     pub session: Session,
+    /// Where what it says stands in its output: the string value of this key in lines of JSON; none: the output.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub said: Option<String>,
+    /// Put ahead of the first text of each conversation; empty for nothing.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub ahead: String,
 }
 
 /// A conversation over several processes.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Session {
     /// The program has none: every turn begins anew.
+    #[default]
     None,
     /// We choose its id, a UUID, and name it in every turn.
     Ours,

@@ -5,14 +5,18 @@
 //! line for a shell. Format: docs/agents.md.
 
 mod blank;
+mod feed;
 mod file;
+mod keys;
 mod order;
+mod setup;
 mod shelf;
 
 pub(crate) use order::{Facts, Ordered};
 pub(crate) use shelf::Shelf;
 
 use protocol::turn::Session;
+use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 
 /// One agent program, or the worker that needs none.
@@ -22,6 +26,8 @@ pub(crate) struct Profile {
     pub(crate) name: String,
     /// What it is, in a line.
     pub(crate) about: String,
+    /// Somebody has seen it work; else it was written from the program's documentation.
+    pub(crate) tried: bool,
     runs: Runs,
 }
 
@@ -36,30 +42,83 @@ enum Runs {
 #[derive(Debug, PartialEq)]
 struct Program {
     program: String,
-    args: Vec<String>,
     feed: Feed,
+    args: Vec<String>,
+    /// What is added where there is a first prompt.
+    prompt: Vec<String>,
+    instructions: Instructions,
+    /// What gives it our MCP server.
+    mcp: Vec<String>,
     model: Option<Vec<String>>,
     modes: BTreeMap<String, Vec<String>>,
+    types: BTreeMap<String, Vec<String>>,
     allow: Option<Vec<String>>,
     deny: Option<Vec<String>>,
+    /// The team's own tools, as this program calls them: on every list of allowed ones.
+    team_tools: Vec<String>,
     env: BTreeMap<String, String>,
+    /// Variables that are taken out of every agent's environment, and not out of this one's.
+    pass: Vec<String>,
     unset: Vec<String>,
+    setup: Vec<setup::Piece>,
+    /// What its screen shows while it waits at a dialog.
+    dialog: Vec<String>,
+    /// The arguments that make it print its version, and its help.
+    version: Vec<String>,
+    help: Vec<String>,
+}
+
+/// How it learns about its team.
+#[derive(Debug, PartialEq, Eq)]
+enum Instructions {
+    /// It knows, or needs not.
+    None,
+    /// The text goes ahead of its first prompt.
+    Ahead,
+    /// It has arguments for that.
+    Arguments(Vec<String>),
 }
 
 /// How the program gets its messages.
 #[derive(Debug, PartialEq)]
 enum Feed {
-    /// One process a turn; `resume` are the arguments of all but the first, empty: the same.
-    Turn { resume: Vec<String>, session: Session },
+    /// It reads the files itself. `resume` are here and below the arguments of a life that goes on with the
+    /// session of the one before, empty: the same.
+    Native { resume: Vec<String> },
+    /// Its turn-end hook hands them over, as this object with the text filled in. It is asked to wait no longer than
+    /// `park`, milliseconds.
+    Hook { resume: Vec<String>, answer: Map<String, Value>, park: Option<u64> },
+    /// One long-lived process that speaks the Agent Client Protocol.
+    Acp,
+    /// One process a turn; `resume` are the arguments of all but the first, empty: the same. `said` is the key under
+    /// which its lines of JSON hold what it says.
+    Turn { resume: Vec<String>, session: Session, said: Option<String> },
     /// One process for its whole life, which looks by itself.
     Pull,
+    /// They are typed into its pane, where the last lines of the screen look like one of `ready`.
+    Keys { resume: Vec<String>, ready: Vec<String> },
 }
 
 impl Feed {
     fn kind(&self) -> protocol::feed::Feed {
         match self {
+            Feed::Native { .. } => protocol::feed::Feed::Native,
+            Feed::Hook { .. } => protocol::feed::Feed::Hook,
+            Feed::Acp => protocol::feed::Feed::Acp,
             Feed::Turn { .. } => protocol::feed::Feed::Turn,
             Feed::Pull => protocol::feed::Feed::Pull,
+            Feed::Keys { .. } => protocol::feed::Feed::Keys,
+        }
+    }
+
+    /// The arguments of a later turn or life; empty: as the first.
+    fn resume(&self) -> &[String] {
+        match self {
+            Feed::Native { resume }
+            | Feed::Hook { resume, .. }
+            | Feed::Turn { resume, .. }
+            | Feed::Keys { resume, .. } => resume,
+            Feed::Acp | Feed::Pull => &[],
         }
     }
 }

@@ -15,7 +15,7 @@ pub use reply::{
     InterruptReply, LocateReply, PastAgent, Reply, SpawnReply, StatusReply, TeamStatus,
 };
 pub use request::{
-    Activity, Call, Capture, Commands, Create, Delete, Locate, Request, Shutdown, Spawn, Targets,
+    Activity, Call, Capture, Commands, Create, Delete, Locate, Request, Resume, Shutdown, Spawn, Targets,
 };
 
 use crate::fault::Fault;

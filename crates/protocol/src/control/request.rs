@@ -96,6 +96,15 @@ pub struct Spawn {
     /// Program and arguments; the program is found in the PATH of `env`. Never empty, unless it is run a turn
     /// at a time.
     pub argv: Vec<String>,
+    /// `argv` holds blanks of [`crate::late`] for the daemon to fill: `{color}`, `{lead_session}`.
+    #[serde(default)]
+    pub late: bool,
+    /// What a next life is started with where the session of the one before is known; none: as `argv` says.
+    #[serde(default)]
+    pub resume: Option<Resume>,
+    /// `argv` holds the first prompt: its message needs not be handed over again.
+    #[serde(default)]
+    pub prompted: bool,
     /// Absolute.
     pub cwd: PathBuf,
     /// The whole environment of the agent, but for what the pane and the daemon add.
@@ -125,6 +134,13 @@ impl std::fmt::Debug for Spawn {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "spawn {}@{} {:?} in {}", self.name, self.team, self.argv.first(), self.cwd.display())
     }
+}
+
+/// How a program goes on with a session.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Resume {
+    /// Program and arguments, with the blanks of [`crate::late`]: `{session}` beside those of a first life.
+    pub argv: Vec<String>,
 }
 
 /// Which members of a team.

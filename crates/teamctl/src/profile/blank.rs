@@ -17,6 +17,23 @@ pub(super) fn blanks(text: &str) -> Vec<&str> {
     pieces(text).into_iter().filter_map(named).collect()
 }
 
+/// What a blank is about: `{id_json}` is the same as `{id}`, written as JSON, `{id_sh}` as a word of a shell's.
+pub(super) fn base(name: &str) -> &str {
+    name.strip_suffix("_json").or_else(|| name.strip_suffix("_sh")).unwrap_or(name)
+}
+
+/// The value of a blank as it is wanted there.
+pub(super) fn spelled(name: &str, value: String) -> String {
+    if name.ends_with("_json") {
+        return serde_json::Value::from(value).to_string();
+    }
+    let plain = |c: char| c.is_ascii_alphanumeric() || "/._-+,:@%".contains(c);
+    if name.ends_with("_sh") && (value.is_empty() || !value.chars().all(plain)) {
+        return format!("'{}'", value.replace('\'', "'\\''"));
+    }
+    value
+}
+
 /// The text with every blank filled that `value` knows; what it puts there is not looked at again.
 pub(super) fn filled(text: &str, value: impl Fn(&str) -> Option<String>) -> String {
     let piece = |piece| match piece {
@@ -53,6 +70,16 @@ mod tests {
     fn a_word_in_braces_is_a_blank_and_other_braces_are_not() {
         assert_eq!(blanks("a {cwd}{name}{{id} é {"), ["cwd", "name", "id"]);
         assert!(blanks(r#"{"a": {"b": 1}, "c": {}} {A} {a b} {1}"#).is_empty());
+    }
+
+    #[test]
+    fn a_value_is_spelled_for_where_it_stands() {
+        assert_eq!((base("id_json"), base("id_sh"), base("id")), ("id", "id", "id"));
+        assert_eq!(spelled("id", "a'b".to_owned()), "a'b");
+        assert_eq!(spelled("id_json", "a\"b\n".to_owned()), r#""a\"b\n""#);
+        for (value, wanted) in [("/a/b", "/a/b"), ("", "''"), ("a b", "'a b'"), ("a'$(b)", r"'a'\''$(b)'")] {
+            assert_eq!(spelled("id_sh", value.to_owned()), wanted);
+        }
     }
 
     #[test]

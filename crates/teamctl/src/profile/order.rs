@@ -1,12 +1,26 @@
-//! What is started for one member: the profile's blanks filled with what is known of it now. `{prompt}` and
-//! `{session}` of a program that is run a turn at a time are left for each turn.
+//! What is started for one member: the profile's blanks filled with what is known of it now. Those that only the
+//! daemon or a turn can fill are left, and nothing that is filled in is taken for one (`protocol::late`).
 
-use super::blank::{blanks, filled};
-use super::{Feed, Profile, Program, Runs};
+mod options;
+
+use super::blank::{base, blanks, filled, spelled};
+use super::{Feed, Instructions, Profile, Program, Runs};
+use protocol::control::Resume;
 use protocol::fault::{Fault, Kind};
+use protocol::late::{literal, not_an_option};
 use protocol::name::{AgentName, TeamName};
 use protocol::turn::{TurnAgent, TurnProgram, Worker};
 use std::collections::BTreeMap;
+
+/// The longest first prompt that fits into an argument, bytes: the kernel takes none of 128 KiB or more.
+const LONGEST_ARGUMENT: usize = (128 << 10) - 1;
+
+/// The first prompt of an agent that gets no other, and has to have one.
+const READY: &str = "You are a member of a team. Say in a word that you are there: what there is to do comes to you by itself.";
+
+/// The first prompt of an agent that was started again in its old session.
+const AGAIN: &str =
+    "You were started again, since you had ended without being asked to. Go on with what you were doing.";
 
 /// What is known of a member before it starts.
 #[derive(Debug)]
@@ -14,9 +28,13 @@ pub(crate) struct Facts<'a> {
     pub(crate) name: &'a AgentName,
     pub(crate) team: &'a TeamName,
     pub(crate) cwd: &'a str,
+    /// The directory of teams/ and tasks/.
+    pub(crate) root: &'a str,
     /// Our own program.
     pub(crate) own: &'a str,
     pub(crate) prompt: &'a str,
+    /// What it is to know of its team.
+    pub(crate) instructions: &'a str,
     pub(crate) agent_type: Option<&'a str>,
     pub(crate) model: Option<&'a str>,
     pub(crate) mode: Option<&'a str>,
@@ -29,12 +47,24 @@ pub(crate) struct Facts<'a> {
 pub(crate) struct Ordered {
     /// Program and arguments of a whole life; empty where it is run a turn at a time.
     pub(crate) argv: Vec<String>,
+    /// The same for a life that goes on with the session of the one before.
+    pub(crate) resume: Option<Resume>,
+    /// They hold blanks that are filled later.
+    pub(crate) late: bool,
+    /// They hold the first prompt: it needs not be handed over again.
+    pub(crate) prompted: bool,
     pub(crate) turns: Option<TurnProgram>,
     pub(crate) feed: protocol::feed::Feed,
+    /// What is to be put ahead of the first text that it is given, where no argument takes it.
+    pub(crate) ahead: String,
     /// Set in the agent's environment, over the caller's own.
     pub(crate) env: BTreeMap<String, String>,
+    /// Left in it, although it is taken out of all others.
+    pub(crate) pass: Vec<String>,
     /// Taken out of it.
     pub(crate) unset: Vec<String>,
+    /// What its screen shows while it waits at a dialog.
+    pub(crate) dialog: Vec<String>,
 }
 
 impl Ordered {
@@ -60,76 +90,115 @@ impl Profile {
     /// Whether the member's name stands in its arguments: then it must be known before it is asked for.
     pub(crate) fn needs_name(&self) -> bool {
         let Runs::Program(program) = &self.runs else { return false };
-        let resume = match &program.feed {
-            Feed::Turn { resume, .. } => resume.as_slice(),
-            Feed::Pull => &[],
-        };
-        let optional = [&program.model, &program.allow, &program.deny].into_iter().flatten().flatten();
-        let texts = program.args.iter().chain(resume).chain(optional);
-        let texts = texts.chain(program.modes.values().flatten()).chain(program.env.values());
-        texts
-            .chain([&program.program])
-            .any(|text| blanks(text).iter().any(|name| ["name", "id"].contains(name)))
+        program.texts().any(|text| blanks(text).iter().any(|name| ["name", "id"].contains(&base(name))))
     }
 
     fn program_order(&self, program: &Program, facts: &Facts<'_>) -> Result<Ordered, Fault> {
         let options = self.options(program, facts)?;
-        let argv = |args: &[String]| vector(&program.program, args, &options, facts);
-        let env =
-            program.env.iter().map(|(name, text)| (name.clone(), filled(text, |blank| value(blank, facts))));
+        let env = program.env.iter().map(|(name, text)| (name.clone(), with_facts(text, facts)));
         let mut ordered = Ordered {
             feed: program.feed.kind(),
-            env: env.collect(),
+            ahead: program.ahead(facts),
+            env: env.chain([("TEAMD_PROFILE".to_owned(), self.name.clone())]).collect(),
+            pass: program.pass.clone(),
             unset: program.unset.clone(),
+            dialog: program.dialog.clone(),
             ..Ordered::default()
         };
         match &program.feed {
-            Feed::Pull => {
-                let prompt = |blank: &str| (blank == "prompt").then(|| facts.prompt.to_owned());
-                ordered.argv = argv(&program.args)?.iter().map(|text| filled(text, prompt)).collect();
-            }
-            Feed::Turn { resume, session } => {
-                let next = if resume.is_empty() { Vec::new() } else { argv(resume)? };
-                let agent = TurnAgent { first: argv(&program.args)?, next, session: session.clone() };
+            Feed::Turn { resume, session, said } => {
+                let argv = |args: &[String]| vector(&program.program, args, &options, &[], facts);
+                let agent = TurnAgent {
+                    first: argv(&program.args),
+                    next: if resume.is_empty() { Vec::new() } else { argv(resume) },
+                    session: session.clone(),
+                    said: said.clone(),
+                    ahead: std::mem::take(&mut ordered.ahead),
+                };
                 ordered.turns = Some(TurnProgram::Agent(agent));
             }
+            _ => self.whole_life(program, facts, &options, &mut ordered)?,
         }
         Ok(ordered)
     }
 
-    /// The arguments for model, mode and tools. What the program has no argument for is refused: a limit that
-    /// nobody keeps is worse than none.
-    fn options(&self, program: &Program, facts: &Facts<'_>) -> Result<Vec<String>, Fault> {
-        let mut options = Vec::new();
-        if let (Some(_), Some(model)) = (facts.model, &program.model) {
-            options.extend(model.clone());
+    /// A program that runs for its whole life, with its first prompt among its arguments if it takes one.
+    fn whole_life(
+        &self,
+        program: &Program,
+        facts: &Facts<'_>,
+        options: &[String],
+        ordered: &mut Ordered,
+    ) -> Result<(), Fault> {
+        let text = first_prompt(program, &ordered.ahead, facts.prompt);
+        let in_args = program.args.iter().any(|text| blanks(text).contains(&"prompt"));
+        if (in_args || !program.prompt.is_empty()) && text.len() > LONGEST_ARGUMENT {
+            return Err(self.too_long(text.len()));
         }
-        if let Some(mode) = facts.mode {
-            options.extend(program.modes.get(mode).ok_or_else(|| self.no_mode(program, mode))?.clone());
-        }
-        let mut options = options.iter().map(|text| argument(text, facts)).collect::<Result<Vec<_>, _>>()?;
-        for (word, tools, template) in
-            [("--allow", facts.allow, &program.allow), ("--deny", facts.deny, &program.deny)]
-        {
-            if !tools.is_empty() {
-                let template = template.as_ref().ok_or_else(|| self.no_tools(word))?;
-                options.extend(with_tools(template, tools, facts)?);
-            }
-        }
-        Ok(options)
+        let first = if text.is_empty() { Vec::new() } else { with_prompt(&program.prompt, &text, facts) };
+        let argv = vector(&program.program, &program.args, options, &first, facts);
+        let text = literal(&not_an_option(&program.args, &text));
+        ordered.argv = argv.iter().map(|argument| argument.replace("{prompt}", &text)).collect();
+        ordered.prompted = !facts.prompt.is_empty() && (in_args || !program.prompt.is_empty());
+        ordered.late = true;
+        let resume = program.feed.resume();
+        ordered.resume = (!resume.is_empty()).then(|| {
+            let first = match program.feed {
+                Feed::Hook { .. } => with_prompt(&program.prompt, AGAIN, facts),
+                _ => Vec::new(),
+            };
+            Resume { argv: vector(&program.program, resume, options, &first, facts) }
+        });
+        Ok(())
     }
 
-    fn no_mode(&self, program: &Program, mode: &str) -> Fault {
-        let known: Vec<&str> = program.modes.keys().map(String::as_str).collect();
-        let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
-        let message = format!("cannot start {} in the mode {mode}: its profile has no such mode", self.name);
-        Fault::new(Kind::Usage, message).hinted(format!("it has: {known}"))
+    fn too_long(&self, length: usize) -> Fault {
+        let message = format!(
+            "cannot start {} with a prompt of {length} bytes: it takes it as an argument, and the kernel none of \
+             more than {LONGEST_ARGUMENT}",
+            self.name
+        );
+        Fault::new(Kind::Usage, message).hinted("put it into a file, and name the file in the prompt")
+    }
+}
+
+impl Program {
+    /// Every text in which blanks are filled when it is started.
+    fn texts(&self) -> impl Iterator<Item = &String> {
+        let optional = [&self.model, &self.allow, &self.deny].into_iter().flatten().flatten();
+        let lists = [&self.args, &self.prompt, &self.mcp].into_iter().flatten().chain(self.feed.resume());
+        let tables = self.modes.values().chain(self.types.values()).flatten();
+        [&self.program].into_iter().chain(lists).chain(optional).chain(tables).chain(self.env.values())
     }
 
-    fn no_tools(&self, word: &str) -> Fault {
-        let message = format!("cannot start {} with {word}: its profile has no argument for that", self.name);
-        Fault::new(Kind::Usage, message).hinted("set the program's own permissions, or name another --agent")
+    fn ahead(&self, facts: &Facts<'_>) -> String {
+        match self.instructions {
+            Instructions::Ahead => facts.instructions.to_owned(),
+            Instructions::None | Instructions::Arguments(_) => String::new(),
+        }
     }
+}
+
+/// What stands in the arguments of the first life. An agent that is fed by a hook hears nothing before its first turn
+/// has ended, so it gets one in any case.
+fn first_prompt(program: &Program, ahead: &str, given: &str) -> String {
+    let parts: Vec<&str> = [ahead, given].into_iter().filter(|part| !part.is_empty()).collect();
+    match (&program.feed, parts.is_empty()) {
+        (Feed::Hook { .. }, true) => READY.to_owned(),
+        _ => parts.join("\n\n"),
+    }
+}
+
+/// The arguments for a first prompt.
+fn with_prompt(template: &[String], text: &str, facts: &Facts<'_>) -> Vec<String> {
+    let text = not_an_option(template, text);
+    let fill = |template: &String| {
+        filled(template, |blank| match base(blank) {
+            "prompt" => Some(spelled(blank, literal(&text))),
+            _ => value(blank, facts),
+        })
+    };
+    template.iter().map(fill).collect()
 }
 
 /// It runs commands, not tools.
@@ -143,67 +212,48 @@ fn worker(facts: &Facts<'_>) -> Result<Ordered, Fault> {
     Ok(Ordered { turns, feed: protocol::feed::Feed::Turn, ..Ordered::default() })
 }
 
-/// `{tool}` stands for each, the whole template again; `{tools}` for all, with commas.
-fn with_tools(template: &[String], tools: &[String], facts: &Facts<'_>) -> Result<Vec<String>, Fault> {
-    let each = template.iter().any(|text| blanks(text).contains(&"tool"));
-    let all = if each { tools.to_vec() } else { vec![tools.join(",")] };
-    let mut arguments = Vec::new();
-    for tool in &all {
-        refuse_blank(tool)?;
-        let value = |blank: &str| match blank {
-            "tool" | "tools" => Some(tool.clone()),
-            other => value(other, facts),
-        };
-        arguments.extend(template.iter().map(|text| filled(text, value)));
-    }
-    Ok(arguments)
-}
-
-/// The program and its arguments, `options` where `{options}` stands, else last.
+/// The program and its arguments; `options` and `first` where their blanks stand, else last, in this order.
 fn vector(
     program: &str,
     args: &[String],
     options: &[String],
+    first: &[String],
     facts: &Facts<'_>,
-) -> Result<Vec<String>, Fault> {
-    let mut argv = vec![argument(program, facts)?];
+) -> Vec<String> {
+    let mut argv = vec![with_facts(program, facts)];
     for text in args {
         match text.as_str() {
             "{options}" => argv.extend_from_slice(options),
-            text => argv.push(argument(text, facts)?),
+            "{first_prompt}" => argv.extend_from_slice(first),
+            text => argv.push(with_facts(text, facts)),
         }
     }
-    if !args.iter().any(|text| text == "{options}") {
-        argv.extend_from_slice(options);
+    for (blank, more) in [("{options}", options), ("{first_prompt}", first)] {
+        if !args.iter().any(|text| text == blank) {
+            argv.extend_from_slice(more);
+        }
     }
-    Ok(argv)
+    argv
 }
 
-fn argument(text: &str, facts: &Facts<'_>) -> Result<String, Fault> {
-    blanks(text).iter().filter_map(|name| value(name, facts)).try_for_each(|value| refuse_blank(&value))?;
-    Ok(filled(text, |name| value(name, facts)))
-}
-
-/// A value that would be taken for a blank of the turn's.
-fn refuse_blank(value: &str) -> Result<(), Fault> {
-    if !blanks(value).iter().any(|name| ["prompt", "session"].contains(name)) {
-        return Ok(());
-    }
-    let message = format!("cannot hand over {value} as an argument: it would be filled with the turn's text");
-    Err(Fault::new(Kind::Usage, message).hinted("use a name without {prompt} and {session}"))
+fn with_facts(text: &str, facts: &Facts<'_>) -> String {
+    filled(text, |blank| value(blank, facts))
 }
 
 fn value(blank: &str, facts: &Facts<'_>) -> Option<String> {
-    match blank {
-        "cwd" => Some(facts.cwd.to_owned()),
-        "name" => Some(facts.name.to_string()),
-        "team" => Some(facts.team.to_string()),
-        "id" => Some(format!("{}@{}", facts.name, facts.team)),
-        "model" => Some(facts.model.unwrap_or_default().to_owned()),
-        "type" => Some(facts.agent_type.unwrap_or("general-purpose").to_owned()),
-        "self" => Some(facts.own.to_owned()),
-        _ => None,
-    }
+    let value = match base(blank) {
+        "cwd" => facts.cwd.to_owned(),
+        "name" => facts.name.to_string(),
+        "team" => facts.team.to_string(),
+        "id" => format!("{}@{}", facts.name, facts.team),
+        "model" => facts.model.unwrap_or_default().to_owned(),
+        "type" => facts.agent_type.unwrap_or("general-purpose").to_owned(),
+        "root" => facts.root.to_owned(),
+        "self" => facts.own.to_owned(),
+        "instructions" => facts.instructions.to_owned(),
+        _ => return None,
+    };
+    Some(spelled(blank, literal(&value)))
 }
 
 #[cfg(test)]

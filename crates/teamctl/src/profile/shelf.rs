@@ -1,6 +1,7 @@
 //! Where profiles are: the user's directory first, then the built-in ones.
 
-use super::file::{Keys, did_you_mean, parse};
+use super::file::parse;
+use super::keys::{Keys, did_you_mean};
 use super::{Profile, Runs};
 use crate::here::variable;
 use protocol::fault::{Fault, Kind};
@@ -11,9 +12,24 @@ use std::path::{Path, PathBuf};
 const WORKER: &str = "worker";
 
 /// Name and text; the worker has no text, since no program is started for it.
-const BUILT_IN: [(&str, &str); 2] = [
+const BUILT_IN: [(&str, &str); 17] = [
+    ("aider", include_str!("../../profiles/aider.toml")),
+    ("amp", include_str!("../../profiles/amp.toml")),
     ("claude", include_str!("../../profiles/claude.toml")),
+    ("claude-turn", include_str!("../../profiles/claude-turn.toml")),
     ("codex", include_str!("../../profiles/codex.toml")),
+    ("codex-turn", include_str!("../../profiles/codex-turn.toml")),
+    ("copilot", include_str!("../../profiles/copilot.toml")),
+    ("copilot-acp", include_str!("../../profiles/copilot-acp.toml")),
+    ("cursor-agent", include_str!("../../profiles/cursor-agent.toml")),
+    ("gemini", include_str!("../../profiles/gemini.toml")),
+    ("gemini-acp", include_str!("../../profiles/gemini-acp.toml")),
+    ("gemini-turn", include_str!("../../profiles/gemini-turn.toml")),
+    ("goose", include_str!("../../profiles/goose.toml")),
+    ("opencode", include_str!("../../profiles/opencode.toml")),
+    ("qwen", include_str!("../../profiles/qwen.toml")),
+    ("qwen-acp", include_str!("../../profiles/qwen-acp.toml")),
+    ("shell", include_str!("../../profiles/shell.toml")),
 ];
 
 /// All profiles of one user.
@@ -100,7 +116,7 @@ impl Shelf {
         let files =
             entries.into_iter().flatten().flatten().filter_map(|entry| entry.file_name().into_string().ok());
         let own = files.filter_map(|name| Some(name.strip_suffix(".toml")?.to_owned()));
-        let ours = [WORKER].into_iter().chain(BUILT_IN.map(|(name, _)| name)).map(str::to_owned);
+        let ours = names().map(str::to_owned);
         let mut names: Vec<String> = ours.chain(own.filter(|name| AgentName::parse(name).is_ok())).collect();
         names.sort();
         names.dedup();
@@ -108,11 +124,16 @@ impl Shelf {
     }
 }
 
+/// The names of the built-in profiles.
+pub(super) fn names() -> impl Iterator<Item = &'static str> {
+    [WORKER].into_iter().chain(BUILT_IN.iter().map(|(name, _)| *name))
+}
+
 /// The built-in profile of that name.
 pub(super) fn built_in(name: &str) -> Option<Result<Profile, Fault>> {
     if name == WORKER {
         let about = "the built-in worker: runs the commands of tasks".to_owned();
-        return Some(Ok(Profile { name: WORKER.to_owned(), about, runs: Runs::Worker }));
+        return Some(Ok(Profile { name: WORKER.to_owned(), about, tried: true, runs: Runs::Worker }));
     }
     let (_, text) = BUILT_IN.iter().find(|(built_in, _)| *built_in == name)?;
     Some(parse(name, &format!("the built-in profile {name}"), text))
@@ -159,7 +180,7 @@ mod tests {
         for name in ["mina", "../config", "", "/etc/passwd", "no name"] {
             let fault = shelf.profile(name).unwrap_err();
             assert_eq!(fault.kind, Kind::Usage, "{name}");
-            assert!(fault.hint.unwrap().contains("there is: claude, codex, mine, worker;"), "{name}");
+            assert!(fault.hint.unwrap().contains("opencode, qwen, qwen-acp, shell, worker"), "{name}");
         }
     }
 
@@ -186,7 +207,7 @@ mod tests {
         assert!(!without.has_usual(|_| false));
         let fault = without.usual(|_| false).unwrap_err();
         assert_eq!(fault.kind, Kind::Usage);
-        assert!(fault.hint.unwrap().contains("there is: claude, codex, worker"));
+        assert!(fault.hint.unwrap().contains("there is: aider, amp, claude"));
     }
 
     #[test]

@@ -117,7 +117,12 @@ mod tests {
     const ASSIGNMENT: &str = r#"{"type":"task_assignment","taskId":"3","subject":"s"}"#;
 
     fn agent() -> TurnProgram {
-        TurnProgram::Agent(TurnAgent { first: vec!["x".into()], next: vec![], session: Session::None })
+        TurnProgram::Agent(TurnAgent {
+            first: vec!["x".into()],
+            next: vec![],
+            session: Session::None,
+            ..TurnAgent::default()
+        })
     }
 
     fn worker() -> TurnProgram {

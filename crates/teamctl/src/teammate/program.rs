@@ -3,6 +3,7 @@
 
 use super::host::Process;
 use super::render::Subject;
+use protocol::late::not_an_option;
 use protocol::message::Message;
 use protocol::payload::IdleReason;
 use protocol::task::Task;
@@ -108,6 +109,7 @@ impl Program {
     fn agent(&mut self, agent: &TurnAgent, text: &str) -> Result<Process, String> {
         let later = self.talk != Talk::New && !agent.next.is_empty();
         let template = if later { &agent.next } else { &agent.first };
+        let text = &with_ahead(agent, self.talk == Talk::New, text);
         self.open(&agent.session);
         let session = self.session().unwrap_or_default();
         let mut argv = filled(template, text, &session);
@@ -142,8 +144,18 @@ impl Program {
     }
 }
 
+/// What the agent is to know of its team, ahead of the first text of each conversation.
+fn with_ahead(agent: &TurnAgent, is_new: bool, text: &str) -> String {
+    let forgets = agent.session == Session::None && agent.next.is_empty();
+    match agent.ahead.as_str() {
+        ahead if !ahead.is_empty() && (is_new || forgets) => format!("{ahead}\n\n{text}"),
+        _ => text.to_owned(),
+    }
+}
+
 /// In one pass, so that a text which holds a placeholder is not taken for one.
 fn filled(template: &[String], text: &str, session: &str) -> Vec<String> {
+    let text = &not_an_option(template, text);
     let fill = |argument: &String| {
         let parts = argument.split("{prompt}").map(|part| part.replace("{session}", session));
         without_nul(&parts.collect::<Vec<_>>().join(text))
@@ -198,7 +210,7 @@ mod tests {
     }
 
     fn program(first: &[&str], next: &[&str], session: Session, before: Option<&str>) -> Program {
-        let agent = TurnAgent { first: words(first), next: words(next), session };
+        let agent = TurnAgent { first: words(first), next: words(next), session, ..TurnAgent::default() };
         let state = tempfile::tempdir().unwrap().keep().join("state");
         Program::new(TurnProgram::Agent(agent), before.map(str::to_owned), state, "ann@t")
     }
@@ -215,6 +227,40 @@ mod tests {
         assert_eq!(process.input, None);
         let mut piped = program(&["p"], &[], Session::None, None);
         assert_eq!(run(&mut piped, "hi").input.as_deref(), Some("hi"));
+    }
+
+    #[test]
+    fn what_it_is_to_know_stands_ahead_of_each_conversation() {
+        let of = |first: &[&str], next: &[&str], session| {
+            let mut program = program(first, next, session, None);
+            if let TurnProgram::Agent(agent) = &mut program.kind {
+                agent.ahead = "You are ann.".to_owned();
+            }
+            program
+        };
+        let mut ours = of(&["p", "{session}"], &[], Session::Ours);
+        assert_eq!(run(&mut ours, "hi").input.as_deref(), Some("You are ann.\n\nhi"));
+        ours.ended(IdleReason::Available);
+        assert_eq!(run(&mut ours, "hi").input.as_deref(), Some("hi"));
+        ours.ended(IdleReason::Available);
+        let mut none = of(&["p"], &[], Session::None);
+        for _ in 0..2 {
+            assert_eq!(
+                run(&mut none, "hi").input.as_deref(),
+                Some("You are ann.\n\nhi"),
+                "it remembers nothing"
+            );
+            none.ended(IdleReason::Available);
+        }
+    }
+
+    #[test]
+    fn a_text_is_never_taken_for_an_option() {
+        let argv = |words: &[&str]| run(&mut program(words, &[], Session::None, None), "--yolo").argv;
+        assert_eq!(argv(&["p", "{prompt}"]), ["p", " --yolo"]);
+        assert_eq!(argv(&["p", "--", "{prompt}"]), ["p", "--", "--yolo"]);
+        assert_eq!(argv(&["p", "-m={prompt}"]), ["p", "-m=--yolo"]);
+        assert_eq!(argv(&["p", "{prompt}", "--"]), ["p", " --yolo", "--"]);
     }
 
     #[test]

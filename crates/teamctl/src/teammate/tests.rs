@@ -150,7 +150,12 @@ fn send(team: &Team, from: &str, to: &str, text: &str) {
 }
 
 fn agent() -> TurnProgram {
-    TurnProgram::Agent(TurnAgent { first: vec!["p".into()], next: vec![], session: Session::None })
+    TurnProgram::Agent(TurnAgent {
+        first: vec!["p".into()],
+        next: vec![],
+        session: Session::None,
+        ..TurnAgent::default()
+    })
 }
 
 fn worker(run: &str) -> TurnProgram {
@@ -468,7 +473,7 @@ fn a_turn_that_fails_on_an_earlier_lifes_session_is_run_once_more_with_a_new_one
     let program = || {
         let (first, next) = (["p", "{session}"], ["q", "{session}"]);
         let [first, next] = [first, next].map(|words| words.map(str::to_owned).to_vec());
-        TurnProgram::Agent(TurnAgent { first, next, session: Session::Ours })
+        TurnProgram::Agent(TurnAgent { first, next, session: Session::Ours, ..TurnAgent::default() })
     };
     let again = || Beginning { prompt: String::new(), again: true };
     let run = |scenes: Vec<Scene>| {
@@ -494,8 +499,12 @@ fn a_turn_that_fails_on_an_earlier_lifes_session_is_run_once_more_with_a_new_one
 fn a_session_that_was_told_is_told_on_at_once() {
     let ground = Ground::new();
     let told = Session::Told { key: "id".into() };
-    let program =
-        TurnAgent { first: vec!["p".into()], next: vec!["q".into(), "{session}".into()], session: told };
+    let program = TurnAgent {
+        first: vec!["p".into()],
+        next: vec!["q".into(), "{session}".into()],
+        session: told,
+        ..TurnAgent::default()
+    };
     ground.write("bob", "one");
     ground.write("bob", "two");
     let tells: Scene = Box::new(|_| Happened::Session("abc".to_owned()));

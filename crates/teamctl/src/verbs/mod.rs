@@ -25,7 +25,7 @@ pub(crate) mod task;
 pub(crate) mod up;
 pub(crate) mod wait;
 
-mod duration;
+pub(crate) mod duration;
 mod follow;
 mod text;
 

@@ -79,7 +79,7 @@ struct Run<'a> {
 pub(crate) fn run(here: &Here, args: &Args) -> Result<ExitCode, Fault> {
     here.lead_only("run a team")?;
     let deadline = args.timeout.and_then(|timeout| Instant::now().checked_add(timeout));
-    let file = match file::read(&args.file)? {
+    let file = match file::read(&args.file, &here.root_path()?)? {
         Ok(file) => file,
         Err(flaws) => return Ok(told(here, &args.file, &flaws)),
     };

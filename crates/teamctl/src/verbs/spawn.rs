@@ -5,10 +5,12 @@ mod world;
 use crate::here::Here;
 use crate::output;
 use crate::profile::{Facts, Ordered, Profile, Shelf};
+use protocol::config::TeamConfig;
 use protocol::control::{self, Reply, Request, SpawnReply};
 use protocol::fault::{Fault, Kind};
 use protocol::feed::Feed;
 use protocol::name::{AgentName, TeamName};
+use protocol::prompt::Presence;
 use protocol::turn::{Backend, Restart};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -20,7 +22,7 @@ use std::process::ExitCode;
 /// as its member is gone.
 #[derive(Debug, Default, clap::Args)]
 #[command(
-    after_help = "Examples:\n  teamctl spawn ann --agent worker\n  teamctl spawn bob --agent claude --mode plan --prompt 'Review src/'\n  teamctl spawn eve --agent codex --backend in-process --restart on-failure\n  teamctl spawn cat --cwd ~/src/project --env RUST_LOG=debug -- ./agent.sh"
+    after_help = "Examples:\n  teamctl spawn ann --agent worker\n  teamctl spawn bob --agent claude-turn --mode plan --prompt 'Review src/'\n  teamctl spawn eve --agent codex-turn --backend in-process --restart on-failure\n  teamctl spawn cat --cwd ~/src/project --env RUST_LOG=debug -- ./agent.sh"
 )]
 pub(crate) struct Spawn {
     /// Its name: letters, digits, - and _, 64 at most
@@ -94,18 +96,25 @@ fn sentence(reply: &SpawnReply) -> String {
 
 /// What the daemon is asked for; everything is checked that can be checked before anything is made.
 fn order(here: &Here, mut args: Spawn) -> Result<control::Spawn, Fault> {
-    let team = here.team_name(&here.root()?)?;
-    args.model = args.model.or_else(|| team_model(here, &team));
-    order_for(team, args)
+    let root = here.root()?;
+    let team = here.team_name(&root)?;
+    let config = root.team(&team).and_then(|team| team.config()).ok();
+    args.model = args.model.or_else(|| team_model(config.as_ref()?));
+    order_for(root.path(), team, config.as_ref(), args)
 }
 
 /// The same for a team that need not be there yet: nothing is asked of it.
-pub(super) fn order_for(team: TeamName, args: Spawn) -> Result<control::Spawn, Fault> {
+pub(super) fn order_for(
+    root: &Path,
+    team: TeamName,
+    config: Option<&TeamConfig>,
+    args: Spawn,
+) -> Result<control::Spawn, Fault> {
     let name = AgentName::parse(&args.name).map_err(|error| Fault::new(Kind::Usage, error.to_string()))?;
     let cwd = world::directory(args.cwd.as_deref())?;
     let prompt = world::prompt(args.prompt.clone(), args.prompt_file.as_deref(), args.stdin.is_some())?;
     let model = args.model.as_deref();
-    let about = About { name: &name, team: &team, cwd: &cwd, prompt: &prompt, model };
+    let about = About { name: &name, team: &team, cwd: &cwd, prompt: &prompt, model, root, config };
     let (backend, restart) = (backend(args.backend.as_deref())?, restart(args.restart.as_deref())?);
     let asked = world::pairs(&args.env)?;
     let path = asked.get("PATH").cloned().or_else(|| std::env::var("PATH").ok()).unwrap_or_default();
@@ -122,6 +131,9 @@ pub(super) fn order_for(team: TeamName, args: Spawn) -> Result<control::Spawn, F
         name,
         unique: args.unique,
         argv: ordered.argv,
+        late: ordered.late,
+        resume: ordered.resume,
+        prompted: ordered.prompted,
         cwd,
         env,
         prompt,
@@ -149,6 +161,8 @@ struct About<'a> {
     cwd: &'a Path,
     prompt: &'a str,
     model: Option<&'a str>,
+    root: &'a Path,
+    config: Option<&'a TeamConfig>,
 }
 
 /// What is started: the command that was given, or what a profile says.
@@ -165,17 +179,32 @@ fn ordered(args: &Spawn, about: &About<'_>, path: &str) -> Result<Ordered, Fault
     let own = std::env::current_exe()
         .map_err(|error| Fault::new(Kind::Internal, format!("cannot find our own program: {error}")))?;
     let own = own.to_string_lossy();
+    let instructions = instructions(args, about);
     profile.order(&Facts {
         name: about.name,
         team: about.team,
         cwd: &about.cwd.to_string_lossy(),
+        root: &about.root.to_string_lossy(),
         own: &own,
         prompt: about.prompt,
+        instructions: &instructions,
         agent_type: args.agent_type.as_deref(),
         model: about.model,
         mode: args.mode.as_deref(),
         allow: &args.allow,
         deny: &args.deny,
+    })
+}
+
+/// What it is told of its team, as far as that is there yet. With --unique the daemon chooses its name.
+fn instructions(args: &Spawn, about: &About<'_>) -> String {
+    let me = if args.unique { AgentName::foreign("$TEAMD_AGENT") } else { about.name.clone() };
+    protocol::prompt::text(&protocol::prompt::Facts {
+        me: &me,
+        team: Some(about.team),
+        config: about.config,
+        root: &about.root.to_string_lossy(),
+        presence: Presence::Unknown,
     })
 }
 
@@ -223,10 +252,9 @@ fn restart(word: Option<&str>) -> Result<Restart, Fault> {
 }
 
 /// The lead's model is the team's.
-fn team_model(here: &Here, team: &TeamName) -> Option<String> {
-    let config = here.root().ok()?.team(team).ok()?.config().ok()?;
-    let lead = config.members.into_iter().find(|member| member.name.is_lead())?;
-    Some(lead.model).filter(|model| !model.is_empty())
+fn team_model(config: &TeamConfig) -> Option<String> {
+    let lead = config.members.iter().find(|member| member.name.is_lead())?;
+    Some(lead.model.clone()).filter(|model| !model.is_empty())
 }
 
 #[cfg(test)]

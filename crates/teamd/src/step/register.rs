@@ -12,10 +12,11 @@ use crate::files::FileJob;
 use crate::panes::PaneJob;
 use crate::roster::{Pane, Record, SpawnId};
 use crate::state::{Link, Phase, StartStage, Starting, State};
-use protocol::control::{Go, PastAgent, Reply, SpawnReply, ToJoin, Turns};
+use protocol::control::{Go, PastAgent, Reply, Spawn, SpawnReply, ToJoin, Turns};
 use protocol::event::What;
 use protocol::fault::{Fault, Kind};
 use protocol::id::{AgentId, TaskId};
+use protocol::late;
 use protocol::turn::Backend;
 use tmux::PaneId;
 
@@ -139,8 +140,26 @@ fn go(state: &State, spawn: &SpawnId) -> Option<Go> {
         again: is_again(&agent.record),
         session: comeback.and_then(|comeback| comeback.session.clone()),
     });
+    let argv = argv(order, &agent.record);
     let state = state.setting.state.clone();
-    Some(Go { argv: order.argv.clone(), cwd: order.cwd.clone(), env, state, turns: turns.map(Box::new) })
+    Some(Go { argv, cwd: order.cwd.clone(), env, state, turns: turns.map(Box::new) })
+}
+
+/// Of a whole life: with the session of the one before where there is one, and what only we know filled in.
+fn argv(order: &Spawn, record: &Record) -> Vec<String> {
+    let session = record.comeback.as_ref().and_then(|comeback| comeback.session.as_deref());
+    let again = order.resume.as_ref().filter(|_| session.is_some() && is_again(record));
+    if again.is_none() && !order.late {
+        return order.argv.clone();
+    }
+    let color = color(record);
+    let value = |blank: &str| match blank {
+        "color" => Some(color.as_str()),
+        "session" => session,
+        _ => None,
+    };
+    let argv = again.map_or(&order.argv, |resume| &resume.argv);
+    argv.iter().map(|argument| late::filled(argument, value)).collect()
 }
 
 /// It is not the first life under this order.

@@ -1,6 +1,7 @@
 //! Each fault of a profile's file, told with the file, the key and what may stand there.
 
 use super::*;
+use protocol::fault::Kind;
 
 fn fault(text: &str) -> String {
     let fault = parse("x", "the profile x.toml", text).unwrap_err();
@@ -34,7 +35,7 @@ fn a_whole_file_is_read() {
     assert_eq!((profile.name.as_str(), profile.about.as_str()), ("x", "a program"));
     let Runs::Program(program) = profile.runs else { panic!("it is a program") };
     let resume = ["-r", "{session}", "{prompt}"].map(str::to_owned).to_vec();
-    assert_eq!(program.feed, Feed::Turn { resume, session: Session::Ours });
+    assert_eq!(program.feed, Feed::Turn { resume, session: Session::Ours, said: None });
     assert_eq!(program.modes["plan"], ["--plan"]);
     let pull = parse("x", "x.toml", "feed = \"pull\"\nprogram = \"p\"").unwrap();
     assert!(
@@ -94,23 +95,75 @@ fn a_value_of_the_wrong_kind_is_told_with_the_right_one() {
 }
 
 #[test]
-fn program_and_feed_must_be_there_and_one_that_is_planned_is_named() {
+fn program_and_feed_must_be_there() {
     assert!(fault("feed = \"turn\"").contains("`program` must be there"));
     assert!(fault("feed = \"turn\"\nprogram = \"\"").contains("`program` must be there"));
-    assert!(fault("program = \"p\"").contains("`feed` must be there: turn or pull"));
-    assert!(fault("feed = \"push\"\nprogram = \"p\"").contains("must be turn or pull, not \"push\""));
-    for planned in PLANNED {
-        let told = fault(&format!("feed = \"{planned}\"\nprogram = \"p\""));
-        assert!(told.contains(&format!("\"{planned}\" is not built yet; there is: turn, pull")), "{told}");
+    assert!(fault("program = \"p\"").contains("`feed` must be there: native, hook, acp, turn, pull or keys"));
+    assert!(fault("feed = \"push\"\nprogram = \"p\"").contains("pull or keys, not \"push\""));
+}
+
+#[test]
+fn every_feed_has_its_own_keys() {
+    for (feed, key, feeds) in [
+        ("pull", "resume = [\"{session}\"]", "`resume` is for feed \"turn\""),
+        ("acp", "resume = [\"{session}\"]", "`resume` is for feed \"turn\""),
+        ("pull", "session = \"none\"", "`session` is for feed \"turn\""),
+        ("hook", "said = { told = \"x\" }", "`said` is for feed \"turn\""),
+        ("turn", "answer = { a = \"{text}\" }", "`answer` is for feed \"hook\""),
+        ("turn", "park = \"5s\"", "`park` is for feed \"hook\""),
+        ("hook", "ready = [\"> \"]", "`ready` is for feed \"keys\""),
+        ("turn", "prompt = [\"{prompt}\"]", "`prompt` is for feed \"hook\""),
+        ("native", "prompt = [\"{prompt}\"]", "`prompt` is for feed \"hook\""),
+        ("pull", "instructions = \"ahead\"", "cannot be \"ahead\""),
+        ("pull", "args = [\"{session}\"]", "holds {session}"),
+        ("acp", "args = [\"{prompt}\"]", "holds {prompt}"),
+        ("hook", "args = [\"{color}\"]", "holds {color}"),
+        ("keys", "args = []", "`ready` must be there"),
+        ("hook", "resume = [\"-c\"]", "`resume` must hold {session}"),
+        ("hook", "prompt = [\"-i\"]", "`prompt` must hold {prompt}"),
+        ("hook", "args = [\"{first_prompt}\"]", "there is no `prompt`"),
+        ("hook", "args = [\"-i={first_prompt}\"]", "one of its own"),
+        ("hook", "answer = \"text\"", "`answer` must be a table"),
+        ("hook", "answer = { decision = \"block\" }", "holds {text}"),
+        ("hook", "park = \"long\"", "`park` must be a duration"),
+        ("turn", "said = { told = \"\" }", "`said` must be { told"),
+        ("turn", "instructions = \"behind\"", "`instructions` must be"),
+        ("turn", "instructions = [\"-s\"]", "must hold {instructions}"),
+        ("turn", "tried = \"no\"", "`tried` must be true or false"),
+        ("turn", "dialog = \"x\"", "`dialog` must be a list"),
+        ("turn", "setup = [{ file = \"x\" }]", "`setup` must be a list of tables"),
+        ("turn", "setup = [{ file = \"~/../x\", format = \"json\", merge = {} }]", "must name its file"),
+        ("turn", "setup = [{ file = \"/etc/x\", format = \"json\", merge = {} }]", "must name its file"),
+        (
+            "turn",
+            "setup = [{ file = \"x\", format = \"yaml\", merge = {} }]",
+            "`setup` must be a list of tables",
+        ),
+        ("turn", "setup = [{ file = \"x\", format = \"json\", merge = { a = \"{x}\" } }]", "holds {x}"),
+    ] {
+        let told = fault(&format!("feed = \"{feed}\"\nprogram = \"p\"\n{key}"));
+        assert!(told.contains(feeds), "{key}: {told}");
     }
 }
 
 #[test]
-fn what_a_pulling_program_has_no_use_for_is_refused() {
-    let pull = |rest: &str| fault(&format!("feed = \"pull\"\nprogram = \"p\"\n{rest}"));
-    assert!(pull("resume = []").contains("`resume` is for feed \"turn\""));
-    assert!(pull("session = \"none\"").contains("`session` is for feed \"turn\""));
-    assert!(pull("args = [\"{session}\"]").contains("holds {session}"));
+fn what_a_feed_needs_has_its_usual_value() {
+    let program = |text: &str| match parse("x", "x.toml", text).unwrap().runs {
+        Runs::Program(program) => program,
+        Runs::Worker => panic!("it is a program"),
+    };
+    let hook = program("feed = \"hook\"\nprogram = \"p\"\npark = \"550s\"");
+    let Feed::Hook { answer, park, .. } = &hook.feed else { panic!("it is a hook") };
+    assert_eq!((answer["decision"].as_str(), answer["reason"].as_str()), (Some("block"), Some("{text}")));
+    assert_eq!((*park, &hook.instructions), (Some(550_000), &Instructions::Ahead));
+    let filter = program("feed = \"turn\"\nprogram = \"tr\"");
+    assert_eq!(filter.instructions, Instructions::None);
+    assert_eq!(
+        program(&turn("session = { told = \"id\" }\nresume = [\"{session}\"]")).instructions,
+        Instructions::Ahead
+    );
+    let spelled = program("feed = \"pull\"\nprogram = \"p\"\nargs = [\"{id_json}\", \"{self_sh}\"]");
+    assert_eq!(spelled.args, ["{id_json}", "{self_sh}"]);
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! What a profile comes to for one member.
 
 use super::super::file::parse;
-use super::super::shelf::built_in;
+use super::super::shelf::{built_in, names};
 use super::*;
 use protocol::turn::Session;
 
@@ -27,8 +27,10 @@ impl Member {
             name: &self.name,
             team: &self.team,
             cwd: "/w d",
+            root: "/root-of-teams",
             own: "/bin/teamctl",
             prompt: "count {cwd}; $(rm)",
+            instructions: "You are ann.",
             agent_type: None,
             model: None,
             mode: None,
@@ -66,9 +68,9 @@ fn the_worker_is_joins_own_and_takes_no_tools() {
 
 #[test]
 fn every_built_in_profile_is_whole() {
-    for name in ["worker", "claude", "codex"] {
+    for name in names() {
         let profile = built_in(name).unwrap().unwrap();
-        assert!(!profile.about.is_empty() && !profile.needs_name(), "{name}");
+        assert!(!profile.about.is_empty(), "{name}");
         profile.order(&member().facts()).unwrap();
     }
     assert!(built_in("nobody").is_none());
@@ -78,16 +80,15 @@ fn every_built_in_profile_is_whole() {
 fn claude_keeps_a_session_of_ours_and_gets_its_text_on_standard_input() {
     let mut member = member();
     member.allow = vec!["Edit".to_owned(), "Bash(git log:*)".to_owned()];
-    let claude = built_in("claude").unwrap().unwrap();
+    let claude = built_in("claude-turn").unwrap().unwrap();
     let facts = Facts { model: Some("opus"), mode: Some("plan"), ..member.facts() };
     let ordered = claude.order(&facts).unwrap();
-    assert!(ordered.unset.contains(&"CLAUDECODE".to_owned()));
     assert_eq!(ordered.program(), Some("claude"));
     let agent = turns(ordered);
     assert_eq!(
         agent.first.join(" "),
-        "claude -p --session-id {session} --allowedTools Bash(teamctl:*) --model opus --permission-mode plan \
-         --allowedTools Edit,Bash(git log:*)"
+        "claude -p --session-id {session} --allowedTools Bash(teamctl:*) --append-system-prompt You are ann. --model \
+         opus --permission-mode plan --allowedTools mcp__team,Bash(teamctl:*),Edit,Bash(git log:*)"
     );
     assert!(agent.next.join(" ").starts_with("claude -p --resume {session} --allowedTools"));
     assert_eq!(agent.session, Session::Ours);
@@ -97,7 +98,7 @@ fn claude_keeps_a_session_of_ours_and_gets_its_text_on_standard_input() {
 fn codex_gets_its_options_before_the_verb_that_resumes() {
     let facts = member();
     let facts = Facts { model: Some("m"), mode: Some("acceptEdits"), ..facts.facts() };
-    let agent = turns(built_in("codex").unwrap().unwrap().order(&facts).unwrap());
+    let agent = turns(built_in("codex-turn").unwrap().unwrap().order(&facts).unwrap());
     assert_eq!(agent.first.join(" "), "codex exec --json --skip-git-repo-check -m m -s workspace-write -");
     assert_eq!(
         agent.next.join(" "),
@@ -154,11 +155,83 @@ fn what_the_program_has_no_argument_for_is_refused() {
 }
 
 #[test]
-fn a_value_that_would_be_filled_again_is_refused() {
+fn what_looks_like_a_blank_arrives_as_it_stands() {
     let mut member = member();
     let text = "feed = \"turn\"\nprogram = \"p\"\nargs = [\"{cwd}\"]\nallow = [\"{tools}\"]";
-    let fault = profile(text).order(&Facts { cwd: "/{prompt}", ..member.facts() }).unwrap_err();
-    assert!(fault.message.contains("/{prompt}"), "{fault}");
     member.allow = vec!["{session}".to_owned()];
+    let facts = Facts { cwd: "/{prompt}{color}", ..member.facts() };
+    let first = turns(profile(text).order(&facts).unwrap()).first;
+    let filled: Vec<String> = first.iter().map(|text| protocol::late::filled(text, |_| Some("x"))).collect();
+    assert_eq!(filled, ["p", "/{prompt}{color}", "{session}"]);
+}
+
+#[test]
+fn a_first_prompt_stands_where_its_blank_does_and_nowhere_without_one() {
+    let member = member();
+    let text = "feed = \"pull\"\nprogram = \"p\"\nargs = [\"{first_prompt}\", \"x\"]\nprompt = [\"-i\", \"{prompt}\"]";
+    let argv = |prompt| profile(text).order(&Facts { prompt, ..member.facts() }).unwrap();
+    assert_eq!(argv("hi").argv, ["p", "-i", "hi", "x"]);
+    assert!(argv("hi").prompted && !argv("").prompted);
+    assert_eq!(argv("").argv, ["p", "x"]);
+    assert_eq!(argv("--yolo").argv, ["p", "-i", " --yolo", "x"], "a text is no option");
+    let dashes = text.replace("\"-i\"", "\"--\"");
+    assert_eq!(
+        profile(&dashes).order(&Facts { prompt: "--yolo", ..member.facts() }).unwrap().argv[2],
+        "--yolo"
+    );
+    let long = "x".repeat(LONGEST_ARGUMENT + 1);
+    let fault = profile(text).order(&Facts { prompt: &long, ..member.facts() }).unwrap_err();
+    assert!(fault.kind == Kind::Usage && fault.message.contains("131072 bytes"), "{fault}");
+}
+
+#[test]
+fn an_agent_with_a_hook_always_has_a_first_turn() {
+    let member = member();
+    let text =
+        "feed = \"hook\"\nprogram = \"p\"\nprompt = [\"{prompt}\"]\nresume = [\"-r\", \"{session}\"]\n";
+    let order = |more: &str, prompt| {
+        profile(&format!("{text}{more}")).order(&Facts { prompt, ..member.facts() }).unwrap()
+    };
+    assert_eq!(order("", "hi").argv, ["p", "You are ann.\n\nhi"]);
+    assert_eq!(order("", "").argv, ["p", "You are ann."]);
+    let flagged = "instructions = [\"--system={instructions}\"]";
+    assert_eq!(order(flagged, "").argv, ["p", "--system=You are ann.", READY]);
+    assert!(!order(flagged, "").prompted, "there is no such message");
+    assert_eq!(order("", "hi").resume.unwrap().argv, ["p", "-r", "{session}", AGAIN]);
+    assert_eq!(order("", "").env["TEAMD_PROFILE"], "x");
+}
+
+#[test]
+fn a_type_that_only_reads_is_never_let_write() {
+    let member = member();
+    let text = "feed = \"turn\"\nprogram = \"p\"\nmodes = { default = [\"d\"], acceptEdits = [\"w\"] }\n\
+                types = { Explore = [\"r\"], tester = [\"t\"] }";
+    let order = |agent_type, mode| profile(text).order(&Facts { agent_type, mode, ..member.facts() });
+    let first = |agent_type, mode| turns(order(agent_type, mode).unwrap()).first.join(" ");
+    assert_eq!(first(Some("Explore"), None), "p r");
+    assert_eq!(first(Some("Explore"), Some("default")), "p r");
+    assert_eq!(first(Some("tester"), Some("acceptEdits")), "p t w");
+    assert_eq!(first(Some("whatever"), None), "p");
+    assert_eq!(order(Some("Explore"), Some("acceptEdits")).unwrap_err().kind, Kind::Usage);
+    for name in names().filter(|name| *name != "worker" && *name != "shell" && *name != "claude") {
+        let Runs::Program(program) = built_in(name).unwrap().unwrap().runs else { continue };
+        let reads = program.modes.contains_key("plan");
+        assert_eq!(
+            reads,
+            program.types.contains_key("Explore") && program.types.contains_key("Plan"),
+            "{name}"
+        );
+    }
+}
+
+#[test]
+fn a_value_never_becomes_an_option() {
+    let mut member = member();
+    let text = "feed = \"turn\"\nprogram = \"p\"\nmodel = [\"-m\", \"{model}\"]\nallow = [\"{tool}\"]\ndeny = [\"-d={tool}\"]";
+    let fault = profile(text).order(&Facts { model: Some("--yolo"), ..member.facts() }).unwrap_err();
+    assert!(fault.kind == Kind::Usage && fault.message.contains("--yolo"), "{fault}");
+    member.deny = vec!["--yolo".to_owned()];
+    assert_eq!(turns(profile(text).order(&member.facts()).unwrap()).first, ["p", "-d=--yolo"]);
+    member.allow = vec!["--yolo".to_owned()];
     assert_eq!(profile(text).order(&member.facts()).unwrap_err().kind, Kind::Usage);
 }

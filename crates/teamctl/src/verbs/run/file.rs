@@ -84,13 +84,13 @@ impl Default for Policy {
 ///
 /// # Errors
 /// `Missing` or `Io` where it can't be read; what is wrong in it is the inner error.
-pub(super) fn read(path: &Path) -> Result<Result<RunFile, Vec<Flaw>>, Fault> {
+pub(super) fn read(path: &Path, root: &Path) -> Result<Result<RunFile, Vec<Flaw>>, Fault> {
     let caller = std::env::current_dir();
     let caller = caller
         .map_err(|error| Fault::new(Kind::Missing, format!("cannot find the current directory: {error}")))?;
     let text = text(path)?;
     let path = caller.join(path);
-    Ok(parse(&text, path.parent().unwrap_or(&caller), &caller))
+    Ok(parse(&text, path.parent().unwrap_or(&caller), &Caller { cwd: &caller, root }))
 }
 
 fn text(path: &Path) -> Result<String, Fault> {
@@ -109,8 +109,14 @@ fn text(path: &Path) -> Result<String, Fault> {
         .map_err(|error| Fault::new(Kind::Data, format!("cannot read {}: {error}", path.display())))
 }
 
+/// Where the one is who runs the file, and where the teams are.
+struct Caller<'a> {
+    cwd: &'a Path,
+    root: &'a Path,
+}
+
 /// The file's text, with paths against its `directory`; who names no directory works where the `caller` is.
-fn parse(text: &str, directory: &Path, caller: &Path) -> Result<RunFile, Vec<Flaw>> {
+fn parse(text: &str, directory: &Path, caller: &Caller<'_>) -> Result<RunFile, Vec<Flaw>> {
     let mut flaws = Flaws::of(text);
     let (table, errors) = DeTable::parse_recoverable(text);
     for error in errors {
@@ -126,7 +132,7 @@ fn parse(text: &str, directory: &Path, caller: &Path) -> Result<RunFile, Vec<Fla
 
 const KEYS: [&str; 8] = ["name", "description", "model", "cwd", "agent", "policy", "member", "task"];
 
-fn whole(file: Section, directory: &Path, caller: &Path, flaws: &mut Flaws) -> Option<RunFile> {
+fn whole(file: Section, directory: &Path, caller: &Caller<'_>, flaws: &mut Flaws) -> Option<RunFile> {
     file.takes(&KEYS, flaws);
     let name = file.required("name", flaws).and_then(|name| team_name(&name, flaws));
     let description = file.string("description", flaws).map(|text| text.value);
@@ -137,7 +143,7 @@ fn whole(file: Section, directory: &Path, caller: &Path, flaws: &mut Flaws) -> O
         Some(cwd) => member::directory(&cwd, directory, flaws),
         None => None,
     };
-    let cwd = cwd.unwrap_or_else(|| caller.to_owned());
+    let cwd = cwd.unwrap_or_else(|| caller.cwd.to_owned());
     let members = file.tables("member", "a member", flaws);
     let tasks = file.tables("task", "a task", flaws).unwrap_or_default();
     if members.as_ref().is_some_and(Vec::is_empty) {
@@ -146,7 +152,7 @@ fn whole(file: Section, directory: &Path, caller: &Path, flaws: &mut Flaws) -> O
     let members = members.unwrap_or_default();
     links::check(&members, &tasks, flaws);
     let team = name.clone().unwrap_or_else(placeholder);
-    let defaults = Defaults { team, directory, cwd: &cwd, agent, model: model.clone() };
+    let defaults = Defaults { team, directory, cwd: &cwd, root: caller.root, agent, model: model.clone() };
     let count = members.len();
     let members: Vec<control::Spawn> =
         members.into_iter().filter_map(|member| member::order(member, &defaults, flaws)).collect();
@@ -205,7 +211,7 @@ fn duration(table: Section, key: &str, flaws: &mut Flaws) -> Option<Duration> {
 #[cfg(test)]
 pub(super) fn of_text(text: &str) -> RunFile {
     let directory = std::env::temp_dir();
-    parse(text, &directory, &directory).unwrap()
+    parse(text, &directory, &Caller { cwd: &directory, root: &directory }).unwrap()
 }
 
 #[cfg(test)]

@@ -16,6 +16,8 @@ pub(super) struct Defaults<'a> {
     /// Where the file lies.
     pub(super) directory: &'a Path,
     pub(super) cwd: &'a Path,
+    /// Where the teams are.
+    pub(super) root: &'a Path,
     pub(super) agent: Option<String>,
     pub(super) model: Option<String>,
 }
@@ -181,7 +183,7 @@ fn program(
     args.cwd = Some(cwd.to_owned());
     // A variable that is none was told; here it would hide what is wrong with the program.
     args.env.retain(|pair| !pair.starts_with('='));
-    let order = spawn::order_for(defaults.team.clone(), args);
+    let order = spawn::order_for(defaults.root, defaults.team.clone(), None, args);
     order.map_err(|fault| flaws.add(at, sentence(&fault))).ok()
 }
 

@@ -1,13 +1,17 @@
 //! Every flaw that a run file can have, and what a good one becomes.
 
 use super::*;
+
+fn caller(cwd: &Path) -> Caller<'_> {
+    Caller { cwd, root: Path::new("/root-of-teams") }
+}
 use protocol::turn::{Backend, Restart};
 
 const MEMBER: &str = "[[member]]\nname = 'ann'\ncommand = ['sh']\n";
 
 fn flaws(text: &str) -> Vec<String> {
     let directory = std::env::temp_dir();
-    match parse(text, &directory, &directory) {
+    match parse(text, &directory, &caller(&directory)) {
         Ok(run) => panic!("nothing is wrong with {run:?}"),
         Err(flaws) => {
             flaws.iter().map(|flaw| format!("{}:{}: {}", flaw.line, flaw.column, flaw.message)).collect()
@@ -75,7 +79,7 @@ active_form = "writing"
 owner = "Bob"
 blocked_by = ["count", "count"]
 "#;
-    let run = parse(text, directory.path(), Path::new("/")).unwrap();
+    let run = parse(text, directory.path(), &caller(Path::new("/"))).unwrap();
     let src = directory.path().join("src").canonicalize().unwrap();
     assert_eq!((run.name.as_str(), run.description.as_deref(), &run.cwd), ("survey", Some("counts"), &src));
     let grace = Duration::from_secs(5);
@@ -235,7 +239,8 @@ fn two_circles_are_two_flaws_and_a_diamond_is_none() {
     assert_eq!(flaws(&format!("name='t'\n{MEMBER}{circles}")).len(), 2);
     let diamond: String =
         [("a", ""), ("b", "'a'"), ("c", "'a'"), ("d", "'b','c'")].map(|(k, a)| task(k, a)).concat();
-    let run = parse(&format!("name='t'\n{MEMBER}{diamond}"), Path::new("/"), Path::new("/")).unwrap();
+    let run =
+        parse(&format!("name='t'\n{MEMBER}{diamond}"), Path::new("/"), &caller(Path::new("/"))).unwrap();
     assert_eq!(
         run.tasks.iter().map(|task| task.after.clone()).collect::<Vec<_>>(),
         [vec![], vec![0], vec![0], vec![1, 2]]
@@ -326,7 +331,7 @@ fn every_example_is_a_run_file_without_flaws_but_for_programs_that_are_not_here(
     for entry in std::fs::read_dir(&directory).unwrap() {
         let path = entry.unwrap().path();
         names.push(path.file_name().unwrap().to_string_lossy().into_owned());
-        let flaws = read(&path).unwrap().err().unwrap_or_default();
+        let flaws = read(&path, Path::new("/")).unwrap().err().unwrap_or_default();
         let others: Vec<_> = flaws.iter().filter(|flaw| !flaw.message.starts_with("cannot start")).collect();
         assert!(others.is_empty(), "{}: {others:#?}", path.display());
     }

@@ -1,0 +1,167 @@
+//! The keys of a profile that say how its program is fed: which feed, and what that feed needs.
+
+use super::Feed;
+use super::blank::blanks;
+use super::keys::Keys;
+use protocol::fault::Fault;
+use protocol::turn::Session;
+use serde_json::{Map, Value as Json, json};
+use toml::Value;
+
+const FEEDS: &str = "native, hook, acp, turn, pull or keys";
+const SESSION: &str = "\"none\", \"ours\" or { told = \"KEY\" }";
+const ANSWER: &str = "a table in which some text holds {text}";
+
+/// The keys that not every feed has.
+struct Given {
+    resume: Option<Vec<String>>,
+    session: Option<Value>,
+    said: Option<Value>,
+    answer: Option<Value>,
+    park: Option<String>,
+    ready: Option<Vec<String>>,
+}
+
+pub(super) fn feed(keys: &mut Keys<'_>) -> Result<Feed, Fault> {
+    let word: Option<String> = keys.take("feed", &format!("a text: {FEEDS}"))?;
+    let word = word.ok_or_else(|| keys.wrong("feed", &format!("must be there: {FEEDS}")))?;
+    let given = Given {
+        resume: keys.texts("resume", &in_resume(&word))?,
+        session: keys.take("session", SESSION)?,
+        said: keys.take("said", "{ told = \"KEY\" }")?,
+        answer: keys.take("answer", ANSWER)?,
+        park: keys.take("park", "a text: a duration such as \"550s\"")?,
+        ready: Some(keys.plain("ready")?).filter(|ready| !ready.is_empty()),
+    };
+    refuse_others(keys, &word, &given)?;
+    let resume = given.resume.unwrap_or_default();
+    Ok(match word.as_str() {
+        "native" => Feed::Native { resume },
+        "hook" => Feed::Hook { resume, answer: answer(keys, given.answer)?, park: park(keys, given.park)? },
+        "acp" => Feed::Acp,
+        "turn" => {
+            let said = given.said.map(|value| told(keys, "said", &value)).transpose()?;
+            Feed::Turn { resume, session: session(keys, given.session)?, said }
+        }
+        "pull" => Feed::Pull,
+        "keys" => {
+            let ready = given.ready.ok_or_else(|| {
+                keys.wrong("ready", "must be there: what the screen shows while it waits for text")
+            })?;
+            Feed::Keys { resume, ready }
+        }
+        other => return Err(keys.wrong("feed", &format!("must be {FEEDS}, not \"{other}\""))),
+    })
+}
+
+/// The blanks of `args`, beside those that stand anywhere.
+pub(super) fn in_args(feed: &Feed) -> &'static [&'static str] {
+    match feed {
+        Feed::Turn { .. } => &["prompt", "session", "options"],
+        Feed::Native { .. } => &["color", "lead_session", "options", "first_prompt"],
+        Feed::Hook { .. } | Feed::Keys { .. } => &["options", "first_prompt"],
+        Feed::Pull => &["prompt", "options", "first_prompt"],
+        Feed::Acp => &["options"],
+    }
+}
+
+fn in_resume(word: &str) -> Vec<&'static str> {
+    match word {
+        "turn" => vec!["prompt", "session", "options"],
+        "native" => vec!["color", "lead_session", "session", "options", "first_prompt"],
+        _ => vec!["session", "options", "first_prompt"],
+    }
+}
+
+/// What the feed has no use for is a mistake: it would be believed to work.
+fn refuse_others(keys: &Keys<'_>, word: &str, given: &Given) -> Result<(), Fault> {
+    let there = [
+        ("resume", given.resume.is_some(), &["turn", "hook", "native", "keys"][..]),
+        ("session", given.session.is_some(), &["turn"]),
+        ("said", given.said.is_some(), &["turn"]),
+        ("answer", given.answer.is_some(), &["hook"]),
+        ("park", given.park.is_some(), &["hook"]),
+        ("ready", given.ready.is_some(), &["keys"]),
+    ];
+    match there.into_iter().find(|(_, there, feeds)| *there && !feeds.contains(&word)) {
+        Some((key, _, feeds)) => {
+            let feeds: Vec<String> = feeds.iter().map(|feed| format!("\"{feed}\"")).collect();
+            Err(keys.wrong(key, &format!("is for feed {}", feeds.join(", "))))
+        }
+        None => Ok(()),
+    }
+}
+
+fn session(keys: &Keys<'_>, given: Option<Value>) -> Result<Session, Fault> {
+    match &given {
+        None => Ok(Session::None),
+        Some(Value::String(word)) if word == "none" => Ok(Session::None),
+        Some(Value::String(word)) if word == "ours" => Ok(Session::Ours),
+        Some(value @ Value::Table(_)) => match told(keys, "session", value) {
+            Ok(key) => Ok(Session::Told { key }),
+            Err(_) => Err(keys.wrong("session", &format!("must be {SESSION}"))),
+        },
+        Some(_) => Err(keys.wrong("session", &format!("must be {SESSION}"))),
+    }
+}
+
+/// `{ told = "KEY" }`.
+fn told(keys: &Keys<'_>, key: &str, value: &Value) -> Result<String, Fault> {
+    let table = value.as_table().filter(|table| table.len() == 1);
+    let told = table.and_then(|table| table.get("told")).and_then(Value::as_str);
+    told.filter(|told| !told.is_empty())
+        .map(str::to_owned)
+        .ok_or_else(|| keys.wrong(key, "must be { told = \"KEY\" }"))
+}
+
+/// What a turn-end hook says so that the program reads the text and goes on; that of Claude Code, which most have
+/// taken over, where the profile has none.
+fn answer(keys: &Keys<'_>, given: Option<Value>) -> Result<Map<String, Json>, Fault> {
+    let given = given.unwrap_or_else(|| {
+        let pairs = [("decision", "block"), ("reason", "{text}")];
+        Value::Table(
+            pairs.map(|(key, text)| (key.to_owned(), Value::String(text.to_owned()))).into_iter().collect(),
+        )
+    });
+    let answer = serde_json::to_value(&given).unwrap_or_default();
+    match answer {
+        Json::Object(answer) if json!(answer).to_string().contains("{text}") => Ok(answer),
+        _ => Err(keys.wrong("answer", &format!("must be {ANSWER}"))),
+    }
+}
+
+fn park(keys: &Keys<'_>, given: Option<String>) -> Result<Option<u64>, Fault> {
+    let Some(word) = given else { return Ok(None) };
+    let wrong = || keys.wrong("park", "must be a duration such as \"550s\"");
+    let duration = crate::verbs::duration::parse(&word).map_err(|_| wrong())?;
+    u64::try_from(duration.as_millis()).map(Some).map_err(|_| wrong())
+}
+
+/// A conversation whose id is never named would be lost between two turns, without a word.
+pub(super) fn check_session(keys: &Keys<'_>, args: &[String], feed: &Feed) -> Result<(), Fault> {
+    let names = |texts: &[String]| texts.iter().any(|text| blanks(text).contains(&"session"));
+    let (first, later, resume) = (names(args), names(feed.resume()), feed.resume());
+    let Feed::Turn { session, .. } = feed else {
+        return match resume.is_empty() || later {
+            true => Ok(()),
+            false => Err(keys.wrong("resume", "must hold {session}, or be left out")),
+        };
+    };
+    match session {
+        Session::None if first => Err(keys.wrong("args", "holds {session}, and `session` is \"none\"")),
+        Session::None if later => Err(keys.wrong("resume", "holds {session}, and `session` is \"none\"")),
+        Session::Ours if !first => {
+            Err(keys.wrong("args", "must hold {session}, since `session` is \"ours\""))
+        }
+        Session::Ours if !later && !resume.is_empty() => {
+            Err(keys.wrong("resume", "must hold {session}, since `session` is \"ours\""))
+        }
+        Session::Told { .. } if first => {
+            Err(keys.wrong("args", "holds {session} before the first turn told it"))
+        }
+        Session::Told { .. } if !later => {
+            Err(keys.wrong("resume", "must hold {session}, since `session` is told by the first turn"))
+        }
+        _ => Ok(()),
+    }
+}

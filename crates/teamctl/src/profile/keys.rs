@@ -1,0 +1,102 @@
+//! The keys of a TOML file that somebody wrote by hand, each taken once. Every fault names the file, the key and
+//! what may stand there.
+
+use super::blank::{base, blanks};
+use protocol::fault::{Fault, Kind};
+use protocol::name::nearest;
+use serde::de::DeserializeOwned;
+use toml::Table;
+
+/// The blanks that are known when the agent is spawned.
+pub(super) const STATIC: [&str; 8] = ["cwd", "name", "team", "id", "model", "type", "root", "self"];
+
+/// A file's keys.
+pub(super) struct Keys<'a> {
+    place: &'a str,
+    table: Table,
+}
+
+impl Keys<'_> {
+    /// The keys of `text`, all of which are `known`.
+    pub(super) fn of<'a>(place: &'a str, text: &str, known: &[&str]) -> Result<Keys<'a>, Fault> {
+        let table: Table = text.parse().map_err(|error| broken(place, text, &error))?;
+        let keys = Keys { place, table };
+        match keys.table.keys().find(|key| !known.contains(&key.as_str())) {
+            Some(key) => {
+                let near = did_you_mean(nearest(key, known).first());
+                Err(keys.wrong(key, "is unknown").hinted(format!("{near}there are: {}", known.join(", "))))
+            }
+            None => Ok(keys),
+        }
+    }
+
+    /// The value of `key`, which must be `wanted` where it is there.
+    pub(super) fn take<T: DeserializeOwned>(&mut self, key: &str, wanted: &str) -> Result<Option<T>, Fault> {
+        let Some(value) = self.table.remove(key) else { return Ok(None) };
+        value.try_into().map(Some).map_err(|_| self.wrong(key, &format!("must be {wanted}")))
+    }
+
+    /// A list of texts with those blanks, beside the ones that stand anywhere.
+    pub(super) fn texts(&mut self, key: &str, blanks: &[&str]) -> Result<Option<Vec<String>>, Fault> {
+        let texts: Option<Vec<String>> = self.take(key, "a list of texts")?;
+        self.check(key, texts.as_deref().unwrap_or_default(), blanks)?;
+        Ok(texts)
+    }
+
+    /// A list of texts in which nothing is filled.
+    pub(super) fn plain(&mut self, key: &str) -> Result<Vec<String>, Fault> {
+        let texts: Vec<String> = self.take(key, "a list of texts")?.unwrap_or_default();
+        match texts.iter().any(|text| text.contains('\0')) {
+            true => Err(self.wrong(key, "holds a zero byte")),
+            false => Ok(texts),
+        }
+    }
+
+    /// Every blank in `texts` is one of those or stands anywhere.
+    pub(super) fn check(&self, key: &str, texts: &[String], more: &[&str]) -> Result<(), Fault> {
+        let known: Vec<&str> = STATIC.iter().chain(more).copied().collect();
+        texts.iter().try_for_each(|text| self.check_text(key, text, &known))
+    }
+
+    fn check_text(&self, key: &str, text: &str, known: &[&str]) -> Result<(), Fault> {
+        if text.contains('\0') {
+            return Err(self.wrong(key, "holds a zero byte, which no argument can"));
+        }
+        for name in blanks(text) {
+            if !known.contains(&base(name)) {
+                return Err(self.no_blank(key, name, known));
+            }
+            if ["options", "first_prompt"].contains(&name) && text != format!("{{{name}}}") {
+                let why = format!("holds {{{name}}} inside an argument: it must be one of its own");
+                return Err(self.wrong(key, &why));
+            }
+        }
+        Ok(())
+    }
+
+    fn no_blank(&self, key: &str, name: &str, known: &[&str]) -> Fault {
+        let near = nearest(name, known).first().map(|name| format!("{{{name}}}"));
+        let near = did_you_mean(near.as_ref());
+        let all: Vec<String> = known.iter().map(|name| format!("{{{name}}}")).collect();
+        self.wrong(key, &format!("holds {{{name}}}, which nothing stands for here"))
+            .hinted(format!("{near}there are: {}", all.join(" ")))
+    }
+
+    pub(super) fn wrong(&self, key: &str, why: &str) -> Fault {
+        Fault::new(Kind::Config, format!("cannot use {}: `{key}` {why}", self.place))
+    }
+}
+
+/// The start of a hint; nothing where nothing is like it.
+pub(super) fn did_you_mean(near: Option<&String>) -> String {
+    near.map_or_else(String::new, |near| format!("did you mean {near}? "))
+}
+
+fn broken(place: &str, text: &str, error: &toml::de::Error) -> Fault {
+    let start = error.span().map_or(0, |span| span.start.min(text.len()));
+    let line = text.as_bytes()[..start].iter().filter(|byte| **byte == b'\n').count() + 1;
+    Fault::new(
+        Kind::Config,
+        format!("cannot use {place}: line {line}: {}", error.message().replace('\n', " ")),
+    )
+}

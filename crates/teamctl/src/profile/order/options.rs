@@ -1,0 +1,117 @@
+//! The arguments that stand where `{options}` does: what the program is given of its team, type, model, mode and
+//! tools. What it has no argument for is refused: a limit that nobody keeps is worse than none.
+
+use super::super::blank::{base, blanks, filled, spelled};
+use super::super::{Instructions, Profile, Program};
+use super::{Facts, value, with_facts};
+use protocol::fault::{Fault, Kind};
+use protocol::late::literal;
+
+/// Agents of these types only read.
+const READ_ONLY: [&str; 2] = ["Explore", "Plan"];
+
+impl Profile {
+    pub(super) fn options(&self, program: &Program, facts: &Facts<'_>) -> Result<Vec<String>, Fault> {
+        let mut templates: Vec<&[String]> = vec![&program.mcp];
+        if let Instructions::Arguments(arguments) = &program.instructions {
+            templates.push(arguments);
+        }
+        if let (Some(_), Some(model)) = (facts.model, &program.model) {
+            templates.push(model);
+        }
+        templates.extend(self.kind(program, facts)?);
+        let mut options = Vec::new();
+        for text in templates.into_iter().flatten() {
+            refuse_option(text, &[("model", facts.model), ("type", facts.agent_type)])?;
+            options.push(with_facts(text, facts));
+        }
+        options.extend(self.allowed(program, facts)?);
+        if !facts.deny.is_empty() {
+            let template = program.deny.as_ref().ok_or_else(|| self.no_tools("--deny"))?;
+            options.extend(with_tools(template, facts.deny, facts)?);
+        }
+        Ok(options)
+    }
+
+    /// The arguments for type and mode. Those of a read-only type stand in place of a mode's: two that contradict each
+    /// other would leave it to the program which of them counts.
+    fn kind<'a>(&self, program: &'a Program, facts: &Facts<'_>) -> Result<Vec<&'a [String]>, Fault> {
+        let of_type =
+            facts.agent_type.and_then(|agent_type| Some((agent_type, program.types.get(agent_type)?)));
+        let mode = facts.mode.map(|mode| self.mode(program, mode)).transpose()?;
+        match (of_type, facts.mode) {
+            (Some((agent_type, arguments)), Some(mode)) if READ_ONLY.contains(&agent_type) => match mode {
+                "default" | "plan" => Ok(vec![arguments]),
+                _ => Err(reads_only(agent_type, mode)),
+            },
+            (of_type, _) => {
+                let of_type = of_type.map(|(_, arguments)| arguments.as_slice());
+                Ok(of_type.into_iter().chain(mode).collect())
+            }
+        }
+    }
+
+    fn mode<'a>(&self, program: &'a Program, mode: &str) -> Result<&'a [String], Fault> {
+        program.modes.get(mode).map(Vec::as_slice).ok_or_else(|| self.no_mode(program, mode))
+    }
+
+    /// Whatever is allowed, the team's own tools are: without them it could not answer.
+    fn allowed(&self, program: &Program, facts: &Facts<'_>) -> Result<Vec<String>, Fault> {
+        if facts.allow.is_empty() {
+            return Ok(Vec::new());
+        }
+        let template = program.allow.as_ref().ok_or_else(|| self.no_tools("--allow"))?;
+        let mut tools = program.team_tools.clone();
+        tools.extend(facts.allow.iter().filter(|tool| !program.team_tools.contains(tool)).cloned());
+        with_tools(template, &tools, facts)
+    }
+
+    fn no_mode(&self, program: &Program, mode: &str) -> Fault {
+        let known: Vec<&str> = program.modes.keys().map(String::as_str).collect();
+        let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
+        let message = format!("cannot start {} in the mode {mode}: its profile has no such mode", self.name);
+        Fault::new(Kind::Usage, message).hinted(format!("it has: {known}"))
+    }
+
+    fn no_tools(&self, word: &str) -> Fault {
+        let message = format!("cannot start {} with {word}: its profile has no argument for that", self.name);
+        Fault::new(Kind::Usage, message).hinted("set the program's own permissions, or name another --agent")
+    }
+}
+
+fn reads_only(agent_type: &str, mode: &str) -> Fault {
+    let message =
+        format!("cannot start an agent of type {agent_type} in the mode {mode}: that type only reads");
+    Fault::new(Kind::Usage, message).hinted("leave --mode away, or take another --type")
+}
+
+/// `{tool}` stands for each, the whole template again; `{tools}` for all, with commas.
+fn with_tools(template: &[String], tools: &[String], facts: &Facts<'_>) -> Result<Vec<String>, Fault> {
+    let each = template.iter().any(|text| blanks(text).iter().any(|name| base(name) == "tool"));
+    let all = if each { tools.to_vec() } else { vec![tools.join(",")] };
+    let mut arguments = Vec::new();
+    for tool in &all {
+        let value = |blank: &str| match base(blank) {
+            "tool" | "tools" => Some(spelled(blank, literal(tool))),
+            _ => value(blank, facts),
+        };
+        for text in template {
+            refuse_option(text, &[("tool", Some(tool)), ("tools", Some(tool))])?;
+            arguments.push(filled(text, value));
+        }
+    }
+    Ok(arguments)
+}
+
+/// A value that begins an argument must not make it an option.
+fn refuse_option(template: &str, values: &[(&str, Option<&str>)]) -> Result<(), Fault> {
+    let begins =
+        |name: &str, value: &str| template.starts_with(&format!("{{{name}}}")) && value.starts_with('-');
+    match values.iter().find_map(|(name, value)| value.filter(|value| begins(name, value))) {
+        Some(value) => {
+            let message = format!("cannot hand over {value} as an argument: it would be taken for an option");
+            Err(Fault::new(Kind::Usage, message).hinted("what it names must not begin with -"))
+        }
+        None => Ok(()),
+    }
+}
