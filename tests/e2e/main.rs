@@ -5,6 +5,7 @@
 mod architecture;
 mod bad_input;
 mod crash;
+mod damage;
 mod death;
 mod delete;
 mod lives;

@@ -39,7 +39,7 @@ impl Shape {
         }
     }
 
-    fn limit(self) -> u64 {
+    pub(crate) fn limit(self) -> u64 {
         match self {
             Shape::Array => INBOX_LIMIT,
             Shape::Object => FILE_LIMIT,

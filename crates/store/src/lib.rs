@@ -2,7 +2,7 @@
 //!
 //! Blocking, and of no daemon, tmux or socket: it works with all of them dead. A file is replaced whole or
 //! not at all, under the lock that others take too; what others wrote stays as they spelled it; what does not
-//! parse is copied aside and left alone. `file` alone writes and renames; `pause` alone sleeps, and each wait
+//! parse is copied aside and left alone, but for the config of a team of ours, which [`Team::mend`] makes whole. `file` alone writes and renames; `pause` alone sleeps, and each wait
 //! has a deadline.
 
 mod aside;
@@ -15,6 +15,7 @@ mod file;
 mod inbox;
 mod leftover;
 mod lock;
+mod mend;
 mod pause;
 mod root;
 mod state;
@@ -25,6 +26,7 @@ pub use caller::{Answer, Broadcast, Caller, Missed, Sent, checked, lead_only};
 pub use durability::Durability;
 pub use error::Error;
 pub use inbox::{Inbox, Mark};
+pub use mend::Damage;
 pub use root::Root;
 pub use state::StateDir;
 pub use tasks::{NewTask, Planned, TaskUpdate, Tasks};

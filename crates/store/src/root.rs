@@ -65,15 +65,23 @@ impl Root {
     /// The team of that name.
     pub fn team(&self, name: &TeamName) -> Result<Team, Error> {
         match self.find(name)? {
-            Some(dir) => Ok(Team::new(self.0.clone(), name.clone(), dir)),
+            Some(dir) => Ok(self.team_at(name, dir)),
             None => {
                 Err(Error::NoSuchTeam { name: name.clone(), nearest: nearest(name.as_str(), self.teams()?) })
             }
         }
     }
 
+    pub(crate) fn directory_of(&self, name: &TeamName) -> Result<Option<Directory>, Error> {
+        self.0.teams.sub(name.as_str())
+    }
+
+    pub(crate) fn team_at(&self, name: &TeamName, dir: Directory) -> Team {
+        Team::new(self.0.clone(), name.clone(), dir)
+    }
+
     fn find(&self, name: &TeamName) -> Result<Option<Directory>, Error> {
-        let Some(dir) = self.0.teams.sub(name.as_str())? else { return Ok(None) };
+        let Some(dir) = self.directory_of(name)? else { return Ok(None) };
         Ok(dir.stat(CONFIG)?.map(|_| dir))
     }
 

@@ -3,7 +3,7 @@
 
 use crate::directory::Directory;
 use crate::error::Error;
-use crate::file::{Shape, Way, change, read};
+use crate::file::{PATIENCE, Shape, Way, change, read_as};
 use crate::inbox::Inbox;
 use crate::root::Opened;
 use crate::tasks::{Seen, Tasks};
@@ -12,9 +12,13 @@ use protocol::name::{AgentName, TeamName, nearest};
 use serde_json::Value;
 use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
+use std::time::Duration;
 
 pub(crate) const CONFIG: &str = "config.json";
 pub(crate) const INBOXES: &str = "inboxes";
+
+/// How long a config that does not parse is waited for.
+const CONFIG_PATIENCE: Duration = PATIENCE.saturating_add(Duration::from_secs(1));
 
 /// A team; a copy is another handle on the same, and shares what is known of its task list.
 #[derive(Debug, Clone)]
@@ -62,8 +66,18 @@ impl Team {
 
     /// Who is on the team now.
     pub fn config(&self) -> Result<TeamConfig, Error> {
-        let snapshot = read(self.way(), &self.0.dir, CONFIG, Shape::Object)?.ok_or_else(|| self.gone())?;
-        TeamConfig::parse(snapshot.text()).map_err(|error| self.malformed(&error))
+        TeamConfig::parse(&self.config_text()?).map_err(|error| self.malformed(&error))
+    }
+
+    /// The text of its config.json, a JSON object. Waits for a damaged one longer than [`Team::mend`] does, so that
+    /// whoever reads one of ours finds it mended.
+    pub fn config_text(&self) -> Result<String, Error> {
+        let limit = Shape::Object.limit();
+        let found = read_as(self.way(), &self.0.dir, CONFIG, limit, CONFIG_PATIENCE, |text| {
+            Shape::Object.check(text)
+        });
+        let (snapshot, ()) = found?.ok_or_else(|| self.gone())?;
+        Ok(snapshot.text().to_owned())
     }
 
     /// The member called `name`, in any case, or `NAME@TEAM`.

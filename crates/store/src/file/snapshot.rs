@@ -73,6 +73,11 @@ impl Snapshot {
         std::str::from_utf8(&self.bytes).unwrap_or_default()
     }
 
+    /// The bytes, whether they are a text or not.
+    pub(crate) fn bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+
     /// The bytes, for readers that care for nothing else.
     pub(crate) fn into_bytes(self) -> Vec<u8> {
         self.bytes

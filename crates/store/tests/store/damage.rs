@@ -98,3 +98,73 @@ fn a_task_that_cannot_be_read_still_blocks() {
     assert!(error.to_string().contains("tasks/orchard/1.json: EOF while parsing"), "{error}");
     assert_eq!(std::fs::read(path).unwrap(), b"{\"id\": \"1\",");
 }
+
+#[test]
+fn a_config_of_ours_is_made_whole_again_whatever_became_of_it() {
+    let spoilt: [Option<&[u8]>; 5] =
+        [Some(b""), Some(b"{\"name\": \"orch"), Some(b"\xff"), Some(b"[]"), None];
+    std::thread::scope(|scope| {
+        for bytes in spoilt {
+            scope.spawn(move || {
+                let ground = Ground::new();
+                let path = ground.team.config_path();
+                let whole = std::fs::read_to_string(&path).unwrap();
+                match bytes {
+                    Some(bytes) => put(&path, bytes),
+                    None => std::fs::remove_file(&path).unwrap(),
+                }
+                assert!(ground.team.mend(|| whole.clone()).unwrap().is_some());
+                assert_eq!(std::fs::read_to_string(&path).unwrap(), whole);
+                let kept: Vec<Vec<u8>> =
+                    ground.aside().iter().map(|copy| std::fs::read(copy).unwrap()).collect();
+                assert_eq!(kept, Vec::from_iter(bytes.map(<[u8]>::to_vec)), "set aside once");
+                assert!(ground.team.mend(|| "{}".into()).unwrap().is_none(), "a whole one is left alone");
+            });
+        }
+    });
+}
+
+#[test]
+fn a_config_that_is_being_written_is_not_mended() {
+    let ground = Ground::new();
+    let path = ground.team.config_path();
+    let whole = std::fs::read_to_string(&path).unwrap();
+    put(&path, "");
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            delay(700);
+            put(&path, &whole);
+        });
+        assert!(ground.team.mend(|| "{}".into()).unwrap().is_none());
+    });
+    assert_eq!(std::fs::read_to_string(&path).unwrap(), whole);
+}
+
+#[test]
+fn what_can_not_be_kept_is_not_replaced_and_nor_is_a_field_of_another_type() {
+    let ground = Ground::new();
+    let path = ground.team.config_path();
+    put(&path, "{\"name\": 5}");
+    assert!(ground.team.mend(|| "{}".into()).unwrap().is_none(), "it parses");
+    let error = ground.team.config().unwrap_err();
+    assert!(matches!(error, Error::Malformed { .. }), "{error}");
+    for n in 0..5 {
+        put(&ground.path().join(format!("aside/teams-orchard-config.json.{n:032}")), "an earlier one");
+    }
+    put(&path, "a sixth");
+    let error = ground.team.mend(|| "{}".into()).unwrap_err();
+    assert!(matches!(error, Error::Corrupt { copy: None, .. }), "{error}");
+    assert_eq!(std::fs::read(&path).unwrap(), b"a sixth");
+}
+
+#[test]
+fn a_team_of_claude_codes_own_is_never_mended() {
+    let ground = Ground::new();
+    let home = ground.path().join("root/teams/session-0123abcd");
+    std::fs::create_dir(&home).unwrap();
+    put(&home.join("config.json"), "");
+    let name = protocol::name::TeamName::parse("session-0123abcd").unwrap();
+    let team = ground.root.team_without_config(&name).unwrap().unwrap();
+    assert!(matches!(team.mend(|| "{}".into()), Err(Error::ReadOnly(_))));
+    assert_eq!(std::fs::read(home.join("config.json")).unwrap(), b"");
+}

@@ -2,7 +2,7 @@
 
 use crate::event::ConnId;
 use crate::roster::{Record, Roster, SpawnId};
-use protocol::control::{Create, CreateReply, Ended};
+use protocol::control::{Activity, Create, CreateReply, Ended};
 use protocol::fault::Fault;
 use protocol::id::{RequestId, TaskId};
 use protocol::name::{AgentName, TeamName};
@@ -45,14 +45,39 @@ pub(crate) enum FileJob {
     Inbox { team: TeamName, inbox: String },
     /// `isActive` of a member.
     Activity { team: TeamName, name: AgentName, active: bool },
-    /// Living members that a foreign writer dropped.
-    Repair { team: TeamName, living: Vec<Record> },
+    /// What a foreign writer dropped or damaged is put back, and what it says of its own member is told.
+    Config { team: TeamName, ours: Ours },
     /// A file that comes and goes, for the watcher to see.
     Probe,
     /// What changed since the last look, for file systems and moments without events.
     Rescan { teams: Vec<TeamName> },
     /// The team's files.
     Delete { client: ConnId, team: TeamName, force: bool },
+}
+
+/// The members of a team that are of the roster.
+#[derive(Debug, Default, Clone)]
+pub(crate) struct Ours {
+    /// Those that config.json has to have.
+    pub(crate) living: Vec<Living>,
+    /// All, also who comes or goes.
+    pub(crate) names: Vec<AgentName>,
+}
+
+/// One that lives.
+#[derive(Debug, Clone)]
+pub(crate) struct Living {
+    pub(crate) record: Record,
+    pub(crate) activity: Activity,
+}
+
+/// What config.json says.
+#[derive(Debug, Default, Clone, PartialEq, Eq)]
+pub(crate) struct ConfigSeen {
+    /// `isActive` of each member that has it.
+    pub(crate) active: Vec<(AgentName, bool)>,
+    /// It had to be written anew: why, for people.
+    pub(crate) mended: Option<String>,
 }
 
 /// Which task files may have changed.
@@ -118,6 +143,10 @@ pub(crate) enum FileDone {
         team: TeamName,
         inbox: String,
         result: Result<Mail, Fault>,
+    },
+    Config {
+        team: TeamName,
+        seen: ConfigSeen,
     },
     Deleted {
         client: ConnId,

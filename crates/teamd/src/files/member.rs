@@ -5,7 +5,8 @@ use super::{Files, fault};
 use crate::roster::{Record, SpawnId, Told};
 use protocol::color::Color;
 use protocol::config::{Member, TeammateEntry};
-use protocol::control::Ended;
+use protocol::control::{Activity, Ended};
+use protocol::feed::Feed;
 use protocol::id::{RequestId, TaskId};
 use protocol::message::{Entry, Message};
 use protocol::name::{AgentName, TeamName};
@@ -29,7 +30,7 @@ impl Files {
         if !again && !record.prompt.is_empty() {
             inbox.append(&Message::new(&AgentName::lead(), record.prompt.clone(), at))?;
         }
-        team.add_member(&member(record))?;
+        team.add_member(&member(record, first_activity(record, again)))?;
         let task = team.tasks().create_internal(&record.name, &record.prompt)?;
         Ok(task.id)
     }
@@ -67,7 +68,7 @@ impl Files {
         Ok(concerned.filter_map(answer).collect())
     }
 
-    pub(super) fn farewell(&self, record: &Record) -> FileDone {
+    pub(super) fn farewell(&mut self, record: &Record) -> FileDone {
         // The word may stand in the lead's inbox, and not have been read yet, when the end is seen.
         let approved = record.approved || self.has_approved(record);
         let left = match self.root.team(&record.team) {
@@ -75,6 +76,7 @@ impl Files {
             Err(Error::NoSuchTeam { .. }) => None,
             Err(error) => Some(fault(error)),
         };
+        self.has_gone(&record.team, &record.name, record.born);
         if left.is_none() {
             self.note("remove an end record", self.state.remove(&end_record(&record.spawn)));
         }
@@ -101,16 +103,6 @@ impl Files {
             }
         }
     }
-
-    pub(super) fn repair(&self, team: &TeamName, living: &[Record]) -> Result<(), Error> {
-        let team = self.root.team(team)?;
-        let there = team.config()?.members;
-        for record in living.iter().filter(|record| !there.iter().any(|m| m.name == record.name)) {
-            tracing::warn!(member = %record.name, "config.json lost a living member: putting it back");
-            team.add_member(&member(record))?;
-        }
-        Ok(())
-    }
 }
 
 /// Where a join leaves word if nobody listens when its agent ends.
@@ -118,7 +110,14 @@ pub(crate) fn end_record(spawn: &SpawnId) -> String {
     format!("end-{}.json", spawn.as_str())
 }
 
-fn member(record: &Record) -> Member {
+/// With a prompt it begins with a turn; a client that says so itself has none to begin with otherwise.
+fn first_activity(record: &Record, again: bool) -> Activity {
+    let rests = record.feed == Feed::Native && (again || record.prompt.is_empty());
+    if rests { Activity::Idle } else { Activity::Active }
+}
+
+/// Its entry in config.json.
+pub(super) fn member(record: &Record, activity: Activity) -> Member {
     let entry = TeammateEntry {
         name: record.name.clone(),
         agent_type: record.agent_type.clone(),
@@ -133,7 +132,8 @@ fn member(record: &Record) -> Member {
         backend_type: record.backend.member_word().to_owned(),
         worktree_path: None,
     };
-    Member::teammate(&record.team, entry)
+    let is_active = Some(activity == Activity::Active);
+    Member { is_active, ..Member::teammate(&record.team, entry) }
 }
 
 /// Each part is tried, whatever became of the others: a damaged inbox must not keep a member on the team. All

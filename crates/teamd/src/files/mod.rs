@@ -3,6 +3,7 @@
 //! The only place of the daemon that changes files under the root. Jobs carry all they need; what they find
 //! goes back as an event.
 
+mod config;
 mod inbox;
 mod job;
 mod member;
@@ -10,7 +11,7 @@ mod team;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use job::{Answer, FileDone, FileJob, Letter, Mail, Which};
+pub(crate) use job::{Answer, ConfigSeen, FileDone, FileJob, Letter, Living, Mail, Ours, Which};
 pub(crate) use member::end_record;
 pub(crate) use team::still_living;
 
@@ -23,7 +24,7 @@ use protocol::fault::Fault;
 use protocol::name::{AgentName, TeamName};
 use protocol::task::Task;
 use serde_json::json;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use store::{Error, Root, StateDir, Team};
@@ -45,6 +46,8 @@ struct Files {
     inboxes: Inboxes,
     /// Handles that are kept, for what they remember of the tasks.
     teams: BTreeMap<TeamName, Team>,
+    /// Members that were taken off lately, with the time of their birth.
+    gone: VecDeque<(TeamName, AgentName, u64)>,
     /// Why the roster on disk is not the last one.
     unsaved: Option<Fault>,
     events: UnboundedSender<Event>,
@@ -88,6 +91,7 @@ impl Files {
             seen: Seen::default(),
             inboxes: Inboxes::new(told),
             teams: BTreeMap::new(),
+            gone: VecDeque::new(),
             unsaved: None,
             events,
         }
@@ -145,10 +149,10 @@ impl Files {
                     self.root.team(&team).and_then(|t| t.set_member(&name, &[("isActive", json!(active))]));
                 self.note("write isActive", result);
             }
-            FileJob::Repair { team, living } => {
-                let result = self.repair(&team, &living);
-                self.note("repair config.json", result);
-            }
+            FileJob::Config { team, ours } => match self.look_at_config(&team, &ours) {
+                Ok(seen) => return Some(FileDone::Config { team, seen }),
+                Err(error) => self.note("repair config.json", Err(error)),
+            },
             FileJob::Probe => self.note("probe the watcher", self.root.probe()),
             FileJob::Rescan { teams } => self.rescan(&teams),
             FileJob::Delete { client, team, force } => {

@@ -1,5 +1,6 @@
 //! Teams, made and removed.
 
+use super::config::face_file;
 use super::{Files, fault};
 use protocol::config::{Member, TeamConfig};
 use protocol::control::{Create, CreateReply};
@@ -36,13 +37,15 @@ impl Files {
         unreachable!("the last try returns")
     }
 
-    /// The policy first, so that no team stands without its own; of one that is there nothing is touched.
+    /// The policy and the face first, so that no team stands without its own; of one that is there nothing is touched.
     fn make(&self, create: &Create, name: &TeamName, at: u64) -> Result<Team, Error> {
         if self.root.team(name).is_ok() {
             return Err(Error::Exists { what: format!("team {name}") });
         }
         self.set_policy(name, create)?;
-        self.root.create_team(&first_config(create, name, at))
+        let config = first_config(create, name, at);
+        self.set_face(name, &config.to_text())?;
+        self.root.create_team(&config)
     }
 
     /// Members that somebody else has put there may live, for all that we know.
@@ -58,6 +61,7 @@ impl Files {
         self.teams.remove(name);
         self.inboxes.forget(name);
         self.note("remove a policy", self.state.remove(&policy(name)));
+        self.note("forget a config", self.state.remove(&face_file(name)));
         Ok(())
     }
 

@@ -2,8 +2,11 @@
 
 #![allow(clippy::disallowed_methods, reason = "the tests are that somebody")]
 
+use super::job::{Living, Ours};
 use super::*;
-use protocol::control::{Commands, Create};
+use crate::roster::Record;
+use protocol::config::TeamConfig;
+use protocol::control::{Activity, Commands, Create};
 use protocol::id::TaskId;
 use protocol::message::Message;
 use std::collections::BTreeSet;
@@ -120,4 +123,104 @@ fn a_team_whose_policy_can_not_be_written_is_not_made() {
     std::fs::create_dir(dir.path().join("state/policy-survey.json")).unwrap();
     assert!(files.create(&create(), 1).is_err());
     assert!(files.root.team(&name()).is_err());
+}
+
+fn record(name: &str, born: u64) -> Record {
+    let record = serde_json::json!({
+        "spawn": "c93b690c-1c1e-4c5e-9d0e-d9451b749ac2", "team": "survey", "name": name, "token": "t",
+        "color": "blue", "feed": "native", "agent_type": null, "model": "", "prompt": "go", "cwd": "/",
+        "plan_mode_required": false, "born": born, "tracking": null, "pane": null, "join": null, "agent": null,
+        "ended": null
+    });
+    serde_json::from_value(record).unwrap()
+}
+
+fn ours(names: &[(&str, Activity)]) -> Ours {
+    let living =
+        |(name, activity): &(&str, Activity)| Living { record: record(name, 7), activity: *activity };
+    let living: Vec<Living> = names.iter().map(living).collect();
+    Ours { names: living.iter().map(|one| one.record.name.clone()).collect(), living }
+}
+
+/// The team with ann of ours, who was seen there, and eve of somebody else's.
+fn with_ann(files: &mut Files) -> (Team, Ours) {
+    let described = Create { description: Some("a survey".into()), ..create() };
+    files.create(&described, 1).unwrap();
+    let team = files.root.team(&name()).unwrap();
+    files.register(&record("ann", 7), false, 7).unwrap();
+    team.add_member(&member::member(&record("eve", 9), Activity::Idle)).unwrap();
+    let ann = ours(&[("ann", Activity::Idle)]);
+    files.look_at_config(&name(), &ann).unwrap();
+    (team, ann)
+}
+
+#[test]
+fn a_damaged_config_comes_back_with_lead_members_and_what_others_put_there() {
+    for damage in ["", "{\"name\": \"survey\",", "away"] {
+        let dir = tempfile::tempdir().unwrap();
+        let mut files = files(dir.path(), BTreeMap::new());
+        let (team, ann) = with_ann(&mut files);
+        let before = team.config().unwrap();
+        match damage {
+            "away" => std::fs::remove_file(team.config_path()).unwrap(),
+            text => std::fs::write(team.config_path(), text).unwrap(),
+        }
+        let seen = files.look_at_config(&name(), &ann).unwrap();
+        let why = seen.mended.unwrap();
+        assert!(why.contains("written anew from the roster"), "{why}");
+        let after = team.config().unwrap();
+        let head = |config: &TeamConfig| {
+            (config.description.clone(), config.created_at, config.lead_session_id.clone())
+        };
+        assert_eq!(head(&after), head(&before), "{damage}");
+        let mut names: Vec<String> = after.members.iter().map(|m| m.name.to_string()).collect();
+        assert_eq!(names.remove(0), "team-lead");
+        names.sort();
+        assert_eq!(names, ["ann", "eve"]);
+        assert_eq!(after.member(&AgentName::foreign("ann")).unwrap().is_active, Some(false));
+        assert_eq!(files.look_at_config(&name(), &ann).unwrap().mended, None, "once");
+    }
+}
+
+#[test]
+fn a_config_that_is_not_ours_is_left_as_it_is() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut files = files(dir.path(), BTreeMap::new());
+    let team = made(&mut files);
+    let config = team.config().unwrap();
+    // Another program's, under a name that we had: its moment of creation is another.
+    let text = TeamConfig { created_at: 2, ..config }.to_text();
+    std::fs::write(team.config_path(), text).unwrap();
+    files.look_at_config(&name(), &Ours::default()).unwrap();
+    std::fs::write(team.config_path(), "").unwrap();
+    let error = files.look_at_config(&name(), &Ours::default()).unwrap_err();
+    assert!(matches!(error, Error::Corrupt { .. }), "{error}");
+    assert_eq!(std::fs::read(team.config_path()).unwrap(), b"");
+}
+
+#[test]
+fn a_team_that_was_deleted_stays_so() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut files = files(dir.path(), BTreeMap::new());
+    let (team, ann) = with_ann(&mut files);
+    std::fs::remove_dir_all(team.path()).unwrap();
+    assert!(matches!(files.look_at_config(&name(), &ann), Err(Error::NoSuchTeam { .. })));
+    assert!(!team.path().exists());
+}
+
+#[test]
+fn who_has_ended_does_not_come_back_by_an_old_clients_hand() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut files = files(dir.path(), BTreeMap::new());
+    let (team, _) = with_ann(&mut files);
+    let stale = std::fs::read(team.config_path()).unwrap();
+    files.farewell(&record("ann", 7));
+    std::fs::write(team.config_path(), &stale).unwrap();
+    files.look_at_config(&name(), &Ours::default()).unwrap();
+    let is_there = |team: &Team| team.config().unwrap().member(&AgentName::foreign("ann")).is_some();
+    assert!(!is_there(&team));
+    // A later life of that name is another.
+    files.register(&record("ann", 8), false, 8).unwrap();
+    files.look_at_config(&name(), &Ours::default()).unwrap();
+    assert!(is_there(&team));
 }

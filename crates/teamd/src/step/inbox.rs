@@ -1,9 +1,12 @@
 //! Mail: its owner is woken at once; then the inbox is read, for the event log and for what of it concerns us:
 //! answers to shutdown requests, and plans that wait.
 
+use super::turn;
 use crate::effect::Effect;
+use crate::event::Now;
 use crate::files::{FileJob, Letter, Mail};
 use crate::state::{Agent, Look, Phase, State, Stopping};
+use protocol::control::Activity;
 use protocol::event::{Event, What};
 use protocol::fault::Fault;
 use protocol::id::RequestId;
@@ -29,23 +32,27 @@ pub(super) fn seen(
     team: &TeamName,
     inbox: &str,
     result: Result<Mail, Fault>,
+    now: Now,
     out: &mut Vec<Effect>,
 ) {
     let Some(known) = state.teams.get_mut(team) else { return };
     let again = known.reading.remove(inbox) == Some(Look::Again);
     match result {
         Err(fault) => out.push(Effect::of_team(team, What::Trouble { why: fault.message })),
-        Ok(mail) => take(state, team, &AgentName::foreign(inbox), mail, out),
+        Ok(mail) => take(state, team, &AgentName::foreign(inbox), mail, now, out),
     }
     if again {
         changed(state, team, inbox, out);
     }
 }
 
-fn take(state: &mut State, team: &TeamName, owner: &AgentName, mail: Mail, out: &mut Vec<Effect>) {
+fn take(state: &mut State, team: &TeamName, owner: &AgentName, mail: Mail, now: Now, out: &mut Vec<Effect>) {
     mail.earlier.iter().for_each(|letter| plans(state, team, owner, letter));
     for letter in mail.new {
         plans(state, team, owner, &letter);
+        if owner.is_lead() && matches!(letter.payload, Some(Payload::IdleNotification(_))) {
+            turn::wrote(state, team, &letter.from, Activity::Idle, now, out);
+        }
         let what = What::MessageStored {
             index: letter.index,
             from: letter.from.to_string(),

@@ -1,22 +1,53 @@
 //! Something changed in the config or was missed: whoever may be concerned looks. Events are hints.
 
-use super::{ending, tasks};
+use super::{ending, tasks, turn};
 use crate::effect::Effect;
 use crate::event::Now;
-use crate::files::FileJob;
-use crate::state::{Phase, State, Watch};
+use crate::files::{ConfigSeen, FileJob, Living, Ours};
+use crate::state::{Phase, StartStage, State, Watch};
+use protocol::control::Activity;
+use protocol::event::What;
 use protocol::name::TeamName;
 
-/// A foreign writer may have dropped a living member: it is put back.
-pub(super) fn config(state: &mut State, team: &TeamName, out: &mut Vec<Effect>) {
-    let living: Vec<_> = state
-        .members(team)
-        .into_iter()
-        .filter(|agent| matches!(agent.phase, Phase::Running(_) | Phase::Stopping(..)))
-        .map(|agent| agent.record.clone())
-        .collect();
-    if !living.is_empty() {
-        out.push(Effect::File(FileJob::Repair { team: team.clone(), living }));
+/// A foreign writer may have dropped a living member, or left the file damaged: that is put back. Or it said there
+/// what it does.
+pub(super) fn config(state: &State, team: &TeamName, out: &mut Vec<Effect>) {
+    if !state.teams.contains_key(team) {
+        return;
+    }
+    let members = state.members(team);
+    let living = members.iter().filter(|agent| is_registered(&agent.phase));
+    let living = living.map(|agent| Living { record: agent.record.clone(), activity: agent.activity });
+    let ours = Ours {
+        living: living.collect(),
+        names: members.iter().map(|agent| agent.record.name.clone()).collect(),
+    };
+    out.push(Effect::File(FileJob::Config { team: team.clone(), ours }));
+}
+
+fn is_registered(phase: &Phase) -> bool {
+    match phase {
+        Phase::Starting(starting) => starting.stage == StartStage::Going,
+        Phase::Running(_) | Phase::Stopping(..) => true,
+        Phase::Gone(_) => false,
+    }
+}
+
+/// What config.json says; whoever could not be taken off while it was damaged is taken off now.
+pub(super) fn config_seen(
+    state: &mut State,
+    team: &TeamName,
+    seen: ConfigSeen,
+    now: Now,
+    out: &mut Vec<Effect>,
+) {
+    for (name, active) in &seen.active {
+        let activity = if *active { Activity::Active } else { Activity::Idle };
+        turn::wrote(state, team, name, activity, now, out);
+    }
+    if let Some(why) = seen.mended {
+        out.push(Effect::of_team(team, What::Trouble { why }));
+        ending::file_again(state, out);
     }
 }
 

@@ -72,8 +72,9 @@ fn filed(state: &mut State, done: FileDone, now: Now, out: &mut Vec<Effect>) {
         FileDone::LastWords { spawn, ended } => ending::last_words(state, &spawn, ended, now, out),
         FileDone::Tasks { team, members, result } => tasks::seen(state, &team, &members, result, out),
         FileDone::Unsaved(fault) => unsaved(state, fault, out),
-        FileDone::Inbox { team, inbox, result } => inbox::seen(state, &team, &inbox, result, out),
+        FileDone::Inbox { team, inbox, result } => inbox::seen(state, &team, &inbox, result, now, out),
         FileDone::Answers { team, answers } => shutdown::answers(state, &team, answers, now, out),
+        FileDone::Config { team, seen } => look::config_seen(state, &team, seen, now, out),
         FileDone::Deleted { client, team, result } => delete::deleted(state, client, &team, result, out),
     }
 }

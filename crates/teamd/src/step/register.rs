@@ -5,7 +5,7 @@ use super::again;
 use super::ending::put_away;
 use super::request::answer;
 use super::spawn::{Opened, START_DEADLINE, color, no_such_team, relabel};
-use super::tasks;
+use super::{look, tasks};
 use crate::effect::Effect;
 use crate::event::Now;
 use crate::files::FileJob;
@@ -195,6 +195,7 @@ pub(super) fn started(state: &mut State, spawn: &SpawnId, pid: u32, now: Now, ou
     let what = What::MemberSpawned { pid, pane: reply.pane.clone() };
     out.push(Effect::of_agent(&agent.record, what));
     out.extend(relabel(agent));
+    look::config(state, &team, out);
     again::cancel(state, &team, &[name], out);
     if let Some(client) = client {
         answer(state, client, Ok(Reply::Spawn(reply)), out);

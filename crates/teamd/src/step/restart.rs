@@ -18,6 +18,8 @@ pub(crate) fn restart(state: &mut State, now: Now) -> Vec<Effect> {
     for id in &ids {
         take_up(state, id, now, out);
     }
+    // One that is missing sends no event.
+    state.teams.keys().for_each(|team| look::config(state, team, out));
     out.push(Effect::File(FileJob::Probe));
     look::everywhere(state, now, out);
     effects

@@ -13,6 +13,7 @@ use protocol::control::{
     StatusReply, TeamStatus, TurnNow,
 };
 use protocol::fault::{Fault, Kind};
+use protocol::feed::Feed;
 use protocol::id::AgentId;
 use protocol::name::TeamName;
 use protocol::turn::Backend;
@@ -80,6 +81,9 @@ fn evidence(agent: &Agent) -> String {
     match (&agent.turn, agent.phase.word()) {
         (_, "unknown") => "its first process is not connected; this is what was known before".to_owned(),
         (Some(turn), _) => evidence_of(turn),
+        (None, _) if agent.has_said && agent.record.feed == Feed::Native => {
+            "it said so in config.json, or to its lead".to_owned()
+        }
         (None, _) if agent.has_said => "it said so itself".to_owned(),
         (None, _) => match agent.record.agent {
             Some(pid) => format!("its process {pid} runs, and has said nothing of turns"),

@@ -1,5 +1,6 @@
 //! Decisions, without a machine: events go in, effects come out.
 
+mod native;
 mod rests;
 mod turns;
 

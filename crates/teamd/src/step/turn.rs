@@ -12,6 +12,8 @@ use crate::state::{Agent, Phase, State};
 use protocol::control::{Activity, InterruptReply, Locate, Reply, ToJoin, TurnNow};
 use protocol::event::What;
 use protocol::fault::{Fault, Kind};
+use protocol::feed::Feed;
+use protocol::name::{AgentName, TeamName};
 
 /// A join that reconnects says what its agent does: nothing new.
 pub(super) fn goes_on(
@@ -73,18 +75,43 @@ pub(super) fn activity(
     if let Some(agent) = state.agents.values_mut().find(mine) {
         agent.has_said = true;
         if agent.activity != activity {
-            let what = match activity {
-                Activity::Active => What::MemberActive { about: String::new() },
-                Activity::Idle => What::MemberIdle { reason: None },
-            };
-            out.push(Effect::of_agent(&agent.record, what));
+            out.push(Effect::of_agent(&agent.record, says_that(activity)));
         }
         moved(agent, activity, now, out);
     }
     answer(state, client, Ok(Reply::Nothing), out);
 }
 
-/// config.json follows, for whoever reads files.
+/// A client that keeps its own entry in config.json, or tells its lead, has said what it does.
+pub(super) fn wrote(
+    state: &mut State,
+    team: &TeamName,
+    name: &AgentName,
+    activity: Activity,
+    now: Now,
+    out: &mut Vec<Effect>,
+) {
+    let hers = |agent: &&mut Agent| agent.record.team == *team && agent.record.name == *name;
+    let Some(agent) = state.agents.values_mut().find(hers) else { return };
+    let lives = matches!(agent.phase, Phase::Running(_) | Phase::Stopping(..));
+    if agent.record.feed != Feed::Native || !lives {
+        return;
+    }
+    agent.has_said = true;
+    if agent.activity != activity {
+        out.push(Effect::of_agent(&agent.record, says_that(activity)));
+        moved(agent, activity, now, out);
+    }
+}
+
+fn says_that(activity: Activity) -> What {
+    match activity {
+        Activity::Active => What::MemberActive { about: String::new() },
+        Activity::Idle => What::MemberIdle { reason: None },
+    }
+}
+
+/// config.json follows, for whoever reads files; a client that writes there itself is not written over.
 fn moved(agent: &mut Agent, activity: Activity, now: Now, out: &mut Vec<Effect>) {
     if agent.activity == activity {
         return;
@@ -92,6 +119,9 @@ fn moved(agent: &mut Agent, activity: Activity, now: Now, out: &mut Vec<Effect>)
     agent.activity = activity;
     agent.since = now.wall;
     out.extend(relabel(agent));
+    if agent.record.feed == Feed::Native {
+        return;
+    }
     out.push(Effect::File(FileJob::Activity {
         team: agent.record.team.clone(),
         name: agent.record.name.clone(),

@@ -1,0 +1,104 @@
+//! A look at a team's config.json: what others lost or left damaged is put back from the roster, and what clients
+//! that write there themselves say of their members goes to the loop.
+//!
+//! Beside the roster lies the face of each team of ours: its config without our members, as it was last read whole. A
+//! damaged config is written anew from the two. Without a face the team is not ours, and is left alone.
+
+use super::Files;
+use super::job::{ConfigSeen, Living, Ours};
+use super::member::member;
+use protocol::config::{TeamConfig, with_member, without_member};
+use protocol::name::{AgentName, TeamName};
+use store::{Damage, Error, Team};
+
+/// Members of ours that were taken off and may come back by the hand of an old client, which writes what it read
+/// before: so many are remembered.
+const GONE: usize = 64;
+
+impl Files {
+    pub(super) fn look_at_config(&mut self, name: &TeamName, ours: &Ours) -> Result<ConfigSeen, Error> {
+        let mended = self.mend(name, &ours.living)?;
+        let team = self.root.team(name)?;
+        self.take_out_gone(&team)?;
+        put_back(&team, &ours.living)?;
+        let text = team.config_text()?;
+        let Ok(config) = TeamConfig::parse(&text) else { return Ok(ConfigSeen::default()) };
+        self.remember_face(name, &text, &config, &ours.names);
+        let active = config.members.iter().filter_map(|m| Some((m.name.clone(), m.is_active?))).collect();
+        Ok(ConfigSeen { active, mended })
+    }
+
+    /// Why it had to be; none where it is whole, or not ours to write.
+    fn mend(&self, name: &TeamName, living: &[Living]) -> Result<Option<String>, Error> {
+        let Some(face) = self.face(name) else { return Ok(None) };
+        let Some(team) = self.root.team_without_config(name)? else { return Ok(None) };
+        let with = |text: String, one: &Living| {
+            with_member(&text, &member(&one.record, one.activity)).unwrap_or(text)
+        };
+        let damage = team.mend(|| living.iter().fold(face.clone(), with))?;
+        Ok(damage.map(|Damage { why, copy }| {
+            let copy = copy.map(|copy| format!("; what it said: {}", copy.display())).unwrap_or_default();
+            format!("config.json is written anew from the roster: {why}{copy}")
+        }))
+    }
+
+    /// Known by the moment of their birth: a namesake stays.
+    fn take_out_gone(&self, team: &Team) -> Result<(), Error> {
+        let config = team.config()?;
+        for (_, name, born) in self.gone.iter().filter(|(of, ..)| of == team.name()) {
+            if config.member(name).is_some_and(|member| member.joined_at == *born) {
+                tracing::warn!(member = %name, "config.json has a member again that has ended: taking it out");
+                team.remove_member(name)?;
+            }
+        }
+        Ok(())
+    }
+
+    pub(super) fn has_gone(&mut self, team: &TeamName, name: &AgentName, born: u64) {
+        self.gone.push_back((team.clone(), name.clone(), born));
+        if self.gone.len() > GONE {
+            self.gone.pop_front();
+        }
+    }
+
+    /// For a team that we make.
+    pub(super) fn set_face(&self, name: &TeamName, text: &str) -> Result<(), Error> {
+        self.state.replace(&face_file(name), text.as_bytes())
+    }
+
+    fn face(&self, name: &TeamName) -> Option<String> {
+        let read = self.state.read(&face_file(name)).unwrap_or_else(|error| {
+            tracing::warn!("{error}");
+            None
+        });
+        read.and_then(|bytes| String::from_utf8(bytes).ok())
+    }
+
+    /// Its lead, what others have put there, and nothing of ours. That of another team of the same name is dropped.
+    fn remember_face(&self, name: &TeamName, text: &str, config: &TeamConfig, ours: &[AgentName]) {
+        let Some(known) = self.face(name) else { return };
+        let born = |text: &str| TeamConfig::parse(text).ok().map(|config| config.created_at);
+        if born(&known) != Some(config.created_at) {
+            return self.note("forget another team of that name", self.state.remove(&face_file(name)));
+        }
+        let without = |text: String, name| without_member(&text, name).unwrap_or(text);
+        let face = ours.iter().fold(text.to_owned(), without);
+        if face != known {
+            self.note("remember a config", self.set_face(name, &face));
+        }
+    }
+}
+
+fn put_back(team: &Team, living: &[Living]) -> Result<(), Error> {
+    let there = team.config()?.members;
+    for one in living.iter().filter(|one| !there.iter().any(|m| m.name == one.record.name)) {
+        tracing::warn!(member = %one.record.name, "config.json lost a living member: putting it back");
+        team.add_member(&member(&one.record, one.activity))?;
+    }
+    Ok(())
+}
+
+/// The face of a team, in the state directory.
+pub(super) fn face_file(name: &TeamName) -> String {
+    format!("config-{name}.json")
+}

@@ -1,0 +1,83 @@
+//! Somebody damages config.json under a living team: nobody is lost by it.
+
+use harness::House;
+use serde_json::Value;
+use std::path::{Path, PathBuf};
+
+fn config(house: &House) -> PathBuf {
+    house.root().join("teams/survey/config.json")
+}
+
+/// Truncates and writes in place, as old clients do.
+#[allow(clippy::disallowed_methods, reason = "this is the foreign writer")]
+fn put(path: &Path, text: &str) {
+    std::fs::write(path, text).unwrap();
+}
+
+/// The config with both members, once it is whole.
+fn whole(house: &House) -> Value {
+    house.until("the config is whole again", || {
+        let config: Value = serde_json::from_slice(&std::fs::read(config(house)).ok()?).ok()?;
+        let names: Vec<&str> =
+            config["members"].as_array()?.iter().filter_map(|m| m["name"].as_str()).collect();
+        (names == ["team-lead", "ann"]).then(|| config.clone())
+    })
+}
+
+fn copies(house: &House) -> Vec<String> {
+    let base = house.path("state/teamd");
+    let homes = std::fs::read_dir(base).unwrap().map(|home| home.unwrap().path().join("aside"));
+    let files = homes.flat_map(|aside| std::fs::read_dir(aside).into_iter().flatten());
+    files.map(|file| std::fs::read_to_string(file.unwrap().path()).unwrap()).collect()
+}
+
+#[test]
+fn a_damaged_config_is_written_anew_and_what_it_said_is_kept() {
+    let house = House::start();
+    house.teamctl(["create", "survey", "--description", "what there is"]).ok();
+    house.teamctl(["spawn", "ann", "--", &house.agent(), "stay"]).ok();
+    let before = whole(&house);
+    let by_hand = before.to_string().replace("\"what there is\"", "\"what there is");
+    for damage in ["", &by_hand] {
+        put(&config(&house), damage);
+        // Whoever comes meanwhile waits.
+        house.teamctl(["send", "ann", "are you there?"]).ok();
+        assert_eq!(whole(&house), before);
+        assert!(copies(&house).iter().any(|copy| copy == damage), "{:?}", copies(&house));
+    }
+    std::fs::remove_file(config(&house)).unwrap();
+    assert_eq!(whole(&house), before);
+    assert_eq!(copies(&house).len(), 2, "each once");
+    assert_eq!(house.member("ann").unwrap()["phase"], "running");
+    house.end();
+}
+
+#[test]
+fn a_config_that_was_left_empty_while_no_daemon_ran_is_written_anew_by_the_next() {
+    let house = House::with_team();
+    house.teamctl(["spawn", "ann", "--", &house.agent(), "stay"]).ok();
+    let before = whole(&house);
+    house.kill_9(house.daemon());
+    put(&config(&house), "");
+    house.start_daemon();
+    assert_eq!(whole(&house), before);
+    house.end();
+}
+
+#[test]
+fn a_team_that_another_program_made_is_left_as_it_is() {
+    let house = House::with_team();
+    let text = std::fs::read_to_string(config(&house)).unwrap();
+    let other = house.root().join("teams/other");
+    std::fs::create_dir_all(other.join("inboxes")).unwrap();
+    put(&other.join("config.json"), &text.replace("survey", "other"));
+    house.kill_9(house.daemon());
+    house.start_daemon();
+    put(&other.join("config.json"), "");
+    // What the daemon does about ours comes after what it does about that one.
+    house.teamctl(["spawn", "ann", "-t", "survey", "--", &house.agent(), "stay"]).ok();
+    put(&config(&house), "");
+    whole(&house);
+    assert_eq!(std::fs::read(other.join("config.json")).unwrap(), b"");
+    house.end();
+}
