@@ -6,7 +6,7 @@ TARGET  = $(or $(CARGO_TARGET_DIR),target)
 
 all: build
 
-# Both programs, as they are installed.
+# The programs, as they are installed.
 build:
 	$(CARGO) build --release --bins
 
@@ -41,7 +41,7 @@ bench:
 # Programs and man pages below PREFIX.
 install: build
 	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/share/man/man1
-	install -m 755 $(TARGET)/release/teamd $(TARGET)/release/teamctl $(DESTDIR)$(PREFIX)/bin
+	install -m 755 $(TARGET)/release/teamd $(TARGET)/release/teamd-pane $(TARGET)/release/teamctl $(DESTDIR)$(PREFIX)/bin
 	$(TARGET)/release/teamctl man $(DESTDIR)$(PREFIX)/share/man/man1
 
 clean:

@@ -1,6 +1,6 @@
 //! An agent's output in a file that stays small: at 10 MiB it becomes `NAME.1`, and a new one begins.
 //!
-//! `teamctl record PATH` is what tmux pipes a pane into; join writes the same way where there is no pane. What a
+//! `teamd-pane record PATH` is what tmux pipes a pane into; join writes the same way where there is no pane. What a
 //! full disk does not take is lost: whoever writes the output must never wait for it.
 
 use crate::here::fault;
@@ -45,15 +45,14 @@ impl BoundedLog {
 }
 
 impl Record {
-    /// `record PATH`, read without the parser of all verbs: there is one such process for each pane.
-    pub(crate) fn as_tmux_starts_it() -> Option<Record> {
-        Record::of(std::env::args_os().skip(1))
-    }
-
-    fn of(mut words: impl Iterator<Item = OsString>) -> Option<Record> {
-        let record = words.next()? == "record";
-        let path = words.next().filter(|path| !path.as_encoded_bytes().starts_with(b"-"))?;
-        (record && words.next().is_none()).then(|| Record { path: path.into() })
+    /// `record PATH`, as tmux starts it.
+    pub(crate) fn of(words: &[OsString]) -> Option<Record> {
+        match words {
+            [record, path] if record == "record" && !path.as_encoded_bytes().starts_with(b"-") => {
+                Some(Record { path: path.into() })
+            }
+            _ => None,
+        }
     }
 }
 
@@ -75,8 +74,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_the_exact_words_take_the_short_way() {
-        let of = |words: &[&str]| Record::of(words.iter().map(OsString::from)).map(|record| record.path);
+    fn only_the_exact_words_are_taken() {
+        let of = |words: &[&str]| {
+            let words: Vec<OsString> = words.iter().map(OsString::from).collect();
+            Record::of(&words).map(|record| record.path)
+        };
         assert_eq!(of(&["record", "/x/y.log"]), Some("/x/y.log".into()));
         for words in [&["record"][..], &["record", "--help"], &["record", "/x", "y"], &["send", "/x"]] {
             assert_eq!(of(words), None, "{words:?}");

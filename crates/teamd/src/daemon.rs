@@ -246,20 +246,19 @@ fn setting(root: &Root, socket: PathBuf, state: PathBuf) -> Result<Setting, Faul
         root: root.path().to_owned(),
         socket,
         tmux_socket: None,
-        teamctl: teamctl()?,
+        pane_program: pane_program()?,
         state,
         pid: std::process::id(),
     })
 }
 
-/// The teamctl that came with this teamd.
-fn teamctl() -> Result<PathBuf, Fault> {
+/// The one that came with this teamd.
+fn pane_program() -> Result<PathBuf, Fault> {
     let missing = |why: String| {
-        Fault::new(Kind::Missing, format!("cannot find teamctl: {why}"))
-            .hinted("install teamctl beside teamd")
+        Fault::new(Kind::Missing, format!("cannot find teamd-pane: {why}")).hinted("install it beside teamd")
     };
     let own = std::env::current_exe().map_err(|error| missing(error.to_string()))?;
-    let path = own.with_file_name("teamctl");
+    let path = own.with_file_name("teamd-pane");
     if path.is_file() { Ok(path) } else { Err(missing(format!("there is no {}", path.display()))) }
 }
 

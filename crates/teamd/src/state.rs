@@ -209,7 +209,7 @@ pub(crate) struct Setting {
     pub(crate) socket: PathBuf,
     pub(crate) tmux_socket: Option<PathBuf>,
     /// The program that is the first process of every pane.
-    pub(crate) teamctl: PathBuf,
+    pub(crate) pane_program: PathBuf,
     /// Everything of ours that outlives the daemon.
     pub(crate) state: PathBuf,
     pub(crate) pid: u32,

@@ -1,4 +1,4 @@
-//! `teamctl join`: the first process in every pane, and the parent of its agent.
+//! `join`: the first process in every pane, and the parent of its agent.
 //!
 //! Says hello to the daemon and waits for the green light; starts the agent, or lives a teammate's life and starts
 //! it for each turn; stays until nothing of it is left, and tells how it ended. The daemon may die and come back
@@ -48,13 +48,9 @@ const LEFTOVER_GRACE: Duration = Duration::from_millis(500);
 /// How long a daemon may take to note a report.
 const NOTED: Duration = Duration::from_secs(2);
 impl Join {
-    /// `join SPAWN --socket PATH [--headless LOGPATH]`, read without the parser of all verbs: its tables would make
-    /// up most of the memory that this process holds for as long as its agent lives.
-    pub(crate) fn as_teamd_writes_it() -> Option<(Join, PathBuf)> {
-        Join::of(&std::env::args_os().skip(1).collect::<Vec<_>>())
-    }
-
-    fn of(words: &[OsString]) -> Option<(Join, PathBuf)> {
+    /// `join SPAWN --socket PATH [--headless LOGPATH]`, as teamd writes it: the parser of all verbs would make up most
+    /// of the memory that this process holds for as long as its agent lives.
+    pub(crate) fn of(words: &[OsString]) -> Option<(Join, PathBuf)> {
         let (spawn, path, headless) = match words {
             [join, spawn, socket, path] if join == "join" && socket == "--socket" => (spawn, path, None),
             [join, spawn, socket, path, headless, log]

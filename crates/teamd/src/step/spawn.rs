@@ -188,7 +188,7 @@ fn starting(
 
 fn join_argv(state: &State, id: &SpawnId) -> Vec<String> {
     let words = [
-        state.setting.teamctl.to_string_lossy().into_owned(),
+        state.setting.pane_program.to_string_lossy().into_owned(),
         "join".to_owned(),
         id.as_str().to_owned(),
         "--socket".to_owned(),
@@ -205,7 +205,7 @@ fn headless_argv(state: &State, id: &SpawnId, log: &Path) -> Vec<String> {
 
 /// What a pane's output is piped into.
 fn record_argv(state: &State, log: &Path) -> Vec<PathBuf> {
-    vec![state.setting.teamctl.clone(), "record".into(), log.to_owned()]
+    vec![state.setting.pane_program.clone(), "record".into(), log.to_owned()]
 }
 
 /// What the pane's border says.

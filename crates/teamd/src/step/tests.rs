@@ -38,7 +38,7 @@ fn state() -> State {
         root: "/root".into(),
         socket: "/run/control.sock".into(),
         tmux_socket: Some("/tmp/tmux".into()),
-        teamctl: "/bin/teamctl".into(),
+        pane_program: "/bin/teamd-pane".into(),
         state: "/state".into(),
         pid: 1,
     };

@@ -1,0 +1,7 @@
+//! `teamd-pane`: the first process of every agent; see the library beside it.
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    teamctl::teamd_pane()
+}

@@ -1,0 +1,56 @@
+//! Two programs of one make. `teamctl` drives a team from the command line; `teamd-pane` is the first process of every
+//! agent (`join`) and writes down what panes show (`record`), and is small: there are two of it for each agent.
+//!
+//! One verb, one file under `verbs/`, named as the user types it. Never imports the daemon, tmux or an
+//! async runtime: it starts in a millisecond, and can't grow into a second supervisor.
+
+mod cli;
+mod exec;
+mod here;
+mod join;
+mod output;
+mod profile;
+mod record;
+mod teammate;
+mod verbs;
+mod work;
+
+use clap::Parser;
+use protocol::fault::{Fault, Kind};
+use std::process::ExitCode;
+
+/// What `teamctl` does.
+pub fn teamctl() -> ExitCode {
+    let cli = match cli::Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => {
+            // Help on a closed pipe is nobody's loss.
+            error.print().ok();
+            return ExitCode::from(if error.use_stderr() { 64 } else { 0 });
+        }
+    };
+    let here = here::Here::new(cli.global);
+    match verbs::run(cli.verb, &here) {
+        Ok(_) if output::was_lost() => {
+            output::complain("cannot write to standard output: what was printed is not whole");
+            ExitCode::from(Kind::Io.exit_code())
+        }
+        Ok(code) => code,
+        Err(fault) => output::failed(&here, &fault),
+    }
+}
+
+/// What `teamd-pane` does: it is started by teamd and tmux alone, with words that it reads without the parser of all
+/// verbs.
+pub fn teamd_pane() -> ExitCode {
+    let words: Vec<_> = std::env::args_os().skip(1).collect();
+    let ended = match (join::Join::of(&words), record::Record::of(&words)) {
+        (Some((join, socket)), _) => join::run(&join, &socket),
+        (None, Some(record)) => record::run(&record),
+        (None, None) => {
+            Err(Fault::new(Kind::Usage, "cannot tell what to do: teamd-pane is started by teamd")
+                .hinted("see teamctl --help"))
+        }
+    };
+    ended.unwrap_or_else(|fault| output::fatal(&fault))
+}
