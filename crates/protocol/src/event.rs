@@ -3,9 +3,12 @@
 //! The daemon alone writes them; docs/events.md and docs/events.schema.json say the same for other programs.
 //! A reader that meets an `event` it does not know leaves that line out: later releases add kinds.
 
+use crate::asked::AskedKind;
 use crate::id::TaskId;
+use crate::mode::PermissionMode;
 use crate::name::{AgentName, TeamName};
 use crate::payload::IdleReason;
+use crate::policy::By;
 use crate::terminal::visible;
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -109,6 +112,29 @@ pub enum What {
     ShutdownRejected {
         /// Its reason.
         reason: String,
+    },
+    /// It asks something, and waits for the answer.
+    RequestOpened {
+        /// The request's id.
+        request: String,
+        /// A plan, or a question for permission.
+        kind: AskedKind,
+        /// In a few words.
+        about: String,
+    },
+    /// It has its answer.
+    RequestAnswered {
+        /// The request's id.
+        request: String,
+        /// Whether that is a yes.
+        approved: bool,
+        /// Whose it is.
+        by: By,
+    },
+    /// Its permission mode was changed.
+    ModeSet {
+        /// To what.
+        mode: PermissionMode,
     },
     /// A task was made.
     TaskCreated {
@@ -249,6 +275,16 @@ impl fmt::Display for What {
             What::MemberGivenUp { why } => write!(f, "is not started again: {why}"),
             What::ShutdownAsked { request } => write!(f, "asked to shut down: {request}"),
             What::ShutdownRejected { reason } => write!(f, "will not shut down: {reason}"),
+            What::RequestOpened { request, about, .. } => {
+                write!(f, "{about}, and waits for the answer: {request}")
+            }
+            What::RequestAnswered { request, approved: true, by } => {
+                write!(f, "has a yes by {} to {request}", by.word())
+            }
+            What::RequestAnswered { request, approved: false, by } => {
+                write!(f, "has a no by {} to {request}", by.word())
+            }
+            What::ModeSet { mode } => write!(f, "is in the mode {mode} now"),
             What::TaskCreated { task, subject } => write!(f, "task {task} created: {subject}"),
             What::TaskStarted { task, subject, owner } => {
                 write!(f, "task {task} started{}: {subject}", by(owner))

@@ -3,9 +3,12 @@
 //! The specification in Rust: no I/O, no clock, no async. A caller that needs the time passes it in, as
 //! milliseconds since the epoch. The modules stand in the order in which they are best read.
 
+pub mod asked;
 pub mod color;
+pub mod command;
 pub mod config;
 pub mod control;
+pub mod delegate;
 pub mod event;
 pub mod fault;
 pub mod feed;
@@ -13,9 +16,11 @@ pub mod id;
 pub mod json;
 pub mod late;
 pub mod message;
+pub mod mode;
 pub mod name;
 pub mod payload;
 pub mod place;
+pub mod policy;
 pub mod prompt;
 pub mod task;
 pub mod terminal;

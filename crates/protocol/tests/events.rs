@@ -1,10 +1,13 @@
 //! docs/events.schema.json and docs/events.md say what the types say: every kind, with exactly its fields.
 #![allow(clippy::unwrap_used, reason = "a test that can't go on fails")]
 
+use protocol::asked::AskedKind;
 use protocol::event::{Event, What};
 use protocol::id::TaskId;
+use protocol::mode::PermissionMode;
 use protocol::name::{AgentName, TeamName};
 use protocol::payload::IdleReason;
+use protocol::policy::By;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 
@@ -44,6 +47,9 @@ samples! {
     MemberGivenUp: What::MemberGivenUp { why: why() };
     ShutdownAsked: What::ShutdownAsked { request: "shutdown-1@ann".into() };
     ShutdownRejected: What::ShutdownRejected { reason: why() };
+    RequestOpened: What::RequestOpened { request: "perm-1-x".into(), kind: AskedKind::Permission, about: why() };
+    RequestAnswered: What::RequestAnswered { request: "perm-1-x".into(), approved: true, by: By::Rule };
+    ModeSet: What::ModeSet { mode: PermissionMode::Plan };
     TaskCreated: What::TaskCreated { task: task(), subject: subject() };
     TaskStarted:
         What::TaskStarted { task: task(), subject: subject(), owner: ann() },
@@ -110,6 +116,7 @@ fn own_keys(object: &Value) -> BTreeSet<String> {
 fn is_of_type(value: &Value, property: &Value) -> bool {
     let name = match value {
         Value::Null => "null",
+        Value::Bool(_) => "boolean",
         Value::String(_) => "string",
         Value::Number(number) if number.is_u64() => "integer",
         other => panic!("no event holds {other}"),

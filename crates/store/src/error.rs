@@ -187,6 +187,46 @@ pub enum Error {
         #[source]
         cause: Box<Error>,
     },
+    /// No request of that id, or of several ids that begin so.
+    #[error("cannot answer {id}: {}", if open.is_empty() { "no request is open" } else { "there is no such request" })]
+    NoSuchRequest {
+        /// The id asked for.
+        id: String,
+        /// Those that wait for an answer.
+        open: Vec<String>,
+    },
+    /// More than one request begins so, or two members have asked under one id.
+    #[error("cannot answer {id}: it could be {}", several.join(", "))]
+    ManyRequests {
+        /// The id asked for.
+        id: String,
+        /// What it could be.
+        several: Vec<String>,
+    },
+    /// The request has its answer.
+    #[error("cannot answer {id}: it was answered with a {} already", if *approved { "yes" } else { "no" })]
+    Answered {
+        /// Which.
+        id: String,
+        /// What the answer was.
+        approved: bool,
+    },
+    /// Whoever asked is not there any more.
+    #[error("cannot answer {id}: {from} has ended, and so has its request")]
+    AskerGone {
+        /// Which.
+        id: String,
+        /// Who asked.
+        from: AgentName,
+    },
+    /// The answer does not fit the request.
+    #[error("cannot answer {id} like that: {why}")]
+    Unfit {
+        /// Which.
+        id: String,
+        /// What is in the way.
+        why: &'static str,
+    },
     /// Files that we do not know are in the team's directories.
     #[error("cannot delete team {team}: not known to us and kept: {}", paths(leftovers))]
     Leftovers {
@@ -230,6 +270,9 @@ impl Error {
             Error::Blocked { .. } | Error::Cycle { .. } | Error::PlannedCycle { .. } => Kind::Refused,
             Error::Transition { .. } => Kind::Refused,
             Error::Leftovers { .. } => Kind::Refused,
+            Error::NoSuchRequest { .. } | Error::AskerGone { .. } => Kind::NotFound,
+            Error::Answered { .. } => Kind::Exists,
+            Error::ManyRequests { .. } | Error::Unfit { .. } => Kind::Usage,
             Error::Untold { .. } => Kind::Partly,
         }
     }
@@ -240,6 +283,9 @@ impl Error {
             Error::Untrusted { remedy, .. } => Some(remedy.clone()),
             Error::Corrupt { copy: Some(copy), .. } => Some(format!("a copy is in {}", copy.display())),
             Error::NoSuchTeam { nearest, .. } | Error::NoSuchMember { nearest, .. } => near(nearest),
+            Error::NoSuchRequest { open, .. } if !open.is_empty() => {
+                Some(format!("open: {}", open.join(", ")))
+            }
             Error::Locked { path, .. } => {
                 Some(format!("look at {}, and remove it if nothing uses it", path.display()))
             }

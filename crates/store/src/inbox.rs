@@ -12,6 +12,7 @@ use crate::team::Team;
 use protocol::json;
 use protocol::message::{Entry, Message, appended_all, marked_read, parse};
 use protocol::name::AgentName;
+use std::cell::Cell;
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 
@@ -51,11 +52,35 @@ impl Inbox {
     /// Adds messages at the end in one step: all are there, in their order, or none is. Else as
     /// [`Inbox::append`].
     pub fn append_all(&self, messages: &[Message]) -> Result<(), Error> {
+        self.check_lengths(messages)?;
+        self.change(|text| changed(text, appended_all(text, messages)?))
+    }
+
+    fn check_lengths(&self, messages: &[Message]) -> Result<(), Error> {
         if let Some(long) = messages.iter().find(|message| message.text.len() > MESSAGE_LIMIT) {
             let (size, limit) = (long.text.len() as u64, MESSAGE_LIMIT as u64);
             return Err(Error::TooLarge { path: self.path(), size, limit });
         }
-        self.change(|text| changed(text, appended_all(text, messages)?))
+        Ok(())
+    }
+
+    /// Adds a message at the end, unless what is there by then makes it needless; whether it did.
+    pub(crate) fn append_unless(
+        &self,
+        message: &Message,
+        is_needless: impl Fn(&[Entry]) -> bool,
+    ) -> Result<bool, Error> {
+        self.check_lengths(std::slice::from_ref(message))?;
+        // Decided anew each time that the change is built: others may have been faster.
+        let written = Cell::new(false);
+        self.change(|text| {
+            written.set(!is_needless(&parse(text)?));
+            if !written.get() {
+                return Ok(None);
+            }
+            changed(text, appended_all(text, std::slice::from_ref(message))?)
+        })?;
+        Ok(written.get())
     }
 
     /// Marks these entries read. Each is known by its spelling, first at its place, then anywhere: others

@@ -92,6 +92,8 @@ pub struct PastAgent {
 pub enum Flag {
     /// Its plan waits for an answer.
     AwaitingPlanApproval,
+    /// It asks for permission, and waits for the answer.
+    AwaitingPermission,
     /// It was asked to shut down, and has not answered.
     ShutdownRequested,
 }
@@ -101,6 +103,7 @@ impl Flag {
     pub fn word(self) -> &'static str {
         match self {
             Flag::AwaitingPlanApproval => "awaiting_plan_approval",
+            Flag::AwaitingPermission => "awaiting_permission",
             Flag::ShutdownRequested => "shutdown_requested",
         }
     }

@@ -2,7 +2,9 @@
 
 use super::Hello;
 use crate::feed::Feed;
+use crate::mode::PermissionMode;
 use crate::name::{AgentName, TeamName};
+use crate::policy::Policy;
 use crate::turn::{Backend, Restart, TurnProgram};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -68,9 +70,12 @@ pub struct Create {
     pub cwd: PathBuf,
     /// Take `-2`, `-3` where the name is taken.
     pub unique: bool,
-    /// Who may put a command into a task of this team.
+    /// Who answers its members' requests, and who may put a command into a task.
     #[serde(default)]
-    pub commands: Commands,
+    pub policy: Policy,
+    /// The lead's permission mode.
+    #[serde(default)]
+    pub lead_mode: Option<PermissionMode>,
 }
 
 /// Who may put a command, which a worker runs, into a task.

@@ -12,6 +12,7 @@ mod full;
 mod inbox;
 mod locks;
 mod odd;
+mod requests;
 mod seen;
 mod since;
 mod state;

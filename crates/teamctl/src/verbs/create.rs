@@ -1,16 +1,20 @@
 //! `create`: a team with its lead, and nobody else yet.
 
+use super::run::file::{Flaw, read_policy};
 use crate::here::Here;
 use crate::output;
 use protocol::control::{self, Reply, Request};
 use protocol::fault::{Fault, Kind};
+use protocol::mode::PermissionMode;
 use protocol::name::TeamName;
+use protocol::policy::Policy;
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 /// Make a team
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "Examples:\n  teamctl create survey --description 'counts and builds'\n  teamctl create survey --unique"
+    after_help = "Examples:\n  teamctl create survey --description 'counts and builds'\n  teamctl create survey --unique\n  teamctl create survey --policy policy.toml --lead-mode delegate"
 )]
 pub(crate) struct Create {
     /// Its name; characters outside a-z, 0-9 and - become dashes [default: a random one]
@@ -28,9 +32,17 @@ pub(crate) struct Create {
     /// Take NAME-2, NAME-3 where the name is taken
     #[arg(long)]
     unique: bool,
-    /// Who may put a command, which a worker runs, into a task
-    #[arg(long, value_enum, value_name = "WHO", default_value_t = Who::Lead)]
-    commands: Who,
+    /// The lead's permission mode, which a member goes on in when its plan is approved; with delegate a program that
+    /// leads may do nothing but lead
+    #[arg(long, value_name = "MODE")]
+    lead_mode: Option<PermissionMode>,
+    /// Who answers what members ask: a TOML file with a table [policy] (docs/requests.md) [default: a person or the
+    /// lead]
+    #[arg(long, value_name = "FILE")]
+    policy: Option<PathBuf>,
+    /// Who may put a command, which a worker runs, into a task [default: what the policy says, else lead]
+    #[arg(long, value_enum, value_name = "WHO")]
+    commands: Option<Who>,
 }
 
 /// See `--commands`.
@@ -53,6 +65,10 @@ impl From<Who> for control::Commands {
 
 pub(crate) fn run(here: &Here, args: &Create) -> Result<ExitCode, Fault> {
     here.lead_only("create a team")?;
+    let policy = match policy(args)? {
+        Ok(policy) => policy,
+        Err((path, flaws)) => return Ok(super::run::told(here, "use", &path, &flaws)),
+    };
     let wanted = args.name.clone().unwrap_or_else(|| uuid::Uuid::new_v4().to_string());
     let team = TeamName::sanitize(&wanted).map_err(|error| Fault::new(Kind::Usage, error.to_string()))?;
     if team.as_str() != wanted {
@@ -68,11 +84,22 @@ pub(crate) fn run(here: &Here, args: &Create) -> Result<ExitCode, Fault> {
         model: args.model.clone(),
         cwd,
         unique: args.unique,
-        commands: args.commands.into(),
+        policy,
+        lead_mode: args.lead_mode,
     };
     if let Reply::Create(reply) = here.ask(Request::Create(request))? {
         let sentence = format!("Team {} is there; its lead is {}.", reply.team_name, reply.lead_agent_id);
         output::done(here, &reply, &sentence);
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// The inner error: the file, and what is wrong with it.
+fn policy(args: &Create) -> Result<Result<Policy, (PathBuf, Vec<Flaw>)>, Fault> {
+    let policy = match &args.policy {
+        None => Ok(Policy::default()),
+        Some(path) => read_policy(path)?.map_err(|flaws| (path.clone(), flaws)),
+    };
+    let commands = args.commands.map(control::Commands::from);
+    Ok(policy.map(|policy| Policy { commands: commands.unwrap_or(policy.commands), ..policy }))
 }

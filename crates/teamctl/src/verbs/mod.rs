@@ -1,11 +1,13 @@
 //! The verbs, one file each: its arguments on top, then what it does.
 
+pub(crate) mod approve;
 pub(crate) mod attach;
 pub(crate) mod broadcast;
 pub(crate) mod capture;
 pub(crate) mod completions;
 pub(crate) mod create;
 pub(crate) mod delete;
+pub(crate) mod deny;
 pub(crate) mod doctor;
 pub(crate) mod down;
 pub(crate) mod events;
@@ -15,6 +17,7 @@ pub(crate) mod kill;
 pub(crate) mod logs;
 pub(crate) mod man;
 pub(crate) mod prompt;
+pub(crate) mod requests;
 pub(crate) mod respond;
 pub(crate) mod run;
 pub(crate) mod send;
@@ -49,6 +52,9 @@ pub(crate) fn run(verb: Verb, here: &Here) -> Result<ExitCode, Fault> {
         Verb::Broadcast(args) => broadcast::run(here, &args),
         Verb::Inbox(args) => inbox::run(here, &args),
         Verb::Wait(args) => wait::run(here, &args),
+        Verb::Requests(args) => requests::run(here, &args),
+        Verb::Approve(args) => approve::run(here, &args),
+        Verb::Deny(args) => deny::run(here, &args),
         Verb::Interrupt(args) => interrupt::run(here, &args),
         Verb::Shutdown(args) => shutdown::run(here, &args),
         Verb::Respond(args) => respond::run(here, &args),

@@ -9,7 +9,7 @@ mod begin;
 mod course;
 mod daemon;
 mod decide;
-mod file;
+pub(super) mod file;
 mod finish;
 mod frame;
 mod lives;
@@ -81,7 +81,7 @@ pub(crate) fn run(here: &Here, args: &Args) -> Result<ExitCode, Fault> {
     let deadline = args.timeout.and_then(|timeout| Instant::now().checked_add(timeout));
     let file = match file::read(&args.file, &here.root_path()?)? {
         Ok(file) => file,
-        Err(flaws) => return Ok(told(here, &args.file, &flaws)),
+        Err(flaws) => return Ok(told(here, "run", &args.file, &flaws)),
     };
     refuse_another_team(here, &file.name)?;
     let mut own = Here::new(here.global.clone());
@@ -129,9 +129,9 @@ fn directories(root: &Root, state: &store::StateDir, file: &RunFile) -> [PathBuf
 }
 
 /// What is wrong with the file, for people as compilers do it.
-fn told(here: &Here, path: &Path, flaws: &[Flaw]) -> ExitCode {
+pub(super) fn told(here: &Here, verb: &str, path: &Path, flaws: &[Flaw]) -> ExitCode {
     let count = if flaws.len() == 1 { "1 fault".to_owned() } else { format!("{} faults", flaws.len()) };
-    let message = format!("cannot run {}: {count}, and nothing was started", path.display());
+    let message = format!("cannot {verb} {}: {count}, and nothing was started", path.display());
     if here.global.json {
         let error = json!({"kind": Kind::Data, "message": message, "faults": flaws});
         output::line(&json!({"ok": false, "error": error}).to_string());

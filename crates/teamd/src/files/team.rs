@@ -7,6 +7,7 @@ use protocol::control::{Create, CreateReply};
 use protocol::fault::{Fault, Kind};
 use protocol::id::AgentId;
 use protocol::name::{AgentName, TeamName};
+use protocol::policy::Policy;
 use store::{Error, Team};
 
 /// So many names are tried where any will do.
@@ -60,21 +61,16 @@ impl Files {
         team.delete().map_err(fault)?;
         self.teams.remove(name);
         self.inboxes.forget(name);
-        self.note("remove a policy", self.state.remove(&policy(name)));
+        self.note("remove a policy", self.state.remove(&Policy::file(name)));
         self.note("forget a config", self.state.remove(&face_file(name)));
         Ok(())
     }
 
     /// For whoever writes tasks; one of an earlier team of that name goes.
     fn set_policy(&self, name: &TeamName, create: &Create) -> Result<(), Error> {
-        let text = serde_json::json!({"commands": create.commands}).to_string();
-        self.state.replace(&policy(name), text.as_bytes())
+        let bytes = serde_json::to_vec(&create.policy).expect("a policy has nothing that JSON cannot hold");
+        self.state.replace(&Policy::file(name), &bytes)
     }
-}
-
-/// The file that holds a team's policy, in the state directory.
-fn policy(name: &TeamName) -> String {
-    format!("policy-{name}.json")
 }
 
 /// `NAME-n`, the name cut where both would be longer than a name may be.
@@ -87,7 +83,8 @@ fn numbered(team: &TeamName, n: u32) -> Result<TeamName, Error> {
 fn first_config(create: &Create, name: &TeamName, at: u64) -> TeamConfig {
     let model = create.model.clone().unwrap_or_default();
     let cwd = create.cwd.to_string_lossy().into_owned();
-    let lead = Member::lead(name, create.agent_type.clone(), model, cwd, at);
+    let mut lead = Member::lead(name, create.agent_type.clone(), model, cwd, at);
+    lead.mode = create.lead_mode.map(|mode| mode.to_string());
     TeamConfig {
         name: name.to_string(),
         description: create.description.clone(),

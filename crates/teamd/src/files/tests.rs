@@ -9,6 +9,7 @@ use protocol::config::TeamConfig;
 use protocol::control::{Activity, Commands, Create};
 use protocol::id::TaskId;
 use protocol::message::Message;
+use protocol::policy::Policy;
 use std::collections::BTreeSet;
 use std::path::Path;
 use store::{Durability, NewTask};
@@ -34,7 +35,8 @@ fn create() -> Create {
         model: None,
         cwd: "/".into(),
         unique: false,
-        commands: Commands::Lead,
+        policy: Policy::default(),
+        lead_mode: None,
     }
 }
 
@@ -111,7 +113,7 @@ fn a_name_that_is_taken_makes_nobody_forget_what_was_told() {
     assert_eq!(new(&mut files), 1);
     let policy = |files: &Files| files.state.read("policy-survey.json").unwrap();
     let before = policy(&files);
-    let any = Create { commands: Commands::Any, ..create() };
+    let any = Create { policy: Policy { commands: Commands::Any, ..Policy::default() }, ..create() };
     files.job(FileJob::Create { client: 1, create: any, created_at: 2 });
     assert_eq!((new(&mut files), policy(&files)), (0, before));
 }

@@ -33,7 +33,8 @@ pub(super) fn create(run: &mut Run, root: &Root) -> Result<Team, Fault> {
         model: run.file.model.clone(),
         cwd: run.file.cwd.clone(),
         unique: false,
-        commands: run.file.policy.commands,
+        policy: run.file.policy.team.clone(),
+        lead_mode: None,
     });
     loop {
         match run.here.ask(request.clone()) {

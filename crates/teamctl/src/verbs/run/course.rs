@@ -208,7 +208,7 @@ enum Step {
 
 fn step(run: &mut Run, stage: &mut Stage) -> Result<Step, Fault> {
     stage.news()?;
-    for line in stage.requests.answer(&stage.team, &run.file.policy)? {
+    for line in stage.requests.answer(&stage.team, &run.file.policy.team)? {
         stage.say(&line);
     }
     let look = lives::of(run, &stage.team)?;

@@ -6,20 +6,22 @@
 mod flaw;
 mod links;
 mod member;
+mod policy;
 mod section;
 mod task;
 
-pub(super) use flaw::Flaw;
+pub(in crate::verbs) use flaw::Flaw;
+pub(super) use policy::Policy;
 pub(super) use task::Plan;
 
 use flaw::{At, Flaws};
 use member::Defaults;
-use protocol::control::{self, Commands};
+use protocol::control;
 use protocol::fault::{Fault, Kind};
 use protocol::name::TeamName;
+use protocol::policy::Policy as TeamPolicy;
 use section::Section;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 use toml::de::DeTable;
 
 /// The largest run file, in bytes.
@@ -44,50 +46,12 @@ pub(super) struct RunFile {
     pub(super) tasks: Vec<Plan>,
 }
 
-/// How a team is run.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Policy {
-    /// Who answers plans.
-    pub(super) plans: Answers,
-    /// Who answers questions for permission.
-    pub(super) permissions: Answers,
-    /// Who may put a command into a task.
-    pub(super) commands: Commands,
-    /// How long a member may take to end.
-    pub(super) grace: Duration,
-    /// How often a failed task is given back.
-    pub(super) retries: u32,
-}
-
-/// Who answers a member's question.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Answers {
-    /// A person or the lead: the run leaves it alone.
-    Somebody,
-    /// The run itself, with a yes.
-    Auto,
-}
-
-impl Default for Policy {
-    fn default() -> Policy {
-        Policy {
-            plans: Answers::Somebody,
-            permissions: Answers::Somebody,
-            commands: Commands::Lead,
-            grace: Duration::from_secs(30),
-            retries: 0,
-        }
-    }
-}
-
 /// Reads the file at `path`.
 ///
 /// # Errors
 /// `Missing` or `Io` where it can't be read; what is wrong in it is the inner error.
 pub(super) fn read(path: &Path, root: &Path) -> Result<Result<RunFile, Vec<Flaw>>, Fault> {
-    let caller = std::env::current_dir();
-    let caller = caller
-        .map_err(|error| Fault::new(Kind::Missing, format!("cannot find the current directory: {error}")))?;
+    let caller = caller()?;
     let text = text(path)?;
     let path = caller.join(path);
     Ok(parse(&text, path.parent().unwrap_or(&caller), &Caller { cwd: &caller, root }))
@@ -118,16 +82,21 @@ struct Caller<'a> {
 /// The file's text, with paths against its `directory`; who names no directory works where the `caller` is.
 fn parse(text: &str, directory: &Path, caller: &Caller<'_>) -> Result<RunFile, Vec<Flaw>> {
     let mut flaws = Flaws::of(text);
-    let (table, errors) = DeTable::parse_recoverable(text);
-    for error in errors {
-        flaws.broken(error.span().map_or(0, |span| span.start), error.message().replace('\n', ", "));
-    }
+    let table = table(text, &mut flaws);
     let run = whole(Section::of(table.get_ref(), 0, "a run file"), directory, caller, &mut flaws);
     let flaws = flaws.into_sorted();
     match run {
         Some(run) if flaws.is_empty() => Ok(run),
         _ => Err(flaws),
     }
+}
+
+fn table<'t>(text: &'t str, flaws: &mut Flaws) -> toml::Spanned<DeTable<'t>> {
+    let (table, errors) = DeTable::parse_recoverable(text);
+    for error in errors {
+        flaws.broken(error.span().map_or(0, |span| span.start), error.message().replace('\n', ", "));
+    }
+    table
 }
 
 const KEYS: [&str; 8] = ["name", "description", "model", "cwd", "agent", "policy", "member", "task"];
@@ -138,7 +107,8 @@ fn whole(file: Section, directory: &Path, caller: &Caller<'_>, flaws: &mut Flaws
     let description = file.string("description", flaws).map(|text| text.value);
     let model = file.string("model", flaws).map(|text| text.value);
     let agent = file.string("agent", flaws).map(|text| text.value);
-    let policy = file.table("policy", "the policy", flaws).map(|table| policy(table, flaws));
+    let policy =
+        file.table("policy", "the policy", flaws).map(|table| policy::policy(table, directory, flaws));
     let cwd = match file.string("cwd", flaws) {
         Some(cwd) => member::directory(&cwd, directory, flaws),
         None => None,
@@ -186,25 +156,37 @@ fn team_name(name: &At<String>, flaws: &mut Flaws) -> Option<TeamName> {
     }
 }
 
-fn policy(table: Section, flaws: &mut Flaws) -> Policy {
-    table.takes(&["plans", "permissions", "commands", "grace", "retries"], flaws);
-    let answers = [("person", Answers::Somebody), ("lead", Answers::Somebody), ("auto", Answers::Auto)];
-    let otherwise = Policy::default();
-    Policy {
-        plans: table.word("plans", &answers, flaws).unwrap_or(otherwise.plans),
-        permissions: table.word("permissions", &answers, flaws).unwrap_or(otherwise.permissions),
-        commands: table
-            .word("commands", &[("lead", Commands::Lead), ("any", Commands::Any)], flaws)
-            .unwrap_or(otherwise.commands),
-        grace: duration(table, "grace", flaws).unwrap_or(otherwise.grace),
-        retries: table.count("retries", flaws).unwrap_or(otherwise.retries),
+/// The policy of a file that holds one, be it a whole team's or the policy alone.
+///
+/// # Errors
+/// As [`read`].
+pub(in crate::verbs) fn read_policy(path: &Path) -> Result<Result<TeamPolicy, Vec<Flaw>>, Fault> {
+    let caller = caller()?;
+    let text = text(path)?;
+    let path = caller.join(path);
+    Ok(parse_policy(&text, path.parent().unwrap_or(&caller)))
+}
+
+fn parse_policy(text: &str, directory: &Path) -> Result<TeamPolicy, Vec<Flaw>> {
+    let mut flaws = Flaws::of(text);
+    let table = table(text, &mut flaws);
+    let file = Section::of(table.get_ref(), 0, "a policy file");
+    file.takes(&KEYS, &mut flaws);
+    let found = file.table("policy", "the policy", &mut flaws);
+    if found.is_none() {
+        flaws.missing(0, "a policy file needs a table [policy]");
+    }
+    let found = found.map(|table| policy::policy(table, directory, &mut flaws));
+    let flaws = flaws.into_sorted();
+    match found {
+        Some(policy) if flaws.is_empty() => Ok(policy.team),
+        _ => Err(flaws),
     }
 }
 
-fn duration(table: Section, key: &str, flaws: &mut Flaws) -> Option<Duration> {
-    let text = table.text(key, "a string such as \"30s\"", flaws)?;
-    let parsed = super::super::duration::parse(&text.value);
-    parsed.map_err(|wrong| flaws.add(text.at, wrong)).ok()
+fn caller() -> Result<PathBuf, Fault> {
+    let caller = std::env::current_dir();
+    caller.map_err(|error| Fault::new(Kind::Missing, format!("cannot find the current directory: {error}")))
 }
 
 /// A good file, for tests of what follows from one.

@@ -1,12 +1,12 @@
 //! Questions of the members in the lead's inbox: plans and permissions. Where the file says `auto` the run says
 //! yes; else it says once that somebody waits, and leaves the question alone.
 
-use super::file::{Answers, Policy};
 use crate::here::{fault, now};
 use protocol::fault::Fault;
 use protocol::message::{Entry, Message};
 use protocol::name::AgentName;
 use protocol::payload::{Granted, Payload, PermissionOutcome, PermissionResponse, PlanApprovalResponse};
+use protocol::policy::{Policy, Who};
 use protocol::time::iso8601;
 use std::collections::BTreeSet;
 use std::os::unix::fs::MetadataExt;
@@ -45,7 +45,7 @@ impl Requests {
         else {
             return Ok(None);
         };
-        if answers == Answers::Somebody {
+        if answers != Who::Auto {
             let line = format!("{from} waits for an answer to {id}: see teamctl inbox");
             return Ok(self.told.insert(id).then_some(line));
         }
@@ -60,7 +60,7 @@ impl Requests {
 }
 
 /// Who asks, under which id, who answers that, and what a yes is.
-fn question(message: &Message, policy: &Policy) -> Option<(AgentName, String, Answers, Payload)> {
+fn question(message: &Message, policy: &Policy) -> Option<(AgentName, String, Who, Payload)> {
     let from = AgentName::foreign(&message.from);
     match Payload::parse(&message.text)? {
         Payload::PlanApprovalRequest(plan) => {
@@ -111,7 +111,7 @@ mod tests {
     fn a_yes_is_given_once_and_the_question_is_read_then() {
         let dir = tempfile::tempdir().unwrap();
         let team = team(dir.path());
-        let policy = Policy { plans: Answers::Auto, permissions: Answers::Auto, ..Policy::default() };
+        let policy = Policy { plans: Who::Auto, permissions: Who::Auto, ..Policy::default() };
         let mut requests = Requests::default();
         assert_eq!(requests.answer(&team, &policy).unwrap().len(), 2);
         assert_eq!(requests.answer(&team, &policy).unwrap().len(), 0);

@@ -45,7 +45,8 @@ fn picture(look: &Look) -> Picture {
 
 /// For something new, not for the answer to a question.
 fn waits(agent: &AgentStatus) -> bool {
-    agent.activity == Activity::Idle && !agent.flags.contains(&Flag::AwaitingPlanApproval)
+    let waits = |flag: &Flag| matches!(flag, Flag::AwaitingPlanApproval | Flag::AwaitingPermission);
+    agent.activity == Activity::Idle && !agent.flags.iter().any(waits)
 }
 
 /// A person works at their own pace.

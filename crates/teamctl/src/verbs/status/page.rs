@@ -69,6 +69,7 @@ fn member(member: &MemberView) -> Vec<String> {
 fn phase(member: &MemberView) -> String {
     let flag = |flag: &Flag| match flag {
         Flag::AwaitingPlanApproval => "!plan",
+        Flag::AwaitingPermission => "!asks",
         Flag::ShutdownRequested => "!shutdown",
     };
     std::iter::once(member.phase.as_str()).chain(member.flags.iter().map(flag)).collect()
@@ -86,6 +87,7 @@ fn reached(reaches: Reaches) -> &'static str {
 fn waits(flag: Flag) -> &'static str {
     match flag {
         Flag::AwaitingPlanApproval => "its plan waits for an answer",
+        Flag::AwaitingPermission => "it asks for permission, and waits for the answer",
         Flag::ShutdownRequested => "it was asked to shut down, and has not answered",
     }
 }

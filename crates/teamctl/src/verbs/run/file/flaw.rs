@@ -5,13 +5,13 @@ use serde::Serialize;
 
 /// One thing that is wrong.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-pub(in crate::verbs::run) struct Flaw {
+pub(in crate::verbs) struct Flaw {
     /// From 1.
-    pub(in crate::verbs::run) line: usize,
+    pub(in crate::verbs) line: usize,
     /// From 1, in characters.
-    pub(in crate::verbs::run) column: usize,
+    pub(in crate::verbs) column: usize,
     /// For people, as it stands: text from the file is in it.
-    pub(in crate::verbs::run) message: String,
+    pub(in crate::verbs) message: String,
 }
 
 /// Something of the file, and the byte where it stands.

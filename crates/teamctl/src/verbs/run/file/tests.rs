@@ -1,11 +1,14 @@
 //! Every flaw that a run file can have, and what a good one becomes.
 
 use super::*;
+use protocol::control::Commands;
+use protocol::policy::{After, Rule, RuleAnswer, Who};
+use protocol::turn::{Backend, Restart};
+use std::time::Duration;
 
 fn caller(cwd: &Path) -> Caller<'_> {
     Caller { cwd, root: Path::new("/root-of-teams") }
 }
-use protocol::turn::{Backend, Restart};
 
 const MEMBER: &str = "[[member]]\nname = 'ann'\ncommand = ['sh']\n";
 
@@ -51,8 +54,18 @@ cwd = "src"
 plans = "auto"
 permissions = "lead"
 commands = "any"
+timeout = "10m"
+after = "deny"
 grace = "5s"
 retries = 2
+[[policy.rule]]
+tool = "Bash"
+matches = "cargo *"
+directory = "src"
+answer = "allow"
+[[policy.rule]]
+tool = "Bash"
+answer = "ask"
 [[member]]
 name = "ann"
 type = "Explore"
@@ -83,9 +96,22 @@ blocked_by = ["count", "count"]
     let src = directory.path().join("src").canonicalize().unwrap();
     assert_eq!((run.name.as_str(), run.description.as_deref(), &run.cwd), ("survey", Some("counts"), &src));
     let grace = Duration::from_secs(5);
-    let (auto, somebody) = (Answers::Auto, Answers::Somebody);
-    let policy = Policy { plans: auto, permissions: somebody, commands: Commands::Any, grace, retries: 2 };
-    assert_eq!(run.policy, policy);
+    let rule = Rule {
+        tool: "Bash".to_owned(),
+        matches: Some("cargo *".to_owned()),
+        directory: Some(directory.path().join("src")),
+        answer: RuleAnswer::Allow,
+    };
+    let team = TeamPolicy {
+        commands: Commands::Any,
+        plans: Who::Auto,
+        permissions: Who::Lead,
+        timeout_ms: Some(600_000),
+        after: After::Deny,
+        rules: vec![rule.clone(), Rule { matches: None, directory: None, answer: RuleAnswer::Ask, ..rule }],
+    };
+    assert_eq!(run.policy, Policy { team: team.clone(), grace, retries: 2 });
+    assert_eq!(parse_policy(text, directory.path()), Ok(team));
     let [ann, bob] = run.members.as_slice() else { panic!("{:?}", run.members) };
     assert_eq!((ann.backend, ann.restart), (Backend::InProcess, Restart::OnFailure));
     assert_eq!((ann.model.as_deref(), ann.mode.as_deref(), &ann.cwd), (Some("m1"), Some("plan"), &src));
@@ -164,6 +190,30 @@ fn what_is_missing() {
     flaw("[[member]]\nagent = 'worker'\n", "5:1: a member needs the key name");
     flaw("[[task]]\nsubject = 's'\n", "5:1: a task needs the key key");
     flaw("[[task]]\nkey = 'k'\nsubject = ' '\n", "7:11: subject is empty");
+}
+
+#[test]
+fn what_is_wrong_with_a_policy() {
+    let rule = |text: &str, wanted: &str| flaw(&format!("[[policy.rule]]\n{text}"), wanted);
+    rule("answer = 'allow'\n", "5:1: a rule needs the key tool");
+    rule("tool = 'Bash'\n", "5:1: a rule needs the key answer");
+    rule("tool = 'Bash'\nanswer = 'yes'\n", "7:10: answer is one of allow, deny, ask, not \"yes\"");
+    rule(
+        "tool = 'Bash'\nanswer = 'ask'\nmatch = 'x'\n",
+        "8:1: a rule takes no key \"match\"; the nearest is matches",
+    );
+    flaw("[policy]\ntimeout = '5s'\n", "6:1: timeout needs the key after: deny, approve or wait");
+    flaw("[policy]\nafter = 'deny'\n", "6:1: after needs the key timeout: how long a request waits before");
+    flaw(
+        "[policy]\ntimeout = 5\nafter = 'deny'\n",
+        "6:11: timeout takes a string such as \"10m\", not a number",
+    );
+    let alone = parse_policy("plans = 'auto'\n", Path::new("/")).unwrap_err();
+    let alone: Vec<&str> = alone.iter().map(|flaw| flaw.message.as_str()).collect();
+    assert!(
+        alone[0].contains("needs a table [policy]") || alone[1].contains("needs a table [policy]"),
+        "{alone:?}"
+    );
 }
 
 #[test]

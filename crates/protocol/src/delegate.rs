@@ -1,0 +1,158 @@
+//! Delegate mode: what a lead may do that is to leave the work to its team. It may spawn, message, answer requests
+//! and work the task list; it touches nothing itself.
+//!
+//! The rule is for the lead's program. A person at a terminal may do all, whatever the lead's mode is.
+
+use crate::command::plain;
+use serde_json::Value;
+
+/// Tools of agent programs that do nothing but lead. Compared without the name of a server before them.
+const TOOLS: [&str; 18] = [
+    "Task",
+    "Agent",
+    "SendMessage",
+    "TeamCreate",
+    "TeamDelete",
+    "TaskCreate",
+    "TaskGet",
+    "TaskList",
+    "TaskUpdate",
+    "TaskOutput",
+    "TaskStop",
+    "TodoWrite",
+    "TodoRead",
+    "AskUserQuestion",
+    "ToolSearch",
+    "update_plan",
+    "write_todos",
+    "ask_user",
+];
+
+/// Verbs of teamctl that do nothing but lead. Not `mode`: who is in delegate mode does not end it.
+const VERBS: [&str; 27] = [
+    "agents",
+    "approve",
+    "broadcast",
+    "capture",
+    "create",
+    "delete",
+    "deny",
+    "events",
+    "help",
+    "hide",
+    "inbox",
+    "interrupt",
+    "kill",
+    "layout",
+    "logs",
+    "prompt",
+    "ps",
+    "requests",
+    "send",
+    "show",
+    "shutdown",
+    "spawn",
+    "status",
+    "task",
+    "trace",
+    "wait",
+    "why",
+];
+
+/// Whether a lead in delegate mode may use the tool `tool`, as its program names it, with this `input`.
+///
+/// Tools of our own MCP server are for leading, all of them; of a shell the plain commands of `teamctl` that lead.
+pub fn may_use(tool: &str, input: &Value) -> bool {
+    of_our_server(tool) || TOOLS.contains(&tool) || command(input).is_some_and(|words| may_run(&words))
+}
+
+/// Why not, for the program that was refused.
+pub const REFUSAL: &str = "you lead in delegate mode: spawn teammates, message them, answer their requests and work \
+     the task list, and leave the work itself to them";
+
+/// `mcp__teamd__SendMessage` and the like: programs differ in how they put server and tool together.
+fn of_our_server(tool: &str) -> bool {
+    let bare = tool.strip_prefix("mcp").map_or(tool, |rest| rest.trim_start_matches('_'));
+    let rest = bare.strip_prefix("teamd");
+    rest.is_some_and(|rest| rest.starts_with(['_', '.', ':', '/', '-']))
+}
+
+/// The words of a shell's command, where the input is one and the command is plain.
+fn command(input: &Value) -> Option<Vec<String>> {
+    match input.get("command").or_else(|| input.get("cmd"))? {
+        Value::String(text) => plain(text),
+        Value::Array(words) => {
+            let words: Option<Vec<&str>> = words.iter().map(Value::as_str).collect();
+            match words?.as_slice() {
+                [shell, flag, text]
+                    if ["sh", "bash", "/bin/sh", "/bin/bash"].contains(shell) && flag.ends_with('c') =>
+                {
+                    plain(text)
+                }
+                words => Some(words.iter().map(|word| (*word).to_owned()).collect()),
+            }
+        }
+        _ => None,
+    }
+}
+
+fn may_run(words: &[String]) -> bool {
+    let [program, words @ ..] = words else { return false };
+    let mut words = words.iter().map(String::as_str);
+    program == "teamctl"
+        && loop {
+            match words.next() {
+                Some("-t" | "--team" | "--root" | "--socket") => drop(words.next()),
+                Some(option) if option.starts_with('-') => {}
+                Some(verb) => break VERBS.contains(&verb),
+                None => break false,
+            }
+        }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn a_delegating_lead_may_lead() {
+        for tool in ["SendMessage", "TaskUpdate", "mcp__teamd__spawn", "mcp_teamd_SendMessage", "teamd__wait"]
+        {
+            assert!(may_use(tool, &json!({})), "{tool}");
+        }
+        for command in [
+            json!("teamctl spawn ann --agent worker --prompt 'count; then say it'"),
+            json!("teamctl -t survey --json task list"),
+            json!(["bash", "-lc", "teamctl approve perm-1"]),
+            json!(["teamctl", "send", "ann", "a; b"]),
+        ] {
+            assert!(may_use("Bash", &json!({"command": command})), "{command}");
+        }
+    }
+
+    #[test]
+    fn it_touches_nothing_itself() {
+        for tool in
+            ["Read", "Edit", "Write", "Bash", "mcp__files__SendMessage", "mcp__teamdx__spawn", "teamd"]
+        {
+            assert!(!may_use(tool, &json!({"file_path": "/x"})), "{tool}");
+        }
+        for command in [
+            json!("ls"),
+            json!("teamctl"),
+            json!("teamctl mode team-lead default"),
+            json!("teamctl run x.toml"),
+            json!("teamctl status; rm x"),
+            json!("teamctl send ann \"$(cat x)\""),
+            json!("teamctl inbox > x"),
+            json!("./teamctl status"),
+            json!("FOO=1 teamctl status"),
+            json!(["bash", "-c", "teamctl status && ls"]),
+            json!(["rm", "x"]),
+            json!(7),
+        ] {
+            assert!(!may_use("Bash", &json!({"command": command})), "{command}");
+        }
+    }
+}

@@ -1,0 +1,177 @@
+//! Requests of members: which are open, and that of several answers one is given.
+
+use crate::fixture::{Ground, agent, member};
+use protocol::asked::{Answer, Approval, answer_in};
+use protocol::message::Message;
+use protocol::mode::PermissionMode;
+use protocol::name::AgentName;
+use protocol::payload::Payload;
+use serde_json::json;
+use store::{Error, OpenRequest};
+
+fn ask(ground: &Ground, from: &str, text: &str, at: u64) {
+    ground.team.inbox(&AgentName::lead()).append(&Message::new(&agent(from), text.to_owned(), at)).unwrap();
+}
+
+fn permission(ground: &Ground, from: &str, id: &str) {
+    let text = json!({"type": "permission_request", "request_id": id, "agent_id": from, "tool_name": "Bash",
+        "tool_use_id": "t", "description": "d", "input": {"command": "ls"}, "permission_suggestions": []});
+    ask(ground, from, &text.to_string(), 5);
+}
+
+fn plan(ground: &Ground, from: &str, id: &str) {
+    let text = json!({"type": "plan_approval_request", "from": from, "timestamp": "", "planFilePath": "p",
+        "planContent": "c", "requestId": id});
+    ask(ground, from, &text.to_string(), 5);
+}
+
+fn open(ground: &Ground) -> Vec<String> {
+    let open = ground.team.requests().open().unwrap();
+    open.iter().map(|request| format!("{} {}", request.from, request.asked.id())).collect()
+}
+
+fn answer(ground: &Ground, request: &OpenRequest, answer: &Answer) -> Result<(), Error> {
+    ground.again().requests().answer(request, answer, 9)
+}
+
+fn yes() -> Answer {
+    Answer::Approve(Approval::default())
+}
+
+fn no() -> Answer {
+    Answer::Deny { reason: "no".into() }
+}
+
+#[test]
+fn an_open_request_is_unread_unanswered_and_of_a_member_in_this_life() {
+    let ground = Ground::new();
+    plan(&ground, "ann", "plan-1");
+    permission(&ground, "bob", "perm-1");
+    permission(&ground, "bob", "perm-1");
+    permission(&ground, "gone", "perm-2");
+    ask(&ground, "ann", "hello", 5);
+    let earlier = json!({"type": "plan_approval_request", "from": "ann", "requestId": "plan-0"});
+    ask(&ground, "ann", &earlier.to_string(), 1);
+    assert_eq!(open(&ground), ["ann plan-1", "bob perm-1"]);
+    let found = ground.team.requests().find("perm-1").unwrap();
+    assert_eq!((found.since, found.cwd.as_str()), (5, "/"));
+    answer(&ground, &found, &yes()).unwrap();
+    assert_eq!(open(&ground), ["ann plan-1"]);
+    let lead = ground.team.inbox(&AgentName::lead()).read().unwrap();
+    let unread: Vec<usize> =
+        lead.iter().filter(|entry| entry.unread().is_some()).map(|entry| entry.index).collect();
+    assert_eq!(unread, [0, 3, 4, 5], "both of bob's are read");
+    // Whoever writes the answer by hand has answered.
+    let response = json!({"type": "plan_approval_response", "requestId": "plan-1", "approved": true});
+    let by = |name: &str| Message::new(&agent(name), response.to_string(), 9);
+    ground.team.inbox(&agent("ann")).append(&by("bob")).unwrap();
+    assert_eq!(open(&ground), ["ann plan-1"], "bob's word is no answer");
+    ground
+        .team
+        .inbox(&agent("ann"))
+        .append(&Message::new(&AgentName::lead(), response.to_string(), 9))
+        .unwrap();
+    assert!(open(&ground).is_empty());
+}
+
+#[test]
+fn a_request_is_found_by_its_id_or_how_it_begins_and_else_it_is_said_why_not() {
+    let ground = Ground::new();
+    let find = |id: &str| ground.team.requests().find(id);
+    assert!(matches!(find("x"), Err(Error::NoSuchRequest { open, .. }) if open.is_empty()));
+    permission(&ground, "ann", "perm-1");
+    permission(&ground, "ann", "perm-12");
+    plan(&ground, "bob", "plan-1");
+    assert_eq!(find("plan").unwrap().asked.id().as_str(), "plan-1");
+    assert_eq!(find("perm-1").unwrap().asked.id().as_str(), "perm-1", "the whole id counts first");
+    assert!(matches!(find("perm"), Err(Error::ManyRequests { several, .. }) if several.len() == 2));
+    assert!(
+        matches!(find(""), Err(Error::NoSuchRequest { open, .. }) if open == ["perm-1", "perm-12", "plan-1"])
+    );
+    permission(&ground, "bob", "perm-1");
+    assert!(matches!(find("perm-1"), Err(Error::ManyRequests { .. })), "two members, one id");
+    permission(&ground, "gone", "other-1");
+    assert!(matches!(find("other-1"), Err(Error::AskerGone { from, .. }) if from == agent("gone")));
+    let read = find("plan-1").unwrap();
+    let lead = ground.team.inbox(&AgentName::lead());
+    lead.mark_read(&lead.read().unwrap()).unwrap();
+    assert!(open(&ground).is_empty());
+    assert_eq!(find("plan-1").unwrap().asked, read.asked, "read and not answered: it can be");
+    answer(&ground, &read, &no()).unwrap();
+    assert!(matches!(find("plan-1"), Err(Error::Answered { approved: false, .. })));
+}
+
+#[test]
+fn of_many_who_answer_at_once_one_does() {
+    let ground = Ground::new();
+    permission(&ground, "ann", "perm-1");
+    let request = ground.team.requests().find("perm-1").unwrap();
+    let results: Vec<Result<(), Error>> = std::thread::scope(|scope| {
+        let answers: Vec<_> = (0..8)
+            .map(|n| {
+                let (ground, request) = (&ground, &request);
+                scope.spawn(move || answer(ground, request, &if n % 2 == 0 { yes() } else { no() }))
+            })
+            .collect();
+        answers.into_iter().map(|answer| answer.join().unwrap()).collect()
+    });
+    let refused = |result: &&Result<(), Error>| matches!(result, Err(Error::Answered { .. }));
+    assert_eq!(results.iter().filter(refused).count(), 7, "{results:?}");
+    let inbox = ground.team.inbox(&agent("ann")).read().unwrap();
+    let answers = inbox.iter().filter(|entry| answer_in(&entry.unread().unwrap().text).is_some());
+    assert_eq!(answers.count(), 1);
+}
+
+#[test]
+fn a_plan_goes_on_in_the_mode_that_is_named_else_in_the_leads() {
+    let mode = |lead: Option<&str>, named: Option<PermissionMode>| {
+        let ground = Ground::new();
+        ground.team.set_member(&AgentName::lead(), &[("mode", json!(lead))]).unwrap();
+        plan(&ground, "ann", "plan-1");
+        let request = ground.team.requests().find("plan-1").unwrap();
+        answer(&ground, &request, &Answer::Approve(Approval { mode: named, ..Approval::default() })).unwrap();
+        match Payload::parse(&ground.team.inbox(&agent("ann")).read().unwrap()[0].unread().unwrap().text) {
+            Some(Payload::PlanApprovalResponse(answer)) => answer.permission_mode.unwrap(),
+            other => panic!("{other:?}"),
+        }
+    };
+    assert_eq!(mode(None, None), "default");
+    assert_eq!(mode(Some("acceptEdits"), None), "acceptEdits");
+    assert_eq!(mode(Some("delegate"), None), "default", "a member has nobody to delegate to");
+    assert_eq!(mode(Some("from tomorrow"), None), "default");
+    assert_eq!(mode(Some("acceptEdits"), Some(PermissionMode::DontAsk)), "dontAsk");
+}
+
+#[test]
+fn an_answer_that_does_not_fit_is_not_given() {
+    let ground = Ground::new();
+    plan(&ground, "ann", "plan-1");
+    let request = ground.team.requests().find("plan-1").unwrap();
+    let unfit = Answer::Approve(Approval { always: true, ..Approval::default() });
+    assert!(matches!(answer(&ground, &request, &unfit), Err(Error::Unfit { .. })));
+    assert_eq!(open(&ground), ["ann plan-1"]);
+}
+
+#[test]
+fn in_a_team_of_claude_codes_the_answer_is_all_that_is_written() {
+    let ground = Ground::new();
+    let home = ground.path().join("root/teams/session-0123abcd");
+    std::fs::create_dir_all(home.join("inboxes")).unwrap();
+    let config = json!({"name": "session-0123abcd", "members": [member_of("team-lead"), member_of("ann")]});
+    let asks = json!([{"from": "ann", "timestamp": "1970-01-01T00:00:05.000Z", "read": false,
+        "text": json!({"type": "permission_request", "request_id": "perm-9", "agent_id": "ann", "tool_name": "Bash",
+            "input": {}}).to_string()}]);
+    crate::fixture::put(&home.join("config.json"), config.to_string());
+    crate::fixture::put(&home.join("inboxes/team-lead.json"), asks.to_string());
+    let team = ground.root.team(&protocol::name::TeamName::parse("session-0123abcd").unwrap()).unwrap();
+    let open = team.requests().open().unwrap();
+    team.requests().answer(&open[0], &yes(), 9).unwrap();
+    assert!(team.requests().open().unwrap().is_empty());
+    assert_eq!(std::fs::read_to_string(home.join("inboxes/team-lead.json")).unwrap(), asks.to_string());
+    assert_eq!(std::fs::read_to_string(home.join("config.json")).unwrap(), config.to_string());
+    assert_eq!(team.inbox(&agent("ann")).read().unwrap().len(), 1);
+}
+
+fn member_of(name: &str) -> serde_json::Value {
+    json!({"name": name, "agentId": name, "joinedAt": 1, "cwd": member("x").cwd})
+}

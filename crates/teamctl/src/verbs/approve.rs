@@ -1,0 +1,70 @@
+//! `approve`: a yes to what a member asks. Straight to the files, so it works with the daemon dead.
+
+use crate::here::{Here, fault, now};
+use crate::output::{self, clean};
+use protocol::asked::{Answer, Approval};
+use protocol::fault::Fault;
+use protocol::mode::PermissionMode;
+use serde_json::{Value, json};
+use std::process::ExitCode;
+
+/// Say yes to what a member asks: its plan, or the use of a tool
+///
+/// Exit code 73: it was answered already. 67: there is no such request, or who asked has ended.
+#[derive(Debug, clap::Args)]
+#[command(
+    after_help = "Examples:\n  teamctl approve plan_approval-1770977144590@ann@survey --mode acceptEdits\n  teamctl approve perm-1770977144590-x3k9a0b\n  teamctl approve perm-17 --input '{\"command\": \"ls\"}'"
+)]
+pub(crate) struct Approve {
+    /// The request's id, or how it begins; see: teamctl requests
+    #[arg(value_name = "ID")]
+    request: String,
+    /// The permission mode in which the plan is carried out [default: the lead's own, else default]
+    #[arg(long, value_name = "M")]
+    mode: Option<PermissionMode>,
+    /// The tool's input, in place of the one that was asked for
+    #[arg(long, value_name = "JSON", value_parser = input)]
+    input: Option<Value>,
+    /// Also from now on: what the request suggests is allowed with it
+    #[arg(long)]
+    always: bool,
+}
+
+/// An object, as every tool's input is.
+fn input(text: &str) -> Result<Value, String> {
+    match serde_json::from_str(text) {
+        Ok(object @ Value::Object(_)) => Ok(object),
+        Ok(_) => Err("it is no JSON object".to_owned()),
+        Err(error) => Err(format!("cannot read it as a JSON object: {error}")),
+    }
+}
+
+pub(crate) fn run(here: &Here, args: &Approve) -> Result<ExitCode, Fault> {
+    let approval = Approval { mode: args.mode, input: args.input.clone(), always: args.always };
+    answer(here, &args.request, &Answer::Approve(approval))
+}
+
+/// For `deny` too.
+pub(super) fn answer(here: &Here, id: &str, answer: &Answer) -> Result<ExitCode, Fault> {
+    here.lead_only("answer a request")?;
+    let requests = here.team()?.requests();
+    let request = requests.find(id).map_err(fault)?;
+    requests.answer(&request, answer, now()).map_err(fault)?;
+    let (id, from) = (request.asked.id(), &request.from);
+    let word = if matches!(answer, Answer::Approve(_)) { "yes" } else { "no" };
+    let sentence = format!("{from} has a {word} to {id}.");
+    let result = json!({"success": true, "message": sentence, "request_id": id, "target": from});
+    output::done(here, &result, &clean(&sentence));
+    Ok(ExitCode::SUCCESS)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_input_is_an_object() {
+        assert!(input("{\"a\": 1}").is_ok());
+        assert!(input("[]").is_err() && input("{").is_err() && input("x").is_err());
+    }
+}

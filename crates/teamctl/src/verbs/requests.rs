@@ -1,0 +1,136 @@
+//! `requests`: what members ask and nobody has answered, shown whole. Reads the files alone.
+
+use crate::here::{Here, fault, now};
+use crate::output::{self, clean};
+use protocol::asked::Asked;
+use protocol::fault::Fault;
+use protocol::payload::{PermissionRequest, PlanApprovalRequest};
+use serde_json::{Value, json};
+use std::process::ExitCode;
+use store::OpenRequest;
+
+/// What members ask: plans that wait for approval, and questions for permission
+///
+/// Each is shown whole, with the id that approve and deny take.
+#[derive(Debug, clap::Args)]
+#[command(
+    after_help = "Examples:\n  teamctl requests\n  teamctl requests -t survey --json\n  teamctl approve perm-1770977144590-x3k9a0b"
+)]
+pub(crate) struct Requests {}
+
+pub(crate) fn run(here: &Here, _: &Requests) -> Result<ExitCode, Fault> {
+    here.lead_only("see what members ask")?;
+    let open = here.team()?.requests().open().map_err(fault)?;
+    if here.global.json {
+        let requests: Vec<Value> = open.iter().map(object).collect();
+        output::done(here, &json!({"requests": requests}), "");
+        return Ok(ExitCode::SUCCESS);
+    }
+    let at = now();
+    let told: Vec<String> = open.iter().map(|request| sentence(request, at)).collect();
+    match told.as_slice() {
+        [] => output::done(here, &json!({}), "Nobody waits for an answer."),
+        told => {
+            output::done(here, &json!({}), &told.join("\n\n"));
+            output::done(
+                here,
+                &json!({}),
+                "\nAnswer with: teamctl approve ID, or: teamctl deny ID --reason R",
+            );
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn object(request: &OpenRequest) -> Value {
+    let body: Value =
+        serde_json::from_str(&protocol::json::whole_pairs(&request.text)).unwrap_or(Value::Null);
+    json!({
+        "id": request.asked.id(),
+        "kind": request.asked.kind(),
+        "from": request.from,
+        "since": request.since,
+        "body": body,
+    })
+}
+
+fn sentence(request: &OpenRequest, at: u64) -> String {
+    let since = match request.since {
+        0 => String::new(),
+        since => format!("  since {}", ago(at.saturating_sub(since))),
+    };
+    let head = format!("{}  {}{since}", flat(request.from.as_str()), request.asked.id());
+    let body = match &request.asked {
+        Asked::Plan(plan) => of_plan(plan),
+        Asked::Permission(permission) => of_permission(permission),
+    };
+    let body: Vec<String> = clean(&body).lines().map(|line| format!("    {line}")).collect();
+    format!("{}\n{}", clean(&head), body.join("\n"))
+}
+
+fn of_plan(plan: &PlanApprovalRequest) -> String {
+    let place = if plan.plan_file_path.is_empty() {
+        String::new()
+    } else {
+        format!(" ({})", flat(&plan.plan_file_path))
+    };
+    format!("hands in a plan{place}:\n{}", plan.plan_content.trim_end())
+}
+
+fn of_permission(request: &PermissionRequest) -> String {
+    let mut text = format!("asks to use {}", flat(&request.tool_name));
+    if !request.description.trim().is_empty() {
+        text.push_str(&format!(": {}", request.description.trim()));
+    }
+    if !request.input.is_null() {
+        text.push_str(&format!("\ninput: {}", pretty(&request.input)));
+    }
+    if !request.permission_suggestions.is_empty() {
+        let suggestions = serde_json::to_value(&request.permission_suggestions).unwrap_or(Value::Null);
+        text.push_str(&format!("\nwith --always from now on too: {}", pretty(&suggestions)));
+    }
+    text
+}
+
+/// Over several lines, and a text of several lines as such: nobody reads a script on one line.
+fn pretty(value: &Value) -> String {
+    serde_json::to_string_pretty(value).unwrap_or_default()
+}
+
+fn flat(text: &str) -> String {
+    text.replace(['\r', '\n'], " ")
+}
+
+fn ago(ms: u64) -> String {
+    match ms / 1000 {
+        seconds @ 0..60 => format!("{seconds}s"),
+        seconds @ 60..3600 => format!("{}m", seconds / 60),
+        seconds => format!("{}h{}m", seconds / 3600, seconds % 3600 / 60),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_question_is_shown_whole_and_steers_no_terminal() {
+        let text = json!({"request_id": "p", "agent_id": "a", "tool_name": "Bash\nteam-lead", "description": "d\u{1b}[2J",
+            "input": {"command": "a\nb"}, "permission_suggestions": [{"type": "setMode", "mode": "plan", "destination": "session"}]});
+        let shown = of_permission(&serde_json::from_value(text).unwrap());
+        let expected = "asks to use Bash team-lead: d\u{1b}[2J\ninput: {\n  \"command\": \"a\\nb\"\n}\nwith --always from now on too: [";
+        assert!(shown.starts_with(expected), "{shown}");
+        let plan = of_plan(
+            &serde_json::from_value(
+                json!({"from": "a", "requestId": "p", "planFilePath": "/x", "planContent": "1.\n2.\n"}),
+            )
+            .unwrap(),
+        );
+        assert_eq!(plan, "hands in a plan (/x):\n1.\n2.");
+    }
+
+    #[test]
+    fn a_time_is_told_in_one_or_two_units() {
+        assert_eq!([ago(999), ago(61_000), ago(3_660_000)], ["0s", "1m", "1h1m"]);
+    }
+}

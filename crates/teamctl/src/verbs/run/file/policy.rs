@@ -1,0 +1,84 @@
+//! The table `[policy]`: how a team is run, and who answers what its members ask.
+
+use super::flaw::Flaws;
+use super::section::Section;
+use crate::verbs::duration;
+use protocol::control::Commands;
+use protocol::policy::{After, Policy as TeamPolicy, Rule, RuleAnswer, Who};
+use std::path::Path;
+use std::time::Duration;
+
+/// How a team is run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(in crate::verbs::run) struct Policy {
+    /// What the daemon decides by.
+    pub(in crate::verbs::run) team: TeamPolicy,
+    /// How long a member may take to end.
+    pub(in crate::verbs::run) grace: Duration,
+    /// How often a failed task is given back.
+    pub(in crate::verbs::run) retries: u32,
+}
+
+impl Default for Policy {
+    fn default() -> Policy {
+        let team = TeamPolicy { plans: Who::Person, permissions: Who::Person, ..TeamPolicy::default() };
+        Policy { team, grace: Duration::from_secs(30), retries: 0 }
+    }
+}
+
+const KEYS: [&str; 8] = ["plans", "permissions", "commands", "timeout", "after", "rule", "grace", "retries"];
+const WHO: [(&str, Who); 3] = [("person", Who::Person), ("lead", Who::Lead), ("auto", Who::Auto)];
+const AFTER: [(&str, After); 3] = [("deny", After::Deny), ("approve", After::Approve), ("wait", After::Wait)];
+const ANSWERS: [(&str, RuleAnswer); 3] =
+    [("allow", RuleAnswer::Allow), ("deny", RuleAnswer::Deny), ("ask", RuleAnswer::Ask)];
+
+/// The table, with relative directories against that of the file.
+pub(super) fn policy(table: Section, directory: &Path, flaws: &mut Flaws) -> Policy {
+    table.takes(&KEYS, flaws);
+    let otherwise = Policy::default();
+    Policy {
+        team: team(table, directory, otherwise.team, flaws),
+        grace: time(table, "grace", "a string such as \"30s\"", flaws).unwrap_or(otherwise.grace),
+        retries: table.count("retries", flaws).unwrap_or(otherwise.retries),
+    }
+}
+
+fn team(table: Section, directory: &Path, otherwise: TeamPolicy, flaws: &mut Flaws) -> TeamPolicy {
+    let timeout = time(table, "timeout", "a string such as \"10m\"", flaws);
+    let after = table.word("after", &AFTER, flaws);
+    // One without the other would wait for ever, or for nothing.
+    if let (None, Some(at)) = (table.place("timeout"), table.place("after")) {
+        flaws.add(at, "after needs the key timeout: how long a request waits before");
+    }
+    if let (Some(at), None) = (table.place("timeout"), table.place("after")) {
+        flaws.add(at, "timeout needs the key after: deny, approve or wait");
+    }
+    let rules = table.tables("rule", "a rule", flaws).unwrap_or_default();
+    TeamPolicy {
+        plans: table.word("plans", &WHO, flaws).unwrap_or(otherwise.plans),
+        permissions: table.word("permissions", &WHO, flaws).unwrap_or(otherwise.permissions),
+        commands: table
+            .word("commands", &[("lead", Commands::Lead), ("any", Commands::Any)], flaws)
+            .unwrap_or(otherwise.commands),
+        timeout_ms: timeout.map(|time| u64::try_from(time.as_millis()).unwrap_or(u64::MAX)),
+        after: after.unwrap_or(otherwise.after),
+        rules: rules.into_iter().filter_map(|table| rule(table, directory, flaws)).collect(),
+    }
+}
+
+fn rule(table: Section, directory: &Path, flaws: &mut Flaws) -> Option<Rule> {
+    table.takes(&["tool", "matches", "directory", "answer"], flaws);
+    let tool = table.required("tool", flaws);
+    let matches = table.string("matches", flaws).map(|text| text.value);
+    let place = table.string("directory", flaws).map(|text| directory.join(text.value));
+    let answer = match table.place("answer") {
+        Some(_) => table.word("answer", &ANSWERS, flaws),
+        None => table.required("answer", flaws).and(None),
+    };
+    Some(Rule { tool: tool?.value, matches, directory: place, answer: answer? })
+}
+
+fn time(table: Section, key: &str, wanted: &str, flaws: &mut Flaws) -> Option<Duration> {
+    let text = table.text(key, wanted, flaws)?;
+    duration::parse(&text.value).map_err(|wrong| flaws.add(text.at, wrong)).ok()
+}
