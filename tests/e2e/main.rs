@@ -10,6 +10,7 @@ mod death;
 mod delete;
 mod lives;
 mod messages;
+mod requests;
 mod run;
 mod shutdown;
 mod spawn;

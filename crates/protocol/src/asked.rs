@@ -155,10 +155,15 @@ fn permission_answer(request: &PermissionRequest, answer: &Answer) -> Permission
 
 /// Which request a message's text answers, and whether with a yes.
 pub fn answer_in(text: &str) -> Option<(RequestId, bool)> {
-    match Payload::parse(text)? {
-        Payload::PlanApprovalResponse(answer) => Some((answer.request_id, answer.approved)),
+    answers(&Payload::parse(text)?)
+}
+
+/// The same of what a text says.
+pub fn answers(payload: &Payload) -> Option<(RequestId, bool)> {
+    match payload {
+        Payload::PlanApprovalResponse(answer) => Some((answer.request_id.clone(), answer.approved)),
         Payload::PermissionResponse(answer) => {
-            Some((answer.request_id, matches!(answer.outcome, PermissionOutcome::Success { .. })))
+            Some((answer.request_id.clone(), matches!(answer.outcome, PermissionOutcome::Success { .. })))
         }
         _ => None,
     }

@@ -17,7 +17,9 @@ use crate::watch::Watch;
 use crate::{files, log};
 use protocol::event::What;
 use protocol::fault::{Fault, Kind};
+use protocol::name::TeamName;
 use protocol::place::{Environment, Place};
+use protocol::policy::Policy;
 use std::collections::HashMap;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::PathBuf;
@@ -91,6 +93,8 @@ impl Start {
             tracing::warn!("cannot watch files, so they are looked at every 2 s: {error}");
         }
         let tale = files::told(&self.state_dir);
+        let policies: HashMap<_, _> =
+            self.roster.teams.keys().map(|team| (team.clone(), policy(&self.state_dir, team))).collect();
         let (files, files_thread) =
             files::start(self.root.clone(), self.state_dir, tale.inboxes.clone(), events.clone());
         let lives = Lives::start(events.clone());
@@ -110,6 +114,7 @@ impl Start {
         };
         let mut state = State::new(self.setting, self.roster, tale);
         state.recall(|team, name| self.root.team(team).ok()?.config().ok()?.member(name)?.is_active);
+        state.recall_policies(|team| policies.get(team).cloned().unwrap_or_default());
         let (admit, mut admitted) = unbounded_channel();
         let (listener, bound) = instance::listen(&state.setting.socket)?;
         let listener = tokio::net::UnixListener::from_std(listener)
@@ -239,6 +244,15 @@ fn tidy(root: &Root, state: &StateDir, roster: &Roster) {
         let tidied = team.tidy_config().and_then(|()| team.tidy());
         tidied.unwrap_or_else(|error| tracing::warn!("{error}"));
     }
+}
+
+/// Of a team whose policy can't be read a person or the lead answers everything.
+fn policy(state: &StateDir, team: &TeamName) -> Policy {
+    let bytes = state.read(&Policy::file(team)).unwrap_or_else(|error| {
+        tracing::warn!("cannot read a policy: {error}");
+        None
+    });
+    Policy::of_bytes(bytes.as_deref())
 }
 
 fn setting(root: &Root, socket: PathBuf, state: PathBuf) -> Result<Setting, Fault> {

@@ -11,6 +11,7 @@ mod headless;
 mod instance;
 mod life;
 mod log;
+mod notices;
 mod panes;
 mod roster;
 mod screen;

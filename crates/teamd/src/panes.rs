@@ -42,6 +42,8 @@ pub(crate) enum PaneJob {
     Look { spawn: SpawnId, pane: Pane },
     /// Closes the pane, if it is still the one we made.
     Close { spawn: SpawnId, pane: PaneId, owner: Owner },
+    /// A word to everybody who is attached.
+    Announce { text: String },
     /// What it shows.
     Capture { client: ConnId, pane: PaneId, owner: Owner, lines: Option<u32> },
 }
@@ -150,6 +152,12 @@ impl Panes {
             PaneJob::Label { pane, owner, label } => {
                 if let Err(error) = self.server().and_then(|server| server.label(pane, &owner, &label)) {
                     tracing::debug!("cannot label {pane}: {error}");
+                }
+                None
+            }
+            PaneJob::Announce { text } => {
+                if let Err(error) = self.server().and_then(|server| server.announce(&text)) {
+                    tracing::debug!("cannot tell who is attached: {error}");
                 }
                 None
             }

@@ -1,7 +1,7 @@
 //! The daemon's own pane: a line per event, for whoever looks. A terminal may be gone, or stopped with Ctrl-S
 //! for hours, so a thread of its own writes there; what it can't take, the log file has.
 
-use std::io::Write;
+use std::io::{IsTerminal, Write};
 use std::sync::mpsc::{SyncSender, sync_channel};
 
 /// So many lines wait for a terminal that has been stopped; later ones are dropped.
@@ -15,8 +15,12 @@ impl Screen {
     /// Starts the thread, which ends with the process.
     pub(crate) fn start() -> Screen {
         let (lines, queue) = sync_channel::<String>(LINES);
-        let write =
-            move || queue.iter().for_each(|line| writeln!(std::io::stdout(), "{line}").unwrap_or_default());
+        let write = move || {
+            queue.iter().for_each(|text| {
+                let mut out = std::io::stdout();
+                out.write_all(text.as_bytes()).and_then(|()| out.flush()).unwrap_or_default();
+            });
+        };
         // Without a thread nothing is shown, and all goes on.
         std::thread::Builder::new().name("screen".into()).spawn(write).map(drop).unwrap_or_default();
         Screen(lines)
@@ -24,6 +28,35 @@ impl Screen {
 
     /// Shows a line, sooner or later or not at all.
     pub(crate) fn show(&self, line: String) {
-        self.0.try_send(line).ok();
+        self.0.try_send(format!("{line}\n")).ok();
+    }
+
+    /// A bell, and a notification (OSC 9) for terminals that show such. Where there is no terminal, nothing.
+    ///
+    /// `text` holds nothing that steers a terminal.
+    pub(crate) fn ring(&self, text: &str) {
+        if std::io::stdout().is_terminal() {
+            let inside_tmux = std::env::var_os("TMUX").is_some_and(|tmux| !tmux.is_empty());
+            self.0.try_send(ring(text, inside_tmux)).ok();
+        }
+    }
+}
+
+/// tmux hands a sequence on to the terminal around it only if it is wrapped, and if `allow-passthrough` says so.
+fn ring(text: &str, inside_tmux: bool) -> String {
+    match inside_tmux {
+        true => format!("\x07\x1bPtmux;\x1b\x1b]9;{text}\x07\x1b\\"),
+        false => format!("\x07\x1b]9;{text}\x07"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::ring;
+
+    #[test]
+    fn a_bell_and_a_notification_are_rung() {
+        assert_eq!(ring("x", false), "\u{7}\u{1b}]9;x\u{7}");
+        assert_eq!(ring("x", true), "\u{7}\u{1b}Ptmux;\u{1b}\u{1b}]9;x\u{7}\u{1b}\\");
     }
 }

@@ -5,14 +5,18 @@
 
 use crate::event::ConnId;
 use crate::files::Which;
+use crate::notices::Notices;
 use crate::roster::{Comeback, ROSTER_VERSION, Record, Resting, Roster, SpawnId};
 use crate::tale::{Tale, TaskTale};
+use protocol::asked::AskedKind;
 use protocol::color::Color;
 use protocol::control::{Activity, EndedAgent, PastAgent, Response, Spawn, TurnNow};
 use protocol::id::{Mint, RequestId, TaskId};
 use protocol::name::{AgentName, TeamName};
+use protocol::policy::{By, Policy};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::path::PathBuf;
+use store::OpenRequest;
 
 /// One supervised agent.
 #[derive(Debug)]
@@ -30,10 +34,8 @@ pub(crate) struct Agent {
     pub(crate) has_said: bool,
     /// It was woken for this task, and has not moved since.
     pub(crate) offered: Option<TaskId>,
-    /// Its plan that waits for an answer.
-    pub(crate) plan: Option<RequestId>,
-    /// Its last plan that has been answered.
-    pub(crate) answered: Option<RequestId>,
+    /// What it asks and somebody has to answer.
+    pub(crate) asks: BTreeSet<AskedKind>,
 }
 
 impl Agent {
@@ -47,8 +49,7 @@ impl Agent {
             turn: None,
             has_said: false,
             offered: None,
-            plan: None,
-            answered: None,
+            asks: BTreeSet::new(),
         }
     }
 }
@@ -152,6 +153,48 @@ pub(crate) struct Team {
     pub(crate) told: BTreeMap<TaskId, TaskTale>,
     /// Members whose life has ended, the latest last.
     pub(crate) past: Vec<PastAgent>,
+    /// Who answers what its members ask.
+    pub(crate) policy: Policy,
+    /// A look at what they ask is under way / another is wanted after it.
+    pub(crate) asking: Look,
+    /// What they ask and nobody has answered, by who and under which id.
+    pub(crate) asked: BTreeMap<(AgentName, RequestId), Pending>,
+    /// The requests that the event log has told.
+    pub(crate) opened: BTreeSet<RequestId>,
+}
+
+/// A request without an answer.
+#[derive(Debug)]
+pub(crate) struct Pending {
+    pub(crate) request: Box<OpenRequest>,
+    pub(crate) stage: Asking,
+}
+
+/// What is done about it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Asking {
+    /// Somebody is to answer; at `until`, on the daemon's own clock, the policy does.
+    Waits { until: Option<u64> },
+    /// The policy's answer is being written.
+    Answering(Given),
+    /// It could not be: again at the next look.
+    Failed,
+}
+
+/// An answer, and whose it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Given {
+    pub(crate) by: By,
+    pub(crate) approved: bool,
+}
+
+impl Pending {
+    pub(crate) fn until(&self) -> Option<u64> {
+        match self.stage {
+            Asking::Waits { until } => until,
+            Asking::Answering(_) | Asking::Failed => None,
+        }
+    }
 }
 
 /// Collapses a storm of changes into at most two looks.
@@ -260,6 +303,8 @@ pub(crate) struct State {
     pub(crate) interrupting: Vec<(SpawnId, ConnId)>,
     /// Members that are to be started again.
     pub(crate) resting: Vec<Resting>,
+    /// What people are to be told.
+    pub(crate) notices: Notices,
     /// Answers by the caller's own token, newest last, so that a retry does not act twice.
     pub(crate) answered: VecDeque<(String, Response)>,
     /// The tokens of calls that are under way.
@@ -294,7 +339,8 @@ impl State {
         let teams = roster.teams.into_iter().map(|(name, joined)| {
             let told = tale.tasks.remove(&name).unwrap_or_default();
             let past = past.remove(&name).unwrap_or_default();
-            (name, Team { joined, told, past, ..Team::default() })
+            let opened = tale.requests.remove(&name).unwrap_or_default();
+            (name, Team { joined, told, past, opened, ..Team::default() })
         });
         State {
             setting,
@@ -303,6 +349,7 @@ impl State {
             waiting: Vec::new(),
             interrupting: Vec::new(),
             resting: roster.resting,
+            notices: Notices::default(),
             answered: VecDeque::new(),
             calls: BTreeMap::new(),
             also: Vec::new(),
@@ -322,6 +369,11 @@ impl State {
                 agent.activity = Activity::Idle;
             }
         }
+    }
+
+    /// After a start: what each team's policy was.
+    pub(crate) fn recall_policies(&mut self, policy: impl Fn(&TeamName) -> Policy) {
+        self.teams.iter_mut().for_each(|(team, known)| known.policy = policy(team));
     }
 
     /// The living member of that name, whatever its case.

@@ -4,10 +4,10 @@
 //! nothing twice.
 
 use protocol::event::{Event, What};
-use protocol::id::TaskId;
+use protocol::id::{RequestId, TaskId};
 use protocol::name::{AgentName, TeamName};
 use protocol::task::{Task, TaskStatus};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 /// How far a task has come.
@@ -37,6 +37,8 @@ pub(crate) struct Tale {
     pub(crate) tasks: BTreeMap<TeamName, BTreeMap<TaskId, TaskTale>>,
     /// How many entries of each inbox were told.
     pub(crate) inboxes: BTreeMap<(TeamName, AgentName), usize>,
+    /// The requests of members that were told.
+    pub(crate) requests: BTreeMap<TeamName, BTreeSet<RequestId>>,
 }
 
 impl Tale {
@@ -52,10 +54,14 @@ impl Tale {
         match (event.what, event.agent) {
             (What::TeamDeleted | What::TeamCreated, _) => {
                 self.tasks.remove(&team);
+                self.requests.remove(&team);
                 self.inboxes.retain(|(of, _), _| *of != team);
             }
             (What::MessageStored { index, .. }, Some(agent)) => {
                 self.inboxes.insert((team, agent), index + 1);
+            }
+            (What::RequestOpened { request, .. }, _) => {
+                self.requests.entry(team).or_default().extend(RequestId::parse(&request).ok());
             }
             (what, _) => take_task(self.tasks.entry(team).or_default(), what),
         }

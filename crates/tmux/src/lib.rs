@@ -11,6 +11,7 @@
 #![warn(missing_docs)]
 
 mod address;
+mod announce;
 mod client;
 mod connect;
 mod control;

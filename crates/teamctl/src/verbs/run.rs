@@ -14,7 +14,6 @@ mod finish;
 mod frame;
 mod lives;
 mod log;
-mod requests;
 mod result;
 mod show;
 mod signals;

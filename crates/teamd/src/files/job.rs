@@ -2,14 +2,17 @@
 
 use crate::event::ConnId;
 use crate::roster::{Record, Roster, SpawnId};
+use protocol::asked::Answer;
 use protocol::control::{Activity, Create, CreateReply, Ended};
 use protocol::fault::Fault;
 use protocol::id::{RequestId, TaskId};
 use protocol::name::{AgentName, TeamName};
 use protocol::payload::Payload;
+use protocol::policy::Policy;
 use protocol::task::Task;
 use std::collections::BTreeSet;
 use std::sync::Arc;
+use store::OpenRequest;
 
 /// Something to do with files.
 #[derive(Debug)]
@@ -43,6 +46,10 @@ pub(crate) enum FileJob {
     Tasks { team: TeamName, which: Which },
     /// What is new in an inbox, by the name of its file.
     Inbox { team: TeamName, inbox: String },
+    /// What the team's members ask, all of it.
+    Requests { team: TeamName },
+    /// The policy's answer to a request.
+    Answer { team: TeamName, request: Box<OpenRequest>, answer: Answer, at: u64 },
     /// `isActive` of a member.
     Activity { team: TeamName, name: AgentName, active: bool },
     /// What a foreign writer dropped or damaged is put back, and what it says of its own member is told.
@@ -109,6 +116,7 @@ pub(crate) enum FileDone {
     Unsaved(Fault),
     Created {
         client: ConnId,
+        policy: Policy,
         result: Result<CreateReply, Fault>,
     },
     Registered {
@@ -121,7 +129,7 @@ pub(crate) enum FileDone {
     },
     Answers {
         team: TeamName,
-        answers: Result<Vec<Answer>, Fault>,
+        answers: Result<Vec<ShutdownAnswer>, Fault>,
     },
     /// `approved`: it had said yes before it went. `left`: what could not be put in order.
     Farewelled {
@@ -147,6 +155,16 @@ pub(crate) enum FileDone {
     Config {
         team: TeamName,
         seen: ConfigSeen,
+    },
+    Requests {
+        team: TeamName,
+        result: Result<Vec<OpenRequest>, Fault>,
+    },
+    Answered {
+        team: TeamName,
+        from: AgentName,
+        request: RequestId,
+        result: Result<(), Fault>,
     },
     Deleted {
         client: ConnId,
@@ -177,7 +195,7 @@ pub(crate) struct Letter {
 
 /// An agent's answer to a shutdown request.
 #[derive(Debug, Clone)]
-pub(crate) struct Answer {
+pub(crate) struct ShutdownAnswer {
     pub(crate) request: RequestId,
     pub(crate) from: AgentName,
     /// Its reason, where it said no.

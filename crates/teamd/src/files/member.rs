@@ -1,6 +1,6 @@
 //! A member in the files: put on the team, asked, told of, taken off again.
 
-use super::job::{Answer, FileDone};
+use super::job::{FileDone, ShutdownAnswer};
 use super::{Files, fault};
 use crate::roster::{Record, SpawnId, Told};
 use protocol::color::Color;
@@ -61,7 +61,11 @@ impl Files {
         inbox.append(&Message::new(&lead, payload.to_text(), at))
     }
 
-    pub(super) fn answers(&self, team: &TeamName, requests: &[RequestId]) -> Result<Vec<Answer>, Error> {
+    pub(super) fn answers(
+        &self,
+        team: &TeamName,
+        requests: &[RequestId],
+    ) -> Result<Vec<ShutdownAnswer>, Error> {
         let entries = self.root.team(team)?.inbox(&AgentName::lead()).read()?;
         let messages = entries.iter().filter_map(|entry| entry.message.as_ref().ok());
         let concerned = messages.filter(|m| requests.iter().any(|request| m.text.contains(request.as_str())));
@@ -84,7 +88,7 @@ impl Files {
     }
 
     pub(super) fn has_approved(&self, record: &Record) -> bool {
-        let hers = |answer: &Answer| answer.rejected.is_none() && answer.from == record.name;
+        let hers = |answer: &ShutdownAnswer| answer.rejected.is_none() && answer.from == record.name;
         !record.asked.is_empty()
             && self.answers(&record.team, &record.asked).is_ok_and(|all| all.iter().any(hers))
     }
@@ -202,12 +206,14 @@ fn left(team: &Team, record: &Record) -> String {
     if left.is_empty() { String::new() } else { format!("; left in progress: {}", left.join(", ")) }
 }
 
-fn answer(message: &Message) -> Option<Answer> {
+fn answer(message: &Message) -> Option<ShutdownAnswer> {
     let from = AgentName::foreign(&message.from);
     match Payload::parse(&message.text)? {
-        Payload::ShutdownApproved(it) => Some(Answer { request: it.request_id, from, rejected: None }),
+        Payload::ShutdownApproved(it) => {
+            Some(ShutdownAnswer { request: it.request_id, from, rejected: None })
+        }
         Payload::ShutdownRejected(it) => {
-            Some(Answer { request: it.request_id, from, rejected: Some(it.reason) })
+            Some(ShutdownAnswer { request: it.request_id, from, rejected: Some(it.reason) })
         }
         _ => None,
     }

@@ -11,7 +11,7 @@ mod team;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use job::{Answer, ConfigSeen, FileDone, FileJob, Letter, Living, Mail, Ours, Which};
+pub(crate) use job::{ConfigSeen, FileDone, FileJob, Letter, Living, Mail, Ours, ShutdownAnswer, Which};
 pub(crate) use member::end_record;
 pub(crate) use team::still_living;
 
@@ -115,7 +115,7 @@ impl Files {
             FileJob::Log(line) => self.note("log", self.state.append_line(EVENTS, &line, EVENTS_LIMIT)),
             FileJob::Create { client, create, created_at } => {
                 let result = self.create(&create, created_at).map_err(fault);
-                return Some(FileDone::Created { client, result });
+                return Some(FileDone::Created { client, policy: create.policy, result });
             }
             FileJob::Register { spawn, record, again, at } => {
                 // No agent runs that the next daemon would not know.
@@ -143,6 +143,15 @@ impl Files {
             FileJob::Inbox { team, inbox } => {
                 let result = self.team(&team).and_then(|team| self.inboxes.look(&team, &inbox));
                 return Some(FileDone::Inbox { team, inbox, result: result.map_err(fault) });
+            }
+            FileJob::Requests { team } => {
+                let result = self.team(&team).and_then(|team| team.requests().open()).map_err(fault);
+                return Some(FileDone::Requests { team, result });
+            }
+            FileJob::Answer { team, request, answer, at } => {
+                let given = self.team(&team).and_then(|team| team.requests().answer(&request, &answer, at));
+                let (from, id) = (request.from.clone(), request.asked.id().clone());
+                return Some(FileDone::Answered { team, from, request: id, result: given.map_err(fault) });
             }
             FileJob::Activity { team, name, active } => {
                 let result =

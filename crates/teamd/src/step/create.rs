@@ -6,10 +6,11 @@ use crate::effect::Effect;
 use crate::event::{ConnId, Now};
 use crate::files::FileJob;
 use crate::roster::SpawnId;
-use crate::state::State;
+use crate::state::{State, Team};
 use protocol::control::{Create, CreateReply, Reply};
 use protocol::event::What;
 use protocol::fault::{Fault, Kind};
+use protocol::policy::Policy;
 
 pub(super) fn create(state: &mut State, client: ConnId, create: Create, now: Now, out: &mut Vec<Effect>) {
     if create.team.is_foreign() {
@@ -22,6 +23,7 @@ pub(super) fn create(state: &mut State, client: ConnId, create: Create, now: Now
 pub(super) fn created(
     state: &mut State,
     client: ConnId,
+    policy: Policy,
     result: Result<CreateReply, Fault>,
     now: Now,
     out: &mut Vec<Effect>,
@@ -31,7 +33,7 @@ pub(super) fn created(
         let strays: Vec<SpawnId> =
             state.members(&reply.team_name).into_iter().map(|agent| agent.record.spawn.clone()).collect();
         strays.iter().for_each(|id| ending::end(state, id, now, out));
-        state.teams.insert(reply.team_name.clone(), Default::default());
+        state.teams.insert(reply.team_name.clone(), Team { policy, ..Team::default() });
         state.dirty = true;
         out.push(Effect::WatchTeam { team: reply.team_name.clone() });
         out.push(Effect::of_team(&reply.team_name, What::TeamCreated));

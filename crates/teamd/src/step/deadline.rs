@@ -1,6 +1,6 @@
 //! Deadlines: the nearest one wakes the loop, and every one that has passed has its consequence here.
 
-use super::{again, ending, look, register, shutdown};
+use super::{again, ending, look, register, requests, shutdown};
 use crate::effect::Effect;
 use crate::event::Now;
 use crate::roster::SpawnId;
@@ -10,7 +10,13 @@ use protocol::fault::{Fault, Kind};
 /// When the loop must wake at the latest, on the clock that never jumps.
 pub(crate) fn next(state: &State) -> u64 {
     let resting = state.resting.iter().map(|resting| resting.due);
-    state.agents.values().filter_map(of).chain(resting).fold(state.rescan_at, u64::min)
+    state
+        .agents
+        .values()
+        .filter_map(of)
+        .chain(resting)
+        .chain(requests::next_due(state))
+        .fold(state.rescan_at, u64::min)
 }
 
 fn of(agent: &Agent) -> Option<u64> {
@@ -36,6 +42,7 @@ pub(super) fn passed(state: &mut State, now: Now, out: &mut Vec<Effect>) {
         overdue(state, &id, now, out);
     }
     again::due(state, now, out);
+    requests::due(state, now, out);
 }
 
 /// What of an agent's stage is over.

@@ -5,7 +5,7 @@ use super::again;
 use super::register;
 use super::request::answer;
 use super::shutdown::{self, TERM_GRACE};
-use super::{tasks, turn};
+use super::{requests, tasks, turn};
 use crate::effect::Effect;
 use crate::event::Now;
 use crate::files::FileJob;
@@ -200,7 +200,7 @@ pub(super) fn filed(
     if approved {
         gone.how = "approved".to_owned();
     }
-    let how = gone.how.clone();
+    let (how, team) = (gone.how.clone(), agent.record.team.clone());
     gone.filed = if left.is_some() { Filed::Failed } else { Filed::Done };
     if let Some(fault) = left {
         let why = format!("not taken off the team yet: {}", fault.message);
@@ -212,6 +212,8 @@ pub(super) fn filed(
         approved_after_all(state, id);
     }
     bury(state, id, out);
+    // What it asked nobody has to answer any more.
+    requests::look_if_any(state, &team, out);
 }
 
 /// Its yes was read only after its end was seen.

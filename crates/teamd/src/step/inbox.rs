@@ -1,10 +1,10 @@
 //! Mail: its owner is woken at once; then the inbox is read, for the event log and for what of it concerns us:
-//! answers to shutdown requests, and plans that wait.
+//! answers to shutdown requests, and what members ask.
 
-use super::turn;
+use super::{requests, turn};
 use crate::effect::Effect;
 use crate::event::Now;
-use crate::files::{FileJob, Letter, Mail};
+use crate::files::{FileJob, Mail};
 use crate::state::{Agent, Look, Phase, State, Stopping};
 use protocol::control::Activity;
 use protocol::event::{Event, What};
@@ -47,9 +47,8 @@ pub(super) fn seen(
 }
 
 fn take(state: &mut State, team: &TeamName, owner: &AgentName, mail: Mail, now: Now, out: &mut Vec<Effect>) {
-    mail.earlier.iter().for_each(|letter| plans(state, team, owner, letter));
+    requests::mail(state, team, owner, &mail, out);
     for letter in mail.new {
-        plans(state, team, owner, &letter);
         if owner.is_lead() && matches!(letter.payload, Some(Payload::IdleNotification(_))) {
             turn::wrote(state, team, &letter.from, Activity::Idle, now, out);
         }
@@ -63,25 +62,6 @@ fn take(state: &mut State, team: &TeamName, owner: &AgentName, mail: Mail, now: 
     }
     if let Some(unread) = mail.unread {
         out.push(Effect::Log(Event::agent(team, owner, What::MessageRead { unread })));
-    }
-}
-
-/// A member's plan waits from its request to the answer; after a start of ours they may be read in any order.
-fn plans(state: &mut State, team: &TeamName, owner: &AgentName, letter: &Letter) {
-    let planner = if owner.is_lead() { &letter.from } else { owner };
-    let hers = |agent: &&mut Agent| agent.record.team == *team && agent.record.name == *planner;
-    let Some(agent) = state.agents.values_mut().find(hers) else { return };
-    match &letter.payload {
-        Some(Payload::PlanApprovalRequest(request))
-            if owner.is_lead() && agent.answered.as_ref() != Some(&request.request_id) =>
-        {
-            agent.plan = Some(request.request_id.clone());
-        }
-        Some(Payload::PlanApprovalResponse(response)) if letter.from.is_lead() => {
-            agent.plan.take_if(|plan| *plan == response.request_id);
-            agent.answered = Some(response.request_id.clone());
-        }
-        _ => {}
     }
 }
 

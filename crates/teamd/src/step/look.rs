@@ -1,6 +1,6 @@
 //! Something changed in the config or was missed: whoever may be concerned looks. Events are hints.
 
-use super::{ending, tasks, turn};
+use super::{ending, requests, tasks, turn};
 use crate::effect::Effect;
 use crate::event::Now;
 use crate::files::{ConfigSeen, FileJob, Living, Ours};
@@ -65,6 +65,7 @@ pub(super) fn everywhere(state: &mut State, now: Now, out: &mut Vec<Effect>) {
     out.push(Effect::File(FileJob::Rescan { teams: state.teams.keys().cloned().collect() }));
     out.push(Effect::WatchLives);
     ending::file_again(state, out);
+    requests::look_again(state, out);
     // Whoever was woken and did not move: the next look offers to others.
     state.agents.values_mut().for_each(|agent| agent.offered = None);
     let teams: Vec<TeamName> = state.teams.keys().cloned().collect();

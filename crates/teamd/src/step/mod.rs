@@ -13,6 +13,7 @@ mod join;
 mod look;
 mod register;
 mod request;
+mod requests;
 mod restart;
 mod shutdown;
 mod spawn;
@@ -57,6 +58,7 @@ pub(crate) fn step(state: &mut State, event: Event, now: Now) -> Vec<Effect> {
         Event::Deadline => deadline::passed(state, now, out),
         Event::Signal(name) => signal(name, out),
     }
+    out.extend(state.notices.take(now.mono).map(|text| Effect::Notice { text }));
     if std::mem::take(&mut state.dirty) {
         out.insert(0, Effect::File(FileJob::Roster(state.roster())));
     }
@@ -65,7 +67,9 @@ pub(crate) fn step(state: &mut State, event: Event, now: Now) -> Vec<Effect> {
 
 fn filed(state: &mut State, done: FileDone, now: Now, out: &mut Vec<Effect>) {
     match done {
-        FileDone::Created { client, result } => create::created(state, client, result, now, out),
+        FileDone::Created { client, policy, result } => {
+            create::created(state, client, policy, result, now, out)
+        }
         FileDone::Registered { spawn, result } => register::registered(state, &spawn, result, now, out),
         FileDone::Asked { spawn, result } => shutdown::delivered(state, &spawn, result, out),
         FileDone::Farewelled { spawn, approved, left } => ending::filed(state, &spawn, approved, left, out),
@@ -73,6 +77,10 @@ fn filed(state: &mut State, done: FileDone, now: Now, out: &mut Vec<Effect>) {
         FileDone::Tasks { team, members, result } => tasks::seen(state, &team, &members, result, out),
         FileDone::Unsaved(fault) => unsaved(state, fault, out),
         FileDone::Inbox { team, inbox, result } => inbox::seen(state, &team, &inbox, result, now, out),
+        FileDone::Requests { team, result } => requests::seen(state, &team, result, now, out),
+        FileDone::Answered { team, from, request, result } => {
+            requests::answered(state, &team, &from, &request, result, out);
+        }
         FileDone::Answers { team, answers } => shutdown::answers(state, &team, answers, now, out),
         FileDone::Config { team, seen } => look::config_seen(state, &team, seen, now, out),
         FileDone::Deleted { client, team, result } => delete::deleted(state, client, &team, result, out),

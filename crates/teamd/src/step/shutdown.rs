@@ -10,7 +10,7 @@ use super::request::answer;
 use super::spawn::{no_such_team, relabel};
 use crate::effect::Effect;
 use crate::event::{ConnId, Now};
-use crate::files::{Answer, FileJob};
+use crate::files::{FileJob, ShutdownAnswer};
 use crate::roster::SpawnId;
 use crate::state::{Agent, Asked, Phase, State, Stopping, Then, Waiting};
 use protocol::control::{EndedAgent, EndingsReply, Reply, Shutdown, Targets};
@@ -228,7 +228,7 @@ pub(super) fn delivered(state: &mut State, id: &SpawnId, result: Result<(), Faul
 pub(super) fn answers(
     state: &mut State,
     team: &TeamName,
-    answers: Result<Vec<Answer>, Fault>,
+    answers: Result<Vec<ShutdownAnswer>, Fault>,
     now: Now,
     out: &mut Vec<Effect>,
 ) {
@@ -238,7 +238,7 @@ pub(super) fn answers(
     }
 }
 
-fn take_answer(state: &mut State, team: &TeamName, answer: Answer, now: Now, out: &mut Vec<Effect>) {
+fn take_answer(state: &mut State, team: &TeamName, answer: ShutdownAnswer, now: Now, out: &mut Vec<Effect>) {
     let asked = |agent: &&Agent| {
         matches!(agent.phase, Phase::Stopping(_, Stopping::Asked(_)))
             && agent.record.team == *team

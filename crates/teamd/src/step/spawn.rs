@@ -211,6 +211,7 @@ fn record_argv(state: &State, log: &Path) -> Vec<PathBuf> {
 /// What the pane's border says.
 pub(super) fn label(agent: &Agent) -> Label {
     let state = match (&agent.phase, agent.activity) {
+        (Phase::Running(_), _) if !agent.asks.is_empty() => "asks",
         (Phase::Running(_), Activity::Active) => "active",
         (Phase::Running(_), Activity::Idle) => "idle",
         (phase, _) => phase.word(),

@@ -8,6 +8,7 @@ use crate::event::ConnId;
 use crate::panes::PaneJob;
 use crate::roster::Pane;
 use crate::state::{Agent, Phase, State, Stopping};
+use protocol::asked::AskedKind;
 use protocol::control::{
     Activity, AgentStatus, Capture, CaptureReply, DaemonStatus, Flag, Locate, LocateReply, Reply,
     StatusReply, TeamStatus, TurnNow,
@@ -72,8 +73,11 @@ fn state_word(agent: &Agent) -> &'static str {
 fn flags(agent: &Agent) -> Vec<Flag> {
     let asked = matches!(agent.phase, Phase::Stopping(_, Stopping::Asked(_)));
     let waits = agent.turn.as_ref().is_some_and(|turn| turn.shutdown_requested);
-    let plan = agent.plan.is_some().then_some(Flag::AwaitingPlanApproval);
-    plan.into_iter().chain((asked || waits).then_some(Flag::ShutdownRequested)).collect()
+    let asks = agent.asks.iter().map(|kind| match kind {
+        AskedKind::Plan => Flag::AwaitingPlanApproval,
+        AskedKind::Permission => Flag::AwaitingPermission,
+    });
+    asks.chain((asked || waits).then_some(Flag::ShutdownRequested)).collect()
 }
 
 /// What we know its activity from.

@@ -1,6 +1,7 @@
 //! Decisions, without a machine: events go in, effects come out.
 
 mod native;
+mod requests;
 mod rests;
 mod turns;
 
@@ -8,7 +9,7 @@ use super::spawn::Opened;
 use super::step;
 use crate::effect::Effect;
 use crate::event::{Event, Now};
-use crate::files::{Answer, FileDone, FileJob};
+use crate::files::{FileDone, FileJob, ShutdownAnswer};
 use crate::panes::{PaneDone, PaneJob};
 use crate::roster::{Process, Roster, SpawnId, Told};
 use crate::state::{Phase, Setting, State};
@@ -283,7 +284,7 @@ fn asked_with(effects: &[Effect]) -> protocol::id::RequestId {
 
 fn answers(request: &protocol::id::RequestId, from: &str, rejected: Option<&str>) -> Event {
     let rejected = rejected.map(str::to_owned);
-    let answer = Answer { request: request.clone(), from: AgentName::foreign(from), rejected };
+    let answer = ShutdownAnswer { request: request.clone(), from: AgentName::foreign(from), rejected };
     Event::Filed(FileDone::Answers { team: team(), answers: Ok(vec![answer]) })
 }
 

@@ -96,3 +96,18 @@ fn a_zoomed_team_pane_stays_zoomed() {
         assert_eq!(zoom(), format!("0 {}", third.pane));
     });
 }
+
+#[test]
+fn who_is_attached_reads_an_announcement_and_tmux_runs_nothing_of_it() {
+    everywhere(|bench| {
+        let (mut server, _notices) = bench.connect();
+        server.announce("nobody reads this").unwrap();
+        let _person = bench.attach();
+        server.announce("ann@survey asks for permission").unwrap();
+        let clients = bench.run(["list-clients", "-F", "#{client_control_mode} #{client_name}"]);
+        let client = clients.lines().find_map(|line| line.strip_prefix("0 ")).unwrap().to_owned();
+        let told = bench.run(["show-messages", "-t", &client]);
+        assert!(told.contains("ann@survey asks for permission"), "{told}");
+        assert!(server.announce("#(touch x)").is_err());
+    });
+}

@@ -6,7 +6,6 @@ use super::file::RunFile;
 use super::frame::{MemberView, TaskView, View};
 use super::lives::{self, Look};
 use super::log::Log;
-use super::requests::Requests;
 use super::show::Show;
 use super::stall::Stall;
 use super::{Run, begin, finish};
@@ -48,7 +47,6 @@ pub(super) struct Stage {
     pub(super) known: BTreeMap<TaskId, Task>,
     pub(super) look: Look,
     pub(super) decision: Decision,
-    requests: Requests,
     made: Made,
     /// Why it ends, for people, once it does.
     ending: Option<String>,
@@ -76,9 +74,9 @@ impl Stage {
         };
         let show = Show::of(run.here);
         let (known, look, decision) = (BTreeMap::new(), Look::default(), Decision::default());
-        let (requests, ending, trouble) = (Requests::default(), None, None);
+        let (ending, trouble) = (None, None);
         let (stall, patience) = (Stall::default(), None);
-        Ok(Stage { team, log, show, known, look, decision, requests, made, ending, trouble, stall, patience })
+        Ok(Stage { team, log, show, known, look, decision, made, ending, trouble, stall, patience })
     }
 
     /// Prints what happened.
@@ -208,9 +206,6 @@ enum Step {
 
 fn step(run: &mut Run, stage: &mut Stage) -> Result<Step, Fault> {
     stage.news()?;
-    for line in stage.requests.answer(&stage.team, &run.file.policy.team)? {
-        stage.say(&line);
-    }
     let look = lives::of(run, &stage.team)?;
     stage.saw(run, look);
     if let Some(step) = give_back(stage)? {

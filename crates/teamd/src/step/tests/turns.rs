@@ -1,9 +1,8 @@
 //! Turns, tasks for whoever is idle, lives that follow a failure, agents without a pane.
 
 use super::*;
-use crate::files::{Letter, Mail};
 use protocol::control::{Locate, LocateReply, TurnNow};
-use protocol::payload::{IdleReason, Payload};
+use protocol::payload::IdleReason;
 use protocol::task::Task;
 use protocol::turn::{Backend, Restart, TurnProgram, Worker};
 use std::sync::Arc;
@@ -283,32 +282,6 @@ fn a_process_that_can_not_be_started_takes_everything_back() {
     let effects = step(&mut state, Event::Launched { spawn, result }, NOW);
     assert!(matches!(reply(&effects, 1), Some(Response::Failed(_))));
     assert!(state.agents.is_empty());
-}
-
-#[test]
-fn a_plan_waits_until_it_is_answered_in_whatever_order_that_is_read() {
-    let request = r#"{"type":"plan_approval_request","from":"ann","timestamp":"","planFilePath":"p","planContent":"c","requestId":"plan_approval-1@ann@survey"}"#;
-    let response = r#"{"type":"plan_approval_response","requestId":"plan_approval-1@ann@survey","approved":true,"timestamp":""}"#;
-    let letter = |from: &str, text: &str| Letter {
-        index: 0,
-        from: AgentName::foreign(from),
-        summary: None,
-        payload: Some(Payload::parse(text).unwrap()),
-    };
-    let asks = ("team-lead", letter("ann", request));
-    let answers = ("ann", letter("team-lead", response));
-    for (letters, waits) in
-        [(vec![asks], true), (vec![answers, ("team-lead", letter("ann", request))], false)]
-    {
-        let mut state = state();
-        let ann = runs(&mut state, worker("ann", |_| ()), 50);
-        for (inbox, letter) in letters {
-            let mail = Mail { new: vec![letter], ..Mail::default() };
-            let done = FileDone::Inbox { team: team(), inbox: inbox.into(), result: Ok(mail) };
-            assert_eq!(logged(&step(&mut state, Event::Filed(done), NOW)), ["message_stored"]);
-        }
-        assert_eq!(state.agents[&ann].plan.is_some(), waits);
-    }
 }
 
 /// Its join reports how it ended.

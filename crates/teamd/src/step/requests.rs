@@ -1,0 +1,241 @@
+//! What members ask: the team's policy answers, or somebody is told that one waits.
+//!
+//! Which requests are open the files say, by one look at all of them (`store::requests`), so after a crash nothing is
+//! asked or answered twice. A look follows whatever may have changed that; between two looks the state remembers what
+//! was decided.
+
+use crate::effect::Effect;
+use crate::event::Now;
+use crate::files::{FileJob, Letter, Mail};
+use crate::state::{Agent, Asking, Given, Look, Pending, State};
+use protocol::asked::{Answer, Approval, answers};
+use protocol::event::{Event, What};
+use protocol::fault::{Fault, Kind};
+use protocol::id::RequestId;
+use protocol::name::{AgentName, TeamName};
+use protocol::policy::{By, Decision, Policy};
+use store::OpenRequest;
+
+/// What a look into an inbox found may open a request or close one.
+pub(super) fn mail(
+    state: &mut State,
+    team: &TeamName,
+    owner: &AgentName,
+    mail: &Mail,
+    out: &mut Vec<Effect>,
+) {
+    let Some(known) = state.teams.get(team) else { return };
+    let letters = || mail.earlier.iter().chain(&mail.new);
+    let opens = owner.is_lead() && letters().any(|letter| letter.asks());
+    let closes = !known.asked.is_empty()
+        && (owner.is_lead() && mail.unread.is_some() || letters().any(|letter| letter.answers().is_some()));
+    if opens || closes {
+        look(state, team, out);
+    }
+    if !owner.is_lead() {
+        let given: Vec<(RequestId, bool)> = mail.new.iter().filter_map(answered_by_lead).collect();
+        given.iter().for_each(|(id, approved)| closed_by_lead(state, team, owner, id, *approved, out));
+    }
+}
+
+fn answered_by_lead(letter: &Letter) -> Option<(RequestId, bool)> {
+    letter.answers().filter(|_| letter.from.is_lead())
+}
+
+/// A storm of changes becomes one look, and one more after it.
+pub(super) fn look(state: &mut State, team: &TeamName, out: &mut Vec<Effect>) {
+    let Some(known) = state.teams.get_mut(team) else { return };
+    if known.asking.is_due() {
+        out.push(Effect::File(FileJob::Requests { team: team.clone() }));
+    }
+}
+
+/// Where somebody waits for an answer.
+pub(super) fn look_if_any(state: &mut State, team: &TeamName, out: &mut Vec<Effect>) {
+    if state.teams.get(team).is_some_and(|known| !known.asked.is_empty()) {
+        look(state, team, out);
+    }
+}
+
+/// At the rescan: what could not be written is tried again.
+pub(super) fn look_again(state: &mut State, out: &mut Vec<Effect>) {
+    let teams: Vec<TeamName> = state.teams.keys().cloned().collect();
+    teams.iter().for_each(|team| look_if_any(state, team, out));
+}
+
+/// All requests of a team that are open now.
+pub(super) fn seen(
+    state: &mut State,
+    team: &TeamName,
+    result: Result<Vec<OpenRequest>, Fault>,
+    now: Now,
+    out: &mut Vec<Effect>,
+) {
+    let Some(known) = state.teams.get_mut(team) else { return };
+    let again = std::mem::take(&mut known.asking) == Look::Again;
+    match result {
+        Err(fault) => out.push(Effect::of_team(team, What::Trouble { why: fault.message })),
+        Ok(open) => {
+            let is_open = |key: &(AgentName, RequestId)| open.iter().any(|request| key_of(request) == *key);
+            known.asked.retain(|key, pending| is_open(key) || matches!(pending.stage, Asking::Answering(_)));
+            open.into_iter().for_each(|request| take(state, team, request, now, out));
+            show(state, team, out);
+        }
+    }
+    if again {
+        look(state, team, out);
+    }
+}
+
+fn key_of(request: &OpenRequest) -> (AgentName, RequestId) {
+    (request.from.clone(), request.asked.id().clone())
+}
+
+/// One that is open: it is decided unless it was.
+fn take(state: &mut State, team: &TeamName, request: OpenRequest, now: Now, out: &mut Vec<Effect>) {
+    let cwd = state.member(team, &request.from).map(|agent| agent.record.cwd.to_string_lossy().into_owned());
+    let Some(known) = state.teams.get_mut(team) else { return };
+    let key = key_of(&request);
+    if known.asked.get(&key).is_some_and(|pending| pending.stage != Asking::Failed) {
+        return;
+    }
+    let news = known.opened.insert(key.1.clone());
+    if news {
+        let (request, kind, about) = (key.1.to_string(), request.asked.kind(), request.asked.about());
+        out.push(Effect::Log(Event::agent(team, &key.0, What::RequestOpened { request, kind, about })));
+    }
+    let decision = known.policy.decide(&request.asked, &cwd.unwrap_or_else(|| request.cwd.clone()));
+    let waited = if news { 0 } else { now.wall.saturating_sub(request.since) };
+    let until = until(&known.policy, waited, now);
+    let mut pending = Pending { request: Box::new(request), stage: Asking::Waits { until } };
+    match decision {
+        Decision::Ask(_) if news => state.notices.add(team, &key.0, pending.request.asked.kind()),
+        Decision::Ask(_) => {}
+        decided => give(team, &mut pending, decided, now, out),
+    }
+    if let Some(known) = state.teams.get_mut(team) {
+        known.asked.insert(key, pending);
+    }
+}
+
+/// When the policy answers what nobody has answered; none: never.
+fn until(policy: &Policy, waited: u64, now: Now) -> Option<u64> {
+    policy.overdue()?;
+    Some(now.mono + policy.timeout_ms?.saturating_sub(waited))
+}
+
+/// Has the policy's answer written.
+fn give(team: &TeamName, pending: &mut Pending, decision: Decision, now: Now, out: &mut Vec<Effect>) {
+    let (by, answer) = match decision {
+        Decision::Approve(by) => (by, Answer::Approve(Approval::default())),
+        Decision::Deny(by, reason) => (by, Answer::Deny { reason }),
+        Decision::Ask(_) => return,
+    };
+    pending.stage = Asking::Answering(Given { by, approved: matches!(answer, Answer::Approve(_)) });
+    let request = pending.request.clone();
+    out.push(Effect::File(FileJob::Answer { team: team.clone(), request, answer, at: now.wall }));
+}
+
+/// The policy's answer stands in the member's inbox, or could not be put there.
+pub(super) fn answered(
+    state: &mut State,
+    team: &TeamName,
+    from: &AgentName,
+    id: &RequestId,
+    result: Result<(), Fault>,
+    out: &mut Vec<Effect>,
+) {
+    let Some(known) = state.teams.get_mut(team) else { return };
+    let key = (from.clone(), id.clone());
+    let Some(pending) = known.asked.get_mut(&key) else { return };
+    let Asking::Answering(given) = pending.stage else { return };
+    match result {
+        Ok(()) => close(state, team, &key, given, out),
+        // Somebody was faster: the answer's own letter, or the next look, closes it.
+        Err(fault) if fault.kind == Kind::Exists => {
+            pending.stage = Asking::Waits { until: None };
+            look(state, team, out);
+        }
+        Err(fault) => {
+            pending.stage = Asking::Failed;
+            out.push(Effect::Log(Event::agent(team, from, What::Trouble { why: fault.message })));
+        }
+    }
+    show(state, team, out);
+}
+
+/// A person or the lead has answered.
+fn closed_by_lead(
+    state: &mut State,
+    team: &TeamName,
+    owner: &AgentName,
+    id: &RequestId,
+    approved: bool,
+    out: &mut Vec<Effect>,
+) {
+    let key = (owner.clone(), id.clone());
+    let waits = state.teams.get(team).and_then(|known| known.asked.get(&key));
+    if waits.is_some_and(|pending| matches!(pending.stage, Asking::Waits { .. })) {
+        close(state, team, &key, Given { by: By::Lead, approved }, out);
+        show(state, team, out);
+    }
+}
+
+fn close(
+    state: &mut State,
+    team: &TeamName,
+    key: &(AgentName, RequestId),
+    given: Given,
+    out: &mut Vec<Effect>,
+) {
+    if let Some(known) = state.teams.get_mut(team) {
+        known.asked.remove(key);
+    }
+    let what = What::RequestAnswered { request: key.1.to_string(), approved: given.approved, by: given.by };
+    out.push(Effect::Log(Event::agent(team, &key.0, what)));
+}
+
+/// When the first of them has waited long enough.
+pub(super) fn next_due(state: &State) -> Option<u64> {
+    let pending = state.teams.values().flat_map(|known| known.asked.values());
+    pending.filter_map(Pending::until).chain(state.notices.due()).min()
+}
+
+/// Those that have.
+pub(super) fn due(state: &mut State, now: Now, out: &mut Vec<Effect>) {
+    for (team, known) in &mut state.teams {
+        let Some(decision) = known.policy.overdue() else { continue };
+        let over =
+            known.asked.values_mut().filter(|pending| pending.until().is_some_and(|at| at <= now.mono));
+        over.for_each(|pending| give(team, pending, decision.clone(), now, out));
+    }
+}
+
+/// What waits for somebody stands at its member, and on the border of its pane.
+fn show(state: &mut State, team: &TeamName, out: &mut Vec<Effect>) {
+    let Some(known) = state.teams.get(team) else { return };
+    let asks = |agent: &Agent| {
+        let waits = |pending: &&Pending| !matches!(pending.stage, Asking::Answering(_));
+        let hers =
+            known.asked.iter().filter(|(key, _)| key.0 == agent.record.name).map(|(_, pending)| pending);
+        hers.filter(waits).map(|pending| pending.request.asked.kind()).collect()
+    };
+    for agent in state.agents.values_mut().filter(|agent| agent.record.team == *team) {
+        let now = asks(agent);
+        if agent.asks != now {
+            agent.asks = now;
+            out.extend(super::spawn::relabel(agent));
+        }
+    }
+}
+
+impl Letter {
+    fn asks(&self) -> bool {
+        use protocol::payload::Payload;
+        matches!(self.payload, Some(Payload::PlanApprovalRequest(_) | Payload::PermissionRequest(_)))
+    }
+
+    fn answers(&self) -> Option<(RequestId, bool)> {
+        self.payload.as_ref().and_then(answers)
+    }
+}

@@ -1,0 +1,154 @@
+//! Requests of members: who answers, when, and that nothing is answered twice.
+
+use super::turns::logged;
+use super::*;
+use crate::files::{Letter, Mail};
+use crate::state::Given;
+use protocol::asked::{Answer, AskedKind};
+use protocol::event::What;
+use protocol::fault::Fault;
+use protocol::id::RequestId;
+use protocol::message::Message;
+use protocol::payload::Payload;
+use protocol::policy::{After, By, Policy, Who};
+use store::{Durability, OpenRequest, Root};
+
+const PERMISSION: &str = r#"{"type":"permission_request","request_id":"perm-1","agent_id":"ann","tool_name":"Bash","input":{"command":"ls"}}"#;
+const RESPONSE: &str =
+    r#"{"type":"permission_response","request_id":"perm-1","subtype":"error","error":"no"}"#;
+
+/// As the files have it.
+fn open() -> Vec<OpenRequest> {
+    let dir = tempfile::tempdir().unwrap();
+    let root = Root::open(&dir.path().join("r"), &dir.path().join("aside"), Durability::Process).unwrap();
+    let config = r#"{"name":"survey","members":[{"name":"team-lead"},{"name":"ann","cwd":"/"}]}"#;
+    let team = root.create_team(&protocol::config::TeamConfig::parse(config).unwrap()).unwrap();
+    let ann = AgentName::foreign("ann");
+    let message = Message::new(&ann, PERMISSION.to_owned(), NOW.wall - 400);
+    team.inbox(&AgentName::lead()).append(&message).unwrap();
+    team.requests().open().unwrap()
+}
+
+fn with(policy: Policy) -> State {
+    let mut state = state();
+    state.teams.get_mut(&team()).unwrap().policy = policy;
+    state
+}
+
+fn seen(state: &mut State, open: Vec<OpenRequest>, now: Now) -> Vec<Effect> {
+    step(state, Event::Filed(FileDone::Requests { team: team(), result: Ok(open) }), now)
+}
+
+fn answered(state: &mut State, result: Result<(), Fault>) -> Vec<Effect> {
+    let request = RequestId::parse("perm-1").unwrap();
+    let from = AgentName::foreign("ann");
+    step(state, Event::Filed(FileDone::Answered { team: team(), from, request, result }), NOW)
+}
+
+/// A message is found in an inbox.
+fn letter(state: &mut State, inbox: &str, from: &str, text: &str) -> Vec<Effect> {
+    let payload = Payload::parse(text);
+    let letter = Letter { index: 0, from: AgentName::foreign(from), summary: None, payload };
+    let mail = Mail { new: vec![letter], ..Mail::default() };
+    step(state, Event::Filed(FileDone::Inbox { team: team(), inbox: inbox.into(), result: Ok(mail) }), NOW)
+}
+
+fn given(effects: &[Effect]) -> Vec<bool> {
+    let answer = |effect: &Effect| match effect {
+        Effect::File(FileJob::Answer { answer, .. }) => Some(matches!(answer, Answer::Approve(_))),
+        _ => None,
+    };
+    effects.iter().filter_map(answer).collect()
+}
+
+fn looks(effects: &[Effect]) -> usize {
+    effects.iter().filter(|effect| matches!(effect, Effect::File(FileJob::Requests { .. }))).count()
+}
+
+fn notices(effects: &[Effect]) -> usize {
+    effects.iter().filter(|effect| matches!(effect, Effect::Notice { .. })).count()
+}
+
+fn closed(effects: &[Effect]) -> Option<Given> {
+    effects.iter().find_map(|effect| match effect {
+        Effect::Log(event) => match event.what {
+            What::RequestAnswered { by, approved, .. } => Some(Given { by, approved }),
+            _ => None,
+        },
+        _ => None,
+    })
+}
+
+#[test]
+fn a_request_is_looked_for_when_it_comes_and_a_storm_of_them_twice() {
+    let mut state = with(Policy::default());
+    assert_eq!(looks(&letter(&mut state, "team-lead", "ann", PERMISSION)), 1);
+    assert_eq!(looks(&letter(&mut state, "team-lead", "ann", PERMISSION)), 0);
+    assert_eq!(looks(&letter(&mut state, "team-lead", "ann", PERMISSION)), 0);
+    assert_eq!(looks(&seen(&mut state, open(), NOW)), 1);
+    assert_eq!(looks(&letter(&mut state, "bob", "ann", PERMISSION)), 0, "a peer is nobody to ask");
+    assert_eq!(looks(&letter(&mut state, "team-lead", "ann", "hello")), 0);
+}
+
+#[test]
+fn what_the_policy_grants_is_answered_once() {
+    let mut state = with(Policy { permissions: Who::Auto, ..Policy::default() });
+    let effects = seen(&mut state, open(), NOW);
+    assert_eq!((given(&effects), notices(&effects)), (vec![true], 0));
+    assert!(given(&seen(&mut state, open(), NOW)).is_empty(), "it is being written");
+    let effects = answered(&mut state, Ok(()));
+    assert_eq!(closed(&effects), Some(Given { by: By::Auto, approved: true }));
+    assert_eq!(closed(&letter(&mut state, "ann", "team-lead", RESPONSE)), None, "it was told");
+}
+
+#[test]
+fn what_waits_for_somebody_is_told_once_and_shown_until_it_is_answered() {
+    let mut state = with(Policy::default());
+    let ann = running(&mut state, "ann", 50);
+    let effects = seen(&mut state, open(), NOW);
+    assert_eq!((given(&effects).len(), notices(&effects)), (0, 1));
+    assert_eq!(state.agents[&ann].asks.iter().collect::<Vec<_>>(), [&AskedKind::Permission]);
+    assert_eq!(notices(&seen(&mut state, open(), NOW)), 0);
+    let effects = letter(&mut state, "ann", "team-lead", RESPONSE);
+    assert_eq!(closed(&effects), Some(Given { by: By::Lead, approved: false }));
+    assert!(state.agents[&ann].asks.is_empty());
+    seen(&mut state, open(), NOW);
+    seen(&mut state, Vec::new(), NOW);
+    assert!(state.agents[&ann].asks.is_empty(), "nobody asks any more");
+}
+
+#[test]
+fn a_time_out_answers_as_the_policy_says() {
+    for (after, answers) in [(After::Deny, vec![false]), (After::Approve, vec![true]), (After::Wait, vec![])]
+    {
+        let mut state = with(Policy { timeout_ms: Some(1_000), after, ..Policy::default() });
+        seen(&mut state, open(), NOW);
+        assert!(given(&step(&mut state, Event::Deadline, at(1_999))).is_empty());
+        if after != After::Wait {
+            assert!(crate::step::next_deadline(&state) <= 2_000);
+        }
+        assert_eq!(given(&step(&mut state, Event::Deadline, at(2_000))), answers);
+        assert!(given(&step(&mut state, Event::Deadline, at(9_000))).is_empty(), "once");
+    }
+}
+
+#[test]
+fn after_a_restart_a_request_is_neither_told_again_nor_waits_anew() {
+    let mut state = with(Policy { timeout_ms: Some(1_000), after: After::Deny, ..Policy::default() });
+    state.teams.get_mut(&team()).unwrap().opened.insert(RequestId::parse("perm-1").unwrap());
+    let effects = seen(&mut state, open(), NOW);
+    assert_eq!((logged(&effects).len(), notices(&effects)), (0, 0));
+    assert_eq!(given(&step(&mut state, Event::Deadline, at(1_600))), [false], "400 ms were over");
+}
+
+#[test]
+fn an_answer_that_could_not_be_written_is_tried_again_and_one_that_was_given_is_not() {
+    let mut state = with(Policy { permissions: Who::Auto, ..Policy::default() });
+    seen(&mut state, open(), NOW);
+    let effects = answered(&mut state, Err(Fault::new(Kind::Io, "full")));
+    assert_eq!(logged(&effects), ["trouble"]);
+    assert_eq!(given(&seen(&mut state, open(), NOW)), [true]);
+    assert_eq!(looks(&answered(&mut state, Err(Fault::new(Kind::Exists, "answered")))), 1);
+    assert!(given(&seen(&mut state, Vec::new(), NOW)).is_empty());
+    assert!(state.teams[&team()].asked.is_empty());
+}

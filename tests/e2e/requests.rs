@@ -1,0 +1,203 @@
+//! What members ask, from the request to the answer: by hand, by the team's policy, in time or not, whoever is dead.
+
+use harness::House;
+use serde_json::{Value, json};
+
+const PERMISSION: &str = r#"{"type":"permission_request","request_id":"perm-1-abcdefg","agent_id":"ann","tool_name":"Bash","tool_use_id":"t","description":"count","input":{"command":"cargo test"},"permission_suggestions":[{"type":"addDirectories","directories":["/x"],"destination":"session"}]}"#;
+
+/// A team with this policy, and ann in it, who writes what the test says into the lead's inbox.
+fn house(policy: &str) -> House {
+    let house = House::start();
+    put(&house, "policy.toml", &format!("[policy]\n{policy}"));
+    let path = house.path("policy.toml").display().to_string();
+    house.teamctl(["create", "survey", "--policy", &path]).ok();
+    spawn(&house, "ann");
+    house
+}
+
+fn spawn(house: &House, name: &str) {
+    let agent = house.agent();
+    house.teamctl(["spawn", name, "--", &agent, "stay"]).ok();
+}
+
+#[allow(clippy::disallowed_methods, reason = "a test's own file")]
+fn put(house: &House, name: &str, text: &str) {
+    std::fs::write(house.path(name), text).unwrap();
+}
+
+/// As an agent that speaks the files' protocol itself asks.
+fn ask(house: &House, text: &str) {
+    let ran = house.command(harness::programs().join("agent")).args(["ask", "ann", text]).status();
+    assert!(ran.unwrap().success());
+}
+
+/// Answers that the member has.
+fn answers(house: &House, name: &str) -> Vec<Value> {
+    let inbox = house.inbox("survey", name);
+    let texts = inbox.iter().filter_map(|message| serde_json::from_str(message["text"].as_str()?).ok());
+    texts
+        .filter(|text: &Value| text["type"].as_str().is_some_and(|kind| kind.ends_with("_response")))
+        .collect()
+}
+
+fn answer(house: &House, name: &str) -> Value {
+    house.until("there is an answer", || answers(house, name).into_iter().next())
+}
+
+fn events(house: &House, kind: &str) -> Vec<Value> {
+    let ran = house.teamctl(["events", "--json"]);
+    let lines = ran.stdout.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+    lines.filter(|line| line["event"] == kind).collect()
+}
+
+fn flags(house: &House, name: &str) -> Value {
+    house.member(name).map(|member| member["flags"].clone()).unwrap_or_default()
+}
+
+#[test]
+fn a_rule_allows_another_refuses_and_what_none_decides_waits_for_a_person() {
+    let house = house(
+        "[[policy.rule]]\ntool = 'Bash'\nmatches = 'cargo *'\nanswer = 'allow'\n[[policy.rule]]\ntool = 'Bash'\nmatches = 'rm *'\nanswer = 'deny'\n",
+    );
+    ask(&house, PERMISSION);
+    let yes = answer(&house, "ann");
+    assert_eq!(yes["subtype"], "success");
+    assert_eq!(
+        yes["response"],
+        json!({"updated_input": {"command": "cargo test"}, "permission_updates": []})
+    );
+    ask(&house, &PERMISSION.replace("cargo test", "cargo x; rm -r y").replace("perm-1", "perm-2"));
+    house.until("it is refused", || (answers(&house, "ann").len() == 2).then_some(()));
+    assert_eq!(answers(&house, "ann")[1]["subtype"], "error");
+    ask(&house, &PERMISSION.replace("cargo test", "ls").replace("perm-1", "perm-3"));
+    house.until("it waits", || (flags(&house, "ann") == json!(["awaiting_permission"])).then_some(()));
+    let requests = house.json(["requests"]);
+    let [open] = requests["requests"].as_array().unwrap().as_slice() else { panic!("{requests}") };
+    assert_eq!((&open["id"], &open["from"]), (&json!("perm-3-abcdefg"), &json!("ann")));
+    assert_eq!(
+        (&open["kind"], &open["body"]["input"]),
+        (&json!("permission_request"), &json!({"command": "ls"}))
+    );
+    house.teamctl(["approve", "perm-3", "--input", "{\"command\": \"ls -l\"}", "--always"]).ok();
+    let third = answers(&house, "ann").remove(2);
+    assert_eq!(third["response"]["updated_input"], json!({"command": "ls -l"}));
+    assert_eq!(third["response"]["permission_updates"][0]["directories"], json!(["/x"]));
+    house.until("it waits no more", || (flags(&house, "ann") == json!([])).then_some(()));
+    assert_eq!(house.teamctl(["deny", "perm-3", "--reason", "late"]).code, 73);
+    let told = house
+        .until("all is told", || Some(events(&house, "request_answered")).filter(|told| told.len() == 3));
+    let by: Vec<_> =
+        told.iter().map(|event| (event["by"].as_str().unwrap(), event["approved"] == true)).collect();
+    assert_eq!(by, [("rule", true), ("rule", false), ("lead", true)]);
+    house.end();
+}
+
+#[test]
+fn a_request_that_nobody_answers_in_time_is_answered_as_the_policy_says() {
+    let house = house("timeout = '200ms'\nafter = 'deny'\n");
+    ask(&house, PERMISSION);
+    let no = answer(&house, "ann");
+    assert_eq!((&no["subtype"], &no["error"]), (&json!("error"), &json!("nobody answered in time")));
+    house.end();
+}
+
+#[test]
+fn a_plan_goes_on_in_the_leads_mode_where_the_policy_approves_it() {
+    let house = house("plans = 'auto'\n");
+    ask(
+        &house,
+        r#"{"type":"plan_approval_request","from":"ann","timestamp":"","planFilePath":"p","planContent":"c","requestId":"plan-1"}"#,
+    );
+    let yes = answer(&house, "ann");
+    assert_eq!((&yes["approved"], &yes["permissionMode"]), (&json!(true), &json!("default")));
+    house.end();
+}
+
+#[test]
+fn with_the_daemon_dead_a_request_is_answered_by_hand_and_by_the_next_daemon_not_again() {
+    let house = house("permissions = 'person'\n");
+    ask(&house, PERMISSION);
+    house.until("it waits", || (flags(&house, "ann") == json!(["awaiting_permission"])).then_some(()));
+    house.kill_9(house.daemon());
+    house.until("the daemon is dead", || (house.teamctl(["status"]).code == 69).then_some(()));
+    assert!(house.teamctl(["requests"]).stdout.contains("cargo test"));
+    ask(&house, &PERMISSION.replace("perm-1", "perm-2"));
+    house.teamctl(["approve", "perm-1"]).ok();
+    house.start_daemon();
+    house.until("the one that is left waits", || {
+        (flags(&house, "ann") == json!(["awaiting_permission"])).then_some(())
+    });
+    assert_eq!(answers(&house, "ann").len(), 1);
+    let opened = events(&house, "request_opened");
+    assert_eq!(opened.iter().filter(|event| event["request"] == "perm-1-abcdefg").count(), 1, "told once");
+    house.teamctl(["deny", "perm-2", "--reason", "no"]).ok();
+    assert_eq!(answers(&house, "ann").len(), 2);
+    house.end();
+}
+
+#[test]
+fn a_daemon_that_dies_with_a_request_before_it_leaves_it_to_the_next() {
+    let house = house("permissions = 'auto'\n");
+    house.kill_9(house.daemon());
+    house.until("the daemon is dead", || (house.teamctl(["status"]).code == 69).then_some(()));
+    ask(&house, PERMISSION);
+    house.start_daemon();
+    assert_eq!(answer(&house, "ann")["subtype"], "success");
+    house.kill_9(house.daemon());
+    house.until("the daemon is dead", || (house.teamctl(["status"]).code == 69).then_some(()));
+    house.start_daemon();
+    ask(&house, &PERMISSION.replace("perm-1", "perm-2"));
+    house.until("the next has its own", || (answers(&house, "ann").len() == 2).then_some(()));
+    house.end();
+}
+
+#[test]
+fn who_may_not_answer_and_what_can_not_be_answered() {
+    let house = house("permissions = 'person'\n");
+    ask(&house, PERMISSION);
+    let as_ann = [("TEAMD_AGENT", "ann"), ("TEAMD_TEAM", "survey")];
+    assert_eq!(house.teamctl_with(&["approve", "perm-1"], &as_ann).code, 77);
+    assert_eq!(house.teamctl_with(&["requests"], &as_ann).code, 77);
+    let unknown = house.teamctl(["approve", "perm-9"]);
+    assert!(unknown.code == 67 && unknown.stderr.contains("perm-1-abcdefg"), "{unknown:#?}");
+    assert_eq!(house.teamctl(["deny", "perm-1"]).code, 64);
+    assert_eq!(house.teamctl(["deny", "perm-1", "--reason", " "]).code, 64);
+    assert_eq!(house.teamctl(["approve", "perm-1", "--input", "[]"]).code, 64);
+    assert_eq!(house.teamctl(["approve", "perm-1", "--mode", "default"]).code, 64, "it is no plan");
+    assert_eq!(house.teamctl(["approve", "perm-1", "--mode", "mad"]).code, 64);
+    house.teamctl(["kill", "ann"]).ok();
+    assert_eq!(house.teamctl(["approve", "perm-1"]).code, 67, "ann is gone");
+    spawn(&house, "ann");
+    assert_eq!(house.teamctl(["approve", "perm-1"]).code, 67, "it was asked in an earlier life");
+    assert_eq!(house.json(["requests"])["requests"], json!([]));
+    assert!(answers(&house, "ann").is_empty());
+    house.end();
+}
+
+#[test]
+fn a_policy_file_with_faults_makes_no_team() {
+    let house = House::start();
+    put(&house, "bad.toml", "[policy]\nplans = 'me'\n[[policy.rule]]\ntool = 'Bash'\n");
+    let path = house.path("bad.toml").display().to_string();
+    let ran = house.teamctl(["create", "survey", "--policy", &path]);
+    assert_eq!(ran.code, 65);
+    assert!(
+        ran.stderr.contains(":2:9: plans is one of") && ran.stderr.contains("needs the key answer"),
+        "{ran:#?}"
+    );
+    assert_eq!(house.json(["status", "--all"])["teams"], json!([]));
+    house.end();
+}
+
+#[test]
+fn the_border_says_that_one_asks_and_nothing_of_its_words_is_run() {
+    let house = house("permissions = 'person'\n");
+    let pane = house.member("ann").unwrap()["pane"].as_str().unwrap().to_owned();
+    ask(&house, &PERMISSION.replace("count", "#(touch out/mark)").replace("Bash", "#(touch out/mark)"));
+    let state = || house.tmux(["display-message", "-p", "-t", &pane, "#{@teamd_state}"]);
+    house.until("the border says so", || (state() == "asks").then_some(()));
+    house.teamctl(["approve", "perm-1"]).ok();
+    house.until("and no more", || (state() != "asks").then_some(()));
+    assert!(!house.path("out/mark").exists());
+    house.end();
+}
