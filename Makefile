@@ -3,6 +3,8 @@
 PREFIX ?= /usr/local
 CARGO  ?= cargo
 TARGET  = $(or $(CARGO_TARGET_DIR),target)
+# What is installed, side by side: each finds the others beside itself.
+PROGRAMS = teamd teamctl teamd-pane teamd-mcp
 
 all: build
 
@@ -41,7 +43,7 @@ bench:
 # Programs and man pages below PREFIX.
 install: build
 	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/share/man/man1
-	install -m 755 $(TARGET)/release/teamd $(TARGET)/release/teamd-pane $(TARGET)/release/teamctl $(DESTDIR)$(PREFIX)/bin
+	install -m 755 $(PROGRAMS:%=$(TARGET)/release/%) $(DESTDIR)$(PREFIX)/bin
 	$(TARGET)/release/teamctl man $(DESTDIR)$(PREFIX)/share/man/man1
 
 clean:

@@ -3,6 +3,8 @@
 //! Entries are kept as they are spelled. A message is a look into one; an entry that is none has its own
 //! fault and does not disturb its neighbours. The text functions change what they name and nothing else.
 
+mod kind;
+
 use crate::json::{Array, Error, FieldFault, Object, apply};
 use crate::name::AgentName;
 use crate::time::iso8601;

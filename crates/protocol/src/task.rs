@@ -175,6 +175,14 @@ impl Task {
         self.status == TaskStatus::Pending && !self.is_internal() && self.open_blockers(all).is_empty()
     }
 
+    /// The task with `available` and `open_blockers`, which follow from all tasks.
+    pub fn with_state<T: Borrow<Task>>(&self, all: &[T]) -> Value {
+        let mut object = serde_json::json!(self);
+        object["available"] = serde_json::json!(self.available(all));
+        object["open_blockers"] = serde_json::json!(self.open_blockers(all));
+        object
+    }
+
     /// How often work on it was given back unfinished: `metadata.attempts`.
     pub fn attempts(&self) -> u64 {
         self.metadata.as_ref().and_then(|data| data.get("attempts")?.as_u64()).unwrap_or(0)

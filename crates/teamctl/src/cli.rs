@@ -66,6 +66,7 @@ pub(crate) enum Verb {
     Run(verbs::run::Args),
     Events(verbs::events::Events),
     Doctor(verbs::doctor::Doctor),
+    Mcp(verbs::mcp::Mcp),
     Prompt(verbs::prompt::Prompt),
     Work(crate::work::Work),
     #[command(hide = true)]

@@ -24,7 +24,6 @@ impl Here {
     }
 
     /// The root's path as it was given or found; it need not exist.
-    /// Where the root is or will be.
     pub(crate) fn root_path(&self) -> Result<PathBuf, Fault> {
         let home = || variable("HOME").map(|home| PathBuf::from(home).join(".claude"));
         let path = self

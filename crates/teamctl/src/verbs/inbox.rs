@@ -8,7 +8,7 @@ use super::follow::{Follow, Saw, is_unheard};
 use crate::here::{Here, fault};
 use crate::output;
 use fresh::Fresh;
-use letter::{object, sentence};
+use letter::sentence;
 use protocol::fault::{Fault, Kind};
 use protocol::message::Entry;
 use protocol::name::AgentName;
@@ -87,7 +87,7 @@ impl Reader<'_> {
         let shown = self.wanted(self.inbox.read().map_err(fault)?);
         let shown = self.last(shown);
         if self.here.global.json {
-            let messages: Vec<Value> = shown.iter().map(object).collect();
+            let messages: Vec<Value> = shown.iter().map(Entry::with_kind).collect();
             output::done(self.here, &json!({"messages": messages}), "");
         } else if shown.is_empty() {
             output::done(self.here, &json!({}), "No messages.");
@@ -129,7 +129,7 @@ impl Reader<'_> {
 
     fn print(&self, entry: &Entry) {
         let sentence = if self.here.global.json { String::new() } else { sentence(entry) };
-        output::item(self.here, &object(entry), &sentence);
+        output::item(self.here, &entry.with_kind(), &sentence);
     }
 
     fn mark(&self, shown: &[Entry]) -> Result<(), Fault> {

@@ -16,6 +16,7 @@ pub(crate) mod interrupt;
 pub(crate) mod kill;
 pub(crate) mod logs;
 pub(crate) mod man;
+pub(crate) mod mcp;
 pub(crate) mod prompt;
 pub(crate) mod requests;
 pub(crate) mod respond;
@@ -64,6 +65,7 @@ pub(crate) fn run(verb: Verb, here: &Here) -> Result<ExitCode, Fault> {
         Verb::Run(args) => run::run(here, &args),
         Verb::Events(args) => events::run(here, &args),
         Verb::Doctor(args) => doctor::run(here, &args),
+        Verb::Mcp(args) => mcp::run(here, &args),
         Verb::Prompt(args) => prompt::run(here, &args),
         Verb::Work(args) => crate::work::run(here, &args),
         Verb::Join(args) => crate::join::run(&args, &here.socket()?),

@@ -1,6 +1,6 @@
 //! `task get`: one task in full.
 
-use super::show::{object, page};
+use super::show::page;
 use crate::here::{Here, fault};
 use crate::output;
 use protocol::fault::Fault;
@@ -19,6 +19,6 @@ pub(super) struct Get {
 pub(super) fn run(here: &Here, team: &Team, args: &Get) -> Result<(), Fault> {
     let task = team.tasks().get(&args.id).map_err(fault)?;
     let all = team.tasks().list().map_err(fault)?;
-    output::done(here, &json!({"task": object(&task, &all)}), &page(&task, &all));
+    output::done(here, &json!({"task": task.with_state(&all)}), &page(&task, &all));
     Ok(())
 }

@@ -1,6 +1,6 @@
 //! `task list`: all tasks by number, without those that only track agents.
 
-use super::show::{object, row};
+use super::show::row;
 use crate::here::{Here, fault};
 use crate::output;
 use protocol::fault::Fault;
@@ -29,7 +29,7 @@ pub(super) fn run(here: &Here, team: &Team, args: &List) -> Result<(), Fault> {
         |task: &&Arc<Task>| (args.all || !task.is_internal()) && (!args.available || task.available(&all));
     let shown: Vec<&Arc<Task>> = all.iter().filter(wanted).collect();
     if here.global.json {
-        let tasks: Vec<Value> = shown.iter().map(|task| object(task, &all)).collect();
+        let tasks: Vec<Value> = shown.iter().map(|task| task.with_state(&all)).collect();
         output::done(here, &json!({"tasks": tasks}), "");
     } else if shown.is_empty() {
         output::done(here, &json!({}), "No tasks.");

@@ -1,20 +1,12 @@
-//! How one task is shown: as JSON with what follows from the whole list, as a row, as a page.
+//! How one task is shown to people: as a row, as a page.
 
 use crate::output::{clean, paint};
 use protocol::config::Member;
 use protocol::id::TaskId;
 use protocol::name::AgentName;
 use protocol::task::Task;
-use serde_json::{Value, json};
+use serde_json::json;
 use std::borrow::Borrow;
-
-/// The task with `available` and `open_blockers`.
-pub(super) fn object<T: Borrow<Task>>(task: &Task, all: &[T]) -> Value {
-    let mut object = json!(task);
-    object["available"] = json!(task.available(all));
-    object["open_blockers"] = json!(task.open_blockers(all));
-    object
-}
 
 /// Id, status, owner, subject, blocked by.
 pub(super) fn row<T: Borrow<Task>>(task: &Task, all: &[T], members: &[Member]) -> Vec<String> {
@@ -85,7 +77,7 @@ mod tests {
             parse(r#"{"id":"1","subject":"a","status":"in_progress","metadata":{"failure":"exit 1"}}"#),
             parse(r#"{"id":"2","subject":"b\nc","status":"pending","blockedBy":["1"]}"#),
         ];
-        let object = object(&all[1], &all);
+        let object = all[1].with_state(&all);
         assert_eq!((&object["available"], &object["open_blockers"]), (&json!(false), &json!(["1"])));
         assert_eq!(row(&all[0], &all, &[])[1], "in_progress (failed)");
         assert_eq!(row(&all[1], &all, &[]), ["2", "pending", "-", "b c", "1"]);

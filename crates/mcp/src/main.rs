@@ -1,0 +1,54 @@
+//! `teamd-mcp`: the team's verbs as tools of the Model Context Protocol, on standard input and output, for one agent.
+//! Started by `teamctl mcp`. Standard output is the protocol's alone; what goes wrong is told on standard error.
+//!
+//! Messages, tasks and inboxes are worked on straight at the files, also with the daemon dead; what only `teamctl`
+//! knows is done by running that. Who it speaks for is said at its start, never by a call.
+
+mod program;
+mod seat;
+mod server;
+mod tools;
+
+use protocol::fault::{Fault, Kind};
+use rmcp::ServiceExt;
+use rmcp::transport::stdio_pipes;
+use seat::{Arguments, Seat};
+use std::io::Write;
+use std::process::ExitCode;
+use store::Durability;
+
+fn main() -> ExitCode {
+    match run() {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(fault) => {
+            let hint = fault.hint.as_ref().map_or_else(String::new, |hint| format!("\n  {hint}"));
+            // Nobody may be there to read it.
+            writeln!(std::io::stderr(), "teamd-mcp: {}{hint}", fault.message).ok();
+            ExitCode::from(fault.kind.exit_code())
+        }
+    }
+}
+
+fn run() -> Result<(), Fault> {
+    let arguments = Arguments::parse(std::env::args_os().skip(1))?;
+    let server = server::Server::new(Seat::new(arguments, durability()?));
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let runtime = runtime.map_err(|error| Fault::new(Kind::Io, format!("cannot start: {error}")))?;
+    let served = runtime.block_on(serve(server));
+    // What still blocks at a file then ends with the process.
+    runtime.shutdown_background();
+    served
+}
+
+/// Until the program that started us closes our standard input.
+async fn serve(server: server::Server) -> Result<(), Fault> {
+    let broken = |error: String| Fault::new(Kind::Data, format!("cannot serve on standard input: {error}"));
+    let running = server.serve(stdio_pipes()).await.map_err(|error| broken(error.to_string()))?;
+    running.waiting().await.map(drop).map_err(|error| broken(error.to_string()))
+}
+
+fn durability() -> Result<Durability, Fault> {
+    let level = std::env::var("TEAMD_DURABILITY").ok().filter(|level| !level.is_empty());
+    let level = level.unwrap_or_else(|| "process".to_owned());
+    level.parse().map_err(|_| Fault::new(Kind::Config, format!("cannot use $TEAMD_DURABILITY: {level}")))
+}

@@ -1,0 +1,153 @@
+//! `teamctl`, which lies beside this program: what only it knows (profiles, the daemon, how to wait for files) is done
+//! by running it. It is ended where the call that waits for it is given up.
+
+use crate::seat::Seat;
+use protocol::fault::{Fault, Kind};
+use serde_json::Value;
+use std::path::PathBuf;
+use std::process::{Output, Stdio};
+use tokio::io::AsyncWriteExt;
+use tokio::process::{Child, Command};
+
+/// One call of teamctl.
+#[derive(Debug, Default)]
+pub(crate) struct Call {
+    words: Vec<String>,
+    input: String,
+}
+
+impl Call {
+    /// Of that verb.
+    pub(crate) fn of(verb: &str) -> Call {
+        Call { words: vec![verb.to_owned()], input: String::new() }
+    }
+
+    /// With a flag.
+    pub(crate) fn flag(mut self, name: &str) -> Call {
+        self.words.push(format!("--{name}"));
+        self
+    }
+
+    /// With an option, if there is a value; nothing in it is read as a flag.
+    pub(crate) fn option(mut self, name: &str, value: Option<&str>) -> Call {
+        self.words.extend(value.map(|value| format!("--{name}={value}")));
+        self
+    }
+
+    /// With a word that was checked before: it can't be a flag.
+    pub(crate) fn word(mut self, word: impl Into<String>) -> Call {
+        self.words.push(word.into());
+        self
+    }
+
+    /// With words that may look like anything; they come last.
+    pub(crate) fn rest(mut self, words: impl IntoIterator<Item = String>) -> Call {
+        self.words.push("--".to_owned());
+        self.words.extend(words);
+        self
+    }
+
+    /// With this on its standard input.
+    pub(crate) fn input(mut self, text: String) -> Call {
+        self.input = text;
+        self
+    }
+
+    /// Runs it for the seat's agent, on its team. What it answers is the object that `--json` prints, without `ok`.
+    pub(crate) async fn run(self, seat: &Seat) -> Result<Value, Fault> {
+        let program = beside()?;
+        let mut command = Command::new(&program);
+        command
+            .arg("--json")
+            .arg("--root")
+            .arg(&seat.arguments.root)
+            .arg("--socket")
+            .arg(&seat.arguments.socket);
+        command.args(seat.team().iter().flat_map(|team| ["--team", team.as_str()])).args(&self.words);
+        command.env_remove("TEAMD_TEAM").env_remove("TEAMD_AGENT");
+        if !seat.me().is_lead() {
+            command.env("TEAMD_AGENT", seat.me().as_str());
+        }
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).kill_on_drop(true);
+        let unstartable = |error: std::io::Error| {
+            let message = format!("cannot start {}: {error}", program.display());
+            Fault::new(Kind::Missing, message).hinted("install it beside teamd-mcp: make install")
+        };
+        let child = command.spawn().map_err(unstartable)?;
+        answer(&fed(child, self.input).await.map_err(unstartable)?)
+    }
+}
+
+/// Its input may be larger than a pipe: it is written while the output is read.
+async fn fed(mut child: Child, input: String) -> std::io::Result<Output> {
+    if let Some(mut stdin) = child.stdin.take() {
+        // One that does not read it to the end says so by itself.
+        tokio::spawn(async move { stdin.write_all(input.as_bytes()).await.ok() });
+    }
+    child.wait_with_output().await
+}
+
+fn beside() -> Result<PathBuf, Fault> {
+    let own = std::env::current_exe()
+        .map_err(|error| Fault::new(Kind::Internal, format!("cannot find our own program: {error}")))?;
+    Ok(own.with_file_name("teamctl"))
+}
+
+fn answer(output: &Output) -> Result<Value, Fault> {
+    let told = serde_json::from_slice::<Value>(&output.stdout).ok();
+    let fault = told.as_ref().and_then(|told| serde_json::from_value(told.get("error")?.clone()).ok());
+    match (told, fault) {
+        (_, Some(fault)) => Err(fault),
+        (Some(Value::Object(mut told)), None) => {
+            told.shift_remove("ok");
+            Ok(Value::Object(told))
+        }
+        _ => Err(misunderstood(output)),
+    }
+}
+
+/// It printed no object: its arguments were refused before it knew that one was wanted.
+fn misunderstood(output: &Output) -> Fault {
+    let text = String::from_utf8_lossy(&output.stderr).into_owned();
+    let text = text.lines().find(|line| !line.trim().is_empty()).unwrap_or("it said nothing");
+    let text = text.trim_start_matches("error: ").trim_start_matches("teamctl: ");
+    let kind = if output.status.code() == Some(64) { Kind::Usage } else { Kind::Internal };
+    Fault::new(kind, format!("teamctl refused: {text}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+    use std::os::unix::process::ExitStatusExt;
+
+    fn of(code: i32, stdout: &str, stderr: &str) -> Result<Value, Fault> {
+        let status = std::process::ExitStatus::from_raw(code << 8);
+        answer(&Output { status, stdout: stdout.into(), stderr: stderr.into() })
+    }
+
+    #[test]
+    fn what_teamctl_says_is_the_answer_and_its_fault_is_ours() {
+        assert_eq!(of(0, r#"{"ok":true,"a":1}"#, ""), Ok(json!({"a": 1})));
+        let refused = r#"{"ok":false,"error":{"kind":"refused","message":"cannot x: y","hint":"z"}}"#;
+        assert_eq!(
+            of(76, refused, "teamctl: cannot x: y"),
+            Err(Fault::new(Kind::Refused, "cannot x: y").hinted("z"))
+        );
+        let usage = of(64, "", "error: unexpected argument '--x'\n\nUsage: …").unwrap_err();
+        assert_eq!(
+            (usage.kind, usage.message.as_str()),
+            (Kind::Usage, "teamctl refused: unexpected argument '--x'")
+        );
+        assert_eq!(of(101, "", "").map_err(|fault| fault.kind), Err(Kind::Internal));
+    }
+
+    #[test]
+    fn no_value_can_pass_for_a_flag() {
+        let call = Call::of("shutdown")
+            .option("reason", Some("--force"))
+            .option("grace", None)
+            .rest(["--all".into()]);
+        assert_eq!(call.words, ["shutdown", "--reason=--force", "--", "--all"]);
+    }
+}

@@ -1,0 +1,163 @@
+//! Where the server sits: for which agent it speaks, at which root, on which team. Said once, in its arguments; what
+//! a call says changes none of it, but that a lead may make its team.
+
+use protocol::fault::{Fault, Kind};
+use protocol::name::{AgentName, TeamName};
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{SystemTime, UNIX_EPOCH};
+use store::{Caller, Durability, Root, Team};
+
+/// The server's arguments, as `teamctl mcp` writes them.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Arguments {
+    /// The directory that holds teams/ and tasks/.
+    pub(crate) root: PathBuf,
+    /// Our own files for it.
+    pub(crate) state: PathBuf,
+    /// The daemon's socket.
+    pub(crate) socket: PathBuf,
+    /// For whom it speaks.
+    pub(crate) agent: AgentName,
+    /// None: a lead that has no team yet.
+    pub(crate) team: Option<TeamName>,
+}
+
+impl Arguments {
+    /// Reads them; each flag has a value.
+    pub(crate) fn parse(words: impl IntoIterator<Item = OsString>) -> Result<Arguments, Fault> {
+        let (mut root, mut state, mut socket, mut agent, mut team) = (None, None, None, None, None);
+        let mut words = words.into_iter();
+        while let Some(flag) = words.next() {
+            let place = match flag.to_str() {
+                Some("--root") => &mut root,
+                Some("--state") => &mut state,
+                Some("--socket") => &mut socket,
+                Some("--agent") => &mut agent,
+                Some("--team") => &mut team,
+                _ => return Err(unknown(&flag.to_string_lossy())),
+            };
+            *place = Some(words.next().ok_or_else(|| unknown(&flag.to_string_lossy()))?);
+        }
+        let needed = |value: Option<OsString>, flag: &str| value.ok_or_else(|| unknown(flag));
+        let team = team.map(|team| TeamName::parse(&team.to_string_lossy())).transpose();
+        Ok(Arguments {
+            root: needed(root, "--root")?.into(),
+            state: needed(state, "--state")?.into(),
+            socket: needed(socket, "--socket")?.into(),
+            agent: AgentName::foreign(&needed(agent, "--agent")?.to_string_lossy()),
+            team: team.map_err(|error| Fault::new(Kind::Usage, error.to_string()))?,
+        })
+    }
+}
+
+fn unknown(flag: &str) -> Fault {
+    let message = format!("cannot read the arguments: {flag} is missing, not known, or has no value");
+    Fault::new(Kind::Usage, message).hinted("this program is started by: teamctl mcp")
+}
+
+/// The server's place, for as long as it runs.
+#[derive(Debug)]
+pub(crate) struct Seat {
+    pub(crate) arguments: Arguments,
+    durability: Durability,
+    /// The team that was made here, if one was.
+    made: Mutex<Option<TeamName>>,
+    /// The team as it was last opened: it remembers the task list.
+    opened: Mutex<Option<Team>>,
+}
+
+impl Seat {
+    /// Takes the place; nothing is opened yet, since a root or a team may come later.
+    pub(crate) fn new(arguments: Arguments, durability: Durability) -> Seat {
+        Seat { arguments, durability, made: Mutex::new(None), opened: Mutex::new(None) }
+    }
+
+    /// For whom it speaks.
+    pub(crate) fn me(&self) -> &AgentName {
+        &self.arguments.agent
+    }
+
+    /// The root, checked and open.
+    pub(crate) fn root(&self) -> Result<Root, Fault> {
+        Ok(Root::open(&self.arguments.root, &self.arguments.state.join("aside"), self.durability)?)
+    }
+
+    /// The team that was said or made here.
+    pub(crate) fn team(&self) -> Option<TeamName> {
+        locked(&self.made).clone().or_else(|| self.arguments.team.clone())
+    }
+
+    /// The same, for what can't be done without one.
+    pub(crate) fn needed_team(&self) -> Result<TeamName, Fault> {
+        self.team().ok_or_else(|| {
+            let message =
+                "cannot tell which team is meant: none was made here, and none was named at the start";
+            Fault::new(Kind::NotFound, message).hinted(
+                "make one with TeamCreate, or let the person start this server with: teamctl mcp --team NAME",
+            )
+        })
+    }
+
+    /// From now on this is the team, or none that was made here.
+    pub(crate) fn settle(&self, team: Option<TeamName>) {
+        *locked(&self.made) = team;
+    }
+
+    /// The agent at its team's files.
+    pub(crate) fn caller(&self) -> Result<Caller, Fault> {
+        let name = self.needed_team()?;
+        let mut opened = locked(&self.opened);
+        let team = match opened.take().filter(|team| *team.name() == name && team.is_current()) {
+            Some(team) => team,
+            None => self.root()?.team(&name)?,
+        };
+        *opened = Some(team.clone());
+        Ok(Caller::new(team, self.me().clone(), self.arguments.state.clone()))
+    }
+}
+
+/// What a call that panicked left is as good as any.
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Now, ms since the epoch.
+pub(crate) fn now() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_millis() as u64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(line: &str) -> Result<Arguments, Kind> {
+        Arguments::parse(line.split(' ').map(OsString::from)).map_err(|fault| fault.kind)
+    }
+
+    #[test]
+    fn every_place_is_said_and_nothing_else() {
+        let whole = "--root /r --state /s --socket /c --agent ann --team survey";
+        let arguments = parse(whole).unwrap();
+        assert_eq!((arguments.agent.as_str(), arguments.root), ("ann", PathBuf::from("/r")));
+        for broken in [
+            "--root /r --state /s --socket /c",
+            "--root /r --state /s --socket /c --agent",
+            "--root /r --state /s --socket /c --agent ann --from bob",
+            "--root /r --state /s --socket /c --agent ann --team ../x",
+        ] {
+            assert_eq!(parse(broken), Err(Kind::Usage), "{broken}");
+        }
+    }
+
+    #[test]
+    fn a_lead_without_a_team_is_told_how_to_have_one() {
+        let arguments = parse("--root /r --state /s --socket /c --agent team-lead").unwrap();
+        let seat = Seat::new(arguments, Durability::Process);
+        assert_eq!(seat.needed_team().map_err(|fault| fault.kind), Err(Kind::NotFound));
+        let survey = TeamName::parse("survey").unwrap();
+        seat.settle(Some(survey.clone()));
+        assert_eq!(seat.team(), Some(survey));
+    }
+}

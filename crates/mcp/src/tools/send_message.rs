@@ -1,0 +1,319 @@
+//! `SendMessage`, in both shapes that programs know: the flat one (`type`, `recipient`, `content`) and the later one
+//! (`to`, `message`, which is a text or an object). Both are one flat struct: a tagged enum has no schema that an
+//! input may have. What it means is settled before anything is done.
+
+use super::schema::{Property, always, maybe};
+use super::{Described, Effect, at_files};
+use crate::program::Call;
+use crate::seat::{Seat, now};
+use protocol::fault::{Fault, Kind};
+use protocol::id::RequestId;
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+use std::sync::Arc;
+use store::{Answer, lead_only};
+
+/// How long an answer to a shutdown request may take before nobody waits for it any more.
+const GRACE: &str = "10m";
+
+/// The tool.
+pub(super) struct SendMessage;
+
+/// Its arguments.
+#[derive(Debug, Default, Deserialize, schemars::JsonSchema)]
+pub(super) struct Input {
+    /// message (default), broadcast, shutdown_request, shutdown_response or plan_approval_response.
+    #[serde(default)]
+    #[schemars(extend("enum" = ["message", "broadcast", "shutdown_request", "shutdown_response", "plan_approval_response"]))]
+    r#type: Option<String>,
+    /// The member that gets it: NAME or NAME@TEAM. Not for a broadcast, nor for a shutdown_response.
+    #[serde(default)]
+    recipient: Option<String>,
+    /// The text. With a shutdown_request, and with a no in a response: why.
+    #[serde(default)]
+    content: Option<String>,
+    /// What it is about, in five to ten words.
+    #[serde(default)]
+    summary: Option<String>,
+    /// Of a response: the id of the request that it answers.
+    #[serde(default)]
+    request_id: Option<String>,
+    /// Of a response: yes or no.
+    #[serde(default)]
+    approve: Option<bool>,
+    /// Another word for recipient; "*" is everybody.
+    #[serde(default)]
+    to: Option<String>,
+    /// Another word for content; or an object {type, request_id, approve, reason, feedback}.
+    #[serde(default)]
+    #[schemars(schema_with = "text_or_object")]
+    message: Option<Value>,
+    /// Another word for content, where that says why.
+    #[serde(default)]
+    reason: Option<String>,
+    /// Another word for content, of a plan_approval_response.
+    #[serde(default)]
+    feedback: Option<String>,
+}
+
+fn text_or_object(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+    schemars::json_schema!({"type": ["string", "object"]})
+}
+
+/// What is to be done.
+#[derive(Debug, PartialEq, Eq)]
+enum Order {
+    Message { to: String, text: String, summary: Option<String> },
+    Broadcast { text: String, summary: Option<String> },
+    AskToEnd { to: String, reason: Option<String> },
+    Answer { request: RequestId, answer: Answer },
+    Plan { request: RequestId, feedback: Option<String> },
+}
+
+impl Described for SendMessage {
+    const NAME: &'static str = "SendMessage";
+    const TITLE: &'static str = "Send a message";
+    const TEXT: &'static str = "Send a message to a member of your team, or to all. Nobody on the team sees your plain \
+        answers: this is how you talk to them. {recipient: \"ann\", content: \"the text\", summary: \"a few words\"}. \
+        type broadcast: to all, which is seldom needed. type shutdown_request (lead): asks a teammate to end. type \
+        shutdown_response (teammate): answers that, with request_id and approve, and with content that says why where \
+        approve is false. type plan_approval_response (lead): answers a plan, with request_id and approve.";
+    const EFFECT: Effect = Effect::Adds;
+    type Input = Input;
+    const OUTPUT: &'static [Property] = &[
+        always("success", "boolean"),
+        always("message", "string"),
+        maybe("routing", "object"),
+        maybe("recipients", "array"),
+        maybe("request_id", "string"),
+        maybe("target", "string"),
+    ];
+
+    async fn call(seat: &Arc<Seat>, input: Input) -> Result<Value, Fault> {
+        match order(input)? {
+            Order::AskToEnd { to, reason } => ask_to_end(seat, to, reason.as_deref()).await,
+            Order::Plan { request, feedback } => plan(seat, &request, feedback.as_deref()).await,
+            order => at_files(seat, move |seat| write(seat, order)).await,
+        }
+    }
+}
+
+fn write(seat: &Seat, order: Order) -> Result<Value, Fault> {
+    let caller = seat.caller()?;
+    match order {
+        Order::Message { to, text, summary } => {
+            Ok(caller.send(&to, text, summary.as_deref(), now())?.result())
+        }
+        Order::Broadcast { text, summary } => {
+            let sent = caller.broadcast(text, summary.as_deref(), now())?;
+            sent.fault().map_or_else(|| Ok(sent.result()), Err)
+        }
+        Order::Answer { request, answer } => caller.respond(&request, &answer, now()),
+        Order::AskToEnd { .. } | Order::Plan { .. } => {
+            Err(Fault::new(Kind::Internal, "cannot write this: it is not for the files alone"))
+        }
+    }
+}
+
+async fn ask_to_end(seat: &Arc<Seat>, to: String, reason: Option<&str>) -> Result<Value, Fault> {
+    lead_only(seat.me(), "ask for a shutdown")?;
+    let name = at_files(seat, move |seat| seat.caller()?.member(&to)).await?;
+    let call = Call::of("shutdown").flag("no-wait").option("grace", Some(GRACE)).option("reason", reason);
+    let mut result = call.rest([name.to_string()]).run(seat).await?;
+    if result.get("message").is_none() {
+        result["message"] = json!(format!("{name} has ended already"));
+    }
+    Ok(result)
+}
+
+async fn plan(seat: &Arc<Seat>, request: &RequestId, feedback: Option<&str>) -> Result<Value, Fault> {
+    match feedback {
+        None => super::requests::approve(seat, request, None, None).await,
+        Some(feedback) => super::requests::deny(seat, request, feedback).await,
+    }
+}
+
+/// What the arguments mean.
+fn order(input: Input) -> Result<Order, Fault> {
+    let flat = flattened(input)?;
+    let to = || flat.recipient.clone().filter(|to| !to.trim().is_empty());
+    let someone = || to().ok_or_else(|| wanting("recipient", "say who shall get it: a member's name"));
+    let text = || flat.content.clone().ok_or_else(|| wanting("content", "say what: content is the text"));
+    let (approve, summary) = (flat.approve, flat.summary.clone());
+    match flat.r#type.as_deref().unwrap_or("message") {
+        "message" if flat.recipient.as_deref() == Some("*") => {
+            Ok(Order::Broadcast { text: text()?, summary })
+        }
+        "message" => Ok(Order::Message { to: someone()?, text: text()?, summary }),
+        "broadcast" => Ok(Order::Broadcast { text: text()?, summary }),
+        "shutdown_request" => Ok(Order::AskToEnd { to: someone()?, reason: flat.content.clone() }),
+        "shutdown_response" => {
+            let request = request(&flat)?;
+            let answer = match decided(approve)? {
+                true => Answer::Approve,
+                false => Answer::Reject { reason: why(&flat)? },
+            };
+            Ok(Order::Answer { request, answer })
+        }
+        "plan_approval_response" => {
+            let request = request(&flat)?;
+            let feedback = if decided(approve)? { None } else { Some(why(&flat)?) };
+            Ok(Order::Plan { request, feedback })
+        }
+        other => Err(Fault::new(Kind::Usage, format!("cannot send a {other:?}: there is no such type"))
+            .hinted(
+                "there is: message, broadcast, shutdown_request, shutdown_response, plan_approval_response",
+            )),
+    }
+}
+
+/// The later shape in the words of the first.
+fn flattened(input: Input) -> Result<Input, Fault> {
+    let mut flat = input;
+    flat.recipient = flat.recipient.or(flat.to.take());
+    match flat.message.take() {
+        None => {}
+        Some(Value::String(text)) => match object(&text) {
+            Some(object) => flat = told(flat, &object)?,
+            None => flat.content = flat.content.or(Some(text)),
+        },
+        Some(Value::Object(object)) => flat = told(flat, &object)?,
+        Some(other) => {
+            return Err(Fault::new(
+                Kind::Usage,
+                format!("cannot send {other}: message is a text or an object"),
+            )
+            .hinted("for a text: {\"to\": NAME, \"message\": TEXT, \"summary\": \"a few words\"}"));
+        }
+    }
+    let said = flat.content.take().or(flat.reason.take()).or(flat.feedback.take());
+    Ok(Input { content: said, ..flat })
+}
+
+/// A text that is one of the objects: some programs can hand over texts alone.
+fn object(text: &str) -> Option<Map<String, Value>> {
+    let object: Map<String, Value> = serde_json::from_str(text).ok()?;
+    let known = ["shutdown_request", "shutdown_response", "plan_approval_response"];
+    object.get("type").and_then(Value::as_str).filter(|is| known.contains(is))?;
+    Some(object)
+}
+
+/// What the object of the later shape says, ahead of what stands beside it.
+fn told(flat: Input, object: &Map<String, Value>) -> Result<Input, Fault> {
+    let text = |key: &str| object.get(key).and_then(Value::as_str).map(str::to_owned);
+    let r#type = text("type").ok_or_else(|| wanting("message.type", "say what the object is"))?;
+    Ok(Input {
+        r#type: Some(r#type),
+        request_id: text("request_id").or_else(|| text("requestId")).or(flat.request_id),
+        approve: object.get("approve").and_then(Value::as_bool).or(flat.approve),
+        content: text("reason").or_else(|| text("feedback")).or_else(|| text("content")).or(flat.content),
+        ..flat
+    })
+}
+
+fn request(flat: &Input) -> Result<RequestId, Fault> {
+    let id = flat.request_id.as_deref().unwrap_or_default();
+    RequestId::parse(id).map_err(|error| {
+        Fault::new(Kind::Usage, error.to_string()).hinted("request_id is the id that the request gives")
+    })
+}
+
+fn decided(approve: Option<bool>) -> Result<bool, Fault> {
+    approve.ok_or_else(|| wanting("approve", "say true or false"))
+}
+
+/// A no says why.
+fn why(flat: &Input) -> Result<String, Fault> {
+    let said = flat.content.clone().filter(|text| !text.trim().is_empty());
+    said.ok_or_else(|| wanting("content", "a no says why: put that into content"))
+}
+
+fn wanting(what: &str, next: &str) -> Fault {
+    Fault::new(Kind::Usage, format!("cannot send this: {what} is missing")).hinted(next)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(arguments: Value) -> Result<Order, Fault> {
+        order(serde_json::from_value(arguments).unwrap())
+    }
+
+    fn message(to: &str, text: &str, summary: Option<&str>) -> Order {
+        Order::Message { to: to.into(), text: text.into(), summary: summary.map(str::to_owned) }
+    }
+
+    #[test]
+    fn both_shapes_of_a_message_are_one() {
+        let flat = json!({"type": "message", "recipient": "ann", "content": "hi", "summary": "greeting"});
+        assert_eq!(of(flat), Ok(message("ann", "hi", Some("greeting"))));
+        let later = json!({"to": "ann", "message": "hi", "summary": "greeting"});
+        assert_eq!(of(later), Ok(message("ann", "hi", Some("greeting"))));
+        assert_eq!(of(json!({"recipient": "ann", "content": "hi"})), Ok(message("ann", "hi", None)));
+        let all = Order::Broadcast { text: "hi".into(), summary: None };
+        assert_eq!(of(json!({"type": "broadcast", "content": "hi"})), Ok(all));
+        assert!(matches!(of(json!({"to": "*", "message": "hi"})), Ok(Order::Broadcast { .. })));
+    }
+
+    #[test]
+    fn both_shapes_of_requests_and_responses_are_one() {
+        let ask =
+            |reason: Option<&str>| Order::AskToEnd { to: "ann".into(), reason: reason.map(str::to_owned) };
+        assert_eq!(
+            of(json!({"type": "shutdown_request", "recipient": "ann", "content": "done"})),
+            Ok(ask(Some("done")))
+        );
+        assert_eq!(
+            of(json!({"to": "ann", "message": {"type": "shutdown_request", "reason": "done"}})),
+            Ok(ask(Some("done")))
+        );
+        assert_eq!(of(json!({"to": "ann", "message": {"type": "shutdown_request"}})), Ok(ask(None)));
+        let id = RequestId::parse("shutdown-1@ann").unwrap();
+        let no = Order::Answer { request: id.clone(), answer: Answer::Reject { reason: "busy".into() } };
+        let flat = json!({"type": "shutdown_response", "request_id": "shutdown-1@ann", "approve": false, "content": "busy"});
+        assert_eq!(of(flat).as_ref(), Ok(&no));
+        let object = json!({"type": "shutdown_response", "request_id": "shutdown-1@ann", "approve": false, "reason": "busy"});
+        assert_eq!(of(json!({"to": "team-lead", "message": object})).as_ref(), Ok(&no));
+        assert_eq!(
+            of(json!({"to": "team-lead", "message": object.to_string()})).as_ref(),
+            Ok(&no),
+            "as a text"
+        );
+        let yes = json!({"type": "shutdown_response", "request_id": "shutdown-1@ann", "approve": true});
+        assert_eq!(of(yes), Ok(Order::Answer { request: id, answer: Answer::Approve }));
+        let plan = json!({"type": "plan_approval_response", "request_id": "p-1", "approve": false, "feedback": "smaller"});
+        let request = RequestId::parse("p-1").unwrap();
+        assert_eq!(of(plan), Ok(Order::Plan { request, feedback: Some("smaller".into()) }));
+    }
+
+    #[test]
+    fn what_is_missing_is_named() {
+        for (arguments, missing) in [
+            (json!({}), "recipient"),
+            (json!({"recipient": " ", "content": "x"}), "recipient"),
+            (json!({"recipient": "ann"}), "content"),
+            (json!({"type": "broadcast"}), "content"),
+            (json!({"type": "shutdown_request"}), "recipient"),
+            (json!({"type": "shutdown_response", "approve": true}), "request id"),
+            (json!({"type": "shutdown_response", "request_id": "x"}), "approve"),
+            (json!({"type": "shutdown_response", "request_id": "x", "approve": false}), "content"),
+            (json!({"type": "plan_approval_response", "request_id": "x", "approve": false}), "content"),
+            (json!({"to": "ann", "message": {"reason": "x"}}), "message.type"),
+            (json!({"to": "ann", "message": 7}), "message is a text or an object"),
+            (json!({"type": "order", "recipient": "ann", "content": "x"}), "no such type"),
+        ] {
+            let fault = of(arguments.clone()).unwrap_err();
+            assert_eq!(fault.kind, Kind::Usage, "{arguments}");
+            assert!(fault.message.contains(missing), "{arguments}: {fault}");
+            assert!(fault.hint.is_some(), "{arguments}");
+        }
+    }
+
+    #[test]
+    fn a_text_that_only_looks_like_json_is_a_text() {
+        for text in ["{\"type\":\"note\"}", "{", "[1]", "{\"a\":1}"] {
+            assert_eq!(of(json!({"to": "ann", "message": text})), Ok(message("ann", text, None)));
+        }
+    }
+}

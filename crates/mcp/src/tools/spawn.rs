@@ -1,0 +1,106 @@
+//! `SpawnTeammate`: a new member, which runs when the answer comes.
+
+use super::schema::{Property, always, maybe};
+use super::{Described, Effect};
+use crate::program::Call;
+use crate::seat::Seat;
+use protocol::fault::{Fault, Kind};
+use protocol::name::AgentName;
+use serde::Deserialize;
+use serde_json::Value;
+use std::sync::Arc;
+use store::lead_only;
+
+/// The tool.
+pub(super) struct SpawnTeammate;
+
+/// Its arguments.
+#[derive(Debug, Deserialize, schemars::JsonSchema)]
+pub(super) struct Input {
+    /// Its name: letters, digits, - and _. Members are spoken to by it.
+    name: String,
+    /// Its first message, with all that it must know: it has seen nothing of your conversation.
+    prompt: String,
+    /// Its agent type: general-purpose (default), Explore or Plan (read-only), or one that is defined here.
+    #[serde(default)]
+    subagent_type: Option<String>,
+    /// Its model, if not the team's.
+    #[serde(default)]
+    model: Option<String>,
+    /// Its permission mode: default, acceptEdits, plan (it hands in a plan first), bypassPermissions, dontAsk, auto.
+    #[serde(default)]
+    mode: Option<String>,
+    /// The directory in which it works, if not this one.
+    #[serde(default)]
+    cwd: Option<String>,
+    /// The program that it is: claude, codex, gemini, worker… `teamctl agents` lists them. Without it the usual one.
+    #[serde(default)]
+    agent: Option<String>,
+}
+
+impl Described for SpawnTeammate {
+    const NAME: &'static str = "SpawnTeammate";
+    const TITLE: &'static str = "Start a teammate";
+    const TEXT: &'static str = "Start a teammate of your team; for the lead. It runs beside you, in a pane of its own \
+        where there are panes, and takes messages and tasks until it is asked to shut down. The answer comes when it \
+        runs, not when it is done: it tells you by message.";
+    const EFFECT: Effect = Effect::Adds;
+    type Input = Input;
+    const OUTPUT: &'static [Property] = &[
+        always("status", "string"),
+        always("prompt", "string"),
+        always("teammate_id", "string"),
+        always("agent_id", "string"),
+        always("agent_type", "string"),
+        always("model", "string"),
+        always("name", "string"),
+        always("color", "string"),
+        always("team_name", "string"),
+        always("plan_mode_required", "boolean"),
+        maybe("pane", "string"),
+        maybe("backend", "string"),
+    ];
+
+    async fn call(seat: &Arc<Seat>, input: Input) -> Result<Value, Fault> {
+        lead_only(seat.me(), "spawn")?;
+        seat.needed_team()?;
+        order(input)?.run(seat).await
+    }
+}
+
+fn order(input: Input) -> Result<Call, Fault> {
+    let wrong = |error: protocol::name::NameError| Fault::new(Kind::Usage, error.to_string());
+    let name = AgentName::parse(&input.name).map_err(wrong)?;
+    let call = Call::of("spawn").word(name.to_string()).option("agent", input.agent.as_deref());
+    let call = call.option("type", input.subagent_type.as_deref()).option("model", input.model.as_deref());
+    let call = call.option("mode", input.mode.as_deref()).option("cwd", input.cwd.as_deref());
+    // Not an argument: it may be longer than one can be.
+    Ok(if input.prompt.is_empty() { call } else { call.word("-").input(input.prompt) })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_is_a_name_and_no_flag() {
+        let named = |name: &str| {
+            let input = Input {
+                name: name.to_owned(),
+                prompt: "--all".to_owned(),
+                subagent_type: None,
+                model: None,
+                mode: None,
+                cwd: None,
+                agent: None,
+            };
+            order(input).map(|call| format!("{call:?}")).map_err(|fault| fault.kind)
+        };
+        for name in ["--all", "-", "", "a b", "../x", "team-lead --force"] {
+            assert_eq!(named(name), Err(Kind::Usage), "{name}");
+        }
+        assert!(
+            named("ann").is_ok_and(|call| call.contains(r#"words: ["spawn", "ann", "-"], input: "--all""#))
+        );
+    }
+}

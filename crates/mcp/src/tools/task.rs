@@ -1,0 +1,235 @@
+//! `TaskCreate`, `TaskGet`, `TaskList`, `TaskUpdate`: the task list, straight at its files.
+
+use super::schema::{Property, always};
+use super::{Described, Effect, at_files};
+use crate::seat::{Seat, now};
+use protocol::fault::{Fault, Kind};
+use protocol::id::TaskId;
+use protocol::task::TaskStatus;
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+use std::sync::Arc;
+use store::{Caller, NewTask, TaskUpdate as Update};
+
+const ONE: &[Property] = &[always("task", "object")];
+
+/// The tool.
+pub(super) struct TaskCreate;
+
+/// Its arguments.
+#[derive(Debug, Deserialize, schemars::JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct New {
+    /// What to do, in the imperative.
+    subject: String,
+    /// All that whoever does it must know.
+    #[serde(default)]
+    description: Option<String>,
+    /// What is shown while it runs: "Counting the lines".
+    #[serde(default)]
+    active_form: Option<String>,
+    /// Anything else, as an object.
+    #[serde(default)]
+    metadata: Option<Map<String, Value>>,
+}
+
+impl Described for TaskCreate {
+    const NAME: &'static str = "TaskCreate";
+    const TITLE: &'static str = "Add a task";
+    const TEXT: &'static str = "Add a task to the team's list: pending, and nobody's. Name an owner, or what it must \
+        wait for, with TaskUpdate. An idle teammate takes the lowest that is available by itself.";
+    const EFFECT: Effect = Effect::Adds;
+    type Input = New;
+    const OUTPUT: &'static [Property] = ONE;
+
+    async fn call(seat: &Arc<Seat>, input: New) -> Result<Value, Fault> {
+        at_files(seat, move |seat| {
+            let caller = seat.caller()?;
+            let new = NewTask {
+                description: input.description.unwrap_or_default(),
+                active_form: input.active_form,
+                metadata: input.metadata,
+                ..NewTask::new(&input.subject, caller.me())
+            };
+            let task = caller.create_task(new)?;
+            one(&caller, task.id)
+        })
+        .await
+    }
+}
+
+/// The tool.
+pub(super) struct TaskGet;
+
+/// Its arguments.
+#[derive(Debug, Deserialize, schemars::JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Which {
+    /// The task's id.
+    task_id: String,
+}
+
+impl Described for TaskGet {
+    const NAME: &'static str = "TaskGet";
+    const TITLE: &'static str = "Show a task";
+    const TEXT: &'static str = "Show one task in full: its description, its owner, what it waits for.";
+    const EFFECT: Effect = Effect::Reads;
+    type Input = Which;
+    const OUTPUT: &'static [Property] = ONE;
+
+    async fn call(seat: &Arc<Seat>, input: Which) -> Result<Value, Fault> {
+        let id = id(&input.task_id)?;
+        at_files(seat, move |seat| one(&seat.caller()?, id)).await
+    }
+}
+
+/// The tool.
+pub(super) struct TaskList;
+
+/// Its arguments.
+#[derive(Debug, Deserialize, schemars::JsonSchema)]
+pub(super) struct Filter {
+    /// Only those that may be taken now.
+    #[serde(default)]
+    available: Option<bool>,
+}
+
+impl Described for TaskList {
+    const NAME: &'static str = "TaskList";
+    const TITLE: &'static str = "Show the tasks";
+    const TEXT: &'static str = "Show the team's tasks by number, with status, owner and what they wait for. Available \
+        is a task that is pending, nobody's, and waits for no other: take one with TaskUpdate and status in_progress, \
+        the lowest first.";
+    const EFFECT: Effect = Effect::Reads;
+    type Input = Filter;
+    const OUTPUT: &'static [Property] = &[always("tasks", "array")];
+
+    async fn call(seat: &Arc<Seat>, input: Filter) -> Result<Value, Fault> {
+        at_files(seat, move |seat| {
+            let all = seat.caller()?.team().tasks().list_shared()?;
+            let wanted = all.iter().filter(|task| !task.is_internal());
+            let wanted = wanted.filter(|task| input.available != Some(true) || task.available(&all));
+            Ok(json!({"tasks": wanted.map(|task| task.with_state(&all)).collect::<Vec<_>>()}))
+        })
+        .await
+    }
+}
+
+/// The tool.
+pub(super) struct TaskUpdate;
+
+/// Its arguments.
+#[derive(Debug, Default, Deserialize, schemars::JsonSchema)]
+#[serde(rename_all = "camelCase", default)]
+pub(super) struct Change {
+    /// The task's id.
+    #[schemars(required)]
+    task_id: String,
+    /// What to do.
+    subject: Option<String>,
+    /// More of it.
+    description: Option<String>,
+    /// What is shown while it runs.
+    active_form: Option<String>,
+    /// in_progress takes it (it becomes yours if it is nobody's), completed ends it, pending gives it back, deleted
+    /// removes it for good.
+    #[schemars(extend("enum" = ["pending", "in_progress", "completed", "deleted"]))]
+    status: Option<String>,
+    /// The member whose task it is; the member is told.
+    owner: Option<String>,
+    /// Ids of tasks that shall wait for this one.
+    add_blocks: Option<Vec<String>>,
+    /// Ids of tasks that this one shall wait for.
+    add_blocked_by: Option<Vec<String>>,
+    /// Merged into what is there; null takes a key out.
+    metadata: Option<Map<String, Value>>,
+}
+
+impl Described for TaskUpdate {
+    const NAME: &'static str = "TaskUpdate";
+    const TITLE: &'static str = "Change a task";
+    const TEXT: &'static str = "Change a task: take it (status in_progress) before you work on it, complete it when it \
+        is done and only then, name its owner, or say what it must wait for. Of several who take it one gets it.";
+    const EFFECT: Effect = Effect::Sets;
+    type Input = Change;
+    const OUTPUT: &'static [Property] = ONE;
+
+    async fn call(seat: &Arc<Seat>, input: Change) -> Result<Value, Fault> {
+        let id = id(&input.task_id)?;
+        at_files(seat, move |seat| {
+            let caller = seat.caller()?;
+            let update = update(&caller, input)?;
+            let claims = update.status == Some(TaskStatus::InProgress) && update.owner.is_none();
+            if claims {
+                refuse_anothers(&caller, id)?;
+            }
+            let task = caller.update_task(&id, update, now())?;
+            if task.status == TaskStatus::Deleted { Ok(json!({"task": task})) } else { one(&caller, id) }
+        })
+        .await
+    }
+}
+
+fn update(caller: &Caller, input: Change) -> Result<Update, Fault> {
+    Ok(Update {
+        subject: input.subject,
+        description: input.description,
+        active_form: input.active_form,
+        status: input.status.as_deref().map(status).transpose()?,
+        owner: input.owner.as_deref().map(|name| caller.member(name)).transpose()?,
+        add_blocks: ids(input.add_blocks)?,
+        add_blocked_by: ids(input.add_blocked_by)?,
+        metadata: input.metadata,
+    })
+}
+
+/// For a teammate "in progress" is taking it: one that somebody else works on is not taken.
+fn refuse_anothers(caller: &Caller, id: TaskId) -> Result<(), Fault> {
+    let task = caller.team().tasks().get(&id)?;
+    match task.owner.filter(|owner| owner != caller.me() && !caller.me().is_lead()) {
+        None => Ok(()),
+        Some(owner) => Err(Fault::new(Kind::Exists, format!("cannot take task {id}: {owner} has it"))
+            .hinted("take another: TaskList with available")),
+    }
+}
+
+fn status(word: &str) -> Result<TaskStatus, Fault> {
+    match TaskStatus::from_name(word) {
+        TaskStatus::Other(_) => {
+            let message = format!("cannot set the status {word:?}: there is no such");
+            Err(Fault::new(Kind::Usage, message).hinted("there is: pending, in_progress, completed, deleted"))
+        }
+        known => Ok(known),
+    }
+}
+
+fn ids(words: Option<Vec<String>>) -> Result<Vec<TaskId>, Fault> {
+    words.unwrap_or_default().iter().map(|word| id(word)).collect()
+}
+
+fn id(word: &str) -> Result<TaskId, Fault> {
+    let wrong = |error: protocol::id::IdError| Fault::new(Kind::Usage, error.to_string());
+    TaskId::parse(word.trim().trim_start_matches('#'))
+        .map_err(|error| wrong(error).hinted("TaskList shows the ids"))
+}
+
+/// The task as it is now, with what follows from the others.
+fn one(caller: &Caller, id: TaskId) -> Result<Value, Fault> {
+    let tasks = caller.team().tasks();
+    Ok(json!({"task": tasks.get(&id)?.with_state(&tasks.list_shared()?)}))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ids_and_states_are_read_with_care() {
+        assert_eq!(id("#3").map(TaskId::number), Ok(3));
+        for wrong in ["", "0", "three", "../1", "-1"] {
+            assert_eq!(id(wrong).map_err(|fault| fault.kind), Err(Kind::Usage), "{wrong}");
+        }
+        assert_eq!(status("in_progress"), Ok(TaskStatus::InProgress));
+        assert_eq!(status("done").map_err(|fault| fault.kind), Err(Kind::Usage));
+    }
+}

@@ -1,0 +1,60 @@
+//! `Wait`: sleeps until something is so, for as long as programs let a tool run; meanwhile it tells of its progress.
+
+use super::schema::{Property, always, maybe};
+use super::{Described, Effect};
+use crate::program::Call;
+use crate::seat::Seat;
+use protocol::fault::{Fault, Kind};
+use serde::Deserialize;
+use serde_json::{Value, json};
+use std::sync::Arc;
+
+/// Seconds, where nobody says how long: less than programs give a tool.
+const USUAL: u32 = 45;
+/// Seconds at most.
+const LONGEST: u32 = 600;
+
+/// The tool.
+pub(super) struct Wait;
+
+/// Its arguments.
+#[derive(Debug, Deserialize, schemars::JsonSchema)]
+pub(super) struct Input {
+    /// message (default): an unread one for you; idle: members have ended their turns; exit: they are gone;
+    /// tasks-done: every task is completed.
+    #[serde(default)]
+    #[schemars(extend("enum" = ["message", "idle", "exit", "tasks-done"]))]
+    r#for: Option<String>,
+    /// Of whom; without it anybody's message, or every teammate.
+    #[serde(default)]
+    names: Option<Vec<String>>,
+    /// How long at most: 45 where it is left out, 600 at most. Your program may give a tool less.
+    #[serde(default)]
+    timeout_seconds: Option<u32>,
+}
+
+impl Described for Wait {
+    const NAME: &'static str = "Wait";
+    const TITLE: &'static str = "Wait";
+    const TEXT: &'static str = "Sleep until there is a message for you, until members are idle or gone, or until all \
+        tasks are done; returns at once where it is so already. Where the time is over first, happened is false: call \
+        it again, or end your turn if your program wakes you by itself.";
+    const EFFECT: Effect = Effect::Reads;
+    type Input = Input;
+    const OUTPUT: &'static [Property] =
+        &[always("happened", "boolean"), always("for", "string"), maybe("message", "string")];
+
+    async fn call(seat: &Arc<Seat>, input: Input) -> Result<Value, Fault> {
+        let what = input.r#for.unwrap_or_else(|| "message".to_owned());
+        let timeout = format!("{}s", input.timeout_seconds.unwrap_or(USUAL).clamp(1, LONGEST));
+        seat.needed_team()?;
+        let call = Call::of("wait").option("for", Some(&what)).option("timeout", Some(&timeout));
+        match call.rest(input.names.unwrap_or_default()).run(seat).await {
+            Ok(_) => Ok(json!({"happened": true, "for": what})),
+            Err(Fault { kind: Kind::Timeout, message, .. }) => {
+                Ok(json!({"happened": false, "for": what, "message": message}))
+            }
+            Err(fault) => Err(fault),
+        }
+    }
+}

@@ -1,0 +1,118 @@
+//! `mcp`: the MCP server, which is a program of its own beside ours: its libraries would cost every other verb its
+//! quick start. Who it speaks for is settled here, once, and handed over in its arguments.
+
+use crate::here::{Here, variable};
+use protocol::fault::{Fault, Kind};
+use protocol::name::{AgentName, TeamName};
+use std::os::unix::process::CommandExt;
+use std::path::PathBuf;
+use std::process::{Command, ExitCode};
+
+/// The server's program, which lies beside ours.
+const PROGRAM: &str = "teamd-mcp";
+
+/// Serve the team's tools on standard input and output, for agents (MCP)
+///
+/// SendMessage, TeamCreate, TeamDelete, SpawnTeammate, TaskCreate, TaskGet, TaskList, TaskUpdate, ReadInbox, MarkRead,
+/// Wait, Requests, Approve, Deny. Who it speaks for is said by --agent or by the environment that every agent has,
+/// once and for all: no call can be somebody else's. See docs/mcp.md.
+#[derive(Debug, clap::Args)]
+#[command(
+    after_help = "Examples:\n  teamctl mcp\n  teamctl mcp --agent ann@survey\n  claude mcp add team -- teamctl mcp\n  codex mcp add team -- teamctl mcp"
+)]
+pub(crate) struct Mcp {
+    /// Whom it speaks for; where $TEAMD_AGENT is set it must be that one [default: $TEAMD_AGENT, else the lead]
+    #[arg(long, value_name = "NAME@TEAM")]
+    agent: Option<String>,
+}
+
+/// Becomes the server; returns only where it can't.
+pub(crate) fn run(here: &Here, args: &Mcp) -> Result<ExitCode, Fault> {
+    let speaker =
+        speaker(args.agent.as_deref(), variable("TEAMD_AGENT").as_deref(), here.global.team.as_deref())?;
+    let program = beside()?;
+    let mut command = Command::new(&program);
+    command.arg("--root").arg(here.root_path()?).arg("--state").arg(here.place()?.state);
+    command.arg("--socket").arg(here.socket()?).args(["--agent", speaker.name.as_str()]);
+    command.args(speaker.team.iter().flat_map(|team| ["--team", team.as_str()]));
+    let error = command.exec();
+    let message = format!("cannot start {}: {error}", program.display());
+    Err(Fault::new(Kind::Missing, message).hinted("install it beside teamctl: make install"))
+}
+
+/// For whom the server speaks.
+#[derive(Debug, PartialEq, Eq)]
+struct Speaker {
+    name: AgentName,
+    /// None: a lead that may make one.
+    team: Option<TeamName>,
+}
+
+/// Of what the arguments say, the environment's agent, and the team of both.
+fn speaker(asked: Option<&str>, agent: Option<&str>, team: Option<&str>) -> Result<Speaker, Fault> {
+    let (asked, of) = match asked.map(|asked| asked.split_once('@').unwrap_or((asked, ""))) {
+        Some((name, team)) => (Some(AgentName::foreign(name)), Some(team).filter(|team| !team.is_empty())),
+        None => (None, None),
+    };
+    let me = agent.map(AgentName::foreign);
+    if let (Some(asked), Some(me)) = (&asked, &me)
+        && asked != me
+    {
+        let message = format!("cannot speak for {asked}: this is the environment of {me}");
+        return Err(Fault::new(Kind::NotPermitted, message).hinted("leave --agent out"));
+    }
+    if let (Some(of), Some(team)) = (of, team)
+        && of != team
+    {
+        let message = format!("cannot speak for an agent of {of}: the team here is {team}");
+        return Err(Fault::new(Kind::NotPermitted, message).hinted("name one team, in one place"));
+    }
+    let name = me.or(asked).unwrap_or_else(AgentName::lead);
+    let team = of.or(team).map(TeamName::parse).transpose();
+    let team = team.map_err(|error| Fault::new(Kind::Usage, error.to_string()))?;
+    if team.is_none() && !name.is_lead() {
+        let message = format!("cannot speak for {name}: its team is not said");
+        return Err(Fault::new(Kind::Usage, message).hinted(format!("write it as --agent {name}@TEAM")));
+    }
+    Ok(Speaker { name, team })
+}
+
+/// Not the one of the PATH: it must be of our release.
+fn beside() -> Result<PathBuf, Fault> {
+    let own = std::env::current_exe()
+        .map_err(|error| Fault::new(Kind::Internal, format!("cannot find our own program: {error}")))?;
+    Ok(own.with_file_name(PROGRAM))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(asked: Option<&str>, agent: Option<&str>, team: Option<&str>) -> Result<(String, String), Kind> {
+        let told = |speaker: Speaker| {
+            (speaker.name.to_string(), speaker.team.map_or_else(String::new, String::from))
+        };
+        speaker(asked, agent, team).map(told).map_err(|fault| fault.kind)
+    }
+
+    #[test]
+    fn a_teammate_is_itself_whatever_the_arguments_say() {
+        let ann = Ok(("ann".to_owned(), "survey".to_owned()));
+        assert_eq!(of(None, Some("ann"), Some("survey")), ann);
+        assert_eq!(of(Some("ann@survey"), Some("ann"), Some("survey")), ann);
+        assert_eq!(of(Some("ann"), Some("ann"), Some("survey")), ann);
+        for other in ["bob", "bob@survey", "team-lead", "team-lead@survey"] {
+            assert_eq!(of(Some(other), Some("ann"), Some("survey")), Err(Kind::NotPermitted), "{other}");
+        }
+        assert_eq!(of(Some("ann@other"), Some("ann"), Some("survey")), Err(Kind::NotPermitted));
+    }
+
+    #[test]
+    fn where_the_environment_says_nothing_the_arguments_do_and_else_it_is_a_lead() {
+        assert_eq!(of(Some("ann@survey"), None, None), Ok(("ann".to_owned(), "survey".to_owned())));
+        assert_eq!(of(None, None, None), Ok(("team-lead".to_owned(), String::new())));
+        assert_eq!(of(None, None, Some("survey")), Ok(("team-lead".to_owned(), "survey".to_owned())));
+        assert_eq!(of(Some("ann"), None, None), Err(Kind::Usage));
+        assert_eq!(of(None, None, Some("No Team")), Err(Kind::Usage));
+    }
+}
