@@ -8,6 +8,7 @@
     reason = "a measurement that fails must stop, and prints"
 )]
 
+mod mcp;
 mod tasks;
 mod turns;
 
@@ -21,6 +22,7 @@ fn main() {
     spawn_beside_a_bare_split();
     thirty_at_once();
     message_to_wake();
+    mcp::round_trips();
     twenty_idle();
     adoption();
     request_in_flight();

@@ -9,6 +9,7 @@ mod damage;
 mod death;
 mod delete;
 mod lives;
+mod mcp;
 mod messages;
 mod requests;
 mod run;

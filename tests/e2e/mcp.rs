@@ -1,0 +1,208 @@
+//! The MCP server: through clients that are not ours, and on its bare lines.
+
+use harness::{House, Ran};
+use serde_json::{Value, json};
+use std::io::{BufRead, BufReader, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+
+/// `make test` brings them, and says so: then one that is missing is a failure.
+#[allow(clippy::print_stderr, reason = "a test that did not run says so")]
+fn there(program: PathBuf) -> Option<PathBuf> {
+    if program.exists() {
+        return Some(program);
+    }
+    let needed = std::env::var("FOREIGN").is_ok_and(|foreign| foreign == "needed");
+    assert!(!needed, "{} is missing: make test brings it", program.display());
+    eprintln!("SKIPPED: {} is not there; make test brings it", program.display());
+    None
+}
+
+/// The official Python SDK leads a team from its making to its end, in that mode of its client.
+fn python(mode: &str, version: &str) {
+    let target = harness::programs().parent().unwrap().to_owned();
+    let Some(python) = there(target.join("python/bin/python")) else { return };
+    let house = House::start();
+    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/foreign/mcp_client.py");
+    let mut command = house.command(python);
+    command.args([script, mode, "500"]).env("TEAMCTL", harness::programs().join("teamctl"));
+    let ran = ran(command);
+    assert_eq!(ran.code, 0, "{ran:#?}");
+    let told = ran.json();
+    assert_eq!(told["failures"], json!([]));
+    assert_eq!(told["version"], version);
+    assert!(told["calls"].as_u64().unwrap() > 500, "{told}");
+    house.end();
+}
+
+fn ran(mut command: Command) -> Ran {
+    let output = command.output().unwrap();
+    Ran {
+        command: format!("{command:?}"),
+        code: output.status.code().unwrap_or(-1),
+        stdout: String::from_utf8_lossy(&output.stdout).into_owned(),
+        stderr: String::from_utf8_lossy(&output.stderr).into_owned(),
+    }
+}
+
+#[test]
+fn the_official_python_client_leads_a_team_with_the_handshake() {
+    python("legacy", "2025-11-25");
+}
+
+#[test]
+fn the_official_python_client_leads_a_team_with_stateless_requests() {
+    python("auto", "2026-07-28");
+}
+
+#[test]
+fn the_official_inspector_lists_the_tools_and_calls_one() {
+    let modules = Path::new(env!("CARGO_MANIFEST_DIR")).join("foreign/node_modules");
+    let Some(inspector) = there(modules.join("@modelcontextprotocol/inspector-cli/build/cli.js")) else {
+        return;
+    };
+    let house = House::with_team();
+    let inspect = |method: &[&str]| -> Value {
+        let mut command = house.command("node");
+        let server = harness::programs().join("teamctl");
+        command.arg(&inspector).arg(server).args(["mcp", "--team", "survey"]).args(method);
+        let ran = ran(command);
+        assert_eq!(ran.code, 0, "{ran:#?}");
+        ran.json()
+    };
+    let tools = inspect(&["--method", "tools/list"]);
+    assert_eq!(tools["tools"].as_array().unwrap().len(), 14, "{tools}");
+    let call = ["--method", "tools/call", "--tool-name", "TaskCreate", "--tool-arg", "subject=look"];
+    let made = inspect(&call);
+    assert_eq!(made["structuredContent"]["task"]["subject"], "look");
+    house.end();
+}
+
+/// The server's bare lines.
+struct Lines {
+    child: Child,
+    input: ChildStdin,
+    output: BufReader<ChildStdout>,
+}
+
+impl Lines {
+    fn of(house: &House, arguments: &[&str], variables: &[(&str, &str)]) -> Lines {
+        let mut command = house.command(harness::programs().join("teamctl"));
+        command.arg("mcp").args(arguments).envs(variables.iter().copied());
+        command.stdin(Stdio::piped()).stdout(Stdio::piped());
+        let mut child = command.spawn().unwrap();
+        let (input, output) = (child.stdin.take().unwrap(), BufReader::new(child.stdout.take().unwrap()));
+        let mut lines = Lines { child, input, output };
+        let us = json!({"name": "bare", "version": "1"});
+        let hello = json!({"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": us});
+        let welcome = lines.ask(0, "initialize", &hello);
+        assert_eq!(welcome["result"]["protocolVersion"], "2025-06-18");
+        assert!(welcome["result"]["instructions"].as_str().unwrap().contains("SendMessage"));
+        lines.say(&json!({"jsonrpc": "2.0", "method": "notifications/initialized"}));
+        lines
+    }
+
+    fn say(&mut self, line: &Value) {
+        writeln!(self.input, "{line}").unwrap();
+    }
+
+    fn ask(&mut self, id: u64, method: &str, params: &Value) -> Value {
+        self.say(&json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params}));
+        let mut line = String::new();
+        self.output.read_line(&mut line).unwrap();
+        serde_json::from_str(&line).unwrap()
+    }
+
+    /// The result of a tool, or the text of its refusal.
+    fn call(&mut self, tool: &str, arguments: &Value) -> Result<Value, String> {
+        let answer = self.ask(1, "tools/call", &json!({"name": tool, "arguments": arguments}));
+        let result = &answer["result"];
+        match result["isError"].as_bool() {
+            Some(true) => Err(result["content"][0]["text"].as_str().unwrap().to_owned()),
+            _ => Ok(result["structuredContent"].clone()),
+        }
+    }
+
+    /// The program goes away.
+    fn end(mut self) -> i32 {
+        drop(self.input);
+        self.child.wait().unwrap().code().unwrap_or(-1)
+    }
+}
+
+#[test]
+fn messages_and_tasks_need_no_daemon_and_what_does_says_so() {
+    let house = House::with_team();
+    house.kill_9(house.daemon());
+    let mut lead = Lines::of(&house, &["--team", "survey"], &[]);
+    let sent = lead.call("SendMessage", &json!({"recipient": "team-lead", "content": "to myself"})).unwrap();
+    assert_eq!(sent["message"], "Message sent to team-lead's inbox");
+    assert_eq!(lead.call("TaskCreate", &json!({"subject": "x"})).unwrap()["task"]["status"], "pending");
+    assert_eq!(lead.call("ReadInbox", &json!({})).unwrap()["messages"][0]["text"], "to myself");
+    let refused =
+        lead.call("SpawnTeammate", &json!({"name": "ann", "prompt": "", "agent": "worker"})).unwrap_err();
+    assert!(
+        refused.contains("cannot reach teamd") && refused.contains("Next: start it with: teamctl up"),
+        "{refused}"
+    );
+    assert_eq!(lead.end(), 0);
+    house.start_daemon();
+    house.end();
+}
+
+#[test]
+fn a_teammate_is_itself_and_a_second_team_is_refused() {
+    let house = House::with_team();
+    let ann = [("TEAMD_AGENT", "ann"), ("TEAMD_TEAM", "survey")];
+    let refused = house.teamctl_with(&["mcp", "--agent", "bob@survey"], &ann).fails(77);
+    assert!(refused.contains("cannot speak for bob: this is the environment of ann"), "{refused}");
+    house.teamctl_with(&["mcp", "--agent", "team-lead"], &ann).fails(77);
+    house.teamctl(["mcp", "--agent", "ann"]).fails(64);
+    let mut lead = Lines::of(&house, &[], &[("TEAMD_TEAM", "survey")]);
+    let refused = lead.call("TeamCreate", &json!({"team_name": "other"})).unwrap_err();
+    assert!(refused.contains("you lead survey already"), "{refused}");
+    assert_eq!(lead.end(), 0);
+    let mut free = Lines::of(&house, &[], &[]);
+    let refused = free.call("TaskList", &json!({})).unwrap_err();
+    assert!(refused.contains("TeamCreate"), "a team that others made is not taken: {refused}");
+    let made = free.call("TeamCreate", &json!({"team_name": "survey"})).unwrap();
+    assert_eq!(made["team_name"], "survey-2");
+    assert_eq!(free.call("TeamDelete", &json!({})).unwrap()["team_name"], "survey-2");
+    assert_eq!(free.end(), 0);
+    house.end();
+}
+
+#[test]
+fn a_wait_ends_with_its_message_and_one_that_is_given_up_leaves_no_process() {
+    let house = House::with_team();
+    let mut lead = Lines::of(&house, &["--team", "survey"], &[]);
+    let wait = json!({"name": "Wait", "arguments": {"timeout_seconds": 600}});
+    lead.say(&json!({"jsonrpc": "2.0", "id": 7, "method": "tools/call", "params": wait}));
+    house.teamctl(["send", "team-lead", "wake"]).ok();
+    let mut line = String::new();
+    lead.output.read_line(&mut line).unwrap();
+    let answer: Value = serde_json::from_str(&line).unwrap();
+    assert_eq!(
+        (&answer["id"], &answer["result"]["structuredContent"]["happened"]),
+        (&json!(7), &json!(true))
+    );
+    let wait = json!({"name": "Wait", "arguments": {"for": "tasks-done", "timeout_seconds": 600}});
+    assert!(lead.call("TaskCreate", &json!({"subject": "open"})).is_ok());
+    lead.say(&json!({"jsonrpc": "2.0", "id": 8, "method": "tools/call", "params": wait}));
+    assert!(lead.call("TaskList", &json!({})).is_ok(), "other calls go on meanwhile");
+    assert_eq!(lead.end(), 0);
+    house.end();
+}
+
+#[test]
+fn without_its_program_the_server_says_what_is_missing() {
+    let house = House::empty();
+    let alone = house.path("out/teamctl");
+    let copied = Command::new("cp").arg(harness::programs().join("teamctl")).arg(&alone).status();
+    assert!(copied.unwrap().success());
+    let mut command = house.command(&alone);
+    command.arg("mcp");
+    let refused = ran(command).fails(72);
+    assert!(refused.contains("teamd-mcp") && refused.contains("make install"), "{refused}");
+    house.end();
+}
