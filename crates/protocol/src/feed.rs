@@ -68,6 +68,15 @@ impl Reaches {
             Reaches::WhenAsked => "when-asked",
         }
     }
+
+    /// What a sender may expect, for people.
+    pub fn sentence(self) -> &'static str {
+        match self {
+            Reaches::MidTurn => "messages reach it in the middle of a turn",
+            Reaches::TurnEnd => "messages reach it at the end of its turn, at once while it is idle",
+            Reaches::WhenAsked => "messages reach it when it looks",
+        }
+    }
 }
 
 #[cfg(test)]

@@ -11,7 +11,7 @@ mod temporary;
 
 pub(crate) use change::{ATTEMPTS, Change, OPTIMISTIC, change};
 pub(crate) use snapshot::{Identity, PATIENCE, Snapshot, Tail, read, read_as, read_raw, read_tail};
-pub(crate) use temporary::{MARK, Temporary, append, append_line, place, rename_fresh, settle};
+pub(crate) use temporary::{MARK, Temporary, append, append_line, place, place_as, rename_fresh, settle};
 
 use crate::Durability;
 use crate::aside::Aside;

@@ -65,6 +65,8 @@ pub(crate) enum Verb {
     Task(verbs::task::Task),
     Run(verbs::run::Args),
     Events(verbs::events::Events),
+    Agents(verbs::agents::Agents),
+    Setup(verbs::setup::Setup),
     Doctor(verbs::doctor::Doctor),
     Mcp(verbs::mcp::Mcp),
     Prompt(verbs::prompt::Prompt),

@@ -9,11 +9,12 @@ mod feed;
 mod file;
 mod keys;
 mod order;
-mod setup;
+pub(crate) mod setup;
 mod shelf;
+mod view;
 
 pub(crate) use order::{Facts, Ordered};
-pub(crate) use shelf::Shelf;
+pub(crate) use shelf::{Origin, Shelf};
 
 use protocol::turn::Session;
 use serde_json::{Map, Value};
@@ -66,6 +67,8 @@ struct Program {
     /// The arguments that make it print its version, and its help.
     version: Vec<String>,
     help: Vec<String>,
+    /// Options that it takes and its help keeps to itself.
+    hidden: Vec<String>,
 }
 
 /// How it learns about its team.

@@ -92,7 +92,18 @@ fn fill(file: &mut File, bytes: &[u8], mode: u32, durability: Durability) -> std
 
 /// Writes a whole file in one step, whoever else does; for our own files, which need no lock.
 pub(crate) fn place(dir: &Directory, name: &str, bytes: &[u8], durability: Durability) -> Result<(), Error> {
-    Temporary::write(dir, name, bytes, 0o600, durability)?.replace(name)?;
+    place_as(dir, name, bytes, 0o600, durability)
+}
+
+/// The same with the permission bits `mode`.
+pub(crate) fn place_as(
+    dir: &Directory,
+    name: &str,
+    bytes: &[u8],
+    mode: u32,
+    durability: Durability,
+) -> Result<(), Error> {
+    Temporary::write(dir, name, bytes, mode, durability)?.replace(name)?;
     settle(dir, durability)
 }
 

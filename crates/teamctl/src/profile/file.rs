@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 use toml::Value;
 
 /// The keys of a profile.
-pub(super) const KEYS: [&str; 27] = [
+pub(super) const KEYS: [&str; 28] = [
     "about",
     "tried",
     "feed",
@@ -39,6 +39,7 @@ pub(super) const KEYS: [&str; 27] = [
     "setup",
     "version",
     "help",
+    "hidden",
 ];
 
 /// Reads the profile called `name`; `place` is where its text stands, for faults.
@@ -78,6 +79,7 @@ fn program(keys: &mut Keys<'_>) -> Result<Program, Fault> {
         dialog: keys.plain("dialog")?,
         version: keys.plain("version")?,
         help: keys.plain("help")?,
+        hidden: keys.plain("hidden")?,
     })
 }
 

@@ -1,6 +1,7 @@
 //! `[[setup]]`: what a program's own settings must hold so that it takes part in a team. Only read here; who merges
 //! it is `teamctl setup`, and only if told to.
 
+use super::blank::{base, blanks, filled, spelled};
 use super::keys::Keys;
 use protocol::fault::Fault;
 use serde::Deserialize;
@@ -27,13 +28,36 @@ pub(crate) struct Piece {
     pub(crate) merge: Table,
 }
 
+/// A text of the settings with our own program filled in.
+pub(crate) fn text(template: &str, own: &str) -> String {
+    filled(template, |name| (base(name) == "self").then(|| spelled(name, own.to_owned())))
+}
+
+/// Whether `text` is what `template` comes to for some program of ours: an older one, say, at another place.
+pub(crate) fn is_like(template: &str, text: &str) -> bool {
+    let blank = ["{self}", "{self_sh}", "{self_json}"].into_iter().find(|blank| template.contains(blank));
+    match blank.and_then(|blank| template.split_once(blank)) {
+        Some((before, after)) => {
+            let between = text.strip_prefix(before).and_then(|text| text.strip_suffix(after));
+            between.is_some_and(|between| between.contains("teamctl"))
+        }
+        None => template == text,
+    }
+}
+
 pub(super) fn pieces(keys: &mut Keys<'_>) -> Result<Vec<Piece>, Fault> {
     let pieces: Vec<Piece> = keys.take("setup", WANTED)?.unwrap_or_default();
     for piece in &pieces {
         if !leads_below(&piece.file) {
             return Err(keys.wrong("setup", "must name its file as ~/… or below the project's directory"));
         }
-        keys.check("setup", &texts(&Value::Table(piece.merge.clone())), &[])?;
+        for text in texts(&Value::Table(piece.merge.clone())) {
+            if let Some(name) = blanks(&text).into_iter().find(|name| base(name) != "self") {
+                let why =
+                    format!("holds {{{name}}}, which nothing stands for here: settings are not one agent's");
+                return Err(keys.wrong("setup", &why).hinted("there are: {self} {self_sh}"));
+            }
+        }
     }
     Ok(pieces)
 }

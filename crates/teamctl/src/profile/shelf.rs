@@ -32,6 +32,13 @@ const BUILT_IN: [(&str, &str); 17] = [
     ("shell", include_str!("../../profiles/shell.toml")),
 ];
 
+/// Where a profile's text is from.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Origin {
+    BuiltIn,
+    File(PathBuf),
+}
+
 /// All profiles of one user.
 #[derive(Debug)]
 pub(crate) struct Shelf {
@@ -52,14 +59,29 @@ impl Shelf {
     ///
     /// [`Kind::Usage`] where there is none, [`Kind::Config`] where its file is at fault.
     pub(crate) fn profile(&self, name: &str) -> Result<Profile, Fault> {
-        // A name is a file's name: it leads nowhere else.
-        if AgentName::parse(name).is_ok()
-            && let Some(path) = self.path(&format!("agents/{name}.toml"))
-            && let Some(text) = read(&path)?
-        {
-            return parse(name, &format!("the profile {}", path.display()), &text);
+        match self.of_the_user(name)? {
+            Some((path, text)) => parse(name, &format!("the profile {}", path.display()), &text),
+            None => built_in(name).unwrap_or_else(|| Err(self.unknown(name))),
         }
-        built_in(name).unwrap_or_else(|| Err(self.unknown(name)))
+    }
+
+    /// The text of the profile of that name, and where it is from; the worker has none.
+    pub(crate) fn text(&self, name: &str) -> Result<(Origin, String), Fault> {
+        if let Some((path, text)) = self.of_the_user(name)? {
+            return Ok((Origin::File(path), text));
+        }
+        let built_in = BUILT_IN.iter().find(|(built_in, _)| *built_in == name).map(|(_, text)| *text);
+        match built_in.or((name == WORKER).then_some("")) {
+            Some(text) => Ok((Origin::BuiltIn, text.to_owned())),
+            None => Err(self.unknown(name)),
+        }
+    }
+
+    fn of_the_user(&self, name: &str) -> Result<Option<(PathBuf, String)>, Fault> {
+        // A name is a file's name: it leads nowhere else.
+        let path = AgentName::parse(name).ok().and_then(|name| self.path(&format!("agents/{name}.toml")));
+        let Some(path) = path else { return Ok(None) };
+        Ok(read(&path)?.map(|text| (path, text)))
     }
 
     /// Where nobody says which: the configured one, else `claude` if `is_there` finds that program.

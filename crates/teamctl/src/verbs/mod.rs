@@ -1,6 +1,7 @@
 //! The verbs, one file each: its arguments on top, then what it does.
 
 pub(crate) mod approve;
+pub(crate) mod agents;
 pub(crate) mod attach;
 pub(crate) mod broadcast;
 pub(crate) mod capture;
@@ -22,6 +23,7 @@ pub(crate) mod requests;
 pub(crate) mod respond;
 pub(crate) mod run;
 pub(crate) mod send;
+pub(crate) mod setup;
 pub(crate) mod shutdown;
 pub(crate) mod spawn;
 pub(crate) mod status;
@@ -64,6 +66,8 @@ pub(crate) fn run(verb: Verb, here: &Here) -> Result<ExitCode, Fault> {
         Verb::Task(args) => task::run(here, &args),
         Verb::Run(args) => run::run(here, &args),
         Verb::Events(args) => events::run(here, &args),
+        Verb::Agents(args) => agents::run(here, args),
+        Verb::Setup(args) => setup::run(here, &args),
         Verb::Doctor(args) => doctor::run(here, &args),
         Verb::Mcp(args) => mcp::run(here, &args),
         Verb::Prompt(args) => prompt::run(here, &args),

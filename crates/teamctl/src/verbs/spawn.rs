@@ -1,6 +1,6 @@
 //! `spawn`: a teammate, in a pane or without one; answers when it runs.
 
-mod world;
+pub(super) mod world;
 
 use crate::here::Here;
 use crate::output;

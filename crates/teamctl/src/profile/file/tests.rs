@@ -139,7 +139,7 @@ fn every_feed_has_its_own_keys() {
             "setup = [{ file = \"x\", format = \"yaml\", merge = {} }]",
             "`setup` must be a list of tables",
         ),
-        ("turn", "setup = [{ file = \"x\", format = \"json\", merge = { a = \"{x}\" } }]", "holds {x}"),
+        ("turn", "setup = [{ file = \"x\", format = \"json\", merge = { a = \"{cwd}\" } }]", "holds {cwd}"),
     ] {
         let told = fault(&format!("feed = \"{feed}\"\nprogram = \"p\"\n{key}"));
         assert!(told.contains(feeds), "{key}: {told}");

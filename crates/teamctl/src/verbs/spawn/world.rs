@@ -21,14 +21,19 @@ pub(super) fn directory(asked: Option<&Path>) -> Result<PathBuf, Fault> {
 }
 
 /// Where execvp would find it in `path`.
-pub(super) fn is_there(program: &str, cwd: &Path, path: &str) -> bool {
+pub(in crate::verbs) fn found(program: &str, cwd: &Path, path: &str) -> Option<PathBuf> {
     use std::os::unix::fs::PermissionsExt;
     let executable =
-        |path: &Path| path.metadata().is_ok_and(|m| m.is_file() && m.permissions().mode() & 0o111 != 0);
+        |path: &PathBuf| path.metadata().is_ok_and(|m| m.is_file() && m.permissions().mode() & 0o111 != 0);
     if program.contains('/') {
-        return executable(&cwd.join(program));
+        return Some(cwd.join(program)).filter(executable);
     }
-    std::env::split_paths(path).any(|directory| executable(&cwd.join(directory).join(program)))
+    std::env::split_paths(path).map(|directory| cwd.join(directory).join(program)).find(executable)
+}
+
+/// Whether it would.
+pub(super) fn is_there(program: &str, cwd: &Path, path: &str) -> bool {
+    found(program, cwd, path).is_some()
 }
 
 /// The fault where it is not.
@@ -50,7 +55,10 @@ pub(super) fn pairs(asked: &[String]) -> Result<BTreeMap<String, String>, Fault>
 
 /// The caller's environment without what belongs to its own pane, then what the profile says, then what was
 /// asked for.
-pub(super) fn environment(ordered: &Ordered, asked: BTreeMap<String, String>) -> BTreeMap<String, String> {
+pub(in crate::verbs) fn environment(
+    ordered: &Ordered,
+    asked: BTreeMap<String, String>,
+) -> BTreeMap<String, String> {
     let not_its_own = |name: &str| !name.starts_with("TEAMD_") && !["TMUX", "TMUX_PANE"].contains(&name);
     let ours = std::env::vars_os()
         .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)));

@@ -4,7 +4,6 @@ use super::view::{Counts, FailedTask, LeftTask, MemberView, TeamView};
 use crate::here::now;
 use crate::output::{clean, paint};
 use protocol::control::{Activity, Flag, PastAgent};
-use protocol::feed::Reaches;
 
 /// As many characters of a text as a table takes.
 const WIDTH: usize = 40;
@@ -46,7 +45,7 @@ pub(super) fn details(member: &MemberView) -> Vec<String> {
     {
         lines.push(format!("  {} for {}: {}", word(activity), ago(since), one_line(evidence)));
     }
-    lines.extend(member.reaches.map(|reaches| format!("  {}", reached(reaches))));
+    lines.extend(member.reaches.map(|reaches| format!("  {}", reaches.sentence())));
     lines.extend(member.flags.iter().map(|flag| format!("  {}", waits(*flag))));
     lines.into_iter().map(|line| clean(&line)).collect()
 }
@@ -73,15 +72,6 @@ fn phase(member: &MemberView) -> String {
         Flag::ShutdownRequested => "!shutdown",
     };
     std::iter::once(member.phase.as_str()).chain(member.flags.iter().map(flag)).collect()
-}
-
-/// What a sender may expect.
-fn reached(reaches: Reaches) -> &'static str {
-    match reaches {
-        Reaches::MidTurn => "messages reach it in the middle of a turn",
-        Reaches::TurnEnd => "messages reach it at the end of its turn, at once while it is idle",
-        Reaches::WhenAsked => "messages reach it when it looks",
-    }
 }
 
 fn waits(flag: Flag) -> &'static str {

@@ -1,0 +1,141 @@
+//! A file of settings that belongs to the user and to another program, outside of any root. It is replaced whole, at
+//! the place that links lead to, with the permissions that it had, and a copy of what it was stays beside it.
+
+use crate::directory::Directory;
+use crate::durability::Durability;
+use crate::error::Error;
+use crate::file::{FILE_LIMIT, place_as, read_raw};
+use std::fs::DirBuilder;
+use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+
+/// The permission bits of one that is made anew: settings may hold keys.
+const PRIVATE: u32 = 0o600;
+
+/// One file, as it was read.
+#[derive(Debug)]
+pub struct Settings {
+    path: PathBuf,
+    bytes: Option<Vec<u8>>,
+}
+
+impl Settings {
+    /// Reads what is at `path`, up to 8 MiB; a file that is not there is none yet.
+    pub fn read(path: &Path) -> Result<Settings, Error> {
+        let path = match path.canonicalize() {
+            Ok(path) => path,
+            Err(_) if path.is_symlink() => {
+                return Err(Error::Odd {
+                    path: path.to_owned(),
+                    what: "not a file: a link that leads nowhere",
+                });
+            }
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => path.to_owned(),
+            Err(error) => return Err(Error::io("find", path, error)),
+        };
+        let bytes = now(&path)?;
+        Ok(Settings { path, bytes })
+    }
+
+    /// What it holds; none if it is not there.
+    pub fn bytes(&self) -> Option<&[u8]> {
+        self.bytes.as_deref()
+    }
+
+    /// Where it really is.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Puts `bytes` in its place, unless somebody changed it since it was read. Gives where a copy of what it was lies:
+    /// its own name with `suffix`.
+    pub fn replace(&self, bytes: &[u8], suffix: &str) -> Result<Option<PathBuf>, Error> {
+        let (directory, name) = split(&self.path)?;
+        DirBuilder::new()
+            .recursive(true)
+            .mode(0o700)
+            .create(directory)
+            .map_err(|cause| Error::io("create", directory, cause))?;
+        if now(&self.path)? != self.bytes {
+            return Err(Error::Odd {
+                path: self.path.clone(),
+                what: "no longer what was read: somebody has changed it",
+            });
+        }
+        let mode =
+            std::fs::metadata(&self.path).map_or(PRIVATE, |metadata| metadata.permissions().mode() & 0o7777);
+        let dir = Directory::open(directory)?;
+        let copy = self.bytes.as_ref().map(|before| (format!("{name}{suffix}"), before));
+        if let Some((copy, before)) = &copy {
+            place_as(&dir, copy, before, mode, Durability::Ordered)?;
+        }
+        place_as(&dir, name, bytes, mode, Durability::Ordered)?;
+        Ok(copy.map(|(copy, _)| directory.join(copy)))
+    }
+}
+
+fn now(path: &Path) -> Result<Option<Vec<u8>>, Error> {
+    let (directory, name) = split(path)?;
+    if !directory.exists() {
+        return Ok(None);
+    }
+    Ok(read_raw(&Directory::open(directory)?, name, FILE_LIMIT)?.map(|snapshot| snapshot.into_bytes()))
+}
+
+fn split(path: &Path) -> Result<(&Path, &str), Error> {
+    let name = path.file_name().and_then(|name| name.to_str());
+    path.parent().zip(name).ok_or_else(|| Error::Odd { path: path.to_owned(), what: "no name of a file" })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Write;
+    use std::os::unix::fs::symlink;
+
+    fn put(path: &Path, text: &str, mode: u32) {
+        std::fs::File::create(path).unwrap().write_all(text.as_bytes()).unwrap();
+        std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).unwrap();
+    }
+
+    fn mode(path: &Path) -> u32 {
+        path.metadata().unwrap().permissions().mode() & 0o7777
+    }
+
+    #[test]
+    fn it_is_replaced_where_the_link_leads_and_a_copy_stays() {
+        let dir = tempfile::tempdir().unwrap();
+        let (real, link) = (dir.path().join("real.json"), dir.path().join("settings.json"));
+        put(&real, "old", 0o640);
+        symlink(&real, &link).unwrap();
+        let copy = Settings::read(&link).unwrap().replace(b"new", ".before").unwrap().unwrap();
+        assert!(link.is_symlink());
+        assert_eq!(std::fs::read_to_string(&link).unwrap(), "new");
+        assert_eq!(std::fs::read_to_string(&copy).unwrap(), "old");
+        assert_eq!((mode(&real), mode(&copy)), (0o640, 0o640));
+    }
+
+    #[test]
+    fn one_that_is_not_there_is_made_for_its_owner_alone() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("a/b/settings.json");
+        let settings = Settings::read(&path).unwrap();
+        assert!(settings.bytes().is_none());
+        assert_eq!(settings.replace(b"new", ".before").unwrap(), None);
+        assert_eq!((std::fs::read_to_string(&path).unwrap().as_str(), mode(&path)), ("new", 0o600));
+    }
+
+    #[test]
+    fn what_somebody_changed_meanwhile_and_what_is_no_file_is_left_alone() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("settings.json");
+        put(&path, "old", 0o600);
+        let settings = Settings::read(&path).unwrap();
+        put(&path, "theirs", 0o600);
+        assert!(settings.replace(b"new", ".before").is_err());
+        assert_eq!(std::fs::read_to_string(&path).unwrap(), "theirs");
+        symlink(dir.path().join("nowhere"), dir.path().join("link")).unwrap();
+        assert!(Settings::read(&dir.path().join("link")).is_err());
+        assert!(Settings::read(dir.path()).is_err());
+    }
+}

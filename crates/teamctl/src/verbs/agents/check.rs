@@ -1,0 +1,167 @@
+//! `agents check`: does what a profile says fit the program that is installed?
+
+use super::ask::ask;
+use super::installed;
+use crate::here::Here;
+use crate::output;
+use crate::profile::{Ordered, Profile, Shelf};
+use crate::verbs::setup::target::Target;
+use crate::verbs::spawn::world;
+use protocol::fault::{Fault, Kind};
+use serde::Serialize;
+use serde_json::json;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+/// What was found of one profile.
+#[derive(Debug, Serialize)]
+struct Found {
+    name: String,
+    installed: Option<PathBuf>,
+    version: Option<String>,
+    /// Options that we pass and that its help does not tell of.
+    unknown_options: Vec<String>,
+    /// Files of settings that lack what it needs.
+    settings_lack: Vec<PathBuf>,
+    /// What could not be found out, and why.
+    trouble: Vec<String>,
+    /// Our own program, which needs nothing.
+    #[serde(skip)]
+    ours: bool,
+}
+
+impl Found {
+    fn verdict(&self) -> u8 {
+        match self {
+            _ if self.ours => 0,
+            Found { installed: None, .. } => Kind::Missing.exit_code(),
+            _ if self.fits() => 0,
+            _ => Kind::Config.exit_code(),
+        }
+    }
+
+    fn fits(&self) -> bool {
+        self.unknown_options.is_empty() && self.settings_lack.is_empty() && self.trouble.is_empty()
+    }
+}
+
+pub(super) fn run(here: &Here, name: Option<&str>) -> Result<ExitCode, Fault> {
+    let shelf = Shelf::of_user();
+    let found = match name {
+        Some(name) => vec![look(&shelf.profile(name)?)],
+        None => {
+            let profiles =
+                shelf.names().into_iter().map(|name| shelf.profile(&name)).collect::<Result<Vec<_>, _>>()?;
+            profiles.iter().map(look).filter(|found| found.ours || found.installed.is_some()).collect()
+        }
+    };
+    let verdict = found.iter().map(Found::verdict).max().unwrap_or(0);
+    let lines: Vec<String> = found.iter().map(sentence).collect();
+    if here.global.json {
+        let result = json!({"ok": verdict == 0, "agents": found});
+        output::line(&result.to_string());
+    } else {
+        output::done(here, &json!({}), &lines.join("\n"));
+    }
+    Ok(ExitCode::from(verdict))
+}
+
+fn look(profile: &Profile) -> Found {
+    let mut found = Found {
+        name: profile.name.clone(),
+        installed: installed(profile),
+        version: None,
+        unknown_options: Vec::new(),
+        settings_lack: Vec::new(),
+        trouble: Vec::new(),
+        ours: profile.program().is_none(),
+    };
+    if let Some(path) = found.installed.clone() {
+        let env = world::environment(&Ordered::default(), BTreeMap::new());
+        found.ask(profile, &path, &env);
+    }
+    for piece in profile.setup() {
+        match Target::of(piece, Path::new(".")) {
+            Ok(target) if target.is_ready() => {}
+            Ok(target) => found.settings_lack.push(target.path().to_owned()),
+            Err(fault) => found.trouble.push(fault.message),
+        }
+    }
+    found
+}
+
+impl Found {
+    fn ask(&mut self, profile: &Profile, path: &Path, env: &BTreeMap<String, String>) {
+        let (version, help) = profile.version_and_help();
+        if !version.is_empty() {
+            match ask(path, version, env) {
+                Ok(text) => {
+                    self.version = text.lines().map(str::trim).find(|line| !line.is_empty()).map(shortened);
+                }
+                Err(why) => self.trouble.push(why),
+            }
+        }
+        if !help.is_empty() {
+            match ask(path, help, env) {
+                Ok(text) => {
+                    let unknown =
+                        profile.options_in_help().into_iter().filter(|option| !tells_of(&text, option));
+                    self.unknown_options = unknown.collect();
+                }
+                Err(why) => self.trouble.push(why),
+            }
+        }
+    }
+}
+
+fn shortened(line: &str) -> String {
+    line.chars().take(80).collect()
+}
+
+/// Whether `help` names the option, as a word of its own.
+fn tells_of(help: &str, option: &str) -> bool {
+    let in_a_word = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
+    help.match_indices(option).any(|(at, _)| {
+        let before = help[..at].chars().next_back();
+        let after = help[at + option.len()..].chars().next();
+        !before.is_some_and(in_a_word) && !after.is_some_and(in_a_word)
+    })
+}
+
+fn sentence(found: &Found) -> String {
+    let name = &found.name;
+    let text = match &found.installed {
+        _ if found.ours => format!("{name}: built in"),
+        None => format!("{name}: not installed"),
+        Some(path) => {
+            let version = found.version.as_deref().unwrap_or("version unknown");
+            let mut lines = vec![format!("{name}: {} ({version})", path.display())];
+            if !found.unknown_options.is_empty() {
+                lines.push(format!("  its help does not tell of {}", found.unknown_options.join(", ")));
+            }
+            for file in &found.settings_lack {
+                lines.push(format!("  {} lacks what it needs: teamctl setup {name}", file.display()));
+            }
+            lines.extend(found.trouble.iter().map(|why| format!("  {why}")));
+            lines.join("\n")
+        }
+    };
+    output::clean(&text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_option_is_told_of_as_a_word_of_its_own() {
+        let help = "  -m, --model <M>  the model\n      --approval-mode=<x>\n  [-p|--prompt]";
+        for option in ["-m", "--model", "--approval-mode", "-p", "--prompt"] {
+            assert!(tells_of(help, option), "{option}");
+        }
+        for option in ["--mode", "-a", "--approval", "-x", "--mod"] {
+            assert!(!tells_of(help, option), "{option}");
+        }
+    }
+}

@@ -1,0 +1,74 @@
+//! One file of settings: what it holds, and what it should.
+
+use super::{json, toml};
+use crate::here::{fault, variable};
+use crate::profile::setup::{Format, Piece};
+use protocol::fault::{Fault, Kind};
+use similar::TextDiff;
+use std::path::{Path, PathBuf};
+use store::Settings;
+
+/// See above.
+pub(in crate::verbs) struct Target {
+    pub(super) settings: Settings,
+    held: String,
+    pub(super) wanted: String,
+}
+
+impl Target {
+    /// Reads what is there; what does not parse is a fault, and is left alone.
+    pub(in crate::verbs) fn of(piece: &Piece, project: &Path) -> Result<Target, Fault> {
+        let settings = Settings::read(&place(&piece.file, project)?).map_err(fault)?;
+        let own = std::env::current_exe()
+            .map_err(|error| Fault::new(Kind::Internal, format!("cannot find our own program: {error}")))?;
+        let own = own.to_string_lossy();
+        let broken = |why: String| {
+            let message = format!("cannot use the settings {}: {why}", settings.path().display());
+            Fault::new(Kind::Data, message)
+                .hinted("nothing was changed: mend the file, or add what is needed by hand")
+        };
+        let held = std::str::from_utf8(settings.bytes().unwrap_or_default());
+        let held = held.map_err(|error| broken(error.to_string()))?.to_owned();
+        let wanted = match piece.format {
+            Format::Json => json::merged(&held, &piece.merge, &own),
+            Format::Toml => toml::merged(&held, &piece.merge, &own),
+        };
+        let wanted = wanted.map_err(broken)?;
+        Ok(Target { settings, held, wanted })
+    }
+
+    /// It holds all that is needed.
+    pub(in crate::verbs) fn is_ready(&self) -> bool {
+        self.held == self.wanted
+    }
+
+    /// Where it is.
+    pub(in crate::verbs) fn path(&self) -> &Path {
+        self.settings.path()
+    }
+
+    /// From what it holds to what it should.
+    pub(super) fn diff(&self) -> String {
+        let diff = TextDiff::from_lines(self.held.as_str(), self.wanted.as_str());
+        diff.unified_diff().context_radius(2).missing_newline_hint(false).to_string()
+    }
+}
+
+fn place(file: &str, project: &Path) -> Result<PathBuf, Fault> {
+    match file.strip_prefix("~/") {
+        Some(rest) => {
+            let home = variable("HOME").filter(|home| home.starts_with('/'));
+            let unset = || Fault::new(Kind::Config, format!("cannot find {file}: $HOME is not set"));
+            Ok(PathBuf::from(home.ok_or_else(unset)?).join(rest))
+        }
+        None => {
+            let missing = |_| {
+                Fault::new(
+                    Kind::Missing,
+                    format!("cannot look into {}: no such directory", project.display()),
+                )
+            };
+            Ok(project.canonicalize().map_err(missing)?.join(file))
+        }
+    }
+}
