@@ -1,7 +1,7 @@
 //! The verbs, one file each: its arguments on top, then what it does.
 
-pub(crate) mod approve;
 pub(crate) mod agents;
+pub(crate) mod approve;
 pub(crate) mod attach;
 pub(crate) mod broadcast;
 pub(crate) mod capture;
