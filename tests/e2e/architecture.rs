@@ -3,7 +3,8 @@
 use cargo_metadata::{DependencyKind, MetadataCommand, Package};
 
 /// Who may import whom, beyond the libraries of others.
-const ARROWS: [(&str, &[&str]); 9] = [
+const ARROWS: [(&str, &[&str]); 10] = [
+    ("acp", &["protocol"]),
     ("protocol", &[]),
     ("store", &["protocol"]),
     ("tmux", &[]),
@@ -68,8 +69,9 @@ fn no_room_lets_in_a_library_that_it_must_not_know() {
         all.map(|package| package.name.to_string()).collect()
     };
     assert_eq!(importers("tmux_interface"), ["tmux"]);
-    assert_eq!(importers("tokio"), ["mcp", "teamd"]);
     assert_eq!(importers("rmcp"), ["mcp"]);
+    assert_eq!(importers("tokio"), ["acp", "mcp", "teamd"]);
+    assert_eq!(importers("agent-client-protocol"), ["acp"]);
 }
 
 /// The text of every source file of the programs and their libraries.

@@ -9,6 +9,7 @@ pub mod command;
 pub mod config;
 pub mod control;
 pub mod delegate;
+pub mod driver;
 pub mod event;
 pub mod fault;
 pub mod feed;

@@ -1,6 +1,8 @@
 //! How an agent is run: once, for its whole life, or one process a turn; where; and what follows its failure.
 
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::path::PathBuf;
 
 /// Where a teammate runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -53,6 +55,18 @@ pub enum TurnProgram {
     Worker(Worker),
     /// An agent program, which is given the turn's text.
     Agent(TurnAgent),
+    /// One process for the whole life, which is given the texts one after the other.
+    Standing(StandingAgent),
+}
+
+impl TurnProgram {
+    /// Whether it reads texts; else it runs commands.
+    pub fn reads(&self) -> bool {
+        match self {
+            TurnProgram::Worker(_) => false,
+            TurnProgram::Agent(_) | TurnProgram::Standing(_) => true,
+        }
+    }
 }
 
 /// The built-in worker's settings.
@@ -87,6 +101,22 @@ pub struct TurnAgent {
     /// Put ahead of the first text of each conversation; empty for nothing.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub ahead: String,
+}
+
+/// A program that runs for the whole life behind a driver of ours, which speaks the program's protocol on one side
+/// and [`crate::driver`] on the other.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StandingAgent {
+    /// The driver; absolute.
+    pub driver: PathBuf,
+    /// The program and its arguments.
+    pub argv: Vec<String>,
+    /// The mode that it begins in, as the program calls it; none: the program's own choice.
+    #[serde(default)]
+    pub mode: Option<String>,
+    /// What the program calls our permission modes, as far as it can change to them while it runs.
+    #[serde(default)]
+    pub modes: BTreeMap<String, String>,
 }
 
 /// A conversation over several processes.

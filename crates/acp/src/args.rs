@@ -1,0 +1,124 @@
+//! The command line. join writes it, so it is short, and read without a library that would stay in memory for as
+//! long as the agent lives.
+
+use std::ffi::OsString;
+use std::time::Duration;
+
+const HELP: &str = "\
+Drive an agent program that speaks the Agent Client Protocol; started by teamctl join alone
+
+Usage: teamd-acp [OPTIONS] -- PROGRAM [ARG...]
+
+Standard input is a stream socket, over which turns come and their ends go, a JSON object a line.
+
+Options:
+  --mode ID         The session mode to begin in, as the program calls it
+  --session ID      Go on with this session of an earlier life, if the program can
+  --anywhere        Read and write files outside of the working directory too, where the program asks us to
+  --patience SECS   How long the program may take until its session is open [default: 30]
+  --help, --version";
+
+/// What was asked for.
+pub(crate) enum Asked {
+    Run(Args),
+    /// To be printed, no more.
+    Text(String),
+    /// Why it is nothing.
+    Wrong(String),
+}
+
+/// What to run, and how.
+#[derive(Debug, PartialEq)]
+pub(crate) struct Args {
+    /// Program and arguments; never empty.
+    pub(crate) argv: Vec<OsString>,
+    pub(crate) mode: Option<String>,
+    pub(crate) session: Option<String>,
+    pub(crate) reach: Reach,
+    pub(crate) patience: Duration,
+}
+
+/// Which files we read and write for the program.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Reach {
+    /// Below the working directory.
+    Below,
+    Anywhere,
+}
+
+impl Args {
+    pub(crate) fn parse(words: impl Iterator<Item = OsString>) -> Asked {
+        match Args::of(words) {
+            Ok(asked) => asked,
+            Err(why) => Asked::Wrong(format!("{why}; see: teamd-acp --help")),
+        }
+    }
+
+    fn of(mut words: impl Iterator<Item = OsString>) -> Result<Asked, String> {
+        let patience = Duration::from_secs(30);
+        let mut args = Args { argv: Vec::new(), mode: None, session: None, reach: Reach::Below, patience };
+        while let Some(word) = words.next() {
+            let mut value = || {
+                let value = words.next().and_then(|value| value.into_string().ok());
+                value.ok_or_else(|| format!("{} needs a value", word.display()))
+            };
+            match word.to_str() {
+                Some("--") => break,
+                Some("--help" | "-h") => return Ok(Asked::Text(HELP.to_owned())),
+                Some("--version" | "-V") => {
+                    return Ok(Asked::Text(concat!("teamd-acp ", env!("CARGO_PKG_VERSION")).to_owned()));
+                }
+                Some("--mode") => args.mode = Some(value()?),
+                Some("--session") => args.session = Some(value()?),
+                Some("--anywhere") => args.reach = Reach::Anywhere,
+                Some("--patience") => args.patience = seconds(&value()?)?,
+                _ => return Err(format!("cannot understand {}", word.display())),
+            }
+        }
+        args.argv = words.collect();
+        if args.argv.is_empty() {
+            Err("there is no program to drive".to_owned())
+        } else {
+            Ok(Asked::Run(args))
+        }
+    }
+
+    /// The program's name, for sentences.
+    pub(crate) fn program(&self) -> String {
+        let name = self.argv.first().map(std::path::Path::new).and_then(std::path::Path::file_name);
+        name.unwrap_or_default().display().to_string()
+    }
+}
+
+fn seconds(text: &str) -> Result<Duration, String> {
+    let seconds = text.parse().ok().filter(|seconds| *seconds > 0);
+    seconds.map(Duration::from_secs).ok_or_else(|| format!("cannot wait for {text} seconds"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(words: &[&str]) -> Asked {
+        Args::parse(words.iter().map(OsString::from))
+    }
+
+    #[test]
+    fn what_stands_behind_the_dashes_is_the_programs() {
+        let Asked::Run(args) = parse(&["--mode", "plan", "--session", "s 1", "--", "/bin/x", "--mode"])
+        else {
+            panic!("it is a command line")
+        };
+        assert_eq!((args.mode.as_deref(), args.session.as_deref()), (Some("plan"), Some("s 1")));
+        assert_eq!((args.argv.len(), args.program().as_str()), (2, "x"));
+        assert_eq!((args.reach, args.patience.as_secs()), (Reach::Below, 30));
+    }
+
+    #[test]
+    fn what_is_no_command_line_is_told() {
+        for words in [&["--"][..], &[], &["x"], &["--mode"], &["--patience", "0", "--", "x"]] {
+            assert!(matches!(parse(words), Asked::Wrong(_)), "{words:?}");
+        }
+        assert!(matches!(parse(&["--help"]), Asked::Text(text) if text.contains("--session")));
+    }
+}

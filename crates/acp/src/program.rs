@@ -1,0 +1,100 @@
+//! The agent program: a child whose standard input and output are the protocol's, and whose errors are the pane's.
+//! What it prints beside the protocol is an event, and not the protocol's affair.
+
+use crate::args::Args;
+use crate::event::{Event, Events};
+use futures_util::{Sink, Stream, sink, stream};
+use std::io;
+use std::process::{ExitStatus, Stdio};
+use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
+use tokio::process::{Child, ChildStdin, ChildStdout, Command};
+
+/// The longest line that is taken, bytes; a longer one is no message.
+const LONGEST: u64 = 64 << 20;
+
+/// Its two ends.
+pub(crate) struct Ends {
+    pub(crate) input: ChildStdin,
+    pub(crate) output: ChildStdout,
+}
+
+/// Starts it in our directory and with our environment. It is killed when we end.
+pub(crate) fn start(args: &Args, events: Events) -> Result<Ends, String> {
+    let (program, arguments) = args.argv.split_first().ok_or("there is no program")?;
+    let mut command = Command::new(program);
+    command.args(arguments).stdin(Stdio::piped()).stdout(Stdio::piped()).kill_on_drop(true);
+    let child = command.spawn();
+    let mut child = child.map_err(|error| format!("cannot start {}: {error}", program.display()))?;
+    let ends = child.stdin.take().zip(child.stdout.take());
+    let (input, output) = ends.ok_or("cannot speak to the program: it has no pipes")?;
+    tokio::spawn(watch(child, events));
+    Ok(Ends { input, output })
+}
+
+async fn watch(mut child: Child, events: Events) {
+    let how = child.wait().await.map_or_else(|error| error.to_string(), in_words);
+    events.send(Event::Exited(how)).ok();
+}
+
+fn in_words(status: ExitStatus) -> String {
+    use std::os::unix::process::ExitStatusExt;
+    match (status.code(), status.signal()) {
+        (Some(code), _) => format!("exit {code}"),
+        (None, Some(signal)) => format!("signal {signal}"),
+        (None, None) => "in an unknown way".to_owned(),
+    }
+}
+
+/// Where messages go, a line each.
+pub(crate) fn outgoing(input: ChildStdin) -> impl Sink<String, Error = io::Error> + Send + 'static {
+    Box::pin(sink::unfold(input, async |mut input: ChildStdin, mut line: String| {
+        line.push('\n');
+        input.write_all(line.as_bytes()).await?;
+        input.flush().await?;
+        Ok(input)
+    }))
+}
+
+/// Where messages come from. The end of it is told before the stream ends.
+pub(crate) fn incoming(
+    output: ChildStdout,
+    events: Events,
+) -> impl Stream<Item = io::Result<String>> + Send + 'static {
+    let state = (BufReader::new(output), events);
+    Box::pin(stream::unfold(state, async |(mut output, events)| {
+        while let Some(line) = line(&mut output).await {
+            if is_message(&line) {
+                return Some((Ok(line), (output, events)));
+            }
+            events.send(Event::Stray(line)).ok();
+        }
+        events.send(Event::Closed).ok();
+        None
+    }))
+}
+
+async fn line(output: &mut BufReader<ChildStdout>) -> Option<String> {
+    let mut line = Vec::new();
+    let read = output.take(LONGEST).read_until(b'\n', &mut line).await.ok()?;
+    (read > 0).then(|| String::from_utf8_lossy(&line).trim_end().to_owned())
+}
+
+/// Programs print what does not belong there: a warning, a banner. An answer that it does not parse would be news to
+/// them.
+fn is_message(line: &str) -> bool {
+    let object = serde_json::from_str::<serde_json::Map<String, serde_json::Value>>(line);
+    object.is_ok_and(|object| object.contains_key("jsonrpc"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_objects_of_the_protocol_are_messages() {
+        assert!(is_message(r#"{"jsonrpc":"2.0","id":1,"result":{}}"#));
+        for stray in ["", "warning: x", "{", "[]", r#"{"a":1}"#, r#"[{"jsonrpc":"2.0"}]"#] {
+            assert!(!is_message(stray), "{stray}");
+        }
+    }
+}

@@ -1,0 +1,129 @@
+//! The words between join and the driver of an agent that stands: one process for its whole life, which is given
+//! one turn at a time. One JSON object a line each way, over the stream socket that is the driver's standard input.
+//!
+//! The driver says [`FromDriver::Ready`] once, before anything else but a failure. What it is told earlier it keeps
+//! until then.
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+/// The longest line that either side takes, bytes: a prompt, or a tool's input.
+pub const LONGEST_WORD: usize = 16 << 20;
+
+/// What join says.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ToDriver {
+    /// The text of a turn; only while none runs.
+    Prompt {
+        /// As the agent is to read it.
+        text: String,
+    },
+    /// End the turn; without one it means nothing.
+    Cancel,
+    /// Go on in another mode.
+    Mode {
+        /// As the agent's program calls it.
+        id: String,
+    },
+    /// About a [`FromDriver::Asked`].
+    Answer {
+        /// The question.
+        ask: u64,
+        /// What is to happen.
+        answer: Answer,
+    },
+}
+
+/// Whether the agent may do what it asked for.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Answer {
+    /// This once.
+    Once,
+    /// From now on, if the agent knows such an answer; else this once.
+    Always,
+    /// No.
+    Not {
+        /// Why; may be empty.
+        why: String,
+    },
+}
+
+/// What the driver says.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum FromDriver {
+    /// The program has a session.
+    Ready {
+        /// Its id, for a later life.
+        session: String,
+        /// What it calls its modes; empty where it has none.
+        modes: Vec<String>,
+    },
+    /// The answer to [`ToDriver::Mode`].
+    Mode {
+        /// The mode that was asked for.
+        id: String,
+        /// Why it goes on in the one before; none: it is in that mode.
+        refused: Option<String>,
+    },
+    /// The turn has ended.
+    Ended {
+        /// How.
+        how: Stop,
+    },
+    /// The agent waits for leave; [`ToDriver::Answer`] gives or refuses it. The end of the turn ends the question.
+    Asked(Asked),
+    /// It can't go on, and exits. The text is a sentence.
+    Failed {
+        /// What could not be done, and why.
+        message: String,
+    },
+}
+
+/// How a turn ended.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Stop {
+    /// The agent was done.
+    Done,
+    /// It was cancelled.
+    Cancelled,
+    /// It went wrong, and how: a refusal, a limit, an error of the program.
+    Failed(String),
+}
+
+/// A question for permission.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Asked {
+    /// Unlike any other of this driver's.
+    pub ask: u64,
+    /// The tool, as rules name it.
+    pub tool: String,
+    /// The call's id, of the program's own.
+    pub call: String,
+    /// What the call does, for people.
+    pub title: String,
+    /// What the tool is to be given; an object.
+    pub input: Value,
+    /// The agent knows [`Answer::Always`].
+    pub always: bool,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_word_is_one_line() {
+        let word = ToDriver::Prompt { text: "a\nb".into() };
+        assert_eq!(serde_json::to_string(&word).unwrap(), r#"{"prompt":{"text":"a\nb"}}"#);
+        assert_eq!(serde_json::to_string(&ToDriver::Cancel).unwrap(), r#""cancel""#);
+        let not = r#"{"answer":{"ask":3,"answer":{"not":{"why":"no"}}}}"#;
+        let word = ToDriver::Answer { ask: 3, answer: Answer::Not { why: "no".into() } };
+        assert_eq!(serde_json::from_str::<ToDriver>(not).unwrap(), word);
+        let ended = FromDriver::Ended { how: Stop::Failed("refusal".into()) };
+        assert_eq!(serde_json::to_string(&ended).unwrap(), r#"{"ended":{"how":{"failed":"refusal"}}}"#);
+    }
+}
