@@ -78,6 +78,7 @@ async fn live(
         events,
         wire,
         show,
+        is_new: session.is_new,
         session: Arc::new(session),
         turn: Turn::None,
         asks: BTreeMap::new(),
@@ -209,8 +210,10 @@ struct Driver<'a> {
     turn: Turn,
     asks: BTreeMap<u64, Ask>,
     last_ask: u64,
-    /// Reasons of refusals, for which the protocol has no place: they stand ahead of the next turn's text.
+    /// What stands ahead of the next turn's text: reasons of refusals, for which the protocol has no place.
     unsaid: Vec<String>,
+    /// Nothing was said in this session.
+    is_new: bool,
     ended: Ended,
 }
 
@@ -258,14 +261,17 @@ impl Driver<'_> {
 
     async fn word(&mut self, word: ToDriver) {
         match word {
-            ToDriver::Prompt { text } => self.prompt(text),
+            ToDriver::Prompt { text, ahead } => self.prompt(text, ahead),
             ToDriver::Cancel => self.cancel(),
             ToDriver::Mode { id } => self.change_mode(id),
             ToDriver::Answer { ask, answer } => self.answer(ask, &answer),
         }
     }
 
-    fn prompt(&mut self, text: String) {
+    fn prompt(&mut self, text: String, ahead: String) {
+        if std::mem::take(&mut self.is_new) && !ahead.is_empty() {
+            self.unsaid.push(ahead);
+        }
         let texts = std::mem::take(&mut self.unsaid).into_iter().chain([text]);
         let blocks = texts.map(|text| ContentBlock::Text(TextContent::new(text))).collect();
         let request = PromptRequest::new(self.session.id.clone(), blocks);

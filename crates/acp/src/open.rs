@@ -24,6 +24,7 @@ const TO_THE_TOOLS: [&str; 6] =
 pub(crate) struct Session {
     pub(crate) id: SessionId,
     pub(crate) modes: Modes,
+    pub(crate) is_new: bool,
     /// For the pane: why it is not the session that was asked for.
     pub(crate) note: Option<String>,
 }
@@ -85,14 +86,14 @@ async fn session(
     let new = answered(agent, NewSessionRequest::new(cwd).mcp_servers(tools())).await;
     let new = new.map_err(|error| no_session(&error, &program.auth_methods))?;
     let modes = Modes::of(new.modes.as_ref(), new.config_options.as_deref());
-    Ok(Session { id: new.session_id, modes, note })
+    Ok(Session { id: new.session_id, modes, is_new: true, note })
 }
 
 async fn load(agent: &ConnectionTo<Agent>, id: &str, cwd: PathBuf) -> Result<Session, Error> {
     let request = LoadSessionRequest::new(id.to_owned(), cwd).mcp_servers(tools());
     let loaded = answered(agent, request).await?;
     let modes = Modes::of(loaded.modes.as_ref(), loaded.config_options.as_deref());
-    Ok(Session { id: SessionId::new(id), modes, note: None })
+    Ok(Session { id: SessionId::new(id), modes, is_new: false, note: None })
 }
 
 fn no_session(error: &Error, methods: &[AuthMethod]) -> String {

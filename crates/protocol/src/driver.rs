@@ -18,6 +18,9 @@ pub enum ToDriver {
     Prompt {
         /// As the agent is to read it.
         text: String,
+        /// What stands ahead of the first text of a new session; empty for nothing.
+        #[serde(default)]
+        ahead: String,
     },
     /// End the turn; without one it means nothing.
     Cancel,
@@ -117,8 +120,8 @@ mod tests {
 
     #[test]
     fn a_word_is_one_line() {
-        let word = ToDriver::Prompt { text: "a\nb".into() };
-        assert_eq!(serde_json::to_string(&word).unwrap(), r#"{"prompt":{"text":"a\nb"}}"#);
+        let word = ToDriver::Prompt { text: "a\nb".into(), ahead: String::new() };
+        assert_eq!(serde_json::to_string(&word).unwrap(), r#"{"prompt":{"text":"a\nb","ahead":""}}"#);
         assert_eq!(serde_json::to_string(&ToDriver::Cancel).unwrap(), r#""cancel""#);
         let not = r#"{"answer":{"ask":3,"answer":{"not":{"why":"no"}}}}"#;
         let word = ToDriver::Answer { ask: 3, answer: Answer::Not { why: "no".into() } };

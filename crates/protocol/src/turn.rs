@@ -2,7 +2,6 @@
 
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
-use std::path::PathBuf;
 
 /// Where a teammate runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -105,10 +104,10 @@ pub struct TurnAgent {
 
 /// A program that runs for the whole life behind a driver of ours, which speaks the program's protocol on one side
 /// and [`crate::driver`] on the other.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StandingAgent {
-    /// The driver; absolute.
-    pub driver: PathBuf,
+    /// The driver and its own arguments.
+    pub driver: Vec<String>,
     /// The program and its arguments.
     pub argv: Vec<String>,
     /// The mode that it begins in, as the program calls it; none: the program's own choice.
@@ -117,6 +116,9 @@ pub struct StandingAgent {
     /// What the program calls our permission modes, as far as it can change to them while it runs.
     #[serde(default)]
     pub modes: BTreeMap<String, String>,
+    /// Put ahead of the first text of each conversation; empty for nothing.
+    #[serde(default)]
+    pub ahead: String,
 }
 
 /// A conversation over several processes.

@@ -91,8 +91,9 @@ enum Feed {
     /// Its turn-end hook hands them over, as this object with the text filled in. It is asked to wait no longer than
     /// `park`, milliseconds.
     Hook { resume: Vec<String>, answer: Map<String, Value>, park: Option<u64> },
-    /// One long-lived process that speaks the Agent Client Protocol.
-    Acp,
+    /// One long-lived process that speaks the Agent Client Protocol; what it calls our permission modes, as far as
+    /// its sessions have them.
+    Acp { modes: BTreeMap<String, String> },
     /// One process a turn; `resume` are the arguments of all but the first, empty: the same. `said` is the key under
     /// which its lines of JSON hold what it says.
     Turn { resume: Vec<String>, session: Session, said: Option<String> },
@@ -107,7 +108,7 @@ impl Feed {
         match self {
             Feed::Native { .. } => protocol::feed::Feed::Native,
             Feed::Hook { .. } => protocol::feed::Feed::Hook,
-            Feed::Acp => protocol::feed::Feed::Acp,
+            Feed::Acp { .. } => protocol::feed::Feed::Acp,
             Feed::Turn { .. } => protocol::feed::Feed::Turn,
             Feed::Pull => protocol::feed::Feed::Pull,
             Feed::Keys { .. } => protocol::feed::Feed::Keys,
@@ -121,7 +122,7 @@ impl Feed {
             | Feed::Hook { resume, .. }
             | Feed::Turn { resume, .. }
             | Feed::Keys { resume, .. } => resume,
-            Feed::Acp | Feed::Pull => &[],
+            Feed::Acp { .. } | Feed::Pull => &[],
         }
     }
 }

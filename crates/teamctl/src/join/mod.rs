@@ -9,9 +9,11 @@ mod descendants;
 mod interrupt;
 mod link;
 mod signals;
+mod standing;
 mod start;
 mod terminal;
 mod turns;
+mod wire;
 
 use crate::exec::close_inherited;
 use crate::teammate::Over;
@@ -124,7 +126,10 @@ fn in_turns(
     let mut lived = turns::live((link, signals), (go, turns), stands_on, (terminal, place), line);
     let grace = lived.grace.unwrap_or(LEFTOVER_GRACE);
     end_all(signals, grace, &mut |_, _| {}, &mut || lived.terminal.copy());
-    lived.terminal.drain();
+    let last = lived.terminal.drain();
+    if let (turns::Birth::Never, Over::NotStarted(why)) = (&lived.birth, &lived.over) {
+        return Err(if last.is_empty() { why.clone() } else { format!("{why}: {last}") });
+    }
     let (how, code) = match lived.over {
         _ if signals.hung_up() => (Ended::Hangup, 129),
         Over::Approved => (Ended::Exit(0), 0),

@@ -52,6 +52,26 @@ pub(super) fn turn(
     let mut command = command(go, program, place).map_err(CannotStart::Ever)?;
     command.args(arguments).envs(process.env.iter().map(|(name, value)| (name, value)));
     command.stdin(if process.input.is_some() { Stdio::piped() } else { Stdio::null() });
+    detached_to(terminal, command, program)
+}
+
+/// The driver of an agent that stands, `line` its standard input.
+pub(super) fn driver(
+    go: &Go,
+    words: &[String],
+    line: OwnedFd,
+    place: Place,
+    terminal: &Terminal,
+) -> Result<Child, CannotStart> {
+    let none = || CannotStart::Ever("cannot start an agent without a driver".to_owned());
+    let (program, arguments) = words.split_first().ok_or_else(none)?;
+    let mut command = command(go, program, place).map_err(CannotStart::Ever)?;
+    command.args(arguments).stdin(line);
+    detached_to(terminal, command, program)
+}
+
+/// In a session of its own, its output on our terminal.
+fn detached_to(terminal: &Terminal, mut command: Command, program: &str) -> Result<Child, CannotStart> {
     let failed = |error: std::io::Error| {
         let text = format!("cannot start {program}: {error}");
         match error.kind() {

@@ -5,17 +5,19 @@ use super::descendants;
 use super::interrupt::{Interrupt, signal};
 use super::link::{Beside, Heard, Link};
 use super::signals::Signals;
+use super::standing::{News, Standing};
 use super::start::{self, Place};
 use super::terminal::Terminal;
 use crate::here::fault;
 use crate::output;
 use crate::teammate::{
-    Beginning, CannotStart, Happened, Host, How, Over, Post, Process, Program, Teammate, TurnEnd,
+    Beginning, CannotStart, Happened, Host, How, Over, Post, Process, Program, Teammate, TurnEnd, TurnOf,
 };
 use nix::errno::Errno;
 use nix::fcntl::{FcntlArg, OFlag, fcntl};
 use nix::poll::PollFlags;
 use protocol::control::{FromJoin, Go, ToJoin, TurnNow, Turns};
+use protocol::driver::Answer;
 use protocol::turn::TurnProgram;
 use std::io::{Read, Write};
 use std::os::fd::AsFd;
@@ -34,6 +36,8 @@ pub(super) struct Stage<'a> {
     /// The near end of the wake line.
     line: UnixStream,
     turn: Option<Running>,
+    /// Of an agent that is no process a turn.
+    standing: Option<Standing>,
     /// Heard before the turn began, and for the life to know.
     pending: Option<Happened>,
     /// Between TERM and KILL for what is left, where the daemon gave it.
@@ -62,14 +66,24 @@ pub(super) struct Lived {
     pub(super) over: Over,
     pub(super) terminal: Terminal,
     pub(super) grace: Option<Duration>,
+    pub(super) birth: Birth,
+}
+
+/// Whether the daemon has heard that the agent runs.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Birth {
+    Told,
+    Never,
 }
 
 /// All that can be missing is looked for before the daemon hears that the agent runs.
 pub(super) fn prepared(go: &Go, turns: &Turns) -> Result<(Post, Program), String> {
-    if let TurnProgram::Agent(agent) = &turns.program {
-        let programs = [agent.first.first(), agent.next.first()];
-        programs.into_iter().flatten().try_for_each(|program| start::findable(go, program))?;
-    }
+    let programs = match &turns.program {
+        TurnProgram::Worker(_) => [None, None],
+        TurnProgram::Agent(agent) => [agent.first.first(), agent.next.first()],
+        TurnProgram::Standing(agent) => [agent.driver.first(), agent.argv.first()],
+    };
+    programs.into_iter().flatten().try_for_each(|program| start::findable(go, program))?;
     let level = go.env.get("TEAMD_DURABILITY").map_or("process", String::as_str);
     let durability: Durability =
         level.parse().map_err(|_| format!("cannot use $TEAMD_DURABILITY: {level}"))?;
@@ -89,24 +103,38 @@ pub(super) fn live(
     (terminal, place): (Terminal, Place),
     line: UnixStream,
 ) -> Lived {
+    let standing = match &turns.program {
+        TurnProgram::Standing(agent) => Some(Standing::new(agent.clone(), turns.session.clone())),
+        _ => None,
+    };
+    let (turn, pending, grace) = (None, None, None);
+    let mut stage = Stage { link, signals, go, place, terminal, line, turn, standing, pending, grace };
+    if let Err(over) = stage.open() {
+        return stage.lived(over, Birth::Never);
+    }
     let pid = std::process::id();
-    link.agent = Some(pid);
-    link.tell(&FromJoin::Started { pid });
-    let stage = Stage { link, signals, go, place, terminal, line, turn: None, pending: None, grace: None };
+    stage.link.agent = Some(pid);
+    stage.link.tell(&FromJoin::Started { pid });
     let beginning = Beginning { prompt: turns.prompt.clone(), again: turns.again };
     let (stage, over) = Teammate::new(stage, post, program).live(beginning);
-    Lived { over, terminal: stage.terminal, grace: stage.grace }
+    stage.lived(over, Birth::Told)
 }
 
 impl Host for Stage<'_> {
-    fn begin(&mut self, process: &Process) -> Result<u32, CannotStart> {
+    fn begin(&mut self, work: &TurnOf) -> Result<u32, CannotStart> {
         self.hear_before_the_turn();
-        self.terminal.begin(process.told.as_deref());
-        let mut child = start::turn(self.go, process, self.place, &self.terminal)?;
-        let input =
-            child.stdin.take().zip(process.input.clone()).and_then(|(pipe, text)| Input::new(pipe, text));
-        self.turn = Some(Running { pid: child.id(), status: None, input, interrupt: None, last: None });
-        Ok(child.id())
+        match work {
+            TurnOf::Process(process) => self.start(process),
+            TurnOf::Text(text) => self.hand_over(text),
+        }
+    }
+
+    fn answer(&mut self, ask: u64, answer: Answer) {
+        self.standing.iter_mut().for_each(|standing| standing.answer(ask, answer.clone()));
+    }
+
+    fn change_mode(&mut self, mode: &str) -> Result<(), String> {
+        self.standing.as_mut().ok_or("nobody stands")?.change_mode(mode)
     }
 
     fn next(&mut self, until: Option<Instant>) -> Happened {
@@ -115,7 +143,7 @@ impl Host for Stage<'_> {
         }
         loop {
             self.terminal.copy();
-            if let Some(happened) = self.of_the_turn() {
+            if let Some(happened) = self.of_the_turn().or_else(|| self.of_who_stands()) {
                 return happened;
             }
             let heard = self.hear(until);
@@ -140,6 +168,49 @@ impl Host for Stage<'_> {
 }
 
 impl Stage<'_> {
+    fn lived(self, over: Over, birth: Birth) -> Lived {
+        Lived { over, terminal: self.terminal, grace: self.grace, birth }
+    }
+
+    /// An agent that stands does so before anybody hears that it runs.
+    fn open(&mut self) -> Result<(), Over> {
+        let Some(standing) = &mut self.standing else { return Ok(()) };
+        standing.stand_up(self.go, self.place, &self.terminal).map_err(|error| match error {
+            CannotStart::Ever(why) | CannotStart::Now(why) => Over::NotStarted(why),
+        })?;
+        loop {
+            self.terminal.copy();
+            match self.standing.as_mut().and_then(Standing::news) {
+                Some(News::Gone(why)) => return Err(Over::NotStarted(format!("cannot start: {why}"))),
+                _ if self.standing.as_ref().is_none_or(Standing::is_ready) => return Ok(()),
+                _ => {}
+            }
+            let heard = self.hear(None);
+            match self.heard(heard, None) {
+                Some(Happened::End) => return Err(Over::Ended),
+                Some(Happened::Wake) => self.pending = Some(Happened::Wake),
+                _ => {}
+            }
+        }
+    }
+
+    fn start(&mut self, process: &Process) -> Result<u32, CannotStart> {
+        self.terminal.begin(process.told.as_deref());
+        let mut child = start::turn(self.go, process, self.place, &self.terminal)?;
+        let input =
+            child.stdin.take().zip(process.input.clone()).and_then(|(pipe, text)| Input::new(pipe, text));
+        self.turn = Some(Running { pid: child.id(), status: None, input, interrupt: None, last: None });
+        Ok(child.id())
+    }
+
+    fn hand_over(&mut self, text: &str) -> Result<u32, CannotStart> {
+        let none = || CannotStart::Ever("cannot begin a turn: nobody stands".to_owned());
+        let standing = self.standing.as_mut().ok_or_else(none)?;
+        self.terminal.begin(None);
+        standing.stand_up(self.go, self.place, &self.terminal)?;
+        standing.begin(text).ok_or_else(none)
+    }
+
     /// Who interrupts while the last turn is written down does not mean the next one.
     fn hear_before_the_turn(&mut self) {
         while self.pending.is_none() {
@@ -159,14 +230,15 @@ impl Stage<'_> {
             vec![self.terminal.beside(), (self.line.as_fd(), PollFlags::POLLIN)];
         let input = turn.and_then(|turn| turn.input.as_ref());
         beside.extend(input.map(|input| (input.pipe.as_fd(), PollFlags::POLLOUT)));
-        self.link.hear(self.signals, [until, press].into_iter().flatten().min(), &beside)
+        beside.extend(self.standing.as_ref().and_then(Standing::beside));
+        let stands = self.standing.as_ref().and_then(Standing::until);
+        self.link.hear(self.signals, [until, press, stands].into_iter().flatten().min(), &beside)
     }
 
     /// None: nothing that the life has to know.
     fn heard(&mut self, heard: Heard, until: Option<Instant>) -> Option<Happened> {
-        if let Some(turn) = &mut self.turn {
-            turn.go_on();
-        }
+        self.turn.iter_mut().for_each(Running::go_on);
+        self.standing.iter_mut().for_each(Standing::go_on);
         match heard {
             Heard::Word(ToJoin::End { grace_ms }) => {
                 self.grace = Some(Duration::from_millis(grace_ms));
@@ -186,8 +258,9 @@ impl Stage<'_> {
     }
 
     fn signalled(&mut self) -> Option<Happened> {
-        let turn = &mut self.turn;
+        let (turn, standing) = (&mut self.turn, &mut self.standing);
         descendants::reap(&mut |pid, status| {
+            standing.iter_mut().for_each(|standing| standing.reaped(pid, status));
             if let Some(turn) = turn.as_mut().filter(|turn| turn.pid == pid) {
                 turn.status = Some(status);
             }
@@ -200,18 +273,24 @@ impl Stage<'_> {
             // The size is the pane's; the turn is not in the foreground of any terminal that could tell it.
             self.running().iter().for_each(|pid| signal(*pid, nix::sys::signal::Signal::SIGWINCH));
         }
-        if self.signals.interrupted() && self.running().is_some() {
+        let in_turn = self.turn.as_ref().is_some_and(|turn| turn.status.is_none())
+            || self.standing.as_ref().is_some_and(Standing::in_turn);
+        if self.signals.interrupted() && in_turn {
             self.interrupt();
         }
         None
     }
 
-    /// The turn's process, while it is not reaped.
+    /// What writes to the terminal: the turn's process, or the one that stands, while it is not reaped.
     fn running(&self) -> Option<u32> {
-        self.turn.as_ref().filter(|turn| turn.status.is_none()).map(|turn| turn.pid)
+        let turn = self.turn.as_ref().filter(|turn| turn.status.is_none()).map(|turn| turn.pid);
+        turn.or_else(|| self.standing.as_ref().and_then(Standing::running))
     }
 
     fn interrupt(&mut self) {
+        if self.standing.as_mut().is_some_and(Standing::interrupt) {
+            return;
+        }
         match &mut self.turn {
             // One that has ended just now is answered for when its end is told, and only its rest is to end.
             Some(turn) if turn.interrupt.is_none() && turn.status.is_some() => {
@@ -232,6 +311,18 @@ impl Stage<'_> {
             any = true;
         }
         any
+    }
+
+    fn of_who_stands(&mut self) -> Option<Happened> {
+        match self.standing.as_mut()?.news()? {
+            News::Session(session) => Some(Happened::Session(session)),
+            News::Asked(asked) => Some(Happened::Asked(asked)),
+            News::Turn(how) => Some(Happened::Turn(TurnEnd { how, last: self.terminal.drain() })),
+            News::Gone(why) => {
+                self.say(&format!("{why}; it is started again for the next turn"));
+                None
+            }
+        }
     }
 
     /// Its output first: the last of it may tell the session.

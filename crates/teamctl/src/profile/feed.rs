@@ -6,6 +6,7 @@ use super::keys::Keys;
 use protocol::fault::Fault;
 use protocol::turn::Session;
 use serde_json::{Map, Value as Json, json};
+use std::collections::BTreeMap;
 use toml::Value;
 
 const FEEDS: &str = "native, hook, acp, turn, pull or keys";
@@ -20,6 +21,7 @@ struct Given {
     answer: Option<Value>,
     park: Option<String>,
     ready: Option<Vec<String>>,
+    session_modes: Option<BTreeMap<String, String>>,
 }
 
 pub(super) fn feed(keys: &mut Keys<'_>) -> Result<Feed, Fault> {
@@ -31,6 +33,7 @@ pub(super) fn feed(keys: &mut Keys<'_>) -> Result<Feed, Fault> {
         said: keys.take("said", "{ told = \"KEY\" }")?,
         answer: keys.take("answer", ANSWER)?,
         park: keys.take("park", "a text: a duration such as \"550s\"")?,
+        session_modes: keys.take("session_modes", "a table of texts")?,
         ready: Some(keys.plain("ready")?).filter(|ready| !ready.is_empty()),
     };
     refuse_others(keys, &word, &given)?;
@@ -38,7 +41,7 @@ pub(super) fn feed(keys: &mut Keys<'_>) -> Result<Feed, Fault> {
     Ok(match word.as_str() {
         "native" => Feed::Native { resume },
         "hook" => Feed::Hook { resume, answer: answer(keys, given.answer)?, park: park(keys, given.park)? },
-        "acp" => Feed::Acp,
+        "acp" => Feed::Acp { modes: given.session_modes.unwrap_or_default() },
         "turn" => {
             let said = given.said.map(|value| told(keys, "said", &value)).transpose()?;
             Feed::Turn { resume, session: session(keys, given.session)?, said }
@@ -61,7 +64,7 @@ pub(super) fn in_args(feed: &Feed) -> &'static [&'static str] {
         Feed::Native { .. } => &["color", "lead_session", "options", "first_prompt"],
         Feed::Hook { .. } | Feed::Keys { .. } => &["options", "first_prompt"],
         Feed::Pull => &["prompt", "options", "first_prompt"],
-        Feed::Acp => &["options"],
+        Feed::Acp { .. } => &["options"],
     }
 }
 
@@ -82,6 +85,7 @@ fn refuse_others(keys: &Keys<'_>, word: &str, given: &Given) -> Result<(), Fault
         ("answer", given.answer.is_some(), &["hook"]),
         ("park", given.park.is_some(), &["hook"]),
         ("ready", given.ready.is_some(), &["keys"]),
+        ("session_modes", given.session_modes.is_some(), &["acp"]),
     ];
     match there.into_iter().find(|(_, there, feeds)| *there && !feeds.contains(&word)) {
         Some((key, _, feeds)) => {

@@ -29,6 +29,7 @@ pub(super) const KEYS: [&str; 28] = [
     "mcp",
     "model",
     "modes",
+    "session_modes",
     "types",
     "allow",
     "deny",
@@ -131,7 +132,7 @@ fn instructions(keys: &mut Keys<'_>, feed: &Feed) -> Result<Instructions, Fault>
 /// its input.
 fn usual_instructions(feed: &Feed) -> Instructions {
     match feed {
-        Feed::Hook { .. } | Feed::Acp | Feed::Keys { .. } => Instructions::Ahead,
+        Feed::Hook { .. } | Feed::Acp { .. } | Feed::Keys { .. } => Instructions::Ahead,
         Feed::Turn { session, .. } if *session != Session::None => Instructions::Ahead,
         Feed::Turn { .. } | Feed::Native { .. } | Feed::Pull => Instructions::None,
     }

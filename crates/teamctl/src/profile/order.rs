@@ -7,10 +7,11 @@ use super::blank::{base, blanks, filled, spelled};
 use super::{Feed, Instructions, Profile, Program, Runs};
 use protocol::control::Resume;
 use protocol::fault::{Fault, Kind};
-use protocol::late::{literal, not_an_option};
+use protocol::late::{self, literal, not_an_option};
 use protocol::name::{AgentName, TeamName};
-use protocol::turn::{TurnAgent, TurnProgram, Worker};
+use protocol::turn::{StandingAgent, TurnAgent, TurnProgram, Worker};
 use std::collections::BTreeMap;
+use std::path::Path;
 
 /// The longest first prompt that fits into an argument, bytes: the kernel takes none of 128 KiB or more.
 const LONGEST_ARGUMENT: usize = (128 << 10) - 1;
@@ -73,6 +74,7 @@ impl Ordered {
         match &self.turns {
             Some(TurnProgram::Worker(_)) => None,
             Some(TurnProgram::Agent(agent)) => agent.first.first().map(String::as_str),
+            Some(TurnProgram::Standing(agent)) => agent.argv.first().map(String::as_str),
             None => self.argv.first().map(String::as_str),
         }
     }
@@ -117,6 +119,19 @@ impl Profile {
                 };
                 ordered.turns = Some(TurnProgram::Agent(agent));
             }
+            Feed::Acp { modes } => {
+                let argv = vector(&program.program, &program.args, &options, &[], facts);
+                let argv = argv.iter().map(|argument| late::filled(argument, |_| None)).collect();
+                let ahead = std::mem::take(&mut ordered.ahead);
+                let standing = StandingAgent {
+                    driver: driver(facts),
+                    argv,
+                    mode: begins_in(modes, facts),
+                    modes: modes.clone(),
+                    ahead,
+                };
+                ordered.turns = Some(TurnProgram::Standing(standing));
+            }
             _ => self.whole_life(program, facts, &options, &mut ordered)?,
         }
         Ok(ordered)
@@ -160,6 +175,19 @@ impl Profile {
         );
         Fault::new(Kind::Usage, message).hinted("put it into a file, and name the file in the prompt")
     }
+}
+
+/// The driver of an agent that stands; it lies beside us.
+fn driver(facts: &Facts<'_>) -> Vec<String> {
+    let path = Path::new(facts.own).with_file_name("teamd-acp").to_string_lossy().into_owned();
+    let anywhere = facts.mode == Some("bypassPermissions");
+    [path].into_iter().chain(anywhere.then(|| "--anywhere".to_owned())).collect()
+}
+
+/// What the program calls the mode to begin in. An agent of a read-only type plans.
+fn begins_in(modes: &BTreeMap<String, String>, facts: &Facts<'_>) -> Option<String> {
+    let reads = facts.agent_type.is_some_and(|agent_type| options::READ_ONLY.contains(&agent_type));
+    modes.get(if reads { "plan" } else { facts.mode? }).cloned()
 }
 
 impl Program {

@@ -41,7 +41,8 @@ pub(super) fn outcome(end: &TurnEnd) -> Outcome {
             None => (IdleReason::Available, None),
             Some(why) => (IdleReason::Failed, Some(why)),
         },
-        How::NotRun(why) => (IdleReason::Failed, Some(why.clone())),
+        How::Done => (IdleReason::Available, None),
+        How::NotRun(why) | How::Failed(why) => (IdleReason::Failed, Some(why.clone())),
         How::Interrupted => (IdleReason::Interrupted, Some("interrupted".to_owned())),
     };
     let at_length = match (&failure, reason) {

@@ -2,8 +2,18 @@
 //! host, for an agent that is run a turn at a time; `teamctl work` the other, for a worker that is an agent itself.
 
 use protocol::control::TurnNow;
+use protocol::driver::{Answer, Asked};
 use std::process::ExitStatus;
 use std::time::Instant;
+
+/// What a turn is made of.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum TurnOf {
+    /// A process of its own.
+    Process(Process),
+    /// A text for the process that stands.
+    Text(String),
+}
 
 /// One turn's process, without what every process of the host gets.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -27,7 +37,7 @@ pub(crate) enum CannotStart {
     Now(String),
 }
 
-/// How a turn's process ended.
+/// How a turn ended.
 #[derive(Debug)]
 pub(crate) struct TurnEnd {
     pub(crate) how: How,
@@ -40,6 +50,10 @@ pub(crate) struct TurnEnd {
 pub(crate) enum How {
     /// By itself.
     Status(ExitStatus),
+    /// Well, as the process that stands says.
+    Done,
+    /// Badly, as that says, or by its death; how.
+    Failed(String),
     /// By somebody who interrupted it.
     Interrupted,
     /// It never ran; why.
@@ -53,7 +67,9 @@ pub(crate) enum Happened {
     Wake,
     /// The turn's output told the session.
     Session(String),
-    /// The turn's process has ended.
+    /// The agent wants leave for something; its turn waits.
+    Asked(Asked),
+    /// The turn has ended.
     Turn(TurnEnd),
     /// The life is to end, now.
     End,
@@ -62,11 +78,19 @@ pub(crate) enum Happened {
 }
 
 pub(crate) trait Host {
-    /// Starts the turn's process and gives its pid. One at a time.
-    fn begin(&mut self, process: &Process) -> Result<u32, CannotStart>;
+    /// Starts the turn and gives the pid of the process that runs it. One at a time.
+    fn begin(&mut self, work: &TurnOf) -> Result<u32, CannotStart>;
 
     /// Sleeps until something happens. Wakes that come while nobody waits are kept.
     fn next(&mut self, until: Option<Instant>) -> Happened;
+
+    /// Answers a question of the agent's; one that is none any more is passed over.
+    fn answer(&mut self, _ask: u64, _answer: Answer) {}
+
+    /// Has the agent that stands go on in another permission mode; else why not.
+    fn change_mode(&mut self, _mode: &str) -> Result<(), String> {
+        Err("its program can't change it while it runs".to_owned())
+    }
 
     /// Tells whoever wants to know what the agent does.
     fn tell(&mut self, now: &TurnNow);

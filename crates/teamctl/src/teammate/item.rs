@@ -3,7 +3,7 @@
 
 use protocol::message::{Entry, Message};
 use protocol::name::AgentName;
-use protocol::payload::{Payload, PlanApprovalResponse, ShutdownRequest};
+use protocol::payload::{Payload, PermissionResponse, PlanApprovalResponse, ShutdownRequest};
 use protocol::time::parse_iso8601;
 use protocol::turn::TurnProgram;
 
@@ -14,6 +14,8 @@ pub(super) enum Item {
     Consume(Vec<Entry>),
     /// Show, then mark read.
     Show(Entry, String),
+    /// Go on in that permission mode, then mark read.
+    Mode(Entry, String),
     /// Say yes to the latest request, then mark all of them read.
     Approve(ShutdownRequest, Vec<Entry>),
     /// A turn on what a person typed.
@@ -39,6 +41,16 @@ pub(super) fn next(unread: &[Entry], program: &TurnProgram) -> Option<Item> {
     found.map(|(entry, message)| letter(entry, message, program))
 }
 
+/// The lead's answers to questions for permission in it.
+pub(super) fn permissions(unread: &[Entry]) -> Vec<(Entry, PermissionResponse)> {
+    let lead = |entry: &&Entry| entry.unread().is_some_and(from_lead);
+    let answer = |entry: &Entry| match Payload::parse(&entry.unread()?.text)? {
+        Payload::PermissionResponse(answer) => Some((entry.clone(), answer)),
+        _ => None,
+    };
+    unread.iter().filter(lead).filter_map(answer).collect()
+}
+
 /// The requests to shut down in it. Only the lead may ask.
 pub(super) fn requests(unread: &[Entry]) -> Vec<(Entry, ShutdownRequest)> {
     unread.iter().filter_map(|entry| Some((entry.clone(), request(entry)?))).collect()
@@ -59,8 +71,11 @@ fn letter(entry: Entry, message: Message, program: &TurnProgram) -> Item {
     match (Payload::parse(&message.text), program) {
         (None, _) if takes_messages(program) => Item::Message(entry, message),
         (None, _) => shown(entry, &message),
-        (Some(Payload::PlanApprovalResponse(answer)), TurnProgram::Agent(_)) if from_lead(&message) => {
+        (Some(Payload::PlanApprovalResponse(answer)), program) if program.reads() && from_lead(&message) => {
             Item::Message(entry, Message { text: verdict(&answer), ..message })
+        }
+        (Some(Payload::ModeSetRequest(request)), TurnProgram::Standing(_)) if from_lead(&message) => {
+            Item::Mode(entry, request.mode)
         }
         (Some(payload), _) => Item::Show(entry, format!("── {} from {}", payload.kind(), message.from)),
     }
@@ -74,7 +89,7 @@ fn shown(entry: Entry, message: &Message) -> Item {
 fn takes_messages(program: &TurnProgram) -> bool {
     match program {
         TurnProgram::Worker(worker) => worker.on_message.is_some(),
-        TurnProgram::Agent(_) => true,
+        TurnProgram::Agent(_) | TurnProgram::Standing(_) => true,
     }
 }
 
@@ -143,7 +158,10 @@ mod tests {
         while let Some(item) = next(&unread, program) {
             let done = match item {
                 Item::Consume(entries) | Item::Approve(_, entries) => entries,
-                Item::Show(entry, _) | Item::Typed(entry, _) | Item::Message(entry, _) => vec![entry],
+                Item::Show(entry, _)
+                | Item::Mode(entry, _)
+                | Item::Typed(entry, _)
+                | Item::Message(entry, _) => vec![entry],
             };
             order.extend(done.iter().map(|entry| entry.index));
             unread.retain(|entry| !done.contains(entry));

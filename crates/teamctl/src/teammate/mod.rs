@@ -8,6 +8,7 @@ mod ending;
 mod host;
 mod item;
 mod last;
+mod leave;
 mod patience;
 mod peers;
 mod post;
@@ -16,7 +17,7 @@ mod render;
 mod told;
 mod turn;
 
-pub(crate) use host::{CannotStart, Happened, Host, How, Process, TurnEnd};
+pub(crate) use host::{CannotStart, Happened, Host, How, Process, TurnEnd, TurnOf};
 pub(crate) use last::Last;
 pub(crate) use post::Post;
 pub(crate) use program::Program;
@@ -24,11 +25,11 @@ pub(crate) use told::Told;
 
 use crate::here::now;
 use item::Item;
+use leave::Question;
 use protocol::control::{Activity, TurnNow};
 use protocol::fault::{Fault, Kind};
 use protocol::message::Entry;
 use protocol::task::Task;
-use protocol::turn::TurnProgram;
 use render::Subject;
 
 /// How a life ends, seen from within.
@@ -70,6 +71,8 @@ pub(crate) struct Teammate<H> {
     post: Post,
     program: Program,
     now: TurnNow,
+    /// What the agent asked for in this turn, and was not answered.
+    questions: Vec<Question>,
     complaint: Option<String>,
 }
 
@@ -99,7 +102,7 @@ impl<H: Host> Teammate<H> {
             session: program.session(),
             shutdown_requested: false,
         };
-        Teammate { host, post, program, now, complaint: None }
+        Teammate { host, post, program, now, questions: Vec::new(), complaint: None }
     }
 
     /// The whole of it; gives the host back, with how it ended.
@@ -125,7 +128,7 @@ impl<H: Host> Teammate<H> {
     /// What comes before the first look.
     fn first(&self, beginning: Beginning) -> Vec<Begin> {
         // To a worker it is a message as any other.
-        let takes_prompt = matches!(self.program.kind(), TurnProgram::Agent(_));
+        let takes_prompt = self.program.kind().reads();
         let prompt =
             (takes_prompt && !beginning.prompt.is_empty()).then_some(Begin::Prompt(beginning.prompt));
         prompt.into_iter().chain(beginning.again.then_some(Begin::Left)).collect()
@@ -168,6 +171,13 @@ impl<H: Host> Teammate<H> {
                 }
                 Item::Show(entry, text) => {
                     self.host.say(&text);
+                    self.done_with(&mut unread, vec![entry])?;
+                    continue;
+                }
+                Item::Mode(entry, mode) => {
+                    if let Err(why) = self.host.change_mode(&mode) {
+                        self.host.say(&format!("cannot change to the mode {mode}: {why}"));
+                    }
                     self.done_with(&mut unread, vec![entry])?;
                     continue;
                 }

@@ -8,7 +8,7 @@ use protocol::payload::{IdleNotification, ShutdownRequest};
 use std::time::{Duration, Instant};
 
 /// After a failure with the files it looks again at the next wake, or after this: the wake may have been the last.
-const LOOK_AGAIN: Duration = Duration::from_secs(5);
+pub(super) const LOOK_AGAIN: Duration = Duration::from_secs(5);
 
 impl<H: Host> Teammate<H> {
     /// One turn's notification. A damaged inbox of the lead may stay so for ever, and keeps nobody from the next item.

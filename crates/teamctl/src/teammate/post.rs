@@ -1,13 +1,16 @@
 //! A teammate's mail and tasks: what it reads and writes in the team's files.
 
-use super::item::requests;
+use super::item::{permissions, requests};
 use super::peers::Peers;
 use crate::here::{fault, now};
 use protocol::fault::Fault;
 use protocol::id::TaskId;
 use protocol::message::{Entry, Message};
 use protocol::name::AgentName;
-use protocol::payload::{IdleNotification, Payload, ShutdownApproved, ShutdownRejected, ShutdownRequest};
+use protocol::payload::{
+    IdleNotification, Payload, PermissionRequest, PermissionResponse, ShutdownApproved, ShutdownRejected,
+    ShutdownRequest,
+};
 use protocol::task::Task;
 use protocol::time::iso8601;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -143,6 +146,16 @@ impl Post {
     /// Whether one waits.
     pub(super) fn asked_to_shut_down(&mut self) -> Result<bool, Fault> {
         Ok(self.shutdown()?.is_some())
+    }
+
+    /// The lead's answers to questions for permission that were not read yet.
+    pub(super) fn permissions(&mut self) -> Result<Vec<(Entry, PermissionResponse)>, Fault> {
+        Ok(permissions(&self.unread()?))
+    }
+
+    /// Asks the lead for leave.
+    pub(super) fn ask(&self, question: &PermissionRequest) -> Result<(), Fault> {
+        self.tell_lead(Payload::PermissionRequest(question.clone()).to_text())
     }
 
     /// After what could not be told before.

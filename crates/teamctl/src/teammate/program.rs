@@ -1,7 +1,7 @@
 //! From what a turn is about to the process that runs it, with the session that makes the turns of an agent one
 //! conversation.
 
-use super::host::Process;
+use super::host::{Process, TurnOf};
 use super::render::Subject;
 use protocol::late::not_an_option;
 use protocol::message::Message;
@@ -72,12 +72,16 @@ impl Program {
 
     /// Whether a turn that has just failed may have done so because its conversation, an earlier life's, is not there.
     pub(super) fn may_lack_its_session(&self) -> bool {
-        matches!(self.talk, Talk::Inherited(_))
+        !self.stands() && matches!(self.talk, Talk::Inherited(_))
     }
 
     /// A turn has ended. Where none has gone well before one that failed, the next opens another conversation: to go
     /// on with one that the program has never stored would fail for ever.
+    /// Whoever stands knows its session itself.
     pub(super) fn ended(&mut self, reason: IdleReason) {
+        if self.stands() {
+            return;
+        }
         let talk = std::mem::replace(&mut self.talk, Talk::New);
         self.talk = match (talk, reason) {
             (Talk::Opened(id), IdleReason::Available) => Talk::Proven(id),
@@ -87,15 +91,20 @@ impl Program {
         };
     }
 
-    /// The process for a turn; else why there is none.
-    pub(super) fn process(&mut self, subject: &Subject) -> Result<Process, String> {
+    /// What a turn is made of; else why it can't be.
+    pub(super) fn work(&mut self, subject: &Subject) -> Result<TurnOf, String> {
         match &self.kind {
-            TurnProgram::Worker(worker) => command(worker, subject),
+            TurnProgram::Worker(worker) => command(worker, subject).map(TurnOf::Process),
             TurnProgram::Agent(agent) => {
                 let agent = agent.clone();
-                self.agent(&agent, &subject.text())
+                self.agent(&agent, &subject.text()).map(TurnOf::Process)
             }
+            TurnProgram::Standing(_) => Ok(TurnOf::Text(subject.text())),
         }
+    }
+
+    fn stands(&self) -> bool {
+        matches!(self.kind, TurnProgram::Standing(_))
     }
 
     /// Takes away the file of a text that was too long, if there was one.
@@ -216,7 +225,10 @@ mod tests {
     }
 
     fn run(program: &mut Program, text: &str) -> Process {
-        program.process(&Subject::Prompt(text.to_owned())).unwrap()
+        match program.work(&Subject::Prompt(text.to_owned())).unwrap() {
+            TurnOf::Process(process) => process,
+            TurnOf::Text(text) => panic!("{text}: it runs a turn at a time"),
+        }
     }
 
     #[test]

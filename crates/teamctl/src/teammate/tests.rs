@@ -7,7 +7,7 @@ use protocol::message::Message;
 use protocol::name::{AgentName, TeamName};
 use protocol::payload::{IdleNotification, IdleReason, Payload, ShutdownRequest};
 use protocol::task::{Task, TaskStatus};
-use protocol::turn::{Session, TurnAgent, Worker};
+use protocol::turn::{Session, TurnAgent, TurnProgram, Worker};
 use std::collections::VecDeque;
 use std::fs::File;
 use std::io::Write;
@@ -31,11 +31,14 @@ struct Stage {
 }
 
 impl Host for Stage {
-    fn begin(&mut self, process: &Process) -> Result<u32, CannotStart> {
+    fn begin(&mut self, work: &TurnOf) -> Result<u32, CannotStart> {
         if self.missing {
             return Err(CannotStart::Ever("cannot start p: no such program".to_owned()));
         }
-        self.begun.push(process.clone());
+        self.begun.push(match work {
+            TurnOf::Process(process) => process.clone(),
+            TurnOf::Text(text) => Process { input: Some(text.clone()), ..Process::default() },
+        });
         Ok(77)
     }
 

@@ -50,22 +50,23 @@ impl<H: Host> Teammate<H> {
         Ok(matches!(verdict(now.as_ref(), self.post.me(), outcome), Verdict::Fail(_)))
     }
 
-    /// Runs the turn's process, and says how it went.
+    /// Runs the turn, and says how it went.
     fn run(&mut self, job: &Job) -> Result<Outcome, Halt> {
         let end = self.process(job)?;
+        self.questions.clear();
         self.program.tidy();
         self.now.pid = None;
         Ok(outcome(&end))
     }
 
-    /// Starts the turn's process and waits for its end.
+    /// Starts the turn and waits for its end.
     fn process(&mut self, job: &Job) -> Result<TurnEnd, Halt> {
         let about = job.subject.about();
         self.host.say(&format!("── {about}"));
         self.now.since = now();
         (self.now.activity, self.now.about, self.now.shutdown_requested) = (Activity::Active, about, false);
-        let process = self.program.process(&job.subject).map_err(CannotStart::Now);
-        let begun = process.and_then(|process| self.host.begin(&process));
+        let work = self.program.work(&job.subject).map_err(CannotStart::Now);
+        let begun = work.and_then(|work| self.host.begin(&work));
         let begun = match begun {
             Err(CannotStart::Ever(why)) => return Err(Halt::Over(Over::NotStarted(why))),
             Err(CannotStart::Now(why)) => Err(why),
@@ -86,21 +87,25 @@ impl<H: Host> Teammate<H> {
 
     fn until_end(&mut self) -> Result<TurnEnd, Halt> {
         loop {
-            match self.host.next(None) {
+            match self.host.next(self.ask_again()) {
                 Happened::Turn(end) => return Ok(end),
                 Happened::End => return Err(Halt::Over(Over::Ended)),
-                Happened::Wake => self.glance(),
+                Happened::Wake => {
+                    self.hear_answers();
+                    self.glance();
+                }
+                Happened::Asked(asked) => self.ask(asked),
                 Happened::Session(session) => {
                     self.program.told(session);
                     self.now.session = self.program.session();
                     self.host.tell(&self.now);
                 }
-                Happened::Deadline => {}
+                Happened::Deadline => self.tell_questions(),
             }
         }
     }
 
-    /// In a turn only a request to shut down counts: it waits for the turn's end, or is refused at once.
+    /// In a turn, beside answers to the agent's questions, only a request to shut down counts: it waits for the turn's end, or is refused at once.
     fn glance(&mut self) {
         let looked = if self.program.rejects_while_busy() {
             let busy_with = self.now.about.split(':').next().unwrap_or_default();

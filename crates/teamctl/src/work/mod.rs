@@ -8,7 +8,7 @@ mod line;
 use crate::here::Here;
 use crate::output;
 use crate::teammate::{
-    Beginning, CannotStart, Happened, Host, How, Over, Post, Process, Program, Teammate, TurnEnd,
+    Beginning, CannotStart, Happened, Host, How, Over, Post, Program, Teammate, TurnEnd, TurnOf,
 };
 use line::{Heard, Line};
 use protocol::control::{Activity, Request, TurnNow};
@@ -79,8 +79,9 @@ struct Bench<'a> {
 }
 
 impl Host for Bench<'_> {
-    fn begin(&mut self, process: &Process) -> Result<u32, CannotStart> {
+    fn begin(&mut self, turn: &TurnOf) -> Result<u32, CannotStart> {
         let missing = || CannotStart::Ever("cannot start a turn without a program".to_owned());
+        let TurnOf::Process(process) = turn else { return Err(missing()) };
         let (program, arguments) = process.argv.split_first().ok_or_else(missing)?;
         let mut command = Command::new(program);
         command.args(arguments).stdin(Stdio::null());

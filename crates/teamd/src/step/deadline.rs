@@ -92,6 +92,6 @@ fn postpone(state: &mut State, id: &SpawnId, now: Now) {
 }
 
 fn too_slow() -> Fault {
-    Fault::new(Kind::Timeout, "cannot spawn: the new pane did not answer within 15 s")
+    Fault::new(Kind::Timeout, "cannot spawn: the new pane did not answer in time")
         .hinted("is tmux answering? see: teamctl doctor")
 }

@@ -4,7 +4,7 @@
 use super::again;
 use super::ending::put_away;
 use super::request::answer;
-use super::spawn::{Opened, START_DEADLINE, color, no_such_team, relabel};
+use super::spawn::{OPEN_DEADLINE, Opened, START_DEADLINE, color, no_such_team, relabel};
 use super::{look, tasks};
 use crate::effect::Effect;
 use crate::event::Now;
@@ -15,6 +15,7 @@ use crate::state::{Link, Phase, StartStage, Starting, State};
 use protocol::control::{Go, PastAgent, Reply, Spawn, SpawnReply, ToJoin, Turns};
 use protocol::event::What;
 use protocol::fault::{Fault, Kind};
+use protocol::feed::Feed;
 use protocol::id::{AgentId, TaskId};
 use protocol::late;
 use protocol::turn::Backend;
@@ -115,7 +116,8 @@ pub(super) fn registered(
         (Ok(_), None) => give_up(state, spawn, died_early(), now, out),
         (Ok(tracking), Some(conn)) => {
             starting.stage = StartStage::Going;
-            starting.until = now.mono + START_DEADLINE;
+            let opens = agent.record.feed == Feed::Acp;
+            starting.until = now.mono + if opens { OPEN_DEADLINE } else { START_DEADLINE };
             agent.record.tracking = Some(tracking);
             out.push(Effect::Tell { conn, word: ToJoin::Go(Box::new(go)) });
         }

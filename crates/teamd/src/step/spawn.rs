@@ -17,6 +17,9 @@ use tmux::{Epoch, Label, PaneId, WindowId};
 
 /// From the request to the running agent, ms.
 pub(super) const START_DEADLINE: u64 = 15_000;
+/// From the green light to the running agent where that has to open a session before, ms: longer than its driver
+/// waits for that itself.
+pub(super) const OPEN_DEADLINE: u64 = 45_000;
 
 /// What the panes thread made.
 #[derive(Debug)]

@@ -2,13 +2,13 @@
 //! tools. What it has no argument for is refused: a limit that nobody keeps is worse than none.
 
 use super::super::blank::{base, blanks, filled, spelled};
-use super::super::{Instructions, Profile, Program};
+use super::super::{Feed, Instructions, Profile, Program};
 use super::{Facts, value, with_facts};
 use protocol::fault::{Fault, Kind};
 use protocol::late::literal;
 
 /// Agents of these types only read.
-const READ_ONLY: [&str; 2] = ["Explore", "Plan"];
+pub(super) const READ_ONLY: [&str; 2] = ["Explore", "Plan"];
 
 impl Profile {
     pub(super) fn options(&self, program: &Program, facts: &Facts<'_>) -> Result<Vec<String>, Fault> {
@@ -52,6 +52,9 @@ impl Profile {
     }
 
     fn mode<'a>(&self, program: &'a Program, mode: &str) -> Result<&'a [String], Fault> {
+        if matches!(&program.feed, Feed::Acp { modes } if modes.contains_key(mode)) {
+            return Ok(program.modes.get(mode).map_or(&[], Vec::as_slice));
+        }
         program.modes.get(mode).map(Vec::as_slice).ok_or_else(|| self.no_mode(program, mode))
     }
 
@@ -67,7 +70,10 @@ impl Profile {
     }
 
     fn no_mode(&self, program: &Program, mode: &str) -> Fault {
-        let known: Vec<&str> = program.modes.keys().map(String::as_str).collect();
+        let mut known: Vec<&str> = program.modes.keys().map(String::as_str).collect();
+        if let Feed::Acp { modes } = &program.feed {
+            known.extend(modes.keys().map(String::as_str).filter(|mode| !program.modes.contains_key(*mode)));
+        }
         let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
         let message = format!("cannot start {} in the mode {mode}: its profile has no such mode", self.name);
         Fault::new(Kind::Usage, message).hinted(format!("it has: {known}"))

@@ -1,0 +1,116 @@
+//! The line to a driver ([`protocol::driver`]): words go out as far as it takes them, and come in as they are whole.
+//! Nothing here waits.
+
+use nix::poll::PollFlags;
+use protocol::driver::{FromDriver, LONGEST_WORD, ToDriver};
+use std::io::{ErrorKind, Read, Write};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::net::UnixStream;
+
+/// Read at once, bytes.
+const BLOCK: usize = 16 << 10;
+
+/// Our end of it.
+#[derive(Debug)]
+pub(super) struct Wire {
+    stream: UnixStream,
+    out: Vec<u8>,
+    heard: Vec<u8>,
+    closed: bool,
+}
+
+impl Wire {
+    /// Our end, and the driver's, which is its standard input.
+    pub(super) fn pair() -> std::io::Result<(Wire, OwnedFd)> {
+        let (near, far) = UnixStream::pair()?;
+        near.set_nonblocking(true)?;
+        Ok((Wire { stream: near, out: Vec::new(), heard: Vec::new(), closed: false }, far.into()))
+    }
+
+    /// What to wait for; none: nothing will come any more.
+    pub(super) fn beside(&self) -> Option<(BorrowedFd<'_>, PollFlags)> {
+        let write = if self.out.is_empty() { PollFlags::empty() } else { PollFlags::POLLOUT };
+        (!self.closed).then(|| (self.stream.as_fd(), PollFlags::POLLIN | write))
+    }
+
+    pub(super) fn say(&mut self, word: &ToDriver) {
+        // A word holds texts and numbers only, so it is always JSON.
+        self.out.extend(serde_json::to_vec(word).unwrap_or_default());
+        self.out.push(b'\n');
+        self.flush();
+    }
+
+    /// Writes what it takes. A driver that is gone is told of by its process.
+    pub(super) fn flush(&mut self) {
+        while !self.out.is_empty() {
+            match (&self.stream).write(&self.out) {
+                Ok(written) => drop(self.out.drain(..written)),
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(error) if error.kind() == ErrorKind::WouldBlock => return,
+                Err(_) => self.out.clear(),
+            }
+        }
+        self.out.shrink_to(BLOCK);
+    }
+
+    /// The words that have come. What is none ends the line: its driver is not ours.
+    pub(super) fn hear(&mut self) -> Vec<FromDriver> {
+        let mut block = [0; BLOCK];
+        while !self.closed {
+            match (&self.stream).read(&mut block) {
+                Ok(0) => self.closed = true,
+                Ok(read) => self.heard.extend_from_slice(&block[..read]),
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(error) if error.kind() == ErrorKind::WouldBlock => break,
+                Err(_) => self.closed = true,
+            }
+        }
+        let whole = self.heard.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
+        let lines: Vec<u8> = self.heard.drain(..whole).collect();
+        self.heard.shrink_to(BLOCK);
+        let words = lines.split(|byte| *byte == b'\n').filter(|line| !line.is_empty());
+        let words: Vec<Option<FromDriver>> = words.map(|line| serde_json::from_slice(line).ok()).collect();
+        self.closed |= self.heard.len() > LONGEST_WORD || words.contains(&None);
+        words.into_iter().map_while(|word| word).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use protocol::driver::Stop;
+
+    #[test]
+    fn words_are_heard_once_they_are_whole() {
+        let (mut wire, far) = Wire::pair().unwrap();
+        let mut far = UnixStream::from(far);
+        far.write_all(b"{\"ended\":{\"how\":\"done\"}}\n{\"ended\":{\"how\"").unwrap();
+        assert_eq!(wire.hear(), [FromDriver::Ended { how: Stop::Done }]);
+        assert_eq!(wire.hear(), []);
+        far.write_all(b":\"cancelled\"}}\n").unwrap();
+        assert_eq!(wire.hear(), [FromDriver::Ended { how: Stop::Cancelled }]);
+        far.write_all(b"{\"ended\":{\"how\":\"done\"}}\nhello\n").unwrap();
+        assert_eq!(wire.hear(), [FromDriver::Ended { how: Stop::Done }]);
+        assert!(wire.beside().is_none(), "who says hello is no driver of ours");
+    }
+
+    #[test]
+    fn a_long_word_waits_for_its_reader_and_nobody_for_it() {
+        let (mut wire, far) = Wire::pair().unwrap();
+        let text = "x".repeat(4 << 20);
+        wire.say(&ToDriver::Prompt { text: text.clone(), ahead: String::new() });
+        assert!(!wire.out.is_empty() && wire.beside().unwrap().1.contains(PollFlags::POLLOUT));
+        let reader = std::thread::spawn(move || {
+            let mut line = String::new();
+            std::io::BufRead::read_line(&mut std::io::BufReader::new(UnixStream::from(far)), &mut line)
+                .unwrap();
+            line
+        });
+        while !wire.out.is_empty() {
+            wire.flush();
+            std::thread::yield_now();
+        }
+        let word: ToDriver = serde_json::from_str(&reader.join().unwrap()).unwrap();
+        assert_eq!(word, ToDriver::Prompt { text, ahead: String::new() });
+    }
+}

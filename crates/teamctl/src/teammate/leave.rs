@@ -1,0 +1,168 @@
+//! Questions for permission of an agent in its turn: the lead is asked, and what it answers goes back. Whoever
+//! answers, a person, the lead's program or a rule of the team's, does so by a message in the agent's inbox.
+
+use super::patience::LOOK_AGAIN;
+use super::{Host, Teammate};
+use crate::here::now;
+use protocol::driver::{Answer, Asked};
+use protocol::id::{Mint, RequestId};
+use protocol::payload::{Granted, PermissionOutcome, PermissionRequest, PermissionRule, Suggestion};
+use serde_json::Value;
+use std::time::Instant;
+use uuid::Uuid;
+
+/// Two questions in one millisecond are two.
+static MOMENTS: Mint = Mint::new();
+
+/// One that waits.
+#[derive(Debug)]
+pub(super) struct Question {
+    ask: u64,
+    request: PermissionRequest,
+    /// It stands in the lead's inbox.
+    told: bool,
+}
+
+impl<H: Host> Teammate<H> {
+    pub(super) fn ask(&mut self, asked: Asked) {
+        self.questions.push(Question::new(asked, self.post.me().as_str()));
+        self.tell_questions();
+    }
+
+    /// When to try again to tell what could not be told.
+    pub(super) fn ask_again(&self) -> Option<Instant> {
+        self.questions.iter().any(|question| !question.told).then(|| Instant::now() + LOOK_AGAIN)
+    }
+
+    pub(super) fn tell_questions(&mut self) {
+        for at in 0..self.questions.len() {
+            if !self.questions[at].told {
+                match self.post.ask(&self.questions[at].request) {
+                    Ok(()) => self.questions[at].told = true,
+                    Err(fault) => self.complain(&fault),
+                }
+            }
+        }
+    }
+
+    pub(super) fn hear_answers(&mut self) {
+        if self.questions.is_empty() {
+            return;
+        }
+        let answers = self.post.permissions().unwrap_or_else(|fault| {
+            self.complain(&fault);
+            Vec::new()
+        });
+        for (entry, answer) in answers {
+            let is = |question: &Question| question.request.request_id == answer.request_id;
+            let Some(at) = self.questions.iter().position(is) else { continue };
+            let question = self.questions.remove(at);
+            self.host.answer(question.ask, verdict(&question.request, answer.outcome));
+            if let Err(fault) = self.post.mark(vec![entry]) {
+                self.complain(&fault);
+            }
+        }
+    }
+}
+
+impl Question {
+    fn new(asked: Asked, me: &str) -> Question {
+        let (suffix, _) = Uuid::new_v4().as_u64_pair();
+        let rule = PermissionRule { tool_name: asked.tool.clone(), rule_content: None };
+        let always = Suggestion::AddRules {
+            rules: vec![rule],
+            behavior: "allow".to_owned(),
+            destination: "session".to_owned(),
+        };
+        let request = PermissionRequest {
+            request_id: RequestId::permission(MOMENTS.next(now()), suffix),
+            agent_id: me.to_owned(),
+            tool_name: asked.tool,
+            tool_use_id: asked.call,
+            description: asked.title,
+            input: asked.input,
+            permission_suggestions: if asked.always { vec![always] } else { Vec::new() },
+        };
+        Question { ask: asked.ask, request, told: false }
+    }
+}
+
+/// What the agent hears. It can't be given another input than its own: to let it go on with that one would be no
+/// answer to what was asked.
+fn verdict(request: &PermissionRequest, outcome: PermissionOutcome) -> Answer {
+    match outcome {
+        PermissionOutcome::Error { error } => Answer::Not { why: error },
+        PermissionOutcome::Success { response } if changes(&request.input, &response.updated_input) => {
+            Answer::Not { why: format!("it is allowed with this input alone: {}", response.updated_input) }
+        }
+        PermissionOutcome::Success { response } if allows(&response, &request.tool_name) => Answer::Always,
+        PermissionOutcome::Success { .. } => Answer::Once,
+    }
+}
+
+fn changes(input: &Value, updated: &Value) -> bool {
+    let none = updated.is_null() || updated.as_object().is_some_and(serde_json::Map::is_empty);
+    !none && input != updated
+}
+
+/// Whether the tool is allowed from now on. A rule with a content is narrower than what the agent would make of it.
+fn allows(granted: &Granted, tool: &str) -> bool {
+    granted.permission_updates.iter().any(|update| match update {
+        Suggestion::AddRules { rules, behavior, .. } if behavior == "allow" => {
+            rules.iter().any(|rule| rule.tool_name == tool && rule.rule_content.is_none())
+        }
+        _ => false,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn question() -> PermissionRequest {
+        let asked = Asked {
+            ask: 1,
+            tool: "Bash".into(),
+            call: "c1".into(),
+            title: "ls".into(),
+            input: json!({"command": "ls"}),
+            always: true,
+        };
+        Question::new(asked, "ann").request
+    }
+
+    fn answer(response: &Value) -> Answer {
+        let outcome = json!({"subtype": "success", "response": response});
+        verdict(&question(), serde_json::from_value(outcome).unwrap())
+    }
+
+    #[test]
+    fn a_question_says_who_and_what_and_offers_a_rule() {
+        let question = question();
+        assert_eq!((question.agent_id.as_str(), question.tool_name.as_str()), ("ann", "Bash"));
+        assert_eq!((question.tool_use_id.as_str(), question.description.as_str()), ("c1", "ls"));
+        assert!(question.request_id.as_str().starts_with("perm-"));
+        assert_eq!(
+            serde_json::to_value(&question.permission_suggestions).unwrap(),
+            json!([{"type": "addRules", "rules": [{"toolName": "Bash"}], "behavior": "allow", "destination": "session"}])
+        );
+    }
+
+    #[test]
+    fn no_answer_grants_more_than_it_says() {
+        let rule = |tool: &str, content: Value| {
+            json!({"type": "addRules", "behavior": "allow", "destination": "session",
+                "rules": [{"toolName": tool, "ruleContent": content}]})
+        };
+        assert_eq!(answer(&json!({"updated_input": {"command": "ls"}})), Answer::Once);
+        assert_eq!(answer(&json!({})), Answer::Once);
+        assert_eq!(answer(&json!({"permission_updates": [rule("Bash", Value::Null)]})), Answer::Always);
+        assert_eq!(answer(&json!({"permission_updates": [rule("Bash", json!("ls:*"))]})), Answer::Once);
+        assert_eq!(answer(&json!({"permission_updates": [rule("Edit", Value::Null)]})), Answer::Once);
+        let changed = answer(&json!({"updated_input": {"command": "ls -l"}}));
+        assert!(matches!(changed, Answer::Not { why } if why.contains("ls -l")));
+        let no = PermissionOutcome::Error { error: "no".into() };
+        assert_eq!(verdict(&question(), no), Answer::Not { why: "no".into() });
+    }
+}
