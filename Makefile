@@ -4,7 +4,7 @@ PREFIX ?= /usr/local
 CARGO  ?= cargo
 TARGET  = $(or $(CARGO_TARGET_DIR),target)
 # What is installed, side by side: each finds the others beside itself.
-PROGRAMS = teamd teamctl teamd-pane teamd-mcp
+PROGRAMS = teamd teamctl teamd-pane teamd-acp teamd-mcp
 
 all: build
 

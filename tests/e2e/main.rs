@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on must stop")]
 
+mod acp;
 mod architecture;
 mod bad_input;
 mod crash;
