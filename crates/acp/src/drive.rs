@@ -340,11 +340,7 @@ impl Driver<'_> {
         }
         self.last_ask += 1;
         let asked = asked(self.last_ask, request);
-        self.show.line(&format!(
-            "? {}: waits for permission ({})",
-            asked.title.replace('\n', " "),
-            asked.tool
-        ));
+        self.show.ask(&asked.call, &asked.title, &asked.tool);
         let ask = Ask { options: request.options.clone(), title: asked.title.clone(), responder };
         self.asks.insert(asked.ask, ask);
         self.wire.say(&FromDriver::Asked(asked)).await;

@@ -83,6 +83,12 @@ impl<W: Write> Show<W> {
         }
     }
 
+    /// The agent wants leave for a call, of which it may have said nothing before.
+    pub(crate) fn ask(&mut self, call: &str, title: &str, tool: &str) {
+        self.calls.insert(call.to_owned(), title.to_owned());
+        self.line(&format!("? {}: waits for permission ({tool})", title.replace('\n', " ")));
+    }
+
     /// A line, at the beginning of one.
     pub(crate) fn line(&mut self, text: &str) {
         self.fresh();
