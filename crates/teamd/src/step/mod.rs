@@ -68,7 +68,7 @@ pub(crate) fn step(state: &mut State, event: Event, now: Now) -> Vec<Effect> {
 fn filed(state: &mut State, done: FileDone, now: Now, out: &mut Vec<Effect>) {
     match done {
         FileDone::Created { client, policy, result } => {
-            create::created(state, client, policy, result, now, out)
+            create::created(state, client, policy, result, now, out);
         }
         FileDone::Registered { spawn, result } => register::registered(state, &spawn, result, now, out),
         FileDone::Asked { spawn, result } => shutdown::delivered(state, &spawn, result, out),
