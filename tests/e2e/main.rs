@@ -20,6 +20,7 @@ mod tasks;
 mod told;
 mod turns;
 mod verbs;
+mod worktrees;
 
 /// Every file in this directory is a story of the list above.
 #[test]

@@ -104,7 +104,6 @@ fn what_is_wrong_with_a_profile_is_told_and_nothing_starts() {
         (&["--backend", "iterm2", "--", "true"], 72, "not on this system"),
         (&["--backend", "screen", "--", "true"], 64, "in-process"),
         (&["--restart", "always", "--", "true"], 64, "on-failure"),
-        (&["--worktree", "--", "true"], 64, "--worktree"),
     ] {
         let ran = house.teamctl_with(&[&["spawn", "ann"], arguments].concat(), &[]);
         assert_eq!(ran.code, code, "{ran:#?}");

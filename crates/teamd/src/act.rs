@@ -70,6 +70,7 @@ impl Hands {
             // A thread ends only with the daemon.
             Effect::File(job) => drop(self.files.send(job)),
             Effect::Pane(job) => drop(self.panes.send(job)),
+            Effect::Worktree(job) => crate::worktrees::begin(job, self.events.clone()),
             Effect::Launch { spawn, argv, log } => {
                 let result = self.headless.launch(&argv, &log);
                 self.events.send(Event::Launched { spawn, result }).ok();

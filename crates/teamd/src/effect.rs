@@ -4,6 +4,7 @@ use crate::event::ConnId;
 use crate::files::FileJob;
 use crate::panes::PaneJob;
 use crate::roster::{Process, Record, SpawnId};
+use crate::worktrees::TreeJob;
 use protocol::control::{Response, ToJoin};
 use protocol::event::{Event, What};
 use protocol::name::TeamName;
@@ -38,6 +39,8 @@ pub(crate) enum Effect {
     File(FileJob),
     /// For the panes thread.
     Pane(PaneJob),
+    /// Something to do with git, on a thread of its own.
+    Worktree(TreeJob),
     /// A process without a pane, with join in it.
     Launch { spawn: SpawnId, argv: Vec<String>, log: PathBuf },
     /// Told to people, wherever they may see or hear it.

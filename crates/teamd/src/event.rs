@@ -3,6 +3,7 @@
 use crate::files::FileDone;
 use crate::panes::PaneDone;
 use crate::roster::{Process, SpawnId};
+use crate::worktrees::TreeDone;
 use protocol::control::{Call, FromJoin, Hello};
 use protocol::fault::Fault;
 use protocol::id::TaskId;
@@ -42,6 +43,8 @@ pub(crate) enum Event {
     Filed(FileDone),
     /// The panes thread finished a job.
     Paned(PaneDone),
+    /// A thread has finished with a worktree.
+    Worktree(TreeDone),
     /// The nearest deadline passed.
     Deadline,
     /// SIGTERM, SIGINT or SIGHUP.

@@ -21,6 +21,7 @@ mod step;
 mod sweep;
 mod tale;
 mod watch;
+mod worktrees;
 
 use clap::Parser;
 use std::io::Write;

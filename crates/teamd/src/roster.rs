@@ -13,6 +13,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use tmux::{Owner, PaneId};
 use uuid::Uuid;
+use worktree::Tree;
 
 /// The id of one life of an agent: on join's command line, in the pane's option `@teamd`, in the roster.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -84,6 +85,9 @@ pub(crate) struct Record {
     pub(crate) model: String,
     pub(crate) prompt: String,
     pub(crate) cwd: PathBuf,
+    /// The worktree that it was started in.
+    #[serde(default)]
+    pub(crate) worktree: Option<Tree>,
     pub(crate) plan_mode_required: bool,
     pub(crate) born: u64,
     pub(crate) tracking: Option<TaskId>,
@@ -196,4 +200,14 @@ pub(crate) struct Roster {
     pub(crate) past: BTreeMap<TeamName, Vec<PastAgent>>,
     #[serde(default)]
     pub(crate) resting: Vec<Resting>,
+    /// Made for members of these teams, and to be removed with the team at the earliest.
+    #[serde(default)]
+    pub(crate) worktrees: BTreeMap<TeamName, Vec<Ground>>,
+}
+
+/// A worktree, and whose it is. Here before git makes anything: what is not here is nobody's to remove.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Ground {
+    pub(crate) member: AgentName,
+    pub(crate) tree: Tree,
 }

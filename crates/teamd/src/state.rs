@@ -6,11 +6,11 @@
 use crate::event::ConnId;
 use crate::files::Which;
 use crate::notices::Notices;
-use crate::roster::{Comeback, ROSTER_VERSION, Record, Resting, Roster, SpawnId};
+use crate::roster::{Comeback, Ground, ROSTER_VERSION, Record, Resting, Roster, SpawnId};
 use crate::tale::{Tale, TaskTale};
 use protocol::asked::AskedKind;
 use protocol::color::Color;
-use protocol::control::{Activity, EndedAgent, PastAgent, Response, Spawn, TurnNow};
+use protocol::control::{Activity, Delete, EndedAgent, PastAgent, Response, Spawn, TurnNow};
 use protocol::id::{Mint, RequestId, TaskId};
 use protocol::name::{AgentName, TeamName};
 use protocol::policy::{By, Policy};
@@ -153,6 +153,12 @@ pub(crate) struct Team {
     pub(crate) told: BTreeMap<TaskId, TaskTale>,
     /// Members whose life has ended, the latest last.
     pub(crate) past: Vec<PastAgent>,
+    /// The worktrees of its members, of those that have ended too.
+    pub(crate) grounds: Vec<Ground>,
+    /// Names that are taken by a worktree that is made, or was made just now.
+    pub(crate) held: BTreeMap<AgentName, Held>,
+    /// Its worktrees are being removed: nobody is started meanwhile.
+    pub(crate) sweeping: bool,
     /// Who answers what its members ask.
     pub(crate) policy: Policy,
     /// A look at what they ask is under way / another is wanted after it.
@@ -161,6 +167,15 @@ pub(crate) struct Team {
     pub(crate) asked: BTreeMap<(AgentName, RequestId), Pending>,
     /// The requests that the event log has told.
     pub(crate) opened: BTreeSet<RequestId>,
+}
+
+/// How far the way from a worktree to its agent is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Held {
+    /// Git is at work.
+    Making,
+    /// It is there, and its agent is to be started until then, on [`crate::event::Now::mono`].
+    Until(u64),
 }
 
 /// A request without an answer.
@@ -235,12 +250,12 @@ impl Waiting {
 }
 
 /// What follows when all that was waited for has ended.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 pub(crate) enum Then {
     /// The answer.
     Reply,
-    /// The team's files go.
-    Delete(TeamName),
+    /// The team's worktrees and files go.
+    Delete(Delete),
     /// The daemon goes.
     Down,
 }
@@ -335,12 +350,13 @@ impl State {
             let since = record.born;
             (record.spawn.clone(), Agent::new(record, phase, since))
         });
-        let mut past = roster.past;
+        let (mut past, mut grounds) = (roster.past, roster.worktrees);
         let teams = roster.teams.into_iter().map(|(name, joined)| {
             let told = tale.tasks.remove(&name).unwrap_or_default();
             let past = past.remove(&name).unwrap_or_default();
             let opened = tale.requests.remove(&name).unwrap_or_default();
-            (name, Team { joined, told, past, opened, ..Team::default() })
+            let grounds = grounds.remove(&name).unwrap_or_default();
+            (name, Team { joined, told, past, opened, grounds, ..Team::default() })
         });
         State {
             setting,
@@ -437,6 +453,7 @@ impl State {
                 .cloned()
                 .chain(self.agents.values().filter_map(begins_again))
                 .collect(),
+            worktrees: self.teams.iter().map(|(name, team)| (name.clone(), team.grounds.clone())).collect(),
         }
     }
 }

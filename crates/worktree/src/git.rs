@@ -25,9 +25,15 @@ pub(crate) const WRITE: Duration = Duration::from_secs(600);
 /// Between the word and the end by force.
 const GRACE: Duration = Duration::from_secs(5);
 
-/// The environment that git runs in.
-#[derive(Debug, Clone)]
+/// The environment that git runs in. `Debug` does not show it: there may be secrets in it.
+#[derive(Clone)]
 pub struct Surroundings(Vec<(OsString, OsString)>);
+
+impl std::fmt::Debug for Surroundings {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{} variables", self.0.len())
+    }
+}
 
 impl Surroundings {
     /// These variables, without those that would point git elsewhere.

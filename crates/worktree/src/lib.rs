@@ -32,6 +32,6 @@ pub use git::Surroundings;
 pub use plan::{Plan, Wanted, plan};
 pub use reason::Reason;
 pub use remove::Removed;
-pub use repository::{Listed, listed};
+pub use repository::{Listed, listed, repository};
 pub use save::Saved;
 pub use tree::{Found, Tree};

@@ -36,9 +36,9 @@ pub struct Plan {
     /// It is there already, from before.
     pub is_there: bool,
     /// Where `cwd` is in the repository's tree.
-    pub(crate) within: PathBuf,
+    pub within: PathBuf,
     /// The directory that was asked for.
-    pub(crate) cwd: PathBuf,
+    pub cwd: PathBuf,
 }
 
 /// Decides, and makes the directory: empty, so that nothing is lost if nobody comes back for it.

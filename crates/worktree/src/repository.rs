@@ -67,6 +67,14 @@ pub fn listed(repository: &Path, surroundings: &Surroundings) -> Result<Vec<List
     Ok(found)
 }
 
+/// The directory that the worktrees of the repository around `cwd` share.
+///
+/// # Errors
+/// [`Error::NoRepository`], and as of every call of git.
+pub fn repository(cwd: &Path, surroundings: &Surroundings) -> Result<PathBuf, Error> {
+    Ok(Repository::of(cwd, surroundings)?.common)
+}
+
 /// A submodule's worktrees would lie in the tree around it.
 fn outermost(top: &Path, surroundings: &Surroundings) -> Result<PathBuf, Error> {
     let mut top = top.to_owned();

@@ -1,6 +1,6 @@
 //! What the daemon answers; the keys are those that `--json` prints.
 
-use super::Activity;
+use super::{Activity, Swept, WorktreeReply, WorktreeStatus};
 use crate::feed::{Feed, Reaches};
 use crate::id::TaskId;
 use crate::name::{AgentName, TeamName};
@@ -15,6 +15,8 @@ pub enum Reply {
     Status(StatusReply),
     /// Of `create`.
     Create(CreateReply),
+    /// Of a worktree.
+    Worktree(WorktreeReply),
     /// Of `spawn`.
     Spawn(SpawnReply),
     /// Of `shutdown`, `kill` and `down`.
@@ -68,6 +70,9 @@ pub struct TeamStatus {
     /// Those whose life has ended and whose name nobody has taken since, the latest last.
     #[serde(default)]
     pub past: Vec<PastAgent>,
+    /// Made for its members, those that have ended too, and not removed yet.
+    #[serde(default)]
+    pub worktrees: Vec<WorktreeStatus>,
 }
 
 /// A member whose life has ended.
@@ -151,6 +156,9 @@ pub struct AgentStatus {
     pub pid: Option<u32>,
     /// `tmux`, `window`, `in-process`.
     pub backend: String,
+    /// The worktree that it was started in.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub worktree: Option<PathBuf>,
     /// Its colour.
     pub color: String,
 }
@@ -236,6 +244,9 @@ pub struct DeleteReply {
     pub message: String,
     /// Which.
     pub team_name: TeamName,
+    /// What became of its worktrees.
+    #[serde(default, flatten)]
+    pub worktrees: Swept,
 }
 
 /// Where a member is to be seen.

@@ -1,6 +1,6 @@
 //! What a client may ask of the daemon.
 
-use super::Hello;
+use super::{Hello, Worktree};
 use crate::feed::Feed;
 use crate::mode::PermissionMode;
 use crate::name::{AgentName, TeamName};
@@ -33,6 +33,8 @@ pub enum Request {
     Status,
     /// Make a team.
     Create(Create),
+    /// A git worktree for a teammate that is to be started.
+    Worktree(Worktree),
     /// Start a teammate.
     Spawn(Box<Spawn>),
     /// Ask members to end, and wait for it.
@@ -133,6 +135,9 @@ pub struct Spawn {
     /// What follows its failure.
     #[serde(default)]
     pub restart: Restart,
+    /// The worktree that was made for it, and that `cwd` is in.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub worktree: Option<PathBuf>,
 }
 
 impl std::fmt::Debug for Spawn {
@@ -180,6 +185,9 @@ pub struct Delete {
     pub team: TeamName,
     /// End its members first.
     pub force: bool,
+    /// Worktrees that go although there is unsaved work in them, which is put into the trash first.
+    #[serde(default)]
+    pub discard: Vec<PathBuf>,
 }
 
 /// Which member.

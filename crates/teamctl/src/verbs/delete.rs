@@ -2,15 +2,21 @@
 
 use crate::here::Here;
 use crate::output;
-use protocol::control::{self, Reply, Request};
-use protocol::fault::Fault;
+use protocol::control::{self, DeleteReply, Reply, Request};
+use protocol::fault::{Fault, Kind};
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-/// Remove a team: its configuration, inboxes and tasks
+/// Remove a team: its configuration, inboxes, tasks and worktrees
 ///
-/// Refused (76) while members live; --force ends them first.
+/// Refused (76) while members live; --force ends them first. Refused too, and then nothing is deleted, while a
+/// worktree holds work that would be lost: changes, untracked and ignored files, commits that no other branch has,
+/// stashes, a rebase under way, a lock, a process in it. It says which, and the command that discards it: then all of
+/// it goes into the trash first, with the words for having it back. A branch with commits of its own always stays.
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Examples:\n  teamctl delete survey\n  teamctl delete survey --force")]
+#[command(
+    after_help = "Examples:\n  teamctl delete survey\n  teamctl delete survey --force\n  teamctl delete survey --discard ~/project.worktrees/survey-ann"
+)]
 pub(crate) struct Delete {
     /// Which [default: the only one]
     #[arg(value_name = "TEAM")]
@@ -18,6 +24,9 @@ pub(crate) struct Delete {
     /// End its members first
     #[arg(long)]
     force: bool,
+    /// A worktree that goes although there is unsaved work in it; may be repeated
+    #[arg(long, value_name = "PATH")]
+    discard: Vec<PathBuf>,
 }
 
 pub(crate) fn run(here: &Here, args: &Delete) -> Result<ExitCode, Fault> {
@@ -25,8 +34,29 @@ pub(crate) fn run(here: &Here, args: &Delete) -> Result<ExitCode, Fault> {
     let mut here = Here::new(here.global.clone());
     here.global.team = args.name.clone().or(here.global.team);
     let team = here.team_name(&here.root()?)?;
-    if let Reply::Delete(reply) = here.ask(Request::Delete(control::Delete { team, force: args.force }))? {
-        output::done(&here, &reply, &format!("{}.", reply.message));
+    let discard = args.discard.iter().map(|path| named(path)).collect::<Result<_, _>>()?;
+    if let Reply::Delete(reply) =
+        here.ask(Request::Delete(control::Delete { team, force: args.force, discard }))?
+    {
+        output::done(&here, &reply, &output::clean(&sentence(&reply)));
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// As it is recorded: absolute, without links. One that is gone is taken as it was written.
+fn named(path: &Path) -> Result<PathBuf, Fault> {
+    path.canonicalize().or_else(|_| std::path::absolute(path)).map_err(|error| {
+        Fault::new(Kind::Usage, format!("cannot understand --discard {}: {error}", path.display()))
+    })
+}
+
+fn sentence(reply: &DeleteReply) -> String {
+    let trashed = reply.worktrees.trashed.iter().map(|it| {
+        let readme = it.trash.join("README");
+        format!("{} is in the trash; how to have it back: {}", it.path.display(), readme.display())
+    });
+    let left = reply.worktrees.left.iter().map(|why| format!("Left alone: {why}"));
+    let lines: Vec<String> =
+        std::iter::once(format!("{}.", reply.message)).chain(trashed).chain(left).collect();
+    lines.join("\n")
 }

@@ -9,6 +9,7 @@ mod places;
 mod report;
 mod tasks;
 mod team;
+mod worktrees;
 
 use crate::here::{Here, fault};
 use crate::output;
@@ -52,6 +53,7 @@ pub(crate) fn run(here: &Here, args: &Doctor) -> Result<ExitCode, Fault> {
             teams(&root, treatment, &mut report);
             members::examine(&root, status.as_ref(), &mut report);
             leftovers::examine(&root, treatment, &mut report);
+            worktrees::examine(&root, status.as_ref(), &mut report);
         }
         Err(fault) => report.fault("root", &fault),
     }

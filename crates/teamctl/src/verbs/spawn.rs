@@ -1,6 +1,9 @@
 //! `spawn`: a teammate, in a pane or without one; answers when it runs.
 
+mod ground;
 pub(super) mod world;
+
+pub(super) use ground::in_worktree;
 
 use crate::here::Here;
 use crate::output;
@@ -20,9 +23,9 @@ use std::process::ExitCode;
 /// A profile says how a program is run: a turn at a time, one process for each message and task, or once. With
 /// `-- CMD` the command is the agent for its whole life, and its end is the agent's. A name is free again as soon
 /// as its member is gone.
-#[derive(Debug, Default, clap::Args)]
+#[derive(Debug, Default, Clone, clap::Args)]
 #[command(
-    after_help = "Examples:\n  teamctl spawn ann --agent worker\n  teamctl spawn bob --agent claude-turn --mode plan --prompt 'Review src/'\n  teamctl spawn eve --agent codex-turn --backend in-process --restart on-failure\n  teamctl spawn cat --cwd ~/src/project --env RUST_LOG=debug -- ./agent.sh"
+    after_help = "Examples:\n  teamctl spawn ann --agent worker\n  teamctl spawn bob --agent claude-turn --mode plan --prompt 'Review src/'\n  teamctl spawn eve --agent codex-turn --backend in-process --restart on-failure\n  teamctl spawn dan --agent codex --worktree\n  teamctl spawn cat --cwd ~/src/project --env RUST_LOG=debug -- ./agent.sh"
 )]
 pub(crate) struct Spawn {
     /// Its name: letters, digits, - and _, 64 at most
@@ -52,6 +55,11 @@ pub(crate) struct Spawn {
     /// Where it works [default: here]
     #[arg(long, value_name = "D")]
     pub(super) cwd: Option<PathBuf>,
+    /// A git worktree of its own beside the repository of its directory, in which it works: on BRANCH, which is
+    /// checked out if it is there and free, else made, or on a new branch teamd/TEAM/NAME, from HEAD. A member that
+    /// had one goes on in it. The repository's post-checkout hook runs, as for every worktree
+    #[arg(long, value_name = "BRANCH", num_args = 0..=1)]
+    pub(super) worktree: Option<Option<String>>,
     /// Where it runs: in a pane of the team's windows (tmux), in a window of its own, or without a pane
     /// (in-process), where its output goes into its log alone [default: tmux]
     #[arg(long, value_parser = ["tmux", "window", "in-process", "iterm2"])]
@@ -79,7 +87,10 @@ pub(crate) struct Spawn {
 
 pub(crate) fn run(here: &Here, args: Spawn) -> Result<ExitCode, Fault> {
     here.lead_only("spawn")?;
-    let request = order(here, args)?;
+    let mut request = order(here, args.clone())?;
+    if args.worktree.is_some() {
+        request = in_worktree(here, request, args)?;
+    }
     if let Reply::Spawn(reply) = here.ask(Request::Spawn(Box::new(request)))? {
         output::done(here, &reply, &sentence(&reply));
     }
@@ -144,6 +155,7 @@ pub(super) fn order_for(
         turns: ordered.turns,
         backend,
         restart,
+        worktree: None,
     })
 }
 

@@ -85,6 +85,7 @@ fn only(teams: &mut Vec<TeamView>, name: &str) -> Result<(), Fault> {
     for team in teams.iter_mut() {
         team.members.retain(|member| is_it(&member.name));
         team.past.retain(|past| is_it(past.name.as_str()));
+        team.worktrees.retain(|tree| is_it(tree.member.as_str()));
         team.left.retain(|task| is_it(task.owner.as_str()));
         team.failed.retain(|task| task.owner.as_ref().is_some_and(|owner| is_it(owner.as_str())));
     }
@@ -112,6 +113,7 @@ fn show(teams: &[TeamView], daemon: &Result<StatusReply, Fault>, args: &Status) 
         output::table(&page::rows(team));
         if args.name.is_some() {
             team.members.iter().flat_map(page::details).for_each(|line| output::line(&line));
+            team.worktrees.iter().for_each(|tree| output::line(&page::worktree(tree)));
         }
         page::notes(team).iter().for_each(|line| output::line(line));
     }

@@ -2,8 +2,9 @@
 
 use crate::event::ConnId;
 use crate::roster::{Record, Roster, SpawnId};
+use crate::worktrees::Making;
 use protocol::asked::Answer;
-use protocol::control::{Activity, Create, CreateReply, Ended};
+use protocol::control::{Activity, Create, CreateReply, Ended, Swept};
 use protocol::fault::Fault;
 use protocol::id::{RequestId, TaskId};
 use protocol::name::{AgentName, TeamName};
@@ -58,8 +59,10 @@ pub(crate) enum FileJob {
     Probe,
     /// What changed since the last look, for file systems and moments without events.
     Rescan { teams: Vec<TeamName> },
-    /// The team's files.
-    Delete { client: ConnId, team: TeamName, force: bool },
+    /// Is the last roster on the disk? Then git may fill what it names.
+    Recorded { making: Box<Making> },
+    /// The team's files; its worktrees are gone already.
+    Delete { client: ConnId, team: TeamName, force: bool, swept: Swept },
 }
 
 /// The members of a team that are of the roster.
@@ -166,10 +169,15 @@ pub(crate) enum FileDone {
         request: RequestId,
         result: Result<(), Fault>,
     },
+    Recorded {
+        making: Box<Making>,
+        result: Result<(), Fault>,
+    },
     Deleted {
         client: ConnId,
         team: TeamName,
         result: Result<(), Fault>,
+        swept: Swept,
     },
 }
 

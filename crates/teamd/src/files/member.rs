@@ -134,7 +134,7 @@ pub(super) fn member(record: &Record, activity: Activity) -> Member {
         tmux_pane_id: crate::step::place(record),
         cwd: record.cwd.to_string_lossy().into_owned(),
         backend_type: record.backend.member_word().to_owned(),
-        worktree_path: None,
+        worktree_path: record.worktree.as_ref().map(|tree| tree.path.to_string_lossy().into_owned()),
     };
     let is_active = Some(activity == Activity::Active);
     Member { is_active, ..Member::teammate(&record.team, entry) }

@@ -120,7 +120,9 @@ impl Files {
             FileJob::Register { spawn, record, again, at } => {
                 // No agent runs that the next daemon would not know.
                 let saved = self.unsaved.clone().map_or(Ok(()), Err);
-                let result = saved.and_then(|()| self.register(&record, again, at).map_err(fault));
+                let result = saved
+                    .and_then(|()| crate::worktrees::check(&record))
+                    .and_then(|()| self.register(&record, again, at).map_err(fault));
                 return Some(FileDone::Registered { spawn, result });
             }
             FileJob::Ask { spawn, team, name, request, reason, unless_unread, at } => {
@@ -164,9 +166,13 @@ impl Files {
             },
             FileJob::Probe => self.note("probe the watcher", self.root.probe()),
             FileJob::Rescan { teams } => self.rescan(&teams),
-            FileJob::Delete { client, team, force } => {
+            FileJob::Recorded { making } => {
+                let result = self.unsaved.clone().map_or(Ok(()), Err);
+                return Some(FileDone::Recorded { making, result });
+            }
+            FileJob::Delete { client, team, force, swept } => {
                 let result = self.delete(&team, force);
-                return Some(FileDone::Deleted { client, team, result });
+                return Some(FileDone::Deleted { client, team, result, swept });
             }
         }
         None

@@ -33,7 +33,10 @@ pub(super) fn created(
         let strays: Vec<SpawnId> =
             state.members(&reply.team_name).into_iter().map(|agent| agent.record.spawn.clone()).collect();
         strays.iter().for_each(|id| ending::end(state, id, now, out));
-        state.teams.insert(reply.team_name.clone(), Team { policy, ..Team::default() });
+        // Worktrees that were made for an earlier team of that name are still ours to see to.
+        let before = state.teams.remove(&reply.team_name).map(|team| team.grounds);
+        let team = Team { policy, grounds: before.unwrap_or_default(), ..Team::default() };
+        state.teams.insert(reply.team_name.clone(), team);
         state.dirty = true;
         out.push(Effect::WatchTeam { team: reply.team_name.clone() });
         out.push(Effect::of_team(&reply.team_name, What::TeamCreated));

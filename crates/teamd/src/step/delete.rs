@@ -3,33 +3,38 @@
 use super::again;
 use super::request::answer;
 use super::shutdown::{ids_of, kill_all};
-use super::spawn::no_such_team;
+use super::worktree;
 use crate::effect::Effect;
 use crate::event::{ConnId, Now};
 use crate::files::{FileJob, still_living};
 use crate::state::{State, Then, Waiting};
-use protocol::control::{Delete, DeleteReply, Reply};
+use protocol::control::{Delete, DeleteReply, Reply, Swept};
 use protocol::event::What;
 use protocol::fault::Fault;
 use protocol::name::TeamName;
 
-pub(super) fn delete(state: &mut State, client: ConnId, order: &Delete, now: Now, out: &mut Vec<Effect>) {
-    if !state.teams.contains_key(&order.team) {
-        let fault = no_such_team(state, &order.team);
+pub(super) fn delete(state: &mut State, client: ConnId, order: Delete, now: Now, out: &mut Vec<Effect>) {
+    if let Err(fault) = worktree::may_sweep(state, &order) {
         return answer(state, client, Err(fault), out);
     }
     let members = state.members(&order.team).into_iter().map(|agent| agent.record.name.to_string());
     let names: Vec<String> = members.chain(again::resting(state, &order.team)).collect();
     match (names.is_empty(), order.force) {
-        (true, force) => out.push(Effect::File(FileJob::Delete { client, team: order.team.clone(), force })),
+        (true, _) => worktree::sweep(state, client, order, out),
         (false, true) => {
             again::cancel(state, &order.team, &[], out);
             let ids = ids_of(state, &order.team);
-            let then = Then::Delete(order.team.clone());
+            let then = Then::Delete(order);
             kill_all(state, Waiting::of(client, &ids, Vec::new(), then), now, out);
         }
         (false, false) => answer(state, client, Err(still_living(&order.team, &names)), out),
     }
+}
+
+/// Its worktrees are gone, or have never been.
+pub(super) fn files(client: ConnId, order: Delete, swept: Swept, out: &mut Vec<Effect>) {
+    let Delete { team, force, .. } = order;
+    out.push(Effect::File(FileJob::Delete { client, team, force, swept }));
 }
 
 pub(super) fn deleted(
@@ -37,6 +42,7 @@ pub(super) fn deleted(
     client: ConnId,
     team: &TeamName,
     result: Result<(), Fault>,
+    swept: Swept,
     out: &mut Vec<Effect>,
 ) {
     if result.is_ok() {
@@ -47,7 +53,9 @@ pub(super) fn deleted(
         out.push(Effect::of_team(team, What::TeamDeleted));
     }
     let message = format!("Cleaned up directories and worktrees for team \"{team}\"");
-    let reply =
-        result.map(|()| Reply::Delete(DeleteReply { success: true, message, team_name: team.clone() }));
+    let reply = result.map(|()| {
+        let team_name = team.clone();
+        Reply::Delete(DeleteReply { success: true, message, team_name, worktrees: swept })
+    });
     answer(state, client, reply, out);
 }

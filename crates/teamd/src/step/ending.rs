@@ -5,7 +5,7 @@ use super::again;
 use super::register;
 use super::request::answer;
 use super::shutdown::{self, TERM_GRACE};
-use super::{requests, tasks, turn};
+use super::{requests, tasks, turn, worktree};
 use crate::effect::Effect;
 use crate::event::Now;
 use crate::files::FileJob;
@@ -286,9 +286,7 @@ pub(super) fn finish_waits(state: &mut State, out: &mut Vec<Effect>) {
     for waiting in done {
         match waiting.then.clone() {
             Then::Reply => answer(state, waiting.client, Ok(shutdown::reply(waiting)), out),
-            Then::Delete(team) => {
-                out.push(Effect::File(FileJob::Delete { client: waiting.client, team, force: true }));
-            }
+            Then::Delete(order) => worktree::sweep(state, waiting.client, order, out),
             Then::Down => {
                 answer(state, waiting.client, Ok(shutdown::reply(waiting)), out);
                 down = true;

@@ -22,6 +22,7 @@ mod tasks;
 #[cfg(test)]
 mod tests;
 mod turn;
+mod worktree;
 
 pub(crate) use deadline::next as next_deadline;
 pub(crate) use register::place;
@@ -55,6 +56,7 @@ pub(crate) fn step(state: &mut State, event: Event, now: Now) -> Vec<Effect> {
         Event::Overflow => look::everywhere(state, now, out),
         Event::Filed(done) => filed(state, done, now, out),
         Event::Paned(done) => paned(state, done, now, out),
+        Event::Worktree(done) => worktree::done(state, done, now, out),
         Event::Deadline => deadline::passed(state, now, out),
         Event::Signal(name) => signal(name, out),
     }
@@ -83,7 +85,10 @@ fn filed(state: &mut State, done: FileDone, now: Now, out: &mut Vec<Effect>) {
         }
         FileDone::Answers { team, answers } => shutdown::answers(state, &team, answers, now, out),
         FileDone::Config { team, seen } => look::config_seen(state, &team, seen, now, out),
-        FileDone::Deleted { client, team, result } => delete::deleted(state, client, &team, result, out),
+        FileDone::Recorded { making, result } => worktree::recorded(state, making, result, out),
+        FileDone::Deleted { client, team, result, swept } => {
+            delete::deleted(state, client, &team, result, swept, out);
+        }
     }
 }
 

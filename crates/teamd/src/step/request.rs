@@ -1,6 +1,6 @@
 //! A client asked: who is it, may it, has it asked before; then on to the request's own file.
 
-use super::{create, delete, shutdown, spawn, status, turn};
+use super::{create, delete, shutdown, spawn, status, turn, worktree};
 use crate::effect::Effect;
 use crate::event::{ConnId, Now};
 use crate::state::State;
@@ -36,10 +36,11 @@ fn dispatch(state: &mut State, client: ConnId, call: Call, now: Now, out: &mut V
     match call.request {
         Request::Status => status::status(state, client, out),
         Request::Create(create) => create::create(state, client, create, now, out),
+        Request::Worktree(order) => worktree::worktree(state, client, order, now, out),
         Request::Spawn(order) => spawn::spawn(state, client, order, now, out),
         Request::Shutdown(order) => shutdown::shutdown(state, client, &order, now, out),
         Request::Kill(targets) => shutdown::kill(state, client, &targets, now, out),
-        Request::Delete(order) => delete::delete(state, client, &order, now, out),
+        Request::Delete(order) => delete::delete(state, client, order, now, out),
         Request::Interrupt(who) => turn::interrupt(state, client, &who, out),
         Request::Locate(locate) => status::locate(state, client, &locate, out),
         Request::Capture(capture) => status::capture(state, client, &capture, out),

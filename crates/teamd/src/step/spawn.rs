@@ -3,6 +3,7 @@
 
 use super::again;
 use super::request::answer;
+use super::worktree;
 use crate::effect::Effect;
 use crate::event::{ConnId, Now};
 use crate::panes::PaneJob;
@@ -37,10 +38,12 @@ pub(super) fn spawn(
     now: Now,
     out: &mut Vec<Effect>,
 ) {
+    worktree::expire(state, &order.team, now);
     match checked(state, &order) {
         Err(fault) => return answer(state, client, Err(fault), out),
         Ok(name) => order.name = name,
     }
+    worktree::let_go(state, &order);
     let comeback = (order.restart == Restart::OnFailure).then(|| Comeback {
         order: order.clone(),
         failures: Vec::new(),
@@ -68,7 +71,7 @@ fn open(
     if let Some(team) = state.teams.get_mut(&order.team) {
         team.past.retain(|past| past.name != order.name);
     }
-    let agent = starting(id.clone(), client, order, comeback, now);
+    let agent = starting(state, id.clone(), client, order, comeback, now);
     let log = state.setting.log_of(&agent.record.team, &agent.record.name);
     out.push(match agent.record.backend {
         Backend::InProcess => {
@@ -101,30 +104,42 @@ fn checked(state: &State, order: &Spawn) -> Result<AgentName, Fault> {
     if !state.teams.contains_key(&order.team) {
         return Err(no_such_team(state, &order.team));
     }
-    if order.name.is_reserved() {
-        return Err(Fault::new(Kind::Usage, format!("cannot spawn {}: the name is reserved", order.name)));
-    }
     if order.backend != Backend::InProcess && state.setting.tmux_socket.is_none() {
         return Err(no_tmux(&order.name));
     }
-    let free = |name: &AgentName| state.member(&order.team, name).is_none();
+    worktree::fits(state, order)?;
+    // The name that a worktree holds is free for whoever comes with it.
+    let held = order.worktree.as_ref().map(|_| &order.name);
+    free_name(state, &order.team, &order.name, order.unique, held)
+}
+
+/// That name, or the next one that is free where any will do. `held` is one that nobody else may have.
+pub(super) fn free_name(
+    state: &State,
+    team: &TeamName,
+    wanted: &AgentName,
+    unique: bool,
+    held: Option<&AgentName>,
+) -> Result<AgentName, Fault> {
+    if wanted.is_reserved() {
+        return Err(Fault::new(Kind::Usage, format!("cannot spawn {wanted}: the name is reserved")));
+    }
+    let holds = |name: &AgentName| Some(name) != held && worktree::holds(state, team, name);
+    let free = |name: &AgentName| state.member(team, name).is_none() && !holds(name);
     // Whoever wants just this name takes it from a member that is to be started again.
-    if free(&order.name) && !(order.unique && again::rests(state, &order.team, order.name.as_str())) {
-        return Ok(order.name.clone());
+    if free(wanted) && !(unique && again::rests(state, team, wanted.as_str())) {
+        return Ok(wanted.clone());
     }
     let taken = || {
-        Fault::new(
-            Kind::Exists,
-            format!("cannot spawn {}: {} has a member of that name", order.name, order.team),
-        )
-        .hinted("take another name, or let --unique choose one")
+        Fault::new(Kind::Exists, format!("cannot spawn {wanted}: {team} has a member of that name"))
+            .hinted("take another name, or let --unique choose one")
     };
-    if !order.unique {
+    if !unique {
         return Err(taken());
     }
     (2..1000)
-        .filter_map(|n| AgentName::parse(&format!("{}-{n}", order.name)).ok())
-        .find(|name| free(name) && !again::rests(state, &order.team, name.as_str()))
+        .filter_map(|n| AgentName::parse(&format!("{wanted}-{n}")).ok())
+        .find(|name| free(name) && !again::rests(state, team, name.as_str()))
         .ok_or_else(taken)
 }
 
@@ -147,6 +162,7 @@ pub(super) fn no_such_team(state: &State, team: &TeamName) -> Fault {
 }
 
 fn starting(
+    state: &State,
     spawn: SpawnId,
     client: Option<ConnId>,
     order: Box<Spawn>,
@@ -167,6 +183,7 @@ fn starting(
         model: order.model.clone().unwrap_or_default(),
         prompt: order.prompt.clone(),
         cwd: order.cwd.clone(),
+        worktree: worktree::of(state, &order),
         plan_mode_required: order.mode.as_deref() == Some("plan"),
         born: now.wall,
         tracking: None,

@@ -3,6 +3,7 @@
 use super::request::answer;
 use super::shutdown::find;
 use super::spawn::{color, no_such_team};
+use super::worktree;
 use crate::effect::Effect;
 use crate::event::ConnId;
 use crate::panes::PaneJob;
@@ -29,6 +30,7 @@ pub(super) fn status(state: &mut State, client: ConnId, out: &mut Vec<Effect>) {
             .map(of)
             .collect(),
         past: known.past.clone(),
+        worktrees: known.grounds.iter().map(worktree::shown).collect(),
     });
     let daemon = DaemonStatus {
         pid: state.setting.pid,
@@ -56,6 +58,7 @@ fn of(agent: &Agent) -> AgentStatus {
         pane: record.pane.as_ref().map(|pane| pane.pane.clone()),
         pid: record.agent,
         backend: record.backend.word().to_owned(),
+        worktree: record.worktree.as_ref().map(|tree| tree.path.clone()),
         state: state_word(agent).to_owned(),
         flags: flags(agent),
         turn_task: agent.turn.as_ref().and_then(TurnNow::task),

@@ -4,6 +4,7 @@ mod native;
 mod requests;
 mod rests;
 mod turns;
+mod worktrees;
 
 use super::spawn::Opened;
 use super::step;
@@ -71,6 +72,7 @@ fn order(name: &str) -> Request {
         turns: None,
         backend: Default::default(),
         restart: Default::default(),
+        worktree: None,
     }))
 }
 
@@ -255,7 +257,9 @@ fn a_teammates_token_opens_little_and_a_dead_ones_nothing() {
     };
     assert_eq!(with(&token, Request::Status), None);
     assert_eq!(with(&token, Request::Activity(Activity::Idle)), None);
-    for request in [order("bob"), Request::Down, Request::Delete(Delete { team: team(), force: true })] {
+    for request in
+        [order("bob"), Request::Down, Request::Delete(Delete { team: team(), force: true, discard: vec![] })]
+    {
         assert_eq!(with(&token, request), Some(Kind::NotPermitted));
     }
     assert_eq!(with("other", Request::Status), Some(Kind::NotPermitted));
@@ -349,9 +353,9 @@ fn silence_ends_in_a_question_asked_again_and_then_in_what_was_said() {
 fn a_team_with_members_is_not_deleted() {
     let mut state = state();
     running(&mut state, "ann", 50);
-    let effects = ask(&mut state, 9, Request::Delete(Delete { team: team(), force: false }));
+    let effects = ask(&mut state, 9, Request::Delete(Delete { team: team(), force: false, discard: vec![] }));
     assert_eq!(kind(&effects, 9), Some(Kind::Refused));
-    let effects = ask(&mut state, 9, Request::Delete(Delete { team: team(), force: true }));
+    let effects = ask(&mut state, 9, Request::Delete(Delete { team: team(), force: true, discard: vec![] }));
     assert!(!job(&effects, |job| matches!(job, FileJob::Delete { .. })), "first they end");
 }
 

@@ -10,6 +10,7 @@ use super::decide::{GiveBack, LEFT, Life, Lives, key, times};
 use super::file::Plan;
 use super::lives::{self, Look};
 use crate::here::fault;
+use crate::verbs::spawn;
 use protocol::control::{self, Reply, Request};
 use protocol::fault::{Fault, Kind};
 use protocol::id::TaskId;
@@ -133,12 +134,15 @@ fn members(run: &mut Run, stage: &mut Stage, missing: Vec<control::Spawn>) -> Re
 
 /// One request for each, at the same time; those that were refused, and why.
 fn asked(run: &Run, members: Vec<control::Spawn>) -> Vec<(control::Spawn, Fault)> {
-    let here = run.here;
+    let (here, grounds) = (run.here, &run.file.grounds);
     std::thread::scope(|scope| {
         let ask = |member: control::Spawn| {
             scope.spawn(move || {
-                let answer = here.ask(Request::Spawn(Box::new(member.clone())));
-                match answer {
+                let order = match grounds.get(&member.name) {
+                    Some(args) => spawn::in_worktree(here, member.clone(), args.clone()),
+                    None => Ok(member.clone()),
+                };
+                match order.and_then(|order| here.ask(Request::Spawn(Box::new(order)))) {
                     Ok(Reply::Spawn(_)) => None,
                     Ok(_) => {
                         Some((member, Fault::new(Kind::Internal, "cannot understand the daemon's answer")))

@@ -14,13 +14,15 @@ pub(in crate::verbs) use flaw::Flaw;
 pub(super) use policy::Policy;
 pub(super) use task::Plan;
 
+use crate::verbs::spawn;
 use flaw::{At, Flaws};
-use member::Defaults;
+use member::{Defaults, Member};
 use protocol::control;
 use protocol::fault::{Fault, Kind};
-use protocol::name::TeamName;
+use protocol::name::{AgentName, TeamName};
 use protocol::policy::Policy as TeamPolicy;
 use section::Section;
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use toml::de::DeTable;
 
@@ -42,6 +44,8 @@ pub(super) struct RunFile {
     pub(super) policy: Policy,
     /// Its members, each ready to be spawned.
     pub(super) members: Vec<control::Spawn>,
+    /// Those that work in a worktree of their own: what their orders are made of.
+    pub(super) grounds: BTreeMap<AgentName, spawn::Spawn>,
     /// Its tasks, in the order of the file.
     pub(super) tasks: Vec<Plan>,
 }
@@ -124,14 +128,18 @@ fn whole(file: Section, directory: &Path, caller: &Caller<'_>, flaws: &mut Flaws
     let team = name.clone().unwrap_or_else(placeholder);
     let defaults = Defaults { team, directory, cwd: &cwd, root: caller.root, agent, model: model.clone() };
     let count = members.len();
-    let members: Vec<control::Spawn> =
+    let members: Vec<Member> =
         members.into_iter().filter_map(|member| member::order(member, &defaults, flaws)).collect();
+    let ground = |member: &Member| Some((member.order.name.clone(), member.ground.clone()?));
+    let grounds = members.iter().filter_map(ground).collect();
+    let members: Vec<control::Spawn> = members.into_iter().map(|member| member.order).collect();
     // Of a member with a flaw it is not known what it can do.
     if members.len() == count {
         task::refuse_what_no_worker_can_do(&tasks, &members, flaws);
     }
     let tasks = task::plans(&tasks, flaws);
-    Some(RunFile { name: name?, description, model, cwd, policy: policy.unwrap_or_default(), members, tasks })
+    let policy = policy.unwrap_or_default();
+    Some(RunFile { name: name?, description, model, cwd, policy, members, grounds, tasks })
 }
 
 /// For the members of a file whose name is a flaw: they are looked at all the same.

@@ -157,8 +157,14 @@ fn rows(run: &Run, stage: &mut Stage) -> Result<Vec<Row>, Fault> {
 
 /// Removes the files; a team that is gone already is fine.
 fn delete(run: &mut Run) -> Result<(), Fault> {
-    let request = Request::Delete(Delete { team: run.file.name.clone(), force: true });
+    let request = Request::Delete(Delete { team: run.file.name.clone(), force: true, discard: Vec::new() });
     match run.daemon.ask(&request) {
+        // Work that nobody else has is what a worktree is for: the team stays, and the tasks are done all the same.
+        Err(fault) if fault.kind == Kind::Refused => {
+            let hint = fault.hint.iter().map(|hint| format!("\n{hint}")).collect::<String>();
+            output::complain(&format!("team {} stays: {}{hint}", run.file.name, fault.message));
+            Ok(())
+        }
         Err(fault) if fault.kind != Kind::NotFound => Err(fault),
         _ => Ok(()),
     }

@@ -3,7 +3,7 @@
 use super::view::{Counts, FailedTask, LeftTask, MemberView, TeamView};
 use crate::here::now;
 use crate::output::{clean, paint};
-use protocol::control::{Activity, Flag, PastAgent};
+use protocol::control::{Activity, Flag, PastAgent, WorktreeStatus};
 
 /// As many characters of a text as a table takes.
 const WIDTH: usize = 40;
@@ -48,6 +48,11 @@ pub(super) fn details(member: &MemberView) -> Vec<String> {
     lines.extend(member.reaches.map(|reaches| format!("  {}", reaches.sentence())));
     lines.extend(member.flags.iter().map(|flag| format!("  {}", waits(*flag))));
     lines.into_iter().map(|line| clean(&line)).collect()
+}
+
+/// Where somebody's work is, of one who has ended too.
+pub(super) fn worktree(tree: &WorktreeStatus) -> String {
+    clean(&format!("  worktree {}, branch {}", tree.path.display(), tree.branch).replace('\n', "\\n"))
 }
 
 fn member(member: &MemberView) -> Vec<String> {
@@ -153,6 +158,7 @@ mod tests {
             pid: Some(77),
             backend: Some("in-process".into()),
             restarts: Some(2),
+            worktree: None,
             color: "none".into(),
         }
     }
@@ -167,6 +173,7 @@ mod tests {
             name: TeamName::parse("t").unwrap(),
             members: vec![ann()],
             past: vec![past],
+            worktrees: vec![],
             tasks: Counts { pending: 1, in_progress: 2, completed: 3 },
             left: vec![LeftTask { id: id("3"), subject: "x".into(), owner: bob.clone() }],
             failed: vec![FailedTask {

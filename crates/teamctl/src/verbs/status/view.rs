@@ -1,11 +1,12 @@
 //! What is known of teams and members, from the daemon and from the files; the keys are those of `--json`.
 
-use protocol::control::{Activity, AgentStatus, Flag, PastAgent, StatusReply, TeamStatus};
+use protocol::control::{Activity, AgentStatus, Flag, PastAgent, StatusReply, TeamStatus, WorktreeStatus};
 use protocol::feed::{Feed, Reaches};
 use protocol::id::TaskId;
 use protocol::name::{AgentName, TeamName};
 use protocol::task::{Task, TaskStatus};
 use serde::Serialize;
+use std::path::PathBuf;
 use store::{Root, Team};
 
 /// One team.
@@ -15,6 +16,8 @@ pub(super) struct TeamView {
     pub(super) members: Vec<MemberView>,
     /// Whose life has ended, the latest last.
     pub(super) past: Vec<PastAgent>,
+    /// Made for its members, those that have ended too.
+    pub(super) worktrees: Vec<WorktreeStatus>,
     pub(super) tasks: Counts,
     /// In progress, and nobody works on them.
     pub(super) left: Vec<LeftTask>,
@@ -40,6 +43,7 @@ pub(super) struct MemberView {
     pub(super) pid: Option<u32>,
     pub(super) backend: Option<String>,
     pub(super) restarts: Option<u32>,
+    pub(super) worktree: Option<PathBuf>,
     pub(super) color: String,
 }
 
@@ -73,9 +77,10 @@ pub(super) fn view(root: &Root, name: TeamName, daemon: Option<&StatusReply>) ->
     let told = daemon.and_then(|status| status.teams.iter().find(|team| team.name == name));
     let living: &[AgentStatus] = told.map_or(&[], |team| &team.members);
     let past = told.map(|team| team.past.clone()).unwrap_or_default();
+    let worktrees = told.map(|team| team.worktrees.clone()).unwrap_or_default();
     let Ok(team) = root.team(&name) else {
         let (members, tasks) = (Vec::new(), Counts::default());
-        return TeamView { name, members, past, tasks, left: Vec::new(), failed: Vec::new() };
+        return TeamView { name, members, past, worktrees, tasks, left: Vec::new(), failed: Vec::new() };
     };
     let mut members: Vec<MemberView> = living.iter().map(|agent| of_agent(&team, agent)).collect();
     members.extend(of_files(&team, living, daemon.is_some()));
@@ -87,6 +92,7 @@ pub(super) fn view(root: &Root, name: TeamName, daemon: Option<&StatusReply>) ->
         name,
         members,
         past,
+        worktrees,
     }
 }
 
@@ -108,6 +114,7 @@ fn of_agent(team: &Team, agent: &AgentStatus) -> MemberView {
         pid: agent.pid,
         backend: Some(agent.backend.clone()),
         restarts: Some(agent.restarts),
+        worktree: agent.worktree.clone(),
         color: agent.color.clone(),
     }
 }
@@ -137,6 +144,7 @@ fn of_files(team: &Team, living: &[AgentStatus], daemon: bool) -> Vec<MemberView
             pid: None,
             backend: member.backend_type,
             restarts: None,
+            worktree: member.worktree_path.map(PathBuf::from),
             color: member.color.unwrap_or_default(),
             name: member.name.to_string(),
         })
@@ -233,7 +241,7 @@ mod tests {
             again_at,
         };
         let past = vec![past("ann", None), past("bob", Some(9))];
-        let told = TeamStatus { name: team.name().clone(), members: Vec::new(), past };
+        let told = TeamStatus { name: team.name().clone(), members: Vec::new(), past, worktrees: vec![] };
         assert_eq!(at_work(&team, Some(&told)), Some(["team-lead", "bob"].map(AgentName::foreign).to_vec()));
         std::fs::remove_file(team.config_path()).unwrap();
         assert_eq!(at_work(&team, Some(&told)), None);

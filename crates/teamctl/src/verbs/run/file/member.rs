@@ -10,6 +10,13 @@ use protocol::name::{AgentName, TeamName};
 use protocol::turn::{Backend, Restart};
 use std::path::{Path, PathBuf};
 
+/// A member, ready to be spawned.
+pub(super) struct Member {
+    pub(super) order: control::Spawn,
+    /// What the order is made of, where it is to be made anew for a worktree.
+    pub(super) ground: Option<spawn::Spawn>,
+}
+
 /// What holds for every member that does not say otherwise.
 pub(super) struct Defaults<'a> {
     pub(super) team: TeamName,
@@ -40,12 +47,9 @@ const KEYS: [&str; 15] = [
     "backend",
 ];
 
-/// The order for one member; none where something is wrong with it.
-pub(super) fn order(member: Section, defaults: &Defaults, flaws: &mut Flaws) -> Option<control::Spawn> {
+/// One member; none where something is wrong with it.
+pub(super) fn order(member: Section, defaults: &Defaults, flaws: &mut Flaws) -> Option<Member> {
     member.takes(&KEYS, flaws);
-    if let Some(at) = member.place("worktree") {
-        flaws.add(at, "worktree is not built yet: name a directory with cwd");
-    }
     let name = member.required("name", flaws).and_then(|name| agent_name(&name, flaws));
     let text = |key: &str, flaws: &mut Flaws| member.string(key, flaws).map(|text| text.value);
     let cwd = member.string("cwd", flaws);
@@ -68,6 +72,7 @@ pub(super) fn order(member: Section, defaults: &Defaults, flaws: &mut Flaws) -> 
         allow: list("allow", flaws).unwrap_or_default(),
         deny: list("deny", flaws).unwrap_or_default(),
         command: command.unwrap_or_default(),
+        worktree: member.yes_or_text("worktree", flaws),
         ..spawn::Spawn::default()
     };
     let backend = member.word("backend", &BACKENDS, flaws).unwrap_or_default();
@@ -75,8 +80,9 @@ pub(super) fn order(member: Section, defaults: &Defaults, flaws: &mut Flaws) -> 
     if of_the_wrong_type {
         return None;
     }
-    let order = program(&member, args, cwd.as_deref().unwrap_or(defaults.cwd), defaults, flaws)?;
-    (name.is_some() && cwd.is_some()).then_some(control::Spawn { backend, restart, ..order })
+    let found = program(&member, args, cwd.as_deref().unwrap_or(defaults.cwd), defaults, flaws)?;
+    let order = control::Spawn { backend, restart, ..found.order };
+    (name.is_some() && cwd.is_some()).then_some(Member { order, ..found })
 }
 
 /// The longest first message, as of every message, in bytes.
@@ -156,7 +162,7 @@ fn program(
     cwd: &Path,
     defaults: &Defaults,
     flaws: &mut Flaws,
-) -> Option<control::Spawn> {
+) -> Option<Member> {
     let (agent, command) = (member.place("agent"), member.place("command"));
     match (agent, command) {
         (Some(_), Some(at)) => {
@@ -183,8 +189,10 @@ fn program(
     args.cwd = Some(cwd.to_owned());
     // A variable that is none was told; here it would hide what is wrong with the program.
     args.env.retain(|pair| !pair.starts_with('='));
+    let ground = args.worktree.is_some().then(|| args.clone());
     let order = spawn::order_for(defaults.root, defaults.team.clone(), None, args);
-    order.map_err(|fault| flaws.add(at, sentence(&fault))).ok()
+    let order = order.map_err(|fault| flaws.add(at, sentence(&fault))).ok()?;
+    Some(Member { order, ground })
 }
 
 /// Whether there is a profile for it; `spawn` would say how to name one on its own command line.

@@ -96,6 +96,14 @@ impl<'a> Section<'a> {
         found.ok()
     }
 
+    /// `true`, or a text; `false` is as if nothing stood there.
+    pub(super) fn yes_or_text(&self, key: &str, flaws: &mut Flaws) -> Option<Option<String>> {
+        match self.get(key)?.1 {
+            DeValue::Boolean(yes) => yes.then_some(None),
+            _ => self.text(key, "true or a string", flaws).map(|text| Some(text.value)),
+        }
+    }
+
     /// One word of several.
     pub(super) fn word<T: Copy>(&self, key: &str, words: &[(&str, T)], flaws: &mut Flaws) -> Option<T> {
         let found = self.string(key, flaws)?;

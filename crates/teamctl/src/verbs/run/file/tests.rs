@@ -250,10 +250,7 @@ fn a_duration_or_word_that_is_none() {
     );
     let modes = "default, acceptEdits, bypassPermissions, plan, delegate, dontAsk, auto";
     member("agent = 'worker'\nmode = 'x'\n", &format!("8:8: mode is one of {modes}, not \"x\""));
-    member(
-        "agent = 'worker'\nworktree = true\n",
-        "8:1: worktree is not built yet: name a directory with cwd",
-    );
+    member("agent = 'worker'\nworktree = 3\n", "8:12: worktree takes true or a string, not a number");
 }
 
 #[test]

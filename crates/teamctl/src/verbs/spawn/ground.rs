@@ -1,0 +1,47 @@
+//! `--worktree`: the daemon has one made, and the order is made anew for the directory in it.
+
+use super::Spawn;
+use crate::here::Here;
+use protocol::control::{self, Reply, Request, Worktree, WorktreeReply};
+use protocol::fault::{Fault, Kind};
+
+/// The same order, for a worktree that is there when this returns. What can be refused has been before: the order
+/// was made once for the directory that was asked for.
+pub(in crate::verbs) fn in_worktree(
+    here: &Here,
+    order: control::Spawn,
+    args: Spawn,
+) -> Result<control::Spawn, Fault> {
+    let reply = made(here, &order, args.worktree.clone().flatten())?;
+    let args = Spawn {
+        name: reply.name.to_string(),
+        unique: false,
+        cwd: Some(reply.cwd),
+        // Standard input has been read to its end.
+        prompt: Some(order.prompt.clone()),
+        prompt_file: None,
+        stdin: None,
+        model: order.model.clone(),
+        ..args
+    };
+    let root = here.root()?;
+    let config = root.team(&order.team).and_then(|team| team.config()).ok();
+    let again = super::order_for(root.path(), order.team.clone(), config.as_ref(), args)?;
+    let (backend, restart) = (order.backend, order.restart);
+    Ok(control::Spawn { backend, restart, worktree: Some(reply.path), ..again })
+}
+
+fn made(here: &Here, order: &control::Spawn, branch: Option<String>) -> Result<WorktreeReply, Fault> {
+    let request = Request::Worktree(Worktree {
+        team: order.team.clone(),
+        name: order.name.clone(),
+        unique: order.unique,
+        cwd: order.cwd.clone(),
+        branch,
+        env: order.env.clone(),
+    });
+    match here.ask(request)? {
+        Reply::Worktree(reply) => Ok(reply),
+        _ => Err(Fault::new(Kind::Internal, "cannot understand the daemon's answer")),
+    }
+}

@@ -1,0 +1,171 @@
+//! Worktrees: written down before git does anything, held for their agents, and gone before the team's files are.
+
+use super::*;
+use crate::roster::Ground;
+use crate::worktrees::{Making, TreeDone, TreeJob};
+use protocol::control::{Swept, Worktree};
+use worktree::{Plan, Surroundings, Tree};
+
+fn wants(name: &str) -> Request {
+    Request::Worktree(Worktree {
+        team: team(),
+        name: AgentName::parse(name).unwrap(),
+        unique: false,
+        cwd: "/repo".into(),
+        branch: None,
+        env: Default::default(),
+    })
+}
+
+fn tree() -> Tree {
+    Tree {
+        path: "/repo.worktrees/survey-ann".into(),
+        branch: "teamd/survey/ann".into(),
+        new_branch: true,
+        repository: "/repo/.git".into(),
+        base: "0".into(),
+        device: 1,
+        inode: 2,
+    }
+}
+
+fn making(client: u64) -> Box<Making> {
+    let plan = Plan { tree: tree(), is_there: false, within: "sub".into(), cwd: "/repo/sub".into() };
+    let name = AgentName::parse("ann").unwrap();
+    Box::new(Making { client, team: team(), name, plan, surroundings: Surroundings::of::<&str, &str>([]) })
+}
+
+fn done(state: &mut State, done: TreeDone) -> Vec<Effect> {
+    step(state, Event::Worktree(done), NOW)
+}
+
+fn planned(state: &mut State) -> Vec<Effect> {
+    let (team, name) = (team(), AgentName::parse("ann").unwrap());
+    done(state, TreeDone::Planned { client: 1, team, name, result: Ok(making(1)) })
+}
+
+fn added(state: &mut State) -> Vec<Effect> {
+    let result = Ok("/repo.worktrees/survey-ann/sub".into());
+    done(state, TreeDone::Added { making: making(1), result, is_there: true })
+}
+
+fn spawn_in(path: &str, cwd: &str) -> Request {
+    let Request::Spawn(order) = order("ann") else { unreachable!("it is one") };
+    Request::Spawn(Box::new(Spawn { worktree: Some(path.into()), cwd: cwd.into(), ..*order }))
+}
+
+fn grounds(state: &State) -> Vec<Ground> {
+    state.roster().worktrees[&team()].clone()
+}
+
+fn sweeps(effects: &[Effect]) -> bool {
+    effects.iter().any(|effect| matches!(effect, Effect::Worktree(TreeJob::Sweep { .. })))
+}
+
+#[test]
+fn it_is_on_the_disk_before_git_fills_it_and_its_name_is_held() {
+    let mut state = state();
+    let effects = ask(&mut state, 1, wants("ann"));
+    assert!(matches!(effects[..], [Effect::Worktree(TreeJob::Plan { .. })]), "{effects:?}");
+    for request in [wants("ann"), order("ann")] {
+        assert_eq!(kind(&ask(&mut state, 2, request), 2), Some(Kind::Exists));
+    }
+    let delete = Request::Delete(Delete { team: team(), force: true, discard: vec![] });
+    assert_eq!(kind(&ask(&mut state, 2, delete), 2), Some(Kind::Refused));
+    let effects = planned(&mut state);
+    let [Effect::File(FileJob::Roster(roster)), Effect::File(FileJob::Recorded { .. })] = &effects[..] else {
+        panic!("{effects:?}")
+    };
+    assert_eq!(roster.worktrees[&team()][0].tree, tree());
+    let recorded = FileDone::Recorded { making: making(1), result: Ok(()) };
+    let effects = step(&mut state, Event::Filed(recorded), NOW);
+    assert!(matches!(effects[..], [Effect::Worktree(TreeJob::Add(_))]), "{effects:?}");
+    let Some(Reply::Worktree(reply)) = done_of(&added(&mut state)) else { panic!("no answer") };
+    assert_eq!((reply.path, reply.again), (tree().path, false));
+    assert_eq!(kind(&ask(&mut state, 2, order("ann")), 2), Some(Kind::Exists), "it is still held");
+    assert_eq!(kind(&ask(&mut state, 2, spawn_in("/home/u", "/home/u")), 2), Some(Kind::Refused));
+    let path = "/repo.worktrees/survey-ann";
+    assert_eq!(kind(&ask(&mut state, 2, spawn_in(path, "/repo")), 2), Some(Kind::Refused), "not in it");
+    let id = opening(&ask(&mut state, 2, spawn_in(path, "/repo.worktrees/survey-ann/sub")));
+    assert_eq!(state.agents[&id].record.worktree, Some(tree()));
+}
+
+fn done_of(effects: &[Effect]) -> Option<Reply> {
+    super::done(effects, 1).cloned()
+}
+
+#[test]
+fn a_name_whose_agent_never_comes_is_free_again() {
+    let mut state = state();
+    ask(&mut state, 1, wants("ann"));
+    planned(&mut state);
+    added(&mut state);
+    let later = at(60_000);
+    let effects = step(&mut state, Event::Request { client: 2, call: call(order("ann")) }, later);
+    opening(&effects);
+    assert_eq!(grounds(&state).len(), 1, "the worktree stays on record");
+}
+
+#[test]
+fn what_was_not_written_down_is_not_filled_and_what_was_taken_back_is_forgotten() {
+    let mut state = state();
+    ask(&mut state, 1, wants("ann"));
+    planned(&mut state);
+    let fault = || protocol::fault::Fault::new(Kind::Io, "no");
+    let recorded = FileDone::Recorded { making: making(1), result: Err(fault()) };
+    let effects = step(&mut state, Event::Filed(recorded), NOW);
+    assert_eq!(kind(&effects, 1), Some(Kind::Io));
+    assert!(!effects.iter().any(|effect| matches!(effect, Effect::Worktree(_))));
+    for is_there in [true, false] {
+        done(&mut state, TreeDone::Added { making: making(1), result: Err(fault()), is_there });
+        assert_eq!(grounds(&state).len(), usize::from(is_there));
+    }
+}
+
+#[test]
+fn a_team_goes_only_after_its_worktrees_and_what_is_refused_stays() {
+    let mut state = state();
+    ask(&mut state, 1, wants("ann"));
+    planned(&mut state);
+    added(&mut state);
+    let delete = |discard: &str| {
+        let discard = if discard.is_empty() { vec![] } else { vec![discard.into()] };
+        Delete { team: team(), force: true, discard }
+    };
+    let effects = ask(&mut state, 3, Request::Delete(delete("/home/u")));
+    assert_eq!(kind(&effects, 3), Some(Kind::Usage), "a path of somebody else's");
+    let effects = ask(&mut state, 3, Request::Delete(delete("")));
+    assert!(sweeps(&effects) && !job(&effects, |job| matches!(job, FileJob::Delete { .. })));
+    for request in [order("bob"), wants("bob"), Request::Delete(delete(""))] {
+        assert_eq!(kind(&ask(&mut state, 4, request), 4), Some(Kind::Refused), "meanwhile");
+    }
+    let refused = protocol::fault::Fault::new(Kind::Refused, "unsaved");
+    let swept = |result, done_with| TreeDone::Swept { client: 3, order: delete(""), done_with, result };
+    let effects = done(&mut state, swept(Err(refused), vec![]));
+    assert_eq!(kind(&effects, 3), Some(Kind::Refused));
+    assert_eq!(grounds(&state).len(), 1);
+    assert!(state.teams.contains_key(&team()));
+    let effects = done(&mut state, swept(Ok(Swept::default()), vec![tree().path]));
+    assert!(matches!(effects[0], Effect::File(FileJob::Roster(_))) && grounds(&state).is_empty());
+    assert!(job(&effects, |job| matches!(job, FileJob::Delete { .. })));
+}
+
+#[test]
+fn a_team_of_the_same_name_still_sees_to_them() {
+    let mut state = state();
+    ask(&mut state, 1, wants("ann"));
+    planned(&mut state);
+    let reply = protocol::control::CreateReply {
+        team_name: team(),
+        team_file_path: "/x".into(),
+        lead_agent_id: String::new(),
+    };
+    step(
+        &mut state,
+        Event::Filed(FileDone::Created { client: 1, policy: Default::default(), result: Ok(reply) }),
+        NOW,
+    );
+    assert_eq!(grounds(&state).len(), 1);
+    let again = State::new(state.setting.clone(), state.roster(), Tale::default());
+    assert_eq!(grounds(&again).len(), 1, "and a daemon that is started anew");
+}

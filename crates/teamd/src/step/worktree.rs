@@ -1,0 +1,250 @@
+//! A worktree, from the request to the reply, and a team's worktrees at its end.
+//!
+//! First it is decided, then the roster is on the disk, only then git fills it; the name is held until its agent is
+//! started. Killed anywhere on the way, the next daemon knows what is there.
+
+use super::delete;
+use super::request::answer;
+use super::spawn::{free_name, no_such_team};
+use crate::effect::Effect;
+use crate::event::{ConnId, Now};
+use crate::files::FileJob;
+use crate::roster::Ground;
+use crate::state::{Held, State, Team};
+use crate::worktrees::{Making, TreeDone, TreeJob};
+use protocol::control::{Delete, Reply, Spawn, Swept, Worktree, WorktreeReply, WorktreeStatus};
+use protocol::fault::{Fault, Kind};
+use protocol::name::{AgentName, TeamName};
+use std::path::PathBuf;
+use worktree::{Surroundings, Tree, Wanted};
+
+/// So long a worktree waits for its agent, ms.
+const WAITS: u64 = 30_000;
+
+pub(super) fn worktree(state: &mut State, client: ConnId, order: Worktree, now: Now, out: &mut Vec<Effect>) {
+    expire(state, &order.team, now);
+    let name = match checked(state, &order) {
+        Ok(name) => name,
+        Err(fault) => return answer(state, client, Err(fault), out),
+    };
+    let Some(team) = state.teams.get_mut(&order.team) else { return };
+    team.held.insert(name.clone(), Held::Making);
+    let wanted = Wanted {
+        cwd: order.cwd,
+        name: format!("{}-{name}", order.team),
+        branch: order.branch,
+        usual_branch: format!("teamd/{}/{name}", order.team),
+        before: team.grounds.iter().filter(|it| it.member == name).map(|it| it.tree.clone()).collect(),
+    };
+    let surroundings = Surroundings::of(order.env);
+    out.push(Effect::Worktree(TreeJob::Plan { client, team: order.team, name, wanted, surroundings }));
+}
+
+/// The name that it is for.
+fn checked(state: &State, order: &Worktree) -> Result<AgentName, Fault> {
+    if state.closing {
+        return Err(Fault::new(Kind::Refused, "cannot make a worktree: teamd is going down"));
+    }
+    let team = state.teams.get(&order.team).ok_or_else(|| no_such_team(state, &order.team))?;
+    refuse_sweeping(&order.team, team)?;
+    free_name(state, &order.team, &order.name, order.unique, None)
+}
+
+pub(super) fn done(state: &mut State, done: TreeDone, now: Now, out: &mut Vec<Effect>) {
+    match done {
+        TreeDone::Planned { client, team, name, result } => match result {
+            Ok(making) => planned(state, making, out),
+            Err(fault) => failed(state, client, &team, &name, fault, out),
+        },
+        TreeDone::Added { making, result, is_there } => added(state, &making, result, is_there, now, out),
+        TreeDone::Swept { client, order, done_with, result } => {
+            swept(state, client, order, &done_with, result, out);
+        }
+    }
+}
+
+/// Written down before git does anything.
+fn planned(state: &mut State, making: Box<Making>, out: &mut Vec<Effect>) {
+    let Some(team) = state.teams.get_mut(&making.team) else {
+        let fault = no_such_team(state, &making.team);
+        return answer(state, making.client, Err(fault), out);
+    };
+    if !making.plan.is_there {
+        team.grounds.push(Ground { member: making.name.clone(), tree: making.plan.tree.clone() });
+        state.dirty = true;
+    }
+    out.push(Effect::File(FileJob::Recorded { making }));
+}
+
+/// The roster on disk names it, or could not be written.
+pub(super) fn recorded(
+    state: &mut State,
+    making: Box<Making>,
+    result: Result<(), Fault>,
+    out: &mut Vec<Effect>,
+) {
+    match result {
+        Ok(()) => out.push(Effect::Worktree(TreeJob::Add(making))),
+        Err(fault) => failed(state, making.client, &making.team, &making.name, fault, out),
+    }
+}
+
+/// What could not be filled, and was taken back, is no worktree. Where something is left it stays ours to see to.
+fn added(
+    state: &mut State,
+    making: &Making,
+    result: Result<PathBuf, Fault>,
+    is_there: bool,
+    now: Now,
+    out: &mut Vec<Effect>,
+) {
+    let tree = &making.plan.tree;
+    if !is_there {
+        forget(state, &making.team, std::slice::from_ref(&tree.path));
+    }
+    let cwd = match result {
+        Ok(cwd) => cwd,
+        Err(fault) => return failed(state, making.client, &making.team, &making.name, fault, out),
+    };
+    if let Some(team) = state.teams.get_mut(&making.team) {
+        team.held.insert(making.name.clone(), Held::Until(now.mono + WAITS));
+    }
+    let reply = WorktreeReply {
+        name: making.name.clone(),
+        path: tree.path.clone(),
+        branch: tree.branch.clone(),
+        cwd,
+        again: making.plan.is_there,
+    };
+    answer(state, making.client, Ok(Reply::Worktree(reply)), out);
+}
+
+fn failed(
+    state: &mut State,
+    client: ConnId,
+    team: &TeamName,
+    name: &AgentName,
+    fault: Fault,
+    out: &mut Vec<Effect>,
+) {
+    if let Some(team) = state.teams.get_mut(team) {
+        team.held.remove(name);
+    }
+    answer(state, client, Err(fault), out);
+}
+
+fn forget(state: &mut State, team: &TeamName, paths: &[PathBuf]) {
+    let Some(team) = state.teams.get_mut(team) else { return };
+    team.grounds.retain(|ground| !paths.contains(&ground.tree.path));
+    state.dirty |= !paths.is_empty();
+}
+
+/// Names whose agent never came are free again.
+pub(super) fn expire(state: &mut State, team: &TeamName, now: Now) {
+    let Some(team) = state.teams.get_mut(team) else { return };
+    team.held.retain(|_, held| !matches!(held, Held::Until(until) if *until <= now.mono));
+}
+
+/// Whether a worktree has taken that name.
+pub(super) fn holds(state: &State, team: &TeamName, name: &AgentName) -> bool {
+    state.teams.get(team).is_some_and(|team| team.held.contains_key(name))
+}
+
+/// Whether a spawn comes with a worktree that was made for it, or with none.
+pub(super) fn fits(state: &State, order: &Spawn) -> Result<(), Fault> {
+    let team = state.teams.get(&order.team).ok_or_else(|| no_such_team(state, &order.team))?;
+    refuse_sweeping(&order.team, team)?;
+    let Some(path) = &order.worktree else { return Ok(()) };
+    match of(state, order) {
+        Some(tree) if order.cwd.starts_with(&tree.path) => Ok(()),
+        _ => {
+            let (name, path) = (&order.name, path.display());
+            let message = format!("cannot spawn {name} in {path}: no worktree was made there for it");
+            Err(Fault::new(Kind::Refused, message).hinted("let spawn --worktree make one"))
+        }
+    }
+}
+
+/// The worktree that was made for it, as it was recorded.
+pub(super) fn of(state: &State, order: &Spawn) -> Option<Tree> {
+    let path = order.worktree.as_ref()?;
+    let grounds = &state.teams.get(&order.team)?.grounds;
+    let its = grounds.iter().find(|ground| ground.member == order.name && ground.tree.path == *path);
+    its.map(|ground| ground.tree.clone())
+}
+
+/// Its agent is here: the name is held by that.
+pub(super) fn let_go(state: &mut State, order: &Spawn) {
+    if let (Some(team), Some(_)) = (state.teams.get_mut(&order.team), &order.worktree) {
+        team.held.remove(&order.name);
+    }
+}
+
+/// For `status`.
+pub(super) fn shown(ground: &Ground) -> WorktreeStatus {
+    WorktreeStatus {
+        member: ground.member.clone(),
+        path: ground.tree.path.clone(),
+        branch: ground.tree.branch.clone(),
+        repository: ground.tree.repository.clone(),
+    }
+}
+
+fn refuse_sweeping(name: &TeamName, team: &Team) -> Result<(), Fault> {
+    if !team.sweeping {
+        return Ok(());
+    }
+    Err(Fault::new(Kind::Refused, format!("cannot do that: {name} is being deleted")))
+}
+
+/// Whether a team can be deleted as asked: before anybody is ended for it.
+pub(super) fn may_sweep(state: &State, order: &Delete) -> Result<(), Fault> {
+    let team = state.teams.get(&order.team).ok_or_else(|| no_such_team(state, &order.team))?;
+    refuse_sweeping(&order.team, team)?;
+    if team.held.values().any(|held| *held == Held::Making) {
+        let message = format!("cannot delete {}: a worktree is being made for it", order.team);
+        return Err(Fault::new(Kind::Refused, message).hinted("try again in a moment"));
+    }
+    let is_hers = |path: &&PathBuf| team.grounds.iter().any(|ground| ground.tree.path == **path);
+    match order.discard.iter().find(|path| !is_hers(path)) {
+        None => Ok(()),
+        Some(other) => {
+            let message = format!("cannot discard {}: it is no worktree of {}", other.display(), order.team);
+            let all: Vec<String> = team.grounds.iter().map(|it| it.tree.path.display().to_string()).collect();
+            let hint = if all.is_empty() { "it has none".to_owned() } else { all.join(", ") };
+            Err(Fault::new(Kind::Usage, message).hinted(format!("its worktrees: {hint}")))
+        }
+    }
+}
+
+/// Nobody lives: its worktrees go, then its files.
+pub(super) fn sweep(state: &mut State, client: ConnId, order: Delete, out: &mut Vec<Effect>) {
+    let trash = state.setting.state.join("trash");
+    match state.teams.get_mut(&order.team) {
+        Some(team) if !team.grounds.is_empty() => {
+            team.sweeping = true;
+            let grounds = team.grounds.clone();
+            out.push(Effect::Worktree(TreeJob::Sweep { client, order, grounds, trash }));
+        }
+        _ => delete::files(client, order, Swept::default(), out),
+    }
+}
+
+/// What is removed is forgotten, whatever became of the others; the files go only where all went.
+fn swept(
+    state: &mut State,
+    client: ConnId,
+    order: Delete,
+    done_with: &[PathBuf],
+    result: Result<Swept, Fault>,
+    out: &mut Vec<Effect>,
+) {
+    if let Some(team) = state.teams.get_mut(&order.team) {
+        team.sweeping = false;
+    }
+    forget(state, &order.team, done_with);
+    match result {
+        Ok(swept) => delete::files(client, order, swept, out),
+        Err(fault) => answer(state, client, Err(fault), out),
+    }
+}
