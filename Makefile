@@ -23,10 +23,18 @@ check:
 
 # Every test, with the real tmux and real foreign writers; brings what it needs.
 test:
-	scripts/need tmux node
+	scripts/need tmux node python3
 	cd tests/foreign && npm ci --silent --no-audit --no-fund
+	$(MAKE) --no-print-directory $(TARGET)/python/whole
 	$(CARGO) build --workspace --bins --locked
-	$(CARGO) test --workspace --locked
+	FOREIGN=needed $(CARGO) test --workspace --locked
+
+# A Python of our own, with the MCP client that is not ours.
+$(TARGET)/python/whole: tests/foreign/requirements.txt
+	rm -rf $(TARGET)/python
+	python3 -m venv $(TARGET)/python
+	$(TARGET)/python/bin/pip install --quiet --disable-pip-version-check --require-hashes -r $<
+	touch $@
 
 # A team of three workers surveys this repository, live in tmux.
 demo:

@@ -173,6 +173,35 @@ fn a_teammate_is_itself_and_a_second_team_is_refused() {
 }
 
 #[test]
+fn what_is_left_to_a_person_is_not_answered_by_a_tool() {
+    let house = House::start();
+    std::fs::File::create(house.path("policy.toml"))
+        .unwrap()
+        .write_all(b"[policy]\nplans = \"person\"\n")
+        .unwrap();
+    let policy = house.path("policy.toml").display().to_string();
+    house.teamctl(["create", "survey", "--policy", &policy]).ok();
+    house.teamctl(["spawn", "ann", "--", "sleep", "3600"]).ok();
+    let plan = r#"{"type":"plan_approval_request","from":"ann","timestamp":"2099-01-01T00:00:00.000Z","planFilePath":"","planContent":"x","requestId":"plan_approval-1@ann@survey"}"#;
+    let letter =
+        json!([{"from": "ann", "text": plan, "timestamp": "2099-01-01T00:00:00.000Z", "read": false}]);
+    let inbox = house.root().join("teams/survey/inboxes/team-lead.json");
+    std::fs::File::create(inbox).unwrap().write_all(letter.to_string().as_bytes()).unwrap();
+    let mut lead = Lines::of(&house, &["--team", "survey"], &[]);
+    let listed = lead.call("Requests", &json!({})).unwrap();
+    assert_eq!(listed["requests"][0]["id"], "plan_approval-1@ann@survey");
+    let yes = json!({"id": "plan_approval-1@ann@survey"});
+    let refused = lead.call("Approve", &yes).unwrap_err();
+    assert!(refused.contains("leaves that to a person"), "{refused}");
+    assert!(lead.call("Deny", &json!({"id": "plan_approval-1@ann@survey", "reason": "x"})).is_err());
+    house.teamctl(["approve", "plan_approval-1@ann@survey"]).ok();
+    let refused = lead.call("Approve", &yes).unwrap_err();
+    assert!(refused.contains("answered"), "{refused}");
+    assert_eq!(lead.end(), 0);
+    house.end();
+}
+
+#[test]
 fn a_wait_ends_with_its_message_and_one_that_is_given_up_leaves_no_process() {
     let house = House::with_team();
     let mut lead = Lines::of(&house, &["--team", "survey"], &[]);

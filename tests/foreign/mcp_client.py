@@ -88,7 +88,7 @@ async def begin(story, lead):
     for name in ("ann", "bob"):
         spawned = await story.call(lead, "SpawnTeammate", name=name, prompt="", agent="worker")
         story.expect("it is spawned", spawned.get("status") == "teammate_spawned" and spawned["name"] == name)
-    await story.refused(lead, "SpawnTeammate", "exists", name="ann", prompt="", agent="worker")
+    await story.refused(lead, "SpawnTeammate", "has a member of that name", name="ann", prompt="", agent="worker")
     await story.refused(lead, "SpawnTeammate", "name", name="--all", prompt="")
 
 

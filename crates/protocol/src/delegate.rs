@@ -70,10 +70,10 @@ pub fn may_use(tool: &str, input: &Value) -> bool {
 pub const REFUSAL: &str = "you lead in delegate mode: spawn teammates, message them, answer their requests and work \
      the task list, and leave the work itself to them";
 
-/// `mcp__teamd__SendMessage` and the like: programs differ in how they put server and tool together.
+/// `mcp__team__SendMessage`, `mcp_team_SendMessage`, `team-SendMessage` and the like: programs differ in how they put server and tool together.
 fn of_our_server(tool: &str) -> bool {
     let bare = tool.strip_prefix("mcp").map_or(tool, |rest| rest.trim_start_matches('_'));
-    let rest = bare.strip_prefix("teamd");
+    let rest = bare.strip_prefix("teamd").or_else(|| bare.strip_prefix("team"));
     rest.is_some_and(|rest| rest.starts_with(['_', '.', ':', '/', '-']))
 }
 
@@ -117,8 +117,15 @@ mod tests {
 
     #[test]
     fn a_delegating_lead_may_lead() {
-        for tool in ["SendMessage", "TaskUpdate", "mcp__teamd__spawn", "mcp_teamd_SendMessage", "teamd__wait"]
-        {
+        for tool in [
+            "SendMessage",
+            "TaskUpdate",
+            "mcp__teamd__spawn",
+            "mcp_team_SendMessage",
+            "mcp__team__SpawnTeammate",
+            "team-Wait",
+            "teamd__wait",
+        ] {
             assert!(may_use(tool, &json!({})), "{tool}");
         }
         for command in [
@@ -133,9 +140,17 @@ mod tests {
 
     #[test]
     fn it_touches_nothing_itself() {
-        for tool in
-            ["Read", "Edit", "Write", "Bash", "mcp__files__SendMessage", "mcp__teamdx__spawn", "teamd"]
-        {
+        for tool in [
+            "Read",
+            "Edit",
+            "Write",
+            "Bash",
+            "mcp__files__SendMessage",
+            "mcp__teamdx__spawn",
+            "mcp__teams__SendMessage",
+            "teamd",
+            "team",
+        ] {
             assert!(!may_use(tool, &json!({"file_path": "/x"})), "{tool}");
         }
         for command in [

@@ -8,12 +8,12 @@ mod work;
 pub use answer::Answer;
 pub use letter::{Broadcast, Missed, Sent, checked};
 
-use crate::error::Error;
 use crate::state::StateDir;
 use crate::team::Team;
 use protocol::fault::{Fault, Kind};
 use protocol::message::Message;
 use protocol::name::AgentName;
+use protocol::policy::Policy;
 use std::path::PathBuf;
 
 /// Who acts, on which team.
@@ -53,8 +53,10 @@ impl Caller {
         message
     }
 
-    fn state(&self) -> Result<StateDir, Error> {
-        StateDir::open(&self.state)
+    /// The team's policy, as the daemon wrote it down; where it did not, the usual one.
+    pub fn policy(&self) -> Result<Policy, Fault> {
+        let bytes = StateDir::open(&self.state)?.read(&Policy::file(self.team.name()))?;
+        Ok(Policy::of_bytes(bytes.as_deref()))
     }
 }
 

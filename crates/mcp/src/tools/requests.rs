@@ -2,11 +2,12 @@
 //! leaves them to the lead.
 
 use super::schema::{Property, always, maybe};
-use super::{Described, Effect};
+use super::{Described, Effect, at_files};
 use crate::program::Call;
 use crate::seat::Seat;
 use protocol::fault::{Fault, Kind};
 use protocol::id::RequestId;
+use protocol::policy::{Decision, Who};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
@@ -108,7 +109,7 @@ pub(super) async fn approve(
     input: Option<&str>,
 ) -> Result<Value, Fault> {
     lead_only(seat.me(), "approve a request")?;
-    seat.needed_team()?;
+    leave(seat, request).await?;
     let call = Call::of("approve").option("mode", mode).option("input", input);
     told(call.rest([request.to_string()]).run(seat).await?, request, "Approved")
 }
@@ -116,9 +117,27 @@ pub(super) async fn approve(
 /// Says no.
 pub(super) async fn deny(seat: &Arc<Seat>, request: &RequestId, reason: &str) -> Result<Value, Fault> {
     lead_only(seat.me(), "deny a request")?;
-    seat.needed_team()?;
+    leave(seat, request).await?;
     let call = Call::of("deny").option("reason", Some(reason));
     told(call.rest([request.to_string()]).run(seat).await?, request, "Denied")
+}
+
+/// Whoever calls a tool is a program: what the team's policy leaves to a person is not its to answer.
+async fn leave(seat: &Arc<Seat>, request: &RequestId) -> Result<(), Fault> {
+    let id = request.to_string();
+    at_files(seat, move |seat| {
+        let caller = seat.caller()?;
+        let request = caller.team().requests().find(&id)?;
+        match caller.policy()?.decide(&request.asked, &request.cwd) {
+            Decision::Ask(Who::Person) => {
+                let message = format!("cannot answer {id}: the team's policy leaves that to a person");
+                Err(Fault::new(Kind::NotPermitted, message)
+                    .hinted("ask the person to answer it: teamctl requests; meanwhile go on with other work"))
+            }
+            _ => Ok(()),
+        }
+    })
+    .await
 }
 
 fn told(mut answer: Value, request: &RequestId, how: &str) -> Result<Value, Fault> {

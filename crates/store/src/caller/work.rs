@@ -74,37 +74,10 @@ impl Caller {
         if self.me.is_lead() || !metadata.is_some_and(|metadata| metadata.contains_key("command")) {
             return Ok(());
         }
-        let policy = self.state()?.read(&format!("policy-{}.json", self.team.name()))?;
-        if commands(policy.as_deref()) == Commands::Any {
+        if self.policy()?.commands == Commands::Any {
             return Ok(());
         }
         let what = "cannot put a command into a task: that is for the lead or a person";
         Err(Fault::new(Kind::NotPermitted, what).hinted("ask the lead: teamctl send team-lead TEXT"))
-    }
-}
-
-/// What the daemon wrote down of the team's policy.
-#[derive(serde::Deserialize)]
-struct Policy {
-    commands: Commands,
-}
-
-/// Whatever is not said in so many words is the lead's.
-fn commands(policy: Option<&[u8]>) -> Commands {
-    let policy = policy.and_then(|bytes| serde_json::from_slice(bytes).ok());
-    policy.map_or(Commands::Lead, |Policy { commands }| commands)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn only_a_policy_that_says_so_lets_any_member_put_a_command() {
-        assert_eq!(commands(Some(br#"{"commands":"any","more":1}"#)), Commands::Any);
-        for other in [&br#"{"commands":"lead"}"#[..], br#"{"commands":"all"}"#, b"{}", b"any", b"\xff", b""] {
-            assert_eq!(commands(Some(other)), Commands::Lead, "{other:?}");
-        }
-        assert_eq!(commands(None), Commands::Lead);
     }
 }
