@@ -3,11 +3,11 @@
 //! The command begins at once, and that is all that an answer proves: tmux gives an id for a missing program too.
 //! Whether it runs, its own first word must tell. The directory is always `/`, since tmux expands formats in it.
 
-use tmux_interface::{NewSession, NewWindow, SelectLayout, SetOption, SplitWindow, TmuxCommand};
+use tmux_interface::{NewSession, NewWindow, SetOption, SplitWindow, TmuxCommand};
 
 use crate::client::session_option;
 use crate::deadline::Deadline;
-use crate::guard::{either, only_if};
+use crate::guard::either;
 use crate::label::BORDER;
 use crate::script::Script;
 use crate::{Error, PaneId, Server, SessionId, WindowId, word};
@@ -70,26 +70,11 @@ impl Server {
         let script = split_script(window, argv)?;
         match self.split_once(window, &script, deadline) {
             Err(Error::NoSpace { .. }) => {
-                self.tile_until(window, deadline)?;
+                self.tile(window, deadline)?;
                 self.split_once(window, &script, deadline)
             }
             result => result,
         }
-    }
-
-    /// Gives the panes of a window equal shares, unless one of them is zoomed.
-    ///
-    /// # Errors
-    /// `Failed` where the window is gone.
-    pub fn tile(&mut self, window: WindowId) -> Result<(), Error> {
-        self.tile_until(window, Deadline::of("tile a window"))
-    }
-
-    fn tile_until(&mut self, window: WindowId, deadline: Deadline) -> Result<(), Error> {
-        let window = window.to_string();
-        let layout = SelectLayout::new().target_pane(window.as_str()).layout_name("tiled").build();
-        let script = only_if(&window, "#{!=:#{window_zoomed_flag},1}", &Script::of(&layout))?;
-        self.ask(&script, deadline)?.done(deadline.verb())
     }
 
     fn split_once(
@@ -99,18 +84,20 @@ impl Server {
         deadline: Deadline,
     ) -> Result<Created, Error> {
         match self.create(script, deadline) {
-            // "no space for new pane", and 3.7 has other words before it.
-            Err(Error::Failed { cause, .. }) if cause.contains("no space for") => {
-                Err(Error::NoSpace { window })
-            }
+            Err(error) if error.is_no_space() => Err(Error::NoSpace { window }),
             result => result,
         }
     }
 
     fn create_window(&mut self, script: &Script, deadline: Deadline) -> Result<Created, Error> {
         let created = self.create(script, deadline)?;
-        self.ask(&window_options(created.window), deadline)?.done(deadline.verb())?;
+        self.dress_window(created.window, deadline)?;
         Ok(created)
+    }
+
+    /// Makes a window one of ours: its border, and that its layout is our affair.
+    pub(crate) fn dress_window(&mut self, window: WindowId, deadline: Deadline) -> Result<(), Error> {
+        self.ask(&window_options(window), deadline)?.done(deadline.verb())
     }
 
     fn create(&mut self, script: &Script, deadline: Deadline) -> Result<Created, Error> {
@@ -158,6 +145,7 @@ fn window_options(window: WindowId) -> Script {
         .then(&set("automatic-rename", "off"))
         .then(&set("allow-rename", "off"))
         .then(&set("synchronize-panes", "off"))
+        .then(&set("@teamd_window", "1"))
 }
 
 #[cfg(test)]

@@ -109,6 +109,12 @@ pub enum Error {
 }
 
 impl Error {
+    /// tmux found no space for one more pane: "no space for new pane", and 3.7 has other words before it. joining
+    /// has words of its own.
+    pub(crate) fn is_no_space(&self) -> bool {
+        matches!(self, Error::Failed { cause, .. } if cause.contains("no space for") || cause.contains("pane too small"))
+    }
+
     /// An answer that does not parse, cut to what fits into a log line.
     pub(crate) fn unexpected(verb: &'static str, answer: &str) -> Error {
         Error::Unexpected { verb, answer: answer.chars().take(200).collect() }

@@ -3,12 +3,12 @@
 //! Killing is one guarded step inside the server, and "gone" is what a list says that came back, never a failure.
 //! A pane's end is a hang-up for its processes and no more; who must be sure of those has to see to them before.
 
-use tmux_interface::{KillPane, ResizePane};
+use tmux_interface::{KillPane, TmuxCommand};
 
 use crate::deadline::Deadline;
-use crate::guard::{both, either};
+use crate::hide::keeping_zoom;
 use crate::script::Script;
-use crate::{Error, Owner, PaneId, PaneRow, Server};
+use crate::{Error, Owner, PaneId, Server};
 
 /// How an attempt to kill a pane ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -29,7 +29,8 @@ impl Server {
     pub fn kill(&mut self, pane: PaneId, owner: &Owner) -> Result<Killed, Error> {
         let deadline = Deadline::of("kill a pane");
         let Some(row) = self.row(pane, deadline)? else { return Ok(Killed::Absent) };
-        let act = keeping_zoom(&row)?;
+        let kill = KillPane::new().target_pane(pane.to_string()).build();
+        let act = keeping_zoom(&row, &Script::of(&kill))?;
         match self.guarded(deadline, pane, owner, &act) {
             Ok(_) => self.verify(pane, Killed::Killed, deadline),
             Err(Error::NotOurs { .. }) => self.verify(pane, Killed::Absent, deadline),
@@ -49,13 +50,7 @@ impl Server {
     }
 }
 
-/// tmux ends a window's zoom with any of its panes. The zoomed one is the active one, so it is zoomed again, unless
-/// it is the one to go, or the pane has moved to another window since it was listed.
-fn keeping_zoom(row: &PaneRow) -> Result<Script, Error> {
-    let (pane, window) = (row.pane.to_string(), row.window.to_string());
-    let kill = Script::of(&KillPane::new().target_pane(pane.as_str()).build());
-    let zoom = ResizePane::new().zoom().target_pane(window.as_str()).build();
-    let behind = both("#{window_zoomed_flag}", "#{!=:#{pane_active},1}");
-    let behind = both(&behind, &format!("#{{==:#{{window_id}},{window}}}"));
-    either(&pane, &behind, &kill.clone().then(&zoom), &kill)
+/// Ends the pane that a session of ours began with, in the script that made the session.
+pub(crate) fn first_of(session: &str) -> TmuxCommand<'static> {
+    KillPane::new().target_pane(format!("={session}:^")).build()
 }

@@ -6,6 +6,7 @@
 use tmux_interface::{ListPanes, ListWindows};
 
 use crate::deadline::Deadline;
+use crate::hide::HIDDEN;
 use crate::script::Script;
 use crate::{Error, Owner, PaneId, Server, SessionId, WindowId};
 
@@ -26,6 +27,10 @@ pub struct PaneRow {
     pub owner: Option<String>,
     /// A pane of its window is zoomed.
     pub zoomed: bool,
+    /// It is out of sight: in the session of hidden panes.
+    pub hidden: bool,
+    /// Its window is one that we made; else its shape is its user's affair.
+    pub home: bool,
     /// Columns of its window.
     pub width: u32,
     /// Lines of its window.
@@ -88,12 +93,15 @@ impl Server {
 
 fn format() -> String {
     let fields = "#{pane_id} #{window_id} #{session_id} #{pane_pid} #{pane_dead} #{window_zoomed_flag}";
-    format!("{fields} #{{window_width}} #{{window_height}} {}", Owner::FORMAT)
+    let hidden = format!("#{{==:#{{session_name}},{HIDDEN}}} #{{==:#{{@teamd_window}},1}}");
+    format!("{fields} {hidden} #{{window_width}} #{{window_height}} {}", Owner::FORMAT)
 }
 
 fn parse_row(line: &str) -> Option<PaneRow> {
     let fields: Vec<&str> = line.split(' ').collect();
-    let [pane, window, session, pid, dead, zoomed, width, height, owner] = fields[..] else { return None };
+    let [pane, window, session, pid, dead, zoomed, hidden, home, width, height, owner] = fields[..] else {
+        return None;
+    };
     Some(PaneRow {
         pane: pane.parse().ok()?,
         window: window.parse().ok()?,
@@ -102,6 +110,8 @@ fn parse_row(line: &str) -> Option<PaneRow> {
         dead: parse_flag(dead)?,
         owner: Some(owner.to_owned()).filter(|owner| !owner.is_empty()),
         zoomed: parse_flag(zoomed)?,
+        hidden: parse_flag(hidden)?,
+        home: parse_flag(home)?,
         width: width.parse().ok()?,
         height: height.parse().ok()?,
     })
@@ -125,14 +135,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_row_has_its_nine_fields() {
-        let row = parse_row("%5 @3 $0 4711 0 1 200 50 ann-1").unwrap();
+    fn a_row_has_its_eleven_fields() {
+        let row = parse_row("%5 @3 $0 4711 0 1 0 1 200 50 ann-1").unwrap();
         assert_eq!((row.pane.to_string().as_str(), row.dead, row.zoomed), ("%5", false, true));
+        assert_eq!((row.hidden, row.home), (false, true));
         assert_eq!(row.owner.as_deref(), Some("ann-1"));
-        assert_eq!(parse_row("%5 @3 $0 4711  0 200 50 ").unwrap().owner, None);
-        for line in
-            ["", "%5 @3 $0 4711 0 1 200 50", "%5 @3 $0 4711 x 1 200 50 a", "%5 @3 $0 4711 0 1 200 50 a b"]
-        {
+        assert_eq!(parse_row("%5 @3 $0 4711  0 0 0 200 50 ").unwrap().owner, None);
+        for line in [
+            "",
+            "%5 @3 $0 4711 0 1 0 1 200 50",
+            "%5 @3 $0 4711 x 1 0 1 200 50 a",
+            "%5 @3 $0 4711 0 1 0 1 200 50 a b",
+        ] {
             assert!(parse_row(line).is_none(), "{line:?}");
         }
     }

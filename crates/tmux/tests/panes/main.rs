@@ -10,6 +10,7 @@
 mod bench;
 mod broken;
 mod guards;
+mod hide;
 mod life;
 mod sinks;
 mod user;
