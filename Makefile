@@ -36,6 +36,10 @@ $(TARGET)/python/whole: tests/foreign/requirements.txt
 	$(TARGET)/python/bin/pip install --quiet --disable-pip-version-check --require-hashes -r $<
 	touch $@
 
+# Real agent programs against a scripted model; opt-in, installs them below target/.
+test-agents:
+	tests/real/run
+
 # A team of three workers surveys this repository, live in tmux.
 demo:
 	scripts/need tmux
@@ -57,4 +61,4 @@ install: build
 clean:
 	$(CARGO) clean
 
-.PHONY: all build check test demo bench install clean
+.PHONY: all build check test test-agents demo bench install clean

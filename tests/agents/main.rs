@@ -1,0 +1,72 @@
+//! Real agent programs, each through a team: a first prompt, a message while idle, one while busy, a shutdown.
+//!
+//! Opt-in: `make test-agents` installs the programs, names their place in `TEAMD_TEST_AGENTS`, and runs this where
+//! nothing but loopback can be reached. The model that they talk to is a script (tests/real/model.js): it does what the
+//! last message to it says. So the test's own messages say what an agent does.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::print_stdout,
+    reason = "a test that cannot go on must stop, and shows a table"
+)]
+
+mod programs;
+mod story;
+
+use programs::{PROGRAMS, Program};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::PathBuf;
+use story::{STEPS, Story};
+
+/// Where the programs are, if somebody wants this.
+fn installed() -> Option<PathBuf> {
+    let place = std::env::var_os("TEAMD_TEST_AGENTS").map(PathBuf::from);
+    if place.is_none() {
+        println!("skipped: it needs the programs; make test-agents brings them");
+    }
+    place
+}
+
+/// Those that `TEAMD_TEST_ONLY` names, else all.
+fn chosen() -> impl Iterator<Item = &'static Program> {
+    let only = std::env::var("TEAMD_TEST_ONLY").unwrap_or_default();
+    let only: Vec<String> = only.split(',').filter(|name| !name.is_empty()).map(str::to_owned).collect();
+    PROGRAMS.iter().filter(move |program| only.is_empty() || only.iter().any(|name| name == program.profile))
+}
+
+#[test]
+fn each_program_takes_a_first_prompt_messages_while_idle_and_busy_and_a_shutdown() {
+    let Some(place) = installed() else { return };
+    let rows: Vec<(&Program, usize)> = chosen()
+        .map(|program| {
+            let mut done = 0;
+            // What it panicked with is printed already; the others have their turn all the same.
+            catch_unwind(AssertUnwindSafe(|| Story::of(program, &place).run(&mut done))).ok();
+            (program, done)
+        })
+        .collect();
+    println!("{:14} {}", "", STEPS.join("  "));
+    for (program, done) in &rows {
+        let cells = STEPS.iter().enumerate().map(|(index, step)| {
+            let word = if index < *done { "ok" } else { "-" };
+            format!("{word:width$}", width = step.len())
+        });
+        println!("{:14} {}", program.profile, cells.collect::<Vec<_>>().join("  "));
+    }
+    assert!(rows.iter().all(|(_, done)| *done == STEPS.len()), "not every step of every program");
+}
+
+#[test]
+fn idle_ones_are_woken() {
+    let Some(place) = installed() else { return };
+    for program in chosen().filter(|program| ["codex", "gemini"].contains(&program.profile)) {
+        let mut times = Story::of(program, &place).wakes(20);
+        times.sort_by(f64::total_cmp);
+        let (median, worst) = (times[times.len() / 2], times[times.len() - 1]);
+        println!(
+            "{}: send to request, {} wakes: median {median:.0} ms, worst {worst:.0} ms",
+            program.profile,
+            times.len()
+        );
+    }
+}

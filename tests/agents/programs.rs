@@ -1,0 +1,108 @@
+//! What each program is told before it starts, as its user would: whom to ask for a model, and to keep still.
+
+use serde_json::{Value, json};
+
+/// A program under test.
+pub(crate) struct Program {
+    /// Its profile's name.
+    pub(crate) profile: &'static str,
+    /// Its own settings: a path below the home, and what stands in it, for this address of the model and this
+    /// working directory.
+    pub(crate) settings: fn(model: &str, cwd: &str) -> Vec<(&'static str, String)>,
+    /// Variables that its user has set; `MODEL` becomes the address of the model.
+    pub(crate) variables: &'static [(&'static str, &'static str)],
+    /// Further words for `spawn`.
+    pub(crate) spawn: &'static [&'static str],
+    /// Whether it can run commands, and so tell the lead by itself that it has read something.
+    pub(crate) acts: bool,
+}
+
+/// All of them, the simple ones first.
+pub(crate) const PROGRAMS: [Program; 6] = [
+    Program {
+        profile: "aider",
+        settings: |_, _| Vec::new(),
+        variables: &[
+            ("OPENAI_API_BASE", "MODEL/v1"),
+            ("OPENAI_API_KEY", "dummy"),
+            ("AIDER_GIT", "false"),
+            ("AIDER_SHOW_MODEL_WARNINGS", "false"),
+            ("AIDER_SHOW_RELEASE_NOTES", "false"),
+        ],
+        spawn: &["--model", "openai/mock"],
+        acts: false,
+    },
+    Program {
+        profile: "opencode",
+        settings: |model, _| vec![(".config/opencode/opencode.json", opencode(model).to_string())],
+        variables: &[("OPENCODE_DISABLE_AUTOUPDATE", "1"), ("OPENCODE_DISABLE_MODELS_FETCH", "1")],
+        spawn: &[],
+        acts: true,
+    },
+    Program {
+        profile: "codex",
+        settings: |model, cwd| vec![(".codex/config.toml", codex(model, cwd))],
+        variables: &[("OPENAI_API_KEY", "dummy")],
+        spawn: &["--mode", "bypassPermissions"],
+        acts: true,
+    },
+    Program {
+        profile: "gemini",
+        settings: |_, _| vec![(".gemini/settings.json", gemini().to_string())],
+        variables: &[("GEMINI_API_KEY", "dummy"), ("GOOGLE_GEMINI_BASE_URL", "MODEL")],
+        spawn: &["--mode", "bypassPermissions", "--model", "gemini-2.5-pro"],
+        acts: true,
+    },
+    Program {
+        profile: "qwen",
+        settings: |_, _| vec![(".qwen/settings.json", qwen().to_string())],
+        variables: &[("OPENAI_API_KEY", "dummy"), ("OPENAI_BASE_URL", "MODEL/v1"), ("OPENAI_MODEL", "mock")],
+        spawn: &["--mode", "bypassPermissions"],
+        acts: true,
+    },
+    Program {
+        profile: "copilot",
+        settings: |_, cwd| vec![(".copilot/config.json", json!({"trusted_folders": [cwd]}).to_string())],
+        variables: &[
+            ("COPILOT_PROVIDER_BASE_URL", "MODEL/v1"),
+            ("COPILOT_MODEL", "mock"),
+            ("COPILOT_OFFLINE", "true"),
+        ],
+        spawn: &["--mode", "bypassPermissions"],
+        acts: true,
+    },
+];
+
+fn opencode(model: &str) -> Value {
+    let options = json!({"baseURL": format!("{model}/v1"), "apiKey": "dummy"});
+    let models = json!({"mock": {"name": "mock"}});
+    json!({
+        "autoupdate": false, "share": "disabled", "model": "mock/mock", "small_model": "mock/mock",
+        "provider": {"mock": {"npm": "@ai-sdk/openai-compatible", "name": "mock", "options": options, "models": models}},
+        "permission": {"bash": "allow", "edit": "allow"}
+    })
+}
+
+fn codex(model: &str, cwd: &str) -> String {
+    format!(
+        "model = \"mock\"\nmodel_provider = \"mock\"\ncheck_for_update_on_startup = false\n\
+         [model_providers.mock]\nname = \"mock\"\nbase_url = \"{model}/v1\"\nwire_api = \"responses\"\n\
+         env_key = \"OPENAI_API_KEY\"\n[projects.\"{cwd}\"]\ntrust_level = \"trusted\"\n"
+    )
+}
+
+fn gemini() -> Value {
+    json!({
+        "security": {"auth": {"selectedType": "gemini-api-key"}},
+        "general": {"disableAutoUpdate": true, "disableUpdateNag": true},
+        "privacy": {"usageStatisticsEnabled": false}, "telemetry": {"enabled": false}
+    })
+}
+
+fn qwen() -> Value {
+    json!({
+        "security": {"auth": {"selectedType": "openai"}},
+        "general": {"disableAutoUpdate": true, "enableAutoUpdate": false},
+        "privacy": {"usageStatisticsEnabled": false}, "telemetry": {"enabled": false}
+    })
+}

@@ -1,0 +1,189 @@
+//! One program's way through a team, in a house of its own with a model of its own.
+
+use crate::programs::Program;
+use harness::House;
+use serde_json::Value;
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Stdio};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+/// What each has to do, in this order.
+pub(crate) const STEPS: [&str; 5] = ["check", "first prompt", "while idle", "while busy", "shutdown"];
+
+pub(crate) struct Story {
+    house: House,
+    program: &'static Program,
+    model: Child,
+    cwd: PathBuf,
+}
+
+impl Drop for Story {
+    fn drop(&mut self) {
+        self.model.kill().ok();
+        self.model.wait().ok();
+    }
+}
+
+impl Story {
+    /// The model answers, the program's settings are written, the team is there.
+    pub(crate) fn of(program: &'static Program, place: &Path) -> Story {
+        let mut house = House::empty();
+        let cwd = house.path("out/work");
+        std::fs::create_dir(&cwd).unwrap();
+        let (model, address) = model(&house);
+        for (path, text) in (program.settings)(&address, &cwd.display().to_string()) {
+            put(&house.path("home").join(path), &text);
+        }
+        house.variables = program
+            .variables
+            .iter()
+            .map(|(name, value)| ((*name).to_owned(), value.replace("MODEL", &address)))
+            .collect();
+        house.variables.push(("PATH".to_owned(), path(place)));
+        // Tell no one, and ask for no updates.
+        for name in ["DO_NOT_TRACK", "NO_UPDATE_NOTIFIER", "DISABLE_TELEMETRY"] {
+            house.variables.push((name.to_owned(), "1".to_owned()));
+        }
+        house.start_daemon();
+        house.teamctl(["create", "survey"]).ok();
+        Story { house, program, model, cwd }
+    }
+
+    /// Counts the steps that were done.
+    pub(crate) fn run(self, done: &mut usize) {
+        let profile = self.program.profile;
+        self.house.teamctl(["setup", profile, "--write"]).ok();
+        self.house.teamctl(["agents", "check", profile]).ok();
+        *done += 1;
+        self.spawn(&format!("{}SAY: first-prompt", self.tell("one")));
+        self.heard("one", "first-prompt");
+        *done += 1;
+        self.idle();
+        self.send(&format!("{}SAY: while-idle", self.tell("two")));
+        self.heard("two", "while-idle");
+        *done += 1;
+        self.idle();
+        self.send(&format!("DO: sleep 3\n{}SAY: is-busy", self.tell("three")));
+        self.asked("is-busy");
+        self.send(&format!("{}SAY: while-busy", self.tell("four")));
+        self.heard("four", "while-busy");
+        *done += 1;
+        self.idle();
+        let ended = self.house.teamctl(["shutdown", "ann", "--grace", "25s"]);
+        assert!(ended.code == 0 && ended.stdout.contains("approved"), "{ended:?}\n{}", self.portrait());
+        *done += 1;
+        self.end();
+    }
+
+    /// How long each of so many wakes of an idle agent took, ms: from the end of `send` to the program's request.
+    pub(crate) fn wakes(self, count: usize) -> Vec<f64> {
+        self.house.teamctl(["setup", self.program.profile, "--write"]).ok();
+        self.spawn("SAY: begun");
+        self.asked("begun");
+        let times = (0..count).map(|n| {
+            self.idle();
+            let marker = format!("wake-{n}-");
+            self.send(&format!("SAY: {marker}"));
+            let sent = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs_f64() * 1000.0;
+            self.asked(&marker) - sent
+        });
+        let times = times.collect();
+        self.house.teamctl(["kill", "ann"]).ok();
+        self.end();
+        times
+    }
+
+    fn spawn(&self, prompt: &str) {
+        let cwd = self.cwd.display().to_string();
+        let mut words =
+            vec!["spawn", "ann", "--agent", self.program.profile, "--cwd", &cwd, "--prompt", prompt];
+        words.extend(self.program.spawn);
+        self.house.teamctl_with(&words, &[]).ok();
+    }
+
+    fn send(&self, text: &str) {
+        self.house.teamctl(["send", "ann", text]).ok();
+    }
+
+    /// A step in which the agent tells the lead a word; nothing for one that can't.
+    fn tell(&self, word: &str) -> String {
+        match self.program.acts {
+            // By its path: a login shell has a PATH of its own.
+            true => {
+                let teamctl = harness::programs().join("teamctl");
+                format!("DO: shell {} send team-lead {word}\n", teamctl.display())
+            }
+            false => String::new(),
+        }
+    }
+
+    /// The model was asked with this marker in the last words, and the lead has the agent's own word.
+    fn heard(&self, word: &str, marker: &str) {
+        self.asked(marker);
+        if self.program.acts {
+            self.until(&format!("the lead has {word}"), || {
+                let inbox = self.house.inbox("survey", "team-lead");
+                inbox.iter().any(|m| m["from"] == "ann" && m["text"] == word).then_some(())
+            });
+        }
+    }
+
+    /// When the model was first asked with this marker in the last words, ms since the epoch.
+    fn asked(&self, marker: &str) -> f64 {
+        self.until(&format!("the model is asked for {marker}"), || {
+            let log = self.house.read("model.log");
+            let asked = log.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
+            asked.into_iter().find(|it| it["last"].as_str().is_some_and(|last| last.contains(marker)))?["at"]
+                .as_f64()
+        })
+    }
+
+    /// Between turns, and to be reached at once.
+    fn idle(&self) {
+        self.until("it waits for messages", || {
+            let member = self.house.member("ann")?;
+            (member["activity"] == "idle" && member["reaches"] != "when_asked").then_some(())
+        });
+    }
+
+    fn until<T>(&self, what: &str, condition: impl FnMut() -> Option<T>) -> T {
+        self.house.until(&format!("{}: {what}", self.program.profile), condition)
+    }
+
+    fn portrait(&self) -> String {
+        self.house.portrait()
+    }
+
+    fn end(mut self) {
+        self.model.kill().ok();
+        self.model.wait().ok();
+        let empty = House::empty();
+        std::mem::replace(&mut self.house, empty).end();
+    }
+}
+
+/// The scripted model, and its address.
+fn model(house: &House) -> (Child, String) {
+    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/real/model.js");
+    let mut command = house.command("node");
+    command.arg(script).arg(house.path("model.log")).stdout(Stdio::piped());
+    let mut model = command.spawn().expect("node starts");
+    let mut port = String::new();
+    BufReader::new(model.stdout.take().expect("it is piped")).read_line(&mut port).unwrap();
+    (model, format!("http://127.0.0.1:{}", port.trim()))
+}
+
+/// The programs under test first, then ours, then the machine's.
+fn path(place: &Path) -> String {
+    let ours = harness::programs().display().to_string();
+    let (npm, venv) = (place.join("npm/node_modules/.bin"), place.join("venv/bin"));
+    let machine = std::env::var("PATH").unwrap_or_default();
+    format!("{}:{ours}:{}:{machine}", npm.display(), venv.display())
+}
+
+#[allow(clippy::disallowed_methods, reason = "a test's own file, before anything runs")]
+fn put(path: &Path, text: &str) {
+    std::fs::create_dir_all(path.parent().expect("it has a directory")).unwrap();
+    std::fs::write(path, text).unwrap();
+}
