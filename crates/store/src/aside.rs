@@ -9,28 +9,35 @@ use uuid::Uuid;
 
 const COPIES: usize = 5;
 
-/// The directory of the copies.
+/// The directory of the copies; none where nothing is kept.
 #[derive(Debug)]
-pub(crate) struct Aside(StateDir);
+pub(crate) struct Aside(Option<StateDir>);
 
 impl Aside {
     /// Opens it, and makes it (0700) if it is missing.
     pub(crate) fn open(path: &Path) -> Result<Aside, Error> {
-        Ok(Aside(StateDir::open(path)?))
+        Ok(Aside(Some(StateDir::open(path)?)))
+    }
+
+    /// Keeps nothing: what others are in the middle of writing for themselves is no damage.
+    pub(crate) fn nowhere() -> Aside {
+        Aside(None)
     }
 
     /// Keeps what `path` says; none if there are enough copies of it already.
     pub(crate) fn keep(&self, path: &Path, bytes: &[u8]) -> Result<Option<PathBuf>, Error> {
+        let Some(copies_in) = &self.0 else { return Ok(None) };
         let stem = stem(path);
         let name = format!("{stem}.{}", Uuid::new_v5(&Uuid::NAMESPACE_OID, bytes).simple());
-        let copies: Vec<String> = self.0.names()?.into_iter().filter(|kept| is_copy(kept, &stem)).collect();
+        let copies: Vec<String> =
+            copies_in.names()?.into_iter().filter(|kept| is_copy(kept, &stem)).collect();
         if !copies.contains(&name) {
             if copies.len() >= COPIES {
                 return Ok(None);
             }
-            self.0.replace(&name, bytes)?;
+            copies_in.replace(&name, bytes)?;
         }
-        Ok(Some(self.0.path().join(name)))
+        Ok(Some(copies_in.path().join(name)))
     }
 }
 

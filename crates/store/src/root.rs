@@ -22,6 +22,8 @@ pub(crate) struct Opened {
     pub(crate) teams: Directory,
     pub(crate) tasks: Directory,
     pub(crate) way: Way,
+    /// Into the teams of Claude Code's sessions.
+    pub(crate) foreign: Way,
 }
 
 impl Root {
@@ -38,7 +40,8 @@ impl Root {
         trusted(&teams, 0o002, "chmod o-w")?;
         trusted(&tasks, 0o002, "chmod o-w")?;
         let way = Way { durability, aside: Aside::open(aside)? };
-        Ok(Root(Arc::new(Opened { dir, teams, tasks, way })))
+        let foreign = Way { durability, aside: Aside::nowhere() };
+        Ok(Root(Arc::new(Opened { dir, teams, tasks, way, foreign })))
     }
 
     /// Where it is, without links in the path.

@@ -197,7 +197,7 @@ impl Team {
     }
 
     pub(crate) fn way(&self) -> &Way {
-        &self.0.root.way
+        if self.0.name.is_foreign() { &self.0.root.foreign } else { &self.0.root.way }
     }
 
     /// Refuses changes of a team that belongs to Claude Code.

@@ -146,12 +146,16 @@ impl Here {
 fn patience(request: &Request) -> Duration {
     match request {
         Request::Status | Request::Activity(_) | Request::Locate(_) => Duration::from_secs(5),
-        Request::Create(_) | Request::Capture(_) => Duration::from_secs(20),
         Request::Interrupt(_) | Request::Spawn(_) | Request::Kill(_) | Request::Down | Request::Join(_) => {
             Duration::from_secs(60)
         }
         // Git's own deadline, and the user's hooks and filters: several calls, one after the other.
         Request::Worktree(_) | Request::Delete(_) => Duration::from_secs(900),
+        Request::Create(_)
+        | Request::Capture(_)
+        | Request::Hide(_)
+        | Request::Show(_)
+        | Request::Layout(_) => Duration::from_secs(20),
         Request::Shutdown(order) => {
             Duration::from_millis(order.grace_ms).saturating_add(Duration::from_secs(60))
         }

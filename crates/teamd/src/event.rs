@@ -35,6 +35,8 @@ pub(crate) enum Event {
     TasksChanged { team: TeamName, task: TaskId },
     /// Somebody wrote the team's config.json, maybe we.
     ConfigChanged { team: TeamName },
+    /// A team of one of Claude Code's sessions came, went, or got a directory.
+    SessionChanged { team: TeamName },
     /// Our own probe was told: events arrive on this file system.
     WatchProven,
     /// The watcher lost events: look everywhere.

@@ -7,15 +7,17 @@
 use crate::event::{ConnId, Event};
 use crate::roster::{Pane, SpawnId};
 use crate::step::Opened;
+use protocol::control;
 use protocol::fault::{Fault, Kind};
 use protocol::name::TeamName;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::DirBuilder;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, Sender, TryRecvError, channel};
 use tmux::{
-    Address, Created, Epoch, Error, Killed, Label, Owner, PaneId, PaneRow, Server, SessionId, WindowId,
+    Address, Created, Epoch, Error, Killed, Label, Layout, Owner, PaneId, PaneRow, Server, SessionId,
+    WindowId,
 };
 use tokio::sync::mpsc::UnboundedSender;
 
@@ -33,6 +35,7 @@ pub(crate) enum PaneJob {
         beside: Vec<Owner>,
         argv: Vec<String>,
         label: Label,
+        layout: Layout,
         record: Vec<PathBuf>,
         log: PathBuf,
     },
@@ -44,6 +47,19 @@ pub(crate) enum PaneJob {
     Close { spawn: SpawnId, pane: PaneId, owner: Owner },
     /// A word to everybody who is attached.
     Announce { text: String },
+    /// Out of sight, or back: then beside panes of `beside`, or in a window of its own.
+    Move {
+        client: ConnId,
+        spawn: SpawnId,
+        team: TeamName,
+        pane: PaneId,
+        owner: Owner,
+        sight: Sight,
+        beside: Vec<Owner>,
+        layout: Layout,
+    },
+    /// The windows that hold panes of these owners.
+    LayOut { client: ConnId, team: TeamName, owners: Vec<Owner>, chosen: control::Layout, layout: Layout },
     /// What it shows.
     Capture { client: ConnId, pane: PaneId, owner: Owner, lines: Option<u32> },
 }
@@ -64,6 +80,19 @@ pub(crate) enum PaneDone {
         spawn: SpawnId,
         left: Option<Fault>,
     },
+    Moved {
+        client: ConnId,
+        spawn: SpawnId,
+        sight: Sight,
+        result: Result<(), Fault>,
+    },
+    /// How many windows have it now.
+    LaidOut {
+        client: ConnId,
+        team: TeamName,
+        layout: control::Layout,
+        result: Result<usize, Fault>,
+    },
     Captured {
         client: ConnId,
         result: Result<String, Fault>,
@@ -78,6 +107,13 @@ pub(crate) enum Seen {
     /// Another server answers, or none can be reached at all.
     ServerGone,
     Unknown,
+}
+
+/// Whether a pane is to be seen.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Sight {
+    Hidden,
+    Shown,
 }
 
 /// Where teamd's panes go.
@@ -102,14 +138,14 @@ struct Panes {
     home: Home,
     server: Option<Server>,
     session: Option<SessionId>,
-    /// Windows whose panes have changed since they were last tiled.
-    untiled: BTreeSet<WindowId>,
+    /// Windows whose panes have changed since they were last laid out.
+    untidy: BTreeMap<WindowId, Layout>,
     events: UnboundedSender<Event>,
 }
 
 /// Connects (so that a too old tmux is told at once) and starts the thread.
 pub(crate) fn start(home: Home, events: UnboundedSender<Event>) -> Result<Thread, Fault> {
-    let mut panes = Panes { home, server: None, session: None, untiled: BTreeSet::new(), events };
+    let mut panes = Panes { home, server: None, session: None, untidy: BTreeMap::new(), events };
     let optional = panes.home.optional;
     let epoch = match panes.server() {
         Ok(server) => Some(server.epoch().clone()),
@@ -123,14 +159,14 @@ pub(crate) fn start(home: Home, events: UnboundedSender<Event>) -> Result<Thread
 }
 
 impl Panes {
-    /// Tiles only when no more work waits: thirty spawns at once cost one new layout, not thirty.
+    /// Lays out only when no more work waits: thirty spawns at once cost one new layout, not thirty.
     fn run(&mut self, queue: &Receiver<PaneJob>) {
         loop {
             let job = match queue.try_recv() {
                 Ok(job) => job,
                 Err(TryRecvError::Disconnected) => return,
                 Err(TryRecvError::Empty) => {
-                    self.tile();
+                    self.tidy();
                     let Ok(job) = queue.recv() else { return };
                     job
                 }
@@ -143,8 +179,8 @@ impl Panes {
 
     fn job(&mut self, job: PaneJob) -> Option<PaneDone> {
         match job {
-            PaneJob::Open { spawn, team, beside, argv, label, record, log } => {
-                let opened = self.open(&spawn, &team, &beside, &argv, &label);
+            PaneJob::Open { spawn, team, beside, argv, label, layout, record, log } => {
+                let opened = self.open(&spawn, &team, &beside, layout, &argv, &label);
                 let result =
                     opened.map_err(fault).inspect(|opened| self.record(&spawn, opened.pane, &record, &log));
                 Some(PaneDone::Opened { spawn, result })
@@ -166,6 +202,17 @@ impl Panes {
                 let left = self.close(pane, &owner).err().map(fault);
                 Some(PaneDone::Closed { spawn, left })
             }
+            PaneJob::Move { client, spawn, team, pane, owner, sight, beside, layout } => {
+                let result = match sight {
+                    Sight::Hidden => self.hide(&team, pane, &owner, layout),
+                    Sight::Shown => self.show(&team, pane, &owner, &beside, layout),
+                };
+                Some(PaneDone::Moved { client, spawn, sight, result: result.map_err(fault) })
+            }
+            PaneJob::LayOut { client, team, owners, chosen, layout } => {
+                let result = self.lay_out(&owners, layout);
+                Some(PaneDone::LaidOut { client, team, layout: chosen, result })
+            }
             PaneJob::Capture { client, pane, owner, lines } => {
                 let result =
                     self.server().and_then(|server| server.capture(pane, &owner, lines)).map_err(fault);
@@ -179,7 +226,7 @@ impl Panes {
     fn server(&mut self) -> Result<&mut Server, Error> {
         if self.server.is_none() {
             self.session = None;
-            self.untiled.clear();
+            self.untidy.clear();
             self.server = Some(Server::connect(&self.home.address, Box::new(|_| {}))?);
         }
         Ok(self.server.as_mut().expect("it was set just now"))
@@ -197,19 +244,20 @@ impl Panes {
         spawn: &SpawnId,
         team: &TeamName,
         beside: &[Owner],
+        layout: Layout,
         argv: &[String],
         label: &Label,
     ) -> Result<Opened, Error> {
         self.fresh();
         let rows = self.server()?.list()?;
-        let created = match roomy_window(&rows, beside) {
+        let created = match roomy_window(&rows, beside, layout) {
             Some(window) => match self.server()?.split(window, argv) {
                 Err(Error::NoSpace { .. }) => self.window(team, argv)?,
                 result => result?,
             },
             None => self.window(team, argv)?,
         };
-        self.untiled.insert(created.window);
+        self.untidy.insert(created.window, layout);
         let owner = spawn.owner();
         let server = self.server()?;
         server.claim(created.pane, &owner, label)?;
@@ -235,8 +283,7 @@ impl Panes {
                 result => return result,
             }
         }
-        let name = format!("teamd-{}", std::process::id());
-        let created = self.server()?.new_session(&name, team.as_str(), argv)?;
+        let created = self.server()?.new_session(&own_session(), team.as_str(), argv)?;
         self.session = Some(created.session);
         Ok(created)
     }
@@ -272,30 +319,103 @@ impl Panes {
         }
     }
 
-    fn tile(&mut self) {
-        for window in std::mem::take(&mut self.untiled) {
-            if let Err(error) = self.server().and_then(|server| server.tile(window)) {
-                tracing::debug!("cannot tile {window}: {error}");
+    fn hide(&mut self, team: &TeamName, pane: PaneId, owner: &Owner, layout: Layout) -> Result<(), Error> {
+        let server = self.server()?;
+        let row = server.list()?.into_iter().find(|row| row.pane == pane);
+        server.hide(pane, owner, team.as_str())?;
+        self.untidy.extend(row.map(|row| (row.window, layout)));
+        Ok(())
+    }
+
+    /// Back among the others; one that is in sight stays where it is.
+    fn show(
+        &mut self,
+        team: &TeamName,
+        pane: PaneId,
+        owner: &Owner,
+        beside: &[Owner],
+        layout: Layout,
+    ) -> Result<(), Error> {
+        let rows = self.server()?.list()?;
+        let row = rows.iter().find(|row| row.pane == pane).ok_or(Error::NoPane { pane })?;
+        if !row.hidden {
+            return Ok(());
+        }
+        // One that had a window to itself gets it again.
+        let window = match roomy_window(&rows, beside, layout).filter(|_| beside.contains(owner)) {
+            Some(window) => match self.server()?.put_beside(pane, owner, window) {
+                Err(Error::NoSpace { .. }) => self.own_window(team, pane, owner)?,
+                result => result.map(|()| window)?,
+            },
+            None => self.own_window(team, pane, owner)?,
+        };
+        self.untidy.insert(window, layout);
+        Ok(())
+    }
+
+    fn own_window(&mut self, team: &TeamName, pane: PaneId, owner: &Owner) -> Result<WindowId, Error> {
+        if let Some(session) = self.session()? {
+            match self.server()?.put_into(pane, owner, session, team.as_str()) {
+                // As in `window`.
+                Err(Error::Failed { .. }) => self.session = None,
+                result => return result,
+            }
+        }
+        let server = self.server()?;
+        let window = server.put_into_named(pane, owner, &own_session(), team.as_str())?;
+        self.session = Some(server.session_of(pane)?);
+        Ok(window)
+    }
+
+    fn lay_out(&mut self, owners: &[Owner], layout: Layout) -> Result<usize, Fault> {
+        let rows = self.server().and_then(Server::list).map_err(fault)?;
+        let windows = windows_of(&rows, owners);
+        for window in &windows {
+            fits(&rows, *window, layout)?;
+            self.server().and_then(|server| server.lay_out(*window, layout)).map_err(fault)?;
+        }
+        Ok(windows.len())
+    }
+
+    fn tidy(&mut self) {
+        for (window, layout) in std::mem::take(&mut self.untidy) {
+            if let Err(error) = self.server().and_then(|server| server.lay_out(window, layout)) {
+                tracing::debug!("cannot lay out {window}: {error}");
             }
         }
     }
 }
 
-/// A window that holds panes of these owners and has room for one more.
-fn roomy_window(rows: &[PaneRow], owners: &[Owner]) -> Option<WindowId> {
-    let ours = |row: &&PaneRow| {
-        row.owner.as_deref().is_some_and(|owner| owners.iter().any(|known| known.as_str() == owner))
-    };
-    let windows: BTreeSet<WindowId> = rows.iter().filter(ours).map(|row| row.window).collect();
-    windows.into_iter().find(|window| {
+/// For windows where teamd has no pane of its own.
+fn own_session() -> String {
+    format!("teamd-{}", std::process::id())
+}
+
+/// The windows that we made and that hold panes of these owners in sight.
+fn windows_of(rows: &[PaneRow], owners: &[Owner]) -> BTreeSet<WindowId> {
+    let known = |owner: &str| owners.iter().any(|known| known.as_str() == owner);
+    let ours = |row: &&PaneRow| row.home && !row.hidden && row.owner.as_deref().is_some_and(known);
+    rows.iter().filter(ours).map(|row| row.window).collect()
+}
+
+/// One of them that has room for one more. Never a window of a person's own that one of our panes was moved to.
+fn roomy_window(rows: &[PaneRow], owners: &[Owner], layout: Layout) -> Option<WindowId> {
+    windows_of(rows, owners).into_iter().find(|window| {
         let panes: Vec<&PaneRow> = rows.iter().filter(|row| row.window == *window).collect();
-        panes.first().is_some_and(|row| (panes.len() as u32) < capacity(row.width, row.height))
+        let holds = |row: &&PaneRow| layout.capacity(row.width, row.height, SMALLEST.0, SMALLEST.1);
+        panes.first().map(holds).is_some_and(|holds| (panes.len() as u32) < holds)
     })
 }
 
-/// How many panes of the smallest size a window holds, borders included.
-fn capacity(width: u32, height: u32) -> u32 {
-    ((width + 1) / (SMALLEST.0 + 1)).max(1) * ((height + 1) / (SMALLEST.1 + 1)).max(1)
+/// tmux makes a window larger than its terminal rather than refuse some layouts.
+fn fits(rows: &[PaneRow], window: WindowId, layout: Layout) -> Result<(), Fault> {
+    let panes: Vec<&PaneRow> = rows.iter().filter(|row| row.window == window).collect();
+    let holds = panes.first().map_or(1, |row| layout.capacity(row.width, row.height, 10, 2));
+    if panes.len() as u32 <= holds {
+        return Ok(());
+    }
+    let message = format!("cannot lay out {window} as {layout}: {} panes do not fit", panes.len());
+    Err(Fault::new(Kind::Refused, message).hinted("hide some of them, or make the terminal larger"))
 }
 
 /// The server answered that it is another one, or nobody listens at its address.
@@ -318,11 +438,39 @@ fn fault(error: Error) -> Fault {
 mod tests {
     use super::*;
 
+    fn row(pane: &str, window: &str, owner: &str) -> PaneRow {
+        PaneRow {
+            pane: pane.parse().unwrap(),
+            window: window.parse().unwrap(),
+            session: "$0".parse().unwrap(),
+            pid: 1,
+            dead: false,
+            owner: Some(owner.to_owned()),
+            zoomed: false,
+            hidden: false,
+            home: true,
+            width: 121,
+            height: 25,
+        }
+    }
+
     #[test]
-    fn a_window_overflows_before_its_panes_get_too_small() {
-        assert_eq!(capacity(80, 24), 1);
-        assert_eq!(capacity(121, 25), 4);
-        assert_eq!(capacity(200, 50), 9);
-        assert_eq!(capacity(20, 5), 1, "a tiny terminal still gets a window for each agent");
+    fn a_new_pane_goes_beside_its_own_and_neither_out_of_sight_nor_into_a_persons_window() {
+        let ours: Vec<Owner> = vec!["ann".parse().unwrap()];
+        let room = |row: PaneRow| roomy_window(&[row], &ours, Layout::Tiled);
+        assert_eq!(room(row("%1", "@1", "ann")), Some("@1".parse().unwrap()));
+        assert_eq!(room(row("%1", "@1", "bob")), None);
+        assert_eq!(room(PaneRow { hidden: true, ..row("%1", "@1", "ann") }), None);
+        assert_eq!(room(PaneRow { home: false, ..row("%1", "@1", "ann") }), None);
+        assert_eq!(room(PaneRow { width: 80, height: 24, ..row("%1", "@1", "ann") }), None);
+    }
+
+    #[test]
+    fn a_layout_that_would_make_the_window_larger_is_refused() {
+        let rows: Vec<PaneRow> = (0..10).map(|n| row(&format!("%{n}"), "@1", "ann")).collect();
+        let window = "@1".parse().unwrap();
+        assert!(fits(&rows, window, Layout::Tiled).is_ok());
+        assert!(fits(&rows, window, Layout::MainVertical).is_err());
+        assert!(fits(&rows[..9], window, Layout::MainVertical).is_ok());
     }
 }

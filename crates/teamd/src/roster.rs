@@ -3,7 +3,7 @@
 //! What must outlive a crash of the daemon stands here and nothing else. config.json is its public face.
 
 use protocol::color::Color;
-use protocol::control::{Ended, PastAgent, Spawn};
+use protocol::control::{Ended, Layout, PastAgent, Spawn};
 use protocol::feed::Feed;
 use protocol::id::{RequestId, TaskId};
 use protocol::name::{AgentName, TeamName};
@@ -92,6 +92,9 @@ pub(crate) struct Record {
     pub(crate) born: u64,
     pub(crate) tracking: Option<TaskId>,
     pub(crate) pane: Option<Pane>,
+    /// Its pane is out of sight.
+    #[serde(default)]
+    pub(crate) hidden: bool,
     pub(crate) join: Option<Process>,
     pub(crate) agent: Option<u32>,
     /// The shutdown requests of this life, the latest last: a lost one is asked again under a fresh id.
@@ -194,6 +197,9 @@ pub(crate) const ROSTER_VERSION: u32 = 1;
 pub(crate) struct Roster {
     pub(crate) version: u32,
     pub(crate) teams: BTreeMap<TeamName, u64>,
+    /// Of their windows, where it is not the usual one.
+    #[serde(default)]
+    pub(crate) layouts: BTreeMap<TeamName, Layout>,
     pub(crate) agents: Vec<Record>,
     /// Members whose life has ended, until their name is taken again.
     #[serde(default)]

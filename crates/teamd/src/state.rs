@@ -10,7 +10,7 @@ use crate::roster::{Comeback, Ground, ROSTER_VERSION, Record, Resting, Roster, S
 use crate::tale::{Tale, TaskTale};
 use protocol::asked::AskedKind;
 use protocol::color::Color;
-use protocol::control::{Activity, Delete, EndedAgent, PastAgent, Response, Spawn, TurnNow};
+use protocol::control::{Activity, Delete, EndedAgent, Layout, PastAgent, Response, Spawn, TurnNow};
 use protocol::id::{Mint, RequestId, TaskId};
 use protocol::name::{AgentName, TeamName};
 use protocol::policy::{By, Policy};
@@ -159,6 +159,8 @@ pub(crate) struct Team {
     pub(crate) held: BTreeMap<AgentName, Held>,
     /// Its worktrees are being removed: nobody is started meanwhile.
     pub(crate) sweeping: bool,
+    /// Of its windows.
+    pub(crate) layout: Layout,
     /// Who answers what its members ask.
     pub(crate) policy: Policy,
     /// A look at what they ask is under way / another is wanted after it.
@@ -312,6 +314,10 @@ impl Watch {
 pub(crate) struct State {
     pub(crate) setting: Setting,
     pub(crate) teams: BTreeMap<TeamName, Team>,
+    /// Those of Claude Code's own sessions: watched, told of, and left alone.
+    pub(crate) sessions: BTreeMap<TeamName, Team>,
+    /// What an earlier daemon told of tasks of sessions that have not been seen yet.
+    pub(crate) told_before: BTreeMap<TeamName, BTreeMap<TaskId, TaskTale>>,
     pub(crate) agents: BTreeMap<SpawnId, Agent>,
     pub(crate) waiting: Vec<Waiting>,
     /// Clients that wait for the end of an agent's turn.
@@ -350,17 +356,20 @@ impl State {
             let since = record.born;
             (record.spawn.clone(), Agent::new(record, phase, since))
         });
-        let (mut past, mut grounds) = (roster.past, roster.worktrees);
+        let (mut past, mut grounds, mut layouts) = (roster.past, roster.worktrees, roster.layouts);
         let teams = roster.teams.into_iter().map(|(name, joined)| {
             let told = tale.tasks.remove(&name).unwrap_or_default();
             let past = past.remove(&name).unwrap_or_default();
             let opened = tale.requests.remove(&name).unwrap_or_default();
             let grounds = grounds.remove(&name).unwrap_or_default();
-            (name, Team { joined, told, past, opened, grounds, ..Team::default() })
+            let layout = layouts.remove(&name).unwrap_or_default();
+            (name, Team { joined, told, past, opened, grounds, layout, ..Team::default() })
         });
         State {
             setting,
             teams: teams.collect(),
+            sessions: BTreeMap::new(),
+            told_before: tale.tasks,
             agents: agents.collect(),
             waiting: Vec::new(),
             interrupting: Vec::new(),
@@ -390,6 +399,16 @@ impl State {
     /// After a start: what each team's policy was.
     pub(crate) fn recall_policies(&mut self, policy: impl Fn(&TeamName) -> Policy) {
         self.teams.iter_mut().for_each(|(team, known)| known.policy = policy(team));
+    }
+
+    /// A team whose files are watched, ours or not.
+    pub(crate) fn watched_mut(&mut self, team: &TeamName) -> Option<&mut Team> {
+        if team.is_foreign() { self.sessions.get_mut(team) } else { self.teams.get_mut(team) }
+    }
+
+    /// Their names, ours first.
+    pub(crate) fn watched(&self) -> Vec<TeamName> {
+        self.teams.keys().chain(self.sessions.keys()).cloned().collect()
     }
 
     /// The living member of that name, whatever its case.
@@ -440,6 +459,12 @@ impl State {
         Roster {
             version: ROSTER_VERSION,
             teams: self.teams.iter().map(|(name, team)| (name.clone(), team.joined)).collect(),
+            layouts: self
+                .teams
+                .iter()
+                .filter(|(_, team)| team.layout != Layout::default())
+                .map(|(name, team)| (name.clone(), team.layout))
+                .collect(),
             agents: self
                 .agents
                 .values()

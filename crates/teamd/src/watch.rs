@@ -21,6 +21,7 @@ pub(crate) fn event_for(root: &Path, path: &Path) -> Option<Event> {
     let parts: Vec<&str> = path.strip_prefix(root).ok()?.iter().filter_map(|part| part.to_str()).collect();
     match parts.as_slice() {
         ["teams", file] if file.starts_with(".probe.") => Some(Event::WatchProven),
+        ["teams", team] | ["teams", team, "inboxes"] => session(team),
         ["teams", team, "config.json"] => Some(Event::ConfigChanged { team: TeamName::parse(team).ok()? }),
         ["teams", team, "inboxes", file] if !file.starts_with('.') => {
             let inbox = file.strip_suffix(".json")?.to_owned();
@@ -32,6 +33,12 @@ pub(crate) fn event_for(root: &Path, path: &Path) -> Option<Event> {
         }
         _ => None,
     }
+}
+
+/// Of other teams we hear from whoever asks us to make them.
+fn session(name: &str) -> Option<Event> {
+    let team = TeamName::parse(name).ok().filter(TeamName::is_foreign)?;
+    Some(Event::SessionChanged { team })
 }
 
 /// Watches what it is told to, for as long as it lives.
@@ -54,7 +61,12 @@ impl Watch {
     pub(crate) fn team(&mut self, team: &TeamName) {
         for directory in directories(&self.root, team) {
             if let Err(error) = self.watcher.watch(&directory, RecursiveMode::NonRecursive) {
-                tracing::warn!("cannot watch {}: {error}", directory.display());
+                // Others make theirs when they need them.
+                if team.is_foreign() {
+                    tracing::debug!("cannot watch {}: {error}", directory.display());
+                } else {
+                    tracing::warn!("cannot watch {}: {error}", directory.display());
+                }
             }
         }
     }

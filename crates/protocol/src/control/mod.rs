@@ -8,6 +8,7 @@ pub mod frame;
 mod join;
 mod reply;
 mod request;
+mod sight;
 mod worktree;
 
 pub use join::{Ended, FromJoin, Go, Hello, ToJoin, TurnNow, Turns};
@@ -18,6 +19,7 @@ pub use reply::{
 pub use request::{
     Activity, Call, Capture, Commands, Create, Delete, Locate, Request, Resume, Shutdown, Spawn, Targets,
 };
+pub use sight::{Layout, LayoutReply, SetLayout, SightReply};
 pub use worktree::{Swept, Trashed, Worktree, WorktreeReply, WorktreeStatus};
 
 use crate::fault::Fault;

@@ -1,6 +1,6 @@
 //! What the daemon answers; the keys are those that `--json` prints.
 
-use super::{Activity, Swept, WorktreeReply, WorktreeStatus};
+use super::{Activity, LayoutReply, SightReply, Swept, WorktreeReply, WorktreeStatus};
 use crate::feed::{Feed, Reaches};
 use crate::id::TaskId;
 use crate::name::{AgentName, TeamName};
@@ -29,6 +29,10 @@ pub enum Reply {
     Capture(CaptureReply),
     /// Of `interrupt`.
     Interrupt(InterruptReply),
+    /// Of `hide` and `show`.
+    Sight(SightReply),
+    /// Of `layout`.
+    Layout(LayoutReply),
     /// Of requests that have nothing to tell.
     Nothing,
 }
@@ -152,6 +156,9 @@ pub struct AgentStatus {
     pub reaches: Option<Reaches>,
     /// `%14`.
     pub pane: Option<String>,
+    /// That pane is out of sight.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub hidden: bool,
     /// The agent's process.
     pub pid: Option<u32>,
     /// `tmux`, `window`, `in-process`.
@@ -259,6 +266,9 @@ pub enum LocateReply {
         pane: String,
         /// The tmux server's socket.
         tmux: PathBuf,
+        /// It is out of sight: to be shown first.
+        #[serde(default)]
+        hidden: bool,
     },
     /// It has none: its output is in this file.
     Log {

@@ -1,6 +1,6 @@
 //! What a client may ask of the daemon.
 
-use super::{Hello, Worktree};
+use super::{Hello, SetLayout, Worktree};
 use crate::feed::Feed;
 use crate::mode::PermissionMode;
 use crate::name::{AgentName, TeamName};
@@ -49,6 +49,12 @@ pub enum Request {
     Locate(Locate),
     /// What a member's pane shows.
     Capture(Capture),
+    /// Take a member's pane out of sight.
+    Hide(Locate),
+    /// Bring it back.
+    Show(Locate),
+    /// Give a team's windows a layout.
+    Layout(SetLayout),
     /// An agent says whether it is in a turn; known by its token.
     Activity(Activity),
     /// Shut every agent down (killing those that do not answer), then end the daemon.

@@ -11,7 +11,7 @@ use std::process::{Command, ExitCode};
 /// Go to a member's pane; of one that has none, follow the output
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "Examples:\n  teamctl attach ann\n\nInside tmux the client switches to the pane (back with: prefix L); outside, tmux attaches (leave with: prefix d). What a member without a pane prints comes until you interrupt it."
+    after_help = "Examples:\n  teamctl attach ann\n\nInside tmux the client switches to the pane (back with: prefix L); outside, tmux attaches (leave with: prefix d). A hidden pane is shown first. What a member without a pane prints comes until you interrupt it."
 )]
 pub(crate) struct Attach {
     /// The member
@@ -21,32 +21,48 @@ pub(crate) struct Attach {
 pub(crate) fn run(here: &Here, args: &Attach) -> Result<ExitCode, Fault> {
     let team = super::send::team_of(here, &args.name)?;
     let locate = Locate { team: team.name().clone(), name: args.name.clone() };
-    match here.ask(Request::Locate(locate))? {
-        Reply::Locate(LocateReply::Pane { pane, tmux }) => Err(go(&pane, &tmux)),
+    match here.ask(Request::Locate(locate.clone()))? {
+        Reply::Locate(LocateReply::Pane { pane, tmux, hidden }) => {
+            let way = way(&pane, &tmux)?;
+            if hidden {
+                here.ask(Request::Show(locate))?;
+            }
+            Err(go(&pane, &tmux, way))
+        }
         Reply::Locate(LocateReply::Log { path }) => super::logs::follow(here, &path),
         _ => Err(Fault::new(Kind::Internal, "cannot understand the daemon's answer")),
     }
 }
 
-/// Becomes tmux; returns only when that fails.
-fn go(pane: &str, tmux: &std::path::Path) -> Fault {
+/// How a terminal gets to a pane.
+enum Way {
+    /// This client of the same server switches to it.
+    Switch(String),
+    /// There is none: a new one attaches.
+    Attach,
+}
+
+fn way(pane: &str, tmux: &std::path::Path) -> Result<Way, Fault> {
     let inside = variable("TMUX").and_then(|tmux| tmux.split(',').next().map(std::path::PathBuf::from));
-    if inside.as_ref().is_some_and(|socket| *socket != tmux) {
-        let message = format!("cannot switch to {pane}: it is on another tmux server");
-        return Fault::new(Kind::Refused, message)
-            .hinted(format!("from outside tmux: tmux -S {} attach", tmux.display()));
+    match inside {
+        None => Ok(Way::Attach),
+        Some(socket) if socket == tmux => client_here(tmux).map(Way::Switch),
+        Some(_) => {
+            let message = format!("cannot switch to {pane}: it is on another tmux server");
+            Err(Fault::new(Kind::Refused, message)
+                .hinted(format!("from outside tmux: tmux -S {} attach", tmux.display())))
+        }
     }
-    let client = match inside.is_some().then(|| client_here(tmux)) {
-        Some(Err(fault)) => return fault,
-        Some(Ok(client)) => Some(client),
-        None => None,
-    };
+}
+
+/// Becomes tmux; returns only when that fails.
+fn go(pane: &str, tmux: &std::path::Path, way: Way) -> Fault {
     let mut command = Command::new("tmux");
     command.arg("-u").arg("-S").arg(tmux);
     command.args(["select-window", "-t", pane, ";", "select-pane", "-t", pane, ";"]);
-    match client {
-        Some(client) => command.args(["switch-client", "-c", &client, "-t", pane]),
-        None => command.args(["attach-session", "-t", pane]),
+    match way {
+        Way::Switch(client) => command.args(["switch-client", "-c", &client, "-t", pane]),
+        Way::Attach => command.args(["attach-session", "-t", pane]),
     };
     no_tmux(&command.exec())
 }

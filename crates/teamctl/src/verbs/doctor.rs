@@ -14,6 +14,7 @@ mod worktrees;
 use crate::here::{Here, fault};
 use crate::output;
 use protocol::fault::Fault;
+use protocol::name::TeamName;
 use report::Report;
 use serde_json::json;
 use std::process::ExitCode;
@@ -65,7 +66,12 @@ fn teams(root: &Root, treatment: Treatment, report: &mut Report) {
         Ok(names) => names,
         Err(fault) => return report.fault("teams", &fault),
     };
+    let (sessions, names): (Vec<_>, Vec<_>) = names.into_iter().partition(TeamName::is_foreign);
     report.ok("teams", format!("there are {}", names.len()));
+    if !sessions.is_empty() {
+        let message = format!("{} of Claude Code's own sessions, which are left alone", sessions.len());
+        report.ok("sessions", message);
+    }
     for name in names {
         match root.team(&name).map_err(fault) {
             Ok(team) => {

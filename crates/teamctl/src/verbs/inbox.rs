@@ -54,6 +54,10 @@ pub(crate) fn run(here: &Here, args: &Inbox) -> Result<ExitCode, Fault> {
 /// Whose inbox it is, and whether the caller may do with it what it wants to.
 fn owner(here: &Here, team: &Team, args: &Inbox) -> Result<AgentName, Fault> {
     let me = here.me();
+    if args.mark_read && team.name().is_foreign() {
+        let message = format!("cannot mark messages read in {}: it belongs to Claude Code", team.name());
+        return Err(Fault::new(Kind::NotPermitted, message));
+    }
     let Some(address) = &args.name else { return Ok(me) };
     let name = match team.member(address) {
         Ok(member) => member.name,

@@ -12,9 +12,11 @@ pub(crate) mod deny;
 pub(crate) mod doctor;
 pub(crate) mod down;
 pub(crate) mod events;
+pub(crate) mod hide;
 pub(crate) mod inbox;
 pub(crate) mod interrupt;
 pub(crate) mod kill;
+pub(crate) mod layout;
 pub(crate) mod logs;
 pub(crate) mod man;
 pub(crate) mod mcp;
@@ -24,6 +26,7 @@ pub(crate) mod respond;
 pub(crate) mod run;
 pub(crate) mod send;
 pub(crate) mod setup;
+pub(crate) mod show;
 pub(crate) mod shutdown;
 pub(crate) mod spawn;
 pub(crate) mod status;
@@ -50,6 +53,9 @@ pub(crate) fn run(verb: Verb, here: &Here) -> Result<ExitCode, Fault> {
         Verb::Status(args) => status::run(here, &args),
         Verb::Attach(args) => attach::run(here, &args),
         Verb::Capture(args) => capture::run(here, &args),
+        Verb::Hide(args) => hide::run(here, &args),
+        Verb::Show(args) => show::run(here, &args),
+        Verb::Layout(args) => layout::run(here, &args),
         Verb::Logs(args) => logs::run(here, &args),
         Verb::Send(args) => send::run(here, &args),
         Verb::Broadcast(args) => broadcast::run(here, &args),

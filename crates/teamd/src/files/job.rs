@@ -4,7 +4,7 @@ use crate::event::ConnId;
 use crate::roster::{Record, Roster, SpawnId};
 use crate::worktrees::Making;
 use protocol::asked::Answer;
-use protocol::control::{Activity, Create, CreateReply, Ended, Swept};
+use protocol::control::{Activity, Create, CreateReply, Ended, SightReply, Swept};
 use protocol::fault::Fault;
 use protocol::id::{RequestId, TaskId};
 use protocol::name::{AgentName, TeamName};
@@ -55,6 +55,10 @@ pub(crate) enum FileJob {
     Activity { team: TeamName, name: AgentName, active: bool },
     /// What a foreign writer dropped or damaged is put back, and what it says of its own member is told.
     Config { team: TeamName, ours: Ours },
+    /// Which panes are hidden, for config.json; then `reply` to `client`.
+    Hidden { team: TeamName, panes: Vec<String>, tell: Option<(ConnId, SightReply)> },
+    /// Which teams of Claude Code's sessions are there?
+    Sessions,
     /// A file that comes and goes, for the watcher to see.
     Probe,
     /// What changed since the last look, for file systems and moments without events.
@@ -171,6 +175,15 @@ pub(crate) enum FileDone {
     },
     Recorded {
         making: Box<Making>,
+        result: Result<(), Fault>,
+    },
+    Sessions {
+        there: Vec<TeamName>,
+    },
+    /// config.json says which panes are hidden.
+    Noted {
+        client: ConnId,
+        reply: SightReply,
         result: Result<(), Fault>,
     },
     Deleted {

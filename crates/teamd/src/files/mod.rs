@@ -164,6 +164,22 @@ impl Files {
                 Ok(seen) => return Some(FileDone::Config { team, seen }),
                 Err(error) => self.note("repair config.json", Err(error)),
             },
+            FileJob::Hidden { team, panes, tell } => {
+                let result = self.hidden(&team, &panes);
+                match tell {
+                    None => self.note("write hiddenPaneIds", result),
+                    Some((client, reply)) => {
+                        return Some(FileDone::Noted { client, reply, result: result.map_err(fault) });
+                    }
+                }
+            }
+            FileJob::Sessions => match self.root.teams() {
+                Ok(teams) => {
+                    let there = teams.into_iter().filter(TeamName::is_foreign).collect();
+                    return Some(FileDone::Sessions { there });
+                }
+                Err(error) => self.note("look for sessions", Err(error)),
+            },
             FileJob::Probe => self.note("probe the watcher", self.root.probe()),
             FileJob::Rescan { teams } => self.rescan(&teams),
             FileJob::Recorded { making } => {
@@ -186,8 +202,11 @@ impl Files {
         }
     }
 
-    /// Nobody where the config can't be read: that is told elsewhere.
+    /// Nobody where the config can't be read: that is told elsewhere. That of a session is nobody's to wait for.
     fn members(&mut self, name: &TeamName) -> Vec<AgentName> {
+        if name.is_foreign() {
+            return Vec::new();
+        }
         let config = self.team(name).and_then(|team| team.config());
         config
             .map(|config| config.members.into_iter().map(|member| member.name).collect())

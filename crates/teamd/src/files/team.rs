@@ -66,6 +66,16 @@ impl Files {
         Ok(())
     }
 
+    /// Which panes are hidden, where the file says otherwise.
+    pub(super) fn hidden(&self, name: &TeamName, panes: &[String]) -> Result<(), Error> {
+        let team = self.root.team(name)?;
+        if team.config()?.hidden_pane_ids == panes {
+            return Ok(());
+        }
+        let value = if panes.is_empty() { serde_json::Value::Null } else { serde_json::json!(panes) };
+        team.set(&[("hiddenPaneIds", value)])
+    }
+
     /// For whoever writes tasks; one of an earlier team of that name goes.
     fn set_policy(&self, name: &TeamName, create: &Create) -> Result<(), Error> {
         let bytes = serde_json::to_vec(&create.policy).expect("a policy has nothing that JSON cannot hold");

@@ -5,7 +5,7 @@ use super::again;
 use super::register;
 use super::request::answer;
 use super::shutdown::{self, TERM_GRACE};
-use super::{requests, tasks, turn, worktree};
+use super::{hide, requests, tasks, turn, worktree};
 use crate::effect::Effect;
 use crate::event::Now;
 use crate::files::FileJob;
@@ -168,10 +168,14 @@ pub(super) fn put_away(state: &mut State, id: &SpawnId, out: &mut Vec<Effect>) {
     let pane = agent.record.pane.as_ref().and_then(Pane::id);
     agent.phase = Phase::Gone(Gone { how, pane_closed: pane.is_none(), filed: Filed::Pending });
     out.push(Effect::File(FileJob::Farewell { record: Box::new(agent.record.clone()) }));
+    let hidden = std::mem::take(&mut agent.record.hidden).then(|| agent.record.team.clone());
     if let Some(pane) = pane {
         out.push(Effect::Pane(PaneJob::Close { spawn: id.clone(), pane, owner: id.owner() }));
     }
     state.dirty = true;
+    if let Some(team) = hidden {
+        out.push(hide::note(state, &team, None));
+    }
 }
 
 /// tmux has closed the pane, or says that it is not ours.

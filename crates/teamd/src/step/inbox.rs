@@ -21,7 +21,7 @@ pub(super) fn changed(state: &mut State, team: &TeamName, inbox: &str, out: &mut
     if let Some(agent) = state.member(team, &AgentName::foreign(inbox)) {
         out.push(Effect::Wake { spawn: agent.record.spawn.clone() });
     }
-    let Some(known) = state.teams.get_mut(team) else { return };
+    let Some(known) = state.watched_mut(team) else { return };
     if known.reading.entry(inbox.to_owned()).or_default().is_due() {
         out.push(Effect::File(FileJob::Inbox { team: team.clone(), inbox: inbox.to_owned() }));
     }
@@ -35,7 +35,7 @@ pub(super) fn seen(
     now: Now,
     out: &mut Vec<Effect>,
 ) {
-    let Some(known) = state.teams.get_mut(team) else { return };
+    let Some(known) = state.watched_mut(team) else { return };
     let again = known.reading.remove(inbox) == Some(Look::Again);
     match result {
         Err(fault) => out.push(Effect::of_team(team, What::Trouble { why: fault.message })),

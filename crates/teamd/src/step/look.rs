@@ -1,17 +1,24 @@
 //! Something changed in the config or was missed: whoever may be concerned looks. Events are hints.
 
-use super::{ending, requests, tasks, turn};
+use super::{ending, hide, requests, tasks, turn};
 use crate::effect::Effect;
 use crate::event::Now;
 use crate::files::{ConfigSeen, FileJob, Living, Ours};
-use crate::state::{Phase, StartStage, State, Watch};
+use crate::state::{Phase, StartStage, State, Team, Watch};
 use protocol::control::Activity;
 use protocol::event::What;
 use protocol::name::TeamName;
 
-/// A foreign writer may have dropped a living member, or left the file damaged: that is put back. Or it said there
-/// what it does.
+/// A foreign writer may have dropped a living member, or left the file damaged: that is put back, and so is
+/// which panes are hidden. Or it said there what it does.
 pub(super) fn config(state: &State, team: &TeamName, out: &mut Vec<Effect>) {
+    if team.is_foreign() {
+        // A session's directory is there before its config, by which it is known.
+        if !state.sessions.contains_key(team) {
+            session(team.clone(), out);
+        }
+        return;
+    }
     if !state.teams.contains_key(team) {
         return;
     }
@@ -23,6 +30,7 @@ pub(super) fn config(state: &State, team: &TeamName, out: &mut Vec<Effect>) {
         names: members.iter().map(|agent| agent.record.name.clone()).collect(),
     };
     out.push(Effect::File(FileJob::Config { team: team.clone(), ours }));
+    out.extend(hide::note_where_hidden(state, team));
 }
 
 fn is_registered(phase: &Phase) -> bool {
@@ -61,14 +69,39 @@ pub(super) fn watch_proven(state: &mut State, now: Now) {
 pub(super) fn everywhere(state: &mut State, now: Now, out: &mut Vec<Effect>) {
     state.rescan_at = now.mono + state.watch.rescan_every();
     // A directory that was made anew needs a new watch; for the others it changes nothing.
-    out.extend(state.teams.keys().map(|team| Effect::WatchTeam { team: team.clone() }));
-    out.push(Effect::File(FileJob::Rescan { teams: state.teams.keys().cloned().collect() }));
+    out.extend(state.watched().into_iter().map(|team| Effect::WatchTeam { team }));
+    out.push(Effect::File(FileJob::Rescan { teams: state.watched() }));
+    out.push(Effect::File(FileJob::Sessions));
     out.push(Effect::WatchLives);
     ending::file_again(state, out);
     requests::look_again(state, out);
     // Whoever was woken and did not move: the next look offers to others.
     state.agents.values_mut().for_each(|agent| agent.offered = None);
-    let teams: Vec<TeamName> = state.teams.keys().cloned().collect();
-    teams.iter().for_each(|team| tasks::again(state, team, out));
+    state.watched().iter().for_each(|team| tasks::again(state, team, out));
     state.dirty |= std::mem::take(&mut state.unsaved);
+}
+
+/// Armed before anybody looks what is there, so that nothing is missed in between.
+pub(super) fn session(team: TeamName, out: &mut Vec<Effect>) {
+    out.push(Effect::WatchTeam { team });
+    out.push(Effect::File(FileJob::Sessions));
+}
+
+/// The teams of Claude Code's sessions that are there now.
+pub(super) fn sessions(state: &mut State, there: &[TeamName], out: &mut Vec<Effect>) {
+    let gone: Vec<TeamName> = state.sessions.keys().filter(|team| !there.contains(team)).cloned().collect();
+    for team in gone {
+        state.sessions.remove(&team);
+        out.push(Effect::UnwatchTeam { team });
+    }
+    for team in there {
+        if !state.sessions.contains_key(team) {
+            let told = state.told_before.remove(team).unwrap_or_default();
+            state.sessions.insert(team.clone(), Team { told, ..Team::default() });
+            out.push(Effect::WatchTeam { team: team.clone() });
+            tasks::again(state, team, out);
+        }
+    }
+    // Mail that came before its directory was watched.
+    out.push(Effect::File(FileJob::Rescan { teams: state.watched() }));
 }

@@ -8,6 +8,7 @@ mod create;
 mod deadline;
 mod delete;
 mod ending;
+mod hide;
 mod inbox;
 mod join;
 mod look;
@@ -52,6 +53,7 @@ pub(crate) fn step(state: &mut State, event: Event, now: Now) -> Vec<Effect> {
         Event::InboxChanged { team, inbox } => inbox::changed(state, &team, &inbox, out),
         Event::TasksChanged { team, task } => tasks::changed(state, &team, task, out),
         Event::ConfigChanged { team } => look::config(state, &team, out),
+        Event::SessionChanged { team } => look::session(team, out),
         Event::WatchProven => look::watch_proven(state, now),
         Event::Overflow => look::everywhere(state, now, out),
         Event::Filed(done) => filed(state, done, now, out),
@@ -89,6 +91,8 @@ fn filed(state: &mut State, done: FileDone, now: Now, out: &mut Vec<Effect>) {
         FileDone::Deleted { client, team, result, swept } => {
             delete::deleted(state, client, &team, result, swept, out);
         }
+        FileDone::Sessions { there } => look::sessions(state, &there, out),
+        FileDone::Noted { client, reply, result } => hide::noted(state, client, reply, result, out),
     }
 }
 
@@ -97,6 +101,12 @@ fn paned(state: &mut State, done: PaneDone, now: Now, out: &mut Vec<Effect>) {
         PaneDone::Opened { spawn, result } => register::opened(state, &spawn, result, now, out),
         PaneDone::Looked { spawn, seen } => ending::looked(state, &spawn, seen, now, out),
         PaneDone::Closed { spawn, left } => ending::pane_closed(state, &spawn, left, out),
+        PaneDone::Moved { client, spawn, sight, result } => {
+            hide::moved(state, client, &spawn, sight, result, out);
+        }
+        PaneDone::LaidOut { client, team, layout, result } => {
+            hide::laid_out(state, client, team, layout, result, out);
+        }
         PaneDone::Captured { client, result } => status::captured(state, client, result, out),
     }
 }

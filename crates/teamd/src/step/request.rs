@@ -1,8 +1,9 @@
 //! A client asked: who is it, may it, has it asked before; then on to the request's own file.
 
-use super::{create, delete, shutdown, spawn, status, turn, worktree};
+use super::{create, delete, hide, shutdown, spawn, status, turn, worktree};
 use crate::effect::Effect;
 use crate::event::{ConnId, Now};
+use crate::panes::Sight;
 use crate::state::State;
 use protocol::control::{Call, Reply, Request, Response, VERSION};
 use protocol::fault::{Fault, Kind};
@@ -44,6 +45,9 @@ fn dispatch(state: &mut State, client: ConnId, call: Call, now: Now, out: &mut V
         Request::Interrupt(who) => turn::interrupt(state, client, &who, out),
         Request::Locate(locate) => status::locate(state, client, &locate, out),
         Request::Capture(capture) => status::capture(state, client, &capture, out),
+        Request::Hide(who) => hide::put(state, client, &who, Sight::Hidden, out),
+        Request::Show(who) => hide::put(state, client, &who, Sight::Shown, out),
+        Request::Layout(order) => hide::layout(state, client, &order, out),
         Request::Activity(activity) => {
             turn::activity(state, client, call.token.as_deref(), activity, now, out);
         }

@@ -83,6 +83,7 @@ fn open(
             beside: if backend == Backend::Tmux { beside(state, &agent.record.team) } else { Vec::new() },
             argv: join_argv(state, &id),
             label: label(&agent),
+            layout: layout_of(state, &agent.record.team),
             record: record_argv(state, &log),
             log,
         }),
@@ -91,9 +92,15 @@ fn open(
 }
 
 /// Whose panes share a window with a new one.
-fn beside(state: &State, team: &TeamName) -> Vec<tmux::Owner> {
+pub(super) fn beside(state: &State, team: &TeamName) -> Vec<tmux::Owner> {
     let sharing = |agent: &&Agent| agent.record.backend == Backend::Tmux;
     state.members(team).into_iter().filter(sharing).map(|agent| agent.record.spawn.owner()).collect()
+}
+
+/// The layout of its windows, as tmux has it.
+pub(super) fn layout_of(state: &State, team: &TeamName) -> tmux::Layout {
+    let layout = state.teams.get(team).map(|team| team.layout).unwrap_or_default();
+    layout.word().parse().expect("tmux has all of our layouts")
 }
 
 /// The name it gets, or why it gets none.
@@ -152,6 +159,11 @@ fn no_tmux(name: &AgentName) -> Fault {
 
 /// For every request that names a team.
 pub(super) fn no_such_team(state: &State, team: &TeamName) -> Fault {
+    if team.is_foreign() {
+        let message = format!("cannot do that in {team}: it belongs to a session of Claude Code");
+        return Fault::new(Kind::NotPermitted, message)
+            .hinted("it can be looked at with status and inbox, and its members can be sent messages");
+    }
     let fault = Fault::new(Kind::NotFound, format!("cannot find the team {team}"));
     let near = protocol::name::nearest(team.as_str(), state.teams.keys().map(TeamName::as_str));
     if near.is_empty() {
@@ -188,6 +200,7 @@ fn starting(
         born: now.wall,
         tracking: None,
         pane: None,
+        hidden: false,
         join: None,
         agent: None,
         asked: Vec::new(),

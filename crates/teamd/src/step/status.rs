@@ -56,6 +56,7 @@ fn of(agent: &Agent) -> AgentStatus {
         feed: record.feed,
         reaches: Some(record.feed.reaches()),
         pane: record.pane.as_ref().map(|pane| pane.pane.clone()),
+        hidden: record.hidden,
         pid: record.agent,
         backend: record.backend.word().to_owned(),
         worktree: record.worktree.as_ref().map(|tree| tree.path.clone()),
@@ -126,7 +127,7 @@ fn place_of(state: &State, agent: &Agent) -> Result<LocateReply, Fault> {
     }
     let pane = record.pane.as_ref().ok_or_else(|| no_pane(record.name.as_str()))?;
     let tmux = state.setting.tmux_socket.clone().ok_or_else(no_tmux)?;
-    Ok(LocateReply::Pane { pane: pane.pane.clone(), tmux })
+    Ok(LocateReply::Pane { pane: pane.pane.clone(), tmux, hidden: record.hidden })
 }
 
 pub(super) fn capture(state: &mut State, client: ConnId, capture: &Capture, out: &mut Vec<Effect>) {
@@ -141,7 +142,7 @@ pub(super) fn capture(state: &mut State, client: ConnId, capture: &Capture, out:
     }
 }
 
-fn pane_of(state: &State, team: &TeamName, name: &str) -> Result<(Pane, tmux::Owner), Fault> {
+pub(super) fn pane_of(state: &State, team: &TeamName, name: &str) -> Result<(Pane, tmux::Owner), Fault> {
     if !state.teams.contains_key(team) {
         return Err(no_such_team(state, team));
     }
@@ -150,7 +151,7 @@ fn pane_of(state: &State, team: &TeamName, name: &str) -> Result<(Pane, tmux::Ow
     Ok((pane, agent.record.spawn.owner()))
 }
 
-fn no_pane(name: &str) -> Fault {
+pub(super) fn no_pane(name: &str) -> Fault {
     Fault::new(Kind::NotFound, format!("cannot show {name}: it has no pane"))
         .hinted(format!("its output: teamctl logs {name}"))
 }

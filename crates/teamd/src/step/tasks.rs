@@ -18,7 +18,7 @@ use std::sync::Arc;
 
 /// A task was written.
 pub(super) fn changed(state: &mut State, team: &TeamName, task: TaskId, out: &mut Vec<Effect>) {
-    if let Some(known) = state.teams.get_mut(team) {
+    if let Some(known) = state.watched_mut(team) {
         known.unseen.add(task);
     }
     again(state, team, out);
@@ -26,7 +26,7 @@ pub(super) fn changed(state: &mut State, team: &TeamName, task: TaskId, out: &mu
 
 /// The tasks once more, whatever has changed. A storm of changes becomes one look, and one more after it.
 pub(super) fn again(state: &mut State, team: &TeamName, out: &mut Vec<Effect>) {
-    let Some(known) = state.teams.get_mut(team) else { return };
+    let Some(known) = state.watched_mut(team) else { return };
     if known.looking.is_due() {
         let which = known.unseen.take();
         out.push(Effect::File(FileJob::Tasks { team: team.clone(), which }));
@@ -41,7 +41,7 @@ pub(super) fn seen(
     result: Result<Vec<Arc<Task>>, Fault>,
     out: &mut Vec<Effect>,
 ) {
-    let Some(known) = state.teams.get_mut(team) else { return };
+    let Some(known) = state.watched_mut(team) else { return };
     let again = std::mem::take(&mut known.looking) == Look::Again;
     match result {
         Err(fault) => {
@@ -110,7 +110,7 @@ fn tell(
     out: &mut Vec<Effect>,
 ) {
     let living: Vec<AgentName> = members.iter().cloned().chain(living(state, team)).collect();
-    let Some(known) = state.teams.get_mut(team) else { return };
+    let Some(known) = state.watched_mut(team) else { return };
     let shown = || tasks.iter().filter(|task| !task.is_internal());
     for task in shown() {
         let told = known.told.get_mut(&task.id);
@@ -138,7 +138,8 @@ fn tell(
 
 /// Once, until it has moved on.
 fn tell_left(team: &TeamName, task: &Task, tale: &mut TaskTale, living: &[AgentName], out: &mut Vec<Effect>) {
-    let left = is_left(tale, living);
+    // Who is at work there is not ours to tell.
+    let left = !team.is_foreign() && is_left(tale, living);
     if left
         && !tale.left
         && let Some(owner) = tale.owner.clone()

@@ -1,5 +1,6 @@
 //! Decisions, without a machine: events go in, effects come out.
 
+mod hidden;
 mod native;
 mod requests;
 mod rests;

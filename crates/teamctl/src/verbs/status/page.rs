@@ -56,7 +56,6 @@ pub(super) fn worktree(tree: &WorktreeStatus) -> String {
 }
 
 fn member(member: &MemberView) -> Vec<String> {
-    let nowhere = member.backend.as_deref().filter(|backend| *backend == "in-process");
     vec![
         paint(&member.color, &clean(&member.name)),
         phase(member),
@@ -64,9 +63,17 @@ fn member(member: &MemberView) -> Vec<String> {
         member.since.map_or_else(dash, ago),
         member.unread.map_or_else(|| "?".to_owned(), |n| n.to_string()),
         member.feed.map_or_else(dash, |feed| feed.word().to_owned()),
-        member.pane.as_deref().or(nowhere).unwrap_or("-").to_owned(),
+        pane(member),
         member.task.as_deref().map_or_else(dash, |task| clean(&cut(task))),
     ]
+}
+
+fn pane(member: &MemberView) -> String {
+    let nowhere = member.backend.as_deref().filter(|backend| *backend == "in-process");
+    match (&member.pane, member.hidden) {
+        (Some(pane), true) => format!("{pane} hidden"),
+        (pane, _) => pane.as_deref().or(nowhere).unwrap_or("-").to_owned(),
+    }
 }
 
 /// Its flags behind it: `running!shutdown`.
@@ -155,6 +162,7 @@ mod tests {
             feed: Some(protocol::feed::Feed::Turn),
             reaches: Some(protocol::feed::Reaches::TurnEnd),
             pane: None,
+            hidden: false,
             pid: Some(77),
             backend: Some("in-process".into()),
             restarts: Some(2),
@@ -196,6 +204,13 @@ mod tests {
         assert_eq!(rows[2][..3], ["bob", "failed", "-"].map(str::to_owned));
         assert_eq!(rows[2][7], "exit 1\\u{1b}[2J, again in 4 s");
         assert!(rows.iter().all(|row| row.len() == rows[0].len()));
+    }
+
+    #[test]
+    fn a_hidden_pane_is_told() {
+        let hidden = MemberView { pane: Some("%3".into()), hidden: true, ..ann() };
+        assert_eq!(member(&hidden)[6], "%3 hidden");
+        assert_eq!(member(&MemberView { hidden: false, ..hidden })[6], "%3");
     }
 
     #[test]

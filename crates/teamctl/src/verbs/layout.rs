@@ -1,0 +1,47 @@
+//! `layout`: how the panes of a team share their windows, from now on.
+
+use crate::here::Here;
+use crate::output;
+use clap::builder::PossibleValuesParser;
+use protocol::control::{self, LayoutReply, Reply, Request, SetLayout};
+use protocol::fault::{Fault, Kind};
+use std::process::ExitCode;
+
+/// Give a team's windows a layout, those that come later too
+///
+/// Windows that a person made are left as they are, although a pane of the team was moved there. A zoomed window
+/// keeps its zoom, and gets the layout with the next pane that comes or goes.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:\n  teamctl layout main-vertical\n  teamctl layout tiled -t survey")]
+pub(crate) struct Layout {
+    /// Which
+    #[arg(value_parser = words())]
+    layout: String,
+}
+
+fn words() -> PossibleValuesParser {
+    PossibleValuesParser::new(control::Layout::ALL.map(|(_, word)| word))
+}
+
+pub(crate) fn run(here: &Here, args: &Layout) -> Result<ExitCode, Fault> {
+    here.lead_only("lay out windows")?;
+    let known = control::Layout::ALL.into_iter().find(|(_, word)| *word == args.layout);
+    let layout = known.map(|(layout, _)| layout).unwrap_or_default();
+    let team = here.team_name(&here.root()?)?;
+    match here.ask(Request::Layout(SetLayout { team, layout }))? {
+        Reply::Layout(reply) => {
+            output::done(here, &reply, &sentence(&reply));
+            Ok(ExitCode::SUCCESS)
+        }
+        _ => Err(Fault::new(Kind::Internal, "cannot understand the daemon's answer")),
+    }
+}
+
+fn sentence(reply: &LayoutReply) -> String {
+    let windows = match reply.windows {
+        0 => "none yet".to_owned(),
+        1 => "one window".to_owned(),
+        n => format!("{n} windows"),
+    };
+    format!("{}: {} ({windows}).", reply.team_name, reply.layout.word())
+}

@@ -1,0 +1,130 @@
+//! Panes out of sight and back, and the layout of a team's windows. tmux does it, our roster knows it, config.json
+//! tells others; only then the caller is answered. A hidden pane's agent goes on as before.
+
+use super::request::answer;
+use super::shutdown::find;
+use super::spawn::{beside, layout_of, no_such_team};
+use super::status::{no_pane, pane_of};
+use crate::effect::Effect;
+use crate::event::ConnId;
+use crate::files::FileJob;
+use crate::panes::{PaneJob, Sight};
+use crate::roster::{Pane, SpawnId};
+use crate::state::{Phase, State};
+use protocol::control::{Layout, LayoutReply, Locate, Reply, SetLayout, SightReply};
+use protocol::fault::{Fault, Kind};
+use protocol::name::TeamName;
+use tmux::{Owner, PaneId};
+
+/// `hide` and `show`.
+pub(super) fn put(state: &mut State, client: ConnId, who: &Locate, sight: Sight, out: &mut Vec<Effect>) {
+    match found(state, who) {
+        Err(fault) => answer(state, client, Err(fault), out),
+        Ok((spawn, pane, owner)) => out.push(Effect::Pane(PaneJob::Move {
+            client,
+            spawn,
+            team: who.team.clone(),
+            pane,
+            owner,
+            sight,
+            beside: beside(state, &who.team),
+            layout: layout_of(state, &who.team),
+        })),
+    }
+}
+
+fn found(state: &State, who: &Locate) -> Result<(SpawnId, PaneId, Owner), Fault> {
+    let (pane, owner) = pane_of(state, &who.team, &who.name)?;
+    let spawn = find(state, &who.team, &who.name)?.record.spawn.clone();
+    Ok((spawn, pane.id().ok_or_else(|| no_pane(&who.name))?, owner))
+}
+
+/// tmux has moved it, or not.
+pub(super) fn moved(
+    state: &mut State,
+    client: ConnId,
+    spawn: &SpawnId,
+    sight: Sight,
+    result: Result<(), Fault>,
+    out: &mut Vec<Effect>,
+) {
+    let moved = result.and_then(|()| state.agents.get_mut(spawn).ok_or_else(ended));
+    match moved {
+        Err(fault) => answer(state, client, Err(fault), out),
+        Ok(agent) => {
+            agent.record.hidden = sight == Sight::Hidden;
+            let (name, team) = (agent.record.name.clone(), agent.record.team.clone());
+            let pane = agent.record.pane.as_ref().map(|pane| pane.pane.clone()).unwrap_or_default();
+            let reply = SightReply { name, pane, hidden: agent.record.hidden };
+            state.dirty = true;
+            out.push(note(state, &team, Some((client, reply))));
+        }
+    }
+}
+
+fn ended() -> Fault {
+    Fault::new(Kind::NotFound, "cannot find its pane any more: the member has ended meanwhile")
+}
+
+/// config.json says so too, or could not be written.
+pub(super) fn noted(
+    state: &mut State,
+    client: ConnId,
+    reply: SightReply,
+    result: Result<(), Fault>,
+    out: &mut Vec<Effect>,
+) {
+    let done = if reply.hidden { "hidden" } else { "shown" };
+    let result = result.map_err(|fault| {
+        let message = format!("{}'s pane is {done}, but config.json lacks it: {}", reply.name, fault.message);
+        Fault { message, ..fault }
+    });
+    answer(state, client, result.map(|()| Reply::Sight(reply)), out);
+}
+
+/// config.json gets the panes of this team that are hidden now.
+pub(super) fn note(state: &State, team: &TeamName, tell: Option<(ConnId, SightReply)>) -> Effect {
+    Effect::File(FileJob::Hidden { team: team.clone(), panes: hidden(state, team), tell })
+}
+
+/// After a start: a daemon may have been killed between tmux and the file.
+pub(super) fn note_all(state: &State) -> Vec<Effect> {
+    state.teams.keys().map(|team| note(state, team, None)).collect()
+}
+
+/// A foreign writer may have dropped it.
+pub(super) fn note_where_hidden(state: &State, team: &TeamName) -> Option<Effect> {
+    (!hidden(state, team).is_empty()).then(|| note(state, team, None))
+}
+
+fn hidden(state: &State, team: &TeamName) -> Vec<String> {
+    let members = state.members(team).into_iter();
+    let hidden = members.filter(|agent| agent.record.hidden && !matches!(agent.phase, Phase::Gone(_)));
+    hidden.filter_map(|agent| agent.record.pane.as_ref()).map(|pane: &Pane| pane.pane.clone()).collect()
+}
+
+/// `layout`: kept for windows that come later.
+pub(super) fn layout(state: &mut State, client: ConnId, order: &SetLayout, out: &mut Vec<Effect>) {
+    let Some(team) = state.teams.get_mut(&order.team) else {
+        let fault = no_such_team(state, &order.team);
+        return answer(state, client, Err(fault), out);
+    };
+    team.layout = order.layout;
+    state.dirty = true;
+    let owners = state.members(&order.team).into_iter().map(|agent| agent.record.spawn.owner()).collect();
+    let (team, layout) = (order.team.clone(), layout_of(state, &order.team));
+    out.push(Effect::Pane(PaneJob::LayOut { client, team, owners, chosen: order.layout, layout }));
+}
+
+/// tmux has laid them out, or not.
+pub(super) fn laid_out(
+    state: &mut State,
+    client: ConnId,
+    team: TeamName,
+    layout: Layout,
+    result: Result<usize, Fault>,
+    out: &mut Vec<Effect>,
+) {
+    let reply = result.map(|windows| Reply::Layout(LayoutReply { team_name: team, layout, windows }));
+    answer(state, client, reply, out);
+}

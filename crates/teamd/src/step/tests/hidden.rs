@@ -1,0 +1,105 @@
+//! Hidden panes: tmux first, then the roster and config.json, then the answer.
+
+use super::*;
+use crate::panes::Sight;
+use protocol::control::{Layout, Locate, SetLayout};
+use protocol::fault::Fault;
+
+fn who(name: &str) -> Locate {
+    Locate { team: team(), name: name.into() }
+}
+
+/// What config.json is told to list.
+fn listed(effects: &[Effect]) -> Option<Vec<String>> {
+    effects.iter().find_map(|effect| match effect {
+        Effect::File(FileJob::Hidden { panes, .. }) => Some(panes.clone()),
+        _ => None,
+    })
+}
+
+fn moves(effects: &[Effect]) -> Vec<Sight> {
+    let moves = effects.iter().filter_map(|effect| match effect {
+        Effect::Pane(PaneJob::Move { sight, .. }) => Some(*sight),
+        _ => None,
+    });
+    moves.collect()
+}
+
+fn moved(spawn: &SpawnId, sight: Sight, result: Result<(), Fault>) -> Event {
+    Event::Paned(PaneDone::Moved { client: 9, spawn: spawn.clone(), sight, result })
+}
+
+fn is_hidden(state: &State, spawn: &SpawnId) -> bool {
+    state.agents[spawn].record.hidden
+}
+
+#[test]
+fn the_caller_is_answered_when_tmux_and_the_file_have_it() {
+    let mut state = state();
+    let ann = running(&mut state, "ann", 1);
+    let effects = ask(&mut state, 9, Request::Hide(who("ann")));
+    assert_eq!((moves(&effects), reply(&effects, 9).is_none()), (vec![Sight::Hidden], true));
+    let effects = step(&mut state, moved(&ann, Sight::Hidden, Ok(())), NOW);
+    assert_eq!((listed(&effects), reply(&effects, 9).is_none()), (Some(vec!["%7".to_owned()]), true));
+    assert!(job(&effects, |job| matches!(job, FileJob::Roster(_))) && is_hidden(&state, &ann));
+    let Some(Effect::File(FileJob::Hidden { tell: Some((client, reply)), .. })) =
+        effects.into_iter().find(|effect| matches!(effect, Effect::File(FileJob::Hidden { .. })))
+    else {
+        panic!()
+    };
+    let effects = step(&mut state, Event::Filed(FileDone::Noted { client, reply, result: Ok(()) }), NOW);
+    assert!(matches!(done(&effects, 9), Some(Reply::Sight(reply)) if reply.hidden && reply.pane == "%7"));
+    let effects = step(&mut state, moved(&ann, Sight::Shown, Ok(())), NOW);
+    assert_eq!((listed(&effects), is_hidden(&state, &ann)), (Some(Vec::new()), false));
+}
+
+#[test]
+fn what_tmux_refused_is_not_written_down() {
+    let mut state = state();
+    let ann = running(&mut state, "ann", 1);
+    let refused = Fault::new(Kind::NotFound, "cannot hide a pane: pane %7 is not ours");
+    let effects = step(&mut state, moved(&ann, Sight::Hidden, Err(refused)), NOW);
+    assert_eq!((kind(&effects, 9), listed(&effects)), (Some(Kind::NotFound), None));
+    assert!(!is_hidden(&state, &ann));
+    let effects = ask(&mut state, 9, Request::Show(who("eve")));
+    assert_eq!((kind(&effects, 9), moves(&effects)), (Some(Kind::NotFound), Vec::new()));
+}
+
+#[test]
+fn the_next_daemon_knows_it_and_a_foreign_writer_loses_it_for_a_moment_only() {
+    let mut state = state();
+    let ann = running(&mut state, "ann", 1);
+    step(&mut state, moved(&ann, Sight::Hidden, Ok(())), NOW);
+    let effects = step(&mut state, Event::ConfigChanged { team: team() }, NOW);
+    assert_eq!(listed(&effects), Some(vec!["%7".to_owned()]));
+    let roster: Roster = serde_json::from_value(serde_json::to_value(state.roster()).unwrap()).unwrap();
+    let mut state = State::new(state.setting.clone(), roster, Tale::default());
+    assert_eq!(listed(&crate::step::restart(&mut state, NOW)), Some(vec!["%7".to_owned()]));
+}
+
+#[test]
+fn with_its_member_it_leaves_the_list() {
+    let mut state = state();
+    let ann = running(&mut state, "ann", 1);
+    step(&mut state, moved(&ann, Sight::Hidden, Ok(())), NOW);
+    let effects = step(&mut state, Event::JoinSaid { conn: 1, said: FromJoin::Ended(Ended::Exit(0)) }, NOW);
+    assert_eq!(listed(&effects), Some(Vec::new()));
+    let effects = step(&mut state, moved(&ann, Sight::Shown, Ok(())), NOW);
+    assert!(listed(&effects).is_none_or(|panes| panes.is_empty()));
+}
+
+#[test]
+fn a_layout_is_kept_for_panes_that_come_later() {
+    let mut state = state();
+    let order = SetLayout { team: team(), layout: Layout::MainVertical };
+    let effects = ask(&mut state, 9, Request::Layout(order));
+    assert!(effects.iter().any(|effect| matches!(effect, Effect::Pane(PaneJob::LayOut { .. }))));
+    let roster: Roster = serde_json::from_value(serde_json::to_value(state.roster()).unwrap()).unwrap();
+    let mut state = State::new(state.setting.clone(), roster, Tale::default());
+    let effects = ask(&mut state, 1, self::order("ann"));
+    let layouts = effects.iter().filter_map(|effect| match effect {
+        Effect::Pane(PaneJob::Open { layout, .. }) => Some(*layout),
+        _ => None,
+    });
+    assert_eq!(layouts.collect::<Vec<_>>(), [tmux::Layout::MainVertical]);
+}

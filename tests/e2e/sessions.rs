@@ -1,0 +1,187 @@
+//! The teams of Claude Code's own sessions: looked at, written to by append alone, and left as they are.
+
+#![allow(clippy::disallowed_methods, reason = "the tests are the other program on these files")]
+
+use harness::House;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+const TEAM: &str = "session-0a1b2c3d";
+
+/// What one of the newer versions leaves, under this team's name.
+fn session(house: &House) -> PathBuf {
+    let data = Path::new(env!("CARGO_MANIFEST_DIR")).join("../crates/protocol/tests/data/later-era");
+    let home = house.root().join("teams").join(TEAM);
+    std::fs::create_dir_all(home.join("inboxes")).unwrap();
+    let tasks = house.root().join("tasks").join(TEAM);
+    std::fs::create_dir_all(&tasks).unwrap();
+    for name in [".highwatermark", "8.json"] {
+        std::fs::copy(data.join("tasks").join(name), tasks.join(name)).unwrap();
+    }
+    std::fs::write(tasks.join(".lock"), "").unwrap();
+    std::fs::copy(data.join("inbox-w1.json"), home.join("inboxes/w1.json")).unwrap();
+    std::fs::copy(data.join("config.json"), home.join("config.json")).unwrap();
+    home
+}
+
+fn events(house: &House) -> String {
+    house.teamctl(["events", "--json"]).stdout
+}
+
+/// Every file below, with its text.
+fn tree(directory: &Path) -> Vec<(PathBuf, Vec<u8>)> {
+    let mut found = Vec::new();
+    for entry in std::fs::read_dir(directory).unwrap().flatten() {
+        match entry.file_type().unwrap().is_dir() {
+            true => found.extend(tree(&entry.path())),
+            false => found.push((entry.path(), std::fs::read(entry.path()).unwrap())),
+        }
+    }
+    found.sort();
+    found
+}
+
+#[test]
+fn a_session_is_listed_and_shown_and_what_it_writes_is_in_the_event_log() {
+    let house = House::with_team();
+    let home = session(&house);
+    let status = house.json(["status", "--all"]);
+    let teams: Vec<&str> =
+        status["teams"].as_array().unwrap().iter().map(|team| team["name"].as_str().unwrap()).collect();
+    assert_eq!(teams, [TEAM, "survey"]);
+    assert!(!house.teamctl(["status"]).stdout.contains(TEAM));
+    let inbox = house.json(["inbox", "w1", "-t", TEAM]);
+    assert!(!inbox["messages"].as_array().unwrap().is_empty(), "{inbox}");
+    house.teamctl(["task", "list", "-t", TEAM]).ok();
+    let told = |word: &str| {
+        events(&house).lines().any(|line| line.contains(TEAM) && line.contains(word)).then_some(())
+    };
+    house.until("its mail is told", || told("message_stored"));
+    house.until("its task is told", || told("task_created"));
+    let message = r#"[{"from":"team-lead","text":"x","timestamp":"2026-11-20T23:27:47.849Z","read":false}]"#;
+    std::fs::write(home.join("inboxes/late.json"), message).unwrap();
+    house.until("new mail is told", || told("\"agent\":\"late\""));
+    std::fs::remove_dir_all(&home).unwrap();
+    house.until("it is gone", || (!house.teamctl(["status", "--all"]).stdout.contains(TEAM)).then_some(()));
+    std::fs::remove_dir_all(house.root().join("tasks").join(TEAM)).unwrap();
+    house.end();
+}
+
+#[test]
+fn nothing_of_a_session_is_written_but_an_appended_message() {
+    let house = House::with_team();
+    let home = session(&house);
+    house.until("the daemon knows it", || events(&house).contains(TEAM).then_some(()));
+    let tasks = house.root().join("tasks").join(TEAM);
+    let before = (tree(&home), tree(&tasks));
+    let refused: [&[&str]; 19] = [
+        &["create", TEAM],
+        &["spawn", "eve", "--agent", "worker"],
+        &["delete", TEAM],
+        &["delete", TEAM, "--force"],
+        &["shutdown", "w1"],
+        &["shutdown", "--all"],
+        &["kill", "w1"],
+        &["interrupt", "w1"],
+        &["hide", "w1"],
+        &["show", "w1"],
+        &["layout", "tiled"],
+        &["inbox", "w1", "--mark-read"],
+        &["inbox", "--mark-read"],
+        &["task", "create", "x"],
+        &["task", "update", "8", "--subject", "x"],
+        &["task", "claim", "8"],
+        &["task", "done", "8"],
+        &["task", "release", "8"],
+        &["task", "delete", "8"],
+    ];
+    for arguments in refused {
+        let ran = house.teamctl_with(arguments, &[("TEAMD_TEAM", TEAM)]);
+        assert!([76, 77].contains(&ran.code), "{ran:?}");
+        assert!(ran.stderr.contains("session"), "{ran:?}");
+    }
+    let fixed = house.teamctl(["doctor", "--fix"]);
+    assert!(fixed.stdout.contains("left alone"), "{fixed:?}");
+    assert_eq!(before, (tree(&home), tree(&tasks)));
+    house.teamctl(["send", "w1", "from outside", "-t", TEAM]).ok();
+    let inbox = house.inbox(TEAM, "w1");
+    assert_eq!(inbox.last().unwrap()["text"], "from outside");
+    let rest = |tree: Vec<(PathBuf, Vec<u8>)>| {
+        tree.into_iter().filter(|(path, _)| !path.ends_with("w1.json")).collect::<Vec<_>>()
+    };
+    assert_eq!((rest(before.0), before.1), (rest(tree(&home)), tree(&tasks)));
+    house.teamctl(["broadcast", "to all", "-t", TEAM]).ok();
+    assert_eq!(house.inbox(TEAM, "w1").last().unwrap()["text"], "to all");
+    house.end();
+}
+
+#[test]
+fn a_config_that_is_torn_for_a_moment_is_neither_an_error_nor_set_aside() {
+    let house = House::with_team();
+    let home = session(&house);
+    let config = std::fs::read(home.join("config.json")).unwrap();
+    for torn in [&b""[..], &config[..config.len() / 2]] {
+        std::fs::write(home.join("config.json"), torn).unwrap();
+        house.teamctl(["status", "--all"]).ok();
+        let doctor = house.teamctl(["doctor"]);
+        assert!(!doctor.stdout.contains("config.json"), "{doctor:?}");
+        house.teamctl(["inbox", "w1", "-t", TEAM]).ok();
+        house.teamctl(["send", "w1", "in between", "-t", TEAM]).ok();
+        assert_eq!(std::fs::read(home.join("config.json")).unwrap(), torn);
+    }
+    std::fs::write(home.join("config.json"), config).unwrap();
+    assert!(house.json(["status", "w1", "--all"])["teams"][0]["members"][0]["name"] == "w1");
+    let doctor = house.teamctl(["doctor"]);
+    assert!(doctor.stdout.contains("no damaged file was set aside"), "{doctor:?}");
+    assert!(!events(&house).contains("trouble"), "{}", events(&house));
+    house.end();
+}
+
+/// Truncates and rewrites its config again and again, and its member's inbox under the lock that all take.
+fn rewrite(home: &Path, stop: &AtomicBool) -> usize {
+    let config = std::fs::read(home.join("config.json")).unwrap();
+    let (inbox, lock) = (home.join("inboxes/w1.json"), home.join("inboxes/w1.json.lock"));
+    let mut written = 0;
+    while !stop.load(Ordering::Relaxed) {
+        std::fs::write(home.join("config.json"), b"").unwrap();
+        std::fs::write(home.join("config.json"), &config).unwrap();
+        if std::fs::create_dir(&lock).is_err() {
+            continue;
+        }
+        let mut all: Vec<serde_json::Value> =
+            serde_json::from_slice(&std::fs::read(&inbox).unwrap()).unwrap();
+        all.push(serde_json::json!({"from": "w2", "text": format!("theirs {written}"), "timestamp": "2026-11-20T23:27:47.849Z", "read": false}));
+        let temporary = home.join("inboxes/w1.json.tmp.0a1b2c3d");
+        std::fs::write(&temporary, serde_json::to_string_pretty(&all).unwrap()).unwrap();
+        std::fs::rename(&temporary, &inbox).unwrap();
+        std::fs::remove_dir(&lock).unwrap();
+        written += 1;
+        // Elsewhere nobody rewrites without a pause, and a lock that is never free is nobody's.
+        std::thread::park_timeout(Duration::from_millis(2));
+    }
+    written
+}
+
+#[test]
+fn beside_a_session_that_rewrites_its_files_nothing_is_lost() {
+    let house = House::with_team();
+    let home = session(&house);
+    let config = std::fs::read(home.join("config.json")).unwrap();
+    let stop = AtomicBool::new(false);
+    let theirs = std::thread::scope(|scope| {
+        let writer = scope.spawn(|| rewrite(&home, &stop));
+        for n in 0..50 {
+            house.teamctl(["send", "w1", &format!("ours {n}"), "-t", TEAM]).ok();
+        }
+        stop.store(true, Ordering::Relaxed);
+        writer.join().unwrap()
+    });
+    let texts: Vec<String> =
+        house.inbox(TEAM, "w1").iter().map(|message| message["text"].as_str().unwrap().to_owned()).collect();
+    let of = |who: &str| texts.iter().filter(|text| text.starts_with(who)).cloned().collect::<Vec<_>>();
+    assert_eq!(of("ours"), (0..50).map(|n| format!("ours {n}")).collect::<Vec<_>>());
+    assert_eq!(of("theirs"), (0..theirs).map(|n| format!("theirs {n}")).collect::<Vec<_>>());
+    assert_eq!(std::fs::read(home.join("config.json")).unwrap(), config);
+    house.end();
+}
