@@ -323,7 +323,7 @@ impl Driver<'_> {
 
     async fn mode_set(&mut self, id: String, result: Result<(), String>) {
         match &result {
-            Ok(()) => self.show.line(&format!("mode: {id}")),
+            Ok(()) => self.show.mode(&id),
             Err(why) => self.show.line(&format!("The mode {id} can't be had: {why}")),
         }
         self.wire.say(&FromDriver::Mode { id, refused: result.err() }).await;

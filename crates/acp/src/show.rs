@@ -34,6 +34,8 @@ pub(crate) struct Show<W> {
     at: At,
     /// The titles of the tool calls of this turn.
     calls: BTreeMap<String, String>,
+    /// The last that was shown.
+    mode: Option<String>,
 }
 
 impl Paint {
@@ -47,7 +49,7 @@ impl Paint {
 
 impl<W: Write> Show<W> {
     pub(crate) fn new(out: W, paint: Paint) -> Show<W> {
-        Show { out, paint, at: At::Beginning, calls: BTreeMap::new() }
+        Show { out, paint, at: At::Beginning, calls: BTreeMap::new(), mode: None }
     }
 
     /// What the agent said of its turn.
@@ -76,10 +78,18 @@ impl<W: Write> Show<W> {
                     entries.map(|of| entry(plan_mark(&of.status), &of.content)).collect();
                 self.line(&format!("plan\n{}", lines.join("\n")));
             }
-            SessionUpdate::CurrentModeUpdate(mode) => self.line(&format!("mode: {}", mode.current_mode_id)),
+            SessionUpdate::CurrentModeUpdate(mode) => self.mode(&mode.current_mode_id.to_string()),
             SessionUpdate::Notice(notice) => self.line(&notice.title),
             // For editors: commands, options, titles, costs.
             _ => {}
+        }
+    }
+
+    /// It goes on in another mode; told once, though both sides tell of it.
+    pub(crate) fn mode(&mut self, id: &str) {
+        if self.mode.as_deref() != Some(id) {
+            self.mode = Some(id.to_owned());
+            self.line(&format!("mode: {id}"));
         }
     }
 
@@ -226,6 +236,12 @@ mod tests {
         let expected =
             "now\n○ ls\n✓ ls\n  1\n  2\n  3\n  4\n  5\n  … and 2 lines more\n✗ x y\nplan\n  ✓ one\n  ○ two\n";
         assert_eq!(shown(Paint::Plain, &updates), expected);
+    }
+
+    #[test]
+    fn a_mode_is_told_once() {
+        let mode = |id: &str| json!({"sessionUpdate": "current_mode_update", "currentModeId": id});
+        assert_eq!(shown(Paint::Plain, &[mode("a"), mode("a"), mode("b")]), "mode: a\nmode: b\n");
     }
 
     #[test]

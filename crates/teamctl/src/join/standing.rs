@@ -141,12 +141,11 @@ impl Standing {
         self.say(&ToDriver::Answer { ask, answer });
     }
 
-    /// From now on in another of our permission modes; else why not.
+    /// Asks for another of our permission modes; else why it can't be had.
     pub(super) fn change_mode(&mut self, mode: &str) -> Result<(), String> {
         let id = self.agent.modes.get(mode).cloned();
         let id = id.ok_or_else(|| format!("its profile names no mode of the program for {mode}"))?;
-        self.say(&ToDriver::Mode { id: id.clone() });
-        self.agent.mode = Some(id);
+        self.say(&ToDriver::Mode { id });
         Ok(())
     }
 
@@ -223,8 +222,9 @@ impl Standing {
             FromDriver::Failed { message } => {
                 self.driver.iter_mut().for_each(|driver| driver.failed = Some(message.clone()));
             }
+            FromDriver::Mode { id, refused: None } => self.agent.mode = Some(id),
             // The driver has shown it.
-            FromDriver::Mode { .. } => {}
+            FromDriver::Mode { refused: Some(_), .. } => {}
         }
     }
 
