@@ -1,5 +1,6 @@
 //! How an agent is run: once, for its whole life, or one process a turn; where; and what follows its failure.
 
+use crate::id::RequestId;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -100,6 +101,9 @@ pub struct TurnAgent {
     /// Put ahead of the first text of each conversation; empty for nothing.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub ahead: String,
+    /// The arguments for each permission mode that the program has. They stand where an argument is `{mode}`.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub modes: BTreeMap<String, Vec<String>>,
 }
 
 /// A program that runs for the whole life behind a driver of ours, which speaks the program's protocol on one side
@@ -134,5 +138,20 @@ pub enum Session {
     Told {
         /// The key, at any depth.
         key: String,
+    },
+}
+
+/// How far an agent in plan mode has come. It leaves plan mode by the approval of its plan alone.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum PlanStage {
+    /// The next turn that goes well hands in a plan.
+    Planning,
+    /// Its plan waits for an answer.
+    Waiting {
+        /// The request's id.
+        request: RequestId,
+        /// The plan's file, below the root's `plans`.
+        file: String,
     },
 }

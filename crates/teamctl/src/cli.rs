@@ -60,6 +60,7 @@ pub(crate) enum Verb {
     Requests(verbs::requests::Requests),
     Approve(verbs::approve::Approve),
     Deny(verbs::deny::Deny),
+    Mode(verbs::mode::Mode),
     Interrupt(verbs::interrupt::Interrupt),
     Shutdown(verbs::shutdown::Shutdown),
     Respond(verbs::respond::Respond),

@@ -146,6 +146,7 @@ impl Here {
 fn patience(request: &Request) -> Duration {
     match request {
         Request::Status | Request::Activity(_) | Request::Locate(_) => Duration::from_secs(5),
+        Request::SetMode(_) => Duration::from_secs(20),
         Request::Interrupt(_) | Request::Spawn(_) | Request::Kill(_) | Request::Down | Request::Join(_) => {
             Duration::from_secs(60)
         }

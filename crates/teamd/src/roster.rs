@@ -6,8 +6,9 @@ use protocol::color::Color;
 use protocol::control::{Ended, Layout, PastAgent, Spawn};
 use protocol::feed::Feed;
 use protocol::id::{RequestId, TaskId};
+use protocol::mode::PermissionMode;
 use protocol::name::{AgentName, TeamName};
-use protocol::turn::Backend;
+use protocol::turn::{Backend, PlanStage};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -89,6 +90,12 @@ pub(crate) struct Record {
     #[serde(default)]
     pub(crate) worktree: Option<Tree>,
     pub(crate) plan_mode_required: bool,
+    /// A plan of this life was approved: it has left plan mode.
+    #[serde(default)]
+    pub(crate) plan_approved: bool,
+    /// The permission modes that its turns can be run in.
+    #[serde(default)]
+    pub(crate) modes: Vec<String>,
     pub(crate) born: u64,
     pub(crate) tracking: Option<TaskId>,
     pub(crate) pane: Option<Pane>,
@@ -127,6 +134,23 @@ pub(crate) struct Comeback {
     pub(crate) restarts: u32,
     /// The session that its program had, for a next life to go on with.
     pub(crate) session: Option<String>,
+    /// The mode that it was in; none: the one of its order.
+    #[serde(default)]
+    pub(crate) mode: Option<PermissionMode>,
+    /// How far it was with its plan, while that was not approved.
+    #[serde(default)]
+    pub(crate) plan: Option<PlanStage>,
+    /// A plan of its was approved.
+    #[serde(default)]
+    pub(crate) plan_approved: bool,
+}
+
+impl Comeback {
+    /// Of a member that lives for the first time.
+    pub(crate) fn of(order: Box<Spawn>) -> Comeback {
+        let (mode, plan, plan_approved) = (None, None, false);
+        Comeback { order, failures: Vec::new(), restarts: 0, session: None, mode, plan, plan_approved }
+    }
 }
 
 /// A member between a failed life and the next.

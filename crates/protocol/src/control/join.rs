@@ -7,9 +7,10 @@
 use super::Activity;
 use crate::color::Color;
 use crate::id::TaskId;
+use crate::mode::PermissionMode;
 use crate::name::{AgentName, TeamName};
 use crate::payload::IdleReason;
-use crate::turn::TurnProgram;
+use crate::turn::{PlanStage, TurnProgram};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -45,6 +46,12 @@ pub struct TurnNow {
     /// The program's session, once there is one.
     #[serde(default)]
     pub session: Option<String>,
+    /// The permission mode of its turns, where one was given or set.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mode: Option<PermissionMode>,
+    /// It plans; none: it may carry out what it is told.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub plan: Option<PlanStage>,
     /// It has a shutdown request that waits for the end of its turn.
     #[serde(default)]
     pub shutdown_requested: bool,
@@ -116,6 +123,12 @@ pub struct Turns {
     pub again: bool,
     /// The program's session in that life, to be resumed.
     pub session: Option<String>,
+    /// The permission mode that it begins in.
+    #[serde(default)]
+    pub mode: Option<PermissionMode>,
+    /// It plans first, or still; none: it may carry out what it is told.
+    #[serde(default)]
+    pub plan: Option<PlanStage>,
 }
 
 impl std::fmt::Debug for Go {

@@ -14,10 +14,11 @@ mod worktree;
 pub use join::{Ended, FromJoin, Go, Hello, ToJoin, TurnNow, Turns};
 pub use reply::{
     AgentStatus, CaptureReply, CreateReply, DaemonStatus, DeleteReply, EndedAgent, EndingsReply, Flag,
-    InterruptReply, LocateReply, PastAgent, Reply, SpawnReply, StatusReply, TeamStatus,
+    InterruptReply, LocateReply, ModeReply, PastAgent, Reply, SpawnReply, StatusReply, TeamStatus,
 };
 pub use request::{
-    Activity, Call, Capture, Commands, Create, Delete, Locate, Request, Resume, Shutdown, Spawn, Targets,
+    Activity, Call, Capture, Commands, Create, Delete, Locate, Request, Resume, SetMode, Shutdown, Spawn,
+    Targets,
 };
 pub use sight::{Layout, LayoutReply, SetLayout, SightReply};
 pub use worktree::{Swept, Trashed, Worktree, WorktreeReply, WorktreeStatus};

@@ -3,6 +3,7 @@
 use super::{Activity, LayoutReply, SightReply, Swept, WorktreeReply, WorktreeStatus};
 use crate::feed::{Feed, Reaches};
 use crate::id::TaskId;
+use crate::mode::PermissionMode;
 use crate::name::{AgentName, TeamName};
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
@@ -33,6 +34,8 @@ pub enum Reply {
     Sight(SightReply),
     /// Of `layout`.
     Layout(LayoutReply),
+    /// Of `set_mode`.
+    Mode(ModeReply),
     /// Of requests that have nothing to tell.
     Nothing,
 }
@@ -219,6 +222,15 @@ pub struct InterruptReply {
     pub name: AgentName,
     /// It was in a turn, which has ended; false: there was none to end.
     pub turn: bool,
+}
+
+/// Whose mode was changed.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct ModeReply {
+    /// The member, or `team-lead`.
+    pub name: AgentName,
+    /// Its mode: now, or as soon as its program follows.
+    pub mode: PermissionMode,
 }
 
 /// How each of several members ended, or did not.

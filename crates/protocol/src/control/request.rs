@@ -43,6 +43,8 @@ pub enum Request {
     Kill(Targets),
     /// End a member's turn, not the member.
     Interrupt(Locate),
+    /// Change the permission mode of a member, or of the lead.
+    SetMode(SetMode),
     /// Remove a team and its files.
     Delete(Delete),
     /// Where a member's pane is.
@@ -203,6 +205,17 @@ pub struct Locate {
     pub team: TeamName,
     /// The member.
     pub name: String,
+}
+
+/// Whose mode, and which.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct SetMode {
+    /// The member's team.
+    pub team: TeamName,
+    /// The member, or `team-lead`.
+    pub name: String,
+    /// The mode.
+    pub mode: PermissionMode,
 }
 
 /// Which pane, and how much of it.

@@ -115,6 +115,7 @@ impl Profile {
                     next: if resume.is_empty() { Vec::new() } else { argv(resume) },
                     session: session.clone(),
                     said: said.clone(),
+                    modes: BTreeMap::new(),
                     ahead: std::mem::take(&mut ordered.ahead),
                 };
                 ordered.turns = Some(TurnProgram::Agent(agent));

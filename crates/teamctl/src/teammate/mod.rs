@@ -93,6 +93,8 @@ impl<H: Host> Teammate<H> {
     pub(crate) fn new(host: H, post: Post, program: Program) -> Teammate<H> {
         // Until it has looked it is no idler: who waits for its idling waits for its first items too.
         let now = TurnNow {
+            mode: None,
+            plan: None,
             activity: Activity::Active,
             since: now(),
             number: 0,

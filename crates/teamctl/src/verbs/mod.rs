@@ -20,6 +20,7 @@ pub(crate) mod layout;
 pub(crate) mod logs;
 pub(crate) mod man;
 pub(crate) mod mcp;
+pub(crate) mod mode;
 pub(crate) mod prompt;
 pub(crate) mod requests;
 pub(crate) mod respond;
@@ -64,6 +65,7 @@ pub(crate) fn run(verb: Verb, here: &Here) -> Result<ExitCode, Fault> {
         Verb::Requests(args) => requests::run(here, &args),
         Verb::Approve(args) => approve::run(here, &args),
         Verb::Deny(args) => deny::run(here, &args),
+        Verb::Mode(args) => mode::run(here, &args),
         Verb::Interrupt(args) => interrupt::run(here, &args),
         Verb::Shutdown(args) => shutdown::run(here, &args),
         Verb::Respond(args) => respond::run(here, &args),

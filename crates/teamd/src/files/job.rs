@@ -2,11 +2,13 @@
 
 use crate::event::ConnId;
 use crate::roster::{Record, Roster, SpawnId};
+use crate::step::Telling;
 use crate::worktrees::Making;
 use protocol::asked::Answer;
 use protocol::control::{Activity, Create, CreateReply, Ended, SightReply, Swept};
 use protocol::fault::Fault;
 use protocol::id::{RequestId, TaskId};
+use protocol::mode::PermissionMode;
 use protocol::name::{AgentName, TeamName};
 use protocol::payload::Payload;
 use protocol::policy::Policy;
@@ -51,6 +53,10 @@ pub(crate) enum FileJob {
     Requests { team: TeamName },
     /// The policy's answer to a request.
     Answer { team: TeamName, request: Box<OpenRequest>, answer: Answer, at: u64 },
+    /// The permission mode of a member or the lead, told or written.
+    Mode { client: ConnId, team: TeamName, name: AgentName, mode: PermissionMode, telling: Telling, at: u64 },
+    /// In which permission mode a member goes on.
+    ModeIs { team: TeamName, name: AgentName, mode: PermissionMode },
     /// `isActive` of a member.
     Activity { team: TeamName, name: AgentName, active: bool },
     /// What a foreign writer dropped or damaged is put back, and what it says of its own member is told.
@@ -162,6 +168,11 @@ pub(crate) enum FileDone {
     Config {
         team: TeamName,
         seen: ConfigSeen,
+    },
+    ModeSet {
+        client: ConnId,
+        who: (TeamName, AgentName, PermissionMode),
+        result: Result<(), Fault>,
     },
     Requests {
         team: TeamName,

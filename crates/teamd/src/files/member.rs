@@ -3,14 +3,16 @@
 use super::job::{FileDone, ShutdownAnswer};
 use super::{Files, fault};
 use crate::roster::{Record, SpawnId, Told};
+use crate::step::Telling;
 use protocol::color::Color;
 use protocol::config::{Member, TeammateEntry};
 use protocol::control::{Activity, Ended};
 use protocol::feed::Feed;
 use protocol::id::{RequestId, TaskId};
 use protocol::message::{Entry, Message};
+use protocol::mode::PermissionMode;
 use protocol::name::{AgentName, TeamName};
-use protocol::payload::{Payload, ShutdownRequest, TeammateTerminated};
+use protocol::payload::{ModeSetRequest, Payload, ShutdownRequest, TeammateTerminated};
 use protocol::task::{Task, TaskStatus};
 use protocol::time::iso8601;
 use store::{Error, Team};
@@ -59,6 +61,23 @@ impl Files {
             timestamp: iso8601(at),
         });
         inbox.append(&Message::new(&lead, payload.to_text(), at))
+    }
+
+    pub(super) fn set_mode(
+        &mut self,
+        team: &TeamName,
+        name: &AgentName,
+        mode: PermissionMode,
+        telling: Telling,
+        at: u64,
+    ) -> Result<(), Error> {
+        let team = self.team(team)?;
+        if telling == Telling::Written {
+            return team.set_member(name, &[("mode", serde_json::json!(mode))]);
+        }
+        let lead = AgentName::lead();
+        let request = ModeSetRequest { mode: mode.to_string(), from: lead.to_string() };
+        team.inbox(name).append(&Message::new(&lead, Payload::ModeSetRequest(request).to_text(), at))
     }
 
     pub(super) fn answers(

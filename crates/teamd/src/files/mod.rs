@@ -155,6 +155,15 @@ impl Files {
                 let (from, id) = (request.from.clone(), request.asked.id().clone());
                 return Some(FileDone::Answered { team, from, request: id, result: given.map_err(fault) });
             }
+            FileJob::Mode { client, team, name, mode, telling, at } => {
+                let result = self.set_mode(&team, &name, mode, telling, at).map_err(fault);
+                return Some(FileDone::ModeSet { client, who: (team, name, mode), result });
+            }
+            FileJob::ModeIs { team, name, mode } => {
+                let result =
+                    self.team(&team).and_then(|team| team.set_member(&name, &[("mode", json!(mode))]));
+                self.note("write a mode", result);
+            }
             FileJob::Activity { team, name, active } => {
                 let result =
                     self.root.team(&team).and_then(|t| t.set_member(&name, &[("isActive", json!(active))]));

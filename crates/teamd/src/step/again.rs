@@ -183,7 +183,7 @@ mod tests {
             "feed": "pull"
         }))
         .unwrap();
-        Comeback { order: Box::new(order), failures: vec![0; failures], restarts: 7, session: None }
+        Comeback { failures: vec![0; failures], restarts: 7, ..Comeback::of(Box::new(order)) }
     }
 
     #[test]

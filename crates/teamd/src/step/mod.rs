@@ -12,6 +12,7 @@ mod hide;
 mod inbox;
 mod join;
 mod look;
+mod mode;
 mod register;
 mod request;
 mod requests;
@@ -26,6 +27,7 @@ mod turn;
 mod worktree;
 
 pub(crate) use deadline::next as next_deadline;
+pub(crate) use mode::Telling;
 pub(crate) use register::place;
 pub(crate) use restart::restart;
 pub(crate) use spawn::Opened;
@@ -85,6 +87,7 @@ fn filed(state: &mut State, done: FileDone, now: Now, out: &mut Vec<Effect>) {
         FileDone::Answered { team, from, request, result } => {
             requests::answered(state, &team, &from, &request, result, out);
         }
+        FileDone::ModeSet { client, who, result } => mode::written(state, client, who, result, out),
         FileDone::Answers { team, answers } => shutdown::answers(state, &team, answers, now, out),
         FileDone::Config { team, seen } => look::config_seen(state, &team, seen, now, out),
         FileDone::Recorded { making, result } => worktree::recorded(state, making, result, out),

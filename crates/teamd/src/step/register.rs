@@ -10,7 +10,7 @@ use crate::effect::Effect;
 use crate::event::Now;
 use crate::files::FileJob;
 use crate::panes::PaneJob;
-use crate::roster::{Pane, Record, SpawnId};
+use crate::roster::{Comeback, Pane, Record, SpawnId};
 use crate::state::{Link, Phase, StartStage, Starting, State};
 use protocol::control::{Go, PastAgent, Reply, Spawn, SpawnReply, ToJoin, Turns};
 use protocol::event::What;
@@ -18,7 +18,8 @@ use protocol::fault::{Fault, Kind};
 use protocol::feed::Feed;
 use protocol::id::{AgentId, TaskId};
 use protocol::late;
-use protocol::turn::Backend;
+use protocol::mode::PermissionMode;
+use protocol::turn::{Backend, PlanStage};
 use tmux::PaneId;
 
 /// The pane is there, and marked as ours.
@@ -141,6 +142,8 @@ fn go(state: &State, spawn: &SpawnId) -> Option<Go> {
         prompt: if is_again(&agent.record) { String::new() } else { agent.record.prompt.clone() },
         again: is_again(&agent.record),
         session: comeback.and_then(|comeback| comeback.session.clone()),
+        mode: mode_of(order, comeback),
+        plan: plan_of(&agent.record, comeback),
     });
     let argv = argv(order, &agent.record);
     let state = state.setting.state.clone();
@@ -162,6 +165,18 @@ fn argv(order: &Spawn, record: &Record) -> Vec<String> {
     };
     let argv = again.map_or(&order.argv, |resume| &resume.argv);
     argv.iter().map(|argument| late::filled(argument, value)).collect()
+}
+
+/// Where the life before was, else as ordered.
+fn mode_of(order: &Spawn, comeback: Option<&Comeback>) -> Option<PermissionMode> {
+    let ordered = || order.mode.as_deref().and_then(|mode| mode.parse().ok());
+    comeback.and_then(|comeback| comeback.mode).or_else(ordered)
+}
+
+/// Whoever has to plan does until its plan is approved, in whatever life that is.
+fn plan_of(record: &Record, comeback: Option<&Comeback>) -> Option<PlanStage> {
+    let plan = comeback.and_then(|comeback| comeback.plan.clone());
+    plan.or_else(|| (record.plan_mode_required && !record.plan_approved).then_some(PlanStage::Planning))
 }
 
 /// It is not the first life under this order.

@@ -13,7 +13,9 @@ use protocol::event::{Event, What};
 use protocol::fault::{Fault, Kind};
 use protocol::id::RequestId;
 use protocol::name::{AgentName, TeamName};
+use protocol::payload::Payload;
 use protocol::policy::{By, Decision, Policy};
+use protocol::time::parse_iso8601;
 use store::OpenRequest;
 
 /// What a look into an inbox found may open a request or close one.
@@ -33,9 +35,33 @@ pub(super) fn mail(
         look(state, team, out);
     }
     if !owner.is_lead() {
+        let from_lead = letters().filter(|letter| letter.from.is_lead());
+        let approved: Vec<u64> = from_lead.filter_map(plan_approved).collect();
+        approved.into_iter().for_each(|at| leaves_plan_mode(state, team, owner, at));
         let given: Vec<(RequestId, bool)> = mail.new.iter().filter_map(answered_by_lead).collect();
         given.iter().for_each(|(id, approved)| closed_by_lead(state, team, owner, id, *approved, out));
     }
+}
+
+/// When a plan was approved, ms since the epoch.
+fn plan_approved(letter: &Letter) -> Option<u64> {
+    match &letter.payload {
+        Some(Payload::PlanApprovalResponse(answer)) if answer.approved => {
+            Some(parse_iso8601(&answer.timestamp).unwrap_or(u64::MAX))
+        }
+        _ => None,
+    }
+}
+
+/// A plan of this life was approved: from now on its mode may be set.
+fn leaves_plan_mode(state: &mut State, team: &TeamName, owner: &AgentName, at: u64) {
+    let hers = |agent: &&mut Agent| {
+        agent.record.team == *team && agent.record.name == *owner && at >= agent.record.born
+    };
+    let Some(agent) = state.agents.values_mut().find(hers) else { return };
+    agent.record.plan_approved = true;
+    agent.record.comeback.iter_mut().for_each(|comeback| comeback.plan_approved = true);
+    state.dirty = true;
 }
 
 fn answered_by_lead(letter: &Letter) -> Option<(RequestId, bool)> {
@@ -231,7 +257,6 @@ fn show(state: &mut State, team: &TeamName, out: &mut Vec<Effect>) {
 
 impl Letter {
     fn asks(&self) -> bool {
-        use protocol::payload::Payload;
         matches!(self.payload, Some(Payload::PlanApprovalRequest(_) | Payload::PermissionRequest(_)))
     }
 

@@ -12,7 +12,7 @@ use crate::state::{Agent, Phase, StartStage, Starting, State};
 use protocol::control::{Activity, Spawn};
 use protocol::fault::{Fault, Kind};
 use protocol::name::{AgentName, TeamName};
-use protocol::turn::{Backend, Restart};
+use protocol::turn::{Backend, Restart, TurnProgram};
 use std::path::{Path, PathBuf};
 use tmux::{Epoch, Label, PaneId, WindowId};
 
@@ -44,12 +44,7 @@ pub(super) fn spawn(
         Ok(name) => order.name = name,
     }
     worktree::let_go(state, &order);
-    let comeback = (order.restart == Restart::OnFailure).then(|| Comeback {
-        order: order.clone(),
-        failures: Vec::new(),
-        restarts: 0,
-        session: None,
-    });
+    let comeback = (order.restart == Restart::OnFailure).then(|| Comeback::of(order.clone()));
     open(state, Some(client), order, comeback, now, out);
 }
 
@@ -181,6 +176,7 @@ fn starting(
     comeback: Option<Comeback>,
     now: Now,
 ) -> Agent {
+    let plan_approved = comeback.as_ref().is_some_and(|comeback| comeback.plan_approved);
     let record = Record {
         spawn,
         team: order.team.clone(),
@@ -197,6 +193,8 @@ fn starting(
         cwd: order.cwd.clone(),
         worktree: worktree::of(state, &order),
         plan_mode_required: order.mode.as_deref() == Some("plan"),
+        plan_approved,
+        modes: modes(&order),
         born: now.wall,
         tracking: None,
         pane: None,
@@ -217,6 +215,14 @@ fn starting(
         until: now.mono + START_DEADLINE,
     });
     Agent::new(record, phase, now.wall)
+}
+
+/// The permission modes that its turns can be run in.
+fn modes(order: &Spawn) -> Vec<String> {
+    match &order.turns {
+        Some(TurnProgram::Agent(agent)) => agent.modes.keys().cloned().collect(),
+        _ => Vec::new(),
+    }
 }
 
 fn join_argv(state: &State, id: &SpawnId) -> Vec<String> {

@@ -3,7 +3,7 @@
 use super::request::answer;
 use super::shutdown::find;
 use super::spawn::{no_such_team, relabel};
-use super::tasks;
+use super::{mode, tasks};
 use crate::effect::Effect;
 use crate::event::{ConnId, Now};
 use crate::files::FileJob;
@@ -39,7 +39,14 @@ pub(super) fn says(state: &mut State, id: &SpawnId, turn: Option<TurnNow>, now: 
         comeback.session.clone_from(&turn.session);
         state.dirty = true;
     }
+    if let Some(comeback) = &mut agent.record.comeback
+        && (comeback.mode, &comeback.plan) != (turn.mode, &turn.plan)
+    {
+        (comeback.mode, comeback.plan) = (turn.mode, turn.plan.clone());
+        state.dirty = true;
+    }
     let before = agent.turn.replace(turn.clone());
+    mode::follows(agent, before.as_ref(), &turn, out);
     let number = before.as_ref().map(|before| before.number);
     match turn.activity {
         // A turn that follows another at once is told all the same.

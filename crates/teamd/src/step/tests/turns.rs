@@ -46,6 +46,8 @@ pub(super) fn start(state: &mut State, spawn: &SpawnId, conn: u64) -> SpawnId {
 
 pub(super) fn turn(activity: Activity, number: u64) -> TurnNow {
     TurnNow {
+        mode: None,
+        plan: None,
         activity,
         since: NOW.wall,
         number,

@@ -1,0 +1,108 @@
+//! `mode`: the permission mode of the lead, or of a member while it runs. The lead's is a word in config.json; a member
+//! is told by a message, and how soon it follows depends on how it is run.
+
+use super::request::answer;
+use super::shutdown::find;
+use super::spawn::no_such_team;
+use crate::effect::Effect;
+use crate::event::{ConnId, Now};
+use crate::files::FileJob;
+use crate::state::{Agent, Phase, State};
+use protocol::control::{ModeReply, Reply, SetMode, TurnNow};
+use protocol::event::{Event, What};
+use protocol::fault::{Fault, Kind};
+use protocol::feed::Feed;
+use protocol::mode::PermissionMode;
+use protocol::name::{AgentName, TeamName};
+
+pub(super) fn set(state: &mut State, client: ConnId, order: SetMode, now: Now, out: &mut Vec<Effect>) {
+    let told = match state.teams.contains_key(&order.team) {
+        false => Err(no_such_team(state, &order.team)),
+        true => whom(state, &order),
+    };
+    match told {
+        Err(fault) => answer(state, client, Err(fault), out),
+        Ok((name, telling)) => {
+            let (team, mode) = (order.team, order.mode);
+            out.push(Effect::File(FileJob::Mode { client, team, name, mode, telling, at: now.wall }));
+        }
+    }
+}
+
+/// How a change of mode reaches whoever it is about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Telling {
+    /// It stands in config.json, and nobody is to be told.
+    Written,
+    /// By a message. config.json follows when it does: a native member's program writes it itself, and of others their
+    /// join tells.
+    Told,
+}
+
+/// Who it is, as the team spells it, and how it hears of it.
+fn whom(state: &State, order: &SetMode) -> Result<(AgentName, Telling), Fault> {
+    let bare = AgentName::foreign(order.name.split('@').next().unwrap_or(&order.name));
+    if bare.is_lead() {
+        return Ok((AgentName::lead(), Telling::Written));
+    }
+    let agent = find(state, &order.team, &order.name)?;
+    let name = agent.record.name.clone();
+    may(agent, order.mode)?;
+    match agent.record.feed {
+        Feed::Native | Feed::Turn | Feed::Acp => Ok((name, Telling::Told)),
+        Feed::Hook | Feed::Keys | Feed::Pull => Err(cannot_follow(&name, agent.record.feed)),
+    }
+}
+
+fn may(agent: &Agent, mode: PermissionMode) -> Result<(), Fault> {
+    let (name, record) = (&agent.record.name, &agent.record);
+    if matches!(agent.phase, Phase::Starting(_)) {
+        let message = format!("cannot set the mode of {name}: it has not started yet");
+        return Err(Fault::new(Kind::Refused, message).hinted("wait until it runs, see: teamctl status"));
+    }
+    let plans = agent.turn.as_ref().is_some_and(|turn| turn.plan.is_some());
+    if plans || (record.plan_mode_required && !record.plan_approved) {
+        let message =
+            format!("cannot set the mode of {name}: it plans, and leaves that by the approval of its plan");
+        return Err(Fault::new(Kind::Refused, message).hinted("see: teamctl requests"));
+    }
+    if record.feed == Feed::Turn && !record.modes.iter().any(|known| known == mode.word()) {
+        let known = if record.modes.is_empty() { "none".to_owned() } else { record.modes.join(", ") };
+        let message = format!("cannot set the mode of {name} to {mode}: its profile has no such mode");
+        return Err(Fault::new(Kind::Refused, message).hinted(format!("it has: {known}")));
+    }
+    Ok(())
+}
+
+/// A mode that is not kept is worse than none.
+fn cannot_follow(name: &AgentName, feed: Feed) -> Fault {
+    let message = format!(
+        "cannot set the mode of {name}: its program runs for its whole life (feed {}), and takes a mode at its start alone",
+        feed.word()
+    );
+    Fault::new(Kind::Refused, message)
+        .hinted(format!("change it in its own pane: teamctl attach {name}; or spawn it anew with --mode"))
+}
+
+/// It stands in the files.
+pub(super) fn written(
+    state: &mut State,
+    client: ConnId,
+    (team, name, mode): (TeamName, AgentName, PermissionMode),
+    result: Result<(), Fault>,
+    out: &mut Vec<Effect>,
+) {
+    if result.is_ok() && name.is_lead() {
+        out.push(Effect::Log(Event::agent(&team, &name, What::ModeSet { mode })));
+    }
+    answer(state, client, result.map(|()| Reply::Mode(ModeReply { name, mode })), out);
+}
+
+/// A join tells in which mode its agent goes on: config.json follows, and a next life begins there.
+pub(super) fn follows(agent: &Agent, before: Option<&TurnNow>, turn: &TurnNow, out: &mut Vec<Effect>) {
+    let changed = before.is_some_and(|before| before.mode != turn.mode);
+    let Some(mode) = turn.mode.filter(|_| changed) else { return };
+    let (team, name) = (agent.record.team.clone(), agent.record.name.clone());
+    out.push(Effect::of_agent(&agent.record, What::ModeSet { mode }));
+    out.push(Effect::File(FileJob::ModeIs { team, name, mode }));
+}
