@@ -40,6 +40,20 @@ $(TARGET)/python/whole: tests/foreign/requirements.txt
 test-agents:
 	tests/real/run
 
+# Claude Code itself as a teammate, three versions of it from npm, against a scripted model and without a network.
+# Opt-in: `make test-claude RUNS=3`.
+CLAUDE_VERSIONS ?= 2.1.45 2.1.158 latest
+RUNS ?= 1
+test-claude:
+	@command -v npm >/dev/null || echo "test-claude: skipped, since there is no npm"
+	@! command -v npm >/dev/null || { set -e; \
+	    scripts/need tmux; \
+	    dir=$$(mkdir -p $(TARGET)/real && cd $(TARGET)/real && pwd)/claude; \
+	    tests/real/claude/install "$$dir" $(CLAUDE_VERSIONS); \
+	    $(CARGO) build --workspace --bins --locked; \
+	    $(CARGO) test -p e2e --test claude --locked --no-run; \
+	    TEAMD_TEST_CLAUDE="$$dir" RUNS=$(RUNS) tests/real/offline $(CARGO) test --offline --quiet -p e2e --test claude; }
+
 # A team of three workers surveys this repository, live in tmux.
 demo:
 	scripts/need tmux
@@ -61,4 +75,4 @@ install: build
 clean:
 	$(CARGO) clean
 
-.PHONY: all build check test test-agents demo bench install clean
+.PHONY: all build check test test-agents test-claude demo bench install clean

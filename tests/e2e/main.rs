@@ -13,6 +13,7 @@ mod hidden;
 mod lives;
 mod mcp;
 mod messages;
+mod native;
 mod requests;
 mod run;
 mod sessions;

@@ -52,6 +52,8 @@ struct Program {
     mcp: Vec<String>,
     model: Option<Vec<String>>,
     modes: BTreeMap<String, Vec<String>>,
+    /// Which of them counts where nobody asks for one.
+    mode: Option<String>,
     types: BTreeMap<String, Vec<String>>,
     allow: Option<Vec<String>>,
     deny: Option<Vec<String>>,

@@ -32,6 +32,8 @@ pub(crate) struct Agent {
     pub(crate) turn: Option<TurnNow>,
     /// It said itself whether it is in a turn.
     pub(crate) has_said: bool,
+    /// What its client wrote of its activity when config.json was looked at last.
+    pub(crate) wrote: Option<Activity>,
     /// It was woken for this task, and has not moved since.
     pub(crate) offered: Option<TaskId>,
     /// What it asks and somebody has to answer.
@@ -48,6 +50,7 @@ impl Agent {
             task: None,
             turn: None,
             has_said: false,
+            wrote: None,
             offered: None,
             asks: BTreeSet::new(),
         }

@@ -61,7 +61,7 @@ pub(super) fn feed(keys: &mut Keys<'_>) -> Result<Feed, Fault> {
 pub(super) fn in_args(feed: &Feed) -> &'static [&'static str] {
     match feed {
         Feed::Turn { .. } => &["prompt", "session", "options"],
-        Feed::Native { .. } => &["color", "lead_session", "options", "first_prompt"],
+        Feed::Native { .. } => &["color", "lead_session", "session", "options", "first_prompt"],
         Feed::Hook { .. } | Feed::Keys { .. } => &["options", "first_prompt"],
         Feed::Pull => &["prompt", "options", "first_prompt"],
         Feed::Acp { .. } => &["options"],

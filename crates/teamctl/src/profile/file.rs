@@ -28,6 +28,7 @@ pub(super) const KEYS: [&str; 29] = [
     "instructions",
     "mcp",
     "model",
+    "mode",
     "modes",
     "session_modes",
     "types",
@@ -60,6 +61,7 @@ fn program(keys: &mut Keys<'_>) -> Result<Program, Fault> {
     let feed = feed(keys)?;
     let args = keys.texts("args", in_args(&feed))?.unwrap_or_default();
     check_session(keys, &args, &feed)?;
+    let modes = lists(keys, "modes")?;
     Ok(Program {
         program,
         prompt: prompt(keys, &args, &feed)?,
@@ -68,7 +70,8 @@ fn program(keys: &mut Keys<'_>) -> Result<Program, Fault> {
         feed,
         mcp: keys.texts("mcp", &[])?.unwrap_or_default(),
         model: keys.texts("model", &[])?,
-        modes: lists(keys, "modes")?,
+        mode: mode(keys, &modes)?,
+        modes,
         types: lists(keys, "types")?,
         allow: keys.texts("allow", &["tool", "tools"])?,
         deny: keys.texts("deny", &["tool", "tools"])?,
@@ -135,6 +138,14 @@ fn usual_instructions(feed: &Feed) -> Instructions {
         Feed::Hook { .. } | Feed::Acp { .. } | Feed::Keys { .. } => Instructions::Ahead,
         Feed::Turn { session, .. } if *session != Session::None => Instructions::Ahead,
         Feed::Turn { .. } | Feed::Native { .. } | Feed::Pull => Instructions::None,
+    }
+}
+
+fn mode(keys: &mut Keys<'_>, modes: &BTreeMap<String, Vec<String>>) -> Result<Option<String>, Fault> {
+    let mode: Option<String> = keys.take("mode", "a text: one of `modes`")?;
+    match &mode {
+        Some(word) if !modes.contains_key(word) => Err(keys.wrong("mode", "must be one of `modes`")),
+        _ => Ok(mode),
     }
 }
 

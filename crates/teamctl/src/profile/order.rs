@@ -39,6 +39,8 @@ pub(crate) struct Facts<'a> {
     pub(crate) agent_type: Option<&'a str>,
     pub(crate) model: Option<&'a str>,
     pub(crate) mode: Option<&'a str>,
+    /// That of the team's lead.
+    pub(crate) lead_mode: Option<&'a str>,
     pub(crate) allow: &'a [String],
     pub(crate) deny: &'a [String],
 }

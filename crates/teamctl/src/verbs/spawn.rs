@@ -8,7 +8,7 @@ pub(super) use ground::in_worktree;
 use crate::here::Here;
 use crate::output;
 use crate::profile::{Facts, Ordered, Profile, Shelf};
-use protocol::config::TeamConfig;
+use protocol::config::{Member, TeamConfig};
 use protocol::control::{self, Reply, Request, SpawnReply};
 use protocol::fault::{Fault, Kind};
 use protocol::feed::Feed;
@@ -130,7 +130,11 @@ pub(super) fn order_for(
     let asked = world::pairs(&args.env)?;
     let path = asked.get("PATH").cloned().or_else(|| std::env::var("PATH").ok()).unwrap_or_default();
     let ordered = ordered(&args, &about, &path)?;
-    let env = world::environment(&ordered, asked);
+    let named = asked.contains_key(world::CONFIG_DIR);
+    let mut env = world::environment(&ordered, asked);
+    if ordered.feed == Feed::Native && !named {
+        world::lead_to(root, &mut env);
+    }
     let path = env.get("PATH").map_or("", String::as_str);
     if let Some(program) = ordered.program()
         && !world::is_there(program, &cwd, path)
@@ -203,6 +207,7 @@ fn ordered(args: &Spawn, about: &About<'_>, path: &str) -> Result<Ordered, Fault
         agent_type: args.agent_type.as_deref(),
         model: about.model,
         mode: args.mode.as_deref(),
+        lead_mode: about.config.and_then(lead).and_then(|lead| lead.mode.as_deref()),
         allow: &args.allow,
         deny: &args.deny,
     })
@@ -265,8 +270,11 @@ fn restart(word: Option<&str>) -> Result<Restart, Fault> {
 
 /// The lead's model is the team's.
 fn team_model(config: &TeamConfig) -> Option<String> {
-    let lead = config.members.iter().find(|member| member.name.is_lead())?;
-    Some(lead.model.clone()).filter(|model| !model.is_empty())
+    Some(lead(config)?.model.clone()).filter(|model| !model.is_empty())
+}
+
+fn lead(config: &TeamConfig) -> Option<&Member> {
+    config.members.iter().find(|member| member.name.is_lead())
 }
 
 #[cfg(test)]

@@ -75,6 +75,15 @@ pub(crate) enum FileJob {
     Delete { client: ConnId, team: TeamName, force: bool, swept: Swept },
 }
 
+/// A member that is on its team now.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Enrolled {
+    /// Its tracking task.
+    pub(crate) tracking: TaskId,
+    /// The id of its lead's session, as config.json has it.
+    pub(crate) lead_session: String,
+}
+
 /// The members of a team that are of the roster.
 #[derive(Debug, Default, Clone)]
 pub(crate) struct Ours {
@@ -134,7 +143,7 @@ pub(crate) enum FileDone {
     },
     Registered {
         spawn: SpawnId,
-        result: Result<TaskId, Fault>,
+        result: Result<Enrolled, Fault>,
     },
     Asked {
         spawn: SpawnId,

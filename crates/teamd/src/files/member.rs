@@ -1,6 +1,6 @@
 //! A member in the files: put on the team, asked, told of, taken off again.
 
-use super::job::{FileDone, ShutdownAnswer};
+use super::job::{Enrolled, FileDone, ShutdownAnswer};
 use super::{Files, fault};
 use crate::roster::{Record, SpawnId, Told};
 use crate::step::Telling;
@@ -8,7 +8,7 @@ use protocol::color::Color;
 use protocol::config::{Member, TeammateEntry};
 use protocol::control::{Activity, Ended};
 use protocol::feed::Feed;
-use protocol::id::{RequestId, TaskId};
+use protocol::id::RequestId;
 use protocol::message::{Entry, Message};
 use protocol::mode::PermissionMode;
 use protocol::name::{AgentName, TeamName};
@@ -20,21 +20,22 @@ use store::{Error, Team};
 impl Files {
     /// Inbox first: an agent that is on the team can be written to. A name that somebody else's member has is
     /// taken, although the roster does not know it.
-    pub(super) fn register(&self, record: &Record, again: bool, at: u64) -> Result<TaskId, Error> {
+    pub(super) fn register(&self, record: &Record, again: bool, at: u64) -> Result<Enrolled, Error> {
         let team = self.root.team(&record.team)?;
-        if team.config()?.member(&record.name).is_some() {
+        let config = team.config()?;
+        if config.member(&record.name).is_some() {
             return Err(Error::Exists { what: format!("member {}", record.name) });
         }
         let inbox = team.inbox(&record.name);
         if !again {
             inbox.retire()?;
         }
-        if !again && !record.prompt.is_empty() {
+        if (!again || begins_anew(record)) && !record.prompt.is_empty() {
             inbox.append(&Message::new(&AgentName::lead(), record.prompt.clone(), at))?;
         }
-        team.add_member(&member(record, first_activity(record, again)))?;
+        team.add_member(&member(record, first_activity(record)))?;
         let task = team.tasks().create_internal(&record.name, &record.prompt)?;
-        Ok(task.id)
+        Ok(Enrolled { tracking: task.id, lead_session: config.lead_session_id })
     }
 
     pub(super) fn ask(
@@ -133,9 +134,14 @@ pub(crate) fn end_record(spawn: &SpawnId) -> String {
     format!("end-{}.json", spawn.as_str())
 }
 
+/// A client that reads its prompt itself, and of which no conversation is left to go on with.
+fn begins_anew(record: &Record) -> bool {
+    record.feed == Feed::Native && record.comeback.as_ref().is_none_or(|comeback| comeback.session.is_none())
+}
+
 /// With a prompt it begins with a turn; a client that says so itself has none to begin with otherwise.
-fn first_activity(record: &Record, again: bool) -> Activity {
-    let rests = record.feed == Feed::Native && (again || record.prompt.is_empty());
+fn first_activity(record: &Record) -> Activity {
+    let rests = record.feed == Feed::Native && (record.prompt.is_empty() || !begins_anew(record));
     if rests { Activity::Idle } else { Activity::Active }
 }
 

@@ -11,7 +11,9 @@ mod team;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use job::{ConfigSeen, FileDone, FileJob, Letter, Living, Mail, Ours, ShutdownAnswer, Which};
+pub(crate) use job::{
+    ConfigSeen, Enrolled, FileDone, FileJob, Letter, Living, Mail, Ours, ShutdownAnswer, Which,
+};
 pub(crate) use member::end_record;
 pub(crate) use team::still_living;
 

@@ -50,7 +50,7 @@ fn take(state: &mut State, team: &TeamName, owner: &AgentName, mail: Mail, now: 
     requests::mail(state, team, owner, &mail, out);
     for letter in mail.new {
         if owner.is_lead() && matches!(letter.payload, Some(Payload::IdleNotification(_))) {
-            turn::wrote(state, team, &letter.from, Activity::Idle, now, out);
+            turn::said(state, team, &letter.from, Activity::Idle, now, out);
         }
         let what = What::MessageStored {
             index: letter.index,

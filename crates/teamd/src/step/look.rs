@@ -51,7 +51,9 @@ pub(super) fn config_seen(
 ) {
     for (name, active) in &seen.active {
         let activity = if *active { Activity::Active } else { Activity::Idle };
-        turn::wrote(state, team, name, activity, now, out);
+        if turn::is_news(state, team, name, activity) && seen.mended.is_none() {
+            turn::said(state, team, name, activity, now, out);
+        }
     }
     if let Some(why) = seen.mended {
         out.push(Effect::of_team(team, What::Trouble { why }));

@@ -8,7 +8,7 @@ use super::spawn::{OPEN_DEADLINE, Opened, START_DEADLINE, color, no_such_team, r
 use super::{look, tasks};
 use crate::effect::Effect;
 use crate::event::Now;
-use crate::files::FileJob;
+use crate::files::{Enrolled, FileJob};
 use crate::panes::PaneJob;
 use crate::roster::{Comeback, Pane, Record, SpawnId};
 use crate::state::{Link, Phase, StartStage, Starting, State};
@@ -16,7 +16,7 @@ use protocol::control::{Go, PastAgent, Reply, Spawn, SpawnReply, ToJoin, Turns};
 use protocol::event::What;
 use protocol::fault::{Fault, Kind};
 use protocol::feed::Feed;
-use protocol::id::{AgentId, TaskId};
+use protocol::id::AgentId;
 use protocol::late;
 use protocol::mode::PermissionMode;
 use protocol::turn::{Backend, PlanStage};
@@ -105,28 +105,29 @@ pub(super) fn register(state: &mut State, spawn: &SpawnId, now: Now, out: &mut V
 pub(super) fn registered(
     state: &mut State,
     spawn: &SpawnId,
-    result: Result<TaskId, Fault>,
+    result: Result<Enrolled, Fault>,
     now: Now,
     out: &mut Vec<Effect>,
 ) {
-    let Some(go) = go(state, spawn) else { return };
+    let lead_session = result.as_ref().map_or("", |enrolled| &enrolled.lead_session);
+    let Some(go) = go(state, spawn, lead_session) else { return };
     let Some(agent) = state.agents.get_mut(spawn) else { return };
     let Phase::Starting(starting) = &mut agent.phase else { return };
     match (result, starting.conn) {
         (Err(fault), _) => give_up(state, spawn, fault, now, out),
         (Ok(_), None) => give_up(state, spawn, died_early(), now, out),
-        (Ok(tracking), Some(conn)) => {
+        (Ok(enrolled), Some(conn)) => {
             starting.stage = StartStage::Going;
             let opens = agent.record.feed == Feed::Acp;
             starting.until = now.mono + if opens { OPEN_DEADLINE } else { START_DEADLINE };
-            agent.record.tracking = Some(tracking);
+            agent.record.tracking = Some(enrolled.tracking);
             out.push(Effect::Tell { conn, word: ToJoin::Go(Box::new(go)) });
         }
     }
 }
 
 /// What join is told to run.
-fn go(state: &State, spawn: &SpawnId) -> Option<Go> {
+fn go(state: &State, spawn: &SpawnId, lead_session: &str) -> Option<Go> {
     let agent = state.agents.get(spawn)?;
     let Phase::Starting(Starting { spawn: order, .. }) = &agent.phase else { return None };
     let mut env = order.env.clone();
@@ -145,13 +146,13 @@ fn go(state: &State, spawn: &SpawnId) -> Option<Go> {
         mode: mode_of(order, comeback),
         plan: plan_of(&agent.record, comeback),
     });
-    let argv = argv(order, &agent.record);
+    let argv = argv(order, &agent.record, lead_session);
     let state = state.setting.state.clone();
     Some(Go { argv, cwd: order.cwd.clone(), env, state, turns: turns.map(Box::new) })
 }
 
 /// Of a whole life: with the session of the one before where there is one, and what only we know filled in.
-fn argv(order: &Spawn, record: &Record) -> Vec<String> {
+fn argv(order: &Spawn, record: &Record, lead_session: &str) -> Vec<String> {
     let session = record.comeback.as_ref().and_then(|comeback| comeback.session.as_deref());
     let again = order.resume.as_ref().filter(|_| session.is_some() && is_again(record));
     if again.is_none() && !order.late {
@@ -160,7 +161,9 @@ fn argv(order: &Spawn, record: &Record) -> Vec<String> {
     let color = color(record);
     let value = |blank: &str| match blank {
         "color" => Some(color.as_str()),
-        "session" => session,
+        "lead_session" => Some(lead_session),
+        // A new one goes by the name of the life that opens it.
+        "session" => Some(session.unwrap_or(record.spawn.as_str())),
         _ => None,
     };
     let argv = again.map_or(&order.argv, |resume| &resume.argv);

@@ -11,7 +11,7 @@ use super::spawn::Opened;
 use super::step;
 use crate::effect::Effect;
 use crate::event::{Event, Now};
-use crate::files::{FileDone, FileJob, ShutdownAnswer};
+use crate::files::{Enrolled, FileDone, FileJob, ShutdownAnswer};
 use crate::panes::{PaneDone, PaneJob};
 use crate::roster::{Process, Roster, SpawnId, Told};
 use crate::state::{Phase, Setting, State};
@@ -105,8 +105,8 @@ fn joined(spawn: &SpawnId, conn: u64, pid: u32, agent: Option<u32>) -> Event {
 }
 
 fn registered(spawn: &SpawnId) -> Event {
-    let task = TaskId::parse("1").unwrap();
-    Event::Filed(FileDone::Registered { spawn: spawn.clone(), result: Ok(task) })
+    let enrolled = Enrolled { tracking: TaskId::parse("1").unwrap(), lead_session: "lead's".into() };
+    Event::Filed(FileDone::Registered { spawn: spawn.clone(), result: Ok(enrolled) })
 }
 
 /// A running agent, its join on connection 50.

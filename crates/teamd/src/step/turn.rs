@@ -7,7 +7,7 @@ use super::{mode, tasks};
 use crate::effect::Effect;
 use crate::event::{ConnId, Now};
 use crate::files::FileJob;
-use crate::roster::SpawnId;
+use crate::roster::{Record, SpawnId};
 use crate::state::{Agent, Phase, State};
 use protocol::control::{Activity, InterruptReply, Locate, Reply, ToJoin, TurnNow};
 use protocol::event::What;
@@ -89,8 +89,17 @@ pub(super) fn activity(
     answer(state, client, Ok(Reply::Nothing), out);
 }
 
+/// Whether its entry in config.json says something else than at the last look. It stays as it is where the client's
+/// write was lost, and its lead has been told better meanwhile.
+pub(super) fn is_news(state: &mut State, team: &TeamName, name: &AgentName, activity: Activity) -> bool {
+    let hers = |agent: &&mut Agent| agent.record.team == *team && agent.record.name == *name;
+    let lives = |agent: &&mut Agent| matches!(agent.phase, Phase::Running(_) | Phase::Stopping(..));
+    let agent = state.agents.values_mut().find(hers).filter(lives);
+    agent.is_some_and(|agent| agent.wrote.replace(activity) != Some(activity))
+}
+
 /// A client that keeps its own entry in config.json, or tells its lead, has said what it does.
-pub(super) fn wrote(
+pub(super) fn said(
     state: &mut State,
     team: &TeamName,
     name: &AgentName,
@@ -106,9 +115,22 @@ pub(super) fn wrote(
     }
     agent.has_said = true;
     if agent.activity != activity {
+        state.dirty |= converses(&mut agent.record, activity);
         out.push(Effect::of_agent(&agent.record, says_that(activity)));
         moved(agent, activity, now, out);
     }
+}
+
+/// Once it has had a turn there is a conversation, by the name of that life, for the next to go on with. True if that
+/// is new.
+fn converses(record: &mut Record, activity: Activity) -> bool {
+    let had_turn = activity == Activity::Active || !record.prompt.is_empty();
+    let life = record.spawn.as_str().to_owned();
+    let Some(comeback) = record.comeback.as_mut().filter(|c| had_turn && c.session.is_none()) else {
+        return false;
+    };
+    comeback.session = Some(life);
+    true
 }
 
 fn says_that(activity: Activity) -> What {

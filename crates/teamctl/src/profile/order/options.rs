@@ -7,6 +7,9 @@ use super::{Facts, value, with_facts};
 use protocol::fault::{Fault, Kind};
 use protocol::late::literal;
 
+/// The mode that asks nobody.
+const BYPASS: &str = "bypassPermissions";
+
 /// Agents of these types only read.
 pub(super) const READ_ONLY: [&str; 2] = ["Explore", "Plan"];
 
@@ -38,8 +41,9 @@ impl Profile {
     fn kind<'a>(&self, program: &'a Program, facts: &Facts<'_>) -> Result<Vec<&'a [String]>, Fault> {
         let of_type =
             facts.agent_type.and_then(|agent_type| Some((agent_type, program.types.get(agent_type)?)));
-        let mode = facts.mode.map(|mode| self.mode(program, mode)).transpose()?;
-        match (of_type, facts.mode) {
+        let asked = facts.mode.or_else(|| usual_mode(program, facts));
+        let mode = asked.map(|mode| self.mode(program, mode)).transpose()?;
+        match (of_type, asked) {
             (Some((agent_type, arguments)), Some(mode)) if READ_ONLY.contains(&agent_type) => match mode {
                 "default" | "plan" => Ok(vec![arguments]),
                 _ => Err(reads_only(agent_type, mode)),
@@ -82,6 +86,15 @@ impl Profile {
     fn no_tools(&self, word: &str) -> Fault {
         let message = format!("cannot start {} with {word}: its profile has no argument for that", self.name);
         Fault::new(Kind::Usage, message).hinted("set the program's own permissions, or name another --agent")
+    }
+}
+
+/// The mode of who was asked for none. A teammate of Claude Code's own kind shares its lead's freedom from asking.
+fn usual_mode<'a>(program: &'a Program, facts: &Facts<'a>) -> Option<&'a str> {
+    let inherits = matches!(program.feed, Feed::Native { .. }) && program.modes.contains_key(BYPASS);
+    match facts.lead_mode {
+        Some(BYPASS) if inherits => Some(BYPASS),
+        _ => program.mode.as_deref(),
     }
 }
 

@@ -34,6 +34,7 @@ impl Member {
             agent_type: None,
             model: None,
             mode: None,
+            lead_mode: None,
             allow: &self.allow,
             deny: &self.deny,
         }
@@ -234,4 +235,30 @@ fn a_value_never_becomes_an_option() {
     assert_eq!(turns(profile(text).order(&member.facts()).unwrap()).first, ["p", "-d=--yolo"]);
     member.allow = vec!["--yolo".to_owned()];
     assert_eq!(profile(text).order(&member.facts()).unwrap_err().kind, Kind::Usage);
+}
+
+#[test]
+fn claude_asks_by_default_and_shares_its_leads_freedom_from_asking() {
+    let member = member();
+    let claude = built_in("claude").unwrap().unwrap();
+    let argv = |mode, lead_mode| {
+        let ordered = claude.order(&Facts { mode, lead_mode, ..member.facts() }).unwrap();
+        assert_eq!((ordered.feed, ordered.late), (protocol::feed::Feed::Native, true));
+        ordered.argv
+    };
+    let identity = ["claude", "--agent-id", "ann@survey", "--agent-name", "ann", "--team-name", "survey"];
+    assert_eq!(argv(None, None)[..7], identity);
+    let last = |mode, lead_mode| argv(mode, lead_mode)[17 - 2..].join(" ");
+    assert_eq!(last(None, None), "--permission-mode default");
+    assert_eq!(last(None, Some("acceptEdits")), "--permission-mode default");
+    assert_eq!(last(None, Some("bypassPermissions")), "--dangerously-skip-permissions");
+    assert_eq!(last(Some("plan"), Some("bypassPermissions")), "--plan-mode-required");
+    assert_eq!(last(Some("delegate"), None), "--permission-mode acceptEdits");
+    assert!(!argv(None, None).iter().any(|argument| argument.contains("lead-verify-key")));
+}
+
+#[test]
+fn a_usual_mode_that_is_no_mode_is_refused() {
+    let fault = parse("x", "x.toml", "feed = \"pull\"\nprogram = \"x\"\nmode = \"y\"").unwrap_err();
+    assert!(fault.message.contains("`mode` must be one of `modes`"), "{fault:?}");
 }

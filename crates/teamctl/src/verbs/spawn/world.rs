@@ -70,6 +70,20 @@ pub(in crate::verbs) fn environment(
     env
 }
 
+/// What tells Claude Code where its files are, if that is not `~/.claude`.
+pub(super) const CONFIG_DIR: &str = "CLAUDE_CONFIG_DIR";
+
+/// A client that reads the files of the team itself must look for them where we do. Where that is its usual place
+/// nothing is said: with the variable set it would look for its settings elsewhere.
+pub(super) fn lead_to(root: &Path, env: &mut BTreeMap<String, String>) {
+    let usual = env.get("HOME").and_then(|home| Path::new(home).join(".claude").canonicalize().ok());
+    if usual.is_some_and(|usual| usual == root) {
+        env.remove(CONFIG_DIR);
+    } else {
+        env.insert(CONFIG_DIR.to_owned(), root.to_string_lossy().into_owned());
+    }
+}
+
 /// The first message, wherever it comes from; empty for none.
 pub(super) fn prompt(given: Option<String>, file: Option<&Path>, stdin: bool) -> Result<String, Fault> {
     let prompt = match (given, file, stdin) {

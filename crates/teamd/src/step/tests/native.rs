@@ -3,6 +3,7 @@
 use super::*;
 use crate::files::{ConfigSeen, Letter, Mail};
 use protocol::payload::Payload;
+use protocol::turn::Restart;
 
 fn native(state: &mut State) -> SpawnId {
     let ann = running(state, "ann", 50);
@@ -43,12 +44,17 @@ fn of_the_others_config_is_our_own_word_and_tells_nothing() {
 fn an_idle_notification_does_where_config_can_not_be_read() {
     let mut state = state();
     let ann = native(&mut state);
+    told_idle(&mut state);
+    assert_eq!(state.agents[&ann].activity, Activity::Idle);
+}
+
+/// Its idle notification lies in the lead's inbox.
+fn told_idle(state: &mut State) {
     let payload = Payload::parse(r#"{"type":"idle_notification","from":"ann","idleReason":"available"}"#);
     let letter = Letter { index: 0, from: AgentName::foreign("ann"), summary: None, payload };
     let mail = Mail { new: vec![letter], ..Mail::default() };
     let inbox = FileDone::Inbox { team: team(), inbox: "team-lead".into(), result: Ok(mail) };
-    step(&mut state, Event::Filed(inbox), NOW);
-    assert_eq!(state.agents[&ann].activity, Activity::Idle);
+    step(state, Event::Filed(inbox), NOW);
 }
 
 #[test]
@@ -62,4 +68,81 @@ fn a_config_that_was_mended_is_told_and_who_could_not_be_taken_off_is_tried_agai
     let effects = step(&mut state, Event::Filed(FileDone::Config { team: team(), seen }), NOW);
     let again = |effect: &Effect| matches!(effect, Effect::File(FileJob::Farewell { .. }));
     assert!(effects.iter().any(again), "{effects:?}");
+}
+
+fn native_order(restart: Restart) -> Request {
+    let Request::Spawn(mut order) = order("ann") else { panic!() };
+    let argv = |word: &str| ["c", "{color}", "{lead_session}", word, "{session}"].map(str::to_owned).to_vec();
+    *order = Spawn {
+        feed: Feed::Native,
+        argv: argv("open"),
+        late: true,
+        resume: Some(protocol::control::Resume { argv: argv("resume") }),
+        restart,
+        ..*order
+    };
+    Request::Spawn(order)
+}
+
+fn argv(effects: &[Effect]) -> Vec<String> {
+    let go = effects.iter().find_map(|effect| match effect {
+        Effect::Tell { word: ToJoin::Go(go), .. } => Some(go.argv.clone()),
+        _ => None,
+    });
+    go.expect("the green light")
+}
+
+fn begins(state: &mut State, effects: &[Effect], conn: u64) -> (SpawnId, Vec<String>) {
+    let spawn = opening(effects);
+    let pid = u32::try_from(conn).unwrap();
+    step(state, opened(&spawn, pid), NOW);
+    step(state, joined(&spawn, conn, pid, None), NOW);
+    let argv = argv(&step(state, registered(&spawn), NOW));
+    step(state, Event::JoinSaid { conn, said: FromJoin::Started { pid: 99 } }, NOW);
+    (spawn, argv)
+}
+
+#[test]
+fn its_arguments_name_colour_and_sessions_and_a_next_life_goes_on_with_the_conversation() {
+    let mut state = state();
+    let effects = ask(&mut state, 1, native_order(Restart::OnFailure));
+    let (first, argv) = begins(&mut state, &effects, 50);
+    assert_eq!(argv, ["c", "blue", "lead's", "open", first.as_str()]);
+    // Without a turn there is nothing to go on with.
+    let effects = dies(&mut state, &first, 50);
+    let (second, argv) = begins(&mut state, &effects, 51);
+    assert_eq!(argv[3..], ["open", second.as_str()]);
+    says(&mut state, false);
+    let effects = dies(&mut state, &second, 51);
+    let (third, argv) = begins(&mut state, &effects, 52);
+    assert_eq!(argv[3..], ["resume", second.as_str()]);
+    says(&mut state, true);
+    let effects = dies(&mut state, &third, 52);
+    let (_, argv) = begins(&mut state, &effects, 53);
+    assert_eq!(argv[3..], ["resume", second.as_str()], "the same conversation");
+}
+
+/// Its process is killed, and its next life begins.
+fn dies(state: &mut State, spawn: &SpawnId, conn: u64) -> Vec<Effect> {
+    step(state, Event::JoinSaid { conn, said: FromJoin::Ended(Ended::Signal(9)) }, NOW);
+    step(state, farewelled(spawn, false, None), NOW);
+    step(state, Event::Paned(PaneDone::Closed { spawn: spawn.clone(), left: None }), NOW);
+    state.rescan_at = 600_000;
+    step(state, Event::Deadline, at(100_000))
+}
+
+#[test]
+fn a_word_that_is_as_it_was_does_not_take_back_what_the_lead_was_told() {
+    let mut state = state();
+    let ann = native(&mut state);
+    says(&mut state, true);
+    told_idle(&mut state);
+    assert_eq!(state.agents[&ann].activity, Activity::Idle);
+    says(&mut state, true);
+    assert_eq!(state.agents[&ann].activity, Activity::Idle, "its client's write was lost");
+    let seen =
+        ConfigSeen { active: vec![(AgentName::foreign("ann"), false)], mended: Some("it was empty".into()) };
+    step(&mut state, Event::Filed(FileDone::Config { team: team(), seen }), NOW);
+    says(&mut state, true);
+    assert_eq!(state.agents[&ann].activity, Activity::Active);
 }

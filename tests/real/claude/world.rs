@@ -1,0 +1,156 @@
+//! One version of Claude Code with a house around it: home, settings, the scripted model, teamd on a tmux of its own.
+
+use harness::{House, Ran};
+use serde_json::{Value, json};
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Stdio};
+
+/// Nobody's.
+const KEY: &str = "sk-ant-dummy-0123456789abcdefghij";
+
+pub(crate) struct World {
+    pub(crate) house: House,
+    model: Child,
+}
+
+impl World {
+    pub(crate) fn new(version: &str, directory: &Path) -> World {
+        let mut house = House::empty();
+        std::fs::create_dir(house.path("work")).unwrap();
+        settle_in(&house, version);
+        let bin = directory.join(version).join("node_modules/.bin");
+        let path = std::env::var("PATH").unwrap();
+        let model = model(&house);
+        let (model, port) = model;
+        let variables = [
+            ("PATH", format!("{}:{path}", bin.display())),
+            ("ANTHROPIC_BASE_URL", format!("http://127.0.0.1:{port}")),
+            ("ANTHROPIC_API_KEY", KEY.to_owned()),
+            ("DISABLE_TELEMETRY", "1".to_owned()),
+            ("DISABLE_ERROR_REPORTING", "1".to_owned()),
+            ("DISABLE_AUTOUPDATER", "1".to_owned()),
+            ("CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC", "1".to_owned()),
+            // Root may not go without permissions otherwise, and in a user namespace everybody is root.
+            ("IS_SANDBOX", "1".to_owned()),
+            ("SHELL", "/bin/bash".to_owned()),
+        ];
+        house.variables.extend(variables.map(|(name, value)| (name.to_owned(), value)));
+        house.start_daemon();
+        house.teamctl(["create", "survey"]).ok();
+        World { house, model }
+    }
+
+    /// A native teammate.
+    pub(crate) fn spawn(&self, name: &str, more: &[&str], prompt: &str) {
+        let work = self.work("").display().to_string();
+        let fixed =
+            ["spawn", name, "--agent", "claude", "--model", "sonnet", "--cwd", &work, "--prompt", prompt];
+        self.house.teamctl_with(&[&fixed[..], more].concat(), &[]).ok();
+    }
+
+    pub(crate) fn teamctl(&self, arguments: &[&str]) -> Ran {
+        self.house.teamctl_with(arguments, &[])
+    }
+
+    /// A file where the agents work.
+    pub(crate) fn work(&self, name: &str) -> PathBuf {
+        self.house.path("work").join(name)
+    }
+
+    pub(crate) fn file(&self, path: &str) -> PathBuf {
+        self.house.root().join(path)
+    }
+
+    /// An inbox; empty while a client that truncates is in the middle of writing it.
+    pub(crate) fn inbox(&self, name: &str) -> Vec<Value> {
+        let text = std::fs::read(self.file(&format!("teams/survey/inboxes/{name}.json")));
+        text.ok().and_then(|text| serde_json::from_slice(&text).ok()).unwrap_or_default()
+    }
+
+    /// What a member has sent its lead, by kind.
+    pub(crate) fn told(&self, from: &str, kind: &str) -> Vec<Value> {
+        let hers = self.inbox("team-lead").into_iter().filter(|message| message["from"] == from);
+        let parsed = hers.filter_map(|message| serde_json::from_str::<Value>(message["text"].as_str()?).ok());
+        parsed.filter(|payload| payload["type"] == kind).collect()
+    }
+
+    /// A plain message from a member.
+    pub(crate) fn said(&self, from: &str, text: &str) -> Option<Value> {
+        self.inbox("team-lead").into_iter().find(|message| message["from"] == from && message["text"] == text)
+    }
+
+    /// What waits for an answer, of one kind.
+    pub(crate) fn asked(&self, from: &str, kind: &str) -> Option<Value> {
+        let requests = self.teamctl(&["requests", "--json"]).json();
+        let requests = requests["requests"].as_array()?.clone();
+        requests.into_iter().find(|request| request["from"] == from && request["kind"] == kind)
+    }
+
+    /// Sends what the model is to do, and waits until the turn has ended, with what `during` does meanwhile.
+    pub(crate) fn turn(&self, name: &str, text: &str, during: impl FnOnce()) {
+        let before = self.told(name, "idle_notification").len();
+        self.teamctl(&["send", name, text]).ok();
+        during();
+        self.ended(name, before);
+    }
+
+    /// Waits for one more idle notification than `before`, and for `status` to know.
+    pub(crate) fn ended(&self, name: &str, before: usize) {
+        self.house
+            .until("the turn ends", || (self.told(name, "idle_notification").len() > before).then_some(()));
+        self.house
+            .until("status says idle", || self.house.member(name).filter(|it| it["activity"] == "idle"));
+    }
+
+    /// config.json, once it is whole.
+    pub(crate) fn config(&self) -> Option<Value> {
+        serde_json::from_slice(&std::fs::read(self.file("teams/survey/config.json")).ok()?).ok()
+    }
+
+    pub(crate) fn entry(&self, name: &str) -> Option<Value> {
+        self.config()?["members"].as_array()?.iter().find(|member| member["name"] == name).cloned()
+    }
+}
+
+impl Drop for World {
+    fn drop(&mut self) {
+        self.model.kill().ok();
+        self.model.wait().ok();
+    }
+}
+
+/// What a first start asks a person, answered.
+fn settle_in(house: &House, version: &str) {
+    let work = house.path("work").canonicalize().unwrap();
+    let trusted = json!({"hasTrustDialogAccepted": true, "hasCompletedProjectOnboarding": true});
+    let client = json!({
+        "hasCompletedOnboarding": true,
+        "theme": "dark",
+        "lastOnboardingVersion": version,
+        "lastReleaseNotesSeen": version,
+        "bypassPermissionsModeAccepted": true,
+        "effortCalloutDismissed": true,
+        "customApiKeyResponses": {"approved": [&KEY[KEY.len() - 20..]], "rejected": []},
+        "projects": {work.display().to_string(): trusted},
+    });
+    put(&house.root().join(".claude.json"), &client.to_string());
+    put(&house.root().join("settings.json"), r#"{"skipDangerousModePermissionPrompt": true}"#);
+}
+
+/// The model, and its port.
+fn model(house: &House) -> (Child, u16) {
+    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/real/claude/model.mjs");
+    let mut command = house.command("node");
+    command.arg(script).arg(house.path("out/model")).stdout(Stdio::piped());
+    let mut model = command.spawn().expect("node is there");
+    let mut port = String::new();
+    BufReader::new(model.stdout.take().unwrap()).read_line(&mut port).unwrap();
+    (model, port.trim().parse().expect("the model says its port"))
+}
+
+/// In place, as a foreign writer would.
+#[allow(clippy::disallowed_methods, reason = "the test's own files, and the foreign writer")]
+pub(crate) fn put(path: &Path, text: &str) {
+    std::fs::write(path, text).unwrap();
+}
