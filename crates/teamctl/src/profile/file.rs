@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 use toml::Value;
 
 /// The keys of a profile.
-pub(super) const KEYS: [&str; 29] = [
+pub(super) const KEYS: [&str; 30] = [
     "about",
     "tried",
     "feed",
