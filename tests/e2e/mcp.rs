@@ -65,7 +65,7 @@ fn the_official_inspector_lists_the_tools_and_calls_one() {
     let inspect = |method: &[&str]| -> Value {
         let mut command = house.command("node");
         let server = harness::programs().join("teamctl");
-        command.arg(&inspector).arg(server).args(["mcp", "--team", "survey"]).args(method);
+        command.arg(&inspector).arg("--cli").arg(server).args(["mcp", "--team", "survey"]).args(method);
         let ran = ran(command);
         assert_eq!(ran.code, 0, "{ran:#?}");
         ran.json()
