@@ -11,6 +11,8 @@ pub(crate) struct Program {
     pub(crate) settings: fn(model: &str, cwd: &str) -> Vec<(&'static str, String)>,
     /// Variables that its user has set; `MODEL` becomes the address of the model.
     pub(crate) variables: &'static [(&'static str, &'static str)],
+    /// What it asks its user once before it runs hooks, and the keys that answer it.
+    pub(crate) asks: Option<(&'static str, &'static [&'static str])>,
     /// Further words for `spawn`.
     pub(crate) spawn: &'static [&'static str],
     /// Whether it can run commands, and so tell the lead by itself that it has read something.
@@ -28,7 +30,9 @@ pub(crate) const PROGRAMS: [Program; 6] = [
             ("AIDER_GIT", "false"),
             ("AIDER_SHOW_MODEL_WARNINGS", "false"),
             ("AIDER_SHOW_RELEASE_NOTES", "false"),
+            ("LITELLM_LOCAL_MODEL_COST_MAP", "True"),
         ],
+        asks: None,
         spawn: &["--model", "openai/mock"],
         acts: false,
     },
@@ -36,6 +40,7 @@ pub(crate) const PROGRAMS: [Program; 6] = [
         profile: "opencode",
         settings: |model, _| vec![(".config/opencode/opencode.json", opencode(model).to_string())],
         variables: &[("OPENCODE_DISABLE_AUTOUPDATE", "1"), ("OPENCODE_DISABLE_MODELS_FETCH", "1")],
+        asks: None,
         spawn: &[],
         acts: true,
     },
@@ -43,6 +48,7 @@ pub(crate) const PROGRAMS: [Program; 6] = [
         profile: "codex",
         settings: |model, cwd| vec![(".codex/config.toml", codex(model, cwd))],
         variables: &[("OPENAI_API_KEY", "dummy")],
+        asks: Some(("Hooks need review", &["2", "Enter"])),
         spawn: &["--mode", "bypassPermissions"],
         acts: true,
     },
@@ -50,6 +56,7 @@ pub(crate) const PROGRAMS: [Program; 6] = [
         profile: "gemini",
         settings: |_, _| vec![(".gemini/settings.json", gemini().to_string())],
         variables: &[("GEMINI_API_KEY", "dummy"), ("GOOGLE_GEMINI_BASE_URL", "MODEL")],
+        asks: None,
         spawn: &["--mode", "bypassPermissions", "--model", "gemini-2.5-pro"],
         acts: true,
     },
@@ -57,17 +64,19 @@ pub(crate) const PROGRAMS: [Program; 6] = [
         profile: "qwen",
         settings: |_, _| vec![(".qwen/settings.json", qwen().to_string())],
         variables: &[("OPENAI_API_KEY", "dummy"), ("OPENAI_BASE_URL", "MODEL/v1"), ("OPENAI_MODEL", "mock")],
+        asks: None,
         spawn: &["--mode", "bypassPermissions"],
         acts: true,
     },
     Program {
         profile: "copilot",
-        settings: |_, cwd| vec![(".copilot/config.json", json!({"trusted_folders": [cwd]}).to_string())],
+        settings: |_, cwd| vec![(".copilot/config.json", json!({"trustedFolders": [cwd]}).to_string())],
         variables: &[
             ("COPILOT_PROVIDER_BASE_URL", "MODEL/v1"),
             ("COPILOT_MODEL", "mock"),
             ("COPILOT_OFFLINE", "true"),
         ],
+        asks: None,
         spawn: &["--mode", "bypassPermissions"],
         acts: true,
     },

@@ -6,7 +6,10 @@ use serde_json::Value;
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Stdio};
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+/// A program takes seconds to start, on a busy machine many.
+const PATIENCE: Duration = Duration::from_secs(120);
 
 /// What each has to do, in this order.
 pub(crate) const STEPS: [&str; 5] = ["check", "first prompt", "while idle", "while busy", "shutdown"];
@@ -45,6 +48,8 @@ impl Story {
         for name in ["DO_NOT_TRACK", "NO_UPDATE_NOTIFIER", "DISABLE_TELEMETRY"] {
             house.variables.push((name.to_owned(), "1".to_owned()));
         }
+        // What a login shell finds, in which some programs run commands.
+        put(&house.path("home/.profile"), &format!("PATH='{}'\n", path(place)));
         house.start_daemon();
         house.teamctl(["create", "survey"]).ok();
         Story { house, program, model, cwd }
@@ -99,7 +104,15 @@ impl Story {
         let mut words =
             vec!["spawn", "ann", "--agent", self.program.profile, "--cwd", &cwd, "--prompt", prompt];
         words.extend(self.program.spawn);
-        self.house.teamctl_with(&words, &[]).ok();
+        let spawned = self.house.teamctl_with(&words, &[]).ok();
+        drop(spawned);
+        if let Some((question, keys)) = self.program.asks {
+            self.until("it asks its user", || {
+                self.house.teamctl(["capture", "ann"]).stdout.contains(question).then_some(())
+            });
+            let pane = self.house.member("ann").unwrap()["pane"].as_str().unwrap().to_owned();
+            keys.iter().for_each(|key| drop(self.house.tmux(["send-keys", "-t", &pane, key])));
+        }
     }
 
     fn send(&self, text: &str) {
@@ -148,18 +161,16 @@ impl Story {
     }
 
     fn until<T>(&self, what: &str, condition: impl FnMut() -> Option<T>) -> T {
-        self.house.until(&format!("{}: {what}", self.program.profile), condition)
+        self.house.until_within(PATIENCE, &format!("{}: {what}", self.program.profile), condition)
     }
 
     fn portrait(&self) -> String {
         self.house.portrait()
     }
 
-    fn end(mut self) {
-        self.model.kill().ok();
-        self.model.wait().ok();
-        let empty = House::empty();
-        std::mem::replace(&mut self.house, empty).end();
+    /// Without the house's audit: these programs leave locks and caches of their own behind.
+    fn end(self) {
+        self.house.teamctl(["down"]).ok();
     }
 }
 

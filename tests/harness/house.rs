@@ -163,13 +163,26 @@ impl House {
     ///
     /// # Panics
     /// After 30 s, with everything that can be seen of the house.
-    pub fn until<T>(&self, what: &str, mut condition: impl FnMut() -> Option<T>) -> T {
-        let deadline = Instant::now() + PATIENCE;
+    pub fn until<T>(&self, what: &str, condition: impl FnMut() -> Option<T>) -> T {
+        self.until_within(PATIENCE, what, condition)
+    }
+
+    /// The same with a patience of one's own, for programs that take long to start.
+    ///
+    /// # Panics
+    /// After that, as [`House::until`] does.
+    pub fn until_within<T>(
+        &self,
+        patience: Duration,
+        what: &str,
+        mut condition: impl FnMut() -> Option<T>,
+    ) -> T {
+        let deadline = Instant::now() + patience;
         loop {
             if let Some(result) = condition() {
                 return result;
             }
-            assert!(self.watch.next(deadline), "{what}: not within {PATIENCE:?}\n{}", self.portrait());
+            assert!(self.watch.next(deadline), "{what}: not within {patience:?}\n{}", self.portrait());
         }
     }
 

@@ -28,7 +28,7 @@ const BUILT_IN: [(&str, &str); 17] = [
     ("goose", include_str!("../../profiles/goose.toml")),
     ("opencode", include_str!("../../profiles/opencode.toml")),
     ("qwen", include_str!("../../profiles/qwen.toml")),
-    ("qwen-acp", include_str!("../../profiles/qwen-acp.toml")),
+    ("qwen-hook", include_str!("../../profiles/qwen-hook.toml")),
     ("shell", include_str!("../../profiles/shell.toml")),
 ];
 
@@ -202,7 +202,7 @@ mod tests {
         for name in ["mina", "../config", "", "/etc/passwd", "no name"] {
             let fault = shelf.profile(name).unwrap_err();
             assert_eq!(fault.kind, Kind::Usage, "{name}");
-            assert!(fault.hint.unwrap().contains("opencode, qwen, qwen-acp, shell, worker"), "{name}");
+            assert!(fault.hint.unwrap().contains("opencode, qwen, qwen-hook, shell, worker"), "{name}");
         }
     }
 
