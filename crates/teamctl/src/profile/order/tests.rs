@@ -216,7 +216,8 @@ fn a_type_that_only_reads_is_never_let_write() {
     assert_eq!(order(Some("Explore"), Some("acceptEdits")).unwrap_err().kind, Kind::Usage);
     for name in names().filter(|name| *name != "worker" && *name != "shell" && *name != "claude") {
         let Runs::Program(program) = built_in(name).unwrap().unwrap().runs else { continue };
-        let reads = program.modes.contains_key("plan");
+        let in_session = matches!(&program.feed, Feed::Acp { modes } if modes.contains_key("plan"));
+        let reads = in_session || program.modes.contains_key("plan");
         assert_eq!(
             reads,
             program.types.contains_key("Explore") && program.types.contains_key("Plan"),
