@@ -18,6 +18,7 @@ fn main() {
         ["children"] => children(),
         ["ask", name, text] => ask(name, text),
         ["dump", file] => dump(&PathBuf::from(file)),
+        ["argv", file, rest @ ..] => argv(&PathBuf::from(file), rest),
         _ => {
             writeln!(
                 std::io::stderr(),
@@ -47,6 +48,17 @@ fn record(file: &PathBuf) {
         writeln!(out, "{} {}", nanoseconds(), text.len()).ok();
     }
     writeln!(out, "end of line").ok();
+}
+
+/// Adds a line of JSON to the file: its further arguments, its standard input, its directory, its variable `VALUE`.
+fn argv(file: &PathBuf, rest: &[&str]) {
+    let mut stdin = String::new();
+    std::io::stdin().read_to_string(&mut stdin).ok();
+    let line = serde_json::json!({
+        "argv": rest, "stdin": stdin, "cwd": std::env::current_dir().ok(), "value": std::env::var("VALUE").ok(),
+    });
+    let out = std::fs::File::options().append(true).create(true).open(file);
+    out.and_then(|mut out| out.write_all(format!("{line}\n").as_bytes())).expect("the file can be written");
 }
 
 fn inbox() -> PathBuf {

@@ -3,13 +3,16 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on must stop")]
 
 mod acp;
+mod agents;
 mod architecture;
 mod bad_input;
 mod crash;
 mod damage;
 mod death;
 mod delete;
+mod environment;
 mod hidden;
+mod injection;
 mod lives;
 mod mcp;
 mod messages;

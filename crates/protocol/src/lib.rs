@@ -10,6 +10,7 @@ pub mod config;
 pub mod control;
 pub mod delegate;
 pub mod driver;
+pub mod environment;
 pub mod event;
 pub mod fault;
 pub mod feed;

@@ -7,6 +7,7 @@
 
 mod aside;
 mod caller;
+mod definition;
 mod delete;
 mod directory;
 mod durability;
@@ -25,6 +26,7 @@ mod tasks;
 mod team;
 
 pub use caller::{Answer, Broadcast, Caller, Missed, Sent, checked, lead_only};
+pub use definition::definition;
 pub use durability::Durability;
 pub use error::Error;
 pub use inbox::{Inbox, Mark};

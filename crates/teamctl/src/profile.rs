@@ -5,6 +5,7 @@
 //! line for a shell. Format: docs/agents.md.
 
 mod blank;
+pub(crate) mod definition;
 mod feed;
 mod file;
 mod keys;

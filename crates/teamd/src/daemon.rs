@@ -79,6 +79,7 @@ impl Start {
         raise_descriptor_limit();
         let mut roster = read_roster(&state_dir)?;
         take_in(&root, &mut roster);
+        roster.recall_environments(|file| files::environment(&state_dir, file));
         tidy(&root, &state_dir, &roster);
         let setting = setting(&root, socket, place.state)?;
         Ok(Start { _locks: (lock, root_lock), root, state_dir, roster, setting, home: home(args) })
@@ -236,6 +237,7 @@ fn raise_descriptor_limit() {
 /// What a killed daemon left of the files that daemons alone write. Where it can't be removed it does no harm.
 fn tidy(root: &Root, state: &StateDir, roster: &Roster) {
     state.tidy(files::ROSTER).unwrap_or_else(|error| tracing::warn!("{error}"));
+    files::drop_unknown(state, roster).unwrap_or_else(|error| tracing::warn!("{error}"));
     let known = |file: &str| roster.agents.iter().any(|agent| files::end_record(&agent.spawn) == file);
     let words =
         state.names().unwrap_or_default().into_iter().filter(|file| file.starts_with("end-") && !known(file));

@@ -89,6 +89,9 @@ pub(crate) struct Record {
     /// The worktree that it was started in.
     #[serde(default)]
     pub(crate) worktree: Option<Tree>,
+    /// The file of its environment, below `env` of the state directory; empty in a roster of before.
+    #[serde(default)]
+    pub(crate) env: String,
     pub(crate) plan_mode_required: bool,
     /// A plan of this life was approved: it has left plan mode.
     #[serde(default)]
@@ -127,7 +130,12 @@ impl std::fmt::Debug for Record {
 /// A member that was spawned with `--restart on-failure`, across its lives.
 #[derive(Clone, Serialize, Deserialize)]
 pub(crate) struct Comeback {
+    /// On disk without its environment, which may hold secrets: that lies in the file `env`.
+    #[serde(serialize_with = "without_environment")]
     pub(crate) order: Box<Spawn>,
+    /// The file of its environment, below `env` of the state directory.
+    #[serde(default)]
+    pub(crate) env: String,
     /// When its lives failed, ms since the epoch; those that count, the latest last.
     pub(crate) failures: Vec<u64>,
     /// How often it was started again.
@@ -149,8 +157,21 @@ impl Comeback {
     /// Of a member that lives for the first time.
     pub(crate) fn of(order: Box<Spawn>) -> Comeback {
         let (mode, plan, plan_approved) = (None, None, false);
-        Comeback { order, failures: Vec::new(), restarts: 0, session: None, mode, plan, plan_approved }
+        Comeback {
+            order,
+            env: String::new(),
+            failures: Vec::new(),
+            restarts: 0,
+            session: None,
+            mode,
+            plan,
+            plan_approved,
+        }
     }
+}
+
+fn without_environment<S: serde::Serializer>(order: &Spawn, serializer: S) -> Result<S::Ok, S::Error> {
+    Spawn { env: BTreeMap::new(), ..order.clone() }.serialize(serializer)
 }
 
 /// A member between a failed life and the next.
@@ -213,6 +234,23 @@ pub(crate) enum Told {
     Lead,
 }
 
+impl Roster {
+    /// The files of all environments that somebody still needs.
+    pub(crate) fn environments(&self) -> impl Iterator<Item = &str> {
+        let resting = self.resting.iter().map(|resting| resting.comeback.env.as_str());
+        self.agents.iter().map(|record| record.env.as_str()).chain(resting)
+    }
+
+    /// Gives the orders of further lives their environments back, as `read` finds them.
+    pub(crate) fn recall_environments(&mut self, read: impl Fn(&str) -> BTreeMap<String, String>) {
+        let living = self.agents.iter_mut().filter_map(|record| record.comeback.as_mut());
+        let comebacks = living.chain(self.resting.iter_mut().map(|resting| &mut resting.comeback));
+        for comeback in comebacks.filter(|comeback| comeback.order.env.is_empty()) {
+            comeback.order.env = read(&comeback.env);
+        }
+    }
+}
+
 /// The version of the roster's form; an older daemon that meets a newer one leaves it alone.
 pub(crate) const ROSTER_VERSION: u32 = 1;
 
@@ -240,4 +278,26 @@ pub(crate) struct Roster {
 pub(crate) struct Ground {
     pub(crate) member: AgentName,
     pub(crate) tree: Tree,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_environment_is_not_in_the_roster_and_comes_back_from_its_file() {
+        let order: Spawn = serde_json::from_value(serde_json::json!({
+            "team": "survey", "name": "ann", "unique": false, "argv": ["x"], "cwd": "/", "env": {"KEY": "secret"},
+            "prompt": "", "feed": "pull"
+        }))
+        .unwrap();
+        let comeback = Comeback { env: "7.json".to_owned(), ..Comeback::of(Box::new(order)) };
+        let resting = vec![Resting { comeback, at: 0, due: 0 }];
+        let text = serde_json::to_string(&Roster { resting, ..Roster::default() }).unwrap();
+        assert!(!text.contains("secret"), "{text}");
+        let mut roster: Roster = serde_json::from_str(&text).unwrap();
+        assert_eq!(roster.environments().collect::<Vec<_>>(), ["7.json"]);
+        roster.recall_environments(|file| [("FILE".to_owned(), file.to_owned())].into());
+        assert_eq!(roster.resting[0].comeback.order.env["FILE"], "7.json");
+    }
 }

@@ -171,6 +171,9 @@ pub struct AgentStatus {
     pub worktree: Option<PathBuf>,
     /// Its colour.
     pub color: String,
+    /// The file of its environment, below `env` of the daemon's state directory.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub environment: String,
 }
 
 /// docs/protocol.md section 7, TeamCreate.

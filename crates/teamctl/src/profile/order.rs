@@ -4,6 +4,7 @@
 mod options;
 
 use super::blank::{base, blanks, filled, spelled};
+use super::definition::Definition;
 use super::{Feed, Instructions, Profile, Program, Runs};
 use protocol::control::Resume;
 use protocol::fault::{Fault, Kind};
@@ -37,6 +38,8 @@ pub(crate) struct Facts<'a> {
     /// What it is to know of its team.
     pub(crate) instructions: &'a str,
     pub(crate) agent_type: Option<&'a str>,
+    /// Somebody has written that type down.
+    pub(crate) definition: Option<&'a Definition>,
     pub(crate) model: Option<&'a str>,
     pub(crate) mode: Option<&'a str>,
     /// That of the team's lead.
@@ -85,10 +88,28 @@ impl Ordered {
 impl Profile {
     /// The order for that member.
     pub(crate) fn order(&self, facts: &Facts<'_>) -> Result<Ordered, Fault> {
-        match &self.runs {
-            Runs::Worker => worker(facts),
-            Runs::Program(program) => self.program_order(program, facts),
+        match (&self.runs, facts.definition) {
+            (Runs::Worker, _) => worker(facts),
+            (Runs::Program(program), Some(definition)) if !matches!(program.feed, Feed::Native { .. }) => {
+                self.defined_order(program, facts, definition)
+            }
+            (Runs::Program(program), _) => self.program_order(program, facts),
         }
+    }
+
+    /// The same for a type that is written down, which this program does not look up itself: what the agent is to do
+    /// stands ahead of what it is told of its team; model and tools are as it says where nobody says otherwise.
+    fn defined_order(
+        &self,
+        program: &Program,
+        facts: &Facts<'_>,
+        definition: &Definition,
+    ) -> Result<Ordered, Fault> {
+        let parts = [definition.body.as_str(), facts.instructions];
+        let instructions = parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join("\n\n");
+        let allow =
+            if facts.allow.is_empty() && program.allow.is_some() { &definition.tools } else { facts.allow };
+        self.program_order(program, &Facts { instructions: &instructions, allow, ..*facts })
     }
 
     /// Whether the member's name stands in its arguments: then it must be known before it is asked for.

@@ -5,8 +5,9 @@ pub(super) mod world;
 
 pub(super) use ground::in_worktree;
 
-use crate::here::Here;
+use crate::here::{Here, fault};
 use crate::output;
+use crate::profile::definition::{self, Definition};
 use crate::profile::{Facts, Ordered, Profile, Shelf};
 use protocol::config::{Member, TeamConfig};
 use protocol::control::{self, Reply, Request, SpawnReply};
@@ -30,8 +31,8 @@ use std::process::ExitCode;
 pub(crate) struct Spawn {
     /// Its name: letters, digits, - and _, 64 at most
     pub(super) name: String,
-    /// The agent program, by its profile: worker (built in, runs the commands of tasks, needs no AI), claude,
-    /// codex, or one of your own, ~/.config/teamd/agents/NAME.toml [default: the configured one, else claude]
+    /// The agent program, by its profile: built in, or one of your own, ~/.config/teamd/agents/NAME.toml; see
+    /// teamctl agents [default: the configured one, else claude]
     #[arg(long, value_name = "PROFILE", conflicts_with = "command")]
     pub(super) agent: Option<String>,
     /// Its first message
@@ -43,7 +44,8 @@ pub(crate) struct Spawn {
     /// `-`: its first message, from standard input
     #[arg(value_name = "-", value_parser = ["-"])]
     pub(super) stdin: Option<String>,
-    /// Its agent type [default: general-purpose]
+    /// Its agent type: Explore and Plan only read; TYPE.md below agents/ of the root says what another is
+    /// [default: general-purpose]
     #[arg(long = "type", value_name = "T")]
     pub(super) agent_type: Option<String>,
     /// Its model
@@ -106,11 +108,10 @@ fn sentence(reply: &SpawnReply) -> String {
 }
 
 /// What the daemon is asked for; everything is checked that can be checked before anything is made.
-fn order(here: &Here, mut args: Spawn) -> Result<control::Spawn, Fault> {
+fn order(here: &Here, args: Spawn) -> Result<control::Spawn, Fault> {
     let root = here.root()?;
     let team = here.team_name(&root)?;
     let config = root.team(&team).and_then(|team| team.config()).ok();
-    args.model = args.model.or_else(|| team_model(config.as_ref()?));
     order_for(root.path(), team, config.as_ref(), args)
 }
 
@@ -119,13 +120,25 @@ pub(super) fn order_for(
     root: &Path,
     team: TeamName,
     config: Option<&TeamConfig>,
-    args: Spawn,
+    mut args: Spawn,
 ) -> Result<control::Spawn, Fault> {
     let name = AgentName::parse(&args.name).map_err(|error| Fault::new(Kind::Usage, error.to_string()))?;
     let cwd = world::directory(args.cwd.as_deref())?;
     let prompt = world::prompt(args.prompt.clone(), args.prompt_file.as_deref(), args.stdin.is_some())?;
+    let definition = definition(root, args.agent_type.as_deref())?;
+    let of_the_type = definition.as_ref().and_then(|definition| definition.model.clone());
+    args.model = args.model.or(of_the_type).or_else(|| team_model(config?));
     let model = args.model.as_deref();
-    let about = About { name: &name, team: &team, cwd: &cwd, prompt: &prompt, model, root, config };
+    let about = About {
+        name: &name,
+        team: &team,
+        cwd: &cwd,
+        prompt: &prompt,
+        model,
+        root,
+        config,
+        definition: definition.as_ref(),
+    };
     let (backend, restart) = (backend(args.backend.as_deref())?, restart(args.restart.as_deref())?);
     let asked = world::pairs(&args.env)?;
     let path = asked.get("PATH").cloned().or_else(|| std::env::var("PATH").ok()).unwrap_or_default();
@@ -179,6 +192,7 @@ struct About<'a> {
     model: Option<&'a str>,
     root: &'a Path,
     config: Option<&'a TeamConfig>,
+    definition: Option<&'a Definition>,
 }
 
 /// What is started: the command that was given, or what a profile says.
@@ -205,6 +219,7 @@ fn ordered(args: &Spawn, about: &About<'_>, path: &str) -> Result<Ordered, Fault
         prompt: about.prompt,
         instructions: &instructions,
         agent_type: args.agent_type.as_deref(),
+        definition: about.definition,
         model: about.model,
         mode: args.mode.as_deref(),
         lead_mode: about.config.and_then(lead).and_then(|lead| lead.mode.as_deref()),
@@ -266,6 +281,13 @@ fn restart(word: Option<&str>) -> Result<Restart, Fault> {
         Some(other) => Err(Fault::new(Kind::Usage, format!("cannot restart {other}: there is no such rule"))
             .hinted("there is: never, on-failure")),
     }
+}
+
+/// What somebody has written down of that type; most types are a word alone.
+fn definition(root: &Path, agent_type: Option<&str>) -> Result<Option<Definition>, Fault> {
+    let Some(agent_type) = agent_type else { return Ok(None) };
+    let text = store::definition(root, agent_type).map_err(fault)?;
+    Ok(text.map(|text| definition::parse(&text)))
 }
 
 /// The lead's model is the team's.

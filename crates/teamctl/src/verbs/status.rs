@@ -42,6 +42,9 @@ pub(crate) fn run(here: &Here, args: &Status) -> Result<ExitCode, Fault> {
     let mut teams = views(here, &root, daemon.as_ref().ok(), args)?;
     if let Some(name) = &args.name {
         only(&mut teams, name)?;
+        let state = here.state()?;
+        let members = teams.iter_mut().flat_map(|team| &mut team.members);
+        members.for_each(|member| member.look_at_environment(&state));
     }
     let told = daemon.as_ref().ok().map(|status| &status.daemon);
     if here.global.json {

@@ -13,7 +13,7 @@ use protocol::name::{AgentName, TeamName};
 use protocol::payload::Payload;
 use protocol::policy::Policy;
 use protocol::task::Task;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use store::OpenRequest;
 
@@ -26,6 +26,8 @@ pub(crate) enum FileJob {
     Log(String),
     /// A new team.
     Create { client: ConnId, create: Create, created_at: u64 },
+    /// The environment of an agent, for its next life and for whoever asks.
+    Environment { file: String, env: BTreeMap<String, String> },
     /// A new member: entry, first message, tracking task. `again`: the name's mail and prompt are from a life
     /// before this one, and stay.
     Register { spawn: SpawnId, record: Box<Record>, again: bool, at: u64 },

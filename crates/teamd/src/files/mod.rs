@@ -4,6 +4,7 @@
 //! goes back as an event.
 
 mod config;
+mod environment;
 mod inbox;
 mod job;
 mod member;
@@ -11,6 +12,7 @@ mod team;
 #[cfg(test)]
 mod tests;
 
+pub(crate) use environment::{drop_unknown, environment};
 pub(crate) use job::{
     ConfigSeen, Enrolled, FileDone, FileJob, Letter, Living, Mail, Ours, ShutdownAnswer, Which,
 };
@@ -50,6 +52,8 @@ struct Files {
     teams: BTreeMap<TeamName, Team>,
     /// Members that were taken off lately, with the time of their birth.
     gone: VecDeque<(TeamName, AgentName, u64)>,
+    /// How many environments the last roster named.
+    environments: usize,
     /// Why the roster on disk is not the last one.
     unsaved: Option<Fault>,
     events: UnboundedSender<Event>,
@@ -94,6 +98,7 @@ impl Files {
             inboxes: Inboxes::new(told),
             teams: BTreeMap::new(),
             gone: VecDeque::new(),
+            environments: 0,
             unsaved: None,
             events,
         }
@@ -112,12 +117,19 @@ impl Files {
         match job {
             FileJob::Roster(roster) => {
                 self.unsaved = self.roster(&roster).map_err(fault).err();
+                if self.unsaved.is_none() {
+                    let dropped = self.drop_environments(&roster);
+                    self.note("remove the environment of an agent that is gone", dropped);
+                }
                 return self.unsaved.clone().map(FileDone::Unsaved);
             }
             FileJob::Log(line) => self.note("log", self.state.append_line(EVENTS, &line, EVENTS_LIMIT)),
             FileJob::Create { client, create, created_at } => {
                 let result = self.create(&create, created_at).map_err(fault);
                 return Some(FileDone::Created { client, policy: create.policy, result });
+            }
+            FileJob::Environment { file, env } => {
+                self.note("keep the environment of an agent", self.keep_environment(&file, &env));
             }
             FileJob::Register { spawn, record, again, at } => {
                 // No agent runs that the next daemon would not know.

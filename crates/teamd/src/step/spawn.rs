@@ -177,8 +177,13 @@ fn starting(
     now: Now,
 ) -> Agent {
     let plan_approved = comeback.as_ref().is_some_and(|comeback| comeback.plan_approved);
+    let env = comeback.as_ref().map(|comeback| comeback.env.clone()).filter(|env| !env.is_empty());
+    // A life that follows another has its environment.
+    let env = env.unwrap_or_else(|| format!("{}.json", spawn.as_str()));
+    let comeback = comeback.map(|comeback| Comeback { env: env.clone(), ..comeback });
     let record = Record {
         spawn,
+        env,
         team: order.team.clone(),
         name: order.name.clone(),
         token: uuid::Uuid::new_v4().simple().to_string(),

@@ -66,6 +66,7 @@ fn of(agent: &Agent) -> AgentStatus {
         evidence: evidence(agent),
         restarts: record.comeback.as_ref().map_or(0, |comeback| comeback.restarts),
         color: color(record),
+        environment: record.env.clone(),
     }
 }
 

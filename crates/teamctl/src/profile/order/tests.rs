@@ -32,6 +32,7 @@ impl Member {
             prompt: "count {cwd}; $(rm)",
             instructions: "You are ann.",
             agent_type: None,
+            definition: None,
             model: None,
             mode: None,
             lead_mode: None,
@@ -262,4 +263,22 @@ fn claude_asks_by_default_and_shares_its_leads_freedom_from_asking() {
 fn a_usual_mode_that_is_no_mode_is_refused() {
     let fault = parse("x", "x.toml", "feed = \"pull\"\nprogram = \"x\"\nmode = \"y\"").unwrap_err();
     assert!(fault.message.contains("`mode` must be one of `modes`"), "{fault:?}");
+}
+
+#[test]
+fn a_type_that_is_written_down_is_told_and_kept_to() {
+    let member = member();
+    let definition = Definition { model: None, tools: vec!["Read".into()], body: "Test it.".into() };
+    let order = |text: &str, allow: &[String]| {
+        let facts =
+            Facts { definition: Some(&definition), agent_type: Some("tester"), allow, ..member.facts() };
+        profile(text).order(&facts).unwrap()
+    };
+    let text = "feed = \"turn\"\nprogram = \"p\"\ninstructions = [\"{instructions}\"]\nallow = [\"+{tool}\"]\nteam_tools = [\"team\"]";
+    assert_eq!(turns(order(text, &[])).first, ["p", "Test it.\n\nYou are ann.", "+team", "+Read"]);
+    assert_eq!(turns(order(text, &["Edit".into()])).first[2..], ["+team", "+Edit"]);
+    let without = "feed = \"turn\"\nprogram = \"p\"\ninstructions = \"ahead\"";
+    assert_eq!(turns(order(without, &[])).ahead, "Test it.\n\nYou are ann.");
+    let native = "feed = \"native\"\nprogram = \"p\"\nargs = [\"{type}\"]\nallow = [\"+{tool}\"]";
+    assert_eq!(order(native, &[]).argv, ["p", "tester"], "it looks it up itself");
 }

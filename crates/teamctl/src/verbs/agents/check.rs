@@ -64,6 +64,11 @@ pub(super) fn run(here: &Here, name: Option<&str>) -> Result<ExitCode, Fault> {
     } else {
         output::done(here, &json!({}), &lines.join("\n"));
     }
+    if verdict != 0 {
+        let names: Vec<&str> =
+            found.iter().filter(|found| found.verdict() != 0).map(|found| found.name.as_str()).collect();
+        output::complain(&format!("cannot use {} as it is: see above", names.join(", ")));
+    }
     Ok(ExitCode::from(verdict))
 }
 

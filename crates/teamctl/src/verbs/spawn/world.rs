@@ -4,6 +4,7 @@
 use crate::here::variable;
 use crate::profile::Ordered;
 use crate::verbs::text;
+use protocol::environment::is_passed_on;
 use protocol::fault::{Fault, Kind};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -53,16 +54,16 @@ pub(super) fn pairs(asked: &[String]) -> Result<BTreeMap<String, String>, Fault>
     asked.iter().map(pair).collect()
 }
 
-/// The caller's environment without what belongs to its own pane, then what the profile says, then what was
-/// asked for.
+/// The caller's environment without what belongs to the caller alone, then what the profile says, then what was asked
+/// for. Not that of the tmux server, which somebody started some time.
 pub(in crate::verbs) fn environment(
     ordered: &Ordered,
     asked: BTreeMap<String, String>,
 ) -> BTreeMap<String, String> {
-    let not_its_own = |name: &str| !name.starts_with("TEAMD_") && !["TMUX", "TMUX_PANE"].contains(&name);
     let ours = std::env::vars_os()
         .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)));
-    let mut env: BTreeMap<String, String> = ours.filter(|(name, _)| not_its_own(name)).collect();
+    let passed = |name: &String| is_passed_on(name) || ordered.pass.contains(name);
+    let mut env: BTreeMap<String, String> = ours.filter(|(name, _)| passed(name)).collect();
     env.retain(|name, _| !ordered.unset.contains(name));
     env.extend(ordered.env.clone());
     env.extend(asked);

@@ -47,6 +47,10 @@ pub(super) fn details(member: &MemberView) -> Vec<String> {
     }
     lines.extend(member.reaches.map(|reaches| format!("  {}", reaches.sentence())));
     lines.extend(member.flags.iter().map(|flag| format!("  {}", waits(*flag))));
+    if let Some(environment) = &member.environment {
+        lines.push("  environment:".to_owned());
+        lines.extend(environment.iter().map(|(name, value)| format!("    {name}={}", one_line(value))));
+    }
     lines.into_iter().map(|line| clean(&line)).collect()
 }
 
@@ -168,6 +172,8 @@ mod tests {
             restarts: Some(2),
             worktree: None,
             color: "none".into(),
+            environment: None,
+            environment_file: String::new(),
         }
     }
 

@@ -1,13 +1,15 @@
 //! What is known of teams and members, from the daemon and from the files; the keys are those of `--json`.
 
 use protocol::control::{Activity, AgentStatus, Flag, PastAgent, StatusReply, TeamStatus, WorktreeStatus};
+use protocol::environment::shown;
 use protocol::feed::{Feed, Reaches};
 use protocol::id::TaskId;
 use protocol::name::{AgentName, TeamName};
 use protocol::task::{Task, TaskStatus};
 use serde::Serialize;
+use std::collections::BTreeMap;
 use std::path::PathBuf;
-use store::{Root, Team};
+use store::{Root, StateDir, Team};
 
 /// One team.
 #[derive(Debug, Serialize)]
@@ -47,6 +49,24 @@ pub(super) struct MemberView {
     pub(super) restarts: Option<u32>,
     pub(super) worktree: Option<PathBuf>,
     pub(super) color: String,
+    /// With secrets hidden; only where one member is asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) environment: Option<BTreeMap<String, String>>,
+    #[serde(skip)]
+    pub(super) environment_file: String,
+}
+
+impl MemberView {
+    /// Reads what its environment is, if the file is there.
+    pub(super) fn look_at_environment(&mut self, state: &StateDir) {
+        let read = |file: &str| state.sub("env").and_then(|directory| directory.read(file)).ok().flatten();
+        let bytes = Some(self.environment_file.as_str()).filter(|file| !file.is_empty()).and_then(read);
+        let all = bytes.and_then(|bytes| serde_json::from_slice::<BTreeMap<String, String>>(&bytes).ok());
+        self.environment = all.map(|all| {
+            let shown = all.iter().map(|(name, value)| (name.clone(), shown(name, value).to_owned()));
+            shown.collect()
+        });
+    }
 }
 
 /// Of the tasks, without those that track members.
@@ -119,6 +139,8 @@ fn of_agent(team: &Team, agent: &AgentStatus) -> MemberView {
         restarts: Some(agent.restarts),
         worktree: agent.worktree.clone(),
         color: agent.color.clone(),
+        environment: None,
+        environment_file: agent.environment.clone(),
     }
 }
 
@@ -150,6 +172,8 @@ fn of_files(team: &Team, living: &[AgentStatus], daemon: bool) -> Vec<MemberView
             restarts: None,
             worktree: member.worktree_path.map(PathBuf::from),
             color: member.color.unwrap_or_default(),
+            environment: None,
+            environment_file: String::new(),
             name: member.name.to_string(),
         })
         .collect()

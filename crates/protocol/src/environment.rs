@@ -1,0 +1,217 @@
+//! Which variables of its caller an agent gets, and how they are shown to people.
+
+/// Variables that say where the caller runs, or that change what a program loads or runs: no agent gets them unless it
+/// is asked for.
+const TAKEN_OUT: [&str; 58] = [
+    // A session of an agent program, for which the new agent would take itself to be a part.
+    "CLAUDECODE",
+    "CLAUDE_CODE_CHILD_SESSION",
+    "CLAUDE_CODE_SESSION_ID",
+    "CLAUDE_CODE_ENTRYPOINT",
+    "CLAUDE_CODE_SSE_PORT",
+    "CLAUDE_PROJECT_DIR",
+    "CLAUDE_ENV_FILE",
+    "CODEX_CI",
+    "CODEX_THREAD_ID",
+    "GEMINI_CLI",
+    "QWEN_CODE",
+    "OPENCODE",
+    "COPILOT_CLI",
+    "CURSOR_AGENT",
+    "CURSOR_TRACE_ID",
+    "GOOSE_TERMINAL",
+    "AGENT",
+    // The terminal of the caller.
+    "TMUX",
+    "TMUX_PANE",
+    "STY",
+    "WINDOW",
+    "WINDOWID",
+    "ZELLIJ",
+    "ZELLIJ_PANE_ID",
+    "ZELLIJ_SESSION_NAME",
+    "WEZTERM_PANE",
+    "KITTY_WINDOW_ID",
+    "ITERM_SESSION_ID",
+    "TERM_SESSION_ID",
+    "COLUMNS",
+    "LINES",
+    // What a shell runs or does by itself.
+    "BASH_ENV",
+    "ENV",
+    "PROMPT_COMMAND",
+    "PS4",
+    "SHELLOPTS",
+    "BASHOPTS",
+    "IFS",
+    "CDPATH",
+    "SHLVL",
+    "OLDPWD",
+    "_",
+    // What a program loads.
+    "GCONV_PATH",
+    "GLIBC_TUNABLES",
+    "VSCODE_INSPECTOR_OPTIONS",
+    // For one process alone: the one that a desktop, a service manager, make or git has started.
+    "XDG_ACTIVATION_TOKEN",
+    "DESKTOP_STARTUP_ID",
+    "NOTIFY_SOCKET",
+    "WATCHDOG_PID",
+    "WATCHDOG_USEC",
+    "INVOCATION_ID",
+    "JOURNAL_STREAM",
+    "MAKEFLAGS",
+    "MFLAGS",
+    "MAKELEVEL",
+    "CARGO_MAKEFLAGS",
+    "GIT_DIR",
+    "GIT_INDEX_FILE",
+];
+
+/// The same for all names that begin so.
+const TAKEN_OUT_FROM: [&str; 8] = [
+    "TEAMD_",
+    "CLAUDE_CODE_MESSAGING_",
+    "CODEX_SANDBOX",
+    "LD_",
+    "DYLD_",
+    "BASH_FUNC_",
+    "LISTEN_",
+    "GIT_WORK_TREE",
+];
+
+/// Whether an agent gets this variable of its caller's without asking for it.
+pub fn is_passed_on(name: &str) -> bool {
+    !TAKEN_OUT.contains(&name) && !TAKEN_OUT_FROM.iter().any(|start| name.starts_with(start))
+}
+
+/// What stands in the names of variables that hold secrets.
+const SECRET_NAMES: [&str; 13] = [
+    "KEY",
+    "TOKEN",
+    "SECRET",
+    "PASSWORD",
+    "PASSWD",
+    "PASSPHRASE",
+    "AUTH",
+    "CREDENTIAL",
+    "COOKIE",
+    "PRIVATE",
+    "BEARER",
+    "SIGNATURE",
+    "_PAT",
+];
+
+/// How well known secrets begin.
+const SECRET_STARTS: [&str; 15] = [
+    "sk-",
+    "sk_",
+    "pk_",
+    "ghp_",
+    "gho_",
+    "ghu_",
+    "ghs_",
+    "github_pat_",
+    "glpat-",
+    "xox",
+    "AKIA",
+    "AIza",
+    "eyJ",
+    "hf_",
+    "-----BEGIN",
+];
+
+/// A run of as many letters and digits as no word has.
+const LONG: usize = 24;
+
+/// The value for people; of what looks like a secret nothing.
+pub fn shown<'a>(name: &str, value: &'a str) -> &'a str {
+    let upper = name.to_ascii_uppercase();
+    let named = SECRET_NAMES.iter().any(|part| upper.contains(part));
+    if value.is_empty() || !(named || is_like_a_secret(value)) { value } else { "(hidden)" }
+}
+
+fn is_like_a_secret(value: &str) -> bool {
+    let value = value.trim();
+    if SECRET_STARTS.iter().any(|start| value.starts_with(start)) {
+        return true;
+    }
+    // scheme://user:password@host
+    let authority =
+        value.split_once("://").map(|(_, rest)| rest.split(['/', '?']).next().unwrap_or_default());
+    if authority.is_some_and(|authority| authority.contains('@')) {
+        return true;
+    }
+    let parts = value.split(|c: char| !(c.is_ascii_alphanumeric() || "-_+=".contains(c)));
+    parts.into_iter().any(|part| {
+        let (digit, letter) = (
+            part.bytes().any(|byte| byte.is_ascii_digit()),
+            part.bytes().any(|byte| byte.is_ascii_alphabetic()),
+        );
+        part.len() >= LONG && digit && letter
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_belongs_to_the_caller_alone_is_not_passed_on() {
+        for name in [
+            "CLAUDECODE",
+            "CLAUDE_CODE_MESSAGING_TOKEN",
+            "CODEX_SANDBOX_NETWORK_DISABLED",
+            "TMUX_PANE",
+            "LD_PRELOAD",
+            "LD_AUDIT",
+            "DYLD_INSERT_LIBRARIES",
+            "TEAMD_TOKEN",
+            "BASH_ENV",
+            "BASH_FUNC_ls%%",
+            "GIT_DIR",
+        ] {
+            assert!(!is_passed_on(name), "{name}");
+        }
+        for name in [
+            "PATH",
+            "HOME",
+            "LANG",
+            "LC_ALL",
+            "ANTHROPIC_API_KEY",
+            "SSH_AUTH_SOCK",
+            "CLAUDE_CONFIG_DIR",
+            "EDITOR",
+        ] {
+            assert!(is_passed_on(name), "{name}");
+        }
+    }
+
+    #[test]
+    fn of_a_secret_nothing_is_shown() {
+        for (name, value) in [
+            ("OPENAI_API_KEY", "x"),
+            ("npm_config__authToken", "x"),
+            ("GITHUB_PAT", "x"),
+            ("A", "sk-ant-abc"),
+            ("A", "ghp_x"),
+            ("A", "https://user:password@proxy:8080/"),
+            ("A", "Bearer abcdefghij0123456789abcdef"),
+            ("A", "0123456789abcdef0123456789abcdef"),
+            ("A", "-----BEGIN PRIVATE"),
+        ] {
+            assert_eq!(shown(name, value), "(hidden)", "{name}={value}");
+        }
+        for (name, value) in [
+            ("PATH", "/usr/local/bin:/usr/bin"),
+            ("LANG", "en_US.UTF-8"),
+            ("A", ""),
+            ("API_KEY", ""),
+            ("URL", "https://example.com/a@b"),
+            ("TERM", "xterm-256color"),
+            ("A", "a-long-name-without-any-number"),
+        ] {
+            assert_eq!(shown(name, value), value, "{name}={value}");
+        }
+    }
+}

@@ -1,0 +1,109 @@
+//! Whose environment an agent has, where it is kept meanwhile, and who sees what of it.
+
+use harness::House;
+use std::os::unix::fs::PermissionsExt;
+
+/// What the caller of `spawn` has, beside what the house has.
+const CALLER: [(&str, &str); 9] = [
+    ("CALLERS_OWN", "yes"),
+    ("SOME_TOKEN", "do-not-show"),
+    ("PROXY", "http://me:do-not-show@proxy"),
+    ("CLAUDECODE", "1"),
+    ("CODEX_SANDBOX", "seatbelt"),
+    ("TMUX_PANE", "%99"),
+    ("LD_LIBRARY_PATH", "/nowhere"),
+    ("BASH_ENV", "/nowhere"),
+    ("GIT_DIR", "/nowhere"),
+];
+
+fn dump(house: &House) -> String {
+    house.until("the dump", || Some(house.read("out/dump")).filter(|text| text.contains("env TEAMD_TOKEN")))
+}
+
+fn kept(house: &House) -> Vec<std::path::PathBuf> {
+    let of = |path: &std::path::Path| {
+        std::fs::read_dir(path).into_iter().flatten().flatten().map(|entry| entry.path()).collect::<Vec<_>>()
+    };
+    let mut directories = vec![house.path("state")];
+    while let Some(directory) = directories.pop() {
+        if directory.ends_with("env") {
+            return of(&directory);
+        }
+        directories.extend(of(&directory).into_iter().filter(|path| path.is_dir()));
+    }
+    Vec::new()
+}
+
+#[test]
+fn an_agent_has_its_callers_environment_without_what_is_the_callers_alone() {
+    let house = House::with_team();
+    let file = house.path("out/dump").display().to_string();
+    let agent = house.agent();
+    let script = format!("'{agent}' dump '{file}'; exec sleep 3600");
+    house.teamctl_with(&["spawn", "ann", "--env=GIT_DIR=/mine", "--", "sh", "-c", &script], &CALLER).ok();
+    let dump = dump(&house);
+    for there in ["CALLERS_OWN=yes", "SOME_TOKEN=do-not-show", "GIT_DIR=/mine"] {
+        assert!(dump.contains(&format!("env {there}\n")), "{there}: {dump}");
+    }
+    for gone in ["CLAUDECODE=", "CODEX_SANDBOX=", "TMUX_PANE=%99", "LD_LIBRARY_PATH=", "BASH_ENV="] {
+        assert!(!dump.contains(&format!("env {gone}")), "{gone}: {dump}");
+    }
+    let files = kept(&house);
+    assert_eq!(files.len(), 1, "{files:?}");
+    assert_eq!(files[0].metadata().unwrap().permissions().mode() & 0o777, 0o600);
+    let shown = house.teamctl(["status", "ann"]).ok();
+    assert!(
+        shown.contains("    CALLERS_OWN=yes\n") && shown.contains("    SOME_TOKEN=(hidden)\n"),
+        "{shown}"
+    );
+    assert!(!shown.contains("do-not-show"), "{shown}");
+    let environment = house.json(["status", "ann"])["teams"][0]["members"][0]["environment"].clone();
+    assert_eq!(
+        (environment["PROXY"].as_str(), environment["GIT_DIR"].as_str()),
+        (Some("(hidden)"), Some("/mine"))
+    );
+    assert!(house.json(["status"])["teams"][0]["members"][0]["environment"].is_null());
+    house.teamctl(["kill", "ann"]).ok();
+    house.until("its environment is removed", || kept(&house).is_empty().then_some(()));
+    house.end();
+}
+
+#[test]
+fn a_profile_may_ask_for_what_is_taken_out() {
+    let house = House::with_team();
+    let file = house.path("out/dump").display().to_string();
+    let agents = house.path("home/.config/teamd/agents");
+    std::fs::create_dir_all(&agents).unwrap();
+    house.script(
+        "home/.config/teamd/agents/own.toml",
+        &format!("feed = \"pull\"\nprogram = \"agent\"\nargs = [\"dump\", \"{file}\"]\npass = [\"LD_LIBRARY_PATH\"]\n"),
+    );
+    house.teamctl_with(&["spawn", "ann", "--agent", "own"], &CALLER).ok();
+    let dump = dump(&house);
+    assert!(
+        dump.contains("env LD_LIBRARY_PATH=/nowhere\n") && dump.contains("env TEAMD_PROFILE=own\n"),
+        "{dump}"
+    );
+    house.end();
+}
+
+#[test]
+fn a_further_life_has_it_too_after_the_daemons_end_and_the_roster_never_has() {
+    let house = House::with_team();
+    let file = house.path("out/dump").display().to_string();
+    let script = format!("rm -f '{file}'; '{}' dump '{file}'; exec sleep 3600", house.agent());
+    let spawn = ["spawn", "ann", "--restart", "on-failure", "--", "sh", "-c", &script];
+    house.teamctl_with(&spawn, &CALLER).ok();
+    dump(&house);
+    house.kill_9(house.daemon());
+    house.start_daemon();
+    let pid = house.until("ann is adopted", || {
+        house.member("ann").filter(|ann| ann["phase"] == "running").and_then(|ann| ann["pid"].as_u64())
+    });
+    std::fs::remove_file(house.path("out/dump")).unwrap();
+    house.kill_9(u32::try_from(pid).unwrap());
+    assert!(dump(&house).contains("env SOME_TOKEN=do-not-show\n"));
+    let roster = kept(&house)[0].parent().unwrap().parent().unwrap().join("roster.json");
+    assert!(!std::fs::read_to_string(roster).unwrap().contains("do-not-show"));
+    house.end();
+}
