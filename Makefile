@@ -45,14 +45,15 @@ test-agents:
 CLAUDE_VERSIONS ?= 2.1.45 2.1.158 latest
 RUNS ?= 1
 test-claude:
-	@command -v npm >/dev/null || echo "test-claude: skipped, since there is no npm"
-	@! command -v npm >/dev/null || { set -e; \
-	    scripts/need tmux; \
-	    dir=$$(mkdir -p $(TARGET)/real && cd $(TARGET)/real && pwd)/claude; \
-	    tests/real/claude/install "$$dir" $(CLAUDE_VERSIONS); \
-	    $(CARGO) build --workspace --bins --locked; \
-	    $(CARGO) test -p e2e --test claude --locked --no-run; \
-	    TEAMD_TEST_CLAUDE="$$dir" RUNS=$(RUNS) tests/real/offline $(CARGO) test --offline --quiet -p e2e --test claude; }
+	@for word in npm unshare ip; do \
+	    command -v $$word >/dev/null || { echo "test-claude: skipped, since there is no $$word"; exit 0; }; \
+	done; \
+	set -e; scripts/need tmux; \
+	dir=$$(mkdir -p $(TARGET)/real && cd $(TARGET)/real && pwd)/claude; \
+	tests/real/claude/install "$$dir" $(CLAUDE_VERSIONS); \
+	$(CARGO) build --workspace --bins --locked; \
+	$(CARGO) test -p e2e --test claude --locked --no-run; \
+	TEAMD_TEST_CLAUDE="$$dir" RUNS=$(RUNS) tests/real/offline $(CARGO) test --offline --quiet -p e2e --test claude
 
 # A team of three workers surveys this repository, live in tmux.
 demo:
