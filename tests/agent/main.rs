@@ -3,6 +3,9 @@
 //! Started by `sh -c 'exec agent MODE <&$TEAMD_WAKE_FD'` where it needs its wake line: then that is its
 //! standard input.
 
+mod hooked;
+mod typed;
+
 use std::io::{Read, Write};
 use std::path::PathBuf;
 use std::process::Command;
@@ -17,12 +20,17 @@ fn main() {
         ["record", file] => record(&PathBuf::from(file)),
         ["children"] => children(),
         ["ask", name, text] => ask(name, text),
+        ["hooked", file] => hooked::run(file, None),
+        ["hooked", file, first] => hooked::run(file, Some(first)),
+        ["typed", file] => typed::run(file, None),
+        ["typed", file, first] => typed::run(file, Some(first)),
         ["dump", file] => dump(&PathBuf::from(file)),
         ["argv", file, rest @ ..] => argv(&PathBuf::from(file), rest),
         _ => {
             writeln!(
                 std::io::stderr(),
-                "agent: exit N | stay | record FILE | children | dump FILE | ask NAME TEXT"
+                "agent: exit N | stay | hooked FILE [TEXT] | typed FILE [TEXT] | record FILE | children | dump FILE | ask NAME \
+                 TEXT"
             )
             .ok();
             std::process::exit(64);

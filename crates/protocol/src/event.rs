@@ -82,6 +82,11 @@ pub enum What {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         reason: Option<IdleReason>,
     },
+    /// Its program waits at a dialog, for a permission say.
+    MemberAtDialog {
+        /// What that says.
+        text: String,
+    },
     /// Its turn was ended by somebody.
     MemberInterrupted,
     /// Its life has ended.
@@ -267,6 +272,7 @@ impl fmt::Display for What {
             What::MemberActive { about } => write!(f, "active: {about}"),
             What::MemberIdle { reason: Some(IdleReason::Failed) } => f.write_str("idle after a failed turn"),
             What::MemberIdle { .. } => f.write_str("idle"),
+            What::MemberAtDialog { text } => write!(f, "waits at a dialog: {text}"),
             What::MemberInterrupted => f.write_str("interrupted"),
             What::MemberEnded { state, how } => write!(f, "ended, {state}: {how}"),
             What::MemberRestarts { attempt, after_ms } => {

@@ -37,6 +37,11 @@ impl Feed {
         }
     }
 
+    /// Its hooks, or a process beside it that stands for them, tell of its turns and wait for its mail.
+    pub fn is_hooked(self) -> bool {
+        matches!(self, Feed::Hook | Feed::Keys)
+    }
+
     /// When a message that is stored reaches the agent.
     pub fn reaches(self) -> Reaches {
         match self {

@@ -41,6 +41,7 @@ samples! {
     MemberAdopted: What::MemberAdopted { pid: 7 };
     MemberActive: What::MemberActive { about: "task 3".into() }, What::MemberActive { about: String::new() };
     MemberIdle: What::MemberIdle { reason: Some(IdleReason::Available) }, What::MemberIdle { reason: None };
+    MemberAtDialog: What::MemberAtDialog { text: why() };
     MemberInterrupted: What::MemberInterrupted;
     MemberEnded: What::MemberEnded { state: "failed".into(), how: "exit 1".into() };
     MemberRestarts: What::MemberRestarts { attempt: 1, after_ms: 500 };

@@ -74,7 +74,11 @@ pub(crate) enum Verb {
     Doctor(verbs::doctor::Doctor),
     Mcp(verbs::mcp::Mcp),
     Prompt(verbs::prompt::Prompt),
+    Hook(crate::hook::Hook),
+    Lead(verbs::lead::Lead),
     Work(crate::work::Work),
+    #[command(hide = true)]
+    Keys(crate::keys::Keys),
     #[command(hide = true)]
     Join(crate::join::Join),
     #[command(hide = true)]

@@ -91,6 +91,9 @@ impl Here {
             [] => Err(Fault::new(Kind::NotFound, "cannot find a team: there is none")
                 .hinted("make one with: teamctl create NAME")),
             several => {
+                if let Some(lead) = crate::hook::led_here(self)? {
+                    return named_team(root, lead.team.as_str());
+                }
                 let names: Vec<&str> = several.iter().map(TeamName::as_str).collect();
                 let message = format!("cannot tell which team is meant: there are {}", names.join(", "));
                 Err(Fault::new(Kind::Usage, message).hinted("name one with -t TEAM"))
@@ -145,7 +148,11 @@ impl Here {
 /// daemon that is stopped.
 fn patience(request: &Request) -> Duration {
     match request {
-        Request::Status | Request::Activity(_) | Request::Locate(_) => Duration::from_secs(5),
+        Request::Status | Request::Activity(_) | Request::Locate(_) | Request::Hook(_) | Request::Lead(_) => {
+            Duration::from_secs(5)
+        }
+        // It is a wait: its caller has a deadline of its own.
+        Request::Park(_) => Duration::from_secs(24 * 3600),
         Request::SetMode(_) => Duration::from_secs(20),
         Request::Interrupt(_) | Request::Spawn(_) | Request::Kill(_) | Request::Down | Request::Join(_) => {
             Duration::from_secs(60)
@@ -154,6 +161,7 @@ fn patience(request: &Request) -> Duration {
         Request::Worktree(_) | Request::Delete(_) => Duration::from_secs(900),
         Request::Create(_)
         | Request::Capture(_)
+        | Request::Keys(_)
         | Request::Hide(_)
         | Request::Show(_)
         | Request::Layout(_) => Duration::from_secs(20),

@@ -7,7 +7,9 @@
 mod cli;
 mod exec;
 mod here;
+mod hook;
 mod join;
+mod keys;
 mod output;
 mod profile;
 mod record;

@@ -2,7 +2,7 @@
 //! wrote is shown with its control characters made visible. A reader that hangs up early is no error.
 
 use crate::here::Here;
-use protocol::fault::Fault;
+use protocol::fault::{Fault, Kind};
 use protocol::terminal::visible;
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -17,6 +17,16 @@ pub(crate) fn line(text: &str) {
     {
         LOST.store(true, Ordering::Relaxed);
     }
+}
+
+/// What a program waits for on our stdout, written and on its way.
+///
+/// # Errors
+/// Where nobody reads it any more: then it was not handed over.
+pub(crate) fn answer(text: &str) -> Result<(), Fault> {
+    let mut stdout = std::io::stdout().lock();
+    let written = writeln!(stdout, "{text}").and_then(|()| stdout.flush());
+    written.map_err(|error| Fault::new(Kind::Io, format!("cannot write the answer: {error}")))
 }
 
 /// Whether something could not be printed, a full disk say: then nobody may take the output for whole.

@@ -106,6 +106,28 @@ enum Feed {
     Keys { resume: Vec<String>, ready: Vec<String> },
 }
 
+impl Profile {
+    /// How the program's turn-end hook hands a text over, and how long it may wait, ms; none for another feed.
+    pub(crate) fn hooks(&self) -> Option<(&Map<String, Value>, Option<u64>)> {
+        match &self.runs {
+            Runs::Program(program) => match &program.feed {
+                Feed::Hook { answer, park, .. } => Some((answer, *park)),
+                _ => None,
+            },
+            Runs::Worker => None,
+        }
+    }
+}
+
+impl Profile {
+    /// How its screen tells that text may be typed; none for another feed.
+    pub(crate) fn prompt_on_screen(&self) -> Option<crate::keys::Prompt> {
+        let Runs::Program(program) = &self.runs else { return None };
+        let Feed::Keys { ready, .. } = &program.feed else { return None };
+        Some(crate::keys::Prompt { ready: ready.clone(), dialog: program.dialog.clone() })
+    }
+}
+
 impl Feed {
     fn kind(&self) -> protocol::feed::Feed {
         match self {

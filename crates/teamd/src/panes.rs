@@ -7,7 +7,7 @@
 use crate::event::{ConnId, Event};
 use crate::roster::{Pane, SpawnId};
 use crate::step::Opened;
-use protocol::control;
+use protocol::control::{self, Keys, Reply, ScreenReply};
 use protocol::fault::{Fault, Kind};
 use protocol::name::TeamName;
 use std::collections::{BTreeMap, BTreeSet};
@@ -60,6 +60,8 @@ pub(crate) enum PaneJob {
     },
     /// The windows that hold panes of these owners.
     LayOut { client: ConnId, team: TeamName, owners: Vec<Owner>, chosen: control::Layout, layout: Layout },
+    /// Looks at it, or types into it.
+    Keys { client: ConnId, pane: PaneId, owner: Owner, keys: Keys },
     /// What it shows.
     Capture { client: ConnId, pane: PaneId, owner: Owner, lines: Option<u32> },
 }
@@ -92,6 +94,10 @@ pub(crate) enum PaneDone {
         team: TeamName,
         layout: control::Layout,
         result: Result<usize, Fault>,
+    },
+    Keyed {
+        client: ConnId,
+        result: Result<Reply, Fault>,
     },
     Captured {
         client: ConnId,
@@ -213,6 +219,10 @@ impl Panes {
                 let result = self.lay_out(&owners, layout);
                 Some(PaneDone::LaidOut { client, team, layout: chosen, result })
             }
+            PaneJob::Keys { client, pane, owner, keys } => {
+                let result = self.keys(pane, &owner, keys).map_err(fault);
+                Some(PaneDone::Keyed { client, result })
+            }
             PaneJob::Capture { client, pane, owner, lines } => {
                 let result =
                     self.server().and_then(|server| server.capture(pane, &owner, lines)).map_err(fault);
@@ -316,6 +326,17 @@ impl Panes {
                 tracing::warn!("{pane} is not ours any more: left alone");
                 Ok(())
             }
+        }
+    }
+
+    fn keys(&mut self, pane: PaneId, owner: &Owner, keys: Keys) -> Result<Reply, Error> {
+        let server = self.server()?;
+        match keys {
+            Keys::Look => server
+                .look(pane, owner)
+                .map(|seen| Reply::Screen(ScreenReply { screen: seen.screen, cursor: seen.cursor })),
+            Keys::Paste { cursor, text } => server.paste(pane, owner, cursor, &text).map(|()| Reply::Nothing),
+            Keys::Enter { cursor } => server.enter(pane, owner, cursor).map(|()| Reply::Nothing),
         }
     }
 

@@ -3,7 +3,7 @@
 //! What must outlive a crash of the daemon stands here and nothing else. config.json is its public face.
 
 use protocol::color::Color;
-use protocol::control::{Ended, Layout, PastAgent, Spawn};
+use protocol::control::{Ended, Layout, Lead, PastAgent, Spawn};
 use protocol::feed::Feed;
 use protocol::id::{RequestId, TaskId};
 use protocol::mode::PermissionMode;
@@ -85,6 +85,15 @@ pub(crate) struct Record {
     pub(crate) agent_type: Option<String>,
     pub(crate) model: String,
     pub(crate) prompt: String,
+    /// Its program got the prompt on its command line.
+    #[serde(default)]
+    pub(crate) prompted: bool,
+    /// A hook of it knows that.
+    #[serde(default)]
+    pub(crate) prompt_told: bool,
+    /// Its program's session, where a hook told it.
+    #[serde(default)]
+    pub(crate) session: Option<String>,
     pub(crate) cwd: PathBuf,
     /// The worktree that it was started in.
     #[serde(default)]
@@ -268,6 +277,8 @@ pub(crate) struct Roster {
     pub(crate) past: BTreeMap<TeamName, Vec<PastAgent>>,
     #[serde(default)]
     pub(crate) resting: Vec<Resting>,
+    #[serde(default)]
+    pub(crate) leads: Vec<Lead>,
     /// Made for members of these teams, and to be removed with the team at the earliest.
     #[serde(default)]
     pub(crate) worktrees: BTreeMap<TeamName, Vec<Ground>>,

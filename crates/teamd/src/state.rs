@@ -10,7 +10,7 @@ use crate::roster::{Comeback, Ground, ROSTER_VERSION, Record, Resting, Roster, S
 use crate::tale::{Tale, TaskTale};
 use protocol::asked::AskedKind;
 use protocol::color::Color;
-use protocol::control::{Activity, Delete, EndedAgent, Layout, PastAgent, Response, Spawn, TurnNow};
+use protocol::control::{Activity, Delete, EndedAgent, Layout, Lead, PastAgent, Response, Spawn, TurnNow};
 use protocol::id::{Mint, RequestId, TaskId};
 use protocol::name::{AgentName, TeamName};
 use protocol::policy::{By, Policy};
@@ -38,6 +38,8 @@ pub(crate) struct Agent {
     pub(crate) offered: Option<TaskId>,
     /// What it asks and somebody has to answer.
     pub(crate) asks: BTreeSet<AskedKind>,
+    /// What the hooks of its program have told.
+    pub(crate) hooks: Hooks,
 }
 
 impl Agent {
@@ -53,7 +55,44 @@ impl Agent {
             wrote: None,
             offered: None,
             asks: BTreeSet::new(),
+            hooks: Hooks::default(),
         }
+    }
+}
+
+/// Hooks of one program.
+#[derive(Debug)]
+pub(crate) struct Hooks {
+    /// The connection of the one that waits for mail.
+    pub(crate) parked: Option<ConnId>,
+    /// Something may have come while none was parked: the next one is to look. So it is too while nobody knows.
+    pub(crate) look: bool,
+    /// The end of the turn has been told.
+    pub(crate) ended: bool,
+    /// The dialog that the program waits at.
+    pub(crate) dialog: Option<String>,
+}
+
+impl Default for Hooks {
+    fn default() -> Hooks {
+        Hooks { parked: None, look: true, ended: false, dialog: None }
+    }
+}
+
+/// A session that leads a team.
+#[derive(Debug)]
+pub(crate) struct Leading {
+    pub(crate) lead: Lead,
+    /// What its process is watched by.
+    pub(crate) life: SpawnId,
+    /// When its turn began, ms since the epoch.
+    pub(crate) since: u64,
+    pub(crate) hooks: Hooks,
+}
+
+impl Leading {
+    pub(crate) fn new(lead: Lead) -> Leading {
+        Leading { lead, life: SpawnId::fresh(), since: 0, hooks: Hooks::default() }
     }
 }
 
@@ -329,6 +368,8 @@ pub(crate) struct State {
     pub(crate) resting: Vec<Resting>,
     /// What people are to be told.
     pub(crate) notices: Notices,
+    /// The sessions that lead teams.
+    pub(crate) leads: BTreeMap<TeamName, Leading>,
     /// Answers by the caller's own token, newest last, so that a retry does not act twice.
     pub(crate) answered: VecDeque<(String, Response)>,
     /// The tokens of calls that are under way.
@@ -378,6 +419,7 @@ impl State {
             interrupting: Vec::new(),
             resting: roster.resting,
             notices: Notices::default(),
+            leads: roster.leads.into_iter().map(|lead| (lead.team.clone(), Leading::new(lead))).collect(),
             answered: VecDeque::new(),
             calls: BTreeMap::new(),
             also: Vec::new(),
@@ -482,6 +524,7 @@ impl State {
                 .chain(self.agents.values().filter_map(begins_again))
                 .collect(),
             worktrees: self.teams.iter().map(|(name, team)| (name.clone(), team.grounds.clone())).collect(),
+            leads: self.leads.values().map(|leading| leading.lead.clone()).collect(),
         }
     }
 }

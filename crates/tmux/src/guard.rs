@@ -36,14 +36,36 @@ impl Server {
         condition: &str,
         act: &Script,
     ) -> Result<String, Error> {
-        let refusal = nonce::fresh();
-        let script = either(&pane.to_string(), condition, act, &say(&refusal))?;
+        let (script, refusal) = unless_refused(pane, condition, act)?;
         let text = self.ask(&script, deadline)?.text(deadline.verb())?;
-        if text == refusal {
-            return Err(Error::NotOurs { verb: deadline.verb(), pane });
-        }
-        Ok(text)
+        accepted(deadline, pane, text, &refusal)
     }
+
+    /// The same for what must not be done twice.
+    ///
+    /// # Errors
+    /// As above; after `Timeout` and `Lost` it may have been done.
+    pub(crate) fn conditional_once(
+        &mut self,
+        deadline: Deadline,
+        pane: PaneId,
+        condition: &str,
+        act: &Script,
+    ) -> Result<String, Error> {
+        let (script, refusal) = unless_refused(pane, condition, act)?;
+        let text = self.ask_once(&script, deadline)?.text(deadline.verb())?;
+        accepted(deadline, pane, text, &refusal)
+    }
+}
+
+/// `act` where the condition holds, else a word that nobody else says.
+fn unless_refused(pane: PaneId, condition: &str, act: &Script) -> Result<(Script, String), Error> {
+    let refusal = nonce::fresh();
+    Ok((either(&pane.to_string(), condition, act, &say(&refusal))?, refusal))
+}
+
+fn accepted(deadline: Deadline, pane: PaneId, text: String, refusal: &str) -> Result<String, Error> {
+    if text == refusal { Err(Error::NotOurs { verb: deadline.verb(), pane }) } else { Ok(text) }
 }
 
 /// Prints a constant word or a constant format.

@@ -93,6 +93,10 @@ pub struct Go {
     /// Run it a turn at a time; none: `argv` is the agent for its whole life.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub turns: Option<Box<Turns>>,
+    /// Program and arguments of a process that runs beside the agent for its whole life, unseen: what feeds it by keys.
+    /// Empty for none.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub beside: Vec<String>,
 }
 
 impl TurnNow {

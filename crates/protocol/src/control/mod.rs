@@ -5,13 +5,17 @@
 //! [`ToJoin`] and [`FromJoin`]. Both sides of every line stand in this module, so they cannot drift.
 
 pub mod frame;
+mod hook;
 mod join;
+mod keys;
 mod reply;
 mod request;
 mod sight;
 mod worktree;
 
+pub use hook::{HookReply, Hooked, Lead, LeadOrder, Leads, Park, Released, Said};
 pub use join::{Ended, FromJoin, Go, Hello, ToJoin, TurnNow, Turns};
+pub use keys::{Keys, ScreenReply};
 pub use reply::{
     AgentStatus, CaptureReply, CreateReply, DaemonStatus, DeleteReply, EndedAgent, EndingsReply, Flag,
     InterruptReply, LocateReply, ModeReply, PastAgent, Reply, SpawnReply, StatusReply, TeamStatus,

@@ -36,6 +36,12 @@ pub enum Reply {
     Layout(LayoutReply),
     /// Of `set_mode`.
     Mode(ModeReply),
+    /// Of `hook`.
+    Hook(super::HookReply),
+    /// Of a look at one's own pane.
+    Screen(super::ScreenReply),
+    /// Of `park`.
+    Park(super::Released),
     /// Of requests that have nothing to tell.
     Nothing,
 }
@@ -108,6 +114,8 @@ pub enum Flag {
     AwaitingPermission,
     /// It was asked to shut down, and has not answered.
     ShutdownRequested,
+    /// Its program waits at a dialog, for a permission say.
+    AtDialog,
 }
 
 impl Flag {
@@ -117,6 +125,7 @@ impl Flag {
             Flag::AwaitingPlanApproval => "awaiting_plan_approval",
             Flag::AwaitingPermission => "awaiting_permission",
             Flag::ShutdownRequested => "shutdown_requested",
+            Flag::AtDialog => "at_dialog",
         }
     }
 }

@@ -59,6 +59,14 @@ pub enum Request {
     Layout(SetLayout),
     /// An agent says whether it is in a turn; known by its token.
     Activity(Activity),
+    /// A hook of an agent's program tells what happened.
+    Hook(super::Hooked),
+    /// A hook waits for mail; answered when there is some.
+    Park(super::Park),
+    /// The process beside an agent that feeds it by keys looks at its pane, or types.
+    Keys(super::Keys),
+    /// A session takes the lead of a team, or leaves it.
+    Lead(super::LeadOrder),
     /// Shut every agent down (killing those that do not answer), then end the daemon.
     Down,
     /// The first process of a pane says who it is.

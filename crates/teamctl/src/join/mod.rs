@@ -108,6 +108,8 @@ fn at_once(
 ) -> Result<ExitCode, String> {
     let mut terminal = log.map(Terminal::of_the_log).transpose().map_err(no_terminal)?;
     let agent = start::agent(go, &line.into(), terminal.as_ref())?;
+    // Reaped with all descendants.
+    drop(start::beside(go));
     Ok(live(link, signals, go, agent, &mut terminal))
 }
 

@@ -40,6 +40,16 @@ pub(super) fn agent(go: &Go, line: &OwnedFd, terminal: Option<&Terminal>) -> Res
     command.spawn().map_err(|error| format!("cannot start {program}: {error}"))
 }
 
+/// A process that runs beside the agent, unseen, with what the agent knows of itself. It is one of its descendants, and
+/// ends with it; without it the agent runs all the same.
+pub(super) fn beside(go: &Go) -> Option<Child> {
+    let (program, arguments) = go.beside.split_first()?;
+    let mut command = command(go, program, Place::Headless).ok()?;
+    command.args(arguments).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    detached(&mut command, None);
+    command.spawn().ok()
+}
+
 /// The process of one turn.
 pub(super) fn turn(
     go: &Go,

@@ -4,6 +4,7 @@
 //! It looks, works, says that it is idle, looks once more and sleeps: a wake that comes between is never lost.
 //! Files that can't be written or read for a while are no reason to die: it says so, and looks again.
 
+mod due;
 mod ending;
 mod host;
 mod item;
@@ -17,6 +18,7 @@ mod render;
 mod told;
 mod turn;
 
+pub(crate) use due::Due;
 pub(crate) use host::{CannotStart, Happened, Host, How, Process, TurnEnd, TurnOf};
 pub(crate) use last::Last;
 pub(crate) use post::Post;

@@ -88,7 +88,7 @@ impl Post {
     }
 
     /// Marks entries read, and those for which it failed before.
-    pub(super) fn mark(&mut self, entries: Vec<Entry>) -> Result<(), Fault> {
+    pub(crate) fn mark(&mut self, entries: Vec<Entry>) -> Result<(), Fault> {
         self.given.extend(entries);
         if !self.given.is_empty() {
             self.team.inbox(&self.me).mark_read(&self.given).map_err(fault)?;

@@ -1,7 +1,9 @@
 //! What an agent reads: a message or a task as an element that no text can close or open another of; what a
 //! person typed as it stands.
 
+use protocol::id::RequestId;
 use protocol::message::Message;
+use protocol::payload::{IdleNotification, IdleReason, Payload, ShutdownRequest};
 use protocol::task::Task;
 
 /// What a turn is about.
@@ -44,6 +46,75 @@ impl Subject {
             }
         }
     }
+}
+
+/// A request to shut down, for a program that answers it itself.
+pub(super) fn asked_to_shut_down(request: &ShutdownRequest) -> String {
+    let reason = request.reason.as_deref().filter(|reason| !reason.trim().is_empty());
+    let why = reason.map_or(String::new(), |reason| format!(" {reason}"));
+    let said = format!("You are asked to shut down.{why}");
+    let text = element("team-lead", None, Some("request to shut down"), &said);
+    let how = match as_word(&request.request_id) {
+        Some(id) => format!(
+            "Finish what you must, then agree with: teamctl respond {id} --approve\nOr say why not: teamctl respond \
+             {id} --reject --reason 'WHY'"
+        ),
+        None => "Its id is not one that can be typed: it is seen with teamctl inbox.".to_owned(),
+    };
+    format!("{text}\n{how}")
+}
+
+/// A message for a session that leads: what its members report in words, and how what they ask is answered.
+pub(super) fn for_the_lead(message: &Message) -> String {
+    let of =
+        |summary: &str, text: &str| element(&message.from, message.color.as_deref(), Some(summary), text);
+    match Payload::parse(&message.text) {
+        Some(Payload::IdleNotification(idle)) => ended_turn(&message.from, &idle),
+        Some(Payload::TeammateTerminated(ended)) => notification(&message.from, "killed", &ended.message),
+        Some(Payload::PlanApprovalRequest(plan)) => {
+            format!("{}\n{}", of("a plan to approve", &plan.plan_content), how_to_answer(&plan.request_id))
+        }
+        Some(Payload::PermissionRequest(asked)) => {
+            let summary = format!("may it use {}?", asked.tool_name);
+            format!("{}\n{}", of(&summary, &message.text), how_to_answer(&asked.request_id))
+        }
+        _ => Subject::Message(message.clone()).text(),
+    }
+}
+
+fn how_to_answer(id: &RequestId) -> String {
+    match as_word(id) {
+        Some(id) => {
+            format!("To agree, run: teamctl approve {id}\nTo refuse: teamctl deny {id} --reason 'WHY'")
+        }
+        None => "Its id is not one that can be typed: see teamctl requests.".to_owned(),
+    }
+}
+
+/// An id that means nothing to a shell: whoever reads it will type it there.
+fn as_word(id: &RequestId) -> Option<&str> {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-_@.".contains(c);
+    Some(id.as_str()).filter(|id| id.chars().all(plain) && !id.starts_with('-'))
+}
+
+fn ended_turn(from: &str, idle: &IdleNotification) -> String {
+    let status = match (idle.idle_reason, idle.completed_status.as_deref()) {
+        (IdleReason::Failed, _) | (_, Some("failed")) => "failed",
+        (_, Some("completed")) => "completed",
+        _ => "idle",
+    };
+    let task = idle.completed_task_id.as_ref().map(|id| format!("task {id}"));
+    let said = [task.as_deref(), idle.summary.as_deref(), idle.failure_reason.as_deref()];
+    let said: Vec<&str> = said.into_iter().flatten().collect();
+    notification(from, status, &format!("{from} has ended a turn. {}", said.join(": ")))
+}
+
+/// docs/protocol.md section 7: how the end of a teammate's turn reaches its lead's conversation.
+fn notification(from: &str, status: &str, message: &str) -> String {
+    let (from, message) = (escaped(&flat(from)), escaped(message.trim_end()));
+    format!(
+        "<task_notification>\n<task_id>{from}</task_id>\n<status>{status}</status>\n<message>{message}</message>\n</task_notification>"
+    )
 }
 
 /// The task in words.
@@ -141,6 +212,32 @@ mod tests {
         let text = Subject::Message(message("bob", None, evil)).text();
         assert!(text.contains("a\\u{1b}]52;c;x\\u{7}\\u{9b}b\\u{0}\tc"), "{text}");
         assert_eq!(Subject::Typed(message("user", None, "<b>&\u{1b}")).text(), "<b>&\u{1b}");
+    }
+
+    #[test]
+    fn an_id_that_a_shell_would_read_is_no_command() {
+        let plan = |id: &str| {
+            let text = format!(
+                r##"{{"type":"plan_approval_request","from":"ann","planContent":"<p>","requestId":"{id}"}}"##
+            );
+            for_the_lead(&message("ann", None, &text))
+        };
+        assert!(plan("plan-1@ann@t").contains("teamctl approve plan-1@ann@t\n"));
+        for id in ["x; rm -rf y", "$(x)", "`x`", "--all", "a b", "<x>"] {
+            assert!(!plan(id).contains("teamctl approve"), "{id}");
+        }
+        assert!(plan("x").contains("&lt;p&gt;"));
+    }
+
+    #[test]
+    fn a_turns_end_reaches_the_lead_as_a_notification() {
+        let idle = r#"{"type":"idle_notification","from":"ann","idleReason":"available","summary":"a <b>"}"#;
+        let text = for_the_lead(&message("ann", None, idle));
+        assert!(
+            text.starts_with("<task_notification>\n<task_id>ann</task_id>\n<status>idle</status>"),
+            "{text}"
+        );
+        assert!(text.contains("a &lt;b&gt;"), "{text}");
     }
 
     #[test]

@@ -74,18 +74,14 @@ pub(crate) fn run(here: &Here, args: &Create) -> Result<ExitCode, Fault> {
     if team.as_str() != wanted {
         output::complain(&format!("the team is called {team}, since {wanted} is no name for one"));
     }
-    let cwd = std::env::current_dir();
-    let cwd = cwd
-        .map_err(|error| Fault::new(Kind::Missing, format!("cannot find the current directory: {error}")))?;
     let request = control::Create {
-        team,
         description: args.description.clone(),
         agent_type: args.agent_type.clone(),
         model: args.model.clone(),
-        cwd,
         unique: args.unique,
         policy,
         lead_mode: args.lead_mode,
+        ..plain(&team)?
     };
     if let Reply::Create(reply) = here.ask(Request::Create(request))? {
         let sentence = format!("Team {} is there; its lead is {}.", reply.team_name, reply.lead_agent_id);
@@ -102,4 +98,21 @@ fn policy(args: &Create) -> Result<Result<Policy, (PathBuf, Vec<Flaw>)>, Fault> 
     };
     let commands = args.commands.map(control::Commands::from);
     Ok(policy.map(|policy| Policy { commands: commands.unwrap_or(policy.commands), ..policy }))
+}
+
+/// A team here, of which nothing but its name is said.
+pub(super) fn plain(team: &TeamName) -> Result<control::Create, Fault> {
+    let cwd = std::env::current_dir();
+    let cwd = cwd
+        .map_err(|error| Fault::new(Kind::Missing, format!("cannot find the current directory: {error}")))?;
+    Ok(control::Create {
+        team: team.clone(),
+        description: None,
+        agent_type: None,
+        model: None,
+        cwd,
+        unique: false,
+        policy: Policy::default(),
+        lead_mode: None,
+    })
 }

@@ -17,6 +17,7 @@ pub(crate) mod inbox;
 pub(crate) mod interrupt;
 pub(crate) mod kill;
 pub(crate) mod layout;
+pub(crate) mod lead;
 pub(crate) mod logs;
 pub(crate) mod man;
 pub(crate) mod mcp;
@@ -79,7 +80,10 @@ pub(crate) fn run(verb: Verb, here: &Here) -> Result<ExitCode, Fault> {
         Verb::Doctor(args) => doctor::run(here, &args),
         Verb::Mcp(args) => mcp::run(here, &args),
         Verb::Prompt(args) => prompt::run(here, &args),
+        Verb::Hook(args) => crate::hook::run(here, &args),
+        Verb::Lead(args) => lead::run(here, &args),
         Verb::Work(args) => crate::work::run(here, &args),
+        Verb::Keys(_) => crate::keys::run(here),
         Verb::Join(args) => crate::join::run(&args, &here.socket()?),
         Verb::Record(args) => crate::record::run(&args),
         Verb::Completions(args) => completions::run(&args),

@@ -67,6 +67,10 @@ pub(crate) enum FileJob {
     Hidden { team: TeamName, panes: Vec<String>, tell: Option<(ConnId, SightReply)> },
     /// Which teams of Claude Code's sessions are there?
     Sessions,
+    /// Answered when all before it is done.
+    Led { client: ConnId },
+    /// `leadSessionId` of a team.
+    LeadSession { team: TeamName, session: String },
     /// A file that comes and goes, for the watcher to see.
     Probe,
     /// What changed since the last look, for file systems and moments without events.
@@ -136,6 +140,10 @@ impl Which {
 /// What became of a job.
 #[derive(Debug)]
 pub(crate) enum FileDone {
+    /// See the job of that name.
+    Led {
+        client: ConnId,
+    },
     /// The roster could not be written.
     Unsaved(Fault),
     Created {

@@ -24,6 +24,7 @@ use crate::roster::Roster;
 use crate::seen::Seen;
 use crate::tale::Tale;
 use inbox::Inboxes;
+use protocol::control::{Lead, Leads};
 use protocol::fault::Fault;
 use protocol::name::{AgentName, TeamName};
 use protocol::task::Task;
@@ -56,6 +57,8 @@ struct Files {
     environments: usize,
     /// Why the roster on disk is not the last one.
     unsaved: Option<Fault>,
+    /// Who leads, as the hooks find it; none: not written yet.
+    leads: Option<Vec<Lead>>,
     events: UnboundedSender<Event>,
 }
 
@@ -100,6 +103,7 @@ impl Files {
             gone: VecDeque::new(),
             environments: 0,
             unsaved: None,
+            leads: None,
             events,
         }
     }
@@ -203,6 +207,11 @@ impl Files {
                 }
                 Err(error) => self.note("look for sessions", Err(error)),
             },
+            FileJob::Led { client } => return Some(FileDone::Led { client }),
+            FileJob::LeadSession { team, session } => {
+                let result = self.root.team(&team).and_then(|t| t.set(&[("leadSessionId", json!(session))]));
+                self.note("write leadSessionId", result);
+            }
             FileJob::Probe => self.note("probe the watcher", self.root.probe()),
             FileJob::Rescan { teams } => self.rescan(&teams),
             FileJob::Recorded { making } => {
@@ -256,9 +265,25 @@ impl Files {
         }
     }
 
-    fn roster(&self, roster: &Roster) -> Result<(), Error> {
+    fn roster(&mut self, roster: &Roster) -> Result<(), Error> {
         let bytes = serde_json::to_vec(roster).expect("a roster has nothing that JSON cannot hold");
-        self.state.replace(ROSTER, &bytes)
+        self.state.replace(ROSTER, &bytes)?;
+        self.leads(&roster.leads)
+    }
+
+    /// For the hooks of other programs: most of them belong to no team, and find no such file.
+    fn leads(&mut self, leads: &[Lead]) -> Result<(), Error> {
+        if self.leads.as_deref() == Some(leads) {
+            return Ok(());
+        }
+        let all = Leads { leads: leads.to_vec() };
+        let bytes = serde_json::to_vec(&all).expect("leads have nothing that JSON cannot hold");
+        match leads.is_empty() {
+            true => self.state.remove(Leads::FILE)?,
+            false => self.state.replace(Leads::FILE, &bytes)?,
+        }
+        self.leads = Some(all.leads);
+        Ok(())
     }
 
     fn rescan(&mut self, teams: &[TeamName]) {

@@ -1,6 +1,7 @@
 //! `delete`: refused while members live; forced, it ends them first.
 
 use super::again;
+use super::lead;
 use super::request::answer;
 use super::shutdown::{ids_of, kill_all};
 use super::worktree;
@@ -48,6 +49,8 @@ pub(super) fn deleted(
     if result.is_ok() {
         again::cancel(state, team, &[], out);
         state.teams.remove(team);
+        // It may be nobody's session.
+        lead::leave(state, team, out).ok();
         state.dirty = true;
         out.push(Effect::UnwatchTeam { team: team.clone() });
         out.push(Effect::of_team(team, What::TeamDeleted));

@@ -5,14 +5,14 @@ use super::again;
 use super::register;
 use super::request::answer;
 use super::shutdown::{self, TERM_GRACE};
-use super::{hide, requests, tasks, turn, worktree};
+use super::{hide, hook, lead, requests, tasks, turn, worktree};
 use crate::effect::Effect;
 use crate::event::Now;
 use crate::files::FileJob;
 use crate::panes::{PaneJob, Seen};
 use crate::roster::{End, Outcome, Pane, SpawnId, Told};
 use crate::state::{Filed, Gone, Phase, State, Stopping, Then};
-use protocol::control::{Ended, EndedAgent, PastAgent, ToJoin};
+use protocol::control::{Ended, EndedAgent, PastAgent, Released, ToJoin};
 use protocol::event::{TAKEN_DOWN, What};
 use protocol::fault::Fault;
 
@@ -75,7 +75,10 @@ pub(super) fn looked(state: &mut State, id: &SpawnId, seen: Seen, now: Now, out:
 
 /// join is dead. If it left no word in the state directory, somebody killed it: its orphans are swept.
 pub(super) fn died(state: &mut State, id: &SpawnId, now: Now, out: &mut Vec<Effect>) {
-    let Some(agent) = state.agents.get(id) else { return };
+    let Some(agent) = state.agents.get(id) else {
+        lead::died(state, id, out);
+        return;
+    };
     match &agent.phase {
         Phase::Gone(_) => {}
         // Its report came first, and is being looked into.
@@ -166,6 +169,7 @@ pub(super) fn put_away(state: &mut State, id: &SpawnId, out: &mut Vec<Effect>) {
     let Some(agent) = state.agents.get_mut(id) else { return };
     let how = agent.record.ended.as_ref().map_or("not spawned", |end| &end.how).to_owned();
     let pane = agent.record.pane.as_ref().and_then(Pane::id);
+    hook::release(&mut agent.hooks, Released::Ended, out);
     agent.phase = Phase::Gone(Gone { how, pane_closed: pane.is_none(), filed: Filed::Pending });
     out.push(Effect::File(FileJob::Farewell { record: Box::new(agent.record.clone()) }));
     let hidden = std::mem::take(&mut agent.record.hidden).then(|| agent.record.team.clone());

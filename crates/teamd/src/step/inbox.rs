@@ -1,7 +1,7 @@
 //! Mail: its owner is woken at once; then the inbox is read, for the event log and for what of it concerns us:
 //! answers to shutdown requests, and what members ask.
 
-use super::{requests, turn};
+use super::{lead, requests, turn};
 use crate::effect::Effect;
 use crate::event::Now;
 use crate::files::{FileJob, Mail};
@@ -17,6 +17,7 @@ use protocol::payload::Payload;
 pub(super) fn changed(state: &mut State, team: &TeamName, inbox: &str, out: &mut Vec<Effect>) {
     if AgentName::foreign(inbox).is_lead() {
         answers(state, team, out);
+        lead::mail(state, team, out);
     }
     if let Some(agent) = state.member(team, &AgentName::foreign(inbox)) {
         out.push(Effect::Wake { spawn: agent.record.spawn.clone() });

@@ -9,8 +9,11 @@ mod deadline;
 mod delete;
 mod ending;
 mod hide;
+mod hook;
 mod inbox;
 mod join;
+mod keys;
+mod lead;
 mod look;
 mod mode;
 mod register;
@@ -33,10 +36,11 @@ pub(crate) use restart::restart;
 pub(crate) use spawn::Opened;
 
 use crate::effect::Effect;
-use crate::event::{Event, Now};
+use crate::event::{ConnId, Event, Now};
 use crate::files::{FileDone, FileJob};
 use crate::panes::PaneDone;
 use crate::state::State;
+use protocol::control::Reply;
 use protocol::event::What;
 use protocol::fault::Fault;
 
@@ -50,7 +54,7 @@ pub(crate) fn step(state: &mut State, event: Event, now: Now) -> Vec<Effect> {
         Event::Launched { spawn, result } => register::launched(state, &spawn, result, now, out),
         Event::Joined { conn, hello, process } => join::joined(state, conn, &hello, process, now, out),
         Event::JoinSaid { conn, said } => join::said(state, conn, said, now, out),
-        Event::Closed { conn } => join::closed(state, conn, out),
+        Event::Closed { conn } => closed(state, conn, out),
         Event::Died { spawn } => ending::died(state, &spawn, now, out),
         Event::InboxChanged { team, inbox } => inbox::changed(state, &team, &inbox, out),
         Event::TasksChanged { team, task } => tasks::changed(state, &team, task, out),
@@ -65,10 +69,16 @@ pub(crate) fn step(state: &mut State, event: Event, now: Now) -> Vec<Effect> {
         Event::Signal(name) => signal(name, out),
     }
     out.extend(state.notices.take(now.mono).map(|text| Effect::Notice { text }));
+    hook::woken(state, &mut effects);
     if std::mem::take(&mut state.dirty) {
-        out.insert(0, Effect::File(FileJob::Roster(state.roster())));
+        effects.insert(0, Effect::File(FileJob::Roster(state.roster())));
     }
     effects
+}
+
+fn closed(state: &mut State, conn: ConnId, out: &mut Vec<Effect>) {
+    join::closed(state, conn, out);
+    hook::closed(state, conn);
 }
 
 fn filed(state: &mut State, done: FileDone, now: Now, out: &mut Vec<Effect>) {
@@ -81,6 +91,7 @@ fn filed(state: &mut State, done: FileDone, now: Now, out: &mut Vec<Effect>) {
         FileDone::Farewelled { spawn, approved, left } => ending::filed(state, &spawn, approved, left, out),
         FileDone::LastWords { spawn, ended } => ending::last_words(state, &spawn, ended, now, out),
         FileDone::Tasks { team, members, result } => tasks::seen(state, &team, &members, result, out),
+        FileDone::Led { client } => request::answer(state, client, Ok(Reply::Nothing), out),
         FileDone::Unsaved(fault) => unsaved(state, fault, out),
         FileDone::Inbox { team, inbox, result } => inbox::seen(state, &team, &inbox, result, now, out),
         FileDone::Requests { team, result } => requests::seen(state, &team, result, now, out),
@@ -110,6 +121,7 @@ fn paned(state: &mut State, done: PaneDone, now: Now, out: &mut Vec<Effect>) {
         PaneDone::LaidOut { client, team, layout, result } => {
             hide::laid_out(state, client, team, layout, result, out);
         }
+        PaneDone::Keyed { client, result } => keys::keyed(state, client, result, out),
         PaneDone::Captured { client, result } => status::captured(state, client, result, out),
     }
 }

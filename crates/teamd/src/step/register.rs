@@ -151,8 +151,9 @@ fn go(state: &State, spawn: &SpawnId, lead_session: &str) -> Option<Go> {
         plan: plan_of(&agent.record, comeback),
     });
     let argv = argv(order, &agent.record, lead_session);
+    let beside = beside(state, &agent.record);
     let state = state.setting.state.clone();
-    Some(Go { argv, cwd: order.cwd.clone(), env, state, turns: turns.map(Box::new) })
+    Some(Go { argv, cwd: order.cwd.clone(), env, state, turns: turns.map(Box::new), beside })
 }
 
 /// Of a whole life: with the session of the one before where there is one, and what only we know filled in.
@@ -184,6 +185,12 @@ fn mode_of(order: &Spawn, comeback: Option<&Comeback>) -> Option<PermissionMode>
 fn plan_of(record: &Record, comeback: Option<&Comeback>) -> Option<PlanStage> {
     let plan = comeback.and_then(|comeback| comeback.plan.clone());
     plan.or_else(|| (record.plan_mode_required && !record.plan_approved).then_some(PlanStage::Planning))
+}
+
+/// What types for it, where nothing better feeds it.
+fn beside(state: &State, record: &Record) -> Vec<String> {
+    let teamctl = || state.setting.pane_program.with_file_name("teamctl").to_string_lossy().into_owned();
+    if record.feed == Feed::Keys { vec![teamctl(), "keys".to_owned()] } else { Vec::new() }
 }
 
 /// It is not the first life under this order.

@@ -1,11 +1,11 @@
 //! A client asked: who is it, may it, has it asked before; then on to the request's own file.
 
-use super::{create, delete, hide, mode, shutdown, spawn, status, turn, worktree};
+use super::{create, delete, hide, hook, keys, lead, mode, shutdown, spawn, status, turn, worktree};
 use crate::effect::Effect;
 use crate::event::{ConnId, Now};
 use crate::panes::Sight;
 use crate::state::State;
-use protocol::control::{Call, Reply, Request, Response, VERSION};
+use protocol::control::{Call, Hooked, Park, Reply, Request, Response, VERSION};
 use protocol::fault::{Fault, Kind};
 
 pub(super) fn asked(state: &mut State, client: ConnId, call: Call, now: Now, out: &mut Vec<Effect>) {
@@ -52,6 +52,10 @@ fn dispatch(state: &mut State, client: ConnId, call: Call, now: Now, out: &mut V
         Request::Activity(activity) => {
             turn::activity(state, client, call.token.as_deref(), activity, now, out);
         }
+        Request::Hook(hooked) => hook::said(state, client, call.token.as_deref(), hooked, now, out),
+        Request::Park(park) => hook::park(state, client, call.token.as_deref(), &park, now, out),
+        Request::Keys(order) => keys::keys(state, client, call.token.as_deref(), order, out),
+        Request::Lead(order) => lead::lead(state, client, order, out),
         Request::Down => shutdown::down(state, client, now, out),
         Request::Join(_) => answer(state, client, Err(Fault::new(Kind::Usage, "cannot join twice")), out),
     }
@@ -77,7 +81,12 @@ fn may(state: &State, call: &Call) -> Result<(), Fault> {
         return Err(Fault::new(Kind::NotPermitted, "cannot do that for an agent whose life has ended"));
     };
     match call.request {
-        Request::Status | Request::Activity(_) | Request::Locate(_) | Request::Capture(_) => Ok(()),
+        Request::Status
+        | Request::Activity(_)
+        | Request::Locate(_)
+        | Request::Capture(_)
+        | Request::Keys(_) => Ok(()),
+        Request::Hook(Hooked { lead: None, .. }) | Request::Park(Park { lead: None }) => Ok(()),
         _ => Err(Fault::new(
             Kind::NotPermitted,
             format!("cannot do that for {}: it is for the lead or a person", agent.record.name),

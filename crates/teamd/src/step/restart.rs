@@ -6,7 +6,7 @@ use crate::effect::Effect;
 use crate::event::Now;
 use crate::files::FileJob;
 use crate::roster::SpawnId;
-use crate::state::State;
+use crate::state::{Leading, State};
 
 /// The effects of a start with this roster.
 pub(crate) fn restart(state: &mut State, now: Now) -> Vec<Effect> {
@@ -21,6 +21,7 @@ pub(crate) fn restart(state: &mut State, now: Now) -> Vec<Effect> {
     // One that is missing sends no event.
     state.teams.keys().for_each(|team| look::config(state, team, out));
     out.extend(hide::note_all(state));
+    out.extend(state.leads.values().map(Leading::watched));
     out.push(Effect::File(FileJob::Probe));
     look::everywhere(state, now, out);
     effects

@@ -11,6 +11,7 @@ use crate::roster::{Comeback, Record, SpawnId};
 use crate::state::{Agent, Phase, StartStage, Starting, State};
 use protocol::control::{Activity, Spawn};
 use protocol::fault::{Fault, Kind};
+use protocol::feed::Feed;
 use protocol::name::{AgentName, TeamName};
 use protocol::turn::{Backend, Restart, TurnProgram};
 use std::path::{Path, PathBuf};
@@ -109,6 +110,11 @@ fn checked(state: &State, order: &Spawn) -> Result<AgentName, Fault> {
     if order.backend != Backend::InProcess && state.setting.tmux_socket.is_none() {
         return Err(no_tmux(&order.name));
     }
+    if order.backend == Backend::InProcess && order.feed == Feed::Keys {
+        let message =
+            format!("cannot spawn {} without a pane: its profile says that it is typed to", order.name);
+        return Err(Fault::new(Kind::Usage, message).hinted("leave --backend out, or name another --agent"));
+    }
     worktree::fits(state, order)?;
     // The name that a worktree holds is free for whoever comes with it.
     let held = order.worktree.as_ref().map(|_| &order.name);
@@ -195,6 +201,9 @@ fn starting(
         agent_type: order.agent_type.clone(),
         model: order.model.clone().unwrap_or_default(),
         prompt: order.prompt.clone(),
+        prompted: order.prompted && !order.prompt.is_empty(),
+        prompt_told: false,
+        session: None,
         cwd: order.cwd.clone(),
         worktree: worktree::of(state, &order),
         plan_mode_required: order.mode.as_deref() == Some("plan"),

@@ -15,7 +15,7 @@ use protocol::control::{
     StatusReply, TeamStatus, TurnNow,
 };
 use protocol::fault::{Fault, Kind};
-use protocol::feed::Feed;
+use protocol::feed::{Feed, Reaches};
 use protocol::id::AgentId;
 use protocol::name::TeamName;
 use protocol::turn::Backend;
@@ -54,7 +54,7 @@ fn of(agent: &Agent) -> AgentStatus {
         since: agent.since,
         task: agent.task.clone(),
         feed: record.feed,
-        reaches: Some(record.feed.reaches()),
+        reaches: Some(reaches(agent)),
         pane: record.pane.as_ref().map(|pane| pane.pane.clone()),
         hidden: record.hidden,
         pid: record.agent,
@@ -70,6 +70,16 @@ fn of(agent: &Agent) -> AgentStatus {
     }
 }
 
+/// What the feed promises, as long as its hooks keep it: while it is idle one of them must wait.
+fn reaches(agent: &Agent) -> Reaches {
+    let feed = agent.record.feed;
+    let reached = match agent.activity {
+        Activity::Active => agent.has_said,
+        Activity::Idle => agent.hooks.parked.is_some(),
+    };
+    if feed.is_hooked() && !reached { Reaches::WhenAsked } else { feed.reaches() }
+}
+
 /// The word of the protocol; those for ends are told of members that are gone.
 fn state_word(agent: &Agent) -> &'static str {
     if matches!(agent.phase, Phase::Starting(_)) { "pending" } else { "running" }
@@ -82,13 +92,17 @@ fn flags(agent: &Agent) -> Vec<Flag> {
         AskedKind::Plan => Flag::AwaitingPlanApproval,
         AskedKind::Permission => Flag::AwaitingPermission,
     });
-    asks.chain((asked || waits).then_some(Flag::ShutdownRequested)).collect()
+    let dialog = agent.hooks.dialog.is_some().then_some(Flag::AtDialog);
+    asks.chain((asked || waits).then_some(Flag::ShutdownRequested)).chain(dialog).collect()
 }
 
 /// What we know its activity from.
 fn evidence(agent: &Agent) -> String {
     match (&agent.turn, agent.phase.word()) {
         (_, "unknown") => "its first process is not connected; this is what was known before".to_owned(),
+        (Some(turn), _) if agent.record.feed.is_hooked() => {
+            format!("{}; {}", evidence_of(turn), hook_of(agent))
+        }
         (Some(turn), _) => evidence_of(turn),
         (None, _) if agent.has_said && agent.record.feed == Feed::Native => {
             "it said so in config.json, or to its lead".to_owned()
@@ -98,6 +112,15 @@ fn evidence(agent: &Agent) -> String {
             Some(pid) => format!("its process {pid} runs, and has said nothing of turns"),
             None => "it has not started yet".to_owned(),
         },
+    }
+}
+
+/// Who would hear of mail.
+fn hook_of(agent: &Agent) -> &'static str {
+    match (agent.activity, agent.hooks.parked) {
+        (Activity::Active, _) => "its hook looks for mail at its end",
+        (Activity::Idle, Some(_)) => "its hook waits for mail",
+        (Activity::Idle, None) => "no hook of it waits for mail",
     }
 }
 

@@ -83,7 +83,10 @@ fn wake_takers(state: &mut State, team: &TeamName, tasks: &[Arc<Task>], out: &mu
         }
     }
     if !startable.is_empty() {
-        let own_turns = |agent: &&&Agent| !agent.record.has_turns && agent.activity == Activity::Idle;
+        // One whose hooks wait for it is asked as those are that we run.
+        let own_turns = |agent: &&&Agent| {
+            !agent.record.has_turns && !agent.record.feed.is_hooked() && agent.activity == Activity::Idle
+        };
         let members = state.members(team);
         let pulling = members.iter().filter(own_turns);
         out.extend(pulling.map(|agent| Effect::Wake { spawn: agent.record.spawn.clone() }));
@@ -92,7 +95,7 @@ fn wake_takers(state: &mut State, team: &TeamName, tasks: &[Arc<Task>], out: &mu
 
 fn taker(state: &State, team: &TeamName, task: &Task) -> Option<SpawnId> {
     let free = |agent: &&Agent| {
-        agent.record.has_turns
+        (agent.record.has_turns || agent.hooks.parked.is_some())
             // Nobody else may take what is its own, whatever it was offered besides.
             && (agent.offered.is_none() || task.owner.is_some())
             && agent.activity == Activity::Idle

@@ -1,6 +1,7 @@
 //! Decisions, without a machine: events go in, effects come out.
 
 mod hidden;
+mod hooks;
 mod native;
 mod requests;
 mod rests;

@@ -86,6 +86,7 @@ fn phase(member: &MemberView) -> String {
         Flag::AwaitingPlanApproval => "!plan",
         Flag::AwaitingPermission => "!asks",
         Flag::ShutdownRequested => "!shutdown",
+        Flag::AtDialog => "!dialog",
     };
     std::iter::once(member.phase.as_str()).chain(member.flags.iter().map(flag)).collect()
 }
@@ -95,6 +96,7 @@ fn waits(flag: Flag) -> &'static str {
         Flag::AwaitingPlanApproval => "its plan waits for an answer",
         Flag::AwaitingPermission => "it asks for permission, and waits for the answer",
         Flag::ShutdownRequested => "it was asked to shut down, and has not answered",
+        Flag::AtDialog => "its program waits at a dialog: go there with teamctl attach",
     }
 }
 

@@ -1,0 +1,125 @@
+//! What the hooks of agents' programs tell the daemon, and how they wait there for mail.
+//!
+//! A hook speaks for the agent whose token comes with the call; of a session that leads a team, which has no token,
+//! for that team's lead.
+
+use crate::id::TaskId;
+use crate::name::TeamName;
+use serde::{Deserialize, Serialize};
+use std::path::PathBuf;
+
+/// One event of a program.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Hooked {
+    /// The team whose lead it is; none: the agent of the token.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lead: Option<TeamName>,
+    /// The program's session, where the event names it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub session: Option<String>,
+    /// What happened.
+    pub said: Said,
+}
+
+/// What happened in a program that has hooks.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Said {
+    /// A session began, or was taken up again.
+    Session,
+    /// A turn began: somebody typed, or a hook handed something over.
+    Began {
+        /// For people, one line: `message from bob`, `task 3: count the lines`.
+        about: String,
+    },
+    /// A turn ended. Whether the agent is idle now is known only once its hook has looked for mail.
+    Ended,
+    /// It waits at a dialog, for a permission say.
+    Dialog {
+        /// What it says, for people.
+        text: String,
+    },
+    /// The session has ended.
+    SessionEnded,
+}
+
+/// Waits until there is something to look at: the answer is a [`Released`]. The agent is idle meanwhile.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Park {
+    /// As in [`Hooked`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lead: Option<TeamName>,
+}
+
+/// Why a parked hook goes on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Released {
+    /// Look: mail or a task may have come.
+    Mail,
+    /// A person gave the agent something to do.
+    Typed,
+    /// A newer hook of the same agent waits in its place.
+    Superseded,
+    /// There is nobody to wait for any more.
+    Ended,
+}
+
+/// What a hook needs to know of its agent.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct HookReply {
+    /// It is fed by its hooks; false: this program is told of its mail in another way, and no hook is to wait.
+    pub fed: bool,
+    /// Since when the turn runs, or ran that has ended: ms since the epoch.
+    pub since: u64,
+    /// This is the first word of that turn's end: the lead is to be told.
+    pub first: bool,
+    /// The task that the turn was on, where a hook handed it over.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub task: Option<TaskId>,
+    /// The text of the first message where the program got it on its command line: it is read.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub given: Option<String>,
+}
+
+/// The session that leads a team: a program that is not ours, in a pane that is not ours.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Lead {
+    /// Its team.
+    pub team: TeamName,
+    /// The first process of its terminal.
+    pub pid: u32,
+    /// When that started: field 22 of /proc/PID/stat.
+    pub start: u64,
+    /// Its pane, `%3`, where it is in tmux.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pane: Option<String>,
+    /// That tmux server's socket.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tmux: Option<PathBuf>,
+    /// Its program's session, once a hook has told it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub session: Option<String>,
+}
+
+/// Who is to lead.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum LeadOrder {
+    /// This session, from now on.
+    Take(Lead),
+    /// No session any more.
+    Release(TeamName),
+}
+
+/// Every session that leads a team, as the daemon leaves it in its state directory for the hooks to find.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Leads {
+    /// In order of teams.
+    pub leads: Vec<Lead>,
+}
+
+impl Leads {
+    /// Its file in the state directory.
+    pub const FILE: &str = "leads.json";
+}

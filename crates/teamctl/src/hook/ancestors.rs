@@ -1,0 +1,111 @@
+//! The processes above this one, up to the first of its terminal: whose hook this is, and whose end ends it.
+//!
+//! A program may run its hooks through a shell, and in a session without a terminal; a program that is killed leaves
+//! the shell behind. So all of them are known, each by pid and start time.
+
+use std::path::PathBuf;
+
+/// A process that no number reuse can be mistaken for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Process {
+    pub(crate) pid: u32,
+    /// Field 22 of /proc/PID/stat, ticks since boot.
+    pub(crate) start: u64,
+    parent: u32,
+    terminal: u32,
+}
+
+/// Where this process is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Terminal {
+    /// The processes from our parent to the first of the terminal.
+    pub(crate) above: Vec<Process>,
+    /// Its device; none where nobody above has one.
+    pub(crate) device: Option<PathBuf>,
+}
+
+impl Terminal {
+    /// The first process of the terminal; without a terminal our parent.
+    pub(crate) fn first(&self) -> Option<Process> {
+        if self.device.is_some() { self.above.last().copied() } else { self.above.first().copied() }
+    }
+}
+
+/// Where this process is now. Nothing where there is no /proc.
+pub(crate) fn terminal() -> Terminal {
+    let mut all: Vec<Process> = Vec::new();
+    let mut next = std::process::id();
+    while let Some(process) = process(next)
+        && all.len() < 64
+    {
+        next = process.parent;
+        all.push(process);
+    }
+    of(&all)
+}
+
+/// `all`: this process, its parent, and so on.
+fn of(all: &[Process]) -> Terminal {
+    let number = all.iter().map(|process| process.terminal).find(|number| *number != 0);
+    let last = all.iter().rposition(|process| Some(process.terminal) == number);
+    let above = match last {
+        Some(last) => all.get(1..=last.max(1)),
+        None => all.get(1..2),
+    };
+    Terminal { above: above.unwrap_or_default().to_vec(), device: number.and_then(device) }
+}
+
+fn process(pid: u32) -> Option<Process> {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    // The name may hold anything, and ends at the last parenthesis.
+    let fields: Vec<&str> = stat.rsplit_once(')')?.1.split_whitespace().collect();
+    let field = |at: usize| fields.get(at - 3)?.parse::<u64>().ok();
+    (pid > 1).then_some(())?;
+    Some(Process {
+        pid,
+        start: field(22)?,
+        parent: u32::try_from(field(4)?).ok()?,
+        // Signed in the kernel's table, and a device's number all the same.
+        terminal: fields.get(4)?.parse::<i32>().ok()?.cast_unsigned(),
+    })
+}
+
+/// A pseudo-terminal's: their majors are 136 to 143, with 256 each... of the older numbering.
+fn device(number: u32) -> Option<PathBuf> {
+    let (major, minor) = ((number >> 8) & 0xfff, (number & 0xff) | ((number >> 12) & 0xf_ff00));
+    (136..=143).contains(&major).then(|| PathBuf::from(format!("/dev/pts/{}", (major - 136) * 256 + minor)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn process(pid: u32, terminal: u32) -> Process {
+        Process { pid, start: 7, parent: 0, terminal }
+    }
+
+    #[test]
+    fn the_first_of_the_terminal_is_the_outermost_that_has_it() {
+        let pts = (136 << 8) | 3;
+        // A hook and its shell without a terminal, the agent, the pane's shell, tmux.
+        let all = [process(9, 0), process(8, 0), process(7, pts), process(6, pts), process(5, 0)];
+        let terminal = of(&all);
+        assert_eq!(terminal.above.iter().map(|p| p.pid).collect::<Vec<_>>(), [8, 7, 6]);
+        assert_eq!((terminal.first().unwrap().pid, terminal.device), (6, Some("/dev/pts/3".into())));
+    }
+
+    #[test]
+    fn without_a_terminal_it_is_our_parent() {
+        let terminal = of(&[process(9, 0), process(8, 0), process(7, 0)]);
+        assert_eq!((terminal.first().unwrap().pid, terminal.device), (8, None));
+        assert_eq!(of(&[process(9, 0)]).first(), None);
+        assert!(super::process(std::process::id()).unwrap().start > 0);
+    }
+
+    #[test]
+    fn a_device_is_found_by_its_number() {
+        assert_eq!(device((136 << 8) | 300 & 0xff | (256 << 12)), Some("/dev/pts/300".into()));
+        assert_eq!(device((137 << 8) | 1), Some("/dev/pts/257".into()));
+        assert_eq!(device((4 << 8) | 1), None);
+    }
+}

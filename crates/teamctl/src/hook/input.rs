@@ -1,0 +1,127 @@
+//! What a program tells its hook, on standard input. Programs spell it in several ways and add to it: whatever can't be
+//! read is as if it were not there.
+
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use serde_json::Value;
+use std::io::{IsTerminal, Read};
+use std::os::fd::AsFd;
+use std::time::{Duration, Instant};
+
+/// More than that is not read, bytes.
+const LONGEST: usize = 4 << 20;
+/// A program that leaves our standard input open is not waited for.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// One event, as far as it is understood.
+#[derive(Debug, Default, PartialEq)]
+pub(super) struct Input {
+    /// The program's session.
+    pub(super) session: Option<String>,
+    /// The program's own name for the event.
+    pub(super) event: Option<String>,
+    /// What the agent said at last.
+    pub(super) last: Option<String>,
+    /// The tool that is to be used, and with what.
+    pub(super) tool: Option<String>,
+    pub(super) tool_input: Value,
+    message: Option<String>,
+    kind: Option<String>,
+}
+
+impl Input {
+    pub(super) fn read() -> Input {
+        Input::of(&bytes())
+    }
+
+    fn of(bytes: &[u8]) -> Input {
+        let value: Value = serde_json::from_slice(bytes).unwrap_or_default();
+        let text = |keys: &[&str]| {
+            let found = keys.iter().find_map(|key| value.get(key)?.as_str());
+            found.map(str::to_owned).filter(|text| !text.is_empty())
+        };
+        let tool_input = ["tool_input", "toolInput", "toolArgs", "tool_args"];
+        Input {
+            session: text(&["session_id", "sessionId"]),
+            event: text(&["hook_event_name", "hookEventName"]),
+            last: text(&["last_assistant_message", "prompt_response", "lastAssistantMessage"]),
+            tool: text(&["tool_name", "toolName"]),
+            tool_input: tool_input.iter().find_map(|key| value.get(key)).map(unquoted).unwrap_or_default(),
+            message: text(&["message", "title"]),
+            kind: text(&["notification_type", "notificationType", "type"]),
+        }
+    }
+
+    /// What a notification says of a dialog; none where it only says that the program has nothing to do.
+    pub(super) fn dialog(&self) -> Option<String> {
+        let idle = self.kind.as_deref().is_some_and(|kind| kind.contains("idle"))
+            || self.message.as_deref().is_some_and(|message| message.contains("waiting for your input"));
+        let text = || self.message.clone().or_else(|| self.kind.clone());
+        (!idle).then(|| text().unwrap_or_else(|| "its program waits for a person".to_owned()))
+    }
+}
+
+/// Some programs write an object as a text.
+fn unquoted(value: &Value) -> Value {
+    let inner = value.as_str().and_then(|text| serde_json::from_str(text).ok());
+    inner.unwrap_or_else(|| value.clone())
+}
+
+/// All that comes within the time there is; a terminal has nothing for us.
+fn bytes() -> Vec<u8> {
+    let mut stdin = std::io::stdin().lock();
+    let (mut all, mut buffer) = (Vec::new(), vec![0; 64 << 10]);
+    let until = Instant::now() + PATIENCE;
+    while !stdin.is_terminal() && all.len() < LONGEST && is_readable(&stdin, until) {
+        match stdin.read(&mut buffer) {
+            Ok(0) | Err(_) => break,
+            Ok(read) => all.extend_from_slice(&buffer[..read]),
+        }
+    }
+    all
+}
+
+fn is_readable(stdin: &impl AsFd, until: Instant) -> bool {
+    let left = until.saturating_duration_since(Instant::now()).as_millis();
+    let timeout = PollTimeout::try_from(left).unwrap_or(PollTimeout::ZERO);
+    let mut asked = [PollFd::new(stdin.as_fd(), PollFlags::POLLIN)];
+    poll(&mut asked, timeout).is_ok_and(|ready| ready > 0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn several_spellings_mean_the_same() {
+        let one = Input::of(br#"{"session_id":"s","tool_name":"Bash","tool_input":{"command":"ls"}}"#);
+        let two = Input::of(br#"{"sessionId":"s","toolName":"Bash","toolArgs":"{\"command\":\"ls\"}"}"#);
+        assert_eq!(one, two);
+        assert_eq!(one.tool_input["command"], "ls");
+    }
+
+    #[test]
+    fn what_can_not_be_read_is_not_there() {
+        let more = vec![b'['; 100_000];
+        let odd: [&[u8]; 6] = [b"", b"{", b"[]", b"\xff", b"{\"session_id\":7}", &more];
+        for bytes in odd {
+            assert_eq!(
+                Input::of(bytes),
+                Input::default(),
+                "{:?}",
+                String::from_utf8_lossy(&bytes[..bytes.len().min(9)])
+            );
+        }
+    }
+
+    #[test]
+    fn a_program_that_only_has_nothing_to_do_is_at_no_dialog() {
+        let dialog = |text: &str| Input::of(text.as_bytes()).dialog();
+        assert_eq!(
+            dialog(r#"{"message":"Claude needs your permission"}"#).as_deref(),
+            Some("Claude needs your permission")
+        );
+        assert_eq!(dialog(r#"{"message":"Claude is waiting for your input"}"#), None);
+        assert_eq!(dialog(r#"{"notification_type":"idle_prompt"}"#), None);
+        assert!(dialog("").is_some());
+    }
+}

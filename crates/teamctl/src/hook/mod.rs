@@ -1,0 +1,97 @@
+//! `teamctl hook EVENT`: what the hooks of an agent's program run.
+//!
+//! It tells the daemon of turns, and waits at the end of one for mail, which it hands over as the hook's answer. It
+//! never fails the program that runs it: on any trouble it says nothing on stdout, a line on stderr, and exits with 0.
+//! In a program that belongs to no team it does nothing at once, since a user's hooks run in every session.
+
+mod ancestors;
+mod answer;
+mod caller;
+mod delegate;
+mod input;
+mod manner;
+mod park;
+mod turn_end;
+mod typed;
+
+pub(crate) use ancestors::terminal;
+pub(crate) use caller::{Caller, caller, led_here};
+pub(crate) use park::{Over, Wait};
+
+use crate::here::Here;
+use crate::output;
+use input::Input;
+use manner::Manner;
+use protocol::control::{HookReply, Hooked, Reply, Request, Said};
+use protocol::fault::{Fault, Kind};
+use std::process::ExitCode;
+
+/// Feed an agent's program through its own hooks
+///
+/// For the settings of a program with hooks, which run it with the event's JSON on standard input. turn-end waits
+/// until there is mail or a task and answers with it, so that the program goes on with that; prompt, session-start,
+/// session-end and notification are told to the daemon; tool refuses a lead in delegate mode what is not its team's.
+/// In a program that belongs to no team it does nothing. See docs/agents.md.
+#[derive(Debug, clap::Args)]
+#[command(
+    after_help = "Examples:\n  teamctl hook turn-end < event.json\n  teamctl hook prompt\n  teamctl hook tool"
+)]
+pub(crate) struct Hook {
+    /// turn-end, prompt, session-start, session-end, notification or tool
+    #[arg(value_name = "EVENT")]
+    event: String,
+    /// The profile that says how its program is answered [default: that of its spawn]
+    #[arg(long, value_name = "PROFILE")]
+    agent: Option<String>,
+}
+
+/// One hook of one program.
+pub(crate) struct Stand<'a> {
+    here: &'a Here,
+    caller: Caller,
+    input: Input,
+    manner: Manner,
+}
+
+pub(crate) fn run(here: &Here, args: &Hook) -> Result<ExitCode, Fault> {
+    if let Err(fault) = heard(here, args) {
+        output::complain(&fault.to_string());
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn heard(here: &Here, args: &Hook) -> Result<(), Fault> {
+    let Some(caller) = caller(here)? else { return Ok(()) };
+    let stand = Stand { here, caller, input: Input::read(), manner: Manner::of(args.agent.as_deref()) };
+    match args.event.as_str() {
+        "turn-end" => turn_end::run(&stand),
+        "prompt" => stand.told(Said::Began { about: "a person's words".to_owned() }),
+        "session-start" => stand.told(Said::Session),
+        "session-end" => stand.told(Said::SessionEnded),
+        "notification" => match stand.input.dialog() {
+            Some(text) => stand.told(Said::Dialog { text }),
+            None => Ok(()),
+        },
+        "tool" => delegate::run(&stand),
+        other => Err(Fault::new(Kind::Usage, format!("cannot hear of {other}: there is no such event"))),
+    }
+}
+
+impl Stand<'_> {
+    /// Tells the daemon, and marks the prompt read where the program had it from its command line.
+    fn told(&self, said: Said) -> Result<(), Fault> {
+        let reply = self.tell(said)?;
+        match reply.given {
+            Some(text) => turn_end::post(self)?.had_prompt(&text),
+            None => Ok(()),
+        }
+    }
+
+    fn tell(&self, said: Said) -> Result<HookReply, Fault> {
+        let hooked = Hooked { lead: self.caller.lead(), session: self.input.session.clone(), said };
+        match self.here.ask(Request::Hook(hooked))? {
+            Reply::Hook(reply) => Ok(reply),
+            _ => Err(Fault::new(Kind::Internal, "cannot understand the daemon's answer")),
+        }
+    }
+}

@@ -1,0 +1,87 @@
+//! The end of a turn: told once, its task settled; then what is due is handed over, at once or when it comes.
+//!
+//! Handed over means written to our standard output, which the program reads. Only then it is marked read; a program
+//! that has given up on this hook finds its mail at its next turn's end.
+
+use super::ancestors::terminal;
+use super::answer::go_on;
+use super::park::{Over, Wait};
+use super::{Caller, Stand};
+use crate::here::{fault, now};
+use crate::output;
+use crate::teammate::{Due, Post};
+use protocol::control::{Call, HookReply, Park, Request, Said, VERSION};
+use protocol::fault::{Fault, Kind};
+use std::time::Instant;
+
+pub(super) fn run(stand: &Stand<'_>) -> Result<(), Fault> {
+    let began = Instant::now();
+    let reply = match stand.tell(Said::Ended) {
+        // The files work without a daemon; that it is away is waited out below.
+        Err(fault) if fault.kind == Kind::NoDaemon => without_daemon(),
+        reply => reply?,
+    };
+    if !reply.fed {
+        return Ok(());
+    }
+    let mut post = post(stand)?;
+    settle(stand, &mut post, &reply).unwrap_or_else(|fault| output::complain(&fault.to_string()));
+    let Some(mut wait) = wait(stand, began)? else { return Ok(()) };
+    loop {
+        let due = match stand.caller {
+            Caller::Teammate => post.due()?,
+            Caller::Lead(_) => post.due_for_lead()?,
+        };
+        if let Some(due) = due {
+            return hand_over(stand, &mut post, due);
+        }
+        let why = match wait.wait() {
+            Over::Look => continue,
+            Over::Away => "there is no teamd",
+            Over::Nothing(why) => why,
+        };
+        output::complain(&format!("hands over nothing: {why}"));
+        return Ok(());
+    }
+}
+
+/// Nobody remembers what the turn was about.
+fn without_daemon() -> HookReply {
+    HookReply { fed: true, since: now(), first: true, task: None, given: None }
+}
+
+/// The own place in the team's files.
+pub(super) fn post(stand: &Stand<'_>) -> Result<Post, Fault> {
+    let root = stand.here.root()?;
+    let team = match stand.caller.lead() {
+        Some(team) => root.team(&team).map_err(fault)?,
+        None => stand.here.team()?,
+    };
+    let me = stand.caller.name(stand.here);
+    let color = team.member(me.as_str()).ok().and_then(|member| member.color);
+    Ok(Post::new(team, me, color))
+}
+
+fn settle(stand: &Stand<'_>, post: &mut Post, reply: &HookReply) -> Result<(), Fault> {
+    if let Some(text) = &reply.given {
+        post.had_prompt(text)?;
+    }
+    if !reply.first {
+        return Ok(());
+    }
+    post.turn_over(reply.task, reply.since, stand.input.last.as_deref())
+}
+
+fn wait(stand: &Stand<'_>, began: Instant) -> Result<Option<Wait>, Fault> {
+    let park = Request::Park(Park { lead: stand.caller.lead() });
+    let call = Call { v: VERSION, token: stand.here.token(), once: None, request: park };
+    Ok(Wait::new(stand.here.socket()?, call, began + stand.manner.park, &terminal()))
+}
+
+fn hand_over(stand: &Stand<'_>, post: &mut Post, due: Due) -> Result<(), Fault> {
+    output::answer(&go_on(&due.text, &stand.manner.answer))?;
+    // The turn begins as soon as we are gone.
+    let told = stand.tell(Said::Began { about: due.about });
+    post.mark(due.entries)?;
+    told.map(drop)
+}

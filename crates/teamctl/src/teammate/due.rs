@@ -1,0 +1,225 @@
+//! All that is due for an agent between two of its turns, as one text: for programs that run their turns themselves
+//! and are handed what came when one has ended. What became of the turn before is settled here too.
+
+use super::ending::{Outcome, verdict};
+use super::item::{self, Item};
+use super::post::Post;
+use super::render::{Subject, asked_to_shut_down, for_the_lead};
+use crate::here::now;
+use protocol::fault::{Fault, Kind};
+use protocol::id::TaskId;
+use protocol::message::{Entry, Message};
+use protocol::payload::{IdleNotification, IdleReason};
+use protocol::time::iso8601;
+use protocol::turn::{TurnAgent, TurnProgram};
+
+/// What one answer holds at most, bytes; what comes behind it waits for the next turn's end.
+const FULL: usize = 128 << 10;
+
+/// What an agent is to be handed.
+#[derive(Debug)]
+pub(crate) struct Due {
+    /// As the agent reads it.
+    pub(crate) text: String,
+    /// For people, one line.
+    pub(crate) about: String,
+    /// Read, once it was handed over.
+    pub(crate) entries: Vec<Entry>,
+}
+
+impl Post {
+    /// All mail there is, in the order of docs/protocol.md section 4; with none of it, a task that is the agent's
+    /// from now on.
+    pub(crate) fn due(&mut self) -> Result<Option<Due>, Fault> {
+        let mail = mail(self.readable()?);
+        if mail.is_some() {
+            return Ok(mail);
+        }
+        let task = self.next_task()?.map(|task| Subject::Task(Box::new(task)));
+        Ok(task.map(|task| Due { text: task.text(), about: task.about(), entries: Vec::new() }))
+    }
+
+    /// The same for a session that leads: what its members report, oldest first. It takes no tasks.
+    pub(crate) fn due_for_lead(&mut self) -> Result<Option<Due>, Fault> {
+        let entries = self.readable()?;
+        let messages = entries.iter().filter_map(|entry| Some((entry, entry.unread()?)));
+        let mut due = Gathered::default();
+        for (entry, message) in messages {
+            if due.is_full() {
+                break;
+            }
+            due.add(for_the_lead(message), &format!("message from {}", message.from), vec![entry.clone()]);
+        }
+        Ok(due.whole())
+    }
+
+    /// An inbox that does not parse was set aside and reported; until it is mended there are the tasks.
+    fn readable(&mut self) -> Result<Vec<Entry>, Fault> {
+        match self.unread() {
+            Err(fault) if fault.kind == Kind::Data => Ok(Vec::new()),
+            read => read,
+        }
+    }
+
+    /// The first message was given to the program on its command line.
+    pub(crate) fn had_prompt(&mut self, text: &str) -> Result<(), Fault> {
+        let entry = self.prompt(text)?;
+        self.mark(entry.into_iter().collect())
+    }
+
+    /// A turn that the program ran itself has ended, which began at `since` (ms since the epoch): its task is done,
+    /// unless the agent has said something else, and the lead is told. `last` is what the agent said at last.
+    pub(crate) fn turn_over(
+        &mut self,
+        task: Option<TaskId>,
+        since: u64,
+        last: Option<&str>,
+    ) -> Result<(), Fault> {
+        let settled = task.map(|id| Ok::<_, Fault>((id, self.settled(id)?))).transpose()?;
+        let told = settled.as_ref().and_then(|(id, verdict)| Some((id, verdict.told()?)));
+        let idle = IdleNotification {
+            from: self.me().to_string(),
+            timestamp: iso8601(now()),
+            idle_reason: IdleReason::Available,
+            summary: self.letters(since).or_else(|| last.and_then(first_words)),
+            completed_task_id: told.map(|(id, _)| id.to_string()),
+            completed_status: told.map(|(_, (status, _))| status.to_owned()),
+            failure_reason: told.and_then(|(_, (_, why))| why.map(str::to_owned)),
+        };
+        self.tell_idle(&idle)
+    }
+
+    fn settled(&self, id: TaskId) -> Result<super::ending::Verdict, Fault> {
+        let well = Outcome { reason: IdleReason::Available, failure: None, at_length: None };
+        let verdict = verdict(self.task(&id)?.as_ref(), self.me(), &well);
+        if verdict == super::ending::Verdict::Complete {
+            self.complete(&id)?;
+        }
+        Ok(verdict)
+    }
+}
+
+/// Characters of an agent's last words that its lead is told.
+const WORDS: usize = 200;
+
+fn first_words(last: &str) -> Option<String> {
+    let line = last.lines().map(str::trim).find(|line| !line.is_empty())?;
+    Some(line.chars().take(WORDS).collect())
+}
+
+fn mail(mut unread: Vec<Entry>) -> Option<Due> {
+    let mut due = Gathered::default();
+    while !due.is_full()
+        && let Some(item) = item::next(&unread, &interactive())
+    {
+        let (text, about, entries) = match item {
+            Item::Consume(entries) => (String::new(), String::new(), entries),
+            Item::Approve(request, asked) => {
+                (asked_to_shut_down(&request), "a request to shut down".to_owned(), asked)
+            }
+            Item::Typed(entry, message) => subject(Subject::Typed(message), entry),
+            Item::Message(entry, message) => subject(Subject::Message(message), entry),
+            // Its program keeps its own modes: a person changes them in its pane.
+            Item::Mode(entry, mode) => {
+                let text = format!("Your permission mode is to be {mode} from now on.");
+                match entry.unread().cloned() {
+                    Some(message) => subject(Subject::Message(Message { text, ..message }), entry),
+                    None => (String::new(), String::new(), vec![entry]),
+                }
+            }
+            // What has no words of its own is handed over as it stands.
+            Item::Show(entry, _) => match entry.unread().cloned() {
+                Some(message) => subject(Subject::Message(message), entry),
+                None => (String::new(), String::new(), vec![entry]),
+            },
+        };
+        unread.retain(|entry| !entries.contains(entry));
+        due.add(text, &about, entries);
+    }
+    due.whole()
+}
+
+fn subject(subject: Subject, entry: Entry) -> (String, String, Vec<Entry>) {
+    (subject.text(), subject.about(), vec![entry])
+}
+
+/// A program that takes every message.
+fn interactive() -> TurnProgram {
+    TurnProgram::Agent(TurnAgent::default())
+}
+
+/// Pieces of one answer.
+#[derive(Default)]
+struct Gathered {
+    texts: Vec<String>,
+    about: String,
+    entries: Vec<Entry>,
+}
+
+impl Gathered {
+    fn add(&mut self, text: String, about: &str, entries: Vec<Entry>) {
+        self.entries.extend(entries);
+        if text.is_empty() {
+            return;
+        }
+        match self.texts.len() {
+            0 => self.about = about.to_owned(),
+            1 => self.about.push_str(" and more"),
+            _ => {}
+        }
+        self.texts.push(text);
+    }
+
+    fn is_full(&self) -> bool {
+        self.texts.iter().map(String::len).sum::<usize>() >= FULL
+    }
+
+    /// Without a text nothing is due: what is seen elsewhere is read with the next that has one.
+    fn whole(self) -> Option<Due> {
+        let Gathered { texts, about, entries } = self;
+        (!texts.is_empty()).then(|| Due { text: texts.join("\n\n"), about, entries })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn entry(index: usize, from: &str, text: &str) -> Entry {
+        let time = format!("2026-02-13T10:05:{index:02}.000Z");
+        let raw = serde_json::json!({"from": from, "text": text, "timestamp": time, "read": false});
+        Entry::of(index, &raw.to_string())
+    }
+
+    #[test]
+    fn mail_is_one_text_in_the_order_of_the_protocol() {
+        let request = r#"{"type":"shutdown_request","requestId":"x-1","from":"team-lead","reason":"<done>"}"#;
+        let due = mail(vec![
+            entry(0, "bob", "from bob"),
+            entry(1, "team-lead", "from the lead"),
+            entry(2, "team-lead", request),
+            entry(3, "user", "typed"),
+        ])
+        .unwrap();
+        let places = ["typed", "teamctl respond x-1 --approve", "from the lead", "from bob"]
+            .map(|text| due.text.find(text).unwrap_or_else(|| panic!("{text} in {}", due.text)));
+        assert!(places.is_sorted(), "{}", due.text);
+        assert!(due.text.contains("&lt;done&gt;") && !due.text.contains("<done>"), "{}", due.text);
+        assert_eq!((due.about.as_str(), due.entries.len()), ("a person's words and more", 4));
+    }
+
+    #[test]
+    fn what_is_too_much_for_one_answer_waits_and_an_assignment_alone_is_none() {
+        let many: Vec<Entry> = (0..9).map(|n| entry(n, "bob", &"x".repeat(40 << 10))).collect();
+        assert_eq!(mail(many).unwrap().entries.len(), 4);
+        let assignment = r#"{"type":"task_assignment","taskId":"3","subject":"s"}"#;
+        assert!(mail(vec![entry(0, "bob", assignment)]).is_none());
+        assert!(mail(Vec::new()).is_none());
+    }
+
+    #[test]
+    fn last_words_are_one_line() {
+        assert_eq!(first_words("\n  all done \nmore").as_deref(), Some("all done"));
+        assert_eq!(first_words(" \n"), None);
+    }
+}

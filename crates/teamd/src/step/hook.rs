@@ -1,0 +1,217 @@
+//! Agents whose programs have hooks: what these tell, and the one that waits here for mail.
+//!
+//! A hook looks into the files, and parks where it finds nothing. Between the two something may come: so whatever
+//! wakes an agent while no hook of it is parked is remembered, and the next one that parks is sent to look once more.
+
+use super::request::answer;
+use super::{lead, tasks, turn};
+use crate::effect::Effect;
+use crate::event::{ConnId, Now};
+use crate::roster::SpawnId;
+use crate::state::{Agent, Hooks, Phase, State};
+use protocol::control::{Activity, HookReply, Hooked, Park, Released, Reply, Response, Said, TurnNow};
+use protocol::event::What;
+use protocol::fault::{Fault, Kind};
+use protocol::payload::IdleReason;
+
+/// A program's hook tells what happened.
+pub(super) fn said(
+    state: &mut State,
+    client: ConnId,
+    token: Option<&str>,
+    hooked: Hooked,
+    now: Now,
+    out: &mut Vec<Effect>,
+) {
+    let result = match &hooked.lead {
+        Some(team) => lead::said(state, team, &hooked, now, out),
+        None => agent_said(state, token, hooked, now, out),
+    };
+    answer(state, client, result.map(Reply::Hook), out);
+}
+
+fn agent_said(
+    state: &mut State,
+    token: Option<&str>,
+    hooked: Hooked,
+    now: Now,
+    out: &mut Vec<Effect>,
+) -> Result<HookReply, Fault> {
+    let id = mine(state, token)?;
+    let agent = state.agents.get_mut(&id).ok_or_else(nobody)?;
+    if !agent.record.feed.is_hooked() {
+        // Its user's hooks run in every session of that program.
+        return Ok(reply(agent));
+    }
+    agent.has_said = true;
+    let session = hooked.session.filter(|session| agent.record.session.as_ref() != Some(session));
+    if let Some(session) = session {
+        agent.record.session = Some(session);
+        state.dirty = true;
+    }
+    let mut reply = reply(agent);
+    reply.given = given(agent);
+    state.dirty |= reply.given.is_some();
+    let was_idle = agent.activity == Activity::Idle;
+    match hooked.said {
+        // A person at its prompt has the word; nothing of ours runs yet.
+        Said::Session if agent.turn.is_none() && !agent.record.prompted => {
+            let turn = turn_of(agent, Activity::Idle, String::new(), now);
+            turn::says(state, &id, Some(turn), now, out);
+        }
+        Said::Session | Said::SessionEnded => {}
+        Said::Began { about } => begins(state, &id, about, now, out),
+        Said::Ended => {
+            agent.hooks.dialog = None;
+            agent.hooks.look = false;
+            reply.first = !std::mem::replace(&mut agent.hooks.ended, true) && !was_idle;
+        }
+        Said::Dialog { text } => {
+            if agent.hooks.dialog.as_ref() != Some(&text) {
+                out.push(Effect::of_agent(&agent.record, What::MemberAtDialog { text: text.clone() }));
+            }
+            agent.hooks.dialog = Some(text);
+        }
+    }
+    Ok(reply)
+}
+
+/// A turn; whoever waited for mail waits no longer. One that is told twice, by the hook that handed something over
+/// and by the program, is one.
+fn begins(state: &mut State, id: &SpawnId, about: String, now: Now, out: &mut Vec<Effect>) {
+    let Some(agent) = state.agents.get_mut(id) else { return };
+    agent.hooks.dialog = None;
+    release(&mut agent.hooks, Released::Typed, out);
+    let open = agent.activity == Activity::Active && !agent.hooks.ended && agent.turn.is_some();
+    if !open {
+        agent.hooks.ended = false;
+        let turn = turn_of(agent, Activity::Active, about, now);
+        turn::says(state, id, Some(turn), now, out);
+    }
+}
+
+fn reply(agent: &Agent) -> HookReply {
+    let task = agent.turn.as_ref().and_then(TurnNow::task);
+    HookReply { fed: agent.record.feed.is_hooked(), since: agent.since, first: false, task, given: None }
+}
+
+/// The prompt that went with the program's arguments: told once, to the first hook of its life.
+fn given(agent: &mut Agent) -> Option<String> {
+    let given = agent.record.prompted && !std::mem::replace(&mut agent.record.prompt_told, true);
+    given.then(|| agent.record.prompt.clone())
+}
+
+fn turn_of(agent: &Agent, activity: Activity, about: String, now: Now) -> TurnNow {
+    let number = agent.turn.as_ref().map_or(0, |turn| turn.number);
+    let active = activity == Activity::Active;
+    TurnNow {
+        activity,
+        since: now.wall,
+        number: if active { number + 1 } else { number },
+        about,
+        pid: None,
+        reason: (!active && agent.hooks.ended).then_some(IdleReason::Available),
+        session: agent.record.session.clone(),
+        shutdown_requested: false,
+        // Its program keeps these itself.
+        mode: agent.turn.as_ref().and_then(|turn| turn.mode),
+        plan: agent.turn.as_ref().and_then(|turn| turn.plan.clone()),
+    }
+}
+
+/// A hook found nothing, and waits.
+pub(super) fn park(
+    state: &mut State,
+    client: ConnId,
+    token: Option<&str>,
+    park: &Park,
+    now: Now,
+    out: &mut Vec<Effect>,
+) {
+    let parked = match &park.lead {
+        Some(team) => lead::park(state, team, client, out),
+        None => mine(state, token).map(|id| agent_parks(state, &id, client, now, out)),
+    };
+    if let Err(fault) = parked {
+        answer(state, client, Err(fault), out);
+    }
+}
+
+fn agent_parks(state: &mut State, id: &SpawnId, client: ConnId, now: Now, out: &mut Vec<Effect>) {
+    let Some(agent) = state.agents.get_mut(id) else { return };
+    agent.has_said = true;
+    agent.hooks.dialog = None;
+    if !wait(&mut agent.hooks, client, out) {
+        return;
+    }
+    let team = agent.record.team.clone();
+    if agent.activity == Activity::Active || agent.turn.is_none() {
+        agent.hooks.ended = true;
+        let turn = turn_of(agent, Activity::Idle, String::new(), now);
+        turn::says(state, id, Some(turn), now, out);
+    } else if agent.offered.is_none() {
+        // A task may have come while it looked.
+        tasks::again(state, &team, out);
+    }
+}
+
+/// Takes the place of the hook that waited; false where it is to look first.
+pub(super) fn wait(hooks: &mut Hooks, client: ConnId, out: &mut Vec<Effect>) -> bool {
+    release(hooks, Released::Superseded, out);
+    if std::mem::take(&mut hooks.look) {
+        out.push(released(client, Released::Mail));
+        return false;
+    }
+    hooks.parked = Some(client);
+    true
+}
+
+/// Whoever waits is told why it waits no longer.
+pub(super) fn release(hooks: &mut Hooks, why: Released, out: &mut Vec<Effect>) {
+    out.extend(hooks.parked.take().map(|client| released(client, why)));
+}
+
+fn released(client: ConnId, why: Released) -> Effect {
+    Effect::Reply { client, response: Response::Done(Box::new(Reply::Park(why))) }
+}
+
+/// There is something to look at: for the hook that waits, or for the next one.
+pub(super) fn wake(hooks: &mut Hooks, out: &mut Vec<Effect>) {
+    match hooks.parked {
+        Some(_) => release(hooks, Released::Mail, out),
+        None => hooks.look = true,
+    }
+}
+
+/// Whoever is woken by its wake line is woken by its hook too.
+pub(super) fn woken(state: &mut State, effects: &mut Vec<Effect>) {
+    let wakes = effects.iter().filter_map(|effect| match effect {
+        Effect::Wake { spawn } => Some(spawn.clone()),
+        _ => None,
+    });
+    for spawn in wakes.collect::<Vec<_>>() {
+        if let Some(agent) = state.agents.get_mut(&spawn) {
+            wake(&mut agent.hooks, effects);
+        }
+    }
+}
+
+/// A hook is gone: killed, or it has given up waiting.
+pub(super) fn closed(state: &mut State, conn: ConnId) {
+    let agents = state.agents.values_mut().map(|agent| &mut agent.hooks);
+    for hooks in agents.chain(state.leads.values_mut().map(|lead| &mut lead.hooks)) {
+        hooks.parked.take_if(|parked| *parked == conn);
+    }
+}
+
+/// The agent of that token, while it lives.
+fn mine(state: &State, token: Option<&str>) -> Result<SpawnId, Fault> {
+    let mine = |agent: &&Agent| token == Some(agent.record.token.as_str());
+    let living = |agent: &&Agent| !matches!(agent.phase, Phase::Gone(_));
+    let agent = state.agents.values().filter(mine).find(living).ok_or_else(nobody)?;
+    Ok(agent.record.spawn.clone())
+}
+
+pub(super) fn nobody() -> Fault {
+    Fault::new(Kind::NotPermitted, "cannot hear a hook of nobody: no living agent, and no lead, has it")
+}

@@ -1,0 +1,36 @@
+//! Typing into an agent's pane, for the process beside it that feeds it so. Nobody else may: not another agent, and
+//! not for one whose profile does not say that it is fed by keys.
+
+use super::request::answer;
+use crate::effect::Effect;
+use crate::event::ConnId;
+use crate::panes::PaneJob;
+use crate::state::{Agent, Phase, State};
+use protocol::control::{Keys, Reply};
+use protocol::fault::{Fault, Kind};
+use protocol::feed::Feed;
+
+pub(super) fn keys(
+    state: &mut State,
+    client: ConnId,
+    token: Option<&str>,
+    keys: Keys,
+    out: &mut Vec<Effect>,
+) {
+    let mine = |agent: &&Agent| token == Some(agent.record.token.as_str());
+    let living = |agent: &&Agent| !matches!(agent.phase, Phase::Gone(_));
+    let agent = state.agents.values().filter(mine).find(living);
+    let typed = agent.filter(|agent| agent.record.feed == Feed::Keys);
+    let pane = typed.and_then(|agent| Some((agent.record.pane.as_ref()?.id()?, agent.record.spawn.owner())));
+    match pane {
+        Some((pane, owner)) => out.push(Effect::Pane(PaneJob::Keys { client, pane, owner, keys })),
+        None => {
+            let message = "cannot type: only into one's own pane, for an agent whose feed is \"keys\"";
+            answer(state, client, Err(Fault::new(Kind::NotPermitted, message)), out);
+        }
+    }
+}
+
+pub(super) fn keyed(state: &mut State, client: ConnId, result: Result<Reply, Fault>, out: &mut Vec<Effect>) {
+    answer(state, client, result, out);
+}

@@ -1,0 +1,119 @@
+//! Sessions that lead a team: a person's, or another program's, in a terminal that is not ours. They are known by the
+//! first process of that terminal, and lead until they say otherwise or that process ends. Nothing of theirs is ever
+//! closed, ended or typed into.
+
+use super::hook::{nobody, release, wait, wake};
+use super::request::answer;
+use super::spawn::no_such_team;
+use crate::effect::Effect;
+use crate::event::{ConnId, Now};
+use crate::files::FileJob;
+use crate::roster::{Process, SpawnId};
+use crate::state::{Leading, State};
+use protocol::control::{HookReply, Hooked, Lead, LeadOrder, Released, Said};
+use protocol::fault::{Fault, Kind};
+use protocol::name::TeamName;
+
+pub(super) fn lead(state: &mut State, client: ConnId, order: LeadOrder, out: &mut Vec<Effect>) {
+    let done = match order {
+        LeadOrder::Take(lead) => take(state, lead, out),
+        LeadOrder::Release(team) => leave(state, &team, out),
+    };
+    match done {
+        Err(fault) => answer(state, client, Err(fault), out),
+        // The roster goes ahead of it: whoever has the answer finds the file.
+        Ok(()) => out.push(Effect::File(FileJob::Led { client })),
+    }
+}
+
+fn take(state: &mut State, lead: Lead, out: &mut Vec<Effect>) -> Result<(), Fault> {
+    if !state.teams.contains_key(&lead.team) {
+        return Err(no_such_team(state, &lead.team));
+    }
+    let same = |other: &Lead| (other.pid, other.start) == (lead.pid, lead.start);
+    let leads = || state.leads.values().map(|leading| &leading.lead);
+    if let Some(other) = leads().find(|other| same(other) && other.team != lead.team) {
+        let message = format!("cannot lead {}: this session leads {} already", lead.team, other.team);
+        return Err(Fault::new(Kind::Exists, message).hinted("leave that first: teamctl lead --release"));
+    }
+    if let Some(other) = leads().find(|other| other.team == lead.team && !same(other)) {
+        let place = other.pane.as_ref().map_or(String::new(), |pane| format!(" in pane {pane}"));
+        let message = format!("cannot lead {}: another session does{place}, pid {}", lead.team, other.pid);
+        return Err(Fault::new(Kind::Exists, message).hinted("there: teamctl lead --release"));
+    }
+    if !state.leads.contains_key(&lead.team) {
+        state.dirty = true;
+        let leading = Leading::new(lead);
+        out.push(leading.watched());
+        state.leads.insert(leading.lead.team.clone(), leading);
+    }
+    Ok(())
+}
+
+/// Nobody leads it from a session any more.
+pub(super) fn leave(state: &mut State, team: &TeamName, out: &mut Vec<Effect>) -> Result<(), Fault> {
+    let missing = || Fault::new(Kind::NotFound, format!("cannot leave {team}: no session leads it"));
+    let mut leading = state.leads.remove(team).ok_or_else(missing)?;
+    release(&mut leading.hooks, Released::Ended, out);
+    out.push(Effect::Forget { spawn: leading.life });
+    state.dirty = true;
+    Ok(())
+}
+
+/// The first process of its terminal has ended; false where it is no lead's.
+pub(super) fn died(state: &mut State, life: &SpawnId, out: &mut Vec<Effect>) -> bool {
+    let team = state.leads.iter().find(|(_, leading)| leading.life == *life).map(|(team, _)| team.clone());
+    team.is_some_and(|team| leave(state, &team, out).is_ok())
+}
+
+pub(super) fn said(
+    state: &mut State,
+    team: &TeamName,
+    hooked: &Hooked,
+    now: Now,
+    out: &mut Vec<Effect>,
+) -> Result<HookReply, Fault> {
+    let leading = state.leads.get_mut(team).ok_or_else(nobody)?;
+    let reply = HookReply { fed: true, since: leading.since, first: false, task: None, given: None };
+    match hooked.said {
+        Said::Began { .. } => {
+            leading.since = now.wall;
+            release(&mut leading.hooks, Released::Typed, out);
+        }
+        Said::Ended => leading.hooks.look = false,
+        _ => {}
+    }
+    let new = hooked.session.as_ref().filter(|session| leading.lead.session.as_ref() != Some(session));
+    if let Some(session) = new {
+        leading.lead.session = Some(session.clone());
+        state.dirty = true;
+        out.push(Effect::File(FileJob::LeadSession { team: team.clone(), session: session.clone() }));
+    }
+    Ok(reply)
+}
+
+pub(super) fn park(
+    state: &mut State,
+    team: &TeamName,
+    client: ConnId,
+    out: &mut Vec<Effect>,
+) -> Result<(), Fault> {
+    let leading = state.leads.get_mut(team).ok_or_else(nobody)?;
+    wait(&mut leading.hooks, client, out);
+    Ok(())
+}
+
+/// Something is in the lead's inbox.
+pub(super) fn mail(state: &mut State, team: &TeamName, out: &mut Vec<Effect>) {
+    if let Some(leading) = state.leads.get_mut(team) {
+        wake(&mut leading.hooks, out);
+    }
+}
+
+impl Leading {
+    /// Its end is told by its pidfd.
+    pub(super) fn watched(&self) -> Effect {
+        let process = Process { pid: self.lead.pid, start: self.lead.start };
+        Effect::Watch { spawn: self.life.clone(), process }
+    }
+}

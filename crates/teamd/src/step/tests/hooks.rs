@@ -1,0 +1,215 @@
+//! Agents with hooks, and sessions that lead.
+
+use super::*;
+use protocol::control::{Flag, Hooked, Lead, LeadOrder, Park, Released, Said};
+use protocol::feed::Reaches;
+
+/// A running agent that is fed by its hooks.
+fn hooked(state: &mut State, name: &str, conn: u64) -> (SpawnId, String) {
+    let spawn = running(state, name, conn);
+    let record = &mut state.agents.get_mut(&spawn).unwrap().record;
+    record.feed = Feed::Hook;
+    (spawn, record.token.clone())
+}
+
+fn ask_as(state: &mut State, client: u64, token: &str, request: Request) -> Vec<Effect> {
+    let call = Call { token: Some(token.to_owned()), ..*call(request) };
+    step(state, Event::Request { client, call: Box::new(call) }, NOW)
+}
+
+fn say(state: &mut State, token: &str, said: Said) -> protocol::control::HookReply {
+    let hooked = Hooked { lead: None, session: Some("s-1".into()), said };
+    match done(&ask_as(state, 70, token, Request::Hook(hooked)), 70) {
+        Some(Reply::Hook(reply)) => reply.clone(),
+        other => panic!("{other:?}"),
+    }
+}
+
+fn park(state: &mut State, client: u64, token: &str) -> Vec<Effect> {
+    ask_as(state, client, token, Request::Park(Park { lead: None }))
+}
+
+fn released(effects: &[Effect], client: u64) -> Option<Released> {
+    match done(effects, client) {
+        Some(Reply::Park(released)) => Some(*released),
+        _ => None,
+    }
+}
+
+fn mail(state: &mut State, inbox: &str) -> Vec<Effect> {
+    step(state, Event::InboxChanged { team: team(), inbox: inbox.to_owned() }, NOW)
+}
+
+fn shown(state: &mut State) -> protocol::control::AgentStatus {
+    match done(&ask(state, 90, Request::Status), 90) {
+        Some(Reply::Status(status)) => status.teams[0].members[0].clone(),
+        other => panic!("{other:?}"),
+    }
+}
+
+/// The first of a life is sent to look once more: nobody knows what came before.
+fn parked(state: &mut State, client: u64, token: &str) {
+    say(state, token, Said::Ended);
+    assert_eq!(released(&park(state, client, token), client), None);
+}
+
+#[test]
+fn mail_releases_the_hook_that_waits_and_is_remembered_for_one_that_does_not_yet() {
+    let mut state = state();
+    let (_, token) = hooked(&mut state, "ann", 50);
+    parked(&mut state, 60, &token);
+    assert_eq!(released(&mail(&mut state, "ann"), 60), Some(Released::Mail));
+    // It looks, and meanwhile more comes.
+    mail(&mut state, "ann");
+    assert_eq!(released(&park(&mut state, 61, &token), 61), Some(Released::Mail));
+    assert_eq!(released(&park(&mut state, 62, &token), 62), None);
+    // What came in a turn is looked for at its end anyway.
+    say(&mut state, &token, Said::Began { about: "x".into() });
+    mail(&mut state, "ann");
+    parked(&mut state, 63, &token);
+}
+
+#[test]
+fn it_is_idle_once_its_hook_waits_and_its_turn_is_told_once() {
+    let mut state = state();
+    let (_, token) = hooked(&mut state, "ann", 50);
+    say(&mut state, &token, Said::Began { about: "task 3: count".into() });
+    let ended = say(&mut state, &token, Said::Ended);
+    assert_eq!((ended.first, ended.task, ended.fed), (true, TaskId::parse("3").ok(), true));
+    assert!(!say(&mut state, &token, Said::Ended).first, "two hooks of one turn's end");
+    assert_eq!(shown(&mut state).activity, Activity::Active);
+    park(&mut state, 60, &token);
+    assert_eq!(shown(&mut state).activity, Activity::Idle);
+    assert!(!say(&mut state, &token, Said::Ended).first, "it was idle already");
+}
+
+#[test]
+fn a_newer_hook_takes_the_older_ones_place_and_a_prompt_ends_the_wait() {
+    let mut state = state();
+    let (_, token) = hooked(&mut state, "ann", 50);
+    parked(&mut state, 60, &token);
+    let effects = park(&mut state, 61, &token);
+    assert_eq!((released(&effects, 60), released(&effects, 61)), (Some(Released::Superseded), None));
+    let began = Hooked { lead: None, session: None, said: Said::Began { about: "typed".into() } };
+    let effects = ask_as(&mut state, 70, &token, Request::Hook(began));
+    assert_eq!(released(&effects, 61), Some(Released::Typed));
+    assert_eq!(shown(&mut state).activity, Activity::Active);
+}
+
+#[test]
+fn status_says_whether_mail_would_reach_it() {
+    let mut state = state();
+    let (_, token) = hooked(&mut state, "ann", 50);
+    let reaches = |state: &mut State| shown(state).reaches;
+    assert_eq!(reaches(&mut state), Some(Reaches::WhenAsked), "no hook has said a word");
+    say(&mut state, &token, Said::Began { about: String::new() });
+    assert_eq!(reaches(&mut state), Some(Reaches::TurnEnd));
+    parked(&mut state, 60, &token);
+    assert_eq!(reaches(&mut state), Some(Reaches::TurnEnd));
+    step(&mut state, Event::Closed { conn: 60 }, NOW);
+    assert_eq!(reaches(&mut state), Some(Reaches::WhenAsked));
+    say(&mut state, &token, Said::Dialog { text: "may I?".into() });
+    assert_eq!(shown(&mut state).flags, [Flag::AtDialog]);
+    say(&mut state, &token, Said::Began { about: String::new() });
+    assert!(shown(&mut state).flags.is_empty());
+}
+
+#[test]
+fn the_agents_end_ends_the_wait_and_nobody_elses_hook_is_heard() {
+    let mut state = state();
+    let (spawn, token) = hooked(&mut state, "ann", 50);
+    parked(&mut state, 60, &token);
+    assert_eq!(kind(&park(&mut state, 61, "other"), 61), Some(Kind::NotPermitted));
+    let effects = step(&mut state, Event::JoinSaid { conn: 50, said: FromJoin::Ended(Ended::Exit(0)) }, NOW);
+    assert_eq!(released(&effects, 60), Some(Released::Ended));
+    assert!(matches!(state.agents[&spawn].phase, Phase::Gone(_)));
+    assert_eq!(kind(&park(&mut state, 62, &token), 62), Some(Kind::NotPermitted));
+}
+
+#[test]
+fn an_agent_that_is_fed_in_another_way_is_not_touched() {
+    let mut state = state();
+    let spawn = running(&mut state, "ann", 50);
+    let token = state.agents[&spawn].record.token.clone();
+    assert!(!say(&mut state, &token, Said::Ended).fed);
+    let agent = &state.agents[&spawn];
+    assert!(!agent.has_said && agent.record.session.is_none());
+}
+
+#[test]
+fn a_prompt_on_the_command_line_is_told_once() {
+    let mut state = state();
+    let (spawn, token) = hooked(&mut state, "ann", 50);
+    state.agents.get_mut(&spawn).unwrap().record.prompted = true;
+    assert_eq!(say(&mut state, &token, Said::Session).given.as_deref(), Some("hello"));
+    assert_eq!(say(&mut state, &token, Said::Ended).given, None);
+    assert_eq!(state.agents[&spawn].record.session.as_deref(), Some("s-1"));
+}
+
+fn lead(pid: u32) -> Request {
+    Request::Lead(LeadOrder::Take(Lead {
+        team: team(),
+        pid,
+        start: 5,
+        pane: Some("%3".into()),
+        tmux: None,
+        session: None,
+    }))
+}
+
+fn park_lead(state: &mut State, client: u64) -> Vec<Effect> {
+    ask(state, client, Request::Park(Park { lead: Some(team()) }))
+}
+
+#[test]
+fn one_session_leads_a_team_until_it_leaves_or_ends() {
+    let mut state = state();
+    let effects = ask(&mut state, 1, lead(7));
+    assert!(matches!(effects[0], Effect::File(FileJob::Roster(_))), "before the answer: {effects:?}");
+    assert!(job(&effects, |job| matches!(job, FileJob::Led { client: 1 })));
+    assert_eq!(kind(&ask(&mut state, 2, lead(8)), 2), Some(Kind::Exists));
+    assert_eq!(kind(&ask(&mut state, 3, lead(7)), 3), None, "the same session once more");
+    let release = Request::Lead(LeadOrder::Release(team()));
+    assert_eq!(kind(&ask(&mut state, 4, release.clone()), 4), None);
+    assert_eq!(kind(&ask(&mut state, 5, release), 5), Some(Kind::NotFound));
+    ask(&mut state, 6, lead(8));
+    let life = state.leads[&team()].life.clone();
+    step(&mut state, Event::Died { spawn: life }, NOW);
+    assert!(state.leads.is_empty());
+}
+
+#[test]
+fn mail_for_the_lead_releases_its_hook_and_a_teammate_can_not_speak_for_it() {
+    let mut state = state();
+    let (_, token) = hooked(&mut state, "ann", 50);
+    assert_eq!(kind(&park_lead(&mut state, 60), 60), Some(Kind::NotPermitted), "nobody leads");
+    ask(&mut state, 1, lead(7));
+    assert_eq!(
+        released(&park_lead(&mut state, 61), 61),
+        Some(Released::Mail),
+        "nobody knows what came before"
+    );
+    assert_eq!(released(&park_lead(&mut state, 62), 62), None);
+    assert_eq!(released(&mail(&mut state, "team-lead"), 62), Some(Released::Mail));
+    let theirs = Request::Park(Park { lead: Some(team()) });
+    assert_eq!(kind(&ask_as(&mut state, 63, &token, theirs), 63), Some(Kind::NotPermitted));
+    assert_eq!(kind(&ask_as(&mut state, 64, &token, lead(9)), 64), Some(Kind::NotPermitted));
+}
+
+#[test]
+fn a_task_wakes_the_one_whose_hook_waits() {
+    let mut state = state();
+    let (ann, token) = hooked(&mut state, "ann", 50);
+    let (_, other) = hooked(&mut state, "bob", 51);
+    parked(&mut state, 60, &token);
+    say(&mut state, &other, Said::Began { about: String::new() });
+    let task = protocol::task::Task::parse(r#"{"id":"3","subject":"s","status":"pending"}"#).unwrap();
+    let seen =
+        Event::Filed(FileDone::Tasks { team: team(), members: Vec::new(), result: Ok(vec![task.into()]) });
+    let effects = step(&mut state, seen, NOW);
+    assert_eq!(released(&effects, 60), Some(Released::Mail));
+    assert_eq!(state.agents[&ann].offered, TaskId::parse("3").ok());
+    // It was not to be had after all: the same task does not wake it for ever.
+    let effects = park(&mut state, 61, &token);
+    assert!(!job(&effects, |job| matches!(job, FileJob::Tasks { .. })), "{effects:?}");
+}

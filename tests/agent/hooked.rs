@@ -1,0 +1,149 @@
+//! An interactive program with hooks, as coding agents are: it reads its terminal all the time, runs a hook at each
+//! turn's end, and goes on with what that answers; else it waits for a line from its person.
+//!
+//! A turn writes itself down as a line of JSON. Words in its text make it do more: `hold:PATH` waits until somebody
+//! writes into that FIFO, `give-up` listens to the hook of this turn's end no more, `notify` tells of a dialog.
+
+use rustix::termios::{OptionalActions, tcgetattr, tcsetattr};
+use std::io::{Read, Write};
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+use std::sync::mpsc::{Receiver, Sender, channel};
+
+enum Happened {
+    Line(String),
+    Hook(String),
+}
+
+/// `first`: what it is given on its command line, if anything.
+pub(crate) fn run(file: &str, first: Option<&str>) {
+    let program = Program { file: PathBuf::from(file), turn: 0 };
+    let (tell, happened) = channel();
+    raw();
+    let lines = tell.clone();
+    std::thread::spawn(move || read_lines(&lines));
+    program.hook("session-start", "");
+    program.live(first.map(str::to_owned), &tell, &happened);
+}
+
+struct Program {
+    file: PathBuf,
+    turn: u32,
+}
+
+impl Program {
+    fn live(mut self, first: Option<String>, tell: &Sender<Happened>, happened: &Receiver<Happened>) {
+        let mut queued: Vec<String> = Vec::new();
+        let mut next = first;
+        loop {
+            let text = match next.take() {
+                Some(text) => text,
+                None => {
+                    let line = if queued.is_empty() { line(happened) } else { queued.remove(0) };
+                    self.hook("prompt", &line);
+                    line
+                }
+            };
+            self.do_turn(&text);
+            self.end_turn(text.contains("give-up"), tell);
+            let answer = loop {
+                match happened.recv().expect("the terminal's reader lives as long") {
+                    Happened::Line(line) => queued.push(line),
+                    Happened::Hook(answer) => break answer,
+                }
+            };
+            let answer: serde_json::Value = serde_json::from_str(&answer).unwrap_or_default();
+            next = answer["reason"].as_str().map(str::to_owned);
+        }
+    }
+
+    fn do_turn(&mut self, text: &str) {
+        self.turn += 1;
+        self.note(
+            &serde_json::json!({"turn": self.turn, "text": text, "at": super::nanoseconds().to_string()}),
+        );
+        if text.contains("notify") {
+            self.hook("notification", "");
+        }
+        if let Some(fifo) = text.split("hold:").nth(1).and_then(|rest| rest.split_whitespace().next()) {
+            drop(std::fs::read(fifo).expect("the test has made it"));
+        }
+    }
+
+    /// Its hook's answer comes when it comes.
+    fn end_turn(&self, gives_up: bool, tell: &Sender<Happened>) {
+        let mut child = hook("turn-end").stdout(Stdio::piped()).spawn().expect("teamctl is there");
+        write!(child.stdin.take().expect("it is piped"), "{}", self.event("")).ok();
+        let mut out = child.stdout.take().expect("it is piped");
+        if gives_up {
+            drop(out);
+            tell.send(Happened::Hook(String::new())).ok();
+            std::thread::spawn(move || child.wait());
+            return;
+        }
+        let tell = tell.clone();
+        std::thread::spawn(move || {
+            let mut answer = String::new();
+            out.read_to_string(&mut answer).ok();
+            child.wait().ok();
+            tell.send(Happened::Hook(answer)).ok();
+        });
+    }
+
+    fn hook(&self, event: &str, prompt: &str) {
+        let mut child = hook(event).stdout(Stdio::null()).spawn().expect("teamctl is there");
+        write!(child.stdin.take().expect("it is piped"), "{}", self.event(prompt)).ok();
+        child.wait().ok();
+    }
+
+    fn event(&self, prompt: &str) -> String {
+        let last = format!("turn {} is done", self.turn);
+        serde_json::json!({
+            "session_id": "s-1", "prompt": prompt, "message": "may it?", "last_assistant_message": last,
+        })
+        .to_string()
+    }
+
+    fn note(&self, line: &serde_json::Value) {
+        let mut file = std::fs::OpenOptions::new().create(true).append(true).open(&self.file);
+        writeln!(file.as_mut().expect("the file can be made"), "{line}").ok();
+    }
+}
+
+fn hook(event: &str) -> Command {
+    let mut command = Command::new("teamctl");
+    command.arg("hook").arg(event).stdin(Stdio::piped());
+    command
+}
+
+fn line(happened: &Receiver<Happened>) -> String {
+    loop {
+        if let Happened::Line(line) = happened.recv().expect("the terminal's reader lives as long") {
+            return line;
+        }
+    }
+}
+
+/// Every key at once, as an editor of prompts reads them.
+pub(crate) fn raw() {
+    let Ok(mut attributes) = tcgetattr(std::io::stdin()) else { return };
+    attributes.make_raw();
+    tcsetattr(std::io::stdin(), OptionalActions::Now, &attributes).ok();
+}
+
+fn read_lines(tell: &Sender<Happened>) {
+    let (mut line, mut bytes) = (Vec::new(), [0; 64]);
+    while let Ok(read) = std::io::stdin().read(&mut bytes)
+        && read > 0
+    {
+        for byte in &bytes[..read] {
+            match byte {
+                b'\r' | b'\n' => {
+                    let text = String::from_utf8_lossy(&std::mem::take(&mut line)).into_owned();
+                    tell.send(Happened::Line(text)).ok();
+                }
+                byte => line.push(*byte),
+            }
+        }
+    }
+}

@@ -1,0 +1,280 @@
+//! Programs that are fed by their own hooks: an interactive one in a real pane, whose hook waits for mail while it is
+//! idle.
+
+use harness::{House, Processes};
+use serde_json::Value;
+
+/// A team, and a profile called `hooked` for the scripted program.
+fn house() -> House {
+    let house = House::with_team();
+    profile(&house, "hooked", "hook", "");
+    house
+}
+
+pub(crate) fn profile(house: &House, name: &str, feed: &str, more: &str) {
+    let directory = house.path("home/.config/teamd/agents");
+    std::fs::create_dir_all(&directory).unwrap();
+    let (agent, out) = (house.agent(), house.path("out/{name}").display().to_string());
+    let text = format!(
+        "feed = \"{feed}\"\nprogram = \"{agent}\"\nargs = [\"{name}\", \"{out}\"]\nprompt = [\"{{prompt}}\"]\n{more}"
+    );
+    house.script(&format!("home/.config/teamd/agents/{name}.toml"), &text);
+}
+
+/// The texts of its turns so far.
+fn turns(house: &House, name: &str) -> Vec<String> {
+    let text = house.read(&format!("out/{name}"));
+    let line = |line: &str| {
+        let turn: Value = serde_json::from_str(line).ok()?;
+        Some(turn["text"].as_str()?.to_owned())
+    };
+    text.lines().filter_map(line).collect()
+}
+
+fn spawn(house: &House, name: &str) {
+    house.teamctl(["spawn", name, "--agent", "hooked", "--prompt", "begin"]).ok();
+    waits(house, name);
+}
+
+/// Idle, and mail would reach it.
+pub(crate) fn waits(house: &House, name: &str) {
+    house.until("its hook waits", || is(house, name, "idle", "turn-end").then_some(()));
+}
+
+fn is(house: &House, name: &str, activity: &str, reaches: &str) -> bool {
+    house.member(name).is_some_and(|member| member["activity"] == activity && member["reaches"] == reaches)
+}
+
+fn until_turn(house: &House, name: &str, text: &str) -> String {
+    let found = || turns(house, name).into_iter().find(|turn| turn.contains(text));
+    house.until(&format!("a turn on {text}"), found)
+}
+
+pub(crate) fn unread(house: &House, name: &str) -> Vec<String> {
+    let inbox = house.inbox("survey", name).into_iter();
+    inbox.filter(|m| m["read"] != true).map(|m| m["text"].as_str().unwrap().to_owned()).collect()
+}
+
+fn idle_told(house: &House, name: &str) -> Vec<Value> {
+    let inbox = house.inbox("survey", "team-lead").into_iter().filter(|message| message["from"] == name);
+    let payloads = inbox.filter_map(|m| serde_json::from_str::<Value>(m["text"].as_str()?).ok());
+    payloads.filter(|payload| payload["type"] == "idle_notification").collect()
+}
+
+fn pid_of_hook(house: &House) -> u32 {
+    let hook = |line: &String| line.contains("teamctl hook turn-end");
+    let found = || Processes::marked(&house.mark()).list().into_iter().find(hook);
+    house.until("a hook waits", found).split(' ').next().unwrap().parse().unwrap()
+}
+
+fn type_into(house: &House, name: &str, keys: &str) {
+    let pane = house.member(name).unwrap()["pane"].as_str().unwrap().to_owned();
+    house.tmux(["send-keys", "-t", &pane, "-l", keys]);
+    house.tmux(["send-keys", "-t", &pane, "Enter"]);
+}
+
+pub(crate) fn fifo(house: &House, name: &str) -> String {
+    let path = house.path(name).display().to_string();
+    assert!(std::process::Command::new("mkfifo").arg(&path).status().unwrap().success());
+    path
+}
+
+pub(crate) fn let_go(path: &str) {
+    drop(std::fs::OpenOptions::new().write(true).open(path).unwrap());
+}
+
+#[test]
+fn mail_wakes_an_idle_program_through_its_hook_and_is_read_then() {
+    let house = house();
+    spawn(&house, "ann");
+    assert_eq!(unread(&house, "ann"), [""; 0], "the prompt went with the command line");
+    assert!(turns(&house, "ann")[0].ends_with("begin"));
+    house.teamctl(["send", "ann", "are <you> there?", "--summary", "hello"]).ok();
+    let turn = until_turn(&house, "ann", "there?");
+    let element = "<teammate-message teammate_id=\"team-lead\" summary=\"hello\">\nare &lt;you&gt; there?\n</teammate-message>";
+    assert_eq!(turn, element);
+    waits(&house, "ann");
+    assert_eq!(unread(&house, "ann"), [""; 0]);
+    house.until("two turns are told", || (idle_told(&house, "ann").len() == 2).then_some(()));
+    assert_eq!(idle_told(&house, "ann")[1]["summary"], "turn 2 is done");
+    house.end();
+}
+
+#[test]
+fn mail_in_a_turn_waits_for_its_end_and_comes_all_at_once_in_order() {
+    let house = house();
+    house.teamctl(["spawn", "bob", "--", "sleep", "1000"]).ok();
+    let gate = fifo(&house, "gate");
+    spawn(&house, "ann");
+    house.teamctl(["send", "ann", &format!("work hold:{gate} on")]).ok();
+    until_turn(&house, "ann", "hold:");
+    house.until("it is active", || is(&house, "ann", "active", "turn-end").then_some(()));
+    let bob = [("TEAMD_AGENT", "bob")];
+    house.teamctl_with(&["send", "ann", "third"], &bob).ok();
+    house.teamctl(["send", "ann", "second"]).ok();
+    house.teamctl(["send", "ann", "first", "--as-user"]).ok();
+    assert_eq!(unread(&house, "ann").len(), 3);
+    let_go(&gate);
+    let turn = until_turn(&house, "ann", "third");
+    let places = ["first", "second", "third"].map(|word| turn.find(word).expect("all of them"));
+    assert!(places.is_sorted(), "{turn}");
+    waits(&house, "ann");
+    assert_eq!(unread(&house, "ann"), [""; 0]);
+    house.end();
+}
+
+#[test]
+fn a_person_who_types_releases_the_program_and_status_says_so_until_its_next_turn_ends() {
+    let house = house();
+    spawn(&house, "ann");
+    // What a terminal answers right after the wait began is not a person's: so again until it counts.
+    house.until("the typed line is a turn", || {
+        type_into(&house, "ann", "hello");
+        turns(&house, "ann").contains(&"hello".to_owned()).then_some(())
+    });
+    waits(&house, "ann");
+    house.end();
+}
+
+#[test]
+fn a_hook_that_is_killed_reads_nothing_and_status_says_that_mail_waits() {
+    let house = house();
+    spawn(&house, "ann");
+    house.kill_9(pid_of_hook(&house));
+    house.until("nobody waits", || is(&house, "ann", "idle", "when-asked").then_some(()));
+    house.teamctl(["send", "ann", "hello?"]).ok();
+    assert_eq!(unread(&house, "ann"), ["hello?"]);
+    type_into(&house, "ann", "go on");
+    until_turn(&house, "ann", "hello?");
+    waits(&house, "ann");
+    assert_eq!(unread(&house, "ann"), [""; 0]);
+    house.end();
+}
+
+#[test]
+fn nothing_is_read_where_the_program_has_given_up_on_its_hook() {
+    let house = house();
+    spawn(&house, "ann");
+    house.teamctl(["send", "ann", "give-up"]).ok();
+    house.until("nobody waits", || is(&house, "ann", "idle", "when-asked").then_some(()));
+    house.teamctl(["send", "ann", "hello?"]).ok();
+    assert_eq!(unread(&house, "ann"), ["hello?"]);
+    type_into(&house, "ann", "go on");
+    until_turn(&house, "ann", "hello?");
+    house.end();
+}
+
+#[test]
+fn the_hook_ends_with_its_program() {
+    let house = house();
+    spawn(&house, "ann");
+    let hook = pid_of_hook(&house);
+    let pid = house.member("ann").unwrap()["pid"].as_u64().unwrap();
+    house.kill_9(u32::try_from(pid).unwrap());
+    house.until("the hook is gone", || {
+        let status = house.json(["status"]);
+        let gone = status["teams"][0]["past"].as_array().is_some_and(|past| past.len() == 1);
+        (gone && harness::start_time(hook).is_none()).then_some(())
+    });
+    house.end();
+}
+
+#[test]
+fn a_daemon_that_was_killed_and_started_again_wakes_it_all_the_same() {
+    let house = house();
+    spawn(&house, "ann");
+    house.kill_9(house.daemon());
+    house.teamctl(["send", "ann", "sent without a daemon"]).ok();
+    house.start_daemon();
+    until_turn(&house, "ann", "without a daemon");
+    waits(&house, "ann");
+    house.teamctl(["send", "ann", "and with one"]).ok();
+    until_turn(&house, "ann", "and with one");
+    house.end();
+}
+
+#[test]
+fn of_two_hooks_at_once_the_newer_waits_and_one_of_them_hands_it_over() {
+    let house = house();
+    spawn(&house, "ann");
+    let first = pid_of_hook(&house);
+    let env = std::fs::read(format!("/proc/{first}/environ")).unwrap();
+    let mut second = house.command(harness::programs().join("teamctl"));
+    second.args(["hook", "turn-end"]).stdout(std::process::Stdio::piped());
+    for pair in String::from_utf8_lossy(&env).split('\0').filter_map(|pair| pair.split_once('=')) {
+        second.env(pair.0, pair.1);
+    }
+    let second = second.spawn().unwrap();
+    house.until("the first is gone", || harness::start_time(first).is_none().then_some(()));
+    waits(&house, "ann");
+    house.teamctl(["send", "ann", "once"]).ok();
+    let said = second.wait_with_output().unwrap();
+    assert_eq!(String::from_utf8_lossy(&said.stdout).matches("once").count(), 1);
+    assert_eq!(idle_told(&house, "ann").len(), 1, "one turn has ended");
+    house.end();
+}
+
+#[test]
+fn a_task_is_handed_over_and_done_when_the_turn_on_it_ends() {
+    let house = house();
+    spawn(&house, "ann");
+    house.teamctl(["task", "create", "count the lines"]).ok();
+    let turn = until_turn(&house, "ann", "count the lines");
+    assert!(turn.contains("teamctl task done"), "{turn}");
+    house.teamctl(["wait", "--for", "tasks-done", "--timeout", "20s"]).ok();
+    waits(&house, "ann");
+    let told = idle_told(&house, "ann");
+    assert_eq!(told.last().unwrap()["completedStatus"], "completed", "{told:?}");
+    house.end();
+}
+
+#[test]
+fn a_request_to_shut_down_is_handed_over_with_how_to_answer_it() {
+    let house = house();
+    spawn(&house, "ann");
+    let asked = house.teamctl_running(["shutdown", "ann", "--reason", "that was all"]);
+    let turn = until_turn(&house, "ann", "that was all");
+    let id = turn.split("teamctl respond ").nth(1).unwrap().split(' ').next().unwrap();
+    house.teamctl_with(&["respond", id, "--approve"], &[("TEAMD_AGENT", "ann")]).ok();
+    assert!(asked.wait_with_output().unwrap().status.success());
+    house.end();
+}
+
+#[test]
+fn a_dialog_is_shown_until_the_program_goes_on() {
+    let house = house();
+    let gate = fifo(&house, "gate");
+    spawn(&house, "ann");
+    house.teamctl(["send", "ann", &format!("notify hold:{gate}")]).ok();
+    let flags = || house.member("ann").unwrap()["flags"].clone();
+    house.until("it is at a dialog", || (flags() == serde_json::json!(["at_dialog"])).then_some(()));
+    let_go(&gate);
+    waits(&house, "ann");
+    assert_eq!(flags(), serde_json::json!([]));
+    house.end();
+}
+
+#[test]
+fn outside_of_a_team_a_hook_does_nothing_and_never_fails_its_program() {
+    let house = House::empty();
+    for event in ["turn-end", "prompt", "session-start", "session-end", "notification", "tool", "what"] {
+        let ran = house.teamctl(["hook", event]);
+        assert_eq!((ran.code, ran.stdout.as_str()), (0, ""), "{event}");
+    }
+    let nobody = [("TEAMD_AGENT", "ann"), ("TEAMD_TEAM", "survey"), ("TEAMD_TOKEN", "x")];
+    for event in ["prompt", "tool", "what"] {
+        let ran = house.teamctl_with(&["hook", event], &nobody);
+        assert_eq!((ran.code, ran.stdout.as_str()), (0, ""), "{event}: {}", ran.stderr);
+    }
+    house.end();
+}
+
+#[test]
+fn a_program_that_is_fed_in_another_way_is_not_held_up_by_its_users_hooks() {
+    let house = House::with_team();
+    let script = house
+        .script("asks.sh", "#!/bin/sh\nteamctl hook turn-end >out/said\necho done >>out/said\nsleep 1000\n");
+    house.teamctl(["spawn", "ann", "--", &script.display().to_string()]).ok();
+    house.until("it went on", || (house.read("out/said") == "done\n").then_some(()));
+    house.end();
+}
