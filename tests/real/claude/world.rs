@@ -1,17 +1,26 @@
 //! One version of Claude Code with a house around it: home, settings, the scripted model, teamd on a tmux of its own.
 
 use harness::{House, Ran};
+use notify::{RecommendedWatcher, RecursiveMode, Watcher};
 use serde_json::{Value, json};
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Stdio};
+use std::sync::mpsc::{Receiver, channel};
+use std::time::Duration;
 
 /// Nobody's.
 const KEY: &str = "sk-ant-dummy-0123456789abcdefghij";
 
+/// Longer than a client lets pass between two looks into its inbox.
+const QUIET: Duration = Duration::from_millis(2_500);
+
 pub(crate) struct World {
     pub(crate) house: House,
     model: Child,
+    /// Something for each question that the model is asked.
+    questions: Receiver<()>,
+    _watcher: RecommendedWatcher,
 }
 
 impl World {
@@ -38,7 +47,10 @@ impl World {
         house.variables.extend(variables.map(|(name, value)| (name.to_owned(), value)));
         house.start_daemon();
         house.teamctl(["create", "survey"]).ok();
-        World { house, model }
+        let (tell, questions) = channel();
+        let mut watcher = notify::recommended_watcher(move |_| tell.send(()).unwrap_or_default()).unwrap();
+        watcher.watch(&house.path("out"), RecursiveMode::NonRecursive).unwrap();
+        World { house, model, questions, _watcher: watcher }
     }
 
     /// A native teammate.
@@ -101,6 +113,13 @@ impl World {
             .until("the turn ends", || (self.told(name, "idle_notification").len() > before).then_some(()));
         self.house
             .until("status says idle", || self.house.member(name).filter(|it| it["activity"] == "idle"));
+        self.quiet();
+    }
+
+    /// Waits until the model has not been asked for a while. An old client that works loses what comes beside another
+    /// message, and may take up one twice: so each gets one message, and only when it rests.
+    fn quiet(&self) {
+        while self.questions.recv_timeout(QUIET).is_ok() {}
     }
 
     /// config.json, once it is whole.
