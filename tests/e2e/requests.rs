@@ -201,3 +201,52 @@ fn the_border_says_that_one_asks_and_nothing_of_its_words_is_run() {
     assert!(!house.path("out/mark").exists());
     house.end();
 }
+
+#[test]
+fn a_program_that_is_run_a_turn_at_a_time_plans_first_and_leaves_that_by_approval_alone() {
+    let house = House::start();
+    house.teamctl(["create", "survey", "--lead-mode", "acceptEdits"]).ok();
+    let agents = house.path("home/.config/teamd/agents");
+    std::fs::create_dir_all(&agents).unwrap();
+    let profile = "feed = 'turn'\nprogram = 'sh'\nargs = ['-c', 'cat >>out/seen; echo mode $1 >>out/seen; echo the plan', 'x', '{options}']\n[modes]\nplan = ['reads']\nacceptEdits = ['edits']\ndefault = ['asks']\n";
+    put(&house, "home/.config/teamd/agents/planner.toml", profile);
+    house.teamctl(["spawn", "ann", "--agent", "planner", "--mode", "plan", "--prompt", "count"]).ok();
+    let open = || house.json(["requests"])["requests"].as_array().unwrap().first().cloned();
+    let first = house.until("a plan is handed in", open);
+    assert_eq!(
+        (&first["body"]["planContent"], &first["kind"]),
+        (&json!("the plan"), &json!("plan_approval_request"))
+    );
+    let file = std::path::PathBuf::from(first["body"]["planFilePath"].as_str().unwrap());
+    assert!(file.starts_with(house.root().join("plans")) && file.exists());
+    house.until("it waits", || (flags(&house, "ann") == json!(["awaiting_plan_approval"])).then_some(()));
+    assert_eq!(house.teamctl(["mode", "ann", "acceptEdits"]).code, 76, "by approval alone");
+    house.teamctl(["deny", "plan", "--reason", "smaller"]).ok();
+    let second = house.until("another is handed in", || open().filter(|open| open["id"] != first["id"]));
+    assert!(!house.read("out/seen").contains("mode edits"));
+    house.teamctl(["approve", second["id"].as_str().unwrap()]).ok();
+    let seen = || house.read("out/seen");
+    house.until("it is carried out", || seen().contains("mode edits").then_some(()));
+    assert_eq!(seen().matches("mode reads").count(), 2, "{}", seen());
+    assert!(seen().contains("smaller") && seen().contains("Your plan is approved"), "{}", seen());
+    let config = || house.read("root/teams/survey/config.json");
+    house.until("config.json follows", || config().contains("\"mode\": \"acceptEdits\"").then_some(()));
+    house.until("it may be changed now", || {
+        (house.teamctl(["mode", "ann", "default"]).code == 0).then_some(())
+    });
+    house.teamctl(["send", "ann", "go on"]).ok();
+    house.until("the next turn is in it", || seen().contains("mode asks").then_some(()));
+    house.end();
+}
+
+#[test]
+fn a_mode_that_can_not_be_kept_is_refused_and_the_leads_is_written() {
+    let house = house("permissions = 'person'\n");
+    assert_eq!(house.teamctl(["mode", "ann", "acceptEdits"]).code, 76, "it takes a mode at its start alone");
+    assert_eq!(house.teamctl(["mode", "nobody", "plan"]).code, 67);
+    assert_eq!(house.teamctl(["mode", "ann", "mad"]).code, 64);
+    house.teamctl(["mode", "team-lead", "delegate"]).ok();
+    let config: Value = serde_json::from_str(&house.read("root/teams/survey/config.json")).unwrap();
+    assert_eq!(config["members"][0]["mode"], "delegate");
+    house.end();
+}

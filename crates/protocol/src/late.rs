@@ -1,8 +1,8 @@
-//! Blanks in arguments that are filled later than all others: `{prompt}` and `{session}` for each turn, `{color}`,
+//! Blanks in arguments that are filled later than all others: `{prompt}`, `{session}` and `{mode}` for each turn, `{color}`,
 //! `{lead_session}` and the `{session}` of a life before when the daemon lets an agent start.
 
 /// All there are.
-pub const BLANKS: [&str; 4] = ["prompt", "session", "color", "lead_session"];
+pub const BLANKS: [&str; 5] = ["prompt", "session", "mode", "color", "lead_session"];
 
 /// `text` as it must stand in an argument so that nothing in it is taken for a blank. No argument can hold a zero
 /// byte: one breaks each blank up, and [`filled`] takes it out again.

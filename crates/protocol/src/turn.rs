@@ -101,7 +101,8 @@ pub struct TurnAgent {
     /// Put ahead of the first text of each conversation; empty for nothing.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub ahead: String,
-    /// The arguments for each permission mode that the program has. They stand where an argument is `{mode}`.
+    /// The arguments for each permission mode that the program has. They stand where an argument is `{mode}`; those
+    /// under the empty word where none was given or set.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub modes: BTreeMap<String, Vec<String>>,
 }

@@ -18,6 +18,7 @@ mod leftover;
 mod lock;
 mod mend;
 mod pause;
+mod plan;
 mod requests;
 mod root;
 mod settings;

@@ -18,7 +18,7 @@ pub struct Root(Arc<Opened>);
 
 #[derive(Debug)]
 pub(crate) struct Opened {
-    dir: Directory,
+    pub(crate) dir: Directory,
     pub(crate) teams: Directory,
     pub(crate) tasks: Directory,
     pub(crate) way: Way,

@@ -196,6 +196,11 @@ impl Team {
         &self.0.root.teams
     }
 
+    /// The root's directory itself.
+    pub(crate) fn root_dir(&self) -> &Directory {
+        &self.0.root.dir
+    }
+
     pub(crate) fn way(&self) -> &Way {
         if self.0.name.is_foreign() { &self.0.root.foreign } else { &self.0.root.way }
     }

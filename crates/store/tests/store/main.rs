@@ -12,6 +12,7 @@ mod full;
 mod inbox;
 mod locks;
 mod odd;
+mod plan;
 mod requests;
 mod seen;
 mod since;

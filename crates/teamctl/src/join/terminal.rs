@@ -32,6 +32,8 @@ const STRETCH: usize = 16;
 const DRAIN: Duration = Duration::from_secs(1);
 /// The most that is kept for a pane that takes nothing, bytes.
 const KEPT: usize = 1 << 20;
+/// So much of an output is kept for whoever listens, bytes; lines of JSON take their share of it.
+const HEARD: usize = 256 << 10;
 /// Where there is no pane to be as wide as.
 const SIZE: Winsize = Winsize { ws_row: 50, ws_col: 120, ws_xpixel: 0, ws_ypixel: 0 };
 
@@ -67,6 +69,8 @@ pub(super) struct Terminal {
     last: Last,
     told: Option<Told>,
     session: Option<String>,
+    /// What a program printed, where somebody listens; the end of it.
+    heard: Option<Vec<u8>>,
     /// Where a program's output stands, since our own last line.
     theirs: Option<At>,
 }
@@ -112,6 +116,7 @@ impl Terminal {
             last: Last::default(),
             told: None,
             session: None,
+            heard: None,
             theirs: None,
         };
         terminal.resize();
@@ -140,6 +145,16 @@ impl Terminal {
         self.last.take();
         self.told = key.map(|key| Told::new(key.to_owned()));
         self.session = None;
+    }
+
+    /// What is printed from now on is kept, until it is asked for.
+    pub(super) fn listen(&mut self) {
+        self.heard = Some(Vec::new());
+    }
+
+    /// What was printed since, the end of it where that is long.
+    pub(super) fn heard(&mut self) -> Vec<u8> {
+        self.heard.take().unwrap_or_default()
     }
 
     /// Undoes what a program has done to the terminal's modes.
@@ -212,6 +227,11 @@ impl Terminal {
         let Ok(read @ 1..) = nix::unistd::read(&self.master, &mut bytes) else { return false };
         let output = self.mark.without(&bytes[..read]);
         self.last.push(&output);
+        if let Some(heard) = &mut self.heard {
+            heard.extend_from_slice(&output);
+            let over = if heard.len() > 2 * HEARD { heard.len() - HEARD } else { 0 };
+            heard.drain(..over);
+        }
         if self.session.is_none()
             && let Some(told) = &mut self.told
         {

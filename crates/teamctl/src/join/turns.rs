@@ -115,7 +115,12 @@ pub(super) fn live(
     let pid = std::process::id();
     stage.link.agent = Some(pid);
     stage.link.tell(&FromJoin::Started { pid });
-    let beginning = Beginning { prompt: turns.prompt.clone(), again: turns.again };
+    let beginning = Beginning {
+        prompt: turns.prompt.clone(),
+        again: turns.again,
+        mode: turns.mode,
+        plan: turns.plan.clone(),
+    };
     let (stage, over) = Teammate::new(stage, post, program).live(beginning);
     stage.lived(over, Birth::Told)
 }
@@ -151,6 +156,14 @@ impl Host for Stage<'_> {
                 return happened;
             }
         }
+    }
+
+    fn listen(&mut self) {
+        self.terminal.listen();
+    }
+
+    fn said(&mut self) -> Vec<u8> {
+        self.terminal.heard()
     }
 
     fn tell(&mut self, now: &TurnNow) {

@@ -138,7 +138,7 @@ impl Profile {
                     next: if resume.is_empty() { Vec::new() } else { argv(resume) },
                     session: session.clone(),
                     said: said.clone(),
-                    modes: BTreeMap::new(),
+                    modes: program.runtime_modes(facts),
                     ahead: std::mem::take(&mut ordered.ahead),
                 };
                 ordered.turns = Some(TurnProgram::Agent(agent));

@@ -92,6 +92,14 @@ pub(crate) trait Host {
         Err("its program can't change it while it runs".to_owned())
     }
 
+    /// What the next turn prints is kept, for [`Host::said`].
+    fn listen(&mut self) {}
+
+    /// What the turn has printed, the end of it where that is long; nothing where nobody listened.
+    fn said(&mut self) -> Vec<u8> {
+        Vec::new()
+    }
+
     /// Tells whoever wants to know what the agent does.
     fn tell(&mut self, now: &TurnNow);
 

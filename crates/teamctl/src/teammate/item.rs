@@ -16,6 +16,8 @@ pub(super) enum Item {
     Show(Entry, String),
     /// Go on in that permission mode, then mark read.
     Mode(Entry, String),
+    /// A turn on the lead's answer to a plan.
+    Verdict(Message, PlanApprovalResponse),
     /// Say yes to the latest request, then mark all of them read.
     Approve(ShutdownRequest, Vec<Entry>),
     /// A turn on what a person typed.
@@ -72,9 +74,9 @@ fn letter(entry: Entry, message: Message, program: &TurnProgram) -> Item {
         (None, _) if takes_messages(program) => Item::Message(entry, message),
         (None, _) => shown(entry, &message),
         (Some(Payload::PlanApprovalResponse(answer)), program) if program.reads() && from_lead(&message) => {
-            Item::Message(entry, Message { text: verdict(&answer), ..message })
+            Item::Verdict(message, answer)
         }
-        (Some(Payload::ModeSetRequest(request)), TurnProgram::Standing(_)) if from_lead(&message) => {
+        (Some(Payload::ModeSetRequest(request)), program) if program.reads() && from_lead(&message) => {
             Item::Mode(entry, request.mode)
         }
         (Some(payload), _) => Item::Show(entry, format!("── {} from {}", payload.kind(), message.from)),
@@ -93,7 +95,8 @@ fn takes_messages(program: &TurnProgram) -> bool {
     }
 }
 
-fn verdict(answer: &PlanApprovalResponse) -> String {
+/// As the agent is to read it.
+pub(super) fn verdict(answer: &PlanApprovalResponse) -> String {
     let feedback = answer.feedback.as_deref().unwrap_or_default();
     if answer.approved {
         let mode = answer.permission_mode.as_deref().unwrap_or("default");
@@ -157,6 +160,7 @@ mod tests {
         let mut order = Vec::new();
         while let Some(item) = next(&unread, program) {
             let done = match item {
+                Item::Verdict(..) => panic!("no plan is answered here"),
                 Item::Consume(entries) | Item::Approve(_, entries) => entries,
                 Item::Show(entry, _)
                 | Item::Mode(entry, _)
@@ -214,7 +218,7 @@ mod tests {
             r#"{"type":"plan_approval_response","requestId":"p","approved":false,"feedback":"smaller"}"#;
         let from = |who: &str| next(&inbox(&[(who, 1, answer)]), &agent());
         assert!(
-            matches!(from("team-lead"), Some(Item::Message(_, message)) if message.text.ends_with("smaller"))
+            matches!(from("team-lead"), Some(Item::Verdict(_, answer)) if verdict(&answer).ends_with("smaller"))
         );
         assert!(matches!(from("bob"), Some(Item::Show(..))), "only the lead's word counts");
         let idle = r#"{"type":"idle_notification","from":"bob","idleReason":"available"}"#;

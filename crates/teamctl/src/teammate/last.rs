@@ -24,14 +24,23 @@ impl Last {
 
     /// What there was to read, and from now on another output.
     pub(crate) fn take(&mut self) -> String {
-        let bytes = std::mem::take(&mut self.0);
-        let plain: Vec<u8> = anstream::adapter::strip_bytes(&bytes).into_vec();
-        let text = String::from_utf8_lossy(&plain).into_owned();
+        let text = stripped(&std::mem::take(&mut self.0));
         let lines: Vec<&str> = text.lines().map(final_state).filter(|line| !line.trim().is_empty()).collect();
         let shown = visible(&lines[lines.len().saturating_sub(LINES)..].join("\n"));
         let from = (shown.len().saturating_sub(BYTES)..shown.len()).find(|at| shown.is_char_boundary(*at));
         shown[from.unwrap_or(shown.len())..].trim_end().to_owned()
     }
+}
+
+/// An output's text, safe to show, each line as it ended.
+pub(super) fn plain(output: &[u8]) -> String {
+    let text = stripped(output);
+    visible(&text.lines().map(final_state).collect::<Vec<_>>().join("\n"))
+}
+
+fn stripped(bytes: &[u8]) -> String {
+    let plain: Vec<u8> = anstream::adapter::strip_bytes(bytes).into_vec();
+    String::from_utf8_lossy(&plain).into_owned()
 }
 
 /// A line that was written over again and again, as progress bars do: how it ended.

@@ -12,9 +12,11 @@ mod last;
 mod leave;
 mod patience;
 mod peers;
+mod plan;
 mod post;
 mod program;
 mod render;
+mod said;
 mod told;
 mod turn;
 
@@ -26,12 +28,14 @@ pub(crate) use program::Program;
 pub(crate) use told::Told;
 
 use crate::here::now;
-use item::Item;
+use item::{Item, verdict};
 use leave::Question;
 use protocol::control::{Activity, TurnNow};
 use protocol::fault::{Fault, Kind};
-use protocol::message::Entry;
+use protocol::message::{Entry, Message};
+use protocol::mode::PermissionMode;
 use protocol::task::Task;
+use protocol::turn::PlanStage;
 use render::Subject;
 
 /// How a life ends, seen from within.
@@ -59,12 +63,16 @@ impl From<Fault> for Halt {
 }
 
 /// What a life begins with.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Beginning {
     /// The first turn's text; empty for none.
     pub(crate) prompt: String,
     /// A task that was left in progress goes ahead of the mail.
     pub(crate) again: bool,
+    /// The permission mode of its turns, where one was given.
+    pub(crate) mode: Option<PermissionMode>,
+    /// It plans first, or still.
+    pub(crate) plan: Option<PlanStage>,
 }
 
 /// One teammate, alive.
@@ -75,6 +83,8 @@ pub(crate) struct Teammate<H> {
     now: TurnNow,
     /// What the agent asked for in this turn, and was not answered.
     questions: Vec<Question>,
+    /// The task that its plan is about.
+    carried: Option<Task>,
     complaint: Option<String>,
 }
 
@@ -83,11 +93,21 @@ struct Job {
     subject: Subject,
     /// What is read once the agent was given it.
     entry: Option<Entry>,
+    /// The task that its plan was about.
+    carried: Option<Task>,
 }
 
 impl Job {
     fn on(task: Task) -> Job {
-        Job { subject: Subject::Task(Box::new(task)), entry: None }
+        Job { subject: Subject::Task(Box::new(task)), entry: None, carried: None }
+    }
+
+    /// The task that it is about.
+    fn task(&self) -> Option<&Task> {
+        match &self.subject {
+            Subject::Task(task) => Some(task),
+            _ => self.carried.as_ref(),
+        }
     }
 }
 
@@ -106,11 +126,18 @@ impl<H: Host> Teammate<H> {
             session: program.session(),
             shutdown_requested: false,
         };
-        Teammate { host, post, program, now, questions: Vec::new(), complaint: None }
+        Teammate { host, post, program, now, questions: Vec::new(), carried: None, complaint: None }
     }
 
     /// The whole of it; gives the host back, with how it ended.
     pub(crate) fn live(mut self, beginning: Beginning) -> (H, Over) {
+        // Whoever stands plans by itself, in a mode of its own.
+        let plan = beginning.plan.clone().filter(|_| !self.program.stands());
+        (self.now.mode, self.now.plan) = (beginning.mode, plan);
+        if let Some(mode) = beginning.mode.filter(|_| !self.program.stands()) {
+            // Its order was refused, had it not this mode.
+            self.program.go_on_in(mode).ok();
+        }
         let mut first = self.first(beginning).into_iter();
         loop {
             let step = match first.next() {
@@ -135,7 +162,11 @@ impl<H: Host> Teammate<H> {
         let takes_prompt = self.program.kind().reads();
         let prompt =
             (takes_prompt && !beginning.prompt.is_empty()).then_some(Begin::Prompt(beginning.prompt));
-        prompt.into_iter().chain(beginning.again.then_some(Begin::Left)).collect()
+        let left = match self.waits_for_approval() {
+            true => Some(Begin::AskAgain),
+            false => beginning.again.then_some(Begin::Left),
+        };
+        prompt.into_iter().chain(left).collect()
     }
 
     fn begin(&mut self, begin: Begin) -> Result<(), Halt> {
@@ -147,8 +178,9 @@ impl<H: Host> Teammate<H> {
                     self.post.prompt_is_given(&text);
                     None
                 });
-                self.turn(Job { subject: Subject::Prompt(text), entry })
+                self.turn(Job { subject: Subject::Prompt(text), entry, carried: None })
             }
+            Begin::AskAgain => self.ask_for_approval_again(),
             Begin::Left => {
                 // Ahead of the mail; any other comes as its turn does, after another look at it.
                 let left = self.insist(|post| post.left())?.flatten();
@@ -179,11 +211,21 @@ impl<H: Host> Teammate<H> {
                     continue;
                 }
                 Item::Mode(entry, mode) => {
-                    if let Err(why) = self.host.change_mode(&mode) {
-                        self.host.say(&format!("cannot change to the mode {mode}: {why}"));
-                    }
+                    self.told_mode(&mode);
                     self.done_with(&mut unread, vec![entry])?;
                     continue;
+                }
+                Item::Verdict(message, answer) => {
+                    let mut answers = plan::answers_to(&unread, &answer.request_id);
+                    let (entry, answer) = answers.remove(0);
+                    self.done_with(&mut unread, answers.into_iter().map(|(entry, _)| entry).collect())?;
+                    if !self.decided(&answer) {
+                        self.host.say("An answer to a plan that does not wait for one.");
+                        self.done_with(&mut unread, vec![entry])?;
+                        continue;
+                    }
+                    let subject = Subject::Message(Message { text: verdict(&answer), ..message });
+                    return Ok(Some(Job { subject, entry: Some(entry), carried: self.carried.take() }));
                 }
                 Item::Approve(request, asked) => {
                     self.approve(request, asked)?;
@@ -192,7 +234,10 @@ impl<H: Host> Teammate<H> {
                 Item::Typed(entry, message) => (Subject::Typed(message), entry),
                 Item::Message(entry, message) => (Subject::Message(message), entry),
             };
-            return Ok(Some(Job { subject, entry: Some(entry) }));
+            return Ok(Some(Job { subject, entry: Some(entry), carried: None }));
+        }
+        if self.waits_for_approval() {
+            return Ok(None);
         }
         let task = self.post.next_task()?;
         Ok(task.map(Job::on))
@@ -252,6 +297,7 @@ impl From<Over> for Halt {
 /// See [`Teammate::first`].
 enum Begin {
     Prompt(String),
+    AskAgain,
     Left,
 }
 

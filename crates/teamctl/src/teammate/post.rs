@@ -2,17 +2,19 @@
 
 use super::item::{permissions, requests};
 use super::peers::Peers;
+use super::plan::{answers_to, moment};
 use crate::here::{fault, now};
 use protocol::fault::Fault;
-use protocol::id::TaskId;
+use protocol::id::{RequestId, TaskId};
 use protocol::message::{Entry, Message};
 use protocol::name::AgentName;
 use protocol::payload::{
-    IdleNotification, Payload, PermissionRequest, PermissionResponse, ShutdownApproved, ShutdownRejected,
-    ShutdownRequest,
+    IdleNotification, Payload, PermissionRequest, PermissionResponse, PlanApprovalRequest, ShutdownApproved,
+    ShutdownRejected, ShutdownRequest,
 };
 use protocol::task::Task;
 use protocol::time::iso8601;
+use protocol::turn::PlanStage;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 use store::{Error, Mark, Team};
@@ -156,6 +158,39 @@ impl Post {
     /// Asks the lead for leave.
     pub(super) fn ask(&self, question: &PermissionRequest) -> Result<(), Fault> {
         self.tell_lead(Payload::PermissionRequest(question.clone()).to_text())
+    }
+
+    /// Hands in a plan, in a file of its own.
+    pub(super) fn hand_in(&self, plan: &str) -> Result<PlanStage, Fault> {
+        let file = self.team.write_plan(plan).map_err(fault)?;
+        self.hand_in_file(file, plan)
+    }
+
+    /// Hands in a plan of an earlier life once more, under a fresh id; none where its file is gone.
+    pub(super) fn hand_in_again(&self, file: &str) -> Result<Option<PlanStage>, Fault> {
+        let plan = self.team.read_plan(file).map_err(fault)?;
+        plan.map(|plan| self.hand_in_file(file.to_owned(), &plan)).transpose()
+    }
+
+    fn hand_in_file(&self, file: String, plan: &str) -> Result<PlanStage, Fault> {
+        let at = moment();
+        let request = RequestId::plan(at, &self.me, self.team.name());
+        let payload = Payload::PlanApprovalRequest(PlanApprovalRequest {
+            from: self.me.to_string(),
+            timestamp: iso8601(now()),
+            plan_file_path: self.team.plan_path(&file).display().to_string(),
+            plan_content: plan.to_owned(),
+            request_id: request.clone(),
+        });
+        // Without the sender's colour, as the original writes it.
+        let message = Message { color: None, ..self.letter(payload.to_text()) };
+        self.team.inbox(&AgentName::lead()).append(&message).map_err(fault)?;
+        Ok(PlanStage::Waiting { request, file })
+    }
+
+    /// Whether an answer to that plan waits to be read.
+    pub(super) fn has_answer(&mut self, request: &RequestId) -> Result<bool, Fault> {
+        Ok(!answers_to(&self.unread()?, request).is_empty())
     }
 
     /// After what could not be told before.

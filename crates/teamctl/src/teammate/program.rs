@@ -5,6 +5,7 @@ use super::host::{Process, TurnOf};
 use super::render::Subject;
 use protocol::late::not_an_option;
 use protocol::message::Message;
+use protocol::mode::PermissionMode;
 use protocol::payload::IdleReason;
 use protocol::task::Task;
 use protocol::turn::{Session, TurnAgent, TurnProgram, Worker};
@@ -24,6 +25,7 @@ pub(crate) struct Program {
     state: PathBuf,
     file: String,
     spilled: bool,
+    mode: Option<PermissionMode>,
 }
 
 /// The conversation over several processes.
@@ -45,7 +47,7 @@ impl Program {
     /// argument go below `state`.
     pub(crate) fn new(kind: TurnProgram, session: Option<String>, state: PathBuf, owner: &str) -> Program {
         let talk = session.map_or(Talk::New, Talk::Inherited);
-        Program { kind, talk, state, file: format!("prompt-{owner}.txt"), spilled: false }
+        Program { kind, talk, state, file: format!("prompt-{owner}.txt"), spilled: false, mode: None }
     }
 
     pub(super) fn kind(&self) -> &TurnProgram {
@@ -92,18 +94,41 @@ impl Program {
     }
 
     /// What a turn is made of; else why it can't be.
-    pub(super) fn work(&mut self, subject: &Subject) -> Result<TurnOf, String> {
+    pub(super) fn work(&mut self, subject: &Subject, ahead: Option<&str>) -> Result<TurnOf, String> {
+        let text = || match ahead {
+            Some(ahead) => format!("{ahead}\n\n{}", subject.text()),
+            None => subject.text(),
+        };
         match &self.kind {
             TurnProgram::Worker(worker) => command(worker, subject).map(TurnOf::Process),
             TurnProgram::Agent(agent) => {
                 let agent = agent.clone();
-                self.agent(&agent, &subject.text()).map(TurnOf::Process)
+                self.agent(&agent, &text()).map(TurnOf::Process)
             }
-            TurnProgram::Standing(_) => Ok(TurnOf::Text(subject.text())),
+            TurnProgram::Standing(_) => Ok(TurnOf::Text(text())),
         }
     }
 
-    fn stands(&self) -> bool {
+    /// In that mode, from the next turn on; else why not.
+    pub(super) fn go_on_in(&mut self, mode: PermissionMode) -> Result<(), String> {
+        let TurnProgram::Agent(agent) = &self.kind else { return Err("it has no modes".to_owned()) };
+        // Who is told to ask as usual, and has no argument for that, is given none.
+        if mode != PermissionMode::Default && !agent.modes.contains_key(mode.word()) {
+            return Err("its profile has no such mode".to_owned());
+        }
+        self.mode = Some(mode);
+        Ok(())
+    }
+
+    /// The key under which its output has what it says.
+    pub(super) fn says(&self) -> Option<&str> {
+        match &self.kind {
+            TurnProgram::Agent(agent) => agent.said.as_deref(),
+            _ => None,
+        }
+    }
+
+    pub(super) fn stands(&self) -> bool {
         matches!(self.kind, TurnProgram::Standing(_))
     }
 
@@ -117,7 +142,7 @@ impl Program {
 
     fn agent(&mut self, agent: &TurnAgent, text: &str) -> Result<Process, String> {
         let later = self.talk != Talk::New && !agent.next.is_empty();
-        let template = if later { &agent.next } else { &agent.first };
+        let template = &in_mode(if later { &agent.next } else { &agent.first }, agent, self.mode);
         let text = &with_ahead(agent, self.talk == Talk::New, text);
         self.open(&agent.session);
         let session = self.session().unwrap_or_default();
@@ -160,6 +185,16 @@ fn with_ahead(agent: &TurnAgent, is_new: bool, text: &str) -> String {
         ahead if !ahead.is_empty() && (is_new || forgets) => format!("{ahead}\n\n{text}"),
         _ => text.to_owned(),
     }
+}
+
+/// With the arguments of that mode where they go.
+fn in_mode(template: &[String], agent: &TurnAgent, mode: Option<PermissionMode>) -> Vec<String> {
+    let of_mode = agent.modes.get(mode.map_or("", PermissionMode::word)).map_or(&[][..], Vec::as_slice);
+    let argument = |argument: &String| match argument.as_str() {
+        "{mode}" => of_mode.to_vec(),
+        _ => vec![argument.clone()],
+    };
+    template.iter().flat_map(argument).collect()
 }
 
 /// In one pass, so that a text which holds a placeholder is not taken for one.
@@ -225,7 +260,7 @@ mod tests {
     }
 
     fn run(program: &mut Program, text: &str) -> Process {
-        match program.work(&Subject::Prompt(text.to_owned())).unwrap() {
+        match program.work(&Subject::Prompt(text.to_owned()), None).unwrap() {
             TurnOf::Process(process) => process,
             TurnOf::Text(text) => panic!("{text}: it runs a turn at a time"),
         }

@@ -28,6 +28,8 @@ struct Stage {
     said: Vec<String>,
     interrupted: usize,
     missing: bool,
+    /// What every turn says.
+    words: String,
 }
 
 impl Host for Stage {
@@ -44,6 +46,10 @@ impl Host for Stage {
 
     fn next(&mut self, _: Option<Instant>) -> Happened {
         self.scenes.pop_front().map_or(Happened::End, |mut scene| scene(&self.team))
+    }
+
+    fn said(&mut self) -> Vec<u8> {
+        self.words.clone().into_bytes()
     }
 
     fn tell(&mut self, now: &TurnNow) {
@@ -119,7 +125,16 @@ impl Ground {
     fn stage(&self, scenes: Vec<Scene>) -> Stage {
         let (team, scenes) = (self.team.clone(), scenes.into());
         let (begun, told, said) = (Vec::new(), Vec::new(), Vec::new());
-        Stage { team, scenes, begun, told, said, interrupted: 0, missing: false }
+        Stage {
+            team,
+            scenes,
+            begun,
+            told,
+            said,
+            interrupted: 0,
+            missing: false,
+            words: "the plan".to_owned(),
+        }
     }
 
     fn live_on(&self, stage: Stage, program: TurnProgram, beginning: Beginning) -> (Stage, Over) {
@@ -166,11 +181,11 @@ fn worker(run: &str) -> TurnProgram {
 }
 
 fn nothing() -> Beginning {
-    Beginning { prompt: String::new(), again: false }
+    Beginning { prompt: String::new(), again: false, ..Beginning::default() }
 }
 
 fn prompt(text: &str) -> Beginning {
-    Beginning { prompt: text.to_owned(), again: false }
+    Beginning { prompt: text.to_owned(), again: false, ..Beginning::default() }
 }
 
 fn ends(code: i32) -> Scene {
@@ -243,6 +258,7 @@ fn a_message_is_read_once_its_turn_runs_and_not_before() {
         said: vec![],
         interrupted: 0,
         missing: true,
+        words: String::new(),
     };
     let (_, over) = ground.live_on(stage, agent(), nothing());
     assert!(matches!(over, Over::NotStarted(why) if why.contains("no such program")));
@@ -342,7 +358,7 @@ fn a_life_again_takes_up_what_the_last_one_left() {
     }
     ground.team.tasks().fail(&failed.id, "exit 1").unwrap();
     ground.write("bob", "hi");
-    let again = Beginning { prompt: String::new(), again: true };
+    let again = Beginning { prompt: String::new(), again: true, ..Beginning::default() };
     let (stage, _) = ground.live(agent(), again, vec![ends(0), ends(0)]);
     let texts: Vec<&str> = stage.begun.iter().map(|process| process.input.as_deref().unwrap()).collect();
     assert!(texts.len() == 2 && texts[0].contains("left") && texts[1].contains("hi"), "{texts:?}");
@@ -364,7 +380,7 @@ fn a_task_that_somebody_released_meanwhile_is_not_taken_up() {
         },
         0,
     );
-    let again = Beginning { prompt: String::new(), again: true };
+    let again = Beginning { prompt: String::new(), again: true, ..Beginning::default() };
     let (stage, _) = ground.live(worker("true"), again, vec![scene, ends(0)]);
     assert_eq!(stage.begun.len(), 1);
     assert_eq!(ground.team.tasks().get(&taken).unwrap().owner, Some(name("bob")));
@@ -478,7 +494,7 @@ fn a_turn_that_fails_on_an_earlier_lifes_session_is_run_once_more_with_a_new_one
         let [first, next] = [first, next].map(|words| words.map(str::to_owned).to_vec());
         TurnProgram::Agent(TurnAgent { first, next, session: Session::Ours, ..TurnAgent::default() })
     };
-    let again = || Beginning { prompt: String::new(), again: true };
+    let again = || Beginning { prompt: String::new(), again: true, ..Beginning::default() };
     let run = |scenes: Vec<Scene>| {
         let ground = Ground::new();
         let task = ground.task("left");
@@ -515,4 +531,133 @@ fn a_session_that_was_told_is_told_on_at_once() {
     assert_eq!(stage.begun[1].argv, ["q", "abc"]);
     let session = stage.told.iter().find(|now| now.session.is_some()).unwrap();
     assert_eq!((session.number, session.pid), (1, Some(77)));
+}
+
+fn planner(plan: PlanStage) -> Beginning {
+    let mode = Some(protocol::mode::PermissionMode::Plan);
+    Beginning { mode, plan: Some(plan), ..Beginning::default() }
+}
+
+fn plans() -> TurnProgram {
+    let modes = [("plan", "--read-only"), ("acceptEdits", "--edit")];
+    let modes = modes.map(|(mode, argument)| (mode.to_owned(), vec![argument.to_owned()]));
+    let first = ["p", "{mode}", "-"].map(str::to_owned).to_vec();
+    TurnProgram::Agent(TurnAgent { first, modes: modes.into(), ..TurnAgent::default() })
+}
+
+/// The plan requests that the lead has, in order.
+fn handed_in(team: &Team) -> Vec<protocol::payload::PlanApprovalRequest> {
+    let entries = team.inbox(&AgentName::lead()).read().unwrap();
+    let plan = |entry: &Entry| match Payload::parse(&entry.message.as_ref().ok()?.text)? {
+        Payload::PlanApprovalRequest(plan) => Some(plan),
+        _ => None,
+    };
+    entries.iter().filter_map(plan).collect()
+}
+
+fn answer(team: &Team, rest: &str) {
+    let id = handed_in(team).last().unwrap().request_id.clone();
+    let text = format!(r#"{{"type":"plan_approval_response","requestId":"{id}",{rest}}}"#);
+    send(team, "team-lead", "ann", &text);
+}
+
+#[test]
+fn a_plan_is_handed_in_rejected_and_handed_in_again_and_approved_it_is_carried_out() {
+    let ground = Ground::new();
+    let task = ground.task("count");
+    let scenes: Vec<Scene> = vec![
+        ends(0),
+        Box::new(|team| {
+            answer(team, r#""approved":false,"feedback":"smaller""#);
+            Happened::Wake
+        }),
+        ends(0),
+        Box::new(|team| {
+            answer(team, r#""approved":true,"permissionMode":"acceptEdits""#);
+            Happened::Wake
+        }),
+        Box::new(|team| {
+            assert_eq!(
+                team.tasks().list().unwrap()[0].status,
+                TaskStatus::InProgress,
+                "until it is carried out"
+            );
+            Happened::Turn(TurnEnd { how: How::Status(ExitStatus::from_raw(0)), last: String::new() })
+        }),
+    ];
+    let (stage, _) = ground.live(plans(), planner(PlanStage::Planning), scenes);
+    let argv: Vec<String> = stage.begun.iter().map(|process| process.argv.join(" ")).collect();
+    assert_eq!(argv, ["p --read-only -", "p --read-only -", "p --edit -"]);
+    let plans = handed_in(&ground.team);
+    assert_eq!(plans.len(), 2);
+    assert_ne!(plans[0].request_id, plans[1].request_id, "under a new id");
+    assert_eq!((plans[0].plan_content.as_str(), plans[0].from.as_str()), ("the plan", "ann"));
+    assert_eq!(std::fs::read_to_string(&plans[1].plan_file_path).unwrap(), "the plan");
+    let input = |at: usize| stage.begun[at].input.clone().unwrap();
+    assert!(input(0).starts_with(plan::ASKED) && input(0).contains("count"), "{}", input(0));
+    assert!(input(1).contains("smaller") && input(2).contains("Your plan is approved"));
+    assert!(!input(2).contains(plan::ASKED));
+    assert_eq!(ground.team.tasks().get(&task.id).unwrap().status, TaskStatus::Completed);
+    let last = stage.told.last().unwrap();
+    assert_eq!((last.mode, &last.plan), (Some(protocol::mode::PermissionMode::AcceptEdits), &None));
+}
+
+#[test]
+fn who_waits_for_approval_takes_no_task_and_no_mode_and_only_its_own_answer_counts() {
+    let ground = Ground::new();
+    ground.write("team-lead", "plan it");
+    let scenes: Vec<Scene> = vec![
+        ends(0),
+        Box::new(|team| {
+            team.tasks().create(NewTask::new("later", &AgentName::lead())).unwrap();
+            send(
+                team,
+                "team-lead",
+                "ann",
+                r#"{"type":"mode_set_request","mode":"acceptEdits","from":"team-lead"}"#,
+            );
+            let other = r#"{"type":"plan_approval_response","requestId":"plan-x","approved":true}"#;
+            send(team, "team-lead", "ann", other);
+            Happened::Wake
+        }),
+    ];
+    let (stage, _) = ground.live(plans(), planner(PlanStage::Planning), scenes);
+    assert_eq!(stage.begun.len(), 1, "{:?}", stage.said);
+    assert!(matches!(stage.told.last().unwrap().plan, Some(PlanStage::Waiting { .. })));
+    assert_eq!(ground.unread(), 0);
+}
+
+#[test]
+fn a_turn_in_plan_mode_that_says_nothing_has_failed_and_so_has_its_task() {
+    let ground = Ground::new();
+    let task = ground.task("count");
+    let mut stage = ground.stage(vec![ends(0)]);
+    stage.words = String::new();
+    ground.live_on(stage, plans(), planner(PlanStage::Planning));
+    assert!(handed_in(&ground.team).is_empty());
+    assert!(ground.team.tasks().get(&task.id).unwrap().failure().unwrap().contains("no plan"));
+}
+
+#[test]
+fn the_next_life_hands_its_plan_in_again_unless_it_was_answered() {
+    let ground = Ground::new();
+    let file = ground.team.write_plan("the old plan").unwrap();
+    let request = protocol::id::RequestId::parse("plan-0").unwrap();
+    let waiting = || PlanStage::Waiting { request: request.clone(), file: file.clone() };
+    ground.live(plans(), planner(waiting()), vec![Box::new(|_| Happened::End)]);
+    let again = handed_in(&ground.team);
+    assert_eq!((again.len(), again[0].plan_content.as_str()), (1, "the old plan"));
+    ground.write(
+        "team-lead",
+        r#"{"type":"plan_approval_response","requestId":"plan-0","approved":false,"feedback":"x"}"#,
+    );
+    ground.write("team-lead", r#"{"type":"plan_approval_response","requestId":"plan-0","approved":true}"#);
+    let (stage, _) = ground.live(plans(), planner(waiting()), vec![ends(0)]);
+    assert_eq!(handed_in(&ground.team).len(), 1);
+    assert_eq!(
+        stage.begun[0].argv.join(" "),
+        "p -",
+        "of several answers an approval wins; its mode is default"
+    );
+    assert_eq!(ground.unread(), 0);
 }

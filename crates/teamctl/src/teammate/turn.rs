@@ -21,14 +21,22 @@ impl<H: Host> Teammate<H> {
             self.program.ended(outcome.reason);
             outcome = self.run(&job)?;
         }
+        let handed_in =
+            outcome.reason == IdleReason::Available && self.plans() && self.planned(&mut outcome)?;
         self.program.ended(outcome.reason);
         (self.now.pid, self.now.reason) = (None, Some(outcome.reason));
         self.now.session = self.program.session();
-        let task = match &job.subject {
-            Subject::Task(task) => Some((&**task, self.settle(task, &outcome)?)),
-            _ => None,
+        let task = match job.task() {
+            Some(task) if handed_in => {
+                self.carried = Some(task.clone());
+                None
+            }
+            Some(task) => Some((task, self.settle(task, &outcome)?)),
+            None => None,
         };
-        self.host.say(&last_line(&job.subject, &outcome, task.as_ref().map(|(_, verdict)| verdict)));
+        if !handed_in {
+            self.host.say(&last_line(&job.subject, &outcome, task.as_ref().map(|(_, verdict)| verdict)));
+        }
         let idle = self.notification(&outcome, task.as_ref(), began);
         self.tell_idle(&idle)?;
         if outcome.reason == IdleReason::Interrupted {
@@ -37,6 +45,17 @@ impl<H: Host> Teammate<H> {
             self.host.interrupted();
         }
         Ok(())
+    }
+
+    /// What a turn in plan mode said is handed in; where it said nothing it has failed.
+    fn planned(&mut self, outcome: &mut Outcome) -> Result<bool, Halt> {
+        let handed_in = self.hand_in()?;
+        if !handed_in {
+            let why = "its turn in plan mode said nothing: there is no plan".to_owned();
+            *outcome =
+                Outcome { reason: IdleReason::Failed, failure: Some(why.clone()), at_length: Some(why) };
+        }
+        Ok(handed_in)
     }
 
     /// Whether the turn is to run once more with a new session: what failed may be the old one alone. Not where the
@@ -65,7 +84,11 @@ impl<H: Host> Teammate<H> {
         self.host.say(&format!("── {about}"));
         self.now.since = now();
         (self.now.activity, self.now.about, self.now.shutdown_requested) = (Activity::Active, about, false);
-        let work = self.program.work(&job.subject).map_err(CannotStart::Now);
+        let ahead = self.plans().then_some(super::plan::ASKED);
+        if ahead.is_some() {
+            self.host.listen();
+        }
+        let work = self.program.work(&job.subject, ahead).map_err(CannotStart::Now);
         let begun = work.and_then(|work| self.host.begin(&work));
         let begun = match begun {
             Err(CannotStart::Ever(why)) => return Err(Halt::Over(Over::NotStarted(why))),

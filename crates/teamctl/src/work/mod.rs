@@ -61,7 +61,7 @@ pub(crate) fn run(here: &Here, args: &Work) -> Result<ExitCode, Fault> {
     };
     let program = Program::new(TurnProgram::Worker(worker), None, here.place()?.state, me.as_str());
     let bench = Bench { here, line, command: None, told: None };
-    let beginning = Beginning { prompt: String::new(), again: true };
+    let beginning = Beginning { prompt: String::new(), again: true, ..Beginning::default() };
     let (_, over) = Teammate::new(bench, Post::new(team, me, color), program).live(beginning);
     match over {
         Over::NotStarted(why) => Err(Fault::new(Kind::Missing, why)),

@@ -234,7 +234,9 @@ fn starting(
 /// The permission modes that its turns can be run in.
 fn modes(order: &Spawn) -> Vec<String> {
     match &order.turns {
-        Some(TurnProgram::Agent(agent)) => agent.modes.keys().cloned().collect(),
+        Some(TurnProgram::Agent(agent)) => {
+            agent.modes.keys().filter(|mode| !mode.is_empty()).cloned().collect()
+        }
         _ => Vec::new(),
     }
 }

@@ -2,10 +2,15 @@
 //! tools. What it has no argument for is refused: a limit that nobody keeps is worse than none.
 
 use super::super::blank::{base, blanks, filled, spelled};
+use super::super::shelf::built_in;
 use super::super::{Feed, Instructions, Profile, Program};
 use super::{Facts, value, with_facts};
 use protocol::fault::{Fault, Kind};
 use protocol::late::literal;
+use std::collections::BTreeMap;
+
+/// Where the arguments of a turn's mode go.
+const MODE: &str = "{mode}";
 
 /// The mode that asks nobody.
 const BYPASS: &str = "bypassPermissions";
@@ -15,6 +20,11 @@ pub(super) const READ_ONLY: [&str; 2] = ["Explore", "Plan"];
 
 impl Profile {
     pub(super) fn options(&self, program: &Program, facts: &Facts<'_>) -> Result<Vec<String>, Fault> {
+        if facts.mode == Some("plan")
+            && matches!(program.feed, Feed::Hook { .. } | Feed::Keys { .. } | Feed::Pull)
+        {
+            return Err(self.can_not_plan());
+        }
         let mut templates: Vec<&[String]> = vec![&program.mcp];
         if let Instructions::Arguments(arguments) = &program.instructions {
             templates.push(arguments);
@@ -27,6 +37,10 @@ impl Profile {
         for text in templates.into_iter().flatten() {
             refuse_option(text, &[("model", facts.model), ("type", facts.agent_type)])?;
             options.push(with_facts(text, facts));
+        }
+        if program.changes_mode(facts) {
+            // Filled for each turn: the mode may change while it runs.
+            options.push(MODE.to_owned());
         }
         options.extend(self.allowed(program, facts)?);
         if !facts.deny.is_empty() {
@@ -50,7 +64,7 @@ impl Profile {
             },
             (of_type, _) => {
                 let of_type = of_type.map(|(_, arguments)| arguments.as_slice());
-                Ok(of_type.into_iter().chain(mode).collect())
+                Ok(of_type.into_iter().chain(mode.filter(|_| !program.changes_mode(facts))).collect())
             }
         }
     }
@@ -83,6 +97,19 @@ impl Profile {
         Fault::new(Kind::Usage, message).hinted(format!("it has: {known}"))
     }
 
+    /// It would be in its read-only mode for ever: nobody could hand in its plan, nor let it out.
+    fn can_not_plan(&self) -> Fault {
+        let message = format!(
+            "cannot start {} in the mode plan: it runs for its whole life, and nobody sees its plan",
+            self.name
+        );
+        let turn = format!("{}-turn", self.name);
+        Fault::new(Kind::Usage, message).hinted(match built_in(&turn) {
+            Some(_) => format!("take --agent {turn}"),
+            None => "take a profile with feed turn".to_owned(),
+        })
+    }
+
     fn no_tools(&self, word: &str) -> Fault {
         let message = format!("cannot start {} with {word}: its profile has no argument for that", self.name);
         Fault::new(Kind::Usage, message).hinted("set the program's own permissions, or name another --agent")
@@ -95,6 +122,26 @@ fn usual_mode<'a>(program: &'a Program, facts: &Facts<'a>) -> Option<&'a str> {
     match facts.lead_mode {
         Some(BYPASS) if inherits => Some(BYPASS),
         _ => program.mode.as_deref(),
+    }
+}
+
+impl Program {
+    /// Whether each turn has the arguments of the mode that its member is in by then. One of a read-only type stays so.
+    fn changes_mode(&self, facts: &Facts<'_>) -> bool {
+        let reads = facts.agent_type.is_some_and(|of| READ_ONLY.contains(&of) && self.types.contains_key(of));
+        matches!(self.feed, Feed::Turn { .. }) && !self.modes.is_empty() && !reads
+    }
+
+    /// The arguments for each mode.
+    pub(super) fn runtime_modes(&self, facts: &Facts<'_>) -> BTreeMap<String, Vec<String>> {
+        if !self.changes_mode(facts) {
+            return BTreeMap::new();
+        }
+        let filled = |arguments: &Vec<String>| arguments.iter().map(|text| with_facts(text, facts)).collect();
+        let usual = usual_mode(self, facts).and_then(|mode| self.modes.get(mode));
+        // Of a member that was given none.
+        let usual = usual.map(|arguments| (String::new(), filled(arguments)));
+        self.modes.iter().map(|(mode, arguments)| (mode.clone(), filled(arguments))).chain(usual).collect()
     }
 }
 

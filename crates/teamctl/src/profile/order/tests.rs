@@ -90,7 +90,7 @@ fn claude_keeps_a_session_of_ours_and_gets_its_text_on_standard_input() {
     assert_eq!(
         agent.first.join(" "),
         "claude -p --session-id {session} --allowedTools Bash(teamctl:*) --append-system-prompt You are ann. --model \
-         opus --permission-mode plan --allowedTools mcp__team,Bash(teamctl:*),Edit,Bash(git log:*)"
+         opus {mode} --allowedTools mcp__team,Bash(teamctl:*),Edit,Bash(git log:*)"
     );
     assert!(agent.next.join(" ").starts_with("claude -p --resume {session} --allowedTools"));
     assert_eq!(agent.session, Session::Ours);
@@ -101,10 +101,10 @@ fn codex_gets_its_options_before_the_verb_that_resumes() {
     let facts = member();
     let facts = Facts { model: Some("m"), mode: Some("acceptEdits"), ..facts.facts() };
     let agent = turns(built_in("codex-turn").unwrap().unwrap().order(&facts).unwrap());
-    assert_eq!(agent.first.join(" "), "codex exec --json --skip-git-repo-check -m m -s workspace-write -");
+    assert_eq!(agent.first.join(" "), "codex exec --json --skip-git-repo-check -m m {mode} -");
     assert_eq!(
         agent.next.join(" "),
-        "codex exec --json --skip-git-repo-check -m m -s workspace-write resume {session} -"
+        "codex exec --json --skip-git-repo-check -m m {mode} resume {session} -"
     );
     assert_eq!(agent.session, Session::Told { key: "thread_id".to_owned() });
 }
@@ -204,6 +204,22 @@ fn an_agent_with_a_hook_always_has_a_first_turn() {
 }
 
 #[test]
+fn who_can_not_be_asked_for_a_plan_is_not_started_in_plan_mode() {
+    let member = member();
+    for feed in ["pull", "hook", "keys"] {
+        let more = if feed == "hook" { "\nanswer = { text = \"{text}\" }" } else { "" };
+        let text = format!("feed = \"{feed}\"\nprogram = \"p\"\nmodes = {{ plan = [] }}{more}");
+        let Ok(profile) = parse("codex", "x.toml", &text) else { continue };
+        let fault = profile.order(&Facts { mode: Some("plan"), ..member.facts() }).unwrap_err();
+        assert_eq!(
+            (fault.kind, fault.hint.as_deref()),
+            (Kind::Usage, Some("take --agent codex-turn")),
+            "{feed}"
+        );
+    }
+}
+
+#[test]
 fn a_type_that_only_reads_is_never_let_write() {
     let member = member();
     let text = "feed = \"turn\"\nprogram = \"p\"\nmodes = { default = [\"d\"], acceptEdits = [\"w\"] }\n\
@@ -212,8 +228,10 @@ fn a_type_that_only_reads_is_never_let_write() {
     let first = |agent_type, mode| turns(order(agent_type, mode).unwrap()).first.join(" ");
     assert_eq!(first(Some("Explore"), None), "p r");
     assert_eq!(first(Some("Explore"), Some("default")), "p r");
-    assert_eq!(first(Some("tester"), Some("acceptEdits")), "p t w");
-    assert_eq!(first(Some("whatever"), None), "p");
+    assert_eq!(first(Some("tester"), Some("acceptEdits")), "p t {mode}");
+    assert_eq!(first(Some("whatever"), None), "p {mode}");
+    assert_eq!(turns(order(Some("tester"), None).unwrap()).modes["acceptEdits"], ["w"]);
+    assert!(turns(order(Some("Explore"), None).unwrap()).modes.is_empty(), "it stays so");
     assert_eq!(order(Some("Explore"), Some("acceptEdits")).unwrap_err().kind, Kind::Usage);
     for name in names().filter(|name| *name != "worker" && *name != "shell" && *name != "claude") {
         let Runs::Program(program) = built_in(name).unwrap().unwrap().runs else { continue };

@@ -1,0 +1,68 @@
+//! Plans that wait for approval, as files below the root: their requests name them, and carry their text too.
+
+use crate::directory::Directory;
+use crate::error::Error;
+use crate::file::{FILE_LIMIT, Temporary, read_raw, settle};
+use crate::team::Team;
+use nix::errno::Errno;
+use std::path::PathBuf;
+use uuid::Uuid;
+
+const PLANS: &str = "plans";
+/// So many names are tried.
+const TRIES: usize = 100;
+
+const FIRST: [&str; 16] = [
+    "amber", "brave", "calm", "dark", "early", "fair", "green", "hidden", "keen", "light", "mild", "noble",
+    "quiet", "rapid", "still", "warm",
+];
+const SECOND: [&str; 16] = [
+    "autumn", "birch", "cedar", "dawn", "ember", "field", "glass", "harbor", "island", "maple", "night",
+    "ocean", "pebble", "river", "stone", "winter",
+];
+const THIRD: [&str; 16] = [
+    "badger", "crane", "deer", "eagle", "falcon", "goose", "heron", "ibis", "jay", "kestrel", "lynx",
+    "marten", "otter", "plover", "raven", "wren",
+];
+
+impl Team {
+    /// Writes a plan into a new file, `plans/THREE-WORDS.md` below the root, and gives its name there.
+    pub fn write_plan(&self, text: &str) -> Result<String, Error> {
+        let plans = self.plans()?;
+        let durability = self.way().durability;
+        for _ in 0..TRIES {
+            let name = name();
+            let file = Temporary::write(&plans, &name, text.as_bytes(), 0o600, durability)?;
+            if file.create(&name)? {
+                settle(&plans, durability)?;
+                return Ok(name);
+            }
+        }
+        Err(Error::io("find a name for a plan in", plans.path(), Errno::EEXIST))
+    }
+
+    /// A plan that was written; none if its file is gone.
+    pub fn read_plan(&self, name: &str) -> Result<Option<String>, Error> {
+        if name.contains('/') || name.starts_with('.') {
+            return Ok(None);
+        }
+        let read = read_raw(&self.plans()?, name, FILE_LIMIT)?;
+        Ok(read.and_then(|snapshot| String::from_utf8(snapshot.into_bytes()).ok()))
+    }
+
+    /// Where a plan of that name lies.
+    pub fn plan_path(&self, name: &str) -> PathBuf {
+        self.root_dir().path().join(PLANS).join(name)
+    }
+
+    fn plans(&self) -> Result<Directory, Error> {
+        self.writable()?;
+        self.root_dir().sub_made(PLANS)
+    }
+}
+
+fn name() -> String {
+    let bytes = Uuid::new_v4().into_bytes();
+    let word = |words: &[&'static str; 16], byte: u8| words[usize::from(byte & 15)];
+    format!("{}-{}-{}.md", word(&FIRST, bytes[0]), word(&SECOND, bytes[1]), word(&THIRD, bytes[2]))
+}
