@@ -2,15 +2,18 @@
 //! terminal.
 //!
 //! A program also reads what its terminal answers it, and that a window has got the focus. So what comes right after
-//! the wait began does not count, and one read alone neither: a person's keys come in a row.
+//! the wait began does not count, and one read alone neither: a person's keys come in a row. Nor does what comes after
+//! the window has changed its size, as it does with every pane that comes or goes beside it: codex then asks anew.
 
 use nix::errno::Errno;
+use nix::fcntl::OFlag;
 use nix::sys::inotify::{AddWatchFlags, InitFlags, Inotify};
 use std::os::fd::{AsFd, BorrowedFd};
-use std::path::Path;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-/// So long after the wait began a program may still ask its terminal.
+/// So long after the wait began, or after a new size, a program may still ask its terminal.
 const SETTLED: Duration = Duration::from_millis(300);
 /// Two reads within this are a person.
 const IN_A_ROW: Duration = Duration::from_millis(1500);
@@ -19,6 +22,8 @@ const IN_A_ROW: Duration = Duration::from_millis(1500);
 #[derive(Debug)]
 pub(super) struct Typed {
     inotify: Inotify,
+    device: PathBuf,
+    size: Option<(u16, u16)>,
     from: Instant,
     last: Option<Instant>,
 }
@@ -28,7 +33,8 @@ impl Typed {
     pub(super) fn at(device: &Path) -> Option<Typed> {
         let inotify = Inotify::init(InitFlags::IN_NONBLOCK | InitFlags::IN_CLOEXEC).ok()?;
         inotify.add_watch(device, AddWatchFlags::IN_ACCESS).ok()?;
-        Some(Typed { inotify, from: Instant::now() + SETTLED, last: None })
+        let (device, size) = (device.to_owned(), size_of(device));
+        Some(Typed { inotify, device, size, from: Instant::now() + SETTLED, last: None })
     }
 
     /// For poll(2).
@@ -46,7 +52,17 @@ impl Typed {
                 Err(_) => break,
             }
         }
+        if reads > 0 {
+            self.sized(size_of(&self.device), now);
+        }
         reads > 0 && self.counts(reads, now)
+    }
+
+    /// Of another size than before: it begins anew.
+    fn sized(&mut self, size: Option<(u16, u16)>, now: Instant) {
+        if self.size != size {
+            (self.size, self.from, self.last) = (size, now + SETTLED, None);
+        }
     }
 
     fn counts(&mut self, reads: usize, now: Instant) -> bool {
@@ -56,6 +72,14 @@ impl Typed {
         let before = self.last.replace(now);
         reads > 1 || before.is_some_and(|before| now.duration_since(before) <= IN_A_ROW)
     }
+}
+
+/// Columns and lines. Opened for the question alone, and never as our own terminal.
+fn size_of(device: &Path) -> Option<(u16, u16)> {
+    let flags = (OFlag::O_NOCTTY | OFlag::O_NONBLOCK).bits();
+    let terminal = std::fs::OpenOptions::new().read(true).custom_flags(flags).open(device).ok()?;
+    let size = rustix::termios::tcgetwinsize(terminal).ok()?;
+    Some((size.ws_col, size.ws_row))
 }
 
 #[cfg(test)]
@@ -72,6 +96,20 @@ mod tests {
         assert!(!typed.counts(1, one) && !typed.counts(1, late), "the focus comes and goes");
         assert!(typed.counts(1, next));
         assert!(typed.counts(2, at_after(next)));
+    }
+
+    #[test]
+    fn what_is_read_after_the_window_has_changed_is_no_person() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut typed = Typed::at(dir.path()).unwrap();
+        let at = |typed: &Typed, ms: u64| typed.from + Duration::from_millis(ms);
+        let resized = at(&typed, 10);
+        assert!(!typed.counts(1, resized));
+        typed.sized(Some((98, 40)), resized + Duration::from_millis(400));
+        assert!(!typed.counts(5, resized + Duration::from_millis(400)));
+        let typing = at(&typed, 1);
+        typed.sized(Some((98, 40)), typing);
+        assert!(typed.counts(2, typing));
     }
 
     fn at_after(next: Instant) -> Instant {
