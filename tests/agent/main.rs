@@ -6,7 +6,7 @@
 mod hooked;
 mod typed;
 
-use std::io::{Read, Write};
+use std::io::{IsTerminal, Read, Write};
 use std::path::PathBuf;
 use std::process::Command;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -61,7 +61,10 @@ fn record(file: &PathBuf) {
 /// Adds a line of JSON to the file: its further arguments, its standard input, its directory, its variable `VALUE`.
 fn argv(file: &PathBuf, rest: &[&str]) {
     let mut stdin = String::new();
-    std::io::stdin().read_to_string(&mut stdin).ok();
+    // A pane's terminal has no end.
+    if !std::io::stdin().is_terminal() {
+        std::io::stdin().read_to_string(&mut stdin).ok();
+    }
     let line = serde_json::json!({
         "argv": rest, "stdin": stdin, "cwd": std::env::current_dir().ok(), "value": std::env::var("VALUE").ok(),
     });

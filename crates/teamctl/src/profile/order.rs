@@ -120,7 +120,7 @@ impl Profile {
 
     fn program_order(&self, program: &Program, facts: &Facts<'_>) -> Result<Ordered, Fault> {
         let options = self.options(program, facts)?;
-        let env = program.env.iter().map(|(name, text)| (name.clone(), with_facts(text, facts)));
+        let env = program.env.iter().map(|(name, text)| (name.clone(), plain(&with_facts(text, facts))));
         let mut ordered = Ordered {
             feed: program.feed.kind(),
             ahead: program.ahead(facts),
@@ -286,6 +286,11 @@ fn vector(
         }
     }
     argv
+}
+
+/// For what nobody fills later.
+fn plain(text: &str) -> String {
+    late::filled(text, |_| None)
 }
 
 fn with_facts(text: &str, facts: &Facts<'_>) -> String {
