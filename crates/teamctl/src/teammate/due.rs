@@ -119,6 +119,10 @@ fn mail(mut unread: Vec<Entry>) -> Option<Due> {
             }
             Item::Typed(entry, message) => subject(Subject::Typed(message), entry),
             Item::Message(entry, message) => subject(Subject::Message(message), entry),
+            Item::Verdict(entry, message, answer) => {
+                let message = Message { text: item::verdict(&answer), ..message };
+                subject(Subject::Message(message), entry)
+            }
             // Its program keeps its own modes: a person changes them in its pane.
             Item::Mode(entry, mode) => {
                 let text = format!("Your permission mode is to be {mode} from now on.");

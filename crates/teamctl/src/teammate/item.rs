@@ -17,7 +17,7 @@ pub(super) enum Item {
     /// Go on in that permission mode, then mark read.
     Mode(Entry, String),
     /// A turn on the lead's answer to a plan.
-    Verdict(Message, PlanApprovalResponse),
+    Verdict(Entry, Message, PlanApprovalResponse),
     /// Say yes to the latest request, then mark all of them read.
     Approve(ShutdownRequest, Vec<Entry>),
     /// A turn on what a person typed.
@@ -74,7 +74,7 @@ fn letter(entry: Entry, message: Message, program: &TurnProgram) -> Item {
         (None, _) if takes_messages(program) => Item::Message(entry, message),
         (None, _) => shown(entry, &message),
         (Some(Payload::PlanApprovalResponse(answer)), program) if program.reads() && from_lead(&message) => {
-            Item::Verdict(message, answer)
+            Item::Verdict(entry, message, answer)
         }
         (Some(Payload::ModeSetRequest(request)), program) if program.reads() && from_lead(&message) => {
             Item::Mode(entry, request.mode)
@@ -218,7 +218,7 @@ mod tests {
             r#"{"type":"plan_approval_response","requestId":"p","approved":false,"feedback":"smaller"}"#;
         let from = |who: &str| next(&inbox(&[(who, 1, answer)]), &agent());
         assert!(
-            matches!(from("team-lead"), Some(Item::Verdict(_, answer)) if verdict(&answer).ends_with("smaller"))
+            matches!(from("team-lead"), Some(Item::Verdict(_, _, answer)) if verdict(&answer).ends_with("smaller"))
         );
         assert!(matches!(from("bob"), Some(Item::Show(..))), "only the lead's word counts");
         let idle = r#"{"type":"idle_notification","from":"bob","idleReason":"available"}"#;

@@ -215,7 +215,7 @@ impl<H: Host> Teammate<H> {
                     self.done_with(&mut unread, vec![entry])?;
                     continue;
                 }
-                Item::Verdict(message, answer) => {
+                Item::Verdict(_, message, answer) => {
                     let mut answers = plan::answers_to(&unread, &answer.request_id);
                     let (entry, answer) = answers.remove(0);
                     self.done_with(&mut unread, answers.into_iter().map(|(entry, _)| entry).collect())?;
