@@ -76,7 +76,7 @@ impl<H: Host> Teammate<H> {
     pub(super) fn told_mode(&mut self, word: &str) {
         match word.parse::<PermissionMode>() {
             _ if self.now.plan.is_some() => {
-                self.host.say("It plans: its mode follows the approval of its plan.")
+                self.host.say("It plans: its mode follows the approval of its plan.");
             }
             Err(error) => self.host.say(&error.to_string()),
             Ok(mode) => {
