@@ -246,7 +246,7 @@ fn with_prompt(template: &[String], text: &str, facts: &Facts<'_>) -> Vec<String
     let text = not_an_option(template, text);
     let fill = |template: &String| {
         filled(template, |blank| match base(blank) {
-            "prompt" => Some(spelled(blank, literal(&text))),
+            "prompt" => Some(literal(&spelled(blank, text.clone()))),
             _ => value(blank, facts),
         })
     };
@@ -310,7 +310,7 @@ fn value(blank: &str, facts: &Facts<'_>) -> Option<String> {
         "instructions" => facts.instructions.to_owned(),
         _ => return None,
     };
-    Some(spelled(blank, literal(&value)))
+    Some(literal(&spelled(blank, value)))
 }
 
 #[cfg(test)]

@@ -158,7 +158,7 @@ fn with_tools(template: &[String], tools: &[String], facts: &Facts<'_>) -> Resul
     let mut arguments = Vec::new();
     for tool in &all {
         let value = |blank: &str| match base(blank) {
-            "tool" | "tools" => Some(spelled(blank, literal(tool))),
+            "tool" | "tools" => Some(literal(&spelled(blank, tool.clone()))),
             _ => value(blank, facts),
         };
         for text in template {
