@@ -50,9 +50,6 @@ fn idle(world: &World) {
     assert_eq!(told() - before.0, ended() - before.1, "one for each turn");
     let ann = world.house.member("ann").unwrap();
     assert_eq!((&ann["feed"], &ann["reaches"]), (&"native".into(), &"mid-turn".into()), "{ann}");
-    // The oldest write it some time after they have told their lead.
-    let idle = || world.entry("ann").filter(|entry| entry["isActive"] == false);
-    world.house.until("its entry says so too", idle);
 }
 
 /// Asks the model to make a file, which takes a permission; gives the request's id.
@@ -107,6 +104,7 @@ fn plan(world: &World) {
     world.house.until("it has taken up the mode", || {
         world.house.teamctl(["capture", "pam"]).ok().contains("accept edits").then_some(())
     });
+    world.quiet();
     let write = serde_json::json!({"file_path": world.work("planned"), "content": "done"});
     world.teamctl(&["send", "pam", &format!("CALL Write {write}")]).ok();
     world.house.until("it writes", || world.work("planned").exists().then_some(()));

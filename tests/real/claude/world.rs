@@ -118,7 +118,7 @@ impl World {
 
     /// Waits until the model has not been asked for a while. An old client that works loses what comes beside another
     /// message, and may take up one twice: so each gets one message, and only when it rests.
-    fn quiet(&self) {
+    pub(crate) fn quiet(&self) {
         while self.questions.recv_timeout(QUIET).is_ok() {}
     }
 
