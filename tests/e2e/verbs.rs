@@ -16,7 +16,7 @@ fn house() -> House {
         "own",
         "feed = \"pull\"\nprogram = \"{cwd}/own\"\nargs = [\"{id}\", \"{options}\", \"{prompt}\"]\n\
          model = [\"-m\", \"{model}\"]\nallow = [\"+{tool}\"]\ndeny = [\"-{tools}\"]\n\
-         env = { WHERE = \"{team}\" }\nunset = [\"GONE\"]\n[modes]\nplan = [\"--plan\"]\n",
+         env = { WHERE = \"{team}\" }\nunset = [\"GONE\"]\n[modes]\nacceptEdits = [\"--edits\"]\n",
     );
     house
 }
@@ -56,7 +56,7 @@ fn a_profile_of_the_users_own_starts_its_program_and_no_shell_reads_its_argument
         "--model",
         "m 1",
         "--mode",
-        "plan",
+        "acceptEdits",
         "--allow",
         "Edit",
         "--allow",
@@ -69,7 +69,7 @@ fn a_profile_of_the_users_own_starts_its_program_and_no_shell_reads_its_argument
     assert_eq!(spawned["model"], "m 1");
     assert_eq!(
         said(&house),
-        format!("ann@survey|-m|m 1|--plan|+Edit|+Bash(git log:*)|-x,y|{prompt}|survey \n")
+        format!("ann@survey|-m|m 1|--edits|+Edit|+Bash(git log:*)|-x,y|{prompt}|survey \n")
     );
     assert_eq!(house.member("ann").unwrap()["feed"], "pull");
     house.end();
@@ -79,7 +79,7 @@ fn a_profile_of_the_users_own_starts_its_program_and_no_shell_reads_its_argument
 fn where_nobody_says_which_agent_the_configured_one_is_taken() {
     let house = house();
     let said_no = house.teamctl(["spawn", "ann", "--env", "PATH=/nonexistent"]).fails(64);
-    assert!(said_no.contains("there is: claude, codex, own, worker"), "{said_no}");
+    assert!(said_no.contains("opencode, own, qwen"), "{said_no}");
     configure(&house, "config.toml", "agent = \"own\"\n");
     house.teamctl(["spawn", "ann", "--cwd", &out(&house), "--env", "WHERE=there"]).ok();
     assert_eq!(said(&house), "ann@survey||there \n");
@@ -89,15 +89,16 @@ fn where_nobody_says_which_agent_the_configured_one_is_taken() {
 #[test]
 fn what_is_wrong_with_a_profile_is_told_and_nothing_starts() {
     let house = house();
-    profile(&house, "hooked", "feed = \"hook\"\nprogram = \"p\"\n");
+    profile(&house, "polled", "feed = \"poll\"\nprogram = \"p\"\n");
     profile(&house, "broken", "feed = \"turn\"\nprogramm = \"p\"\n");
     profile(&house, "gone", "feed = \"turn\"\nprogram = \"no-such-program\"\n");
     for (arguments, code, told) in [
         (&["--agent", "owm"][..], 64, "did you mean own?"),
-        (&["--agent", "hooked"], 78, "`feed` \"hook\" is not built yet"),
+        (&["--agent", "polled"], 78, "`feed` must be"),
+        (&["--agent", "own", "--mode", "plan"], 64, "nobody sees its plan"),
         (&["--agent", "broken"], 78, "agents/broken.toml: `programm` is unknown"),
         (&["--agent", "gone"], 72, "no-such-program"),
-        (&["--agent", "own", "--mode", "auto"], 64, "it has: plan"),
+        (&["--agent", "own", "--mode", "auto"], 64, "it has: acceptEdits"),
         (&["--agent", "own", "--unique"], 64, "needs the name before"),
         (&["--agent", "worker", "--allow", "Edit"], 64, "--allow"),
         (&["--deny", "Edit", "--", "true"], 64, "--deny"),
