@@ -278,3 +278,42 @@ fn a_program_that_is_fed_in_another_way_is_not_held_up_by_its_users_hooks() {
     house.until("it went on", || (house.read("out/said") == "done\n").then_some(()));
     house.end();
 }
+
+/// What the session in the user's own pane does; `read _` keeps it there.
+const LEADING: &str = r#"
+tool() { printf '{"hook_event_name":"PreToolUse","tool_name":"Bash","tool_input":{"command":"%s"}}' "$1" | teamctl hook tool; }
+teamctl lead survey >out/led
+tool "rm -rf x" >out/free
+teamctl mode team-lead delegate >out/mode
+tool "rm -rf x" >out/refused
+tool "teamctl mode team-lead default" >out/kept
+tool "teamctl status" >out/allowed
+echo '{"hook_event_name":"Stop"}' | teamctl hook turn-end >out/mail.new
+mv out/mail.new out/mail
+read _
+"#;
+
+#[test]
+fn a_session_leads_from_its_own_pane_is_fed_there_and_in_delegate_mode_does_nothing_else() {
+    let house = House::empty();
+    house.start_daemon();
+    house.tmux(["new-session", "-d", "-x", "80", "-y", "24", "--", "sh", "-c", LEADING]);
+    house.until("its hook waits", || {
+        let hook = |line: &String| line.ends_with("teamctl hook turn-end");
+        Processes::marked(&house.mark()).list().into_iter().find(hook)
+    });
+    assert_eq!(house.read("out/led"), "This session leads survey, which is new.\n");
+    assert_eq!((house.read("out/free").as_str(), house.read("out/allowed").as_str()), ("", ""));
+    for refused in ["out/refused", "out/kept"] {
+        let answer: Value = serde_json::from_str(&house.read(refused)).unwrap();
+        assert_eq!(answer["hookSpecificOutput"]["permissionDecision"], "deny", "{refused}: {answer}");
+    }
+    house.teamctl(["lead", "survey"]).fails(73);
+    house
+        .teamctl(["spawn", "ann", "--", "sh", "-c", "teamctl send team-lead 'hello <you>'; sleep 1000"])
+        .ok();
+    let mail = house.until("the mail comes", || Some(house.read("out/mail")).filter(|mail| !mail.is_empty()));
+    assert!(mail.contains("teammate_id=\\\"ann\\\"") && mail.contains("hello &lt;you&gt;"), "{mail}");
+    house.until("it is read then", || unread(&house, "team-lead").is_empty().then_some(()));
+    house.end();
+}

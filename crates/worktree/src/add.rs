@@ -6,7 +6,7 @@ use crate::git::{Git, LOOK, Surroundings, WRITE};
 use crate::plan::{Plan, reference};
 use crate::tree::{Found, Tree};
 use std::ffi::OsString;
-use std::fs::remove_dir;
+use std::fs::{File, remove_dir};
 use std::path::PathBuf;
 
 impl Plan {
@@ -33,6 +33,10 @@ impl Plan {
         let from = if tree.new_branch { &tree.base } else { &tree.branch };
         arguments.extend(["--".into(), tree.path.clone().into(), from.into()]);
         let verb = "make the worktree";
+        // One after the other: git looks at all worktrees of the repository, and stumbles over one that another git has
+        // begun and not finished.
+        let repository = File::open(&tree.repository).map_err(io("open", &tree.repository))?;
+        repository.lock().map_err(io("lock", &tree.repository))?;
         let made = git.run(verb, &arguments, b"", WRITE)?;
         if !made.is_yes() && !is_whole(tree, surroundings)? {
             return Err(made.no(verb));

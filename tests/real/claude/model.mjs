@@ -15,6 +15,11 @@ import { appendFileSync } from "node:fs";
 import { createServer } from "node:http";
 
 const log = process.argv[2];
+
+// ms. At the beginning of a turn the client writes files of its own, and one that is asked for a tool in that very
+// moment (2.1.330) gives up its permission request: "mailbox write failed". No model answers that fast.
+const THINKING = 500;
+
 const VERB = /^(CALL|SEND|PLAN|RECALL|SAY) (.*)$/;
 
 const texts = (message) =>
@@ -139,6 +144,12 @@ function note(what) {
   if (log) appendFileSync(log, `${JSON.stringify(what)}\n`);
 }
 
+function stream(response, whole) {
+  response.writeHead(200, { "content-type": "text/event-stream" });
+  for (const event of events(whole)) response.write(`event: ${event.type}\ndata: ${JSON.stringify(event)}\n\n`);
+  response.end();
+}
+
 function reply(request, response, text) {
   const path = request.url.split("?")[0];
   const json = (value) => response.writeHead(200, { "content-type": "application/json" }).end(JSON.stringify(value));
@@ -150,9 +161,7 @@ function reply(request, response, text) {
   if (body.tools?.length) note({ at: new Date().toISOString(), model: body.model, doing });
   const whole = message(body.model, doing);
   if (!body.stream) return json(whole);
-  response.writeHead(200, { "content-type": "text/event-stream" });
-  for (const event of events(whole)) response.write(`event: ${event.type}\ndata: ${JSON.stringify(event)}\n\n`);
-  response.end();
+  setTimeout(() => stream(response, whole), THINKING);
 }
 
 const server = createServer((request, response) => {
