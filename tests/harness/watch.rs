@@ -1,33 +1,61 @@
-//! Wakes a waiting test when anything below a directory is written.
+//! Wakes a waiting test when anything below a directory is written, and after it was read.
 
-use notify::{RecursiveMode, Watcher};
+use notify::event::{AccessKind, AccessMode};
+use notify::{EventKind, RecursiveMode, Watcher};
 use std::path::Path;
 use std::sync::Mutex;
 use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
 
+/// What was done to a file.
+enum Done {
+    Read,
+    Written,
+}
+
+/// Between two looks that nothing but reading was the cause of. A look reads files itself, and would be its own cause
+/// for ever: tests that wait would take the machine from those that they wait for. Yet what is told by no writing, an
+/// end of a process say, is often followed by somebody's reading.
+const AFTER_READING: Duration = Duration::from_millis(20);
+
 /// A watched directory tree.
 pub(crate) struct Watch {
-    changes: Mutex<Receiver<()>>,
+    changes: Mutex<Receiver<Done>>,
     _watcher: notify::RecommendedWatcher,
 }
 
 impl Watch {
     pub(crate) fn of(directory: &Path) -> Watch {
         let (tell, changes) = channel();
-        let mut watcher = notify::recommended_watcher(move |_| tell.send(()).unwrap_or_default())
-            .expect("notify works here");
+        let mut watcher =
+            notify::recommended_watcher(move |event| tell.send(done(&event)).unwrap_or_default())
+                .expect("notify works here");
         watcher.watch(directory, RecursiveMode::Recursive).expect("the house can be watched");
         Watch { changes: Mutex::new(changes), _watcher: watcher }
     }
 
-    /// True if something was written since the last call or until then.
+    /// True if something was done since the last call or until then.
     pub(crate) fn next(&self, deadline: Instant) -> bool {
         let changes = self.changes.lock().expect("no waiter has panicked");
-        let woken = changes.recv_timeout(deadline.saturating_duration_since(Instant::now())).is_ok();
+        let mut until = deadline;
+        let woken = loop {
+            match changes.recv_timeout(until.saturating_duration_since(Instant::now())) {
+                Ok(Done::Written) => break true,
+                Ok(Done::Read) => until = until.min(Instant::now() + AFTER_READING),
+                Err(_) => break until < deadline,
+            }
+        };
         // One look answers for all that came meanwhile.
         while changes.try_recv().is_ok() {}
         woken
+    }
+}
+
+fn done(event: &notify::Result<notify::Event>) -> Done {
+    match event.as_ref().map(|event| event.kind) {
+        Ok(EventKind::Access(AccessKind::Close(AccessMode::Write))) => Done::Written,
+        Ok(EventKind::Access(_)) => Done::Read,
+        _ => Done::Written,
     }
 }
 
