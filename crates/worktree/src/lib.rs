@@ -4,7 +4,7 @@
 //! deadline; nothing here follows a link out of a worktree, and nothing is removed that was not recorded when it was
 //! made: the directory is made, and its device and inode known, before git fills it.
 //!
-//! In order: [`plan`] (and the caller records what comes of it), [`Plan::add`], later [`Tree::unsaved`], [`Tree::save`],
+//! In order: [`plan()`] (and the caller records what comes of it), [`Plan::add`], later [`Tree::unsaved`], [`Tree::save`],
 //! [`Tree::remove`].
 #![warn(missing_docs)]
 
