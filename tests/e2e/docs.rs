@@ -48,7 +48,7 @@ fn a_program_that_has_no_profile_joins_as_the_document_says() {
     house.variables.push(("PATH".into(), path));
     shell(&house, "mkdir -p ~/bin ~/.config/teamd/agents");
     house.script("home/bin/minutes", program);
-    harness::put(&house.path("home/.config/teamd/agents/minutes.toml"), profile);
+    house.script("home/.config/teamd/agents/minutes.toml", profile);
     for (line, printed) in commands(console) {
         let printed = as_printed(&house, printed);
         if line.starts_with("teamctl capture") {
