@@ -1,7 +1,7 @@
 //! A scripted agent that speaks the Agent Client Protocol, written over plain lines of JSON: nothing of it is the
 //! library that our driver uses. What it does is said by the text of each prompt, and how it begins by its arguments:
 //! `mute` never answers, `old` speaks another version, `locked` wants a login, `chatty` prints what is no message,
-//! `gone` ends at once.
+//! `gone` ends at once, `slow` looks at its directory first when it is to change its mode.
 //!
 //! Each message that it gets goes as a line into the file $ACP_HEARD, if that is set.
 
@@ -40,6 +40,8 @@ struct Agent {
     /// What a question's answer means.
     asked: u64,
     mode: String,
+    /// The request for another mode, and which.
+    changing: Option<(Value, String)>,
     files: Vec<String>,
 }
 
@@ -51,8 +53,11 @@ impl Agent {
             Some("session/new") => self.open(id, "s-1"),
             Some("session/load") => self.load(id, params),
             Some("session/set_mode") => {
-                self.mode = params["modeId"].as_str().unwrap_or_default().to_owned();
-                answer(id, json!({}));
+                self.changing = Some((id.clone(), params["modeId"].as_str().unwrap_or_default().to_owned()));
+                if self.words.iter().any(|word| word == "slow") {
+                    return self.file("fs/read_text_file", json!({"path": "."}));
+                }
+                self.change();
             }
             Some("session/prompt") => self.prompted(id, params),
             Some("session/cancel") if self.words.iter().any(|word| word == "stubborn") => {}
@@ -60,6 +65,13 @@ impl Agent {
             Some(other) => panic!("{other}: a client of ours does not say that"),
             None => self.answered(message),
         }
+    }
+
+    fn change(&mut self) -> bool {
+        let Some((id, mode)) = self.changing.take() else { return false };
+        self.mode = mode;
+        answer(&id, json!({}));
+        true
     }
 
     fn initialize(&self, id: &Value) {
@@ -172,7 +184,7 @@ impl Agent {
         let about =
             if message["id"].as_str().is_some_and(|id| id.starts_with("ask")) { "answer" } else { "file" };
         let what = if message["error"].is_object() { &message["error"] } else { &message["result"] };
-        if what["outcome"]["outcome"] == "cancelled" {
+        if what["outcome"]["outcome"] == "cancelled" || self.change() {
             return;
         }
         chunk("agent_message_chunk", &format!("{about}: {what}"));

@@ -16,12 +16,12 @@ use agent_client_protocol::v1::schema::{
 use agent_client_protocol::v1::{ConnectionTo, Responder};
 use agent_client_protocol::{Agent, Error};
 use protocol::driver::{Answer, FromDriver, Stop, ToDriver};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::io::Stdout;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::mpsc::unbounded_channel;
-use tokio::time::{Instant, timeout_at};
+use tokio::time::{Instant, timeout, timeout_at};
 
 /// Between the end of a program's process and that of its output, in either order: what it said last is still to be
 /// heard, and a child of its own may hold the pipe open for ever.
@@ -84,6 +84,8 @@ async fn live(
         asks: BTreeMap::new(),
         last_ask: 0,
         unsaid: Vec::new(),
+        changes_mode: false,
+        held: VecDeque::new(),
         ended: Ended::default(),
     };
     driver.live(early, queue).await
@@ -214,6 +216,10 @@ struct Driver<'a> {
     unsaid: Vec<String>,
     /// Nothing was said in this session.
     is_new: bool,
+    /// Another mode was asked for, and there is no answer yet.
+    changes_mode: bool,
+    /// What waits for that answer: a turn must not begin in the mode before.
+    held: VecDeque<ToDriver>,
     ended: Ended,
 }
 
@@ -261,8 +267,9 @@ impl Driver<'_> {
 
     async fn word(&mut self, word: ToDriver) {
         match word {
+            ToDriver::Prompt { .. } | ToDriver::Mode { .. } if self.changes_mode => self.held.push_back(word),
             ToDriver::Prompt { text, ahead } => self.prompt(text, ahead),
-            ToDriver::Cancel => self.cancel(),
+            ToDriver::Cancel => self.cancel().await,
             ToDriver::Mode { id } => self.change_mode(id),
             ToDriver::Answer { ask, answer } => self.answer(ask, &answer),
         }
@@ -286,7 +293,12 @@ impl Driver<'_> {
         }
     }
 
-    fn cancel(&mut self) {
+    async fn cancel(&mut self) {
+        let waiting = self.held.len();
+        self.held.retain(|word| !matches!(word, ToDriver::Prompt { .. }));
+        if self.held.len() < waiting {
+            self.wire.say(&FromDriver::Ended { how: Stop::Cancelled }).await;
+        }
         if self.turn == Turn::Running {
             self.turn = Turn::Cancelled;
             self.agent.send_notification(CancelNotification::new(self.session.id.clone())).ok();
@@ -313,11 +325,14 @@ impl Driver<'_> {
         self.wire.say(&FromDriver::Ended { how }).await;
     }
 
-    fn change_mode(&self, id: String) {
+    fn change_mode(&mut self, id: String) {
         let (agent, session, events) = (self.agent.clone(), self.session.clone(), self.events.clone());
+        let patience = self.args.patience;
+        self.changes_mode = true;
         tokio::spawn(async move {
-            let set = set_mode(&agent, &session, &id).await;
-            events.send(Event::Mode(id, set)).ok();
+            let set = timeout(patience, set_mode(&agent, &session, &id)).await;
+            let late = |_| Err(format!("it did not answer within {} s", patience.as_secs()));
+            events.send(Event::Mode(id, set.unwrap_or_else(late))).ok();
         });
     }
 
@@ -327,6 +342,10 @@ impl Driver<'_> {
             Err(why) => self.show.line(&format!("The mode {id} can't be had: {why}")),
         }
         self.wire.say(&FromDriver::Mode { id, refused: result.err() }).await;
+        self.changes_mode = false;
+        for word in std::mem::take(&mut self.held) {
+            self.word(word).await;
+        }
     }
 
     async fn asked(
