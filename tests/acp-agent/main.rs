@@ -128,7 +128,14 @@ impl Agent {
                 self.end("end_turn");
             }
             ["wait"] => chunk("agent_message_chunk", "waiting"),
-            ["ask", title @ ..] => self.ask(&title.join(" ")),
+            ["ask", title @ ..] => self.ask("execute", &title.join(" ")),
+            ["leave", plan @ ..] => self.ask("switch_mode", &plan.join(" ")),
+            ["drift", mode] => {
+                self.mode = (*mode).to_owned();
+                update(json!({"sessionUpdate": "current_mode_update", "currentModeId": mode}));
+                chunk("agent_message_chunk", "drifted");
+                self.end("end_turn");
+            }
             ["stop", reason] => self.end(reason),
             ["fail"] => fail(&self.prompt.take().expect("a turn"), -32603, "the model is on fire"),
             ["crash"] => {
@@ -158,14 +165,14 @@ impl Agent {
         }
     }
 
-    fn ask(&mut self, title: &str) {
+    fn ask(&mut self, kind: &str, title: &str) {
         self.asked += 1;
         let options = json!([
             {"optionId": "yes", "name": "Yes", "kind": "allow_once"},
             {"optionId": "ever", "name": "Always", "kind": "allow_always"},
             {"optionId": "no", "name": "No", "kind": "reject_once"}]);
-        let call =
-            json!({"toolCallId": "t9", "title": title, "kind": "execute", "rawInput": {"command": title}});
+        let what = if kind == "execute" { "command" } else { "plan" };
+        let call = json!({"toolCallId": "t9", "title": title, "kind": kind, "rawInput": {what: title}});
         let params = json!({"sessionId": "s-1", "toolCall": call, "options": options});
         say(
             &json!({"jsonrpc": "2.0", "id": format!("ask-{}", self.asked), "method": "session/request_permission", "params": params}),

@@ -3,10 +3,10 @@
 use harness::House;
 use serde_json::{Value, json};
 
-const BACKENDS: [&str; 2] = ["tmux", "in-process"];
+pub(crate) const BACKENDS: [&str; 2] = ["tmux", "in-process"];
 
 /// A house with a team and a profile `scripted`, whose program is begun with these words.
-fn house(words: &[&str]) -> House {
+pub(crate) fn house(words: &[&str]) -> House {
     let mut house = House::empty();
     let heard = house.path("out/heard").display().to_string();
     house.variables.push(("ACP_HEARD".to_owned(), heard));
@@ -25,12 +25,12 @@ fn house(words: &[&str]) -> House {
     house
 }
 
-fn spawn(house: &House, more: &[&str]) {
+pub(crate) fn spawn(house: &House, more: &[&str]) {
     let ran = house.teamctl_with(&[&["spawn", "ann", "--agent", "scripted"], more].concat(), &[]);
     assert_eq!(ran.code, 0, "{ran:#?}\n{}", house.portrait());
 }
 
-fn send(house: &House, text: &str) {
+pub(crate) fn send(house: &House, text: &str) {
     house.teamctl(["send", "ann", text, "--summary", "to do"]).ok();
 }
 
@@ -38,30 +38,30 @@ fn log(house: &House) -> String {
     house.teamctl(["logs", "ann"]).stdout
 }
 
-fn shows(house: &House, text: &str) {
+pub(crate) fn shows(house: &House, text: &str) {
     house.until(&format!("ann shows {text}"), || log(house).contains(text).then_some(()));
 }
 
 /// The messages of this method that the agent has heard.
-fn heard(house: &House, method: &str) -> Vec<Value> {
+pub(crate) fn heard(house: &House, method: &str) -> Vec<Value> {
     let all = house.read("out/heard");
     let messages = all.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
     messages.filter(|message| message["method"] == method).collect()
 }
 
 /// The payloads of this type that ann sent to the lead.
-fn said(house: &House, kind: &str) -> Vec<Value> {
+pub(crate) fn said(house: &House, kind: &str) -> Vec<Value> {
     let letters = house.inbox("survey", "team-lead").into_iter().filter(|letter| letter["from"] == "ann");
     let payloads = letters.filter_map(|letter| serde_json::from_str::<Value>(letter["text"].as_str()?).ok());
     payloads.filter(|payload| payload["type"] == kind).collect()
 }
 
 /// The notification of the turn with that number, from 1.
-fn turn(house: &House, number: usize) -> Value {
+pub(crate) fn turn(house: &House, number: usize) -> Value {
     house.until(&format!("turn {number} ends"), || said(house, "idle_notification").get(number - 1).cloned())
 }
 
-fn ends(house: House) {
+pub(crate) fn ends(house: House) {
     let ended = house.json(["shutdown", "ann"]);
     assert_eq!(ended["ended"][0]["how"], "approved", "{ended:#}");
     house.end();
@@ -152,7 +152,7 @@ fn a_task_is_done_by_a_turn_that_ends_well_and_failed_by_another() {
 }
 
 /// Its question, once the lead has it.
-fn question(house: &House, number: usize) -> Value {
+pub(crate) fn question(house: &House, number: usize) -> Value {
     house.until("it asks", || said(house, "permission_request").get(number - 1).cloned())
 }
 
@@ -201,8 +201,10 @@ fn a_question_that_nobody_answers_ends_with_its_turn() {
     let house = house(&[]);
     spawn(&house, &["--prompt", "do ask a favour"]);
     let asked = question(&house, 1);
+    assert_eq!(house.json(["requests"])["requests"][0]["id"], asked["request_id"]);
     assert_eq!(house.json(["interrupt", "ann"])["turn"], true);
     turn(&house, 1);
+    assert_eq!(house.json(["requests"])["requests"], json!([]));
     // Too late, and no harm.
     answer(&house, &asked, &json!({"subtype": "error", "error": "no"}));
     send(&house, "do talk");
@@ -262,8 +264,8 @@ fn what_it_prints_beside_the_protocol_is_shown_and_disturbs_nothing() {
 #[test]
 fn a_mode_is_the_sessions_from_the_start_and_while_it_runs() {
     let house = house(&[]);
-    spawn(&house, &["--mode", "plan", "--prompt", "do talk"]);
-    shows(&house, "turn 1 in mode read");
+    spawn(&house, &["--mode", "default", "--prompt", "do talk"]);
+    shows(&house, "turn 1 in mode ask");
     let mode = json!({"type": "mode_set_request", "mode": "acceptEdits", "from": "team-lead"});
     house.teamctl(["send", "ann", &mode.to_string(), "--summary", "mode"]).ok();
     send(&house, "do talk");

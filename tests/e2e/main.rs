@@ -20,6 +20,7 @@ mod lives;
 mod mcp;
 mod messages;
 mod native;
+mod plans;
 mod requests;
 mod run;
 mod sessions;

@@ -13,6 +13,7 @@ Standard input is a stream socket, over which turns come and their ends go, a JS
 
 Options:
   --mode ID         The session mode to begin in, as the program calls it
+  --reads ID        The mode in which it only reads: then it writes no file through us, and does not leave it by itself
   --session ID      Go on with this session of an earlier life, if the program can
   --anywhere        Read and write files outside of the working directory too, where the program asks us to
   --patience SECS   How long the program may take until its session is open [default: 30]
@@ -33,6 +34,8 @@ pub(crate) struct Args {
     /// Program and arguments; never empty.
     pub(crate) argv: Vec<OsString>,
     pub(crate) mode: Option<String>,
+    /// The mode in which it only reads.
+    pub(crate) reads: Option<String>,
     pub(crate) session: Option<String>,
     pub(crate) reach: Reach,
     pub(crate) patience: Duration,
@@ -56,7 +59,8 @@ impl Args {
 
     fn of(mut words: impl Iterator<Item = OsString>) -> Result<Asked, String> {
         let patience = Duration::from_secs(30);
-        let mut args = Args { argv: Vec::new(), mode: None, session: None, reach: Reach::Below, patience };
+        let mut args =
+            Args { argv: Vec::new(), mode: None, reads: None, session: None, reach: Reach::Below, patience };
         while let Some(word) = words.next() {
             let mut value = || {
                 let value = words.next().and_then(|value| value.into_string().ok());
@@ -69,6 +73,7 @@ impl Args {
                     return Ok(Asked::Text(concat!("teamd-acp ", env!("CARGO_PKG_VERSION")).to_owned()));
                 }
                 Some("--mode") => args.mode = Some(value()?),
+                Some("--reads") => args.reads = Some(value()?),
                 Some("--session") => args.session = Some(value()?),
                 Some("--anywhere") => args.reach = Reach::Anywhere,
                 Some("--patience") => args.patience = seconds(&value()?)?,

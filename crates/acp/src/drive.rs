@@ -5,13 +5,14 @@ use crate::ask::{asked, choice};
 use crate::client::{connected, in_words};
 use crate::event::{Event, Events, Queue};
 use crate::open::{Session, open, set_mode};
+use crate::said::Said;
 use crate::show::{Paint, Show};
 use crate::wire::Wire;
 use crate::{files, program};
 use agent_client_protocol::v1::schema::{
-    CancelNotification, ContentBlock, PermissionOption, PromptRequest, PromptResponse, ReadTextFileResponse,
-    RequestPermissionOutcome, RequestPermissionRequest, RequestPermissionResponse, SelectedPermissionOutcome,
-    StopReason, TextContent, WriteTextFileResponse,
+    CancelNotification, ContentBlock, PermissionOption, PermissionOptionId, PromptRequest, PromptResponse,
+    ReadTextFileResponse, RequestPermissionOutcome, RequestPermissionRequest, RequestPermissionResponse,
+    SelectedPermissionOutcome, SessionUpdate, StopReason, TextContent, ToolKind, WriteTextFileResponse,
 };
 use agent_client_protocol::v1::{ConnectionTo, Responder};
 use agent_client_protocol::{Agent, Error};
@@ -84,9 +85,11 @@ async fn live(
         asks: BTreeMap::new(),
         last_ask: 0,
         unsaid: Vec::new(),
+        mode: args.mode.clone(),
         changes_mode: false,
         held: VecDeque::new(),
         ended: Ended::default(),
+        said: Said::default(),
     };
     driver.live(early, queue).await
 }
@@ -212,10 +215,13 @@ struct Driver<'a> {
     turn: Turn,
     asks: BTreeMap<u64, Ask>,
     last_ask: u64,
+    said: Said,
     /// What stands ahead of the next turn's text: reasons of refusals, for which the protocol has no place.
     unsaid: Vec<String>,
     /// Nothing was said in this session.
     is_new: bool,
+    /// The mode that it was last given, as the program calls it; none: its own choice.
+    mode: Option<String>,
     /// Another mode was asked for, and there is no answer yet.
     changes_mode: bool,
     /// What waits for that answer: a turn must not begin in the mode before.
@@ -246,14 +252,15 @@ impl Driver<'_> {
     async fn event(&mut self, event: Event) {
         match event {
             Event::Word(word) => self.word(word).await,
-            Event::Update(update) => self.show.update(&update),
+            Event::Update(update) => self.update(&update),
             Event::Permission(request, responder) => self.asked(&request, responder).await,
             Event::Read(request, responder) => {
                 let read = files::read(&request, self.args.reach).map_err(refused);
                 responder.respond_with_result(read.map(ReadTextFileResponse::new)).ok();
             }
             Event::Write(request, responder) => {
-                let written = files::write(&request, self.args.reach).map_err(refused);
+                let written = self.may_write().and_then(|()| files::write(&request, self.args.reach));
+                let written = written.map_err(refused);
                 responder.respond_with_result(written.map(|()| WriteTextFileResponse::new())).ok();
             }
             Event::Ended(result) => self.turn_ended(result).await,
@@ -262,6 +269,29 @@ impl Driver<'_> {
             Event::Closed => self.ended.closed(),
             Event::Exited(how) => self.ended.exited(how),
             Event::HungUp(_) => {}
+        }
+    }
+
+    fn update(&mut self, update: &SessionUpdate) {
+        self.said.update(update);
+        self.show.update(update);
+        if let (SessionUpdate::CurrentModeUpdate(now), true) = (update, self.only_reads())
+            && !self.changes_mode
+            && self.mode.as_deref() != Some(&*now.current_mode_id.0)
+        {
+            // It went elsewhere by itself.
+            self.mode.clone().into_iter().for_each(|mode| self.change_mode(mode));
+        }
+    }
+
+    fn only_reads(&self) -> bool {
+        self.mode.is_some() && self.mode == self.args.reads
+    }
+
+    fn may_write(&self) -> Result<(), String> {
+        match self.only_reads() {
+            true => Err("cannot write: in this mode it only reads".to_owned()),
+            false => Ok(()),
         }
     }
 
@@ -284,6 +314,7 @@ impl Driver<'_> {
         let request = PromptRequest::new(self.session.id.clone(), blocks);
         let events = self.events.clone();
         self.turn = Turn::Running;
+        self.said = Said::default();
         let sent = self.agent.prepare_request(request).on_receiving_result(async move |result| {
             events.send(Event::Ended(result)).ok();
             Ok(())
@@ -297,7 +328,7 @@ impl Driver<'_> {
         let waiting = self.held.len();
         self.held.retain(|word| !matches!(word, ToDriver::Prompt { .. }));
         if self.held.len() < waiting {
-            self.wire.say(&FromDriver::Ended { how: Stop::Cancelled }).await;
+            self.wire.say(&FromDriver::Ended { how: Stop::Cancelled, said: String::new() }).await;
         }
         if self.turn == Turn::Running {
             self.turn = Turn::Cancelled;
@@ -322,7 +353,8 @@ impl Driver<'_> {
         self.show.end();
         let how = stopped(result, self.turn);
         self.turn = Turn::None;
-        self.wire.say(&FromDriver::Ended { how }).await;
+        let said = std::mem::take(&mut self.said).into_text();
+        self.wire.say(&FromDriver::Ended { how, said }).await;
     }
 
     fn change_mode(&mut self, id: String) {
@@ -338,7 +370,10 @@ impl Driver<'_> {
 
     async fn mode_set(&mut self, id: String, result: Result<(), String>) {
         match &result {
-            Ok(()) => self.show.mode(&id),
+            Ok(()) => {
+                self.show.mode(&id);
+                self.mode = Some(id.clone());
+            }
             Err(why) => self.show.line(&format!("The mode {id} can't be had: {why}")),
         }
         self.wire.say(&FromDriver::Mode { id, refused: result.err() }).await;
@@ -357,12 +392,23 @@ impl Driver<'_> {
             responder.respond(RequestPermissionResponse::new(RequestPermissionOutcome::Cancelled)).ok();
             return;
         }
+        if self.only_reads() && request.tool_call.fields.kind == Some(ToolKind::SwitchMode) {
+            return self.stays(request, responder);
+        }
         self.last_ask += 1;
         let asked = asked(self.last_ask, request);
         self.show.ask(&asked.call, &asked.title, &asked.tool);
         let ask = Ask { options: request.options.clone(), title: asked.title.clone(), responder };
         self.asks.insert(asked.ask, ask);
         self.wire.say(&FromDriver::Asked(asked)).await;
+    }
+
+    /// It may leave its reading mode by the approval of its plan alone. What it shows with that question is its plan.
+    fn stays(&mut self, request: &RequestPermissionRequest, responder: Responder<RequestPermissionResponse>) {
+        let plan = request.tool_call.fields.raw_input.as_ref().and_then(|input| input["plan"].as_str());
+        plan.iter().for_each(|plan| self.said.paragraph(plan));
+        self.show.line("  not yet: it leaves this mode once its plan is approved");
+        respond(responder, choice(&request.options, &Answer::Not { why: String::new() }));
     }
 
     /// One that is no question any more was answered by the turn's end.
@@ -379,12 +425,18 @@ impl Driver<'_> {
         if what == "refused" && !why.is_empty() {
             self.unsaid.push(format!("Why this was refused ({}){why}", ask.title));
         }
-        let outcome = match chosen.or_else(|| choice(&ask.options, &Answer::Not { why: String::new() })) {
-            Some(option) => RequestPermissionOutcome::Selected(SelectedPermissionOutcome::new(option)),
-            None => RequestPermissionOutcome::Cancelled,
-        };
-        ask.responder.respond(RequestPermissionResponse::new(outcome)).ok();
+        let option = chosen.or_else(|| choice(&ask.options, &Answer::Not { why: String::new() }));
+        respond(ask.responder, option);
     }
+}
+
+/// None: it has no option that says so.
+fn respond(responder: Responder<RequestPermissionResponse>, option: Option<PermissionOptionId>) {
+    let outcome = match option {
+        Some(option) => RequestPermissionOutcome::Selected(SelectedPermissionOutcome::new(option)),
+        None => RequestPermissionOutcome::Cancelled,
+    };
+    responder.respond(RequestPermissionResponse::new(outcome)).ok();
 }
 
 fn refused(why: String) -> Error {

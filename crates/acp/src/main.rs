@@ -12,6 +12,7 @@ mod event;
 mod files;
 mod open;
 mod program;
+mod said;
 mod show;
 mod wire;
 

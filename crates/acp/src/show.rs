@@ -154,7 +154,7 @@ fn clean(text: &str) -> String {
     visible(&text.replace("\r\n", "\n"))
 }
 
-fn text(chunk: &ContentChunk) -> String {
+pub(crate) fn text(chunk: &ContentChunk) -> String {
     words(&chunk.content)
 }
 

@@ -75,6 +75,9 @@ pub enum FromDriver {
     Ended {
         /// How.
         how: Stop,
+        /// What the agent said in it, thoughts left out; the end of it where that is long.
+        #[serde(default)]
+        said: String,
     },
     /// The agent waits for leave; [`ToDriver::Answer`] gives or refuses it. The end of the turn ends the question.
     Asked(Asked),
@@ -126,7 +129,10 @@ mod tests {
         let not = r#"{"answer":{"ask":3,"answer":{"not":{"why":"no"}}}}"#;
         let word = ToDriver::Answer { ask: 3, answer: Answer::Not { why: "no".into() } };
         assert_eq!(serde_json::from_str::<ToDriver>(not).unwrap(), word);
-        let ended = FromDriver::Ended { how: Stop::Failed("refusal".into()) };
-        assert_eq!(serde_json::to_string(&ended).unwrap(), r#"{"ended":{"how":{"failed":"refusal"}}}"#);
+        let ended = FromDriver::Ended { how: Stop::Failed("refusal".into()), said: "a".into() };
+        assert_eq!(
+            serde_json::to_string(&ended).unwrap(),
+            r#"{"ended":{"how":{"failed":"refusal"},"said":"a"}}"#
+        );
     }
 }

@@ -9,6 +9,7 @@ use crate::teammate::{CannotStart, How};
 use nix::poll::PollFlags;
 use protocol::control::Go;
 use protocol::driver::{Answer, Asked, FromDriver, Stop, ToDriver};
+use protocol::mode::PermissionMode;
 use protocol::turn::StandingAgent;
 use std::collections::VecDeque;
 use std::os::fd::BorrowedFd;
@@ -31,6 +32,8 @@ pub(super) struct Standing {
     session_is_news: bool,
     driver: Option<Driver>,
     turn: Option<Turn>,
+    /// What the agent said in its last turn.
+    said: String,
     asked: VecDeque<Asked>,
     /// Since a turn went well.
     deaths: u32,
@@ -76,6 +79,7 @@ impl Standing {
             session_is_news: false,
             driver: None,
             turn: None,
+            said: String::new(),
             asked: VecDeque::new(),
             deaths: 0,
             why: String::new(),
@@ -117,6 +121,7 @@ impl Standing {
         };
         let mut words = self.agent.driver.clone();
         words.extend(option("--mode", &self.agent.mode));
+        words.extend(option("--reads", &self.agent.modes.get(PermissionMode::Plan.word()).cloned()));
         words.extend(option("--session", &self.session));
         words.push("--".to_owned());
         words.extend_from_slice(&self.agent.argv);
@@ -214,7 +219,8 @@ impl Standing {
                 self.driver.iter_mut().for_each(|driver| driver.ready = true);
             }
             FromDriver::Asked(asked) => self.asked.push_back(asked),
-            FromDriver::Ended { how } => {
+            FromDriver::Ended { how, said } => {
+                self.said = said;
                 if let Some(turn) = &mut self.turn {
                     turn.how = Some(ended(how));
                 }
@@ -226,6 +232,11 @@ impl Standing {
             // The driver has shown it.
             FromDriver::Mode { refused: Some(_), .. } => {}
         }
+    }
+
+    /// What the agent said in the turn that has ended.
+    pub(super) fn said(&self) -> &str {
+        &self.said
     }
 
     /// What the life, or whoever opens it, has to know next.

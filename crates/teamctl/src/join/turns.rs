@@ -159,11 +159,17 @@ impl Host for Stage<'_> {
     }
 
     fn listen(&mut self) {
-        self.terminal.listen();
+        // Whoever stands tells it itself.
+        if self.standing.is_none() {
+            self.terminal.listen();
+        }
     }
 
     fn said(&mut self) -> Vec<u8> {
-        self.terminal.heard()
+        match &self.standing {
+            Some(standing) => standing.said().as_bytes().to_vec(),
+            None => self.terminal.heard(),
+        }
     }
 
     fn tell(&mut self, now: &TurnNow) {

@@ -45,6 +45,18 @@ impl<H: Host> Teammate<H> {
         }
     }
 
+    /// Its turn is over: what nobody has answered by now needs no answer.
+    pub(super) fn withdraw_questions(&mut self) {
+        let questions = std::mem::take(&mut self.questions);
+        let told = questions.iter().filter(|question| question.told);
+        let ids: Vec<&RequestId> = told.map(|question| &question.request.request_id).collect();
+        if !ids.is_empty()
+            && let Err(fault) = self.post.withdraw(&ids)
+        {
+            self.complain(&fault);
+        }
+    }
+
     pub(super) fn hear_answers(&mut self) {
         if self.questions.is_empty() {
             return;

@@ -131,9 +131,8 @@ impl<H: Host> Teammate<H> {
 
     /// The whole of it; gives the host back, with how it ended.
     pub(crate) fn live(mut self, beginning: Beginning) -> (H, Over) {
-        // Whoever stands plans by itself, in a mode of its own.
-        let plan = beginning.plan.clone().filter(|_| !self.program.stands());
-        (self.now.mode, self.now.plan) = (beginning.mode, plan);
+        (self.now.mode, self.now.plan) = (beginning.mode, beginning.plan.clone());
+        // Whoever stands was started in it.
         if let Some(mode) = beginning.mode.filter(|_| !self.program.stands()) {
             // Its order was refused, had it not this mode.
             self.program.go_on_in(mode).ok();

@@ -72,7 +72,7 @@ impl<H: Host> Teammate<H> {
     /// Runs the turn, and says how it went.
     fn run(&mut self, job: &Job) -> Result<Outcome, Halt> {
         let end = self.process(job)?;
-        self.questions.clear();
+        self.withdraw_questions();
         self.program.tidy();
         self.now.pid = None;
         Ok(outcome(&end))

@@ -61,9 +61,7 @@ fn may(agent: &Agent, mode: PermissionMode) -> Result<(), Fault> {
         return Err(Fault::new(Kind::Refused, message).hinted("wait until it runs, see: teamctl status"));
     }
     let plans = agent.turn.as_ref().is_some_and(|turn| turn.plan.is_some());
-    // Agents that are driven by their protocol hand in no plan.
-    let has_to_plan = record.plan_mode_required && !record.plan_approved && record.feed != Feed::Acp;
-    if plans || has_to_plan {
+    if plans || (record.plan_mode_required && !record.plan_approved) {
         let message =
             format!("cannot set the mode of {name}: it plans, and leaves that by the approval of its plan");
         return Err(Fault::new(Kind::Refused, message).hinted("see: teamctl requests"));

@@ -19,7 +19,7 @@ use protocol::feed::Feed;
 use protocol::id::AgentId;
 use protocol::late;
 use protocol::mode::PermissionMode;
-use protocol::turn::{Backend, PlanStage};
+use protocol::turn::{Backend, PlanStage, TurnProgram};
 use tmux::PaneId;
 
 /// The pane is there, and marked as ours.
@@ -137,7 +137,7 @@ fn go(state: &State, spawn: &SpawnId, lead_session: &str) -> Option<Go> {
     let mut env = order.env.clone();
     env.extend(surroundings(state, &agent.record));
     let comeback = agent.record.comeback.as_ref();
-    let turns = order.turns.clone().map(|program| Turns {
+    let turns = turns_of(order, comeback).map(|program| Turns {
         program,
         root: state.setting.root.clone(),
         team: agent.record.team.clone(),
@@ -154,6 +154,18 @@ fn go(state: &State, spawn: &SpawnId, lead_session: &str) -> Option<Go> {
     let beside = beside(state, &agent.record);
     let state = state.setting.state.clone();
     Some(Go { argv, cwd: order.cwd.clone(), env, state, turns: turns.map(Box::new), beside })
+}
+
+/// Whoever stands is started in the mode in which the life before was.
+fn turns_of(order: &Spawn, comeback: Option<&Comeback>) -> Option<TurnProgram> {
+    let mut turns = order.turns.clone()?;
+    let mode = comeback.and_then(|comeback| comeback.mode);
+    let other = mode.filter(|mode| order.mode.as_deref() != Some(mode.word()));
+    if let (TurnProgram::Standing(agent), Some(mode)) = (&mut turns, other) {
+        let known = agent.modes.get(mode.word()).cloned();
+        agent.mode = known.or_else(|| agent.mode.take());
+    }
+    Some(turns)
 }
 
 /// Of a whole life: with the session of the one before where there is one, and what only we know filled in.

@@ -1,0 +1,73 @@
+//! What an agent says in a turn: its words, without its thoughts and its tools.
+
+use crate::show::text;
+use agent_client_protocol::v1::schema::SessionUpdate;
+
+/// The most of it that is kept, bytes: a plan is a page or two.
+const MOST: usize = 64 << 10;
+
+/// The words of one turn.
+#[derive(Debug, Default)]
+pub(crate) struct Said(String);
+
+impl Said {
+    /// Takes in what the agent tells of its turn. A tool between two texts ends a paragraph.
+    pub(crate) fn update(&mut self, update: &SessionUpdate) {
+        match update {
+            SessionUpdate::AgentMessageChunk(chunk) => self.0.push_str(&text(chunk)),
+            SessionUpdate::ToolCall(_) => self.paragraph(""),
+            _ => {}
+        }
+        if self.0.len() > 2 * MOST {
+            self.0 = std::mem::take(self).into_text();
+        }
+    }
+
+    /// Words that it says apart from the others.
+    pub(crate) fn paragraph(&mut self, words: &str) {
+        if !self.0.is_empty() && !self.0.ends_with("\n\n") {
+            self.0.push_str("\n\n");
+        }
+        self.0.push_str(words);
+    }
+
+    /// The end of it where it is long.
+    pub(crate) fn into_text(self) -> String {
+        let from = (self.0.len().saturating_sub(MOST)..).find(|at| self.0.is_char_boundary(*at));
+        self.0[from.unwrap_or_default()..].to_owned()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn update(kind: &str, text: &str) -> SessionUpdate {
+        let value = serde_json::json!({"sessionUpdate": kind, "content": {"type": "text", "text": text}});
+        serde_json::from_value(value).unwrap()
+    }
+
+    #[test]
+    fn words_are_kept_and_thoughts_are_not() {
+        let mut said = Said::default();
+        let call = serde_json::json!({"sessionUpdate": "tool_call", "toolCallId": "1", "title": "look"});
+        let words = [
+            update("agent_message_chunk", "first, "),
+            update("agent_thought_chunk", "hm"),
+            update("agent_message_chunk", "look"),
+            serde_json::from_value(call).unwrap(),
+            update("agent_message_chunk", "then write"),
+        ];
+        words.iter().for_each(|word| said.update(word));
+        assert_eq!(said.into_text(), "first, look\n\nthen write");
+    }
+
+    #[test]
+    fn of_much_the_end_is_kept() {
+        let mut said = Said::default();
+        (0..40).for_each(|_| said.update(&update("agent_message_chunk", &"é".repeat(4096))));
+        said.update(&update("agent_message_chunk", "the end"));
+        let text = said.into_text();
+        assert!(text.len() <= MOST && text.ends_with("éthe end"));
+    }
+}
