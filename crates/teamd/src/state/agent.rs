@@ -1,0 +1,87 @@
+//! One supervised agent, and a session that leads a team.
+
+use super::Phase;
+use crate::event::ConnId;
+use crate::roster::{Record, SpawnId};
+use protocol::asked::AskedKind;
+use protocol::control::{Activity, Lead, TurnNow};
+use protocol::id::TaskId;
+use std::collections::BTreeSet;
+
+/// One supervised agent.
+#[derive(Debug)]
+pub(crate) struct Agent {
+    pub(crate) record: Record,
+    pub(crate) phase: Phase,
+    pub(crate) activity: Activity,
+    /// Since when the activity is what it is, ms since the epoch.
+    pub(crate) since: u64,
+    /// The subject of the task it has in progress.
+    pub(crate) task: Option<String>,
+    /// What its join says of its turns, where join runs them.
+    pub(crate) turn: Option<TurnNow>,
+    /// It said itself whether it is in a turn.
+    pub(crate) has_said: bool,
+    /// What its client wrote of its activity when config.json was looked at last.
+    pub(crate) wrote: Option<Activity>,
+    /// It was woken for this task, and has not moved since.
+    pub(crate) offered: Option<TaskId>,
+    /// What it asks and somebody has to answer.
+    pub(crate) asks: BTreeSet<AskedKind>,
+    /// What the hooks of its program have told.
+    pub(crate) hooks: Hooks,
+}
+
+impl Agent {
+    pub(crate) fn new(record: Record, phase: Phase, since: u64) -> Agent {
+        Agent {
+            record,
+            phase,
+            activity: Activity::Active,
+            since,
+            task: None,
+            turn: None,
+            has_said: false,
+            wrote: None,
+            offered: None,
+            asks: BTreeSet::new(),
+            hooks: Hooks::default(),
+        }
+    }
+}
+
+/// Hooks of one program.
+#[derive(Debug)]
+pub(crate) struct Hooks {
+    /// The connection of the one that waits for mail.
+    pub(crate) parked: Option<ConnId>,
+    /// Something may have come while none was parked: the next one is to look. So it is too while nobody knows.
+    pub(crate) look: bool,
+    /// The end of the turn has been told.
+    pub(crate) ended: bool,
+    /// The dialog that the program waits at.
+    pub(crate) dialog: Option<String>,
+}
+
+impl Default for Hooks {
+    fn default() -> Hooks {
+        Hooks { parked: None, look: true, ended: false, dialog: None }
+    }
+}
+
+/// A session that leads a team.
+#[derive(Debug)]
+pub(crate) struct Leading {
+    pub(crate) lead: Lead,
+    /// What its process is watched by.
+    pub(crate) life: SpawnId,
+    /// When its turn began, ms since the epoch.
+    pub(crate) since: u64,
+    pub(crate) hooks: Hooks,
+}
+
+impl Leading {
+    pub(crate) fn new(lead: Lead) -> Leading {
+        Leading { lead, life: SpawnId::fresh(), since: 0, hooks: Hooks::default() }
+    }
+}
