@@ -152,6 +152,9 @@ fn a_layout_is_kept_for_panes_that_come_later() {
         (rows.len() == 3 && rows.iter().all(|row| row.starts_with("1 6"))).then_some(())
     };
     house.until("three side by side", side_by_side);
+    for layout in ["tiled", "main-vertical", "main-horizontal", "even-vertical"] {
+        house.teamctl(["layout", layout]).ok();
+    }
     assert_eq!(house.teamctl(["layout", "sideways"]).code, 64);
     house.end();
 }

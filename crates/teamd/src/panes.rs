@@ -4,123 +4,22 @@
 //! window that is full is followed by a next one before panes get too small to read. tmux may be gone at any
 //! moment: then the next job connects anew, and says so if it can't.
 
-use crate::event::{ConnId, Event};
-use crate::roster::{Pane, SpawnId};
-use crate::step::Opened;
-use protocol::control::{self, Keys, Reply, ScreenReply};
+mod job;
+mod layout;
+mod opening;
+mod room;
+mod sight;
+
+pub(crate) use job::{PaneDone, PaneJob, Seen, Sight};
+
+use crate::event::Event;
+use crate::roster::Pane;
+use protocol::control::{Keys, Layout, Reply, ScreenReply};
 use protocol::fault::{Fault, Kind};
-use protocol::name::TeamName;
-use std::collections::{BTreeMap, BTreeSet};
-use std::fs::DirBuilder;
-use std::os::unix::fs::DirBuilderExt;
-use std::path::{Path, PathBuf};
+use std::collections::BTreeMap;
 use std::sync::mpsc::{Receiver, Sender, TryRecvError, channel};
-use tmux::{
-    Address, Created, Epoch, Error, Killed, Label, Layout, Owner, PaneId, PaneRow, Server, SessionId,
-    WindowId,
-};
+use tmux::{Address, Epoch, Error, Killed, Owner, PaneId, Server, SessionId, WindowId};
 use tokio::sync::mpsc::UnboundedSender;
-
-/// No pane of ours gets smaller, columns × rows, as long as a further window can be had.
-const SMALLEST: (u32, u32) = (60, 12);
-
-/// Something to do in tmux.
-#[derive(Debug)]
-pub(crate) enum PaneJob {
-    /// A pane for a new agent, with join waiting in it: in a window where one of `beside` is, or in a new one.
-    /// Its output goes to the standard input of `record`, which writes it to `log`.
-    Open {
-        spawn: SpawnId,
-        team: TeamName,
-        beside: Vec<Owner>,
-        argv: Vec<String>,
-        label: Label,
-        layout: Layout,
-        record: Vec<PathBuf>,
-        log: PathBuf,
-    },
-    /// What the border says.
-    Label { pane: PaneId, owner: Owner, label: Label },
-    /// Is this pane still there?
-    Look { spawn: SpawnId, pane: Pane },
-    /// Closes the pane, if it is still the one we made.
-    Close { spawn: SpawnId, pane: PaneId, owner: Owner },
-    /// A word to everybody who is attached.
-    Announce { text: String },
-    /// Out of sight, or back: then beside panes of `beside`, or in a window of its own.
-    Move {
-        client: ConnId,
-        spawn: SpawnId,
-        team: TeamName,
-        pane: PaneId,
-        owner: Owner,
-        sight: Sight,
-        beside: Vec<Owner>,
-        layout: Layout,
-    },
-    /// The windows that hold panes of these owners.
-    LayOut { client: ConnId, team: TeamName, owners: Vec<Owner>, chosen: control::Layout, layout: Layout },
-    /// Looks at it, or types into it.
-    Keys { client: ConnId, pane: PaneId, owner: Owner, keys: Keys },
-    /// What it shows.
-    Capture { client: ConnId, pane: PaneId, owner: Owner, lines: Option<u32> },
-}
-
-/// What became of a job.
-#[derive(Debug)]
-pub(crate) enum PaneDone {
-    Opened {
-        spawn: SpawnId,
-        result: Result<Opened, Fault>,
-    },
-    Looked {
-        spawn: SpawnId,
-        seen: Seen,
-    },
-    /// `left`: why it may still be there.
-    Closed {
-        spawn: SpawnId,
-        left: Option<Fault>,
-    },
-    Moved {
-        client: ConnId,
-        spawn: SpawnId,
-        sight: Sight,
-        result: Result<(), Fault>,
-    },
-    /// How many windows have it now.
-    LaidOut {
-        client: ConnId,
-        team: TeamName,
-        layout: control::Layout,
-        result: Result<usize, Fault>,
-    },
-    Keyed {
-        client: ConnId,
-        result: Result<Reply, Fault>,
-    },
-    Captured {
-        client: ConnId,
-        result: Result<String, Fault>,
-    },
-}
-
-/// What tmux says about a pane. A query that failed is never taken for "gone".
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Seen {
-    Present,
-    Absent,
-    /// Another server answers, or none can be reached at all.
-    ServerGone,
-    Unknown,
-}
-
-/// Whether a pane is to be seen.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Sight {
-    Hidden,
-    Shown,
-}
 
 /// Where teamd's panes go.
 #[derive(Debug, Clone)]
@@ -215,9 +114,9 @@ impl Panes {
                 };
                 Some(PaneDone::Moved { client, spawn, sight, result: result.map_err(fault) })
             }
-            PaneJob::LayOut { client, team, owners, chosen, layout } => {
+            PaneJob::LayOut { client, team, owners, layout } => {
                 let result = self.lay_out(&owners, layout);
-                Some(PaneDone::LaidOut { client, team, layout: chosen, result })
+                Some(PaneDone::LaidOut { client, team, layout, result })
             }
             PaneJob::Keys { client, pane, owner, keys } => {
                 let result = self.keys(pane, &owner, keys).map_err(fault);
@@ -247,63 +146,6 @@ impl Panes {
         if self.server.as_mut().is_some_and(|server| matches!(server.list(), Err(error) if is_gone(&error))) {
             self.server = None;
         }
-    }
-
-    fn open(
-        &mut self,
-        spawn: &SpawnId,
-        team: &TeamName,
-        beside: &[Owner],
-        layout: Layout,
-        argv: &[String],
-        label: &Label,
-    ) -> Result<Opened, Error> {
-        self.fresh();
-        let rows = self.server()?.list()?;
-        let created = match roomy_window(&rows, beside, layout) {
-            Some(window) => match self.server()?.split(window, argv) {
-                Err(Error::NoSpace { .. }) => self.window(team, argv)?,
-                result => result?,
-            },
-            None => self.window(team, argv)?,
-        };
-        self.untidy.insert(created.window, layout);
-        let owner = spawn.owner();
-        let server = self.server()?;
-        server.claim(created.pane, &owner, label)?;
-        let epoch = server.epoch().clone();
-        Ok(Opened { pane: created.pane, window: created.window, epoch, pid: created.pid })
-    }
-
-    /// Without it the agent runs all the same; what `logs` lacks then, the log tells.
-    fn record(&mut self, spawn: &SpawnId, pane: PaneId, command: &[PathBuf], log: &Path) {
-        if let Some(directory) = log.parent() {
-            let made = DirBuilder::new().recursive(true).mode(0o700).create(directory);
-            made.unwrap_or_else(|error| tracing::warn!("cannot make {}: {error}", directory.display()));
-        }
-        let recorded = self.server().and_then(|server| server.record(pane, &spawn.owner(), command));
-        recorded.unwrap_or_else(|error| tracing::warn!("cannot record {pane}: {error}"));
-    }
-
-    fn window(&mut self, team: &TeamName, argv: &[String]) -> Result<Created, Error> {
-        if let Some(session) = self.session()? {
-            match self.server()?.new_window(session, team.as_str(), argv) {
-                // The session may have ended since we saw it.
-                Err(Error::Failed { .. }) => self.session = None,
-                result => return result,
-            }
-        }
-        let created = self.server()?.new_session(&own_session(), team.as_str(), argv)?;
-        self.session = Some(created.session);
-        Ok(created)
-    }
-
-    /// The session of teamd's own pane, or the one made for the first window.
-    fn session(&mut self) -> Result<Option<SessionId>, Error> {
-        if let (None, Some(pane)) = (self.session, self.home.pane) {
-            self.session = self.server()?.session_of(pane).ok();
-        }
-        Ok(self.session)
     }
 
     fn look(&mut self, pane: &Pane) -> Seen {
@@ -339,104 +181,6 @@ impl Panes {
             Keys::Enter { cursor } => server.enter(pane, owner, cursor).map(|()| Reply::Nothing),
         }
     }
-
-    fn hide(&mut self, team: &TeamName, pane: PaneId, owner: &Owner, layout: Layout) -> Result<(), Error> {
-        let server = self.server()?;
-        let row = server.list()?.into_iter().find(|row| row.pane == pane);
-        server.hide(pane, owner, team.as_str())?;
-        self.untidy.extend(row.map(|row| (row.window, layout)));
-        Ok(())
-    }
-
-    /// Back among the others; one that is in sight stays where it is.
-    fn show(
-        &mut self,
-        team: &TeamName,
-        pane: PaneId,
-        owner: &Owner,
-        beside: &[Owner],
-        layout: Layout,
-    ) -> Result<(), Error> {
-        let rows = self.server()?.list()?;
-        let row = rows.iter().find(|row| row.pane == pane).ok_or(Error::NoPane { pane })?;
-        if !row.hidden {
-            return Ok(());
-        }
-        // One that had a window to itself gets it again.
-        let window = match roomy_window(&rows, beside, layout).filter(|_| beside.contains(owner)) {
-            Some(window) => match self.server()?.put_beside(pane, owner, window) {
-                Err(Error::NoSpace { .. }) => self.own_window(team, pane, owner)?,
-                result => result.map(|()| window)?,
-            },
-            None => self.own_window(team, pane, owner)?,
-        };
-        self.untidy.insert(window, layout);
-        Ok(())
-    }
-
-    fn own_window(&mut self, team: &TeamName, pane: PaneId, owner: &Owner) -> Result<WindowId, Error> {
-        if let Some(session) = self.session()? {
-            match self.server()?.put_into(pane, owner, session, team.as_str()) {
-                // As in `window`.
-                Err(Error::Failed { .. }) => self.session = None,
-                result => return result,
-            }
-        }
-        let server = self.server()?;
-        let window = server.put_into_named(pane, owner, &own_session(), team.as_str())?;
-        self.session = Some(server.session_of(pane)?);
-        Ok(window)
-    }
-
-    fn lay_out(&mut self, owners: &[Owner], layout: Layout) -> Result<usize, Fault> {
-        let rows = self.server().and_then(Server::list).map_err(fault)?;
-        let windows = windows_of(&rows, owners);
-        for window in &windows {
-            fits(&rows, *window, layout)?;
-            self.server().and_then(|server| server.lay_out(*window, layout)).map_err(fault)?;
-        }
-        Ok(windows.len())
-    }
-
-    fn tidy(&mut self) {
-        for (window, layout) in std::mem::take(&mut self.untidy) {
-            if let Err(error) = self.server().and_then(|server| server.lay_out(window, layout)) {
-                tracing::debug!("cannot lay out {window}: {error}");
-            }
-        }
-    }
-}
-
-/// For windows where teamd has no pane of its own.
-fn own_session() -> String {
-    format!("teamd-{}", std::process::id())
-}
-
-/// The windows that we made and that hold panes of these owners in sight.
-fn windows_of(rows: &[PaneRow], owners: &[Owner]) -> BTreeSet<WindowId> {
-    let known = |owner: &str| owners.iter().any(|known| known.as_str() == owner);
-    let ours = |row: &&PaneRow| row.home && !row.hidden && row.owner.as_deref().is_some_and(known);
-    rows.iter().filter(ours).map(|row| row.window).collect()
-}
-
-/// One of them that has room for one more. Never a window of a person's own that one of our panes was moved to.
-fn roomy_window(rows: &[PaneRow], owners: &[Owner], layout: Layout) -> Option<WindowId> {
-    windows_of(rows, owners).into_iter().find(|window| {
-        let panes: Vec<&PaneRow> = rows.iter().filter(|row| row.window == *window).collect();
-        let holds = |row: &&PaneRow| layout.capacity(row.width, row.height, SMALLEST.0, SMALLEST.1);
-        panes.first().map(holds).is_some_and(|holds| (panes.len() as u32) < holds)
-    })
-}
-
-/// tmux makes a window larger than its terminal rather than refuse some layouts.
-fn fits(rows: &[PaneRow], window: WindowId, layout: Layout) -> Result<(), Fault> {
-    let panes: Vec<&PaneRow> = rows.iter().filter(|row| row.window == window).collect();
-    let holds = panes.first().map_or(1, |row| layout.capacity(row.width, row.height, 10, 2));
-    if panes.len() as u32 <= holds {
-        return Ok(());
-    }
-    let message = format!("cannot lay out {window} as {layout}: {} panes do not fit", panes.len());
-    Err(Fault::new(Kind::Refused, message).hinted("hide some of them, or make the terminal larger"))
 }
 
 /// The server answered that it is another one, or nobody listens at its address.
@@ -453,45 +197,4 @@ fn fault(error: Error) -> Fault {
         _ => Kind::Io,
     };
     Fault::new(kind, error.to_string())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn row(pane: &str, window: &str, owner: &str) -> PaneRow {
-        PaneRow {
-            pane: pane.parse().unwrap(),
-            window: window.parse().unwrap(),
-            session: "$0".parse().unwrap(),
-            pid: 1,
-            dead: false,
-            owner: Some(owner.to_owned()),
-            zoomed: false,
-            hidden: false,
-            home: true,
-            width: 121,
-            height: 25,
-        }
-    }
-
-    #[test]
-    fn a_new_pane_goes_beside_its_own_and_neither_out_of_sight_nor_into_a_persons_window() {
-        let ours: Vec<Owner> = vec!["ann".parse().unwrap()];
-        let room = |row: PaneRow| roomy_window(&[row], &ours, Layout::Tiled);
-        assert_eq!(room(row("%1", "@1", "ann")), Some("@1".parse().unwrap()));
-        assert_eq!(room(row("%1", "@1", "bob")), None);
-        assert_eq!(room(PaneRow { hidden: true, ..row("%1", "@1", "ann") }), None);
-        assert_eq!(room(PaneRow { home: false, ..row("%1", "@1", "ann") }), None);
-        assert_eq!(room(PaneRow { width: 80, height: 24, ..row("%1", "@1", "ann") }), None);
-    }
-
-    #[test]
-    fn a_layout_that_would_make_the_window_larger_is_refused() {
-        let rows: Vec<PaneRow> = (0..10).map(|n| row(&format!("%{n}"), "@1", "ann")).collect();
-        let window = "@1".parse().unwrap();
-        assert!(fits(&rows, window, Layout::Tiled).is_ok());
-        assert!(fits(&rows, window, Layout::MainVertical).is_err());
-        assert!(fits(&rows[..9], window, Layout::MainVertical).is_ok());
-    }
 }

@@ -112,8 +112,8 @@ pub(super) fn layout(state: &mut State, client: ConnId, order: &SetLayout, out: 
     team.layout = order.layout;
     state.dirty = true;
     let owners = state.members(&order.team).into_iter().map(|agent| agent.record.spawn.owner()).collect();
-    let (team, layout) = (order.team.clone(), layout_of(state, &order.team));
-    out.push(Effect::Pane(PaneJob::LayOut { client, team, owners, chosen: order.layout, layout }));
+    let (team, layout) = (order.team.clone(), order.layout);
+    out.push(Effect::Pane(PaneJob::LayOut { client, team, owners, layout }));
 }
 
 /// tmux has laid them out, or not.

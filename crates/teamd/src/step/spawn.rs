@@ -9,7 +9,7 @@ use crate::event::{ConnId, Now};
 use crate::panes::PaneJob;
 use crate::roster::{Comeback, Record, SpawnId};
 use crate::state::{Agent, Phase, StartStage, Starting, State};
-use protocol::control::{Activity, Spawn};
+use protocol::control::{Activity, Layout, Spawn};
 use protocol::fault::{Fault, Kind};
 use protocol::feed::Feed;
 use protocol::name::{AgentName, TeamName};
@@ -93,10 +93,9 @@ pub(super) fn beside(state: &State, team: &TeamName) -> Vec<tmux::Owner> {
     state.members(team).into_iter().filter(sharing).map(|agent| agent.record.spawn.owner()).collect()
 }
 
-/// The layout of its windows, as tmux has it.
-pub(super) fn layout_of(state: &State, team: &TeamName) -> tmux::Layout {
-    let layout = state.teams.get(team).map(|team| team.layout).unwrap_or_default();
-    layout.word().parse().expect("tmux has all of our layouts")
+/// The layout of its windows.
+pub(super) fn layout_of(state: &State, team: &TeamName) -> Layout {
+    state.teams.get(team).map(|team| team.layout).unwrap_or_default()
 }
 
 /// The name it gets, or why it gets none.

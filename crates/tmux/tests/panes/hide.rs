@@ -1,6 +1,6 @@
 //! Panes go out of sight and come back, and nothing else moves.
 
-use tmux::{Created, Error, Killed, Layout, PaneRow, Server};
+use tmux::{Created, Error, Killed, PaneRow, Server};
 
 use crate::bench::{Bench, everywhere, idle, label, owner, plainly};
 
@@ -122,7 +122,7 @@ fn a_persons_own_pane_in_the_window_and_its_zoom_are_left_alone() {
         assert_eq!(look(), format!("1 {own}"));
         server.hide(one.pane, &owner("ann"), "team").unwrap();
         assert_eq!(look(), format!("1 {own}"));
-        server.lay_out(other.window, Layout::MainVertical).unwrap();
+        server.lay_out(other.window, "main-vertical").unwrap();
         server.put_beside(one.pane, &owner("ann"), other.window).unwrap();
         assert_eq!(look(), format!("1 {own}"));
         assert_eq!(row(&mut server, one.pane).window, other.window);
@@ -138,14 +138,14 @@ fn a_layout_is_given_to_windows_of_ours_alone() {
         bench.run(["split-window", "-d", "-t", &theirs.to_string(), "sleep", "1000"]);
         let shape = |window: &str| bench.run(["display-message", "-p", "-t", window, "#{window_layout}"]);
         let before = shape(&theirs.to_string());
-        server.lay_out(theirs, Layout::EvenHorizontal).unwrap();
+        server.lay_out(theirs, "even-horizontal").unwrap();
         assert_eq!(shape(&theirs.to_string()), before);
         let window = one.window.to_string();
-        server.lay_out(one.window, Layout::EvenHorizontal).unwrap();
+        server.lay_out(one.window, "even-horizontal").unwrap();
         assert!(shape(&window).contains('{'), "side by side: {}", shape(&window));
-        server.lay_out(one.window, Layout::EvenVertical).unwrap();
+        server.lay_out(one.window, "even-vertical").unwrap();
         assert!(shape(&window).contains('['), "one above the other: {}", shape(&window));
-        server.lay_out("@9999".parse().unwrap(), Layout::Tiled).unwrap();
+        server.lay_out("@9999".parse().unwrap(), "tiled").unwrap();
     });
 }
 

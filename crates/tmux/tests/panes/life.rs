@@ -23,7 +23,7 @@ fn a_pane_is_made_claimed_seen_and_killed() {
         let second = server.split(first.window, &idle()).unwrap();
         assert_eq!((second.window, second.session), (first.window, session));
         server.claim(second.pane, &owner("ann-1"), &label("x")).unwrap();
-        server.lay_out(first.window, tmux::Layout::Tiled).unwrap();
+        server.lay_out(first.window, "tiled").unwrap();
         let seen = row(&mut server, second.pane).unwrap();
         assert_eq!((seen.owner.as_deref(), seen.pid, seen.dead), (Some("ann-1"), second.pid, false));
         assert_eq!((seen.window, seen.session), (second.window, second.session));

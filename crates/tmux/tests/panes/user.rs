@@ -33,7 +33,7 @@ fn belongings(bench: &Bench) -> Vec<(String, String)> {
 
 fn storm(server: &mut Server, window: tmux::WindowId) {
     let made: Vec<_> = (0..20).map(|_| server.split(window, &idle()).unwrap().pane).collect();
-    server.lay_out(window, tmux::Layout::Tiled).unwrap();
+    server.lay_out(window, "tiled").unwrap();
     for pane in &made {
         server.claim(*pane, &owner("ann"), &label("ann")).unwrap();
     }
@@ -87,7 +87,7 @@ fn a_zoomed_team_pane_stays_zoomed() {
         bench.run(["resize-pane", "-Z", "-t", &made.pane.to_string()]);
         server.claim(other.pane, &owner("ann"), &label("")).unwrap();
         let third = server.split(made.window, &idle()).unwrap();
-        server.lay_out(made.window, tmux::Layout::Tiled).unwrap();
+        server.lay_out(made.window, "tiled").unwrap();
         assert!(server.list().unwrap().iter().any(|row| row.pane == third.pane && row.zoomed));
         server.kill(other.pane, &owner("ann")).unwrap();
         assert_eq!(zoom(), format!("1 {}", made.pane));

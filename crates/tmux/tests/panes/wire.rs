@@ -21,7 +21,7 @@ fn hooks_and_aliases_do_not_confuse_answers() {
             let pane = server.split(made.window, &idle()).unwrap().pane;
             server.claim(pane, &owner("ann"), &label("%end 1 1 1")).unwrap();
             // With the alias it has a message too many; all that counts is that answers stay in step.
-            drop(server.lay_out(made.window, tmux::Layout::Tiled));
+            drop(server.lay_out(made.window, "tiled"));
             assert!(server.list().unwrap().iter().any(|row| row.pane == pane));
             assert_eq!(server.kill(pane, &owner("ann")).unwrap(), tmux::Killed::Killed);
         }

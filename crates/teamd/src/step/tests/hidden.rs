@@ -101,5 +101,5 @@ fn a_layout_is_kept_for_panes_that_come_later() {
         Effect::Pane(PaneJob::Open { layout, .. }) => Some(*layout),
         _ => None,
     });
-    assert_eq!(layouts.collect::<Vec<_>>(), [tmux::Layout::MainVertical]);
+    assert_eq!(layouts.collect::<Vec<_>>(), [Layout::MainVertical]);
 }

@@ -1,0 +1,108 @@
+//! What the panes thread is asked, and what it says then.
+
+use crate::event::ConnId;
+use crate::roster::{Pane, SpawnId};
+use crate::step::Opened;
+use protocol::control::{Keys, Layout, Reply};
+use protocol::fault::Fault;
+use protocol::name::TeamName;
+use std::path::PathBuf;
+use tmux::{Label, Owner, PaneId};
+
+/// Something to do in tmux.
+#[derive(Debug)]
+pub(crate) enum PaneJob {
+    /// A pane for a new agent, with join waiting in it: in a window where one of `beside` is, or in a new one.
+    /// Its output goes to the standard input of `record`, which writes it to `log`.
+    Open {
+        spawn: SpawnId,
+        team: TeamName,
+        beside: Vec<Owner>,
+        argv: Vec<String>,
+        label: Label,
+        layout: Layout,
+        record: Vec<PathBuf>,
+        log: PathBuf,
+    },
+    /// What the border says.
+    Label { pane: PaneId, owner: Owner, label: Label },
+    /// Is this pane still there?
+    Look { spawn: SpawnId, pane: Pane },
+    /// Closes the pane, if it is still the one we made.
+    Close { spawn: SpawnId, pane: PaneId, owner: Owner },
+    /// A word to everybody who is attached.
+    Announce { text: String },
+    /// Out of sight, or back: then beside panes of `beside`, or in a window of its own.
+    Move {
+        client: ConnId,
+        spawn: SpawnId,
+        team: TeamName,
+        pane: PaneId,
+        owner: Owner,
+        sight: Sight,
+        beside: Vec<Owner>,
+        layout: Layout,
+    },
+    /// The windows that hold panes of these owners.
+    LayOut { client: ConnId, team: TeamName, owners: Vec<Owner>, layout: Layout },
+    /// Looks at it, or types into it.
+    Keys { client: ConnId, pane: PaneId, owner: Owner, keys: Keys },
+    /// What it shows.
+    Capture { client: ConnId, pane: PaneId, owner: Owner, lines: Option<u32> },
+}
+
+/// What became of a job.
+#[derive(Debug)]
+pub(crate) enum PaneDone {
+    Opened {
+        spawn: SpawnId,
+        result: Result<Opened, Fault>,
+    },
+    Looked {
+        spawn: SpawnId,
+        seen: Seen,
+    },
+    /// `left`: why it may still be there.
+    Closed {
+        spawn: SpawnId,
+        left: Option<Fault>,
+    },
+    Moved {
+        client: ConnId,
+        spawn: SpawnId,
+        sight: Sight,
+        result: Result<(), Fault>,
+    },
+    /// How many windows have it now.
+    LaidOut {
+        client: ConnId,
+        team: TeamName,
+        layout: Layout,
+        result: Result<usize, Fault>,
+    },
+    Keyed {
+        client: ConnId,
+        result: Result<Reply, Fault>,
+    },
+    Captured {
+        client: ConnId,
+        result: Result<String, Fault>,
+    },
+}
+
+/// What tmux says about a pane. A query that failed is never taken for "gone".
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Seen {
+    Present,
+    Absent,
+    /// Another server answers, or none can be reached at all.
+    ServerGone,
+    Unknown,
+}
+
+/// Whether a pane is to be seen.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Sight {
+    Hidden,
+    Shown,
+}

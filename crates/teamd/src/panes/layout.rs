@@ -1,0 +1,27 @@
+//! The shape of the windows.
+
+use super::room::{fits, windows_of};
+use super::{Panes, fault};
+use protocol::control::Layout;
+use protocol::fault::Fault;
+use tmux::{Owner, Server};
+
+impl Panes {
+    pub(super) fn lay_out(&mut self, owners: &[Owner], layout: Layout) -> Result<usize, Fault> {
+        let rows = self.server().and_then(Server::list).map_err(fault)?;
+        let windows = windows_of(&rows, owners);
+        for window in &windows {
+            fits(&rows, *window, layout)?;
+            self.server().and_then(|server| server.lay_out(*window, layout.word())).map_err(fault)?;
+        }
+        Ok(windows.len())
+    }
+
+    pub(super) fn tidy(&mut self) {
+        for (window, layout) in std::mem::take(&mut self.untidy) {
+            if let Err(error) = self.server().and_then(|server| server.lay_out(window, layout.word())) {
+                tracing::debug!("cannot lay out {window}: {error}");
+            }
+        }
+    }
+}

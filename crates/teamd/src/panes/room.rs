@@ -1,0 +1,106 @@
+//! Which windows are a team's, and how many panes they have room for. Plain functions of what tmux lists.
+
+use protocol::control::Layout;
+use protocol::fault::{Fault, Kind};
+use std::collections::BTreeSet;
+use tmux::{Owner, PaneRow, WindowId};
+
+/// No pane of ours gets smaller, columns × rows, as long as a further window can be had.
+const SMALLEST: (u32, u32) = (60, 12);
+
+/// Smaller ones tmux does not make without making the window larger.
+const LEAST: (u32, u32) = (10, 2);
+
+/// The windows that we made and that hold panes of these owners in sight.
+pub(super) fn windows_of(rows: &[PaneRow], owners: &[Owner]) -> BTreeSet<WindowId> {
+    let known = |owner: &str| owners.iter().any(|known| known.as_str() == owner);
+    let ours = |row: &&PaneRow| row.home && !row.hidden && row.owner.as_deref().is_some_and(known);
+    rows.iter().filter(ours).map(|row| row.window).collect()
+}
+
+/// One of them that has room for one more. Never a window of a person's own that one of our panes was moved to.
+pub(super) fn roomy_window(rows: &[PaneRow], owners: &[Owner], layout: Layout) -> Option<WindowId> {
+    windows_of(rows, owners).into_iter().find(|window| {
+        let panes: Vec<&PaneRow> = rows.iter().filter(|row| row.window == *window).collect();
+        let holds = |row: &&PaneRow| capacity(layout, (row.width, row.height), SMALLEST);
+        panes.first().map(holds).is_some_and(|holds| (panes.len() as u32) < holds)
+    })
+}
+
+/// tmux makes a window larger than its terminal rather than refuse some layouts.
+pub(super) fn fits(rows: &[PaneRow], window: WindowId, layout: Layout) -> Result<(), Fault> {
+    let panes: Vec<&PaneRow> = rows.iter().filter(|row| row.window == window).collect();
+    let holds = panes.first().map_or(1, |row| capacity(layout, (row.width, row.height), LEAST));
+    if panes.len() as u32 <= holds {
+        return Ok(());
+    }
+    let message = format!("cannot lay out {window} as {}: {} panes do not fit", layout.word(), panes.len());
+    Err(Fault::new(Kind::Refused, message).hinted("hide some of them, or make the terminal larger"))
+}
+
+/// How many panes of at least `columns` by `rows` a window of that size holds so, borders included; one at least.
+fn capacity(layout: Layout, (width, height): (u32, u32), (columns, rows): (u32, u32)) -> u32 {
+    let across = ((width + 1) / (columns + 1)).max(1);
+    let down = ((height + 1) / (rows + 1)).max(1);
+    match layout {
+        Layout::Tiled => across * down,
+        Layout::EvenHorizontal => across,
+        Layout::EvenVertical => down,
+        // The large one, if there is space for another beside it.
+        Layout::MainVertical => down + u32::from(across > 1),
+        Layout::MainHorizontal => across + u32::from(down > 1),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn row(pane: &str, window: &str, owner: &str) -> PaneRow {
+        PaneRow {
+            pane: pane.parse().unwrap(),
+            window: window.parse().unwrap(),
+            session: "$0".parse().unwrap(),
+            pid: 1,
+            dead: false,
+            owner: Some(owner.to_owned()),
+            zoomed: false,
+            hidden: false,
+            home: true,
+            width: 121,
+            height: 25,
+        }
+    }
+
+    #[test]
+    fn a_new_pane_goes_beside_its_own_and_neither_out_of_sight_nor_into_a_persons_window() {
+        let ours: Vec<Owner> = vec!["ann".parse().unwrap()];
+        let room = |row: PaneRow| roomy_window(&[row], &ours, Layout::Tiled);
+        assert_eq!(room(row("%1", "@1", "ann")), Some("@1".parse().unwrap()));
+        assert_eq!(room(row("%1", "@1", "bob")), None);
+        assert_eq!(room(PaneRow { hidden: true, ..row("%1", "@1", "ann") }), None);
+        assert_eq!(room(PaneRow { home: false, ..row("%1", "@1", "ann") }), None);
+        assert_eq!(room(PaneRow { width: 80, height: 24, ..row("%1", "@1", "ann") }), None);
+    }
+
+    #[test]
+    fn a_window_is_full_before_its_panes_get_too_small() {
+        let holds = |layout, width, height| capacity(layout, (width, height), SMALLEST);
+        assert_eq!(holds(Layout::Tiled, 80, 24), 1);
+        assert_eq!(holds(Layout::Tiled, 121, 25), 4);
+        assert_eq!(holds(Layout::Tiled, 200, 50), 9);
+        assert_eq!(holds(Layout::Tiled, 20, 5), 1, "a tiny terminal still gets a window for each agent");
+        assert_eq!((holds(Layout::EvenVertical, 200, 50), holds(Layout::EvenHorizontal, 200, 50)), (3, 3));
+        assert_eq!((holds(Layout::MainVertical, 200, 50), holds(Layout::MainHorizontal, 200, 50)), (4, 4));
+        assert_eq!((holds(Layout::MainVertical, 80, 24), holds(Layout::MainHorizontal, 80, 24)), (1, 1));
+    }
+
+    #[test]
+    fn a_layout_that_would_make_the_window_larger_is_refused() {
+        let rows: Vec<PaneRow> = (0..10).map(|n| row(&format!("%{n}"), "@1", "ann")).collect();
+        let window = "@1".parse().unwrap();
+        assert!(fits(&rows, window, Layout::Tiled).is_ok());
+        assert!(fits(&rows, window, Layout::MainVertical).is_err());
+        assert!(fits(&rows[..9], window, Layout::MainVertical).is_ok());
+    }
+}
