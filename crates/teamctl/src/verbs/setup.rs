@@ -3,6 +3,7 @@
 
 mod json;
 pub(super) mod target;
+mod template;
 mod toml;
 
 use crate::here::{Here, fault};

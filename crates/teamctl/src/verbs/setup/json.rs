@@ -1,24 +1,30 @@
 //! What is needed, put into a JSON text: nothing else in it is touched.
 
-use crate::profile::setup::{is_like, text};
+use super::template::{filled, is_stale, missing};
 use protocol::json::{Array, Edit, Object, apply};
+use serde_json::Value;
 use serde_json::value::RawValue;
-use serde_json::{Map, Value};
-use toml::Table;
+use toml::{Table, Value as Template};
 
 /// `held` with all of `template` in it; why not, in words.
 pub(super) fn merged(held: &str, template: &Table, own: &str) -> Result<String, String> {
-    let template = serde_json::to_value(template).map_err(|error| error.to_string())?;
     let held = if held.trim().is_empty() { "{}\n" } else { held };
     // What an older program of ours left goes first, one after the other: two that stand side by side share a comma.
     let mut text = held.to_owned();
     loop {
-        let cleaned = edited(&text, &template, own, Pass::TakeOut)?;
+        let cleaned = Merge { root: &text, own, pass: Pass::TakeOut }.edited(template)?;
         if cleaned == text {
-            return edited(&text, &template, own, Pass::PutIn);
+            return Merge { root: &text, own, pass: Pass::PutIn }.edited(template);
         }
         text = cleaned;
     }
+}
+
+/// One way through a text.
+struct Merge<'a> {
+    root: &'a str,
+    own: &'a str,
+    pass: Pass,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -27,94 +33,60 @@ enum Pass {
     PutIn,
 }
 
-fn edited(held: &str, template: &Value, own: &str, pass: Pass) -> Result<String, String> {
-    let object = Object::parse(held).map_err(|error| error.to_string())?;
-    let mut edits = Vec::new();
-    let empty = Map::new();
-    in_object(held, &object, template.as_object().unwrap_or(&empty), own, pass, &mut edits)?;
-    Ok(apply(held, edits))
-}
+impl Merge<'_> {
+    fn edited(&self, template: &Table) -> Result<String, String> {
+        let object = Object::parse(self.root).map_err(|error| error.to_string())?;
+        let mut edits = Vec::new();
+        self.in_object(&object, template, &mut edits)?;
+        Ok(apply(self.root, edits))
+    }
 
-fn in_object(
-    root: &str,
-    object: &Object<'_>,
-    template: &Map<String, Value>,
-    own: &str,
-    pass: Pass,
-    edits: &mut Vec<Edit>,
-) -> Result<(), String> {
-    let mut set = Vec::new();
-    for (key, wanted) in template {
-        match (object.get(key), wanted) {
-            (None, wanted) => set.push((key.as_str(), filled(wanted, own))),
-            (Some(there), Value::Object(wanted)) => {
-                let inner = Object::within(root, there).map_err(|error| format!("{key}: {error}"))?;
-                in_object(root, &inner, wanted, own, pass, edits)?;
-            }
-            (Some(there), Value::Array(wanted)) => in_array(root, there, key, wanted, own, pass, edits)?,
-            (Some(there), wanted) => {
-                let wanted = filled(wanted, own);
-                if protocol::json::value(there) != wanted {
-                    set.push((key.as_str(), wanted));
+    fn in_object(&self, object: &Object<'_>, template: &Table, edits: &mut Vec<Edit>) -> Result<(), String> {
+        let mut set = Vec::new();
+        for (key, wanted) in template {
+            match (object.get(key), wanted) {
+                (None, wanted) => set.push((key.as_str(), filled(wanted, self.own))),
+                (Some(there), Template::Table(wanted)) => {
+                    let inner =
+                        Object::within(self.root, there).map_err(|error| format!("{key}: {error}"))?;
+                    self.in_object(&inner, wanted, edits)?;
+                }
+                (Some(there), Template::Array(wanted)) => self.in_array(there, key, wanted, edits)?,
+                (Some(there), wanted) => {
+                    let wanted = filled(wanted, self.own);
+                    if protocol::json::value(there) != wanted {
+                        set.push((key.as_str(), wanted));
+                    }
                 }
             }
         }
-    }
-    if pass == Pass::PutIn && !set.is_empty() {
-        edits.extend(object.set(&set));
-    }
-    Ok(())
-}
-
-fn in_array(
-    root: &str,
-    there: &RawValue,
-    key: &str,
-    wanted: &[Value],
-    own: &str,
-    pass: Pass,
-    edits: &mut Vec<Edit>,
-) -> Result<(), String> {
-    let array = Array::within(root, there).map_err(|error| format!("{key}: {error}"))?;
-    let held: Vec<Value> = array.elements().iter().map(|element| protocol::json::value(element)).collect();
-    if pass == Pass::TakeOut {
-        let stale = held
-            .iter()
-            .position(|held| wanted.iter().any(|wanted| like(wanted, held) && filled(wanted, own) != *held));
-        edits.extend(stale.and_then(|at| array.remove(at)));
-        return Ok(());
-    }
-    let missing: Vec<Value> =
-        wanted.iter().map(|wanted| filled(wanted, own)).filter(|wanted| !held.contains(wanted)).collect();
-    if !missing.is_empty() {
-        edits.push(array.push_all(&missing));
-    }
-    Ok(())
-}
-
-/// Whether it is what we put there once, with another place of our program or other numbers.
-fn like(template: &Value, held: &Value) -> bool {
-    match (template, held) {
-        (Value::String(template), Value::String(held)) => is_like(template, held),
-        (Value::Number(_), Value::Number(_)) => true,
-        (Value::Object(template), Value::Object(held)) => {
-            template.len() == held.len()
-                && template.iter().all(|(key, wanted)| held.get(key).is_some_and(|held| like(wanted, held)))
+        if self.pass == Pass::PutIn && !set.is_empty() {
+            edits.extend(object.set(&set));
         }
-        (Value::Array(template), Value::Array(held)) => {
-            template.len() == held.len()
-                && template.iter().zip(held).all(|(template, held)| like(template, held))
-        }
-        (template, held) => template == held,
+        Ok(())
     }
-}
 
-fn filled(template: &Value, own: &str) -> Value {
-    match template {
-        Value::String(template) => Value::String(text(template, own)),
-        Value::Array(all) => all.iter().map(|value| filled(value, own)).collect(),
-        Value::Object(all) => all.iter().map(|(key, value)| (key.clone(), filled(value, own))).collect(),
-        other => other.clone(),
+    fn in_array(
+        &self,
+        there: &RawValue,
+        key: &str,
+        wanted: &[Template],
+        edits: &mut Vec<Edit>,
+    ) -> Result<(), String> {
+        let array = Array::within(self.root, there).map_err(|error| format!("{key}: {error}"))?;
+        let held: Vec<Value> =
+            array.elements().iter().map(|element| protocol::json::value(element)).collect();
+        match self.pass {
+            Pass::TakeOut => {
+                let stale = held.iter().position(|held| is_stale(wanted, held, self.own));
+                edits.extend(stale.and_then(|at| array.remove(at)));
+            }
+            Pass::PutIn => {
+                let missing = missing(wanted, &held, self.own);
+                edits.extend((!missing.is_empty()).then(|| array.push_all(&missing)));
+            }
+        }
+        Ok(())
     }
 }
 

@@ -1,7 +1,8 @@
 //! What is needed, put into a TOML text: comments, order and everything else in it stay.
 
-use crate::profile::setup::{is_like, text};
-use toml::{Table, Value};
+use super::template::{filled, is_stale, missing};
+use serde_json::Value;
+use toml::{Table, Value as Template};
 use toml_edit::{ArrayOfTables, DocumentMut, InlineTable, Item, TableLike};
 
 /// `held` with all of `template` in it; why not, in words.
@@ -15,14 +16,14 @@ pub(super) fn merged(held: &str, template: &Table, own: &str) -> Result<String, 
 fn in_table(table: &mut dyn TableLike, template: &Table, own: &str) -> Result<(), String> {
     for (key, wanted) in template {
         match (table.get_mut(key), wanted) {
-            (None, wanted) => drop(table.insert(key, item(wanted, own))),
-            (Some(there), Value::Table(wanted)) => {
+            (None, wanted) => drop(table.insert(key, item(&filled(wanted, own)))),
+            (Some(there), Template::Table(wanted)) => {
                 let inner = there.as_table_like_mut().ok_or_else(|| format!("{key} should be a table"))?;
                 in_table(inner, wanted, own)?;
             }
-            (Some(there), Value::Array(wanted)) => in_list(there, key, wanted, own)?,
+            (Some(there), Template::Array(wanted)) => in_list(there, key, wanted, own)?,
             (Some(there), wanted) => {
-                let new = value(wanted, own);
+                let new = value(&filled(wanted, own));
                 if there.as_value().map(shown) != Some(shown(&new)) {
                     *there = Item::Value(new);
                 }
@@ -32,70 +33,29 @@ fn in_table(table: &mut dyn TableLike, template: &Table, own: &str) -> Result<()
     Ok(())
 }
 
-fn in_list(there: &mut Item, key: &str, wanted: &[Value], own: &str) -> Result<(), String> {
+fn in_list(there: &mut Item, key: &str, wanted: &[Template], own: &str) -> Result<(), String> {
     if let Some(array) = there.as_array_mut() {
-        array.retain(|held| {
-            !wanted.iter().any(|wanted| is_stale(wanted, &plain(&Item::Value(held.clone())), own))
-        });
-        for wanted in wanted {
-            let new = value(wanted, own);
-            if !array.iter().any(|held| plain(&Item::Value(held.clone())) == filled(wanted, own)) {
-                array.push(new);
-            }
-        }
+        let plain = |held: &toml_edit::Value| plain(&Item::Value(held.clone()));
+        array.retain(|held| !is_stale(wanted, &plain(held), own));
+        let held: Vec<Value> = array.iter().map(plain).collect();
+        missing(wanted, &held, own).iter().for_each(|missing| array.push(value(missing)));
         return Ok(());
     }
     let tables = there.as_array_of_tables_mut().ok_or_else(|| format!("{key} should be a list"))?;
-    tables.retain(|held| {
-        !wanted.iter().any(|wanted| is_stale(wanted, &plain(&Item::Table(held.clone())), own))
-    });
-    for wanted in wanted {
-        let filled = filled(wanted, own);
-        if !tables.iter().any(|held| plain(&Item::Table(held.clone())) == filled) {
-            tables.push(
-                item(wanted, own).into_table().map_err(|_| format!("{key} should be a list of values"))?,
-            );
-        }
+    let plain = |held: &toml_edit::Table| plain(&Item::Table(held.clone()));
+    tables.retain(|held| !is_stale(wanted, &plain(held), own));
+    let held: Vec<Value> = tables.iter().map(plain).collect();
+    for missing in missing(wanted, &held, own) {
+        tables.push(item(&missing).into_table().map_err(|_| format!("{key} should be a list of values"))?);
     }
     Ok(())
-}
-
-/// It is what we put there once, with another place of our program.
-fn is_stale(template: &Value, held: &Value, own: &str) -> bool {
-    like(template, held) && filled(template, own) != *held
-}
-
-fn like(template: &Value, held: &Value) -> bool {
-    match (template, held) {
-        (Value::String(template), Value::String(held)) => is_like(template, held),
-        (Value::Integer(_), Value::Integer(_)) => true,
-        (Value::Table(template), Value::Table(held)) => {
-            template.len() == held.len()
-                && template.iter().all(|(key, wanted)| held.get(key).is_some_and(|held| like(wanted, held)))
-        }
-        (Value::Array(template), Value::Array(held)) => {
-            template.len() == held.len()
-                && template.iter().zip(held).all(|(template, held)| like(template, held))
-        }
-        (template, held) => template == held,
-    }
-}
-
-fn filled(template: &Value, own: &str) -> Value {
-    match template {
-        Value::String(template) => Value::String(text(template, own)),
-        Value::Array(all) => all.iter().map(|value| filled(value, own)).collect::<Vec<_>>().into(),
-        Value::Table(all) => {
-            Value::Table(all.iter().map(|(key, value)| (key.clone(), filled(value, own))).collect())
-        }
-        other => other.clone(),
-    }
 }
 
 /// An item without how it is written.
 fn plain(item: &Item) -> Value {
     let text = format!("x = {}", item.clone().into_value().map(|value| shown(&value)).unwrap_or_default());
-    text.parse::<Table>().ok().and_then(|mut table| table.remove("x")).unwrap_or(Value::Boolean(false))
+    let read = text.parse::<Table>().ok().and_then(|mut table| table.remove("x"));
+    read.and_then(|read| serde_json::to_value(read).ok()).unwrap_or_default()
 }
 
 fn shown(value: &toml_edit::Value) -> String {
@@ -105,38 +65,41 @@ fn shown(value: &toml_edit::Value) -> String {
 }
 
 /// A table as one with a head of its own, a list of tables as such.
-fn item(template: &Value, own: &str) -> Item {
-    match template {
-        Value::Table(all) => {
+fn item(wanted: &Value) -> Item {
+    match wanted {
+        Value::Object(all) => {
             let mut table = toml_edit::Table::new();
-            table.set_implicit(all.values().all(|value| value.is_table() || is_tables(value)));
+            table.set_implicit(all.values().all(|value| value.is_object() || is_tables(value)));
             for (key, value) in all {
-                table.insert(key, item(value, own));
+                table.insert(key, item(value));
             }
             Item::Table(table)
         }
-        Value::Array(all) if is_tables(template) => {
-            let tables = all.iter().filter_map(|value| item(value, own).into_table().ok());
+        Value::Array(all) if is_tables(wanted) => {
+            let tables = all.iter().filter_map(|value| item(value).into_table().ok());
             Item::ArrayOfTables(tables.collect::<ArrayOfTables>())
         }
-        other => Item::Value(value(other, own)),
+        other => Item::Value(value(other)),
     }
 }
 
 fn is_tables(value: &Value) -> bool {
-    value.as_array().is_some_and(|all| !all.is_empty() && all.iter().all(Value::is_table))
+    value.as_array().is_some_and(|all| !all.is_empty() && all.iter().all(Value::is_object))
 }
 
-fn value(template: &Value, own: &str) -> toml_edit::Value {
-    match template {
-        Value::String(template) => text(template, own).into(),
-        Value::Integer(number) => (*number).into(),
-        Value::Float(number) => (*number).into(),
-        Value::Boolean(flag) => (*flag).into(),
-        Value::Datetime(time) => time.to_string().into(),
-        Value::Array(all) => all.iter().map(|item| value(item, own)).collect::<toml_edit::Array>().into(),
-        Value::Table(all) => {
-            all.iter().map(|(key, item)| (key.as_str(), value(item, own))).collect::<InlineTable>().into()
+fn value(wanted: &Value) -> toml_edit::Value {
+    match wanted {
+        Value::String(text) => text.as_str().into(),
+        Value::Number(number) => match number.as_i64() {
+            Some(number) => number.into(),
+            None => number.as_f64().unwrap_or_default().into(),
+        },
+        Value::Bool(flag) => (*flag).into(),
+        // What JSON has no number for.
+        Value::Null => f64::NAN.into(),
+        Value::Array(all) => all.iter().map(value).collect::<toml_edit::Array>().into(),
+        Value::Object(all) => {
+            all.iter().map(|(key, item)| (key.as_str(), value(item))).collect::<InlineTable>().into()
         }
     }
 }
