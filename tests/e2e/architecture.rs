@@ -103,21 +103,40 @@ fn unsafe_stands_in_one_module_with_a_reason_for_each() {
     assert_eq!(text.matches("unsafe {").count(), text.matches("// SAFETY:").count());
 }
 
+/// The same without tests.
+fn product() -> Vec<(String, String)> {
+    let sources = sources().into_iter().filter(|(name, _)| !name.contains("tests"));
+    sources
+        .map(|(name, text)| (name, text.split("#[cfg(test)]\nmod tests {").next().unwrap().to_owned()))
+        .collect()
+}
+
+/// Files that name one of these tmux commands, or the library's type for it.
+fn naming(commands: &[&str]) -> Vec<String> {
+    let names = |text: &str| commands.iter().any(|word| text.contains(word) || text.contains(&camel(word)));
+    product().into_iter().filter(|(_, text)| names(text)).map(|(name, _)| name).collect()
+}
+
+/// `kill-pane`: `KillPane`.
+fn camel(word: &str) -> String {
+    word.split('-').map(|part| part[..1].to_uppercase() + &part[1..]).collect()
+}
+
 #[test]
 fn one_module_alone_closes_panes() {
-    let product = || sources().into_iter().filter(|(name, _)| !name.contains("tests"));
-    let code = |text: &str| text.split("#[cfg(test)]").next().unwrap_or_default().to_owned();
-    let closes = |text: &str| {
-        text.contains("KillPane") || text.contains("kill-pane ") || text.contains("\"kill-pane\"")
-    };
-    let killers = product().filter(|(_, text)| closes(&code(text)));
-    assert_eq!(killers.map(|(name, _)| name).collect::<Vec<_>>(), ["tmux/src/kill.rs"]);
-    for word in ["kill-server", "kill-window", "KillServer", "KillWindow"] {
-        for (name, text) in product() {
-            assert!(
-                !code(&text).contains(word),
-                "{name} says {word}: panes are closed one by one, and only ours"
-            );
-        }
+    assert_eq!(naming(&["kill-pane"]), ["tmux/src/kill.rs"]);
+    let others = naming(&["kill-server", "kill-window"]);
+    assert!(others.is_empty(), "{others:?}: panes are closed one by one, and only ours");
+}
+
+#[test]
+fn one_module_alone_types_into_panes_and_is_called_from_one_place() {
+    assert_eq!(naming(&["send-keys", "paste-buffer", "load-buffer", "set-buffer"]), ["tmux/src/keys.rs"]);
+    for call in [".paste(", ".enter("] {
+        let callers =
+            product().into_iter().filter(|(name, text)| name.starts_with("teamd/") && text.contains(call));
+        let callers: Vec<(String, usize)> =
+            callers.map(|(name, text)| (name, text.matches(call).count())).collect();
+        assert_eq!(callers, [("teamd/src/panes.rs".to_owned(), 1)], "{call}");
     }
 }
