@@ -1,0 +1,57 @@
+//! The examples of the repository run as they are.
+
+use super::put_at;
+use harness::House;
+
+/// A repository with an example in it, and programs of its own in front of the PATH.
+fn project(example: &str) -> House {
+    let mut house = House::start();
+    let path = format!(
+        "{}:{}:{}",
+        house.path("bin").display(),
+        harness::programs().display(),
+        std::env::var("PATH").unwrap()
+    );
+    for directory in ["bin", "project", "project/src", "project/examples"] {
+        std::fs::create_dir(house.path(directory)).unwrap();
+    }
+    let example = format!("{}/../examples/{example}", env!("CARGO_MANIFEST_DIR"));
+    std::fs::copy(example, house.path("project/examples/team.toml")).unwrap();
+    put_at(&house, "project/src/lib.rs", "//! Nothing.\npub fn nothing() {}\n");
+    house.script("bin/cargo", "#!/bin/sh\necho \"$*\" >> \"$HOUSE/out/cargo\"\necho Finished >&2\n");
+    let git = |arguments: &[&str]| {
+        let status = house.command("git").arg("-C").arg(house.path("project")).args(arguments).status();
+        assert!(status.unwrap().success());
+    };
+    git(&["init", "-q"]);
+    git(&["add", "."]);
+    house.variables.push(("PATH".to_owned(), path));
+    house
+}
+
+#[test]
+fn the_example_of_a_survey_runs() {
+    let house = project("survey.toml");
+    let ran = house.teamctl(["run", "project/examples/team.toml", "--json"]);
+    assert_eq!(ran.code, 0, "{ran:#?}");
+    let report = house.read("project/target/survey/report");
+    assert!(report.contains("2 src/lib.rs") && report.contains("Finished"), "{report}");
+    house.end();
+}
+
+#[test]
+fn the_example_of_a_pipeline_runs_in_order() {
+    let house = project("cargo-pipeline.toml");
+    let ran = house.teamctl(["run", "project/examples/team.toml", "--json"]);
+    assert_eq!(ran.code, 0, "{ran:#?}");
+    let called: Vec<String> =
+        house.read("out/cargo").lines().map(|line| line.split(' ').next().unwrap().to_owned()).collect();
+    let place = |word: &str| {
+        called.iter().position(|call| call == word).unwrap_or_else(|| panic!("{word}: {called:?}"))
+    };
+    assert!(
+        place("clippy") < place("test") && place("fmt") < place("test") && place("test") < place("bench"),
+        "{called:?}"
+    );
+    house.end();
+}

@@ -1,0 +1,51 @@
+//! Nothing begins where the file or a member of it is wrong.
+
+use super::{gone, log, put, team};
+use harness::House;
+
+#[test]
+fn a_file_with_faults_starts_nothing_and_tells_them_all() {
+    let house = House::empty();
+    let file = put(
+        &house,
+        "name = \"My \\u001b\"\n[[member]]\nname = 'ann'\ncommand = ['no-such-program']\n[[task]]\nkey = 'a'\nsubject = 's'\nowner = 'amn'\n",
+    );
+    let ran = house.teamctl(["run", &file, "--json"]);
+    assert_eq!(ran.code, 65, "{ran:#?}");
+    let lines: Vec<&str> = ran.stderr.lines().skip(1).collect();
+    let places: Vec<String> = lines.iter().map(|line| line.replace(&file, "F")).collect();
+    let starts = ["F:1:", "F:4:1: cannot start no-such-program", "F:8:9: the owner \"amn\" is no member"];
+    assert!(
+        places.len() == 3 && places.iter().zip(starts).all(|(at, start)| at.starts_with(start)),
+        "{places:#?}"
+    );
+    assert!(!ran.stderr.contains('\u{1b}'), "what steers a terminal is made visible");
+    let error = ran.json()["error"].clone();
+    assert_eq!(
+        (&error["kind"], &error["faults"][2]["line"], &error["faults"][2]["column"]),
+        (&"data".into(), &8.into(), &9.into())
+    );
+    let good = team(["ann"]).task("a", "", "").in_house(&house);
+    let said = house.teamctl(["run", &good, "-t", "other"]).fails(64);
+    assert!(said.contains("it names its team survey"), "{said}");
+    assert_eq!(house.teamctl(["status"]).code, 69, "no daemon was started");
+    assert!(!house.path("root/teams/my").exists());
+    house.teamctl(["run", "no-such-file.toml"]).fails(72);
+    house.end();
+}
+
+#[test]
+fn a_team_whose_member_does_not_start_is_taken_down() {
+    let house = House::start();
+    // A program that is there, and can't be started.
+    house.script("out/broken", "#!/no/such/interpreter\n");
+    let file = team(["ann"]).task("a", "", "").in_house(&house);
+    let text = std::fs::read_to_string(&file).unwrap();
+    let eve = "[[member]]\nname = 'eve'\ncommand = ['out/broken']\n[[task]]";
+    let file = put(&house, &text.replacen("[[task]]", eve, 1));
+    let said = house.teamctl(["run", &file]).fails(72);
+    assert!(said.contains("out/broken"), "{said}");
+    assert!(log(&house).is_empty());
+    gone(&house);
+    house.end();
+}

@@ -1,0 +1,83 @@
+//! A team that stays after its run, or was there before.
+
+use super::{HELD, ended, gone, let_go, log, outcomes, put, run_until_held, team};
+use harness::House;
+
+#[test]
+fn a_team_that_is_kept_can_be_looked_at_and_taken_up() {
+    let house = House::start();
+    let file = team(["ann"]).task("a", "", "").in_house(&house);
+    house.teamctl(["run", &file, "--keep"]).ok();
+    assert!(house.member("ann").is_none(), "its members have ended");
+    let tasks = house.json(["task", "list"]);
+    assert_eq!(
+        (&tasks["tasks"][0]["status"], &tasks["tasks"][0]["metadata"]["key"]),
+        (&"completed".into(), &"a".into())
+    );
+    let said = house.teamctl(["run", &file]).fails(73);
+    assert!(said.contains("nothing is left to do in it") && said.contains("teamctl delete survey"), "{said}");
+    let ran = house.teamctl(["run", &file, "--resume"]);
+    assert!(ran.code == 0 && ran.stderr.contains("nothing is left to do, and team survey stays"), "{ran:#?}");
+    assert!(!ran.stderr.contains("failed"), "{ran:#?}");
+    assert_eq!(log(&house), ["a"], "what is completed never runs again");
+    assert!(house.path("root/teams/survey/config.json").exists());
+    house.teamctl(["delete", "survey"]).ok();
+    house.teamctl(["run", &file, "--resume"]).ok();
+    assert_eq!(log(&house), ["a", "a"], "where nothing is, it begins");
+    house.end();
+}
+
+#[test]
+fn a_failed_task_of_a_team_that_was_kept_is_tried_again_only_once_it_is_released() {
+    let house = House::start();
+    let file = team(["ann"])
+        .task("bad", "[ -e out/mended ]", "")
+        .task("next", "", "blocked_by = ['bad']")
+        .in_house(&house);
+    assert_eq!(house.teamctl(["run", &file, "--keep"]).code, 1);
+    let ran = house.teamctl(["run", &file, "--resume", "--json"]);
+    assert!(ran.code == 1 && ran.stderr.contains("teamctl task release ID -t survey"), "{ran:#?}");
+    let said = ran.stderr.clone();
+    let bad = ran.json()["tasks"][0].clone();
+    let id = bad["id"].as_str().unwrap();
+    assert!(bad["outcome"] == "failed" && said.contains(&format!("its failed tasks ({id}):")), "{said}");
+    assert_eq!(log(&house), ["bad"]);
+    std::fs::File::create(house.path("out/mended")).unwrap();
+    house.teamctl(["task", "release", id, "-t", "survey"]).ok();
+    let text = std::fs::read_to_string(&file).unwrap();
+    let file = put(&house, &text.replace("do next", "do it otherwise"));
+    let ran = house.teamctl(["run", &file, "--resume", "--json"]);
+    assert!(ran.stderr.contains("task next differs from the file (subject): the team's stays"), "{ran:#?}");
+    assert_eq!(outcomes(&ran.json()), ["bad completed", "next completed"]);
+    assert_eq!(log(&house), ["bad", "bad", "next"]);
+    gone(&house);
+    house.end();
+}
+
+#[test]
+fn a_team_that_others_made_is_not_taken_up() {
+    let house = House::with_team();
+    house.teamctl(["task", "create", "somebody's"]).ok();
+    let file = team(["ann"]).task("a", "", "").in_house(&house);
+    house.teamctl(["run", &file]).fails(73);
+    let said = house.teamctl(["run", &file, "--resume"]).fails(76);
+    assert!(said.contains("none of its tasks"), "{said}");
+    house.teamctl(["spawn", "eve", "--", "sleep", "3600"]).ok();
+    let said = house.teamctl(["run", &file, "--resume"]).fails(76);
+    assert!(said.contains("eve is on it, and the file has no such member (any more)"), "{said}");
+    assert_eq!(house.json(["task", "list"])["tasks"].as_array().unwrap().len(), 1);
+    assert!(house.member("eve").is_some());
+    house.end();
+}
+
+#[test]
+fn two_runs_of_one_team_do_not_go_on_side_by_side() {
+    let house = House::start();
+    let file = team(["ann"]).task("slow", HELD, "").in_house(&house);
+    let run = run_until_held(&house, &file, &[]);
+    let said = house.teamctl(["run", &file, "--resume"]).fails(73);
+    assert!(said.contains("another teamctl run"), "{said}");
+    let_go(&house);
+    assert_eq!(ended(run).code, 0);
+    house.end();
+}
