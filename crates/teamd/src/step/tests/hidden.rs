@@ -82,7 +82,7 @@ fn with_its_member_it_leaves_the_list() {
     let mut state = state();
     let ann = running(&mut state, "ann", 1);
     step(&mut state, moved(&ann, Sight::Hidden, Ok(())), NOW);
-    let effects = step(&mut state, Event::JoinSaid { conn: 1, said: FromJoin::Ended(Ended::Exit(0)) }, NOW);
+    let effects = step(&mut state, ended(1, Ended::Exit(0)), NOW);
     assert_eq!(listed(&effects), Some(Vec::new()));
     let effects = step(&mut state, moved(&ann, Sight::Shown, Ok(())), NOW);
     assert!(listed(&effects).is_none_or(|panes| panes.is_empty()));

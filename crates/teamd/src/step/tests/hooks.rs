@@ -120,7 +120,7 @@ fn the_agents_end_ends_the_wait_and_nobody_elses_hook_is_heard() {
     let (spawn, token) = hooked(&mut state, "ann", 50);
     parked(&mut state, 60, &token);
     assert_eq!(kind(&park(&mut state, 61, "other"), 61), Some(Kind::NotPermitted));
-    let effects = step(&mut state, Event::JoinSaid { conn: 50, said: FromJoin::Ended(Ended::Exit(0)) }, NOW);
+    let effects = step(&mut state, ended(50, Ended::Exit(0)), NOW);
     assert_eq!(released(&effects, 60), Some(Released::Ended));
     assert!(matches!(state.agents[&spawn].phase, Phase::Gone(_)));
     assert_eq!(kind(&park(&mut state, 62, &token), 62), Some(Kind::NotPermitted));

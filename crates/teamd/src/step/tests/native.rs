@@ -61,7 +61,7 @@ fn told_idle(state: &mut State) {
 fn a_config_that_was_mended_is_told_and_who_could_not_be_taken_off_is_tried_again() {
     let mut state = state();
     let ann = running(&mut state, "ann", 50);
-    step(&mut state, Event::JoinSaid { conn: 50, said: FromJoin::Ended(Ended::Exit(0)) }, NOW);
+    step(&mut state, ended(50, Ended::Exit(0)), NOW);
     let fault = protocol::fault::Fault::new(Kind::Data, "it is empty");
     step(&mut state, farewelled(&ann, false, Some(fault)), NOW);
     let seen = ConfigSeen { active: vec![], mended: Some("it was empty".into()) };
@@ -98,7 +98,7 @@ fn begins(state: &mut State, effects: &[Effect], conn: u64) -> (SpawnId, Vec<Str
     step(state, opened(&spawn, pid), NOW);
     step(state, joined(&spawn, conn, pid, None), NOW);
     let argv = argv(&step(state, registered(&spawn), NOW));
-    step(state, Event::JoinSaid { conn, said: FromJoin::Started { pid: 99 } }, NOW);
+    step(state, started(conn), NOW);
     (spawn, argv)
 }
 
@@ -124,9 +124,9 @@ fn its_arguments_name_colour_and_sessions_and_a_next_life_goes_on_with_the_conve
 
 /// Its process is killed, and its next life begins.
 fn dies(state: &mut State, spawn: &SpawnId, conn: u64) -> Vec<Effect> {
-    step(state, Event::JoinSaid { conn, said: FromJoin::Ended(Ended::Signal(9)) }, NOW);
+    step(state, ended(conn, Ended::Signal(9)), NOW);
     step(state, farewelled(spawn, false, None), NOW);
-    step(state, Event::Paned(PaneDone::Closed { spawn: spawn.clone(), left: None }), NOW);
+    step(state, pane_closed(spawn), NOW);
     state.rescan_at = 600_000;
     step(state, Event::Deadline, at(100_000))
 }

@@ -177,7 +177,7 @@ fn delete_while_a_member_rests() {
     let ann = runs(&mut state, worker("ann", |order| order.restart = Restart::OnFailure), 50);
     ends(&mut state, &ann, 50, Ended::Exit(1));
     bury(&mut state, &ann);
-    let effects = ask(&mut state, 9, Request::Delete(Delete { team: team(), force: false, discard: vec![] }));
+    let effects = ask(&mut state, 9, delete(false));
     assert_eq!(kind(&effects, 9), Some(Kind::Refused), "{effects:?}");
 }
 

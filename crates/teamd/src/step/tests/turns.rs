@@ -289,12 +289,12 @@ fn a_process_that_can_not_be_started_takes_everything_back() {
 /// Its join reports how it ended.
 pub(super) fn ends(state: &mut State, spawn: &SpawnId, conn: u64, how: Ended) -> Vec<Effect> {
     assert!(state.agents.contains_key(spawn));
-    step(state, Event::JoinSaid { conn, said: FromJoin::Ended(how) }, NOW)
+    step(state, ended(conn, how), NOW)
 }
 
 /// Files and pane are put in order.
 pub(super) fn bury(state: &mut State, spawn: &SpawnId) -> Vec<Effect> {
-    step(state, Event::Paned(PaneDone::Closed { spawn: spawn.clone(), left: None }), NOW);
+    step(state, pane_closed(spawn), NOW);
     let farewelled = FileDone::Farewelled { spawn: spawn.clone(), approved: false, left: None };
     let effects = step(state, Event::Filed(farewelled), NOW);
     assert!(!state.agents.contains_key(spawn));

@@ -70,7 +70,7 @@ fn it_is_on_the_disk_before_git_fills_it_and_its_name_is_held() {
     for request in [wants("ann"), order("ann")] {
         assert_eq!(kind(&ask(&mut state, 2, request), 2), Some(Kind::Exists));
     }
-    let delete = Request::Delete(Delete { team: team(), force: true, discard: vec![] });
+    let delete = delete(true);
     assert_eq!(kind(&ask(&mut state, 2, delete), 2), Some(Kind::Refused));
     let effects = planned(&mut state);
     let [Effect::File(FileJob::Roster(roster)), Effect::File(FileJob::Recorded { .. })] = &effects[..] else {

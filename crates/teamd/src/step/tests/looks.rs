@@ -1,0 +1,32 @@
+//! When files are looked at.
+
+use super::*;
+
+#[test]
+fn a_storm_of_task_changes_is_two_looks() {
+    let mut state = state();
+    let looks: usize = (0..100)
+        .map(|_| {
+            step(&mut state, Event::TasksChanged { team: team(), task: TaskId::parse("1").unwrap() }, NOW)
+        })
+        .map(|effects| effects.iter().filter(|e| matches!(e, Effect::File(FileJob::Tasks { .. }))).count())
+        .sum();
+    assert_eq!(looks, 1);
+    let seen = || Event::Filed(FileDone::Tasks { team: team(), members: Vec::new(), result: Ok(Vec::new()) });
+    assert!(job(&step(&mut state, seen(), NOW), |job| matches!(job, FileJob::Tasks { .. })));
+    assert!(!job(&step(&mut state, seen(), NOW), |job| matches!(job, FileJob::Tasks { .. })));
+}
+
+#[test]
+fn files_are_looked_at_often_until_events_are_known_to_arrive() {
+    let mut state = state();
+    let looks = |state: &mut State, until: u64| {
+        let passed = (0..until).step_by(100).map(|ms| step(state, Event::Deadline, at(ms)));
+        passed.filter(|effects| job(effects, |job| matches!(job, FileJob::Rescan { .. }))).count()
+    };
+    assert_eq!(looks(&mut state, 10_000), 5);
+    step(&mut state, Event::WatchProven, at(10_000));
+    state.rescan_at = 0;
+    assert_eq!(looks(&mut state, 59_000), 2);
+    assert!(job(&step(&mut state, Event::Overflow, at(59_100)), |job| matches!(job, FileJob::Rescan { .. })));
+}

@@ -1,0 +1,196 @@
+//! Ends that are asked for, and what is told of an end.
+
+use super::*;
+use crate::files::ShutdownAnswer;
+use crate::roster::Told;
+use crate::state::Stopping;
+use protocol::control::Shutdown;
+use protocol::fault::Fault;
+use protocol::id::RequestId;
+
+/// Its join gets the order to end it.
+fn is_ending(effects: &[Effect]) -> bool {
+    effects.iter().any(|effect| matches!(effect, Effect::Tell { word: ToJoin::End { .. }, .. }))
+}
+
+fn shutdown(force: bool) -> Request {
+    let targets = Targets { team: team(), names: Vec::new() };
+    Request::Shutdown(Shutdown { targets, reason: None, grace_ms: 30_000, force, at_once: false })
+}
+
+fn asked_with(effects: &[Effect]) -> RequestId {
+    let request = effects.iter().find_map(|effect| match effect {
+        Effect::File(FileJob::Ask { request, .. }) => Some(request.clone()),
+        _ => None,
+    });
+    request.expect("somebody is asked")
+}
+
+fn answers(request: &RequestId, from: &str, rejected: Option<&str>) -> Event {
+    let rejected = rejected.map(str::to_owned);
+    let answer = ShutdownAnswer { request: request.clone(), from: AgentName::foreign(from), rejected };
+    Event::Filed(FileDone::Answers { team: team(), answers: Ok(vec![answer]) })
+}
+
+fn endings(effects: &[Effect], to: u64) -> Vec<(String, bool)> {
+    match done(effects, to) {
+        Some(Reply::Endings(reply)) => reply.ended.iter().map(|end| (end.how.clone(), end.gone)).collect(),
+        _ => panic!("no endings in {effects:?}"),
+    }
+}
+
+#[test]
+fn only_the_agent_that_was_asked_can_answer() {
+    let mut state = state();
+    let ann = running(&mut state, "ann", 50);
+    let request = asked_with(&ask(&mut state, 9, shutdown(false)));
+    let stranger = RequestId::parse("shutdown-1@ann").unwrap();
+    for (request, from) in [(&request, "bob"), (&stranger, "ann")] {
+        step(&mut state, answers(request, from, None), NOW);
+        assert_eq!(state.agents[&ann].phase.word(), "stopping");
+        assert!(!matches!(&state.agents[&ann].phase, Phase::Stopping(_, Stopping::Approved { .. })));
+    }
+    let effects = step(&mut state, answers(&request, "Ann", Some("two trees left")), NOW);
+    let Some(Reply::Endings(endings)) = done(&effects, 9) else { panic!("{effects:?}") };
+    assert_eq!((endings.ended[0].how.as_str(), endings.ended[0].gone), ("rejected: two trees left", false));
+    assert!(matches!(state.agents[&ann].phase, Phase::Running(_)));
+}
+
+#[test]
+fn an_approved_end_is_nobodys_news_and_any_other_is_the_leads() {
+    for (approve, told) in [(true, Told::Nobody), (false, Told::Lead)] {
+        let mut state = state();
+        let ann = running(&mut state, "ann", 50);
+        let request = asked_with(&ask(&mut state, 9, shutdown(false)));
+        if approve {
+            step(&mut state, answers(&request, "ann", None), NOW);
+        }
+        let effects = step(&mut state, ended(50, Ended::Exit(0)), NOW);
+        assert_eq!(state.agents[&ann].record.ended.as_ref().unwrap().told, told);
+        assert!(job(&effects, |job| matches!(job, FileJob::Farewell { .. })));
+        assert!(reply(&effects, 9).is_none(), "not before pane and files are in order");
+        step(&mut state, farewelled(&ann, false, None), NOW);
+        let effects = step(&mut state, pane_closed(&ann), NOW);
+        assert!(reply(&effects, 9).is_some());
+        assert!(state.agents.is_empty());
+    }
+}
+
+#[test]
+fn silence_ends_in_a_question_asked_again_and_then_in_what_was_said() {
+    for force in [false, true] {
+        let mut state = state();
+        let ann = running(&mut state, "ann", 50);
+        let first = asked_with(&ask(&mut state, 9, shutdown(force)));
+        let second = asked_with(&step(&mut state, Event::Deadline, at(12_000)));
+        assert_ne!(first, second, "a fresh id");
+        let effects = step(&mut state, Event::Deadline, at(40_000));
+        assert_eq!((is_ending(&effects), reply(&effects, 9).is_some()), (force, !force));
+        assert_eq!(state.agents[&ann].phase.word(), if force { "stopping" } else { "running" });
+    }
+}
+
+#[test]
+fn a_team_with_members_is_not_deleted() {
+    let mut state = state();
+    running(&mut state, "ann", 50);
+    let effects = ask(&mut state, 9, delete(false));
+    assert_eq!(kind(&effects, 9), Some(Kind::Refused));
+    let effects = ask(&mut state, 9, delete(true));
+    assert!(!job(&effects, |job| matches!(job, FileJob::Delete { .. })), "first they end");
+}
+
+#[test]
+fn one_that_is_still_starting_is_shut_down_at_once() {
+    let mut state = state();
+    ask(&mut state, 1, order("ann"));
+    let effects = ask(&mut state, 9, shutdown(false));
+    assert_eq!(endings(&effects, 9), [("stopped while it started".to_owned(), true)]);
+    assert_eq!(kind(&effects, 1), Some(Kind::Refused));
+}
+
+#[test]
+fn a_second_request_brings_force_and_the_shorter_patience() {
+    let mut state = state();
+    running(&mut state, "ann", 50);
+    ask(&mut state, 8, shutdown(false));
+    ask(&mut state, 9, Request::Down);
+    let effects = step(&mut state, Event::Deadline, at(12_000));
+    assert!(is_ending(&effects), "{effects:?}");
+}
+
+#[test]
+fn while_the_daemon_goes_down_a_no_is_not_taken() {
+    let mut state = state();
+    running(&mut state, "ann", 50);
+    let request = asked_with(&ask(&mut state, 9, Request::Down));
+    let effects = step(&mut state, answers(&request, "ann", Some("busy")), NOW);
+    assert!(is_ending(&effects), "{effects:?}");
+}
+
+#[test]
+fn a_patience_without_end_is_no_overflow() {
+    let mut state = state();
+    let ann = running(&mut state, "ann", 50);
+    let Request::Shutdown(mut order) = shutdown(false) else { panic!() };
+    order.grace_ms = u64::MAX;
+    ask(&mut state, 9, Request::Shutdown(order));
+    step(&mut state, Event::Deadline, at(1_000_000_000));
+    assert_eq!(state.agents[&ann].phase.word(), "stopping");
+}
+
+#[test]
+fn who_does_not_wait_is_answered_when_the_request_is_on_its_way() {
+    let mut state = state();
+    let ann = running(&mut state, "ann", 50);
+    let Request::Shutdown(mut order) = shutdown(false) else { panic!() };
+    order.at_once = true;
+    let effects = ask(&mut state, 9, Request::Shutdown(order));
+    assert_eq!(endings(&effects, 9), [("asked".to_owned(), false)]);
+    let Some(Reply::Endings(reply)) = done(&effects, 9) else { panic!("{effects:?}") };
+    let request = asked_with(&effects);
+    assert_eq!(reply.ended[0].request_id.as_deref(), Some(request.as_str()));
+    step(&mut state, answers(&request, "ann", None), NOW);
+    assert!(matches!(state.agents[&ann].phase, Phase::Stopping(_, Stopping::Approved { .. })));
+}
+
+#[test]
+fn a_yes_that_was_read_only_after_the_end_still_counts() {
+    let mut state = state();
+    let ann = running(&mut state, "ann", 50);
+    ask(&mut state, 9, shutdown(false));
+    step(&mut state, ended(50, Ended::Exit(0)), NOW);
+    step(&mut state, pane_closed(&ann), NOW);
+    let effects = step(&mut state, farewelled(&ann, true, None), NOW);
+    assert_eq!(endings(&effects, 9), [("approved".to_owned(), true)]);
+}
+
+#[test]
+fn what_could_not_be_filed_is_tried_again_and_the_name_stays_taken() {
+    let mut state = state();
+    let ann = running(&mut state, "ann", 50);
+    ask(&mut state, 9, Request::Kill(Targets { team: team(), names: vec!["ann".into()] }));
+    step(&mut state, ended(50, Ended::Signal(15)), NOW);
+    step(&mut state, pane_closed(&ann), NOW);
+    let fault = Fault::new(Kind::Data, "cannot parse config.json");
+    let effects = step(&mut state, farewelled(&ann, false, Some(fault)), NOW);
+    assert_eq!(endings(&effects, 9), [("killed (signal 15)".to_owned(), true)]);
+    assert_eq!(kind(&ask(&mut state, 10, order("ann")), 10), Some(Kind::Exists));
+    let effects = step(&mut state, Event::Overflow, NOW);
+    assert!(job(&effects, |job| matches!(job, FileJob::Farewell { .. })));
+    step(&mut state, farewelled(&ann, false, None), NOW);
+    assert!(state.agents.is_empty());
+}
+
+#[test]
+fn a_shutdown_that_was_under_way_goes_on_after_a_crash() {
+    let mut before = state();
+    let ann = running(&mut before, "ann", 50);
+    let request = asked_with(&ask(&mut before, 9, shutdown(false)));
+    let mut state = State::new(before.setting.clone(), before.roster(), Tale::default());
+    crate::step::restart(&mut state, NOW);
+    step(&mut state, joined(&ann, 51, 50, Some(99)), NOW);
+    step(&mut state, answers(&request, "ann", None), NOW);
+    let effects = step(&mut state, Event::Deadline, at(20_000));
+    assert!(is_ending(&effects), "{effects:?}");
+}

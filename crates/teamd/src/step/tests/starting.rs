@@ -1,0 +1,91 @@
+//! From the order to the running agent, and how its join comes back.
+
+use super::*;
+
+fn goes(effects: &[Effect]) -> usize {
+    effects.iter().filter(|e| matches!(e, Effect::Tell { word: ToJoin::Go(_), .. })).count()
+}
+
+#[test]
+fn the_green_light_comes_after_the_files_and_the_answer_after_the_start() {
+    for pane_first in [true, false] {
+        let mut state = state();
+        let spawn = opening(&ask(&mut state, 1, order("ann")));
+        let mut events = vec![opened(&spawn, 40), joined(&spawn, 50, 40, None)];
+        if !pane_first {
+            events.reverse();
+        }
+        let second = events.pop().unwrap();
+        let effects = step(&mut state, events.pop().unwrap(), NOW);
+        assert!(!job(&effects, |job| matches!(job, FileJob::Register { .. })));
+        let effects = step(&mut state, second, NOW);
+        assert!(job(&effects, |job| matches!(job, FileJob::Register { .. })));
+        assert!(matches!(effects[0], Effect::File(FileJob::Roster(_))), "the roster is first: {effects:?}");
+        assert_eq!(goes(&effects), 0);
+        let effects = step(&mut state, registered(&spawn), NOW);
+        assert_eq!((goes(&effects), reply(&effects, 1).is_some()), (1, false));
+        let effects = step(&mut state, started(50), NOW);
+        assert!(matches!(done(&effects, 1), Some(Reply::Spawn(spawn)) if spawn.pid == 99));
+    }
+}
+
+#[test]
+fn a_stranger_in_the_new_pane_gets_nothing() {
+    let mut state = state();
+    let spawn = opening(&ask(&mut state, 1, order("ann")));
+    step(&mut state, joined(&spawn, 50, 41, None), NOW);
+    let effects = step(&mut state, opened(&spawn, 40), NOW);
+    assert_eq!(kind(&effects, 1), Some(Kind::NotPermitted));
+    assert!(!job(&effects, |job| matches!(job, FileJob::Register { .. })));
+    assert!(state.agents.is_empty());
+}
+
+#[test]
+fn an_unknown_join_is_refused() {
+    let mut state = state();
+    let effects = step(&mut state, joined(&SpawnId::fresh(), 50, 40, Some(3)), NOW);
+    assert!(matches!(effects[0], Effect::Tell { conn: 50, word: ToJoin::Refused }));
+}
+
+#[test]
+fn a_second_join_can_not_take_a_living_ones_place() {
+    let mut state = state();
+    let spawn = running(&mut state, "ann", 50);
+    let effects = step(&mut state, joined(&spawn, 66, 666, Some(99)), NOW);
+    assert!(matches!(effects[..], [Effect::HangUp { conn: 66 }]), "{effects:?}");
+}
+
+#[test]
+fn a_start_that_takes_too_long_is_given_up_and_taken_back() {
+    let mut state = state();
+    let spawn = opening(&ask(&mut state, 1, order("ann")));
+    step(&mut state, opened(&spawn, 40), NOW);
+    let effects = step(&mut state, Event::Deadline, at(1_000_000));
+    assert_eq!(kind(&effects, 1), Some(Kind::Timeout));
+    assert!(effects.iter().any(|effect| matches!(effect, Effect::Pane(PaneJob::Close { .. }))));
+    assert!(state.agents.is_empty());
+}
+
+#[test]
+fn a_start_whose_word_was_lost_is_told_by_the_next_hello() {
+    let mut state = state();
+    let ann = opening(&ask(&mut state, 1, order("ann")));
+    step(&mut state, opened(&ann, 40), NOW);
+    step(&mut state, joined(&ann, 50, 40, None), NOW);
+    step(&mut state, registered(&ann), NOW);
+    step(&mut state, Event::Closed { conn: 50 }, NOW);
+    let effects = step(&mut state, joined(&ann, 51, 40, Some(99)), NOW);
+    assert!(matches!(done(&effects, 1), Some(Reply::Spawn(spawn)) if spawn.pid == 99));
+}
+
+#[test]
+fn a_closed_connection_is_no_death_and_a_dead_join_is() {
+    let mut state = state();
+    let ann = running(&mut state, "ann", 50);
+    assert!(step(&mut state, Event::Closed { conn: 50 }, NOW).is_empty());
+    assert_eq!(state.agents[&ann].phase.word(), "unknown");
+    let effects = step(&mut state, joined(&ann, 51, 50, Some(99)), NOW);
+    assert!(effects.iter().any(|effect| matches!(effect, Effect::Tell { conn: 51, word: ToJoin::Adopted })));
+    let effects = step(&mut state, Event::Died { spawn: ann.clone() }, NOW);
+    assert!(job(&effects, |job| matches!(job, FileJob::LastWords { .. })));
+}
