@@ -4,8 +4,9 @@
 use crate::args::Args;
 use crate::event::{Event, Events};
 use futures_util::{Sink, Stream, sink, stream};
+use protocol::control::Ended;
 use std::io;
-use std::process::{ExitStatus, Stdio};
+use std::process::Stdio;
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::process::{Child, ChildStdin, ChildStdout, Command};
 
@@ -32,17 +33,9 @@ pub(crate) fn start(args: &Args, events: Events) -> Result<Ends, String> {
 }
 
 async fn watch(mut child: Child, events: Events) {
-    let how = child.wait().await.map_or_else(|error| error.to_string(), in_words);
+    let how =
+        child.wait().await.map_or_else(|error| error.to_string(), |status| Ended::of(status).to_string());
     events.send(Event::Exited(how)).ok();
-}
-
-fn in_words(status: ExitStatus) -> String {
-    use std::os::unix::process::ExitStatusExt;
-    match (status.code(), status.signal()) {
-        (Some(code), _) => format!("exit {code}"),
-        (None, Some(signal)) => format!("signal {signal}"),
-        (None, None) => "in an unknown way".to_owned(),
-    }
 }
 
 /// Where messages go, a line each. That nobody takes them is no failure of theirs: the end of the program is told by

@@ -49,6 +49,5 @@ async fn serve(server: server::Server) -> Result<(), Fault> {
 
 fn durability() -> Result<Durability, Fault> {
     let level = std::env::var("TEAMD_DURABILITY").ok().filter(|level| !level.is_empty());
-    let level = level.unwrap_or_else(|| "process".to_owned());
-    level.parse().map_err(|_| Fault::new(Kind::Config, format!("cannot use $TEAMD_DURABILITY: {level}")))
+    Durability::of_environment(level.as_deref())
 }

@@ -6,7 +6,6 @@ use protocol::name::{AgentName, TeamName};
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::time::{SystemTime, UNIX_EPOCH};
 use store::{Caller, Durability, Root, Team};
 
 /// The server's arguments, as `teamctl mcp` writes them.
@@ -121,11 +120,6 @@ impl Seat {
 /// What a call that panicked left is as good as any.
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-/// Now, ms since the epoch.
-pub(crate) fn now() -> u64 {
-    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_millis() as u64)
 }
 
 #[cfg(test)]

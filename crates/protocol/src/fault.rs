@@ -2,6 +2,7 @@
 //! command line, so that a script can act on a failure without reading prose.
 
 use serde::{Deserialize, Serialize};
+use std::path::Path;
 
 /// The kinds of failure; each has its exit code (after sysexits.h) and its name in JSON.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -73,6 +74,11 @@ impl Fault {
     /// A fault without a hint.
     pub fn new(kind: Kind, message: impl Into<String>) -> Fault {
         Fault { kind, message: message.into(), hint: None }
+    }
+
+    /// What the system would not do at a path, with the verb for it.
+    pub fn io(verb: &str, path: &Path, cause: &dyn std::fmt::Display) -> Fault {
+        Fault::new(Kind::Io, format!("cannot {verb} {}: {cause}", path.display()))
     }
 
     /// The same fault with the next step named.

@@ -213,6 +213,12 @@ pub fn nearest<S: AsRef<str>>(wanted: &str, candidates: impl IntoIterator<Item =
     ranked.into_iter().take(3).map(|(_, name)| name).collect()
 }
 
+/// The hint for who wrote `wanted`: those that may have been meant.
+pub fn did_you_mean<S: AsRef<str>>(wanted: &str, candidates: impl IntoIterator<Item = S>) -> Option<String> {
+    let near = nearest(wanted, candidates);
+    (!near.is_empty()).then(|| format!("did you mean {}?", near.join(", ")))
+}
+
 /// Two slips, but in a short name fewer than would make another of it; or the same beginning.
 fn is_near(wanted: &str, name: &str, distance: usize) -> bool {
     let same = |(a, b): &(char, char)| a.eq_ignore_ascii_case(b);

@@ -1,5 +1,6 @@
 //! How much a finished write survives. Killing any process never hurts a file; this is about power.
 
+use protocol::fault::{Fault, Kind};
 use std::str::FromStr;
 
 /// What a write waits for before it is reported done.
@@ -18,6 +19,19 @@ pub enum Durability {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("cannot use {0:?} as a durability: it is one of process, ordered, power")]
 pub struct UnknownDurability(String);
+
+impl Durability {
+    /// What `$TEAMD_DURABILITY` says; the least where it says nothing.
+    ///
+    /// # Errors
+    /// `Config` where it is not the name of one.
+    pub fn of_environment(level: Option<&str>) -> Result<Durability, Fault> {
+        level.map_or(Ok(Durability::default()), |level| {
+            let unknown = |_| Fault::new(Kind::Config, format!("cannot use $TEAMD_DURABILITY: {level}"));
+            level.parse().map_err(unknown)
+        })
+    }
+}
 
 impl FromStr for Durability {
     type Err = UnknownDurability;

@@ -7,6 +7,7 @@
 
 mod aside;
 mod caller;
+mod clock;
 mod definition;
 mod delete;
 mod directory;
@@ -27,6 +28,7 @@ mod tasks;
 mod team;
 
 pub use caller::{Answer, Broadcast, Caller, Missed, Sent, checked, lead_only};
+pub use clock::now;
 pub use definition::definition;
 pub use durability::Durability;
 pub use error::Error;

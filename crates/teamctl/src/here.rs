@@ -2,14 +2,16 @@
 //!
 //! Inside a pane that join started, all of it comes from the environment; elsewhere the caller is the lead.
 
+pub(crate) use store::now;
+
 use crate::cli::Global;
 use client::Connection;
 use protocol::control::{Call, Reply, Request, Response, VERSION};
 use protocol::fault::{Fault, Kind};
-use protocol::name::{AgentName, TeamName, nearest};
+use protocol::name::{AgentName, TeamName, did_you_mean};
 use protocol::place::{Environment, Place};
-use std::path::PathBuf;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
 use store::{Caller, Durability, Root, StateDir, Team};
 
 /// The caller's place.
@@ -37,9 +39,7 @@ impl Here {
                 .hinted("name one with --root DIR")
         };
         let path = path.ok_or_else(unset)?;
-        let absolute = std::path::absolute(&path);
-        let absolute = absolute
-            .map_err(|error| Fault::new(Kind::Io, format!("cannot find {}: {error}", path.display())))?;
+        let absolute = absolute(&path)?;
         // One that does not exist yet has no links to follow.
         Ok(absolute.canonicalize().unwrap_or(absolute))
     }
@@ -59,8 +59,7 @@ impl Here {
     /// The daemon's socket.
     pub(crate) fn socket(&self) -> Result<PathBuf, Fault> {
         match &self.global.socket {
-            Some(path) => std::path::absolute(path)
-                .map_err(|error| Fault::new(Kind::Io, format!("cannot find {}: {error}", path.display()))),
+            Some(path) => absolute(path),
             None => Ok(self.place()?.socket()),
         }
     }
@@ -72,10 +71,7 @@ impl Here {
 
     /// The root, checked and open.
     pub(crate) fn root(&self) -> Result<Root, Fault> {
-        let level = variable("TEAMD_DURABILITY").unwrap_or_else(|| "process".to_owned());
-        let durability: Durability = level
-            .parse()
-            .map_err(|_| Fault::new(Kind::Config, format!("cannot use $TEAMD_DURABILITY: {level}")))?;
+        let durability = Durability::of_environment(variable("TEAMD_DURABILITY").as_deref())?;
         Root::open(&self.root_path()?, &self.place()?.state.join("aside"), durability).map_err(fault)
     }
 
@@ -178,22 +174,29 @@ fn named_team(root: &Root, name: &str) -> Result<TeamName, Fault> {
     if teams.contains(&wanted) {
         return Ok(wanted);
     }
-    let missing = Fault::new(Kind::NotFound, format!("cannot find the team {wanted}"));
-    let near = nearest(wanted.as_str(), teams.iter().map(TeamName::as_str));
-    Err(match near.as_slice() {
-        [] => missing.hinted(format!("make it with: teamctl create {wanted}")),
-        near => missing.hinted(format!("did you mean {}?", near.join(", "))),
-    })
+    let near = did_you_mean(wanted.as_str(), teams.iter().map(TeamName::as_str));
+    Err(Fault::new(Kind::NotFound, format!("cannot find the team {wanted}"))
+        .hinted(near.unwrap_or_else(|| format!("make it with: teamctl create {wanted}"))))
+}
+
+fn absolute(path: &Path) -> Result<PathBuf, Fault> {
+    std::path::absolute(path).map_err(|error| Fault::io("find", path, &error))
+}
+
+/// Where our own program lies, for what is installed beside it.
+pub(crate) fn own_program() -> Result<PathBuf, Fault> {
+    std::env::current_exe()
+        .map_err(|error| Fault::new(Kind::Internal, format!("cannot find our own program: {error}")))
+}
+
+/// The daemon answered something else than what it was asked.
+pub(crate) fn misunderstood() -> Fault {
+    Fault::new(Kind::Internal, "cannot understand the daemon's answer")
 }
 
 /// An environment variable that is set to something.
 pub(crate) fn variable(name: &str) -> Option<String> {
     std::env::var(name).ok().filter(|value| !value.is_empty())
-}
-
-/// Now, ms since the epoch.
-pub(crate) fn now() -> u64 {
-    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_millis() as u64)
 }
 
 /// A failure of the store, as the command line tells it.

@@ -23,7 +23,7 @@ use protocol::policy::Policy;
 use std::collections::HashMap;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::PathBuf;
-use std::time::{Instant, SystemTime, UNIX_EPOCH};
+use std::time::Instant;
 use store::{Root, StateDir};
 use tmux::Address;
 use tokio::net::UnixStream;
@@ -61,15 +61,15 @@ impl Start {
         let durability =
             args.durability.parse().map_err(|_| Fault::new(Kind::Usage, "cannot read --durability"))?;
         let made = std::fs::DirBuilder::new().recursive(true).mode(0o700).create(&path);
-        made.map_err(|error| io("make", &path, &error))?;
+        made.map_err(|error| Fault::io("make", &path, &error))?;
         // Two spellings of one root would have two places.
-        let canonical = path.canonicalize().map_err(|error| io("find", &path, &error))?;
+        let canonical = path.canonicalize().map_err(|error| Fault::io("find", &path, &error))?;
         let place = Place::of(&canonical, &environment());
-        let state_dir = StateDir::open(&place.state).map_err(fault)?;
-        let root = Root::open(&canonical, &place.state.join("aside"), durability).map_err(fault)?;
+        let state_dir = StateDir::open(&place.state).map_err(Fault::from)?;
+        let root = Root::open(&canonical, &place.state.join("aside"), durability).map_err(Fault::from)?;
         let socket = args.socket.clone().unwrap_or_else(|| place.socket());
         // Panes start in another directory than ours.
-        let socket = std::path::absolute(&socket).map_err(|error| io("find", &socket, &error))?;
+        let socket = std::path::absolute(&socket).map_err(|error| Fault::io("find", &socket, &error))?;
         instance::check_length(&socket)?;
         let lock = Lock::take(&place.state.join("teamd.lock"), root.path(), &socket)?;
         let root_lock = RootLock::take(root.path())?;
@@ -175,8 +175,7 @@ async fn turn(
 }
 
 fn now(clock: Instant) -> Now {
-    let wall = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_millis() as u64);
-    Now { mono: clock.elapsed().as_millis() as u64, wall }
+    Now { mono: clock.elapsed().as_millis() as u64, wall: store::now() }
 }
 
 fn signals(events: &UnboundedSender<Event>) -> Result<(), Fault> {
@@ -200,7 +199,7 @@ fn signals(events: &UnboundedSender<Event>) -> Result<(), Fault> {
 }
 
 fn read_roster(state: &StateDir) -> Result<Roster, Fault> {
-    let Some(bytes) = state.read(files::ROSTER).map_err(fault)? else { return Ok(Roster::default()) };
+    let Some(bytes) = state.read(files::ROSTER).map_err(Fault::from)? else { return Ok(Roster::default()) };
     let path = state.path().join(files::ROSTER);
     let roster: Roster = serde_json::from_slice(&bytes).map_err(|error| {
         Fault::new(Kind::Data, format!("cannot read {}: {error}", path.display()))
@@ -313,12 +312,4 @@ fn environment() -> Environment {
         home: path("HOME"),
         uid: nix::unistd::geteuid().as_raw(),
     }
-}
-
-fn io(verb: &str, path: &std::path::Path, error: &std::io::Error) -> Fault {
-    Fault::new(Kind::Io, format!("cannot {verb} {}: {error}", path.display()))
-}
-
-fn fault(error: store::Error) -> Fault {
-    Fault { kind: error.kind(), message: error.to_string(), hint: error.hint() }
 }

@@ -4,7 +4,7 @@
 //! of its join, which also leaves our terminal's session. Their deaths are told by pidfd like those of all joins;
 //! here they are only collected.
 
-use protocol::fault::{Fault, Kind};
+use protocol::fault::Fault;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
@@ -18,12 +18,12 @@ impl Headless {
     pub(crate) fn launch(&mut self, argv: &[String], log: &Path) -> Result<u32, Fault> {
         if let Some(directory) = log.parent() {
             let made = std::fs::DirBuilder::new().recursive(true).mode(0o700).create(directory);
-            made.map_err(|error| io("make", directory, &error))?;
+            made.map_err(|error| Fault::io("make", directory, &error))?;
         }
         let (program, arguments) = argv.split_first().expect("a command line of ours has a program");
         let mut command = Command::new(program);
         command.args(arguments).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-        let child = command.spawn().map_err(|error| io("start", Path::new(program), &error))?;
+        let child = command.spawn().map_err(|error| Fault::io("start", Path::new(program), &error))?;
         let pid = child.id();
         self.0.push(child);
         Ok(pid)
@@ -33,8 +33,4 @@ impl Headless {
     pub(crate) fn reap(&mut self) {
         self.0.retain_mut(|child| matches!(child.try_wait(), Ok(None)));
     }
-}
-
-fn io(verb: &str, path: &Path, error: &std::io::Error) -> Fault {
-    Fault::new(Kind::Io, format!("cannot {verb} {}: {error}", path.display()))
 }

@@ -21,9 +21,7 @@ impl Lock {
     /// # Errors
     /// `NoDaemon` (exit 69) naming the other daemon's pid.
     pub(crate) fn take(path: &Path, root: &Path, socket: &Path) -> Result<Lock, Fault> {
-        let io = |verb: &str, error: &std::io::Error| {
-            Fault::new(Kind::Io, format!("cannot {verb} {}: {error}", path.display()))
-        };
+        let io = |verb: &str, error: &std::io::Error| Fault::io(verb, path, error);
         let open = File::options().create(true).truncate(false).read(true).write(true).open(path);
         let mut file = open.map_err(|error| io("open", &error))?;
         let mut locked = file.try_lock();
@@ -79,8 +77,7 @@ impl RootLock {
     /// `NoDaemon` (exit 69).
     pub(crate) fn take(root: &Path) -> Result<RootLock, Fault> {
         let path = root.join("teams");
-        let io =
-            |error: std::io::Error| Fault::new(Kind::Io, format!("cannot lock {}: {error}", path.display()));
+        let io = |error: std::io::Error| Fault::io("lock", &path, &error);
         let directory = File::open(&path).map_err(io)?;
         match directory.try_lock() {
             Ok(()) => Ok(RootLock { _directory: directory }),
@@ -136,8 +133,7 @@ pub(crate) fn listen(path: &Path) -> Result<(UnixListener, Bound), Fault> {
     if let Some(directory) = path.parent() {
         private_directory(directory)?;
     }
-    let io =
-        |error: std::io::Error| Fault::new(Kind::Io, format!("cannot listen on {}: {error}", path.display()));
+    let io = |error: std::io::Error| Fault::io("listen on", path, &error);
     remove_dead(path)?;
     let listener = UnixListener::bind(path).map_err(io)?;
     std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o600)).map_err(io)?;
@@ -162,7 +158,7 @@ fn remove_dead(path: &Path) -> Result<(), Fault> {
 
 /// Makes the directory, or makes sure that nobody else can have put something into it.
 fn private_directory(path: &Path) -> Result<(), Fault> {
-    let io = |error: std::io::Error| Fault::new(Kind::Io, format!("cannot make {}: {error}", path.display()));
+    let io = |error: std::io::Error| Fault::io("make", path, &error);
     DirBuilder::new().recursive(true).mode(0o700).create(path).map_err(io)?;
     let meta = std::fs::symlink_metadata(path).map_err(io)?;
     let ours = meta.is_dir() && meta.uid() == nix::unistd::geteuid().as_raw() && meta.mode() & 0o077 == 0;

@@ -8,7 +8,6 @@ use std::fs::File;
 use std::os::unix::fs::{DirBuilderExt, symlink};
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
-use std::time::{SystemTime, UNIX_EPOCH};
 use tracing_subscriber::filter::LevelFilter;
 use tracing_subscriber::fmt::Subscriber;
 
@@ -22,7 +21,7 @@ pub(crate) fn start(args: &Args, state: &Path) -> Result<(), Fault> {
         None => fresh(&state.join("logs").join("teamd"))?,
     };
     let file = File::options().create(true).append(true).open(&path);
-    let file = file.map_err(|error| io("open", &path, &error))?;
+    let file = file.map_err(|error| Fault::io("open", &path, &error))?;
     let level = if args.verbose { LevelFilter::DEBUG } else { LevelFilter::INFO };
     let log = Subscriber::builder().with_max_level(level).with_ansi(false).log_internal_errors(false);
     let set = match args.log_format {
@@ -39,9 +38,8 @@ pub(crate) fn start(args: &Args, state: &Path) -> Result<(), Fault> {
 /// The file of this start. A link that can't be set, or an old file that can't go, keeps nobody from starting.
 fn fresh(directory: &Path) -> Result<PathBuf, Fault> {
     let made = std::fs::DirBuilder::new().recursive(true).mode(0o700).create(directory);
-    made.map_err(|error| io("make", directory, &error))?;
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_millis() as u64);
-    let name = format!("{}.log", iso8601(now).replace(':', "-"));
+    made.map_err(|error| Fault::io("make", directory, &error))?;
+    let name = format!("{}.log", iso8601(store::now()).replace(':', "-"));
     let latest = directory.join("latest");
     std::fs::remove_file(&latest).ok();
     symlink(&name, &latest).ok();
@@ -57,10 +55,6 @@ fn old(directory: &Path) -> Vec<PathBuf> {
     logs.sort();
     logs.truncate(logs.len().saturating_sub(KEPT - 1));
     logs
-}
-
-fn io(verb: &str, path: &Path, error: &std::io::Error) -> Fault {
-    Fault::new(Kind::Io, format!("cannot {verb} {}: {error}", path.display()))
 }
 
 #[cfg(test)]

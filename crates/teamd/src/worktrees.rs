@@ -10,7 +10,6 @@ use protocol::fault::{Fault, Kind};
 use protocol::name::{AgentName, TeamName};
 use protocol::time::iso8601;
 use std::path::{Path, PathBuf};
-use std::time::{SystemTime, UNIX_EPOCH};
 use tokio::sync::mpsc::UnboundedSender;
 use worktree::{Error, Found, Plan, Reason, Removed, Surroundings, Wanted, plan};
 
@@ -194,8 +193,7 @@ fn quoted(path: &Path) -> String {
 
 /// A directory that is not there yet.
 fn place(trash: &Path, team: &TeamName, member: &AgentName) -> PathBuf {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_millis() as u64);
-    let time = iso8601(since).replace([':', '-'], "");
+    let time = iso8601(store::now()).replace([':', '-'], "");
     let names = (1..).map(|n| match n {
         1 => format!("{team}-{member}-{time}"),
         n => format!("{team}-{member}-{time}-{n}"),

@@ -5,13 +5,13 @@
 use super::schema::{Property, always, maybe};
 use super::{Described, Effect, at_files};
 use crate::program::Call;
-use crate::seat::{Seat, now};
+use crate::seat::Seat;
 use protocol::fault::{Fault, Kind};
 use protocol::id::RequestId;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
-use store::{Answer, lead_only};
+use store::{Answer, lead_only, now};
 
 /// How long an answer to a shutdown request may take before nobody waits for it any more.
 const GRACE: &str = "10m";

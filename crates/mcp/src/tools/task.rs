@@ -2,14 +2,14 @@
 
 use super::schema::{Property, always};
 use super::{Described, Effect, at_files};
-use crate::seat::{Seat, now};
+use crate::seat::Seat;
 use protocol::fault::{Fault, Kind};
 use protocol::id::TaskId;
 use protocol::task::TaskStatus;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
-use store::{Caller, NewTask, TaskUpdate as Update};
+use store::{Caller, NewTask, TaskUpdate as Update, now};
 
 const ONE: &[Property] = &[always("task", "object")];
 

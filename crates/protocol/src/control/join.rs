@@ -13,7 +13,9 @@ use crate::payload::IdleReason;
 use crate::turn::{PlanStage, TurnProgram};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
+use std::os::unix::process::ExitStatusExt;
 use std::path::PathBuf;
+use std::process::ExitStatus;
 
 /// Who is in the pane.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -184,6 +186,17 @@ pub enum Ended {
     Lost,
     /// A turn's program could not be started; the text names it and says why.
     NotStarted(String),
+}
+
+impl Ended {
+    /// How a process ended that its parent has waited for.
+    pub fn of(status: ExitStatus) -> Ended {
+        match (status.code(), status.signal()) {
+            (Some(code), _) => Ended::Exit(code),
+            (None, Some(signal)) => Ended::Signal(signal),
+            (None, None) => Ended::Lost,
+        }
+    }
 }
 
 impl std::fmt::Display for Ended {

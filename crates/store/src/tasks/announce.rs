@@ -1,6 +1,7 @@
 //! Telling an owner. After the list's locks are released: never two locks at once that others wait for.
 
 use super::Tasks;
+use crate::clock::now;
 use crate::error::Error;
 use protocol::config::TeamConfig;
 use protocol::id::TaskId;
@@ -10,7 +11,6 @@ use protocol::payload::{Payload, TaskAssignment};
 use protocol::task::Task;
 use protocol::time::iso8601;
 use std::collections::BTreeMap;
-use std::time::{SystemTime, UNIX_EPOCH};
 
 /// Who may own tasks, as the config says it.
 pub(super) struct Members(TeamConfig);
@@ -54,7 +54,7 @@ impl Tasks {
 
 impl Members {
     fn assignment(&self, task: &Task, by: &AgentName) -> Message {
-        let timestamp = iso8601(now_ms());
+        let timestamp = iso8601(now());
         let assignment = Payload::TaskAssignment(TaskAssignment {
             task_id: task.id,
             subject: task.subject.clone(),
@@ -71,8 +71,4 @@ impl Members {
             read: false,
         }
     }
-}
-
-fn now_ms() -> u64 {
-    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_millis() as u64)
 }

@@ -18,7 +18,7 @@ pub(crate) use ancestors::terminal;
 pub(crate) use caller::{Caller, caller, led_here};
 pub(crate) use park::{Over, Wait};
 
-use crate::here::Here;
+use crate::here::{Here, misunderstood};
 use crate::output;
 use input::Input;
 use manner::Manner;
@@ -91,7 +91,7 @@ impl Stand<'_> {
         let hooked = Hooked { lead: self.caller.lead(), session: self.input.session.clone(), said };
         match self.here.ask(Request::Hook(hooked))? {
             Reply::Hook(reply) => Ok(reply),
-            _ => Err(Fault::new(Kind::Internal, "cannot understand the daemon's answer")),
+            _ => Err(misunderstood()),
         }
     }
 }

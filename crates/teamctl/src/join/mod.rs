@@ -223,11 +223,7 @@ impl Family {
     fn how(&self, hung_up: bool) -> Ended {
         match self.status {
             _ if hung_up => Ended::Hangup,
-            Some(status) => match (status.code(), status.signal()) {
-                (Some(code), _) => Ended::Exit(code),
-                (None, Some(signal)) => Ended::Signal(signal),
-                (None, None) => Ended::Lost,
-            },
+            Some(status) => Ended::of(status),
             None => Ended::Lost,
         }
     }

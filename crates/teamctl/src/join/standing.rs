@@ -7,13 +7,12 @@ use super::terminal::Terminal;
 use super::wire::Wire;
 use crate::teammate::{CannotStart, How};
 use nix::poll::PollFlags;
-use protocol::control::Go;
+use protocol::control::{Ended, Go};
 use protocol::driver::{Answer, Asked, FromDriver, Stop, ToDriver};
 use protocol::mode::PermissionMode;
 use protocol::turn::StandingAgent;
 use std::collections::VecDeque;
 use std::os::fd::BorrowedFd;
-use std::os::unix::process::ExitStatusExt;
 use std::process::ExitStatus;
 use std::time::{Duration, Instant};
 
@@ -283,8 +282,8 @@ impl Standing {
 
     fn mourn(&mut self, driver: Driver) {
         self.deaths += 1;
-        self.why =
-            driver.failed.unwrap_or_else(|| format!("its driver has ended: {}", in_words(driver.status)));
+        let ended = Ended::of(driver.status.unwrap_or_default());
+        self.why = driver.failed.unwrap_or_else(|| format!("its driver has ended: {ended}"));
     }
 }
 
@@ -293,14 +292,5 @@ fn ended(how: Stop) -> How {
         Stop::Done => How::Done,
         Stop::Cancelled => How::Failed("cancelled".to_owned()),
         Stop::Failed(why) => How::Failed(why),
-    }
-}
-
-fn in_words(status: Option<ExitStatus>) -> String {
-    let status = status.unwrap_or_default();
-    match (status.code(), status.signal()) {
-        (Some(code), _) => format!("exit {code}"),
-        (None, Some(signal)) => format!("signal {signal}"),
-        (None, None) => "in an unknown way".to_owned(),
     }
 }

@@ -84,9 +84,8 @@ pub(super) fn prepared(go: &Go, turns: &Turns) -> Result<(Post, Program), String
         TurnProgram::Standing(agent) => [agent.driver.first(), agent.argv.first()],
     };
     programs.into_iter().flatten().try_for_each(|program| start::findable(go, program))?;
-    let level = go.env.get("TEAMD_DURABILITY").map_or("process", String::as_str);
-    let durability: Durability =
-        level.parse().map_err(|_| format!("cannot use $TEAMD_DURABILITY: {level}"))?;
+    let durability = Durability::of_environment(go.env.get("TEAMD_DURABILITY").map(String::as_str));
+    let durability = durability.map_err(|fault| fault.message)?;
     let root = Root::open(&turns.root, &go.state.join("aside"), durability);
     let team = root.and_then(|root| root.team(&turns.team)).map_err(|error| fault(error).message)?;
     let owner = format!("{}@{}", turns.name, turns.team);

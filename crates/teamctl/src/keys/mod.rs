@@ -8,7 +8,7 @@
 mod output;
 mod screen;
 
-use crate::here::Here;
+use crate::here::{Here, misunderstood};
 use crate::hook::{Over, Wait};
 use crate::output as words;
 use crate::profile::Shelf;
@@ -157,7 +157,7 @@ impl Typist<'_> {
     fn look(&self) -> Result<ScreenReply, Fault> {
         match self.order(Order::Look)? {
             Reply::Screen(seen) => Ok(seen),
-            _ => Err(Fault::new(Kind::Internal, "cannot understand the daemon's answer")),
+            _ => Err(misunderstood()),
         }
     }
 
@@ -168,7 +168,7 @@ impl Typist<'_> {
     fn tell(&self, said: Said) -> Result<HookReply, Fault> {
         match self.here.ask(Request::Hook(Hooked { lead: None, session: None, said }))? {
             Reply::Hook(reply) => Ok(reply),
-            _ => Err(Fault::new(Kind::Internal, "cannot understand the daemon's answer")),
+            _ => Err(misunderstood()),
         }
     }
 }

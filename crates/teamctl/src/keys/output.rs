@@ -3,7 +3,7 @@
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::inotify::{AddWatchFlags, InitFlags, Inotify};
-use protocol::fault::{Fault, Kind};
+use protocol::fault::Fault;
 use std::os::fd::AsFd;
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -20,9 +20,7 @@ impl Output {
             inotify.add_watch(directory, AddWatchFlags::IN_MODIFY)?;
             Ok(inotify)
         });
-        watched
-            .map(Output)
-            .map_err(|errno| Fault::new(Kind::Io, format!("cannot watch {}: {errno}", directory.display())))
+        watched.map(Output).map_err(|errno| Fault::io("watch", directory, &errno))
     }
 
     /// Forgets what was written before; true if something was.

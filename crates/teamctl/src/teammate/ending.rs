@@ -1,10 +1,10 @@
 //! What the end of a turn means, for the task it was about and for the lead: pure.
 
 use super::host::{How, TurnEnd};
+use protocol::control::Ended;
 use protocol::name::AgentName;
 use protocol::payload::IdleReason;
 use protocol::task::{Task, TaskStatus};
-use std::os::unix::process::ExitStatusExt;
 use std::process::ExitStatus;
 
 /// Characters of the last line that a task's metadata keeps.
@@ -89,17 +89,13 @@ impl Verdict {
 }
 
 fn failure(status: ExitStatus) -> Option<String> {
-    match (status.code(), status.signal()) {
-        (Some(0), _) => None,
-        (Some(code), _) => Some(format!("exit {code}")),
-        (None, Some(signal)) => Some(format!("signal {signal}")),
-        (None, None) => Some("it ended in an unknown way".to_owned()),
-    }
+    (!status.success()).then(|| Ended::of(status).to_string())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::os::unix::process::ExitStatusExt;
 
     fn ended(how: How, last: &str) -> Outcome {
         outcome(&TurnEnd { how, last: last.to_owned() })

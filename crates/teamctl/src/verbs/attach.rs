@@ -2,7 +2,7 @@
 //! that has no pane is seen in its log.
 
 use super::up::no_tmux;
-use crate::here::{Here, variable};
+use crate::here::{Here, misunderstood, variable};
 use protocol::control::{Locate, LocateReply, Reply, Request};
 use protocol::fault::{Fault, Kind};
 use std::os::unix::process::CommandExt;
@@ -30,7 +30,7 @@ pub(crate) fn run(here: &Here, args: &Attach) -> Result<ExitCode, Fault> {
             Err(go(&pane, &tmux, way))
         }
         Reply::Locate(LocateReply::Log { path }) => super::logs::follow(here, &path),
-        _ => Err(Fault::new(Kind::Internal, "cannot understand the daemon's answer")),
+        _ => Err(misunderstood()),
     }
 }
 

@@ -165,8 +165,7 @@ fn nearest(wanted: &Path) -> Option<Place> {
 }
 
 fn unwatchable(path: &Path, error: &notify::Error) -> Fault {
-    let fault = Fault::new(Kind::Io, format!("cannot watch {}: {error}", path.display()));
-    fault.hinted("see whether the system's limits are too low: teamctl doctor")
+    Fault::io("watch", path, error).hinted("see whether the system's limits are too low: teamctl doctor")
 }
 
 /// Our own reading is seen too, and must not wake us; a lost event is as good as one.

@@ -1,9 +1,9 @@
 //! `hide`: a member's pane out of sight. Its agent notices nothing.
 
-use crate::here::Here;
+use crate::here::{Here, misunderstood};
 use crate::output;
 use protocol::control::{Locate, Reply, Request, SightReply};
-use protocol::fault::{Fault, Kind};
+use protocol::fault::Fault;
 use std::process::ExitCode;
 
 /// Take a member's pane out of sight
@@ -35,7 +35,7 @@ pub(super) fn told(here: &Here, request: Request) -> Result<ExitCode, Fault> {
             output::done(here, &reply, &sentence(&reply));
             Ok(ExitCode::SUCCESS)
         }
-        _ => Err(Fault::new(Kind::Internal, "cannot understand the daemon's answer")),
+        _ => Err(misunderstood()),
     }
 }
 

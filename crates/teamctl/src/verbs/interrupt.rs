@@ -1,9 +1,9 @@
 //! `interrupt`: end a member's turn, not the member.
 
-use crate::here::Here;
+use crate::here::{Here, misunderstood};
 use crate::output;
 use protocol::control::{InterruptReply, Locate, Reply, Request};
-use protocol::fault::{Fault, Kind};
+use protocol::fault::Fault;
 use std::process::ExitCode;
 
 /// End a member's turn, not the member
@@ -26,7 +26,7 @@ pub(crate) fn run(here: &Here, args: &Interrupt) -> Result<ExitCode, Fault> {
             output::done(here, &reply, &sentence(&reply));
             Ok(ExitCode::SUCCESS)
         }
-        _ => Err(Fault::new(Kind::Internal, "cannot understand the daemon's answer")),
+        _ => Err(misunderstood()),
     }
 }
 

@@ -1,9 +1,9 @@
 //! `kill`: end members without asking.
 
 use super::shutdown::endings;
-use crate::here::Here;
+use crate::here::{Here, misunderstood};
 use protocol::control::{Reply, Request, Targets};
-use protocol::fault::{Fault, Kind};
+use protocol::fault::Fault;
 use std::process::ExitCode;
 
 /// End members without asking: TERM, then KILL, and everything that they started
@@ -20,6 +20,6 @@ pub(crate) fn run(here: &Here, args: &Kill) -> Result<ExitCode, Fault> {
     let team = here.team_name(&here.root()?)?;
     match here.ask(Request::Kill(Targets { team, names: args.names.clone() }))? {
         Reply::Endings(reply) => Ok(endings(here, &reply, None, "Nobody is there.")),
-        _ => Err(Fault::new(Kind::Internal, "cannot understand the daemon's answer")),
+        _ => Err(misunderstood()),
     }
 }

@@ -1,10 +1,10 @@
 //! `layout`: how the panes of a team share their windows, from now on.
 
-use crate::here::Here;
+use crate::here::{Here, misunderstood};
 use crate::output;
 use clap::builder::PossibleValuesParser;
 use protocol::control::{self, LayoutReply, Reply, Request, SetLayout};
-use protocol::fault::{Fault, Kind};
+use protocol::fault::Fault;
 use std::process::ExitCode;
 
 /// Give a team's windows a layout, those that come later too
@@ -33,7 +33,7 @@ pub(crate) fn run(here: &Here, args: &Layout) -> Result<ExitCode, Fault> {
             output::done(here, &reply, &sentence(&reply));
             Ok(ExitCode::SUCCESS)
         }
-        _ => Err(Fault::new(Kind::Internal, "cannot understand the daemon's answer")),
+        _ => Err(misunderstood()),
     }
 }
 

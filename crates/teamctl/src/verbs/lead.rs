@@ -1,7 +1,7 @@
 //! `lead`: the session in this pane leads a team. It is known by the first process of its terminal; its program's
 //! hooks wait for the lead's mail from then on, and `teamctl` here means that team.
 
-use crate::here::{Here, variable};
+use crate::here::{Here, misunderstood, variable};
 use crate::hook::{led_here, terminal};
 use crate::output;
 use protocol::control::{self, LeadOrder, Reply, Request};
@@ -65,7 +65,7 @@ fn team(here: &Here, name: Option<&str>) -> Result<(TeamName, bool), Fault> {
     }
     match here.ask(Request::Create(super::create::plain(&team)?))? {
         Reply::Create(reply) => Ok((reply.team_name, true)),
-        _ => Err(Fault::new(Kind::Internal, "cannot understand the daemon's answer")),
+        _ => Err(misunderstood()),
     }
 }
 

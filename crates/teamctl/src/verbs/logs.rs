@@ -5,7 +5,7 @@ use super::follow::{Follow, Saw, Tail};
 use crate::here::Here;
 use crate::output;
 use protocol::fault::{Fault, Kind};
-use protocol::name::{TeamName, nearest};
+use protocol::name::{TeamName, did_you_mean};
 use serde_json::json;
 use std::collections::BTreeSet;
 use std::io::Write;
@@ -123,10 +123,8 @@ fn log(directory: &Path, name: &str) -> Result<PathBuf, Fault> {
     }
     let missing =
         Fault::new(Kind::NotFound, format!("cannot find a log of {name} in {}", directory.display()));
-    Err(match nearest(name, &names).as_slice() {
-        [] => missing.hinted("see what its pane shows: teamctl capture NAME"),
-        near => missing.hinted(format!("did you mean {}?", near.join(", "))),
-    })
+    let near = did_you_mean(name, &names);
+    Err(missing.hinted(near.unwrap_or_else(|| "see what its pane shows: teamctl capture NAME".to_owned())))
 }
 
 /// False once nobody reads any more.

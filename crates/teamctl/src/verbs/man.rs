@@ -4,7 +4,7 @@ use super::completions::printed;
 use crate::cli::Cli;
 use clap::{Command, CommandFactory};
 use clap_mangen::Man as Generator;
-use protocol::fault::{Fault, Kind};
+use protocol::fault::Fault;
 use std::fs::{File, create_dir_all};
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -30,17 +30,13 @@ pub(crate) fn run(args: &Man) -> Result<ExitCode, Fault> {
     let Some(directory) = &args.directory else {
         return printed(&pages.into_iter().flat_map(|page| page.roff).collect::<Vec<u8>>());
     };
-    create_dir_all(directory).map_err(|error| cannot("create", directory, &error))?;
+    create_dir_all(directory).map_err(|error| Fault::io("create", directory, &error))?;
     for Page { name, roff } in pages {
         let path = directory.join(format!("{name}.1"));
-        let mut file = File::create(&path).map_err(|error| cannot("create", &path, &error))?;
-        file.write_all(&roff).map_err(|error| cannot("write", &path, &error))?;
+        let mut file = File::create(&path).map_err(|error| Fault::io("create", &path, &error))?;
+        file.write_all(&roff).map_err(|error| Fault::io("write", &path, &error))?;
     }
     Ok(ExitCode::SUCCESS)
-}
-
-fn cannot(verb: &str, path: &Path, error: &std::io::Error) -> Fault {
-    Fault::new(Kind::Io, format!("cannot {verb} {}: {error}", path.display()))
 }
 
 fn pages() -> Vec<Page> {

@@ -1,7 +1,7 @@
 //! `mcp`: the MCP server, which is a program of its own beside ours: its libraries would cost every other verb its
 //! quick start. Who it speaks for is settled here, once, and handed over in its arguments.
 
-use crate::here::{Here, variable};
+use crate::here::{Here, own_program, variable};
 use protocol::fault::{Fault, Kind};
 use protocol::name::{AgentName, TeamName};
 use std::os::unix::process::CommandExt;
@@ -79,9 +79,7 @@ fn speaker(asked: Option<&str>, agent: Option<&str>, team: Option<&str>) -> Resu
 
 /// Not the one of the PATH: it must be of our release.
 fn beside() -> Result<PathBuf, Fault> {
-    let own = std::env::current_exe()
-        .map_err(|error| Fault::new(Kind::Internal, format!("cannot find our own program: {error}")))?;
-    Ok(own.with_file_name(PROGRAM))
+    Ok(own_program()?.with_file_name(PROGRAM))
 }
 
 #[cfg(test)]

@@ -1,9 +1,9 @@
 //! `mode`: the permission mode of a member while it runs, or of the lead.
 
-use crate::here::Here;
+use crate::here::{Here, misunderstood};
 use crate::output;
 use protocol::control::{ModeReply, Reply, Request, SetMode};
-use protocol::fault::{Fault, Kind};
+use protocol::fault::Fault;
 use protocol::mode::PermissionMode;
 use std::process::ExitCode;
 
@@ -31,7 +31,7 @@ pub(crate) fn run(here: &Here, args: &Mode) -> Result<ExitCode, Fault> {
             output::done(here, &reply, &sentence(&reply));
             Ok(ExitCode::SUCCESS)
         }
-        _ => Err(Fault::new(Kind::Internal, "cannot understand the daemon's answer")),
+        _ => Err(misunderstood()),
     }
 }
 

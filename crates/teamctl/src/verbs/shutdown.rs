@@ -1,7 +1,7 @@
 //! `shutdown`: ask, wait, end, and say how each ended.
 
 use super::duration;
-use crate::here::Here;
+use crate::here::{Here, misunderstood};
 use crate::output;
 use protocol::control::{self, EndedAgent, EndingsReply, Reply, Request, Targets};
 use protocol::fault::{Fault, Kind};
@@ -49,7 +49,7 @@ pub(crate) fn run(here: &Here, args: &Shutdown) -> Result<ExitCode, Fault> {
         at_once: args.no_wait,
     };
     let Reply::Endings(reply) = here.ask(Request::Shutdown(request))? else {
-        return Err(Fault::new(Kind::Internal, "cannot understand the daemon's answer"));
+        return Err(misunderstood());
     };
     let asked_one = (args.names.len() == 1).then(|| reply.ended.first()).flatten();
     if args.no_wait {

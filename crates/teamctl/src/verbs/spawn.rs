@@ -5,7 +5,7 @@ pub(super) mod world;
 
 pub(super) use ground::in_worktree;
 
-use crate::here::{Here, fault};
+use crate::here::{Here, fault, own_program};
 use crate::output;
 use crate::profile::definition::{self, Definition};
 use crate::profile::{Facts, Ordered, Profile, Shelf};
@@ -206,8 +206,7 @@ fn ordered(args: &Spawn, about: &About<'_>, path: &str) -> Result<Ordered, Fault
         None => shelf.usual(|program| world::is_there(program, about.cwd, path))?,
     };
     refuse_unsure_name(args, &profile)?;
-    let own = std::env::current_exe()
-        .map_err(|error| Fault::new(Kind::Internal, format!("cannot find our own program: {error}")))?;
+    let own = own_program()?;
     let own = own.to_string_lossy();
     let instructions = instructions(args, about);
     profile.order(&Facts {

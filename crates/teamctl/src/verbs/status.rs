@@ -4,11 +4,11 @@
 mod page;
 mod view;
 
-use crate::here::{Here, fault};
+use crate::here::{Here, fault, misunderstood};
 use crate::output;
 use protocol::control::{Reply, Request, StatusReply};
 use protocol::fault::{Fault, Kind};
-use protocol::name::TeamName;
+use protocol::name::{TeamName, did_you_mean};
 use serde_json::json;
 use std::process::ExitCode;
 use store::Root;
@@ -34,7 +34,7 @@ pub(crate) fn run(here: &Here, args: &Status) -> Result<ExitCode, Fault> {
     let asked = here.ask(Request::Status);
     let daemon = match asked {
         Ok(Reply::Status(status)) => Ok(status),
-        Ok(_) => return Err(Fault::new(Kind::Internal, "cannot understand the daemon's answer")),
+        Ok(_) => return Err(misunderstood()),
         Err(fault) if fault.kind == Kind::NoDaemon => Err(fault),
         Err(fault) => return Err(fault),
     };
@@ -96,9 +96,8 @@ fn only(teams: &mut Vec<TeamView>, name: &str) -> Result<(), Fault> {
     if !teams.is_empty() {
         return Ok(());
     }
-    let near = protocol::name::nearest(bare, all.iter().map(String::as_str));
-    let fault = Fault::new(Kind::NotFound, format!("cannot find {bare}: no such member"));
-    Err(if near.is_empty() { fault } else { fault.hinted(format!("did you mean {}?", near.join(", "))) })
+    let hint = did_you_mean(bare, all.iter().map(String::as_str));
+    Err(Fault { hint, ..Fault::new(Kind::NotFound, format!("cannot find {bare}: no such member")) })
 }
 
 fn show(teams: &[TeamView], daemon: &Result<StatusReply, Fault>, args: &Status) {

@@ -1,7 +1,7 @@
 //! `up`: teamd in a detached tmux session of its own, unless one runs; returns when it is ready.
 
 use super::follow::{Follow, Saw};
-use crate::here::{Here, variable};
+use crate::here::{Here, own_program, variable};
 use crate::output;
 use protocol::control::{Reply, Request, StatusReply};
 use protocol::fault::{Fault, Kind};
@@ -62,7 +62,7 @@ pub(super) fn began(here: &Here, server: &Server) -> Result<Began, Fault> {
     let socket = here.socket()?;
     let directory = socket.parent().unwrap_or(Path::new("/")).to_owned();
     let made = std::fs::DirBuilder::new().recursive(true).mode(0o700).create(&directory);
-    made.map_err(|error| Fault::new(Kind::Io, format!("cannot make {}: {error}", directory.display())))?;
+    made.map_err(|error| Fault::io("make", directory, &error))?;
     let mut follow = Follow::new(&[directory])?;
     if let Some(code) = cannot_start(here, &socket)? {
         return Ok(Began::Refused(code));
@@ -175,10 +175,7 @@ pub(crate) fn no_tmux(error: &std::io::Error) -> Fault {
 
 /// The teamd that came with this teamctl: a system may have another program of that name.
 fn beside_us() -> Result<PathBuf, Fault> {
-    let own = std::env::current_exe();
-    let own =
-        own.map_err(|error| Fault::new(Kind::Internal, format!("cannot find our own program: {error}")))?;
-    let path = own.with_file_name("teamd");
+    let path = own_program()?.with_file_name("teamd");
     if path.is_file() {
         return Ok(path);
     }

@@ -1,7 +1,7 @@
 //! A member in the files: put on the team, asked, told of, taken off again.
 
+use super::Files;
 use super::job::{Enrolled, FileDone, ShutdownAnswer};
-use super::{Files, fault};
 use crate::roster::{Record, SpawnId, Told};
 use crate::step::Telling;
 use protocol::color::Color;
@@ -96,9 +96,9 @@ impl Files {
         // The word may stand in the lead's inbox, and not have been read yet, when the end is seen.
         let approved = record.approved || self.has_approved(record);
         let left = match self.root.team(&record.team) {
-            Ok(team) => take_off(&team, record, approved).err().map(fault),
+            Ok(team) => take_off(&team, record, approved).err().map(Fault::from),
             Err(Error::NoSuchTeam { .. }) => None,
-            Err(error) => Some(fault(error)),
+            Err(error) => Some(error.into()),
         };
         self.has_gone(&record.team, &record.name, record.born);
         if left.is_none() {

@@ -120,7 +120,7 @@ impl Files {
     fn job(&mut self, job: FileJob) -> Option<FileDone> {
         match job {
             FileJob::Roster(roster) => {
-                self.unsaved = self.roster(&roster).map_err(fault).err();
+                self.unsaved = self.roster(&roster).map_err(Fault::from).err();
                 if self.unsaved.is_none() {
                     let dropped = self.drop_environments(&roster);
                     self.note("remove the environment of an agent that is gone", dropped);
@@ -129,7 +129,7 @@ impl Files {
             }
             FileJob::Log(line) => self.note("log", self.state.append_line(EVENTS, &line, EVENTS_LIMIT)),
             FileJob::Create { client, create, created_at } => {
-                let result = self.create(&create, created_at).map_err(fault);
+                let result = self.create(&create, created_at).map_err(Fault::from);
                 return Some(FileDone::Created { client, policy: create.policy, result });
             }
             FileJob::Environment { file, env } => {
@@ -140,15 +140,16 @@ impl Files {
                 let saved = self.unsaved.clone().map_or(Ok(()), Err);
                 let result = saved
                     .and_then(|()| crate::worktrees::check(&record))
-                    .and_then(|()| self.register(&record, again, at).map_err(fault));
+                    .and_then(|()| self.register(&record, again, at).map_err(Fault::from));
                 return Some(FileDone::Registered { spawn, result });
             }
             FileJob::Ask { spawn, team, name, request, reason, unless_unread, at } => {
-                let result = self.ask(&team, &name, &request, reason, &unless_unread, at).map_err(fault);
+                let result =
+                    self.ask(&team, &name, &request, reason, &unless_unread, at).map_err(Fault::from);
                 return Some(FileDone::Asked { spawn, result });
             }
             FileJob::Answers { team, requests } => {
-                let answers = self.answers(&team, &requests).map_err(fault);
+                let answers = self.answers(&team, &requests).map_err(Fault::from);
                 return Some(FileDone::Answers { team, answers });
             }
             FileJob::Farewell { record } => return Some(self.farewell(&record)),
@@ -156,25 +157,30 @@ impl Files {
                 return Some(FileDone::LastWords { ended: self.last_words(&spawn, &token), spawn });
             }
             FileJob::Tasks { team, which } => {
-                let result = self.tasks(&team, which).map_err(fault);
+                let result = self.tasks(&team, which).map_err(Fault::from);
                 let members = self.members(&team);
                 return Some(FileDone::Tasks { team, members, result });
             }
             FileJob::Inbox { team, inbox } => {
                 let result = self.team(&team).and_then(|team| self.inboxes.look(&team, &inbox));
-                return Some(FileDone::Inbox { team, inbox, result: result.map_err(fault) });
+                return Some(FileDone::Inbox { team, inbox, result: result.map_err(Fault::from) });
             }
             FileJob::Requests { team } => {
-                let result = self.team(&team).and_then(|team| team.requests().open()).map_err(fault);
+                let result = self.team(&team).and_then(|team| team.requests().open()).map_err(Fault::from);
                 return Some(FileDone::Requests { team, result });
             }
             FileJob::Answer { team, request, answer, at } => {
                 let given = self.team(&team).and_then(|team| team.requests().answer(&request, &answer, at));
                 let (from, id) = (request.from.clone(), request.asked.id().clone());
-                return Some(FileDone::Answered { team, from, request: id, result: given.map_err(fault) });
+                return Some(FileDone::Answered {
+                    team,
+                    from,
+                    request: id,
+                    result: given.map_err(Fault::from),
+                });
             }
             FileJob::Mode { client, team, name, mode, telling, at } => {
-                let result = self.set_mode(&team, &name, mode, telling, at).map_err(fault);
+                let result = self.set_mode(&team, &name, mode, telling, at).map_err(Fault::from);
                 return Some(FileDone::ModeSet { client, who: (team, name, mode), result });
             }
             FileJob::ModeIs { team, name, mode } => {
@@ -196,7 +202,7 @@ impl Files {
                 match tell {
                     None => self.note("write hiddenPaneIds", result),
                     Some((client, reply)) => {
-                        return Some(FileDone::Noted { client, reply, result: result.map_err(fault) });
+                        return Some(FileDone::Noted { client, reply, result: result.map_err(Fault::from) });
                     }
                 }
             }
@@ -291,8 +297,4 @@ impl Files {
             self.events.send(event).ok();
         }
     }
-}
-
-fn fault(error: Error) -> Fault {
-    Fault { kind: error.kind(), message: error.to_string(), hint: error.hint() }
 }

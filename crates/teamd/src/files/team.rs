@@ -1,7 +1,7 @@
 //! Teams, made and removed.
 
+use super::Files;
 use super::config::face_file;
-use super::{Files, fault};
 use protocol::config::{Member, TeamConfig};
 use protocol::control::{Create, CreateReply};
 use protocol::fault::{Fault, Kind};
@@ -51,14 +51,14 @@ impl Files {
 
     /// Members that somebody else has put there may live, for all that we know.
     pub(super) fn delete(&mut self, name: &TeamName, force: bool) -> Result<(), Fault> {
-        let team = self.root.team(name).map_err(fault)?;
-        let members = if force { Vec::new() } else { team.config().map_err(fault)?.members };
+        let team = self.root.team(name).map_err(Fault::from)?;
+        let members = if force { Vec::new() } else { team.config().map_err(Fault::from)?.members };
         let others: Vec<String> =
             members.iter().filter(|m| !m.name.is_lead()).map(|m| m.name.to_string()).collect();
         if !others.is_empty() {
             return Err(still_living(name, &others));
         }
-        team.delete().map_err(fault)?;
+        team.delete().map_err(Fault::from)?;
         self.teams.remove(name);
         self.inboxes.forget(name);
         self.note("remove a policy", self.state.remove(&Policy::file(name)));

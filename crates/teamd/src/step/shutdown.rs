@@ -17,7 +17,7 @@ use protocol::control::{EndedAgent, EndingsReply, Reply, Shutdown, Targets};
 use protocol::event::What;
 use protocol::fault::{Fault, Kind};
 use protocol::id::RequestId;
-use protocol::name::{AgentName, TeamName};
+use protocol::name::{AgentName, TeamName, did_you_mean};
 use std::collections::BTreeSet;
 
 /// An unanswered request is asked again after this, ms.
@@ -160,10 +160,9 @@ pub(super) fn find<'a>(state: &'a State, team: &TeamName, name: &str) -> Result<
         .filter(|a| !a.phase.is_past())
         .ok_or_else(|| {
             let members = state.members(team);
-            let near = protocol::name::nearest(bare, members.iter().map(|a| a.record.name.as_str()));
-            let fault =
-                Fault::new(Kind::NotFound, format!("cannot find {bare} in {team}: no such living member"));
-            if near.is_empty() { fault } else { fault.hinted(format!("did you mean {}?", near.join(", "))) }
+            let message = format!("cannot find {bare} in {team}: no such living member");
+            let hint = did_you_mean(bare, members.iter().map(|a| a.record.name.as_str()));
+            Fault { hint, ..Fault::new(Kind::NotFound, message) }
         })
 }
 

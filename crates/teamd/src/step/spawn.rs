@@ -12,7 +12,7 @@ use crate::state::{Agent, Phase, StartStage, Starting, State};
 use protocol::control::{Activity, Layout, Spawn};
 use protocol::fault::{Fault, Kind};
 use protocol::feed::Feed;
-use protocol::name::{AgentName, TeamName};
+use protocol::name::{AgentName, TeamName, did_you_mean};
 use protocol::turn::{Backend, Restart, TurnProgram};
 use std::path::{Path, PathBuf};
 use tmux::{Epoch, Label, PaneId, WindowId};
@@ -164,13 +164,9 @@ pub(super) fn no_such_team(state: &State, team: &TeamName) -> Fault {
         return Fault::new(Kind::NotPermitted, message)
             .hinted("it can be looked at with status and inbox, and its members can be sent messages");
     }
-    let fault = Fault::new(Kind::NotFound, format!("cannot find the team {team}"));
-    let near = protocol::name::nearest(team.as_str(), state.teams.keys().map(TeamName::as_str));
-    if near.is_empty() {
-        fault.hinted(format!("make it with: teamctl create {team}"))
-    } else {
-        fault.hinted(format!("did you mean {}?", near.join(", ")))
-    }
+    let near = did_you_mean(team.as_str(), state.teams.keys().map(TeamName::as_str));
+    Fault::new(Kind::NotFound, format!("cannot find the team {team}"))
+        .hinted(near.unwrap_or_else(|| format!("make it with: teamctl create {team}")))
 }
 
 fn starting(

@@ -1,7 +1,7 @@
 //! The daemon: whether it answers, and whether it is of our release.
 
 use super::report::Report;
-use crate::here::Here;
+use crate::here::{Here, misunderstood};
 use protocol::control::{Reply, Request, StatusReply};
 use protocol::fault::{Fault, Kind};
 
@@ -13,7 +13,7 @@ pub(super) fn examine(here: &Here, report: &mut Report) -> Option<StatusReply> {
             Some(status)
         }
         Ok(_) => {
-            report.fault("daemon", &Fault::new(Kind::Internal, "cannot understand the daemon's answer"));
+            report.fault("daemon", &misunderstood());
             None
         }
         // Files need no daemon: that nobody supervises is worth a word, and no damage.

@@ -1,7 +1,7 @@
 //! A file that grows, read as far as it goes, and on from there next time. Where another file takes its
 //! place (a log that was rotated) the old one is read to its end first; where it was cut, from its start.
 
-use protocol::fault::{Fault, Kind};
+use protocol::fault::Fault;
 use std::fs::{File, Metadata};
 use std::io::{ErrorKind, Read, Seek};
 use std::os::unix::fs::MetadataExt;
@@ -33,11 +33,11 @@ impl Tail {
     /// The next bytes; none for now at the end.
     pub(in crate::verbs) fn next_chunk(&mut self) -> Result<Option<Vec<u8>>, Fault> {
         loop {
-            let chunk = self.chunk().map_err(|error| cannot("read", &self.path, &error))?;
+            let chunk = self.chunk().map_err(|error| Fault::io("read", &self.path, &error))?;
             if !chunk.is_empty() {
                 return Ok(Some(chunk));
             }
-            if !self.moved_on().map_err(|error| cannot("open", &self.path, &error))? {
+            if !self.moved_on().map_err(|error| Fault::io("open", &self.path, &error))? {
                 return Ok(None);
             }
         }
@@ -45,7 +45,7 @@ impl Tail {
 
     /// The next bytes of the file that was there at first, whatever has taken its place since.
     pub(in crate::verbs) fn last_chunk(&mut self) -> Result<Option<Vec<u8>>, Fault> {
-        let chunk = self.chunk().map_err(|error| cannot("read", &self.path, &error))?;
+        let chunk = self.chunk().map_err(|error| Fault::io("read", &self.path, &error))?;
         Ok(Some(chunk).filter(|chunk| !chunk.is_empty()))
     }
 
@@ -83,10 +83,6 @@ impl Tail {
 
 fn identity(found: &Metadata) -> (u64, u64) {
     (found.dev(), found.ino())
-}
-
-fn cannot(verb: &str, path: &Path, error: &std::io::Error) -> Fault {
-    Fault::new(Kind::Io, format!("cannot {verb} {}: {error}", path.display()))
 }
 
 #[cfg(test)]

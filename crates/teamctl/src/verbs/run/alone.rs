@@ -12,9 +12,7 @@ use store::StateDir;
 /// Held for as long as it lives.
 pub(super) fn alone(state: &StateDir, team: &TeamName) -> Result<Flock<File>, Fault> {
     let path = state.path().join(format!("run-{team}.lock"));
-    let cannot = |error: &dyn std::fmt::Display| {
-        Fault::new(Kind::Io, format!("cannot lock {}: {error}", path.display()))
-    };
+    let cannot = |error: &dyn std::fmt::Display| Fault::io("lock", &path, error);
     let mut options = File::options();
     let file = options.write(true).create(true).truncate(false).mode(0o600).open(&path);
     match Flock::lock(file.map_err(|error| cannot(&error))?, FlockArg::LockExclusiveNonblock) {

@@ -9,7 +9,7 @@ use super::course::Stage;
 use super::decide::{GiveBack, LEFT, Life, Lives, key, times};
 use super::file::Plan;
 use super::lives::{self, Look};
-use crate::here::fault;
+use crate::here::{fault, misunderstood};
 use crate::verbs::spawn;
 use protocol::control::{self, Reply, Request};
 use protocol::fault::{Fault, Kind};
@@ -144,9 +144,7 @@ fn asked(run: &Run, members: Vec<control::Spawn>) -> Vec<(control::Spawn, Fault)
                 };
                 match order.and_then(|order| here.ask(Request::Spawn(Box::new(order)))) {
                     Ok(Reply::Spawn(_)) => None,
-                    Ok(_) => {
-                        Some((member, Fault::new(Kind::Internal, "cannot understand the daemon's answer")))
-                    }
+                    Ok(_) => Some((member, misunderstood())),
                     Err(fault) => Some((member, fault)),
                 }
             })

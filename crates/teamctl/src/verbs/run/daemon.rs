@@ -4,7 +4,7 @@
 //! that somebody took down stays down: the event log tells that from a death.
 
 use super::log;
-use crate::here::Here;
+use crate::here::{Here, misunderstood};
 use crate::verbs::follow::Teller;
 use crate::verbs::up::{self, Began, Server, TMUX_NAME};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
@@ -63,7 +63,7 @@ impl<'a> Daemon<'a> {
         match self.ask(&Request::Status)? {
             Reply::Status(status) if status.daemon.closing => Err(self.is_down()),
             Reply::Status(status) => Ok(status),
-            _ => Err(Fault::new(Kind::Internal, "cannot understand the daemon's answer")),
+            _ => Err(misunderstood()),
         }
     }
 

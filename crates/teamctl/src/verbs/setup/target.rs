@@ -1,7 +1,7 @@
 //! One file of settings: what it holds, and what it should.
 
 use super::{json, toml};
-use crate::here::{fault, variable};
+use crate::here::{fault, own_program, variable};
 use crate::profile::setup::{Format, Piece};
 use protocol::fault::{Fault, Kind};
 use similar::TextDiff;
@@ -19,8 +19,7 @@ impl Target {
     /// Reads what is there; what does not parse is a fault, and is left alone.
     pub(in crate::verbs) fn of(piece: &Piece, project: &Path) -> Result<Target, Fault> {
         let settings = Settings::read(&place(&piece.file, project)?).map_err(fault)?;
-        let own = std::env::current_exe()
-            .map_err(|error| Fault::new(Kind::Internal, format!("cannot find our own program: {error}")))?;
+        let own = own_program()?;
         let own = own.to_string_lossy();
         let broken = |why: String| {
             let message = format!("cannot use the settings {}: {why}", settings.path().display());

@@ -1,9 +1,9 @@
 //! `--worktree`: the daemon has one made, and the order is made anew for the directory in it.
 
 use super::Spawn;
-use crate::here::Here;
+use crate::here::{Here, misunderstood};
 use protocol::control::{self, Reply, Request, Worktree, WorktreeReply};
-use protocol::fault::{Fault, Kind};
+use protocol::fault::Fault;
 
 /// The same order, for a worktree that is there when this returns. What can be refused has been before: the order
 /// was made once for the directory that was asked for.
@@ -42,6 +42,6 @@ fn made(here: &Here, order: &control::Spawn, branch: Option<String>) -> Result<W
     });
     match here.ask(request)? {
         Reply::Worktree(reply) => Ok(reply),
-        _ => Err(Fault::new(Kind::Internal, "cannot understand the daemon's answer")),
+        _ => Err(misunderstood()),
     }
 }
