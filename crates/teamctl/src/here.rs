@@ -9,7 +9,7 @@ use client::Connection;
 use protocol::control::{Call, Reply, Request, Response, VERSION};
 use protocol::fault::{Fault, Kind};
 use protocol::name::{AgentName, TeamName, did_you_mean};
-use protocol::place::{Environment, Place};
+use protocol::place::Place;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use store::{Caller, Durability, Root, StateDir, Team};
@@ -27,33 +27,14 @@ impl Here {
 
     /// The root's path as it was given or found; it need not exist.
     pub(crate) fn root_path(&self) -> Result<PathBuf, Fault> {
-        let home = || variable("HOME").map(|home| PathBuf::from(home).join(".claude"));
-        let path = self
-            .global
-            .root
-            .clone()
-            .or_else(|| variable("CLAUDE_CONFIG_DIR").map(PathBuf::from))
-            .or_else(home);
-        let unset = || {
-            Fault::new(Kind::Config, "cannot find a root: $HOME is not set")
-                .hinted("name one with --root DIR")
-        };
-        let path = path.ok_or_else(unset)?;
-        let absolute = absolute(&path)?;
+        let absolute = absolute(&store::root_path(self.global.root.as_deref())?)?;
         // One that does not exist yet has no links to follow.
         Ok(absolute.canonicalize().unwrap_or(absolute))
     }
 
     /// Our own directories for this root.
     pub(crate) fn place(&self) -> Result<Place, Fault> {
-        let path = |name| variable(name).map(PathBuf::from);
-        let environment = Environment {
-            runtime_dir: path("XDG_RUNTIME_DIR"),
-            state_home: path("XDG_STATE_HOME"),
-            home: path("HOME"),
-            uid: nix::unistd::geteuid().as_raw(),
-        };
-        Ok(Place::of(&self.root_path()?, &environment))
+        Ok(store::place_of(&self.root_path()?))
     }
 
     /// The daemon's socket.

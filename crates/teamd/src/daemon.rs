@@ -18,7 +18,6 @@ use crate::{files, log};
 use protocol::event::What;
 use protocol::fault::{Fault, Kind};
 use protocol::name::TeamName;
-use protocol::place::{Environment, Place};
 use protocol::policy::Policy;
 use std::collections::HashMap;
 use std::os::unix::fs::DirBuilderExt;
@@ -57,14 +56,14 @@ struct Start {
 
 impl Start {
     fn new(args: &Args) -> Result<Start, Fault> {
-        let path = root_path(args)?;
+        let path = store::root_path(args.root.as_deref())?;
         let durability =
             args.durability.parse().map_err(|_| Fault::new(Kind::Usage, "cannot read --durability"))?;
         let made = std::fs::DirBuilder::new().recursive(true).mode(0o700).create(&path);
         made.map_err(|error| Fault::io("make", &path, &error))?;
         // Two spellings of one root would have two places.
         let canonical = path.canonicalize().map_err(|error| Fault::io("find", &path, &error))?;
-        let place = Place::of(&canonical, &environment());
+        let place = store::place_of(&canonical);
         let state_dir = StateDir::open(&place.state).map_err(Fault::from)?;
         let root = Root::open(&canonical, &place.state.join("aside"), durability).map_err(Fault::from)?;
         let socket = args.socket.clone().unwrap_or_else(|| place.socket());
@@ -293,23 +292,5 @@ fn home(args: &Args) -> Home {
         }
         (Some(address), _) => Home { address, pane: None, optional: false },
         (None, None) => Home { address: Address::Name("teamd".to_owned()), pane: None, optional: true },
-    }
-}
-
-fn root_path(args: &Args) -> Result<PathBuf, Fault> {
-    let from = |name| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
-    let home = || from("HOME").map(|home| home.join(".claude"));
-    args.root.clone().or_else(|| from("CLAUDE_CONFIG_DIR")).or_else(home).ok_or_else(|| {
-        Fault::new(Kind::Config, "cannot find a root: $HOME is not set").hinted("name one with --root DIR")
-    })
-}
-
-fn environment() -> Environment {
-    let path = |name| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
-    Environment {
-        runtime_dir: path("XDG_RUNTIME_DIR"),
-        state_home: path("XDG_STATE_HOME"),
-        home: path("HOME"),
-        uid: nix::unistd::geteuid().as_raw(),
     }
 }
