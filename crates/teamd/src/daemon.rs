@@ -6,7 +6,7 @@ use crate::connection::{Connections, accept};
 use crate::effect::Effect;
 use crate::event::{Event, Now};
 use crate::headless::Headless;
-use crate::instance::{self, Lock, RootLock};
+use crate::instance::{self, Bound, Lock, RootLock};
 use crate::life::Lives;
 use crate::panes::{self, Home};
 use crate::roster::{ROSTER_VERSION, Roster};
@@ -21,7 +21,7 @@ use protocol::name::TeamName;
 use protocol::policy::Policy;
 use std::collections::HashMap;
 use std::os::unix::fs::DirBuilderExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Instant;
 use store::{Root, StateDir};
 use tmux::Address;
@@ -93,10 +93,11 @@ impl Start {
             tracing::warn!("cannot watch files, so they are looked at every 2 s: {error}");
         }
         let tale = files::told(&self.state_dir);
-        let policies: HashMap<_, _> =
-            self.roster.teams.keys().map(|team| (team.clone(), policy(&self.state_dir, team))).collect();
-        let (files, files_thread) =
-            files::start(self.root.clone(), self.state_dir, tale.inboxes.clone(), events.clone());
+        let inboxes = tale.inboxes.clone();
+        let mut state = State::new(self.setting, self.roster, tale);
+        state.recall(|team, name| self.root.team(team).ok()?.config().ok()?.member(name)?.is_active);
+        state.recall_policies(|team| policy(&self.state_dir, team));
+        let (files, files_thread) = files::start(self.root, self.state_dir, inboxes, events.clone());
         let lives = Lives::start(events.clone());
         let lives =
             lives.map_err(|error| Fault::new(Kind::Internal, format!("cannot watch processes: {error}")))?;
@@ -112,14 +113,7 @@ impl Start {
             unwatched: HashMap::new(),
             screen: Screen::start(),
         };
-        let mut state = State::new(self.setting, self.roster, tale);
-        state.recall(|team, name| self.root.team(team).ok()?.config().ok()?.member(name)?.is_active);
-        state.recall_policies(|team| policies.get(team).cloned().unwrap_or_default());
-        let (admit, mut admitted) = unbounded_channel();
-        let (listener, bound) = instance::listen(&state.setting.socket)?;
-        let listener = tokio::net::UnixListener::from_std(listener)
-            .map_err(|error| Fault::new(Kind::Internal, format!("cannot listen: {error}")))?;
-        tokio::spawn(accept(listener, admit));
+        let (mut admitted, bound) = listen(&state.setting.socket)?;
         signals(&events)?;
         turn(&mut state, &mut hands, &mut queue, &mut admitted).await;
         hands.connections.flush().await;
@@ -130,6 +124,16 @@ impl Start {
         panes.handle.join().ok();
         Ok(())
     }
+}
+
+/// Who connects from now on, and the socket to remove in the end.
+fn listen(socket: &Path) -> Result<(UnboundedReceiver<UnixStream>, Bound), Fault> {
+    let (admit, admitted) = unbounded_channel();
+    let (listener, bound) = instance::listen(socket)?;
+    let listener = tokio::net::UnixListener::from_std(listener)
+        .map_err(|error| Fault::new(Kind::Internal, format!("cannot listen: {error}")))?;
+    tokio::spawn(accept(listener, admit));
+    Ok((admitted, bound))
 }
 
 /// The loop.

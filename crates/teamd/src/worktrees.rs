@@ -11,7 +11,7 @@ use protocol::name::{AgentName, TeamName};
 use protocol::time::iso8601;
 use std::path::{Path, PathBuf};
 use tokio::sync::mpsc::UnboundedSender;
-use worktree::{Error, Found, Plan, Reason, Removed, Surroundings, Wanted, plan};
+use worktree::{Error, Found, Plan, Reason, Removed, Saved, Surroundings, Tree, Wanted, plan};
 
 /// A worktree on its way.
 #[derive(Debug)]
@@ -131,23 +131,18 @@ fn sweep(
             }
         }
     }
-    let unsaved = seen.iter().filter(|seen| !seen.reasons.is_empty());
-    let (named, kept): (Vec<&Seen>, _) = unsaved.partition(|it| order.discard.contains(&it.ground.tree.path));
+    let (clean, unsaved): (Vec<&Seen>, Vec<&Seen>) = seen.iter().partition(|seen| seen.reasons.is_empty());
+    let (named, kept): (Vec<&Seen>, Vec<&Seen>) =
+        unsaved.into_iter().partition(|it| order.discard.contains(&it.ground.tree.path));
     if !kept.is_empty() {
         return Err(refused(order, &kept));
     }
-    let mut saved = Vec::new();
-    for it in &named {
-        let directory = place(trash, &order.team, &it.ground.member);
-        saved.push(it.ground.tree.save(&directory, &surroundings).map_err(fault)?);
-    }
-    for (it, saved) in named.iter().zip(saved) {
-        let tree = &it.ground.tree;
+    for (tree, saved) in saved(order, &named, trash, &surroundings)? {
         tree.discard(&saved, &surroundings).map_err(fault)?;
         done_with.push(tree.path.clone());
         swept.trashed.push(Trashed { path: tree.path.clone(), trash: saved.directory });
     }
-    for it in seen.iter().filter(|seen| seen.reasons.is_empty()) {
+    for it in clean {
         let tree = &it.ground.tree;
         if let Removed::Not(reasons) = tree.remove(&surroundings).map_err(fault)? {
             return Err(refused(order, &[&Seen { ground: it.ground, reasons }]));
@@ -156,6 +151,20 @@ fn sweep(
         swept.removed.push(tree.path.clone());
     }
     Ok(swept)
+}
+
+/// All of them are in the trash before the first is discarded.
+fn saved<'a>(
+    order: &Delete,
+    named: &[&Seen<'a>],
+    trash: &Path,
+    surroundings: &Surroundings,
+) -> Result<Vec<(&'a Tree, Saved)>, Fault> {
+    let save = |it: &&Seen<'a>| {
+        let (tree, directory) = (&it.ground.tree, place(trash, &order.team, &it.ground.member));
+        tree.save(&directory, surroundings).map(|saved| (tree, saved)).map_err(fault)
+    };
+    named.iter().map(save).collect()
 }
 
 /// Not knowing is a reason; an error is that something else is there, which is not ours to touch.
