@@ -8,6 +8,7 @@
 mod descendants;
 mod interrupt;
 mod link;
+mod running;
 mod signals;
 mod standing;
 mod start;

@@ -4,6 +4,7 @@
 use super::descendants;
 use super::interrupt::{Interrupt, signal};
 use super::link::{Beside, Heard, Link};
+use super::running::{Input, Running};
 use super::signals::Signals;
 use super::standing::{News, Standing};
 use super::start::{self, Place};
@@ -13,16 +14,13 @@ use crate::output;
 use crate::teammate::{
     Beginning, CannotStart, Happened, Host, How, Over, Post, Process, Program, Teammate, TurnEnd, TurnOf,
 };
-use nix::errno::Errno;
-use nix::fcntl::{FcntlArg, OFlag, fcntl};
 use nix::poll::PollFlags;
 use protocol::control::{FromJoin, Go, ToJoin, TurnNow, Turns};
 use protocol::driver::Answer;
 use protocol::turn::TurnProgram;
-use std::io::{Read, Write};
+use std::io::Read;
 use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
-use std::process::{ChildStdin, ExitStatus};
 use std::time::{Duration, Instant};
 use store::{Durability, Root};
 
@@ -42,23 +40,6 @@ pub(super) struct Stage<'a> {
     pending: Option<Happened>,
     /// Between TERM and KILL for what is left, where the daemon gave it.
     grace: Option<Duration>,
-}
-
-/// The turn's process.
-struct Running {
-    pid: u32,
-    status: Option<ExitStatus>,
-    input: Option<Input>,
-    interrupt: Option<Interrupt>,
-    /// The last lines, once all its output is read.
-    last: Option<String>,
-}
-
-/// What its standard input is still to get.
-struct Input {
-    pipe: ChildStdin,
-    text: Vec<u8>,
-    written: usize,
 }
 
 /// How the life ended, and what its end asks for.
@@ -359,52 +340,5 @@ impl Stage<'_> {
             _ => How::Interrupted,
         };
         Some(Happened::Turn(TurnEnd { how, last: turn.last.unwrap_or_default() }))
-    }
-}
-
-impl Running {
-    /// It has ended; if it was interrupted, with all that it left in its session.
-    fn is_over(&mut self) -> bool {
-        if self.status.is_none() {
-            return false;
-        }
-        self.interrupt = self.interrupt.take().map(|interrupt| interrupt.clear(self.pid));
-        matches!(self.interrupt, None | Some(Interrupt::Over))
-    }
-
-    /// Whatever its time has come for.
-    fn go_on(&mut self) {
-        if let Some(input) = self.input.take() {
-            self.input = input.fed();
-        }
-        if self.status.is_none()
-            && let Some(interrupt) = self.interrupt.take()
-        {
-            self.interrupt = Some(interrupt.press(self.pid));
-        }
-    }
-}
-
-impl Input {
-    /// None where there is nothing to write: the pipe is closed at once.
-    fn new(pipe: ChildStdin, text: String) -> Option<Input> {
-        let flags = OFlag::from_bits_retain(fcntl(&pipe, FcntlArg::F_GETFL).ok()?);
-        // Our end alone: it is another description than the program's.
-        fcntl(&pipe, FcntlArg::F_SETFL(flags | OFlag::O_NONBLOCK)).ok()?;
-        Input { pipe, text: text.into_bytes(), written: 0 }.fed()
-    }
-
-    /// Writes what the pipe takes; none when all is written, or nobody reads: then it is closed.
-    fn fed(mut self) -> Option<Input> {
-        while self.written < self.text.len() {
-            match self.pipe.write(&self.text[self.written..]) {
-                Ok(0) => return None,
-                Ok(written) => self.written += written,
-                Err(error) if error.raw_os_error() == Some(Errno::EAGAIN as i32) => return Some(self),
-                Err(error) if error.raw_os_error() == Some(Errno::EINTR as i32) => {}
-                Err(_) => return None,
-            }
-        }
-        None
     }
 }
