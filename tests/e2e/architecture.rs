@@ -76,20 +76,44 @@ fn no_room_lets_in_a_library_that_it_must_not_know() {
 
 /// The text of every source file of the programs and their libraries.
 fn sources() -> Vec<(String, String)> {
-    fn below(directory: std::path::PathBuf, found: &mut Vec<(String, String)>) {
+    below(concat!(env!("CARGO_MANIFEST_DIR"), "/../crates"))
+}
+
+/// Every source file in a directory, by its path from there.
+fn below(top: &str) -> Vec<(String, String)> {
+    let (mut found, mut left) = (Vec::new(), vec![std::path::PathBuf::from(top)]);
+    while let Some(directory) = left.pop() {
         for entry in std::fs::read_dir(directory).unwrap() {
             let path = entry.unwrap().path();
             if path.is_dir() {
-                below(path, found);
+                left.push(path);
             } else if path.extension().is_some_and(|extension| extension == "rs") {
-                let name = path.strip_prefix(concat!(env!("CARGO_MANIFEST_DIR"), "/../crates")).unwrap();
-                found.push((name.display().to_string(), std::fs::read_to_string(&path).unwrap()));
+                let name = path.strip_prefix(top).unwrap().display().to_string();
+                found.push((name, std::fs::read_to_string(&path).unwrap()));
             }
         }
     }
-    let mut found = Vec::new();
-    below(concat!(env!("CARGO_MANIFEST_DIR"), "/../crates").into(), &mut found);
     found
+}
+
+/// A sentence of a test's name, with the modules ahead of it that the page gives.
+#[test]
+fn every_test_that_a_page_of_invariants_names_is_there() {
+    let tests = below(concat!(env!("CARGO_MANIFEST_DIR"), "/e2e"));
+    let all: Vec<(String, String)> = sources().into_iter().chain(tests).collect();
+    let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/ARCHITECTURE.md");
+    let page = std::fs::read_to_string(page).unwrap();
+    let sentences = page.split('`').skip(1).step_by(2).filter(|text| text.matches('_').count() > 3);
+    let names: Vec<&str> = sentences.filter_map(|text| text.split(' ').next_back()).collect();
+    assert!(names.len() > 50, "{names:?}");
+    for name in names.into_iter().filter(|name| !name.ends_with('*')) {
+        let (modules, test) = name.rsplit_once("::").unwrap_or(("", name));
+        let declared = format!("fn {test}(");
+        let is_it = |(path, text): &&(String, String)| {
+            text.contains(&declared) && modules.split("::").all(|module| path.contains(module))
+        };
+        assert!(all.iter().any(|file| is_it(&file)), "{name} is no test any more");
+    }
 }
 
 #[test]

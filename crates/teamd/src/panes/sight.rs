@@ -51,7 +51,7 @@ impl Panes {
     fn own_window(&mut self, team: &TeamName, pane: PaneId, owner: &Owner) -> Result<WindowId, Error> {
         if let Some(session) = self.session()? {
             match self.server()?.put_into(pane, owner, session, team.as_str()) {
-                // As in `window`.
+                // As in `Panes::window`.
                 Err(Error::Failed { .. }) => self.session = None,
                 result => return result,
             }
