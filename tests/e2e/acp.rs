@@ -18,10 +18,7 @@ pub(crate) fn house(words: &[&str]) -> House {
         harness::programs().join("acp-agent").display(),
         json!(words)
     );
-    let directory = house.path("home/.config/teamd/agents");
-    std::fs::create_dir_all(&directory).unwrap();
-    let mut file = std::fs::File::create(directory.join("scripted.toml")).unwrap();
-    std::io::Write::write_all(&mut file, profile.as_bytes()).unwrap();
+    house.put("home/.config/teamd/agents/scripted.toml", profile);
     house
 }
 
@@ -51,9 +48,7 @@ pub(crate) fn heard(house: &House, method: &str) -> Vec<Value> {
 
 /// The payloads of this type that ann sent to the lead.
 pub(crate) fn said(house: &House, kind: &str) -> Vec<Value> {
-    let letters = house.inbox("survey", "team-lead").into_iter().filter(|letter| letter["from"] == "ann");
-    let payloads = letters.filter_map(|letter| serde_json::from_str::<Value>(letter["text"].as_str()?).ok());
-    payloads.filter(|payload| payload["type"] == kind).collect()
+    house.told("ann", kind)
 }
 
 /// The notification of the turn with that number, from 1.

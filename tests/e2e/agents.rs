@@ -1,7 +1,6 @@
 //! `agents` and `setup`: what there is, whether it fits, and what its settings need.
 
 use harness::House;
-use std::io::Write;
 
 const PROFILE: &str = "about = \"mine\"\nfeed = \"hook\"\nprogram = \"own\"\nargs = [\"{options}\"]\n\
                        prompt = [\"--ask={prompt}\"]\nmodel = [\"--model\", \"{model}\"]\ntypes = { Explore = [\"-r\"] }\n\
@@ -10,7 +9,7 @@ const PROFILE: &str = "about = \"mine\"\nfeed = \"hook\"\nprogram = \"own\"\narg
 
 fn house(help: &str) -> House {
     let mut house = House::empty();
-    put(&house, "home/.config/teamd/agents/own.toml", PROFILE);
+    house.put("home/.config/teamd/agents/own.toml", PROFILE);
     std::fs::create_dir_all(house.path("out/bin")).unwrap();
     house.script(
         "out/bin/own",
@@ -24,12 +23,6 @@ fn house(help: &str) -> House {
     );
     house.variables.push(("PATH".to_owned(), path));
     house
-}
-
-fn put(house: &House, name: &str, text: &str) {
-    let path = house.path(name);
-    std::fs::create_dir_all(path.parent().unwrap()).unwrap();
-    std::fs::File::create(path).unwrap().write_all(text.as_bytes()).unwrap();
 }
 
 #[test]
@@ -68,7 +61,7 @@ fn an_option_that_the_program_does_not_know_is_told_and_so_is_a_missing_program(
 fn settings_keep_everything_else_and_what_they_were_lies_beside_them() {
     let house = house("--ask --model -r");
     let held = "{\n  \"n\": 1e5,\n  \"hooks\": { \"stop\": [\"mine\"] }\n}\n";
-    put(&house, "home/.own/settings.json", held);
+    house.put("home/.own/settings.json", held);
     house.teamctl(["setup", "own", "--write"]).ok();
     let written = house.read("home/.own/settings.json");
     assert!(
@@ -81,7 +74,7 @@ fn settings_keep_everything_else_and_what_they_were_lies_beside_them() {
         .find(|path| path.to_string_lossy().contains(".before-teamd-"))
         .unwrap();
     assert_eq!(std::fs::read_to_string(copy).unwrap(), held);
-    put(&house, "home/.own/settings.json", "{ // a comment\n}");
+    house.put("home/.own/settings.json", "{ // a comment\n}");
     house.teamctl(["setup", "own", "--write"]).fails(65);
     assert_eq!(house.read("home/.own/settings.json"), "{ // a comment\n}");
     house.nothing_left_of_ours();

@@ -1,16 +1,10 @@
 //! Agents die: the cause is told apart, and the lead is told once.
 
 use harness::House;
-use serde_json::Value;
 
 /// What the lead was told of a member's end.
 fn told(house: &House, name: &str) -> Vec<String> {
-    let told = house.inbox("survey", "team-lead").into_iter().filter(|message| message["from"] == name);
-    let texts = told.filter_map(|message| serde_json::from_str::<Value>(message["text"].as_str()?).ok());
-    texts
-        .filter(|text| text["type"] == "teammate_terminated")
-        .map(|text| text["message"].to_string())
-        .collect()
+    house.told(name, "teammate_terminated").iter().map(|text| text["message"].to_string()).collect()
 }
 
 /// Waits for the word, and sees that the member is gone with everything of it.

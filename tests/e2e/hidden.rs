@@ -3,10 +3,6 @@
 use harness::House;
 use serde_json::Value;
 
-fn config(house: &House) -> Value {
-    serde_json::from_str(&house.read("root/teams/survey/config.json")).unwrap()
-}
-
 fn spawn(house: &House, name: &str) -> String {
     let spawned = house.json(["spawn", name, "--agent", "worker"]);
     spawned["pane"].as_str().unwrap().to_owned()
@@ -20,7 +16,7 @@ fn place(house: &House, pane: &str) -> (String, String) {
 }
 
 fn hidden(house: &House) -> Vec<String> {
-    let ids = config(house)["hiddenPaneIds"].as_array().cloned().unwrap_or_default();
+    let ids = house.config()["hiddenPaneIds"].as_array().cloned().unwrap_or_default();
     ids.iter().map(|id| id.as_str().unwrap().to_owned()).collect()
 }
 
@@ -83,7 +79,7 @@ fn hidden_ones_outlive_the_daemon_and_end_as_any() {
     assert_ne!(place(&house, &ann).1, "_teamd-hidden");
     house.teamctl(["hide", "ann"]).ok();
     house.teamctl(["shutdown", "ann"]).ok();
-    house.until("nothing is hidden", || config(&house).get("hiddenPaneIds").is_none().then_some(()));
+    house.until("nothing is hidden", || house.config().get("hiddenPaneIds").is_none().then_some(()));
     let sessions = house.tmux(["list-sessions", "-F", "#{session_name}"]);
     assert!(!sessions.contains("hidden"), "{sessions}");
     house.end();

@@ -12,13 +12,11 @@ fn house() -> House {
 }
 
 pub(crate) fn profile(house: &House, name: &str, feed: &str, more: &str) {
-    let directory = house.path("home/.config/teamd/agents");
-    std::fs::create_dir_all(&directory).unwrap();
     let (agent, out) = (house.agent(), house.path("out/{name}").display().to_string());
     let text = format!(
         "feed = \"{feed}\"\nprogram = \"{agent}\"\nargs = [\"{name}\", \"{out}\"]\nprompt = [\"{{prompt}}\"]\n{more}"
     );
-    house.script(&format!("home/.config/teamd/agents/{name}.toml"), &text);
+    house.put(&format!("home/.config/teamd/agents/{name}.toml"), text);
 }
 
 /// The texts of its turns so far.
@@ -56,9 +54,7 @@ pub(crate) fn unread(house: &House, name: &str) -> Vec<String> {
 }
 
 fn idle_told(house: &House, name: &str) -> Vec<Value> {
-    let inbox = house.inbox("survey", "team-lead").into_iter().filter(|message| message["from"] == name);
-    let payloads = inbox.filter_map(|m| serde_json::from_str::<Value>(m["text"].as_str()?).ok());
-    payloads.filter(|payload| payload["type"] == "idle_notification").collect()
+    house.told(name, "idle_notification")
 }
 
 fn pid_of_hook(house: &House) -> u32 {
@@ -71,16 +67,6 @@ fn type_into(house: &House, name: &str, keys: &str) {
     let pane = house.member(name).unwrap()["pane"].as_str().unwrap().to_owned();
     house.tmux(["send-keys", "-t", &pane, "-l", keys]);
     house.tmux(["send-keys", "-t", &pane, "Enter"]);
-}
-
-pub(crate) fn fifo(house: &House, name: &str) -> String {
-    let path = house.path(name).display().to_string();
-    assert!(std::process::Command::new("mkfifo").arg(&path).status().unwrap().success());
-    path
-}
-
-pub(crate) fn let_go(path: &str) {
-    drop(std::fs::OpenOptions::new().write(true).open(path).unwrap());
 }
 
 #[test]
@@ -104,7 +90,7 @@ fn mail_wakes_an_idle_program_through_its_hook_and_is_read_then() {
 fn mail_in_a_turn_waits_for_its_end_and_comes_all_at_once_in_order() {
     let house = house();
     house.teamctl(["spawn", "bob", "--", "sleep", "1000"]).ok();
-    let gate = fifo(&house, "gate");
+    let gate = house.gate("gate");
     spawn(&house, "ann");
     house.teamctl(["send", "ann", &format!("work hold:{gate} on")]).ok();
     until_turn(&house, "ann", "hold:");
@@ -114,7 +100,7 @@ fn mail_in_a_turn_waits_for_its_end_and_comes_all_at_once_in_order() {
     house.teamctl(["send", "ann", "second"]).ok();
     house.teamctl(["send", "ann", "first", "--as-user"]).ok();
     assert_eq!(unread(&house, "ann").len(), 3);
-    let_go(&gate);
+    house.open_gate("gate");
     let turn = until_turn(&house, "ann", "third");
     let places = ["first", "second", "third"].map(|word| turn.find(word).expect("all of them"));
     assert!(places.is_sorted(), "{turn}");
@@ -243,12 +229,12 @@ fn a_request_to_shut_down_is_handed_over_with_how_to_answer_it() {
 #[test]
 fn a_dialog_is_shown_until_the_program_goes_on() {
     let house = house();
-    let gate = fifo(&house, "gate");
+    let gate = house.gate("gate");
     spawn(&house, "ann");
     house.teamctl(["send", "ann", &format!("notify hold:{gate}")]).ok();
     let flags = || house.member("ann").unwrap()["flags"].clone();
     house.until("it is at a dialog", || (flags() == serde_json::json!(["at_dialog"])).then_some(()));
-    let_go(&gate);
+    house.open_gate("gate");
     waits(&house, "ann");
     assert_eq!(flags(), serde_json::json!([]));
     house.end();

@@ -1,6 +1,6 @@
 //! Programs that are typed to: only into an empty prompt, never into a dialog or what a person has begun to write.
 
-use crate::hooks::{fifo, let_go, profile, unread, waits};
+use crate::hooks::{profile, unread, waits};
 use harness::House;
 use serde_json::{Value, json};
 
@@ -94,13 +94,13 @@ fn a_dialog_is_never_answered_and_status_tells_of_it() {
 #[test]
 fn a_busy_program_gets_its_mail_when_its_prompt_is_back() {
     let house = house();
-    let gate = fifo(&house, "gate");
+    let gate = house.gate("gate");
     spawn(&house);
     house.teamctl(["send", "ann", &format!("work hold:{gate} on")]).ok();
     until_text(&house, "hold:");
     house.teamctl(["send", "ann", "later"]).ok();
     assert_eq!(unread(&house, "ann").last().unwrap(), "later");
-    let_go(&gate);
+    house.open_gate("gate");
     until_text(&house, "later");
     house.end();
 }

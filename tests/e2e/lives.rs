@@ -35,13 +35,6 @@ fn idle(house: &House) {
     house.until("ann is idle", || (house.member("ann")?["activity"] == "idle").then_some(()));
 }
 
-/// The payloads of this type that ann sent to the lead.
-fn said(house: &House, kind: &str) -> Vec<Value> {
-    let letters = house.inbox("survey", "team-lead").into_iter().filter(|letter| letter["from"] == "ann");
-    let payloads = letters.filter_map(|letter| serde_json::from_str::<Value>(letter["text"].as_str()?).ok());
-    payloads.filter(|payload| payload["type"] == kind).collect()
-}
-
 fn first_process(house: &House, backend: &str) -> u32 {
     let member = house.member("ann").unwrap();
     let pid = match backend {
@@ -59,8 +52,8 @@ fn it_is_spawned_works_says_so_and_shuts_down() {
         idle(house);
         let id = task(house, "echo from the task; pwd");
         house.teamctl(["wait", "--for", "tasks-done", "--timeout", "20s"]).ok();
-        house.until("the lead is told", || said(house, "idle_notification").first().map(drop));
-        let told = said(house, "idle_notification").pop().unwrap();
+        house.until("the lead is told", || house.told("ann", "idle_notification").first().map(drop));
+        let told = house.told("ann", "idle_notification").pop().unwrap();
         assert_eq!(
             (&told["completedTaskId"], &told["completedStatus"]),
             (&id.as_str().into(), &"completed".into())
@@ -68,7 +61,7 @@ fn it_is_spawned_works_says_so_and_shuts_down() {
         house.until("the log has it", || {
             house.teamctl(["logs", "ann"]).ok().contains("from the task").then_some(())
         });
-        let config: Value = serde_json::from_str(&house.read("root/teams/survey/config.json")).unwrap();
+        let config = house.config();
         let member = &config["members"][1];
         let words = if backend == "in-process" { ("in-process", true) } else { ("tmux", false) };
         assert_eq!((member["backendType"].as_str().unwrap(), member["tmuxPaneId"] == "in-process"), words);
@@ -89,7 +82,7 @@ fn a_task_that_fails_is_told_with_its_last_words_and_the_agent_lives_on() {
         assert!(failure.contains("exit 3"), "{failure}");
         assert_eq!(shown(house, &id)["status"], "in_progress");
         let failed = house.until("the lead is told", || {
-            said(house, "idle_notification").into_iter().find(|told| told["idleReason"] == "failed")
+            house.told("ann", "idle_notification").into_iter().find(|told| told["idleReason"] == "failed")
         });
         assert_eq!(failed["completedStatus"], "failed");
         assert!(failed["failureReason"].as_str().unwrap().contains("the reason"), "{failed}");
@@ -113,7 +106,10 @@ fn its_turn_is_interrupted_and_it_lives_on() {
         let ended = house.json(["interrupt", "ann"]);
         assert_eq!(ended["turn"], true);
         house.until("the lead is told", || {
-            said(house, "idle_notification").into_iter().find(|told| told["idleReason"] == "interrupted")
+            house
+                .told("ann", "idle_notification")
+                .into_iter()
+                .find(|told| told["idleReason"] == "interrupted")
         });
         assert_eq!(shown(house, &id)["metadata"]["failure"], "interrupted");
         assert_eq!(house.member("ann").unwrap()["phase"], "running");
@@ -152,7 +148,7 @@ fn killed_it_leaves_its_task_to_whoever_is_told() {
             house.member("ann")?["evidence"].as_str()?.contains("pid").then_some(())
         });
         house.kill_9(first_process(house, backend));
-        let told = house.until("the lead is told", || said(house, "teammate_terminated").pop());
+        let told = house.until("the lead is told", || house.told("ann", "teammate_terminated").pop());
         let message = told["message"].as_str().unwrap();
         assert!(message.contains(&format!("left in progress: {id}")), "{message}");
         assert_eq!(shown(house, &id)["status"], "in_progress");

@@ -1,7 +1,6 @@
 //! Teammates whose client reads and writes the files itself, with a stand-in for that client.
 
 use harness::House;
-use serde_json::Value;
 use std::path::Path;
 
 /// A house in which `claude` is a script that writes down what it got.
@@ -20,10 +19,6 @@ fn house() -> House {
     house
 }
 
-fn config(house: &House) -> Value {
-    serde_json::from_str(&house.read("root/teams/survey/config.json")).unwrap()
-}
-
 #[test]
 fn a_native_member_gets_its_identity_whole_and_its_prompt_as_a_message() {
     let house = house();
@@ -33,7 +28,7 @@ fn a_native_member_gets_its_identity_whole_and_its_prompt_as_a_message() {
         house.until("it runs", || Some(house.read("out/env")).filter(|env| env.contains("TEAMD_SPAWN=")));
     let spawn = env.lines().find_map(|line| line.strip_prefix("TEAMD_SPAWN=")).unwrap();
     let argv = house.read("out/argv");
-    let lead = config(&house)["leadSessionId"].as_str().unwrap().to_owned();
+    let lead = house.config()["leadSessionId"].as_str().unwrap().to_owned();
     let identity = format!(
         "--agent-id\nann@survey\n--agent-name\nann\n--team-name\nsurvey\n--agent-color\nblue\n\
          --parent-session-id\n{lead}\n--agent-type\nExplore\n--session-id\n{spawn}\n\

@@ -9,7 +9,7 @@ mod tasks;
 
 use harness::{House, Ran};
 use serde_json::Value;
-use std::io::{Read, Write};
+use std::io::Read;
 use std::process::Child;
 
 /// A team of workers on tasks that each add their key to `out/log`.
@@ -42,17 +42,11 @@ impl Team {
     fn in_house(&self, house: &House) -> String {
         let member = |name: &&str| format!("[[member]]\nname = {name:?}\nagent = \"worker\"\n");
         let members: String = self.workers.iter().map(member).collect();
-        put(house, &format!("name = \"survey\"\n[policy]\n{}\n{members}{}", self.policy, self.tasks))
+        house.put(
+            "team.toml",
+            format!("name = \"survey\"\n[policy]\n{}\n{members}{}", self.policy, self.tasks),
+        )
     }
-}
-
-fn put(house: &House, text: &str) -> String {
-    put_at(house, "team.toml", text);
-    house.path("team.toml").display().to_string()
-}
-
-fn put_at(house: &House, name: &str, text: &str) {
-    std::fs::File::create(house.path(name)).unwrap().write_all(text.as_bytes()).unwrap();
 }
 
 /// Keys in the order in which their commands began.
@@ -119,6 +113,6 @@ fn held(house: &House) {
 
 /// Lets the command that is held go on.
 fn let_go(house: &House) {
-    std::fs::File::create(house.path("out/go")).unwrap();
+    house.put("out/go", "");
     house.open_gate("out/gate");
 }

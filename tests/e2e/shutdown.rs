@@ -27,8 +27,7 @@ fn a_busy_worker_may_say_no_and_works_on() {
     let house = House::with_team();
     let worker = "exec teamctl work --busy reject --run 'touch out/started; read line <out/go'";
     house.teamctl(["spawn", "ann", "--", "sh", "-c", worker]).ok();
-    let go = house.path("out/go").display().to_string();
-    std::process::Command::new("mkfifo").arg(&go).status().unwrap();
+    house.gate("out/go");
     house.teamctl(["task", "create", "long"]).ok();
     house.until("the task runs", || house.path("out/started").exists().then_some(()));
     let ran = house.teamctl(["shutdown", "ann", "--json"]);
@@ -36,7 +35,7 @@ fn a_busy_worker_may_say_no_and_works_on() {
     let how = ran.json()["ended"][0]["how"].as_str().unwrap().to_owned();
     assert!(how.starts_with("rejected: task ") && how.ends_with("runs"), "{how}");
     assert_eq!(house.member("ann").unwrap()["phase"], "running");
-    std::io::Write::write_all(&mut std::fs::File::options().write(true).open(&go).unwrap(), b"go\n").unwrap();
+    house.open_gate("out/go");
     house.teamctl(["wait", "--for", "tasks-done", "--timeout", "20s"]).ok();
     house.teamctl(["shutdown", "ann"]).ok();
     house.end();

@@ -11,8 +11,6 @@ mod work;
 use harness::House;
 use play::Play;
 use serde_json::{Value, json};
-use std::io::Write;
-use std::path::PathBuf;
 
 /// The files of a team that no daemon has made.
 fn house() -> House {
@@ -25,12 +23,8 @@ fn house() -> House {
     let config = json!({"name": "survey", "createdAt": 1, "leadAgentId": "team-lead@survey",
         "leadSessionId": "x", "members": members});
     std::fs::create_dir_all(house.path("root/teams/survey/inboxes")).unwrap();
-    put(&house.path("root/teams/survey/config.json"), &config.to_string());
+    house.put("root/teams/survey/config.json", config.to_string());
     house
-}
-
-fn put(path: &PathBuf, text: &str) {
-    std::fs::File::create(path).and_then(|mut file| file.write_all(text.as_bytes())).unwrap();
 }
 
 fn worker() -> Value {

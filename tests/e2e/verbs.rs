@@ -26,9 +26,7 @@ fn profile(house: &House, name: &str, text: &str) {
 }
 
 fn configure(house: &House, name: &str, text: &str) {
-    let path = house.path("home/.config/teamd").join(name);
-    std::fs::create_dir_all(path.parent().unwrap()).unwrap();
-    std::fs::File::create(path).unwrap().write_all(text.as_bytes()).unwrap();
+    house.put(&format!("home/.config/teamd/{name}"), text);
 }
 
 fn out(house: &House) -> String {

@@ -8,6 +8,7 @@
 #![allow(clippy::expect_used, clippy::unwrap_used, reason = "a test that cannot go on must stop")]
 
 mod audit;
+mod files;
 mod gate;
 mod house;
 mod ran;

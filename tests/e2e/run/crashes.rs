@@ -1,6 +1,6 @@
 //! Whatever is killed in the middle, what is completed never runs again.
 
-use super::{HELD, ended, gone, let_go, log, outcomes, put, run_until_held, running, sorted, team, tmux};
+use super::{HELD, ended, gone, let_go, log, outcomes, run_until_held, running, sorted, team, tmux};
 use harness::House;
 
 #[test]
@@ -28,8 +28,8 @@ fn a_worker_that_is_killed_and_comes_back_takes_up_its_task() {
         .task("next", "", "owner = 'ann'\nblocked_by = ['slow']")
         .in_house(&house);
     let text = std::fs::read_to_string(&file).unwrap();
-    let file =
-        put(&house, &text.replace("agent = \"worker\"", "agent = \"worker\"\nrestart = \"on-failure\""));
+    let file = house
+        .put("team.toml", text.replace("agent = \"worker\"", "agent = \"worker\"\nrestart = \"on-failure\""));
     let run = run_until_held(&house, &file, &["--json"]);
     kill_worker(&house);
     let ran = ended(run);
@@ -132,7 +132,7 @@ fn a_run_that_is_killed_with_all_its_workers_is_taken_up_too() {
     assert_ne!(ended(run).code, 0);
     house.kill_9(house.daemon());
     kill_pane_process(&house, "ann");
-    std::fs::File::create(house.path("out/go")).unwrap();
+    house.put("out/go", "");
     let ran = house.teamctl_with(&["run", &file, "--resume", "--json"], &[("TMUX", &tmux(&house))]);
     assert_eq!(ran.code, 0, "{ran:#?}");
     assert_eq!(log(&house), ["first", "slow", "slow", "next"]);
@@ -141,7 +141,7 @@ fn a_run_that_is_killed_with_all_its_workers_is_taken_up_too() {
 
 /// Kills the first process of the worker that is in the task, once it can't be held up any more.
 fn kill_worker(house: &House) {
-    std::fs::File::create(house.path("out/go")).unwrap();
+    house.put("out/go", "");
     let tasks = house.json(["task", "list"]);
     let busy = tasks["tasks"].as_array().unwrap().iter().find(|task| task["status"] == "in_progress");
     let owner = busy.unwrap()["owner"].as_str().unwrap().to_owned();

@@ -1,6 +1,5 @@
 //! The examples of the repository run as they are.
 
-use super::put_at;
 use harness::House;
 
 /// A repository with an example in it, and programs of its own in front of the PATH.
@@ -17,7 +16,7 @@ fn project(example: &str) -> House {
     }
     let example = format!("{}/../examples/{example}", env!("CARGO_MANIFEST_DIR"));
     std::fs::copy(example, house.path("project/examples/team.toml")).unwrap();
-    put_at(&house, "project/src/lib.rs", "//! Nothing.\npub fn nothing() {}\n");
+    house.put("project/src/lib.rs", "//! Nothing.\npub fn nothing() {}\n");
     house.script("bin/cargo", "#!/bin/sh\necho \"$*\" >> \"$HOUSE/out/cargo\"\necho Finished >&2\n");
     let git = |arguments: &[&str]| {
         let status = house.command("git").arg("-C").arg(house.path("project")).args(arguments).status();

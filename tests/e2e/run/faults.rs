@@ -1,14 +1,12 @@
 //! Nothing begins where the file or a member of it is wrong.
 
-use super::{gone, log, put, team};
+use super::{gone, log, team};
 use harness::House;
 
 #[test]
 fn a_file_with_faults_starts_nothing_and_tells_them_all() {
     let house = House::empty();
-    let file = put(
-        &house,
-        "name = \"My \\u001b\"\n[[member]]\nname = 'ann'\ncommand = ['no-such-program']\n[[task]]\nkey = 'a'\nsubject = 's'\nowner = 'amn'\n",
+    let file = house.put("team.toml", "name = \"My \\u001b\"\n[[member]]\nname = 'ann'\ncommand = ['no-such-program']\n[[task]]\nkey = 'a'\nsubject = 's'\nowner = 'amn'\n",
     );
     let ran = house.teamctl(["run", &file, "--json"]);
     assert_eq!(ran.code, 65, "{ran:#?}");
@@ -42,7 +40,7 @@ fn a_team_whose_member_does_not_start_is_taken_down() {
     let file = team(["ann"]).task("a", "", "").in_house(&house);
     let text = std::fs::read_to_string(&file).unwrap();
     let eve = "[[member]]\nname = 'eve'\ncommand = ['out/broken']\n[[task]]";
-    let file = put(&house, &text.replacen("[[task]]", eve, 1));
+    let file = house.put("team.toml", text.replacen("[[task]]", eve, 1));
     let said = house.teamctl(["run", &file]).fails(72);
     assert!(said.contains("out/broken"), "{said}");
     assert!(log(&house).is_empty());

@@ -1,6 +1,6 @@
 //! A team that stays after its run, or was there before.
 
-use super::{HELD, ended, gone, let_go, log, outcomes, put, run_until_held, team};
+use super::{HELD, ended, gone, let_go, log, outcomes, run_until_held, team};
 use harness::House;
 
 #[test]
@@ -42,10 +42,10 @@ fn a_failed_task_of_a_team_that_was_kept_is_tried_again_only_once_it_is_released
     let id = bad["id"].as_str().unwrap();
     assert!(bad["outcome"] == "failed" && said.contains(&format!("its failed tasks ({id}):")), "{said}");
     assert_eq!(log(&house), ["bad"]);
-    std::fs::File::create(house.path("out/mended")).unwrap();
+    house.put("out/mended", "");
     house.teamctl(["task", "release", id, "-t", "survey"]).ok();
     let text = std::fs::read_to_string(&file).unwrap();
-    let file = put(&house, &text.replace("do next", "do it otherwise"));
+    let file = house.put("team.toml", text.replace("do next", "do it otherwise"));
     let ran = house.teamctl(["run", &file, "--resume", "--json"]);
     assert!(ran.stderr.contains("task next differs from the file (subject): the team's stays"), "{ran:#?}");
     assert_eq!(outcomes(&ran.json()), ["bad completed", "next completed"]);

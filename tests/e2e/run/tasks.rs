@@ -1,6 +1,6 @@
 //! A run to its end, and what becomes of its tasks.
 
-use super::{gone, log, outcomes, put, sorted, team, tmux};
+use super::{gone, log, outcomes, sorted, team, tmux};
 use harness::House;
 
 #[test]
@@ -96,8 +96,8 @@ fn a_task_that_an_agent_adds_counts_too() {
 #[test]
 fn a_team_without_tasks_ends_when_everybody_is_done() {
     let house = House::start();
-    let file = put(
-        &house,
+    let file = house.put(
+        "team.toml",
         "name = 'survey'\n[[member]]\nname = 'ann'\ncommand = ['sh', '-c', 'echo hi > out/hi']\n",
     );
     let ran = house.teamctl(["run", &file, "--json"]);
@@ -116,7 +116,7 @@ fn what_its_owner_alone_may_do_ends_with_its_owner() {
     let hers = "[[task]]\nkey = 'hers'\nsubject = 's'\nowner = 'eve'\ncommand = 'true'\n";
     let next = "[[task]]\nkey = 'next'\nsubject = 's'\nblocked_by = ['hers']\ncommand = 'true'\n";
     let free = "[[task]]\nkey = 'free'\nsubject = 's'\ncommand = 'true'\n";
-    let file = put(&house, &format!("name = 'survey'\n{eve}{ann}{hers}{next}{free}"));
+    let file = house.put("team.toml", format!("name = 'survey'\n{eve}{ann}{hers}{next}{free}"));
     let ran = house.teamctl(["run", &file, "--json"]);
     assert_eq!(ran.code, 1, "{ran:#?}");
     let found = outcomes(&ran.json());

@@ -1,6 +1,6 @@
 //! A turn that is interrupted ends, and the agent does not.
 
-use super::{Play, house, put, task, worker};
+use super::{Play, house, task, worker};
 use serde_json::json;
 use std::path::PathBuf;
 use std::process::Command;
@@ -53,7 +53,7 @@ fn an_interrupt_while_a_turn_is_written_down_is_not_for_the_next_one() {
     // Reaped: now it reads the damaged file, and is patient with it.
     play.house.until("it ended", || (!PathBuf::from(format!("/proc/{first}")).exists()).then_some(()));
     Command::new("kill").args(["-INT", &play.pid.to_string()]).status().unwrap();
-    put(&file, &play.house.read("out/whole"));
+    play.house.put("root/tasks/survey/1.json", play.house.read("out/whole"));
     assert_eq!(play.idle(2)["reason"], "available");
     assert!(play.house.path("out/next").exists());
     play.end().end();

@@ -134,9 +134,7 @@ impl Play {
     }
 
     pub(super) fn idle_notifications(&self) -> Vec<Value> {
-        let lead = self.house.inbox("survey", "team-lead");
-        let texts = lead.iter().map(|m| serde_json::from_str(m["text"].as_str().unwrap()).unwrap());
-        texts.filter(|text: &Value| text["type"] == "idle_notification").collect()
+        self.house.told("ann", "idle_notification")
     }
 
     /// Waits for the word of the end, notes it, and sees join go with everything that was its own.

@@ -1,7 +1,6 @@
 //! What a delete does not touch.
 
 use super::{ended, git, house, put, spawn, text};
-use serde_json::Value;
 
 #[test]
 fn a_path_in_a_file_is_never_deleted() {
@@ -11,7 +10,7 @@ fn a_path_in_a_file_is_never_deleted() {
     spawn(&house, "ann", &house.path("repo"));
     ended(&house, "ann");
     let config = house.path("root/teams/survey/config.json");
-    let mut team: Value = serde_json::from_str(&house.read("root/teams/survey/config.json")).unwrap();
+    let mut team = house.config();
     let mut member = team["members"][0].clone();
     member["name"] = "eve".into();
     member["worktreePath"] = text(&treasure).into();

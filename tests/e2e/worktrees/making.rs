@@ -1,7 +1,6 @@
 //! Where a worktree is, who gets it, and who does not.
 
 use super::{ended, files, git, house, path, path_of, put, spawn, text};
-use serde_json::Value;
 use std::path::Path;
 
 #[test]
@@ -24,7 +23,7 @@ fn it_is_made_beside_the_repository_and_goes_with_the_team() {
         });
         assert_eq!(at.trim_end(), text(&tree.join("sub")));
         assert_eq!(git(&house, &tree, &["branch", "--show-current"]), format!("teamd/survey/{name}"));
-        let config: Value = serde_json::from_str(&house.read("root/teams/survey/config.json")).unwrap();
+        let config = house.config();
         let entry = config["members"].as_array().unwrap().iter().find(|it| it["name"] == name).unwrap();
         assert_eq!((path(&entry["worktreePath"]), path(&entry["cwd"])), (tree.clone(), tree.join("sub")));
         let said = house.teamctl(["status", name]).ok();

@@ -1,0 +1,29 @@
+//! Files of the house, as a person or another program writes and reads them. The team is `survey` throughout.
+
+use crate::House;
+use serde_json::Value;
+
+impl House {
+    /// Writes a file, with the directories that it needs; gives its path as a word for a command line.
+    #[allow(clippy::disallowed_methods, reason = "a test's own file, or one that a foreign writer spoils")]
+    pub fn put(&self, name: &str, text: impl AsRef<[u8]>) -> String {
+        let path = self.path(name);
+        std::fs::create_dir_all(path.parent().expect("it lies in the house"))
+            .expect("a directory can be made");
+        std::fs::write(&path, text).expect("the house can be written");
+        path.display().to_string()
+    }
+
+    /// config.json as it stands.
+    pub fn config(&self) -> Value {
+        serde_json::from_str(&self.read("root/teams/survey/config.json")).expect("it is whole")
+    }
+
+    /// The payloads of this type that the lead has from `name`.
+    pub fn told(&self, name: &str, kind: &str) -> Vec<Value> {
+        let letters = self.inbox("survey", "team-lead").into_iter().filter(|letter| letter["from"] == name);
+        let payloads =
+            letters.filter_map(|letter| serde_json::from_str::<Value>(letter["text"].as_str()?).ok());
+        payloads.filter(|payload| payload["type"] == kind).collect()
+    }
+}
