@@ -51,7 +51,7 @@ fn a_member_that_comes_again_goes_on_in_its_worktree() {
     assert_eq!(files(&tree)[Path::new("half")], b"done\n");
     ended(&house, "ann");
     // In another repository it is another one.
-    let other = self::repository(&house, "other");
+    let other = super::repository(&house, "other");
     let cwd = text(&other);
     house.teamctl(["spawn", "ann", "--agent", "worker", "--cwd", cwd, "--worktree", "topic"]).ok();
     assert!(house.path("other.worktrees/survey-ann/a").exists());

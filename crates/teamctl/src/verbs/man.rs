@@ -7,7 +7,7 @@ use clap_mangen::Man as Generator;
 use protocol::fault::Fault;
 use std::fs::{File, create_dir_all};
 use std::io::Write;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 /// Write the man pages into a directory, or all of them to standard output

@@ -62,7 +62,7 @@ pub(super) fn began(here: &Here, server: &Server) -> Result<Began, Fault> {
     let socket = here.socket()?;
     let directory = socket.parent().unwrap_or(Path::new("/")).to_owned();
     let made = std::fs::DirBuilder::new().recursive(true).mode(0o700).create(&directory);
-    made.map_err(|error| Fault::io("make", directory, &error))?;
+    made.map_err(|error| Fault::io("make", &directory, &error))?;
     let mut follow = Follow::new(&[directory])?;
     if let Some(code) = cannot_start(here, &socket)? {
         return Ok(Began::Refused(code));

@@ -96,7 +96,7 @@ impl Files {
         // The word may stand in the lead's inbox, and not have been read yet, when the end is seen.
         let approved = record.approved || self.has_approved(record);
         let left = match self.root.team(&record.team) {
-            Ok(team) => take_off(&team, record, approved).err().map(Fault::from),
+            Ok(team) => take_off(&team, record, approved).err().map(Into::into),
             Err(Error::NoSuchTeam { .. }) => None,
             Err(error) => Some(error.into()),
         };

@@ -22,7 +22,8 @@ use crate::roster::{Process, Roster, SpawnId};
 use crate::state::{Phase, Setting, State};
 use crate::tale::Tale;
 use protocol::control::{
-    Activity, Call, Delete, Ended, FromJoin, Hello, Reply, Request, Response, Spawn, Targets, ToJoin, VERSION,
+    Activity, Call, Delete, Ended, FromJoin, Hello, Reply, Request, Response, Shutdown, Spawn, Targets,
+    ToJoin, VERSION,
 };
 use protocol::fault::Kind;
 use protocol::feed::Feed;

@@ -3,7 +3,7 @@
 use super::report::Report;
 use crate::here::{Here, misunderstood};
 use protocol::control::{Reply, Request, StatusReply};
-use protocol::fault::{Fault, Kind};
+use protocol::fault::Kind;
 
 /// The daemon's status, if one answers.
 pub(super) fn examine(here: &Here, report: &mut Report) -> Option<StatusReply> {

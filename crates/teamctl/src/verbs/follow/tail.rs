@@ -5,7 +5,7 @@ use protocol::fault::Fault;
 use std::fs::{File, Metadata};
 use std::io::{ErrorKind, Read, Seek};
 use std::os::unix::fs::MetadataExt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 /// At most this much at once, in bytes.
 const CHUNK: u64 = 64 << 10;

@@ -4,7 +4,6 @@ use super::*;
 use crate::files::ShutdownAnswer;
 use crate::roster::Told;
 use crate::state::Stopping;
-use protocol::control::Shutdown;
 use protocol::fault::Fault;
 use protocol::id::RequestId;
 
