@@ -3,7 +3,6 @@
 
 use harness::House;
 use serde_json::Value;
-use std::io::Write;
 
 /// Texts that some shell, tmux, terminal, parser or template would do something with. `EVIL` is a command that leaves
 /// a file behind.
@@ -86,12 +85,6 @@ fn texts(evil: &str) -> Vec<String> {
         .collect()
 }
 
-fn profile(house: &House, name: &str, text: &str) {
-    let path = house.path(&format!("home/.config/teamd/agents/{name}.toml"));
-    std::fs::create_dir_all(path.parent().unwrap()).unwrap();
-    std::fs::File::create(path).unwrap().write_all(text.as_bytes()).unwrap();
-}
-
 /// The lines that the agents wrote into that file, once there are so many.
 fn lines(house: &House, file: &str, count: usize) -> Vec<Value> {
     house.until(&format!("{count} lines in {file}"), || {
@@ -117,11 +110,10 @@ fn nothing_ran(house: &House) {
 fn what_is_given_to_spawn_arrives_as_it_is_and_runs_nothing() {
     let (house, evil) = house();
     let out = house.path("out").display().to_string();
-    profile(
-        &house,
+    house.profile(
         "whole",
         &format!(
-            "feed = \"pull\"\nprogram = \"agent\"\nargs = [\"argv\", \"{out}/whole\", \"M={{model}}\", \"T={{type}}\", \
+            "feed = \"pull\"\nprogram = \"agent\"\nargs = [\"argv\", \"{out}/whole\", \"M={{model}}\", \"T={{type}}\", \"N={{name}}\", \
              \"C={{cwd}}\", \"J={{model_json}}\", \"{{options}}\", \"--\", \"{{prompt}}\"]\n\
              allow = [\"+{{tool}}\"]\ndeny = [\"!{{tools}}\"]\nenv = {{ VALUE = \"{{model}}\" }}\n"
         ),
@@ -145,12 +137,15 @@ fn what_is_given_to_spawn_arrives_as_it_is_and_runs_nothing() {
         let name = format!("a{number}");
         let mut all = vec!["spawn", &name, "--agent", "whole", "--backend", backend];
         all.extend(words.iter().map(String::as_str));
+        // Its name is filled in by the daemon then.
+        all.extend((number % 3 == 0).then_some("--unique"));
         house.teamctl_with(&all, &[]).ok();
         let got = lines(&house, "out/whole", number + 1)[number].clone();
         let json = serde_json::to_string(text).unwrap();
         let wanted = serde_json::json!([
             format!("M={text}"),
             format!("T={text}"),
+            format!("N={name}"),
             format!("C={cwd}"),
             format!("J={json}"),
             format!("+{text}"),
@@ -175,8 +170,7 @@ fn a_turns_text_arrives_as_it_is_on_either_way_and_is_never_an_option() {
     let out = house.path("out").display().to_string();
     let turn = |name: &str, last: &str| {
         let args = format!("[\"argv\", \"{out}/{name}\", \"{{session}}\"{last}]");
-        profile(
-            &house,
+        house.profile(
             name,
             &format!(
                 "feed = \"turn\"\nprogram = \"agent\"\nargs = {args}\nresume = {args}\nsession = \"ours\"\n\

@@ -67,6 +67,21 @@ impl TurnProgram {
             TurnProgram::Agent(_) | TurnProgram::Standing(_) => true,
         }
     }
+
+    /// Every text that what is started is made of.
+    pub fn texts_mut(&mut self) -> Vec<&mut String> {
+        match self {
+            TurnProgram::Worker(_) => Vec::new(),
+            TurnProgram::Agent(agent) => {
+                let modes = agent.modes.values_mut().flatten();
+                let argv = agent.first.iter_mut().chain(&mut agent.next).chain(modes);
+                argv.chain([&mut agent.ahead]).collect()
+            }
+            TurnProgram::Standing(agent) => {
+                agent.driver.iter_mut().chain(&mut agent.argv).chain([&mut agent.ahead]).collect()
+            }
+        }
+    }
 }
 
 /// The built-in worker's settings.

@@ -116,6 +116,10 @@ pub struct Spawn {
     pub name: AgentName,
     /// Take `-2`, `-3` where the name is taken.
     pub unique: bool,
+    /// What stands for the name in all that is started, until the daemon has chosen one. Made for this order alone, and
+    /// so long that nobody has written it by chance.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stand_in: Option<AgentName>,
     /// Program and arguments; the program is found in the PATH of `env`. Never empty, unless it is run a turn
     /// at a time.
     pub argv: Vec<String>,
@@ -154,6 +158,19 @@ pub struct Spawn {
     /// The worktree that was made for it, and that `cwd` is in.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub worktree: Option<PathBuf>,
+}
+
+impl Spawn {
+    /// Goes by that name from now on, also wherever another stood for it.
+    pub fn take_name(&mut self, name: AgentName) {
+        if let Some(stand_in) = self.stand_in.take() {
+            let resume = self.resume.iter_mut().flat_map(|resume| &mut resume.argv);
+            let turns = self.turns.iter_mut().flat_map(TurnProgram::texts_mut);
+            let all = self.argv.iter_mut().chain(resume).chain(turns).chain(self.env.values_mut());
+            all.for_each(|text| *text = text.replace(stand_in.as_str(), name.as_str()));
+        }
+        self.name = name;
+    }
 }
 
 impl std::fmt::Debug for Spawn {
@@ -245,4 +262,40 @@ pub enum Activity {
     Active,
     /// Between turns.
     Idle,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_is_taken_wherever_another_stood_for_it_and_nowhere_else() {
+        let order = |stand_in: Option<&str>| -> Spawn {
+            serde_json::from_value(serde_json::json!({
+                "team": "t", "name": "ann", "unique": true, "stand_in": stand_in, "argv": ["-n", "s0@t", "{name}"],
+                "resume": {"argv": ["\"s0\""]}, "cwd": "/s0", "env": {"WHO": "s0"}, "prompt": "s0 ann",
+                "feed": "turn", "turns": {"agent": {
+                    "first": ["s0"], "next": ["s0s0"], "session": "none", "ahead": "You are s0.", "modes": {"plan": ["s0"]}
+                }}
+            }))
+            .unwrap()
+        };
+        let mut one = order(Some("s0"));
+        one.take_name(AgentName::parse("ann-2").unwrap());
+        assert_eq!(
+            (one.name.as_str(), one.argv),
+            ("ann-2", ["-n", "ann-2@t", "{name}"].map(str::to_owned).to_vec())
+        );
+        assert_eq!(
+            (one.env["WHO"].as_str(), one.resume.unwrap().argv),
+            ("ann-2", vec!["\"ann-2\"".to_owned()])
+        );
+        assert_eq!((one.prompt.as_str(), one.cwd), ("s0 ann", PathBuf::from("/s0")));
+        let Some(TurnProgram::Agent(agent)) = one.turns else { panic!() };
+        assert_eq!((agent.first[0].as_str(), agent.next[0].as_str()), ("ann-2", "ann-2ann-2"));
+        assert_eq!((agent.ahead.as_str(), agent.modes["plan"][0].as_str()), ("You are ann-2.", "ann-2"));
+        let mut other = order(None);
+        other.take_name(AgentName::parse("ann-2").unwrap());
+        assert_eq!((other.name.as_str(), other.argv[1].as_str()), ("ann-2", "s0@t"));
+    }
 }

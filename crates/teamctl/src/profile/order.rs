@@ -27,6 +27,7 @@ const AGAIN: &str =
 /// What is known of a member before it starts.
 #[derive(Debug)]
 pub(crate) struct Facts<'a> {
+    /// Or what stands for it.
     pub(crate) name: &'a AgentName,
     pub(crate) team: &'a TeamName,
     pub(crate) cwd: &'a str,
@@ -110,12 +111,6 @@ impl Profile {
         let allow =
             if facts.allow.is_empty() && program.allow.is_some() { &definition.tools } else { facts.allow };
         self.program_order(program, &Facts { instructions: &instructions, allow, ..*facts })
-    }
-
-    /// Whether the member's name stands in its arguments: then it must be known before it is asked for.
-    pub(crate) fn needs_name(&self) -> bool {
-        let Runs::Program(program) = &self.runs else { return false };
-        program.texts().any(|text| blanks(text).iter().any(|name| ["name", "id"].contains(&base(name))))
     }
 
     fn program_order(&self, program: &Program, facts: &Facts<'_>) -> Result<Ordered, Fault> {
@@ -215,14 +210,6 @@ fn begins_in(modes: &BTreeMap<String, String>, facts: &Facts<'_>) -> Option<Stri
 }
 
 impl Program {
-    /// Every text in which blanks are filled when it is started.
-    fn texts(&self) -> impl Iterator<Item = &String> {
-        let optional = [&self.model, &self.allow, &self.deny].into_iter().flatten().flatten();
-        let lists = [&self.args, &self.prompt, &self.mcp].into_iter().flatten().chain(self.feed.resume());
-        let tables = self.modes.values().chain(self.types.values()).flatten();
-        [&self.program].into_iter().chain(lists).chain(optional).chain(tables).chain(self.env.values())
-    }
-
     fn ahead(&self, facts: &Facts<'_>) -> String {
         match self.instructions {
             Instructions::Ahead => facts.instructions.to_owned(),

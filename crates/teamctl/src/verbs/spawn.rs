@@ -18,6 +18,7 @@ use protocol::prompt::Presence;
 use protocol::turn::{Backend, Restart};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use uuid::Uuid;
 
 /// Start a teammate; answers when it runs
 ///
@@ -129,8 +130,9 @@ pub(super) fn order_for(
     let of_the_type = definition.as_ref().and_then(|definition| definition.model.clone());
     args.model = args.model.or(of_the_type).or_else(|| team_model(config?));
     let model = args.model.as_deref();
+    let stand_in = args.unique.then(stand_in);
     let about = About {
-        name: &name,
+        name: stand_in.as_ref().unwrap_or(&name),
         team: &team,
         cwd: &cwd,
         prompt: &prompt,
@@ -158,6 +160,7 @@ pub(super) fn order_for(
         team,
         name,
         unique: args.unique,
+        stand_in,
         argv: ordered.argv,
         late: ordered.late,
         resume: ordered.resume,
@@ -185,6 +188,7 @@ pub(super) fn has_usual(cwd: &Path, env: &[String]) -> bool {
 
 /// What is known of the member beside its flags.
 struct About<'a> {
+    /// Or what stands for it.
     name: &'a AgentName,
     team: &'a TeamName,
     cwd: &'a Path,
@@ -205,10 +209,9 @@ fn ordered(args: &Spawn, about: &About<'_>, path: &str) -> Result<Ordered, Fault
         Some(name) => shelf.profile(name)?,
         None => shelf.usual(|program| world::is_there(program, about.cwd, path))?,
     };
-    refuse_unsure_name(args, &profile)?;
     let own = own_program()?;
     let own = own.to_string_lossy();
-    let instructions = instructions(args, about);
+    let instructions = instructions(about);
     profile.order(&Facts {
         name: about.name,
         team: about.team,
@@ -227,11 +230,10 @@ fn ordered(args: &Spawn, about: &About<'_>, path: &str) -> Result<Ordered, Fault
     })
 }
 
-/// What it is told of its team, as far as that is there yet. With --unique the daemon chooses its name.
-fn instructions(args: &Spawn, about: &About<'_>) -> String {
-    let me = if args.unique { AgentName::foreign("$TEAMD_AGENT") } else { about.name.clone() };
+/// What it is told of its team, as far as that is there yet.
+fn instructions(about: &About<'_>) -> String {
     protocol::prompt::text(&protocol::prompt::Facts {
-        me: &me,
+        me: about.name,
         team: Some(about.team),
         config: about.config,
         root: &about.root.to_string_lossy(),
@@ -248,13 +250,10 @@ fn command(args: &Spawn) -> Result<Ordered, Fault> {
     Ok(Ordered { argv: args.command.clone(), feed: Feed::Pull, ..Ordered::default() })
 }
 
-/// With --unique the daemon chooses the name, after the arguments are made.
-fn refuse_unsure_name(args: &Spawn, profile: &Profile) -> Result<(), Fault> {
-    if !(args.unique && profile.needs_name()) {
-        return Ok(());
-    }
-    let message = format!("cannot start {} with --unique: its profile needs the name before", profile.name);
-    Err(Fault::new(Kind::Usage, message).hinted("name it yourself, or let the program read $TEAMD_AGENT"))
+/// With --unique the daemon chooses the name, after the arguments are made. As long as a name can be, so that what fits
+/// into an argument fits later too.
+fn stand_in() -> AgentName {
+    AgentName::foreign(&format!("{}{}", Uuid::new_v4().simple(), Uuid::new_v4().simple()))
 }
 
 fn backend(word: Option<&str>) -> Result<Backend, Fault> {

@@ -42,7 +42,7 @@ pub(super) fn spawn(
     worktree::expire(state, &order.team, now);
     match checked(state, &order) {
         Err(fault) => return answer(state, client, Err(fault), out),
-        Ok(name) => order.name = name,
+        Ok(name) => order.take_name(name),
     }
     worktree::let_go(state, &order);
     let comeback = (order.restart == Restart::OnFailure).then(|| Comeback::of(order.clone()));

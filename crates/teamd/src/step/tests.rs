@@ -64,6 +64,7 @@ fn order(name: &str) -> Request {
         team: team(),
         name: AgentName::parse(name).unwrap(),
         unique: false,
+        stand_in: None,
         argv: vec!["true".into()],
         late: false,
         resume: None,

@@ -58,10 +58,7 @@ fn the_worker_is_joins_own_and_takes_no_tools() {
     let mut member = member();
     let worker = built_in("worker").unwrap().unwrap();
     let ordered = worker.order(&member.facts()).unwrap();
-    assert_eq!(
-        (ordered.feed, ordered.program(), worker.needs_name()),
-        (protocol::feed::Feed::Turn, None, false)
-    );
+    assert_eq!((ordered.feed, ordered.program()), (protocol::feed::Feed::Turn, None));
     assert_eq!(ordered.turns, Some(TurnProgram::Worker(Worker::default())));
     assert!(ordered.argv.is_empty());
     member.deny = vec!["Bash".to_owned()];
@@ -116,7 +113,6 @@ fn blanks_are_filled_once_and_the_turns_own_are_left() {
         "feed = \"turn\"\nprogram = \"{self}\"\nargs = [\"{id} {cwd}\", \"{team}{type}{model}\", \"{prompt}\"]\n\
          env = { WHERE = \"{cwd}\" }",
     );
-    assert!(profile.needs_name());
     let ordered = profile.order(&member.facts()).unwrap();
     assert_eq!(ordered.env["WHERE"], "/w d");
     let agent = turns(ordered);
@@ -130,10 +126,7 @@ fn a_pulling_program_gets_its_prompt_as_it_stands() {
     let profile = profile("feed = \"pull\"\nprogram = \"p\"\nargs = [\"{prompt}\", \"{name}\"]");
     let ordered = profile.order(&member.facts()).unwrap();
     assert_eq!(ordered.argv, ["p", "count {cwd}; $(rm)", "ann"]);
-    assert_eq!(
-        (ordered.turns.is_none(), ordered.feed, profile.needs_name()),
-        (true, protocol::feed::Feed::Pull, true)
-    );
+    assert_eq!((ordered.turns.is_none(), ordered.feed), (true, protocol::feed::Feed::Pull));
 }
 
 #[test]
