@@ -25,6 +25,56 @@ fn a_worker_runs_in_a_pane_of_its_own_and_is_a_member() {
     house.end();
 }
 
+/// What the agent that writes down its arguments has written.
+fn dumped(house: &House, file: &str) -> serde_json::Value {
+    house.until(file, || serde_json::from_str(house.read(file).lines().next()?).ok())
+}
+
+#[test]
+fn with_unique_all_that_is_started_goes_by_the_name_that_was_chosen() {
+    let house = House::with_team();
+    let out = house.path("out").display().to_string();
+    house.profile(
+        "whole",
+        &format!(
+            "feed = 'pull'\nprogram = 'agent'\nargs = ['argv', '{out}/whole', '{{name}}', '{{options}}', '{{prompt}}']\n\
+             mcp = ['m={{id_json}}']\ninstructions = ['{{instructions}}']\nenv = {{ VALUE = '{{id}}' }}\n"
+        ),
+    );
+    let turn = "feed = 'turn'\nprogram = 'agent'\ninstructions = 'ahead'\n";
+    house.profile("turn", &format!("{turn}args = ['argv', '{out}/turn', '{{name_sh}}']\n"));
+    for name in ["ann", "bob"] {
+        house.teamctl(["spawn", name, "--", "sleep", "3600"]).ok();
+    }
+    let prompt = "{name} and {id} as they stand";
+    let spawned = house.json(["spawn", "ann", "--unique", "--agent", "whole", "--prompt", prompt]);
+    assert_eq!(spawned["name"], "ann-2");
+    let whole = dumped(&house, "out/whole");
+    assert_eq!((&whole["argv"][0], &whole["argv"][1]), (&"ann-2".into(), &"m=\"ann-2@survey\"".into()));
+    assert!(whole["argv"][2].as_str().unwrap().contains("You are `ann-2`, a teammate"), "{whole}");
+    assert_eq!((&whole["argv"][3], &whole["value"]), (&prompt.into(), &"ann-2@survey".into()));
+    house.teamctl(["spawn", "bob", "--unique", "--agent", "turn", "--prompt", prompt]).ok();
+    let turn = dumped(&house, "out/turn");
+    assert_eq!(turn["argv"][0], "bob-2");
+    let text = turn["stdin"].as_str().unwrap();
+    assert!(text.contains("You are `bob-2`, a teammate") && text.ends_with(prompt), "{text}");
+    house.end();
+}
+
+#[test]
+fn of_a_profile_that_nobody_has_tried_it_is_said() {
+    let house = House::with_team();
+    let sleeps = "feed = 'pull'\nprogram = 'sleep'\nargs = ['3600']\n";
+    house.profile("written", &format!("{sleeps}tried = false\n"));
+    house.profile("tried", sleeps);
+    let said = |words: [&str; 5]| house.teamctl(words).stderr;
+    let warning = said(["spawn", "ann", "--agent", "written", "--json"]);
+    assert!(warning.contains("warning: the profile written is written from documentation"), "{warning}");
+    assert_eq!(said(["spawn", "bob", "--agent", "written", "-q"]), "");
+    assert_eq!(said(["spawn", "cat", "--agent", "tried", "--json"]), "");
+    house.end();
+}
+
 #[test]
 fn thirty_at_once_are_all_there() {
     let house = House::with_team();

@@ -15,7 +15,7 @@ mod shelf;
 mod view;
 
 pub(crate) use order::{Facts, Ordered};
-pub(crate) use shelf::{Origin, Shelf};
+pub(crate) use shelf::{Origin, Shelf, in_a_line};
 
 use protocol::turn::Session;
 use serde_json::{Map, Value};

@@ -10,6 +10,8 @@ use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 const WORKER: &str = "worker";
+/// What it is, in a line.
+const ABOUT_WORKER: &str = "the built-in worker: runs the commands of tasks";
 
 /// Name and text; the worker has no text, since no program is started for it.
 const BUILT_IN: [(&str, &str); 17] = [
@@ -53,6 +55,12 @@ impl Shelf {
         let config = variable("XDG_CONFIG_HOME").and_then(absolute);
         let home = || Some(PathBuf::from(variable("HOME")?).join(".config"));
         Shelf { directory: config.or_else(home).map(|config| config.join("teamd")) }
+    }
+
+    /// That of nobody: what is built in.
+    #[cfg(test)]
+    pub(crate) fn nobodys() -> Shelf {
+        Shelf { directory: None }
     }
 
     /// The profile of that name: the user's, else the built-in one.
@@ -146,6 +154,15 @@ impl Shelf {
     }
 }
 
+/// Name and first line of each built-in profile, for the help: that is put together with every call, so nothing is
+/// parsed for it.
+pub(crate) fn in_a_line() -> impl Iterator<Item = (&'static str, &'static str)> {
+    let about =
+        |text: &'static str| text.strip_prefix("about = \"")?.split_once("\"\n").map(|(about, _)| about);
+    let all = BUILT_IN.iter().map(move |(name, text)| (*name, about(text).unwrap_or_default()));
+    all.chain([(WORKER, ABOUT_WORKER)])
+}
+
 /// The names of the built-in profiles.
 pub(super) fn names() -> impl Iterator<Item = &'static str> {
     [WORKER].into_iter().chain(BUILT_IN.iter().map(|(name, _)| *name))
@@ -154,7 +171,7 @@ pub(super) fn names() -> impl Iterator<Item = &'static str> {
 /// The built-in profile of that name.
 pub(super) fn built_in(name: &str) -> Option<Result<Profile, Fault>> {
     if name == WORKER {
-        let about = "the built-in worker: runs the commands of tasks".to_owned();
+        let about = ABOUT_WORKER.to_owned();
         return Some(Ok(Profile { name: WORKER.to_owned(), about, tried: true, runs: Runs::Worker }));
     }
     let (_, text) = BUILT_IN.iter().find(|(built_in, _)| *built_in == name)?;

@@ -67,6 +67,9 @@ mod tests {
         let page = |name: &str| pages.iter().find(|page| page.name == name);
         let text = |name: &str| page(name).map(|page| String::from_utf8_lossy(&page.roff).into_owned());
         assert!(text("teamctl-send").is_some_and(|text| text.contains("Examples:")));
+        assert!(
+            text("teamctl-spawn").is_some_and(|text| text.contains("Claude Code as a teammate of its own"))
+        );
         assert!(text("teamctl-task-create").is_some());
         assert!(page("teamctl-join").is_none() && page("teamctl-help").is_none());
     }

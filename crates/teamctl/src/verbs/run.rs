@@ -31,6 +31,7 @@ use protocol::fault::{Fault, Kind};
 use protocol::name::TeamName;
 use serde_json::json;
 use signals::Signals;
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
@@ -96,6 +97,7 @@ pub(crate) fn run(here: &Here, args: &Args) -> Result<ExitCode, Fault> {
             (Some(team), taken_up::rules(&file, &tasks))
         }
     };
+    warn(here, &file);
     let follow = Follow::new(&directories(&root, &state, &file))?;
     let signals = Signals::catch(follow.teller())?;
     let daemon = Daemon::begin(&own, follow.teller())?;
@@ -114,6 +116,14 @@ fn refuse_another_team(here: &Here, name: &TeamName) -> Result<(), Fault> {
             Err(Fault::new(Kind::Usage, message).hinted("leave out -t, or change name in the file"))
         }
         _ => Ok(()),
+    }
+}
+
+/// Once for each profile that was never tried.
+fn warn(here: &Here, file: &RunFile) {
+    let warnings: BTreeSet<String> = file.members.iter().filter_map(super::spawn::untried).collect();
+    if !here.global.quiet {
+        warnings.iter().for_each(|warning| output::complain(warning));
     }
 }
 

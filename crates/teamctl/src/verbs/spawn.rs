@@ -8,7 +8,7 @@ pub(super) use ground::in_worktree;
 use crate::here::{Here, fault, own_program};
 use crate::output;
 use crate::profile::definition::{self, Definition};
-use crate::profile::{Facts, Ordered, Profile, Shelf};
+use crate::profile::{Facts, Ordered, Shelf, in_a_line};
 use protocol::config::{Member, TeamConfig};
 use protocol::control::{self, Reply, Request, SpawnReply};
 use protocol::fault::{Fault, Kind};
@@ -27,7 +27,7 @@ use uuid::Uuid;
 /// as its member is gone.
 #[derive(Debug, Default, Clone, clap::Args)]
 #[command(
-    after_help = "Examples:\n  teamctl spawn ann --agent worker\n  teamctl spawn bob --agent claude-turn --mode plan --prompt 'Review src/'\n  teamctl spawn eve --agent codex-turn --backend in-process --restart on-failure\n  teamctl spawn dan --agent codex --worktree\n  teamctl spawn cat --cwd ~/src/project --env RUST_LOG=debug -- ./agent.sh"
+    after_help = after_help("Examples:\n  teamctl spawn ann --agent worker\n  teamctl spawn bob --agent claude-turn --mode plan --prompt 'Review src/'\n  teamctl spawn eve --agent codex-turn --backend in-process --restart on-failure\n  teamctl spawn dan --agent codex --worktree\n  teamctl spawn cat --cwd ~/src/project --env RUST_LOG=debug -- ./agent.sh")
 )]
 pub(crate) struct Spawn {
     /// Its name: letters, digits, - and _, 64 at most
@@ -88,9 +88,18 @@ pub(crate) struct Spawn {
     pub(super) command: Vec<String>,
 }
 
+/// With the profiles that are built in.
+fn after_help(examples: &str) -> String {
+    let about = |(name, about): (&str, &str)| format!("\n  {name:<13} {about}");
+    format!("Built-in profiles:{}\n\n{examples}", in_a_line().map(about).collect::<String>())
+}
+
 pub(crate) fn run(here: &Here, args: Spawn) -> Result<ExitCode, Fault> {
     here.lead_only("spawn")?;
     let mut request = order(here, args.clone())?;
+    if !here.global.quiet {
+        untried(&request).iter().for_each(|warning| output::complain(warning));
+    }
     if args.worktree.is_some() {
         request = in_worktree(here, request, args)?;
     }
@@ -98,6 +107,15 @@ pub(crate) fn run(here: &Here, args: Spawn) -> Result<ExitCode, Fault> {
         output::done(here, &reply, &sentence(&reply));
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// That nobody has seen the program of its profile work, where it is so.
+pub(super) fn untried(order: &control::Spawn) -> Option<String> {
+    let profile = Shelf::of_user().profile(order.env.get("TEAMD_PROFILE")?).ok()?;
+    let name = &profile.name;
+    (!profile.tried).then(|| {
+        format!("warning: the profile {name} is written from documentation and was not tried; see: teamctl agents check {name}")
+    })
 }
 
 fn sentence(reply: &SpawnReply) -> String {
@@ -309,6 +327,15 @@ mod tests {
         assert_eq!(backend(Some("screen")).map_err(|fault| fault.kind), Err(Kind::Usage));
         assert_eq!(restart(Some("on-failure")), Ok(Restart::OnFailure));
         assert_eq!(restart(Some("always")).map_err(|fault| fault.kind), Err(Kind::Usage));
+    }
+
+    #[test]
+    fn the_help_tells_of_every_built_in_profile() {
+        let help = after_help("x");
+        for (name, about) in in_a_line() {
+            assert!(help.contains(&format!("\n  {name:<13} {about}\n")), "{name}: {help}");
+            assert_eq!(Shelf::nobodys().profile(name).unwrap().about, about, "{name}");
+        }
     }
 
     #[test]
