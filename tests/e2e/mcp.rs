@@ -173,6 +173,69 @@ fn a_teammate_is_itself_and_a_second_team_is_refused() {
 }
 
 #[test]
+fn a_server_that_a_teammate_starts_with_a_bare_environment_is_not_the_leads() {
+    let house = House::with_team();
+    let initialize = json!({"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "x", "version": "1"}});
+    let lines = [
+        json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": initialize}),
+        json!({"jsonrpc": "2.0", "method": "notifications/initialized"}),
+        call(1, "TeamDelete", &json!({})),
+        call(2, "SendMessage", &json!({"recipient": "team-lead", "content": "hello"})),
+    ];
+    let lines: Vec<String> = lines.iter().map(Value::to_string).collect();
+    house.script("out/asked", &format!("{}\n", lines.join("\n")));
+    let (out, teamctl) = (house.path("out"), harness::programs().join("teamctl"));
+    let (out, teamctl) = (out.display(), teamctl.display());
+    // Its input stays open for as long as the agent lives.
+    let bare = format!("(cat {out}/asked; exec sleep 3600) | env -i {teamctl} mcp >{out}/said 2>&1");
+    house.teamctl(["spawn", "ann", "--", "sh", "-c", &bare]).ok();
+    let said = || house.read("out/said");
+    house.until("all is answered", || said().contains("\"id\":2").then_some(()));
+    assert!(said().contains("You are `ann`, a teammate on the team `survey`"), "{}", said());
+    assert!(said().contains("as ann: that is for the lead or a person"), "{}", said());
+    assert_eq!(house.inbox("survey", "team-lead")[0]["from"], "ann");
+    let other = format!("env -i {teamctl} mcp --agent bob@survey 2>{out}/other </dev/null; exec sleep 3600");
+    house.teamctl(["spawn", "cat", "--", "sh", "-c", &other]).ok();
+    house.until("it is refused", || house.read("out/other").contains("cannot speak for bob").then_some(()));
+    house
+        .teamctl_with(&["mcp", "--team", "other"], &[("TEAMD_AGENT", "ann"), ("TEAMD_TEAM", "survey")])
+        .fails(77);
+    house.end();
+}
+
+#[test]
+fn a_teammate_that_a_tool_starts_can_have_a_worktree() {
+    let mut house = House::empty();
+    let name = |key: &str, value: &str| (key.to_owned(), value.to_owned());
+    let who = ["GIT_AUTHOR_NAME", "GIT_AUTHOR_EMAIL", "GIT_COMMITTER_NAME", "GIT_COMMITTER_EMAIL"];
+    house.variables = who.map(|key| name(key, "t")).to_vec();
+    house.variables.push(name("GIT_CONFIG_GLOBAL", "/dev/null"));
+    house.start_daemon();
+    house.teamctl(["create", "survey"]).ok();
+    let repository = house.path("repo");
+    let repository = repository.display();
+    let script =
+        format!("git init -q -b main {repository} && git -C {repository} commit -q --allow-empty -m first");
+    assert!(house.command("sh").args(["-c", &script]).status().unwrap().success());
+    let mut lead = Lines::of(&house, &["--team", "survey"], &[]);
+    let spawn = |name: &str| json!({"name": name, "prompt": "", "agent": "worker", "cwd": repository.to_string(), "worktree": true});
+    let mut ann = spawn("ann");
+    ann["branch"] = json!("side");
+    lead.call("SpawnTeammate", &ann).unwrap();
+    lead.call("SpawnTeammate", &spawn("bob")).unwrap();
+    let status = house.json(["status"]);
+    let branches: Vec<&Value> =
+        status["teams"][0]["worktrees"].as_array().unwrap().iter().map(|one| &one["branch"]).collect();
+    assert_eq!(branches, ["side", "teamd/survey/bob"], "{status:#}");
+    assert_eq!(lead.end(), 0);
+    house.end();
+}
+
+fn call(id: u64, tool: &str, arguments: &Value) -> Value {
+    json!({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": {"name": tool, "arguments": arguments}})
+}
+
+#[test]
 fn what_is_left_to_a_person_is_not_answered_by_a_tool() {
     let house = House::start();
     std::fs::File::create(house.path("policy.toml"))

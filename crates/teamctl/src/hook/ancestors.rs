@@ -33,6 +33,11 @@ impl Terminal {
 
 /// Where this process is now. Nothing where there is no /proc.
 pub(crate) fn terminal() -> Terminal {
+    of(&chain())
+}
+
+/// This process, its parent, and so on.
+pub(crate) fn chain() -> Vec<Process> {
     let mut all: Vec<Process> = Vec::new();
     let mut next = std::process::id();
     while let Some(process) = process(next)
@@ -41,7 +46,7 @@ pub(crate) fn terminal() -> Terminal {
         next = process.parent;
         all.push(process);
     }
-    of(&all)
+    all
 }
 
 /// `all`: this process, its parent, and so on.

@@ -1,7 +1,10 @@
 //! `mcp`: the MCP server, which is a program of its own beside ours: its libraries would cost every other verb its
 //! quick start. Who it speaks for is settled here, once, and handed over in its arguments.
 
+mod above;
+
 use crate::here::{Here, own_program, variable};
+use above::{Above, Variables, above};
 use protocol::fault::{Fault, Kind};
 use protocol::name::{AgentName, TeamName};
 use std::os::unix::process::CommandExt;
@@ -15,7 +18,8 @@ const PROGRAM: &str = "teamd-mcp";
 ///
 /// SendMessage, TeamCreate, TeamDelete, SpawnTeammate, TaskCreate, TaskGet, TaskList, TaskUpdate, ReadInbox, MarkRead,
 /// Wait, Requests, Approve, Deny. Who it speaks for is said by --agent or by the environment that every agent has,
-/// once and for all: no call can be somebody else's. See docs/mcp.md.
+/// this process's or that of the process it runs under, once and for all: no call can be somebody else's. See
+/// docs/mcp.md.
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = "Examples:\n  teamctl mcp\n  teamctl mcp --agent ann@survey\n  claude mcp add team -- teamctl mcp\n  codex mcp add team -- teamctl mcp"
@@ -28,8 +32,17 @@ pub(crate) struct Mcp {
 
 /// Becomes the server; returns only where it can't.
 pub(crate) fn run(here: &Here, args: &Mcp) -> Result<ExitCode, Fault> {
-    let speaker =
-        speaker(args.agent.as_deref(), variable("TEAMD_AGENT").as_deref(), here.global.team.as_deref())?;
+    if variable("TEAMD_AGENT").is_none() {
+        match above(here.global.root.as_deref()) {
+            Above::Agent(variables) => return Err(again(&variables)),
+            Above::Hidden if args.agent.is_none() => return Err(hidden()),
+            Above::Hidden | Above::Nobody => {}
+        }
+    }
+    let home = variable("TEAMD_AGENT").and_then(|_| variable("TEAMD_TEAM"));
+    let team = here.global.team.as_deref();
+    refuse_another_team(home.as_deref(), team)?;
+    let speaker = speaker(args.agent.as_deref(), variable("TEAMD_AGENT").as_deref(), team)?;
     let program = beside()?;
     let mut command = Command::new(&program);
     command.arg("--root").arg(here.root_path()?).arg("--state").arg(here.place()?.state);
@@ -38,6 +51,33 @@ pub(crate) fn run(here: &Here, args: &Mcp) -> Result<ExitCode, Fault> {
     let error = command.exec();
     let message = format!("cannot start {}: {error}", program.display());
     Err(Fault::new(Kind::Missing, message).hinted("install it beside teamctl: make install"))
+}
+
+/// The same once more, with what the agent's own process knows of itself: where the files are hangs on that too.
+fn again(variables: &Variables) -> Fault {
+    let own = std::env::current_exe();
+    let error = own.map(|own| Command::new(own).args(std::env::args_os().skip(1)).envs(variables).exec());
+    let error = error.unwrap_or_else(|error| error);
+    Fault::new(Kind::Internal, format!("cannot start our own program again: {error}"))
+}
+
+fn hidden() -> Fault {
+    let message =
+        "cannot tell for whom to speak: this runs under an agent of a team, and nothing here says which one";
+    Fault::new(Kind::NotPermitted, message)
+        .hinted("hand the variables that begin with TEAMD_ through to it, or say --agent NAME@TEAM")
+}
+
+/// An agent is on one team, whatever the arguments say.
+fn refuse_another_team(home: Option<&str>, team: Option<&str>) -> Result<(), Fault> {
+    match (home, team) {
+        (Some(home), Some(team)) if home != team => {
+            let message =
+                format!("cannot speak for an agent of {team}: this is the environment of one of {home}");
+            Err(Fault::new(Kind::NotPermitted, message).hinted("leave --team out"))
+        }
+        _ => Ok(()),
+    }
 }
 
 /// For whom the server speaks.

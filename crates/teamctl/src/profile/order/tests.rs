@@ -76,6 +76,15 @@ fn every_built_in_profile_is_whole() {
 }
 
 #[test]
+fn a_server_that_a_built_in_profile_hands_over_is_told_for_whom_it_speaks() {
+    for name in names() {
+        let Runs::Program(program) = built_in(name).unwrap().unwrap().runs else { continue };
+        let mcp = program.mcp.join(" ");
+        assert_eq!(mcp.contains("{self"), mcp.contains("--agent") && mcp.contains("{id_"), "{name}: {mcp}");
+    }
+}
+
+#[test]
 fn claude_keeps_a_session_of_ours_and_gets_its_text_on_standard_input() {
     let mut member = member();
     member.allow = vec!["Edit".to_owned(), "Bash(git log:*)".to_owned()];

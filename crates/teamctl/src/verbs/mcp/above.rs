@@ -1,0 +1,118 @@
+//! Under whose process this one runs, where its own environment does not say: many programs start their MCP servers
+//! with a bare one, and settings that all sessions of a program share can't name an agent.
+
+use crate::here::variable;
+use crate::hook::chain;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+/// What an agent's processes know of themselves.
+pub(super) type Variables = BTreeMap<String, String>;
+
+/// Where our own files are, as the agent has it; taken over where it is not said here.
+const PLACES: [&str; 4] = ["HOME", "XDG_RUNTIME_DIR", "XDG_STATE_HOME", "CLAUDE_CONFIG_DIR"];
+
+/// Whose processes are above this one.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Above {
+    /// No agent's.
+    Nobody,
+    /// An agent's, which would find these here too.
+    Agent(Variables),
+    /// An agent's, and none of them tells which one.
+    Hidden,
+}
+
+/// The nearest agent. One of another root than was named here is nobody: it works on a team that is not its own.
+pub(super) fn above(root: Option<&Path>) -> Above {
+    let chain = chain().into_iter().skip(1).map(|process| process.pid);
+    nearest(chain.map(|pid| (read(pid, "environ"), read(pid, "cmdline"))), root)
+}
+
+/// Of processes from the inner to the outer, each with its environment and its arguments, as /proc has them.
+fn nearest(processes: impl Iterator<Item = (Vec<u8>, Vec<u8>)>, root: Option<&Path>) -> Above {
+    for (environ, cmdline) in processes {
+        let all = variables(&environ);
+        if all.contains_key("TEAMD_AGENT") && all.contains_key("TEAMD_TEAM") {
+            let other = |its: &String| root.is_some_and(|root| !is_same(root, Path::new(its)));
+            return match all.get("TEAMD_ROOT") {
+                Some(its) if other(its) => Above::Nobody,
+                _ => Above::Agent(handed_over(all)),
+            };
+        }
+        if is_join(&cmdline) && root.is_none() {
+            return Above::Hidden;
+        }
+    }
+    Above::Nobody
+}
+
+/// All but the descriptor that its first process alone has.
+fn handed_over(all: Variables) -> Variables {
+    let ours = |name: &str| name.starts_with("TEAMD_") && name != "TEAMD_WAKE_FD";
+    let place = |name: &str| PLACES.contains(&name) && variable(name).is_none();
+    all.into_iter().filter(|(name, _)| ours(name) || place(name)).collect()
+}
+
+fn variables(environ: &[u8]) -> Variables {
+    let pairs = words(environ).filter_map(|pair| pair.split_once('='));
+    let set = pairs.filter(|(_, value)| !value.is_empty());
+    set.map(|(name, value)| (name.to_owned(), value.to_owned())).collect()
+}
+
+/// The first process of every agent.
+fn is_join(cmdline: &[u8]) -> bool {
+    let mut words = words(cmdline);
+    let program = words.next().map(PathBuf::from);
+    let is_ours = program.is_some_and(|path| path.file_name().is_some_and(|name| name == "teamd-pane"));
+    is_ours && words.next() == Some("join")
+}
+
+/// What is no text is none of ours.
+fn words(bytes: &[u8]) -> impl Iterator<Item = &str> {
+    bytes.split(|byte| *byte == 0).filter_map(|word| std::str::from_utf8(word).ok())
+}
+
+fn is_same(one: &Path, other: &Path) -> bool {
+    let real = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_owned());
+    real(one) == real(other)
+}
+
+/// Nothing of a process that has gone, or is not the user's.
+fn read(pid: u32, what: &str) -> Vec<u8> {
+    std::fs::read(format!("/proc/{pid}/{what}")).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ANN: &[u8] = b"PATH=/bin\0TEAMD_AGENT=ann\0TEAMD_TEAM=survey\0TEAMD_ROOT=/r\0TEAMD_WAKE_FD=7\0";
+    const BOB: &[u8] = b"TEAMD_AGENT=bob\0TEAMD_TEAM=survey\0TEAMD_ROOT=/r\0";
+    const JOIN: &[u8] = b"/usr/bin/teamd-pane\0join\0c93b\0--socket\0/s\0";
+
+    fn of(processes: &[(&[u8], &[u8])], root: Option<&str>) -> Above {
+        let processes = processes.iter().map(|(environ, cmdline)| (environ.to_vec(), cmdline.to_vec()));
+        nearest(processes, root.map(Path::new))
+    }
+
+    #[test]
+    fn the_nearest_agent_is_whose_process_it_is() {
+        let Above::Agent(ann) = of(&[(b"", b"sh\0"), (ANN, b"x\0"), (BOB, b"y\0")], None) else { panic!() };
+        assert_eq!((ann["TEAMD_AGENT"].as_str(), ann["TEAMD_ROOT"].as_str()), ("ann", "/r"));
+        assert!(!ann.contains_key("TEAMD_WAKE_FD") && !ann.contains_key("PATH"), "{ann:?}");
+        assert!(matches!(of(&[(ANN, b"x\0")], Some("/r")), Above::Agent(_)));
+        assert_eq!(
+            of(&[(b"A=b\0\xff", b"bash\0"), (b"TEAMD_AGENT=\0TEAMD_TEAM=t\0", b"x\0")], None),
+            Above::Nobody
+        );
+    }
+
+    #[test]
+    fn one_of_another_root_is_nobody_and_one_that_nobody_names_is_hidden() {
+        assert_eq!(of(&[(ANN, b"x\0")], Some("/other")), Above::Nobody);
+        assert_eq!(of(&[(b"", b"x\0"), (b"", JOIN)], None), Above::Hidden);
+        assert_eq!(of(&[(b"", JOIN)], Some("/r")), Above::Nobody);
+        assert_eq!(of(&[(b"", b"teamd-pane\0record\0")], None), Above::Nobody);
+    }
+}
