@@ -33,6 +33,12 @@ pub(super) struct Input {
     /// The directory in which it works, if not this one.
     #[serde(default)]
     cwd: Option<String>,
+    /// Whether it works in a git worktree of its own beside the repository of its directory, on a branch of its own.
+    #[serde(default)]
+    worktree: bool,
+    /// The branch of its worktree, made where it is not there; only with worktree. Without it a new one.
+    #[serde(default)]
+    branch: Option<String>,
     /// The program that it is: claude, codex, gemini, worker… `teamctl agents` lists them. Without it the usual one.
     #[serde(default)]
     agent: Option<String>,
@@ -75,32 +81,53 @@ fn order(input: Input) -> Result<Call, Fault> {
     let call = call.option("type", input.subagent_type.as_deref()).option("model", input.model.as_deref());
     let call = call.option("mode", input.mode.as_deref()).option("cwd", input.cwd.as_deref());
     // Not an argument: it may be longer than one can be.
-    Ok(if input.prompt.is_empty() { call } else { call.word("-").input(input.prompt) })
+    let call = if input.prompt.is_empty() { call } else { call.word("-").input(input.prompt) };
+    // Last: without a branch it would take the word that follows for one.
+    match (input.worktree, input.branch.filter(|branch| !branch.is_empty())) {
+        (true, None) => Ok(call.flag("worktree")),
+        (true, branch) => Ok(call.option("worktree", branch.as_deref())),
+        (false, None) => Ok(call),
+        (false, Some(branch)) => {
+            let message = format!("cannot start {name} on the branch {branch}: it has no worktree");
+            Err(Fault::new(Kind::Usage, message).hinted("say worktree: true beside branch"))
+        }
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use serde_json::json;
+
+    fn call(input: &Value) -> Result<String, Kind> {
+        let input = serde_json::from_value(input.clone()).unwrap();
+        order(input).map(|call| format!("{call:?}")).map_err(|fault| fault.kind)
+    }
 
     #[test]
     fn a_name_is_a_name_and_no_flag() {
-        let named = |name: &str| {
-            let input = Input {
-                name: name.to_owned(),
-                prompt: "--all".to_owned(),
-                subagent_type: None,
-                model: None,
-                mode: None,
-                cwd: None,
-                agent: None,
-            };
-            order(input).map(|call| format!("{call:?}")).map_err(|fault| fault.kind)
-        };
+        let named = |name: &str| call(&json!({"name": name, "prompt": "--all"}));
         for name in ["--all", "-", "", "a b", "../x", "team-lead --force"] {
             assert_eq!(named(name), Err(Kind::Usage), "{name}");
         }
         assert!(
             named("ann").is_ok_and(|call| call.contains(r#"words: ["spawn", "ann", "-"], input: "--all""#))
         );
+    }
+
+    #[test]
+    fn a_worktree_is_asked_for_in_a_word_that_takes_no_other() {
+        let words = |more: Value| {
+            let mut input = json!({"name": "ann", "prompt": "go"});
+            input.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+            call(&input)
+        };
+        let has = |more: Value, wanted: &str| {
+            assert!(words(more).is_ok_and(|call| call.contains(wanted)), "{wanted}")
+        };
+        has(json!({"worktree": true}), r#""-", "--worktree"]"#);
+        has(json!({"worktree": true, "branch": "--x"}), r#""-", "--worktree=--x"]"#);
+        has(json!({"branch": ""}), r#""-"]"#);
+        assert_eq!(words(json!({"branch": "x"})), Err(Kind::Usage));
     }
 }
