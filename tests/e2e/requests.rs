@@ -250,3 +250,57 @@ fn a_mode_that_can_not_be_kept_is_refused_and_the_leads_is_written() {
     assert_eq!(config["members"][0]["mode"], "delegate");
     house.end();
 }
+
+#[test]
+fn a_run_that_is_taken_up_is_led_as_its_file_says_by_then() {
+    let house = House::start();
+    let file = |permissions: &str| {
+        let member = format!("[[member]]\nname = 'ann'\ncommand = ['{}', 'stay']\n", house.agent());
+        let task = "[[task]]\nkey = 'x'\nsubject = 'x'\nowner = 'ann'\n";
+        put(
+            &house,
+            "team.toml",
+            &format!("name = 'survey'\n[policy]\npermissions = '{permissions}'\n{member}{task}"),
+        );
+    };
+    let path = house.path("team.toml").display().to_string();
+    let killed = |mut run: std::process::Child| {
+        house.kill_9(run.id());
+        run.wait().unwrap();
+    };
+    file("person");
+    let run = house.teamctl_running(["run", &path]);
+    house.until("ann runs", || house.member("ann").filter(|ann| ann["phase"] == "running"));
+    ask(&house, PERMISSION);
+    house.until("it waits", || (flags(&house, "ann") == json!(["awaiting_permission"])).then_some(()));
+    killed(run);
+    file("auto");
+    let run = house.teamctl_running(["run", &path, "--resume"]);
+    assert_eq!(answer(&house, "ann")["subtype"], "success");
+    killed(run);
+    house.end();
+}
+
+#[test]
+fn a_command_of_the_persons_is_told_that_one_waits() {
+    let house = house("permissions = 'person'\n");
+    let out = house.path("out/told").display().to_string();
+    let tell = house.script("tell", &format!("#!/bin/sh\nprintf '%s|' \"$1\" \"$TEAMD_NOTICE\" >>{out}\n"));
+    std::fs::create_dir_all(house.path("home/.config/teamd")).unwrap();
+    put(
+        &house,
+        "home/.config/teamd/config.toml",
+        &format!("notify = ['{}', '-m {{text}}']\n", tell.display()),
+    );
+    ask(&house, PERMISSION);
+    let told = house
+        .until("it is told", || Some(house.read("out/told")).filter(|told| told.matches('|').count() == 2));
+    let words = "ann@survey asks for permission: teamctl requests -t survey";
+    assert_eq!(told, format!("-m {words}|{words}|"));
+    house.teamctl(["notify", "$(touch out/evil)"]).ok();
+    assert!(house.read("out/told").ends_with("-m $(touch out/evil)|$(touch out/evil)|"));
+    put(&house, "home/.config/teamd/config.toml", "notify = ['/no/such']\n");
+    house.teamctl(["notify", "x"]).fails(72);
+    house.teamctl(["approve", "perm-1"]).ok();
+    house.end();
+}

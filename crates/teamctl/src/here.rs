@@ -141,7 +141,8 @@ fn patience(request: &Request) -> Duration {
         | Request::Keys(_)
         | Request::Hide(_)
         | Request::Show(_)
-        | Request::Layout(_) => Duration::from_secs(20),
+        | Request::Layout(_)
+        | Request::SetPolicy(_) => Duration::from_secs(20),
         Request::Shutdown(order) => {
             Duration::from_millis(order.grace_ms).saturating_add(Duration::from_secs(60))
         }

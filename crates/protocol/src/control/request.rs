@@ -45,6 +45,8 @@ pub enum Request {
     Interrupt(Locate),
     /// Change the permission mode of a member, or of the lead.
     SetMode(SetMode),
+    /// Replace the policy of a team.
+    SetPolicy(SetPolicy),
     /// Remove a team and its files.
     Delete(Delete),
     /// Where a member's pane is.
@@ -241,6 +243,15 @@ pub struct SetMode {
     pub name: String,
     /// The mode.
     pub mode: PermissionMode,
+}
+
+/// Whose policy, and which: the whole of it.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct SetPolicy {
+    /// The team.
+    pub team: TeamName,
+    /// From now on, also for what waits.
+    pub policy: Policy,
 }
 
 /// Which pane, and how much of it.

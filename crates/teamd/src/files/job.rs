@@ -5,7 +5,7 @@ use crate::roster::{Record, Roster, SpawnId};
 use crate::step::Telling;
 use crate::worktrees::Making;
 use protocol::asked::Answer;
-use protocol::control::{Activity, Create, CreateReply, Ended, SightReply, Swept};
+use protocol::control::{Activity, Create, CreateReply, Ended, SetPolicy, SightReply, Swept};
 use protocol::fault::Fault;
 use protocol::id::{RequestId, TaskId};
 use protocol::mode::PermissionMode;
@@ -57,6 +57,8 @@ pub(crate) enum FileJob {
     Answer { team: TeamName, request: Box<OpenRequest>, answer: Answer, at: u64 },
     /// The permission mode of a member or the lead, told or written.
     Mode { client: ConnId, team: TeamName, name: AgentName, mode: PermissionMode, telling: Telling, at: u64 },
+    /// The policy of a team that is there.
+    Policy { client: ConnId, order: SetPolicy },
     /// In which permission mode a member goes on.
     ModeIs { team: TeamName, name: AgentName, mode: PermissionMode },
     /// `isActive` of a member.
@@ -191,6 +193,11 @@ pub(crate) enum FileDone {
     ModeSet {
         client: ConnId,
         who: (TeamName, AgentName, PermissionMode),
+        result: Result<(), Fault>,
+    },
+    PolicySet {
+        client: ConnId,
+        order: SetPolicy,
         result: Result<(), Fault>,
     },
     Requests {

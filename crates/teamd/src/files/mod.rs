@@ -183,6 +183,10 @@ impl Files {
                 let result = self.set_mode(&team, &name, mode, telling, at).map_err(Fault::from);
                 return Some(FileDone::ModeSet { client, who: (team, name, mode), result });
             }
+            FileJob::Policy { client, order } => {
+                let result = self.replace_policy(&order.team, &order.policy).map_err(fault);
+                return Some(FileDone::PolicySet { client, order, result });
+            }
             FileJob::ModeIs { team, name, mode } => {
                 let result =
                     self.team(&team).and_then(|team| team.set_member(&name, &[("mode", json!(mode))]));

@@ -43,10 +43,16 @@ impl Files {
         if self.root.team(name).is_ok() {
             return Err(Error::Exists { what: format!("team {name}") });
         }
-        self.set_policy(name, create)?;
+        self.set_policy(name, &create.policy)?;
         let config = first_config(create, name, at);
         self.set_face(name, &config.to_text())?;
         self.root.create_team(&config)
+    }
+
+    /// Of a team that is there: one that has gone leaves no file.
+    pub(super) fn replace_policy(&self, name: &TeamName, policy: &Policy) -> Result<(), Error> {
+        self.root.team(name)?;
+        self.set_policy(name, policy)
     }
 
     /// Members that somebody else has put there may live, for all that we know.
@@ -77,8 +83,8 @@ impl Files {
     }
 
     /// For whoever writes tasks; one of an earlier team of that name goes.
-    fn set_policy(&self, name: &TeamName, create: &Create) -> Result<(), Error> {
-        let bytes = serde_json::to_vec(&create.policy).expect("a policy has nothing that JSON cannot hold");
+    fn set_policy(&self, name: &TeamName, policy: &Policy) -> Result<(), Error> {
+        let bytes = serde_json::to_vec(policy).expect("a policy has nothing that JSON cannot hold");
         self.state.replace(&Policy::file(name), &bytes)
     }
 }

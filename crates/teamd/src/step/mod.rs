@@ -16,6 +16,7 @@ mod keys;
 mod lead;
 mod look;
 mod mode;
+mod policy;
 mod register;
 mod request;
 mod requests;
@@ -99,6 +100,9 @@ fn filed(state: &mut State, done: FileDone, now: Now, out: &mut Vec<Effect>) {
             requests::answered(state, &team, &from, &request, result, out);
         }
         FileDone::ModeSet { client, who, result } => mode::written(state, client, who, result, out),
+        FileDone::PolicySet { client, order, result } => {
+            policy::written(state, client, order, result, now, out);
+        }
         FileDone::Answers { team, answers } => shutdown::answers(state, &team, answers, now, out),
         FileDone::Config { team, seen } => look::config_seen(state, &team, seen, now, out),
         FileDone::Recorded { making, result } => worktree::recorded(state, making, result, out),

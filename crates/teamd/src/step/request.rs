@@ -1,6 +1,6 @@
 //! A client asked: who is it, may it, has it asked before; then on to the request's own file.
 
-use super::{create, delete, hide, hook, keys, lead, mode, shutdown, spawn, status, turn, worktree};
+use super::{create, delete, hide, hook, keys, lead, mode, policy, shutdown, spawn, status, turn, worktree};
 use crate::effect::Effect;
 use crate::event::{ConnId, Now};
 use crate::panes::Sight;
@@ -43,6 +43,7 @@ fn dispatch(state: &mut State, client: ConnId, call: Call, now: Now, out: &mut V
         Request::Kill(targets) => shutdown::kill(state, client, &targets, now, out),
         Request::Delete(order) => delete::delete(state, client, order, now, out),
         Request::SetMode(order) => mode::set(state, client, order, now, out),
+        Request::SetPolicy(order) => policy::set(state, client, order, out),
         Request::Interrupt(who) => turn::interrupt(state, client, &who, out),
         Request::Locate(locate) => status::locate(state, client, &locate, out),
         Request::Capture(capture) => status::capture(state, client, &capture, out),

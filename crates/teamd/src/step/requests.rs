@@ -16,6 +16,7 @@ use protocol::name::{AgentName, TeamName};
 use protocol::payload::Payload;
 use protocol::policy::{By, Decision, Policy};
 use protocol::time::parse_iso8601;
+use std::collections::BTreeMap;
 use store::OpenRequest;
 
 /// What a look into an inbox found may open a request or close one.
@@ -142,6 +143,17 @@ fn take(state: &mut State, team: &TeamName, request: OpenRequest, now: Now, out:
     if let Some(known) = state.teams.get_mut(team) {
         known.asked.insert(key, pending);
     }
+}
+
+/// What waits for somebody, under another policy than before.
+pub(super) fn decide_anew(state: &mut State, team: &TeamName, now: Now, out: &mut Vec<Effect>) {
+    let Some(known) = state.teams.get_mut(team) else { return };
+    let waits = |pending: &Pending| matches!(pending.stage, Asking::Waits { .. });
+    let (waiting, others) =
+        std::mem::take(&mut known.asked).into_iter().partition(|(_, pending)| waits(pending));
+    known.asked = others;
+    BTreeMap::into_values(waiting).for_each(|pending| take(state, team, *pending.request, now, out));
+    show(state, team, out);
 }
 
 /// When the policy answers what nobody has answered; none: never.

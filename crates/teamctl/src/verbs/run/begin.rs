@@ -49,6 +49,18 @@ pub(super) fn create(run: &mut Run, root: &Root) -> Result<Team, Fault> {
     }
 }
 
+/// Of a team that was there: it is led as the file says by now.
+pub(super) fn set_policy(run: &mut Run) -> Result<(), Fault> {
+    let (team, policy) = (run.file.name.clone(), run.file.policy.team.clone());
+    let request = Request::SetPolicy(control::SetPolicy { team, policy });
+    loop {
+        match run.here.ask(request.clone()) {
+            Err(fault) if fault.kind == Kind::NoDaemon => run.daemon.start()?,
+            result => return result.map(drop),
+        }
+    }
+}
+
 /// Members and tasks, as far as they are not there.
 pub(super) fn fill(run: &mut Run, stage: &mut Stage) -> Result<(), Fault> {
     let mut attempts = 1..ATTEMPTS;

@@ -138,7 +138,11 @@ impl Stage {
 
 /// From an empty stage to the end of the work. A team that was made now and can't be filled is taken down.
 pub(super) fn from_start_to_end(run: &mut Run, stage: &mut Stage) -> Result<End, Fault> {
-    match begin::fill(run, stage) {
+    let begun = match stage.made {
+        Made::Before => begin::set_policy(run),
+        Made::Now => Ok(()),
+    };
+    match begun.and_then(|()| begin::fill(run, stage)) {
         Ok(()) => follow(run, stage).map_err(|fault| left(run, stage, fault)),
         // Nobody is there who could take it down.
         Err(fault) if fault.kind == Kind::NoDaemon => Err(left(run, stage, fault)),

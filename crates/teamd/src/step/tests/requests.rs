@@ -5,6 +5,7 @@ use super::*;
 use crate::files::{Letter, Mail};
 use crate::state::Given;
 use protocol::asked::{Answer, AskedKind};
+use protocol::control::SetPolicy;
 use protocol::event::What;
 use protocol::fault::Fault;
 use protocol::id::RequestId;
@@ -151,4 +152,44 @@ fn an_answer_that_could_not_be_written_is_tried_again_and_one_that_was_given_is_
     assert_eq!(looks(&answered(&mut state, Err(Fault::new(Kind::Exists, "answered")))), 1);
     assert!(given(&seen(&mut state, Vec::new(), NOW)).is_empty());
     assert!(state.teams[&team()].asked.is_empty());
+}
+
+/// Another policy is written.
+fn replaced(state: &mut State, policy: Policy) -> Vec<Effect> {
+    let order = SetPolicy { team: team(), policy };
+    let effects = ask(state, 7, Request::SetPolicy(order.clone()));
+    let writes = |effect: &Effect| matches!(effect, Effect::File(FileJob::Policy { .. }));
+    assert!(effects.iter().any(writes), "{effects:?}");
+    step(state, Event::Filed(FileDone::PolicySet { client: 7, order, result: Ok(()) }), at(1_000))
+}
+
+#[test]
+fn another_policy_decides_what_waits_anew_and_what_it_leaves_to_somebody_is_not_told_again() {
+    let mut state = with(Policy::default());
+    seen(&mut state, open(), NOW);
+    let timed = Policy { timeout_ms: Some(5_000), after: After::Deny, ..Policy::default() };
+    let effects = replaced(&mut state, timed.clone());
+    assert_eq!((given(&effects).len(), notices(&effects)), (0, 0));
+    // 1.4 s of the 5 are over.
+    assert!(given(&step(&mut state, Event::Deadline, at(4_500))).is_empty());
+    assert_eq!(state.teams[&team()].asked.len(), 1);
+    let effects = replaced(&mut state, Policy { permissions: Who::Auto, ..timed.clone() });
+    assert_eq!(given(&effects), [true]);
+    let effects = replaced(&mut state, Policy { rules: Vec::new(), ..timed.clone() });
+    assert!(given(&effects).is_empty(), "it is being written");
+    let same = ask(&mut state, 8, Request::SetPolicy(SetPolicy { team: team(), policy: timed }));
+    assert!(matches!(same.as_slice(), [Effect::Reply { .. }]), "{same:?}");
+}
+
+#[test]
+fn a_policy_that_could_not_be_written_changes_nothing() {
+    let mut state = with(Policy::default());
+    let order = SetPolicy { team: team(), policy: Policy { plans: Who::Auto, ..Policy::default() } };
+    let result = Err(Fault::new(Kind::Io, "full"));
+    let effects = step(&mut state, Event::Filed(FileDone::PolicySet { client: 7, order, result }), NOW);
+    assert!(
+        matches!(effects.as_slice(), [Effect::Reply { response: Response::Failed(_), .. }]),
+        "{effects:?}"
+    );
+    assert_eq!(state.teams[&team()].policy, Policy::default());
 }

@@ -1,0 +1,40 @@
+//! A policy that takes the place of another while its team is there, and decides from then on what waits, too.
+
+use super::request::answer;
+use super::requests;
+use super::spawn::no_such_team;
+use crate::effect::Effect;
+use crate::event::{ConnId, Now};
+use crate::files::FileJob;
+use crate::state::State;
+use protocol::control::{Reply, SetPolicy};
+use protocol::fault::Fault;
+
+pub(super) fn set(state: &mut State, client: ConnId, order: SetPolicy, out: &mut Vec<Effect>) {
+    match state.teams.get(&order.team).map(|known| known.policy == order.policy) {
+        None => {
+            let fault = no_such_team(state, &order.team);
+            answer(state, client, Err(fault), out);
+        }
+        Some(true) => answer(state, client, Ok(Reply::Nothing), out),
+        Some(false) => out.push(Effect::File(FileJob::Policy { client, order })),
+    }
+}
+
+/// It stands in its file, or could not be put there: then the one before holds on.
+pub(super) fn written(
+    state: &mut State,
+    client: ConnId,
+    order: SetPolicy,
+    result: Result<(), Fault>,
+    now: Now,
+    out: &mut Vec<Effect>,
+) {
+    if result.is_ok() {
+        if let Some(known) = state.teams.get_mut(&order.team) {
+            known.policy = order.policy;
+        }
+        requests::decide_anew(state, &order.team, now, out);
+    }
+    answer(state, client, result.map(|()| Reply::Nothing), out);
+}
