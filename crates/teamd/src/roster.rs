@@ -105,6 +105,9 @@ pub(crate) struct Record {
     /// A plan of this life was approved: it has left plan mode.
     #[serde(default)]
     pub(crate) plan_approved: bool,
+    /// The permission mode that config.json had last, for when that is lost; as its writer spelled it.
+    #[serde(default)]
+    pub(crate) mode: Option<String>,
     /// The permission modes that its turns can be run in.
     #[serde(default)]
     pub(crate) modes: Vec<String>,

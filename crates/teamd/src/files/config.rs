@@ -25,7 +25,8 @@ impl Files {
         let Ok(config) = TeamConfig::parse(&text) else { return Ok(ConfigSeen::default()) };
         self.remember_face(name, &text, &config, &ours.names);
         let active = config.members.iter().filter_map(|m| Some((m.name.clone(), m.is_active?))).collect();
-        Ok(ConfigSeen { active, mended })
+        let modes = config.members.iter().filter_map(|m| Some((m.name.clone(), m.mode.clone()?))).collect();
+        Ok(ConfigSeen { active, modes, mended })
     }
 
     /// Why it had to be; none where it is whole, or not ours to write.

@@ -113,6 +113,8 @@ pub(crate) struct Living {
 pub(crate) struct ConfigSeen {
     /// `isActive` of each member that has it.
     pub(crate) active: Vec<(AgentName, bool)>,
+    /// `mode` of each member that has it.
+    pub(crate) modes: Vec<(AgentName, String)>,
     /// It had to be written anew: why, for people.
     pub(crate) mended: Option<String>,
 }

@@ -162,7 +162,7 @@ pub(super) fn member(record: &Record, activity: Activity) -> Member {
         worktree_path: record.worktree.as_ref().map(|tree| tree.path.to_string_lossy().into_owned()),
     };
     let is_active = Some(activity == Activity::Active);
-    Member { is_active, ..Member::teammate(&record.team, entry) }
+    Member { is_active, mode: record.mode.clone(), ..Member::teammate(&record.team, entry) }
 }
 
 /// Each part is tried, whatever became of the others: a damaged inbox must not keep a member on the team. All

@@ -161,7 +161,8 @@ fn a_damaged_config_comes_back_with_lead_members_and_what_others_put_there() {
     for damage in ["", "{\"name\": \"survey\",", "away"] {
         let dir = tempfile::tempdir().unwrap();
         let mut files = files(dir.path(), BTreeMap::new());
-        let (team, ann) = with_ann(&mut files);
+        let (team, mut ann) = with_ann(&mut files);
+        ann.living[0].record.mode = Some("acceptEdits".to_owned());
         let before = team.config().unwrap();
         match damage {
             "away" => std::fs::remove_file(team.config_path()).unwrap(),
@@ -179,7 +180,9 @@ fn a_damaged_config_comes_back_with_lead_members_and_what_others_put_there() {
         assert_eq!(names.remove(0), "team-lead");
         names.sort();
         assert_eq!(names, ["ann", "eve"]);
-        assert_eq!(after.member(&AgentName::foreign("ann")).unwrap().is_active, Some(false));
+        let back = after.member(&AgentName::foreign("ann")).unwrap();
+        assert_eq!((back.is_active, back.mode.as_deref()), (Some(false), Some("acceptEdits")));
+        assert_eq!(seen.modes, [(AgentName::foreign("ann"), "acceptEdits".to_owned())]);
         assert_eq!(files.look_at_config(&name(), &ann).unwrap().mended, None, "once");
     }
 }

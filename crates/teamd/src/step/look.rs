@@ -1,6 +1,6 @@
 //! Something changed in the config or was missed: whoever may be concerned looks. Events are hints.
 
-use super::{ending, hide, requests, tasks, turn};
+use super::{ending, hide, mode, requests, tasks, turn};
 use crate::effect::Effect;
 use crate::event::Now;
 use crate::files::{ConfigSeen, FileJob, Living, Ours};
@@ -55,6 +55,7 @@ pub(super) fn config_seen(
             turn::said(state, team, name, activity, now, out);
         }
     }
+    seen.modes.into_iter().for_each(|(name, mode)| mode::is(state, team, &name, mode));
     if let Some(why) = seen.mended {
         out.push(Effect::of_team(team, What::Trouble { why }));
         ending::file_again(state, out);

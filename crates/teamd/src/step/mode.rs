@@ -98,11 +98,29 @@ pub(super) fn written(
     answer(state, client, result.map(|()| Reply::Mode(ModeReply { name, mode })), out);
 }
 
-/// A join tells in which mode its agent goes on: config.json follows, and a next life begins there.
-pub(super) fn follows(agent: &Agent, before: Option<&TurnNow>, turn: &TurnNow, out: &mut Vec<Effect>) {
+/// So config.json has it: kept for when that is lost.
+pub(super) fn is(state: &mut State, team: &TeamName, name: &AgentName, mode: String) {
+    let hers = |agent: &&mut Agent| agent.record.team == *team && agent.record.name == *name;
+    let Some(agent) = state.agents.values_mut().find(hers) else { return };
+    if agent.record.mode.as_ref() != Some(&mode) {
+        agent.record.mode = Some(mode);
+        state.dirty = true;
+    }
+}
+
+/// A join tells in which mode its agent goes on: roster and config.json follow, and a next life begins there. Whether it
+/// is another.
+pub(super) fn follows(
+    agent: &mut Agent,
+    before: Option<&TurnNow>,
+    turn: &TurnNow,
+    out: &mut Vec<Effect>,
+) -> bool {
     let changed = before.is_some_and(|before| before.mode != turn.mode);
-    let Some(mode) = turn.mode.filter(|_| changed) else { return };
+    let Some(mode) = turn.mode.filter(|_| changed) else { return false };
+    agent.record.mode = Some(mode.to_string());
     let (team, name) = (agent.record.team.clone(), agent.record.name.clone());
     out.push(Effect::of_agent(&agent.record, What::ModeSet { mode }));
     out.push(Effect::File(FileJob::ModeIs { team, name, mode }));
+    true
 }

@@ -177,6 +177,8 @@ fn starting(
     comeback: Option<Comeback>,
     now: Now,
 ) -> Agent {
+    // Its next life begins in the mode of the one before.
+    let mode = comeback.as_ref().and_then(|comeback| comeback.mode).map(|mode| mode.to_string());
     let plan_approved = comeback.as_ref().is_some_and(|comeback| comeback.plan_approved);
     let env = comeback.as_ref().map(|comeback| comeback.env.clone()).filter(|env| !env.is_empty());
     // A life that follows another has its environment.
@@ -203,6 +205,7 @@ fn starting(
         worktree: worktree::of(state, &order),
         plan_mode_required: order.mode.as_deref() == Some("plan"),
         plan_approved,
+        mode,
         modes: modes(&order),
         born: now.wall,
         tracking: None,

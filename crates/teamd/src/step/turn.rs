@@ -46,7 +46,7 @@ pub(super) fn says(state: &mut State, id: &SpawnId, turn: Option<TurnNow>, now: 
         state.dirty = true;
     }
     let before = agent.turn.replace(turn.clone());
-    mode::follows(agent, before.as_ref(), &turn, out);
+    state.dirty |= mode::follows(agent, before.as_ref(), &turn, out);
     let number = before.as_ref().map(|before| before.number);
     match turn.activity {
         // A turn that follows another at once is told all the same.

@@ -12,7 +12,7 @@ fn native(state: &mut State) -> SpawnId {
 }
 
 fn says(state: &mut State, active: bool) -> Vec<Effect> {
-    let seen = ConfigSeen { active: vec![(AgentName::foreign("ann"), active)], mended: None };
+    let seen = ConfigSeen { active: vec![(AgentName::foreign("ann"), active)], ..ConfigSeen::default() };
     step(state, Event::Filed(FileDone::Config { team: team(), seen }), NOW)
 }
 
@@ -30,6 +30,18 @@ fn what_a_client_wrote_is_believed_and_not_written_over() {
     let effects = says(&mut state, true);
     assert_eq!(state.agents[&ann].activity, Activity::Active);
     assert!(!writes_activity(&effects), "{effects:?}");
+}
+
+#[test]
+fn the_mode_that_config_has_is_remembered_and_not_forgotten_with_it() {
+    let mut state = state();
+    let ann = native(&mut state);
+    let modes = vec![(AgentName::foreign("ann"), "acceptEdits".to_owned())];
+    let seen = ConfigSeen { modes, ..ConfigSeen::default() };
+    let effects = step(&mut state, Event::Filed(FileDone::Config { team: team(), seen }), NOW);
+    assert!(matches!(effects.first(), Some(Effect::File(FileJob::Roster(_)))), "{effects:?}");
+    says(&mut state, true);
+    assert_eq!(state.agents[&ann].record.mode.as_deref(), Some("acceptEdits"));
 }
 
 #[test]
@@ -64,7 +76,7 @@ fn a_config_that_was_mended_is_told_and_who_could_not_be_taken_off_is_tried_agai
     step(&mut state, ended(50, Ended::Exit(0)), NOW);
     let fault = protocol::fault::Fault::new(Kind::Data, "it is empty");
     step(&mut state, farewelled(&ann, false, Some(fault)), NOW);
-    let seen = ConfigSeen { active: vec![], mended: Some("it was empty".into()) };
+    let seen = ConfigSeen { mended: Some("it was empty".into()), ..ConfigSeen::default() };
     let effects = step(&mut state, Event::Filed(FileDone::Config { team: team(), seen }), NOW);
     let again = |effect: &Effect| matches!(effect, Effect::File(FileJob::Farewell { .. }));
     assert!(effects.iter().any(again), "{effects:?}");
@@ -140,8 +152,8 @@ fn a_word_that_is_as_it_was_does_not_take_back_what_the_lead_was_told() {
     assert_eq!(state.agents[&ann].activity, Activity::Idle);
     says(&mut state, true);
     assert_eq!(state.agents[&ann].activity, Activity::Idle, "its client's write was lost");
-    let seen =
-        ConfigSeen { active: vec![(AgentName::foreign("ann"), false)], mended: Some("it was empty".into()) };
+    let (active, mended) = (vec![(AgentName::foreign("ann"), false)], Some("it was empty".into()));
+    let seen = ConfigSeen { active, mended, ..ConfigSeen::default() };
     step(&mut state, Event::Filed(FileDone::Config { team: team(), seen }), NOW);
     says(&mut state, true);
     assert_eq!(state.agents[&ann].activity, Activity::Active);
