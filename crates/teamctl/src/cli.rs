@@ -78,6 +78,8 @@ pub(crate) enum Verb {
     Lead(verbs::lead::Lead),
     Work(crate::work::Work),
     #[command(hide = true)]
+    Notify(verbs::notify::Notify),
+    #[command(hide = true)]
     Keys(crate::keys::Keys),
     #[command(hide = true)]
     Join(crate::join::Join),

@@ -43,8 +43,8 @@ pub(crate) enum Effect {
     Worktree(TreeJob),
     /// A process without a pane, with join in it.
     Launch { spawn: SpawnId, argv: Vec<String>, log: PathBuf },
-    /// Told to people, wherever they may see or hear it.
-    Notice { text: String },
+    /// Told to people, wherever they may see or hear it; `argv` has their own command tell it too.
+    Notice { text: String, argv: Vec<String> },
     /// For the event log and the daemon's own pane; the time is filled in when it is written.
     Log(Event),
     /// End the loop.

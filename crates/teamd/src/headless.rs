@@ -1,4 +1,4 @@
-//! Agents without a pane: their joins are our children, and outlive us all the same.
+//! Our children. Agents without a pane: their joins outlive us all the same.
 //!
 //! Nothing of ours is handed to them: input and output go nowhere, the agent's output goes into its log by way
 //! of its join, which also leaves our terminal's session. Their deaths are told by pidfd like those of all joins;
@@ -6,6 +6,7 @@
 
 use protocol::fault::Fault;
 use std::os::unix::fs::DirBuilderExt;
+use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
@@ -27,6 +28,19 @@ impl Headless {
         let pid = child.id();
         self.0.push(child);
         Ok(pid)
+    }
+
+    /// Starts a program that tells a person something, and ends by itself. Where it can't be started, all goes on.
+    pub(crate) fn tell(&mut self, argv: &[String]) {
+        self.reap();
+        let (program, arguments) = argv.split_first().expect("a command line of ours has a program");
+        let mut command = Command::new(program);
+        command.args(arguments).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        // Ctrl-C in the daemon's pane is not meant for it.
+        match command.process_group(0).spawn() {
+            Ok(child) => self.0.push(child),
+            Err(error) => tracing::warn!("cannot start {program}: {error}"),
+        }
     }
 
     /// Collects those that have ended.

@@ -1,5 +1,6 @@
 //! Where profiles are: the user's directory first, then the built-in ones.
 
+use super::blank::{base, blanks, filled, spelled};
 use super::file::parse;
 use super::keys::{Keys, did_you_mean};
 use super::{Profile, Runs};
@@ -8,6 +9,7 @@ use protocol::fault::{Fault, Kind};
 use protocol::name::{AgentName, nearest};
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
+use toml::Value;
 
 const WORKER: &str = "worker";
 /// What it is, in a line.
@@ -117,10 +119,22 @@ impl Shelf {
 
     /// `agent` in `config.toml`.
     fn configured(&self) -> Result<Option<String>, Fault> {
+        self.config(|keys| keys.take("agent", "a text: the name of a profile"))
+    }
+
+    /// `notify` there: the program that tells a person that somebody waits, and its arguments, with `text` filled in.
+    pub(crate) fn notify(&self, text: &str) -> Result<Option<Vec<String>>, Fault> {
+        self.config(|keys| notify(keys, text))
+    }
+
+    /// What `of` takes out of `config.toml`; nothing where there is no such file.
+    fn config<T>(
+        &self,
+        of: impl FnOnce(&mut Keys<'_>) -> Result<Option<T>, Fault>,
+    ) -> Result<Option<T>, Fault> {
         let Some(path) = self.path("config.toml") else { return Ok(None) };
         let Some(text) = read(&path)? else { return Ok(None) };
-        let place = path.display().to_string();
-        Keys::of(&place, &text, &["agent"])?.take("agent", "a text: the name of a profile")
+        of(&mut Keys::of(&path.display().to_string(), &text, &["agent", "notify"])?)
     }
 
     fn path(&self, name: &str) -> Option<PathBuf> {
@@ -176,6 +190,25 @@ pub(super) fn built_in(name: &str) -> Option<Result<Profile, Fault>> {
     }
     let (_, text) = BUILT_IN.iter().find(|(built_in, _)| *built_in == name)?;
     Some(parse(name, &format!("the built-in profile {name}"), text))
+}
+
+/// A program alone, or with its arguments.
+fn notify(keys: &mut Keys<'_>, text: &str) -> Result<Option<Vec<String>>, Fault> {
+    const WANTED: &str = "must be a program, or a list of a program and its arguments";
+    let words = match keys.take::<Value>("notify", "a text or a list of texts")? {
+        None => return Ok(None),
+        Some(Value::String(program)) => vec![program],
+        Some(list) => list.try_into::<Vec<String>>().map_err(|_| keys.wrong("notify", WANTED))?,
+    };
+    if words.first().is_none_or(String::is_empty) || words.iter().any(|word| word.contains('\0')) {
+        return Err(keys.wrong("notify", WANTED));
+    }
+    if let Some(name) = words.iter().flat_map(|word| blanks(word)).find(|name| base(name) != "text") {
+        let why = format!("holds {{{name}}}, which nothing stands for here");
+        return Err(keys.wrong("notify", &why).hinted("there is: {text}"));
+    }
+    let value = |name: &str| (base(name) == "text").then(|| spelled(name, text.to_owned()));
+    Ok(Some(words.iter().map(|word| filled(word, value)).collect()))
 }
 
 fn read(path: &Path) -> Result<Option<String>, Fault> {
@@ -247,6 +280,24 @@ mod tests {
         let fault = without.usual(|_| false).unwrap_err();
         assert_eq!(fault.kind, Kind::Usage);
         assert!(fault.hint.unwrap().contains("there is: aider, amp, claude"));
+    }
+
+    #[test]
+    fn who_tells_a_person_is_a_program_with_its_arguments() {
+        let of = |config: &str| shelf(&[("config.toml", config)]).1.notify("ann; asks").unwrap();
+        let words = |words: &[&str]| Some(words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>());
+        assert_eq!(of("agent = 'worker'"), None);
+        assert_eq!(of("notify = 'beep'"), words(&["beep"]));
+        assert_eq!(
+            of("notify = ['tell', '-m={text}', '{text_sh}']"),
+            words(&["tell", "-m=ann; asks", "'ann; asks'"])
+        );
+        for wrong in
+            ["notify = 1", "notify = ''", "notify = []", "notify = ['x', 1]", "notify = ['x', '{txt}']"]
+        {
+            let fault = shelf(&[("config.toml", wrong)]).1.notify("x").unwrap_err();
+            assert!(fault.kind == Kind::Config && fault.message.contains("`notify`"), "{fault}");
+        }
     }
 
     #[test]

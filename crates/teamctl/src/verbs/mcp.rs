@@ -55,10 +55,12 @@ pub(crate) fn run(here: &Here, args: &Mcp) -> Result<ExitCode, Fault> {
 
 /// The same once more, with what the agent's own process knows of itself: where the files are hangs on that too.
 fn again(variables: &Variables) -> Fault {
-    let own = std::env::current_exe();
-    let error = own.map(|own| Command::new(own).args(std::env::args_os().skip(1)).envs(variables).exec());
-    let error = error.unwrap_or_else(|error| error);
-    Fault::new(Kind::Internal, format!("cannot start our own program again: {error}"))
+    let own = match own_program() {
+        Ok(own) => own,
+        Err(fault) => return fault,
+    };
+    let error = Command::new(&own).args(std::env::args_os().skip(1)).envs(variables).exec();
+    Fault::new(Kind::Missing, format!("cannot start {} again: {error}", own.display()))
 }
 
 fn hidden() -> Fault {

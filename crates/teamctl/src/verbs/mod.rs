@@ -22,6 +22,7 @@ pub(crate) mod logs;
 pub(crate) mod man;
 pub(crate) mod mcp;
 pub(crate) mod mode;
+pub(crate) mod notify;
 pub(crate) mod prompt;
 pub(crate) mod requests;
 pub(crate) mod respond;
@@ -83,6 +84,7 @@ pub(crate) fn run(verb: Verb, here: &Here) -> Result<ExitCode, Fault> {
         Verb::Hook(args) => crate::hook::run(here, &args),
         Verb::Lead(args) => lead::run(here, &args),
         Verb::Work(args) => crate::work::run(here, &args),
+        Verb::Notify(args) => notify::run(&args),
         Verb::Keys(_) => crate::keys::run(here),
         Verb::Join(args) => crate::join::run(&args, &here.socket()?),
         Verb::Record(args) => crate::record::run(&args),

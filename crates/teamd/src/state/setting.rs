@@ -17,6 +17,11 @@ pub(crate) struct Setting {
 }
 
 impl Setting {
+    /// The command line of the same release.
+    pub(crate) fn teamctl(&self) -> String {
+        self.pane_program.with_file_name("teamctl").to_string_lossy().into_owned()
+    }
+
     /// Where an agent's output goes.
     pub(crate) fn log_of(&self, team: &TeamName, name: &AgentName) -> PathBuf {
         self.state.join("logs").join("agents").join(team.as_str()).join(format!("{name}.log"))

@@ -69,7 +69,7 @@ pub(crate) fn step(state: &mut State, event: Event, now: Now) -> Vec<Effect> {
         Event::Deadline => deadline::passed(state, now, out),
         Event::Signal(name) => signal(name, out),
     }
-    out.extend(state.notices.take(now.mono).map(|text| Effect::Notice { text }));
+    out.extend(state.notices.take(now.mono).map(|text| notice(state, text)));
     hook::woken(state, &mut effects);
     if std::mem::take(&mut state.dirty) {
         effects.insert(0, Effect::File(FileJob::Roster(state.roster())));
@@ -128,6 +128,11 @@ fn paned(state: &mut State, done: PaneDone, now: Now, out: &mut Vec<Effect>) {
         PaneDone::Keyed { client, result } => keys::keyed(state, client, result, out),
         PaneDone::Captured { client, result } => status::captured(state, client, result, out),
     }
+}
+
+fn notice(state: &State, text: String) -> Effect {
+    let words = ["notify", "--", &text].map(str::to_owned);
+    Effect::Notice { argv: [state.setting.teamctl()].into_iter().chain(words).collect(), text }
 }
 
 /// The agents go on; a daemon that was killed now would not know all of them.

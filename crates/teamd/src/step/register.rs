@@ -201,8 +201,7 @@ fn plan_of(record: &Record, comeback: Option<&Comeback>) -> Option<PlanStage> {
 
 /// What types for it, where nothing better feeds it.
 fn beside(state: &State, record: &Record) -> Vec<String> {
-    let teamctl = || state.setting.pane_program.with_file_name("teamctl").to_string_lossy().into_owned();
-    if record.feed == Feed::Keys { vec![teamctl(), "keys".to_owned()] } else { Vec::new() }
+    if record.feed == Feed::Keys { vec![state.setting.teamctl(), "keys".to_owned()] } else { Vec::new() }
 }
 
 /// It is not the first life under this order.

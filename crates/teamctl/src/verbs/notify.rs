@@ -1,0 +1,89 @@
+//! `notify`: the person's own command, which the daemon has run when a request waits. Never a shell, and not for ever.
+
+use crate::profile::Shelf;
+use nix::sys::signal::{Signal, killpg};
+use nix::unistd::Pid;
+use protocol::fault::{Fault, Kind};
+use std::os::unix::process::CommandExt;
+use std::process::{Command, ExitCode, ExitStatus, Stdio};
+use std::sync::mpsc;
+use std::time::Duration;
+
+/// How long it may take.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// Tell a person something by the command that `notify` in ~/.config/teamd/config.toml names
+///
+/// teamd does so when a request waits. By hand it shows whether the command works. Without such a command nothing
+/// happens. See docs/requests.md.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:\n  teamctl notify 'a word to try it'")]
+pub(crate) struct Notify {
+    /// The words
+    text: String,
+}
+
+pub(crate) fn run(args: &Notify) -> Result<ExitCode, Fault> {
+    match Shelf::of_user().notify(&args.text)? {
+        Some(words) => told(&words, &args.text, PATIENCE).map(|()| ExitCode::SUCCESS),
+        None => Ok(ExitCode::SUCCESS),
+    }
+}
+
+fn told(words: &[String], text: &str, patience: Duration) -> Result<(), Fault> {
+    let (program, arguments) = words.split_first().expect("a configured command has a program");
+    let mut command = Command::new(program);
+    command.args(arguments).env("TEAMD_NOTICE", text).stdin(Stdio::null()).process_group(0);
+    let mut child = command.spawn().map_err(|error| {
+        Fault::new(Kind::Missing, format!("cannot start {program}: {error}"))
+            .hinted("see `notify` in config.toml: is it installed, and in the PATH?")
+    })?;
+    let group = i32::try_from(child.id()).map(Pid::from_raw);
+    let (tell, hear) = mpsc::channel();
+    std::thread::spawn(move || tell.send(child.wait()).ok());
+    match hear.recv_timeout(patience) {
+        Ok(ended) => ended.map_err(|error| error.to_string()).and_then(well),
+        Err(_) => {
+            // With all that it has started.
+            group.map(|group| killpg(group, Signal::SIGKILL).ok()).ok();
+            hear.recv().ok();
+            Err(format!("it took longer than {} s", patience.as_secs()))
+        }
+    }
+    .map_err(|why| Fault::new(Kind::Io, format!("cannot tell by {program}: {why}")))
+}
+
+fn well(ended: ExitStatus) -> Result<(), String> {
+    if ended.success() { Ok(()) } else { Err(ended.to_string()) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sh(script: &str, patience: Duration) -> Result<(), Fault> {
+        told(&["sh", "-c", script, "$(x)"].map(str::to_owned), "ann; asks", patience)
+    }
+
+    #[test]
+    fn its_words_are_in_its_environment_and_its_end_is_told() {
+        let long = Duration::from_secs(30);
+        assert_eq!(sh(r#"[ "$TEAMD_NOTICE" = 'ann; asks' ] && [ "$0" = '$(x)' ]"#, long), Ok(()));
+        assert!(sh("exit 3", long).unwrap_err().message.contains("exit status: 3"));
+        assert_eq!(told(&["/no/such".to_owned()], "x", long).unwrap_err().kind, Kind::Missing);
+    }
+
+    #[test]
+    fn one_that_does_not_end_is_ended_with_its_children() {
+        let directory = tempfile::tempdir().unwrap();
+        let pipe = directory.path().join("pipe");
+        assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+        let script = format!("exec 3>{}; sleep 3600 & wait", pipe.display());
+        // Whoever reads sees an end once nobody is left who could write.
+        let (tell, hear) = mpsc::channel();
+        std::thread::spawn(move || tell.send(std::fs::read(pipe)).ok());
+        let fault = sh(&script, Duration::from_millis(500)).unwrap_err();
+        assert!(fault.message.contains("took longer"), "{fault}");
+        assert!(hear.recv_timeout(Duration::from_secs(20)).is_ok(), "its child lives");
+    }
+}
