@@ -8,7 +8,7 @@ const PERMISSION: &str = r#"{"type":"permission_request","request_id":"perm-1-ab
 /// A team with this policy, and ann in it, who writes what the test says into the lead's inbox.
 fn house(policy: &str) -> House {
     let house = House::start();
-    put(&house, "policy.toml", &format!("[policy]\n{policy}"));
+    house.put("policy.toml", &format!("[policy]\n{policy}"));
     let path = house.path("policy.toml").display().to_string();
     house.teamctl(["create", "survey", "--policy", &path]).ok();
     spawn(&house, "ann");
@@ -18,11 +18,6 @@ fn house(policy: &str) -> House {
 fn spawn(house: &House, name: &str) {
     let agent = house.agent();
     house.teamctl(["spawn", name, "--", &agent, "stay"]).ok();
-}
-
-#[allow(clippy::disallowed_methods, reason = "a test's own file")]
-fn put(house: &House, name: &str, text: &str) {
-    std::fs::write(house.path(name), text).unwrap();
 }
 
 /// As an agent that speaks the files' protocol itself asks.
@@ -177,7 +172,7 @@ fn who_may_not_answer_and_what_can_not_be_answered() {
 #[test]
 fn a_policy_file_with_faults_makes_no_team() {
     let house = House::start();
-    put(&house, "bad.toml", "[policy]\nplans = 'me'\n[[policy.rule]]\ntool = 'Bash'\n");
+    house.put("bad.toml", "[policy]\nplans = 'me'\n[[policy.rule]]\ntool = 'Bash'\n");
     let path = house.path("bad.toml").display().to_string();
     let ran = house.teamctl(["create", "survey", "--policy", &path]);
     assert_eq!(ran.code, 65);
@@ -206,10 +201,8 @@ fn the_border_says_that_one_asks_and_nothing_of_its_words_is_run() {
 fn a_program_that_is_run_a_turn_at_a_time_plans_first_and_leaves_that_by_approval_alone() {
     let house = House::start();
     house.teamctl(["create", "survey", "--lead-mode", "acceptEdits"]).ok();
-    let agents = house.path("home/.config/teamd/agents");
-    std::fs::create_dir_all(&agents).unwrap();
     let profile = "feed = 'turn'\nprogram = 'sh'\nargs = ['-c', 'cat >>out/seen; echo mode $1 >>out/seen; echo the plan', 'x', '{options}']\n[modes]\nplan = ['reads']\nacceptEdits = ['edits']\ndefault = ['asks']\n";
-    put(&house, "home/.config/teamd/agents/planner.toml", profile);
+    house.profile("planner", profile);
     house.teamctl(["spawn", "ann", "--agent", "planner", "--mode", "plan", "--prompt", "count"]).ok();
     let open = || house.json(["requests"])["requests"].as_array().unwrap().first().cloned();
     let first = house.until("a plan is handed in", open);
@@ -257,18 +250,16 @@ fn a_run_that_is_taken_up_is_led_as_its_file_says_by_then() {
     let file = |permissions: &str| {
         let member = format!("[[member]]\nname = 'ann'\ncommand = ['{}', 'stay']\n", house.agent());
         let task = "[[task]]\nkey = 'x'\nsubject = 'x'\nowner = 'ann'\n";
-        put(
-            &house,
+        house.put(
             "team.toml",
             &format!("name = 'survey'\n[policy]\npermissions = '{permissions}'\n{member}{task}"),
-        );
+        )
     };
-    let path = house.path("team.toml").display().to_string();
     let killed = |mut run: std::process::Child| {
         house.kill_9(run.id());
         run.wait().unwrap();
     };
-    file("person");
+    let path = file("person");
     let run = house.teamctl_running(["run", &path]);
     house.until("ann runs", || house.member("ann").filter(|ann| ann["phase"] == "running"));
     ask(&house, PERMISSION);
@@ -286,12 +277,7 @@ fn a_command_of_the_persons_is_told_that_one_waits() {
     let house = house("permissions = 'person'\n");
     let out = house.path("out/told").display().to_string();
     let tell = house.script("tell", &format!("#!/bin/sh\nprintf '%s|' \"$1\" \"$TEAMD_NOTICE\" >>{out}\n"));
-    std::fs::create_dir_all(house.path("home/.config/teamd")).unwrap();
-    put(
-        &house,
-        "home/.config/teamd/config.toml",
-        &format!("notify = ['{}', '-m {{text}}']\n", tell.display()),
-    );
+    house.put("home/.config/teamd/config.toml", &format!("notify = ['{}', '-m {{text}}']\n", tell.display()));
     ask(&house, PERMISSION);
     let told = house
         .until("it is told", || Some(house.read("out/told")).filter(|told| told.matches('|').count() == 2));
@@ -299,7 +285,7 @@ fn a_command_of_the_persons_is_told_that_one_waits() {
     assert_eq!(told, format!("-m {words}|{words}|"));
     house.teamctl(["notify", "$(touch out/evil)"]).ok();
     assert!(house.read("out/told").ends_with("-m $(touch out/evil)|$(touch out/evil)|"));
-    put(&house, "home/.config/teamd/config.toml", "notify = ['/no/such']\n");
+    house.put("home/.config/teamd/config.toml", "notify = ['/no/such']\n");
     house.teamctl(["notify", "x"]).fails(72);
     house.teamctl(["approve", "perm-1"]).ok();
     house.end();

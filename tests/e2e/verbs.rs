@@ -11,18 +11,13 @@ fn house() -> House {
         "#!/bin/sh\nprintf '%s|' \"$@\" >{said}.new\necho \"$WHERE $GONE\" >>{said}.new\nmv {said}.new {said}\nexec sleep 3600\n"
     );
     house.script("out/own", &script);
-    profile(
-        &house,
+    house.profile(
         "own",
         "feed = \"pull\"\nprogram = \"{cwd}/own\"\nargs = [\"{id}\", \"{options}\", \"{prompt}\"]\n\
          model = [\"-m\", \"{model}\"]\nallow = [\"+{tool}\"]\ndeny = [\"-{tools}\"]\n\
          env = { WHERE = \"{team}\" }\nunset = [\"GONE\"]\n[modes]\nacceptEdits = [\"--edits\"]\n",
     );
     house
-}
-
-fn profile(house: &House, name: &str, text: &str) {
-    configure(house, &format!("agents/{name}.toml"), text);
 }
 
 fn configure(house: &House, name: &str, text: &str) {
@@ -87,9 +82,9 @@ fn where_nobody_says_which_agent_the_configured_one_is_taken() {
 #[test]
 fn what_is_wrong_with_a_profile_is_told_and_nothing_starts() {
     let house = house();
-    profile(&house, "polled", "feed = \"poll\"\nprogram = \"p\"\n");
-    profile(&house, "broken", "feed = \"turn\"\nprogramm = \"p\"\n");
-    profile(&house, "gone", "feed = \"turn\"\nprogram = \"no-such-program\"\n");
+    house.profile("polled", "feed = \"poll\"\nprogram = \"p\"\n");
+    house.profile("broken", "feed = \"turn\"\nprogramm = \"p\"\n");
+    house.profile("gone", "feed = \"turn\"\nprogram = \"no-such-program\"\n");
     for (arguments, code, told) in [
         (&["--agent", "owm"][..], 64, "did you mean own?"),
         (&["--agent", "polled"], 78, "`feed` must be"),
@@ -97,7 +92,6 @@ fn what_is_wrong_with_a_profile_is_told_and_nothing_starts() {
         (&["--agent", "broken"], 78, "agents/broken.toml: `programm` is unknown"),
         (&["--agent", "gone"], 72, "no-such-program"),
         (&["--agent", "own", "--mode", "auto"], 64, "it has: acceptEdits"),
-        (&["--agent", "own", "--unique"], 64, "needs the name before"),
         (&["--agent", "worker", "--allow", "Edit"], 64, "--allow"),
         (&["--deny", "Edit", "--", "true"], 64, "--deny"),
         (&["--backend", "iterm2", "--", "true"], 72, "not on this system"),

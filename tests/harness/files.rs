@@ -14,6 +14,11 @@ impl House {
         path.display().to_string()
     }
 
+    /// A profile of the user's.
+    pub fn profile(&self, name: &str, text: &str) {
+        self.put(&format!("home/.config/teamd/agents/{name}.toml"), text);
+    }
+
     /// config.json as it stands.
     pub fn config(&self) -> Value {
         serde_json::from_str(&self.read("root/teams/survey/config.json")).expect("it is whole")

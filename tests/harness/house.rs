@@ -205,13 +205,6 @@ impl House {
         crate::programs().join("agent").display().to_string()
     }
 
-    /// A profile of the user's.
-    pub fn profile(&self, name: &str, text: &str) {
-        let path = self.path(&format!("home/.config/teamd/agents/{name}.toml"));
-        std::fs::create_dir_all(path.parent().expect("it has one")).expect("a directory can be made");
-        put(&path, text);
-    }
-
     /// An executable file. Written by a child: a program that this process had open for writing while another
     /// thread forked is busy until that fork has become its own program.
     pub fn script(&self, name: &str, text: &str) -> PathBuf {

@@ -184,7 +184,7 @@ impl Files {
                 return Some(FileDone::ModeSet { client, who: (team, name, mode), result });
             }
             FileJob::Policy { client, order } => {
-                let result = self.replace_policy(&order.team, &order.policy).map_err(fault);
+                let result = self.replace_policy(&order.team, &order.policy).map_err(Fault::from);
                 return Some(FileDone::PolicySet { client, order, result });
             }
             FileJob::ModeIs { team, name, mode } => {
