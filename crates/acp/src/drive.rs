@@ -1,32 +1,31 @@
 //! The driver's life: the one loop that owns everything, from the program's start to its end or ours.
 
+mod asks;
+mod ended;
+mod opening;
+mod turns;
+
 use crate::args::Args;
-use crate::ask::{asked, choice};
 use crate::client::{connected, in_words};
 use crate::event::{Event, Events, Queue};
-use crate::open::{Session, open, set_mode};
+use crate::open::{Session, set_mode};
 use crate::said::Said;
 use crate::show::{Paint, Show};
 use crate::wire::Wire;
 use crate::{files, program};
-use agent_client_protocol::v1::schema::{
-    CancelNotification, ContentBlock, PermissionOption, PermissionOptionId, PromptRequest, PromptResponse,
-    ReadTextFileResponse, RequestPermissionOutcome, RequestPermissionRequest, RequestPermissionResponse,
-    SelectedPermissionOutcome, SessionUpdate, StopReason, TextContent, ToolKind, WriteTextFileResponse,
-};
-use agent_client_protocol::v1::{ConnectionTo, Responder};
+use agent_client_protocol::v1::ConnectionTo;
+use agent_client_protocol::v1::schema::{ReadTextFileResponse, SessionUpdate, WriteTextFileResponse};
 use agent_client_protocol::{Agent, Error};
-use protocol::driver::{Answer, FromDriver, Stop, ToDriver};
+use asks::Ask;
+use ended::Ended;
+use opening::opened;
+use protocol::driver::{FromDriver, ToDriver};
 use std::collections::{BTreeMap, VecDeque};
 use std::io::Stdout;
 use std::sync::Arc;
-use std::time::Duration;
 use tokio::sync::mpsc::unbounded_channel;
-use tokio::time::{Instant, timeout, timeout_at};
-
-/// Between the end of a program's process and that of its output, in either order: what it said last is still to be
-/// heard, and a child of its own may hold the pipe open for ever.
-const LAST_WORDS: Duration = Duration::from_secs(1);
+use tokio::time::timeout;
+use turns::Turn;
 
 /// Why the driver ends, but for join's leave.
 #[derive(Debug)]
@@ -92,116 +91,6 @@ async fn live(
         said: Said::default(),
     };
     driver.live(early, queue).await
-}
-
-/// The session; none where join has left. What join says meanwhile is for later; what the agent says is of an earlier
-/// life, and was seen in that.
-async fn opened(
-    agent: &ConnectionTo<Agent>,
-    args: &Args,
-    queue: &mut Queue,
-    early: &mut Vec<ToDriver>,
-    show: &mut Show<Stdout>,
-) -> Result<Option<Session>, String> {
-    let name = args.program();
-    let mut opening = std::pin::pin!(open(agent, args));
-    let deadline = tokio::time::sleep(args.patience);
-    let mut deadline = std::pin::pin!(deadline);
-    let mut ended = Ended::default();
-    loop {
-        let event = tokio::select! {
-            biased;
-            opened = &mut opening, if !ended.any() => return match opened {
-                Ok(session) => {
-                    // What is in the queue by now came before the session did.
-                    while let Ok(event) = queue.try_recv() {
-                        before(event, early, &mut ended, show);
-                    }
-                    Ok(Some(session))
-                }
-                Err(_) if ended.any() => Err(ended.in_words(&name)),
-                Err(why) => Err(format!("{name} {why}")),
-            },
-            event = ended.next(queue) => event,
-            () = &mut deadline => {
-                let seconds = args.patience.as_secs();
-                return Err(format!("{name} opened no session within {seconds} s: does it speak the protocol?"));
-            }
-        };
-        match event {
-            None => return Err(ended.in_words(&name)),
-            Some(Event::HungUp(_)) => return Ok(None),
-            Some(event) => before(event, early, &mut ended, show),
-        }
-    }
-}
-
-/// An event before there is a session.
-fn before(event: Event, early: &mut Vec<ToDriver>, ended: &mut Ended, show: &mut Show<Stdout>) {
-    match event {
-        Event::Word(word) => early.push(word),
-        Event::Stray(line) => show.line(&line),
-        Event::Closed => ended.closed(),
-        Event::Exited(how) => ended.exited(how),
-        // A responder that is dropped answers with an error.
-        _ => {}
-    }
-}
-
-/// How far the program's end is.
-#[derive(Debug, Default)]
-struct Ended {
-    how: Option<String>,
-    silent: bool,
-    /// When the rest of it is waited for no more.
-    until: Option<Instant>,
-}
-
-impl Ended {
-    fn any(&self) -> bool {
-        self.until.is_some()
-    }
-
-    fn closed(&mut self) {
-        self.silent = true;
-        self.until.get_or_insert_with(|| Instant::now() + LAST_WORDS);
-    }
-
-    fn exited(&mut self, how: String) {
-        self.how = Some(how);
-        self.until.get_or_insert_with(|| Instant::now() + LAST_WORDS);
-    }
-
-    /// The next event; none where the program has ended and nothing more is to come of it.
-    async fn next(&self, queue: &mut Queue) -> Option<Event> {
-        match self.until {
-            Some(_) if self.silent && self.how.is_some() => None,
-            Some(until) => timeout_at(until, queue.recv()).await.ok().flatten(),
-            None => queue.recv().await,
-        }
-    }
-
-    fn in_words(&self, name: &str) -> String {
-        match &self.how {
-            Some(how) => format!("{name} has ended: {how}"),
-            None => format!("{name} has closed its output"),
-        }
-    }
-}
-
-/// Where it stands.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Turn {
-    None,
-    Running,
-    Cancelled,
-}
-
-/// A question that waits.
-struct Ask {
-    options: Vec<PermissionOption>,
-    title: String,
-    responder: Responder<RequestPermissionResponse>,
 }
 
 /// See the head of this file.
@@ -305,58 +194,6 @@ impl Driver<'_> {
         }
     }
 
-    fn prompt(&mut self, text: String, ahead: String) {
-        if std::mem::take(&mut self.is_new) && !ahead.is_empty() {
-            self.unsaid.push(ahead);
-        }
-        let texts = std::mem::take(&mut self.unsaid).into_iter().chain([text]);
-        let blocks = texts.map(|text| ContentBlock::Text(TextContent::new(text))).collect();
-        let request = PromptRequest::new(self.session.id.clone(), blocks);
-        let events = self.events.clone();
-        self.turn = Turn::Running;
-        self.said = Said::default();
-        let sent = self.agent.prepare_request(request).on_receiving_result(async move |result| {
-            events.send(Event::Ended(result)).ok();
-            Ok(())
-        });
-        if let Err(error) = sent {
-            self.events.send(Event::Ended(Err(error))).ok();
-        }
-    }
-
-    async fn cancel(&mut self) {
-        let waiting = self.held.len();
-        self.held.retain(|word| !matches!(word, ToDriver::Prompt { .. }));
-        if self.held.len() < waiting {
-            self.wire.say(&FromDriver::Ended { how: Stop::Cancelled, said: String::new() }).await;
-        }
-        if self.turn == Turn::Running {
-            self.turn = Turn::Cancelled;
-            self.agent.send_notification(CancelNotification::new(self.session.id.clone())).ok();
-            self.withdraw();
-        }
-    }
-
-    /// The questions of a turn that ends are none any more.
-    fn withdraw(&mut self) {
-        for ask in std::mem::take(&mut self.asks).into_values() {
-            ask.responder.respond(RequestPermissionResponse::new(RequestPermissionOutcome::Cancelled)).ok();
-        }
-    }
-
-    async fn turn_ended(&mut self, result: Result<PromptResponse, Error>) {
-        // The program's end fails every request, and is told as such.
-        if self.ended.any() && result.is_err() {
-            return;
-        }
-        self.withdraw();
-        self.show.end();
-        let how = stopped(result, self.turn);
-        self.turn = Turn::None;
-        let said = std::mem::take(&mut self.said).into_text();
-        self.wire.say(&FromDriver::Ended { how, said }).await;
-    }
-
     fn change_mode(&mut self, id: String) {
         let (agent, session, events) = (self.agent.clone(), self.session.clone(), self.events.clone());
         let patience = self.args.patience;
@@ -382,78 +219,8 @@ impl Driver<'_> {
             self.word(word).await;
         }
     }
-
-    async fn asked(
-        &mut self,
-        request: &RequestPermissionRequest,
-        responder: Responder<RequestPermissionResponse>,
-    ) {
-        if self.turn != Turn::Running {
-            responder.respond(RequestPermissionResponse::new(RequestPermissionOutcome::Cancelled)).ok();
-            return;
-        }
-        if self.only_reads() && request.tool_call.fields.kind == Some(ToolKind::SwitchMode) {
-            return self.stays(request, responder);
-        }
-        self.last_ask += 1;
-        let asked = asked(self.last_ask, request);
-        self.show.ask(&asked.call, &asked.title, &asked.tool);
-        let ask = Ask { options: request.options.clone(), title: asked.title.clone(), responder };
-        self.asks.insert(asked.ask, ask);
-        self.wire.say(&FromDriver::Asked(asked)).await;
-    }
-
-    /// It may leave its reading mode by the approval of its plan alone. What it shows with that question is its plan.
-    fn stays(&mut self, request: &RequestPermissionRequest, responder: Responder<RequestPermissionResponse>) {
-        let plan = request.tool_call.fields.raw_input.as_ref().and_then(|input| input["plan"].as_str());
-        plan.iter().for_each(|plan| self.said.paragraph(plan));
-        self.show.line("  not yet: it leaves this mode once its plan is approved");
-        respond(responder, choice(&request.options, &Answer::Not { why: String::new() }));
-    }
-
-    /// One that is no question any more was answered by the turn's end.
-    fn answer(&mut self, ask: u64, answer: &Answer) {
-        let Some(ask) = self.asks.remove(&ask) else { return };
-        let chosen = choice(&ask.options, answer);
-        let (what, why) = match (answer, &chosen) {
-            (Answer::Not { why }, _) => ("refused", why.as_str()),
-            (Answer::Once | Answer::Always, Some(_)) => ("allowed", ""),
-            (Answer::Once | Answer::Always, None) => ("refused", "it takes no such yes"),
-        };
-        let why = if why.is_empty() { String::new() } else { format!(": {why}") };
-        self.show.line(&format!("  {what}{why}"));
-        if what == "refused" && !why.is_empty() {
-            self.unsaid.push(format!("Why this was refused ({}){why}", ask.title));
-        }
-        let option = chosen.or_else(|| choice(&ask.options, &Answer::Not { why: String::new() }));
-        respond(ask.responder, option);
-    }
-}
-
-/// None: it has no option that says so.
-fn respond(responder: Responder<RequestPermissionResponse>, option: Option<PermissionOptionId>) {
-    let outcome = match option {
-        Some(option) => RequestPermissionOutcome::Selected(SelectedPermissionOutcome::new(option)),
-        None => RequestPermissionOutcome::Cancelled,
-    };
-    responder.respond(RequestPermissionResponse::new(outcome)).ok();
 }
 
 fn refused(why: String) -> Error {
     Error::invalid_params().data(why)
-}
-
-fn stopped(result: Result<PromptResponse, Error>, turn: Turn) -> Stop {
-    match result {
-        _ if turn == Turn::Cancelled => Stop::Cancelled,
-        Ok(response) => match response.stop_reason {
-            StopReason::EndTurn => Stop::Done,
-            StopReason::Cancelled => Stop::Cancelled,
-            StopReason::MaxTokens => Stop::Failed("it came to its limit of tokens".to_owned()),
-            StopReason::MaxTurnRequests => Stop::Failed("it came to its limit of requests".to_owned()),
-            StopReason::Refusal => Stop::Failed("it refused".to_owned()),
-            _ => Stop::Failed("it stopped for an unknown reason".to_owned()),
-        },
-        Err(error) => Stop::Failed(in_words(&error)),
-    }
 }

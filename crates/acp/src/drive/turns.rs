@@ -1,0 +1,81 @@
+//! A turn: begun by a prompt, cancelled, and ended by the answer to that prompt alone.
+
+use super::Driver;
+use crate::client::in_words;
+use crate::event::Event;
+use crate::said::Said;
+use agent_client_protocol::Error;
+use agent_client_protocol::v1::schema::{
+    CancelNotification, ContentBlock, PromptRequest, PromptResponse, StopReason, TextContent,
+};
+use protocol::driver::{FromDriver, Stop, ToDriver};
+
+/// Where it stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Turn {
+    None,
+    Running,
+    Cancelled,
+}
+
+impl Driver<'_> {
+    pub(super) fn prompt(&mut self, text: String, ahead: String) {
+        if std::mem::take(&mut self.is_new) && !ahead.is_empty() {
+            self.unsaid.push(ahead);
+        }
+        let texts = std::mem::take(&mut self.unsaid).into_iter().chain([text]);
+        let blocks = texts.map(|text| ContentBlock::Text(TextContent::new(text))).collect();
+        let request = PromptRequest::new(self.session.id.clone(), blocks);
+        let events = self.events.clone();
+        self.turn = Turn::Running;
+        self.said = Said::default();
+        let sent = self.agent.prepare_request(request).on_receiving_result(async move |result| {
+            events.send(Event::Ended(result)).ok();
+            Ok(())
+        });
+        if let Err(error) = sent {
+            self.events.send(Event::Ended(Err(error))).ok();
+        }
+    }
+
+    pub(super) async fn cancel(&mut self) {
+        let waiting = self.held.len();
+        self.held.retain(|word| !matches!(word, ToDriver::Prompt { .. }));
+        if self.held.len() < waiting {
+            self.wire.say(&FromDriver::Ended { how: Stop::Cancelled, said: String::new() }).await;
+        }
+        if self.turn == Turn::Running {
+            self.turn = Turn::Cancelled;
+            self.agent.send_notification(CancelNotification::new(self.session.id.clone())).ok();
+            self.withdraw();
+        }
+    }
+
+    pub(super) async fn turn_ended(&mut self, result: Result<PromptResponse, Error>) {
+        // The program's end fails every request, and is told as such.
+        if self.ended.any() && result.is_err() {
+            return;
+        }
+        self.withdraw();
+        self.show.end();
+        let how = stopped(result, self.turn);
+        self.turn = Turn::None;
+        let said = std::mem::take(&mut self.said).into_text();
+        self.wire.say(&FromDriver::Ended { how, said }).await;
+    }
+}
+
+fn stopped(result: Result<PromptResponse, Error>, turn: Turn) -> Stop {
+    match result {
+        _ if turn == Turn::Cancelled => Stop::Cancelled,
+        Ok(response) => match response.stop_reason {
+            StopReason::EndTurn => Stop::Done,
+            StopReason::Cancelled => Stop::Cancelled,
+            StopReason::MaxTokens => Stop::Failed("it came to its limit of tokens".to_owned()),
+            StopReason::MaxTurnRequests => Stop::Failed("it came to its limit of requests".to_owned()),
+            StopReason::Refusal => Stop::Failed("it refused".to_owned()),
+            _ => Stop::Failed("it stopped for an unknown reason".to_owned()),
+        },
+        Err(error) => Stop::Failed(in_words(&error)),
+    }
+}
