@@ -51,6 +51,10 @@ fn a_program_that_has_no_profile_joins_as_the_document_says() {
     house.script("home/.config/teamd/agents/minutes.toml", profile);
     for (line, printed) in commands(console) {
         let printed = as_printed(&house, printed);
+        if line.starts_with("teamctl send") {
+            // Nobody types so quickly that its first turn goes on.
+            house.until("ann is idle", || house.member("ann").filter(|ann| ann["activity"] == "idle"));
+        }
         if line.starts_with("teamctl capture") {
             // A person looks when the turn has ended.
             house.until(&printed, || (as_printed(&house, &shell(&house, line)) == printed).then_some(()));

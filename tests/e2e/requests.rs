@@ -8,7 +8,7 @@ const PERMISSION: &str = r#"{"type":"permission_request","request_id":"perm-1-ab
 /// A team with this policy, and ann in it, who writes what the test says into the lead's inbox.
 fn house(policy: &str) -> House {
     let house = House::start();
-    house.put("policy.toml", &format!("[policy]\n{policy}"));
+    house.put("policy.toml", format!("[policy]\n{policy}"));
     let path = house.path("policy.toml").display().to_string();
     house.teamctl(["create", "survey", "--policy", &path]).ok();
     spawn(&house, "ann");
@@ -252,7 +252,7 @@ fn a_run_that_is_taken_up_is_led_as_its_file_says_by_then() {
         let task = "[[task]]\nkey = 'x'\nsubject = 'x'\nowner = 'ann'\n";
         house.put(
             "team.toml",
-            &format!("name = 'survey'\n[policy]\npermissions = '{permissions}'\n{member}{task}"),
+            format!("name = 'survey'\n[policy]\npermissions = '{permissions}'\n{member}{task}"),
         )
     };
     let killed = |mut run: std::process::Child| {
@@ -277,7 +277,7 @@ fn a_command_of_the_persons_is_told_that_one_waits() {
     let house = house("permissions = 'person'\n");
     let out = house.path("out/told").display().to_string();
     let tell = house.script("tell", &format!("#!/bin/sh\nprintf '%s|' \"$1\" \"$TEAMD_NOTICE\" >>{out}\n"));
-    house.put("home/.config/teamd/config.toml", &format!("notify = ['{}', '-m {{text}}']\n", tell.display()));
+    house.put("home/.config/teamd/config.toml", format!("notify = ['{}', '-m {{text}}']\n", tell.display()));
     ask(&house, PERMISSION);
     let told = house
         .until("it is told", || Some(house.read("out/told")).filter(|told| told.matches('|').count() == 2));

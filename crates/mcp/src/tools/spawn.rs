@@ -123,7 +123,7 @@ mod tests {
             call(&input)
         };
         let has = |more: Value, wanted: &str| {
-            assert!(words(more).is_ok_and(|call| call.contains(wanted)), "{wanted}")
+            assert!(words(more).is_ok_and(|call| call.contains(wanted)), "{wanted}");
         };
         has(json!({"worktree": true}), r#""-", "--worktree"]"#);
         has(json!({"worktree": true, "branch": "--x"}), r#""-", "--worktree=--x"]"#);
