@@ -26,6 +26,11 @@ impl Deadline {
         Deadline::after(verb, 10)
     }
 
+    /// Two seconds: somebody waits for what a screen can tell besides.
+    pub(crate) fn of_a_look(verb: &'static str) -> Deadline {
+        Deadline::after(verb, 2)
+    }
+
     fn after(verb: &'static str, seconds: u64) -> Deadline {
         Deadline { at: Instant::now() + Duration::from_secs(seconds), seconds, verb }
     }

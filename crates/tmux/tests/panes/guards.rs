@@ -2,7 +2,7 @@
 
 use tmux::{Error, Killed, Server};
 
-use crate::bench::{Bench, everywhere, idle, label, owner, plainly};
+use crate::bench::{Bench, everywhere, idle, label, owner, plainly, until, words};
 
 fn window(server: &mut Server) -> tmux::Created {
     server.new_session("team", "one", &idle()).unwrap()
@@ -33,6 +33,37 @@ fn another_owners_pane_is_left_alone() {
         let name = bench.run(["show-options", "-pv", "-t", &made.pane.to_string(), "@teamd_name"]);
         assert_eq!(name, "ann");
         assert!(panes(bench).contains(&made.pane.to_string()));
+    });
+}
+
+#[test]
+fn of_many_screens_those_that_are_not_ours_are_left_out() {
+    everywhere(|bench| {
+        let (mut server, _notices) = bench.connect();
+        let mut panes = Vec::new();
+        let session = server.new_session("team", "0", &idle()).unwrap().session;
+        for n in 0..20 {
+            let command = format!("echo screen {n}; exec sleep 1000");
+            let made = server.new_window(session, "team", &words(["sh", "-c", &command])).unwrap();
+            server.claim(made.pane, &owner("ann"), &label("")).unwrap();
+            panes.push((made.pane, owner("ann")));
+        }
+        panes[3].1 = owner("bob");
+        panes[17].0 = "%4711".parse().unwrap();
+        let all = until("all are drawn", || {
+            let screens = server.screens(&panes).unwrap();
+            let drawn = |screen: &Option<String>| screen.as_ref().is_none_or(|text| text.contains("screen"));
+            screens.iter().all(drawn).then_some(screens)
+        });
+        let first_lines: Vec<_> = all
+            .iter()
+            .map(|screen| screen.as_deref().map(|text| text.lines().next().unwrap_or("")))
+            .collect();
+        let wanted: Vec<String> = (0..20).map(|n| format!("screen {n}")).collect();
+        let wanted = wanted.iter().enumerate();
+        let wanted = wanted.map(|(n, text)| (n != 3 && n != 17).then_some(text.as_str()));
+        assert_eq!(first_lines, wanted.collect::<Vec<_>>());
+        assert!(server.screens(&[]).unwrap().is_empty());
     });
 }
 
