@@ -10,6 +10,7 @@ mod crash;
 mod damage;
 mod death;
 mod delete;
+mod dialogs;
 mod docs;
 mod environment;
 mod hidden;

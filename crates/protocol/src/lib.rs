@@ -9,6 +9,7 @@ pub mod command;
 pub mod config;
 pub mod control;
 pub mod delegate;
+pub mod dialog;
 pub mod driver;
 pub mod environment;
 pub mod event;

@@ -125,9 +125,12 @@ impl Here {
 /// daemon that is stopped.
 fn patience(request: &Request) -> Duration {
     match request {
-        Request::Status | Request::Activity(_) | Request::Locate(_) | Request::Hook(_) | Request::Lead(_) => {
-            Duration::from_secs(5)
-        }
+        Request::Status
+        | Request::StatusOnScreen
+        | Request::Activity(_)
+        | Request::Locate(_)
+        | Request::Hook(_)
+        | Request::Lead(_) => Duration::from_secs(5),
         // It is a wait: its caller has a deadline of its own.
         Request::Park(_) => Duration::from_secs(24 * 3600),
         Request::SetMode(_) => Duration::from_secs(20),

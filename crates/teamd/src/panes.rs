@@ -4,13 +4,14 @@
 //! window that is full is followed by a next one before panes get too small to read. tmux may be gone at any
 //! moment: then the next job connects anew, and says so if it can't.
 
+mod dialogs;
 mod job;
 mod layout;
 mod opening;
 mod room;
 mod sight;
 
-pub(crate) use job::{PaneDone, PaneJob, Seen, Sight};
+pub(crate) use job::{DialogPane, PaneDone, PaneJob, Seen, Sight};
 
 use crate::event::Event;
 use crate::roster::Pane;
@@ -127,6 +128,7 @@ impl Panes {
                     self.server().and_then(|server| server.capture(pane, &owner, lines)).map_err(fault);
                 Some(PaneDone::Captured { client, result })
             }
+            PaneJob::Dialogs { panes } => Some(PaneDone::Dialogs { open: self.dialogs(&panes) }),
         }
     }
 

@@ -74,6 +74,9 @@ pub(crate) struct Record {
     /// From registration on.
     pub(crate) color: Option<Color>,
     pub(crate) feed: Feed,
+    /// What its screen shows while it waits at a dialog.
+    #[serde(default)]
+    pub(crate) dialog: Vec<String>,
     #[serde(default)]
     pub(crate) backend: Backend,
     /// Its join runs its turns, and so knows of them.

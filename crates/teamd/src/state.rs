@@ -13,7 +13,7 @@ pub(crate) use agent::{Agent, Hooks, Leading};
 pub(crate) use phase::{Asked, Filed, Gone, Link, Phase, StartStage, Starting, Stopping};
 pub(crate) use setting::{Setting, Watch};
 pub(crate) use team::{Asking, Given, Held, Look, Pending, Team};
-pub(crate) use waiting::{Then, Waiting};
+pub(crate) use waiting::{Onlooker, Onlookers, Then, Waiting};
 
 use crate::event::ConnId;
 use crate::notices::Notices;
@@ -37,6 +37,7 @@ pub(crate) struct State {
     pub(crate) told_before: BTreeMap<TeamName, BTreeMap<TaskId, TaskTale>>,
     pub(crate) agents: BTreeMap<SpawnId, Agent>,
     pub(crate) waiting: Vec<Waiting>,
+    pub(crate) onlookers: Onlookers,
     /// Clients that wait for the end of an agent's turn.
     pub(crate) interrupting: Vec<(SpawnId, ConnId)>,
     /// Members that are to be started again.
@@ -91,6 +92,7 @@ impl State {
             told_before: tale.tasks,
             agents: agents.collect(),
             waiting: Vec::new(),
+            onlookers: Onlookers::default(),
             interrupting: Vec::new(),
             resting: roster.resting,
             notices: Notices::default(),

@@ -116,6 +116,8 @@ pub enum Flag {
     ShutdownRequested,
     /// Its program waits at a dialog, for a permission say.
     AtDialog,
+    /// Whether it does is not known: its screen could not be looked at.
+    DialogUnknown,
 }
 
 impl Flag {
@@ -126,6 +128,7 @@ impl Flag {
             Flag::AwaitingPermission => "awaiting_permission",
             Flag::ShutdownRequested => "shutdown_requested",
             Flag::AtDialog => "at_dialog",
+            Flag::DialogUnknown => "dialog_unknown",
         }
     }
 }

@@ -31,6 +31,8 @@ pub struct Call {
 pub enum Request {
     /// Teams and members as the daemon sees them.
     Status,
+    /// The same, with a look at the screens of those whose dialogs are known.
+    StatusOnScreen,
     /// Make a team.
     Create(Create),
     /// A git worktree for a teammate that is to be started.
@@ -148,6 +150,9 @@ pub struct Spawn {
     pub mode: Option<String>,
     /// How it is fed.
     pub feed: Feed,
+    /// What its screen shows while it waits at a dialog, as [`crate::dialog`] takes it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub dialog: Vec<String>,
     /// Run it a turn at a time; none: `argv` is the agent for its whole life.
     #[serde(default)]
     pub turns: Option<TurnProgram>,

@@ -1,13 +1,14 @@
 //! What a screen shows: an empty prompt, a dialog, or neither. Pure.
 
 use protocol::control::ScreenReply;
+use protocol::dialog::{is_frame, shown};
 
 /// How a program's screen is read: plain words, no patterns. Frames and spaces around them do not count.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Prompt {
     /// The line that the cursor stands in, as it is while nothing is written there.
     pub(crate) ready: Vec<String>,
-    /// What stands somewhere on the screen while a dialog is open.
+    /// What stands somewhere on the screen while a dialog is open, as [`protocol::dialog`] takes it.
     pub(crate) dialog: Vec<String>,
 }
 
@@ -22,8 +23,8 @@ pub(super) enum Shown {
 
 impl Prompt {
     pub(super) fn of(&self, seen: &ScreenReply) -> Shown {
-        if let Some(dialog) = self.dialog.iter().find(|words| seen.screen.contains(words.as_str())) {
-            return Shown::Dialog(dialog.clone());
+        if let Some(dialog) = shown(&seen.screen, &self.dialog) {
+            return Shown::Dialog(dialog.to_owned());
         }
         let line = plain(line_of(seen));
         let ready = self.ready.iter().any(|ready| plain(ready) == line);
@@ -54,10 +55,6 @@ fn plain(line: &str) -> String {
 
 fn squeezed(line: &str) -> String {
     line.chars().filter(|c| !c.is_whitespace() && !is_frame(*c)).collect()
-}
-
-fn is_frame(c: char) -> bool {
-    ('\u{2500}'..='\u{259f}').contains(&c)
 }
 
 #[cfg(test)]

@@ -190,6 +190,7 @@ pub(super) fn order_for(
         model: args.model,
         mode: args.mode,
         feed: ordered.feed,
+        dialog: ordered.dialog,
         turns: ordered.turns,
         backend,
         restart,

@@ -31,7 +31,7 @@ pub(crate) struct Status {
 }
 
 pub(crate) fn run(here: &Here, args: &Status) -> Result<ExitCode, Fault> {
-    let asked = here.ask(Request::Status);
+    let asked = here.ask(Request::StatusOnScreen);
     let daemon = match asked {
         Ok(Reply::Status(status)) => Ok(status),
         Ok(_) => return Err(misunderstood()),

@@ -6,6 +6,7 @@ use crate::step::Opened;
 use protocol::control::{Keys, Layout, Reply};
 use protocol::fault::Fault;
 use protocol::name::TeamName;
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use tmux::{Label, Owner, PaneId};
 
@@ -49,6 +50,16 @@ pub(crate) enum PaneJob {
     Keys { client: ConnId, pane: PaneId, owner: Owner, keys: Keys },
     /// What it shows.
     Capture { client: ConnId, pane: PaneId, owner: Owner, lines: Option<u32> },
+    /// Which of these show a dialog.
+    Dialogs { panes: Vec<DialogPane> },
+}
+
+/// A pane whose program's dialogs are known.
+#[derive(Debug)]
+pub(crate) struct DialogPane {
+    pub(crate) spawn: SpawnId,
+    pub(crate) pane: PaneId,
+    pub(crate) dialogs: Vec<String>,
 }
 
 /// What became of a job.
@@ -87,6 +98,10 @@ pub(crate) enum PaneDone {
     Captured {
         client: ConnId,
         result: Result<String, Fault>,
+    },
+    /// Whether each shows one; those that could not be looked at are not among them.
+    Dialogs {
+        open: BTreeMap<SpawnId, bool>,
     },
 }
 

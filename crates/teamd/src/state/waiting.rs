@@ -1,4 +1,4 @@
-//! Clients whose answer comes when agents have ended.
+//! Clients whose answer comes later: when agents have ended, or when their screens were looked at.
 
 use crate::event::ConnId;
 use crate::roster::SpawnId;
@@ -30,4 +30,21 @@ pub(crate) enum Then {
     Delete(Delete),
     /// The daemon goes.
     Down,
+}
+
+/// Clients that wait for a look at the screens. One is under way at a time, however slow tmux is.
+#[derive(Debug, Default)]
+pub(crate) struct Onlookers {
+    /// Who waits for the look that is under way.
+    pub(crate) under_way: Option<Vec<Onlooker>>,
+    /// Who came since it began, and waits for the next.
+    pub(crate) next: Vec<Onlooker>,
+}
+
+/// One of them.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Onlooker {
+    pub(crate) client: ConnId,
+    /// Then it is answered without, on [`crate::event::Now::mono`].
+    pub(crate) until: u64,
 }

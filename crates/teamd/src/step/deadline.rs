@@ -1,6 +1,6 @@
 //! Deadlines: the nearest one wakes the loop, and every one that has passed has its consequence here.
 
-use super::{again, ending, look, register, requests, shutdown};
+use super::{again, ending, look, register, requests, screens, shutdown};
 use crate::effect::Effect;
 use crate::event::Now;
 use crate::roster::SpawnId;
@@ -16,6 +16,7 @@ pub(crate) fn next(state: &State) -> u64 {
         .filter_map(of)
         .chain(resting)
         .chain(requests::next_due(state))
+        .chain(screens::next_due(state))
         .fold(state.rescan_at, u64::min)
 }
 
@@ -43,6 +44,7 @@ pub(super) fn passed(state: &mut State, now: Now, out: &mut Vec<Effect>) {
     }
     again::due(state, now, out);
     requests::due(state, now, out);
+    screens::due(state, now, out);
 }
 
 /// What of an agent's stage is over.

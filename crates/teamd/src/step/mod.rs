@@ -21,6 +21,7 @@ mod register;
 mod request;
 mod requests;
 mod restart;
+mod screens;
 mod shutdown;
 mod spawn;
 mod status;
@@ -127,6 +128,7 @@ fn paned(state: &mut State, done: PaneDone, now: Now, out: &mut Vec<Effect>) {
         }
         PaneDone::Keyed { client, result } => keys::keyed(state, client, result, out),
         PaneDone::Captured { client, result } => status::captured(state, client, result, out),
+        PaneDone::Dialogs { open } => screens::seen(state, open, out),
     }
 }
 

@@ -1,6 +1,9 @@
 //! A client asked: who is it, may it, has it asked before; then on to the request's own file.
 
-use super::{create, delete, hide, hook, keys, lead, mode, policy, shutdown, spawn, status, turn, worktree};
+use super::screens::Dialogs;
+use super::{
+    create, delete, hide, hook, keys, lead, mode, policy, screens, shutdown, spawn, status, turn, worktree,
+};
 use crate::effect::Effect;
 use crate::event::{ConnId, Now};
 use crate::panes::Sight;
@@ -35,7 +38,8 @@ pub(super) fn unreadable(client: ConnId, version: Option<u32>, why: &str, out: &
 
 fn dispatch(state: &mut State, client: ConnId, call: Call, now: Now, out: &mut Vec<Effect>) {
     match call.request {
-        Request::Status => status::status(state, client, out),
+        Request::Status => status::status(state, client, &Dialogs::Unasked, out),
+        Request::StatusOnScreen => screens::asked(state, client, now, out),
         Request::Create(create) => create::create(state, client, create, now, out),
         Request::Worktree(order) => worktree::worktree(state, client, order, now, out),
         Request::Spawn(order) => spawn::spawn(state, client, order, now, out),
@@ -83,6 +87,7 @@ fn may(state: &State, call: &Call) -> Result<(), Fault> {
     };
     match call.request {
         Request::Status
+        | Request::StatusOnScreen
         | Request::Activity(_)
         | Request::Locate(_)
         | Request::Capture(_)

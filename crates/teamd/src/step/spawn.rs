@@ -192,6 +192,7 @@ fn starting(
         token: uuid::Uuid::new_v4().simple().to_string(),
         color: None,
         feed: order.feed,
+        dialog: order.dialog.clone(),
         backend: order.backend,
         has_turns: order.turns.is_some(),
         comeback,

@@ -1,6 +1,7 @@
 //! What the daemon tells without changing anything, and what agents tell about themselves.
 
 use super::request::answer;
+use super::screens::{self, Dialogs};
 use super::shutdown::find;
 use super::spawn::{color, no_such_team};
 use super::worktree;
@@ -20,14 +21,14 @@ use protocol::id::AgentId;
 use protocol::name::TeamName;
 use protocol::turn::Backend;
 
-pub(super) fn status(state: &mut State, client: ConnId, out: &mut Vec<Effect>) {
+pub(super) fn status(state: &mut State, client: ConnId, dialogs: &Dialogs, out: &mut Vec<Effect>) {
     let teams = state.teams.iter().map(|(team, known)| TeamStatus {
         name: team.clone(),
         members: state
             .members(team)
             .into_iter()
             .filter(|a| !matches!(a.phase, Phase::Gone(_)))
-            .map(of)
+            .map(|agent| of(agent, dialogs))
             .collect(),
         past: known.past.clone(),
         worktrees: known.grounds.iter().map(worktree::shown).collect(),
@@ -44,7 +45,7 @@ pub(super) fn status(state: &mut State, client: ConnId, out: &mut Vec<Effect>) {
     answer(state, client, Ok(Reply::Status(reply)), out);
 }
 
-fn of(agent: &Agent) -> AgentStatus {
+fn of(agent: &Agent, dialogs: &Dialogs) -> AgentStatus {
     let record = &agent.record;
     AgentStatus {
         name: record.name.clone(),
@@ -61,7 +62,7 @@ fn of(agent: &Agent) -> AgentStatus {
         backend: record.backend.word().to_owned(),
         worktree: record.worktree.as_ref().map(|tree| tree.path.clone()),
         state: state_word(agent).to_owned(),
-        flags: flags(agent),
+        flags: flags(agent, dialogs),
         turn_task: agent.turn.as_ref().and_then(TurnNow::task),
         evidence: evidence(agent),
         restarts: record.comeback.as_ref().map_or(0, |comeback| comeback.restarts),
@@ -85,14 +86,14 @@ fn state_word(agent: &Agent) -> &'static str {
     if matches!(agent.phase, Phase::Starting(_)) { "pending" } else { "running" }
 }
 
-fn flags(agent: &Agent) -> Vec<Flag> {
+fn flags(agent: &Agent, dialogs: &Dialogs) -> Vec<Flag> {
     let asked = matches!(agent.phase, Phase::Stopping(_, Stopping::Asked(_)));
     let waits = agent.turn.as_ref().is_some_and(|turn| turn.shutdown_requested);
     let asks = agent.asks.iter().map(|kind| match kind {
         AskedKind::Plan => Flag::AwaitingPlanApproval,
         AskedKind::Permission => Flag::AwaitingPermission,
     });
-    let dialog = agent.hooks.dialog.is_some().then_some(Flag::AtDialog);
+    let dialog = screens::flag(agent, dialogs);
     asks.chain((asked || waits).then_some(Flag::ShutdownRequested)).chain(dialog).collect()
 }
 

@@ -7,6 +7,7 @@ mod looks;
 mod native;
 mod requests;
 mod rests;
+mod screens;
 mod shutdowns;
 mod starting;
 mod turns;
@@ -76,6 +77,7 @@ fn order(name: &str) -> Request {
         model: None,
         mode: None,
         feed: Feed::Pull,
+        dialog: Vec::new(),
         turns: None,
         backend: Default::default(),
         restart: Default::default(),

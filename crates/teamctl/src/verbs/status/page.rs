@@ -87,6 +87,7 @@ fn phase(member: &MemberView) -> String {
         Flag::AwaitingPermission => "!asks",
         Flag::ShutdownRequested => "!shutdown",
         Flag::AtDialog => "!dialog",
+        Flag::DialogUnknown => "?dialog",
     };
     std::iter::once(member.phase.as_str()).chain(member.flags.iter().map(flag)).collect()
 }
@@ -97,6 +98,9 @@ fn waits(flag: Flag) -> &'static str {
         Flag::AwaitingPermission => "it asks for permission, and waits for the answer",
         Flag::ShutdownRequested => "it was asked to shut down, and has not answered",
         Flag::AtDialog => "its program waits at a dialog: go there with teamctl attach",
+        Flag::DialogUnknown => {
+            "whether its program waits at a dialog is not known: tmux did not show its screen"
+        }
     }
 }
 

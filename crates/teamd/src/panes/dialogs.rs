@@ -1,0 +1,22 @@
+//! Looking for dialogs: the screens leave this thread as a yes or a no.
+
+use super::{DialogPane, Panes};
+use crate::roster::SpawnId;
+use protocol::dialog;
+use std::collections::BTreeMap;
+use tmux::{Owner, PaneId};
+
+impl Panes {
+    /// Who could not be looked at is left out.
+    pub(super) fn dialogs(&mut self, panes: &[DialogPane]) -> BTreeMap<SpawnId, bool> {
+        let ours: Vec<(PaneId, Owner)> = panes.iter().map(|it| (it.pane, it.spawn.owner())).collect();
+        let screens = self.server().and_then(|server| server.screens(&ours)).unwrap_or_else(|error| {
+            tracing::debug!("cannot look for dialogs: {error}");
+            Vec::new()
+        });
+        let open = |(pane, screen): (&DialogPane, Option<String>)| {
+            Some((pane.spawn.clone(), dialog::shown(&screen?, &pane.dialogs).is_some()))
+        };
+        panes.iter().zip(screens).filter_map(open).collect()
+    }
+}
