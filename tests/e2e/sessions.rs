@@ -185,3 +185,75 @@ fn beside_a_session_that_rewrites_its_files_nothing_is_lost() {
     assert_eq!(std::fs::read(home.join("config.json")).unwrap(), config);
     house.end();
 }
+
+/// What w1 has asked its lead, in this session's own id.
+fn asks(home: &Path) -> [String; 2] {
+    let ids = [format!("plan_approval-1795217267849@w1@{TEAM}"), "perm-1795217267850-abcdefg".to_owned()];
+    let at = "2026-11-20T23:27:47.849Z";
+    let plan = serde_json::json!({"type": "plan_approval_request", "from": "w1", "timestamp": at,
+        "planFilePath": "/p/plan.md", "planContent": "count, then sort", "requestId": ids[0]});
+    let permission = serde_json::json!({"type": "permission_request", "request_id": ids[1], "agent_id": "w1",
+        "tool_name": "Bash", "tool_use_id": "t", "description": "count", "input": {"command": "wc -l"},
+        "permission_suggestions": []});
+    let entry = |payload: serde_json::Value| serde_json::json!({"from": "w1", "text": payload.to_string(), "timestamp": at, "msgV": 1, "read": false});
+    let inbox = serde_json::json!([entry(plan), entry(permission)]);
+    std::fs::write(home.join("inboxes/team-lead.json"), serde_json::to_string_pretty(&inbox).unwrap())
+        .unwrap();
+    ids
+}
+
+/// Answers while a session holds the member's lock: it has read the inbox already, and writes what it makes of it when
+/// our answer is about to be put in place. Gives the answer that came behind.
+fn answered_beside(house: &House, home: &Path, arguments: [&str; 6]) -> serde_json::Value {
+    let (inbox, lock) = (home.join("inboxes/w1.json"), home.join("inboxes/w1.json.lock"));
+    std::fs::create_dir(&lock).unwrap();
+    let mut theirs: Vec<serde_json::Value> = serde_json::from_slice(&std::fs::read(&inbox).unwrap()).unwrap();
+    theirs.push(serde_json::json!({"from": "w2", "text": "between", "timestamp": "2026-11-20T23:27:48.849Z", "read": true}));
+    let answering = house.teamctl_running(arguments);
+    house.until("the answer is written beside", || {
+        let names = std::fs::read_dir(home.join("inboxes")).unwrap().flatten().map(|entry| entry.file_name());
+        names.into_iter().any(|name| name.to_string_lossy().contains(".tmp.")).then_some(())
+    });
+    std::fs::write(&inbox, serde_json::to_string_pretty(&theirs).unwrap()).unwrap();
+    std::fs::remove_dir(&lock).unwrap();
+    let answered = answering.wait_with_output().unwrap();
+    assert!(answered.status.success(), "{answered:?}");
+    let after = house.inbox(TEAM, "w1");
+    let (answer, before) = after.split_last().unwrap();
+    assert_eq!((before, &answer["from"]), (theirs.as_slice(), &"team-lead".into()));
+    serde_json::from_str(answer["text"].as_str().unwrap()).unwrap()
+}
+
+#[test]
+fn what_its_members_ask_is_shown_and_answered_beside_whoever_holds_the_lock() {
+    let house = House::with_team();
+    let home = session(&house);
+    let [plan, permission] = asks(&home);
+    let shown = house.json(["requests", "-t", TEAM]);
+    let ids: Vec<_> = shown["requests"].as_array().unwrap().iter().map(|open| open["id"].clone()).collect();
+    assert_eq!(ids, [plan.as_str(), permission.as_str()]);
+    assert_eq!(shown["requests"][0]["body"]["planContent"], "count, then sort");
+    assert_eq!(house.json(["requests"])["requests"], serde_json::json!([]), "it is another team's");
+    let tasks = house.root().join("tasks").join(TEAM);
+    let rest = || {
+        let all = tree(&home).into_iter().chain(tree(&tasks));
+        all.filter(|(path, _)| !path.ends_with("w1.json")).collect::<Vec<_>>()
+    };
+    let before = rest();
+    let yes = answered_beside(&house, &home, ["approve", "plan_appr", "--mode", "acceptEdits", "-t", TEAM]);
+    assert_eq!(
+        (&yes["type"], &yes["requestId"], &yes["approved"], &yes["permissionMode"]),
+        (&"plan_approval_response".into(), &plan.into(), &true.into(), &"acceptEdits".into())
+    );
+    let no = answered_beside(&house, &home, ["deny", &permission, "--reason", "not today", "-t", TEAM]);
+    assert_eq!(
+        (&no["type"], &no["request_id"], &no["subtype"], &no["error"]),
+        (&"permission_response".into(), &permission.clone().into(), &"error".into(), &"not today".into())
+    );
+    assert_eq!(house.json(["requests", "-t", TEAM])["requests"], serde_json::json!([]));
+    assert_eq!(house.teamctl(["approve", &permission, "-t", TEAM]).code, 73, "it was answered");
+    let as_w1 = [("TEAMD_AGENT", "w1"), ("TEAMD_TEAM", TEAM)];
+    assert_eq!(house.teamctl_with(&["approve", &permission], &as_w1).code, 77);
+    assert_eq!(before, rest(), "nothing else of theirs is written, and their lead's inbox is left unread");
+    house.end();
+}
