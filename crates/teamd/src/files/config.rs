@@ -80,7 +80,8 @@ impl Files {
         let Some(known) = self.face(name) else { return };
         let born = |text: &str| TeamConfig::parse(text).ok().map(|config| config.created_at);
         if born(&known) != Some(config.created_at) {
-            return self.note("forget another team of that name", self.state.remove(&face_file(name)));
+            self.note("forget another team of that name", self.state.remove(&face_file(name)));
+            return;
         }
         let without = |text: String, name| without_member(&text, name).unwrap_or(text);
         let face = ours.iter().fold(text.to_owned(), without);

@@ -8,6 +8,7 @@ mod environment;
 mod inbox;
 mod job;
 mod member;
+mod roster;
 mod team;
 #[cfg(test)]
 mod tests;
@@ -20,15 +21,15 @@ pub(crate) use member::end_record;
 pub(crate) use team::still_living;
 
 use crate::event::Event;
-use crate::roster::Roster;
+use crate::roster::Record;
 use crate::seen::Seen;
 use crate::tale::Tale;
 use inbox::Inboxes;
-use protocol::control::{Lead, Leads};
+use protocol::control::Lead;
 use protocol::fault::Fault;
 use protocol::name::{AgentName, TeamName};
 use protocol::task::Task;
-use serde_json::json;
+use serde_json::{Value, json};
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -117,123 +118,116 @@ impl Files {
         }
     }
 
+    /// None where nobody waits to be told.
     fn job(&mut self, job: FileJob) -> Option<FileDone> {
-        match job {
-            FileJob::Roster(roster) => {
-                self.unsaved = self.roster(&roster).map_err(Fault::from).err();
-                if self.unsaved.is_none() {
-                    let dropped = self.drop_environments(&roster);
-                    self.note("remove the environment of an agent that is gone", dropped);
-                }
-                return self.unsaved.clone().map(FileDone::Unsaved);
-            }
-            FileJob::Log(line) => self.note("log", self.state.append_line(EVENTS, &line, EVENTS_LIMIT)),
-            FileJob::Create { client, create, created_at } => {
-                let result = self.create(&create, created_at).map_err(Fault::from);
-                return Some(FileDone::Created { client, policy: create.policy, result });
-            }
+        let done = match job {
+            FileJob::Roster(roster) => return self.save(&roster).err().map(FileDone::Unsaved),
+            FileJob::Log(line) => return self.unasked("log", |it| it.append(&line)),
             FileJob::Environment { file, env } => {
-                self.note("keep the environment of an agent", self.keep_environment(&file, &env));
+                return self.unasked("keep an agent's environment", |it| it.keep_environment(&file, &env));
+            }
+            FileJob::ModeIs { team, name, mode } => {
+                return self.unasked("write a mode", |it| it.set(&team, &name, "mode", json!(mode)));
+            }
+            FileJob::Activity { team, name, active } => {
+                return self.unasked("write isActive", |it| it.set(&team, &name, "isActive", json!(active)));
+            }
+            FileJob::LeadSession { team, session } => {
+                let session = [("leadSessionId", json!(session))];
+                return self.unasked("write leadSessionId", |it| it.root.team(&team)?.set(&session));
+            }
+            FileJob::Hidden { team, panes, tell: None } => {
+                return self.unasked("write hiddenPaneIds", |it| it.hidden(&team, &panes));
+            }
+            FileJob::Probe => return self.unasked("probe the watcher", |it| it.root.probe()),
+            FileJob::Rescan { teams } => {
+                self.rescan(&teams);
+                return None;
+            }
+            FileJob::Config { team, ours } => {
+                let seen = self.look_at_config(&team, &ours);
+                FileDone::Config { team, seen: self.note("repair config.json", seen)? }
+            }
+            FileJob::Sessions => {
+                let teams = self.note("look for sessions", self.root.teams())?;
+                FileDone::Sessions { there: teams.into_iter().filter(TeamName::is_foreign).collect() }
+            }
+            FileJob::Hidden { team, panes, tell: Some((client, reply)) } => {
+                FileDone::Noted { client, reply, result: or_fault(self.hidden(&team, &panes)) }
+            }
+            FileJob::Create { client, create, created_at } => {
+                let result = or_fault(self.create(&create, created_at));
+                FileDone::Created { client, policy: create.policy, result }
             }
             FileJob::Register { spawn, record, again, at } => {
-                // No agent runs that the next daemon would not know.
-                let saved = self.unsaved.clone().map_or(Ok(()), Err);
-                let result = saved
-                    .and_then(|()| crate::worktrees::check(&record))
-                    .and_then(|()| self.register(&record, again, at).map_err(Fault::from));
-                return Some(FileDone::Registered { spawn, result });
+                FileDone::Registered { spawn, result: self.registered(&record, again, at) }
             }
             FileJob::Ask { spawn, team, name, request, reason, unless_unread, at } => {
-                let result =
-                    self.ask(&team, &name, &request, reason, &unless_unread, at).map_err(Fault::from);
-                return Some(FileDone::Asked { spawn, result });
+                let result = or_fault(self.ask(&team, &name, &request, reason, &unless_unread, at));
+                FileDone::Asked { spawn, result }
             }
             FileJob::Answers { team, requests } => {
-                let answers = self.answers(&team, &requests).map_err(Fault::from);
-                return Some(FileDone::Answers { team, answers });
+                FileDone::Answers { answers: or_fault(self.answers(&team, &requests)), team }
             }
-            FileJob::Farewell { record } => return Some(self.farewell(&record)),
+            FileJob::Farewell { record } => self.farewell(&record),
             FileJob::LastWords { spawn, token } => {
-                return Some(FileDone::LastWords { ended: self.last_words(&spawn, &token), spawn });
+                FileDone::LastWords { ended: self.last_words(&spawn, &token), spawn }
             }
             FileJob::Tasks { team, which } => {
-                let result = self.tasks(&team, which).map_err(Fault::from);
-                let members = self.members(&team);
-                return Some(FileDone::Tasks { team, members, result });
+                let result = or_fault(self.tasks(&team, which));
+                FileDone::Tasks { members: self.members(&team), team, result }
             }
             FileJob::Inbox { team, inbox } => {
                 let result = self.team(&team).and_then(|team| self.inboxes.look(&team, &inbox));
-                return Some(FileDone::Inbox { team, inbox, result: result.map_err(Fault::from) });
+                FileDone::Inbox { team, inbox, result: or_fault(result) }
             }
             FileJob::Requests { team } => {
-                let result = self.team(&team).and_then(|team| team.requests().open()).map_err(Fault::from);
-                return Some(FileDone::Requests { team, result });
+                let result = self.team(&team).and_then(|team| team.requests().open());
+                FileDone::Requests { team, result: or_fault(result) }
             }
             FileJob::Answer { team, request, answer, at } => {
                 let given = self.team(&team).and_then(|team| team.requests().answer(&request, &answer, at));
                 let (from, id) = (request.from.clone(), request.asked.id().clone());
-                return Some(FileDone::Answered {
-                    team,
-                    from,
-                    request: id,
-                    result: given.map_err(Fault::from),
-                });
+                FileDone::Answered { team, from, request: id, result: or_fault(given) }
             }
             FileJob::Mode { client, team, name, mode, telling, at } => {
-                let result = self.set_mode(&team, &name, mode, telling, at).map_err(Fault::from);
-                return Some(FileDone::ModeSet { client, who: (team, name, mode), result });
+                let result = or_fault(self.set_mode(&team, &name, mode, telling, at));
+                FileDone::ModeSet { client, who: (team, name, mode), result }
             }
             FileJob::Policy { client, order } => {
-                let result = self.replace_policy(&order.team, &order.policy).map_err(Fault::from);
-                return Some(FileDone::PolicySet { client, order, result });
+                let result = or_fault(self.replace_policy(&order.team, &order.policy));
+                FileDone::PolicySet { client, order, result }
             }
-            FileJob::ModeIs { team, name, mode } => {
-                let result =
-                    self.team(&team).and_then(|team| team.set_member(&name, &[("mode", json!(mode))]));
-                self.note("write a mode", result);
-            }
-            FileJob::Activity { team, name, active } => {
-                let result =
-                    self.root.team(&team).and_then(|t| t.set_member(&name, &[("isActive", json!(active))]));
-                self.note("write isActive", result);
-            }
-            FileJob::Config { team, ours } => match self.look_at_config(&team, &ours) {
-                Ok(seen) => return Some(FileDone::Config { team, seen }),
-                Err(error) => self.note("repair config.json", Err(error)),
-            },
-            FileJob::Hidden { team, panes, tell } => {
-                let result = self.hidden(&team, &panes);
-                match tell {
-                    None => self.note("write hiddenPaneIds", result),
-                    Some((client, reply)) => {
-                        return Some(FileDone::Noted { client, reply, result: result.map_err(Fault::from) });
-                    }
-                }
-            }
-            FileJob::Sessions => match self.root.teams() {
-                Ok(teams) => {
-                    let there = teams.into_iter().filter(TeamName::is_foreign).collect();
-                    return Some(FileDone::Sessions { there });
-                }
-                Err(error) => self.note("look for sessions", Err(error)),
-            },
-            FileJob::Led { client } => return Some(FileDone::Led { client }),
-            FileJob::LeadSession { team, session } => {
-                let result = self.root.team(&team).and_then(|t| t.set(&[("leadSessionId", json!(session))]));
-                self.note("write leadSessionId", result);
-            }
-            FileJob::Probe => self.note("probe the watcher", self.root.probe()),
-            FileJob::Rescan { teams } => self.rescan(&teams),
-            FileJob::Recorded { making } => {
-                let result = self.unsaved.clone().map_or(Ok(()), Err);
-                return Some(FileDone::Recorded { making, result });
-            }
+            FileJob::Led { client } => FileDone::Led { client },
+            FileJob::Recorded { making } => FileDone::Recorded { making, result: self.saved() },
             FileJob::Delete { client, team, force, swept } => {
-                let result = self.delete(&team, force);
-                return Some(FileDone::Deleted { client, team, result, swept });
+                FileDone::Deleted { client, result: self.delete(&team, force), team, swept }
             }
-        }
+        };
+        Some(done)
+    }
+
+    /// What is done without anybody asking; a failure is for the log.
+    fn unasked(&mut self, what: &str, act: impl FnOnce(&mut Files) -> Result<(), Error>) -> Option<FileDone> {
+        let result = act(self);
+        self.note(what, result);
         None
+    }
+
+    fn append(&self, line: &str) -> Result<(), Error> {
+        self.state.append_line(EVENTS, line, EVENTS_LIMIT)
+    }
+
+    /// A field of a member.
+    fn set(&mut self, team: &TeamName, name: &AgentName, field: &str, value: Value) -> Result<(), Error> {
+        self.root.team(team)?.set_member(name, &[(field, value)])
+    }
+
+    /// No agent runs that the next daemon would not know.
+    fn registered(&self, record: &Record, again: bool, at: u64) -> Result<Enrolled, Fault> {
+        self.saved()?;
+        crate::worktrees::check(record)?;
+        or_fault(self.register(record, again, at))
     }
 
     fn tasks(&mut self, name: &TeamName, which: Which) -> Result<Vec<Arc<Task>>, Error> {
@@ -268,32 +262,9 @@ impl Files {
         Ok(team)
     }
 
-    /// For what has nobody to answer to.
-    fn note(&self, what: &str, result: Result<(), Error>) {
-        if let Err(error) = result {
-            tracing::warn!("cannot {what}: {error}");
-        }
-    }
-
-    fn roster(&mut self, roster: &Roster) -> Result<(), Error> {
-        let bytes = serde_json::to_vec(roster).expect("a roster has nothing that JSON cannot hold");
-        self.state.replace(ROSTER, &bytes)?;
-        self.leads(&roster.leads)
-    }
-
-    /// For the hooks of other programs: most of them belong to no team, and find no such file.
-    fn leads(&mut self, leads: &[Lead]) -> Result<(), Error> {
-        if self.leads.as_deref() == Some(leads) {
-            return Ok(());
-        }
-        let all = Leads { leads: leads.to_vec() };
-        let bytes = serde_json::to_vec(&all).expect("leads have nothing that JSON cannot hold");
-        match leads.is_empty() {
-            true => self.state.remove(Leads::FILE)?,
-            false => self.state.replace(Leads::FILE, &bytes)?,
-        }
-        self.leads = Some(all.leads);
-        Ok(())
+    /// For what has nobody to answer to: a failure is logged.
+    fn note<T>(&self, what: &str, result: Result<T, Error>) -> Option<T> {
+        result.inspect_err(|error| tracing::warn!("cannot {what}: {error}")).ok()
     }
 
     fn rescan(&mut self, teams: &[TeamName]) {
@@ -301,4 +272,9 @@ impl Files {
             self.events.send(event).ok();
         }
     }
+}
+
+/// A failure as whoever waits for it is told.
+fn or_fault<T>(result: Result<T, Error>) -> Result<T, Fault> {
+    result.map_err(Fault::from)
 }

@@ -1,0 +1,44 @@
+//! What of the daemon itself goes to the disk: the roster, and who leads.
+
+use super::{Files, ROSTER};
+use crate::roster::Roster;
+use protocol::control::{Lead, Leads};
+use protocol::fault::Fault;
+use store::Error;
+
+impl Files {
+    /// The roster; and what nobody in it has any more goes.
+    pub(super) fn save(&mut self, roster: &Roster) -> Result<(), Fault> {
+        self.unsaved = self.roster(roster).map_err(Fault::from).err();
+        self.saved()?;
+        let dropped = self.drop_environments(roster);
+        self.note("remove the environment of an agent that is gone", dropped);
+        Ok(())
+    }
+
+    /// Whether the next daemon would know all that this one knows.
+    pub(super) fn saved(&self) -> Result<(), Fault> {
+        self.unsaved.clone().map_or(Ok(()), Err)
+    }
+
+    fn roster(&mut self, roster: &Roster) -> Result<(), Error> {
+        let bytes = serde_json::to_vec(roster).expect("a roster has nothing that JSON cannot hold");
+        self.state.replace(ROSTER, &bytes)?;
+        self.leads(&roster.leads)
+    }
+
+    /// For the hooks of other programs: most of them belong to no team, and find no such file.
+    fn leads(&mut self, leads: &[Lead]) -> Result<(), Error> {
+        if self.leads.as_deref() == Some(leads) {
+            return Ok(());
+        }
+        let all = Leads { leads: leads.to_vec() };
+        let bytes = serde_json::to_vec(&all).expect("leads have nothing that JSON cannot hold");
+        match leads.is_empty() {
+            true => self.state.remove(Leads::FILE)?,
+            false => self.state.replace(Leads::FILE, &bytes)?,
+        }
+        self.leads = Some(all.leads);
+        Ok(())
+    }
+}
