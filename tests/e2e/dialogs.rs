@@ -60,13 +60,14 @@ fn a_dialog_is_told_while_it_is_on_the_screen_in_sight_or_not() {
 #[test]
 fn so_it_is_for_one_that_is_run_a_turn_at_a_time() {
     let house = House::with_team();
-    let gate = crate::hooks::fifo(&house, "gate");
-    let script =
-        format!("printf 'Do you trust it?\\n1. Yes\\n'; cat {gate}; printf '\\033[2J\\033[Hgoes on\\n'");
+    let gate = house.gate("gate");
+    let script = format!(
+        "printf 'Do you trust it?\\n1. Yes\\n'; read -r _ <{gate}; printf '\\033[2J\\033[Hgoes on\\n'"
+    );
     profile(&house, "turner", "turn", &script);
     house.teamctl(["spawn", "ann", "--agent", "turner", "--prompt", "begin"]).ok();
     until_flags(&house, "ann", &json!(["at_dialog"]));
-    crate::hooks::let_go(&gate);
+    house.open_gate("gate");
     until_flags(&house, "ann", &json!([]));
     house.end();
 }
