@@ -102,7 +102,7 @@ impl Found {
         if !version.is_empty() {
             match ask(path, version, env) {
                 Ok(text) => {
-                    self.version = text.lines().map(str::trim).find(|line| !line.is_empty()).map(shortened);
+                    self.version = version_in(&text).map(shortened);
                 }
                 Err(why) => self.trouble.push(why),
             }
@@ -118,6 +118,17 @@ impl Found {
             }
         }
     }
+}
+
+/// The line that tells it: some programs warn of something before. Where no line has a number of several parts, the first.
+fn version_in(text: &str) -> Option<&str> {
+    let lines = || text.lines().map(str::trim).filter(|line| !line.is_empty());
+    let is_one = |word: &str| {
+        let (first, rest) = word.trim_start_matches(['v', '(']).split_once('.').unwrap_or_default();
+        let number = |part: &str| part.starts_with(|c: char| c.is_ascii_digit());
+        number(first) && first.chars().all(|c| c.is_ascii_digit()) && number(rest)
+    };
+    lines().find(|line| line.split_whitespace().any(is_one)).or_else(|| lines().next())
 }
 
 fn shortened(line: &str) -> String {
@@ -158,6 +169,16 @@ fn sentence(found: &Found) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_version_is_found_below_a_warning() {
+        let warned = "\nWARNING: no alias in /tmp/1.x: see e.g. docs\n codex-cli 0.169.0 \n";
+        assert_eq!(version_in(warned), Some("codex-cli 0.169.0"));
+        for text in ["aider 0.86.2", "v1.2", "1.0.102 (Claude Code)", "tool (2.1)", "nightly"] {
+            assert_eq!(version_in(text), Some(text));
+        }
+        assert_eq!(version_in("\n \n"), None);
+    }
 
     #[test]
     fn an_option_is_told_of_as_a_word_of_its_own() {
