@@ -43,3 +43,16 @@ fn what_is_not_ours_is_kept() {
     assert!(house.path("root/teams/survey/notes.txt").exists());
     house.end();
 }
+
+#[test]
+fn nobody_comes_while_its_members_are_ended() {
+    let house = House::start();
+    house.teamctl(["create", "survey"]).ok();
+    let stubborn = "trap '' TERM; while :; do sleep 1; done";
+    house.teamctl(["spawn", "ann", "--backend", "in-process", "--", "sh", "-c", stubborn]).ok();
+    let mut delete = house.teamctl_running(["delete", "survey", "--force"]);
+    house.until("ann is being ended", || (house.member("ann")?["phase"] == "stopping").then_some(()));
+    house.teamctl(["spawn", "bob", "--backend", "in-process", "--", "sleep", "777"]).fails(76);
+    assert!(delete.wait().unwrap().success());
+    house.end();
+}

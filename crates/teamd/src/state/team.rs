@@ -29,8 +29,8 @@ pub(crate) struct Team {
     pub(crate) grounds: Vec<Ground>,
     /// Names that are taken by a worktree that is made, or was made just now.
     pub(crate) held: BTreeMap<AgentName, Held>,
-    /// Its worktrees are being removed: nobody is started meanwhile.
-    pub(crate) sweeping: bool,
+    /// It is being deleted, from the accepted request to its end or failure: nobody is started meanwhile.
+    pub(crate) deleting: bool,
     /// Of its windows.
     pub(crate) layout: Layout,
     /// Who answers what its members ask.

@@ -20,16 +20,16 @@ pub(super) fn delete(state: &mut State, client: ConnId, order: Delete, now: Now,
     }
     let members = state.members(&order.team).into_iter().map(|agent| agent.record.name.to_string());
     let names: Vec<String> = members.chain(again::resting(state, &order.team)).collect();
-    match (names.is_empty(), order.force) {
-        (true, _) => worktree::sweep(state, client, order, out),
-        (false, true) => {
-            again::cancel(state, &order.team, &[], out);
-            let ids = ids_of(state, &order.team);
-            let then = Then::Delete(order);
-            kill_all(state, Waiting::of(client, &ids, Vec::new(), then), now, out);
-        }
-        (false, false) => answer(state, client, Err(still_living(&order.team, &names)), out),
+    if !names.is_empty() && !order.force {
+        return answer(state, client, Err(still_living(&order.team, &names)), out);
     }
+    // From now on nobody comes: whoever did would outlive the team.
+    if let Some(team) = state.teams.get_mut(&order.team) {
+        team.deleting = true;
+    }
+    again::cancel(state, &order.team, &[], out);
+    let ids = ids_of(state, &order.team);
+    kill_all(state, Waiting::of(client, &ids, Vec::new(), Then::Delete(order)), now, out);
 }
 
 /// Its worktrees are gone, or have never been.
@@ -38,6 +38,7 @@ pub(super) fn files(client: ConnId, order: Delete, swept: Swept, out: &mut Vec<E
     out.push(Effect::File(FileJob::Delete { client, team, force, swept }));
 }
 
+/// The team is no more, or goes on.
 pub(super) fn deleted(
     state: &mut State,
     client: ConnId,
@@ -46,6 +47,9 @@ pub(super) fn deleted(
     swept: Swept,
     out: &mut Vec<Effect>,
 ) {
+    if let Some(team) = state.teams.get_mut(team) {
+        team.deleting = false;
+    }
     if result.is_ok() {
         again::cancel(state, team, &[], out);
         state.teams.remove(team);

@@ -31,18 +31,28 @@ const RESUMED_GRACE: u64 = 30_000;
 /// The grace that `down` gives, ms.
 const DOWN_GRACE: u64 = 10_000;
 
+/// What an agent is asked, and how long for.
+struct Question {
+    reason: Option<String>,
+    grace_ms: u64,
+    /// Ended where it says nothing, or no.
+    force: bool,
+}
+
 pub(super) fn shutdown(state: &mut State, client: ConnId, order: &Shutdown, now: Now, out: &mut Vec<Effect>) {
     match targets(state, &order.targets) {
         Err(fault) => answer(state, client, Err(fault), out),
         Ok(ids) => {
             let rested =
                 again::not_again(again::cancel(state, &order.targets.team, &order.targets.names, out));
+            let (reason, grace_ms, force) = (order.reason.clone(), order.grace_ms, order.force);
+            let question = Question { reason, grace_ms, force };
             if order.at_once {
-                let asked = ids.iter().map(|id| ask_only(state, id, order, now, out));
+                let asked = ids.iter().map(|id| ask_only(state, id, &question, now, out));
                 let ended = rested.into_iter().chain(asked.flatten().collect::<Vec<_>>()).collect();
                 return answer(state, client, Ok(Reply::Endings(EndingsReply { ended })), out);
             }
-            ask_all(state, Waiting::of(client, &ids, rested, Then::Reply), order, now, out);
+            ask_all(state, Waiting::of(client, &ids, rested, Then::Reply), &question, now, out);
         }
     }
 }
@@ -90,30 +100,24 @@ pub(super) fn down(state: &mut State, client: ConnId, now: Now, out: &mut Vec<Ef
     state.closing = true;
     state.resting.clear();
     state.dirty = true;
-    let teams: Vec<TeamName> = state.teams.keys().cloned().collect();
-    let all: BTreeSet<SpawnId> = teams.iter().flat_map(|team| ids_of(state, team)).collect();
-    let Some(team) = teams.into_iter().next() else { return finish_down(state, client, out) };
-    let targets = Targets { team, names: Vec::new() };
+    // All that there are, whatever became of their teams.
+    let living = state.agents.values().filter(|agent| !agent.phase.is_past());
+    let all: BTreeSet<SpawnId> = living.map(|agent| agent.record.spawn.clone()).collect();
     let reason = Some("teamd is going down".to_owned());
-    let order = Shutdown { targets, reason, grace_ms: DOWN_GRACE, force: true, at_once: false };
-    ask_all(state, Waiting::of(client, &all, Vec::new(), Then::Down), &order, now, out);
-}
-
-fn finish_down(state: &mut State, client: ConnId, out: &mut Vec<Effect>) {
-    state.waiting.push(Waiting::of(client, &BTreeSet::new(), Vec::new(), Then::Down));
-    ending::finish_waits(state, out);
+    let question = Question { reason, grace_ms: DOWN_GRACE, force: true };
+    ask_all(state, Waiting::of(client, &all, Vec::new(), Then::Down), &question, now, out);
 }
 
 /// Asks, for a caller that does not wait; what it says is how it is now.
 fn ask_only(
     state: &mut State,
     id: &SpawnId,
-    order: &Shutdown,
+    question: &Question,
     now: Now,
     out: &mut Vec<Effect>,
 ) -> Option<EndedAgent> {
     let name = state.agents.get(id)?.record.name.clone();
-    ask(state, id, order, now, out);
+    ask(state, id, question, now, out);
     let asked = state.agents.get(id).filter(|agent| !agent.phase.is_past());
     let (how, gone) = if asked.is_some() { ("asked", false) } else { ("stopped while it started", true) };
     let request_id = asked.and_then(|agent| agent.record.asked.last()).map(ToString::to_string);
@@ -121,11 +125,11 @@ fn ask_only(
 }
 
 /// The wait stands before the first is asked: one that has not started yet ends at once.
-fn ask_all(state: &mut State, waiting: Waiting, order: &Shutdown, now: Now, out: &mut Vec<Effect>) {
+fn ask_all(state: &mut State, waiting: Waiting, question: &Question, now: Now, out: &mut Vec<Effect>) {
     let ids = waiting.pending.clone();
     state.waiting.push(waiting);
     for id in &ids {
-        ask(state, id, order, now, out);
+        ask(state, id, question, now, out);
     }
     ending::finish_waits(state, out);
 }
@@ -168,18 +172,18 @@ pub(super) fn find<'a>(state: &'a State, team: &TeamName, name: &str) -> Result<
 
 /// Puts the request into the inbox. Whoever has been asked already is not asked once more, but the shorter
 /// patience counts, and force.
-fn ask(state: &mut State, id: &SpawnId, order: &Shutdown, now: Now, out: &mut Vec<Effect>) {
-    let until = now.mono.saturating_add(order.grace_ms);
+fn ask(state: &mut State, id: &SpawnId, question: &Question, now: Now, out: &mut Vec<Effect>) {
+    let until = now.mono.saturating_add(question.grace_ms);
     let Some(agent) = state.agents.get_mut(id) else { return };
     match &mut agent.phase {
         Phase::Starting(_) => return stop_start(state, id, now, out),
         Phase::Running(link) => {
-            let (reason, again) = (order.reason.clone(), now.mono);
-            let asked = Asked { reason, until, again, force: order.force };
+            let (reason, again) = (question.reason.clone(), now.mono);
+            let asked = Asked { reason, until, again, force: question.force };
             agent.phase = Phase::Stopping(std::mem::take(link), Stopping::Asked(asked));
         }
         Phase::Stopping(_, Stopping::Asked(asked)) => {
-            asked.force |= order.force;
+            asked.force |= question.force;
             asked.until = asked.until.min(until);
             return;
         }

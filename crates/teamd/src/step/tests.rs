@@ -1,6 +1,7 @@
 //! Decisions, without a machine: events go in, effects come out.
 
 mod calls;
+mod deletes;
 mod hidden;
 mod hooks;
 mod looks;

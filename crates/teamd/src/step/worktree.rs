@@ -46,7 +46,7 @@ fn checked(state: &State, order: &Worktree) -> Result<AgentName, Fault> {
         return Err(Fault::new(Kind::Refused, "cannot make a worktree: teamd is going down"));
     }
     let team = state.teams.get(&order.team).ok_or_else(|| no_such_team(state, &order.team))?;
-    refuse_sweeping(&order.team, team)?;
+    refuse_deleting(&order.team, team)?;
     free_name(state, &order.team, &order.name, order.unique, None)
 }
 
@@ -153,7 +153,7 @@ pub(super) fn holds(state: &State, team: &TeamName, name: &AgentName) -> bool {
 /// Whether a spawn comes with a worktree that was made for it, or with none.
 pub(super) fn fits(state: &State, order: &Spawn) -> Result<(), Fault> {
     let team = state.teams.get(&order.team).ok_or_else(|| no_such_team(state, &order.team))?;
-    refuse_sweeping(&order.team, team)?;
+    refuse_deleting(&order.team, team)?;
     let Some(path) = &order.worktree else { return Ok(()) };
     match of(state, order) {
         Some(tree) if order.cwd.starts_with(&tree.path) => Ok(()),
@@ -190,8 +190,8 @@ pub(super) fn shown(ground: &Ground) -> WorktreeStatus {
     }
 }
 
-fn refuse_sweeping(name: &TeamName, team: &Team) -> Result<(), Fault> {
-    if !team.sweeping {
+fn refuse_deleting(name: &TeamName, team: &Team) -> Result<(), Fault> {
+    if !team.deleting {
         return Ok(());
     }
     Err(Fault::new(Kind::Refused, format!("cannot do that: {name} is being deleted")))
@@ -200,7 +200,7 @@ fn refuse_sweeping(name: &TeamName, team: &Team) -> Result<(), Fault> {
 /// Whether a team can be deleted as asked: before anybody is ended for it.
 pub(super) fn may_sweep(state: &State, order: &Delete) -> Result<(), Fault> {
     let team = state.teams.get(&order.team).ok_or_else(|| no_such_team(state, &order.team))?;
-    refuse_sweeping(&order.team, team)?;
+    refuse_deleting(&order.team, team)?;
     if team.held.values().any(|held| *held == Held::Making) {
         let message = format!("cannot delete {}: a worktree is being made for it", order.team);
         return Err(Fault::new(Kind::Refused, message).hinted("try again in a moment"));
@@ -220,9 +220,8 @@ pub(super) fn may_sweep(state: &State, order: &Delete) -> Result<(), Fault> {
 /// Nobody lives: its worktrees go, then its files.
 pub(super) fn sweep(state: &mut State, client: ConnId, order: Delete, out: &mut Vec<Effect>) {
     let trash = state.setting.state.join("trash");
-    match state.teams.get_mut(&order.team) {
+    match state.teams.get(&order.team) {
         Some(team) if !team.grounds.is_empty() => {
-            team.sweeping = true;
             let grounds = team.grounds.clone();
             out.push(Effect::Worktree(TreeJob::Sweep { client, order, grounds, trash }));
         }
@@ -239,12 +238,9 @@ fn swept(
     result: Result<Swept, Fault>,
     out: &mut Vec<Effect>,
 ) {
-    if let Some(team) = state.teams.get_mut(&order.team) {
-        team.sweeping = false;
-    }
     forget(state, &order.team, done_with);
     match result {
         Ok(swept) => delete::files(client, order, swept, out),
-        Err(fault) => answer(state, client, Err(fault), out),
+        Err(fault) => delete::deleted(state, client, &order.team, Err(fault), Swept::default(), out),
     }
 }

@@ -1,0 +1,58 @@
+//! A team goes with all that it has, and nobody comes to it meanwhile.
+
+use super::*;
+use protocol::control::Worktree;
+use protocol::fault::Fault;
+
+fn wants(name: &str) -> Request {
+    let name = AgentName::parse(name).unwrap();
+    let (cwd, env) = ("/repo".into(), Default::default());
+    Request::Worktree(Worktree { team: team(), name, unique: false, cwd, branch: None, env })
+}
+
+fn deleted(client: u64, result: Result<(), Fault>) -> Event {
+    Event::Filed(FileDone::Deleted { client, team: team(), result, swept: Default::default() })
+}
+
+#[test]
+fn nobody_comes_from_the_accepted_delete_to_its_end() {
+    let mut state = state();
+    let ann = running(&mut state, "ann", 1);
+    assert_eq!(kind(&ask(&mut state, 2, delete(false)), 2), Some(Kind::Refused));
+    opening(&ask(&mut state, 3, order("eve")));
+    ask(&mut state, 2, delete(true));
+    let refused = |state: &mut State| {
+        [order("bob"), wants("bob"), delete(true)].map(|request| kind(&ask(state, 4, request), 4))
+            == [Some(Kind::Refused); 3]
+    };
+    assert!(refused(&mut state), "while its members are ended");
+    step(&mut state, ended(1, Ended::Signal(9)), NOW);
+    step(&mut state, pane_closed(&ann), NOW);
+    let effects = step(&mut state, farewelled(&ann, false, None), NOW);
+    assert!(job(&effects, |job| matches!(job, FileJob::Delete { .. })), "{effects:?}");
+    assert!(refused(&mut state), "while its files are removed");
+    let effects = step(&mut state, deleted(2, Err(Fault::new(Kind::Io, "no"))), NOW);
+    assert_eq!(kind(&effects, 2), Some(Kind::Io));
+    opening(&ask(&mut state, 4, order("bob")));
+}
+
+#[test]
+fn a_refused_delete_keeps_nobody_out() {
+    let mut state = state();
+    running(&mut state, "ann", 1);
+    ask(&mut state, 2, delete(false));
+    opening(&ask(&mut state, 3, order("bob")));
+}
+
+#[test]
+fn going_down_ends_agents_without_a_team_too() {
+    let mut state = state();
+    let ann = running(&mut state, "ann", 1);
+    state.teams.remove(&team());
+    let effects = ask(&mut state, 2, Request::Down);
+    assert!(done(&effects, 2).is_none() && !effects.iter().any(|effect| matches!(effect, Effect::Exit)));
+    step(&mut state, ended(1, Ended::Exit(0)), NOW);
+    step(&mut state, pane_closed(&ann), NOW);
+    let effects = step(&mut state, farewelled(&ann, false, None), NOW);
+    assert!(done(&effects, 2).is_some() && effects.iter().any(|effect| matches!(effect, Effect::Exit)));
+}
