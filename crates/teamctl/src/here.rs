@@ -168,6 +168,11 @@ fn absolute(path: &Path) -> Result<PathBuf, Fault> {
     std::path::absolute(path).map_err(|error| Fault::io("find", path, &error))
 }
 
+/// The member of that name, as the team spells it.
+pub(crate) fn member(team: &Team, name: &str) -> Result<AgentName, Fault> {
+    team.member(name).map(|member| member.name).map_err(fault)
+}
+
 /// Where our own program lies, for what is installed beside it.
 pub(crate) fn own_program() -> Result<PathBuf, Fault> {
     std::env::current_exe()

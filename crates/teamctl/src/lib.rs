@@ -11,6 +11,7 @@ mod hook;
 mod join;
 mod keys;
 mod output;
+mod process;
 mod profile;
 mod record;
 mod teammate;

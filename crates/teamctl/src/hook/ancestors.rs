@@ -3,17 +3,8 @@
 //! A program may run its hooks through a shell, and in a session without a terminal; a program that is killed leaves
 //! the shell behind. So all of them are known, each by pid and start time.
 
+use crate::process::Process;
 use std::path::PathBuf;
-
-/// A process that no number reuse can be mistaken for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Process {
-    pub(crate) pid: u32,
-    /// Field 22 of /proc/PID/stat, ticks since boot.
-    pub(crate) start: u64,
-    parent: u32,
-    terminal: u32,
-}
 
 /// Where this process is.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -40,7 +31,7 @@ pub(crate) fn terminal() -> Terminal {
 pub(crate) fn chain() -> Vec<Process> {
     let mut all: Vec<Process> = Vec::new();
     let mut next = std::process::id();
-    while let Some(process) = process(next)
+    while let Some(process) = Process::read(next).filter(|process| process.pid > 1)
         && all.len() < 64
     {
         next = process.parent;
@@ -60,21 +51,6 @@ fn of(all: &[Process]) -> Terminal {
     Terminal { above: above.unwrap_or_default().to_vec(), device: number.and_then(device) }
 }
 
-fn process(pid: u32) -> Option<Process> {
-    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    // The name may hold anything, and ends at the last parenthesis.
-    let fields: Vec<&str> = stat.rsplit_once(')')?.1.split_whitespace().collect();
-    let field = |at: usize| fields.get(at - 3)?.parse::<u64>().ok();
-    (pid > 1).then_some(())?;
-    Some(Process {
-        pid,
-        start: field(22)?,
-        parent: u32::try_from(field(4)?).ok()?,
-        // Signed in the kernel's table, and a device's number all the same.
-        terminal: fields.get(4)?.parse::<i32>().ok()?.cast_unsigned(),
-    })
-}
-
 /// A pseudo-terminal's: their majors are 136 to 143, with 256 each... of the older numbering.
 fn device(number: u32) -> Option<PathBuf> {
     let (major, minor) = ((number >> 8) & 0xfff, (number & 0xff) | ((number >> 12) & 0xf_ff00));
@@ -86,7 +62,7 @@ mod tests {
     use super::*;
 
     fn process(pid: u32, terminal: u32) -> Process {
-        Process { pid, start: 7, parent: 0, terminal }
+        Process { pid, terminal, ..Process::default() }
     }
 
     #[test]
@@ -104,7 +80,6 @@ mod tests {
         let terminal = of(&[process(9, 0), process(8, 0), process(7, 0)]);
         assert_eq!((terminal.first().unwrap().pid, terminal.device), (8, None));
         assert_eq!(of(&[process(9, 0)]).first(), None);
-        assert!(super::process(std::process::id()).unwrap().start > 0);
     }
 
     #[test]

@@ -2,6 +2,7 @@
 //! forked twice. join is the subreaper, so all of them are its descendants for as long as they live.
 
 use super::signals::Signals;
+use crate::process::Process;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::wait::{WaitPidFlag, waitpid};
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
@@ -38,24 +39,18 @@ pub(super) fn end_all(signals: &Signals, grace: Duration, reaped: Reaped<'_>, me
 
 /// KILL to a child of ours that was not reaped yet, and to all its descendants.
 pub(super) fn kill_below(child: u32) {
-    for (pid, process) in below(child) {
-        send(pid, process.start, Signal::KILL);
-    }
-    if let Some(process) = Process::read(child) {
-        send(child, process.start, Signal::KILL);
-    }
+    below(child).into_iter().chain(Process::read(child)).for_each(|process| send(process, Signal::KILL));
 }
 
 /// Whether a descendant of ours is in the session, zombies aside.
 pub(super) fn lives_in(session: u32) -> bool {
-    living().iter().any(|(_, process)| process.session == session)
+    living().iter().any(|process| process.session == session)
 }
 
 /// To all descendants of ours in the session.
 pub(super) fn signal_in(session: u32, signal: Signal) {
-    for (pid, process) in living().into_iter().filter(|(_, process)| process.session == session) {
-        send(pid, process.start, signal);
-    }
+    let inside = living().into_iter().filter(|process| process.session == session);
+    inside.for_each(|process| send(process, signal));
 }
 
 /// Collects whoever has ended.
@@ -88,52 +83,30 @@ fn wait(signals: &Signals, until: Instant) {
 }
 
 fn signal_all(signal: Signal) {
-    for (pid, process) in living() {
-        send(pid, process.start, signal);
-    }
+    living().into_iter().for_each(|process| send(process, signal));
 }
 
 /// By pidfd, opened before the start time is compared: a number that was reused meanwhile is left alone.
-fn send(pid: u32, start: u64, signal: Signal) {
-    let Some(pidfd) = i32::try_from(pid)
+fn send(process: Process, signal: Signal) {
+    let Some(pidfd) = i32::try_from(process.pid)
         .ok()
         .and_then(Pid::from_raw)
         .and_then(|pid| pidfd_open(pid, PidfdFlags::empty()).ok())
     else {
         return;
     };
-    if Process::read(pid).is_some_and(|process| process.start == start) {
+    if Process::read(process.pid).is_some_and(|now| now.start == process.start) {
         pidfd_send_signal(&pidfd, signal).ok();
     }
 }
 
-/// One line of /proc/PID/stat.
-#[derive(Debug, Clone, Copy)]
-struct Process {
-    parent: u32,
-    session: u32,
-    start: u64,
-    zombie: bool,
-}
-
-impl Process {
-    fn read(pid: u32) -> Option<Process> {
-        let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-        // The second field is the program's name in parentheses, which may hold anything.
-        let fields: Vec<&str> = stat.rsplit_once(')')?.1.split_whitespace().collect();
-        let zombie = matches!(*fields.first()?, "Z" | "X");
-        let (parent, session) = (fields.get(1)?.parse().ok()?, fields.get(3)?.parse().ok()?);
-        Some(Process { zombie, parent, session, start: fields.get(19)?.parse().ok()? })
-    }
-}
-
 /// All our descendants that are not zombies.
-fn living() -> Vec<(u32, Process)> {
+fn living() -> Vec<Process> {
     below(std::process::id())
 }
 
 /// All descendants of a process that are not zombies.
-fn below(ancestor: u32) -> Vec<(u32, Process)> {
+fn below(ancestor: u32) -> Vec<Process> {
     let entries = std::fs::read_dir("/proc").into_iter().flatten().flatten();
     let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
     let all: HashMap<u32, Process> = pids.filter_map(|pid| Some((pid, Process::read(pid)?))).collect();
@@ -148,8 +121,5 @@ fn below(ancestor: u32) -> Vec<(u32, Process)> {
         }
         false
     };
-    all.iter()
-        .filter(|(pid, process)| !process.zombie && descends(**pid))
-        .map(|(pid, process)| (*pid, *process))
-        .collect()
+    all.values().filter(|process| !process.zombie && descends(process.pid)).copied().collect()
 }

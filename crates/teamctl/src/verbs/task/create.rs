@@ -1,7 +1,7 @@
 //! `task create`: a new task, pending.
 
-use super::{member, metadata, told};
-use crate::here::Here;
+use super::{metadata, told};
+use crate::here::{Here, member};
 use protocol::fault::Fault;
 use protocol::id::TaskId;
 use serde_json::{Map, Value};

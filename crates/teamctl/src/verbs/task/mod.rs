@@ -11,13 +11,11 @@ mod release;
 mod show;
 mod update;
 
-use crate::here::{Here, fault};
+use crate::here::Here;
 use crate::output;
 use protocol::fault::Fault;
-use protocol::name::AgentName;
 use serde_json::{Map, Value, json};
 use std::process::ExitCode;
-use store::Team;
 
 /// Work on the task list
 #[derive(Debug, clap::Args)]
@@ -60,11 +58,6 @@ pub(crate) fn run(here: &Here, args: &Task) -> Result<ExitCode, Fault> {
 /// Tells of one task: the task for scripts, the sentence for people.
 fn told(here: &Here, task: &protocol::task::Task, sentence: &str) {
     output::done(here, &json!({"task": task}), &output::clean(sentence));
-}
-
-/// The member of that name, as the team spells it.
-fn member(team: &Team, name: &str) -> Result<AgentName, Fault> {
-    team.member(name).map(|member| member.name).map_err(fault)
 }
 
 /// For clap's `value_parser`.

@@ -1,7 +1,7 @@
 //! `task update`: any of a task's fields, in one step.
 
-use super::{member, metadata, told};
-use crate::here::{Here, now};
+use super::{metadata, told};
+use crate::here::{Here, member, now};
 use protocol::fault::Fault;
 use protocol::id::TaskId;
 use protocol::task::TaskStatus;

@@ -2,7 +2,7 @@
 //! looked up once, before the wait, so that a slip of the pen does not wait for ever.
 
 use super::{Wait, What};
-use crate::here::{Here, fault};
+use crate::here::{Here, fault, member};
 use protocol::config::TeamConfig;
 use protocol::fault::{Fault, Kind};
 use protocol::id::TaskId;
@@ -86,10 +86,6 @@ fn told(names: &[AgentName], how: &str) -> String {
         1 => format!("{listed} is {how}."),
         _ => format!("{listed} are {how}."),
     }
-}
-
-fn member(team: &Team, name: &str) -> Result<AgentName, Fault> {
-    team.member(name).map(|member| member.name).map_err(fault)
 }
 
 /// A member now, or one that left an inbox or a tracking task behind.

@@ -1,0 +1,47 @@
+//! A process as the kernel's table has it.
+
+/// One line of /proc/PID/stat; number and start together are one process for ever, however numbers are reused.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct Process {
+    pub(crate) pid: u32,
+    pub(crate) parent: u32,
+    pub(crate) session: u32,
+    /// The number of its controlling terminal's device; 0: none.
+    pub(crate) terminal: u32,
+    /// Ticks since boot.
+    pub(crate) start: u64,
+    /// It has ended, and its parent has not looked.
+    pub(crate) zombie: bool,
+}
+
+impl Process {
+    /// None where there is no such process, or no /proc.
+    pub(crate) fn read(pid: u32) -> Option<Process> {
+        let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+        // The second field is the program's name in parentheses, which may hold anything: these count from the third.
+        let fields: Vec<&str> = stat.rsplit_once(')')?.1.split_whitespace().collect();
+        let number = |field: usize| fields.get(field - 3)?.parse().ok();
+        Some(Process {
+            pid,
+            parent: number(4)?,
+            session: number(6)?,
+            // Signed in the kernel's table, and a device's number all the same.
+            terminal: fields.get(7 - 3)?.parse::<i32>().ok()?.cast_unsigned(),
+            start: fields.get(22 - 3)?.parse().ok()?,
+            zombie: matches!(*fields.first()?, "Z" | "X"),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn our_own_line_is_read() {
+        let own = Process::read(std::process::id()).unwrap();
+        assert_eq!(own.parent, std::os::unix::process::parent_id());
+        assert!(own.start > 0 && own.session > 0 && !own.zombie, "{own:?}");
+        assert_eq!(Process::read(0), None);
+    }
+}
