@@ -65,6 +65,23 @@ fn a_config_that_was_left_empty_while_no_daemon_ran_is_written_anew_by_the_next(
 }
 
 #[test]
+fn a_mode_that_was_set_comes_back_with_the_config_by_this_daemon_and_by_the_next() {
+    let house = House::with_team();
+    house.profile("modal", "feed = 'turn'\nprogram = 'true'\n[modes]\ndefault = []\nacceptEdits = ['e']\n");
+    house.teamctl(["spawn", "ann", "--agent", "modal"]).ok();
+    house.teamctl(["mode", "ann", "acceptEdits"]).ok();
+    let mode = || whole(&house)["members"][1]["mode"].clone();
+    house.until("it goes on in that mode", || (mode() == "acceptEdits").then_some(()));
+    put(&config(&house), "");
+    assert_eq!(mode(), "acceptEdits");
+    house.kill_9(house.daemon());
+    put(&config(&house), "");
+    house.start_daemon();
+    assert_eq!(mode(), "acceptEdits");
+    house.end();
+}
+
+#[test]
 fn a_team_that_another_program_made_is_left_as_it_is() {
     let house = House::with_team();
     let text = std::fs::read_to_string(config(&house)).unwrap();

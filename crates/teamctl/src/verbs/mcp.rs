@@ -4,7 +4,7 @@
 mod above;
 
 use crate::here::{Here, own_program, variable};
-use above::{Above, Variables, above};
+use above::{Above, Named, Variables, above};
 use protocol::fault::{Fault, Kind};
 use protocol::name::{AgentName, TeamName};
 use std::os::unix::process::CommandExt;
@@ -33,11 +33,7 @@ pub(crate) struct Mcp {
 /// Becomes the server; returns only where it can't.
 pub(crate) fn run(here: &Here, args: &Mcp) -> Result<ExitCode, Fault> {
     if variable("TEAMD_AGENT").is_none() {
-        match above(here.global.root.as_deref()) {
-            Above::Agent(variables) => return Err(again(&variables)),
-            Above::Hidden if args.agent.is_none() => return Err(hidden()),
-            Above::Hidden | Above::Nobody => {}
-        }
+        look_above(here, args)?;
     }
     let home = variable("TEAMD_AGENT").and_then(|_| variable("TEAMD_TEAM"));
     let team = here.global.team.as_deref();
@@ -53,14 +49,22 @@ pub(crate) fn run(here: &Here, args: &Mcp) -> Result<ExitCode, Fault> {
     Err(Fault::new(Kind::Missing, message).hinted("install it beside teamctl: make install"))
 }
 
+/// Where this environment names nobody, that of a process above may.
+fn look_above(here: &Here, args: &Mcp) -> Result<(), Fault> {
+    let socket = here.socket().unwrap_or_default();
+    let named = here.global.root.as_deref().map(|root| Named { root, socket: &socket });
+    match above(named) {
+        Above::Agent(variables) => again(&variables),
+        Above::Hidden if args.agent.is_none() => Err(hidden()),
+        Above::Hidden | Above::Nobody => Ok(()),
+    }
+}
+
 /// The same once more, with what the agent's own process knows of itself: where the files are hangs on that too.
-fn again(variables: &Variables) -> Fault {
-    let own = match own_program() {
-        Ok(own) => own,
-        Err(fault) => return fault,
-    };
+fn again(variables: &Variables) -> Result<(), Fault> {
+    let own = own_program()?;
     let error = Command::new(&own).args(std::env::args_os().skip(1)).envs(variables).exec();
-    Fault::new(Kind::Missing, format!("cannot start {} again: {error}", own.display()))
+    Err(Fault::new(Kind::Missing, format!("cannot start {} again: {error}", own.display())))
 }
 
 fn hidden() -> Fault {

@@ -4,7 +4,7 @@
 use crate::here::variable;
 use crate::hook::chain;
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 /// What an agent's processes know of themselves.
 pub(super) type Variables = BTreeMap<String, String>;
@@ -23,24 +23,33 @@ pub(super) enum Above {
     Hidden,
 }
 
+/// Of which root, and so of which daemon, an agent must be; none: of any.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Named<'a> {
+    pub(super) root: &'a Path,
+    pub(super) socket: &'a Path,
+}
+
 /// The nearest agent. One of another root than was named here is nobody: it works on a team that is not its own.
-pub(super) fn above(root: Option<&Path>) -> Above {
+pub(super) fn above(named: Option<Named<'_>>) -> Above {
     let chain = chain().into_iter().skip(1).map(|process| process.pid);
-    nearest(chain.map(|pid| (read(pid, "environ"), read(pid, "cmdline"))), root)
+    nearest(chain.map(|pid| (read(pid, "environ"), read(pid, "cmdline"))), named)
 }
 
 /// Of processes from the inner to the outer, each with its environment and its arguments, as /proc has them.
-fn nearest(processes: impl Iterator<Item = (Vec<u8>, Vec<u8>)>, root: Option<&Path>) -> Above {
+fn nearest(processes: impl Iterator<Item = (Vec<u8>, Vec<u8>)>, named: Option<Named<'_>>) -> Above {
     for (environ, cmdline) in processes {
         let all = variables(&environ);
         if all.contains_key("TEAMD_AGENT") && all.contains_key("TEAMD_TEAM") {
-            let other = |its: &String| root.is_some_and(|root| !is_same(root, Path::new(its)));
+            let other = |its: &String| named.is_some_and(|named| !is_same(named.root, Path::new(its)));
             return match all.get("TEAMD_ROOT") {
                 Some(its) if other(its) => Above::Nobody,
                 _ => Above::Agent(handed_over(all)),
             };
         }
-        if is_join(&cmdline) && root.is_none() {
+        if let Some(its) = joined_over(&cmdline)
+            && named.is_none_or(|named| is_same(named.socket, its))
+        {
             return Above::Hidden;
         }
     }
@@ -60,12 +69,12 @@ fn variables(environ: &[u8]) -> Variables {
     set.map(|(name, value)| (name.to_owned(), value.to_owned())).collect()
 }
 
-/// The first process of every agent.
-fn is_join(cmdline: &[u8]) -> bool {
+/// The socket that the first process of every agent is given.
+fn joined_over(cmdline: &[u8]) -> Option<&Path> {
     let mut words = words(cmdline);
-    let program = words.next().map(PathBuf::from);
-    let is_ours = program.is_some_and(|path| path.file_name().is_some_and(|name| name == "teamd-pane"));
-    is_ours && words.next() == Some("join")
+    let is_ours = Path::new(words.next()?).file_name().is_some_and(|name| name == "teamd-pane");
+    let joins = is_ours && words.next() == Some("join");
+    words.skip_while(|word| *word != "--socket").nth(1).filter(|_| joins).map(Path::new)
 }
 
 /// What is no text is none of ours.
@@ -89,11 +98,13 @@ mod tests {
 
     const ANN: &[u8] = b"PATH=/bin\0TEAMD_AGENT=ann\0TEAMD_TEAM=survey\0TEAMD_ROOT=/r\0TEAMD_WAKE_FD=7\0";
     const BOB: &[u8] = b"TEAMD_AGENT=bob\0TEAMD_TEAM=survey\0TEAMD_ROOT=/r\0";
-    const JOIN: &[u8] = b"/usr/bin/teamd-pane\0join\0c93b\0--socket\0/s\0";
+    const JOIN: &[u8] = b"/usr/bin/teamd-pane\0join\0c93b\0--socket\0/run/its\0";
+    const OTHER: &[u8] = b"/usr/bin/teamd-pane\0join\0c93b\0--socket\0/run/another\0";
 
     fn of(processes: &[(&[u8], &[u8])], root: Option<&str>) -> Above {
         let processes = processes.iter().map(|(environ, cmdline)| (environ.to_vec(), cmdline.to_vec()));
-        nearest(processes, root.map(Path::new))
+        let socket = Path::new("/run/its");
+        nearest(processes, root.map(|root| Named { root: Path::new(root), socket }))
     }
 
     #[test]
@@ -112,7 +123,9 @@ mod tests {
     fn one_of_another_root_is_nobody_and_one_that_nobody_names_is_hidden() {
         assert_eq!(of(&[(ANN, b"x\0")], Some("/other")), Above::Nobody);
         assert_eq!(of(&[(b"", b"x\0"), (b"", JOIN)], None), Above::Hidden);
-        assert_eq!(of(&[(b"", JOIN)], Some("/r")), Above::Nobody);
+        assert_eq!(of(&[(b"", OTHER)], None), Above::Hidden);
+        assert_eq!(of(&[(b"", JOIN)], Some("/r")), Above::Hidden);
+        assert_eq!(of(&[(b"", OTHER)], Some("/r")), Above::Nobody);
         assert_eq!(of(&[(b"", b"teamd-pane\0record\0")], None), Above::Nobody);
     }
 }
