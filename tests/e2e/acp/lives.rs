@@ -1,0 +1,93 @@
+//! A program that can not begin, ends before its time, or comes back.
+
+use super::{ends, heard, house, said, send, spawn, turn};
+use harness::House;
+
+#[test]
+fn a_crash_in_a_turn_fails_that_turn_and_the_next_goes_on_with_the_session() {
+    let house = house(&[]);
+    spawn(&house, &["--prompt", "do crash"]);
+    let told = turn(&house, 1);
+    assert_eq!(told["idleReason"], "failed");
+    let why = told["failureReason"].as_str().unwrap();
+    assert!(
+        why.contains("acp-agent has ended: exit 9") && why.contains("segmentation fault, nearly"),
+        "{why}"
+    );
+    send(&house, "do talk");
+    assert_eq!(turn(&house, 2)["idleReason"], "available");
+    assert_eq!((heard(&house, "session/new").len(), heard(&house, "session/load").len()), (1, 1));
+    ends(house);
+}
+
+#[test]
+fn a_program_that_ends_again_and_again_is_given_up() {
+    let house = house(&[]);
+    spawn(&house, &["--prompt", "do crash"]);
+    for number in 1..=3 {
+        turn(&house, number);
+        send(&house, "do crash");
+    }
+    let told = house.until("the lead is told", || said(&house, "teammate_terminated").pop());
+    let how = told["message"].as_str().unwrap();
+    assert!(how.contains("it ended 3 times in a row; the last time: acp-agent has ended: exit 9"), "{how}");
+    house.end();
+}
+
+/// `spawn`, which must fail, and what it said.
+fn refused(words: &[&str]) -> String {
+    let house = house(words);
+    let ran = house.teamctl(["spawn", "ann", "--agent", "scripted"]);
+    assert_ne!(ran.code, 0, "{ran:#?}");
+    assert!(house.member("ann").is_none_or(|member| member["phase"] != "running"));
+    house.end();
+    ran.stderr
+}
+
+#[test]
+fn who_can_not_begin_is_no_member_and_says_why() {
+    let said = refused(&["gone"]);
+    assert!(said.contains("acp-agent has ended: exit 3") && said.contains("cannot find my head"), "{said}");
+    let said = refused(&["locked"]);
+    assert!(
+        said.contains("acp-agent wants you to log in first (an API key): Authentication required"),
+        "{said}"
+    );
+    let said = refused(&["old"]);
+    assert!(said.contains("unsupported ACP protocol version 0"), "{said}");
+}
+
+#[test]
+fn who_never_answers_is_waited_for_with_a_deadline() {
+    use std::io::Read;
+    use std::os::unix::net::UnixStream;
+    let house = House::empty();
+    let (mut near, far) = UnixStream::pair().unwrap();
+    let mut command = house.command(harness::programs().join("teamd-acp"));
+    command.args(["--patience", "1", "--"]).arg(harness::programs().join("acp-agent")).arg("mute");
+    let mut driver = command.stdin(std::os::fd::OwnedFd::from(far)).spawn().unwrap();
+    drop(command);
+    let mut said = String::new();
+    near.read_to_string(&mut said).unwrap();
+    assert_eq!(driver.wait().unwrap().code(), Some(70));
+    assert!(said.contains("acp-agent opened no session within 1 s"), "{said}");
+    house.end();
+}
+
+#[test]
+fn a_next_life_goes_on_with_the_session_of_the_last() {
+    let house = house(&[]);
+    spawn(&house, &["--restart", "on-failure", "--prompt", "do talk"]);
+    turn(&house, 1);
+    let join = house.member("ann").unwrap()["join"].as_u64();
+    let pane = house.member("ann").unwrap()["pane"].as_str().unwrap().to_owned();
+    let join = join.unwrap_or_else(|| {
+        house.tmux(["display-message", "-p", "-t", &pane, "#{pane_pid}"]).parse().unwrap()
+    });
+    house.kill_9(u32::try_from(join).unwrap());
+    house.until("it is there again", || (heard(&house, "session/load").len() == 1).then_some(()));
+    house.until("it idles again", || (house.member("ann")?["activity"] == "idle").then_some(()));
+    send(&house, "do talk");
+    turn(&house, 2);
+    ends(house);
+}

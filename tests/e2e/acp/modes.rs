@@ -1,0 +1,66 @@
+//! The mode of its session.
+
+use super::{ends, house, send, shows, spawn};
+use harness::House;
+use serde_json::{Value, json};
+
+#[test]
+fn a_mode_is_the_sessions_from_the_start_and_while_it_runs() {
+    let house = house(&[]);
+    spawn(&house, &["--mode", "default", "--prompt", "do talk"]);
+    shows(&house, "turn 1 in mode ask");
+    let mode = json!({"type": "mode_set_request", "mode": "acceptEdits", "from": "team-lead"});
+    house.teamctl(["send", "ann", &mode.to_string(), "--summary", "mode"]).ok();
+    send(&house, "do talk");
+    shows(&house, "turn 2 in mode code");
+    ends(house);
+}
+
+/// What the driver says, given all of these words at once, until the end of a turn; and what its agent has heard.
+fn driven(words: &[Value]) -> (Vec<Value>, String) {
+    use std::io::{BufRead, BufReader, Write};
+    use std::os::unix::net::UnixStream;
+    let house = House::empty();
+    let (mut near, far) = UnixStream::pair().unwrap();
+    near.set_read_timeout(Some(std::time::Duration::from_secs(30))).unwrap();
+    let mut command = house.command(harness::programs().join("teamd-acp"));
+    command.arg("--").arg(harness::programs().join("acp-agent")).arg("slow");
+    command.env("ACP_HEARD", house.path("out/heard")).stdin(std::os::fd::OwnedFd::from(far));
+    let mut driver = command.spawn().unwrap();
+    drop(command);
+    let words: Vec<String> = words.iter().map(|word| format!("{word}\n")).collect();
+    near.write_all(words.concat().as_bytes()).unwrap();
+    let said = BufReader::new(near.try_clone().unwrap())
+        .lines()
+        .map(|line| serde_json::from_str(&line.unwrap()).unwrap());
+    let mut all: Vec<Value> = Vec::new();
+    for word in said {
+        all.push(word);
+        if all.last().is_some_and(|word| word["ended"].is_object()) {
+            break;
+        }
+    }
+    drop(near);
+    driver.wait().unwrap();
+    let heard = house.read("out/heard");
+    house.end();
+    (all, heard)
+}
+
+#[test]
+fn no_turn_begins_before_the_mode_that_was_asked_for_ahead_of_it() {
+    let (mode, prompt) = (json!({"mode": {"id": "code"}}), json!({"prompt": {"text": "do talk"}}));
+    let (said, heard) = driven(&[json!({"mode": {"id": "read"}}), mode, prompt]);
+    let modes: Vec<&str> = said.iter().filter_map(|word| word["mode"]["id"].as_str()).collect();
+    assert_eq!((modes, said.last().unwrap()["ended"]["how"].as_str()), (vec!["read", "code"], Some("done")));
+    let (answer, prompt) = (heard.rfind("\"id\":\"file-2\""), heard.find("session/prompt"));
+    assert!(answer.is_some() && answer < prompt, "{heard}");
+}
+
+#[test]
+fn a_turn_that_waits_for_its_mode_can_be_cancelled() {
+    let (mode, prompt) = (json!({"mode": {"id": "code"}}), json!({"prompt": {"text": "do talk"}}));
+    let (said, heard) = driven(&[mode, prompt, json!("cancel")]);
+    assert_eq!(said.last().unwrap()["ended"]["how"], "cancelled");
+    assert!(!heard.contains("session/prompt"), "{heard}");
+}
