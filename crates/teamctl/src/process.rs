@@ -33,6 +33,19 @@ impl Process {
     }
 }
 
+/// This process, its parent, and so on; bounded, since the table changes while it is read.
+pub(crate) fn chain() -> Vec<Process> {
+    let mut all: Vec<Process> = Vec::new();
+    let mut next = std::process::id();
+    while let Some(process) = Process::read(next).filter(|process| process.pid > 1)
+        && all.len() < 64
+    {
+        next = process.parent;
+        all.push(process);
+    }
+    all
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -43,5 +56,6 @@ mod tests {
         assert_eq!(own.parent, std::os::unix::process::parent_id());
         assert!(own.start > 0 && own.session > 0 && !own.zombie, "{own:?}");
         assert_eq!(Process::read(0), None);
+        assert_eq!(chain().first(), Some(&own));
     }
 }

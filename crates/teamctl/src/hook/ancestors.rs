@@ -3,7 +3,7 @@
 //! A program may run its hooks through a shell, and in a session without a terminal; a program that is killed leaves
 //! the shell behind. So all of them are known, each by pid and start time.
 
-use crate::process::Process;
+use crate::process::{Process, chain};
 use std::path::PathBuf;
 
 /// Where this process is.
@@ -25,19 +25,6 @@ impl Terminal {
 /// Where this process is now. Nothing where there is no /proc.
 pub(crate) fn terminal() -> Terminal {
     of(&chain())
-}
-
-/// This process, its parent, and so on.
-pub(crate) fn chain() -> Vec<Process> {
-    let mut all: Vec<Process> = Vec::new();
-    let mut next = std::process::id();
-    while let Some(process) = Process::read(next).filter(|process| process.pid > 1)
-        && all.len() < 64
-    {
-        next = process.parent;
-        all.push(process);
-    }
-    all
 }
 
 /// `all`: this process, its parent, and so on.

@@ -14,7 +14,7 @@ mod park;
 mod turn_end;
 mod typed;
 
-pub(crate) use ancestors::{chain, terminal};
+pub(crate) use ancestors::terminal;
 pub(crate) use caller::{Caller, caller, led_here};
 pub(crate) use park::{Over, Wait};
 

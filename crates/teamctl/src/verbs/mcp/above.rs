@@ -2,7 +2,7 @@
 //! with a bare one, and settings that all sessions of a program share can't name an agent.
 
 use crate::here::variable;
-use crate::hook::chain;
+use crate::process::chain;
 use std::collections::BTreeMap;
 use std::path::Path;
 
