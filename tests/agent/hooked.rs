@@ -2,7 +2,8 @@
 //! turn's end, and goes on with what that answers; else it waits for a line from its person.
 //!
 //! A turn writes itself down as a line of JSON. Words in its text make it do more: `hold:PATH` waits until somebody
-//! writes into that FIFO, `give-up` listens to the hook of this turn's end no more, `notify` tells of a dialog.
+//! writes into that FIFO, `give-up` listens to the hook of this turn's end no more, `notify` tells of a dialog, `mute`
+//! says nothing at its turn's end.
 
 use rustix::termios::{OptionalActions, tcgetattr, tcsetattr};
 use std::io::{Read, Write};
@@ -15,20 +16,23 @@ enum Happened {
     Hook(String),
 }
 
-/// `first`: what it is given on its command line, if anything.
-pub(crate) fn run(file: &str, first: Option<&str>) {
-    let program = Program { file: PathBuf::from(file), turn: 0 };
+/// `rest`: what else it is given on its command line.
+pub(crate) fn run(file: &str, rest: &[&str]) {
+    let (options, first) = super::options(rest);
+    let program = Program { file: PathBuf::from(file), options, turn: 0, mute: false };
     let (tell, happened) = channel();
     raw();
     let lines = tell.clone();
     std::thread::spawn(move || read_lines(&lines));
     program.hook("session-start", "");
-    program.live(first.map(str::to_owned), &tell, &happened);
+    program.live(first, &tell, &happened);
 }
 
 struct Program {
     file: PathBuf,
+    options: Vec<String>,
     turn: u32,
+    mute: bool,
 }
 
 impl Program {
@@ -60,8 +64,9 @@ impl Program {
     fn do_turn(&mut self, text: &str) {
         self.turn += 1;
         self.note(
-            &serde_json::json!({"turn": self.turn, "text": text, "at": super::nanoseconds().to_string()}),
+            &serde_json::json!({"turn": self.turn, "text": text, "at": super::nanoseconds().to_string(), "options": self.options}),
         );
+        self.mute = text.contains("mute");
         if text.contains("notify") {
             self.hook("notification", "");
         }
@@ -97,7 +102,7 @@ impl Program {
     }
 
     fn event(&self, prompt: &str) -> String {
-        let last = format!("turn {} is done", self.turn);
+        let last = if self.mute { String::new() } else { format!("turn {} is done", self.turn) };
         serde_json::json!({
             "session_id": "s-1", "prompt": prompt, "message": "may it?", "last_assistant_message": last,
         })

@@ -20,22 +20,26 @@ fn main() {
         ["record", file] => record(&PathBuf::from(file)),
         ["children"] => children(),
         ["ask", name, text] => ask(name, text),
-        ["hooked", file] => hooked::run(file, None),
-        ["hooked", file, first] => hooked::run(file, Some(first)),
-        ["typed", file] => typed::run(file, None),
-        ["typed", file, first] => typed::run(file, Some(first)),
+        ["hooked", file, rest @ ..] => hooked::run(file, rest),
+        ["typed", file, rest @ ..] => typed::run(file, rest),
         ["dump", file] => dump(&PathBuf::from(file)),
         ["argv", file, rest @ ..] => argv(&PathBuf::from(file), rest),
         _ => {
             writeln!(
                 std::io::stderr(),
-                "agent: exit N | stay | hooked FILE [TEXT] | typed FILE [TEXT] | record FILE | children | dump FILE | ask NAME \
+                "agent: exit N | stay | hooked FILE [--OPTION…] [TEXT] | typed FILE [--OPTION…] [TEXT] | record FILE | children | dump FILE | ask NAME \
                  TEXT"
             )
             .ok();
             std::process::exit(64);
         }
     }
+}
+
+/// The options of an interactive program, which it only writes down, and its first text.
+fn options(rest: &[&str]) -> (Vec<String>, Option<String>) {
+    let (options, texts): (Vec<&str>, Vec<&str>) = rest.iter().partition(|word| word.starts_with("--"));
+    (options.into_iter().map(str::to_owned).collect(), texts.first().map(|text| (*text).to_owned()))
 }
 
 /// Until a signal.

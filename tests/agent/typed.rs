@@ -2,7 +2,7 @@
 //! writes down each text that is handed in, and each key that a dialog got.
 //!
 //! A text with `dialog` in it opens one, which `y` closes; one with `hold:PATH` waits until somebody writes into that
-//! FIFO.
+//! FIFO; `hand-in:FILE` hands in the plan in that file.
 
 use serde_json::json;
 use std::io::{Read, Write};
@@ -12,12 +12,13 @@ use std::path::Path;
 const PASTE: &str = "\x1b[200~";
 const PASTED: &str = "\x1b[201~";
 
-pub(crate) fn run(file: &str, first: Option<&str>) {
+pub(crate) fn run(file: &str, rest: &[&str]) {
+    let (options, first) = crate::options(rest);
     crate::hooked::raw();
-    let mut program = Program { input: String::new() };
+    let mut program = Program { input: String::new(), options };
     show("\x1b[?2004h");
     if let Some(text) = first {
-        program.turn(Path::new(file), text);
+        program.turn(Path::new(file), &text);
     }
     loop {
         show("> ");
@@ -29,6 +30,7 @@ pub(crate) fn run(file: &str, first: Option<&str>) {
 struct Program {
     /// What was read and not taken yet.
     input: String,
+    options: Vec<String>,
 }
 
 impl Program {
@@ -58,7 +60,11 @@ impl Program {
     }
 
     fn turn(&mut self, file: &Path, text: &str) {
-        note(file, &json!({ "text": text }));
+        note(file, &json!({ "text": text, "options": self.options }));
+        if let Some(plan) = text.split("hand-in:").nth(1).and_then(|rest| rest.split_whitespace().next()) {
+            let handed_in = std::process::Command::new("teamctl").args(["-q", "plan", plan]).status();
+            assert!(handed_in.expect("teamctl is there").success());
+        }
         show("working\r\n");
         if let Some(fifo) = text.split("hold:").nth(1).and_then(|rest| rest.split_whitespace().next()) {
             drop(std::fs::read(fifo).expect("the test has made it"));

@@ -88,7 +88,7 @@ fn what_is_wrong_with_a_profile_is_told_and_nothing_starts() {
     for (arguments, code, told) in [
         (&["--agent", "owm"][..], 64, "did you mean own?"),
         (&["--agent", "polled"], 78, "`feed` must be"),
-        (&["--agent", "own", "--mode", "plan"], 64, "nobody sees its plan"),
+        (&["--agent", "own", "--mode", "plan"], 64, "its profile has no"),
         (&["--agent", "broken"], 78, "agents/broken.toml: `programm` is unknown"),
         (&["--agent", "gone"], 72, "no-such-program"),
         (&["--agent", "own", "--mode", "auto"], 64, "it has: acceptEdits"),

@@ -5,7 +5,7 @@
 //! another name; the command `teamctl` always works. What members call themselves is shown on one line, with
 //! control characters visible.
 
-use crate::config::TeamConfig;
+use crate::config::{Member, TeamConfig};
 use crate::name::{AgentName, TeamName};
 use crate::terminal::visible;
 
@@ -42,6 +42,7 @@ pub fn text(facts: &Facts<'_>) -> String {
         parts.extend(is_delegate(facts).then(delegating));
         parts.push(ending(facts.presence));
     } else {
+        parts.extend(plans(facts).then(planning));
         parts.push(shutdown());
     }
     parts.extend(facts.team.map(|team| files(facts.root, team)));
@@ -115,6 +116,18 @@ fn shutdown() -> String {
     "A shutdown request is always answered: finish or put down what you have in hand, then \
      `teamctl respond ID --approve`, or `teamctl respond ID --reject --reason 'WHY'` if you must go on; with \
      SendMessage the type is shutdown_response. Approving ends you."
+        .to_owned()
+}
+
+fn plans(facts: &Facts<'_>) -> bool {
+    facts.config.and_then(|config| config.member(facts.me)).is_some_and(Member::plans)
+}
+
+fn planning() -> String {
+    "Planning. You are in plan mode: until your plan is approved you read, and change nothing. What you say last in a \
+     turn is handed in as your plan, if your program tells its last words; else hand it in with `teamctl plan FILE`, or \
+     `teamctl plan -` and the text on its standard input. A no comes as a message, with the reason: make another plan. \
+     With a yes you are started again, if your program can't change its mode while it runs."
         .to_owned()
 }
 

@@ -3,6 +3,7 @@
 
 mod answer;
 mod letter;
+mod plan;
 mod work;
 
 pub use answer::Answer;

@@ -1,14 +1,21 @@
-//! Plans that wait for approval, as files below the root: their requests name them, and carry their text too.
+//! Plans that wait for approval: files below the root, and the requests that name them and carry their text too.
 
 use crate::directory::Directory;
 use crate::error::Error;
 use crate::file::{FILE_LIMIT, Temporary, read_raw, settle};
 use crate::team::Team;
 use nix::errno::Errno;
+use protocol::id::{Mint, RequestId};
+use protocol::message::Message;
+use protocol::name::AgentName;
+use protocol::payload::{Payload, PlanApprovalRequest};
+use protocol::time::iso8601;
 use std::path::PathBuf;
 use uuid::Uuid;
 
 const PLANS: &str = "plans";
+/// For the ids of requests, each once.
+static MOMENTS: Mint = Mint::new();
 /// So many names are tried.
 const TRIES: usize = 100;
 
@@ -53,6 +60,22 @@ impl Team {
     /// Where a plan of that name lies.
     pub fn plan_path(&self, name: &str) -> PathBuf {
         self.root_dir().path().join(PLANS).join(name)
+    }
+
+    /// Asks the lead to approve the plan in `plans/FILE`, whose text is `plan`, at `at_ms` (ms since the epoch). Gives the
+    /// request's id.
+    pub fn hand_in(&self, me: &AgentName, file: &str, plan: &str, at_ms: u64) -> Result<RequestId, Error> {
+        let request = RequestId::plan(MOMENTS.next(at_ms), me, self.name());
+        let payload = Payload::PlanApprovalRequest(PlanApprovalRequest {
+            from: me.to_string(),
+            timestamp: iso8601(at_ms),
+            plan_file_path: self.plan_path(file).display().to_string(),
+            plan_content: plan.to_owned(),
+            request_id: request.clone(),
+        });
+        // Without the sender's colour, as the original writes it.
+        self.inbox(&AgentName::lead()).append(&Message::new(me, payload.to_text(), at_ms))?;
+        Ok(request)
     }
 
     fn plans(&self) -> Result<Directory, Error> {

@@ -69,6 +69,25 @@ impl Requests {
         open.map(|found| found.request).collect()
     }
 
+    /// The plan of a member that has no answer, whoever has read it.
+    pub fn plan_of(&self, member: &AgentName) -> Result<Option<RequestId>, Error> {
+        let waits = |found: &Found| {
+            let plan = matches!(found.request.asked, Asked::Plan(_));
+            plan && found.standing == Standing::Open && found.request.from == *member
+        };
+        let found = self.all()?.into_iter().rev().find(waits);
+        Ok(found.map(|found| found.request.asked.id().clone()))
+    }
+
+    /// The text of a plan that a member handed in; none where its request is gone.
+    pub fn plan_text(&self, id: &RequestId) -> Result<Option<String>, Error> {
+        let all = self.all()?.into_iter();
+        Ok(all.map(|found| found.request.asked).find_map(|asked| match asked {
+            Asked::Plan(plan) if plan.request_id == *id => Some(plan.plan_content),
+            _ => None,
+        }))
+    }
+
     /// The request of that id, or the only one whose id begins so. One that was read without being answered counts.
     ///
     /// # Errors

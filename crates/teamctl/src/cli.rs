@@ -64,6 +64,7 @@ pub(crate) enum Verb {
     Interrupt(verbs::interrupt::Interrupt),
     Shutdown(verbs::shutdown::Shutdown),
     Respond(verbs::respond::Respond),
+    Plan(verbs::plan::Plan),
     Kill(verbs::kill::Kill),
     Delete(verbs::delete::Delete),
     Task(verbs::task::Task),

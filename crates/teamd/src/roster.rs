@@ -3,7 +3,7 @@
 //! What must outlive a crash of the daemon stands here and nothing else. config.json is its public face.
 
 use protocol::color::Color;
-use protocol::control::{Ended, Layout, Lead, PastAgent, Spawn};
+use protocol::control::{Ended, Layout, Lead, Life, PastAgent, Spawn};
 use protocol::feed::Feed;
 use protocol::id::{RequestId, TaskId};
 use protocol::mode::PermissionMode;
@@ -111,6 +111,12 @@ pub(crate) struct Record {
     /// The permission mode that config.json had last, for when that is lost; as its writer spelled it.
     #[serde(default)]
     pub(crate) mode: Option<String>,
+    /// Its program can't leave plan mode by itself: this life is to end, and the next to begin in the mode of the approval.
+    #[serde(default)]
+    pub(crate) goes_on: bool,
+    /// Its program got that approval on its command line, and no hook of it knows that yet.
+    #[serde(default)]
+    pub(crate) approval_given: bool,
     /// The permission modes that its turns can be run in.
     #[serde(default)]
     pub(crate) modes: Vec<String>,
@@ -142,7 +148,8 @@ impl std::fmt::Debug for Record {
     }
 }
 
-/// A member that was spawned with `--restart on-failure`, across its lives.
+/// A member that may have further lives: spawned with `--restart on-failure`, or one that leaves plan mode by another
+/// life alone.
 #[derive(Clone, Serialize, Deserialize)]
 pub(crate) struct Comeback {
     /// On disk without its environment, which may hold secrets: that lies in the file `env`.
@@ -166,6 +173,9 @@ pub(crate) struct Comeback {
     /// A plan of its was approved.
     #[serde(default)]
     pub(crate) plan_approved: bool,
+    /// The mode of that approval, where its lives have to begin in it.
+    #[serde(default)]
+    pub(crate) approved: Option<PermissionMode>,
 }
 
 impl Comeback {
@@ -181,7 +191,13 @@ impl Comeback {
             mode,
             plan,
             plan_approved,
+            approved: None,
         }
+    }
+
+    /// What the lives after the approval of its plan are started with.
+    pub(crate) fn approved_life(&self) -> Option<&Life> {
+        self.order.approved.get(self.approved?.word())
     }
 }
 

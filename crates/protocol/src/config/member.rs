@@ -4,6 +4,7 @@
 use crate::color::Color;
 use crate::id::AgentId;
 use crate::json::{FieldFault, Object};
+use crate::mode::PermissionMode;
 use crate::name::{AgentName, TeamName};
 use serde::{Serialize, Serializer};
 
@@ -79,6 +80,12 @@ pub struct TeammateEntry {
 }
 
 impl Member {
+    /// It has to plan, and has not left its reading mode by the approval of a plan.
+    pub fn plans(&self) -> bool {
+        let left = self.mode.as_deref().is_some_and(|mode| mode != PermissionMode::Plan.word());
+        self.plan_mode_required == Some(true) && !left
+    }
+
     /// The lead of a new team.
     pub fn lead(
         team: &TeamName,

@@ -80,6 +80,9 @@ pub struct HookReply {
     /// The text of the first message where the program got it on its command line: it is read.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub given: Option<String>,
+    /// The program got the approval of its plan on its command line: it is read.
+    #[serde(default)]
+    pub approved: bool,
 }
 
 /// The session that leads a team: a program that is not ours, in a pane that is not ours.

@@ -21,8 +21,8 @@ pub use reply::{
     InterruptReply, LocateReply, ModeReply, PastAgent, Reply, SpawnReply, StatusReply, TeamStatus,
 };
 pub use request::{
-    Activity, Call, Capture, Commands, Create, Delete, Locate, Request, Resume, SetMode, SetPolicy, Shutdown,
-    Spawn, Targets,
+    Activity, Call, Capture, Commands, Create, Delete, Life, Locate, Request, Resume, SetMode, SetPolicy,
+    Shutdown, Spawn, Targets,
 };
 pub use sight::{Layout, LayoutReply, SetLayout, SightReply};
 pub use worktree::{Swept, Trashed, Worktree, WorktreeReply, WorktreeStatus};

@@ -133,6 +133,10 @@ pub struct Spawn {
     /// What a next life is started with where the session of the one before is known; none: as `argv` says.
     #[serde(default)]
     pub resume: Option<Resume>,
+    /// In mode `plan`, of a program that takes its mode at its start alone: what the lives after the approval of its plan
+    /// are started with, by the mode of the approval. Not empty then, and one is `default`.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub approved: BTreeMap<String, Life>,
     /// `argv` holds the first prompt: its message needs not be handed over again.
     #[serde(default)]
     pub prompted: bool,
@@ -173,7 +177,9 @@ impl Spawn {
         if let Some(stand_in) = self.stand_in.take() {
             let resume = self.resume.iter_mut().flat_map(|resume| &mut resume.argv);
             let turns = self.turns.iter_mut().flat_map(TurnProgram::texts_mut);
-            let all = self.argv.iter_mut().chain(resume).chain(turns).chain(self.env.values_mut());
+            let approved = self.approved.values_mut().flat_map(Life::texts_mut);
+            let all = self.argv.iter_mut().chain(resume).chain(approved);
+            let all = all.chain(turns).chain(self.env.values_mut());
             all.for_each(|text| *text = text.replace(stand_in.as_str(), name.as_str()));
         }
         self.name = name;
@@ -191,6 +197,22 @@ impl std::fmt::Debug for Spawn {
 pub struct Resume {
     /// Program and arguments, with the blanks of [`crate::late`]: `{session}` beside those of a first life.
     pub argv: Vec<String>,
+}
+
+/// What one life of a program is started with.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Life {
+    /// As that of a [`Spawn`].
+    pub argv: Vec<String>,
+    /// As that of a [`Spawn`].
+    #[serde(default)]
+    pub resume: Option<Resume>,
+}
+
+impl Life {
+    fn texts_mut(&mut self) -> impl Iterator<Item = &mut String> {
+        self.argv.iter_mut().chain(self.resume.iter_mut().flat_map(|resume| &mut resume.argv))
+    }
 }
 
 /// Which members of a team.
@@ -289,7 +311,7 @@ mod tests {
         let order = |stand_in: Option<&str>| -> Spawn {
             serde_json::from_value(serde_json::json!({
                 "team": "t", "name": "ann", "unique": true, "stand_in": stand_in, "argv": ["-n", "s0@t", "{name}"],
-                "resume": {"argv": ["\"s0\""]}, "cwd": "/s0", "env": {"WHO": "s0"}, "prompt": "s0 ann",
+                "resume": {"argv": ["\"s0\""]}, "approved": {"default": {"argv": ["s0"], "resume": {"argv": ["s0"]}}}, "cwd": "/s0", "env": {"WHO": "s0"}, "prompt": "s0 ann",
                 "feed": "turn", "turns": {"agent": {
                     "first": ["s0"], "next": ["s0s0"], "session": "none", "ahead": "You are s0.", "modes": {"plan": ["s0"]}
                 }}
@@ -301,6 +323,11 @@ mod tests {
         assert_eq!(
             (one.name.as_str(), one.argv),
             ("ann-2", ["-n", "ann-2@t", "{name}"].map(str::to_owned).to_vec())
+        );
+        let life = &one.approved["default"];
+        assert_eq!(
+            (&life.argv[0], &life.resume.as_ref().unwrap().argv[0]),
+            (&"ann-2".into(), &"ann-2".into())
         );
         assert_eq!(
             (one.env["WHO"].as_str(), one.resume.unwrap().argv),

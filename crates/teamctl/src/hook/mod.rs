@@ -78,12 +78,12 @@ fn heard(here: &Here, args: &Hook) -> Result<(), Fault> {
 }
 
 impl Stand<'_> {
-    /// Tells the daemon, and marks the prompt read where the program had it from its command line.
+    /// Tells the daemon, and marks read what the program had from its command line.
     fn told(&self, said: Said) -> Result<(), Fault> {
         let reply = self.tell(said)?;
-        match reply.given {
-            Some(text) => turn_end::post(self)?.had_prompt(&text),
-            None => Ok(()),
+        match reply.given.is_some() || reply.approved {
+            true => turn_end::had(&mut turn_end::post(self)?, &reply),
+            false => Ok(()),
         }
     }
 

@@ -9,7 +9,7 @@ use super::park::{Over, Wait};
 use super::{Caller, Stand};
 use crate::here::{fault, now};
 use crate::output;
-use crate::teammate::{Due, Post};
+use crate::teammate::{ASKED, Due, Post};
 use protocol::control::{Call, HookReply, Park, Request, Said, VERSION};
 use protocol::fault::{Fault, Kind};
 use std::time::Instant;
@@ -29,7 +29,7 @@ pub(super) fn run(stand: &Stand<'_>) -> Result<(), Fault> {
     let Some(mut wait) = wait(stand, began)? else { return Ok(()) };
     loop {
         let due = match stand.caller {
-            Caller::Teammate => post.due()?,
+            Caller::Teammate => post.due(ASKED)?,
             Caller::Lead(_) => post.due_for_lead()?,
         };
         if let Some(due) = due {
@@ -47,7 +47,7 @@ pub(super) fn run(stand: &Stand<'_>) -> Result<(), Fault> {
 
 /// Nobody remembers what the turn was about.
 fn without_daemon() -> HookReply {
-    HookReply { fed: true, since: now(), first: true, task: None, given: None }
+    HookReply { fed: true, since: now(), first: true, task: None, given: None, approved: false }
 }
 
 /// The own place in the team's files.
@@ -62,10 +62,16 @@ pub(super) fn post(stand: &Stand<'_>) -> Result<Post, Fault> {
     Ok(Post::new(team, me, color))
 }
 
-fn settle(stand: &Stand<'_>, post: &mut Post, reply: &HookReply) -> Result<(), Fault> {
+/// What its program had from its command line is read.
+pub(super) fn had(post: &mut Post, reply: &HookReply) -> Result<(), Fault> {
     if let Some(text) = &reply.given {
         post.had_prompt(text)?;
     }
+    if reply.approved { post.had_approval() } else { Ok(()) }
+}
+
+fn settle(stand: &Stand<'_>, post: &mut Post, reply: &HookReply) -> Result<(), Fault> {
+    had(post, reply)?;
     if !reply.first {
         return Ok(());
     }

@@ -12,7 +12,7 @@ use crate::here::{Here, misunderstood};
 use crate::hook::{Over, Wait};
 use crate::output as words;
 use crate::profile::Shelf;
-use crate::teammate::{Due, Post};
+use crate::teammate::{Due, HAND_IN, Post};
 use output::Output;
 use protocol::control::{
     Call, HookReply, Hooked, Keys as Order, Park, Reply, Request, Said, ScreenReply, VERSION,
@@ -77,7 +77,7 @@ impl Typist<'_> {
             if std::mem::take(&mut self.in_turn) {
                 self.turn_over().unwrap_or_else(|fault| words::complain(&fault.to_string()));
             }
-            match self.post.due()? {
+            match self.post.due(HAND_IN)? {
                 Some(due) => self.give(due, &seen)?,
                 None => match self.wait.wait() {
                     Over::Look | Over::Away => {}

@@ -1,12 +1,13 @@
 //! What is started for one member: the profile's blanks filled with what is known of it now. Those that only the
 //! daemon or a turn can fill are left, and nothing that is filled in is taken for one (`protocol::late`).
 
+mod approved;
 mod options;
 
 use super::blank::{base, blanks, filled, spelled};
 use super::definition::Definition;
 use super::{Feed, Instructions, Profile, Program, Runs};
-use protocol::control::Resume;
+use protocol::control::{Life, Resume};
 use protocol::fault::{Fault, Kind};
 use protocol::late::{self, literal, not_an_option};
 use protocol::name::{AgentName, TeamName};
@@ -19,10 +20,6 @@ const LONGEST_ARGUMENT: usize = (128 << 10) - 1;
 
 /// The first prompt of an agent that gets no other, and has to have one.
 const READY: &str = "You are a member of a team. Say in a word that you are there: what there is to do comes to you by itself.";
-
-/// The first prompt of an agent that was started again in its old session.
-const AGAIN: &str =
-    "You were started again, since you had ended without being asked to. Go on with what you were doing.";
 
 /// What is known of a member before it starts.
 #[derive(Debug)]
@@ -47,6 +44,8 @@ pub(crate) struct Facts<'a> {
     pub(crate) lead_mode: Option<&'a str>,
     pub(crate) allow: &'a [String],
     pub(crate) deny: &'a [String],
+    /// It has planned, and its plan is approved: this is for a life that carries it out.
+    pub(crate) approved: bool,
 }
 
 /// What to ask the daemon for.
@@ -56,6 +55,8 @@ pub(crate) struct Ordered {
     pub(crate) argv: Vec<String>,
     /// The same for a life that goes on with the session of the one before.
     pub(crate) resume: Option<Resume>,
+    /// Both for the lives after the approval of its plan, by mode, where it plans first and can't leave that by itself.
+    pub(crate) approved: BTreeMap<String, Life>,
     /// They hold blanks that are filled later.
     pub(crate) late: bool,
     /// They hold the first prompt: it needs not be handed over again.
@@ -89,6 +90,11 @@ impl Ordered {
 impl Profile {
     /// The order for that member.
     pub(crate) fn order(&self, facts: &Facts<'_>) -> Result<Ordered, Fault> {
+        let approved = self.approved(facts)?;
+        Ok(Ordered { approved, ..self.life(facts)? })
+    }
+
+    fn life(&self, facts: &Facts<'_>) -> Result<Ordered, Fault> {
         match (&self.runs, facts.definition) {
             (Runs::Worker, _) => worker(facts),
             (Runs::Program(program), Some(definition)) if !matches!(program.feed, Feed::Native { .. }) => {
@@ -164,7 +170,7 @@ impl Profile {
         options: &[String],
         ordered: &mut Ordered,
     ) -> Result<(), Fault> {
-        let text = first_prompt(program, &ordered.ahead, facts.prompt);
+        let text = self.first_prompt(program, &ordered.ahead, facts)?;
         let in_args = program.args.iter().any(|text| blanks(text).contains(&"prompt"));
         if (in_args || !program.prompt.is_empty()) && text.len() > LONGEST_ARGUMENT {
             return Err(self.too_long(text.len()));
@@ -178,12 +184,27 @@ impl Profile {
         let resume = program.feed.resume();
         ordered.resume = (!resume.is_empty()).then(|| {
             let first = match program.feed {
-                Feed::Hook { .. } => with_prompt(&program.prompt, AGAIN, facts),
+                Feed::Hook { .. } => with_prompt(&program.prompt, &approved::again(facts), facts),
                 _ => Vec::new(),
             };
             Resume { argv: vector(&program.program, resume, options, &first, facts) }
         });
         Ok(())
+    }
+
+    /// What stands in the arguments of a new conversation. An agent that is fed by a hook hears nothing before its first
+    /// turn has ended, so it gets one in any case.
+    fn first_prompt(&self, program: &Program, ahead: &str, facts: &Facts<'_>) -> Result<String, Fault> {
+        let (asked, given) = match facts.approved {
+            true => (String::new(), approved::comes(facts)),
+            false => (self.asked(program, facts)?, facts.prompt.to_owned()),
+        };
+        let parts = [ahead, asked.as_str(), given.as_str()];
+        let parts: Vec<&str> = parts.into_iter().filter(|part| !part.is_empty()).collect();
+        Ok(match (&program.feed, parts.is_empty()) {
+            (Feed::Hook { .. }, true) => READY.to_owned(),
+            _ => parts.join("\n\n"),
+        })
     }
 
     fn too_long(&self, length: usize) -> Fault {
@@ -218,16 +239,6 @@ impl Program {
     }
 }
 
-/// What stands in the arguments of the first life. An agent that is fed by a hook hears nothing before its first turn
-/// has ended, so it gets one in any case.
-fn first_prompt(program: &Program, ahead: &str, given: &str) -> String {
-    let parts: Vec<&str> = [ahead, given].into_iter().filter(|part| !part.is_empty()).collect();
-    match (&program.feed, parts.is_empty()) {
-        (Feed::Hook { .. }, true) => READY.to_owned(),
-        _ => parts.join("\n\n"),
-    }
-}
-
 /// The arguments for a first prompt.
 fn with_prompt(template: &[String], text: &str, facts: &Facts<'_>) -> Vec<String> {
     let text = not_an_option(template, text);
@@ -242,6 +253,11 @@ fn with_prompt(template: &[String], text: &str, facts: &Facts<'_>) -> Vec<String
 
 /// It runs commands, not tools.
 fn worker(facts: &Facts<'_>) -> Result<Ordered, Fault> {
+    if facts.mode == Some(approved::PLAN) {
+        let message =
+            "cannot start worker in the mode plan: it runs the commands of tasks, and makes no plans";
+        return Err(Fault::new(Kind::Usage, message));
+    }
     if !facts.allow.is_empty() || !facts.deny.is_empty() {
         let message =
             "cannot start worker with --allow or --deny: it runs the commands of tasks as they stand";

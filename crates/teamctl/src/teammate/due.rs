@@ -3,13 +3,14 @@
 
 use super::ending::{Outcome, verdict};
 use super::item::{self, Item};
+use super::plans::approval;
 use super::post::Post;
 use super::render::{Subject, asked_to_shut_down, for_the_lead};
 use crate::here::now;
 use protocol::fault::{Fault, Kind};
 use protocol::id::TaskId;
 use protocol::message::{Entry, Message};
-use protocol::payload::{IdleNotification, IdleReason};
+use protocol::payload::{IdleNotification, IdleReason, PlanApprovalResponse};
 use protocol::time::iso8601;
 use protocol::turn::{TurnAgent, TurnProgram};
 
@@ -29,14 +30,18 @@ pub(crate) struct Due {
 
 impl Post {
     /// All mail there is, in the order of docs/protocol.md section 4; with none of it, a task that is the agent's
-    /// from now on.
-    pub(crate) fn due(&mut self) -> Result<Option<Due>, Fault> {
-        let mail = mail(self.readable()?);
-        if mail.is_some() {
-            return Ok(mail);
+    /// from now on, unless its plan waits for approval. `asked` stands ahead of it while the agent plans.
+    pub(crate) fn due(&mut self, asked: &str) -> Result<Option<Due>, Fault> {
+        let (plans, mut unread) = (self.plans(), self.readable()?);
+        // A yes is for the next life.
+        unread.retain(|entry| !plans || approval(entry).is_none());
+        let mut due = mail(unread, |answer| self.approved_plan(answer));
+        if due.is_none() && !(plans && self.waits_for_approval()?) {
+            let task = self.next_task()?.map(|task| Subject::Task(Box::new(task)));
+            due = task.map(|task| Due { text: task.text(), about: task.about(), entries: Vec::new() });
         }
-        let task = self.next_task()?.map(|task| Subject::Task(Box::new(task)));
-        Ok(task.map(|task| Due { text: task.text(), about: task.about(), entries: Vec::new() }))
+        let ahead = |due: Due| Due { text: format!("{asked}\n\n{}", due.text), ..due };
+        Ok(if plans { due.map(ahead) } else { due })
     }
 
     /// The same for a session that leads: what its members report, oldest first. It takes no tasks.
@@ -75,16 +80,20 @@ impl Post {
         since: u64,
         last: Option<&str>,
     ) -> Result<(), Fault> {
+        let plans = self.plans();
+        let failed = if plans { self.turn_planned(last)? } else { None };
+        // What is only planned is not done.
+        let task = task.filter(|_| !plans);
         let settled = task.map(|id| Ok::<_, Fault>((id, self.settled(id)?))).transpose()?;
         let told = settled.as_ref().and_then(|(id, verdict)| Some((id, verdict.told()?)));
         let idle = IdleNotification {
             from: self.me().to_string(),
             timestamp: iso8601(now()),
-            idle_reason: IdleReason::Available,
+            idle_reason: if failed.is_some() { IdleReason::Failed } else { IdleReason::Available },
             summary: self.letters(since).or_else(|| last.and_then(first_words)),
             completed_task_id: told.map(|(id, _)| id.to_string()),
             completed_status: told.map(|(_, (status, _))| status.to_owned()),
-            failure_reason: told.and_then(|(_, (_, why))| why.map(str::to_owned)),
+            failure_reason: told.and_then(|(_, (_, why))| why.map(str::to_owned)).or(failed),
         };
         self.tell_idle(&idle)
     }
@@ -107,7 +116,7 @@ fn first_words(last: &str) -> Option<String> {
     Some(line.chars().take(WORDS).collect())
 }
 
-fn mail(mut unread: Vec<Entry>) -> Option<Due> {
+fn mail(mut unread: Vec<Entry>, approved: impl Fn(&PlanApprovalResponse) -> Option<String>) -> Option<Due> {
     let mut due = Gathered::default();
     while !due.is_full()
         && let Some(item) = item::next(&unread, &interactive())
@@ -120,7 +129,9 @@ fn mail(mut unread: Vec<Entry>) -> Option<Due> {
             Item::Typed(entry, message) => subject(Subject::Typed(message), entry),
             Item::Message(entry, message) => subject(Subject::Message(message), entry),
             Item::Verdict(entry, message, answer) => {
-                let message = Message { text: item::verdict(&answer), ..message };
+                let plan = approved(&answer).filter(|_| answer.approved);
+                let plan = plan.map_or_else(String::new, |plan| format!("\n\n{plan}"));
+                let message = Message { text: item::verdict(&answer) + &plan, ..message };
                 subject(Subject::Message(message), entry)
             }
             // Its program keeps its own modes: a person changes them in its pane.
@@ -195,15 +206,38 @@ mod tests {
         Entry::of(index, &raw.to_string())
     }
 
+    fn none(_: &PlanApprovalResponse) -> Option<String> {
+        None
+    }
+
+    #[test]
+    fn a_yes_to_a_plan_brings_the_plan_and_a_no_its_reason() {
+        let answer = |fields: &str| {
+            let text =
+                format!(r#"{{"type":"plan_approval_response","requestId":"p","timestamp":"",{fields}}}"#);
+            mail(vec![entry(0, "team-lead", &text)], |_| Some("1. read".to_owned())).unwrap().text
+        };
+        let yes = answer(r#""approved":true,"permissionMode":"acceptEdits""#);
+        assert!(
+            yes.contains("approved. Carry it out") && yes.contains("acceptEdits") && yes.contains("1. read"),
+            "{yes}"
+        );
+        let no = answer(r#""approved":false,"feedback":"smaller""#);
+        assert!(no.contains("smaller") && !no.contains("1. read"), "{no}");
+    }
+
     #[test]
     fn mail_is_one_text_in_the_order_of_the_protocol() {
         let request = r#"{"type":"shutdown_request","requestId":"x-1","from":"team-lead","reason":"<done>"}"#;
-        let due = mail(vec![
-            entry(0, "bob", "from bob"),
-            entry(1, "team-lead", "from the lead"),
-            entry(2, "team-lead", request),
-            entry(3, "user", "typed"),
-        ])
+        let due = mail(
+            vec![
+                entry(0, "bob", "from bob"),
+                entry(1, "team-lead", "from the lead"),
+                entry(2, "team-lead", request),
+                entry(3, "user", "typed"),
+            ],
+            none,
+        )
         .unwrap();
         let places = ["typed", "teamctl respond x-1 --approve", "from the lead", "from bob"]
             .map(|text| due.text.find(text).unwrap_or_else(|| panic!("{text} in {}", due.text)));
@@ -215,10 +249,10 @@ mod tests {
     #[test]
     fn what_is_too_much_for_one_answer_waits_and_an_assignment_alone_is_none() {
         let many: Vec<Entry> = (0..9).map(|n| entry(n, "bob", &"x".repeat(40 << 10))).collect();
-        assert_eq!(mail(many).unwrap().entries.len(), 4);
+        assert_eq!(mail(many, none).unwrap().entries.len(), 4);
         let assignment = r#"{"type":"task_assignment","taskId":"3","subject":"s"}"#;
-        assert!(mail(vec![entry(0, "bob", assignment)]).is_none());
-        assert!(mail(Vec::new()).is_none());
+        assert!(mail(vec![entry(0, "bob", assignment)], none).is_none());
+        assert!(mail(Vec::new(), none).is_none());
     }
 
     #[test]

@@ -5,7 +5,6 @@
 
 use super::said::said;
 use super::{Halt, Host, Teammate};
-use crate::here::now;
 use protocol::id::RequestId;
 use protocol::message::Entry;
 use protocol::mode::PermissionMode;
@@ -13,7 +12,7 @@ use protocol::payload::{Payload, PlanApprovalResponse};
 use protocol::turn::PlanStage;
 
 /// Ahead of what a turn in plan mode is about.
-pub(super) const ASKED: &str = "You are in plan mode: read what you need, and change nothing. End with your plan; \
+pub(crate) const ASKED: &str = "You are in plan mode: read what you need, and change nothing. End with your plan; \
      it is carried out once it is approved.";
 
 impl<H: Host> Teammate<H> {
@@ -116,10 +115,4 @@ pub(super) fn answers_to(unread: &[Entry], request: &RequestId) -> Vec<(Entry, P
     let mut answers: Vec<_> = unread.iter().filter(from_lead).filter_map(answer).collect();
     answers.sort_by_key(|(_, answer)| !answer.approved);
     answers
-}
-
-/// Milliseconds for the id of a request, each once.
-pub(super) fn moment() -> u64 {
-    static MOMENTS: protocol::id::Mint = protocol::id::Mint::new();
-    MOMENTS.next(now())
 }

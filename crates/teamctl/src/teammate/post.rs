@@ -2,15 +2,15 @@
 
 use super::item::{permissions, requests};
 use super::peers::Peers;
-use super::plan::{answers_to, moment};
+use super::plan::answers_to;
 use crate::here::{fault, now};
 use protocol::fault::Fault;
 use protocol::id::{RequestId, TaskId};
 use protocol::message::{Entry, Message};
 use protocol::name::AgentName;
 use protocol::payload::{
-    IdleNotification, Payload, PermissionRequest, PermissionResponse, PlanApprovalRequest, ShutdownApproved,
-    ShutdownRejected, ShutdownRequest,
+    IdleNotification, Payload, PermissionRequest, PermissionResponse, ShutdownApproved, ShutdownRejected,
+    ShutdownRequest,
 };
 use protocol::task::Task;
 use protocol::time::iso8601;
@@ -61,6 +61,10 @@ impl Post {
             given_back: BTreeMap::new(),
             unsettled: BTreeSet::new(),
         }
+    }
+
+    pub(super) fn team(&self) -> &Team {
+        &self.team
     }
 
     pub(super) fn me(&self) -> &AgentName {
@@ -184,18 +188,7 @@ impl Post {
     }
 
     fn hand_in_file(&self, file: String, plan: &str) -> Result<PlanStage, Fault> {
-        let at = moment();
-        let request = RequestId::plan(at, &self.me, self.team.name());
-        let payload = Payload::PlanApprovalRequest(PlanApprovalRequest {
-            from: self.me.to_string(),
-            timestamp: iso8601(now()),
-            plan_file_path: self.team.plan_path(&file).display().to_string(),
-            plan_content: plan.to_owned(),
-            request_id: request.clone(),
-        });
-        // Without the sender's colour, as the original writes it.
-        let message = Message { color: None, ..self.letter(payload.to_text()) };
-        self.team.inbox(&AgentName::lead()).append(&message).map_err(fault)?;
+        let request = self.team.hand_in(&self.me, &file, plan, now()).map_err(fault)?;
         Ok(PlanStage::Waiting { request, file })
     }
 

@@ -23,6 +23,7 @@ pub(crate) mod man;
 pub(crate) mod mcp;
 pub(crate) mod mode;
 pub(crate) mod notify;
+pub(crate) mod plan;
 pub(crate) mod prompt;
 pub(crate) mod requests;
 pub(crate) mod respond;
@@ -71,6 +72,7 @@ pub(crate) fn run(verb: Verb, here: &Here) -> Result<ExitCode, Fault> {
         Verb::Interrupt(args) => interrupt::run(here, &args),
         Verb::Shutdown(args) => shutdown::run(here, &args),
         Verb::Respond(args) => respond::run(here, &args),
+        Verb::Plan(args) => plan::run(here, &args),
         Verb::Kill(args) => kill::run(here, &args),
         Verb::Delete(args) => delete::run(here, &args),
         Verb::Task(args) => task::run(here, &args),

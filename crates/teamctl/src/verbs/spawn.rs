@@ -182,6 +182,7 @@ pub(super) fn order_for(
         argv: ordered.argv,
         late: ordered.late,
         resume: ordered.resume,
+        approved: ordered.approved,
         prompted: ordered.prompted,
         cwd,
         env,
@@ -246,6 +247,7 @@ fn ordered(args: &Spawn, about: &About<'_>, path: &str) -> Result<Ordered, Fault
         lead_mode: about.config.and_then(lead).and_then(|lead| lead.mode.as_deref()),
         allow: &args.allow,
         deny: &args.deny,
+        approved: false,
     })
 }
 
@@ -265,6 +267,10 @@ fn command(args: &Spawn) -> Result<Ordered, Fault> {
     if !args.allow.is_empty() || !args.deny.is_empty() {
         let message = "cannot start a command with --allow or --deny: nothing says how it takes them";
         return Err(Fault::new(Kind::Usage, message).hinted("give it arguments of its own behind --"));
+    }
+    if args.mode.as_deref() == Some("plan") {
+        let message = "cannot start a command in the mode plan: nothing says how it only reads";
+        return Err(Fault::new(Kind::Usage, message).hinted("write a profile for it: docs/agents.md"));
     }
     Ok(Ordered { argv: args.command.clone(), feed: Feed::Pull, ..Ordered::default() })
 }

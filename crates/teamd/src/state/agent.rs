@@ -30,6 +30,8 @@ pub(crate) struct Agent {
     pub(crate) asks: BTreeSet<AskedKind>,
     /// What the hooks of its program have told.
     pub(crate) hooks: Hooks,
+    /// When its life ends for the next at the latest, on the clock that never jumps.
+    pub(crate) leaves_at: u64,
 }
 
 impl Agent {
@@ -46,6 +48,7 @@ impl Agent {
             offered: None,
             asks: BTreeSet::new(),
             hooks: Hooks::default(),
+            leaves_at: 0,
         }
     }
 }

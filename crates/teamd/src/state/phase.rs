@@ -89,6 +89,8 @@ pub(crate) enum Stopping {
     Approved { until: u64 },
     /// join is ending it: TERM, then KILL; at `until` join itself is killed.
     Ending { until: u64, forced: bool },
+    /// The same, for its next life.
+    GoingOn { until: u64 },
 }
 
 /// A shutdown request that waits for its answer.

@@ -9,6 +9,7 @@ use crate::state::{Phase, State};
 use protocol::control::EndedAgent;
 use protocol::event::{Event, What};
 use protocol::name::{AgentName, TeamName};
+use protocol::turn::Restart;
 
 /// The first pause, ms; doubled with each failure that still counts.
 const FIRST_PAUSE: u64 = 500;
@@ -16,6 +17,8 @@ const FIRST_PAUSE: u64 = 500;
 const COUNTS_FOR: u64 = 600_000;
 /// So many that count are too many.
 const TOO_MANY: usize = 5;
+/// As soon as its name is.
+pub(super) const WHEN_FREE: u64 = u64::MAX;
 /// Where its name is still being put in order, ms.
 const NOT_YET: u64 = 1_000;
 
@@ -62,7 +65,8 @@ impl Next {
 
 /// A life has failed: is there to be another?
 pub(super) fn after_failure(state: &mut State, record: &Record, now: Now, out: &mut Vec<Effect>) -> Next {
-    let Some(mut comeback) = record.comeback.clone().filter(|_| !state.closing) else { return Next::Stays };
+    let wanted = |comeback: &Comeback| !state.closing && comeback.order.restart == Restart::OnFailure;
+    let Some(mut comeback) = record.comeback.clone().filter(wanted) else { return Next::Stays };
     comeback.failures.retain(|at| now.wall.saturating_sub(*at) < COUNTS_FOR);
     comeback.failures.push(now.wall);
     let next = next(&comeback);
@@ -90,6 +94,12 @@ pub(super) fn once_more(state: &mut State, id: &SpawnId, now: Now) {
         state.resting.push(Resting { comeback, at: now.wall, due: now.mono });
         state.dirty = true;
     }
+}
+
+/// A name is free: a life that waited for that alone begins.
+pub(super) fn freed(state: &mut State, team: &TeamName, name: &AgentName) {
+    let waits = |resting: &&mut Resting| resting.due == WHEN_FREE && is(resting, team, name.as_str());
+    state.resting.iter_mut().filter(waits).for_each(|resting| resting.due = 0);
 }
 
 /// Those whose pause is over.

@@ -1,6 +1,6 @@
 //! Deadlines: the nearest one wakes the loop, and every one that has passed has its consequence here.
 
-use super::{again, ending, look, register, requests, screens, shutdown};
+use super::{again, ending, look, plan, register, requests, screens, shutdown};
 use crate::effect::Effect;
 use crate::event::Now;
 use crate::roster::SpawnId;
@@ -24,8 +24,13 @@ fn of(agent: &Agent) -> Option<u64> {
     match &agent.phase {
         Phase::Starting(starting) => Some(starting.until),
         Phase::Stopping(_, Stopping::Asked(asked)) => Some(asked.until.min(asked.again)),
-        Phase::Stopping(_, Stopping::Approved { until, .. } | Stopping::Ending { until, .. }) => Some(*until),
-        Phase::Running(_) | Phase::Gone(_) => None,
+        Phase::Stopping(
+            _,
+            Stopping::Approved { until } | Stopping::Ending { until, .. } | Stopping::GoingOn { until },
+        ) => Some(*until),
+        // Whatever brought it there: an approval, a start of ours, a shutdown that came to nothing.
+        Phase::Running(_) => plan::leaves_at(agent),
+        Phase::Gone(_) => None,
     }
 }
 
@@ -54,6 +59,7 @@ enum Over {
     AskAgain,
     Approval,
     End,
+    Life,
 }
 
 fn overdue(state: &mut State, id: &SpawnId, now: Now, out: &mut Vec<Effect>) {
@@ -64,6 +70,7 @@ fn overdue(state: &mut State, id: &SpawnId, now: Now, out: &mut Vec<Effect>) {
         Over::Answer { force: false } => shutdown::stays(state, id, "no answer", out),
         Over::AskAgain => shutdown::ask_again(state, id, now, out),
         Over::Approval => ending::end_approved(state, id, now, out),
+        Over::Life => plan::end_life(state, id, now, out),
         Over::End => {
             postpone(state, id, now);
             ending::kill_join(state, id, out);
@@ -79,14 +86,15 @@ fn over(agent: &Agent, now: Now) -> Option<Over> {
         }
         Phase::Stopping(_, Stopping::Asked(_)) => Some(Over::AskAgain),
         Phase::Stopping(_, Stopping::Approved { .. }) => Some(Over::Approval),
-        Phase::Stopping(_, Stopping::Ending { .. }) => Some(Over::End),
-        Phase::Running(_) | Phase::Gone(_) => None,
+        Phase::Stopping(_, Stopping::Ending { .. } | Stopping::GoingOn { .. }) => Some(Over::End),
+        Phase::Running(_) => Some(Over::Life),
+        Phase::Gone(_) => None,
     }
 }
 
 /// A killed join is known dead by its pidfd; until then the same again after a while.
 fn postpone(state: &mut State, id: &SpawnId, now: Now) {
-    if let Some(Phase::Stopping(_, Stopping::Ending { until, .. })) =
+    if let Some(Phase::Stopping(_, Stopping::Ending { until, .. } | Stopping::GoingOn { until })) =
         state.agents.get_mut(id).map(|agent| &mut agent.phase)
     {
         *until = now.mono + 1_000;

@@ -5,7 +5,7 @@ use super::again;
 use super::register;
 use super::request::answer;
 use super::shutdown::{self, TERM_GRACE};
-use super::{hide, hook, lead, requests, tasks, turn, worktree};
+use super::{hide, hook, lead, plan, requests, tasks, turn, worktree};
 use crate::effect::Effect;
 use crate::event::Now;
 use crate::files::FileJob;
@@ -17,7 +17,7 @@ use protocol::event::{TAKEN_DOWN, What};
 use protocol::fault::Fault;
 
 /// join's own end comes at the latest this long after KILL, ms.
-const AFTER_KILL: u64 = 3_000;
+pub(super) const AFTER_KILL: u64 = 3_000;
 
 /// Ends a running agent by force: TERM, then KILL.
 pub(super) fn end(state: &mut State, id: &SpawnId, now: Now, out: &mut Vec<Effect>) {
@@ -27,6 +27,7 @@ pub(super) fn end(state: &mut State, id: &SpawnId, now: Now, out: &mut Vec<Effec
         Phase::Stopping(_, Stopping::Ending { .. }) | Phase::Starting(_) | Phase::Gone(_) => return,
         Phase::Stopping(link, _) => std::mem::take(link),
     };
+    agent.record.goes_on = false;
     let until = now.mono + TERM_GRACE + AFTER_KILL;
     agent.phase = Phase::Stopping(link, Stopping::Ending { until, forced: true });
     press(state, id, out);
@@ -43,7 +44,7 @@ pub(super) fn end_approved(state: &mut State, id: &SpawnId, now: Now, out: &mut 
 /// Tells join to end its agent, where there is a join to tell; it is told again when it reconnects.
 pub(super) fn press(state: &State, id: &SpawnId, out: &mut Vec<Effect>) {
     let Some(agent) = state.agents.get(id) else { return };
-    if let Phase::Stopping(link, Stopping::Ending { .. }) = &agent.phase
+    if let Phase::Stopping(link, Stopping::Ending { .. } | Stopping::GoingOn { .. }) = &agent.phase
         && let Some(conn) = link.conn
     {
         out.push(Effect::Tell { conn, word: ToJoin::End { grace_ms: TERM_GRACE } });
@@ -114,8 +115,10 @@ pub(super) fn ended(state: &mut State, id: &SpawnId, how: Ended, now: Now, out: 
         // There is nothing left to close, and its id means another pane on the next server.
         agent.record.pane = None;
     }
+    let goes_on = !state.closing && plan::goes_on(agent);
     let (said, outcome, told) = match &agent.phase {
         Phase::Gone(_) => return,
+        _ if goes_on => (plan::HOW.to_owned(), Outcome::Completed, Told::Nobody),
         Phase::Stopping(_, Stopping::Approved { .. } | Stopping::Ending { forced: false, .. }) => {
             ("approved".to_owned(), Outcome::Completed, Told::Nobody)
         }
@@ -130,7 +133,11 @@ pub(super) fn ended(state: &mut State, id: &SpawnId, how: Ended, now: Now, out: 
         What::MemberEnded { state: outcome.word().to_owned(), how: said.clone() },
     ));
     let failed = running && is_failure(&how);
-    let next = if failed { again::after_failure(state, &record, now, out) } else { again::Next::Stays };
+    let next = match (goes_on, failed) {
+        (true, _) => plan::next(state, &record, now, out),
+        (false, true) => again::after_failure(state, &record, now, out),
+        (false, false) => again::Next::Stays,
+    };
     let past = PastAgent {
         name: record.name.clone(),
         state: outcome.word().to_owned(),
@@ -254,7 +261,9 @@ fn bury(state: &mut State, id: &SpawnId, out: &mut Vec<Effect>) {
     }
     let how = gone.how.clone();
     settle(state, id, &how, Left::Gone);
-    let team = state.agents.remove(id).map(|agent| agent.record.team);
+    let record = state.agents.remove(id).map(|agent| agent.record);
+    record.iter().for_each(|record| again::freed(state, &record.team, &record.name));
+    let team = record.map(|record| record.team);
     state.dirty = true;
     // What it left in progress is told now, and what it was offered goes to another.
     if let Some(team) = team {

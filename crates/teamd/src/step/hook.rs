@@ -46,12 +46,15 @@ fn agent_said(
     agent.has_said = true;
     let session = hooked.session.filter(|session| agent.record.session.as_ref() != Some(session));
     if let Some(session) = session {
+        // Whenever its next life begins, it goes on with that.
+        agent.record.comeback.iter_mut().for_each(|comeback| comeback.session = Some(session.clone()));
         agent.record.session = Some(session);
         state.dirty = true;
     }
     let mut reply = reply(agent);
     reply.given = given(agent);
-    state.dirty |= reply.given.is_some();
+    reply.approved = std::mem::take(&mut agent.record.approval_given);
+    state.dirty |= reply.given.is_some() || reply.approved;
     let was_idle = agent.activity == Activity::Idle;
     match hooked.said {
         // A person at its prompt has the word; nothing of ours runs yet.
@@ -62,6 +65,8 @@ fn agent_said(
         Said::Session | Said::SessionEnded => {}
         Said::Began { about } => begins(state, &id, about, now, out),
         Said::Ended => {
+            // It writes nothing then.
+            agent.leaves_at = if reply.fed { agent.leaves_at } else { 0 };
             agent.hooks.dialog = None;
             agent.hooks.look = false;
             reply.first = !std::mem::replace(&mut agent.hooks.ended, true) && !was_idle;
@@ -92,7 +97,9 @@ fn begins(state: &mut State, id: &SpawnId, about: String, now: Now, out: &mut Ve
 
 fn reply(agent: &Agent) -> HookReply {
     let task = agent.turn.as_ref().and_then(TurnNow::task);
-    HookReply { fed: agent.record.feed.is_hooked(), since: agent.since, first: false, task, given: None }
+    // What a life that is to end could still be handed is for the next.
+    let fed = agent.record.feed.is_hooked() && !agent.record.goes_on;
+    HookReply { fed, since: agent.since, first: false, task, given: None, approved: false }
 }
 
 /// The prompt that went with the program's arguments: told once, to the first hook of its life.
@@ -141,6 +148,10 @@ fn agent_parks(state: &mut State, id: &SpawnId, client: ConnId, now: Now, out: &
     let Some(agent) = state.agents.get_mut(id) else { return };
     agent.has_said = true;
     agent.hooks.dialog = None;
+    if agent.record.goes_on {
+        agent.leaves_at = 0;
+        return out.push(released(client, Released::Ended));
+    }
     if !wait(&mut agent.hooks, client, out) {
         return;
     }

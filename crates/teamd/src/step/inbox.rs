@@ -48,7 +48,7 @@ pub(super) fn seen(
 }
 
 fn take(state: &mut State, team: &TeamName, owner: &AgentName, mail: Mail, now: Now, out: &mut Vec<Effect>) {
-    requests::mail(state, team, owner, &mail, out);
+    requests::mail(state, team, owner, &mail, now, out);
     for letter in mail.new {
         if owner.is_lead() && matches!(letter.payload, Some(Payload::IdleNotification(_))) {
             turn::said(state, team, &letter.from, Activity::Idle, now, out);

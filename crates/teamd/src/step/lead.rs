@@ -74,7 +74,8 @@ pub(super) fn said(
     out: &mut Vec<Effect>,
 ) -> Result<HookReply, Fault> {
     let leading = state.leads.get_mut(team).ok_or_else(nobody)?;
-    let reply = HookReply { fed: true, since: leading.since, first: false, task: None, given: None };
+    let reply =
+        HookReply { fed: true, since: leading.since, first: false, task: None, given: None, approved: false };
     match hooked.said {
         Said::Began { .. } => {
             leading.since = now.wall;

@@ -16,6 +16,7 @@ mod keys;
 mod lead;
 mod look;
 mod mode;
+mod plan;
 mod policy;
 mod register;
 mod request;

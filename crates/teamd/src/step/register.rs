@@ -171,9 +171,14 @@ fn turns_of(order: &Spawn, comeback: Option<&Comeback>) -> Option<TurnProgram> {
 /// Of a whole life: with the session of the one before where there is one, and what only we know filled in.
 fn argv(order: &Spawn, record: &Record, lead_session: &str) -> Vec<String> {
     let session = record.comeback.as_ref().and_then(|comeback| comeback.session.as_deref());
-    let again = order.resume.as_ref().filter(|_| session.is_some() && is_again(record));
+    let approved = record.comeback.as_ref().and_then(Comeback::approved_life);
+    let (first, resume) = match approved {
+        Some(life) => (&life.argv, life.resume.as_ref()),
+        None => (&order.argv, order.resume.as_ref()),
+    };
+    let again = resume.filter(|_| session.is_some() && is_again(record));
     if again.is_none() && !order.late {
-        return order.argv.clone();
+        return first.clone();
     }
     let color = color(record);
     let value = |blank: &str| match blank {
@@ -183,7 +188,7 @@ fn argv(order: &Spawn, record: &Record, lead_session: &str) -> Vec<String> {
         "session" => Some(session.unwrap_or(record.spawn.as_str())),
         _ => None,
     };
-    let argv = again.map_or(&order.argv, |resume| &resume.argv);
+    let argv = again.map_or(first, |resume| &resume.argv);
     argv.iter().map(|argument| late::filled(argument, value)).collect()
 }
 

@@ -4,6 +4,7 @@
 //! asked or answered twice. A look follows whatever may have changed that; between two looks the state remembers what
 //! was decided.
 
+use super::plan;
 use crate::effect::Effect;
 use crate::event::Now;
 use crate::files::{FileJob, Letter, Mail};
@@ -12,6 +13,7 @@ use protocol::asked::{Answer, Approval, answers};
 use protocol::event::{Event, What};
 use protocol::fault::{Fault, Kind};
 use protocol::id::RequestId;
+use protocol::mode::PermissionMode;
 use protocol::name::{AgentName, TeamName};
 use protocol::payload::Payload;
 use protocol::policy::{By, Decision, Policy};
@@ -25,6 +27,7 @@ pub(super) fn mail(
     team: &TeamName,
     owner: &AgentName,
     mail: &Mail,
+    now: Now,
     out: &mut Vec<Effect>,
 ) {
     let Some(known) = state.teams.get(team) else { return };
@@ -37,31 +40,40 @@ pub(super) fn mail(
     }
     if !owner.is_lead() {
         let from_lead = letters().filter(|letter| letter.from.is_lead());
-        let approved: Vec<u64> = from_lead.filter_map(plan_approved).collect();
-        approved.into_iter().for_each(|at| leaves_plan_mode(state, team, owner, at));
+        let approved: Vec<(u64, PermissionMode)> = from_lead.filter_map(plan_approved).collect();
+        approved.into_iter().for_each(|(at, mode)| leaves_plan_mode(state, (team, owner), at, mode, now));
         let given: Vec<(RequestId, bool)> = mail.new.iter().filter_map(answered_by_lead).collect();
         given.iter().for_each(|(id, approved)| closed_by_lead(state, team, owner, id, *approved, out));
     }
 }
 
-/// When a plan was approved, ms since the epoch.
-fn plan_approved(letter: &Letter) -> Option<u64> {
+/// When a plan was approved, ms since the epoch, and the mode to carry it out in.
+fn plan_approved(letter: &Letter) -> Option<(u64, PermissionMode)> {
     match &letter.payload {
         Some(Payload::PlanApprovalResponse(answer)) if answer.approved => {
-            Some(parse_iso8601(&answer.timestamp).unwrap_or(u64::MAX))
+            let mode = answer.permission_mode.as_deref().and_then(|mode| mode.parse().ok());
+            let at = parse_iso8601(&answer.timestamp).unwrap_or(u64::MAX);
+            Some((at, mode.unwrap_or(PermissionMode::Default)))
         }
         _ => None,
     }
 }
 
 /// A plan of this life was approved: from now on its mode may be set.
-fn leaves_plan_mode(state: &mut State, team: &TeamName, owner: &AgentName, at: u64) {
+fn leaves_plan_mode(
+    state: &mut State,
+    (team, owner): (&TeamName, &AgentName),
+    at: u64,
+    mode: PermissionMode,
+    now: Now,
+) {
     let hers = |agent: &&mut Agent| {
         agent.record.team == *team && agent.record.name == *owner && at >= agent.record.born
     };
     let Some(agent) = state.agents.values_mut().find(hers) else { return };
     agent.record.plan_approved = true;
     agent.record.comeback.iter_mut().for_each(|comeback| comeback.plan_approved = true);
+    plan::approved(agent, mode, now);
     state.dirty = true;
 }
 

@@ -187,6 +187,13 @@ fn ask(state: &mut State, id: &SpawnId, question: &Question, now: Now, out: &mut
             asked.until = asked.until.min(until);
             return;
         }
+        // It has nothing in hand, and ends already: it only does not come back.
+        Phase::Stopping(_, stopping @ Stopping::GoingOn { .. }) => {
+            agent.record.goes_on = false;
+            *stopping = Stopping::Ending { until: now.mono + TERM_GRACE, forced: false };
+            state.dirty = true;
+            return;
+        }
         Phase::Stopping(..) | Phase::Gone(_) => return,
     }
     out.extend(relabel(agent));

@@ -2,6 +2,7 @@
 //! what follows stands in [`super::register`].
 
 use super::again;
+use super::plan;
 use super::request::answer;
 use super::worktree;
 use crate::effect::Effect;
@@ -45,11 +46,12 @@ pub(super) fn spawn(
         Ok(name) => order.take_name(name),
     }
     worktree::let_go(state, &order);
-    let comeback = (order.restart == Restart::OnFailure).then(|| Comeback::of(order.clone()));
+    let lives_on = order.restart == Restart::OnFailure || !order.approved.is_empty();
+    let comeback = lives_on.then(|| Comeback::of(order.clone()));
     open(state, Some(client), order, comeback, now, out);
 }
 
-/// The next life of a member that failed.
+/// The next life of a member that failed, or whose plan is approved.
 pub(super) fn again(state: &mut State, mut comeback: Comeback, now: Now, out: &mut Vec<Effect>) {
     comeback.restarts += 1;
     open(state, None, comeback.order.clone(), Some(comeback), now, out);
@@ -178,8 +180,10 @@ fn starting(
     now: Now,
 ) -> Agent {
     // Its next life begins in the mode of the one before.
-    let mode = comeback.as_ref().and_then(|comeback| comeback.mode).map(|mode| mode.to_string());
+    let mode = comeback.as_ref().and_then(|comeback| comeback.approved.or(comeback.mode));
+    let mode = mode.map(|mode| mode.to_string());
     let plan_approved = comeback.as_ref().is_some_and(|comeback| comeback.plan_approved);
+    let approval_given = comeback.as_ref().is_some_and(plan::is_given);
     let env = comeback.as_ref().map(|comeback| comeback.env.clone()).filter(|env| !env.is_empty());
     // A life that follows another has its environment.
     let env = env.unwrap_or_else(|| format!("{}.json", spawn.as_str()));
@@ -207,6 +211,8 @@ fn starting(
         plan_mode_required: order.mode.as_deref() == Some("plan"),
         plan_approved,
         mode,
+        goes_on: false,
+        approval_given,
         modes: modes(&order),
         born: now.wall,
         tracking: None,

@@ -31,6 +31,7 @@ use protocol::fault::Kind;
 use protocol::feed::Feed;
 use protocol::id::TaskId;
 use protocol::name::{AgentName, TeamName};
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 const NOW: Now = Now { mono: 1_000, wall: 1_795_000_000_000 };
@@ -70,6 +71,7 @@ fn order(name: &str) -> Request {
         argv: vec!["true".into()],
         late: false,
         resume: None,
+        approved: BTreeMap::new(),
         prompted: false,
         cwd: PathBuf::from("/"),
         env: [("A".to_owned(), "b".to_owned())].into(),

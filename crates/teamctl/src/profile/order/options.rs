@@ -2,7 +2,6 @@
 //! tools. What it has no argument for is refused: a limit that nobody keeps is worse than none.
 
 use super::super::blank::{base, blanks, filled, spelled};
-use super::super::shelf::built_in;
 use super::super::{Feed, Instructions, Profile, Program};
 use super::{Facts, value, with_facts};
 use protocol::fault::{Fault, Kind};
@@ -20,11 +19,6 @@ pub(super) const READ_ONLY: [&str; 2] = ["Explore", "Plan"];
 
 impl Profile {
     pub(super) fn options(&self, program: &Program, facts: &Facts<'_>) -> Result<Vec<String>, Fault> {
-        if facts.mode == Some("plan")
-            && matches!(program.feed, Feed::Hook { .. } | Feed::Keys { .. } | Feed::Pull)
-        {
-            return Err(self.can_not_plan());
-        }
         let mut templates: Vec<&[String]> = vec![&program.mcp];
         if let Instructions::Arguments(arguments) = &program.instructions {
             templates.push(arguments);
@@ -95,19 +89,6 @@ impl Profile {
         let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
         let message = format!("cannot start {} in the mode {mode}: its profile has no such mode", self.name);
         Fault::new(Kind::Usage, message).hinted(format!("it has: {known}"))
-    }
-
-    /// It would be in its read-only mode for ever: nobody could hand in its plan, nor let it out.
-    fn can_not_plan(&self) -> Fault {
-        let message = format!(
-            "cannot start {} in the mode plan: it runs for its whole life, and nobody sees its plan",
-            self.name
-        );
-        let turn = format!("{}-turn", self.name);
-        Fault::new(Kind::Usage, message).hinted(match built_in(&turn) {
-            Some(_) => format!("take --agent {turn}"),
-            None => "take a profile with feed turn".to_owned(),
-        })
     }
 
     fn no_tools(&self, word: &str) -> Fault {

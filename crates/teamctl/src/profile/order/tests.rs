@@ -3,6 +3,7 @@
 use super::super::file::parse;
 use super::super::shelf::{built_in, names};
 use super::*;
+use crate::teammate::ASKED;
 use protocol::turn::Session;
 
 struct Member {
@@ -38,6 +39,7 @@ impl Member {
             lead_mode: None,
             allow: &self.allow,
             deny: &self.deny,
+            approved: false,
         }
     }
 }
@@ -201,24 +203,56 @@ fn an_agent_with_a_hook_always_has_a_first_turn() {
     let flagged = "instructions = [\"--system={instructions}\"]";
     assert_eq!(order(flagged, "").argv, ["p", "--system=You are ann.", READY]);
     assert!(!order(flagged, "").prompted, "there is no such message");
-    assert_eq!(order("", "hi").resume.unwrap().argv, ["p", "-r", "{session}", AGAIN]);
+    assert_eq!(
+        order("", "hi").resume.unwrap().argv,
+        ["p", "-r", "{session}", &approved::again(&member.facts())]
+    );
     assert_eq!(order("", "").env["TEAMD_PROFILE"], "x");
 }
 
 #[test]
-fn who_can_not_be_asked_for_a_plan_is_not_started_in_plan_mode() {
+fn who_plans_is_asked_for_a_plan_and_started_again_in_any_mode_of_its_own() {
     let member = member();
-    for feed in ["pull", "hook", "keys"] {
-        let more = if feed == "hook" { "\nanswer = { text = \"{text}\" }" } else { "" };
-        let text = format!("feed = \"{feed}\"\nprogram = \"p\"\nmodes = {{ plan = [] }}{more}");
-        let Ok(profile) = parse("codex", "x.toml", &text) else { continue };
-        let fault = profile.order(&Facts { mode: Some("plan"), ..member.facts() }).unwrap_err();
-        assert_eq!(
-            (fault.kind, fault.hint.as_deref()),
-            (Kind::Usage, Some("take --agent codex-turn")),
-            "{feed}"
-        );
+    let modes = "modes = { plan = [\"--read\"], default = [], acceptEdits = [\"--edit\"] }";
+    let text = format!(
+        "feed = \"hook\"\nprogram = \"p\"\nprompt = [\"{{prompt}}\"]\nresume = [\"-r\", \"{{session}}\"]\n{modes}"
+    );
+    let facts = Facts { mode: Some("plan"), prompt: "count", ..member.facts() };
+    let ordered = profile(&text).order(&facts).unwrap();
+    assert_eq!(ordered.argv[..2], ["p", "--read"]);
+    assert!(ordered.argv[2].contains(ASKED) && ordered.argv[2].ends_with("count"), "{ordered:#?}");
+    assert!(ordered.resume.unwrap().argv[4].contains(ASKED));
+    assert_eq!(ordered.approved.keys().collect::<Vec<_>>(), ["acceptEdits", "default"]);
+    let edits = &ordered.approved["acceptEdits"];
+    assert_eq!(edits.argv[..2], ["p", "--edit"]);
+    assert!(edits.argv[2].contains("it is approved") && !edits.argv[2].contains("count"), "{edits:#?}");
+    let resumed = &edits.resume.as_ref().unwrap().argv;
+    assert_eq!(resumed[..4], ["p", "-r", "{session}", "--edit"]);
+    assert!(
+        resumed[4].starts_with("Your plan is approved.") && resumed[4].contains("acceptEdits"),
+        "{resumed:#?}"
+    );
+    assert!(profile(&text).order(&member.facts()).unwrap().approved.is_empty());
+    let fault = profile(&text).order(&Facts { prompt: "", ..facts }).unwrap_err();
+    assert!(fault.message.contains("without a prompt"), "{fault}");
+}
+
+#[test]
+fn who_could_not_leave_plan_mode_is_not_started_in_it() {
+    let member = member();
+    let acp = "feed = \"acp\"\nprogram = \"p\"\n";
+    for (text, missing) in [
+        ("feed = \"pull\"\nprogram = \"p\"\nmodes = { plan = [] }".to_owned(), "no default in `modes`"),
+        ("feed = \"hook\"\nprogram = \"p\"\nmodes = { default = [] }".to_owned(), "no plan in `modes`"),
+        ("feed = \"keys\"\nready = [\">\"]\nprogram = \"p\"".to_owned(), "no plan in `modes`"),
+        (format!("{acp}modes = {{ plan = [] }}"), "no plan in `session_modes`"),
+        (format!("{acp}session_modes = {{ plan = \"r\" }}"), "no default in `session_modes`"),
+    ] {
+        let fault = profile(&text).order(&Facts { mode: Some("plan"), ..member.facts() }).unwrap_err();
+        assert!(fault.kind == Kind::Usage && fault.message.contains(missing), "{fault}");
     }
+    let fault = built_in("worker").unwrap().unwrap().order(&Facts { mode: Some("plan"), ..member.facts() });
+    assert!(fault.unwrap_err().message.contains("makes no plans"));
 }
 
 #[test]

@@ -69,7 +69,7 @@ answer = "ask"
 [[member]]
 name = "ann"
 type = "Explore"
-mode = "plan"
+mode = "acceptEdits"
 env = { A = "1" }
 restart = "on-failure"
 backend = "in-process"
@@ -114,7 +114,10 @@ blocked_by = ["count", "count"]
     assert_eq!(parse_policy(text, directory.path()), Ok(team));
     let [ann, bob] = run.members.as_slice() else { panic!("{:?}", run.members) };
     assert_eq!((ann.backend, ann.restart), (Backend::InProcess, Restart::OnFailure));
-    assert_eq!((ann.model.as_deref(), ann.mode.as_deref(), &ann.cwd), (Some("m1"), Some("plan"), &src));
+    assert_eq!(
+        (ann.model.as_deref(), ann.mode.as_deref(), &ann.cwd),
+        (Some("m1"), Some("acceptEdits"), &src)
+    );
     assert_eq!((ann.env["A"].as_str(), ann.agent_type.as_deref()), ("1", Some("Explore")));
     assert_eq!((bob.argv.join(" ").as_str(), bob.model.as_deref()), ("sh -c true", Some("m2")));
     assert_eq!((bob.prompt.as_str(), &bob.cwd), ("go", &directory.path().canonicalize().unwrap()));

@@ -1,0 +1,98 @@
+//! Plan mode of a program that takes its mode at its start alone: it leaves that mode by being started again, in the mode
+//! of its plan's approval. What those lives are started with is made at its spawn, for each mode that there is.
+
+use super::super::{Feed, Profile, Program, Runs};
+use super::Facts;
+use crate::teammate::{ASKED, HAND_IN};
+use protocol::control::Life;
+use protocol::fault::{Fault, Kind};
+use std::collections::BTreeMap;
+
+/// The mode.
+pub(super) const PLAN: &str = "plan";
+
+/// The one in which a plan is carried out that was approved without a mode, or in one that the program has not.
+const DEFAULT: &str = "default";
+
+/// The first prompt of an agent that was started again in its old session.
+const AGAIN: &str =
+    "You were started again, since you had ended without being asked to. Go on with what you were doing.";
+
+impl Profile {
+    /// Empty where nothing of that is wanted, or its program, or whoever runs its turns, changes the mode itself.
+    pub(super) fn approved(&self, facts: &Facts<'_>) -> Result<BTreeMap<String, Life>, Fault> {
+        let Runs::Program(program) = &self.runs else { return Ok(BTreeMap::new()) };
+        if facts.mode != Some(PLAN) || matches!(program.feed, Feed::Native { .. } | Feed::Turn { .. }) {
+            return Ok(BTreeMap::new());
+        }
+        let modes = match &program.feed {
+            Feed::Acp { modes } => modes.keys().collect::<Vec<_>>(),
+            _ => program.modes.keys().collect(),
+        };
+        if let Some(missing) =
+            [PLAN, DEFAULT].into_iter().find(|wanted| !modes.iter().any(|mode| mode == wanted))
+        {
+            return Err(self.can_not_plan(program, missing));
+        }
+        if matches!(program.feed, Feed::Acp { .. }) {
+            return Ok(BTreeMap::new());
+        }
+        let life = |mode: &String| {
+            let facts = Facts { mode: Some(mode), approved: true, ..*facts };
+            // One that this agent can't have, by its type say, is none that it could go on in.
+            let ordered = self.life(&facts).ok()?;
+            Some((mode.clone(), Life { argv: ordered.argv, resume: ordered.resume }))
+        };
+        Ok(modes.into_iter().filter(|mode| *mode != PLAN).filter_map(life).collect())
+    }
+
+    /// What stands ahead of the prompt of whoever plans. A hook hands in what its agent says at the end of a turn: the
+    /// first one has to be about something.
+    pub(super) fn asked(&self, program: &Program, facts: &Facts<'_>) -> Result<String, Fault> {
+        match &program.feed {
+            _ if facts.mode != Some(PLAN) => Ok(String::new()),
+            Feed::Hook { .. } if facts.prompt.is_empty() => {
+                let message = format!(
+                    "cannot start {} in the mode plan without a prompt: it begins with a turn",
+                    self.name
+                );
+                Err(Fault::new(Kind::Usage, message).hinted("say what it is to plan: --prompt P"))
+            }
+            Feed::Hook { .. } => Ok(ASKED.to_owned()),
+            _ if facts.prompt.is_empty() => Ok(String::new()),
+            _ => Ok(HAND_IN.to_owned()),
+        }
+    }
+
+    /// It would begin in it, and could never leave it.
+    fn can_not_plan(&self, program: &Program, missing: &str) -> Fault {
+        let table = if matches!(program.feed, Feed::Acp { .. }) { "session_modes" } else { "modes" };
+        let message =
+            format!("cannot start {} in the mode plan: its profile has no {missing} in `{table}`", self.name);
+        Fault::new(Kind::Usage, message)
+            .hinted("it needs a mode that only reads, plan, and one to carry its plan out in, default: docs/agents.md")
+    }
+}
+
+/// The first prompt of a life that goes on with the session of the one before.
+pub(super) fn again(facts: &Facts<'_>) -> String {
+    match (facts.approved, facts.mode) {
+        (true, mode) => format!(
+            "Your plan is approved. You were started again for it, in the permission mode {}. Carry it out; if you have \
+             begun with that already, go on.",
+            mode.unwrap_or(DEFAULT)
+        ),
+        (false, Some(PLAN)) => format!("{AGAIN} {ASKED}"),
+        (false, _) => AGAIN.to_owned(),
+    }
+}
+
+/// That of one that can't.
+pub(super) fn comes(facts: &Facts<'_>) -> String {
+    format!(
+        "You have made a plan in an earlier life, and it is approved: you were started again for it, in the permission \
+         mode {}. It comes to you as a message when you end this turn, else read it with `teamctl inbox`. Say in a word \
+         that you are there.",
+        facts.mode.unwrap_or(DEFAULT)
+    )
+}

@@ -1,0 +1,36 @@
+//! `plan`: a teammate in plan mode hands in its plan.
+
+use super::text;
+use crate::here::{Here, now};
+use crate::output;
+use protocol::fault::{Fault, Kind};
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+/// Hand in your plan, as a teammate in plan mode
+///
+/// It is written to plans/ below the root, and the lead is asked to approve it; the answer comes as a message. For
+/// programs whose last words nobody hears: of the others these are handed in by themselves. Exit code 76: you are not
+/// in plan mode, or your last plan has no answer yet.
+#[derive(Debug, clap::Args)]
+#[command(
+    after_help = "Examples:\n  teamctl plan plan.md\n  printf '1. read\\n2. write\\n' | teamctl plan -"
+)]
+pub(crate) struct Plan {
+    /// The file with the plan; - or nothing: standard input
+    #[arg(value_name = "FILE")]
+    file: Option<PathBuf>,
+}
+
+pub(crate) fn run(here: &Here, args: &Plan) -> Result<ExitCode, Fault> {
+    let caller = here.caller()?;
+    let plan = match args.file.as_ref().filter(|file| file.as_os_str() != "-") {
+        Some(file) => std::fs::read_to_string(file)
+            .map_err(|error| Fault::new(Kind::Missing, format!("cannot read {}: {error}", file.display())))?,
+        None => text::standard_input()?,
+    };
+    let result = caller.hand_in(&plan, now())?;
+    let sentence = result["message"].as_str().unwrap_or_default().to_owned();
+    output::done(here, &result, &output::clean(&sentence));
+    Ok(ExitCode::SUCCESS)
+}
