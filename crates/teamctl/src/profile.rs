@@ -85,6 +85,16 @@ enum Instructions {
     Arguments(Vec<String>),
 }
 
+/// Where a program with hooks tells what its agent said at last: the string value of `told` in the turn-end event, or
+/// the last one in the lines of JSON of the file that stands in that event under `file`.
+#[derive(Debug, Clone, PartialEq, Eq, serde::Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Words {
+    #[serde(default)]
+    pub(crate) file: Option<String>,
+    pub(crate) told: String,
+}
+
 /// How the program gets its messages.
 #[derive(Debug, PartialEq)]
 enum Feed {
@@ -93,7 +103,7 @@ enum Feed {
     Native { resume: Vec<String> },
     /// Its turn-end hook hands them over, as this object with the text filled in. It is asked to wait no longer than
     /// `park`, milliseconds.
-    Hook { resume: Vec<String>, answer: Map<String, Value>, park: Option<u64> },
+    Hook { resume: Vec<String>, answer: Map<String, Value>, park: Option<u64>, said: Option<Words> },
     /// One long-lived process that speaks the Agent Client Protocol; what it calls our permission modes, as far as
     /// its sessions have them.
     Acp { modes: BTreeMap<String, String> },
@@ -116,6 +126,13 @@ impl Profile {
             },
             Runs::Worker => None,
         }
+    }
+
+    /// Where a turn-end event of its has the agent's last words; none: where most have them.
+    pub(crate) fn last_words(&self) -> Option<&Words> {
+        let Runs::Program(program) = &self.runs else { return None };
+        let Feed::Hook { said, .. } = &program.feed else { return None };
+        said.as_ref()
     }
 }
 

@@ -1,9 +1,12 @@
 //! What a program tells its hook, on standard input. Programs spell it in several ways and add to it: whatever can't be
 //! read is as if it were not there.
 
+use crate::profile::Words;
+use crate::teammate::said;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use serde_json::Value;
-use std::io::{IsTerminal, Read};
+use std::fs::File;
+use std::io::{IsTerminal, Read, Seek, SeekFrom};
 use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
 
@@ -29,11 +32,12 @@ pub(super) struct Input {
 }
 
 impl Input {
-    pub(super) fn read() -> Input {
-        Input::of(&bytes())
+    /// `said`: where the agent's last words are, if not where most programs have them.
+    pub(super) fn read(said: Option<&Words>) -> Input {
+        Input::of(&bytes(), said)
     }
 
-    fn of(bytes: &[u8]) -> Input {
+    fn of(bytes: &[u8], said: Option<&Words>) -> Input {
         let value: Value = serde_json::from_slice(bytes).unwrap_or_default();
         let text = |keys: &[&str]| {
             let found = keys.iter().find_map(|key| value.get(key)?.as_str());
@@ -43,7 +47,10 @@ impl Input {
         Input {
             session: text(&["session_id", "sessionId"]),
             event: text(&["hook_event_name", "hookEventName"]),
-            last: text(&["last_assistant_message", "prompt_response", "lastAssistantMessage"]),
+            last: match said {
+                None => text(&["last_assistant_message", "prompt_response", "lastAssistantMessage"]),
+                Some(words) => last_words(&value, words),
+            },
             tool: text(&["tool_name", "toolName"]),
             tool_input: tool_input.iter().find_map(|key| value.get(key)).map(unquoted).unwrap_or_default(),
             message: text(&["message", "title"]),
@@ -58,6 +65,24 @@ impl Input {
         let text = || self.message.clone().or_else(|| self.kind.clone());
         (!idle).then(|| text().unwrap_or_else(|| "its program waits for a person".to_owned()))
     }
+}
+
+/// A file that can't be read says nothing.
+fn last_words(event: &Value, words: &Words) -> Option<String> {
+    let lines = match &words.file {
+        None => event.to_string().into_bytes(),
+        Some(key) => end_of(event.get(key)?.as_str()?).ok()?,
+    };
+    Some(said(&lines, Some(&words.told))).filter(|words| !words.is_empty())
+}
+
+fn end_of(path: &str) -> std::io::Result<Vec<u8>> {
+    let mut file = File::open(path)?;
+    let length = file.metadata()?.len();
+    file.seek(SeekFrom::Start(length.saturating_sub(LONGEST as u64)))?;
+    let mut end = Vec::new();
+    file.take(LONGEST as u64).read_to_end(&mut end)?;
+    Ok(end)
 }
 
 /// Some programs write an object as a text.
@@ -93,10 +118,31 @@ mod tests {
 
     #[test]
     fn several_spellings_mean_the_same() {
-        let one = Input::of(br#"{"session_id":"s","tool_name":"Bash","tool_input":{"command":"ls"}}"#);
-        let two = Input::of(br#"{"sessionId":"s","toolName":"Bash","toolArgs":"{\"command\":\"ls\"}"}"#);
+        let one = Input::of(br#"{"session_id":"s","tool_name":"Bash","tool_input":{"command":"ls"}}"#, None);
+        let two =
+            Input::of(br#"{"sessionId":"s","toolName":"Bash","toolArgs":"{\"command\":\"ls\"}"}"#, None);
         assert_eq!(one, two);
         assert_eq!(one.tool_input["command"], "ls");
+    }
+
+    #[test]
+    fn last_words_are_where_the_profile_says() {
+        let words = |file: Option<&str>| Words { file: file.map(str::to_owned), told: "content".to_owned() };
+        let event = br#"{"last_assistant_message":"no","data":{"content":"in the event"}}"#;
+        assert_eq!(Input::of(event, Some(&words(None))).last.as_deref(), Some("in the event"));
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("transcript");
+        let lines =
+            "{\"data\":{\"content\":\"asked\"}}\n{\"data\":{\"content\":\"said\"}}\n{\"type\":\"end\"}\n";
+        std::io::Write::write_all(&mut File::create(&path).unwrap(), lines.as_bytes()).unwrap();
+        let event = serde_json::json!({"transcriptPath": path, "content": "no"}).to_string();
+        assert_eq!(
+            Input::of(event.as_bytes(), Some(&words(Some("transcriptPath")))).last.as_deref(),
+            Some("said")
+        );
+        for key in ["content", "missing"] {
+            assert_eq!(Input::of(event.as_bytes(), Some(&words(Some(key)))).last, None);
+        }
     }
 
     #[test]
@@ -105,7 +151,7 @@ mod tests {
         let odd: [&[u8]; 6] = [b"", b"{", b"[]", b"\xff", b"{\"session_id\":7}", &more];
         for bytes in odd {
             assert_eq!(
-                Input::of(bytes),
+                Input::of(bytes, None),
                 Input::default(),
                 "{:?}",
                 String::from_utf8_lossy(&bytes[..bytes.len().min(9)])
@@ -115,7 +161,7 @@ mod tests {
 
     #[test]
     fn a_program_that_only_has_nothing_to_do_is_at_no_dialog() {
-        let dialog = |text: &str| Input::of(text.as_bytes()).dialog();
+        let dialog = |text: &str| Input::of(text.as_bytes(), None).dialog();
         assert_eq!(
             dialog(r#"{"message":"Claude needs your permission"}"#).as_deref(),
             Some("Claude needs your permission")

@@ -2,7 +2,7 @@
 
 use crate::here::variable;
 use crate::output;
-use crate::profile::Shelf;
+use crate::profile::{Shelf, Words};
 use serde_json::{Value, json};
 use std::time::Duration;
 
@@ -16,6 +16,8 @@ pub(super) struct Manner {
     pub(super) answer: Value,
     /// How long it waits.
     pub(super) park: Duration,
+    /// Where a turn-end event has what the agent said at last; none: where most have it.
+    pub(super) said: Option<Words>,
 }
 
 impl Manner {
@@ -27,11 +29,13 @@ impl Manner {
             output::complain(&fault.to_string());
             None
         });
-        let usual = Manner { answer: json!({"decision": "block", "reason": "{text}"}), park: PATIENCE };
+        let usual =
+            Manner { answer: json!({"decision": "block", "reason": "{text}"}), park: PATIENCE, said: None };
         match profile.as_ref().and_then(|profile| profile.hooks()) {
             Some((answer, park)) => Manner {
                 answer: Value::Object(answer.clone()),
                 park: park.map_or(PATIENCE, Duration::from_millis),
+                said: profile.as_ref().and_then(|profile| profile.last_words()).cloned(),
             },
             None => usual,
         }

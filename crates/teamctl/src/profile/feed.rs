@@ -1,8 +1,8 @@
 //! The keys of a profile that say how its program is fed: which feed, and what that feed needs.
 
-use super::Feed;
 use super::blank::blanks;
 use super::keys::Keys;
+use super::{Feed, Words};
 use protocol::fault::Fault;
 use protocol::turn::Session;
 use serde_json::{Map, Value as Json, json};
@@ -11,6 +11,7 @@ use toml::Value;
 
 const FEEDS: &str = "native, hook, acp, turn, pull or keys";
 const SESSION: &str = "\"none\", \"ours\" or { told = \"KEY\" }";
+const SAID: &str = "{ told = \"KEY\" }, or with feed hook { file = \"KEY\", told = \"KEY\" }";
 const ANSWER: &str = "a table in which some text holds {text}";
 
 /// The keys that not every feed has.
@@ -30,7 +31,7 @@ pub(super) fn feed(keys: &mut Keys<'_>) -> Result<Feed, Fault> {
     let given = Given {
         resume: keys.texts("resume", &in_resume(&word))?,
         session: keys.take("session", SESSION)?,
-        said: keys.take("said", "{ told = \"KEY\" }")?,
+        said: keys.take("said", SAID)?,
         answer: keys.take("answer", ANSWER)?,
         park: keys.take("park", "a text: a duration such as \"550s\"")?,
         session_modes: keys.take("session_modes", "a table of texts")?,
@@ -40,7 +41,12 @@ pub(super) fn feed(keys: &mut Keys<'_>) -> Result<Feed, Fault> {
     let resume = given.resume.unwrap_or_default();
     Ok(match word.as_str() {
         "native" => Feed::Native { resume },
-        "hook" => Feed::Hook { resume, answer: answer(keys, given.answer)?, park: park(keys, given.park)? },
+        "hook" => Feed::Hook {
+            resume,
+            answer: answer(keys, given.answer)?,
+            park: park(keys, given.park)?,
+            said: given.said.map(|value| words(keys, value)).transpose()?,
+        },
         "acp" => Feed::Acp { modes: given.session_modes.unwrap_or_default() },
         "turn" => {
             let said = given.said.map(|value| told(keys, "said", &value)).transpose()?;
@@ -81,7 +87,7 @@ fn refuse_others(keys: &Keys<'_>, word: &str, given: &Given) -> Result<(), Fault
     let there = [
         ("resume", given.resume.is_some(), &["turn", "hook", "native", "keys"][..]),
         ("session", given.session.is_some(), &["turn"]),
-        ("said", given.said.is_some(), &["turn"]),
+        ("said", given.said.is_some(), &["turn", "hook"]),
         ("answer", given.answer.is_some(), &["hook"]),
         ("park", given.park.is_some(), &["hook"]),
         ("ready", given.ready.is_some(), &["keys"]),
@@ -116,6 +122,12 @@ fn told(keys: &Keys<'_>, key: &str, value: &Value) -> Result<String, Fault> {
     told.filter(|told| !told.is_empty())
         .map(str::to_owned)
         .ok_or_else(|| keys.wrong(key, "must be { told = \"KEY\" }"))
+}
+
+fn words(keys: &Keys<'_>, value: Value) -> Result<Words, Fault> {
+    let known = |words: &Words| !words.told.is_empty() && words.file.as_deref() != Some("");
+    let words = value.try_into().ok().filter(known);
+    words.ok_or_else(|| keys.wrong("said", &format!("must be {SAID}")))
 }
 
 /// What a turn-end hook says so that the program reads the text and goes on; that of Claude Code, which most have

@@ -27,6 +27,7 @@ pub(crate) use last::Last;
 pub(crate) use plans::{ASKED, HAND_IN};
 pub(crate) use post::Post;
 pub(crate) use program::Program;
+pub(crate) use said::said;
 pub(crate) use told::Told;
 
 use crate::here::now;

@@ -7,7 +7,7 @@ use serde_json::Value;
 pub(super) const MOST: usize = 64 << 10;
 
 /// The output, safe to show; or, where the program prints lines of JSON, the last string value of `key` in them.
-pub(super) fn said(output: &[u8], key: Option<&str>) -> String {
+pub(crate) fn said(output: &[u8], key: Option<&str>) -> String {
     let text = match key {
         None => plain(output),
         Some(key) => {
