@@ -1,6 +1,8 @@
 //! Agents die: the cause is told apart, and the lead is told once.
 
 use harness::House;
+use std::io::Write;
+use std::os::unix::net::UnixListener;
 
 /// What the lead was told of a member's end.
 fn told(house: &House, name: &str) -> Vec<String> {
@@ -137,15 +139,52 @@ fn all_at_once_without_harm_to_the_server() {
 fn with_its_pane_where_no_daemon_closes_it() {
     let house = House::with_team();
     let pid = house.json(["spawn", "ann", "--", "sleep", "3600"])["pid"].as_u64().unwrap();
-    let tell = format!("run-shell 'touch {}'", house.path("out/exited").display());
-    house.tmux(["set-hook", "-g", "pane-exited", &tell]);
+    tell_of_closed_panes(&house);
     house.kill_9(house.daemon());
     house.kill_9(pid as u32);
     house.until("tmux tells of a closed pane", || {
         let panes = house.tmux(["list-panes", "-a", "-F", "#{@teamd_name}"]);
-        (house.path("out/exited").exists() && !panes.contains("ann")).then_some(())
+        (house.path("out/closed").exists() && !panes.contains("ann")).then_some(())
     });
     house.start_daemon();
     dies(&house, "ann", "signal 9");
+    house.end();
+}
+
+fn tell_of_closed_panes(house: &House) {
+    let tell = format!("run-shell 'touch {}'", house.path("out/closed").display());
+    house.tmux(["set-hook", "-g", "after-kill-pane", &tell]);
+}
+
+/// Killed between the new pane and the roster, a daemon leaves a pane that the next one knows nothing of.
+#[test]
+fn with_the_pane_of_a_start_that_nobody_remembers() {
+    let house = House::empty();
+    let socket = house.path("run/test.sock");
+    let listener = UnixListener::bind(&socket).unwrap();
+    let (program, socket) = (harness::programs().join("teamd-pane"), socket.display().to_string());
+    let program = program.display().to_string();
+    let pane = house.tmux([
+        "new-window",
+        "-d",
+        "-P",
+        "-F",
+        "#{pane_id}",
+        "--",
+        &program,
+        "join",
+        "a-1",
+        "--socket",
+        &socket,
+    ]);
+    let (mut join, _) = listener.accept().unwrap();
+    for (option, value) in [("@teamd", "a-1"), ("remain-on-exit", "on")] {
+        house.tmux(["set-option", "-p", "-t", &pane, option, value]);
+    }
+    tell_of_closed_panes(&house);
+    join.write_all(b"\"refused\"\n").unwrap();
+    house.until("its pane is closed", || house.path("out/closed").exists().then_some(()));
+    assert!(!house.tmux(["list-panes", "-a", "-F", "#{pane_id}"]).lines().any(|line| line == pane));
+    std::fs::remove_file(socket).unwrap();
     house.end();
 }

@@ -85,15 +85,20 @@ pub(crate) fn run(args: &Join, socket: &Path) -> Result<ExitCode, Fault> {
         Fault::new(protocol::fault::Kind::Internal, format!("cannot become the parent of orphans: {errno}"))
     })?;
     let mut link = Link::new(socket.to_owned(), &args.spawn, far.into());
-    let Some(go) = green_light(&mut link, &signals) else { return Ok(ExitCode::from(75)) };
+    let Some(go) = green_light(&mut link, &signals) else {
+        // A daemon that was killed before it wrote us down leaves nobody who knows of this pane.
+        close_our_pane(&args.spawn);
+        return Ok(ExitCode::from(75));
+    };
     let life = match &go.turns {
         Some(turns) => in_turns(&mut link, &signals, (&go, turns), near, args.headless.as_deref()),
         None => at_once(&mut link, &signals, &go, near, args.headless.as_deref()),
     };
     Ok(life.unwrap_or_else(|message| {
         // The daemon must hear why before it sees that we are dead.
-        if link.tell(&FromJoin::Failed { message }) {
-            link.hear_once(&signals, Instant::now() + NOTED);
+        match link.tell(&FromJoin::Failed { message }) {
+            true => drop(link.hear_once(&signals, Instant::now() + NOTED)),
+            false => close_our_pane(&args.spawn),
         }
         ExitCode::from(72)
     }))
@@ -252,17 +257,23 @@ fn report(link: &mut Link, signals: &Signals, state: &Path, how: &Ended) {
     // The pane closes with us: there is nobody to complain to.
     left.ok();
     if *how != Ended::Hangup {
-        close_after_us();
+        close_our_pane(link.spawn());
     }
 }
 
-/// The daemon closes the panes of agents that have ended; where there is none, this one is to go with us.
-fn close_after_us() {
+/// The daemon closes the panes of agents that have ended; where there is none, we close our own. By a command, not by
+/// our end: see docs/ARCHITECTURE.md, deviation 7.
+fn close_our_pane(spawn: &str) {
+    if !spawn.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-') {
+        // tmux would read more than a word into it.
+        return;
+    }
     let variable = |name| crate::here::variable(name);
     let (Some(tmux), Some(pane)) = (variable("TMUX"), variable("TMUX_PANE")) else { return };
     let socket = tmux.split(',').next().unwrap_or_default();
     let mut command = Command::new("tmux");
-    command.args(["-S", socket, "set-option", "-p", "-t", &pane, "remain-on-exit", "off"]);
+    let ours = format!("#{{==:#{{@teamd}},{spawn}}}");
+    command.args(["-S", socket, "if-shell", "-F", "-t", &pane, &ours, &format!("kill-pane -t {pane}")]);
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).status().ok();
 }
 
