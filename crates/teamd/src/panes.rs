@@ -164,7 +164,12 @@ impl Panes {
     }
 
     fn close(&mut self, pane: PaneId, owner: &Owner) -> Result<(), Error> {
-        match self.server()?.kill(pane, owner)? {
+        let killed = match self.server().and_then(|server| server.kill(pane, owner)) {
+            // It went with its server.
+            Err(error) if is_gone(&error) => Killed::Absent,
+            killed => killed?,
+        };
+        match killed {
             Killed::Killed | Killed::Absent => Ok(()),
             Killed::NotOurs => {
                 tracing::warn!("{pane} is not ours any more: left alone");

@@ -17,9 +17,9 @@ pub(crate) enum Phase {
 }
 
 impl Phase {
-    /// It has ended and been told of; only files wait to be put in order.
+    /// It has ended and been told of; only its pane or its files wait to be put in order.
     pub(crate) fn is_past(&self) -> bool {
-        matches!(self, Phase::Gone(gone) if gone.filed == Filed::Failed)
+        matches!(self, Phase::Gone(gone) if gone.pane == Order::Failed || gone.files == Order::Failed)
     }
 
     /// The connection of its join.
@@ -106,16 +106,16 @@ pub(crate) struct Asked {
 #[derive(Debug)]
 pub(crate) struct Gone {
     pub(crate) how: String,
-    pub(crate) pane_closed: bool,
-    pub(crate) filed: Filed,
+    pub(crate) pane: Order,
+    pub(crate) files: Order,
 }
 
-/// How far the files are in order after an end.
+/// How far something is in order after an end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Filed {
+pub(crate) enum Order {
     /// Under way.
     Pending,
-    /// A file could not be changed; tried again at the next rescan.
+    /// tmux did not answer, or a file could not be changed; tried again at the next rescan.
     Failed,
     /// Nothing there speaks of it as living.
     Done,

@@ -65,7 +65,7 @@ enum Over {
 fn overdue(state: &mut State, id: &SpawnId, now: Now, out: &mut Vec<Effect>) {
     let Some(over) = state.agents.get(id).and_then(|agent| over(agent, now)) else { return };
     match over {
-        Over::Start => register::give_up(state, id, too_slow(), now, out),
+        Over::Start => register::cut_short(state, id, too_slow(), now, out),
         Over::Answer { force: true } => ending::end(state, id, now, out),
         Over::Answer { force: false } => shutdown::stays(state, id, "no answer", out),
         Over::AskAgain => shutdown::ask_again(state, id, now, out),

@@ -2,7 +2,7 @@
 //! proof, told to the lead once, and put in order: pane closed and verified, member removed, task completed.
 
 use super::again;
-use super::register;
+use super::register::{self, close};
 use super::request::answer;
 use super::shutdown::{self, TERM_GRACE};
 use super::{hide, hook, lead, plan, requests, tasks, turn, worktree};
@@ -11,7 +11,7 @@ use crate::event::Now;
 use crate::files::FileJob;
 use crate::panes::{PaneJob, Seen};
 use crate::roster::{End, Outcome, Pane, SpawnId, Told};
-use crate::state::{Filed, Gone, Phase, State, Stopping, Then};
+use crate::state::{Gone, Order, Phase, State, Stopping, Then};
 use protocol::control::{Ended, EndedAgent, PastAgent, Released, ToJoin};
 use protocol::event::{TAKEN_DOWN, What};
 use protocol::fault::Fault;
@@ -177,11 +177,12 @@ pub(super) fn put_away(state: &mut State, id: &SpawnId, out: &mut Vec<Effect>) {
     let how = agent.record.ended.as_ref().map_or("not spawned", |end| &end.how).to_owned();
     let pane = agent.record.pane.as_ref().and_then(Pane::id);
     hook::release(&mut agent.hooks, Released::Ended, out);
-    agent.phase = Phase::Gone(Gone { how, pane_closed: pane.is_none(), filed: Filed::Pending });
+    let closed = if pane.is_none() { Order::Done } else { Order::Pending };
+    agent.phase = Phase::Gone(Gone { how, pane: closed, files: Order::Pending });
     out.push(Effect::File(FileJob::Farewell { record: Box::new(agent.record.clone()) }));
     let hidden = std::mem::take(&mut agent.record.hidden).then(|| agent.record.team.clone());
     if let Some(pane) = pane {
-        out.push(Effect::Pane(PaneJob::Close { spawn: id.clone(), pane, owner: id.owner() }));
+        out.push(close(id, pane));
     }
     state.dirty = true;
     if let Some(team) = hidden {
@@ -189,20 +190,15 @@ pub(super) fn put_away(state: &mut State, id: &SpawnId, out: &mut Vec<Effect>) {
     }
 }
 
-/// tmux has closed the pane, or says that it is not ours.
+/// tmux has closed the pane, or says that it is not ours, or nothing.
 pub(super) fn pane_closed(state: &mut State, id: &SpawnId, left: Option<Fault>, out: &mut Vec<Effect>) {
-    let Some(agent) = state.agents.get_mut(id) else { return };
-    if let Some(fault) = left {
-        let why = format!("its pane is not closed: {}", fault.message);
-        out.push(Effect::of_agent(&agent.record, What::Trouble { why }));
-    }
-    if let Phase::Gone(gone) = &mut agent.phase {
-        gone.pane_closed = true;
-    }
+    let order = if left.is_some() { Order::Failed } else { Order::Done };
+    let why = left.map(|fault| format!("its pane is not closed yet: {}", fault.message));
+    put_in_order(state, id, why, out, |gone| gone.pane = order);
     bury(state, id, out);
 }
 
-/// The files no longer hold it, or could not be changed: then its waits end, and its name stays taken.
+/// The files no longer hold it, or could not be changed.
 pub(super) fn filed(
     state: &mut State,
     id: &SpawnId,
@@ -210,25 +206,40 @@ pub(super) fn filed(
     left: Option<Fault>,
     out: &mut Vec<Effect>,
 ) {
-    let Some(agent) = state.agents.get_mut(id) else { return };
-    let Phase::Gone(gone) = &mut agent.phase else { return };
-    if approved {
-        gone.how = "approved".to_owned();
-    }
-    let (how, team) = (gone.how.clone(), agent.record.team.clone());
-    gone.filed = if left.is_some() { Filed::Failed } else { Filed::Done };
-    if let Some(fault) = left {
-        let why = format!("not taken off the team yet: {}", fault.message);
-        out.push(Effect::of_agent(&agent.record, What::Trouble { why }));
-        settle(state, id, &how, Left::Gone);
-        finish_waits(state, out);
-    }
+    let Some(team) = state.agents.get(id).map(|agent| agent.record.team.clone()) else { return };
+    let order = if left.is_some() { Order::Failed } else { Order::Done };
+    let why = left.map(|fault| format!("not taken off the team yet: {}", fault.message));
+    put_in_order(state, id, why, out, |gone| {
+        gone.files = order;
+        if approved {
+            gone.how = "approved".to_owned();
+        }
+    });
     if approved {
         approved_after_all(state, id);
     }
     bury(state, id, out);
     // What it asked nobody has to answer any more.
     requests::look_if_any(state, &team, out);
+}
+
+/// Where something is left over, its waits end all the same, and its name stays taken.
+fn put_in_order(
+    state: &mut State,
+    id: &SpawnId,
+    left: Option<String>,
+    out: &mut Vec<Effect>,
+    set: impl FnOnce(&mut Gone),
+) {
+    let Some(agent) = state.agents.get_mut(id) else { return };
+    let Phase::Gone(gone) = &mut agent.phase else { return };
+    set(gone);
+    let how = gone.how.clone();
+    if let Some(why) = left {
+        out.push(Effect::of_agent(&agent.record, What::Trouble { why }));
+        settle(state, id, &how, Left::Gone);
+        finish_waits(state, out);
+    }
 }
 
 /// Its yes was read only after its end was seen.
@@ -242,13 +253,16 @@ fn approved_after_all(state: &mut State, id: &SpawnId) {
 }
 
 /// What could not be put in order is tried again.
-pub(super) fn file_again(state: &mut State, out: &mut Vec<Effect>) {
-    for agent in state.agents.values_mut() {
-        if let Phase::Gone(gone) = &mut agent.phase
-            && gone.filed == Filed::Failed
-        {
-            gone.filed = Filed::Pending;
+pub(super) fn in_order_again(state: &mut State, out: &mut Vec<Effect>) {
+    for (id, agent) in &mut state.agents {
+        let Phase::Gone(gone) = &mut agent.phase else { continue };
+        if gone.files == Order::Failed {
+            gone.files = Order::Pending;
             out.push(Effect::File(FileJob::Farewell { record: Box::new(agent.record.clone()) }));
+        }
+        if let (Order::Failed, Some(pane)) = (gone.pane, agent.record.pane.as_ref().and_then(Pane::id)) {
+            gone.pane = Order::Pending;
+            out.push(close(id, pane));
         }
     }
 }
@@ -256,7 +270,7 @@ pub(super) fn file_again(state: &mut State, out: &mut Vec<Effect>) {
 /// The last step, once pane and files are in order: the name is free again.
 fn bury(state: &mut State, id: &SpawnId, out: &mut Vec<Effect>) {
     let Some(Phase::Gone(gone)) = state.agents.get(id).map(|agent| &agent.phase) else { return };
-    if !gone.pane_closed || gone.filed != Filed::Done {
+    if gone.pane != Order::Done || gone.files != Order::Done {
         return;
     }
     let how = gone.how.clone();

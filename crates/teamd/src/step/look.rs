@@ -58,7 +58,7 @@ pub(super) fn config_seen(
     seen.modes.into_iter().for_each(|(name, mode)| mode::is(state, team, &name, mode));
     if let Some(why) = seen.mended {
         out.push(Effect::of_team(team, What::Trouble { why }));
-        ending::file_again(state, out);
+        ending::in_order_again(state, out);
     }
 }
 
@@ -76,7 +76,7 @@ pub(super) fn everywhere(state: &mut State, now: Now, out: &mut Vec<Effect>) {
     out.push(Effect::File(FileJob::Rescan { teams: state.watched() }));
     out.push(Effect::File(FileJob::Sessions));
     out.push(Effect::WatchLives);
-    ending::file_again(state, out);
+    ending::in_order_again(state, out);
     requests::look_again(state, out);
     // Whoever was woken and did not move: the next look offers to others.
     state.agents.values_mut().for_each(|agent| agent.offered = None);

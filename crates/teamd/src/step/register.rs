@@ -2,7 +2,7 @@
 //! light: killed anywhere on the way, no agent has run that is not registered.
 
 use super::again;
-use super::ending::put_away;
+use super::ending::{end, put_away};
 use super::request::answer;
 use super::spawn::{OPEN_DEADLINE, Opened, START_DEADLINE, color, no_such_team, relabel};
 use super::{look, tasks};
@@ -69,7 +69,7 @@ pub(super) fn launched(
     }
 }
 
-fn close(spawn: &SpawnId, pane: PaneId) -> Effect {
+pub(super) fn close(spawn: &SpawnId, pane: PaneId) -> Effect {
     Effect::Pane(PaneJob::Close { spawn: spawn.clone(), pane, owner: spawn.owner() })
 }
 
@@ -280,6 +280,23 @@ pub(crate) fn place(record: &Record) -> String {
 pub(super) fn died_early() -> Fault {
     Fault::new(Kind::Io, "cannot spawn: the new pane ended before the agent ran")
         .hinted("is the window large enough, and can tmux start programs? see: teamctl doctor")
+}
+
+/// The start is not to go on. Where its join has the green light the agent may run already, and nobody has heard of it
+/// yet: then it is ended as every agent is, and whoever waits for its end waits.
+pub(super) fn cut_short(state: &mut State, spawn: &SpawnId, fault: Fault, now: Now, out: &mut Vec<Effect>) {
+    let Some(agent) = state.agents.get_mut(spawn) else { return };
+    let Phase::Starting(starting) = &mut agent.phase else { return };
+    if starting.stage != StartStage::Going {
+        return give_up(state, spawn, fault, now, out);
+    }
+    let (client, conn) = (starting.client.take(), starting.conn);
+    agent.phase = Phase::Running(Link { conn });
+    out.push(Effect::of_agent(&agent.record, What::MemberNotSpawned { why: fault.message.clone() }));
+    end(state, spawn, now, out);
+    if let Some(client) = client {
+        answer(state, client, Err(fault), out);
+    }
 }
 
 /// A start that came to nothing: the caller is told, and everything that stands is taken back.

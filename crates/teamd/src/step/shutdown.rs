@@ -5,14 +5,14 @@
 
 use super::again;
 use super::ending::{self, Left, settle};
-use super::register::give_up;
+use super::register::cut_short;
 use super::request::answer;
 use super::spawn::{no_such_team, relabel};
 use crate::effect::Effect;
 use crate::event::{ConnId, Now};
 use crate::files::{FileJob, ShutdownAnswer};
 use crate::roster::SpawnId;
-use crate::state::{Agent, Asked, Phase, State, Stopping, Then, Waiting};
+use crate::state::{Agent, Asked, Phase, StartStage, State, Stopping, Then, Waiting};
 use protocol::control::{EndedAgent, EndingsReply, Reply, Shutdown, Targets};
 use protocol::event::What;
 use protocol::fault::{Fault, Kind};
@@ -80,19 +80,14 @@ pub(super) fn kill_all(state: &mut State, waiting: Waiting, now: Now, out: &mut 
 
 /// One that is still starting has nobody to be asked: it does not start.
 fn stop_start(state: &mut State, id: &SpawnId, now: Now, out: &mut Vec<Effect>) {
-    if matches!(state.agents.get(id).map(|agent| &agent.phase), Some(Phase::Starting(_))) {
+    let Some(agent) = state.agents.get_mut(id) else { return };
+    let Phase::Starting(starting) = &agent.phase else { return };
+    agent.record.comeback = None;
+    if starting.stage != StartStage::Going {
         settle(state, id, "stopped while it started", Left::Gone);
-        if let Some(agent) = state.agents.get_mut(id) {
-            agent.record.comeback = None;
-        }
-        give_up(
-            state,
-            id,
-            Fault::new(Kind::Refused, "cannot spawn: it was stopped while it started"),
-            now,
-            out,
-        );
     }
+    let fault = Fault::new(Kind::Refused, "cannot spawn: it was stopped while it started");
+    cut_short(state, id, fault, now, out);
 }
 
 /// Everybody is asked, those that do not answer are ended, and then the daemon ends.

@@ -193,7 +193,7 @@ fn starting(
         env,
         team: order.team.clone(),
         name: order.name.clone(),
-        token: uuid::Uuid::new_v4().simple().to_string(),
+        token: crate::roster::uuid().simple().to_string(),
         color: None,
         feed: order.feed,
         dialog: order.dialog.clone(),
