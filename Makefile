@@ -27,7 +27,7 @@ test:
 	cd tests/foreign && npm ci --silent --no-audit --no-fund
 	$(MAKE) --no-print-directory $(TARGET)/python/whole
 	$(CARGO) build --workspace --bins --locked
-	FOREIGN=needed $(CARGO) test --workspace --locked
+	SEEDS=20000 FOREIGN=needed $(CARGO) test --workspace --locked
 
 # A Python of our own, with the MCP client that is not ours.
 $(TARGET)/python/whole: tests/foreign/requirements.txt

@@ -16,6 +16,8 @@ mod panes;
 mod roster;
 mod screen;
 mod seen;
+#[cfg(test)]
+mod sim;
 mod state;
 mod step;
 mod sweep;

@@ -13,8 +13,17 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use tmux::{Owner, PaneId};
-use uuid::Uuid;
 use worktree::Tree;
+
+/// Nothing in a test is left to chance.
+#[cfg(test)]
+pub(crate) use crate::sim::uuid;
+
+/// A new one.
+#[cfg(not(test))]
+pub(crate) fn uuid() -> uuid::Uuid {
+    uuid::Uuid::new_v4()
+}
 
 /// The id of one life of an agent: on join's command line, in the pane's option `@teamd`, in the roster.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -23,7 +32,7 @@ pub(crate) struct SpawnId(String);
 impl SpawnId {
     /// A new one, never used before.
     pub(crate) fn fresh() -> SpawnId {
-        SpawnId(Uuid::new_v4().to_string())
+        SpawnId(uuid().to_string())
     }
 
     /// As somebody said it; whether we know it is seen in the roster.

@@ -1,0 +1,72 @@
+//! What must hold: at each reply, at each start of an agent, and of a world that has come to rest.
+
+use super::join::Stage;
+use super::tmux::Whose;
+use super::world::World;
+use crate::event::ConnId;
+use crate::state::Phase;
+use protocol::control::Response;
+use std::collections::BTreeSet;
+
+impl World {
+    /// Whoever asks is answered once.
+    pub(super) fn replied(&mut self, client: ConnId, response: &Response) {
+        self.note(|| format!("reply to {client}: {response:?}"));
+        let known = self.clients.remove(&client).is_some() || self.gone.remove(&client);
+        assert!(known, "{client} is answered, and did not ask, or was answered already");
+    }
+
+    /// No agent runs that is not registered: a daemon that began now would know it.
+    pub(super) fn agent_starts(&mut self, pid: u32) {
+        let join = &self.joins[&pid];
+        let roster = self.disk.roster();
+        let record = roster.agents.iter().find(|record| record.spawn == join.spawn);
+        assert!(record.is_some(), "the agent of join {pid} runs, and no roster knows it");
+        assert!(
+            self.disk.registered.contains(&join.spawn),
+            "the agent of join {pid} runs, and was never on a team"
+        );
+    }
+
+    /// Everybody has done what was to be done, and nothing fails any more.
+    pub(super) fn rests(&self) {
+        let daemon = self.daemon.as_ref().expect("a daemon lives");
+        assert!(self.clients.is_empty(), "nobody answers {:?}", self.clients);
+        let running: BTreeSet<_> = self.runs().map(|(_, join)| join.spawn.clone()).collect();
+        let half: Vec<_> =
+            self.joins.values().filter(|join| join.lives() && join.agent().is_none()).collect();
+        assert!(half.is_empty(), "these neither run nor end: {half:?}");
+        assert_eq!(running.len(), self.runs().count(), "a life is lived twice");
+        let known: BTreeSet<_> = daemon.state.agents.keys().cloned().collect();
+        assert_eq!(running, known, "left: who runs; right: who is known");
+        for agent in daemon.state.agents.values() {
+            assert!(matches!(&agent.phase, Phase::Running(link) if link.conn.is_some()), "{agent:?}");
+        }
+        let members: BTreeSet<_> =
+            self.disk.teams.values().flat_map(|team| team.members.values().cloned()).collect();
+        assert_eq!(members, running, "left: who is on a team; right: who runs");
+        let on_disk: BTreeSet<_> = self.disk.roster().agents.into_iter().map(|record| record.spawn).collect();
+        assert_eq!(on_disk, running, "left: the roster on the disk; right: who runs");
+        let ours = |whose: &Whose| match whose {
+            Whose::Ours(_, pid) => Some(*pid),
+            Whose::Stranger => None,
+        };
+        let dead = |pid: &u32| self.joins[pid].stage == Stage::Dead && !self.joins[pid].killed_early;
+        let left: Vec<u32> = self.tmux.panes.values().filter_map(ours).filter(dead).collect();
+        assert!(left.is_empty(), "panes of ours in which nothing runs, once of {left:?}");
+        assert!(daemon.state.waiting.is_empty() && daemon.state.interrupting.is_empty());
+        assert!(daemon.state.calls.is_empty() && daemon.state.also.is_empty());
+    }
+
+    /// No team is left, and so nothing of anybody.
+    pub(super) fn is_bare(&self) {
+        let alive: Vec<_> = self.joins.values().filter(|join| join.lives()).collect();
+        assert!(alive.is_empty(), "left behind: {alive:?}");
+        let left = |whose: &&Whose| matches!(whose, Whose::Ours(_, pid) if !self.joins[pid].killed_early);
+        let panes: Vec<_> = self.tmux.panes.values().filter(left).collect();
+        assert!(panes.is_empty(), "left behind: {panes:?}");
+        assert!(self.disk.roster().agents.is_empty() && self.disk.roster().resting.is_empty());
+        assert!(self.disk.teams.values().all(|team| team.members.is_empty()), "{:?}", self.disk.teams);
+        assert!(self.clients.is_empty(), "nobody answers {:?}", self.clients);
+    }
+}

@@ -1,0 +1,89 @@
+//! What the step function wants done, done in the made-up world.
+
+use super::join::{Join, Stage};
+use super::world::World;
+use crate::effect::Effect;
+use crate::event::Event;
+use crate::worktrees::{TreeDone, TreeJob};
+use protocol::control::Swept;
+
+impl World {
+    /// Carries out effects, in order.
+    pub(super) fn act(&mut self, effects: Vec<Effect>) {
+        for effect in effects {
+            if matches!(effect, Effect::Exit) {
+                return self.stop();
+            }
+            self.effect(effect);
+        }
+    }
+
+    fn effect(&mut self, effect: Effect) {
+        match effect {
+            Effect::Reply { client, response } => self.replied(client, &response),
+            Effect::Tell { conn, word } => {
+                let join = self.joins.values_mut().find(|join| join.conn == Some(conn) && join.lives());
+                join.into_iter().for_each(|join| join.heard.push_back(word.clone()));
+            }
+            Effect::HangUp { conn } => {
+                self.joins
+                    .values_mut()
+                    .filter(|join| join.conn == Some(conn))
+                    .for_each(|join| join.conn = None);
+            }
+            Effect::Adopt { spawn, process, .. } | Effect::Watch { spawn, process } => {
+                let lives = self.joins.get(&process.pid).is_some_and(Join::lives);
+                let Some(daemon) = &mut self.daemon else { return };
+                match lives {
+                    true => drop(daemon.watched.insert(spawn, process.pid)),
+                    false => daemon.events.push_back(Event::Died { spawn }),
+                }
+            }
+            Effect::KillJoin { spawn } => {
+                let lives = |join: &Join| join.spawn == spawn && join.lives();
+                let pid = self.joins.iter().find(|(_, join)| lives(join)).map(|(pid, _)| *pid);
+                pid.into_iter().for_each(|pid| self.die(pid));
+            }
+            Effect::Forget { spawn } => {
+                if let Some(daemon) = &mut self.daemon {
+                    daemon.watched.remove(&spawn);
+                }
+            }
+            Effect::File(job) => {
+                if let Some(daemon) = &mut self.daemon {
+                    daemon.files.push_back(job);
+                }
+            }
+            Effect::Pane(job) => {
+                if let Some(daemon) = &mut self.daemon {
+                    daemon.panes.push_back(job);
+                }
+            }
+            Effect::Worktree(job) => self.tree(job),
+            Effect::Launch { spawn, .. } => {
+                let (pid, mono) = (self.next_pid(), self.now.mono);
+                self.joins.insert(pid, Join::new(spawn.clone(), None, mono));
+                self.tell(Event::Launched { spawn, result: Ok(pid) });
+            }
+            Effect::WatchLives
+            | Effect::Wake { .. }
+            | Effect::WatchTeam { .. }
+            | Effect::UnwatchTeam { .. }
+            | Effect::Notice { .. }
+            | Effect::Log(_)
+            | Effect::Exit => {}
+        }
+    }
+
+    /// Nobody here works in a worktree.
+    fn tree(&mut self, job: TreeJob) {
+        if let TreeJob::Sweep { client, order, .. } = job {
+            let done = TreeDone::Swept { client, order, done_with: Vec::new(), result: Ok(Swept::default()) };
+            self.tell(Event::Worktree(done));
+        }
+    }
+
+    pub(super) fn runs(&self) -> impl Iterator<Item = (&u32, &Join)> {
+        self.joins.iter().filter(|(_, join)| matches!(join.stage, Stage::Runs { .. }))
+    }
+}
