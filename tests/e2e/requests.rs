@@ -97,6 +97,68 @@ fn a_request_that_nobody_answers_in_time_is_answered_as_the_policy_says() {
 }
 
 #[test]
+fn a_request_that_the_lead_has_merely_read_waits_on() {
+    let house = house("permissions = 'person'\n");
+    ask(&house, PERMISSION);
+    house.until("it waits", || (flags(&house, "ann") == json!(["awaiting_permission"])).then_some(()));
+    house.teamctl(["inbox", "--unread", "--mark-read"]).ok();
+    house.until("it is read", || {
+        house.inbox("survey", "team-lead").iter().all(|m| m["read"] == true).then_some(())
+    });
+    assert!(house.teamctl(["requests"]).stdout.contains("cargo test"));
+    house.kill_9(house.daemon());
+    house.until("the daemon is dead", || (house.teamctl(["status"]).code == 69).then_some(()));
+    house.start_daemon();
+    house.until("the next one knows", || {
+        (flags(&house, "ann") == json!(["awaiting_permission"])).then_some(())
+    });
+    house.teamctl(["approve", "perm-1"]).ok();
+    house.until("it is told", || (events(&house, "request_answered").len() == 1).then_some(()));
+    house.end();
+}
+
+#[test]
+fn what_comes_with_a_rewritten_inbox_is_answered_and_what_its_client_takes_out_is_not_answered_again() {
+    let house = house("permissions = 'auto'\n");
+    house
+        .teamctl_with(&["send", "team-lead", "hello"], &[("TEAMD_AGENT", "ann"), ("TEAMD_TEAM", "survey")])
+        .ok();
+    house.until("it is told", || (!events(&house, "message_stored").is_empty()).then_some(()));
+    let entry =
+        json!([{"from": "ann", "text": PERMISSION, "timestamp": "2099-01-01T00:00:00.000Z", "read": false}]);
+    let inbox = |name: &str| format!("root/teams/survey/inboxes/{name}.json");
+    house.put(&inbox("new"), entry.to_string());
+    std::fs::rename(house.path(&inbox("new")), house.path(&inbox("team-lead"))).unwrap();
+    assert_eq!(answer(&house, "ann")["subtype"], "success");
+    house.until("it is told", || (events(&house, "request_answered").len() == 1).then_some(()));
+    house.put(&inbox("ann"), "[]");
+    assert_eq!(house.teamctl(["deny", "perm-1", "--reason", "late"]).code, 73);
+    house.kill_9(house.daemon());
+    house.until("the daemon is dead", || (house.teamctl(["status"]).code == 69).then_some(()));
+    house.start_daemon();
+    ask(&house, &PERMISSION.replace("perm-1", "perm-2"));
+    house.until("the next is answered", || (!answers(&house, "ann").is_empty()).then_some(()));
+    assert_eq!(answers(&house, "ann").len(), 1);
+    house.until("it is told", || (events(&house, "request_answered").len() == 2).then_some(()));
+    house.end();
+}
+
+#[test]
+fn an_answer_that_no_daemon_saw_is_told_by_the_next() {
+    let house = house("permissions = 'person'\n");
+    ask(&house, PERMISSION);
+    house.until("it waits", || (flags(&house, "ann") == json!(["awaiting_permission"])).then_some(()));
+    house.kill_9(house.daemon());
+    house.until("the daemon is dead", || (house.teamctl(["status"]).code == 69).then_some(()));
+    house.teamctl(["deny", "perm-1", "--reason", "no"]).ok();
+    house.put("root/teams/survey/inboxes/ann.json", "[]");
+    house.start_daemon();
+    let told = house.until("it is told", || events(&house, "request_answered").into_iter().next());
+    assert_eq!((&told["by"], &told["approved"]), (&json!("lead"), &json!(false)));
+    house.end();
+}
+
+#[test]
 fn a_plan_goes_on_in_the_leads_mode_where_the_policy_approves_it() {
     let house = house("plans = 'auto'\n");
     ask(

@@ -219,6 +219,14 @@ pub enum Error {
         /// Who asked.
         from: AgentName,
     },
+    /// Its asker waits for it no longer.
+    #[error("cannot answer {id}: {from} has taken it back, since the turn that asked is over")]
+    TakenBack {
+        /// Which.
+        id: String,
+        /// Who asked.
+        from: AgentName,
+    },
     /// The answer does not fit the request.
     #[error("cannot answer {id} like that: {why}")]
     Unfit {
@@ -270,7 +278,7 @@ impl Error {
             Error::Blocked { .. } | Error::Cycle { .. } | Error::PlannedCycle { .. } => Kind::Refused,
             Error::Transition { .. } => Kind::Refused,
             Error::Leftovers { .. } => Kind::Refused,
-            Error::NoSuchRequest { .. } | Error::AskerGone { .. } => Kind::NotFound,
+            Error::NoSuchRequest { .. } | Error::AskerGone { .. } | Error::TakenBack { .. } => Kind::NotFound,
             Error::Answered { .. } => Kind::Exists,
             Error::ManyRequests { .. } | Error::Unfit { .. } => Kind::Usage,
             Error::Untold { .. } => Kind::Partly,

@@ -18,6 +18,8 @@ use std::path::PathBuf;
 
 /// The longest text of a message, in bytes.
 pub(crate) const MESSAGE_LIMIT: usize = 256 << 10;
+/// The same of an answer, which holds what was asked: other programs ask at any length.
+pub(crate) const ANSWER_LIMIT: usize = 16 << 20;
 
 /// An agent's inbox.
 #[derive(Debug, Clone)]
@@ -52,25 +54,27 @@ impl Inbox {
     /// Adds messages at the end in one step: all are there, in their order, or none is. Else as
     /// [`Inbox::append`].
     pub fn append_all(&self, messages: &[Message]) -> Result<(), Error> {
-        self.check_lengths(messages)?;
+        self.check_lengths(messages, MESSAGE_LIMIT)?;
         self.change(|text| changed(text, appended_all(text, messages)?))
     }
 
-    fn check_lengths(&self, messages: &[Message]) -> Result<(), Error> {
-        if let Some(long) = messages.iter().find(|message| message.text.len() > MESSAGE_LIMIT) {
-            let (size, limit) = (long.text.len() as u64, MESSAGE_LIMIT as u64);
+    fn check_lengths(&self, messages: &[Message], limit: usize) -> Result<(), Error> {
+        if let Some(long) = messages.iter().find(|message| message.text.len() > limit) {
+            let (size, limit) = (long.text.len() as u64, limit as u64);
             return Err(Error::TooLarge { path: self.path(), size, limit });
         }
         Ok(())
     }
 
-    /// Adds a message at the end, unless what is there by then makes it needless; whether it did.
+    /// Adds a message of `limit` bytes at most at the end, unless what is there by then makes it needless; whether it
+    /// did.
     pub(crate) fn append_unless(
         &self,
         message: &Message,
+        limit: usize,
         is_needless: impl Fn(&[Entry]) -> bool,
     ) -> Result<bool, Error> {
-        self.check_lengths(std::slice::from_ref(message))?;
+        self.check_lengths(std::slice::from_ref(message), limit)?;
         // Decided anew each time that the change is built: others may have been faster.
         let written = Cell::new(false);
         self.change(|text| {

@@ -5,6 +5,7 @@
 //! parse is copied aside and left alone, but for the config of a team of ours, which [`Team::mend`] makes whole. `file` alone writes and renames; `pause` alone sleeps, and each wait
 //! has a deadline.
 
+mod answers;
 mod aside;
 mod caller;
 mod clock;
@@ -28,6 +29,7 @@ mod state;
 mod tasks;
 mod team;
 
+pub use answers::Answered;
 pub use caller::{Answer, Broadcast, Caller, Missed, Sent, checked, lead_only};
 pub use clock::now;
 pub use definition::definition;
@@ -36,7 +38,7 @@ pub use error::Error;
 pub use inbox::{Inbox, Mark};
 pub use mend::Damage;
 pub use place::{place_of, root_path};
-pub use requests::{OpenRequest, Requests};
+pub use requests::{Asking, OpenRequest, Requests};
 pub use root::Root;
 pub use settings::Settings;
 pub use state::StateDir;

@@ -1,11 +1,14 @@
 //! What members ask their lead, and the answers to it.
 //!
-//! A request is open while it is unread in the lead's inbox, whoever asked is on the team in the life in which it asked,
-//! and its inbox holds no answer. An answer is stored in one step with the look whether there is one already, so that
-//! of a person, the lead and the daemon one answers; then the request is marked read. A crash between the two leaves a
-//! request that is not open any more.
+//! A request in the lead's inbox is open, read or not, while whoever asked is on the team in the life in which it asked,
+//! and neither its inbox nor our own record holds an answer. An answer is stored in one step with the look whether there
+//! is one already, so that of a person, the lead and the daemon one answers; then it is noted, and the request marked
+//! read. A member takes back what it asked by an answer of its own in its own inbox, by the same step: of the two one
+//! counts.
 
+use crate::answers::Answered;
 use crate::error::Error;
+use crate::inbox::{ANSWER_LIMIT, MESSAGE_LIMIT};
 use crate::team::Team;
 use protocol::asked::{Answer, Asked, answer_in};
 use protocol::config::TeamConfig;
@@ -13,6 +16,8 @@ use protocol::id::RequestId;
 use protocol::message::{Entry, Message};
 use protocol::mode::PermissionMode;
 use protocol::name::AgentName;
+use protocol::payload::{Payload, PermissionOutcome, PermissionResponse};
+use protocol::policy::By;
 use protocol::time::parse_iso8601;
 use std::collections::BTreeMap;
 
@@ -29,25 +34,36 @@ pub struct OpenRequest {
     pub from: AgentName,
     /// Since when, ms since the epoch; 0 where the message does not tell.
     pub since: u64,
+    /// When it was asked last: some ask twice.
+    last: u64,
     /// Where the member works, as its entry says; for rules about directories.
     pub cwd: String,
     /// The message's text, as it stands.
     pub text: String,
-    /// Its entries in the lead's inbox: some ask twice.
+    /// Its entries in the lead's inbox.
     entries: Vec<Entry>,
+}
+
+/// All that a team's members have asked in this life.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Asking {
+    /// Those that wait for an answer, oldest first.
+    pub open: Vec<OpenRequest>,
+    /// What the others were answered. By hand in an inbox: as the lead.
+    pub answered: Vec<Answered>,
 }
 
 /// A request of the lead's inbox, and how it stands.
 struct Found {
     request: OpenRequest,
-    unread: bool,
     standing: Standing,
 }
 
 #[derive(Clone, Copy, PartialEq)]
 enum Standing {
     Open,
-    Answered { approved: bool },
+    Answered { approved: bool, by: By },
+    TakenBack,
     Gone,
 }
 
@@ -61,12 +77,14 @@ impl Team {
 impl Requests {
     /// Those that wait for an answer, oldest first.
     pub fn open(&self) -> Result<Vec<OpenRequest>, Error> {
-        Ok(self.open_of(self.all()?))
+        Ok(open_of(self.all()?))
     }
 
-    fn open_of(&self, all: Vec<Found>) -> Vec<OpenRequest> {
-        let open = all.into_iter().filter(|found| found.standing == Standing::Open && found.unread);
-        open.map(|found| found.request).collect()
+    /// Those, and what the others were answered.
+    pub fn asking(&self) -> Result<Asking, Error> {
+        let all = self.all()?;
+        let answered = all.iter().filter_map(Found::answered).collect();
+        Ok(Asking { open: open_of(all), answered })
     }
 
     /// The plan of a member that has no answer, whoever has read it.
@@ -88,10 +106,10 @@ impl Requests {
         }))
     }
 
-    /// The request of that id, or the only one whose id begins so. One that was read without being answered counts.
+    /// The request of that id, or the only one whose id begins so.
     ///
     /// # Errors
-    /// `NoSuchRequest`, `ManyRequests`, `Answered`, `AskerGone`, or what reading came to.
+    /// `NoSuchRequest`, `ManyRequests`, `Answered`, `AskerGone`, `TakenBack`, or what reading came to.
     pub fn find(&self, id: &str) -> Result<OpenRequest, Error> {
         let (same, others): (Vec<Found>, Vec<Found>) =
             self.all()?.into_iter().partition(|found| found.request.asked.id().as_str() == id);
@@ -103,17 +121,17 @@ impl Requests {
         if !near.is_empty() {
             return one(id, near);
         }
-        let open = self.open_of(rest).into_iter().map(|request| request.asked.id().to_string()).collect();
+        let open = open_of(rest).into_iter().map(|request| request.asked.id().to_string()).collect();
         Err(Error::NoSuchRequest { id: id.to_owned(), open })
     }
 
-    /// Stores the answer in the member's inbox at `at_ms` (ms since the epoch), then marks the request read. A plan that
-    /// is approved without a mode goes on in the lead's own.
+    /// Stores the answer in the member's inbox at `at_ms` (ms since the epoch), notes whose it is, and marks the request
+    /// read. A plan that is approved without a mode goes on in the lead's own.
     ///
     /// # Errors
-    /// `Unfit`; `Answered` where somebody was faster; else what writing came to. A failure to mark it read is none: the
-    /// request is answered.
-    pub fn answer(&self, request: &OpenRequest, answer: &Answer, at_ms: u64) -> Result<(), Error> {
+    /// `Unfit`; `Answered` or `TakenBack` where somebody was faster; else what writing came to. A failure to note it or to
+    /// mark the request read is none: it is answered.
+    pub fn answer(&self, request: &OpenRequest, answer: &Answer, by: By, at_ms: u64) -> Result<(), Error> {
         let id = request.asked.id();
         if let Some(why) = request.asked.refuses(answer) {
             return Err(Error::Unfit { id: id.to_string(), why });
@@ -121,15 +139,45 @@ impl Requests {
         let payload = request.asked.answered(answer, self.lead_mode()?, at_ms);
         let message = Message::new(&AgentName::lead(), payload.to_text(), at_ms);
         let inbox = self.0.inbox(&request.from);
-        if !inbox.append_unless(&message, |entries| answer_to(entries, id).is_some())? {
-            let approved = answer_to(&inbox.read()?, id).unwrap_or_default();
-            return Err(Error::Answered { id: id.to_string(), approved });
+        if let Some(standing) = self.noted(request) {
+            return Err(standing.refusal(request));
         }
+        if !inbox.append_unless(&message, ANSWER_LIMIT, |entries| closed_by(entries, request).is_some())? {
+            let standing = closed_by(&inbox.read()?, request).or_else(|| self.noted(request));
+            return Err(standing.unwrap_or(Standing::Gone).refusal(request));
+        }
+        let (to, approved) = (request.from.clone(), matches!(answer, Answer::Approve(_)));
+        let answered = Answered { to, request: id.clone(), approved, by, asked: request.last };
+        self.0.answers().add(self.0.name(), &answered).ok();
         // In a team of Claude Code's it is its lead that marks, or removes, what it has read.
         if !self.0.name().is_foreign() {
             self.0.inbox(&AgentName::lead()).mark_read(&request.entries).ok();
         }
         Ok(())
+    }
+
+    /// Takes back what `from` asked, at `at_ms` (ms since the epoch): nobody waits for the answer. What was answered
+    /// stays so.
+    ///
+    /// # Errors
+    /// What writing into its own inbox came to.
+    pub fn take_back(&self, from: &AgentName, ids: &[RequestId], at_ms: u64) -> Result<(), Error> {
+        let inbox = self.0.inbox(from);
+        for id in ids {
+            let outcome =
+                PermissionOutcome::Error { error: "taken back: the turn that asked is over".to_owned() };
+            let response = PermissionResponse { request_id: id.clone(), outcome };
+            let text = Payload::PermissionResponse(response).to_text();
+            let message = Message { read: true, ..Message::new(from, text, at_ms) };
+            let closed = |entries: &[Entry]| word_to(entries, id, AgentName::is_lead).is_some();
+            inbox.append_unless(&message, MESSAGE_LIMIT, closed)?;
+        }
+        Ok(())
+    }
+
+    /// What our own record says of it.
+    fn noted(&self, request: &OpenRequest) -> Option<Standing> {
+        noted_in(&self.0.answers().of(self.0.name()), request)
     }
 
     /// What the lead hands on with an approval; `default` where it is a person who set none.
@@ -142,18 +190,17 @@ impl Requests {
 
     /// Every request there is in the lead's inbox, and how it stands.
     fn all(&self) -> Result<Vec<Found>, Error> {
-        let mut asked: Vec<(OpenRequest, bool)> = Vec::new();
-        for entry in self.0.inbox(&AgentName::lead()).read()? {
-            let Some((request, unread)) = asks(entry) else { continue };
-            let same = |known: &&mut (OpenRequest, bool)| {
-                known.0.from == request.from && known.0.asked.id() == request.asked.id()
+        let mut asked: Vec<OpenRequest> = Vec::new();
+        for request in self.0.inbox(&AgentName::lead()).read()?.into_iter().filter_map(asks) {
+            let same = |known: &&mut OpenRequest| {
+                known.from == request.from && known.asked.id() == request.asked.id()
             };
             match asked.iter_mut().find(same) {
-                Some((known, known_unread)) => {
+                Some(known) => {
+                    known.last = known.last.max(request.last);
                     known.entries.extend(request.entries);
-                    *known_unread |= unread;
                 }
-                None => asked.push((request, unread)),
+                None => asked.push(request),
             }
         }
         if asked.is_empty() {
@@ -162,27 +209,64 @@ impl Requests {
         self.standings(asked)
     }
 
-    fn standings(&self, asked: Vec<(OpenRequest, bool)>) -> Result<Vec<Found>, Error> {
-        let config = self.0.config()?;
+    fn standings(&self, asked: Vec<OpenRequest>) -> Result<Vec<Found>, Error> {
+        let (config, answers) = (self.0.config()?, self.0.answers().of(self.0.name()));
         let mut inboxes: BTreeMap<AgentName, Vec<Entry>> = BTreeMap::new();
         let mut all = Vec::with_capacity(asked.len());
-        for (mut request, unread) in asked {
+        for mut request in asked {
             let standing = match joined(&config, &mut request) {
                 None => Standing::Gone,
-                Some(since) if request.since > 0 && request.since < since => Standing::Gone,
-                Some(_) => {
-                    if !inboxes.contains_key(&request.from) {
-                        inboxes.insert(request.from.clone(), self.0.inbox(&request.from).read()?);
+                Some(since) if request.last > 0 && request.last < since => Standing::Gone,
+                Some(_) => match noted_in(&answers, &request) {
+                    Some(answered) => answered,
+                    None => {
+                        if !inboxes.contains_key(&request.from) {
+                            inboxes.insert(request.from.clone(), self.0.inbox(&request.from).read()?);
+                        }
+                        let entries = inboxes.get(&request.from).map(Vec::as_slice).unwrap_or_default();
+                        closed_by(entries, &request).unwrap_or(Standing::Open)
                     }
-                    let entries = inboxes.get(&request.from).map(Vec::as_slice).unwrap_or_default();
-                    answer_to(entries, request.asked.id())
-                        .map_or(Standing::Open, |approved| Standing::Answered { approved })
-                }
+                },
             };
-            all.push(Found { request, unread, standing });
+            all.push(Found { request, standing });
         }
         Ok(all)
     }
+}
+
+impl Found {
+    fn answered(&self) -> Option<Answered> {
+        let Standing::Answered { approved, by } = self.standing else { return None };
+        let (to, request) = (self.request.from.clone(), self.request.asked.id().clone());
+        Some(Answered { to, request, approved, by, asked: self.request.last })
+    }
+}
+
+impl Standing {
+    /// Why a request that stands so takes no answer.
+    fn refusal(self, request: &OpenRequest) -> Error {
+        let (id, from) = (request.asked.id().to_string(), request.from.clone());
+        match self {
+            Standing::Answered { approved, .. } => Error::Answered { id, approved },
+            Standing::TakenBack => Error::TakenBack { id, from },
+            Standing::Open | Standing::Gone => Error::AskerGone { id, from },
+        }
+    }
+}
+
+fn open_of(all: Vec<Found>) -> Vec<OpenRequest> {
+    let open = all.into_iter().filter(|found| found.standing == Standing::Open);
+    open.map(|found| found.request).collect()
+}
+
+fn noted_in(answers: &[Answered], request: &OpenRequest) -> Option<Standing> {
+    let is = |answered: &&Answered| {
+        answered.to == request.from
+            && answered.request == *request.asked.id()
+            && answered.asked >= request.last
+    };
+    let answered = answers.iter().rfind(is)?;
+    Some(Standing::Answered { approved: answered.approved, by: answered.by })
 }
 
 /// Since when the asker is on the team, ms since the epoch; none where it is not. Fills in where it works.
@@ -193,28 +277,30 @@ fn joined(config: &TeamConfig, request: &mut OpenRequest) -> Option<u64> {
     Some(member.joined_at)
 }
 
-fn asks(entry: Entry) -> Option<(OpenRequest, bool)> {
+fn asks(entry: Entry) -> Option<OpenRequest> {
     let message = entry.message.as_ref().ok()?;
     let asked = Asked::parse(&message.text)?;
-    let request = OpenRequest {
-        asked,
-        from: AgentName::foreign(&message.from),
-        since: parse_iso8601(&message.timestamp).unwrap_or(0),
-        cwd: String::new(),
-        text: message.text.clone(),
-        entries: Vec::new(),
-    };
-    let unread = !message.read;
-    Some((OpenRequest { entries: vec![entry], ..request }, unread))
+    let since = parse_iso8601(&message.timestamp).unwrap_or(0);
+    let (from, text) = (AgentName::foreign(&message.from), message.text.clone());
+    Some(OpenRequest { asked, from, since, last: since, cwd: String::new(), text, entries: vec![entry] })
 }
 
-/// Whether the inbox holds an answer to that request, and which: of several a yes counts.
-fn answer_to(entries: &[Entry], id: &RequestId) -> Option<bool> {
+/// How what its asker's inbox holds has closed it: of several answers a yes counts, and any before what the asker says.
+fn closed_by(entries: &[Entry], request: &OpenRequest) -> Option<Standing> {
+    let id = request.asked.id();
+    let answer = word_to(entries, id, AgentName::is_lead);
+    let taken = || word_to(entries, id, |from| *from == request.from);
+    let answered = answer.map(|approved| Standing::Answered { approved, by: By::Lead });
+    answered.or_else(|| taken().map(|_| Standing::TakenBack))
+}
+
+/// Whether they hold an answer to that request of whoever `is`, and which.
+fn word_to(entries: &[Entry], id: &RequestId, is: impl Fn(&AgentName) -> bool) -> Option<bool> {
     let messages = entries.iter().filter_map(|entry| entry.message.as_ref().ok());
     // Most messages need not be parsed.
     let near = messages.filter(|message| message.text.contains("_response"));
-    let from_lead = near.filter(|message| AgentName::foreign(&message.from).is_lead());
-    let answers = from_lead.filter_map(|message| answer_in(&message.text)).filter(|(of, _)| of == id);
+    let theirs = near.filter(|message| is(&AgentName::foreign(&message.from)));
+    let answers = theirs.filter_map(|message| answer_in(&message.text)).filter(|(of, _)| of == id);
     answers.map(|(_, approved)| approved).reduce(|one, other| one || other)
 }
 
@@ -224,12 +310,7 @@ fn one(id: &str, found: Vec<Found>) -> Result<OpenRequest, Error> {
         found.into_iter().partition(|found| found.standing == Standing::Open);
     let name = |found: &Found| format!("{} of {}", found.request.asked.id(), found.request.from);
     match (open.len(), closed.last()) {
-        (0, Some(Found { standing: Standing::Answered { approved }, request, .. })) => {
-            Err(Error::Answered { id: request.asked.id().to_string(), approved: *approved })
-        }
-        (0, Some(Found { request, .. })) => {
-            Err(Error::AskerGone { id: request.asked.id().to_string(), from: request.from.clone() })
-        }
+        (0, Some(Found { request, standing })) => Err(standing.refusal(request)),
         (1, _) => Ok(open.into_iter().next().expect("there is one").request),
         _ => Err(Error::ManyRequests { id: id.to_owned(), several: open.iter().map(name).collect() }),
     }

@@ -1,5 +1,6 @@
 //! The directory that holds all teams, opened once and trusted only if nobody else can write there.
 
+use crate::answers::Answers;
 use crate::aside::Aside;
 use crate::directory::Directory;
 use crate::durability::Durability;
@@ -24,12 +25,15 @@ pub(crate) struct Opened {
     pub(crate) way: Way,
     /// Into the teams of Claude Code's sessions.
     pub(crate) foreign: Way,
+    /// To what members ask.
+    pub(crate) answers: Answers,
 }
 
 impl Root {
     /// Opens the root at `path`, and makes it (0700) with its two directories if it is missing.
     ///
-    /// Copies of files that do not parse go to `aside`, which lies outside of it. A root of another user, or
+    /// Copies of files that do not parse go to `aside`, which lies outside of it; which requests were answered is noted in
+    /// the directory `answers` beside that. A root of another user, or
     /// one that everybody may write to, is [`Error::Untrusted`].
     pub fn open(path: &Path, aside: &Path, durability: Durability) -> Result<Root, Error> {
         made(path)?;
@@ -41,7 +45,8 @@ impl Root {
         trusted(&tasks, 0o002, "chmod o-w")?;
         let way = Way { durability, aside: Aside::open(aside)? };
         let foreign = Way { durability, aside: Aside::nowhere() };
-        Ok(Root(Arc::new(Opened { dir, teams, tasks, way, foreign })))
+        let answers = Answers::beside(aside);
+        Ok(Root(Arc::new(Opened { dir, teams, tasks, way, foreign, answers })))
     }
 
     /// Where it is, without links in the path.
@@ -106,6 +111,16 @@ impl Root {
         }
         settle(team.dir(), durability)?;
         settle(&self.0.teams, durability)?;
+        // An earlier team of that name may have asked under the same ids; a record that stays is older than what is asked.
+        self.0.answers.forget(team.name()).ok();
         Ok(team)
+    }
+
+    /// Forgets what sessions were answered that are not `there` any more.
+    ///
+    /// # Errors
+    /// `Io`.
+    pub fn forget_sessions(&self, there: &[TeamName]) -> Result<(), Error> {
+        self.0.answers.forget_sessions(there)
     }
 }

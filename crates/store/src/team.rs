@@ -1,6 +1,7 @@
 //! One team: its config, its inboxes, its tasks. The handle keeps the team's directories open, so that what is
 //! done through it can't end up in a later team of the same name.
 
+use crate::answers::Answers;
 use crate::directory::Directory;
 use crate::error::Error;
 use crate::file::{PATIENCE, Shape, Way, change, read_as};
@@ -199,6 +200,10 @@ impl Team {
     /// The root's directory itself.
     pub(crate) fn root_dir(&self) -> &Directory {
         &self.0.root.dir
+    }
+
+    pub(crate) fn answers(&self) -> &Answers {
+        &self.0.root.answers
     }
 
     pub(crate) fn way(&self) -> &Way {

@@ -18,10 +18,10 @@ pub(crate) use waiting::{Onlooker, Onlookers, Then, Waiting};
 use crate::event::ConnId;
 use crate::notices::Notices;
 use crate::roster::{Comeback, ROSTER_VERSION, Resting, Roster, SpawnId};
-use crate::tale::{Tale, TaskTale};
+use crate::tale::Tale;
 use protocol::color::Color;
 use protocol::control::{Activity, Layout, PastAgent, Response};
-use protocol::id::{Mint, TaskId};
+use protocol::id::Mint;
 use protocol::name::{AgentName, TeamName};
 use protocol::policy::Policy;
 use std::collections::{BTreeMap, VecDeque};
@@ -33,8 +33,8 @@ pub(crate) struct State {
     pub(crate) teams: BTreeMap<TeamName, Team>,
     /// Those of Claude Code's own sessions: watched, told of, and left alone.
     pub(crate) sessions: BTreeMap<TeamName, Team>,
-    /// What an earlier daemon told of tasks of sessions that have not been seen yet.
-    pub(crate) told_before: BTreeMap<TeamName, BTreeMap<TaskId, TaskTale>>,
+    /// What an earlier daemon told of sessions that have not been seen yet.
+    pub(crate) told_before: Tale,
     pub(crate) agents: BTreeMap<SpawnId, Agent>,
     pub(crate) waiting: Vec<Waiting>,
     pub(crate) onlookers: Onlookers,
@@ -80,16 +80,16 @@ impl State {
         let teams = roster.teams.into_iter().map(|(name, joined)| {
             let told = tale.tasks.remove(&name).unwrap_or_default();
             let past = past.remove(&name).unwrap_or_default();
-            let opened = tale.requests.remove(&name).unwrap_or_default();
+            let told_asked = tale.requests.remove(&name).unwrap_or_default();
             let grounds = grounds.remove(&name).unwrap_or_default();
             let layout = layouts.remove(&name).unwrap_or_default();
-            (name, Team { joined, told, past, opened, grounds, layout, ..Team::default() })
+            (name, Team { joined, told, past, told_asked, grounds, layout, ..Team::default() })
         });
         State {
             setting,
             teams: teams.collect(),
             sessions: BTreeMap::new(),
-            told_before: tale.tasks,
+            told_before: tale,
             agents: agents.collect(),
             waiting: Vec::new(),
             onlookers: Onlookers::default(),

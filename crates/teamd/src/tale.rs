@@ -38,7 +38,16 @@ pub(crate) struct Tale {
     /// How many entries of each inbox were told.
     pub(crate) inboxes: BTreeMap<(TeamName, AgentName), usize>,
     /// The requests of members that were told.
-    pub(crate) requests: BTreeMap<TeamName, BTreeSet<RequestId>>,
+    pub(crate) requests: BTreeMap<TeamName, RequestTale>,
+}
+
+/// What of members' requests was told.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct RequestTale {
+    /// That they were asked.
+    pub(crate) opened: BTreeSet<RequestId>,
+    /// That they have their answer.
+    pub(crate) closed: BTreeSet<RequestId>,
 }
 
 impl Tale {
@@ -61,7 +70,10 @@ impl Tale {
                 self.inboxes.insert((team, agent), index + 1);
             }
             (What::RequestOpened { request, .. }, _) => {
-                self.requests.entry(team).or_default().extend(RequestId::parse(&request).ok());
+                self.requests.entry(team).or_default().opened.extend(RequestId::parse(&request).ok());
+            }
+            (What::RequestAnswered { request, .. }, _) => {
+                self.requests.entry(team).or_default().closed.extend(RequestId::parse(&request).ok());
             }
             (what, _) => take_task(self.tasks.entry(team).or_default(), what),
         }

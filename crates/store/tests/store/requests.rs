@@ -6,6 +6,7 @@ use protocol::message::Message;
 use protocol::mode::PermissionMode;
 use protocol::name::AgentName;
 use protocol::payload::Payload;
+use protocol::policy::By;
 use serde_json::json;
 use store::{Error, OpenRequest};
 
@@ -31,7 +32,7 @@ fn open(ground: &Ground) -> Vec<String> {
 }
 
 fn answer(ground: &Ground, request: &OpenRequest, answer: &Answer) -> Result<(), Error> {
-    ground.again().requests().answer(request, answer, 9)
+    ground.again().requests().answer(request, answer, By::Lead, 9)
 }
 
 fn yes() -> Answer {
@@ -43,7 +44,7 @@ fn no() -> Answer {
 }
 
 #[test]
-fn an_open_request_is_unread_unanswered_and_of_a_member_in_this_life() {
+fn an_open_request_is_unanswered_and_of_a_member_in_this_life() {
     let ground = Ground::new();
     plan(&ground, "ann", "plan-1");
     permission(&ground, "bob", "perm-1");
@@ -92,13 +93,77 @@ fn a_request_is_found_by_its_id_or_how_it_begins_and_else_it_is_said_why_not() {
     assert!(matches!(find("perm-1"), Err(Error::ManyRequests { .. })), "two members, one id");
     permission(&ground, "gone", "other-1");
     assert!(matches!(find("other-1"), Err(Error::AskerGone { from, .. }) if from == agent("gone")));
-    let read = find("plan-1").unwrap();
+    answer(&ground, &find("plan-1").unwrap(), &no()).unwrap();
+    assert!(matches!(find("plan-1"), Err(Error::Answered { approved: false, .. })));
+}
+
+#[test]
+fn a_request_that_was_read_and_not_answered_is_open() {
+    let ground = Ground::new();
+    plan(&ground, "ann", "plan-1");
     let lead = ground.team.inbox(&AgentName::lead());
     lead.mark_read(&lead.read().unwrap()).unwrap();
+    assert_eq!(open(&ground), ["ann plan-1"]);
+}
+
+#[test]
+fn an_answer_that_its_client_has_taken_out_is_not_given_again() {
+    let ground = Ground::new();
+    permission(&ground, "ann", "perm-1");
+    let request = ground.team.requests().find("perm-1").unwrap();
+    answer(&ground, &request, &yes()).unwrap();
+    crate::fixture::put(&ground.inbox_path("ann.json"), "[]".to_owned());
     assert!(open(&ground).is_empty());
-    assert_eq!(find("plan-1").unwrap().asked, read.asked, "read and not answered: it can be");
-    answer(&ground, &read, &no()).unwrap();
-    assert!(matches!(find("plan-1"), Err(Error::Answered { approved: false, .. })));
+    assert!(matches!(answer(&ground, &request, &no()), Err(Error::Answered { approved: true, .. })));
+    assert!(matches!(ground.team.requests().find("perm-1"), Err(Error::Answered { approved: true, .. })));
+    assert!(ground.team.inbox(&agent("ann")).read().unwrap().is_empty());
+    let asking = ground.team.requests().asking().unwrap();
+    assert!(asking.answered[0].approved && asking.answered[0].by == By::Lead);
+    let again = r#"{"type":"permission_request","request_id":"perm-1","agent_id":"ann","tool_name":"Bash"}"#;
+    ask(&ground, "ann", again, 10);
+    assert_eq!(open(&ground), ["ann perm-1"], "it has asked again since");
+}
+
+#[test]
+fn what_was_taken_back_is_open_no_more_and_what_was_answered_is_not_taken_back() {
+    let ground = Ground::new();
+    ["perm-1", "perm-2"].iter().for_each(|id| permission(&ground, "ann", id));
+    permission(&ground, "bob", "perm-1");
+    let [first, second] = ["perm-1", "perm-2"].map(|id| {
+        ground.team.requests().open().unwrap().into_iter().find(|o| o.asked.id().as_str() == id).unwrap()
+    });
+    answer(&ground, &second, &yes()).unwrap();
+    let ids = [first.asked.id().clone(), second.asked.id().clone()];
+    ground.team.requests().take_back(&agent("ann"), &ids, 9).unwrap();
+    ground.team.requests().take_back(&agent("ann"), &ids, 9).unwrap();
+    assert_eq!(open(&ground), ["bob perm-1"], "another's of that id stays");
+    assert!(matches!(answer(&ground, &first, &yes()), Err(Error::TakenBack { .. })));
+    assert!(matches!(ground.team.requests().find("perm-2"), Err(Error::Answered { approved: true, .. })));
+    let unread =
+        ground.team.inbox(&agent("ann")).read().unwrap().into_iter().filter(|e| e.unread().is_some());
+    assert_eq!(unread.count(), 1, "the answer alone is for ann to read");
+}
+
+#[test]
+fn what_was_asked_at_any_length_can_be_approved() {
+    let ground = Ground::new();
+    let text = json!({"type": "permission_request", "request_id": "perm-1", "agent_id": "ann", "tool_name": "Edit",
+        "input": {"new_string": "x".repeat(300 << 10)}});
+    let entry = json!([{"from": "ann", "text": text.to_string(), "timestamp": "1970-01-01T00:00:05.000Z"}]);
+    crate::fixture::put(&ground.inbox_path("team-lead.json"), entry.to_string());
+    answer(&ground, &ground.team.requests().find("perm-1").unwrap(), &yes()).unwrap();
+    assert!(open(&ground).is_empty());
+}
+
+#[test]
+fn a_later_team_of_the_name_has_answers_of_its_own() {
+    let ground = Ground::new();
+    permission(&ground, "ann", "perm-1");
+    answer(&ground, &ground.team.requests().find("perm-1").unwrap(), &yes()).unwrap();
+    let kept = ground.path().join("answers/orchard.jsonl");
+    assert!(kept.exists());
+    ground.team.delete().unwrap();
+    assert!(!kept.exists());
 }
 
 #[test]
@@ -165,11 +230,17 @@ fn in_a_team_of_claude_codes_the_answer_is_all_that_is_written() {
     crate::fixture::put(&home.join("inboxes/team-lead.json"), asks.to_string());
     let team = ground.root.team(&protocol::name::TeamName::parse("session-0123abcd").unwrap()).unwrap();
     let open = team.requests().open().unwrap();
-    team.requests().answer(&open[0], &yes(), 9).unwrap();
+    team.requests().answer(&open[0], &yes(), By::Lead, 9).unwrap();
     assert!(team.requests().open().unwrap().is_empty());
     assert_eq!(std::fs::read_to_string(home.join("inboxes/team-lead.json")).unwrap(), asks.to_string());
     assert_eq!(std::fs::read_to_string(home.join("config.json")).unwrap(), config.to_string());
     assert_eq!(team.inbox(&agent("ann")).read().unwrap().len(), 1);
+    ground.root.forget_sessions(std::slice::from_ref(team.name())).unwrap();
+    assert!(team.requests().open().unwrap().is_empty());
+    let kept = ground.path().join("answers/session-0123abcd.jsonl");
+    assert!(kept.exists());
+    ground.root.forget_sessions(&[]).unwrap();
+    assert!(!kept.exists());
 }
 
 fn member_of(name: &str) -> serde_json::Value {

@@ -49,10 +49,8 @@ impl<H: Host> Teammate<H> {
     pub(super) fn withdraw_questions(&mut self) {
         let questions = std::mem::take(&mut self.questions);
         let told = questions.iter().filter(|question| question.told);
-        let ids: Vec<&RequestId> = told.map(|question| &question.request.request_id).collect();
-        if !ids.is_empty()
-            && let Err(fault) = self.post.withdraw(&ids)
-        {
+        let ids: Vec<RequestId> = told.map(|question| question.request.request_id.clone()).collect();
+        if let Err(fault) = self.post.take_back(&ids) {
             self.complain(&fault);
         }
     }

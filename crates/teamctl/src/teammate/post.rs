@@ -164,15 +164,9 @@ impl Post {
         self.tell_lead(Payload::PermissionRequest(question.clone()).to_text())
     }
 
-    /// These wait for the lead no longer.
-    pub(super) fn withdraw(&self, ids: &[&RequestId]) -> Result<(), Fault> {
-        let lead = self.team.inbox(&AgentName::lead());
-        let is = |entry: &Entry| match entry.unread().map(|message| Payload::parse(&message.text)) {
-            Some(Some(Payload::PermissionRequest(request))) => ids.contains(&&request.request_id),
-            _ => false,
-        };
-        let asked: Vec<Entry> = lead.read().map_err(fault)?.into_iter().filter(is).collect();
-        lead.mark_read(&asked).map_err(fault)
+    /// Nobody waits for the answers to these any more.
+    pub(super) fn take_back(&self, ids: &[RequestId]) -> Result<(), Fault> {
+        self.team.requests().take_back(&self.me, ids, now()).map_err(fault)
     }
 
     /// Hands in a plan, in a file of its own.

@@ -5,6 +5,7 @@ use crate::output::{self, clean};
 use protocol::asked::{Answer, Approval};
 use protocol::fault::Fault;
 use protocol::mode::PermissionMode;
+use protocol::policy::By;
 use serde_json::{Value, json};
 use std::process::ExitCode;
 
@@ -49,7 +50,7 @@ pub(super) fn answer(here: &Here, id: &str, answer: &Answer) -> Result<ExitCode,
     here.lead_only("answer a request")?;
     let requests = here.team()?.requests();
     let request = requests.find(id).map_err(fault)?;
-    requests.answer(&request, answer, now()).map_err(fault)?;
+    requests.answer(&request, answer, By::Lead, now()).map_err(fault)?;
     let (id, from) = (request.asked.id(), &request.from);
     let word = if matches!(answer, Answer::Approve(_)) { "yes" } else { "no" };
     let sentence = format!("{from} has a {word} to {id}.");

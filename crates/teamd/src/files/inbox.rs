@@ -34,7 +34,9 @@ impl Inboxes {
         let mail = match before {
             None => first(&entries, self.told.get(&key).copied().unwrap_or(0)),
             // Its owner has taken out what it consumed, or somebody has rewritten it: nobody knows what is new.
-            Some(_) if mark.began_again() => Mail { unread: Some(mark.unread()), ..Mail::default() },
+            Some(_) if mark.began_again() => {
+                Mail { unread: Some(mark.unread()), earlier: letters(&entries), ..Mail::default() }
+            }
             Some(before) => {
                 let new_unread = entries.iter().filter(|entry| entry.unread().is_some()).count();
                 let read = mark.unread() < before.unread() + new_unread;

@@ -11,11 +11,11 @@ use protocol::id::{RequestId, TaskId};
 use protocol::mode::PermissionMode;
 use protocol::name::{AgentName, TeamName};
 use protocol::payload::Payload;
-use protocol::policy::Policy;
+use protocol::policy::{By, Policy};
 use protocol::task::Task;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-use store::OpenRequest;
+use store::{Asking, OpenRequest};
 
 /// Something to do with files.
 #[derive(Debug)]
@@ -54,7 +54,7 @@ pub(crate) enum FileJob {
     /// What the team's members ask, all of it.
     Requests { team: TeamName },
     /// The policy's answer to a request.
-    Answer { team: TeamName, request: Box<OpenRequest>, answer: Answer, at: u64 },
+    Answer { team: TeamName, request: Box<OpenRequest>, answer: Answer, by: By, at: u64 },
     /// The permission mode of a member or the lead, told or written.
     Mode { client: ConnId, team: TeamName, name: AgentName, mode: PermissionMode, telling: Telling, at: u64 },
     /// The policy of a team that is there.
@@ -204,7 +204,7 @@ pub(crate) enum FileDone {
     },
     Requests {
         team: TeamName,
-        result: Result<Vec<OpenRequest>, Fault>,
+        result: Result<Asking, Fault>,
     },
     Answered {
         team: TeamName,
@@ -238,7 +238,7 @@ pub(crate) enum FileDone {
 pub(crate) struct Mail {
     /// Not told before.
     pub(crate) new: Vec<Letter>,
-    /// Told before, by an earlier daemon: at the first look alone.
+    /// Told before: by an earlier daemon at the first look, and all there is of one that was rewritten.
     pub(crate) earlier: Vec<Letter>,
     /// How many are unread, where some have been read since the last look.
     pub(crate) unread: Option<usize>,

@@ -150,7 +150,9 @@ impl Files {
             }
             FileJob::Sessions => {
                 let teams = self.note("look for sessions", self.root.teams())?;
-                FileDone::Sessions { there: teams.into_iter().filter(TeamName::is_foreign).collect() }
+                let there: Vec<TeamName> = teams.into_iter().filter(TeamName::is_foreign).collect();
+                self.note("forget answers to sessions", self.root.forget_sessions(&there));
+                FileDone::Sessions { there }
             }
             FileJob::Hidden { team, panes, tell: Some((client, reply)) } => {
                 FileDone::Noted { client, reply, result: or_fault(self.hidden(&team, &panes)) }
@@ -182,11 +184,12 @@ impl Files {
                 FileDone::Inbox { team, inbox, result: or_fault(result) }
             }
             FileJob::Requests { team } => {
-                let result = self.team(&team).and_then(|team| team.requests().open());
+                let result = self.team(&team).and_then(|team| team.requests().asking());
                 FileDone::Requests { team, result: or_fault(result) }
             }
-            FileJob::Answer { team, request, answer, at } => {
-                let given = self.team(&team).and_then(|team| team.requests().answer(&request, &answer, at));
+            FileJob::Answer { team, request, answer, by, at } => {
+                let given =
+                    self.team(&team).and_then(|team| team.requests().answer(&request, &answer, by, at));
                 let (from, id) = (request.from.clone(), request.asked.id().clone());
                 FileDone::Answered { team, from, request: id, result: or_fault(given) }
             }

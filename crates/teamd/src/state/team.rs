@@ -2,12 +2,12 @@
 
 use crate::files::Which;
 use crate::roster::Ground;
-use crate::tale::TaskTale;
+use crate::tale::{RequestTale, TaskTale};
 use protocol::control::{Layout, PastAgent};
 use protocol::id::{RequestId, TaskId};
 use protocol::name::AgentName;
 use protocol::policy::{By, Policy};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use store::OpenRequest;
 
 /// One team of ours.
@@ -39,8 +39,10 @@ pub(crate) struct Team {
     pub(crate) asking: Look,
     /// What they ask and nobody has answered, by who and under which id.
     pub(crate) asked: BTreeMap<(AgentName, RequestId), Pending>,
-    /// The requests that the event log has told.
-    pub(crate) opened: BTreeSet<RequestId>,
+    /// The last look at it came to nothing: the next rescan looks again, whatever is known.
+    pub(crate) unseen_asked: bool,
+    /// What the event log has told of it.
+    pub(crate) told_asked: RequestTale,
 }
 
 /// How far the way from a worktree to its agent is.

@@ -99,8 +99,9 @@ pub(super) fn sessions(state: &mut State, there: &[TeamName], out: &mut Vec<Effe
     }
     for team in there {
         if !state.sessions.contains_key(team) {
-            let told = state.told_before.remove(team).unwrap_or_default();
-            state.sessions.insert(team.clone(), Team { told, ..Team::default() });
+            let told = state.told_before.tasks.remove(team).unwrap_or_default();
+            let told_asked = state.told_before.requests.remove(team).unwrap_or_default();
+            state.sessions.insert(team.clone(), Team { told, told_asked, ..Team::default() });
             out.push(Effect::WatchTeam { team: team.clone() });
             tasks::again(state, team, out);
         }

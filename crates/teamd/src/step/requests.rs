@@ -30,7 +30,7 @@ pub(super) fn mail(
     now: Now,
     out: &mut Vec<Effect>,
 ) {
-    let Some(known) = state.teams.get(team) else { return };
+    let Some(known) = state.watched_mut(team) else { return };
     let letters = || mail.earlier.iter().chain(&mail.new);
     let opens = owner.is_lead() && letters().any(|letter| letter.asks());
     let closes = !known.asked.is_empty()
@@ -83,7 +83,7 @@ fn answered_by_lead(letter: &Letter) -> Option<(RequestId, bool)> {
 
 /// A storm of changes becomes one look, and one more after it.
 pub(super) fn look(state: &mut State, team: &TeamName, out: &mut Vec<Effect>) {
-    let Some(known) = state.teams.get_mut(team) else { return };
+    let Some(known) = state.watched_mut(team) else { return };
     if known.asking.is_due() {
         out.push(Effect::File(FileJob::Requests { team: team.clone() }));
     }
@@ -91,30 +91,32 @@ pub(super) fn look(state: &mut State, team: &TeamName, out: &mut Vec<Effect>) {
 
 /// Where somebody waits for an answer.
 pub(super) fn look_if_any(state: &mut State, team: &TeamName, out: &mut Vec<Effect>) {
-    if state.teams.get(team).is_some_and(|known| !known.asked.is_empty()) {
+    if state.watched_mut(team).is_some_and(|known| known.unseen_asked || !known.asked.is_empty()) {
         look(state, team, out);
     }
 }
 
-/// At the rescan: what could not be written is tried again.
+/// At the rescan: what could not be read or written is tried again.
 pub(super) fn look_again(state: &mut State, out: &mut Vec<Effect>) {
-    let teams: Vec<TeamName> = state.teams.keys().cloned().collect();
-    teams.iter().for_each(|team| look_if_any(state, team, out));
+    state.watched().iter().for_each(|team| look_if_any(state, team, out));
 }
 
-/// All requests of a team that are open now.
+/// All requests of a team, as they stand now.
 pub(super) fn seen(
     state: &mut State,
     team: &TeamName,
-    result: Result<Vec<OpenRequest>, Fault>,
+    result: Result<store::Asking, Fault>,
     now: Now,
     out: &mut Vec<Effect>,
 ) {
-    let Some(known) = state.teams.get_mut(team) else { return };
+    let Some(known) = state.watched_mut(team) else { return };
     let again = std::mem::take(&mut known.asking) == Look::Again;
+    known.unseen_asked = result.is_err();
     match result {
         Err(fault) => out.push(Effect::of_team(team, What::Trouble { why: fault.message })),
-        Ok(open) => {
+        Ok(store::Asking { open, answered }) => {
+            answered.iter().for_each(|answered| closed(state, team, answered, out));
+            let Some(known) = state.watched_mut(team) else { return };
             let is_open = |key: &(AgentName, RequestId)| open.iter().any(|request| key_of(request) == *key);
             known.asked.retain(|key, pending| is_open(key) || matches!(pending.stage, Asking::Answering(_)));
             open.into_iter().for_each(|request| take(state, team, request, now, out));
@@ -126,6 +128,21 @@ pub(super) fn seen(
     }
 }
 
+/// One that has its answer, by whomever: told, unless it was.
+fn closed(state: &mut State, team: &TeamName, answered: &store::Answered, out: &mut Vec<Effect>) {
+    let Some(known) = state.watched_mut(team) else { return };
+    let key = (answered.to.clone(), answered.request.clone());
+    let given = match known.asked.get(&key).map(|pending| pending.stage) {
+        // The word of whoever writes it comes.
+        Some(Asking::Answering(_)) => return,
+        Some(Asking::Waits { .. } | Asking::Failed) => true,
+        None => known.told_asked.opened.contains(&key.1) && !known.told_asked.closed.contains(&key.1),
+    };
+    if given {
+        close(state, team, &key, Given { by: answered.by, approved: answered.approved }, out);
+    }
+}
+
 fn key_of(request: &OpenRequest) -> (AgentName, RequestId) {
     (request.from.clone(), request.asked.id().clone())
 }
@@ -133,12 +150,12 @@ fn key_of(request: &OpenRequest) -> (AgentName, RequestId) {
 /// One that is open: it is decided unless it was.
 fn take(state: &mut State, team: &TeamName, request: OpenRequest, now: Now, out: &mut Vec<Effect>) {
     let cwd = state.member(team, &request.from).map(|agent| agent.record.cwd.to_string_lossy().into_owned());
-    let Some(known) = state.teams.get_mut(team) else { return };
+    let Some(known) = state.watched_mut(team) else { return };
     let key = key_of(&request);
     if known.asked.get(&key).is_some_and(|pending| pending.stage != Asking::Failed) {
         return;
     }
-    let news = known.opened.insert(key.1.clone());
+    let news = known.told_asked.opened.insert(key.1.clone());
     if news {
         let (request, kind, about) = (key.1.to_string(), request.asked.kind(), request.asked.about());
         out.push(Effect::Log(Event::agent(team, &key.0, What::RequestOpened { request, kind, about })));
@@ -152,7 +169,7 @@ fn take(state: &mut State, team: &TeamName, request: OpenRequest, now: Now, out:
         Decision::Ask(_) => {}
         decided => give(team, &mut pending, decided, now, out),
     }
-    if let Some(known) = state.teams.get_mut(team) {
+    if let Some(known) = state.watched_mut(team) {
         known.asked.insert(key, pending);
     }
 }
@@ -171,7 +188,7 @@ pub(super) fn decide_anew(state: &mut State, team: &TeamName, now: Now, out: &mu
 /// When the policy answers what nobody has answered; none: never.
 fn until(policy: &Policy, waited: u64, now: Now) -> Option<u64> {
     policy.overdue()?;
-    Some(now.mono + policy.timeout_ms?.saturating_sub(waited))
+    Some(now.mono.saturating_add(policy.timeout_ms?.saturating_sub(waited)))
 }
 
 /// Has the policy's answer written.
@@ -183,7 +200,7 @@ fn give(team: &TeamName, pending: &mut Pending, decision: Decision, now: Now, ou
     };
     pending.stage = Asking::Answering(Given { by, approved: matches!(answer, Answer::Approve(_)) });
     let request = pending.request.clone();
-    out.push(Effect::File(FileJob::Answer { team: team.clone(), request, answer, at: now.wall }));
+    out.push(Effect::File(FileJob::Answer { team: team.clone(), request, answer, by, at: now.wall }));
 }
 
 /// The policy's answer stands in the member's inbox, or could not be put there.
@@ -201,8 +218,8 @@ pub(super) fn answered(
     let Asking::Answering(given) = pending.stage else { return };
     match result {
         Ok(()) => close(state, team, &key, given, out),
-        // Somebody was faster: the answer's own letter, or the next look, closes it.
-        Err(fault) if fault.kind == Kind::Exists => {
+        // Somebody was faster, or it was taken back: the answer's own letter, or the next look, closes it.
+        Err(fault) if matches!(fault.kind, Kind::Exists | Kind::NotFound) => {
             pending.stage = Asking::Waits { until: None };
             look(state, team, out);
         }
@@ -224,7 +241,7 @@ fn closed_by_lead(
     out: &mut Vec<Effect>,
 ) {
     let key = (owner.clone(), id.clone());
-    let waits = state.teams.get(team).and_then(|known| known.asked.get(&key));
+    let waits = state.watched_mut(team).and_then(|known| known.asked.get(&key));
     if waits.is_some_and(|pending| matches!(pending.stage, Asking::Waits { .. })) {
         close(state, team, &key, Given { by: By::Lead, approved }, out);
         show(state, team, out);
@@ -238,8 +255,9 @@ fn close(
     given: Given,
     out: &mut Vec<Effect>,
 ) {
-    if let Some(known) = state.teams.get_mut(team) {
+    if let Some(known) = state.watched_mut(team) {
         known.asked.remove(key);
+        known.told_asked.closed.insert(key.1.clone());
     }
     let what = What::RequestAnswered { request: key.1.to_string(), approved: given.approved, by: given.by };
     out.push(Effect::Log(Event::agent(team, &key.0, what)));

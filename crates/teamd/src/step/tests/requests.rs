@@ -12,7 +12,7 @@ use protocol::id::RequestId;
 use protocol::message::Message;
 use protocol::payload::Payload;
 use protocol::policy::{After, By, Policy, Who};
-use store::{Durability, OpenRequest, Root};
+use store::{Answered, Asking, Durability, OpenRequest, Root};
 
 const PERMISSION: &str = r#"{"type":"permission_request","request_id":"perm-1","agent_id":"ann","tool_name":"Bash","input":{"command":"ls"}}"#;
 const RESPONSE: &str =
@@ -37,7 +37,16 @@ fn with(policy: Policy) -> State {
 }
 
 fn seen(state: &mut State, open: Vec<OpenRequest>, now: Now) -> Vec<Effect> {
-    step(state, Event::Filed(FileDone::Requests { team: team(), result: Ok(open) }), now)
+    let asking = Asking { open, answered: Vec::new() };
+    step(state, Event::Filed(FileDone::Requests { team: team(), result: Ok(asking) }), now)
+}
+
+/// Its answer is found by a look.
+fn found(state: &mut State, by: By) -> Vec<Effect> {
+    let (to, request) = (AgentName::foreign("ann"), RequestId::parse("perm-1").unwrap());
+    let asking =
+        Asking { open: Vec::new(), answered: vec![Answered { to, request, approved: true, by, asked: 0 }] };
+    step(state, Event::Filed(FileDone::Requests { team: team(), result: Ok(asking) }), NOW)
 }
 
 fn answered(state: &mut State, result: Result<(), Fault>) -> Vec<Effect> {
@@ -136,7 +145,7 @@ fn a_time_out_answers_as_the_policy_says() {
 #[test]
 fn after_a_restart_a_request_is_neither_told_again_nor_waits_anew() {
     let mut state = with(Policy { timeout_ms: Some(1_000), after: After::Deny, ..Policy::default() });
-    state.teams.get_mut(&team()).unwrap().opened.insert(RequestId::parse("perm-1").unwrap());
+    state.teams.get_mut(&team()).unwrap().told_asked.opened.insert(RequestId::parse("perm-1").unwrap());
     let effects = seen(&mut state, open(), NOW);
     assert_eq!((logged(&effects).len(), notices(&effects)), (0, 0));
     assert_eq!(given(&step(&mut state, Event::Deadline, at(1_600))), [false], "400 ms were over");
@@ -192,4 +201,77 @@ fn a_policy_that_could_not_be_written_changes_nothing() {
         "{effects:?}"
     );
     assert_eq!(state.teams[&team()].policy, Policy::default());
+}
+
+#[test]
+fn an_answer_is_told_once_however_it_is_found() {
+    let lead = Some(Given { by: By::Lead, approved: true });
+    let mut state = with(Policy::default());
+    seen(&mut state, open(), NOW);
+    assert_eq!(closed(&found(&mut state, By::Lead)), lead, "its letter was taken out before it was seen");
+    assert_eq!(closed(&found(&mut state, By::Lead)), None);
+    let mut state = with(Policy::default());
+    state.teams.get_mut(&team()).unwrap().told_asked.opened.insert(RequestId::parse("perm-1").unwrap());
+    assert_eq!(
+        closed(&found(&mut state, By::Rule)).map(|given| given.by),
+        Some(By::Rule),
+        "an earlier daemon's"
+    );
+    assert_eq!(closed(&found(&mut state, By::Rule)), None);
+    let mut state = with(Policy { permissions: Who::Auto, ..Policy::default() });
+    seen(&mut state, open(), NOW);
+    assert_eq!(closed(&found(&mut state, By::Auto)), None, "whoever writes it says so");
+    assert_eq!(closed(&answered(&mut state, Ok(()))).map(|given| given.by), Some(By::Auto));
+    let mut state = with(Policy { permissions: Who::Auto, ..Policy::default() });
+    seen(&mut state, open(), NOW);
+    answered(&mut state, Err(Fault::new(Kind::Exists, "a person was faster")));
+    assert_eq!(closed(&found(&mut state, By::Lead)), lead);
+}
+
+#[test]
+fn an_inbox_that_was_rewritten_is_looked_at_and_a_look_that_failed_is_made_again() {
+    let mut state = with(Policy { permissions: Who::Auto, ..Policy::default() });
+    let payload = Payload::parse(PERMISSION);
+    let letter = Letter { index: 0, from: AgentName::foreign("ann"), summary: None, payload };
+    let mail = Mail { unread: Some(1), earlier: vec![letter], ..Mail::default() };
+    let inbox = FileDone::Inbox { team: team(), inbox: "team-lead".into(), result: Ok(mail) };
+    assert_eq!(looks(&step(&mut state, Event::Filed(inbox), NOW)), 1);
+    let failed = FileDone::Requests { team: team(), result: Err(Fault::new(Kind::Data, "torn")) };
+    step(&mut state, Event::Filed(failed), NOW);
+    assert_eq!(looks(&step(&mut state, Event::Overflow, at(9_000))), 1);
+    seen(&mut state, Vec::new(), NOW);
+    assert_eq!(looks(&step(&mut state, Event::Overflow, at(99_000))), 0);
+}
+
+#[test]
+fn a_time_that_no_clock_reaches_is_no_end_of_the_daemon() {
+    let mut state = with(Policy { timeout_ms: Some(u64::MAX), after: After::Deny, ..Policy::default() });
+    seen(&mut state, open(), at(5_000));
+    assert!(given(&step(&mut state, Event::Deadline, at(9_000))).is_empty());
+}
+
+#[test]
+fn what_members_of_a_session_ask_is_told_and_left_to_its_lead() {
+    let mut state = state();
+    let session = TeamName::parse("session-0123abcd").unwrap();
+    step(&mut state, Event::Filed(FileDone::Sessions { there: vec![session.clone()] }), NOW);
+    let payload = Payload::parse(PERMISSION);
+    let letter = Letter { index: 0, from: AgentName::foreign("ann"), summary: None, payload };
+    let mail = Mail { new: vec![letter], ..Mail::default() };
+    let inbox = FileDone::Inbox { team: session.clone(), inbox: "team-lead".into(), result: Ok(mail) };
+    assert_eq!(looks(&step(&mut state, Event::Filed(inbox), NOW)), 1);
+    let asking = || Asking { open: open(), answered: Vec::new() };
+    let mut look = || {
+        step(
+            &mut state,
+            Event::Filed(FileDone::Requests { team: session.clone(), result: Ok(asking()) }),
+            NOW,
+        )
+    };
+    let effects = look();
+    assert_eq!(
+        (logged(&effects), notices(&effects), given(&effects).len()),
+        (vec!["request_opened".to_owned()], 1, 0)
+    );
+    assert_eq!(notices(&look()), 0);
 }
