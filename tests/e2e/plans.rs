@@ -191,6 +191,23 @@ fn a_program_with_hooks_hands_in_its_last_words_and_is_started_again_by_an_appro
 }
 
 #[test]
+fn a_plan_that_is_approved_at_once_leaves_no_lock_behind() {
+    let house = House::start();
+    house.put("policy.toml", "[policy]\nplans = 'auto'\n");
+    house.teamctl(["create", "survey", "--policy", house.path("policy.toml").to_str().unwrap()]).ok();
+    profile(&house, "hooked", &house.agent(), &resumes(&house));
+    spawn(&house, &["--prompt", "begin"]);
+    on(&house, "Your plan is approved.");
+    waits(&house, "ann");
+    // What was written before the life ended is whole, and the next one has been idle since.
+    assert_eq!(
+        (acp::said(&house, "plan_approval_request").len(), acp::said(&house, "idle_notification").len()),
+        (1, 2)
+    );
+    house.end();
+}
+
+#[test]
 fn who_has_no_session_to_go_on_with_gets_its_plan_as_a_message() {
     let house = house("hooked", "");
     spawn(&house, &["--prompt", "begin"]);
@@ -269,8 +286,8 @@ fn a_program_that_looks_by_itself_begins_again_in_the_mode_of_the_approval() {
     house.teamctl_with(&["plan", house.path("out/plan").to_str().unwrap()], &ann).ok();
     house.teamctl(["approve", id(&plan(&house, 1)), "--mode", "bypassPermissions"]).ok();
     house.until("it begins again", || (house.read("out/ann") == "read\nask\n").then_some(()));
-    let unread = house.inbox("survey", "ann").into_iter().filter(|message| message["read"] != true);
-    assert!(unread.last().unwrap()["text"].as_str().unwrap().contains("plan_approval_response"));
+    let mut unread = house.inbox("survey", "ann").into_iter().filter(|message| message["read"] != true);
+    assert!(unread.next_back().unwrap()["text"].as_str().unwrap().contains("plan_approval_response"));
     house.end();
 }
 

@@ -6,6 +6,7 @@ mod hidden;
 mod hooks;
 mod looks;
 mod native;
+mod plans;
 mod requests;
 mod rests;
 mod screens;

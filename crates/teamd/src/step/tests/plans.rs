@@ -1,0 +1,135 @@
+//! The approval of a plan, where it takes another life to leave plan mode.
+
+use super::turns::*;
+use super::*;
+use crate::files::{Letter, Mail};
+use crate::roster::Told;
+use protocol::control::{Hooked, Life, Park, Released, Resume, Said};
+use protocol::payload::Payload;
+
+/// An order whose lives begin with `plan`, `ask` or `edit`, resumed ones with the session behind it.
+fn planner(feed: Feed) -> Request {
+    let Request::Spawn(mut order) = order("ann") else { unreachable!() };
+    let life = |mode: &str| {
+        let resume = Resume { argv: vec![mode.to_owned(), "{session}".to_owned()] };
+        Life { argv: vec![mode.to_owned()], resume: Some(resume) }
+    };
+    (order.argv, order.mode, order.feed) = (vec!["plan".into()], Some("plan".into()), feed);
+    order.late = true;
+    order.approved = [("default".to_owned(), life("ask")), ("acceptEdits".to_owned(), life("edit"))].into();
+    Request::Spawn(order)
+}
+
+/// The yes lies in its inbox.
+fn approve(state: &mut State, mode: &str) -> Vec<Effect> {
+    let text = format!(
+        r#"{{"type":"plan_approval_response","requestId":"p-1","approved":true,"timestamp":"2099-01-01T00:00:00.000Z","permissionMode":"{mode}"}}"#
+    );
+    let letter = Letter { index: 0, from: AgentName::lead(), summary: None, payload: Payload::parse(&text) };
+    let mail = Mail { new: vec![letter], ..Mail::default() };
+    step(state, Event::Filed(FileDone::Inbox { team: team(), inbox: "ann".into(), result: Ok(mail) }), NOW)
+}
+
+/// Whether its join was told to end it.
+fn pressed(effects: &[Effect]) -> bool {
+    effects.iter().any(|effect| matches!(effect, Effect::Tell { word: ToJoin::End { .. }, .. }))
+}
+
+fn as_ann(state: &mut State, client: u64, spawn: &SpawnId, request: Request) -> Vec<Effect> {
+    let token = state.agents[spawn].record.token.clone();
+    let call = Call { token: Some(token), ..*call(request) };
+    step(state, Event::Request { client, call: Box::new(call) }, NOW)
+}
+
+fn parks(state: &mut State, client: u64, spawn: &SpawnId) -> Vec<Effect> {
+    as_ann(state, client, spawn, Request::Park(Park { lead: None }))
+}
+
+/// What its next life runs.
+fn next_life(state: &mut State, spawn: &SpawnId) -> (Vec<String>, SpawnId) {
+    bury(state, spawn);
+    let again = begun(&step(state, Event::Deadline, NOW));
+    step(state, opened(&again, 60), NOW);
+    step(state, joined(&again, 60, 60, None), NOW);
+    let effects = step(state, registered(&again), NOW);
+    let go = effects.iter().find_map(|effect| match effect {
+        Effect::Tell { word: ToJoin::Go(go), .. } => Some(go.argv.clone()),
+        _ => None,
+    });
+    step(state, started(60), NOW);
+    (go.expect("it goes"), again)
+}
+
+#[test]
+fn its_life_ends_once_its_hook_has_written_and_the_next_begins_in_that_mode() {
+    let mut state = state();
+    let ann = runs(&mut state, planner(Feed::Hook), 50);
+    let hooked = Hooked { lead: None, session: Some("s-1".into()), said: Said::Session };
+    as_ann(&mut state, 70, &ann, Request::Hook(hooked));
+    approve(&mut state, "acceptEdits");
+    assert!(!pressed(&step(&mut state, Event::Deadline, NOW)), "its hook may be writing");
+    assert!(state.roster().agents[0].goes_on);
+    let effects = parks(&mut state, 71, &ann);
+    assert!(matches!(done(&effects, 71), Some(Reply::Park(Released::Ended))), "{effects:?}");
+    assert!(pressed(&step(&mut state, Event::Deadline, NOW)));
+    let effects = ends(&mut state, &ann, 50, Ended::Signal(15));
+    assert!(job(
+        &effects,
+        |job| matches!(job, FileJob::Farewell { record } if record.ended.as_ref().is_some_and(|end| end.told == Told::Nobody))
+    ));
+    let (argv, again) = next_life(&mut state, &ann);
+    assert_eq!(argv, ["edit", "s-1"]);
+    let record = &state.agents[&again].record;
+    assert!(record.plan_approved && !record.goes_on && record.mode.as_deref() == Some("acceptEdits"));
+    assert!(record.comeback.as_ref().unwrap().failures.is_empty());
+    // A failure is none that anybody asked to follow.
+    ends(&mut state, &again, 60, Ended::Exit(1));
+    assert!(state.resting.is_empty());
+}
+
+#[test]
+fn a_hook_that_never_waits_is_waited_for_with_a_deadline_and_another_feed_for_a_moment() {
+    for (feed, until) in [(Feed::Hook, 11_000), (Feed::Keys, 11_000), (Feed::Pull, 1_500)] {
+        let mut state = state();
+        runs(&mut state, planner(feed), 50);
+        approve(&mut state, "plan");
+        assert!(!pressed(&step(&mut state, Event::Deadline, at(until - 1))), "{feed:?}");
+        assert!(pressed(&step(&mut state, Event::Deadline, at(until))), "{feed:?}");
+        let comeback = state.agents.values().next().unwrap().record.comeback.clone().unwrap();
+        assert_eq!(comeback.approved.unwrap().word(), "default", "the program has no other");
+    }
+}
+
+#[test]
+fn a_new_daemon_ends_the_life_that_planned_and_begins_the_next_without_a_session() {
+    let mut state = state();
+    let ann = runs(&mut state, planner(Feed::Pull), 50);
+    approve(&mut state, "acceptEdits");
+    let roster = serde_json::from_value(serde_json::to_value(state.roster()).unwrap()).unwrap();
+    let mut state = State::new(state.setting.clone(), roster, Tale::default());
+    crate::step::restart(&mut state, NOW);
+    step(&mut state, Event::Deadline, NOW);
+    assert!(pressed(&step(&mut state, joined(&ann, 3, 50, Some(99)), NOW)));
+    ends(&mut state, &ann, 3, Ended::Signal(15));
+    assert_eq!(next_life(&mut state, &ann).0, ["edit"]);
+}
+
+#[test]
+fn who_is_asked_to_end_or_killed_in_between_does_not_come_back() {
+    let all = || Targets { team: team(), names: vec!["ann".into()] };
+    let shutdown = Shutdown { targets: all(), reason: None, grace_ms: 9, force: false, at_once: false };
+    for request in [Request::Kill(all()), Request::Shutdown(shutdown)] {
+        for pressed_first in [true, false] {
+            let mut state = state();
+            let ann = runs(&mut state, planner(Feed::Pull), 50);
+            approve(&mut state, "default");
+            if pressed_first {
+                step(&mut state, Event::Deadline, at(1_500));
+            }
+            ask(&mut state, 9, request.clone());
+            ends(&mut state, &ann, 50, Ended::Signal(15));
+            bury(&mut state, &ann);
+            assert!(state.resting.is_empty(), "{request:?} {pressed_first}");
+        }
+    }
+}
