@@ -1,7 +1,8 @@
 //! Every kind of unsaved work is seen, and then nothing is removed.
 
 use super::*;
-use std::fs::{File, canonicalize};
+use std::fs::canonicalize;
+use std::io::{BufRead, BufReader};
 use std::process::Stdio;
 
 /// Just these reasons, and git does not get to remove it.
@@ -204,9 +205,11 @@ fn a_process_in_it() {
     let mut inside = sleeper.current_dir(&tree.path).stdin(Stdio::piped()).spawn().unwrap();
     keeps(&ground, &tree, &[Reason::InUse(vec![inside.id()])]);
     inside.kill().and_then(|()| inside.wait()).unwrap();
-    let file = File::options().append(true).open(tree.path.join("a")).unwrap();
-    let mut writer = Command::new("cat");
-    let mut writer = writer.current_dir("/").stdin(Stdio::piped()).stdout(file).spawn().unwrap();
+    // Opened by itself: a file that we had open would be seen in whatever another test starts just now.
+    let mut writer = Command::new("sh");
+    writer.args(["-c", "exec 3>>\"$0\"; echo open; exec cat", text(&tree.path.join("a"))]).current_dir("/");
+    let mut writer = writer.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+    BufReader::new(writer.stdout.take().unwrap()).read_line(&mut String::new()).unwrap();
     keeps(&ground, &tree, &[Reason::InUse(vec![writer.id()])]);
     writer.kill().and_then(|()| writer.wait()).unwrap();
     assert_eq!(ground.unsaved(&tree), []);
