@@ -225,6 +225,6 @@ fn fault(error: Error) -> Fault {
         Error::NotOurs { .. } | Error::BadPath(_) => fault(Kind::Refused),
         Error::Changed(_) => fault(Kind::Refused).hinted("see who works in it, and try again"),
         Error::Git { .. } | Error::Io { .. } => fault(Kind::Io),
-        Error::Timeout { .. } => fault(Kind::Timeout),
+        Error::Timeout { .. } | Error::Locked { .. } => fault(Kind::Timeout),
     }
 }

@@ -5,9 +5,11 @@ use crate::error::{Error, io};
 use crate::git::{Git, LOOK, Surroundings, WRITE};
 use crate::plan::{Plan, reference};
 use crate::tree::{Found, Tree};
-use std::ffi::OsString;
-use std::fs::{File, remove_dir};
-use std::path::PathBuf;
+use std::ffi::OsStr;
+use std::fs::{File, TryLockError, remove_dir};
+use std::path::{Path, PathBuf};
+use std::sync::mpsc::{RecvTimeoutError, channel};
+use std::time::Duration;
 
 impl Plan {
     /// Makes it what was planned, and sees that it is that; gives the directory in it that `cwd` stands for. What
@@ -25,19 +27,18 @@ impl Plan {
 
     fn fill(&self, surroundings: &Surroundings) -> Result<(), Error> {
         let tree = &self.tree;
-        let git = Git::within(&self.cwd, surroundings).hooked();
-        let mut arguments: Vec<OsString> = ["worktree", "add", "--quiet"].map(OsString::from).into();
-        if tree.new_branch {
-            arguments.extend(["--no-track", "-b", &tree.branch].map(OsString::from));
-        }
-        let from = if tree.new_branch { &tree.base } else { &tree.branch };
-        arguments.extend(["--".into(), tree.path.clone().into(), from.into()]);
-        let verb = "make the worktree";
         // One after the other: git looks at all worktrees of the repository, and stumbles over one that another git has
         // begun and not finished.
-        let repository = File::open(&tree.repository).map_err(io("open", &tree.repository))?;
-        repository.lock().map_err(io("lock", &tree.repository))?;
-        let made = git.run(verb, &arguments, b"", WRITE)?;
+        let _alone = alone(&tree.repository, WRITE)?;
+        let git = Git::within(&self.cwd, surroundings);
+        if tree.new_branch {
+            make_branch(tree, &git)?;
+        }
+        let to = [tree.path.as_os_str(), OsStr::new(&tree.branch)];
+        let arguments = [["worktree", "add"], ["--quiet", "--"]].concat();
+        let arguments: Vec<&OsStr> = arguments.into_iter().map(OsStr::new).chain(to).collect();
+        let verb = "make the worktree";
+        let made = git.hooked().run(verb, &arguments, b"", WRITE)?;
         if !made.is_yes() && !is_whole(tree, surroundings)? {
             return Err(made.no(verb));
         }
@@ -56,6 +57,45 @@ impl Plan {
     }
 }
 
+/// Alone with the repository, as long as the file is open.
+pub(crate) fn alone(repository: &Path, patience: Duration) -> Result<File, Error> {
+    let file = File::open(repository).map_err(io("open", repository))?;
+    match file.try_lock() {
+        Ok(()) => return Ok(file),
+        Err(TryLockError::WouldBlock) => {}
+        Err(TryLockError::Error(error)) => return Err(io("lock", repository)(error)),
+    }
+    // A lock has no deadline of its own. The thread that gets it too late finds nobody, and lets it go.
+    let (got, waits) = channel();
+    let wait = move || drop(got.send(file.lock().map(|()| file)));
+    std::thread::Builder::new().spawn(wait).map_err(io("wait for", repository))?;
+    match waits.recv_timeout(patience) {
+        Ok(locked) => locked.map_err(io("lock", repository)),
+        Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => {
+            Err(Error::Locked { repository: repository.to_owned(), patience })
+        }
+    }
+}
+
+/// A step of its own, which fails where somebody has made one of that name; its log says whose it is.
+fn make_branch(tree: &Tree, git: &Git<'_>) -> Result<(), Error> {
+    let (verb, made, branch) = ("make the branch", words(tree), reference(&tree.branch));
+    let arguments = ["update-ref", "--create-reflog", "-m", &made, &branch, &tree.base, ""];
+    git.run(verb, &arguments, b"", LOOK)?.yes(verb).map(drop)
+}
+
+/// No other directory had that number then.
+fn words(tree: &Tree) -> String {
+    format!("teamd: for the worktree with the inode {}", tree.inode)
+}
+
+/// Whether the branch is the one that was made for it, by the beginning of its log.
+pub(crate) fn is_made_for(tree: &Tree, git: &Git<'_>) -> bool {
+    let arguments = ["log", "--walk-reflogs", "--format=%gs", &reference(&tree.branch), "--"];
+    let log = git.word("look at a branch", &arguments);
+    log.is_ok_and(|log| log.lines().next_back() == Some(&words(tree)))
+}
+
 /// Git's no was a hook's: everything is there.
 fn is_whole(tree: &Tree, surroundings: &Surroundings) -> Result<bool, Error> {
     if !matches!(tree.look(), Ok(Found::Ours(_))) {
@@ -65,7 +105,7 @@ fn is_whole(tree: &Tree, surroundings: &Surroundings) -> Result<bool, Error> {
     Ok(tree.git(surroundings).run("look at the worktree", &arguments, b"", LOOK)?.is_yes())
 }
 
-/// Git takes back itself what it has begun; the directory was ours, and the branch has nothing yet.
+/// Git takes back itself what it has begun; the directory was ours, and the branch goes where it is.
 fn take_back(tree: &Tree, surroundings: &Surroundings) {
     if tree.look().is_ok_and(|found| found == Found::Empty) {
         remove_dir(&tree.path).ok();

@@ -56,6 +56,14 @@ pub enum Error {
         /// How long it had.
         patience: Duration,
     },
+    /// Another worktree is made in the repository, for longer than anybody waits.
+    #[error("cannot make a worktree of {}: others are being made there, for more than {} s", repository.display(), patience.as_secs())]
+    Locked {
+        /// What the repository's worktrees share.
+        repository: PathBuf,
+        /// How long was waited.
+        patience: Duration,
+    },
     /// The system said no.
     #[error("cannot {verb} {}: {source}", path.display())]
     Io {

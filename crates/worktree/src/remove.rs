@@ -1,7 +1,7 @@
 //! The end of a worktree: git removes it, without force where nothing is in it that git would mind, and only what is
 //! recorded. Its branch goes where it has nothing of its own.
 
-use crate::add::is_at_base;
+use crate::add::{is_at_base, is_made_for};
 use crate::commits::only_in_log;
 use crate::error::{Error, io};
 use crate::git::{Git, LOOK, Surroundings, WRITE};
@@ -79,7 +79,7 @@ impl Tree {
 /// Where it was made for the worktree, is where it began, and its log holds nothing else. Git has the last word.
 pub(crate) fn drop_branch(tree: &Tree, surroundings: &Surroundings) -> Result<bool, Error> {
     let git = Git::of_repository(&tree.repository, surroundings);
-    if !tree.new_branch || !is_at_base(tree, &git) || only_in_log(tree, &git)? > 0 {
+    if !is_made_for(tree, &git) || !is_at_base(tree, &git) || only_in_log(tree, &git)? > 0 {
         return Ok(false);
     }
     let arguments = ["branch", "--delete", "--quiet", "--", &tree.branch];

@@ -4,6 +4,7 @@ use super::*;
 use crate::{Error, Found, listed};
 use std::os::unix::fs::symlink;
 use std::thread::scope;
+use std::time::Duration;
 
 #[test]
 fn it_lies_beside_the_repository_on_a_branch_of_its_own() {
@@ -162,6 +163,37 @@ fn what_can_not_be_filled_is_taken_back() {
     let error = plan.add(&ground.surroundings()).unwrap_err();
     assert!(matches!(error, Error::Git { .. }), "{error}");
     assert_eq!(plan.tree.look().unwrap(), Found::Missing);
+}
+
+#[test]
+fn a_branch_that_somebody_makes_meanwhile_stays() {
+    let ground = Ground::new();
+    let plans = [ground.plan(&ground.wanted(&ground.repository)), {
+        let usual_branch = "teamd/survey/bob".to_owned();
+        ground.plan(&Wanted { usual_branch, ..ground.wanted(&ground.repository) })
+    }];
+    for plan in &plans {
+        ground.git(&ground.repository, &["branch", &plan.tree.branch]);
+    }
+    let error = plans[0].add(&ground.surroundings()).unwrap_err();
+    assert!(matches!(error, Error::Git { .. }), "{error}");
+    assert_eq!(plans[0].tree.look().unwrap(), Found::Missing);
+    // And where nobody got as far as that.
+    assert_eq!(ground.remove(&plans[1].tree), Removed::ButItsBranch);
+    for plan in &plans {
+        ground.git(&ground.repository, &["rev-parse", "--verify", &plan.tree.branch]);
+    }
+}
+
+#[test]
+fn nobody_waits_for_ever_for_the_repository() {
+    let ground = Ground::new();
+    let at = ground.repository.join(".git");
+    let held = crate::add::alone(&at, Duration::ZERO).unwrap();
+    let error = crate::add::alone(&at, Duration::ZERO).unwrap_err();
+    assert!(matches!(error, Error::Locked { .. }), "{error}");
+    drop(held);
+    crate::add::alone(&at, Duration::from_secs(60)).unwrap();
 }
 
 #[test]
