@@ -11,7 +11,7 @@ use protocol::name::{AgentName, TeamName};
 use protocol::time::iso8601;
 use std::path::{Path, PathBuf};
 use tokio::sync::mpsc::UnboundedSender;
-use worktree::{Error, Found, Plan, Reason, Removed, Saved, Surroundings, Tree, Wanted, plan};
+use worktree::{Error, Found, Plan, Reason, Removed, Saved, Surroundings, Tree, Wanted, flat, plan, quoted};
 
 /// A worktree on its way.
 #[derive(Debug)]
@@ -182,7 +182,8 @@ fn reasons(ground: &Ground, surroundings: &Surroundings) -> Result<Vec<Reason>, 
 fn refused(order: &Delete, kept: &[&Seen]) -> Fault {
     let told = kept.iter().map(|seen| {
         let reasons: Vec<String> = seen.reasons.iter().map(ToString::to_string).collect();
-        format!("{} ({}): {}", seen.ground.tree.path.display(), seen.ground.member, reasons.join("; "))
+        let path = flat(&seen.ground.tree.path.display().to_string());
+        format!("{path} ({}): {}", seen.ground.member, reasons.join("; "))
     });
     let told: Vec<String> = told.collect();
     let paths = order.discard.iter().chain(kept.iter().map(|seen| &seen.ground.tree.path));
@@ -191,13 +192,6 @@ fn refused(order: &Delete, kept: &[&Seen]) -> Fault {
     let command = format!("teamctl delete {} {}", order.team, words.join(" "));
     Fault::new(Kind::Refused, message)
         .hinted(format!("commit and push it, or merge it; to put it into the trash instead: {command}"))
-}
-
-/// For a shell, whatever is in it.
-fn quoted(path: &Path) -> String {
-    let text = path.display().to_string();
-    let plain = |c: char| c.is_ascii_alphanumeric() || "/._-+@".contains(c);
-    if text.chars().all(plain) { text } else { format!("'{}'", text.replace('\'', "'\\''")) }
 }
 
 /// A directory that is not there yet.

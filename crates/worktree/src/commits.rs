@@ -60,7 +60,7 @@ pub(crate) fn unpushed(tree: &Tree, git: &Git<'_>, heads: &Heads) -> Result<u64,
 /// Commits of a detached HEAD that no branch has.
 pub(crate) fn detached(tree: &Tree, git: &Git<'_>, heads: &Heads) -> Result<u64, Error> {
     match (&heads.head, &heads.branch) {
-        (Some(head), None) => lost(tree, git, std::slice::from_ref(head), &[]),
+        (Some(head), None) => lost(tree, git, std::slice::from_ref(head)),
         _ => Ok(0),
     }
 }
@@ -80,16 +80,16 @@ pub(crate) fn abandoned(tree: &Tree, git: &Git<'_>, heads: &Heads) -> Result<Vec
 
 /// Of what the log of a branch that is deleted would take along.
 pub(crate) fn only_in_log(tree: &Tree, git: &Git<'_>) -> Result<u64, Error> {
-    lost(tree, git, &logs(git, std::slice::from_ref(&tree.branch)), &[])
+    lost(tree, git, &logs(git, std::slice::from_ref(&tree.branch)))
 }
 
-fn lost(tree: &Tree, git: &Git<'_>, from: &[String], kept: &[String]) -> Result<u64, Error> {
+fn lost(tree: &Tree, git: &Git<'_>, from: &[String]) -> Result<u64, Error> {
     if from.is_empty() {
         return Ok(0);
     }
     let arguments = ["rev-list", "--count", "--ignore-missing", "--stdin", "--not", &tree.base];
     let arguments: Vec<&str> = arguments.into_iter().chain(["--branches", "--remotes", "--tags"]).collect();
-    git.count("count the commits", &arguments, &starts(from, kept))
+    git.count("count the commits", &arguments, &starts(from, &[]))
 }
 
 /// For `--stdin`, where each line stands for itself.

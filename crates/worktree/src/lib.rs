@@ -2,7 +2,7 @@
 //!
 //! Knows repositories and worktrees, no teams, no daemon and no terminal. Git runs as a process, each call with a
 //! deadline; nothing here follows a link out of a worktree, and nothing is removed that was not recorded when it was
-//! made: the directory is made, and its device and inode known, before git fills it.
+//! made: the directory is made, and its inode known, before git fills it.
 //!
 //! In order: [`plan()`] (and the caller records what comes of it), [`Plan::add`], later [`Tree::unsaved`], [`Tree::save`],
 //! [`Tree::remove`].
@@ -15,6 +15,7 @@ mod error;
 mod git;
 mod inside;
 mod plan;
+mod quote;
 mod reason;
 mod remove;
 mod repository;
@@ -30,7 +31,8 @@ mod unsaved;
 pub use error::Error;
 pub use git::Surroundings;
 pub use plan::{Plan, Wanted, plan};
-pub use reason::Reason;
+pub use quote::quoted;
+pub use reason::{Reason, flat};
 pub use remove::Removed;
 pub use repository::{Listed, listed, repository};
 pub use save::Saved;

@@ -60,9 +60,8 @@ pub fn plan(wanted: &Wanted, surroundings: &Surroundings) -> Result<Plan, Error>
     for path in [&path, &repository.common] {
         path.to_str().ok_or_else(|| Error::BadPath(path.clone()))?;
     }
-    let made = symlink_metadata(&path).map_err(io("look at", &path))?;
-    let (device, inode) = (made.dev(), made.ino());
-    let tree = Tree { path, branch, new_branch, repository: repository.common, base, device, inode };
+    let inode = symlink_metadata(&path).map_err(io("look at", &path))?.ino();
+    let tree = Tree { path, branch, new_branch, repository: repository.common, base, inode };
     Ok(Plan { tree, is_there: false, within: repository.within, cwd: wanted.cwd.clone() })
 }
 

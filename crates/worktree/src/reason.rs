@@ -34,41 +34,54 @@ pub enum Reason {
     Submodule(PathBuf),
     /// Processes that are in it or have a file of it open.
     InUse(Vec<u32>),
+    /// Nothing is at its path, and git has it on its list all the same.
+    NotThere,
     /// It could not be looked at, so nobody knows.
     Unknown(String),
 }
 
+/// On one line, whatever is in the name of a file or in the words of who locked it.
 impl fmt::Display for Reason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Reason::Staged(files) => named(f, "staged", files),
-            Reason::Unstaged(files) => named(f, "changed and not staged", files),
-            Reason::Untracked(files) => named(f, "untracked", files),
-            Reason::Ignored(files) => named(f, "ignored", files),
-            Reason::Hidden(files) => named(f, "hidden from git status", files),
-            Reason::Unpushed(n) => write!(f, "{} that no other branch has", commits(*n)),
-            Reason::Detached(n) => write!(f, "{} on no branch", commits(*n)),
-            Reason::Abandoned(n) => write!(f, "{} that only its log still holds", commits(*n)),
-            Reason::Stashed(1) => write!(f, "1 stash"),
-            Reason::Stashed(n) => write!(f, "{n} stashes"),
-            Reason::Locked(why) if why.is_empty() => write!(f, "locked"),
-            Reason::Locked(why) => write!(f, "locked: {why}"),
-            Reason::Busy(lock) => write!(f, "a git command is under way ({})", lock.display()),
-            Reason::Midway(what) => write!(f, "in the middle of a {what}"),
-            Reason::Submodule(path) => write!(f, "work in the submodule {}", path.display()),
-            Reason::InUse(pids) => write!(f, "in use by {}", processes(pids)),
-            Reason::Unknown(why) => write!(f, "{why}"),
-        }
+        let told = match self {
+            Reason::Staged(files) => named("staged", files),
+            Reason::Unstaged(files) => named("changed and not staged", files),
+            Reason::Untracked(files) => named("untracked", files),
+            Reason::Ignored(files) => named("ignored", files),
+            Reason::Hidden(files) => named("hidden from git status", files),
+            Reason::Unpushed(n) => format!("{} that no other branch has", commits(*n)),
+            Reason::Detached(n) => format!("{} on no branch", commits(*n)),
+            Reason::Abandoned(n) => format!("{} that only its log still holds", commits(*n)),
+            Reason::Stashed(1) => "1 stash".to_owned(),
+            Reason::Stashed(n) => format!("{n} stashes"),
+            Reason::Locked(why) if why.is_empty() => "locked".to_owned(),
+            Reason::Locked(why) => format!("locked: {why}"),
+            Reason::Busy(lock) => format!("a git command is under way ({})", lock.display()),
+            Reason::Midway(what) => format!("in the middle of a {what}"),
+            Reason::Submodule(path) => format!("work in the submodule {}", path.display()),
+            Reason::InUse(pids) => format!("in use by {}", processes(pids)),
+            Reason::NotThere => {
+                "not there, and still on git's list: moved away, or on a disk that is not mounted".to_owned()
+            }
+            Reason::Unknown(why) => why.clone(),
+        };
+        f.write_str(&flat(&told))
     }
+}
+
+/// Text without line ends and other control characters: `\n` and the like in their place.
+pub fn flat(text: &str) -> String {
+    let shown = |c: char| if c.is_control() { c.escape_default().to_string() } else { c.to_string() };
+    text.chars().map(shown).collect()
 }
 
 /// As many as a sentence takes.
 const NAMED: usize = 3;
 
-fn named(f: &mut fmt::Formatter<'_>, what: &str, files: &[PathBuf]) -> fmt::Result {
+fn named(what: &str, files: &[PathBuf]) -> String {
     let names: Vec<String> = files.iter().take(NAMED).map(|file| file.display().to_string()).collect();
     let more = if files.len() > NAMED { format!(" and {} more", files.len() - NAMED) } else { String::new() };
-    write!(f, "{what}: {}{more}", names.join(", "))
+    format!("{what}: {}{more}", names.join(", "))
 }
 
 fn commits(n: u64) -> String {

@@ -32,14 +32,14 @@ impl Tree {
     /// # Errors
     /// [`Error::NotOurs`], and then nothing was touched; as of every call of git.
     pub fn remove(&self, surroundings: &Surroundings) -> Result<Removed, Error> {
+        let reasons = self.unsaved(surroundings)?;
+        if !reasons.is_empty() {
+            return Ok(Removed::Not(reasons));
+        }
         match self.look()? {
             Found::Missing => return Ok(Removed::WasGone),
             Found::Empty => remove_dir(&self.path).map_err(io("remove", &self.path))?,
             Found::Ours(private) => {
-                let reasons = self.unsaved(surroundings)?;
-                if !reasons.is_empty() {
-                    return Ok(Removed::Not(reasons));
-                }
                 // Git removes none with a submodule otherwise; that nothing is in it was seen just now.
                 let force = has_submodules(&self.path, &private, surroundings)?;
                 self.git_removes(if force { &["--force"] } else { &[] }, surroundings)?;

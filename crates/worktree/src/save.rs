@@ -5,6 +5,7 @@
 use crate::commits::{self, Heads};
 use crate::error::{Error, io};
 use crate::git::{Git, Surroundings};
+use crate::quote::quoted;
 use crate::stash;
 use crate::status::Status;
 use crate::submodule;
@@ -267,9 +268,4 @@ fn synced(directory: &Path) -> Result<(), Error> {
         }
     }
     File::open(directory).and_then(|file| file.sync_all()).map_err(io("write", directory))
-}
-
-/// For a shell, whatever is in it.
-fn quoted(path: &Path) -> String {
-    format!("'{}'", path.display().to_string().replace('\'', "'\\''"))
 }

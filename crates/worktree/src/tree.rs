@@ -22,9 +22,7 @@ pub struct Tree {
     pub repository: PathBuf,
     /// The commit that it began from.
     pub base: String,
-    /// Of its directory.
-    pub device: u64,
-    /// Of its directory.
+    /// Of its directory. Its device has no name that lasts: on btrfs, overlays and NFS it is another after a reboot.
     pub inode: u64,
 }
 
@@ -49,7 +47,7 @@ impl Tree {
             Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Found::Missing),
             found => found.map_err(io("look at", &self.path))?,
         };
-        if !found.is_dir() || (found.dev(), found.ino()) != (self.device, self.inode) {
+        if !found.is_dir() || found.ino() != self.inode {
             return Err(self.not_ours("it is not the directory that was made for it"));
         }
         if self.path.canonicalize().map_err(io("look at", &self.path))? != self.path {

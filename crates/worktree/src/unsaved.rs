@@ -4,8 +4,9 @@ use crate::commits::{self, Heads};
 use crate::error::Error;
 use crate::git::Surroundings;
 use crate::reason::Reason;
+use crate::repository::listed;
 use crate::status::Status;
-use crate::tree::Tree;
+use crate::tree::{Found, Tree};
 use crate::{inside, stash, submodule};
 use std::fs::read_to_string;
 use std::path::Path;
@@ -28,7 +29,20 @@ impl Tree {
     /// # Errors
     /// [`Error::NotOurs`]; where it could not be looked at, which is not the same as nothing.
     pub fn unsaved(&self, surroundings: &Surroundings) -> Result<Vec<Reason>, Error> {
-        let private = self.private()?;
+        match self.look()? {
+            Found::Ours(private) => self.work(&private, surroundings),
+            Found::Empty => Ok(Vec::new()),
+            // Git forgets one that is removed, by itself or in `git worktree prune`; not one that is moved away.
+            Found::Missing if self.is_listed(surroundings)? => Ok(vec![Reason::NotThere]),
+            Found::Missing => Ok(Vec::new()),
+        }
+    }
+
+    fn is_listed(&self, surroundings: &Surroundings) -> Result<bool, Error> {
+        Ok(listed(&self.repository, surroundings)?.iter().any(|other| other.path == self.path))
+    }
+
+    fn work(&self, private: &Path, surroundings: &Surroundings) -> Result<Vec<Reason>, Error> {
         let git = self.git(surroundings);
         let mut reasons = in_files(Status::of(&self.path, &git)?);
         let heads = Heads::of(&git)?;
@@ -42,9 +56,9 @@ impl Tree {
         reasons.extend(counted.into_iter().filter(|(n, _)| *n > 0).map(|(n, reason)| reason(n)));
         let stashes = stash::made_in(self, &git, &heads)?;
         reasons.extend((!stashes.is_empty()).then_some(Reason::Stashed(stashes.len())));
-        reasons.extend(locked(&private));
-        reasons.extend(midway(&private));
-        let worked = submodule::with_work(&self.path, &private, surroundings)?;
+        reasons.extend(locked(private));
+        reasons.extend(midway(private));
+        let worked = submodule::with_work(&self.path, private, surroundings)?;
         reasons.extend(worked.into_iter().map(Reason::Submodule));
         // As late as can be: the rest takes its time.
         let inside = inside::processes(&self.path);

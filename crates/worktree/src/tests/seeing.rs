@@ -216,3 +216,40 @@ fn a_process_in_it() {
     assert_eq!(ground.remove(&tree), Removed::Wholly);
     assert!(canonicalize(&tree.path).is_err());
 }
+
+#[test]
+fn what_is_not_there_is_gone_only_if_git_says_so_too() {
+    let ground = Ground::new();
+    let tree = ground.tree();
+    let beside = tree.path.parent().unwrap();
+    let away = ground.home().join("not mounted");
+    #[allow(clippy::disallowed_methods, reason = "a test's own directory")]
+    let moved = |from: &Path, to: &Path| std::fs::rename(from, to).unwrap();
+    moved(beside, &away);
+    assert_eq!(ground.remove(&tree), Removed::Not(vec![Reason::NotThere]));
+    moved(&away, beside);
+    assert_eq!(ground.unsaved(&tree), []);
+    // The repository with it: nobody knows anything.
+    moved(beside, &away);
+    moved(&ground.repository, &ground.home().join("elsewhere"));
+    tree.remove(&ground.surroundings()).unwrap_err();
+    moved(&ground.home().join("elsewhere"), &ground.repository);
+    ground.git(&ground.repository, &["worktree", "prune"]);
+    assert_eq!(ground.remove(&tree), Removed::WasGone);
+}
+
+#[test]
+fn a_reason_is_one_line() {
+    let names = ["a\nno worktree of yours", "\u{1b}[2J"];
+    for name in names {
+        let all = [
+            Reason::Untracked(vec![name.into()]),
+            Reason::Locked(name.into()),
+            Reason::Submodule(name.into()),
+            Reason::Unknown(name.into()),
+        ];
+        for reason in all.map(|reason| reason.to_string()) {
+            assert!(!reason.chars().any(char::is_control), "{reason:?}");
+        }
+    }
+}

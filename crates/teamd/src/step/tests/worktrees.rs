@@ -24,7 +24,6 @@ fn tree() -> Tree {
         new_branch: true,
         repository: "/repo/.git".into(),
         base: "0".into(),
-        device: 1,
         inode: 2,
     }
 }
