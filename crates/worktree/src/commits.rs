@@ -6,7 +6,7 @@ use crate::plan::reference;
 use crate::tree::Tree;
 
 /// Where HEAD is, and what it saw before.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Heads {
     /// The commit; none before the first.
     pub(crate) head: Option<String>,
@@ -90,6 +90,12 @@ fn lost(tree: &Tree, git: &Git<'_>, from: &[String]) -> Result<u64, Error> {
     let arguments = ["rev-list", "--count", "--ignore-missing", "--stdin", "--not", &tree.base];
     let arguments: Vec<&str> = arguments.into_iter().chain(["--branches", "--remotes", "--tags"]).collect();
     git.count("count the commits", &arguments, &starts(from, &[]))
+}
+
+/// Commits of a repository that nothing holds but its logs.
+pub(crate) fn only_in_logs(git: &Git<'_>) -> Result<Vec<String>, Error> {
+    let arguments = ["rev-list", "--ignore-missing", "--reflog", "--not", "--all"];
+    Ok(lines(&git.read("count the commits", &arguments)?))
 }
 
 /// For `--stdin`, where each line stands for itself.

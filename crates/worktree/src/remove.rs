@@ -5,6 +5,7 @@ use crate::add::{is_at_base, is_made_for};
 use crate::commits::only_in_log;
 use crate::error::{Error, io};
 use crate::git::{Git, LOOK, Surroundings, WRITE};
+use crate::mark::Marks;
 use crate::reason::Reason;
 use crate::save::Saved;
 use crate::submodule;
@@ -51,9 +52,12 @@ impl Tree {
     /// Removes it with all that is in it, which was saved before.
     ///
     /// # Errors
-    /// As [`Tree::remove`].
-    pub fn discard(&self, _saved: &Saved, surroundings: &Surroundings) -> Result<Removed, Error> {
+    /// As [`Tree::remove`]; [`Error::Changed`] where it was written to after it was saved.
+    pub fn discard(&self, saved: &Saved, surroundings: &Surroundings) -> Result<Removed, Error> {
         self.private()?;
+        if Marks::of(&self.path, surroundings)? != saved.marks {
+            return Err(Error::Changed(self.path.clone()));
+        }
         // Twice: also one that is locked.
         self.git_removes(&["--force", "--force"], surroundings)?;
         self.swept(surroundings)
@@ -87,7 +91,6 @@ pub(crate) fn drop_branch(tree: &Tree, surroundings: &Surroundings) -> Result<bo
 }
 
 fn has_submodules(tree: &Path, private: &Path, surroundings: &Surroundings) -> Result<bool, Error> {
-    let staged = Git::within(tree, surroundings).read("list the submodules", &["ls-files", "--stage"])?;
-    let links = staged.split(|byte| *byte == b'\n').any(|line| line.starts_with(b"160000 "));
-    Ok(links || !submodule::repositories(&private.join("modules"))?.is_empty())
+    let links = submodule::links(&Git::within(tree, surroundings))?;
+    Ok(!links.is_empty() || !submodule::repositories(&private.join("modules"))?.is_empty())
 }

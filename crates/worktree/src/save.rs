@@ -2,17 +2,18 @@
 //! a bundle, what is staged and what is not as patches, and every file that differs as it was; with the words for
 //! having it back. Complete and looked at once more, or an error, and then nothing may be removed.
 
-use crate::commits::{self, Heads};
+use crate::commits;
 use crate::error::{Error, io};
 use crate::git::{Git, Surroundings};
-use crate::quote::quoted;
+use crate::mark::{Mark, Marks};
+use crate::pack::{new, pack};
+use crate::restore::Part;
 use crate::stash;
-use crate::status::Status;
 use crate::submodule;
 use crate::tree::Tree;
 use std::ffi::{OsStr, OsString};
 use std::fs::{DirBuilder, File, create_dir_all};
-use std::io::{Read, Write};
+use std::io::Write;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
@@ -26,83 +27,110 @@ pub struct Saved {
     pub directory: PathBuf,
     /// How it is had back, for people.
     pub restore: String,
-}
-
-/// What must not change while it is saved.
-#[derive(PartialEq, Eq)]
-struct Mark {
-    status: Status,
-    heads: Heads,
-}
-
-impl Mark {
-    fn of(tree: &Path, git: &Git<'_>) -> Result<Mark, Error> {
-        Ok(Mark { status: Status::of(tree, git)?, heads: Heads::of(git)? })
-    }
+    /// What it was like: it is removed as long as that is so.
+    pub(crate) marks: Marks,
 }
 
 impl Tree {
-    /// Saves all of it in `directory`, which must not be there and is made, 0700.
+    /// Saves all of it in `directory`, which must not be there and is made, 0700. What an error leaves there says that
+    /// it is not complete.
     ///
     /// # Errors
     /// Where anything could not be saved; [`Error::Changed`] where it was written to meanwhile.
     pub fn save(&self, directory: &Path, surroundings: &Surroundings) -> Result<Saved, Error> {
         let private = self.private()?;
-        let git = self.git(surroundings);
         make(directory)?;
-        let before = Mark::of(&self.path, &git)?;
-        let mut names = vec![("head".to_owned(), before.heads.head.clone())];
-        let own = before.heads.own(self);
-        names.extend(own.iter().enumerate().map(|(n, own)| (format!("branch-{n}"), tip(&git, own))));
-        names.extend(numbered("stash", stash::made_in(self, &git, &before.heads)?));
-        names.extend(numbered("abandoned", commits::abandoned(self, &git, &before.heads)?));
-        name(&git, names)?;
-        let mut parts = vec![bundle(&git, &directory.join("commits.bundle"), Some(&self.base))?];
-        parts.extend(changes(&self.path, &git, &before.status, directory)?);
-        parts.push(pack(&private, &[PathBuf::new()], &directory.join("git.tar"), Some("modules"))?);
-        submodules(&self.path, &private, surroundings, &directory.join("submodules"))?;
-        let restore = self.words(directory, &before.heads, &parts.concat());
-        write(&directory.join("README"), restore.as_bytes())?;
-        synced(directory)?;
-        if Mark::of(&self.path, &git)? != before {
-            return Err(Error::Changed(self.path.clone()));
-        }
-        Ok(Saved { directory: directory.to_owned(), restore })
+        self.saved(&private, directory, surroundings).inspect_err(|error| {
+            let words = format!("Not complete, and nothing was removed for it: {error}.\n");
+            write(&directory.join("README"), words.as_bytes()).ok();
+        })
     }
 
-    fn words(&self, directory: &Path, heads: &Heads, parts: &[&str]) -> String {
-        let (path, has) = (self.path.display(), |part: &str| parts.contains(&part));
-        let at = |name: &str| quoted(&directory.join(name));
-        let mut to = self.path.clone().into_os_string();
-        to.push(".restored");
-        let head = heads.head.clone().unwrap_or_default();
-        let mut lines = vec![
-            format!("Saved from the worktree {path} before it was removed."),
-            format!("Its branch was {}, its last commit {head}; it began from {}.", self.branch, self.base),
-            format!("To have it back, in {} or a clone that has {}:", self.repository.display(), self.base),
-            String::new(),
-        ];
-        if has("commits.bundle") {
-            lines.push(format!("git fetch {} '{OURS}*:refs/restored/*'", at("commits.bundle")));
+    fn saved(&self, private: &Path, directory: &Path, surroundings: &Surroundings) -> Result<Saved, Error> {
+        let marks = Marks::of(&self.path, surroundings)?;
+        let mut parts = Vec::new();
+        for (at, mark) in &marks.0 {
+            parts.push(match at.as_os_str().is_empty() {
+                true => self.itself(mark, private, directory, surroundings)?,
+                false => {
+                    let into = directory.join("submodules").join(parts.len().to_string());
+                    self.submodule(at, mark, private, into, surroundings)?
+                }
+            });
         }
-        lines.push(format!("git worktree add --detach {} {head}", quoted(Path::new(&to))));
-        lines.push(format!("cd {}", quoted(Path::new(&to))));
-        lines.extend(has("staged.patch").then(|| format!("git apply --index {}", at("staged.patch"))));
-        lines.extend(has("unstaged.patch").then(|| format!("git apply {}", at("unstaged.patch"))));
-        lines.extend(has("files.tar").then(|| format!("tar -xf {}", at("files.tar"))));
-        lines.push(String::new());
-        lines.push(
-            "Beside it: git.tar, git's own notes on the worktree (HEAD, index, logs, a rebase".to_owned(),
-        );
-        lines.push(
-            "under way), and submodules/, each with a bundle of its own where there were any.".to_owned(),
-        );
-        lines.join("\n") + "\n"
+        repositories(&self.path, private, surroundings, &directory.join("submodules"))?;
+        let heads = &marks.0[Path::new("")].heads;
+        let restore = self.words(heads, &parts);
+        if Marks::of(&self.path, surroundings)? != marks {
+            return Err(Error::Changed(self.path.clone()));
+        }
+        write(&directory.join("README"), restore.as_bytes())?;
+        synced(directory)?;
+        Ok(Saved { directory: directory.to_owned(), restore, marks })
+    }
+
+    fn itself(
+        &self,
+        mark: &Mark,
+        private: &Path,
+        directory: &Path,
+        surroundings: &Surroundings,
+    ) -> Result<Part, Error> {
+        let (git, heads) = (self.git(surroundings), &mark.heads);
+        let mut names = vec![("head".to_owned(), heads.head.clone())];
+        let own = heads.own(self);
+        names.extend(own.iter().enumerate().map(|(n, own)| (format!("branch-{n}"), tip(&git, own))));
+        names.extend(numbered("stash", stash::made_in(self, &git, heads)?));
+        names.extend(numbered("abandoned", commits::abandoned(self, &git, heads)?));
+        name(&git, names)?;
+        let mut has = Vec::new();
+        has.extend(bundle(&git, directory, Some(&self.base))?);
+        has.extend(changes(&self.path, &git, mark, private, directory)?);
+        let modules = |name: &Path| name == Path::new("modules");
+        pack(private, &[PathBuf::new()], &directory.join("git.tar"), &modules)?;
+        Ok(Part { at: PathBuf::new(), directory: directory.to_owned(), head: heads.head.clone(), has })
+    }
+
+    /// As a whole: its remote may not have it.
+    fn submodule(
+        &self,
+        at: &Path,
+        mark: &Mark,
+        private: &Path,
+        directory: PathBuf,
+        surroundings: &Surroundings,
+    ) -> Result<Part, Error> {
+        let place = self.path.join(at);
+        let (git, head) = (Git::within(&place, surroundings), mark.heads.head.clone());
+        make(&directory)?;
+        name_all(&git, head.clone())?;
+        let mut has = Vec::new();
+        has.extend(bundle(&git, &directory, None)?);
+        has.extend(changes(&place, &git, mark, private, &directory)?);
+        Ok(Part { at: at.to_owned(), directory, head, has })
     }
 }
 
-/// Each part is there where there was something for it.
-type Parts = Vec<&'static str>;
+/// Those that are not checked out now, with all that they remember.
+fn repositories(tree: &Path, private: &Path, surroundings: &Surroundings, into: &Path) -> Result<(), Error> {
+    for (n, at) in submodule::not_checked_out(tree, private, surroundings)?.iter().enumerate() {
+        let (git, directory) = (Git::of_repository(at, surroundings), into.join(format!("repository-{n}")));
+        make(&directory)?;
+        name_all(&git, None)?;
+        bundle(&git, &directory, None)?;
+        let words = format!("The repository {}: in a clone of it\n", at.display());
+        let fetch = "git fetch commits.bundle '+refs/*:refs/restored/*'\n";
+        write(&directory.join("README"), (words + fetch).as_bytes())?;
+    }
+    Ok(())
+}
+
+/// Its HEAD, and what only its logs hold: stashes are in one of them.
+fn name_all(git: &Git<'_>, head: Option<String>) -> Result<(), Error> {
+    let mut names = vec![("head".to_owned(), head)];
+    names.extend(numbered("log", commits::only_in_logs(git)?));
+    name(git, names)
+}
 
 fn tip(git: &Git<'_>, branch: &str) -> Option<String> {
     git.word("look at a branch", &["rev-parse", "--verify", "--quiet", &format!("refs/heads/{branch}")]).ok()
@@ -120,42 +148,56 @@ fn name(git: &Git<'_>, names: Vec<(String, Option<String>)>) -> Result<(), Error
 }
 
 /// All named commits beyond `base`, or all that there are; none where there are none.
-fn bundle(git: &Git<'_>, file: &Path, base: Option<&str>) -> Result<Parts, Error> {
+fn bundle(git: &Git<'_>, into: &Path, base: Option<&str>) -> Result<Option<&'static str>, Error> {
+    let (part, file) = ("commits.bundle", into.join("commits.bundle"));
     let what = if base.is_some() { vec![format!("--glob={OURS}*")] } else { vec!["--all".to_owned()] };
     let not = base.map(|base| ["--not".to_owned(), base.to_owned()]);
     let what: Vec<String> = what.into_iter().chain(not.into_iter().flatten()).collect();
     let verb = "save the commits";
     let count = ["rev-list".to_owned(), "--count".to_owned()].into_iter().chain(what.clone());
     if git.count(verb, &count.collect::<Vec<_>>(), b"")? == 0 {
-        return Ok(Parts::new());
+        return Ok(None);
     }
     let mut arguments: Vec<OsString> = ["bundle", "create", "--quiet"].map(OsString::from).into();
-    arguments.push(file.into());
+    arguments.push(file.clone().into());
     arguments.extend(what.into_iter().map(OsString::from));
     git.run(verb, &arguments, b"", crate::git::WRITE)?.yes(verb)?;
     let verify = [OsStr::new("bundle"), OsStr::new("verify"), OsStr::new("--quiet"), file.as_os_str()];
     git.read("verify the saved commits", &verify)?;
-    Ok(vec!["commits.bundle"])
+    Ok(Some(part))
 }
 
-/// What is staged, what is not, and all files that differ, as they are.
-fn changes(tree: &Path, git: &Git<'_>, status: &Status, into: &Path) -> Result<Vec<Parts>, Error> {
-    let staged = patch(git, &["--cached"], status, &into.join("staged.patch"))?;
-    let unstaged = patch(git, &[], status, &into.join("unstaged.patch"))?;
-    let mut files: Vec<PathBuf> = status.files().cloned().collect();
-    files.sort();
-    files.dedup();
-    Ok(vec![staged, unstaged, pack(tree, &files, &into.join("files.tar"), None)?])
+/// What is staged, what is not, and all files that differ, as they are. Where a submodule is at is its own part's.
+fn changes(
+    tree: &Path,
+    git: &Git<'_>,
+    mark: &Mark,
+    private: &Path,
+    into: &Path,
+) -> Result<Vec<&'static str>, Error> {
+    let patches = [
+        ("staged.patch", ["--cached", "--ignore-submodules=dirty"].as_slice()),
+        ("unstaged.patch", ["--ignore-submodules=all"].as_slice()),
+    ];
+    let mut has = Vec::new();
+    for (part, which) in patches {
+        has.extend(patch(git, which, mark, &into.join(part))?.then_some(part));
+    }
+    // What leads into the worktree's own repositories leads nowhere without them; they are saved apart.
+    let leads_there =
+        |name: &Path| name.ends_with(".git") && submodule::leads_below(&tree.join(name), private);
+    has.extend(pack(tree, &mark.files, &into.join("files.tar"), &leads_there)?.then_some("files.tar"));
+    Ok(has)
 }
 
 /// As any git applies it, whatever is configured here. A conflict has no patch: its file is saved whole.
-fn patch(git: &Git<'_>, which: &[&str], status: &Status, file: &Path) -> Result<Parts, Error> {
+fn patch(git: &Git<'_>, which: &[&str], mark: &Mark, file: &Path) -> Result<bool, Error> {
     let fixed = ["diff", "--binary", "--full-index", "--no-color", "--no-ext-diff", "--no-textconv"];
     let spelled = ["--no-renames", "--src-prefix=a/", "--dst-prefix=b/", "--unified=3"];
-    let submodules = ["--ignore-submodules=dirty", "--submodule=short"];
+    let submodules = ["--submodule=short"];
     let words = fixed.iter().chain(&spelled).chain(&submodules).chain(which).chain(&["--", ":/"]);
     let mut arguments: Vec<OsString> = words.map(OsString::from).collect();
-    arguments.extend(status.unmerged.iter().map(|file| {
+    arguments.extend(mark.status.unmerged.iter().map(|file| {
         let mut but = OsString::from(":(top,exclude,literal)");
         but.push(file);
         but
@@ -164,82 +206,11 @@ fn patch(git: &Git<'_>, which: &[&str], status: &Status, file: &Path) -> Result<
     git.write("save the changes", &arguments, &made)?;
     if made.metadata().map_err(io("look at", file))?.len() == 0 {
         std::fs::remove_file(file).map_err(io("remove", file))?;
-        return Ok(Parts::new());
+        return Ok(false);
     }
     let readable = [OsStr::new("apply"), OsStr::new("--numstat"), OsStr::new("--"), file.as_os_str()];
     git.read("verify the saved changes", &readable)?;
-    Ok(vec![part(file)])
-}
-
-/// Files and whole directories below `top`, but for what is called `but` in it. Sockets and pipes hold nothing.
-fn pack(top: &Path, files: &[PathBuf], archive: &Path, but: Option<&str>) -> Result<Parts, Error> {
-    let mut packed = tar::Builder::new(new(archive)?);
-    packed.follow_symlinks(false);
-    let (mut left, mut count) = (files.to_vec(), 0);
-    while let Some(name) = left.pop() {
-        let path = top.join(&name);
-        let kind = match path.symlink_metadata() {
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => continue,
-            found => found.map_err(io("look at", &path))?.file_type(),
-        };
-        if kind.is_dir() {
-            for entry in path.read_dir().map_err(io("look into", &path))? {
-                let entry = entry.map_err(io("look into", &path))?.file_name();
-                left.extend((Some(entry.as_os_str()) != but.map(OsStr::new)).then(|| name.join(&entry)));
-            }
-        }
-        let is_top = name.as_os_str().is_empty();
-        if !is_top && (kind.is_dir() || kind.is_file() || kind.is_symlink()) {
-            packed.append_path_with_name(&path, &name).map_err(io("save", &path))?;
-            count += 1;
-        }
-    }
-    packed.into_inner().and_then(|mut file| file.flush()).map_err(io("write", archive))?;
-    verified(archive, count)?;
-    Ok(if count == 0 { Parts::new() } else { vec![part(archive)] })
-}
-
-fn part(file: &Path) -> &'static str {
-    const ALL: [&str; 4] = ["staged.patch", "unstaged.patch", "files.tar", "git.tar"];
-    ALL.into_iter().find(|part| file.ends_with(part)).unwrap_or_default()
-}
-
-/// Every entry can be read again, and all are there.
-fn verified(archive: &Path, count: usize) -> Result<(), Error> {
-    let mut file = tar::Archive::new(File::open(archive).map_err(io("read", archive))?);
-    let mut found = 0;
-    for entry in file.entries().map_err(io("read", archive))? {
-        let mut entry = entry.map_err(io("read", archive))?;
-        std::io::copy(&mut entry.by_ref(), &mut std::io::sink()).map_err(io("read", archive))?;
-        found += 1;
-    }
-    if found == count {
-        return Ok(());
-    }
-    let short = std::io::Error::new(std::io::ErrorKind::InvalidData, "entries are missing");
-    Err(io("read", archive)(short))
-}
-
-/// Each submodule as a whole: its remote may not have it.
-fn submodules(tree: &Path, private: &Path, surroundings: &Surroundings, into: &Path) -> Result<(), Error> {
-    for (n, at) in submodule::checked_out(tree, surroundings)?.iter().enumerate() {
-        let (place, directory) = (tree.join(at), into.join(n.to_string()));
-        let git = Git::within(&place, surroundings);
-        make(&directory)?;
-        let heads = Heads::of(&git)?;
-        let mut names = vec![("head".to_owned(), heads.head.clone())];
-        names.extend(numbered("log", heads.log.clone()));
-        name(&git, names)?;
-        bundle(&git, &directory.join("commits.bundle"), None)?;
-        changes(&place, &git, &Status::of(&place, &git)?, &directory)?;
-        write(&directory.join("README"), format!("The submodule {}.\n", at.display()).as_bytes())?;
-    }
-    for (n, at) in submodule::repositories(&private.join("modules"))?.iter().enumerate() {
-        let directory = into.join(format!("repository-{n}"));
-        make(&directory)?;
-        bundle(&Git::of_repository(at, surroundings), &directory.join("commits.bundle"), None)?;
-    }
-    Ok(())
+    Ok(true)
 }
 
 fn make(directory: &Path) -> Result<(), Error> {
@@ -247,10 +218,6 @@ fn make(directory: &Path) -> Result<(), Error> {
         create_dir_all(parent).map_err(io("make", parent))?;
     }
     DirBuilder::new().mode(0o700).create(directory).map_err(io("make", directory))
-}
-
-fn new(path: &Path) -> Result<File, Error> {
-    File::options().create_new(true).read(true).write(true).open(path).map_err(io("make", path))
 }
 
 fn write(path: &Path, bytes: &[u8]) -> Result<(), Error> {

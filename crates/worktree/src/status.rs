@@ -3,6 +3,7 @@
 use crate::disposable::Disposable;
 use crate::error::Error;
 use crate::git::{Git, entries, path};
+use crate::submodule;
 use std::path::{Path, PathBuf};
 
 /// The files that are in no commit; paths are relative to the tree.
@@ -32,6 +33,7 @@ impl Status {
         for entry in entries(&git.read("look at the worktree", &arguments)?) {
             status.take(entry, &mut disposable);
         }
+        status.untracked.extend(strewn(tree, git)?);
         status.hidden = hidden(tree, git)?;
         Ok(status)
     }
@@ -67,6 +69,13 @@ impl Status {
             _ => {}
         }
     }
+}
+
+/// Where a submodule goes that is not checked out, and something lies all the same: status does not look there.
+fn strewn(tree: &Path, git: &Git<'_>) -> Result<Vec<PathBuf>, Error> {
+    let links = submodule::links(git)?.into_iter();
+    let has_files = |at: &Path| at.read_dir().is_ok_and(|mut entries| entries.next().is_some());
+    Ok(links.filter(|at| !tree.join(at).join(".git").exists() && has_files(&tree.join(at))).collect())
 }
 
 /// Files whose changes status does not tell, because it was told not to look: those that are there. A sparse

@@ -4,6 +4,7 @@ use crate::error::{Error, io};
 use crate::git::{Git, LOOK, Surroundings, entries, path};
 use crate::stash;
 use crate::status::Status;
+use crate::tree::named;
 use std::fs::read_dir;
 use std::path::{Path, PathBuf};
 
@@ -12,16 +13,32 @@ pub(crate) fn checked_out(tree: &Path, surroundings: &Surroundings) -> Result<Ve
     let mut found = Vec::new();
     let mut left = vec![PathBuf::new()];
     while let Some(around) = left.pop() {
-        let git = Git::within(&tree.join(&around), surroundings);
-        let staged = git.read("list the submodules", &["ls-files", "--stage", "-z"])?;
-        let links = entries(&staged).filter(|entry| entry.starts_with(b"160000 "));
-        let names = links.filter_map(|entry| entry.splitn(2, |byte| *byte == b'\t').nth(1)).map(path);
-        let here = names.map(|name| around.join(name)).filter(|at| tree.join(at).join(".git").exists());
-        let here: Vec<PathBuf> = here.collect();
+        let place = tree.join(&around);
+        let here = here(&place, &Git::within(&place, surroundings))?;
+        let here: Vec<PathBuf> = here.into_iter().map(|name| around.join(name)).collect();
         left.extend(here.iter().cloned());
         found.extend(here);
     }
     Ok(found)
+}
+
+/// Those of one repository that are checked out; relative to it.
+pub(crate) fn here(place: &Path, git: &Git<'_>) -> Result<Vec<PathBuf>, Error> {
+    Ok(links(git)?.into_iter().filter(|name| place.join(name).join(".git").exists()).collect())
+}
+
+/// Where its submodules go, by its index.
+pub(crate) fn links(git: &Git<'_>) -> Result<Vec<PathBuf>, Error> {
+    let staged = git.read("list the submodules", &["ls-files", "--stage", "-z"])?;
+    let links = entries(&staged).filter(|entry| entry.starts_with(b"160000 "));
+    Ok(links.filter_map(|entry| entry.splitn(2, |byte| *byte == b'\t').nth(1)).map(path).collect())
+}
+
+/// Whether it is a file of git's that names a directory below.
+pub(crate) fn leads_below(link: &Path, directory: &Path) -> bool {
+    let Ok(to) = named(link, "gitdir: ") else { return false };
+    let to = link.parent().unwrap_or(link).join(to).canonicalize();
+    to.is_ok_and(|to| to.starts_with(directory))
 }
 
 /// Those with work of their own.
@@ -32,22 +49,33 @@ pub(crate) fn with_work(
 ) -> Result<Vec<PathBuf>, Error> {
     let all = checked_out(tree, surroundings)?;
     let mut worked = Vec::new();
-    let mut known = Vec::new();
     for at in all {
         let git = Git::within(&tree.join(&at), surroundings);
-        known.push(PathBuf::from(git.line("find a submodule", &["rev-parse", "--absolute-git-dir"])?));
         if has_work(&tree.join(&at), &git)? {
             worked.push(at);
         }
     }
-    // Of a submodule that the commit of now does not have.
-    let others = repositories(&private.join("modules"))?.into_iter().filter(|at| !known.contains(at));
-    for at in others {
+    for at in not_checked_out(tree, private, surroundings)? {
         if has_commits(&Git::of_repository(&at, surroundings))? {
             worked.push(at);
         }
     }
     Ok(worked)
+}
+
+/// The repositories of others: of those that the commit of now does not have, too.
+pub(crate) fn not_checked_out(
+    tree: &Path,
+    private: &Path,
+    surroundings: &Surroundings,
+) -> Result<Vec<PathBuf>, Error> {
+    let mut all = repositories(&private.join("modules"))?;
+    for at in checked_out(tree, surroundings)? {
+        let git = Git::within(&tree.join(&at), surroundings);
+        let own = PathBuf::from(git.line("find a submodule", &["rev-parse", "--absolute-git-dir"])?);
+        all.retain(|other| *other != own);
+    }
+    Ok(all)
 }
 
 fn has_work(at: &Path, git: &Git<'_>) -> Result<bool, Error> {

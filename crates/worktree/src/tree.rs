@@ -114,7 +114,7 @@ impl Tree {
 }
 
 /// The path that a file of git's names.
-fn named(file: &Path, before: &str) -> Result<PathBuf, Error> {
+pub(crate) fn named(file: &Path, before: &str) -> Result<PathBuf, Error> {
     use std::os::unix::ffi::OsStrExt;
     let bytes = std::fs::read(file).map_err(io("read", file))?;
     let rest = bytes.strip_prefix(before.as_bytes()).unwrap_or_default();

@@ -130,26 +130,120 @@ fn nothing_but_a_lock_or_an_empty_bundle_is_no_obstacle() {
     assert!(!saved.directory.join("commits.bundle").exists());
 }
 
+/// A repository with a submodule `part`, which has one of its own, `inner`.
+fn with_submodules(ground: &Ground) {
+    for (around, name) in [("sub", "inner"), ("repo", "part")] {
+        let at = ground.home().join(around);
+        if around == "sub" {
+            ground.git(ground.home(), &["clone", "--quiet", "repo", "sub"]);
+            ground.git(ground.home(), &["clone", "--quiet", "--bare", "repo", "inner.git"]);
+        }
+        let from = ground.home().join(if name == "inner" { "inner.git" } else { "sub" });
+        ground.git(&at, &["submodule", "--quiet", "add", text(&from), name]);
+        ground.commit(&at, "a submodule");
+    }
+}
+
 #[test]
-fn the_commits_of_a_submodule_are_saved() {
+fn a_submodule_comes_back_with_all_that_its_remote_has_not() {
     let ground = Ground::new();
-    ground.git(ground.home(), &["clone", "--quiet", "--bare", "repo", "sub.git"]);
-    let from = ground.home().join("sub.git");
-    ground.git(&ground.repository, &["submodule", "--quiet", "add", text(&from), "part"]);
-    ground.commit(&ground.repository, "a submodule");
+    with_submodules(&ground);
+    let tree = ground.tree();
+    ground.git(&tree.path, &["submodule", "--quiet", "update", "--init", "--recursive"]);
+    let part = tree.path.join("part");
+    for at in [part.clone(), part.join("inner")] {
+        for text in ["first\n", "second\n"] {
+            put(&at.join("a"), text);
+            ground.git(&at, &["stash", "--quiet"]);
+        }
+        put(&at.join("a"), "abandoned\n");
+        ground.commit(&at, "abandoned");
+        ground.git(&at, &["reset", "--quiet", "--hard", "HEAD~1"]);
+        put(&at.join("a"), "more\n");
+        ground.commit(&at, "in the submodule");
+        put(&at.join("sub/b"), "staged\n");
+        ground.git(&at, &["add", "sub/b"]);
+        put(&at.join("sub/b"), "and changed\n");
+        put(&at.join("new"), "untracked in it\n");
+    }
+    put(&tree.path.join("mine"), "untracked\n");
+    let head = |at: &Path| ground.git(at, &["rev-parse", "HEAD"]);
+    let status = |at: &Path| ground.git(at, &["status", "--porcelain"]);
+    let before = (files_but_git(&tree.path), head(&part), head(&part.join("inner")), status(&tree.path));
+    let (_, restored) = restored(&ground, &tree);
+    let part = restored.join("part");
+    assert_eq!((files_but_git(&restored), head(&part), head(&part.join("inner")), status(&restored)), before);
+    for at in [&part, &part.join("inner")] {
+        assert_eq!(status(at).lines().last(), Some("?? new"));
+        let all = ground.git(at, &["log", "--all", "--format=%H"]);
+        let texts: Vec<String> =
+            all.lines().map(|id| ground.git(at, &["show", &format!("{id}:a")])).collect();
+        for text in ["first", "second", "abandoned", "more"] {
+            assert!(texts.iter().any(|found| found == text), "{text}: {texts:?}");
+        }
+    }
+}
+
+fn files_but_git(top: &Path) -> BTreeMap<PathBuf, (u32, Vec<u8>)> {
+    let is_git = |path: &Path| path.iter().any(|name| name == ".git");
+    files(top).into_iter().filter(|(path, _)| !is_git(path)).collect()
+}
+
+#[test]
+fn a_submodule_that_is_not_checked_out_is_saved_with_what_only_its_logs_hold() {
+    let ground = Ground::new();
+    with_submodules(&ground);
     let tree = ground.tree();
     ground.git(&tree.path, &["submodule", "--quiet", "update", "--init"]);
-    put(&tree.path.join("part/a"), "more\n");
-    ground.commit(&tree.path.join("part"), "in the submodule");
-    let commit = ground.git(&tree.path.join("part"), &["rev-parse", "HEAD"]);
-    put(&tree.path.join("part/new"), "untracked in it\n");
-    let trash = ground.home().join("trash/x");
-    let saved = tree.save(&trash, &ground.surroundings()).unwrap();
+    let part = tree.path.join("part");
+    put(&part.join("a"), "abandoned\n");
+    ground.commit(&part, "abandoned");
+    let abandoned = ground.git(&part, &["rev-parse", "HEAD"]);
+    ground.git(&part, &["reset", "--quiet", "--hard", "HEAD~1"]);
+    ground.git(&tree.path, &["submodule", "--quiet", "deinit", "--force", "part"]);
+    assert_eq!(ground.unsaved(&tree).len(), 1);
+    // Where it was status does not look.
+    put(&part.join("deep/new"), "x");
+    assert_eq!(ground.unsaved(&tree)[0], Reason::Untracked(vec!["part".into()]));
+    let (saved, restored) = restored(&ground, &tree);
+    assert_eq!(read(&restored.join("part/deep/new")), "x");
+    let bundle = saved.directory.join("submodules/repository-0/commits.bundle");
+    ground.git(&ground.home().join("sub"), &["fetch", text(&bundle), "+refs/*:refs/restored/*"]);
+    ground.git(&ground.home().join("sub"), &["cat-file", "-e", &abandoned]);
+}
+
+#[test]
+fn what_is_written_to_after_it_was_saved_stays() {
+    let ground = Ground::new();
+    with_submodules(&ground);
+    let tree = ground.tree();
+    ground.git(&tree.path, &["submodule", "--quiet", "update", "--init"]);
+    let at = |name: &str| tree.path.join(name);
+    put(&at("new"), "1\n");
+    put(&at("kept/deep"), "1\n");
+    put(&at("part/new"), "1\n");
+    put(&at("a"), "1\n");
+    let writes: [(&str, &dyn Fn()); 6] = [
+        ("a file that was untracked before", &|| put(&at("new"), "2\n")),
+        ("one below an ignored directory", &|| put(&at("kept/deep"), "2\n")),
+        ("one of a submodule", &|| put(&at("part/new"), "2\n")),
+        ("a changed one, changed again", &|| put(&at("a"), "2\n")),
+        ("the index", &|| drop(ground.git(&tree.path, &["add", "new"]))),
+        ("the index, with another content", &|| {
+            put(&at("new"), "3\n");
+            ground.git(&tree.path, &["add", "new"]);
+            put(&at("new"), "2\n");
+        }),
+    ];
+    for (n, (what, write)) in writes.into_iter().enumerate() {
+        let saved = tree.save(&ground.home().join(format!("trash/{n}")), &ground.surroundings()).unwrap();
+        write();
+        let error = tree.discard(&saved, &ground.surroundings()).unwrap_err();
+        assert!(matches!(error, Error::Changed(_)) && at("new").exists(), "{what}: {error}");
+    }
+    let saved = tree.save(&ground.home().join("trash/last"), &ground.surroundings()).unwrap();
     tree.discard(&saved, &ground.surroundings()).unwrap();
-    let bundle = saved.directory.join("submodules/0/commits.bundle");
-    ground.git(&from, &["fetch", "--quiet", text(&bundle), "refs/worktree/teamd/*:refs/restored/*"]);
-    assert_eq!(ground.git(&from, &["rev-parse", "refs/restored/head"]), commit);
-    assert!(saved.directory.join("submodules/0/files.tar").exists());
+    assert!(!tree.path.exists());
 }
 
 #[test]
@@ -163,5 +257,6 @@ fn what_can_not_be_saved_is_an_error_and_stays() {
     put(&tree.repository.join("worktrees/survey-ann/index"), "damaged");
     let other = ground.home().join("trash/y");
     assert!(matches!(tree.save(&other, &ground.surroundings()), Err(Error::Git { .. })));
+    assert!(read(&other.join("README")).starts_with("Not complete"));
     assert!(tree.path.join("a").exists());
 }
