@@ -10,11 +10,12 @@ use protocol::fault::{Fault, Kind};
 use protocol::name::{AgentName, TeamName};
 use protocol::time::iso8601;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use tokio::sync::mpsc::UnboundedSender;
 use worktree::{Error, Found, Plan, Reason, Removed, Saved, Surroundings, Tree, Wanted, flat, plan, quoted};
 
 /// A worktree on its way.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct Making {
     pub(crate) client: ConnId,
     pub(crate) team: TeamName,
@@ -49,46 +50,66 @@ pub(crate) enum TreeDone {
         result: Result<PathBuf, Fault>,
         is_there: bool,
     },
-    /// `done_with`: these are no worktrees of ours any more.
+    /// What became of each, also where the whole failed.
     Swept {
         client: ConnId,
         order: Delete,
-        done_with: Vec<PathBuf>,
-        result: Result<Swept, Fault>,
+        swept: Swept,
+        result: Result<(), Fault>,
     },
 }
 
 /// Begins a job; its end is an event.
 pub(crate) fn begin(job: TreeJob, events: UnboundedSender<Event>) {
-    let run = move || {
-        // The loop has ended: nobody is left to be told.
-        events.send(Event::Worktree(done(job))).ok();
-    };
-    let thread = std::thread::Builder::new().name("worktree".into()).spawn(run);
-    drop(thread.expect("a thread can be started where the daemon itself could"));
+    let job = Arc::new(job);
+    let (same, told) = (Arc::clone(&job), events.clone());
+    // The loop has ended: nobody is left to be told.
+    let run = move || drop(told.send(Event::Worktree(done(&same))));
+    if let Err(error) = std::thread::Builder::new().name("worktree".into()).spawn(run) {
+        let fault = Fault::new(Kind::Io, format!("cannot start a thread for a worktree: {error}"));
+        events.send(Event::Worktree(job.undone(fault))).ok();
+    }
 }
 
-fn done(job: TreeJob) -> TreeDone {
+impl TreeJob {
+    /// Nothing was done.
+    fn undone(&self, fault: Fault) -> TreeDone {
+        match self {
+            TreeJob::Plan { client, team, name, .. } => {
+                let (team, name) = (team.clone(), name.clone());
+                TreeDone::Planned { client: *client, team, name, result: Err(fault) }
+            }
+            TreeJob::Add(making) => {
+                TreeDone::Added { making: making.clone(), result: Err(fault), is_there: true }
+            }
+            TreeJob::Sweep { client, order, .. } => {
+                let (order, swept) = (order.clone(), Swept::default());
+                TreeDone::Swept { client: *client, order, swept, result: Err(fault) }
+            }
+        }
+    }
+}
+
+fn done(job: &TreeJob) -> TreeDone {
     match job {
         TreeJob::Plan { client, team, name, wanted, surroundings } => {
-            let result = match plan(&wanted, &surroundings) {
-                Ok(plan) => {
-                    let (team, name) = (team.clone(), name.clone());
-                    Ok(Box::new(Making { client, team, name, plan, surroundings }))
-                }
-                Err(error) => Err(fault(error)),
+            let (client, team, name) = (*client, team.clone(), name.clone());
+            let making = |plan| {
+                let (team, name, surroundings) = (team.clone(), name.clone(), surroundings.clone());
+                Box::new(Making { client, team, name, plan, surroundings })
             };
+            let result = plan(wanted, surroundings).map(making).map_err(fault);
             TreeDone::Planned { client, team, name, result }
         }
         TreeJob::Add(making) => {
             let result = making.plan.add(&making.surroundings).map_err(fault);
             let is_there = !matches!(making.plan.tree.look(), Ok(Found::Missing));
-            TreeDone::Added { making, result, is_there }
+            TreeDone::Added { making: making.clone(), result, is_there }
         }
         TreeJob::Sweep { client, order, grounds, trash } => {
-            let mut done_with = Vec::new();
-            let result = sweep(&order, &grounds, &trash, &mut done_with);
-            TreeDone::Swept { client, order, done_with, result }
+            let mut swept = Swept::default();
+            let result = sweep(order, grounds, trash, &mut swept);
+            TreeDone::Swept { client: *client, order: order.clone(), swept, result }
         }
     }
 }
@@ -114,21 +135,13 @@ struct Seen<'a> {
 }
 
 /// All are looked at before the first is touched.
-fn sweep(
-    order: &Delete,
-    grounds: &[Ground],
-    trash: &Path,
-    done_with: &mut Vec<PathBuf>,
-) -> Result<Swept, Fault> {
-    let (surroundings, mut swept) = (Surroundings::own(), Swept::default());
+fn sweep(order: &Delete, grounds: &[Ground], trash: &Path, swept: &mut Swept) -> Result<(), Fault> {
+    let surroundings = Surroundings::own();
     let mut seen = Vec::new();
     for ground in grounds {
         match reasons(ground, &surroundings) {
             Ok(reasons) => seen.push(Seen { ground, reasons }),
-            Err(stranger) => {
-                swept.left.push(stranger.to_string());
-                done_with.push(ground.tree.path.clone());
-            }
+            Err(stranger) => swept.left.push(stranger.to_string()),
         }
     }
     let (clean, unsaved): (Vec<&Seen>, Vec<&Seen>) = seen.iter().partition(|seen| seen.reasons.is_empty());
@@ -137,20 +150,23 @@ fn sweep(
     if !kept.is_empty() {
         return Err(refused(order, &kept));
     }
+    let (missing, named): (Vec<&Seen>, Vec<&Seen>) =
+        named.into_iter().partition(|it| matches!(it.ground.tree.look(), Ok(Found::Missing)));
     for (tree, saved) in saved(order, &named, trash, &surroundings)? {
         tree.discard(&saved, &surroundings).map_err(fault)?;
-        done_with.push(tree.path.clone());
         swept.trashed.push(Trashed { path: tree.path.clone(), trash: saved.directory });
     }
     for it in clean {
         let tree = &it.ground.tree;
-        if let Removed::Not(reasons) = tree.remove(&surroundings).map_err(fault)? {
-            return Err(refused(order, &[&Seen { ground: it.ground, reasons }]));
+        match tree.remove(&surroundings).map_err(fault)? {
+            Removed::Not(reasons) => return Err(refused(order, &[&Seen { ground: it.ground, reasons }])),
+            Removed::WasGone => swept.gone.push(tree.path.clone()),
+            Removed::Wholly | Removed::ButItsBranch => swept.removed.push(tree.path.clone()),
         }
-        done_with.push(tree.path.clone());
-        swept.removed.push(tree.path.clone());
     }
-    Ok(swept)
+    // There is nothing to be saved or removed; whoever named it knows that.
+    swept.gone.extend(missing.into_iter().map(|it| it.ground.tree.path.clone()));
+    Ok(())
 }
 
 /// All of them are in the trash before the first is discarded.
@@ -169,12 +185,10 @@ fn saved<'a>(
 
 /// Not knowing is a reason; an error is that something else is there, which is not ours to touch.
 fn reasons(ground: &Ground, surroundings: &Surroundings) -> Result<Vec<Reason>, Error> {
-    let unknown = |error: Error| vec![Reason::Unknown(error.to_string())];
-    match ground.tree.look() {
+    match ground.tree.unsaved(surroundings) {
         Err(stranger @ Error::NotOurs { .. }) => Err(stranger),
-        Err(error) => Ok(unknown(error)),
-        Ok(Found::Missing | Found::Empty) => Ok(Vec::new()),
-        Ok(Found::Ours(_)) => Ok(ground.tree.unsaved(surroundings).unwrap_or_else(unknown)),
+        Err(error) => Ok(vec![Reason::Unknown(error.to_string())]),
+        Ok(reasons) => Ok(reasons),
     }
 }
 

@@ -40,6 +40,9 @@ pub enum Reason {
     Unknown(String),
 }
 
+const NOT_THERE: &str = "not there, and git has it on its list: moved away, or its disk is not mounted; \
+                         git worktree prune forgets what is gone for good";
+
 /// On one line, whatever is in the name of a file or in the words of who locked it.
 impl fmt::Display for Reason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -60,9 +63,7 @@ impl fmt::Display for Reason {
             Reason::Midway(what) => format!("in the middle of a {what}"),
             Reason::Submodule(path) => format!("work in the submodule {}", path.display()),
             Reason::InUse(pids) => format!("in use by {}", processes(pids)),
-            Reason::NotThere => {
-                "not there, and still on git's list: moved away, or on a disk that is not mounted".to_owned()
-            }
+            Reason::NotThere => NOT_THERE.to_owned(),
             Reason::Unknown(why) => why.clone(),
         };
         f.write_str(&flat(&told))

@@ -49,11 +49,12 @@ impl Tree {
     fn saved(&self, private: &Path, directory: &Path, surroundings: &Surroundings) -> Result<Saved, Error> {
         let marks = Marks::of(&self.path, surroundings)?;
         let mut parts = Vec::new();
+        // The empty path is the first of them.
         for (at, mark) in &marks.0 {
             parts.push(match at.as_os_str().is_empty() {
                 true => self.itself(mark, private, directory, surroundings)?,
                 false => {
-                    let into = directory.join("submodules").join(parts.len().to_string());
+                    let into = directory.join("submodules").join((parts.len() - 1).to_string());
                     self.submodule(at, mark, private, into, surroundings)?
                 }
             });

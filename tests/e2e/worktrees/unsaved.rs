@@ -84,10 +84,7 @@ fn is_restored(house: &House, dirty: &Dirty, trash: &Path) {
     let done = shell.current_dir(&clone).args(["-ec", &orders.join("\n")]).output().unwrap();
     assert!(done.status.success(), "{}: {readme}\n{}", dirty.kind, String::from_utf8_lossy(&done.stderr));
     let restored = PathBuf::from(format!("{}.restored", text(&dirty.tree)));
-    let mut before = dirty.before.0.clone();
-    // Those of a submodule are in its own bundle.
-    before.retain(|file, _| !file.starts_with("part"));
-    assert_eq!(files(&restored), before, "{}", dirty.kind);
+    assert_eq!(files(&restored), dirty.before.0, "{}", dirty.kind);
     let head = dirty.before.1.lines().next().unwrap();
     assert_eq!(git(house, &restored, &["rev-parse", "HEAD"]), head, "{}", dirty.kind);
     match dirty.kind {

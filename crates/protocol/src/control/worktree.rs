@@ -66,6 +66,9 @@ pub struct Swept {
     /// Removed, and what was in them is saved.
     #[serde(default)]
     pub trashed: Vec<Trashed>,
+    /// Neither there any more nor known to git; and those not there that were named all the same. Nothing was touched.
+    #[serde(default)]
+    pub gone: Vec<PathBuf>,
     /// Left where they are, each with the reason: what is there is not what was made.
     #[serde(default)]
     pub left: Vec<String>,
@@ -78,4 +81,11 @@ pub struct Trashed {
     pub path: PathBuf,
     /// Where what was in it is saved; README there says how it is had back.
     pub trash: PathBuf,
+}
+
+impl std::fmt::Display for Trashed {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let (path, readme) = (self.path.display(), self.trash.join("README"));
+        write!(f, "{path} is in the trash; how to have it back: {}", readme.display())
+    }
 }

@@ -51,12 +51,11 @@ fn named(path: &Path) -> Result<PathBuf, Fault> {
 }
 
 fn sentence(reply: &DeleteReply) -> String {
-    let trashed = reply.worktrees.trashed.iter().map(|it| {
-        let readme = it.trash.join("README");
-        format!("{} is in the trash; how to have it back: {}", it.path.display(), readme.display())
-    });
+    let trashed = reply.worktrees.trashed.iter().map(ToString::to_string);
+    let gone = reply.worktrees.gone.iter();
+    let gone = gone.map(|path| format!("Not there any more, nothing was removed: {}", path.display()));
     let left = reply.worktrees.left.iter().map(|why| format!("Left alone: {why}"));
     let lines: Vec<String> =
-        std::iter::once(format!("{}.", reply.message)).chain(trashed).chain(left).collect();
+        std::iter::once(format!("{}.", reply.message)).chain(trashed).chain(gone).chain(left).collect();
     lines.join("\n")
 }

@@ -5,7 +5,7 @@ use crate::roster::{Record, Roster, SpawnId};
 use crate::step::Telling;
 use crate::worktrees::Making;
 use protocol::asked::Answer;
-use protocol::control::{Activity, Create, CreateReply, Ended, SetPolicy, SightReply, Swept};
+use protocol::control::{Activity, Create, CreateReply, Delete, Ended, SetPolicy, SightReply, Swept};
 use protocol::fault::Fault;
 use protocol::id::{RequestId, TaskId};
 use protocol::mode::PermissionMode;
@@ -79,6 +79,8 @@ pub(crate) enum FileJob {
     Rescan { teams: Vec<TeamName> },
     /// Is the last roster on the disk? Then git may fill what it names.
     Recorded { making: Box<Making> },
+    /// Would they go? Before its worktrees do.
+    MayDelete { client: ConnId, order: Delete },
     /// The team's files; its worktrees are gone already.
     Delete { client: ConnId, team: TeamName, force: bool, swept: Swept },
 }
@@ -223,6 +225,11 @@ pub(crate) enum FileDone {
     Noted {
         client: ConnId,
         reply: SightReply,
+        result: Result<(), Fault>,
+    },
+    MayDelete {
+        client: ConnId,
+        order: Delete,
         result: Result<(), Fault>,
     },
     Deleted {

@@ -203,6 +203,10 @@ impl Files {
             }
             FileJob::Led { client } => FileDone::Led { client },
             FileJob::Recorded { making } => FileDone::Recorded { making, result: self.saved() },
+            FileJob::MayDelete { client, order } => {
+                let result = self.may_delete(&order.team, order.force);
+                return Some(FileDone::MayDelete { client, order, result });
+            }
             FileJob::Delete { client, team, force, swept } => {
                 FileDone::Deleted { client, result: self.delete(&team, force), team, swept }
             }

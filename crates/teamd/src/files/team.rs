@@ -55,8 +55,13 @@ impl Files {
         self.set_policy(name, policy)
     }
 
+    /// Whether [`Files::delete`] would say no, with nothing touched.
+    pub(super) fn may_delete(&self, name: &TeamName, force: bool) -> Result<(), Fault> {
+        self.deletable(name, force)?.may_delete().map_err(Fault::from)
+    }
+
     /// Members that somebody else has put there may live, for all that we know.
-    pub(super) fn delete(&mut self, name: &TeamName, force: bool) -> Result<(), Fault> {
+    fn deletable(&self, name: &TeamName, force: bool) -> Result<Team, Fault> {
         let team = self.root.team(name).map_err(Fault::from)?;
         let members = if force { Vec::new() } else { team.config().map_err(Fault::from)?.members };
         let others: Vec<String> =
@@ -64,6 +69,11 @@ impl Files {
         if !others.is_empty() {
             return Err(still_living(name, &others));
         }
+        Ok(team)
+    }
+
+    pub(super) fn delete(&mut self, name: &TeamName, force: bool) -> Result<(), Fault> {
+        let team = self.deletable(name, force)?;
         team.delete().map_err(Fault::from)?;
         self.teams.remove(name);
         self.inboxes.forget(name);

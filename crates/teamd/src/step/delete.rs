@@ -59,10 +59,22 @@ pub(super) fn deleted(
         out.push(Effect::UnwatchTeam { team: team.clone() });
         out.push(Effect::of_team(team, What::TeamDeleted));
     }
+    let result = result.map_err(|fault| but_for(fault, &swept));
     let message = format!("Cleaned up directories and worktrees for team \"{team}\"");
     let reply = result.map(|()| {
         let team_name = team.clone();
         Reply::Delete(DeleteReply { success: true, message, team_name, worktrees: swept })
     });
     answer(state, client, reply, out);
+}
+
+/// Some of its worktrees went before it failed: nobody would tell where what was in them is.
+fn but_for(fault: Fault, swept: &Swept) -> Fault {
+    let removed = swept.removed.iter().map(|path| format!("{} is removed", path.display()));
+    let news: Vec<String> = swept.trashed.iter().map(ToString::to_string).chain(removed).collect();
+    if news.is_empty() {
+        return fault;
+    }
+    let message = format!("{}\nBefore that: {}", fault.message, news.join("\n"));
+    Fault { message, ..fault }
 }

@@ -108,6 +108,9 @@ fn filed(state: &mut State, done: FileDone, now: Now, out: &mut Vec<Effect>) {
         FileDone::Answers { team, answers } => shutdown::answers(state, &team, answers, now, out),
         FileDone::Config { team, seen } => look::config_seen(state, &team, seen, now, out),
         FileDone::Recorded { making, result } => worktree::recorded(state, making, result, out),
+        FileDone::MayDelete { client, order, result } => {
+            worktree::may_go(state, client, order, result, out);
+        }
         FileDone::Deleted { client, team, result, swept } => {
             delete::deleted(state, client, &team, result, swept, out);
         }

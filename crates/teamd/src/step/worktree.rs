@@ -57,8 +57,8 @@ pub(super) fn done(state: &mut State, done: TreeDone, now: Now, out: &mut Vec<Ef
             Err(fault) => failed(state, client, &team, &name, fault, out),
         },
         TreeDone::Added { making, result, is_there } => added(state, &making, result, is_there, now, out),
-        TreeDone::Swept { client, order, done_with, result } => {
-            swept(state, client, order, &done_with, result, out);
+        TreeDone::Swept { client, order, swept: news, result } => {
+            swept(state, client, order, news, result, out);
         }
     }
 }
@@ -217,30 +217,47 @@ pub(super) fn may_sweep(state: &State, order: &Delete) -> Result<(), Fault> {
     }
 }
 
-/// Nobody lives: its worktrees go, then its files.
+/// Nobody lives: its worktrees go, then its files. But first it is seen whether the files may go at all.
 pub(super) fn sweep(state: &mut State, client: ConnId, order: Delete, out: &mut Vec<Effect>) {
-    let trash = state.setting.state.join("trash");
     match state.teams.get(&order.team) {
         Some(team) if !team.grounds.is_empty() => {
-            let grounds = team.grounds.clone();
-            out.push(Effect::Worktree(TreeJob::Sweep { client, order, grounds, trash }));
+            out.push(Effect::File(FileJob::MayDelete { client, order }))
         }
         _ => delete::files(client, order, Swept::default(), out),
     }
 }
 
-/// What is removed is forgotten, whatever became of the others; the files go only where all went.
+/// What the files say to that.
+pub(super) fn may_go(
+    state: &mut State,
+    client: ConnId,
+    order: Delete,
+    result: Result<(), Fault>,
+    out: &mut Vec<Effect>,
+) {
+    if let Err(fault) = result {
+        return delete::deleted(state, client, &order.team, Err(fault), Swept::default(), out);
+    }
+    let Some(team) = state.teams.get(&order.team) else { return };
+    let (grounds, trash) = (team.grounds.clone(), state.setting.state.join("trash"));
+    out.push(Effect::Worktree(TreeJob::Sweep { client, order, grounds, trash }));
+}
+
+/// What is removed is forgotten, whatever became of the others; the files go only where all went. What was left alone
+/// stays on record as long as the team.
 fn swept(
     state: &mut State,
     client: ConnId,
     order: Delete,
-    done_with: &[PathBuf],
-    result: Result<Swept, Fault>,
+    swept: Swept,
+    result: Result<(), Fault>,
     out: &mut Vec<Effect>,
 ) {
-    forget(state, &order.team, done_with);
+    let trashed = swept.trashed.iter().map(|it| &it.path);
+    let done_with: Vec<PathBuf> = trashed.chain(&swept.removed).chain(&swept.gone).cloned().collect();
+    forget(state, &order.team, &done_with);
     match result {
-        Ok(swept) => delete::files(client, order, swept, out),
-        Err(fault) => delete::deleted(state, client, &order.team, Err(fault), Swept::default(), out),
+        Ok(()) => delete::files(client, order, swept, out),
+        Err(fault) => delete::deleted(state, client, &order.team, Err(fault), swept, out),
     }
 }

@@ -133,20 +133,49 @@ fn a_team_goes_only_after_its_worktrees_and_what_is_refused_stays() {
     };
     let effects = ask(&mut state, 3, Request::Delete(delete("/home/u")));
     assert_eq!(kind(&effects, 3), Some(Kind::Usage), "a path of somebody else's");
+    let may = |result| FileDone::MayDelete { client: 3, order: delete(""), result };
+    let refused = || protocol::fault::Fault::new(Kind::Refused, "unsaved");
     let effects = ask(&mut state, 3, Request::Delete(delete("")));
+    assert!(!sweeps(&effects) && job(&effects, |job| matches!(job, FileJob::MayDelete { .. })));
+    let effects = step(&mut state, Event::Filed(may(Err(refused()))), NOW);
+    assert!(kind(&effects, 3) == Some(Kind::Refused) && !sweeps(&effects), "its files would not go");
+    ask(&mut state, 3, Request::Delete(delete("")));
+    let effects = step(&mut state, Event::Filed(may(Ok(()))), NOW);
     assert!(sweeps(&effects) && !job(&effects, |job| matches!(job, FileJob::Delete { .. })));
     for request in [order("bob"), wants("bob"), Request::Delete(delete(""))] {
         assert_eq!(kind(&ask(&mut state, 4, request), 4), Some(Kind::Refused), "meanwhile");
     }
-    let refused = protocol::fault::Fault::new(Kind::Refused, "unsaved");
-    let swept = |result, done_with| TreeDone::Swept { client: 3, order: delete(""), done_with, result };
-    let effects = done(&mut state, swept(Err(refused), vec![]));
+    let swept = |swept, result| TreeDone::Swept { client: 3, order: delete(""), swept, result };
+    let stranger = Swept { left: vec!["it is not ours".into()], ..Swept::default() };
+    let effects = done(&mut state, swept(stranger, Err(refused())));
     assert_eq!(kind(&effects, 3), Some(Kind::Refused));
-    assert_eq!(grounds(&state).len(), 1);
+    assert_eq!(grounds(&state).len(), 1, "left alone, and still on record");
     assert!(state.teams.contains_key(&team()));
-    let effects = done(&mut state, swept(Ok(Swept::default()), vec![tree().path]));
+    ask(&mut state, 3, Request::Delete(delete("")));
+    let removed = Swept { removed: vec![tree().path], ..Swept::default() };
+    let effects = done(&mut state, swept(removed, Ok(())));
     assert!(matches!(effects[0], Effect::File(FileJob::Roster(_))) && grounds(&state).is_empty());
     assert!(job(&effects, |job| matches!(job, FileJob::Delete { .. })));
+}
+
+#[test]
+fn what_went_before_it_failed_is_told_and_forgotten() {
+    let mut state = state();
+    ask(&mut state, 1, wants("ann"));
+    planned(&mut state);
+    added(&mut state);
+    let order = Delete { team: team(), force: false, discard: vec![tree().path] };
+    ask(&mut state, 3, Request::Delete(order.clone()));
+    let trashed = protocol::control::Trashed { path: tree().path, trash: "/state/trash/x".into() };
+    let swept = Swept { trashed: vec![trashed], ..Swept::default() };
+    let result = Err(protocol::fault::Fault::new(Kind::Io, "cannot remove bob's"));
+    let effects = done(&mut state, TreeDone::Swept { client: 3, order, swept, result });
+    let Some(Response::Failed(fault)) = reply(&effects, 3) else { panic!("{effects:?}") };
+    assert!(
+        fault.message.starts_with("cannot remove bob's") && fault.message.contains("/state/trash/x/README")
+    );
+    assert_eq!((fault.kind, grounds(&state).len()), (Kind::Io, 0));
+    opening(&ask(&mut state, 4, self::order("bob")));
 }
 
 #[test]
