@@ -26,12 +26,8 @@ fn says(house: &House, name: &str, word: &str) {
     house.tmux(["send-keys", "-t", &pane, word, "Enter"]);
 }
 
-fn flags(house: &House, name: &str) -> Value {
-    house.member(name).map(|member| member["flags"].clone()).unwrap_or_default()
-}
-
 fn until_flags(house: &House, name: &str, wanted: &Value) {
-    house.until(&format!("{name} has {wanted}"), || (flags(house, name) == *wanted).then_some(()));
+    house.until(&format!("{name} has {wanted}"), || (house.flags(name) == *wanted).then_some(()));
 }
 
 fn until_shown(house: &House, name: &str, text: &str) {
@@ -45,13 +41,13 @@ fn a_dialog_is_told_while_it_is_on_the_screen_in_sight_or_not() {
     profile(&house, "asker", "pull", ASKER);
     house.teamctl(["spawn", "ann", "--agent", "asker"]).ok();
     until_shown(&house, "ann", "It asks");
-    assert_eq!(flags(&house, "ann"), json!([]), "a text that speaks of it is none");
+    assert_eq!(house.flags("ann"), json!([]), "a text that speaks of it is none");
     says(&house, "ann", "ask");
     until_flags(&house, "ann", &json!(["at_dialog"]));
     assert!(house.teamctl(["status"]).ok().contains("running!dialog"));
     assert!(house.teamctl(["status", "ann"]).ok().contains("waits at a dialog"));
     house.teamctl(["hide", "ann"]).ok();
-    assert_eq!(flags(&house, "ann"), json!(["at_dialog"]));
+    assert_eq!(house.flags("ann"), json!(["at_dialog"]));
     says(&house, "ann", "go");
     until_flags(&house, "ann", &json!([]));
     house.end();
@@ -78,7 +74,7 @@ fn who_has_no_pane_has_no_screen() {
     profile(&house, "asker", "pull", "printf 'Do you trust it?\n1. Yes\n'; exec sleep 1000");
     house.teamctl(["spawn", "ann", "--agent", "asker", "--backend", "in-process"]).ok();
     house.until("it is written", || house.teamctl(["logs", "ann"]).stdout.contains("1. Yes").then_some(()));
-    assert_eq!(flags(&house, "ann"), json!([]));
+    assert_eq!(house.flags("ann"), json!([]));
     house.end();
 }
 
@@ -113,7 +109,7 @@ fn a_tmux_that_hangs_is_no_error_and_what_it_would_show_is_not_known() {
     let stopped = Stopped::new(&house);
     let status = house.teamctl(["status"]);
     assert!(status.code == 0 && status.stdout.contains("running?dialog"), "{status:?}");
-    assert_eq!(flags(&house, "ann"), json!(["dialog_unknown"]));
+    assert_eq!(house.flags("ann"), json!(["dialog_unknown"]));
     drop(stopped);
     says(&house, "ann", "ask");
     until_flags(&house, "ann", &json!(["at_dialog"]));

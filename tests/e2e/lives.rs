@@ -172,7 +172,8 @@ fn killed_under_restart_it_comes_back_and_takes_its_task_up_again() {
         let command =
             format!("echo x >>'{}'; until [ -e '{}' ]; do sleep 0.05; done", runs.display(), go.display());
         let id = task(house, &command);
-        house.until("the turn has begun", || runs.exists().then_some(()));
+        // It may be killed once this is written; before, there would be one line too few.
+        house.until("the turn has begun", || (house.read("out/runs") == "x\n").then_some(()));
         let pid = first_process(house, backend);
         house.kill_9(pid);
         house.until("it is back", || {

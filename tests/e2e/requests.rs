@@ -40,13 +40,7 @@ fn answer(house: &House, name: &str) -> Value {
 }
 
 fn events(house: &House, kind: &str) -> Vec<Value> {
-    let ran = house.teamctl(["events", "--json"]);
-    let lines = ran.stdout.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
-    lines.filter(|line| line["event"] == kind).collect()
-}
-
-fn flags(house: &House, name: &str) -> Value {
-    house.member(name).map(|member| member["flags"].clone()).unwrap_or_default()
+    house.events().into_iter().filter(|event| event["event"] == kind).collect()
 }
 
 #[test]
@@ -65,7 +59,7 @@ fn a_rule_allows_another_refuses_and_what_none_decides_waits_for_a_person() {
     house.until("it is refused", || (answers(&house, "ann").len() == 2).then_some(()));
     assert_eq!(answers(&house, "ann")[1]["subtype"], "error");
     ask(&house, &PERMISSION.replace("cargo test", "ls").replace("perm-1", "perm-3"));
-    house.until("it waits", || (flags(&house, "ann") == json!(["awaiting_permission"])).then_some(()));
+    house.until("it waits", || (house.flags("ann") == json!(["awaiting_permission"])).then_some(()));
     let requests = house.json(["requests"]);
     let [open] = requests["requests"].as_array().unwrap().as_slice() else { panic!("{requests}") };
     assert_eq!((&open["id"], &open["from"]), (&json!("perm-3-abcdefg"), &json!("ann")));
@@ -77,7 +71,7 @@ fn a_rule_allows_another_refuses_and_what_none_decides_waits_for_a_person() {
     let third = answers(&house, "ann").remove(2);
     assert_eq!(third["response"]["updated_input"], json!({"command": "ls -l"}));
     assert_eq!(third["response"]["permission_updates"][0]["directories"], json!(["/x"]));
-    house.until("it waits no more", || (flags(&house, "ann") == json!([])).then_some(()));
+    house.until("it waits no more", || (house.flags("ann") == json!([])).then_some(()));
     assert_eq!(house.teamctl(["deny", "perm-3", "--reason", "late"]).code, 73);
     let told = house
         .until("all is told", || Some(events(&house, "request_answered")).filter(|told| told.len() == 3));
@@ -174,7 +168,7 @@ fn a_plan_goes_on_in_the_leads_mode_where_the_policy_approves_it() {
 fn with_the_daemon_dead_a_request_is_answered_by_hand_and_by_the_next_daemon_not_again() {
     let house = house("permissions = 'person'\n");
     ask(&house, PERMISSION);
-    house.until("it waits", || (flags(&house, "ann") == json!(["awaiting_permission"])).then_some(()));
+    house.until("it waits", || (house.flags("ann") == json!(["awaiting_permission"])).then_some(()));
     house.kill_9(house.daemon());
     house.until("the daemon is dead", || (house.teamctl(["status"]).code == 69).then_some(()));
     assert!(house.teamctl(["requests"]).stdout.contains("cargo test"));
@@ -182,7 +176,7 @@ fn with_the_daemon_dead_a_request_is_answered_by_hand_and_by_the_next_daemon_not
     house.teamctl(["approve", "perm-1"]).ok();
     house.start_daemon();
     house.until("the one that is left waits", || {
-        (flags(&house, "ann") == json!(["awaiting_permission"])).then_some(())
+        (house.flags("ann") == json!(["awaiting_permission"])).then_some(())
     });
     assert_eq!(answers(&house, "ann").len(), 1);
     let opened = events(&house, "request_opened");
@@ -278,7 +272,7 @@ fn a_program_that_is_run_a_turn_at_a_time_plans_first_and_leaves_that_by_approva
     );
     let file = std::path::PathBuf::from(first["body"]["planFilePath"].as_str().unwrap());
     assert!(file.starts_with(house.root().join("plans")) && file.exists());
-    house.until("it waits", || (flags(&house, "ann") == json!(["awaiting_plan_approval"])).then_some(()));
+    house.until("it waits", || (house.flags("ann") == json!(["awaiting_plan_approval"])).then_some(()));
     assert_eq!(house.teamctl(["mode", "ann", "acceptEdits"]).code, 76, "by approval alone");
     house.teamctl(["deny", "plan", "--reason", "smaller"]).ok();
     let second = house.until("another is handed in", || open().filter(|open| open["id"] != first["id"]));
@@ -329,7 +323,7 @@ fn a_run_that_is_taken_up_is_led_as_its_file_says_by_then() {
     let run = house.teamctl_running(["run", &path]);
     house.until("ann runs", || house.member("ann").filter(|ann| ann["phase"] == "running"));
     ask(&house, PERMISSION);
-    house.until("it waits", || (flags(&house, "ann") == json!(["awaiting_permission"])).then_some(()));
+    house.until("it waits", || (house.flags("ann") == json!(["awaiting_permission"])).then_some(()));
     killed(run);
     file("auto");
     let run = house.teamctl_running(["run", &path, "--resume"]);

@@ -3,13 +3,8 @@
 use harness::House;
 use serde_json::Value;
 
-fn events(house: &House) -> Vec<Value> {
-    let ran = house.teamctl(["--json", "events"]).ok();
-    ran.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
-}
-
 fn words(house: &House, task: &str) -> Vec<String> {
-    let about = events(house).into_iter().filter(|event| event["task"] == task);
+    let about = house.events().into_iter().filter(|event| event["task"] == task);
     about.map(|event| event["event"].as_str().unwrap().to_owned()).collect()
 }
 
@@ -27,7 +22,7 @@ fn a_tasks_way_is_told_in_order_across_a_dead_daemon() {
     let all = ["task_created", "task_started", "task_completed"];
     house.until("the rest is told", || (words(&house, "1") == all).then_some(()));
     house.until("the new one too", || (words(&house, "2") == ["task_created"]).then_some(()));
-    let stored = || events(&house).into_iter().filter(|event| event["event"] == "message_stored").count();
+    let stored = || house.events().into_iter().filter(|event| event["event"] == "message_stored").count();
     let before = house.until("so is the mail", || Some(stored()).filter(|stored| *stored > 0));
     // A third daemon has nothing to add.
     house.kill_9(house.daemon());
@@ -45,7 +40,7 @@ fn mail_is_told_when_it_is_stored_and_when_it_is_read() {
     house.teamctl(["spawn", "ann", "--", "sleep", "3600"]).ok();
     house.teamctl(["send", "ann", "hello", "--summary", "a greeting"]).ok();
     let told = house.until("it is told", || {
-        events(&house).into_iter().find(|event| event["event"] == "message_stored" && event["agent"] == "ann")
+        house.events().into_iter().find(|event| event["event"] == "message_stored" && event["agent"] == "ann")
     });
     assert_eq!(
         (&told["summary"], &told["kind"], &told["from"]),
@@ -54,7 +49,7 @@ fn mail_is_told_when_it_is_stored_and_when_it_is_read() {
     assert!(!told.to_string().contains("hello"), "the text stays in the inbox");
     house.teamctl_with(&["inbox", "--mark-read"], &[("TEAMD_AGENT", "ann"), ("TEAMD_TEAM", "survey")]).ok();
     house.until("the reading is told", || {
-        events(&house).into_iter().find(|event| event["event"] == "message_read" && event["unread"] == 0)
+        house.events().into_iter().find(|event| event["event"] == "message_read" && event["unread"] == 0)
     });
     house.end();
 }
@@ -77,7 +72,7 @@ fn a_completed_blocker_wakes_one_of_many_idle_agents() {
     house.teamctl(["task", "done", &first]).ok();
     house.teamctl(["wait", "--for", "tasks-done", "--timeout", "20s"]).ok();
     house.until("the one that had it is idle again", || {
-        let log = events(&house);
+        let log = house.events();
         let active: Vec<&Value> = log.iter().filter(|event| event["event"] == "member_active").collect();
         let after = log.iter().rposition(|event| event["event"] == "member_idle")?;
         let begun = log.iter().rposition(|event| event["event"] == "member_active")?;

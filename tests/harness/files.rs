@@ -1,4 +1,5 @@
-//! Files of the house, as a person or another program writes and reads them. The team is `survey` throughout.
+//! Files of the house, as a person or another program writes and reads them, and what is told of them. The team is
+//! `survey` throughout.
 
 use crate::House;
 use serde_json::Value;
@@ -22,6 +23,17 @@ impl House {
     /// config.json as it stands.
     pub fn config(&self) -> Value {
         serde_json::from_str(&self.read("root/teams/survey/config.json")).expect("it is whole")
+    }
+
+    /// What the event log has told.
+    pub fn events(&self) -> Vec<Value> {
+        let told = self.teamctl(["--json", "events"]).ok();
+        told.lines().map(|line| serde_json::from_str(line).expect("an event is an object")).collect()
+    }
+
+    /// What `status` says of a member besides.
+    pub fn flags(&self, name: &str) -> Value {
+        self.member(name).map(|member| member["flags"].clone()).unwrap_or_default()
     }
 
     /// The payloads of this type that the lead has from `name`.
