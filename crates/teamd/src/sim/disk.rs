@@ -106,7 +106,7 @@ impl Disk {
                 let result = self.team(&team).map(|_| Mail::default());
                 FileDone::Inbox { team, inbox, result }
             }
-            FileJob::Requests { team } => FileDone::Requests { team, result: Ok(Vec::new()) },
+            FileJob::Requests { team } => FileDone::Requests { team, result: Ok(Default::default()) },
             FileJob::Answer { team, request, .. } => {
                 let (from, id) = (request.from.clone(), request.asked.id().clone());
                 FileDone::Answered { team, from, request: id, result: Ok(()) }

@@ -5,11 +5,10 @@ use super::join::Join;
 use super::world::World;
 use crate::event::Event;
 use protocol::control::{
-    Capture, Create, Delete, Ended, Layout, Locate, Request, SetLayout, Shutdown, Spawn, Targets,
+    Capture, Create, Delete, Ended, Layout, Locate, Request, SetLayout, Shutdown, Targets,
 };
-use protocol::feed::Feed;
 use protocol::id::RequestId;
-use protocol::name::{AgentName, TeamName};
+use protocol::name::TeamName;
 use protocol::turn::{Backend, Restart};
 
 /// Of a story that is as long as it may be; most are shorter.
@@ -91,7 +90,7 @@ fn time_passes(world: &mut World) {
 }
 
 fn something_fails(world: &mut World) {
-    match world.rng.u8(0..12) {
+    match world.rng.u8(0..13) {
         0..=2 if world.daemon.is_some() => world.crash(),
         0..=3 if world.daemon.is_none() => world.start(),
         3 => world.leave(),
@@ -108,6 +107,7 @@ fn something_fails(world: &mut World) {
         8 => world.disk.full = !world.disk.full,
         9 => world.tmux.stranger(),
         10 => a_member_is_dropped(world),
+        11 => world.set_clock(),
         _ => world.tell(Event::Overflow),
     }
 }
@@ -243,28 +243,11 @@ fn shutdown(world: &mut World, team: TeamName) -> Request {
 fn order(world: &mut World, team: TeamName) -> Request {
     let backend = if world.rng.bool() { Backend::Tmux } else { Backend::InProcess };
     let restart = if world.rng.bool() { Restart::OnFailure } else { Restart::Never };
-    Request::Spawn(Box::new(Spawn {
-        team,
-        name: AgentName::parse(a_name(world)).expect("it is a name"),
-        unique: world.rng.bool(),
-        stand_in: None,
-        argv: vec!["true".to_owned()],
-        late: false,
-        resume: None,
-        prompted: false,
-        cwd: "/".into(),
-        env: Default::default(),
-        prompt: "go".to_owned(),
-        agent_type: None,
-        model: None,
-        mode: None,
-        feed: Feed::Pull,
-        turns: None,
-        backend,
-        restart,
-        worktree: None,
-        dialog: Vec::new(),
-    }))
+    let order = serde_json::json!({
+        "team": team, "name": a_name(world), "unique": world.rng.bool(), "argv": ["true"], "cwd": "/", "env": {},
+        "prompt": "go", "feed": "pull", "backend": backend, "restart": restart,
+    });
+    Request::Spawn(serde_json::from_value(order).expect("it is an order"))
 }
 
 /// Nothing fails any more, nobody asks, and time goes on until nothing is to be done.

@@ -14,6 +14,8 @@ use crate::tale::Tale;
 use protocol::control::{Call, Ended, FromJoin, Hello, Request, ToJoin, VERSION};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
+/// Milliseconds.
+const DAY: u64 = 86_400_000;
 /// What goes on all the time, and says nothing.
 const ROUTINE: [&str; 6] =
     ["Deadline", "files: Rescan", "files: Sessions", "files: Tasks", "Filed(Sessions", "Filed(Tasks"];
@@ -112,6 +114,12 @@ impl World {
     /// Time goes by.
     pub(super) fn pass(&mut self, ms: u64) {
         self.now = Now { mono: self.now.mono + ms, wall: self.now.wall + ms };
+    }
+
+    /// Somebody sets the clock, up to a day to or fro; what measures time does not notice.
+    pub(super) fn set_clock(&mut self) {
+        self.now.wall = self.now.wall + self.rng.u64(0..DAY) - DAY / 2;
+        self.note(|| "the clock is set".to_owned());
     }
 
     /// When something is due by itself.
