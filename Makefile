@@ -55,6 +55,11 @@ test-claude:
 	$(CARGO) test -p e2e --test claude --locked --no-run; \
 	TEAMD_TEST_CLAUDE="$$dir" RUNS=$(RUNS) tests/real/offline $(CARGO) test --offline --quiet -p e2e --test claude
 
+# The tests of docs/incidents.md, and what became of each.
+incidents:
+	$(CARGO) build --workspace --bins --locked
+	scripts/incidents
+
 # A team of three workers surveys this repository, live in tmux.
 demo:
 	scripts/need tmux
@@ -76,4 +81,4 @@ install: build
 clean:
 	$(CARGO) clean
 
-.PHONY: all build check test test-agents test-claude demo bench install clean
+.PHONY: all build check test test-agents test-claude incidents demo bench install clean

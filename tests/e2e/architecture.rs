@@ -101,8 +101,10 @@ fn below(top: &str) -> Vec<(String, String)> {
 fn every_test_that_a_page_of_invariants_names_is_there() {
     let tests = below(concat!(env!("CARGO_MANIFEST_DIR"), "/e2e"));
     let all: Vec<(String, String)> = sources().into_iter().chain(tests).collect();
-    let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/ARCHITECTURE.md");
-    let page = std::fs::read_to_string(page).unwrap();
+    let pages = ["ARCHITECTURE", "incidents"].map(|page| {
+        std::fs::read_to_string(format!("{}/../docs/{page}.md", env!("CARGO_MANIFEST_DIR"))).unwrap()
+    });
+    let page = pages.concat();
     let sentences = page.split('`').skip(1).step_by(2).filter(|text| text.matches('_').count() > 3);
     let names: Vec<&str> = sentences.filter_map(|text| text.split(' ').next_back()).collect();
     assert!(names.len() > 50, "{names:?}");
