@@ -94,7 +94,7 @@ fn a_request_that_nobody_answers_in_time_is_answered_as_the_policy_says() {
 fn a_request_that_the_lead_has_merely_read_waits_on() {
     let house = house("permissions = 'person'\n");
     ask(&house, PERMISSION);
-    house.until("it waits", || (flags(&house, "ann") == json!(["awaiting_permission"])).then_some(()));
+    house.until("it waits", || (house.flags("ann") == json!(["awaiting_permission"])).then_some(()));
     house.teamctl(["inbox", "--unread", "--mark-read"]).ok();
     house.until("it is read", || {
         house.inbox("survey", "team-lead").iter().all(|m| m["read"] == true).then_some(())
@@ -103,9 +103,8 @@ fn a_request_that_the_lead_has_merely_read_waits_on() {
     house.kill_9(house.daemon());
     house.until("the daemon is dead", || (house.teamctl(["status"]).code == 69).then_some(()));
     house.start_daemon();
-    house.until("the next one knows", || {
-        (flags(&house, "ann") == json!(["awaiting_permission"])).then_some(())
-    });
+    house
+        .until("the next one knows", || (house.flags("ann") == json!(["awaiting_permission"])).then_some(()));
     house.teamctl(["approve", "perm-1"]).ok();
     house.until("it is told", || (events(&house, "request_answered").len() == 1).then_some(()));
     house.end();
@@ -141,7 +140,7 @@ fn what_comes_with_a_rewritten_inbox_is_answered_and_what_its_client_takes_out_i
 fn an_answer_that_no_daemon_saw_is_told_by_the_next() {
     let house = house("permissions = 'person'\n");
     ask(&house, PERMISSION);
-    house.until("it waits", || (flags(&house, "ann") == json!(["awaiting_permission"])).then_some(()));
+    house.until("it waits", || (house.flags("ann") == json!(["awaiting_permission"])).then_some(()));
     house.kill_9(house.daemon());
     house.until("the daemon is dead", || (house.teamctl(["status"]).code == 69).then_some(()));
     house.teamctl(["deny", "perm-1", "--reason", "no"]).ok();
