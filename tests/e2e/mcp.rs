@@ -1,5 +1,7 @@
 //! The MCP server: through clients that are not ours, and on its bare lines.
 
+mod strict;
+
 use harness::{House, Ran};
 use serde_json::{Value, json};
 use std::io::{BufRead, BufReader, Write};
@@ -108,6 +110,10 @@ impl Lines {
 
     fn ask(&mut self, id: u64, method: &str, params: &Value) -> Value {
         self.say(&json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params}));
+        self.heard()
+    }
+
+    fn heard(&mut self) -> Value {
         let mut line = String::new();
         self.output.read_line(&mut line).unwrap();
         serde_json::from_str(&line).unwrap()

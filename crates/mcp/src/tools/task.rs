@@ -159,11 +159,7 @@ impl Described for TaskUpdate {
         at_files(seat, move |seat| {
             let caller = seat.caller()?;
             let update = update(&caller, input)?;
-            let claims = update.status == Some(TaskStatus::InProgress) && update.owner.is_none();
-            if claims {
-                refuse_anothers(&caller, id)?;
-            }
-            let task = caller.update_task(&id, update, now())?;
+            let task = caller.update_task(&id, update, now()).map_err(another)?;
             if task.status == TaskStatus::Deleted { Ok(json!({"task": task})) } else { one(&caller, id) }
         })
         .await
@@ -183,13 +179,11 @@ fn update(caller: &Caller, input: Change) -> Result<Update, Fault> {
     })
 }
 
-/// For a teammate "in progress" is taking it: one that somebody else works on is not taken.
-fn refuse_anothers(caller: &Caller, id: TaskId) -> Result<(), Fault> {
-    let task = caller.team().tasks().get(&id)?;
-    match task.owner.filter(|owner| owner != caller.me() && !caller.me().is_lead()) {
-        None => Ok(()),
-        Some(owner) => Err(Fault::new(Kind::Exists, format!("cannot take task {id}: {owner} has it"))
-            .hinted("take another: TaskList with available")),
+/// Somebody else was faster.
+fn another(fault: Fault) -> Fault {
+    match fault.kind {
+        Kind::Exists => fault.hinted("take another: TaskList with available"),
+        _ => fault,
     }
 }
 

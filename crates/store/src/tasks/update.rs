@@ -39,7 +39,8 @@ impl TaskUpdate {
 
 impl Tasks {
     /// Changes a task in one step. Started without an owner, it is `by`'s. With a status set, an earlier
-    /// failure is forgotten; started again or not, what waits for others is refused ([`Error::Blocked`]).
+    /// failure is forgotten; started again or not, what waits for others is refused ([`Error::Blocked`]). Started by a
+    /// teammate it is taken by it: of several one has it, and the others are refused ([`Error::Claimed`]).
     pub fn update(&self, id: &TaskId, update: TaskUpdate, by: &AgentName) -> Result<Task, Error> {
         if update.status == Some(TaskStatus::Deleted) {
             return self.delete(id, by);
@@ -59,6 +60,10 @@ impl Tasks {
         let task = self.change(|draft| {
             let task = draft.task(*id)?;
             had.clone_from(&task.owner);
+            let takes = !explicit && !by.is_lead();
+            if let Some(other) = had.clone().filter(|had| takes && owner.as_ref() != Some(had)) {
+                return Err(Error::Claimed { id: *id, owner: other });
+            }
             let owner = owner.as_ref().filter(|_| explicit || had.is_none());
             if owner.is_none() && had.is_none() {
                 return Err(self.owner(&members, by).err().unwrap_or_else(|| self.no_task(*id)));

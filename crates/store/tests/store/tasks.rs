@@ -3,6 +3,7 @@
 use crate::fixture::{Ground, agent, put};
 use protocol::fault::Kind;
 use protocol::id::TaskId;
+use protocol::name::AgentName;
 use protocol::payload::Payload;
 use protocol::task::{Task, TaskStatus};
 use serde_json::{Map, Value, json};
@@ -53,6 +54,32 @@ fn of_sixteen_claimants_one_wins_and_is_told() {
     assert!(lost.clone().all(theirs));
     assert!(lost.into_iter().all(|error| error.kind() == Kind::Exists));
     assert_eq!(assignments(&ground, owner.as_str()), [task.id]);
+}
+
+#[test]
+fn of_sixteen_who_set_a_task_in_progress_one_has_it_and_the_lead_may_all_the_same() {
+    let ground = Ground::new();
+    let task = add(&ground.team.tasks(), &[]);
+    let start = || TaskUpdate { status: Some(TaskStatus::InProgress), ..TaskUpdate::default() };
+    let set = |number: usize| {
+        let who = agent(if number.is_multiple_of(2) { "ann" } else { "bob" });
+        (who.clone(), ground.again().tasks().update(&task.id, start(), &who))
+    };
+    let results: Vec<_> = std::thread::scope(|scope| {
+        let setters: Vec<_> = (0..16).map(|number| scope.spawn(move || set(number))).collect();
+        setters.into_iter().map(|setter| setter.join().unwrap()).collect()
+    });
+    let owner = ground.team.tasks().get(&task.id).unwrap().owner.unwrap();
+    for (who, result) in results {
+        match result {
+            Ok(task) => assert_eq!((Some(&who), task.owner.as_ref()), (Some(&owner), Some(&owner))),
+            Err(error) => {
+                assert!(matches!(&error, Error::Claimed { owner: o, .. } if *o == owner && *o != who), "{error}");
+            }
+        }
+    }
+    assert_eq!(assignments(&ground, owner.as_str()), [task.id]);
+    assert!(ground.team.tasks().update(&task.id, start(), &AgentName::lead()).is_ok());
 }
 
 #[test]
