@@ -106,6 +106,7 @@ async def tasks(story, lead):
     await story.refused(lead, "TaskUpdate", "there is no such", taskId="1", status="done")
     await story.refused(lead, "TaskCreate", "subject", description="no subject")
     await story.refused(lead, "TaskCreate", "invalid type", subject=7)
+    await story.refused(lead, "TaskCreate", "unknown field `owner`", subject="x", owner="ann")
 
 
 async def messages(story, lead):
@@ -126,9 +127,9 @@ async def messages(story, lead):
 async def reading(story, lead):
     read = await story.call(lead, "ReadInbox")
     story.expect("workers have written", len(read["messages"]) > 0)
-    marked = await story.call(lead, "MarkRead", indexes=[message["index"] for message in read["messages"]])
+    marked = await story.call(lead, "MarkRead", ids=[message["id"] for message in read["messages"]])
     story.expect("they are read", marked["success"])
-    await story.refused(lead, "MarkRead", "counted from 0", indexes=[9999])
+    await story.refused(lead, "MarkRead", "no message of yours", ids=["0-9999"])
     late = await story.call(lead, "Wait", **{"for": "message", "names": ["user"], "timeout_seconds": 1})
     story.expect("nothing came", late.get("happened") is False)
 
@@ -170,7 +171,8 @@ async def as_teammate(story):
 
 
 async def end(story, lead):
-    await story.refused(lead, "TeamDelete", "ann")
+    kept = await story.call(lead, "TeamDelete")
+    story.expect("it stays while members live", kept.get("success") is False and "ann, bob" in kept.get("message", ""))
     for name in ("ann", "bob"):
         asked = await story.call(lead, "SendMessage", to=name, message={"type": "shutdown_request", "reason": "done"})
         story.expect("it is asked", asked.get("target") == name and asked["request_id"].startswith("shutdown-"))

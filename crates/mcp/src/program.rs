@@ -4,7 +4,8 @@
 use crate::seat::Seat;
 use protocol::fault::{Fault, Kind};
 use serde_json::Value;
-use std::path::PathBuf;
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
 use std::process::{Output, Stdio};
 use tokio::io::AsyncWriteExt;
 use tokio::process::{Child, Command};
@@ -32,6 +33,15 @@ impl Call {
     pub(crate) fn option(mut self, name: &str, value: Option<&str>) -> Call {
         self.words.extend(value.map(|value| format!("--{name}={value}")));
         self
+    }
+
+    /// With an option whose value goes in on standard input, if there is one: it may be longer than an argument can be,
+    /// and is nobody's to see in the list of processes. One for each call.
+    pub(crate) fn text(self, name: &str, value: Option<String>) -> Call {
+        match value {
+            Some(value) => self.option(name, Some("-")).input(value),
+            None => self,
+        }
     }
 
     /// With a word that was checked before: it can't be a flag.
@@ -69,12 +79,24 @@ impl Call {
             command.env("TEAMD_AGENT", seat.me().as_str());
         }
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).kill_on_drop(true);
-        let unstartable = |error: std::io::Error| {
-            let message = format!("cannot start {}: {error}", program.display());
-            Fault::new(Kind::Missing, message).hinted("install it beside teamd-mcp: make install")
-        };
+        let unstartable = |error: std::io::Error| unstartable(&program, &error);
         let child = command.spawn().map_err(unstartable)?;
         answer(&fed(child, self.input).await.map_err(unstartable)?)
+    }
+}
+
+fn unstartable(program: &Path, error: &std::io::Error) -> Fault {
+    let message = |why: &str| format!("cannot start {}: {why}", program.display());
+    match error.kind() {
+        ErrorKind::ArgumentListTooLong => {
+            Fault::new(Kind::Usage, message("what was handed over is too long"))
+                .hinted("only texts may be long: put shorter words into the other arguments")
+        }
+        ErrorKind::NotFound | ErrorKind::PermissionDenied => {
+            Fault::new(Kind::Missing, message(&error.to_string()))
+                .hinted("install it beside teamd-mcp: make install")
+        }
+        _ => Fault::new(Kind::Io, message(&error.to_string())),
     }
 }
 

@@ -2,6 +2,7 @@
 //! the MCP server share. Nothing here needs a daemon; whoever calls brings the time.
 
 mod answer;
+mod leave;
 mod letter;
 mod plan;
 mod work;

@@ -1,8 +1,9 @@
-//! What the tools must not let pass: two that take one task, and what nobody understands.
+//! What the tools must not get wrong: one task for two, one message for another, long texts, a killed server.
 
 use super::{Lines, call};
 use harness::House;
-use serde_json::json;
+use serde_json::{Value, json};
+use std::io::Write;
 
 #[test]
 fn of_two_that_take_a_task_at_once_one_is_told_that_it_has_it() {
@@ -19,5 +20,80 @@ fn of_two_that_take_a_task_at_once_one_is_told_that_it_has_it() {
         assert_eq!(refused.filter(|refused| *refused).count(), 1, "task {id}");
     }
     both.into_iter().for_each(|one| assert_eq!(one.end(), 0));
+    house.end();
+}
+
+#[test]
+fn a_message_is_marked_read_by_what_it_says_and_not_by_its_place() {
+    let house = House::with_team();
+    let inbox = house.root().join("teams/survey/inboxes/team-lead.json");
+    let mut lead = Lines::of(&house, &["--team", "survey"], &[]);
+    for text in ["one", "two", "three"] {
+        house.teamctl(["send", "team-lead", text]).ok();
+    }
+    let read = lead.call("ReadInbox", &json!({})).unwrap();
+    let mut letters: Vec<Value> = serde_json::from_slice(&std::fs::read(&inbox).unwrap()).unwrap();
+    letters.remove(0);
+    std::fs::File::create(&inbox).unwrap().write_all(json!(letters).to_string().as_bytes()).unwrap();
+    let gone = lead.call("MarkRead", &json!({"ids": [read["messages"][0]["id"]]})).unwrap_err();
+    assert!(gone.contains("no message of yours has that id"), "{gone}");
+    lead.call("MarkRead", &json!({"ids": [read["messages"][1]["id"]]})).unwrap();
+    let left = lead.call("ReadInbox", &json!({})).unwrap();
+    let left: Vec<&Value> = left["messages"].as_array().unwrap().iter().map(|one| &one["text"]).collect();
+    assert_eq!(left, ["three"]);
+    assert_eq!(lead.end(), 0);
+    house.end();
+}
+
+/// The last payload of that type in a member's inbox.
+fn last(house: &House, name: &str, kind: &str) -> Value {
+    let letters = house.inbox("survey", name).into_iter().rev();
+    let mut payloads = letters.filter_map(|one| serde_json::from_str::<Value>(one["text"].as_str()?).ok());
+    payloads.find(|payload| payload["type"] == kind).unwrap()
+}
+
+#[test]
+fn a_text_may_be_longer_than_an_argument_can_be() {
+    let house = House::start();
+    let long = "x".repeat(140_000);
+    let mut lead = Lines::of(&house, &[], &[]);
+    lead.call("TeamCreate", &json!({"team_name": "survey", "description": long})).unwrap();
+    assert_eq!(house.config()["description"], long);
+    house.teamctl(["spawn", "ann", "-t", "survey", "--", "sleep", "3600"]).ok();
+    let ask = json!({"type": "shutdown_request", "recipient": "ann", "content": long});
+    lead.call("SendMessage", &ask).unwrap();
+    assert_eq!(last(&house, "ann", "shutdown_request")["reason"], long);
+    let plan = json!({"type": "plan_approval_request", "from": "ann", "timestamp": "2099-01-01T00:00:00.000Z",
+        "planFilePath": "", "planContent": "x", "requestId": "plan_approval-1@ann@survey"});
+    let letter = json!([{"from": "ann", "text": plan.to_string(), "timestamp": "2099-01-01T00:00:00.000Z", "read": false}]);
+    let inbox = house.root().join("teams/survey/inboxes/team-lead.json");
+    std::fs::File::create(inbox).unwrap().write_all(letter.to_string().as_bytes()).unwrap();
+    lead.call("Deny", &json!({"id": "plan_approval-1@ann@survey", "reason": long})).unwrap();
+    assert_eq!(last(&house, "ann", "plan_approval_response")["feedback"], long);
+    let refused =
+        lead.call("SpawnTeammate", &json!({"name": "bob", "prompt": "", "model": long})).unwrap_err();
+    assert!(refused.contains("what was handed over is too long"), "{refused}");
+    let kept = lead.call("TeamDelete", &json!({})).unwrap();
+    assert_eq!((&kept["success"], &kept["team_name"]), (&json!(false), &json!("survey")), "{kept}");
+    assert!(
+        kept["message"].as_str().unwrap().starts_with("Cannot cleanup team with 1 active member(s): ann")
+    );
+    assert_eq!(lead.end(), 0);
+    house.end();
+}
+
+#[test]
+fn a_server_that_is_killed_leaves_no_wait_behind() {
+    let house = House::with_team();
+    let mut lead = Lines::of(&house, &["--team", "survey"], &[]);
+    lead.say(&call(7, "Wait", &json!({"timeout_seconds": 600})));
+    let children = format!("/proc/{0}/task/{0}/children", lead.child.id());
+    let waiting = house.until("it waits", || {
+        std::fs::read_to_string(&children).ok()?.split_whitespace().next()?.parse::<u32>().ok()
+    });
+    house.kill_9(lead.child.id());
+    lead.end();
+    let gone = || (!std::path::Path::new(&format!("/proc/{waiting}")).exists()).then_some(());
+    house.until("nobody waits any more", gone);
     house.end();
 }

@@ -9,6 +9,7 @@ use protocol::message::Entry;
 use protocol::name::AgentName;
 use serde::Deserialize;
 use serde_json::{Value, json};
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 use store::{Caller, Inbox, lead_only};
 
@@ -20,6 +21,7 @@ pub(super) struct ReadInbox;
 
 /// Its arguments.
 #[derive(Debug, Deserialize, schemars::JsonSchema)]
+#[serde(deny_unknown_fields)]
 pub(super) struct Which {
     /// Also what is read already.
     #[serde(default)]
@@ -36,7 +38,7 @@ impl Described for ReadInbox {
     const NAME: &'static str = "ReadInbox";
     const TITLE: &'static str = "Read messages";
     const TEXT: &'static str = "Read the messages to you that are unread. Only needed if your program does not hand \
-        them to you by itself. They stay unread until you name their index in MarkRead.";
+        them to you by itself. They stay unread until you name their id in MarkRead.";
     const EFFECT: Effect = Effect::Reads;
     type Input = Which;
     const OUTPUT: &'static [Property] = &[always("messages", "array"), always("unread", "integer")];
@@ -50,9 +52,33 @@ fn read(caller: &Caller, input: &Which) -> Result<Value, Fault> {
     let entries = inbox(caller, input.name.as_deref())?.read()?;
     let unread = entries.iter().filter(|entry| entry.unread().is_some()).count();
     let wanted = entries.iter().filter(|entry| input.all == Some(true) || entry.unread().is_some());
-    let wanted: Vec<Value> = wanted.map(Entry::with_kind).collect();
+    let wanted: Vec<Value> = wanted.map(shown).collect();
     let surplus = wanted.len().saturating_sub(input.limit.unwrap_or(USUAL));
     Ok(json!({"messages": &wanted[surplus..], "unread": unread}))
+}
+
+fn shown(entry: &Entry) -> Value {
+    let mut object = entry.with_kind();
+    object["id"] = json!(id(entry));
+    object
+}
+
+/// By which a message is named: its place, and what it says. Others may take entries out of the file between a look and
+/// a mark, so a place alone would name another message then. Whether it is read does not count.
+fn id(entry: &Entry) -> String {
+    let mut said = DefaultHasher::new();
+    match &entry.message {
+        Ok(message) => (&message.from, &message.text, &message.timestamp).hash(&mut said),
+        Err(_) => entry.raw.hash(&mut said),
+    }
+    format!("{}-{:016x}", entry.index, said.finish())
+}
+
+/// The message of that id: where it was, else where it is now.
+fn named<'a>(entries: &'a [Entry], wanted: &str) -> Option<&'a Entry> {
+    let said = |id: &str| id.split_once('-').map(|(_, said)| said.to_owned());
+    let same = |entry: &&Entry| said(wanted).is_some() && said(&id(entry)) == said(wanted);
+    entries.iter().find(|entry| id(entry) == wanted).or_else(|| entries.iter().find(same))
 }
 
 fn inbox(caller: &Caller, name: Option<&str>) -> Result<Inbox, Fault> {
@@ -71,38 +97,60 @@ pub(super) struct MarkRead;
 
 /// Its arguments.
 #[derive(Debug, Deserialize, schemars::JsonSchema)]
-pub(super) struct Indexes {
-    /// The index of each message that you have read, as ReadInbox gives it.
-    indexes: Vec<usize>,
+#[serde(deny_unknown_fields)]
+pub(super) struct Ids {
+    /// The id of each message that you have read, as ReadInbox gives it.
+    ids: Vec<String>,
 }
 
 impl Described for MarkRead {
     const NAME: &'static str = "MarkRead";
     const TITLE: &'static str = "Mark messages read";
-    const TEXT: &'static str = "Mark messages to you read, by the index that ReadInbox gave, so that they are not \
+    const TEXT: &'static str = "Mark messages to you read, by the id that ReadInbox gave, so that they are not \
         shown again. Only those that you have dealt with. A shutdown request is answered with SendMessage instead.";
     const EFFECT: Effect = Effect::Sets;
-    type Input = Indexes;
+    type Input = Ids;
     const OUTPUT: &'static [Property] = &[always("success", "boolean"), always("unread", "integer")];
 
-    async fn call(seat: &Arc<Seat>, input: Indexes) -> Result<Value, Fault> {
-        at_files(seat, move |seat| mark(&seat.caller()?, &input.indexes)).await
+    async fn call(seat: &Arc<Seat>, input: Ids) -> Result<Value, Fault> {
+        at_files(seat, move |seat| mark(&seat.caller()?, &input.ids)).await
     }
 }
 
-fn mark(caller: &Caller, indexes: &[usize]) -> Result<Value, Fault> {
+fn mark(caller: &Caller, ids: &[String]) -> Result<Value, Fault> {
     let own: &AgentName = caller.me();
     let inbox = caller.team().inbox(own);
     let entries = inbox.read()?;
-    let of = |index: &usize| {
+    let of = |id: &String| {
         let missing = || {
-            let message =
-                format!("cannot mark message {index} read: there are {}, counted from 0", entries.len());
-            Fault::new(Kind::NotFound, message).hinted("ReadInbox gives the index of each")
+            let message = format!("cannot mark {id:?} read: no message of yours has that id");
+            Fault::new(Kind::NotFound, message).hinted("ReadInbox gives the id of each that is there")
         };
-        entries.get(*index).cloned().ok_or_else(missing)
+        named(&entries, id).cloned().ok_or_else(missing)
     };
-    inbox.mark_read(&indexes.iter().map(of).collect::<Result<Vec<_>, _>>()?)?;
+    inbox.mark_read(&ids.iter().map(of).collect::<Result<Vec<_>, _>>()?)?;
     let unread = inbox.read()?.iter().filter(|entry| entry.unread().is_some()).count();
     Ok(json!({"success": true, "unread": unread}))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn entry(index: usize, text: &str, read: bool) -> Entry {
+        let raw = json!({"from": "ann", "text": text, "timestamp": "t", "read": read});
+        Entry::of(index, &raw.to_string())
+    }
+
+    #[test]
+    fn an_id_names_the_message_wherever_it_is_by_now_and_no_other() {
+        let before = [entry(0, "one", false), entry(1, "two", false), entry(2, "two", false)];
+        let after = [entry(0, "two", true), entry(1, "two", false)];
+        assert_eq!(named(&after, &id(&before[0])), None);
+        assert_eq!(named(&after, &id(&before[1])), Some(&after[1]));
+        assert_eq!(named(&after, &id(&before[2])).map(|entry| entry.index), Some(0));
+        for wrong in ["0", "", "0-", "-", "x-0"] {
+            assert_eq!(named(&after, wrong), None, "{wrong}");
+        }
+    }
 }

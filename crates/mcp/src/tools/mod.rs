@@ -144,6 +144,19 @@ mod tests {
     }
 
     #[test]
+    fn what_a_tool_does_not_know_it_says_so() {
+        for Entry { tool, .. } in all() {
+            assert_eq!(tool.input_schema["additionalProperties"], json!(false), "{}", tool.name);
+        }
+        let object = |value: Value| value.as_object().cloned().expect("it is one");
+        let given = object(json!({"taskId": "1", "add_blocked_by": ["2"]}));
+        let refused = schema::read::<<task::TaskUpdate as Described>::Input>("TaskUpdate", given);
+        let refused = refused.expect_err("it is refused");
+        assert!(refused.message.contains("unknown field `add_blocked_by`"), "{refused:?}");
+        assert!(refused.message.contains("`addBlockedBy`"), "{refused:?}");
+    }
+
+    #[test]
     fn what_a_tool_does_to_the_world_is_said() {
         let of = |name: &str| {
             let entry = all().into_iter().find(|entry| entry.tool.name == name).expect("it is there");

@@ -5,19 +5,22 @@ use super::schema::{Property, always, maybe};
 use super::{Described, Effect, at_files};
 use crate::program::Call;
 use crate::seat::Seat;
+use protocol::asked::{Answer, Approval};
 use protocol::fault::{Fault, Kind};
 use protocol::id::RequestId;
+use protocol::mode::PermissionMode;
 use protocol::policy::{Decision, Who};
 use serde::Deserialize;
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 use std::sync::Arc;
-use store::lead_only;
+use store::{lead_only, now};
 
 /// The tool.
 pub(super) struct Requests;
 
 /// It takes none.
 #[derive(Debug, Deserialize, schemars::JsonSchema)]
+#[serde(deny_unknown_fields)]
 pub(super) struct Nothing {}
 
 impl Described for Requests {
@@ -41,6 +44,7 @@ pub(super) struct Approve;
 
 /// Its arguments.
 #[derive(Debug, Deserialize, schemars::JsonSchema)]
+#[serde(deny_unknown_fields)]
 pub(super) struct Yes {
     /// The request's id.
     id: String,
@@ -52,8 +56,12 @@ pub(super) struct Yes {
     input: Option<Map<String, Value>>,
 }
 
-const ANSWERED: &[Property] =
-    &[always("success", "boolean"), always("message", "string"), maybe("request_id", "string")];
+const ANSWERED: &[Property] = &[
+    always("success", "boolean"),
+    always("message", "string"),
+    maybe("request_id", "string"),
+    maybe("target", "string"),
+];
 
 impl Described for Approve {
     const NAME: &'static str = "Approve";
@@ -65,9 +73,15 @@ impl Described for Approve {
     const OUTPUT: &'static [Property] = ANSWERED;
 
     async fn call(seat: &Arc<Seat>, given: Yes) -> Result<Value, Fault> {
-        let input = given.input.map(|input| Value::Object(input).to_string());
-        approve(seat, &id(&given.id)?, given.mode.as_deref(), input.as_deref()).await
+        let mode = given.mode.as_deref().map(mode).transpose()?;
+        let approval = Approval { mode, input: given.input.map(Value::Object), always: false };
+        answer(seat, id(&given.id)?, Answer::Approve(approval)).await
     }
+}
+
+fn mode(word: &str) -> Result<PermissionMode, Fault> {
+    word.parse()
+        .map_err(|error| Fault::new(Kind::Usage, format!("cannot approve in the mode {word:?}: {error}")))
 }
 
 /// The tool.
@@ -75,6 +89,7 @@ pub(super) struct Deny;
 
 /// Its arguments.
 #[derive(Debug, Deserialize, schemars::JsonSchema)]
+#[serde(deny_unknown_fields)]
 pub(super) struct No {
     /// The request's id.
     id: String,
@@ -92,7 +107,7 @@ impl Described for Deny {
     const OUTPUT: &'static [Property] = ANSWERED;
 
     async fn call(seat: &Arc<Seat>, given: No) -> Result<Value, Fault> {
-        deny(seat, &id(&given.id)?, &given.reason).await
+        answer(seat, id(&given.id)?, Answer::Deny { reason: given.reason }).await
     }
 }
 
@@ -101,51 +116,18 @@ fn id(word: &str) -> Result<RequestId, Fault> {
         .map_err(|error| Fault::new(Kind::Usage, error.to_string()).hinted("Requests shows the ids"))
 }
 
-/// Says yes.
-pub(super) async fn approve(
-    seat: &Arc<Seat>,
-    request: &RequestId,
-    mode: Option<&str>,
-    input: Option<&str>,
-) -> Result<Value, Fault> {
-    lead_only(seat.me(), "approve a request")?;
-    leave(seat, request).await?;
-    let call = Call::of("approve").option("mode", mode).option("input", input);
-    told(call.rest([request.to_string()]).run(seat).await?, request, "Approved")
-}
-
-/// Says no.
-pub(super) async fn deny(seat: &Arc<Seat>, request: &RequestId, reason: &str) -> Result<Value, Fault> {
-    lead_only(seat.me(), "deny a request")?;
-    leave(seat, request).await?;
-    let call = Call::of("deny").option("reason", Some(reason));
-    told(call.rest([request.to_string()]).run(seat).await?, request, "Denied")
-}
-
-/// Whoever calls a tool is a program: what the team's policy leaves to a person is not its to answer.
-async fn leave(seat: &Arc<Seat>, request: &RequestId) -> Result<(), Fault> {
-    let id = request.to_string();
+/// Says yes or no. Whoever calls a tool is a program: what the team's policy leaves to a person is not its to answer.
+pub(super) async fn answer(seat: &Arc<Seat>, request: RequestId, answer: Answer) -> Result<Value, Fault> {
+    lead_only(seat.me(), "answer a request")?;
     at_files(seat, move |seat| {
-        let caller = seat.caller()?;
-        let request = caller.team().requests().find(&id)?;
-        match caller.policy()?.decide(&request.asked, &request.cwd) {
-            Decision::Ask(Who::Person) => {
-                let message = format!("cannot answer {id}: the team's policy leaves that to a person");
-                Err(Fault::new(Kind::NotPermitted, message)
-                    .hinted("ask the person to answer it: teamctl requests; meanwhile go on with other work"))
-            }
-            _ => Ok(()),
+        let (caller, id) = (seat.caller()?, request.as_str());
+        let open = caller.team().requests().find(id)?;
+        if caller.policy()?.decide(&open.asked, &open.cwd) == Decision::Ask(Who::Person) {
+            let message = format!("cannot answer {id}: the team's policy leaves that to a person");
+            let hint = "ask the person to answer it: teamctl requests; meanwhile go on with other work";
+            return Err(Fault::new(Kind::NotPermitted, message).hinted(hint));
         }
+        caller.answer(id, &answer, now())
     })
     .await
-}
-
-fn told(mut answer: Value, request: &RequestId, how: &str) -> Result<Value, Fault> {
-    let Some(answer_keys) = answer.as_object_mut() else {
-        return Err(Fault::new(Kind::Internal, "cannot understand the answer of teamctl"));
-    };
-    answer_keys.entry("success").or_insert(json!(true));
-    answer_keys.entry("message").or_insert_with(|| json!(format!("{how}: {request}")));
-    answer_keys.entry("request_id").or_insert_with(|| json!(request));
-    Ok(answer)
 }

@@ -6,6 +6,7 @@ use super::schema::{Property, always, maybe};
 use super::{Described, Effect, at_files};
 use crate::program::Call;
 use crate::seat::Seat;
+use protocol::asked::{Answer as Leave, Approval};
 use protocol::fault::{Fault, Kind};
 use protocol::id::RequestId;
 use serde::Deserialize;
@@ -21,6 +22,7 @@ pub(super) struct SendMessage;
 
 /// Its arguments.
 #[derive(Debug, Default, Deserialize, schemars::JsonSchema)]
+#[serde(deny_unknown_fields)]
 pub(super) struct Input {
     /// message (default), broadcast, shutdown_request, shutdown_response or plan_approval_response.
     #[serde(default)]
@@ -91,8 +93,8 @@ impl Described for SendMessage {
 
     async fn call(seat: &Arc<Seat>, input: Input) -> Result<Value, Fault> {
         match order(input)? {
-            Order::AskToEnd { to, reason } => ask_to_end(seat, to, reason.as_deref()).await,
-            Order::Plan { request, feedback } => plan(seat, &request, feedback.as_deref()).await,
+            Order::AskToEnd { to, reason } => ask_to_end(seat, to, reason).await,
+            Order::Plan { request, feedback } => plan(seat, request, feedback).await,
             order => at_files(seat, move |seat| write(seat, order)).await,
         }
     }
@@ -115,10 +117,10 @@ fn write(seat: &Seat, order: Order) -> Result<Value, Fault> {
     }
 }
 
-async fn ask_to_end(seat: &Arc<Seat>, to: String, reason: Option<&str>) -> Result<Value, Fault> {
+async fn ask_to_end(seat: &Arc<Seat>, to: String, reason: Option<String>) -> Result<Value, Fault> {
     lead_only(seat.me(), "ask for a shutdown")?;
     let name = at_files(seat, move |seat| seat.caller()?.member(&to)).await?;
-    let call = Call::of("shutdown").flag("no-wait").option("grace", Some(GRACE)).option("reason", reason);
+    let call = Call::of("shutdown").flag("no-wait").option("grace", Some(GRACE)).text("reason", reason);
     let mut result = call.rest([name.to_string()]).run(seat).await?;
     if result.get("message").is_none() {
         result["message"] = json!(format!("{name} has ended already"));
@@ -126,11 +128,12 @@ async fn ask_to_end(seat: &Arc<Seat>, to: String, reason: Option<&str>) -> Resul
     Ok(result)
 }
 
-async fn plan(seat: &Arc<Seat>, request: &RequestId, feedback: Option<&str>) -> Result<Value, Fault> {
-    match feedback {
-        None => super::requests::approve(seat, request, None, None).await,
-        Some(feedback) => super::requests::deny(seat, request, feedback).await,
-    }
+async fn plan(seat: &Arc<Seat>, request: RequestId, feedback: Option<String>) -> Result<Value, Fault> {
+    let answer = match feedback {
+        None => Leave::Approve(Approval::default()),
+        Some(reason) => Leave::Deny { reason },
+    };
+    super::requests::answer(seat, request, answer).await
 }
 
 /// What the arguments mean.

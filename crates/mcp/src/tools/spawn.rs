@@ -5,7 +5,7 @@ use super::{Described, Effect};
 use crate::program::Call;
 use crate::seat::Seat;
 use protocol::fault::{Fault, Kind};
-use protocol::name::AgentName;
+use protocol::name::{AgentName, TeamName};
 use serde::Deserialize;
 use serde_json::Value;
 use std::sync::Arc;
@@ -16,6 +16,7 @@ pub(super) struct SpawnTeammate;
 
 /// Its arguments.
 #[derive(Debug, Deserialize, schemars::JsonSchema)]
+#[serde(deny_unknown_fields)]
 pub(super) struct Input {
     /// Its name: letters, digits, - and _. Members are spoken to by it.
     name: String,
@@ -39,6 +40,9 @@ pub(super) struct Input {
     /// The branch of its worktree, made where it is not there; only with worktree. Without it a new one.
     #[serde(default)]
     branch: Option<String>,
+    /// Your own team's: there is no other.
+    #[serde(default)]
+    team_name: Option<String>,
     /// The program that it is: claude, codex, gemini, worker… `teamctl agents` lists them. Without it the usual one.
     #[serde(default)]
     agent: Option<String>,
@@ -69,8 +73,18 @@ impl Described for SpawnTeammate {
 
     async fn call(seat: &Arc<Seat>, input: Input) -> Result<Value, Fault> {
         lead_only(seat.me(), "spawn")?;
-        seat.needed_team()?;
+        refuse_another(&seat.needed_team()?, input.team_name.as_deref())?;
         order(input)?.run(seat).await
+    }
+}
+
+fn refuse_another(own: &TeamName, named: Option<&str>) -> Result<(), Fault> {
+    match named.filter(|named| *named != own.as_str()) {
+        None => Ok(()),
+        Some(named) => {
+            let message = format!("cannot start a member of {named}: your team is {own}");
+            Err(Fault::new(Kind::Usage, message).hinted("leave team_name out"))
+        }
     }
 }
 

@@ -18,7 +18,7 @@ pub(super) struct TaskCreate;
 
 /// Its arguments.
 #[derive(Debug, Deserialize, schemars::JsonSchema)]
-#[serde(rename_all = "camelCase")]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub(super) struct New {
     /// What to do, in the imperative.
     subject: String,
@@ -63,7 +63,7 @@ pub(super) struct TaskGet;
 
 /// Its arguments.
 #[derive(Debug, Deserialize, schemars::JsonSchema)]
-#[serde(rename_all = "camelCase")]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub(super) struct Which {
     /// The task's id.
     task_id: String,
@@ -88,6 +88,7 @@ pub(super) struct TaskList;
 
 /// Its arguments.
 #[derive(Debug, Deserialize, schemars::JsonSchema)]
+#[serde(deny_unknown_fields)]
 pub(super) struct Filter {
     /// Only those that may be taken now.
     #[serde(default)]
@@ -120,7 +121,7 @@ pub(super) struct TaskUpdate;
 
 /// Its arguments.
 #[derive(Debug, Default, Deserialize, schemars::JsonSchema)]
-#[serde(rename_all = "camelCase", default)]
+#[serde(deny_unknown_fields, rename_all = "camelCase", default)]
 pub(super) struct Change {
     /// The task's id.
     #[schemars(required)]

@@ -16,6 +16,7 @@ pub(super) struct TeamCreate;
 
 /// Its arguments.
 #[derive(Debug, Deserialize, schemars::JsonSchema)]
+#[serde(deny_unknown_fields)]
 pub(super) struct New {
     /// The team's name: a-z, 0-9 and -. Where it is taken, the team gets -2, -3 behind it.
     team_name: String,
@@ -44,7 +45,7 @@ impl Described for TeamCreate {
     async fn call(seat: &Arc<Seat>, input: New) -> Result<Value, Fault> {
         lead_only(seat.me(), "create a team")?;
         at_files(seat, refuse_second).await?;
-        let call = Call::of("create").flag("unique").option("description", input.description.as_deref());
+        let call = Call::of("create").flag("unique").text("description", input.description);
         let call = call.option("agent-type", input.agent_type.as_deref()).rest([input.team_name]);
         let made = call.run(seat).await?;
         let name = made["team_name"].as_str().and_then(|name| TeamName::parse(name).ok());
@@ -69,6 +70,7 @@ pub(super) struct TeamDelete;
 
 /// It takes none.
 #[derive(Debug, Deserialize, schemars::JsonSchema)]
+#[serde(deny_unknown_fields)]
 pub(super) struct Nothing {}
 
 impl Described for TeamDelete {
@@ -86,8 +88,16 @@ impl Described for TeamDelete {
         let Some(team) = seat.team() else {
             return Ok(json!({"success": true, "message": "No team name found, nothing to clean up"}));
         };
-        let done = Call::of("delete").rest([team.to_string()]).run(seat).await?;
-        seat.settle(None);
-        Ok(done)
+        match Call::of("delete").rest([team.to_string()]).run(seat).await {
+            Err(Fault { kind: Kind::Refused, message, hint }) => {
+                let next = hint.map_or_else(String::new, |hint| format!(".\nNext: {hint}"));
+                Ok(json!({"success": false, "message": format!("{message}{next}"), "team_name": team}))
+            }
+            done => {
+                let done = done?;
+                seat.settle(None);
+                Ok(done)
+            }
+        }
     }
 }

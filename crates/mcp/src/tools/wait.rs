@@ -19,6 +19,7 @@ pub(super) struct Wait;
 
 /// Its arguments.
 #[derive(Debug, Deserialize, schemars::JsonSchema)]
+#[serde(deny_unknown_fields)]
 pub(super) struct Input {
     /// message (default): an unread one for you; idle: members have ended their turns; exit: they are gone;
     /// tasks-done: every task is completed.
@@ -48,7 +49,8 @@ impl Described for Wait {
         let what = input.r#for.unwrap_or_else(|| "message".to_owned());
         let timeout = format!("{}s", input.timeout_seconds.unwrap_or(USUAL).clamp(1, LONGEST));
         seat.needed_team()?;
-        let call = Call::of("wait").option("for", Some(&what)).option("timeout", Some(&timeout));
+        let call =
+            Call::of("wait").flag("while-read").option("for", Some(&what)).option("timeout", Some(&timeout));
         match call.rest(input.names.unwrap_or_default()).run(seat).await {
             Ok(_) => Ok(json!({"happened": true, "for": what})),
             Err(Fault { kind: Kind::Timeout, message, .. }) => {

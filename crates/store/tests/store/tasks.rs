@@ -74,7 +74,10 @@ fn of_sixteen_who_set_a_task_in_progress_one_has_it_and_the_lead_may_all_the_sam
         match result {
             Ok(task) => assert_eq!((Some(&who), task.owner.as_ref()), (Some(&owner), Some(&owner))),
             Err(error) => {
-                assert!(matches!(&error, Error::Claimed { owner: o, .. } if *o == owner && *o != who), "{error}");
+                assert!(
+                    matches!(&error, Error::Claimed { owner: o, .. } if *o == owner && *o != who),
+                    "{error}"
+                );
             }
         }
     }

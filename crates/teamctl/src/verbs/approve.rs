@@ -1,12 +1,11 @@
 //! `approve`: a yes to what a member asks. Straight to the files, so it works with the daemon dead.
 
-use crate::here::{Here, fault, now};
+use crate::here::{Here, now};
 use crate::output::{self, clean};
 use protocol::asked::{Answer, Approval};
 use protocol::fault::Fault;
 use protocol::mode::PermissionMode;
-use protocol::policy::By;
-use serde_json::{Value, json};
+use serde_json::Value;
 use std::process::ExitCode;
 
 /// Say yes to what a member asks: its plan, or the use of a tool
@@ -48,14 +47,8 @@ pub(crate) fn run(here: &Here, args: &Approve) -> Result<ExitCode, Fault> {
 /// For `deny` too.
 pub(super) fn answer(here: &Here, id: &str, answer: &Answer) -> Result<ExitCode, Fault> {
     here.lead_only("answer a request")?;
-    let requests = here.team()?.requests();
-    let request = requests.find(id).map_err(fault)?;
-    requests.answer(&request, answer, By::Lead, now()).map_err(fault)?;
-    let (id, from) = (request.asked.id(), &request.from);
-    let word = if matches!(answer, Answer::Approve(_)) { "yes" } else { "no" };
-    let sentence = format!("{from} has a {word} to {id}.");
-    let result = json!({"success": true, "message": sentence, "request_id": id, "target": from});
-    output::done(here, &result, &clean(&sentence));
+    let result = here.caller()?.answer(id, answer, now())?;
+    output::done(here, &result, &clean(result["message"].as_str().unwrap_or_default()));
     Ok(ExitCode::SUCCESS)
 }
 

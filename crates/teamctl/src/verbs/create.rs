@@ -1,6 +1,7 @@
 //! `create`: a team with its lead, and nobody else yet.
 
 use super::run::file::{Flaw, read_policy};
+use super::text;
 use crate::here::Here;
 use crate::output;
 use protocol::control::{self, Reply, Request};
@@ -20,7 +21,7 @@ pub(crate) struct Create {
     /// Its name; characters outside a-z, 0-9 and - become dashes [default: a random one]
     #[arg(value_name = "TEAM")]
     name: Option<String>,
-    /// What the team is for
+    /// What the team is for; - reads it from standard input
     #[arg(long, value_name = "D")]
     description: Option<String>,
     /// The lead's agent type
@@ -70,12 +71,9 @@ pub(crate) fn run(here: &Here, args: &Create) -> Result<ExitCode, Fault> {
         Err((path, flaws)) => return Ok(super::run::told(here, "use", &path, &flaws)),
     };
     let wanted = args.name.clone().unwrap_or_else(|| uuid::Uuid::new_v4().to_string());
-    let team = TeamName::sanitize(&wanted).map_err(|error| Fault::new(Kind::Usage, error.to_string()))?;
-    if team.as_str() != wanted {
-        output::complain(&format!("the team is called {team}, since {wanted} is no name for one"));
-    }
+    let team = called(&wanted)?;
     let request = control::Create {
-        description: args.description.clone(),
+        description: args.description.as_deref().map(text::of).transpose()?,
         agent_type: args.agent_type.clone(),
         model: args.model.clone(),
         unique: args.unique,
@@ -98,6 +96,15 @@ fn policy(args: &Create) -> Result<Result<Policy, (PathBuf, Vec<Flaw>)>, Fault> 
     };
     let commands = args.commands.map(control::Commands::from);
     Ok(policy.map(|policy| Policy { commands: commands.unwrap_or(policy.commands), ..policy }))
+}
+
+/// The name that a team has which somebody wants to call so; told where it is another.
+pub(super) fn called(wanted: &str) -> Result<TeamName, Fault> {
+    let team = TeamName::sanitize(wanted).map_err(|error| Fault::new(Kind::Usage, error.to_string()))?;
+    if team.as_str() != wanted {
+        output::complain(&format!("the team is called {team}, since {wanted} is no name for one"));
+    }
+    Ok(team)
 }
 
 /// A team here, of which nothing but its name is said.

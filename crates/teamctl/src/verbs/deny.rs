@@ -3,7 +3,7 @@
 use super::approve::answer;
 use crate::here::Here;
 use protocol::asked::Answer;
-use protocol::fault::{Fault, Kind};
+use protocol::fault::Fault;
 use std::process::ExitCode;
 
 /// Say no to what a member asks: its plan, or the use of a tool
@@ -23,11 +23,5 @@ pub(crate) struct Deny {
 }
 
 pub(crate) fn run(here: &Here, args: &Deny) -> Result<ExitCode, Fault> {
-    if args.reason.trim().is_empty() {
-        return Err(Fault::new(
-            Kind::Usage,
-            "cannot deny without a reason: it is what the member goes on with",
-        ));
-    }
     answer(here, &args.request, &Answer::Deny { reason: args.reason.clone() })
 }

@@ -59,7 +59,7 @@ fn release(here: &Here) -> Result<ExitCode, Fault> {
 fn team(here: &Here, name: Option<&str>) -> Result<(TeamName, bool), Fault> {
     let root = here.root()?;
     let Some(name) = name.or(here.global.team.as_deref()) else { return Ok((here.team_name(&root)?, false)) };
-    let team = TeamName::sanitize(name).map_err(|error| Fault::new(Kind::Usage, error.to_string()))?;
+    let team = super::create::called(name)?;
     if root.teams().map_err(crate::here::fault)?.contains(&team) {
         return Ok((team, false));
     }

@@ -1,6 +1,6 @@
 //! `shutdown`: ask, wait, end, and say how each ended.
 
-use super::duration;
+use super::{duration, text};
 use crate::here::{Here, misunderstood};
 use crate::output;
 use protocol::control::{self, EndedAgent, EndingsReply, Reply, Request, Targets};
@@ -24,7 +24,7 @@ pub(crate) struct Shutdown {
     /// Every member of the team
     #[arg(long)]
     all: bool,
-    /// Shown to the agent
+    /// Shown to the agent; - reads it from standard input
     #[arg(long, value_name = "R")]
     reason: Option<String>,
     /// How long an answer may take
@@ -43,7 +43,7 @@ pub(crate) fn run(here: &Here, args: &Shutdown) -> Result<ExitCode, Fault> {
     let team = here.team_name(&here.root()?)?;
     let request = control::Shutdown {
         targets: Targets { team, names: args.names.clone() },
-        reason: args.reason.clone(),
+        reason: args.reason.as_deref().map(text::of).transpose()?,
         grace_ms: u64::try_from(args.grace.as_millis()).unwrap_or(u64::MAX),
         force: args.force,
         at_once: args.no_wait,

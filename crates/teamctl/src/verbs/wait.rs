@@ -30,6 +30,9 @@ pub(crate) struct Wait {
     /// How long at most, as in 500ms, 5s, 10m or 2h [default: for ever]
     #[arg(long, value_name = "D", value_parser = duration::parse)]
     timeout: Option<Duration>,
+    /// End when nobody reads our output any more: whoever asked is gone
+    #[arg(long, hide = true)]
+    while_read: bool,
 }
 
 /// See `--for`.
@@ -59,7 +62,9 @@ impl What {
 pub(crate) fn run(here: &Here, args: &Wait) -> Result<ExitCode, Fault> {
     let deadline = args.timeout.and_then(|timeout| Instant::now().checked_add(timeout));
     let condition = Condition::of(here, args)?;
-    let mut follow = Follow::new(&condition.directories())?;
+    let directories = condition.directories();
+    let mut follow =
+        if args.while_read { Follow::streaming(&directories)? } else { Follow::new(&directories)? };
     loop {
         let missing = condition.missing()?;
         if missing.is_empty() {
@@ -67,9 +72,13 @@ pub(crate) fn run(here: &Here, args: &Wait) -> Result<ExitCode, Fault> {
             output::done(here, &result, &output::clean(&condition.sentence()));
             return Ok(ExitCode::SUCCESS);
         }
-        if follow.next(deadline)? == Saw::TimedOut {
-            let message = format!("cannot wait any longer: still no {}", missing.join(", no "));
-            return Err(Fault::new(Kind::Timeout, message).hinted("wait again, or see: teamctl status"));
+        match follow.next(deadline)? {
+            Saw::Changed => {}
+            Saw::TimedOut => {
+                let message = format!("cannot wait any longer: still no {}", missing.join(", no "));
+                return Err(Fault::new(Kind::Timeout, message).hinted("wait again, or see: teamctl status"));
+            }
+            Saw::HungUp => return Ok(ExitCode::FAILURE),
         }
     }
 }

@@ -1,0 +1,29 @@
+//! The lead's answers to what members ask leave for. An answer may be longer than an argument can be: so whoever has it
+//! writes it, and hands it to no other program.
+
+use super::{Caller, lead_only};
+use protocol::asked::Answer;
+use protocol::fault::{Fault, Kind};
+use protocol::policy::By;
+use serde_json::{Value, json};
+
+impl Caller {
+    /// Answers the request of that id, or the only one whose id begins so: success, message, request_id, target.
+    ///
+    /// # Errors
+    /// `NotPermitted` for a teammate, `Usage` for a no without a reason, and what the requests say.
+    pub fn answer(&self, id: &str, answer: &Answer, at_ms: u64) -> Result<Value, Fault> {
+        lead_only(&self.me, "answer a request")?;
+        if matches!(answer, Answer::Deny { reason } if reason.trim().is_empty()) {
+            let message = "cannot deny without a reason: it is what the member goes on with";
+            return Err(Fault::new(Kind::Usage, message));
+        }
+        let requests = self.team.requests();
+        let request = requests.find(id)?;
+        requests.answer(&request, answer, By::Lead, at_ms)?;
+        let word = if matches!(answer, Answer::Approve(_)) { "yes" } else { "no" };
+        let (id, from) = (request.asked.id(), &request.from);
+        let sentence = format!("{from} has a {word} to {id}.");
+        Ok(json!({"success": true, "message": sentence, "request_id": id, "target": from}))
+    }
+}
