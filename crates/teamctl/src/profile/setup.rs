@@ -5,9 +5,10 @@ use super::blank::{base, blanks, filled, spelled};
 use super::keys::Keys;
 use protocol::fault::Fault;
 use serde::Deserialize;
+use std::collections::BTreeMap;
 use toml::{Table, Value};
 
-const WANTED: &str = "a list of tables of file, format and merge";
+const WANTED: &str = "a list of tables of file, format, merge and moved";
 
 /// How a file of settings is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
@@ -24,6 +25,9 @@ pub(crate) struct Piece {
     /// `~/…`, or below the project's directory.
     pub(crate) file: String,
     pub(crate) format: Format,
+    /// Variables with which the program's user moves such files, and the directory that each stands for.
+    #[serde(default)]
+    pub(crate) moved: BTreeMap<String, String>,
     /// Tables are joined, a list gets what it lacks, any other value is set.
     pub(crate) merge: Table,
 }
@@ -51,6 +55,11 @@ pub(super) fn pieces(keys: &mut Keys<'_>) -> Result<Vec<Piece>, Fault> {
         if !leads_below(&piece.file) {
             return Err(keys.wrong("setup", "must name its file as ~/… or below the project's directory"));
         }
+        if let Some(place) = piece.moved.values().find(|place| !is_above(place, &piece.file)) {
+            return Err(
+                keys.wrong("setup", &format!("says that {place} is moved, and its file is not below that"))
+            );
+        }
         for text in texts(&Value::Table(piece.merge.clone())) {
             if let Some(name) = blanks(&text).into_iter().find(|name| base(name) != "self") {
                 let why =
@@ -60,6 +69,10 @@ pub(super) fn pieces(keys: &mut Keys<'_>) -> Result<Vec<Piece>, Fault> {
         }
     }
     Ok(pieces)
+}
+
+fn is_above(place: &str, file: &str) -> bool {
+    file.strip_prefix(place).is_some_and(|rest| rest.starts_with('/'))
 }
 
 fn leads_below(file: &str) -> bool {

@@ -1,6 +1,6 @@
 //! What is needed, put into a JSON text: nothing else in it is touched.
 
-use super::template::{filled, is_stale, missing};
+use super::template::{anothers, filled, is_anothers, is_stale, missing, starts_us};
 use protocol::json::{Array, Edit, Object, apply};
 use serde_json::Value;
 use serde_json::value::RawValue;
@@ -43,15 +43,21 @@ impl Merge<'_> {
 
     fn in_object(&self, object: &Object<'_>, template: &Table, edits: &mut Vec<Edit>) -> Result<(), String> {
         let mut set = Vec::new();
+        let whole = starts_us(template);
         for (key, wanted) in template {
             match (object.get(key), wanted) {
                 (None, wanted) => set.push((key.as_str(), filled(wanted, self.own))),
                 (Some(there), Template::Table(wanted)) => {
+                    if is_anothers(wanted, &protocol::json::value(there), self.own) {
+                        return Err(anothers(key));
+                    }
                     let inner =
                         Object::within(self.root, there).map_err(|error| format!("{key}: {error}"))?;
                     self.in_object(&inner, wanted, edits)?;
                 }
-                (Some(there), Template::Array(wanted)) => self.in_array(there, key, wanted, edits)?,
+                (Some(there), Template::Array(wanted)) if !whole => {
+                    self.in_array(there, key, wanted, edits)?
+                }
                 (Some(there), wanted) => {
                     let wanted = filled(wanted, self.own);
                     if protocol::json::value(there) != wanted {
@@ -131,6 +137,42 @@ mod tests {
         assert_eq!(moved["hooks"]["Stop"].as_array().unwrap().len(), 1, "{moved:#}");
         assert_eq!(moved["hooks"]["Stop"][0]["hooks"][0]["command"], "/new/teamctl hook turn-end");
         assert_eq!(moved["mcp"]["team"]["command"], "/new/teamctl");
+    }
+
+    #[test]
+    fn the_words_of_our_own_server_are_ours_and_those_of_other_lists_are_not() {
+        let template: Table =
+            "[mcp.team]\ncommand = [\"{self}\", \"mcp\"]\n[hooks]\nstop = [\"{self_sh} hook\"]\n"
+                .parse()
+                .unwrap();
+        let merge = |held: &str, own: &str| merged(held, &template, own).unwrap();
+        let once = merge("{\"hooks\": {\"stop\": [\"mine\"]}}", "/old/bin/teamctl");
+        let moved = merge(&once, "/new/teamctl");
+        let value: Value = serde_json::from_str(&moved).unwrap();
+        assert_eq!(value["mcp"]["team"]["command"], serde_json::json!(["/new/teamctl", "mcp"]));
+        assert_eq!(value["hooks"]["stop"], serde_json::json!(["mine", "/new/teamctl hook"]));
+        assert_eq!(merge(&moved, "/new/teamctl"), moved);
+        let spoiled = "{\"mcp\": {\"team\": {\"command\": [\"/new/teamctl\", \"mcp\", \"x\"]}}}";
+        let value: Value = serde_json::from_str(&merge(spoiled, "/new/teamctl")).unwrap();
+        assert_eq!(value["mcp"]["team"]["command"], serde_json::json!(["/new/teamctl", "mcp"]));
+    }
+
+    #[test]
+    fn a_server_of_somebody_elses_is_not_taken_over() {
+        for held in [
+            "{\"command\": \"npx\", \"args\": [\"-y\", \"team-mcp\"]}",
+            "{\"command\": \"/opt/teamctl-like\"}",
+            "{\"command\": []}",
+            "{\"url\": \"https://example.org/mcp\"}",
+        ] {
+            let told = merge(&format!("{{\"mcp\": {{\"team\": {held}}}}}"), "/teamctl").unwrap_err();
+            assert!(told.contains("`team` is there already"), "{held}: {told}");
+        }
+        let ours = "{\"mcp\": {\"team\": {\"command\": \"teamctl\", \"args\": [\"old\"], \"trust\": true}}}";
+        let value: Value = serde_json::from_str(&merge(ours, "/teamctl").unwrap()).unwrap();
+        let wanted = serde_json::json!({"command": "/teamctl", "args": ["mcp"], "trust": true});
+        assert_eq!(value["mcp"]["team"], wanted);
+        assert!(merge("{\"mcp\": {\"team\": {}}}", "/teamctl").is_ok());
     }
 
     #[test]

@@ -18,7 +18,7 @@ pub(in crate::verbs) struct Target {
 impl Target {
     /// Reads what is there; what does not parse is a fault, and is left alone.
     pub(in crate::verbs) fn of(piece: &Piece, project: &Path) -> Result<Target, Fault> {
-        let settings = Settings::read(&place(&piece.file, project)?).map_err(fault)?;
+        let settings = Settings::read(&place(piece, project)?).map_err(fault)?;
         let own = own_program()?;
         let own = own.to_string_lossy();
         let broken = |why: String| {
@@ -53,7 +53,15 @@ impl Target {
     }
 }
 
-fn place(file: &str, project: &Path) -> Result<PathBuf, Fault> {
+fn place(piece: &Piece, project: &Path) -> Result<PathBuf, Fault> {
+    let file = piece.file.as_str();
+    let moved = piece.moved.iter().find_map(|(name, place)| {
+        let there = PathBuf::from(variable(name)?);
+        Some(there.join(file.strip_prefix(place)?.trim_start_matches('/')))
+    });
+    if let Some(path) = moved.filter(|path| path.is_absolute()) {
+        return Ok(path);
+    }
     match file.strip_prefix("~/") {
         Some(rest) => {
             let home = variable("HOME").filter(|home| home.starts_with('/'));

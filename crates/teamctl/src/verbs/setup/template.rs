@@ -2,7 +2,7 @@
 
 use crate::profile::setup::{is_like, text};
 use serde_json::Value;
-use toml::Value as Template;
+use toml::{Table, Value as Template};
 
 /// What `template` comes to for the program at `own`.
 pub(super) fn filled(template: &Template, own: &str) -> Value {
@@ -46,4 +46,35 @@ fn is_ours(template: &Template, held: &Value) -> bool {
         }
         _ => false,
     }
+}
+
+/// Whether a table says how our own program is started: then all of it is ours, lists of words too, which else get only
+/// what they lack.
+pub(super) fn starts_us(template: &Table) -> bool {
+    command_key(template).is_some()
+}
+
+/// Whether `held`, in that table's place, starts another program: it is somebody else's server then.
+pub(super) fn is_anothers(template: &Table, held: &Value, own: &str) -> bool {
+    let Some(key) = command_key(template) else { return false };
+    if held.as_object().is_some_and(serde_json::Map::is_empty) {
+        return false;
+    }
+    let command = held.get(key).and_then(|command| command.get(0).unwrap_or(command).as_str());
+    let is_ours = |command: &str| command == own || command.rsplit('/').next() == Some("teamctl");
+    !command.is_some_and(is_ours)
+}
+
+/// Which of its keys holds the command.
+fn command_key(template: &Table) -> Option<&str> {
+    let is_us = |value: &Template| {
+        let first = value.as_array().and_then(|words| words.first()).unwrap_or(value);
+        first.as_str() == Some("{self}")
+    };
+    template.iter().find(|(_, value)| is_us(value)).map(|(key, _)| key.as_str())
+}
+
+/// What is said where [`is_anothers`].
+pub(super) fn anothers(key: &str) -> String {
+    format!("`{key}` is there already, and starts another program: give that one another name first")
 }

@@ -1,6 +1,6 @@
 //! What is needed, put into a TOML text: comments, order and everything else in it stay.
 
-use super::template::{filled, is_stale, missing};
+use super::template::{anothers, filled, is_anothers, is_stale, missing, starts_us};
 use serde_json::Value;
 use toml::{Table, Value as Template};
 use toml_edit::{ArrayOfTables, DocumentMut, InlineTable, Item, TableLike};
@@ -14,14 +14,18 @@ pub(super) fn merged(held: &str, template: &Table, own: &str) -> Result<String, 
 }
 
 fn in_table(table: &mut dyn TableLike, template: &Table, own: &str) -> Result<(), String> {
+    let whole = starts_us(template);
     for (key, wanted) in template {
         match (table.get_mut(key), wanted) {
             (None, wanted) => drop(table.insert(key, item(&filled(wanted, own)))),
             (Some(there), Template::Table(wanted)) => {
+                if is_anothers(wanted, &plain(there), own) {
+                    return Err(anothers(key));
+                }
                 let inner = there.as_table_like_mut().ok_or_else(|| format!("{key} should be a table"))?;
                 in_table(inner, wanted, own)?;
             }
-            (Some(there), Template::Array(wanted)) => in_list(there, key, wanted, own)?,
+            (Some(there), Template::Array(wanted)) if !whole => in_list(there, key, wanted, own)?,
             (Some(there), wanted) => {
                 let new = value(&filled(wanted, own));
                 if there.as_value().map(shown) != Some(shown(&new)) {
@@ -138,6 +142,21 @@ mod tests {
         assert_eq!(merge(&once, "/teamctl").unwrap(), once);
         let moved: Table = merge(&once, "/new/teamctl").unwrap().parse().unwrap();
         assert_eq!(moved["hooks"]["Stop"].as_array().unwrap().len(), 2, "{moved:#?}");
+    }
+
+    #[test]
+    fn a_server_of_somebody_elses_is_not_taken_over_and_our_own_is_ours() {
+        for held in ["command = \"npx\"\nargs = [\"-y\", \"team-mcp\"]", "url = \"https://example.org/mcp\""]
+        {
+            let told = merge(&format!("[mcp_servers.team]\n{held}\n"), "/teamctl").unwrap_err();
+            assert!(told.contains("`team` is there already"), "{held}: {told}");
+        }
+        let ours =
+            "[mcp_servers.team]\ncommand = \"/old/teamctl\" # ours\nargs = [\"-v\", \"mcp\"]\nextra = 1\n";
+        let table: Table = merge(ours, "/teamctl").unwrap().parse().unwrap();
+        let team = table["mcp_servers"]["team"].as_table().unwrap();
+        assert_eq!((team["command"].as_str(), team["extra"].as_integer()), (Some("/teamctl"), Some(1)));
+        assert_eq!(team["args"].as_array().unwrap().len(), 1, "{team:?}");
     }
 
     #[test]
