@@ -14,7 +14,7 @@ use crate::terminal::visible;
 pub struct Facts<'a> {
     /// Who reads it; the lead, if it is called so.
     pub me: &'a AgentName,
-    /// Its team; none: a lead that has made none yet.
+    /// Its team; none: a lead that has made none yet, or a teammate of which it is not known.
     pub team: Option<&'a TeamName>,
     /// The team as its config has it; none where it can't be read, or is not there yet.
     pub config: Option<&'a TeamConfig>,
@@ -52,6 +52,9 @@ pub fn text(facts: &Facts<'_>) -> String {
 fn identity(facts: &Facts<'_>) -> String {
     let me = shown(facts.me.as_str());
     let Some(team) = facts.team else {
+        if !facts.me.is_lead() {
+            return format!("You are `{me}`, a teammate on a team; its lead is `team-lead`.");
+        }
         return "You can lead a team of agents. You have none yet: make one with the tool TeamCreate or with \
                 `teamctl create NAME`; in it you are `team-lead`."
             .to_owned();

@@ -38,14 +38,17 @@ enum Whom {
 
 pub(crate) fn run(here: &Here, args: &Prompt) -> Result<ExitCode, Fault> {
     let me = reader(here.me(), args.whom);
-    let root = here.root()?;
-    let team = here.team_name(&root).ok();
-    let config = team.as_ref().and_then(|team| root.team(team).ok()?.config().ok());
+    let path = here.root_path()?;
+    // To open a root makes what it lacks, and this only looks.
+    let root = path.join("teams").is_dir().then(|| here.root()).transpose()?;
+    let team = root.as_ref().and_then(|root| here.team_name(root).ok());
+    let config =
+        root.as_ref().zip(team.as_ref()).and_then(|(root, team)| root.team(team).ok()?.config().ok());
     let text = protocol::prompt::text(&Facts {
         me: &me,
         team: team.as_ref(),
         config: config.as_ref(),
-        root: &root.path().to_string_lossy(),
+        root: &path.to_string_lossy(),
         presence: if args.headless { Presence::Alone } else { Presence::Unknown },
     });
     output::done(here, &json!({"prompt": text}), text.trim_end());
