@@ -24,6 +24,11 @@ pub enum PermissionMode {
     Auto,
 }
 
+/// Whether agents of that type only read, in whatever program.
+pub fn only_reads(agent_type: &str) -> bool {
+    ["Explore", "Plan"].contains(&agent_type)
+}
+
 impl PermissionMode {
     /// All there are.
     pub const ALL: [PermissionMode; 7] = [

@@ -14,7 +14,7 @@ pub(crate) mod setup;
 mod shelf;
 mod view;
 
-pub(crate) use order::{Facts, Ordered};
+pub(crate) use order::{Facts, Ordered, writes};
 pub(crate) use shelf::{Origin, Shelf, in_a_line};
 
 use protocol::turn::Session;
@@ -56,6 +56,8 @@ struct Program {
     /// Which of them counts where nobody asks for one.
     mode: Option<String>,
     types: BTreeMap<String, Vec<String>>,
+    /// What limits it to some of its tools.
+    tools: Option<Vec<String>>,
     allow: Option<Vec<String>>,
     deny: Option<Vec<String>>,
     /// The team's own tools, as this program calls them: on every list of allowed ones.
@@ -112,7 +114,7 @@ enum Feed {
     Turn { resume: Vec<String>, session: Session, said: Option<String> },
     /// One process for its whole life, which looks by itself.
     Pull,
-    /// They are typed into its pane, where the last lines of the screen look like one of `ready`.
+    /// They are typed into its pane, where the line under the cursor looks like one of `ready`.
     Keys { resume: Vec<String>, ready: Vec<String> },
 }
 

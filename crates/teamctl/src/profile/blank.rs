@@ -1,6 +1,8 @@
 //! The blanks of a profile's texts: `{cwd}`, `{prompt}`… A word of small letters in braces is a blank, all
 //! other braces stay as they are, so JSON in an argument needs no care.
 
+pub(super) use protocol::late::{base, spelled};
+
 /// A piece of a text.
 #[derive(Debug, PartialEq, Eq)]
 enum Piece<'a> {
@@ -15,23 +17,6 @@ pub(super) fn blanks(text: &str) -> Vec<&str> {
         Piece::Plain(_) => None,
     };
     pieces(text).into_iter().filter_map(named).collect()
-}
-
-/// What a blank is about: `{id_json}` is the same as `{id}`, written as JSON, `{id_sh}` as a word of a shell's.
-pub(super) fn base(name: &str) -> &str {
-    name.strip_suffix("_json").or_else(|| name.strip_suffix("_sh")).unwrap_or(name)
-}
-
-/// The value of a blank as it is wanted there.
-pub(super) fn spelled(name: &str, value: String) -> String {
-    if name.ends_with("_json") {
-        return serde_json::Value::from(value).to_string();
-    }
-    let plain = |c: char| c.is_ascii_alphanumeric() || "/._-+,:@%".contains(c);
-    if name.ends_with("_sh") && (value.is_empty() || !value.chars().all(plain)) {
-        return format!("'{}'", value.replace('\'', "'\\''"));
-    }
-    value
 }
 
 /// The text with every blank filled that `value` knows; what it puts there is not looked at again.
@@ -70,16 +55,6 @@ mod tests {
     fn a_word_in_braces_is_a_blank_and_other_braces_are_not() {
         assert_eq!(blanks("a {cwd}{name}{{id} é {"), ["cwd", "name", "id"]);
         assert!(blanks(r#"{"a": {"b": 1}, "c": {}} {A} {a b} {1}"#).is_empty());
-    }
-
-    #[test]
-    fn a_value_is_spelled_for_where_it_stands() {
-        assert_eq!((base("id_json"), base("id_sh"), base("id")), ("id", "id", "id"));
-        assert_eq!(spelled("id", "a'b".to_owned()), "a'b");
-        assert_eq!(spelled("id_json", "a\"b\n".to_owned()), r#""a\"b\n""#);
-        for (value, wanted) in [("/a/b", "/a/b"), ("", "''"), ("a b", "'a b'"), ("a'$(b)", r"'a'\''$(b)'")] {
-            assert_eq!(spelled("id_sh", value.to_owned()), wanted);
-        }
     }
 
     #[test]

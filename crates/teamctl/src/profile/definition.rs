@@ -10,6 +10,27 @@ pub(crate) struct Definition {
     pub(crate) body: String,
 }
 
+impl Definition {
+    /// The model, as that program knows it: Claude Code's own words for its models say nothing to another.
+    pub(crate) fn model_for(&self, program: Option<&str>) -> Option<String> {
+        let claude = program.is_some_and(|program| program.rsplit('/').next() == Some("claude"));
+        let own_word = |model: &&String| ["opus", "sonnet", "haiku"].contains(&model.as_str());
+        self.model.as_ref().filter(|model| claude || !own_word(model)).cloned()
+    }
+
+    /// The names of the tools, without what they may be used for.
+    pub(crate) fn tool_names(&self) -> Vec<String> {
+        let mut names: Vec<String> = Vec::new();
+        for tool in &self.tools {
+            let name = tool.split('(').next().unwrap_or(tool).trim();
+            if !names.iter().any(|known| known == name) {
+                names.push(name.to_owned());
+            }
+        }
+        names
+    }
+}
+
 /// Reads it; what is not front matter is body.
 pub(crate) fn parse(text: &str) -> Definition {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text).replace("\r\n", "\n");
@@ -71,6 +92,9 @@ mod tests {
         );
         assert_eq!(one.tools, ["Read", "Bash(git log:*, x)", "Grep"]);
         assert_eq!((one.model.as_deref(), one.body.as_str()), (Some("opus"), "Test it.\n---\nAll of it."));
+        assert_eq!(one.tool_names(), ["Read", "Bash", "Grep"]);
+        assert_eq!(one.model_for(Some("/opt/claude")).as_deref(), Some("opus"));
+        assert_eq!((one.model_for(Some("gemini")), one.model_for(None)), (None, None));
         let list = parse("---\r\ntools:\r\n  - Read\r\n  - 'Grep'\r\nmodel: inherit\r\n---\r\nx");
         assert_eq!(
             (list.tools.join(" "), list.model, list.body.as_str()),

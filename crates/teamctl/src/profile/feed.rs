@@ -1,9 +1,9 @@
 //! The keys of a profile that say how its program is fed: which feed, and what that feed needs.
 
-use super::blank::blanks;
 use super::keys::Keys;
 use super::{Feed, Words};
 use protocol::fault::Fault;
+use protocol::late;
 use protocol::turn::Session;
 use serde_json::{Map, Value as Json, json};
 use std::collections::BTreeMap;
@@ -155,7 +155,7 @@ fn park(keys: &Keys<'_>, given: Option<String>) -> Result<Option<u64>, Fault> {
 
 /// A conversation whose id is never named would be lost between two turns, without a word.
 pub(super) fn check_session(keys: &Keys<'_>, args: &[String], feed: &Feed) -> Result<(), Fault> {
-    let names = |texts: &[String]| texts.iter().any(|text| blanks(text).contains(&"session"));
+    let names = |texts: &[String]| texts.iter().any(|text| late::holds(text, "session"));
     let (first, later, resume) = (names(args), names(feed.resume()), feed.resume());
     let Feed::Turn { session, .. } = feed else {
         return match resume.is_empty() || later {

@@ -6,12 +6,13 @@ use super::keys::Keys;
 use super::setup;
 use super::{Feed, Instructions, Profile, Program, Runs};
 use protocol::fault::Fault;
+use protocol::late;
 use protocol::turn::Session;
 use std::collections::BTreeMap;
 use toml::Value;
 
 /// The keys of a profile.
-pub(super) const KEYS: [&str; 30] = [
+pub(super) const KEYS: [&str; 31] = [
     "about",
     "tried",
     "feed",
@@ -32,6 +33,7 @@ pub(super) const KEYS: [&str; 30] = [
     "modes",
     "session_modes",
     "types",
+    "tools",
     "allow",
     "deny",
     "team_tools",
@@ -73,6 +75,7 @@ fn program(keys: &mut Keys<'_>) -> Result<Program, Fault> {
         mode: mode(keys, &modes)?,
         modes,
         types: lists(keys, "types")?,
+        tools: keys.texts("tools", &["tool", "tools"])?,
         allow: keys.texts("allow", &["tool", "tools"])?,
         deny: keys.texts("deny", &["tool", "tools"])?,
         team_tools: keys.plain("team_tools")?,
@@ -96,7 +99,7 @@ fn prompt(keys: &mut Keys<'_>, args: &[String], feed: &Feed) -> Result<Vec<Strin
             Err(keys
                 .wrong("prompt", "is for feed \"hook\", \"pull\", \"keys\": elsewhere it comes as a message"))
         }
-        Some(prompt) if !prompt.iter().any(|text| text.contains("{prompt}")) => {
+        Some(prompt) if !prompt.iter().any(|text| late::holds(text, "prompt")) => {
             Err(keys.wrong("prompt", "must hold {prompt}"))
         }
         None if placed => {

@@ -4,12 +4,15 @@
 mod approved;
 mod options;
 
-use super::blank::{base, blanks, filled, spelled};
+pub(crate) use options::writes;
+
+use super::blank::{base, filled, spelled};
 use super::definition::Definition;
 use super::{Feed, Instructions, Profile, Program, Runs};
 use protocol::control::{Life, Resume};
 use protocol::fault::{Fault, Kind};
 use protocol::late::{self, literal, not_an_option};
+use protocol::mode::only_reads;
 use protocol::name::{AgentName, TeamName};
 use protocol::turn::{StandingAgent, TurnAgent, TurnProgram, Worker};
 use std::collections::BTreeMap;
@@ -105,7 +108,7 @@ impl Profile {
     }
 
     /// The same for a type that is written down, which this program does not look up itself: what the agent is to do
-    /// stands ahead of what it is told of its team; model and tools are as it says where nobody says otherwise.
+    /// stands ahead of what it is told of its team.
     fn defined_order(
         &self,
         program: &Program,
@@ -114,9 +117,7 @@ impl Profile {
     ) -> Result<Ordered, Fault> {
         let parts = [definition.body.as_str(), facts.instructions];
         let instructions = parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join("\n\n");
-        let allow =
-            if facts.allow.is_empty() && program.allow.is_some() { &definition.tools } else { facts.allow };
-        self.program_order(program, &Facts { instructions: &instructions, allow, ..*facts })
+        self.program_order(program, &Facts { instructions: &instructions, ..*facts })
     }
 
     fn program_order(&self, program: &Program, facts: &Facts<'_>) -> Result<Ordered, Fault> {
@@ -171,14 +172,16 @@ impl Profile {
         ordered: &mut Ordered,
     ) -> Result<(), Fault> {
         let text = self.first_prompt(program, &ordered.ahead, facts)?;
-        let in_args = program.args.iter().any(|text| blanks(text).contains(&"prompt"));
-        if (in_args || !program.prompt.is_empty()) && text.len() > LONGEST_ARGUMENT {
-            return Err(self.too_long(text.len()));
-        }
+        let in_args = program.args.iter().any(|text| late::holds(text, "prompt"));
         let first = if text.is_empty() { Vec::new() } else { with_prompt(&program.prompt, &text, facts) };
         let argv = vector(&program.program, &program.args, options, &first, facts);
-        let text = literal(&not_an_option(&program.args, &text));
-        ordered.argv = argv.iter().map(|argument| argument.replace("{prompt}", &text)).collect();
+        let text = not_an_option(&program.args, &text);
+        ordered.argv = argv.iter().map(|argument| prompted(argument, &text)).collect();
+        // As it is handed over, with all that stands around the text.
+        let length = |argument: &String| argument.bytes().filter(|byte| *byte != 0).count();
+        if let Some(long) = ordered.argv.iter().map(length).find(|length| *length > LONGEST_ARGUMENT) {
+            return Err(self.too_long(long));
+        }
         ordered.prompted = !facts.prompt.is_empty() && (in_args || !program.prompt.is_empty());
         ordered.late = true;
         let resume = program.feed.resume();
@@ -209,11 +212,10 @@ impl Profile {
 
     fn too_long(&self, length: usize) -> Fault {
         let message = format!(
-            "cannot start {} with a prompt of {length} bytes: it takes it as an argument, and the kernel none of \
-             more than {LONGEST_ARGUMENT}",
+            "cannot start {} with an argument of {length} bytes: the kernel takes none of more than {LONGEST_ARGUMENT}",
             self.name
         );
-        Fault::new(Kind::Usage, message).hinted("put it into a file, and name the file in the prompt")
+        Fault::new(Kind::Usage, message).hinted("put the prompt into a file, and name the file in it")
     }
 }
 
@@ -226,7 +228,7 @@ fn driver(facts: &Facts<'_>) -> Vec<String> {
 
 /// What the program calls the mode to begin in. An agent of a read-only type plans.
 fn begins_in(modes: &BTreeMap<String, String>, facts: &Facts<'_>) -> Option<String> {
-    let reads = facts.agent_type.is_some_and(|agent_type| options::READ_ONLY.contains(&agent_type));
+    let reads = facts.agent_type.is_some_and(only_reads);
     modes.get(if reads { "plan" } else { facts.mode? }).cloned()
 }
 
@@ -242,13 +244,12 @@ impl Program {
 /// The arguments for a first prompt.
 fn with_prompt(template: &[String], text: &str, facts: &Facts<'_>) -> Vec<String> {
     let text = not_an_option(template, text);
-    let fill = |template: &String| {
-        filled(template, |blank| match base(blank) {
-            "prompt" => Some(literal(&spelled(blank, text.clone()))),
-            _ => value(blank, facts),
-        })
-    };
-    template.iter().map(fill).collect()
+    template.iter().map(|template| prompted(&with_facts(template, facts), &text)).collect()
+}
+
+/// With the prompt where its blank stands; those that the daemon fills are left.
+fn prompted(argument: &str, text: &str) -> String {
+    filled(argument, |blank| (base(blank) == "prompt").then(|| literal(&spelled(blank, text.to_owned()))))
 }
 
 /// It runs commands, not tools.
@@ -257,6 +258,9 @@ fn worker(facts: &Facts<'_>) -> Result<Ordered, Fault> {
         let message =
             "cannot start worker in the mode plan: it runs the commands of tasks, and makes no plans";
         return Err(Fault::new(Kind::Usage, message));
+    }
+    if let Some(agent_type) = facts.agent_type.filter(|of| only_reads(of)) {
+        return Err(writes("worker", agent_type));
     }
     if !facts.allow.is_empty() || !facts.deny.is_empty() {
         let message =

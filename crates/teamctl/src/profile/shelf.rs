@@ -142,7 +142,7 @@ impl Shelf {
     }
 
     fn unknown(&self, name: &str) -> Fault {
-        let message = format!("cannot start the agent {name}: no such profile");
+        let message = format!("cannot find the profile {name}: there is none of that name");
         let near = did_you_mean(nearest(name, self.names()).first());
         Fault::new(Kind::Usage, message).hinted(format!(
             "{near}{}; any other program goes behind --, as in: teamctl spawn NAME -- PROGRAM",

@@ -3,7 +3,7 @@
 
 use super::host::{Process, TurnOf};
 use super::render::Subject;
-use protocol::late::not_an_option;
+use protocol::late::{self, not_an_option};
 use protocol::message::Message;
 use protocol::mode::PermissionMode;
 use protocol::payload::IdleReason;
@@ -150,7 +150,7 @@ impl Program {
         if argv.iter().any(|argument| argument.len() >= LONGEST_ARGUMENT) {
             argv = filled(template, &self.by_file(text)?, &session);
         }
-        let placed = template.iter().any(|argument| argument.contains("{prompt}"));
+        let placed = template.iter().any(|argument| late::holds(argument, "prompt"));
         let told = match &agent.session {
             Session::Told { key } if self.talk == Talk::New => Some(key.clone()),
             _ => None,
@@ -200,11 +200,12 @@ fn in_mode(template: &[String], agent: &TurnAgent, mode: Option<PermissionMode>)
 /// In one pass, so that a text which holds a placeholder is not taken for one.
 fn filled(template: &[String], text: &str, session: &str) -> Vec<String> {
     let text = &not_an_option(template, text);
-    let fill = |argument: &String| {
-        let parts = argument.split("{prompt}").map(|part| part.replace("{session}", session));
-        without_nul(&parts.collect::<Vec<_>>().join(text))
+    let value = |blank: &str| match blank {
+        "prompt" => Some(text.as_str()),
+        "session" => Some(session),
+        _ => None,
     };
-    template.iter().map(fill).collect()
+    template.iter().map(|argument| late::filled(argument, value)).collect()
 }
 
 /// The worker's command for a turn.
@@ -302,12 +303,21 @@ mod tests {
     }
 
     #[test]
+    fn text_and_session_are_spelled_as_their_blanks_say() {
+        let words = ["sh", "-c", "echo {prompt_sh} >{session_sh}; echo '{prompt_json}'"];
+        let process = run(&mut program(&words, &[], Session::Ours, Some("s 1")), "a 'b' {session}");
+        assert_eq!(process.argv[2], "echo 'a '\\''b'\\'' {session}' >'s 1'; echo '\"a 'b' {session}\"'");
+        assert_eq!(process.input, None, "it stands in an argument");
+    }
+
+    #[test]
     fn a_text_is_never_taken_for_an_option() {
         let argv = |words: &[&str]| run(&mut program(words, &[], Session::None, None), "--yolo").argv;
         assert_eq!(argv(&["p", "{prompt}"]), ["p", " --yolo"]);
         assert_eq!(argv(&["p", "--", "{prompt}"]), ["p", "--", "--yolo"]);
         assert_eq!(argv(&["p", "-m={prompt}"]), ["p", "-m=--yolo"]);
         assert_eq!(argv(&["p", "{prompt}", "--"]), ["p", " --yolo", "--"]);
+        assert_eq!(argv(&["p", "{prompt_sh}"]), ["p", "' --yolo'"]);
     }
 
     #[test]

@@ -8,11 +8,12 @@ pub(super) use ground::in_worktree;
 use crate::here::{Here, fault, own_program};
 use crate::output;
 use crate::profile::definition::{self, Definition};
-use crate::profile::{Facts, Ordered, Shelf, in_a_line};
+use crate::profile::{Facts, Ordered, Profile, Shelf, in_a_line, writes};
 use protocol::config::{Member, TeamConfig};
 use protocol::control::{self, Reply, Request, SpawnReply};
 use protocol::fault::{Fault, Kind};
 use protocol::feed::Feed;
+use protocol::mode::only_reads;
 use protocol::name::{AgentName, TeamName};
 use protocol::prompt::Presence;
 use protocol::turn::{Backend, Restart};
@@ -145,7 +146,12 @@ pub(super) fn order_for(
     let cwd = world::directory(args.cwd.as_deref())?;
     let prompt = world::prompt(args.prompt.clone(), args.prompt_file.as_deref(), args.stdin.is_some())?;
     let definition = definition(root, args.agent_type.as_deref())?;
-    let of_the_type = definition.as_ref().and_then(|definition| definition.model.clone());
+    let (backend, restart) = (backend(args.backend.as_deref())?, restart(args.restart.as_deref())?);
+    let asked = world::pairs(&args.env)?;
+    let path = asked.get("PATH").cloned().or_else(|| std::env::var("PATH").ok()).unwrap_or_default();
+    let profile = profile(&args, &cwd, &path)?;
+    let program = profile.as_ref().and_then(Profile::program);
+    let of_the_type = definition.as_ref().and_then(|definition| definition.model_for(program));
     args.model = args.model.or(of_the_type).or_else(|| team_model(config?));
     let model = args.model.as_deref();
     let stand_in = args.unique.then(stand_in);
@@ -159,10 +165,7 @@ pub(super) fn order_for(
         config,
         definition: definition.as_ref(),
     };
-    let (backend, restart) = (backend(args.backend.as_deref())?, restart(args.restart.as_deref())?);
-    let asked = world::pairs(&args.env)?;
-    let path = asked.get("PATH").cloned().or_else(|| std::env::var("PATH").ok()).unwrap_or_default();
-    let ordered = ordered(&args, &about, &path)?;
+    let ordered = ordered(&args, &about, profile.as_ref())?;
     let named = asked.contains_key(world::CONFIG_DIR);
     let mut env = world::environment(&ordered, asked);
     if ordered.feed == Feed::Native && !named {
@@ -219,16 +222,22 @@ struct About<'a> {
     definition: Option<&'a Definition>,
 }
 
-/// What is started: the command that was given, or what a profile says.
-fn ordered(args: &Spawn, about: &About<'_>, path: &str) -> Result<Ordered, Fault> {
+/// None where a command is given.
+fn profile(args: &Spawn, cwd: &Path, path: &str) -> Result<Option<Profile>, Fault> {
     if !args.command.is_empty() {
-        return command(args);
+        return Ok(None);
     }
     let shelf = Shelf::of_user();
     let profile = match &args.agent {
-        Some(name) => shelf.profile(name)?,
-        None => shelf.usual(|program| world::is_there(program, about.cwd, path))?,
+        Some(name) => shelf.profile(name),
+        None => shelf.usual(|program| world::is_there(program, cwd, path)),
     };
+    profile.map(Some)
+}
+
+/// What is started: the command that was given, or what a profile says.
+fn ordered(args: &Spawn, about: &About<'_>, profile: Option<&Profile>) -> Result<Ordered, Fault> {
+    let Some(profile) = profile else { return command(args) };
     let own = own_program()?;
     let own = own.to_string_lossy();
     let instructions = instructions(about);
@@ -264,13 +273,16 @@ fn instructions(about: &About<'_>) -> String {
 
 /// Its own program knows best what its tools are.
 fn command(args: &Spawn) -> Result<Ordered, Fault> {
-    if !args.allow.is_empty() || !args.deny.is_empty() {
-        let message = "cannot start a command with --allow or --deny: nothing says how it takes them";
-        return Err(Fault::new(Kind::Usage, message).hinted("give it arguments of its own behind --"));
-    }
     if args.mode.as_deref() == Some("plan") {
         let message = "cannot start a command in the mode plan: nothing says how it only reads";
         return Err(Fault::new(Kind::Usage, message).hinted("write a profile for it: docs/agents.md"));
+    }
+    if !args.allow.is_empty() || !args.deny.is_empty() || args.mode.is_some() {
+        let message = "cannot start a command with --mode, --allow or --deny: nothing says how it takes them";
+        return Err(Fault::new(Kind::Usage, message).hinted("give it arguments of its own behind --"));
+    }
+    if let Some(agent_type) = args.agent_type.as_deref().filter(|of| only_reads(of)) {
+        return Err(writes("a command", agent_type));
     }
     Ok(Ordered { argv: args.command.clone(), feed: Feed::Pull, ..Ordered::default() })
 }

@@ -12,7 +12,7 @@ use protocol::control::{ModeReply, Reply, SetMode, TurnNow};
 use protocol::event::{Event, What};
 use protocol::fault::{Fault, Kind};
 use protocol::feed::Feed;
-use protocol::mode::PermissionMode;
+use protocol::mode::{PermissionMode, only_reads};
 use protocol::name::{AgentName, TeamName};
 
 pub(super) fn set(state: &mut State, client: ConnId, order: SetMode, now: Now, out: &mut Vec<Effect>) {
@@ -65,6 +65,12 @@ fn may(agent: &Agent, mode: PermissionMode) -> Result<(), Fault> {
         let message =
             format!("cannot set the mode of {name}: it plans, and leaves that by the approval of its plan");
         return Err(Fault::new(Kind::Refused, message).hinted("see: teamctl requests"));
+    }
+    let reads = record.agent_type.as_deref().filter(|of| only_reads(of) && record.feed != Feed::Native);
+    if let Some(agent_type) = reads.filter(|_| mode != PermissionMode::Plan) {
+        let message =
+            format!("cannot set the mode of {name} to {mode}: it is of type {agent_type}, and only reads");
+        return Err(Fault::new(Kind::Refused, message).hinted("spawn another without that --type"));
     }
     if record.feed == Feed::Turn && !record.modes.iter().any(|known| known == mode.word()) {
         let known = if record.modes.is_empty() { "none".to_owned() } else { record.modes.join(", ") };

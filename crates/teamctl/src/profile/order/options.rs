@@ -6,6 +6,7 @@ use super::super::{Feed, Instructions, Profile, Program};
 use super::{Facts, value, with_facts};
 use protocol::fault::{Fault, Kind};
 use protocol::late::literal;
+use protocol::mode::only_reads;
 use std::collections::BTreeMap;
 
 /// Where the arguments of a turn's mode go.
@@ -13,9 +14,6 @@ const MODE: &str = "{mode}";
 
 /// The mode that asks nobody.
 const BYPASS: &str = "bypassPermissions";
-
-/// Agents of these types only read.
-pub(super) const READ_ONLY: [&str; 2] = ["Explore", "Plan"];
 
 impl Profile {
     pub(super) fn options(&self, program: &Program, facts: &Facts<'_>) -> Result<Vec<String>, Fault> {
@@ -36,6 +34,7 @@ impl Profile {
             // Filled for each turn: the mode may change while it runs.
             options.push(MODE.to_owned());
         }
+        options.extend(self.limited(program, facts)?);
         options.extend(self.allowed(program, facts)?);
         if !facts.deny.is_empty() {
             let template = program.deny.as_ref().ok_or_else(|| self.no_tools("--deny"))?;
@@ -47,20 +46,52 @@ impl Profile {
     /// The arguments for type and mode. Those of a read-only type stand in place of a mode's: two that contradict each
     /// other would leave it to the program which of them counts.
     fn kind<'a>(&self, program: &'a Program, facts: &Facts<'_>) -> Result<Vec<&'a [String]>, Fault> {
-        let of_type =
-            facts.agent_type.and_then(|agent_type| Some((agent_type, program.types.get(agent_type)?)));
+        if let Some(agent_type) = reading(program, facts) {
+            return match facts.mode {
+                None | Some("default" | "plan") => Ok(vec![self.read_only(program, agent_type)?]),
+                Some(mode) => Err(reads_only(agent_type, mode)),
+            };
+        }
+        let of_type = facts.agent_type.and_then(|agent_type| program.types.get(agent_type));
         let asked = facts.mode.or_else(|| usual_mode(program, facts));
         let mode = asked.map(|mode| self.mode(program, mode)).transpose()?;
-        match (of_type, asked) {
-            (Some((agent_type, arguments)), Some(mode)) if READ_ONLY.contains(&agent_type) => match mode {
-                "default" | "plan" => Ok(vec![arguments]),
-                _ => Err(reads_only(agent_type, mode)),
-            },
-            (of_type, _) => {
-                let of_type = of_type.map(|(_, arguments)| arguments.as_slice());
-                Ok(of_type.into_iter().chain(mode.filter(|_| !program.changes_mode(facts))).collect())
-            }
+        let mode = mode.filter(|_| !program.changes_mode(facts));
+        Ok(of_type.map(Vec::as_slice).into_iter().chain(mode).collect())
+    }
+
+    /// The arguments that keep it from writing: those of its type, else those of the mode in which it plans.
+    fn read_only<'a>(&self, program: &'a Program, agent_type: &str) -> Result<&'a [String], Fault> {
+        let in_session = matches!(&program.feed, Feed::Acp { modes } if modes.contains_key("plan"));
+        let arguments = program.types.get(agent_type).or_else(|| program.modes.get("plan"));
+        match arguments.map(Vec::as_slice).or(in_session.then_some(&[])) {
+            Some(arguments) => Ok(arguments),
+            None => Err(writes(&self.name, agent_type)),
         }
+    }
+
+    /// A type that is written down may have some tools and no others. Where the program has no argument for that, whoever
+    /// spawns says what it may.
+    fn limited(&self, program: &Program, facts: &Facts<'_>) -> Result<Vec<String>, Fault> {
+        let looks_up = matches!(program.feed, Feed::Native { .. });
+        let Some(definition) = facts.definition.filter(|of| !of.tools.is_empty() && !looks_up) else {
+            return Ok(Vec::new());
+        };
+        let of_type = facts.agent_type.filter(|of| program.types.contains_key(*of) || only_reads(of));
+        match &program.tools {
+            Some(template) => with_tools(template, &definition.tool_names(), facts),
+            None if of_type.is_some() || !facts.allow.is_empty() || !facts.deny.is_empty() => Ok(Vec::new()),
+            None => Err(self.no_limit(facts.agent_type.unwrap_or_default(), &definition.tools)),
+        }
+    }
+
+    fn no_limit(&self, agent_type: &str, tools: &[String]) -> Fault {
+        let message = format!(
+            "cannot start {} as a {agent_type}: that type has only the tools {}, and its profile no argument for that",
+            self.name,
+            tools.join(", ")
+        );
+        Fault::new(Kind::Usage, message)
+            .hinted("say --allow or --deny, take another --agent, or leave --type out")
     }
 
     fn mode<'a>(&self, program: &'a Program, mode: &str) -> Result<&'a [String], Fault> {
@@ -109,8 +140,7 @@ fn usual_mode<'a>(program: &'a Program, facts: &Facts<'a>) -> Option<&'a str> {
 impl Program {
     /// Whether each turn has the arguments of the mode that its member is in by then. One of a read-only type stays so.
     fn changes_mode(&self, facts: &Facts<'_>) -> bool {
-        let reads = facts.agent_type.is_some_and(|of| READ_ONLY.contains(&of) && self.types.contains_key(of));
-        matches!(self.feed, Feed::Turn { .. }) && !self.modes.is_empty() && !reads
+        matches!(self.feed, Feed::Turn { .. }) && !self.modes.is_empty() && reading(self, facts).is_none()
     }
 
     /// The arguments for each mode.
@@ -124,6 +154,18 @@ impl Program {
         let usual = usual.map(|arguments| (String::new(), filled(arguments)));
         self.modes.iter().map(|(mode, arguments)| (mode.clone(), filled(arguments))).chain(usual).collect()
     }
+}
+
+/// Its type, if that only reads. Claude Code as a teammate knows such types itself.
+fn reading<'a>(program: &Program, facts: &Facts<'a>) -> Option<&'a str> {
+    facts.agent_type.filter(|of| only_reads(of) && !matches!(program.feed, Feed::Native { .. }))
+}
+
+/// Nothing would keep it from writing.
+pub(crate) fn writes(what: &str, agent_type: &str) -> Fault {
+    let message =
+        format!("cannot start {what} as an agent of type {agent_type}: nothing keeps it from writing");
+    Fault::new(Kind::Usage, message).hinted("leave --type out, or take an --agent whose profile can plan")
 }
 
 fn reads_only(agent_type: &str, mode: &str) -> Fault {

@@ -188,6 +188,27 @@ fn a_first_prompt_stands_where_its_blank_does_and_nowhere_without_one() {
     let long = "x".repeat(LONGEST_ARGUMENT + 1);
     let fault = profile(text).order(&Facts { prompt: &long, ..member.facts() }).unwrap_err();
     assert!(fault.kind == Kind::Usage && fault.message.contains("131072 bytes"), "{fault}");
+    let around = text.replace("{prompt}", "--prompt={prompt}");
+    let order = |length| profile(&around).order(&Facts { prompt: &long[..length], ..member.facts() });
+    assert_eq!(order(LONGEST_ARGUMENT - 9).unwrap().argv[2].len(), LONGEST_ARGUMENT);
+    assert!(
+        order(LONGEST_ARGUMENT - 8).unwrap_err().message.contains("131072 bytes"),
+        "with what is around it"
+    );
+}
+
+#[test]
+fn a_prompt_is_spelled_as_its_blank_says() {
+    let member = member();
+    let prompt = "it's {prompt_sh} {color}";
+    let order = |text: &str| profile(text).order(&Facts { prompt, ..member.facts() }).unwrap();
+    let sh = "'it'\\''s {prompt_sh} {color}'";
+    let pull = order("feed = \"pull\"\nprogram = \"sh\"\nargs = [\"-c\", \"echo {prompt_sh}\"]");
+    assert_eq!((pull.argv[2].replace('\0', ""), pull.prompted), (format!("echo {sh}"), true));
+    let prompted = order("feed = \"pull\"\nprogram = \"p\"\nprompt = [\"{\\\"a\\\":{prompt_json}}\"]");
+    assert_eq!(prompted.argv[1].replace('\0', ""), "{\"a\":\"it's {prompt_sh} {color}\"}");
+    let told = protocol::late::filled(&pull.argv[2], |_| Some("x"));
+    assert_eq!(told, format!("echo {sh}"), "nobody fills what it says");
 }
 
 #[test]
@@ -269,15 +290,22 @@ fn a_type_that_only_reads_is_never_let_write() {
     assert_eq!(turns(order(Some("tester"), None).unwrap()).modes["acceptEdits"], ["w"]);
     assert!(turns(order(Some("Explore"), None).unwrap()).modes.is_empty(), "it stays so");
     assert_eq!(order(Some("Explore"), Some("acceptEdits")).unwrap_err().kind, Kind::Usage);
-    for name in names().filter(|name| *name != "worker" && *name != "shell" && *name != "claude") {
-        let Runs::Program(program) = built_in(name).unwrap().unwrap().runs else { continue };
-        let in_session = matches!(&program.feed, Feed::Acp { modes } if modes.contains_key("plan"));
-        let reads = in_session || program.modes.contains_key("plan");
-        assert_eq!(
-            reads,
-            program.types.contains_key("Explore") && program.types.contains_key("Plan"),
-            "{name}"
-        );
+    let plans = "feed = \"turn\"\nprogram = \"p\"\nmodes = { plan = [\"r\"], acceptEdits = [\"w\"] }\nmode = \"acceptEdits\"";
+    let explore = Facts { agent_type: Some("Explore"), ..member.facts() };
+    assert_eq!(turns(profile(plans).order(&explore).unwrap()).first, ["p", "r"], "as it plans");
+    for name in names().filter(|name| *name != "claude") {
+        let profile = built_in(name).unwrap().unwrap();
+        let reads = ["Explore", "Plan"]
+            .map(|of| profile.order(&Facts { agent_type: Some(of), ..member.facts() }).map(drop));
+        match name {
+            "amp" | "goose" | "shell" | "worker" => {
+                assert!(
+                    reads.iter().all(|read| read.as_ref().is_err_and(|fault| fault.kind == Kind::Usage)),
+                    "{name}"
+                );
+            }
+            _ => assert_eq!(reads, [Ok(()), Ok(())], "{name}"),
+        }
     }
 }
 
@@ -322,16 +350,23 @@ fn a_usual_mode_that_is_no_mode_is_refused() {
 #[test]
 fn a_type_that_is_written_down_is_told_and_kept_to() {
     let member = member();
-    let definition = Definition { model: None, tools: vec!["Read".into()], body: "Test it.".into() };
-    let order = |text: &str, allow: &[String]| {
+    let tools = vec!["Read".into(), "Bash(ls)".into()];
+    let definition = Definition { model: None, tools, body: "Test it.".into() };
+    let asked = |text: &str, allow: &[String]| {
         let facts =
             Facts { definition: Some(&definition), agent_type: Some("tester"), allow, ..member.facts() };
-        profile(text).order(&facts).unwrap()
+        profile(text).order(&facts)
     };
+    let order = |text: &str, allow: &[String]| asked(text, allow).unwrap();
     let text = "feed = \"turn\"\nprogram = \"p\"\ninstructions = [\"{instructions}\"]\nallow = [\"+{tool}\"]\nteam_tools = [\"team\"]";
-    assert_eq!(turns(order(text, &[])).first, ["p", "Test it.\n\nYou are ann.", "+team", "+Read"]);
-    assert_eq!(turns(order(text, &["Edit".into()])).first[2..], ["+team", "+Edit"]);
-    let without = "feed = \"turn\"\nprogram = \"p\"\ninstructions = \"ahead\"";
+    let fault = asked(text, &[]).unwrap_err();
+    assert!(fault.kind == Kind::Usage && fault.message.contains("only the tools Read, Bash(ls)"), "{fault}");
+    assert_eq!(turns(order(text, &["Edit".into()])).first[2..], ["+team", "+Edit"], "as whoever spawns says");
+    let limited = format!("{text}\ntools = [\"--only={{tools}}\"]");
+    assert_eq!(turns(order(&limited, &[])).first, ["p", "Test it.\n\nYou are ann.", "--only=Read,Bash"]);
+    let of_type = format!("{text}\ntypes = {{ tester = [\"t\"] }}");
+    assert_eq!(turns(order(&of_type, &[])).first[2..], ["t"]);
+    let without = "feed = \"turn\"\nprogram = \"p\"\ninstructions = \"ahead\"\ntypes = { tester = [] }";
     assert_eq!(turns(order(without, &[])).ahead, "Test it.\n\nYou are ann.");
     let native = "feed = \"native\"\nprogram = \"p\"\nargs = [\"{type}\"]\nallow = [\"+{tool}\"]";
     assert_eq!(order(native, &[]).argv, ["p", "tester"], "it looks it up itself");

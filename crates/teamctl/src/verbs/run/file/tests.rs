@@ -68,7 +68,7 @@ tool = "Bash"
 answer = "ask"
 [[member]]
 name = "ann"
-type = "Explore"
+type = "counter"
 mode = "acceptEdits"
 env = { A = "1" }
 restart = "on-failure"
@@ -118,7 +118,7 @@ blocked_by = ["count", "count"]
         (ann.model.as_deref(), ann.mode.as_deref(), &ann.cwd),
         (Some("m1"), Some("acceptEdits"), &src)
     );
-    assert_eq!((ann.env["A"].as_str(), ann.agent_type.as_deref()), ("1", Some("Explore")));
+    assert_eq!((ann.env["A"].as_str(), ann.agent_type.as_deref()), ("1", Some("counter")));
     assert_eq!((bob.argv.join(" ").as_str(), bob.model.as_deref()), ("sh -c true", Some("m2")));
     assert_eq!((bob.prompt.as_str(), &bob.cwd), ("go", &directory.path().canonicalize().unwrap()));
     let [count, report] = run.tasks.as_slice() else { panic!("{:?}", run.tasks) };
