@@ -53,7 +53,8 @@ fn an_option_that_the_program_does_not_know_is_told_and_so_is_a_missing_program(
     assert_eq!(found.json()["agents"][0]["unknown_options"], serde_json::json!(["--model", "-r"]));
     std::fs::remove_file(house.path("out/bin/own")).unwrap();
     house.teamctl(["agents", "check", "own"]).fails(72);
-    house.teamctl(["agents", "check", "nobody"]).fails(64);
+    let unknown = house.teamctl(["agents", "check", "nobody"]).fails(64);
+    assert!(unknown.contains("cannot find the profile nobody"), "{unknown}");
     house.nothing_left_of_ours();
 }
 
@@ -77,5 +78,48 @@ fn settings_keep_everything_else_and_what_they_were_lies_beside_them() {
     house.put("home/.own/settings.json", "{ // a comment\n}");
     house.teamctl(["setup", "own", "--write"]).fails(65);
     assert_eq!(house.read("home/.own/settings.json"), "{ // a comment\n}");
+    house.nothing_left_of_ours();
+}
+
+#[test]
+fn a_program_that_fails_when_it_is_asked_does_not_fit() {
+    let house = house("--ask, --model M, -r");
+    house.teamctl(["setup", "own", "--write"]).ok();
+    house.script("out/bin/own", "#!/bin/sh\necho 'own 1.2.3 --ask --model -r'; echo fatal >&2; exit 127\n");
+    let ran = house.teamctl(["agents", "check", "own"]);
+    assert!(ran.stdout.contains("failed (exit status: 127): fatal"), "{ran:#?}");
+    ran.fails(78);
+    let ran = house.teamctl(["agents", "check", "own", "--json"]);
+    assert_eq!((ran.code, ran.json()["error"]["kind"].as_str()), (78, Some("config")));
+    house.nothing_left_of_ours();
+}
+
+#[test]
+fn a_profile_at_fault_is_told_and_the_others_are_checked_all_the_same() {
+    let house = house("--ask, --model M, -r");
+    house.teamctl(["setup", "own", "--write"]).ok();
+    house.profile("broken", "feed = 1\n");
+    let ran = house.teamctl(["agents", "check"]);
+    assert!(
+        ran.stdout.contains("own 1.2.3") && ran.stdout.contains("broken: cannot use the profile"),
+        "{ran:#?}"
+    );
+    ran.fails(78);
+    house.nothing_left_of_ours();
+}
+
+#[test]
+fn settings_that_a_variable_has_moved_are_found_there_and_anothers_server_is_left_alone() {
+    let mut house = house("--ask");
+    let theirs = "{\"mcp\": {\"team\": {\"type\": \"local\", \"command\": [\"npx\", \"team-mcp\"]}}}";
+    house.put("out/config/opencode/opencode.json", theirs);
+    let config = house.path("out/config").display().to_string();
+    house.variables.push(("XDG_CONFIG_HOME".to_owned(), config));
+    let refused = house.teamctl(["setup", "opencode", "--write"]).fails(65);
+    assert!(refused.contains("`team` is there already, and starts another program"), "{refused}");
+    assert_eq!(house.read("out/config/opencode/opencode.json"), theirs);
+    house.put("out/config/opencode/opencode.json", "{}");
+    house.teamctl(["setup", "opencode", "--write"]).ok();
+    assert!(house.read("out/config/opencode/opencode.json").contains("\"mcp\""));
     house.nothing_left_of_ours();
 }

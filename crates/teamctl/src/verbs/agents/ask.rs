@@ -2,12 +2,13 @@
 //! and not for ever.
 
 use nix::sys::signal::{Signal, killpg};
+use nix::sys::wait::{Id, WaitPidFlag, waitid};
 use nix::unistd::Pid;
 use std::collections::BTreeMap;
 use std::io::Read;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::mpsc;
 use std::time::Duration;
 
@@ -16,7 +17,7 @@ const PATIENCE: Duration = Duration::from_secs(10);
 /// As much of its output is read, bytes.
 const LIMIT: u64 = 1 << 20;
 
-/// What it printed, on either output; why nothing, in words.
+/// What it printed, on either output; why nothing, in words. One that fails has said nothing that counts.
 pub(super) fn ask(
     program: &Path,
     arguments: &[String],
@@ -30,30 +31,35 @@ pub(super) fn ask(
     let child = command.spawn().map_err(|error| format!("cannot start {}: {error}", program.display()))?;
     // Our ends of the pipe go with it: else it would never close.
     drop(command);
-    let child = Group(child);
     let (tell, hear) = mpsc::channel();
+    let pid = Pid::from_raw(i32::try_from(child.id()).unwrap_or_default());
     std::thread::spawn(move || {
         let mut bytes = Vec::new();
         read.take(LIMIT).read_to_end(&mut bytes).ok();
-        tell.send(bytes).ok();
+        let whole = (bytes.len() as u64) < LIMIT;
+        // It stays a zombie, so that its number is nobody else's until its group is ended.
+        let over = whole && waitid(Id::Pid(pid), WaitPidFlag::WEXITED | WaitPidFlag::WNOWAIT).is_ok();
+        tell.send((bytes, over)).ok();
     });
-    let bytes = hear.recv_timeout(PATIENCE);
-    drop(child);
-    let bytes =
-        bytes.map_err(|_| format!("{} did not answer within {} s", program.display(), PATIENCE.as_secs()))?;
-    Ok(String::from_utf8_lossy(&bytes).into_owned())
+    let heard = hear.recv_timeout(PATIENCE);
+    let status = end(child, pid);
+    let (bytes, over) =
+        heard.map_err(|_| format!("{} did not answer within {} s", program.display(), PATIENCE.as_secs()))?;
+    let text = String::from_utf8_lossy(&bytes).into_owned();
+    match status {
+        Some(status) if over && !status.success() => {
+            let said =
+                text.lines().map(str::trim).rfind(|line| !line.is_empty()).unwrap_or("it said nothing");
+            Err(format!("{} {} failed ({status}): {said}", program.display(), arguments.join(" ")))
+        }
+        _ => Ok(text),
+    }
 }
 
-/// Ended with all that it has started, however this goes.
-struct Group(Child);
-
-impl Drop for Group {
-    fn drop(&mut self) {
-        if let Ok(pid) = i32::try_from(self.0.id()) {
-            killpg(Pid::from_raw(pid), Signal::SIGKILL).ok();
-        }
-        self.0.wait().ok();
-    }
+/// With all that it has started.
+fn end(mut child: Child, pid: Pid) -> Option<ExitStatus> {
+    killpg(pid, Signal::SIGKILL).ok();
+    child.wait().ok()
 }
 
 #[cfg(test)]
@@ -68,6 +74,13 @@ mod tests {
     fn both_outputs_are_read_and_nothing_is_on_its_input() {
         assert_eq!(sh("echo a; echo b >&2; cat").unwrap(), "a\nb\n");
         assert!(ask(Path::new("/no/such"), &[], &BTreeMap::new()).unwrap_err().contains("cannot start"));
+    }
+
+    #[test]
+    fn one_that_fails_has_told_nothing() {
+        let why = sh("echo 1.2.3; echo fatal: no >&2; exit 127").unwrap_err();
+        assert!(why.contains("exit status: 127") && why.ends_with("fatal: no"), "{why}");
+        assert!(sh("kill -9 $$").unwrap_err().contains("signal: 9"));
     }
 
     #[test]

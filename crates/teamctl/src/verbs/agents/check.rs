@@ -26,18 +26,29 @@ struct Found {
     settings_lack: Vec<PathBuf>,
     /// What could not be found out, and why.
     trouble: Vec<String>,
-    /// Our own program, which needs nothing.
     #[serde(skip)]
-    ours: bool,
+    of: Of,
+}
+
+/// What the profile is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Of {
+    /// That of a program of somebody's.
+    Program,
+    /// That of our own program, which needs nothing.
+    Ours,
+    /// At fault itself.
+    Fault,
 }
 
 impl Found {
-    fn verdict(&self) -> u8 {
-        match self {
-            _ if self.ours => 0,
-            Found { installed: None, .. } => Kind::Missing.exit_code(),
-            _ if self.fits() => 0,
-            _ => Kind::Config.exit_code(),
+    /// None: it fits.
+    fn verdict(&self) -> Option<Kind> {
+        match (self.of, &self.installed) {
+            (Of::Ours, _) => None,
+            (Of::Fault, _) => Some(Kind::Config),
+            (Of::Program, None) => Some(Kind::Missing),
+            (Of::Program, Some(_)) => (!self.fits()).then_some(Kind::Config),
         }
     }
 
@@ -51,37 +62,41 @@ pub(super) fn run(here: &Here, name: Option<&str>) -> Result<ExitCode, Fault> {
     let found = match name {
         Some(name) => vec![look(&shelf.profile(name)?)],
         None => {
-            let profiles =
-                shelf.names().into_iter().map(|name| shelf.profile(&name)).collect::<Result<Vec<_>, _>>()?;
-            profiles.iter().map(look).filter(|found| found.ours || found.installed.is_some()).collect()
+            // One that is at fault is told, and the others are checked all the same.
+            let all = shelf.names().into_iter().map(|name| match shelf.profile(&name) {
+                Ok(profile) => look(&profile),
+                Err(fault) => Found { trouble: vec![fault.message], ..Found::of(name, Of::Fault) },
+            });
+            all.filter(|found| found.of != Of::Program || found.installed.is_some()).collect()
         }
     };
-    let verdict = found.iter().map(Found::verdict).max().unwrap_or(0);
+    let fault = fault(&found);
     let lines: Vec<String> = found.iter().map(sentence).collect();
-    if here.global.json {
-        let result = json!({"ok": verdict == 0, "agents": found});
-        output::line(&result.to_string());
-    } else {
-        output::done(here, &json!({}), &lines.join("\n"));
+    match (&fault, here.global.json) {
+        (Some(fault), true) => {
+            output::line(&json!({"ok": false, "agents": found, "error": fault}).to_string());
+        }
+        (None, true) => output::done(here, &json!({"agents": found}), ""),
+        (_, false) => output::done(here, &json!({}), &lines.join("\n")),
     }
-    if verdict != 0 {
-        let names: Vec<&str> =
-            found.iter().filter(|found| found.verdict() != 0).map(|found| found.name.as_str()).collect();
-        output::complain(&format!("cannot use {} as it is: see above", names.join(", ")));
+    if let Some(fault) = &fault {
+        output::complain(&format!("{}: see above", fault.message));
     }
-    Ok(ExitCode::from(verdict))
+    Ok(fault.map_or(ExitCode::SUCCESS, |fault| ExitCode::from(fault.kind.exit_code())))
+}
+
+/// Of several the one with the higher exit code.
+fn fault(found: &[Found]) -> Option<Fault> {
+    let kinds = found.iter().filter_map(Found::verdict);
+    let kind = kinds.max_by_key(|kind| kind.exit_code())?;
+    let wrong = found.iter().filter(|found| found.verdict().is_some());
+    let names: Vec<&str> = wrong.map(|found| found.name.as_str()).collect();
+    Some(Fault::new(kind, format!("cannot use {} as it is", names.join(", "))))
 }
 
 fn look(profile: &Profile) -> Found {
-    let mut found = Found {
-        name: profile.name.clone(),
-        installed: installed(profile),
-        version: None,
-        unknown_options: Vec::new(),
-        settings_lack: Vec::new(),
-        trouble: Vec::new(),
-        ours: profile.program().is_none(),
-    };
+    let of = if profile.program().is_none() { Of::Ours } else { Of::Program };
+    let mut found = Found { installed: installed(profile), ..Found::of(profile.name.clone(), of) };
     if let Some(path) = found.installed.clone() {
         let env = world::environment(&Ordered::default(), BTreeMap::new());
         found.ask(profile, &path, &env);
@@ -97,6 +112,18 @@ fn look(profile: &Profile) -> Found {
 }
 
 impl Found {
+    fn of(name: String, of: Of) -> Found {
+        Found {
+            name,
+            installed: None,
+            version: None,
+            unknown_options: Vec::new(),
+            settings_lack: Vec::new(),
+            trouble: Vec::new(),
+            of,
+        }
+    }
+
     fn ask(&mut self, profile: &Profile, path: &Path, env: &BTreeMap<String, String>) {
         let (version, help) = profile.version_and_help();
         if !version.is_empty() {
@@ -148,7 +175,8 @@ fn tells_of(help: &str, option: &str) -> bool {
 fn sentence(found: &Found) -> String {
     let name = &found.name;
     let text = match &found.installed {
-        _ if found.ours => format!("{name}: built in"),
+        _ if found.of == Of::Ours => format!("{name}: built in"),
+        _ if found.of == Of::Fault => format!("{name}: {}", found.trouble.join("; ")),
         None => format!("{name}: not installed"),
         Some(path) => {
             let version = found.version.as_deref().unwrap_or("version unknown");
