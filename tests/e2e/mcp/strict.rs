@@ -45,11 +45,12 @@ fn a_message_is_marked_read_by_what_it_says_and_not_by_its_place() {
     house.end();
 }
 
-/// The last payload of that type in a member's inbox.
-fn last(house: &House, name: &str, kind: &str) -> Value {
-    let letters = house.inbox("survey", name).into_iter().rev();
-    let mut payloads = letters.filter_map(|one| serde_json::from_str::<Value>(one["text"].as_str()?).ok());
-    payloads.find(|payload| payload["type"] == kind).unwrap()
+/// The payload of that type in a member's inbox, once it is there.
+fn payload(house: &House, name: &str, kind: &str) -> Value {
+    let of = |letter: Value| serde_json::from_str::<Value>(letter["text"].as_str()?).ok();
+    house.until(kind, || {
+        house.inbox("survey", name).into_iter().filter_map(of).find(|payload| payload["type"] == kind)
+    })
 }
 
 #[test]
@@ -62,14 +63,14 @@ fn a_text_may_be_longer_than_an_argument_can_be() {
     house.teamctl(["spawn", "ann", "-t", "survey", "--", "sleep", "3600"]).ok();
     let ask = json!({"type": "shutdown_request", "recipient": "ann", "content": long});
     lead.call("SendMessage", &ask).unwrap();
-    assert_eq!(last(&house, "ann", "shutdown_request")["reason"], long);
+    assert_eq!(payload(&house, "ann", "shutdown_request")["reason"], long);
     let plan = json!({"type": "plan_approval_request", "from": "ann", "timestamp": "2099-01-01T00:00:00.000Z",
         "planFilePath": "", "planContent": "x", "requestId": "plan_approval-1@ann@survey"});
     let letter = json!([{"from": "ann", "text": plan.to_string(), "timestamp": "2099-01-01T00:00:00.000Z", "read": false}]);
     let inbox = house.root().join("teams/survey/inboxes/team-lead.json");
     std::fs::File::create(inbox).unwrap().write_all(letter.to_string().as_bytes()).unwrap();
     lead.call("Deny", &json!({"id": "plan_approval-1@ann@survey", "reason": long})).unwrap();
-    assert_eq!(last(&house, "ann", "plan_approval_response")["feedback"], long);
+    assert_eq!(payload(&house, "ann", "plan_approval_response")["feedback"], long);
     let refused =
         lead.call("SpawnTeammate", &json!({"name": "bob", "prompt": "", "model": long})).unwrap_err();
     assert!(refused.contains("what was handed over is too long"), "{refused}");

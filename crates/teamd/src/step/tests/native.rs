@@ -2,6 +2,8 @@
 
 use super::*;
 use crate::files::{ConfigSeen, Letter, Mail};
+use protocol::control::SetMode;
+use protocol::mode::PermissionMode;
 use protocol::payload::Payload;
 use protocol::turn::Restart;
 
@@ -157,4 +159,26 @@ fn a_word_that_is_as_it_was_does_not_take_back_what_the_lead_was_told() {
     step(&mut state, Event::Filed(FileDone::Config { team: team(), seen }), NOW);
     says(&mut state, true);
     assert_eq!(state.agents[&ann].activity, Activity::Active);
+}
+
+#[test]
+fn who_only_reads_is_set_to_no_mode_that_writes() {
+    let mut state = state();
+    let ann = running(&mut state, "ann", 50);
+    state.agents.get_mut(&ann).unwrap().record.agent_type = Some("Explore".to_owned());
+    let mut set = |feed, mode| {
+        state.agents.get_mut(&ann).unwrap().record.feed = feed;
+        let order = SetMode { team: team(), name: "ann".to_owned(), mode };
+        let effects = ask(&mut state, 9, Request::SetMode(order));
+        match reply(&effects, 9) {
+            Some(Response::Failed(fault)) => Some(fault.message.clone()),
+            _ => None,
+        }
+    };
+    for mode in [PermissionMode::BypassPermissions, PermissionMode::AcceptEdits, PermissionMode::Default] {
+        let refused = set(Feed::Acp, mode).unwrap();
+        assert!(refused.contains("it is of type Explore, and only reads"), "{refused}");
+    }
+    assert_eq!(set(Feed::Acp, PermissionMode::Plan), None);
+    assert_eq!(set(Feed::Native, PermissionMode::AcceptEdits), None, "its program knows the type");
 }
