@@ -153,7 +153,7 @@ impl Profile {
                     driver: driver(facts),
                     argv,
                     mode: begins_in(modes, facts),
-                    modes: modes.clone(),
+                    modes: reachable(modes, facts),
                     ahead,
                 };
                 ordered.turns = Some(TurnProgram::Standing(standing));
@@ -230,6 +230,14 @@ fn driver(facts: &Facts<'_>) -> Vec<String> {
 fn begins_in(modes: &BTreeMap<String, String>, facts: &Facts<'_>) -> Option<String> {
     let reads = facts.agent_type.is_some_and(only_reads);
     modes.get(if reads { "plan" } else { facts.mode? }).cloned()
+}
+
+/// The modes that it can be changed to while it runs: of a read-only type that one alone, whatever its plan's approval
+/// says.
+fn reachable(modes: &BTreeMap<String, String>, facts: &Facts<'_>) -> BTreeMap<String, String> {
+    let reads = facts.agent_type.is_some_and(only_reads);
+    let may = |(mode, _): &(&String, &String)| !reads || *mode == approved::PLAN;
+    modes.iter().filter(may).map(|(mode, id)| (mode.clone(), id.clone())).collect()
 }
 
 impl Program {

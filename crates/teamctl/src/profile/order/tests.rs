@@ -293,6 +293,10 @@ fn a_type_that_only_reads_is_never_let_write() {
     let plans = "feed = \"turn\"\nprogram = \"p\"\nmodes = { plan = [\"r\"], acceptEdits = [\"w\"] }\nmode = \"acceptEdits\"";
     let explore = Facts { agent_type: Some("Explore"), ..member.facts() };
     assert_eq!(turns(profile(plans).order(&explore).unwrap()).first, ["p", "r"], "as it plans");
+    let acp = "feed = \"acp\"\nprogram = \"p\"\nsession_modes = { plan = \"r\", default = \"w\" }";
+    let Some(TurnProgram::Standing(stands)) = profile(acp).order(&explore).unwrap().turns else { panic!() };
+    assert_eq!(stands.mode.as_deref(), Some("r"));
+    assert_eq!(stands.modes.keys().collect::<Vec<_>>(), ["plan"], "no approval lets it write");
     for name in names().filter(|name| *name != "claude") {
         let profile = built_in(name).unwrap().unwrap();
         let reads = ["Explore", "Plan"]

@@ -56,7 +56,7 @@ impl Merge<'_> {
                     self.in_object(&inner, wanted, edits)?;
                 }
                 (Some(there), Template::Array(wanted)) if !whole => {
-                    self.in_array(there, key, wanted, edits)?
+                    self.in_array(there, key, wanted, edits)?;
                 }
                 (Some(there), wanted) => {
                     let wanted = filled(wanted, self.own);
