@@ -1,7 +1,8 @@
 //! A scripted agent that speaks the Agent Client Protocol, written over plain lines of JSON: nothing of it is the
 //! library that our driver uses. What it does is said by the text of each prompt, and how it begins by its arguments:
 //! `mute` never answers, `old` speaks another version, `locked` wants a login, `chatty` prints what is no message,
-//! `gone` ends at once, `slow` looks at its directory first when it is to change its mode.
+//! `gone` ends at once, `slow` looks at its directory first when it is to change its mode, `free` changes it
+//! to none.
 //!
 //! Each message that it gets goes as a line into the file $ACP_HEARD, if that is set.
 
@@ -52,6 +53,9 @@ impl Agent {
             Some("initialize") => self.initialize(id),
             Some("session/new") => self.open(id, "s-1"),
             Some("session/load") => self.load(id, params),
+            Some("session/set_mode") if self.words.iter().any(|word| word == "free") => {
+                fail(id, -32602, "not now");
+            }
             Some("session/set_mode") => {
                 self.changing = Some((id.clone(), params["modeId"].as_str().unwrap_or_default().to_owned()));
                 if self.words.iter().any(|word| word == "slow") {

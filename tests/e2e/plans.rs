@@ -113,8 +113,7 @@ fn profile(house: &House, kind: &str, program: &str, more: &str) {
 }
 
 fn put(house: &House, name: &str, profile: &str) {
-    std::fs::create_dir_all(house.path("home/.config/teamd/agents")).unwrap();
-    house.script(&format!("home/.config/teamd/agents/{name}.toml"), profile);
+    house.put(&format!("home/.config/teamd/agents/{name}.toml"), profile);
 }
 
 /// The profile's line for a program that goes on with its session.

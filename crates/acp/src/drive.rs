@@ -19,7 +19,7 @@ use agent_client_protocol::{Agent, Error};
 use asks::Ask;
 use ended::Ended;
 use opening::opened;
-use protocol::driver::{FromDriver, ToDriver};
+use protocol::driver::{FromDriver, Stop, ToDriver};
 use std::collections::{BTreeMap, VecDeque};
 use std::io::Stdout;
 use std::sync::Arc;
@@ -85,6 +85,7 @@ async fn live(
         last_ask: 0,
         unsaid: Vec::new(),
         mode: args.mode.clone(),
+        astray: None,
         changes_mode: false,
         held: VecDeque::new(),
         ended: Ended::default(),
@@ -111,6 +112,8 @@ struct Driver<'a> {
     is_new: bool,
     /// The mode that it was last given, as the program calls it; none: its own choice.
     mode: Option<String>,
+    /// Why it is not in its reading mode, where it was to go into that: no turn runs in another.
+    astray: Option<String>,
     /// Another mode was asked for, and there is no answer yet.
     changes_mode: bool,
     /// What waits for that answer: a turn must not begin in the mode before.
@@ -187,7 +190,13 @@ impl Driver<'_> {
     async fn word(&mut self, word: ToDriver) {
         match word {
             ToDriver::Prompt { .. } | ToDriver::Mode { .. } if self.changes_mode => self.held.push_back(word),
-            ToDriver::Prompt { text, ahead } => self.prompt(text, ahead),
+            ToDriver::Prompt { text, ahead } => match &self.astray {
+                None => self.prompt(text, ahead),
+                Some(why) => {
+                    let how = Stop::Failed(format!("it is not in the mode in which it only reads: {why}"));
+                    self.wire.say(&FromDriver::Ended { how, said: String::new() }).await;
+                }
+            },
             ToDriver::Cancel => self.cancel().await,
             ToDriver::Mode { id } => self.change_mode(id),
             ToDriver::Answer { ask, answer } => self.answer(ask, &answer),
@@ -206,6 +215,12 @@ impl Driver<'_> {
     }
 
     async fn mode_set(&mut self, id: String, result: Result<(), String>) {
+        let reads = Some(&id) == self.args.reads.as_ref();
+        match &result {
+            Ok(()) => self.astray = None,
+            Err(why) if reads => self.astray = Some(why.clone()),
+            Err(_) => {}
+        }
         match &result {
             Ok(()) => {
                 self.show.mode(&id);

@@ -17,14 +17,14 @@ fn a_mode_is_the_sessions_from_the_start_and_while_it_runs() {
 }
 
 /// What the driver says, given all of these words at once, until the end of a turn; and what its agent has heard.
-fn driven(words: &[Value]) -> (Vec<Value>, String) {
+fn driven(kind: &str, words: &[Value]) -> (Vec<Value>, String) {
     use std::io::{BufRead, BufReader, Write};
     use std::os::unix::net::UnixStream;
     let house = House::empty();
     let (mut near, far) = UnixStream::pair().unwrap();
     near.set_read_timeout(Some(std::time::Duration::from_secs(30))).unwrap();
     let mut command = house.command(harness::programs().join("teamd-acp"));
-    command.arg("--").arg(harness::programs().join("acp-agent")).arg("slow");
+    command.args(["--reads", "read", "--"]).arg(harness::programs().join("acp-agent")).arg(kind);
     command.env("ACP_HEARD", house.path("out/heard")).stdin(std::os::fd::OwnedFd::from(far));
     let mut driver = command.spawn().unwrap();
     drop(command);
@@ -50,7 +50,7 @@ fn driven(words: &[Value]) -> (Vec<Value>, String) {
 #[test]
 fn no_turn_begins_before_the_mode_that_was_asked_for_ahead_of_it() {
     let (mode, prompt) = (json!({"mode": {"id": "code"}}), json!({"prompt": {"text": "do talk"}}));
-    let (said, heard) = driven(&[json!({"mode": {"id": "read"}}), mode, prompt]);
+    let (said, heard) = driven("slow", &[json!({"mode": {"id": "read"}}), mode, prompt]);
     let modes: Vec<&str> = said.iter().filter_map(|word| word["mode"]["id"].as_str()).collect();
     assert_eq!((modes, said.last().unwrap()["ended"]["how"].as_str()), (vec!["read", "code"], Some("done")));
     let (answer, prompt) = (heard.rfind("\"id\":\"file-2\""), heard.find("session/prompt"));
@@ -60,7 +60,20 @@ fn no_turn_begins_before_the_mode_that_was_asked_for_ahead_of_it() {
 #[test]
 fn a_turn_that_waits_for_its_mode_can_be_cancelled() {
     let (mode, prompt) = (json!({"mode": {"id": "code"}}), json!({"prompt": {"text": "do talk"}}));
-    let (said, heard) = driven(&[mode, prompt, json!("cancel")]);
+    let (said, heard) = driven("slow", &[mode, prompt, json!("cancel")]);
     assert_eq!(said.last().unwrap()["ended"]["how"], "cancelled");
     assert!(!heard.contains("session/prompt"), "{heard}");
+}
+
+#[test]
+fn who_does_not_go_into_its_reading_mode_is_given_no_turn_until_it_does() {
+    let prompt = || json!({"prompt": {"text": "do talk"}});
+    let (said, heard) = driven("free", &[json!({"mode": {"id": "read"}}), prompt()]);
+    let why = said.last().unwrap()["ended"]["how"]["failed"].as_str().unwrap();
+    assert!(why.contains("only reads") && why.contains("not now"), "{why}");
+    assert!(!heard.contains("session/prompt"), "{heard}");
+    // In any other it goes on as it was.
+    let (said, heard) = driven("free", &[json!({"mode": {"id": "code"}}), prompt()]);
+    assert_eq!(said.last().unwrap()["ended"]["how"], "done");
+    assert!(heard.contains("session/prompt"), "{heard}");
 }
