@@ -6,6 +6,8 @@
 
 mod blank;
 pub(crate) mod definition;
+#[cfg(test)]
+mod dialogs;
 mod feed;
 mod file;
 mod keys;
