@@ -60,6 +60,10 @@ incidents:
 	$(CARGO) build --workspace --bins --locked
 	scripts/incidents
 
+# A worker, Claude Code and Codex as one team, run from one file; opt-in as the two above, which share what it installs.
+test-mixed:
+	tests/real/mixed/run
+
 # A team of three workers surveys this repository, live in tmux.
 demo:
 	scripts/need tmux
@@ -81,4 +85,4 @@ install: build
 clean:
 	$(CARGO) clean
 
-.PHONY: all build check test test-agents test-claude incidents demo bench install clean
+.PHONY: all build check test test-agents test-claude test-mixed incidents demo bench install clean

@@ -10,6 +10,7 @@
     reason = "a test that cannot go on must stop, and shows a table"
 )]
 
+mod codex;
 mod programs;
 mod story;
 

@@ -1,5 +1,6 @@
 //! What each program is told before it starts, as its user would: whom to ask for a model, and to keep still.
 
+use crate::codex;
 use serde_json::{Value, json};
 
 /// A program under test.
@@ -46,7 +47,7 @@ pub(crate) const PROGRAMS: [Program; 6] = [
     },
     Program {
         profile: "codex",
-        settings: |model, cwd| vec![(".codex/config.toml", codex(model, cwd))],
+        settings: |model, cwd| vec![(".codex/config.toml", codex::settings(model, cwd))],
         variables: &[("OPENAI_API_KEY", "dummy")],
         asks: Some(("Hooks need review", &["2", "Enter"])),
         spawn: &["--mode", "bypassPermissions"],
@@ -90,14 +91,6 @@ fn opencode(model: &str) -> Value {
         "provider": {"mock": {"npm": "@ai-sdk/openai-compatible", "name": "mock", "options": options, "models": models}},
         "permission": {"bash": "allow", "edit": "allow"}
     })
-}
-
-fn codex(model: &str, cwd: &str) -> String {
-    format!(
-        "model = \"mock\"\nmodel_provider = \"mock\"\ncheck_for_update_on_startup = false\n\
-         [model_providers.mock]\nname = \"mock\"\nbase_url = \"{model}/v1\"\nwire_api = \"responses\"\n\
-         env_key = \"OPENAI_API_KEY\"\n[projects.\"{cwd}\"]\ntrust_level = \"trusted\"\n"
-    )
 }
 
 fn gemini() -> Value {

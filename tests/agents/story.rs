@@ -1,11 +1,9 @@
 //! One program's way through a team, in a house of its own with a model of its own.
 
 use crate::programs::Program;
-use harness::House;
+use harness::{House, Model};
 use serde_json::Value;
-use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Stdio};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// A program takes seconds to start, on a busy machine many.
@@ -17,15 +15,8 @@ pub(crate) const STEPS: [&str; 5] = ["check", "first prompt", "while idle", "whi
 pub(crate) struct Story {
     house: House,
     program: &'static Program,
-    model: Child,
+    _model: Model,
     cwd: PathBuf,
-}
-
-impl Drop for Story {
-    fn drop(&mut self) {
-        self.model.kill().ok();
-        self.model.wait().ok();
-    }
 }
 
 impl Story {
@@ -34,14 +25,15 @@ impl Story {
         let mut house = House::empty();
         let cwd = house.path("out/work");
         std::fs::create_dir(&cwd).unwrap();
-        let (model, address) = model(&house);
-        for (path, text) in (program.settings)(&address, &cwd.display().to_string()) {
+        let model = Model::start(&house, "model.js", &house.path("model.log"));
+        let address = model.address();
+        for (path, text) in (program.settings)(address, &cwd.display().to_string()) {
             put(&house.path("home").join(path), &text);
         }
         house.variables = program
             .variables
             .iter()
-            .map(|(name, value)| ((*name).to_owned(), value.replace("MODEL", &address)))
+            .map(|(name, value)| ((*name).to_owned(), value.replace("MODEL", address)))
             .collect();
         house.variables.push(("PATH".to_owned(), path(place)));
         // Tell no one, and ask for no updates.
@@ -52,7 +44,7 @@ impl Story {
         put(&house.path("home/.profile"), &format!("PATH='{}'\n", path(place)));
         house.start_daemon();
         house.teamctl(["create", "survey"]).ok();
-        Story { house, program, model, cwd }
+        Story { house, program, _model: model, cwd }
     }
 
     /// Counts the steps that were done.
@@ -174,17 +166,6 @@ impl Story {
     fn end(self) {
         self.house.teamctl(["down"]).ok();
     }
-}
-
-/// The scripted model, and its address.
-fn model(house: &House) -> (Child, String) {
-    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/real/model.js");
-    let mut command = house.command("node");
-    command.arg(script).arg(house.path("model.log")).stdout(Stdio::piped());
-    let mut model = command.spawn().expect("node starts");
-    let mut port = String::new();
-    BufReader::new(model.stdout.take().expect("it is piped")).read_line(&mut port).unwrap();
-    (model, format!("http://127.0.0.1:{}", port.trim()))
 }
 
 /// The programs under test first, then ours, then the machine's.

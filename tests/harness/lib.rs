@@ -11,11 +11,13 @@ mod audit;
 mod files;
 mod gate;
 mod house;
+mod model;
 mod ran;
 mod watch;
 
 pub use audit::{Processes, start_time};
 pub use house::House;
+pub use model::Model;
 pub use ran::Ran;
 
 use std::path::PathBuf;

@@ -6,6 +6,7 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a step that cannot go on must stop")]
 
+mod home;
 mod steps;
 mod world;
 

@@ -7,7 +7,8 @@
 //   RECALL NAME TEXT              SendMessage to NAME: "I remember TEXT" if an earlier message held it, else "I do not"
 //   SAY TEXT                      words
 //
-// A shutdown request is approved, whatever else is asked. After the last line it says "done." and the turn ends.
+// A task that is assigned is done as its description says, and then completed. A shutdown request is approved, whatever
+// else is asked. After the last line it says "done." and the turn ends.
 //
 // usage: node model.mjs LOG    prints the port; a line in LOG for each request: what it was asked, what it did.
 
@@ -43,11 +44,22 @@ const asked = (message) =>
 const shutdown = (message) =>
   lines(message).map((line) => /"requestId":\s*"(shutdown-[^"]*)"/.exec(line)?.[1]).findLast(Boolean);
 
+// What an assignment says, which comes as JSON inside other text: the lines of its description, then that it is done. By
+// the command, since the newest client has its own TaskUpdate disabled as a teammate (2.1.330).
+const ASSIGNED = /"taskId":\s*"(\d+)"(?:[^}]*?)"description":\s*("(?:[^"\\]|\\.)*")/g;
+
+const assigned = (message) =>
+  lines(message).flatMap((line) =>
+    [...line.matchAll(ASSIGNED)].flatMap(([, id, description]) => [
+      ...JSON.parse(description).split("\n").map((step) => VERB.exec(step.trim())).filter(Boolean),
+      ["", "CALL", `Bash ${JSON.stringify({ command: `teamctl task done ${id}`, description: "it is done" })}`],
+    ]));
+
 // The steps of the last message that has any, and how many of them have been answered.
 function place(messages) {
   for (let at = messages.length - 1; at >= 0; at -= 1) {
     const request = shutdown(messages[at]);
-    const steps = request ? [["", "APPROVE", request]] : asked(messages[at]);
+    const steps = request ? [["", "APPROVE", request]] : [...asked(messages[at]), ...assigned(messages[at])];
     if (steps.length > 0) {
       const answered = messages.slice(at).filter((message) => message.role === "assistant").length;
       const file = planFile(messages.slice(0, at + 1));

@@ -1,6 +1,7 @@
 //! What a native teammate is taken through, each step on the ground of those before it.
 
-use crate::world::{World, put};
+use crate::home::put;
+use crate::world::World;
 use serde_json::Value;
 
 /// A step.

@@ -1,23 +1,19 @@
 //! One version of Claude Code with a house around it: home, settings, the scripted model, teamd on a tmux of its own.
 
-use harness::{House, Ran};
+use crate::home::{settle_in, variables};
+use harness::{House, Model, Ran};
 use notify::{RecommendedWatcher, RecursiveMode, Watcher};
-use serde_json::{Value, json};
-use std::io::{BufRead, BufReader};
+use serde_json::Value;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Stdio};
 use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
-
-/// Nobody's.
-const KEY: &str = "sk-ant-dummy-0123456789abcdefghij";
 
 /// Longer than a client lets pass between two looks into its inbox.
 const QUIET: Duration = Duration::from_millis(2_500);
 
 pub(crate) struct World {
     pub(crate) house: House,
-    model: Child,
+    _model: Model,
     /// Something for each question that the model is asked.
     questions: Receiver<()>,
     _watcher: RecommendedWatcher,
@@ -27,30 +23,18 @@ impl World {
     pub(crate) fn new(version: &str, directory: &Path) -> World {
         let mut house = House::empty();
         std::fs::create_dir(house.path("work")).unwrap();
-        settle_in(&house, version);
+        settle_in(&house, version, &house.path("work"));
         let bin = directory.join(version).join("node_modules/.bin");
         let path = std::env::var("PATH").unwrap();
-        let model = model(&house);
-        let (model, port) = model;
-        let variables = [
-            ("PATH", format!("{}:{path}", bin.display())),
-            ("ANTHROPIC_BASE_URL", format!("http://127.0.0.1:{port}")),
-            ("ANTHROPIC_API_KEY", KEY.to_owned()),
-            ("DISABLE_TELEMETRY", "1".to_owned()),
-            ("DISABLE_ERROR_REPORTING", "1".to_owned()),
-            ("DISABLE_AUTOUPDATER", "1".to_owned()),
-            ("CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC", "1".to_owned()),
-            // Root may not go without permissions otherwise, and in a user namespace everybody is root.
-            ("IS_SANDBOX", "1".to_owned()),
-            ("SHELL", "/bin/bash".to_owned()),
-        ];
-        house.variables.extend(variables.map(|(name, value)| (name.to_owned(), value)));
+        let model = Model::start(&house, "claude/model.mjs", &house.path("out/model"));
+        house.variables = variables(model.address());
+        house.variables.push(("PATH".to_owned(), format!("{}:{path}", bin.display())));
         house.start_daemon();
         house.teamctl(["create", "survey"]).ok();
         let (tell, questions) = channel();
         let mut watcher = notify::recommended_watcher(move |_| tell.send(()).unwrap_or_default()).unwrap();
         watcher.watch(&house.path("out"), RecursiveMode::NonRecursive).unwrap();
-        World { house, model, questions, _watcher: watcher }
+        World { house, _model: model, questions, _watcher: watcher }
     }
 
     /// A native teammate.
@@ -130,46 +114,4 @@ impl World {
     pub(crate) fn entry(&self, name: &str) -> Option<Value> {
         self.config()?["members"].as_array()?.iter().find(|member| member["name"] == name).cloned()
     }
-}
-
-impl Drop for World {
-    fn drop(&mut self) {
-        self.model.kill().ok();
-        self.model.wait().ok();
-    }
-}
-
-/// What a first start asks a person, answered.
-fn settle_in(house: &House, version: &str) {
-    let work = house.path("work").canonicalize().unwrap();
-    let trusted = json!({"hasTrustDialogAccepted": true, "hasCompletedProjectOnboarding": true});
-    let client = json!({
-        "hasCompletedOnboarding": true,
-        "theme": "dark",
-        "lastOnboardingVersion": version,
-        "lastReleaseNotesSeen": version,
-        "bypassPermissionsModeAccepted": true,
-        "effortCalloutDismissed": true,
-        "customApiKeyResponses": {"approved": [&KEY[KEY.len() - 20..]], "rejected": []},
-        "projects": {work.display().to_string(): trusted},
-    });
-    put(&house.root().join(".claude.json"), &client.to_string());
-    put(&house.root().join("settings.json"), r#"{"skipDangerousModePermissionPrompt": true}"#);
-}
-
-/// The model, and its port.
-fn model(house: &House) -> (Child, u16) {
-    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/real/claude/model.mjs");
-    let mut command = house.command("node");
-    command.arg(script).arg(house.path("out/model")).stdout(Stdio::piped());
-    let mut model = command.spawn().expect("node is there");
-    let mut port = String::new();
-    BufReader::new(model.stdout.take().unwrap()).read_line(&mut port).unwrap();
-    (model, port.trim().parse().expect("the model says its port"))
-}
-
-/// In place, as a foreign writer would.
-#[allow(clippy::disallowed_methods, reason = "the test's own files, and the foreign writer")]
-pub(crate) fn put(path: &Path, text: &str) {
-    std::fs::write(path, text).unwrap();
 }

@@ -1,0 +1,139 @@
+//! A mixed team, run from one file: the built-in worker, Claude Code in its own way, and Codex through its hooks, in
+//! real panes, each against a scripted model.
+//!
+//! Opt-in: `make test-mixed` installs the programs, names their place in `TEAMD_TEST_MIXED`, and runs this where nothing
+//! but loopback can be reached.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::print_stdout,
+    reason = "a test that cannot go on must stop, and says so where it is skipped"
+)]
+
+#[path = "../../agents/codex.rs"]
+mod codex;
+#[path = "../claude/home.rs"]
+mod home;
+
+use harness::{House, Model, Processes};
+use serde_json::{Value, json};
+use std::path::{Path, PathBuf};
+use std::process::Child;
+use std::time::Duration;
+
+/// Two programs that take seconds to start, on a busy machine many.
+const PATIENCE: Duration = Duration::from_secs(180);
+
+/// What Codex's person types where it asks whether the hooks may run: trust them.
+const TRUST: [&str; 2] = ["2", "Enter"];
+
+/// A house in which all three can work, with the models that they ask.
+struct World {
+    house: House,
+    _models: [Model; 2],
+}
+
+impl World {
+    fn new(place: &Path) -> World {
+        let mut house = House::empty();
+        let work = house.path("work");
+        std::fs::create_dir_all(house.path("home/.codex")).unwrap();
+        std::fs::create_dir(&work).unwrap();
+        home::put(&work.join("team.toml"), include_str!("team.toml"));
+        let claude = Model::start(&house, "claude/model.mjs", &house.path("out/anthropic"));
+        let codex = Model::start(&house, "model.js", &house.path("out/openai"));
+        let version = newest(place);
+        home::settle_in(&house, &version, &work);
+        let settings = codex::settings(codex.address(), &work.display().to_string());
+        home::put(&house.path("home/.codex/config.toml"), &settings);
+        house.variables = home::variables(claude.address());
+        house.variables.push(("OPENAI_API_KEY".to_owned(), "dummy".to_owned()));
+        let path = path(place, &version);
+        // A login shell, in which Codex runs commands, has a PATH of its own.
+        home::put(&house.path("home/.profile"), &format!("PATH='{path}'\n"));
+        house.variables.push(("PATH".to_owned(), path));
+        house.start_daemon();
+        World { house, _models: [claude, codex] }
+    }
+
+    /// Sees in `status` that Codex waits at its dialog, and answers as its person.
+    fn trust_hooks(&self, run: &mut Child) {
+        let at_dialog = |dex: &Value| dex["flags"] == json!(["at_dialog"]);
+        let dex = self.house.until_within(PATIENCE, "Codex asks its person", || {
+            assert!(run.try_wait().unwrap().is_none(), "the run has ended\n{}", self.house.portrait());
+            self.house.member("dex").filter(at_dialog)
+        });
+        let pane = dex["pane"].as_str().unwrap();
+        TRUST.iter().for_each(|key| drop(self.house.tmux(["send-keys", "-t", pane, key])));
+    }
+
+    fn has_message(&self, from: &str, to: &str) -> bool {
+        let events = self.house.teamctl(["events", "--json"]).ok();
+        let events = events.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+        events
+            .into_iter()
+            .any(|event| event["event"] == "message_stored" && event["from"] == from && event["agent"] == to)
+    }
+
+    /// The newest clients leave files of their own behind, so this is not the house's own audit.
+    fn nothing_is_left(&self) {
+        let panes = self.house.tmux(["list-panes", "-a", "-F", "#{@teamd_name}"]);
+        assert!(panes.lines().all(str::is_empty), "panes are left: {panes}");
+        assert_eq!(self.house.json(["status", "--all"])["teams"], json!([]));
+        let of_agents = ["--agent-id", "codex", "teamd-pane", "teamctl"];
+        let is_left = |line: &String| of_agents.iter().any(|word| line.contains(word));
+        self.house.until("every process of theirs has ended", || {
+            let left = Processes::marked(&self.house.mark()).list();
+            (!left.iter().any(is_left)).then_some(())
+        });
+    }
+}
+
+/// The version of Claude Code that was installed last.
+fn newest(place: &Path) -> String {
+    let versions = std::fs::read_to_string(place.join("claude/versions")).unwrap();
+    versions.lines().last().unwrap().to_owned()
+}
+
+fn path(place: &Path, version: &str) -> String {
+    let ours = harness::programs().display().to_string();
+    let claude = place.join("claude").join(version).join("node_modules/.bin");
+    let npm = place.join("npm/node_modules/.bin");
+    let machine = std::env::var("PATH").unwrap_or_default();
+    format!("{}:{}:{ours}:{machine}", claude.display(), npm.display())
+}
+
+#[test]
+fn a_worker_claude_and_codex_carry_out_one_file_together() {
+    let Some(place) = std::env::var_os("TEAMD_TEST_MIXED").map(PathBuf::from) else {
+        return println!("skipped: it needs the programs; make test-mixed brings them");
+    };
+    let world = World::new(&place);
+    world.house.teamctl(["setup", "codex", "--write"]).ok();
+    let file = world.house.path("work/team.toml").display().to_string();
+    let mut run = world.house.teamctl_running(["run", &file, "--json", "--timeout", "8m"]);
+    world.trust_hooks(&mut run);
+    let ran = run.wait_with_output().unwrap();
+    let said = String::from_utf8_lossy(&ran.stdout).into_owned();
+    assert!(
+        ran.status.success(),
+        "{said}{}\n{}",
+        String::from_utf8_lossy(&ran.stderr),
+        world.house.portrait()
+    );
+    let result: Value = serde_json::from_str(&said).unwrap();
+    let fates: Vec<String> = result["tasks"].as_array().unwrap().iter().map(fate).collect();
+    assert_eq!(
+        fates,
+        ["count wes completed", "draft cloe completed", "check dex completed", "report wes completed"]
+    );
+    assert!(world.house.read("work/report.txt").ends_with("the draft\n"));
+    assert!(world.has_message("cloe", "dex"), "Claude Code has told Codex");
+    world.nothing_is_left();
+    world.house.teamctl(["down"]).ok();
+}
+
+fn fate(task: &Value) -> String {
+    let word = |key: &str| task[key].as_str().unwrap_or("-").to_owned();
+    [word("key"), word("owner"), word("outcome")].join(" ")
+}
