@@ -112,7 +112,7 @@ fn an_answer_that_its_client_has_taken_out_is_not_given_again() {
     permission(&ground, "ann", "perm-1");
     let request = ground.team.requests().find("perm-1").unwrap();
     answer(&ground, &request, &yes()).unwrap();
-    crate::fixture::put(&ground.inbox_path("ann.json"), "[]".to_owned());
+    crate::fixture::put(&ground.inbox_path("ann.json"), "[]");
     assert!(open(&ground).is_empty());
     assert!(matches!(answer(&ground, &request, &no()), Err(Error::Answered { approved: true, .. })));
     assert!(matches!(ground.team.requests().find("perm-1"), Err(Error::Answered { approved: true, .. })));
