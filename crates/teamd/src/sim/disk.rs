@@ -128,6 +128,9 @@ impl Disk {
             FileJob::Sessions => FileDone::Sessions { there: Vec::new() },
             FileJob::Led { client } => FileDone::Led { client },
             FileJob::Recorded { making } => FileDone::Recorded { making, result: self.writable() },
+            FileJob::MayDelete { client, order } => {
+                FileDone::MayDelete { client, order, result: self.writable() }
+            }
             FileJob::Delete { client, team, force: _, swept } => {
                 let result = self.writable();
                 if result.is_ok() {

@@ -78,7 +78,7 @@ impl World {
     /// Nobody here works in a worktree.
     fn tree(&mut self, job: TreeJob) {
         if let TreeJob::Sweep { client, order, .. } = job {
-            let done = TreeDone::Swept { client, order, done_with: Vec::new(), result: Ok(Swept::default()) };
+            let done = TreeDone::Swept { client, order, swept: Swept::default(), result: Ok(()) };
             self.tell(Event::Worktree(done));
         }
     }
