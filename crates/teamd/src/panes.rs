@@ -115,6 +115,13 @@ impl Panes {
                 };
                 Some(PaneDone::Moved { client, spawn, sight, result: result.map_err(fault) })
             }
+            PaneJob::Hidden { panes } => match self.server().and_then(|server| server.list()) {
+                Ok(rows) => Some(PaneDone::InSight { spawns: sight::in_sight(&rows, panes) }),
+                Err(error) => {
+                    tracing::debug!("cannot look for hidden panes: {error}");
+                    None
+                }
+            },
             PaneJob::LayOut { client, team, owners, layout } => {
                 let result = self.lay_out(&owners, layout);
                 Some(PaneDone::LaidOut { client, team, layout, result })
@@ -200,7 +207,7 @@ fn fault(error: Error) -> Fault {
         Error::Run { .. } => Kind::Missing,
         Error::TooOld { .. } => Kind::Config,
         Error::Timeout { .. } | Error::NoSpace { .. } => Kind::Timeout,
-        Error::NotOurs { .. } | Error::NoPane { .. } | Error::NoSession { .. } => Kind::NotFound,
+        Error::NotOurs { .. } | Error::NoPane { .. } => Kind::NotFound,
         _ => Kind::Io,
     };
     Fault::new(kind, error.to_string())

@@ -44,6 +44,8 @@ pub(crate) enum PaneJob {
         beside: Vec<Owner>,
         layout: Layout,
     },
+    /// Are these still out of sight?
+    Hidden { panes: Vec<(SpawnId, PaneId, Owner)> },
     /// The windows that hold panes of these owners.
     LayOut { client: ConnId, team: TeamName, owners: Vec<Owner>, layout: Layout },
     /// Looks at it, or types into it.
@@ -83,6 +85,10 @@ pub(crate) enum PaneDone {
         spawn: SpawnId,
         sight: Sight,
         result: Result<(), Fault>,
+    },
+    /// Those that a person took out.
+    InSight {
+        spawns: Vec<SpawnId>,
     },
     /// How many windows have it now.
     LaidOut {

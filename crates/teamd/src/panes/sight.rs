@@ -3,9 +3,10 @@
 use super::Panes;
 use super::opening::own_session;
 use super::room::roomy_window;
+use crate::roster::SpawnId;
 use protocol::control::Layout;
 use protocol::name::TeamName;
-use tmux::{Error, Owner, PaneId, WindowId};
+use tmux::{Error, Owner, PaneId, PaneRow, WindowId};
 
 impl Panes {
     pub(super) fn hide(
@@ -61,4 +62,13 @@ impl Panes {
         self.session = Some(server.session_of(pane)?);
         Ok(window)
     }
+}
+
+/// Those of these that are in no session of hidden panes.
+pub(super) fn in_sight(rows: &[PaneRow], panes: Vec<(SpawnId, PaneId, Owner)>) -> Vec<SpawnId> {
+    let is_seen = |pane: &PaneId, owner: &Owner| {
+        let row = rows.iter().find(|row| row.pane == *pane);
+        row.is_some_and(|row| !row.hidden && row.owner.as_deref() == Some(owner.as_str()))
+    };
+    panes.into_iter().filter(|(_, pane, owner)| is_seen(pane, owner)).map(|(spawn, ..)| spawn).collect()
 }

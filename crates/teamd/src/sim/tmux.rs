@@ -116,6 +116,7 @@ impl Tmux {
                 PaneDone::Captured { client, result: answer().map(|()| "$".to_owned()) }
             }
             PaneJob::Dialogs { .. } => PaneDone::Dialogs { open: BTreeMap::new() },
+            PaneJob::Hidden { .. } => PaneDone::InSight { spawns: Vec::new() },
             PaneJob::Label { .. } | PaneJob::Announce { .. } => return (None, outcome),
         };
         (Some(Event::Paned(done)), outcome)

@@ -14,6 +14,7 @@ use crate::state::{Phase, State};
 use protocol::control::{Layout, LayoutReply, Locate, Reply, SetLayout, SightReply};
 use protocol::fault::{Fault, Kind};
 use protocol::name::TeamName;
+use std::collections::BTreeSet;
 use tmux::{Owner, PaneId};
 
 /// `hide` and `show`.
@@ -103,14 +104,36 @@ fn hidden(state: &State, team: &TeamName) -> Vec<String> {
     hidden.filter_map(|agent| agent.record.pane.as_ref()).map(|pane: &Pane| pane.pane.clone()).collect()
 }
 
-/// `layout`: kept for windows that come later.
+/// At a rescan: a person may have taken one out by hand.
+pub(super) fn look(state: &State) -> Option<Effect> {
+    let living = state.agents.values().filter(|agent| agent.record.hidden && !agent.phase.is_past());
+    let panes = living.filter_map(|agent| {
+        let pane = agent.record.pane.as_ref()?.id()?;
+        Some((agent.record.spawn.clone(), pane, agent.record.spawn.owner()))
+    });
+    let panes: Vec<(SpawnId, PaneId, Owner)> = panes.collect();
+    (!panes.is_empty()).then_some(Effect::Pane(PaneJob::Hidden { panes }))
+}
+
+/// These are to be seen again, by somebody else's hand.
+pub(super) fn in_sight(state: &mut State, spawns: &[SpawnId], out: &mut Vec<Effect>) {
+    let mut teams = BTreeSet::new();
+    for spawn in spawns {
+        let Some(agent) = state.agents.get_mut(spawn) else { continue };
+        if std::mem::take(&mut agent.record.hidden) {
+            state.dirty = true;
+            teams.insert(agent.record.team.clone());
+        }
+    }
+    out.extend(teams.iter().map(|team| note(state, team, None)));
+}
+
+/// `layout`: kept, once tmux has taken it, for windows that come later.
 pub(super) fn layout(state: &mut State, client: ConnId, order: &SetLayout, out: &mut Vec<Effect>) {
-    let Some(team) = state.teams.get_mut(&order.team) else {
+    if !state.teams.contains_key(&order.team) {
         let fault = no_such_team(state, &order.team);
         return answer(state, client, Err(fault), out);
-    };
-    team.layout = order.layout;
-    state.dirty = true;
+    }
     let owners = state.members(&order.team).into_iter().map(|agent| agent.record.spawn.owner()).collect();
     let (team, layout) = (order.team.clone(), order.layout);
     out.push(Effect::Pane(PaneJob::LayOut { client, team, owners, layout }));
@@ -120,11 +143,15 @@ pub(super) fn layout(state: &mut State, client: ConnId, order: &SetLayout, out: 
 pub(super) fn laid_out(
     state: &mut State,
     client: ConnId,
-    team: TeamName,
+    team_name: TeamName,
     layout: Layout,
     result: Result<usize, Fault>,
     out: &mut Vec<Effect>,
 ) {
-    let reply = result.map(|windows| Reply::Layout(LayoutReply { team_name: team, layout, windows }));
+    if let (Ok(_), Some(team)) = (&result, state.teams.get_mut(&team_name)) {
+        team.layout = layout;
+        state.dirty = true;
+    }
+    let reply = result.map(|windows| Reply::Layout(LayoutReply { team_name, layout, windows }));
     answer(state, client, reply, out);
 }

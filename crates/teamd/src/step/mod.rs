@@ -127,6 +127,7 @@ fn paned(state: &mut State, done: PaneDone, now: Now, out: &mut Vec<Effect>) {
         PaneDone::Moved { client, spawn, sight, result } => {
             hide::moved(state, client, &spawn, sight, result, out);
         }
+        PaneDone::InSight { spawns } => hide::in_sight(state, &spawns, out),
         PaneDone::LaidOut { client, team, layout, result } => {
             hide::laid_out(state, client, team, layout, result, out);
         }

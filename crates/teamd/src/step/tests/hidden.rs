@@ -89,11 +89,38 @@ fn with_its_member_it_leaves_the_list() {
 }
 
 #[test]
-fn a_layout_is_kept_for_panes_that_come_later() {
+fn what_a_person_took_out_by_hand_leaves_the_list() {
     let mut state = state();
+    let ann = running(&mut state, "ann", 1);
+    let asked = |effects: &[Effect]| {
+        effects
+            .iter()
+            .any(|effect| matches!(effect, Effect::Pane(PaneJob::Hidden { panes }) if panes.len() == 1))
+    };
+    assert!(!asked(&step(&mut state, Event::Overflow, NOW)), "nobody is hidden");
+    step(&mut state, moved(&ann, Sight::Hidden, Ok(())), NOW);
+    assert!(asked(&step(&mut state, Event::Overflow, NOW)));
+    let in_sight = |spawns: &[SpawnId]| Event::Paned(PaneDone::InSight { spawns: spawns.to_vec() });
+    let effects = step(&mut state, in_sight(&[]), NOW);
+    assert!(is_hidden(&state, &ann) && listed(&effects).is_none());
+    let effects = step(&mut state, in_sight(std::slice::from_ref(&ann)), NOW);
+    assert_eq!((is_hidden(&state, &ann), listed(&effects)), (false, Some(Vec::new())));
+    assert!(job(&effects, |job| matches!(job, FileJob::Roster(_))));
+}
+
+#[test]
+fn a_layout_is_kept_for_panes_that_come_later_if_tmux_took_it() {
+    let mut state = state();
+    let laid_out = |result| {
+        Event::Paned(PaneDone::LaidOut { client: 9, team: team(), layout: Layout::MainVertical, result })
+    };
     let order = SetLayout { team: team(), layout: Layout::MainVertical };
     let effects = ask(&mut state, 9, Request::Layout(order));
     assert!(effects.iter().any(|effect| matches!(effect, Effect::Pane(PaneJob::LayOut { .. }))));
+    let effects = step(&mut state, laid_out(Err(Fault::new(Kind::Refused, "no room"))), NOW);
+    assert_eq!(kind(&effects, 9), Some(Kind::Refused));
+    assert!(state.roster().layouts.is_empty());
+    step(&mut state, laid_out(Ok(1)), NOW);
     let roster: Roster = serde_json::from_value(serde_json::to_value(state.roster()).unwrap()).unwrap();
     let mut state = State::new(state.setting.clone(), roster, Tale::default());
     let effects = ask(&mut state, 1, self::order("ann"));
