@@ -111,6 +111,7 @@ fn a_request_that_the_lead_has_merely_read_waits_on() {
 }
 
 #[test]
+#[allow(clippy::disallowed_methods, reason = "another client's way of writing")]
 fn what_comes_with_a_rewritten_inbox_is_answered_and_what_its_client_takes_out_is_not_answered_again() {
     let house = house("permissions = 'auto'\n");
     house

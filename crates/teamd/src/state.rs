@@ -146,6 +146,12 @@ impl State {
         members
     }
 
+    /// The living agent that a caller speaks for.
+    pub(crate) fn by_token(&self, token: Option<&str>) -> Option<&Agent> {
+        let mut living = self.agents.values().filter(|agent| !matches!(agent.phase, Phase::Gone(_)));
+        living.find(|agent| token == Some(agent.record.token.as_str()))
+    }
+
     /// The agent whose join talks over this connection.
     pub(crate) fn by_conn(&mut self, conn: ConnId) -> Option<&mut Agent> {
         self.agents.values_mut().find(|agent| agent.phase.conn() == Some(conn))

@@ -6,7 +6,7 @@
 use std::io;
 use std::path::PathBuf;
 
-use crate::{Epoch, PaneId, SessionId, WindowId};
+use crate::{Epoch, PaneId, WindowId};
 
 /// Why something was not done, or cannot be known.
 #[derive(Debug, thiserror::Error)]
@@ -75,12 +75,6 @@ pub enum Error {
     NoPane {
         /// The one looked for.
         pane: PaneId,
-    },
-    /// No such session on this server, or one without a current window.
-    #[error("cannot find session {session}: the server has none of that id")]
-    NoSession {
-        /// The one looked for.
-        session: SessionId,
     },
     /// What the caller gave is not usable; nothing was sent.
     #[error("cannot use {what}: {why}")]

@@ -3,7 +3,7 @@
 //! Always a list, never a question about one target: asked about a pane that is gone, tmux answers for the active one.
 //! The fields are numbers, flags and our own owner, so a line is a row.
 
-use tmux_interface::{ListPanes, ListWindows};
+use tmux_interface::ListPanes;
 
 use crate::deadline::Deadline;
 use crate::hide::HIDDEN;
@@ -53,23 +53,6 @@ impl Server {
     pub fn session_of(&mut self, pane: PaneId) -> Result<SessionId, Error> {
         let row = self.row(pane, Deadline::of("find a pane's session"))?;
         row.map(|row| row.session).ok_or(Error::NoPane { pane })
-    }
-
-    /// Columns and lines of a session's current window.
-    ///
-    /// # Errors
-    /// `NoSession`.
-    pub fn window_size(&mut self, session: SessionId) -> Result<(u32, u32), Error> {
-        let deadline = Deadline::of("measure a window");
-        let format = "#{session_id} #{window_active} #{window_width} #{window_height}";
-        let windows = ListWindows::new().all().format(format).build();
-        let answer = self.ask(&Script::of(&windows), deadline)?.text(deadline.verb())?;
-        let current = format!("{session} 1 ");
-        let size = answer
-            .lines()
-            .find_map(|line| line.strip_prefix(&current))
-            .ok_or(Error::NoSession { session })?;
-        parse_size(size).ok_or_else(|| Error::unexpected(deadline.verb(), size))
     }
 
     pub(crate) fn row(&mut self, pane: PaneId, deadline: Deadline) -> Result<Option<PaneRow>, Error> {
@@ -123,11 +106,6 @@ fn parse_flag(text: &str) -> Option<bool> {
         "0" | "" => Some(false),
         _ => None,
     }
-}
-
-fn parse_size(text: &str) -> Option<(u32, u32)> {
-    let (width, height) = text.split_once(' ')?;
-    Some((width.parse().ok()?, height.parse().ok()?))
 }
 
 #[cfg(test)]

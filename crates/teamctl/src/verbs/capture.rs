@@ -1,6 +1,6 @@
 //! `capture`: what a member's pane shows.
 
-use crate::here::Here;
+use crate::here::{Here, misunderstood};
 use crate::output;
 use protocol::control::{self, Reply, Request};
 use protocol::fault::Fault;
@@ -20,9 +20,10 @@ pub(crate) struct Capture {
 pub(crate) fn run(here: &Here, args: &Capture) -> Result<ExitCode, Fault> {
     let team = here.team_name(&here.root()?)?;
     let request = control::Capture { team, name: args.name.clone(), lines: args.lines };
-    if let Reply::Capture(reply) = here.ask(Request::Capture(request))? {
-        let screen = output::clean(reply.screen.trim_end_matches('\n'));
-        output::done(here, &reply, &screen);
-    }
+    let Reply::Capture(reply) = here.ask(Request::Capture(request))? else {
+        return Err(misunderstood());
+    };
+    let screen = output::clean(reply.screen.trim_end_matches('\n'));
+    output::done(here, &reply, &screen);
     Ok(ExitCode::SUCCESS)
 }

@@ -2,7 +2,7 @@
 
 use super::run::file::{Flaw, read_policy};
 use super::text;
-use crate::here::Here;
+use crate::here::{Here, misunderstood};
 use crate::output;
 use protocol::control::{self, Reply, Request};
 use protocol::fault::{Fault, Kind};
@@ -81,10 +81,11 @@ pub(crate) fn run(here: &Here, args: &Create) -> Result<ExitCode, Fault> {
         lead_mode: args.lead_mode,
         ..plain(&team)?
     };
-    if let Reply::Create(reply) = here.ask(Request::Create(request))? {
-        let sentence = format!("Team {} is there; its lead is {}.", reply.team_name, reply.lead_agent_id);
-        output::done(here, &reply, &sentence);
-    }
+    let Reply::Create(reply) = here.ask(Request::Create(request))? else {
+        return Err(misunderstood());
+    };
+    let sentence = format!("Team {} is there; its lead is {}.", reply.team_name, reply.lead_agent_id);
+    output::done(here, &reply, &sentence);
     Ok(ExitCode::SUCCESS)
 }
 

@@ -1,6 +1,6 @@
 //! `delete`: remove a team and its files.
 
-use crate::here::Here;
+use crate::here::{Here, misunderstood};
 use crate::output;
 use protocol::control::{self, DeleteReply, Reply, Request};
 use protocol::fault::{Fault, Kind};
@@ -35,12 +35,13 @@ pub(crate) fn run(here: &Here, args: &Delete) -> Result<ExitCode, Fault> {
     here.global.team = args.name.clone().or(here.global.team);
     let team = here.team_name(&here.root()?)?;
     let discard = args.discard.iter().map(|path| named(path)).collect::<Result<_, _>>()?;
-    if let Reply::Delete(reply) =
-        here.ask(Request::Delete(control::Delete { team, force: args.force, discard }))?
-    {
-        output::done(&here, &reply, &output::clean(&sentence(&reply)));
+    match here.ask(Request::Delete(control::Delete { team, force: args.force, discard }))? {
+        Reply::Delete(reply) => {
+            output::done(&here, &reply, &output::clean(&sentence(&reply)));
+            Ok(ExitCode::SUCCESS)
+        }
+        _ => Err(misunderstood()),
     }
-    Ok(ExitCode::SUCCESS)
 }
 
 /// As it is recorded: absolute, without links. One that is gone is taken as it was written.

@@ -1,7 +1,7 @@
 //! `down`: every agent is asked to end, those that do not answer are ended, then the daemon ends.
 
 use super::shutdown::endings;
-use crate::here::Here;
+use crate::here::{Here, misunderstood};
 use crate::output;
 use protocol::control::{Reply, Request};
 use protocol::fault::Fault;
@@ -22,7 +22,7 @@ pub(crate) fn run(here: &Here, _args: &Down) -> Result<ExitCode, Fault> {
         Reply::Status(status) => open(status.daemon.pid),
         _ => None,
     };
-    let Reply::Endings(reply) = here.ask(Request::Down)? else { return Ok(ExitCode::SUCCESS) };
+    let Reply::Endings(reply) = here.ask(Request::Down)? else { return Err(misunderstood()) };
     if let Some(pidfd) = daemon {
         use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
         use std::os::fd::AsFd;

@@ -5,7 +5,7 @@ pub(super) mod world;
 
 pub(super) use ground::in_worktree;
 
-use crate::here::{Here, fault, own_program};
+use crate::here::{Here, fault, misunderstood, own_program};
 use crate::output;
 use crate::profile::definition::{self, Definition};
 use crate::profile::{Facts, Ordered, Profile, Shelf, in_a_line, writes};
@@ -104,9 +104,10 @@ pub(crate) fn run(here: &Here, args: Spawn) -> Result<ExitCode, Fault> {
     if args.worktree.is_some() {
         request = in_worktree(here, request, args)?;
     }
-    if let Reply::Spawn(reply) = here.ask(Request::Spawn(Box::new(request)))? {
-        output::done(here, &reply, &sentence(&reply));
-    }
+    let Reply::Spawn(reply) = here.ask(Request::Spawn(Box::new(request)))? else {
+        return Err(misunderstood());
+    };
+    output::done(here, &reply, &sentence(&reply));
     Ok(ExitCode::SUCCESS)
 }
 

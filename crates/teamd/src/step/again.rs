@@ -120,7 +120,7 @@ pub(super) fn due(state: &mut State, now: Now, out: &mut Vec<Effect>) {
                 state.resting.push(resting);
                 continue;
             }
-            None if !state.teams.contains_key(&order.team) => {}
+            None if state.teams.get(&order.team).is_none_or(|team| team.deleting) => {}
             None => spawn::again(state, resting.comeback, now, out),
         }
         state.dirty = true;

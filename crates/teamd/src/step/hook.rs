@@ -8,7 +8,7 @@ use super::{lead, tasks, turn};
 use crate::effect::Effect;
 use crate::event::{ConnId, Now};
 use crate::roster::SpawnId;
-use crate::state::{Agent, Hooks, Phase, State};
+use crate::state::{Agent, Hooks, State};
 use protocol::control::{Activity, HookReply, Hooked, Park, Released, Reply, Response, Said, TurnNow};
 use protocol::event::What;
 use protocol::fault::{Fault, Kind};
@@ -217,10 +217,7 @@ pub(super) fn closed(state: &mut State, conn: ConnId) {
 
 /// The agent of that token, while it lives.
 fn mine(state: &State, token: Option<&str>) -> Result<SpawnId, Fault> {
-    let mine = |agent: &&Agent| token == Some(agent.record.token.as_str());
-    let living = |agent: &&Agent| !matches!(agent.phase, Phase::Gone(_));
-    let agent = state.agents.values().filter(mine).find(living).ok_or_else(nobody)?;
-    Ok(agent.record.spawn.clone())
+    state.by_token(token).map(|agent| agent.record.spawn.clone()).ok_or_else(nobody)
 }
 
 pub(super) fn nobody() -> Fault {

@@ -5,7 +5,7 @@ use super::request::answer;
 use crate::effect::Effect;
 use crate::event::ConnId;
 use crate::panes::PaneJob;
-use crate::state::{Agent, Phase, State};
+use crate::state::State;
 use protocol::control::{Keys, Reply};
 use protocol::fault::{Fault, Kind};
 use protocol::feed::Feed;
@@ -17,10 +17,7 @@ pub(super) fn keys(
     keys: Keys,
     out: &mut Vec<Effect>,
 ) {
-    let mine = |agent: &&Agent| token == Some(agent.record.token.as_str());
-    let living = |agent: &&Agent| !matches!(agent.phase, Phase::Gone(_));
-    let agent = state.agents.values().filter(mine).find(living);
-    let typed = agent.filter(|agent| agent.record.feed == Feed::Keys);
+    let typed = state.by_token(token).filter(|agent| agent.record.feed == Feed::Keys);
     let pane = typed.and_then(|agent| Some((agent.record.pane.as_ref()?.id()?, agent.record.spawn.owner())));
     match pane {
         Some((pane, owner)) => out.push(Effect::Pane(PaneJob::Keys { client, pane, owner, keys })),
