@@ -221,7 +221,7 @@ pub(super) fn may_sweep(state: &State, order: &Delete) -> Result<(), Fault> {
 pub(super) fn sweep(state: &mut State, client: ConnId, order: Delete, out: &mut Vec<Effect>) {
     match state.teams.get(&order.team) {
         Some(team) if !team.grounds.is_empty() => {
-            out.push(Effect::File(FileJob::MayDelete { client, order }))
+            out.push(Effect::File(FileJob::MayDelete { client, order }));
         }
         _ => delete::files(client, order, Swept::default(), out),
     }
