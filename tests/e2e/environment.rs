@@ -4,7 +4,7 @@ use harness::House;
 use std::os::unix::fs::PermissionsExt;
 
 /// What the caller of `spawn` has, beside what the house has.
-const CALLER: [(&str, &str); 9] = [
+const CALLER: [(&str, &str); 12] = [
     ("CALLERS_OWN", "yes"),
     ("SOME_TOKEN", "do-not-show"),
     ("PROXY", "http://me:do-not-show@proxy"),
@@ -14,6 +14,9 @@ const CALLER: [(&str, &str); 9] = [
     ("LD_LIBRARY_PATH", "/nowhere"),
     ("BASH_ENV", "/nowhere"),
     ("GIT_DIR", "/nowhere"),
+    ("GIT_OBJECT_DIRECTORY", "/nowhere"),
+    ("PERL5OPT", "-Mnowhere"),
+    ("RUBYOPT", "-rnowhere"),
 ];
 
 fn dump(house: &House) -> String {
@@ -45,7 +48,17 @@ fn an_agent_has_its_callers_environment_without_what_is_the_callers_alone() {
     for there in ["CALLERS_OWN=yes", "SOME_TOKEN=do-not-show", "GIT_DIR=/mine"] {
         assert!(dump.contains(&format!("env {there}\n")), "{there}: {dump}");
     }
-    for gone in ["CLAUDECODE=", "CODEX_SANDBOX=", "TMUX_PANE=%99", "LD_LIBRARY_PATH=", "BASH_ENV="] {
+    let gone = [
+        "CLAUDECODE=",
+        "CODEX_SANDBOX=",
+        "TMUX_PANE=%99",
+        "LD_LIBRARY_PATH=",
+        "BASH_ENV=",
+        "GIT_OBJECT_DIRECTORY=",
+        "PERL5OPT=",
+        "RUBYOPT=",
+    ];
+    for gone in gone {
         assert!(!dump.contains(&format!("env {gone}")), "{gone}: {dump}");
     }
     let files = kept(&house);

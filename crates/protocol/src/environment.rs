@@ -1,8 +1,8 @@
 //! Which variables of its caller an agent gets, and how they are shown to people.
 
-/// Variables that say where the caller runs, or that change what a program loads or runs: no agent gets them unless it
-/// is asked for.
-const TAKEN_OUT: [&str; 58] = [
+/// Variables that say where the caller runs, or that make programs load or run something: no agent gets them unless it
+/// is asked for. Where programs look for theirs (PATH, PYTHONPATH, NODE_PATH, PERL5LIB) is its user's setting, and stays.
+const TAKEN_OUT: &[&str] = &[
     // A session of an agent program, for which the new agent would take itself to be a part.
     "CLAUDECODE",
     "CLAUDE_CODE_CHILD_SESSION",
@@ -52,6 +52,21 @@ const TAKEN_OUT: [&str; 58] = [
     "GCONV_PATH",
     "GLIBC_TUNABLES",
     "VSCODE_INSPECTOR_OPTIONS",
+    "ELECTRON_RUN_AS_NODE",
+    "NODE_OPTIONS",
+    "BUN_INSPECT",
+    "PYTHONSTARTUP",
+    "PYTHONINSPECT",
+    "PYTHONBREAKPOINT",
+    "PYTHONHOME",
+    "PERL5OPT",
+    "PERL5DB",
+    "RUBYOPT",
+    "JAVA_TOOL_OPTIONS",
+    "JDK_JAVA_OPTIONS",
+    "_JAVA_OPTIONS",
+    "DOTNET_STARTUP_HOOKS",
+    "CORECLR_ENABLE_PROFILING",
     // For one process alone: the one that a desktop, a service manager, make or git has started.
     "XDG_ACTIVATION_TOKEN",
     "DESKTOP_STARTUP_ID",
@@ -64,12 +79,32 @@ const TAKEN_OUT: [&str; 58] = [
     "MFLAGS",
     "MAKELEVEL",
     "CARGO_MAKEFLAGS",
+    // Which repository: what `git rev-parse --local-env-vars` names, but for what a person alone sets.
     "GIT_DIR",
+    "GIT_WORK_TREE",
+    "GIT_IMPLICIT_WORK_TREE",
+    "GIT_COMMON_DIR",
     "GIT_INDEX_FILE",
+    "GIT_OBJECT_DIRECTORY",
+    "GIT_ALTERNATE_OBJECT_DIRECTORIES",
+    "GIT_CONFIG",
+    "GIT_CONFIG_PARAMETERS",
+    "GIT_GRAFT_FILE",
+    "GIT_SHALLOW_FILE",
+    "GIT_NO_REPLACE_OBJECTS",
+    "GIT_REPLACE_REF_BASE",
+    "GIT_PREFIX",
+    // And what it gives the hooks and programs that it runs.
+    "GIT_NAMESPACE",
+    "GIT_QUARANTINE_PATH",
+    "GIT_REFLOG_ACTION",
+    "GIT_AUTHOR_DATE",
+    "GIT_COMMITTER_DATE",
+    "GIT_EXEC_PATH",
 ];
 
 /// The same for all names that begin so.
-const TAKEN_OUT_FROM: [&str; 8] = [
+const TAKEN_OUT_FROM: &[&str] = &[
     "TEAMD_",
     "CLAUDE_CODE_MESSAGING_",
     "CODEX_SANDBOX",
@@ -77,7 +112,8 @@ const TAKEN_OUT_FROM: [&str; 8] = [
     "DYLD_",
     "BASH_FUNC_",
     "LISTEN_",
-    "GIT_WORK_TREE",
+    "LUA_INIT",
+    "GIT_PUSH_OPTION_",
 ];
 
 /// Whether an agent gets this variable of its caller's without asking for it.
@@ -170,6 +206,14 @@ mod tests {
             "BASH_ENV",
             "BASH_FUNC_ls%%",
             "GIT_DIR",
+            "GIT_OBJECT_DIRECTORY",
+            "GIT_CONFIG_PARAMETERS",
+            "NODE_OPTIONS",
+            "PYTHONSTARTUP",
+            "PERL5OPT",
+            "RUBYOPT",
+            "LUA_INIT_5_4",
+            "JAVA_TOOL_OPTIONS",
         ] {
             assert!(!is_passed_on(name), "{name}");
         }
@@ -182,6 +226,13 @@ mod tests {
             "SSH_AUTH_SOCK",
             "CLAUDE_CONFIG_DIR",
             "EDITOR",
+            "PYTHONPATH",
+            "NODE_PATH",
+            "NODE_EXTRA_CA_CERTS",
+            "VIRTUAL_ENV",
+            "GIT_AUTHOR_NAME",
+            "GIT_CONFIG_GLOBAL",
+            "GIT_SSH_COMMAND",
         ] {
             assert!(is_passed_on(name), "{name}");
         }
