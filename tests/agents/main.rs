@@ -58,6 +58,18 @@ fn each_program_takes_a_first_prompt_messages_while_idle_and_busy_and_a_shutdown
 }
 
 #[test]
+fn each_program_leaves_plan_mode_by_the_approval_of_its_plan() {
+    let Some(place) = installed() else { return };
+    // Copilot's hook does not tell what it said, and its transcript is written down only later.
+    let failed = chosen().filter(|program| program.profile != "copilot").filter(|program| {
+        let done = catch_unwind(AssertUnwindSafe(|| Story::of(program, &place).plans())).is_ok();
+        println!("{:14} {}", program.profile, if done { "plans" } else { "-" });
+        !done
+    });
+    assert_eq!(failed.map(|program| program.profile).collect::<Vec<_>>(), [""; 0]);
+}
+
+#[test]
 fn idle_ones_are_woken() {
     let Some(place) = installed() else { return };
     for program in chosen().filter(|program| ["codex", "gemini"].contains(&program.profile)) {

@@ -73,6 +73,33 @@ impl Story {
         self.end();
     }
 
+    /// Begins in plan mode, and leaves it by the approval of its plan.
+    pub(crate) fn plans(self) {
+        self.house.teamctl(["setup", self.program.profile, "--write"]).ok();
+        self.spawn_in("plan", "SAY: first-plan");
+        let first = self.plan("first-plan");
+        self.house.teamctl(["deny", &first, "--reason", "SAY: second-plan"]).ok();
+        let second = self.plan("second-plan");
+        self.house.teamctl(["approve", &second, "--mode", "bypassPermissions"]).ok();
+        self.asked("Your plan is approved");
+        self.idle();
+        self.send(&format!("{}SAY: carried-out", self.tell("one")));
+        self.heard("one", "carried-out");
+        self.idle();
+        self.end();
+    }
+
+    /// The request with a plan that says so.
+    fn plan(&self, marker: &str) -> String {
+        let requests = || self.house.json(["requests"])["requests"].as_array().cloned().unwrap_or_default();
+        let says = |request: &Value| {
+            request["body"]["planContent"].as_str().is_some_and(|plan| plan.contains(marker))
+        };
+        self.until(&format!("it hands in {marker}"), || {
+            Some(requests().iter().find(|request| says(request))?["id"].as_str()?.to_owned())
+        })
+    }
+
     /// How long each of so many wakes of an idle agent took, ms: from the end of `send` to the program's request.
     pub(crate) fn wakes(self, count: usize) -> Vec<f64> {
         self.house.teamctl(["setup", self.program.profile, "--write"]).ok();
@@ -94,10 +121,19 @@ impl Story {
     }
 
     fn spawn(&self, prompt: &str) {
+        self.spawn_in("bypassPermissions", prompt);
+    }
+
+    /// In that mode, where it is a program's whose tests say one.
+    fn spawn_in(&self, mode: &str, prompt: &str) {
         let cwd = self.cwd.display().to_string();
         let mut words =
             vec!["spawn", "ann", "--agent", self.program.profile, "--cwd", &cwd, "--prompt", prompt];
-        words.extend(self.program.spawn);
+        let usual = self.program.spawn.iter().copied();
+        words.extend(usual.map(|word| if word == "bypassPermissions" { mode } else { word }));
+        if mode == "plan" && !words.contains(&"plan") {
+            words.extend(["--mode", "plan"]);
+        }
         let spawned = self.house.teamctl_with(&words, &[]).ok();
         drop(spawned);
         if let Some((question, keys)) = self.program.asks {
