@@ -6,12 +6,16 @@ use crate::directory::Directory;
 use crate::durability::Durability;
 use crate::error::Error;
 use crate::file::{Temporary, Way, settle};
+use crate::leftover::remove_halves;
 use crate::state::{made, trusted};
 use crate::team::{CONFIG, INBOXES, Team};
 use protocol::config::TeamConfig;
 use protocol::name::{TeamName, nearest};
 use std::path::Path;
 use std::sync::Arc;
+
+/// What a daemon writes to learn whether anybody tells it.
+const PROBE: &str = "probe";
 
 /// A root with its teams; a copy is another handle on the same.
 #[derive(Debug, Clone)]
@@ -55,12 +59,14 @@ impl Root {
     }
 
     /// Makes and removes a temporary file named `.probe.tmp.…` among the teams: whoever watches that directory
-    /// learns whether changes are told on this file system.
+    /// learns whether changes are told on this file system. For the daemon alone.
     ///
     /// # Errors
     /// `Io`.
     pub fn probe(&self) -> Result<(), Error> {
-        Temporary::write(&self.0.teams, "probe", b"", 0o600, Durability::Process).map(drop)
+        // What a daemon left that was killed in the middle of this.
+        remove_halves(&self.0.teams, PROBE)?;
+        Temporary::write(&self.0.teams, PROBE, b"", 0o600, Durability::Process).map(drop)
     }
 
     /// All teams by name: the directories that hold a config.json and have a name for a team.
