@@ -171,3 +171,23 @@ fn status_tells_what_was_left_and_what_has_failed() {
     assert_eq!(house.json(["status"])["teams"][0]["left"], serde_json::json!([]));
     house.end();
 }
+
+#[test]
+fn the_prompt_of_a_teammate_is_never_a_leads_and_makes_nothing_and_a_lead_hears_what_its_team_is_called() {
+    let house = House::empty();
+    assert!(house.teamctl(["prompt"]).ok().contains("You can lead a team of agents"));
+    assert!(!house.root().join("teams").exists() && !house.root().join("tasks").exists());
+    house.start_daemon();
+    for team in ["one", "two"] {
+        house.teamctl(["create", team]).ok();
+    }
+    let text = house.teamctl(["prompt", "--for", "teammate"]).ok();
+    assert!(
+        text.starts_with("You are `a-teammate`, a teammate on a team; its lead is `team-lead`."),
+        "{text}"
+    );
+    let ran = house.teamctl(["lead", "My Team"]);
+    assert!(ran.stderr.contains("the team is called my-team"), "{ran:#?}");
+    house.teamctl(["lead", "--release"]).ok();
+    house.end();
+}
