@@ -180,7 +180,7 @@ fn what_killed_writers_left_goes_after_an_hour() {
 fn a_probe_leaves_nothing_nor_what_a_killed_one_left() {
     let dir = TempDir::new().unwrap();
     let root = open(dir.path());
-    let teams = dir.path().join("teams");
+    let teams = root.path().join("teams");
     put(&teams.join(".probe.tmp.0123"), "");
     root.probe().unwrap();
     assert_eq!(list(&teams), [] as [std::path::PathBuf; 0]);
