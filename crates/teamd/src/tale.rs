@@ -50,6 +50,15 @@ pub(crate) struct RequestTale {
     pub(crate) closed: BTreeSet<RequestId>,
 }
 
+impl RequestTale {
+    /// Forgets those that are told to their end and that no file names any more: nobody will tell of them again.
+    pub(crate) fn keep(&mut self, named: &BTreeSet<RequestId>) {
+        let closed = &self.closed;
+        self.opened.retain(|request| named.contains(request) || !closed.contains(request));
+        self.closed.retain(|request| named.contains(request));
+    }
+}
+
 impl Tale {
     /// Takes the lines of the log, oldest first; one that can't be read is left out.
     pub(crate) fn of<'l>(lines: impl Iterator<Item = &'l [u8]>) -> Tale {
@@ -182,6 +191,15 @@ mod tests {
     fn words(told: Option<&TaskTale>, task: &Arc<Task>) -> Vec<String> {
         let value = |what: What| serde_json::to_value(what).unwrap()["event"].as_str().unwrap().to_owned();
         since(told, task).into_iter().map(value).collect()
+    }
+
+    #[test]
+    fn of_requests_only_what_may_be_told_yet_is_remembered() {
+        let ids = |all: &[&str]| all.iter().map(|id| RequestId::parse(id).unwrap()).collect::<BTreeSet<_>>();
+        let mut tale =
+            RequestTale { opened: ids(&["gone-1", "kept-2", "waits-3"]), closed: ids(&["gone-1", "kept-2"]) };
+        tale.keep(&ids(&["kept-2"]));
+        assert_eq!((tale.opened, tale.closed), (ids(&["kept-2", "waits-3"]), ids(&["kept-2"])));
     }
 
     #[test]

@@ -18,7 +18,7 @@ use protocol::name::{AgentName, TeamName};
 use protocol::payload::Payload;
 use protocol::policy::{By, Decision, Policy};
 use protocol::time::parse_iso8601;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use store::OpenRequest;
 
 /// What a look into an inbox found may open a request or close one.
@@ -115,11 +115,17 @@ pub(super) fn seen(
     match result {
         Err(fault) => out.push(Effect::of_team(team, What::Trouble { why: fault.message })),
         Ok(store::Asking { open, answered }) => {
+            let named = open.iter().map(|request| request.asked.id().clone());
+            let named: BTreeSet<RequestId> =
+                named.chain(answered.iter().map(|answered| answered.request.clone())).collect();
             answered.iter().for_each(|answered| closed(state, team, answered, out));
             let Some(known) = state.watched_mut(team) else { return };
             let is_open = |key: &(AgentName, RequestId)| open.iter().any(|request| key_of(request) == *key);
             known.asked.retain(|key, pending| is_open(key) || matches!(pending.stage, Asking::Answering(_)));
             open.into_iter().for_each(|request| take(state, team, request, now, out));
+            if let Some(known) = state.watched_mut(team) {
+                known.told_asked.keep(&named);
+            }
             show(state, team, out);
         }
     }
