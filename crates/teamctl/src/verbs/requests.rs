@@ -92,7 +92,7 @@ fn of_permission(request: &PermissionRequest) -> String {
     text
 }
 
-/// Over several lines, and a text of several lines as such: nobody reads a script on one line.
+/// Over several lines; a line end within a text stays `\n`, so that no text passes for a line of ours.
 fn pretty(value: &Value) -> String {
     serde_json::to_string_pretty(value).unwrap_or_default()
 }
