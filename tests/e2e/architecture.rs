@@ -1,6 +1,7 @@
 //! The arrows between the rooms, and what no room may know.
 
 use cargo_metadata::{DependencyKind, MetadataCommand, Package};
+use std::collections::BTreeSet;
 
 /// Who may import whom, beyond the libraries of others.
 const ARROWS: [(&str, &[&str]); 10] = [
