@@ -1,10 +1,11 @@
 //! A question for permission, as the team's members ask it, and which of the agent's options an answer is: pure.
 
 use agent_client_protocol::v1::schema::{
-    PermissionOption, PermissionOptionId, PermissionOptionKind, RequestPermissionRequest, ToolCallContent,
-    ToolCallUpdateFields, ToolKind,
+    Diff, PermissionOption, PermissionOptionId, PermissionOptionKind, RequestPermissionRequest,
+    ToolCallContent, ToolCallUpdateFields, ToolKind,
 };
 use protocol::driver::{Answer, Asked};
+use protocol::policy::CAPTION;
 use serde_json::{Map, Value};
 
 /// What the agent wants to do.
@@ -39,29 +40,60 @@ fn tool(fields: &ToolCallUpdateFields) -> String {
     name.to_owned()
 }
 
-/// What the tool is given; where the agent does not say so, what can be seen of it.
+/// What the tool is given; where the agent does not say so, what can be seen of it. Every path that the call names
+/// stands in it: rules look at all of them. The title is for people: no command, for a rule that allows.
 fn input(fields: &ToolCallUpdateFields) -> Value {
-    if let Some(Value::Object(input)) = &fields.raw_input
-        && !input.is_empty()
-    {
-        return Value::Object(input.clone());
-    }
-    let mut input = Map::new();
-    let mut put = |key: &str, value: String| drop(input.insert(key.to_owned(), Value::String(value)));
-    if let (Some(ToolKind::Execute), Some(title)) = (fields.kind, &fields.title) {
-        put("command", title.clone());
-    }
-    if let Some(location) = fields.locations.iter().flatten().next() {
-        put("file_path", location.path.display().to_string());
-    }
-    for content in fields.content.iter().flatten() {
-        if let ToolCallContent::Diff(diff) = content {
-            put("file_path", diff.path.display().to_string());
-            put("old_string", diff.old_text.clone().unwrap_or_default());
-            put("new_string", diff.new_text.clone());
+    let given = fields.raw_input.as_ref().and_then(Value::as_object).filter(|input| !input.is_empty());
+    let mut input = given.cloned().unwrap_or_else(|| seen(fields));
+    let diffs = diffs(fields).map(|diff| diff.path.display().to_string());
+    let locations = fields.locations.iter().flatten().map(|location| location.path.display().to_string());
+    let mut more: Vec<Value> = Vec::new();
+    for path in diffs.chain(locations).map(Value::String) {
+        if !more.contains(&path) && !input.values().any(|value| names(value, &path)) {
+            more.push(path);
         }
     }
+    if !more.is_empty() {
+        input.insert("paths".to_owned(), Value::Array(more));
+    }
     Value::Object(input)
+}
+
+fn seen(fields: &ToolCallUpdateFields) -> Map<String, Value> {
+    let mut edits: Vec<Map<String, Value>> = diffs(fields).map(edit).collect();
+    let mut input = if edits.is_empty() { Map::new() } else { edits.remove(0) };
+    if !edits.is_empty() {
+        input.insert("edits".to_owned(), edits.into_iter().map(Value::Object).collect());
+    }
+    if let (Some(ToolKind::Execute), Some(title)) = (fields.kind, &fields.title) {
+        input.insert(CAPTION.to_owned(), Value::String(title.clone()));
+    }
+    input
+}
+
+fn diffs(fields: &ToolCallUpdateFields) -> impl Iterator<Item = &Diff> {
+    fields.content.iter().flatten().filter_map(|content| match content {
+        ToolCallContent::Diff(diff) => Some(diff),
+        _ => None,
+    })
+}
+
+fn edit(diff: &Diff) -> Map<String, Value> {
+    let texts = [
+        ("file_path", diff.path.display().to_string()),
+        ("old_string", diff.old_text.clone().unwrap_or_default()),
+        ("new_string", diff.new_text.clone()),
+    ];
+    texts.into_iter().map(|(key, text)| (key.to_owned(), Value::String(text))).collect()
+}
+
+/// Whether it is that text, or holds it.
+fn names(value: &Value, path: &Value) -> bool {
+    match value {
+        Value::Array(elements) => elements.iter().any(|element| names(element, path)),
+        Value::Object(fields) => fields.values().any(|field| names(field, path)),
+        text => text == path,
+    }
 }
 
 /// The agent's option for an answer; none: it offers nothing that grants no more than that.
@@ -95,7 +127,7 @@ mod tests {
         let call = json!({"toolCallId": "c1", "kind": "execute", "title": "rm -r x"});
         let of = asked(7, &request(&call, &["allow_once", "allow_always", "reject_once"]));
         assert_eq!((of.ask, of.tool.as_str(), of.call.as_str(), of.always), (7, "Bash", "c1", true));
-        assert_eq!(of.input, json!({"command": "rm -r x"}));
+        assert_eq!(of.input, json!({"caption": "rm -r x"}), "what is shown is no command");
         let diff = json!([{"type": "diff", "path": "/a/b", "oldText": "x", "newText": "y"}]);
         let call = json!({"toolCallId": "c2", "kind": "edit", "title": "b", "content": diff});
         let of = asked(8, &request(&call, &["allow_once"]));
@@ -104,6 +136,25 @@ mod tests {
         let call = json!({"toolCallId": "c3", "name": "write_file", "kind": "edit", "rawInput": {"p": 1}});
         let of = asked(9, &request(&call, &[]));
         assert_eq!((of.tool.as_str(), of.input), ("write_file", json!({"p": 1})));
+    }
+
+    #[test]
+    fn every_path_of_a_call_is_in_its_question() {
+        let diff = |path: &str| json!({"type": "diff", "path": path, "oldText": "x", "newText": "y"});
+        let edit = |path: &str| json!({"file_path": path, "old_string": "x", "new_string": "y"});
+        let input = |call: Value| asked(1, &request(&call, &[])).input;
+        let several =
+            input(json!({"toolCallId": "c", "kind": "edit", "content": [diff("/etc/passwd"), diff("/w/a")],
+            "locations": [{"path": "/w/a"}, {"path": "/w/b"}]}));
+        let mut expected = edit("/etc/passwd");
+        expected["edits"] = json!([edit("/w/a")]);
+        expected["paths"] = json!(["/w/b"]);
+        assert_eq!(several, expected);
+        let given = json!({"toolCallId": "c", "kind": "edit", "rawInput": {"file_path": "/w/a"}, "content": [diff("/w/a")],
+            "locations": [{"path": "/etc/passwd"}]});
+        assert_eq!(input(given), json!({"file_path": "/w/a", "paths": ["/etc/passwd"]}));
+        let read = json!({"toolCallId": "c", "kind": "read", "locations": [{"path": "/w/a"}]});
+        assert_eq!(input(read), json!({"paths": ["/w/a"]}));
     }
 
     #[test]

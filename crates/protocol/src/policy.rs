@@ -4,8 +4,10 @@
 //! Rules come first, the first that fits decides. What none decides goes by kind: to a person, to the lead, or it is
 //! granted. What waits for somebody may have a time-out.
 
+mod deed;
 mod rule;
 
+pub use deed::{CAPTION, is_text};
 pub use rule::{Rule, RuleAnswer};
 
 use crate::asked::{Asked, AskedKind};

@@ -17,7 +17,7 @@ use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 /// The longest text of a message, in bytes.
-pub(crate) const MESSAGE_LIMIT: usize = 256 << 10;
+pub const MESSAGE_LIMIT: usize = 256 << 10;
 /// The same of an answer, which holds what was asked: other programs ask at any length.
 pub(crate) const ANSWER_LIMIT: usize = 16 << 20;
 

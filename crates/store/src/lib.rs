@@ -35,7 +35,7 @@ pub use clock::now;
 pub use definition::definition;
 pub use durability::Durability;
 pub use error::Error;
-pub use inbox::{Inbox, Mark};
+pub use inbox::{Inbox, MESSAGE_LIMIT, Mark};
 pub use mend::Damage;
 pub use place::{place_of, root_path};
 pub use requests::{Asking, OpenRequest, Requests};

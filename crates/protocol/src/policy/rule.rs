@@ -4,10 +4,10 @@
 //! asks fits as soon as a part of it does. Paths are compared as they are spelled, after `.` and `..` are taken out;
 //! links are not followed, since the files may be on their way.
 
-use crate::command::{pieces, plain};
+use super::deed::{Deed, Deeds, may_run, paths_in, spellings, words_in};
+use crate::command::plain;
 use crate::payload::PermissionRequest;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 use std::path::{Component, Path, PathBuf};
 
 /// A rule of a team's policy.
@@ -38,94 +38,150 @@ pub enum RuleAnswer {
     Ask,
 }
 
-/// Keys under which tools name files and directories.
-const PATHS: [&str; 11] = [
-    "file_path",
-    "path",
-    "notebook_path",
-    "absolute_path",
-    "dir_path",
-    "directory",
-    "cwd",
-    "workdir",
-    "abs_path",
-    "old_path",
-    "new_path",
-];
-/// Keys under which they say what they are to do, the most telling first.
-const DOES: [&str; 9] =
-    ["command", "cmd", "file_path", "path", "notebook_path", "absolute_path", "url", "pattern", "query"];
-
 impl Rule {
     /// Whether it speaks of this request of a member that works in `cwd` (absolute).
     pub fn fits(&self, request: &PermissionRequest, cwd: &str) -> bool {
-        is_like(&self.tool, &request.tool_name)
-            && self.matches.as_ref().is_none_or(|pattern| self.fits_deed(pattern, &request.input))
-            && self.directory.as_ref().is_none_or(|directory| self.fits_place(directory, &request.input, cwd))
+        if !is_like(&self.tool, &request.tool_name) {
+            return false;
+        }
+        let deeds = Deeds::of(&request.input);
+        if self.answer == RuleAnswer::Allow && !deeds.bases.iter().all(|base| is_plain_path(base)) {
+            return false;
+        }
+        let here = Here::of(&deeds, cwd);
+        self.matches.as_ref().is_none_or(|pattern| self.fits_deeds(pattern, &deeds.deeds, &here))
+            && self.directory.as_ref().is_none_or(|directory| self.fits_place(directory, &deeds, &here))
     }
 
-    fn fits_deed(&self, pattern: &str, input: &Value) -> bool {
-        let Some((key, deed)) = deed(input) else { return pattern == "*" };
-        if !["command", "cmd"].contains(&key) {
-            return is_like(pattern, &deed);
-        }
+    /// To allow, all that it does must be like the pattern; else one is enough.
+    fn fits_deeds(&self, pattern: &str, deeds: &[Deed], here: &Here) -> bool {
         match self.answer {
-            RuleAnswer::Allow => plain(&deed).is_some() && is_like(pattern, deed.trim()),
-            RuleAnswer::Deny | RuleAnswer::Ask => {
-                is_like(pattern, &deed) || pieces(&deed).iter().any(|piece| is_like(pattern, piece))
-            }
+            _ if deeds.is_empty() => pattern == "*",
+            RuleAnswer::Allow => deeds.iter().all(|deed| is_surely(pattern, deed, here)),
+            RuleAnswer::Deny | RuleAnswer::Ask => deeds.iter().any(|deed| is_perhaps(pattern, deed, here)),
         }
     }
 
-    fn fits_place(&self, directory: &Path, input: &Value, cwd: &str) -> bool {
-        let mut paths = Vec::new();
-        named(input, &mut paths);
-        let inside = |path: &str| cleaned(&Path::new(cwd).join(path)).starts_with(cleaned(directory));
+    fn fits_place(&self, directory: &Path, deeds: &Deeds, here: &Here) -> bool {
+        let directory = cleaned(directory);
         match self.answer {
-            // What names no place is done where the member is.
-            _ if paths.is_empty() => inside(""),
-            RuleAnswer::Allow => paths.iter().all(|path| inside(path)),
-            RuleAnswer::Deny | RuleAnswer::Ask => paths.iter().any(|path| inside(path)),
+            // What a command does is told by no directory.
+            RuleAnswer::Allow if deeds.has_command() && self.matches.is_none() => false,
+            RuleAnswer::Allow => here.stays_in(&directory, deeds),
+            RuleAnswer::Deny | RuleAnswer::Ask => here.touches(&directory, deeds),
         }
     }
 }
 
-/// What the tool is to do, and under which key that stands.
-fn deed(input: &Value) -> Option<(&'static str, String)> {
-    DOES.iter().find_map(|key| match input.get(key)? {
-        Value::String(text) => Some((*key, text.clone())),
-        // Quoted, so that no argument passes for more than one.
-        Value::Array(words) => {
-            let words: Option<Vec<String>> = words.iter().map(|word| word.as_str().map(quoted)).collect();
-            Some((*key, words?.join(" ")))
-        }
-        _ => None,
-    })
+/// Where it would be done.
+struct Here {
+    /// The directories that the input names for it, else the member's; absolute.
+    bases: Vec<PathBuf>,
+    /// Whether the input names them.
+    named: bool,
+    cwd: PathBuf,
 }
 
-fn quoted(word: &str) -> String {
-    let bare = |c: char| c.is_ascii_alphanumeric() || "-_./:=@%+,".contains(c);
-    if !word.is_empty() && word.chars().all(bare) {
-        word.to_owned()
-    } else {
-        format!("'{}'", word.replace('\'', "'\\''"))
+impl Here {
+    fn of(deeds: &Deeds, cwd: &str) -> Here {
+        let (cwd, named) = (PathBuf::from(cwd), !deeds.bases.is_empty());
+        let bases = deeds.bases.iter().map(|base| cwd.join(base.trim())).collect();
+        Here { bases: if named { bases } else { vec![cwd.clone()] }, named, cwd }
+    }
+
+    /// Whether all of it is done in `directory`, and nothing but what it says.
+    fn stays_in(&self, directory: &Path, deeds: &Deeds) -> bool {
+        let inside = |path: &str| {
+            is_plain_path(path)
+                && self.bases.iter().all(|base| cleaned(&base.join(path)).starts_with(directory))
+        };
+        let all_inside = |text: &str| !text.contains("://") && paths_in(text).all(inside);
+        let names_place = deeds.deeds.iter().any(|deed| matches!(deed, Deed::Path(_) | Deed::Word(_)));
+        let says_something = self.named || !deeds.deeds.is_empty();
+        let based = (!self.named && names_place && !deeds.has_command()) || inside("");
+        says_something
+            && based
+            && deeds.deeds.iter().all(|deed| match deed {
+                Deed::Path(path) => spellings(path).all(inside),
+                Deed::Command(line) => plain(line).is_some() && all_inside(line),
+                Deed::Word(text) | Deed::Query(text) => all_inside(text),
+                Deed::Address(_) | Deed::Caption(_) => false,
+            })
+    }
+
+    /// Whether a part of it is done in `directory`, or about what lies there.
+    fn touches(&self, directory: &Path, deeds: &Deeds) -> bool {
+        let from = || self.bases.iter().chain([&self.cwd]);
+        let inside = |path: &str| from().any(|base| cleaned(&base.join(path)).starts_with(directory));
+        let names_place = deeds.deeds.iter().any(|deed| matches!(deed, Deed::Path(_)));
+        let is_there = self.bases.iter().any(|base| cleaned(base).starts_with(directory));
+        (is_there && (!names_place || deeds.has_command()))
+            || deeds.deeds.iter().any(|deed| match deed {
+                Deed::Path(path) => spellings(path).any(inside),
+                Deed::Command(text) | Deed::Caption(text) => words_in(text).chain(paths_in(text)).any(inside),
+                Deed::Word(text) | Deed::Query(text) | Deed::Address(text) => paths_in(text).any(inside),
+            })
+    }
+
+    /// All that a path could be called: as it is spelled, from the root on, and from where it is done on.
+    fn names(&self, path: &str) -> Vec<String> {
+        let shown = |path: &Path| path.to_string_lossy().into_owned();
+        let whole = |base: &PathBuf| cleaned(&base.join(path));
+        let mut names: Vec<String> = self.bases.iter().map(|base| shown(&whole(base))).collect();
+        let under = |base: &PathBuf| whole(base).strip_prefix(cleaned(base)).ok().map(shown);
+        names.extend(self.bases.iter().filter_map(under));
+        names
     }
 }
 
-/// Every path that the input names, at any depth.
-fn named<'v>(value: &'v Value, paths: &mut Vec<&'v str>) {
-    match value {
-        Value::Object(fields) => {
-            for (key, value) in fields {
-                match value {
-                    Value::String(path) if PATHS.contains(&key.as_str()) => paths.push(path),
-                    other => named(other, paths),
-                }
-            }
-        }
-        Value::Array(elements) => elements.iter().for_each(|element| named(element, paths)),
-        _ => {}
+/// Whether the deed is like the pattern whatever its tool makes of how it is spelled.
+fn is_surely(pattern: &str, deed: &Deed, here: &Here) -> bool {
+    let named =
+        |path: &str| is_plain_path(path) && here.names(path).iter().any(|name| is_like(pattern, name));
+    match deed {
+        Deed::Command(line) => plain(line).is_some() && is_like(pattern, line.trim()),
+        Deed::Caption(_) => false,
+        Deed::Path(path) => spellings(path).all(named),
+        Deed::Word(text) => pattern == "*" || (spellings(text).all(named) && paths_in(text).all(named)),
+        Deed::Address(address) => is_plain_address(address) && is_like(pattern, address),
+        Deed::Query(query) => is_like(pattern, query),
     }
+}
+
+fn is_perhaps(pattern: &str, deed: &Deed, here: &Here) -> bool {
+    let named =
+        |path: &str| is_like(pattern, path) || here.names(path).iter().any(|name| is_like(pattern, name));
+    match deed {
+        Deed::Command(line) | Deed::Caption(line) => may_run(line, |run| is_like(pattern, run)),
+        Deed::Path(path) => spellings(path).any(named),
+        Deed::Word(text) => spellings(text).chain(paths_in(text)).any(named),
+        Deed::Address(address) => is_like(&pattern.to_lowercase(), &without_user(address).to_lowercase()),
+        Deed::Query(query) => is_like(pattern, query),
+    }
+}
+
+/// No shell, no tool and no person would read another path in it.
+fn is_plain_path(path: &str) -> bool {
+    !path.starts_with('~') && !path.chars().any(|c| c.is_control() || "$`\\%".contains(c))
+}
+
+/// Its host and its path are what they seem.
+fn is_plain_address(address: &str) -> bool {
+    let path = address.split(['?', '#']).next().unwrap_or_default();
+    let walks = path.split('/').any(|part| part == ".." || part == ".");
+    let coded = path.to_lowercase().contains("%2");
+    !walks
+        && !coded
+        && !path.contains('@')
+        && !address.chars().any(|c| c.is_control() || c.is_whitespace() || c == '\\')
+}
+
+/// `https://host/…` of `https://user:word@host/…`.
+fn without_user(address: &str) -> String {
+    let address = address.trim();
+    let Some((scheme, rest)) = address.split_once("://") else { return address.to_owned() };
+    let (host, path) = rest.split_at(rest.find(['/', '?', '#']).unwrap_or(rest.len()));
+    format!("{scheme}://{}{path}", host.rsplit('@').next().unwrap_or(host))
 }
 
 /// The path without `.`, `..` and doubled slashes; above `/` is `/`.
@@ -157,79 +213,4 @@ fn is_like(pattern: &str, text: &str) -> bool {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use serde_json::json;
-
-    fn rule(matches: Option<&str>, directory: Option<&str>, answer: RuleAnswer) -> Rule {
-        let (matches, directory) = (matches.map(str::to_owned), directory.map(PathBuf::from));
-        Rule { tool: "B*".into(), matches, directory, answer }
-    }
-
-    fn fits(rule: &Rule, input: Value) -> bool {
-        let text = json!({"request_id": "p", "agent_id": "a", "tool_name": "Bash", "input": input});
-        rule.fits(&serde_json::from_value(text).unwrap(), "/w/src")
-    }
-
-    #[test]
-    fn a_star_stands_for_anything() {
-        for (pattern, text) in
-            [("*", ""), ("cargo *", "cargo "), ("a*b*c", "axbxbc"), ("ab", "ab"), ("*a", "aa")]
-        {
-            assert!(is_like(pattern, text), "{pattern} {text}");
-        }
-        for (pattern, text) in
-            [("", "a"), ("cargo *", "cargo"), ("a*b", "ba"), ("ab*ba", "aba"), ("a*c", "ab")]
-        {
-            assert!(!is_like(pattern, text), "{pattern} {text}");
-        }
-    }
-
-    #[test]
-    fn what_is_allowed_is_one_plain_command_and_what_is_refused_any_of_them() {
-        let allow = rule(Some("cargo *"), None, RuleAnswer::Allow);
-        assert!(fits(&allow, json!({"command": "cargo test -p 'a b'"})));
-        for command in
-            ["cargo x; rm -r ~", "cargo $(rm x)", "cargo x\nrm y", "cargo x > y", " rm; cargo x", "x"]
-        {
-            assert!(!fits(&allow, json!({"command": command})), "{command}");
-        }
-        assert!(fits(&allow, json!({"command": ["cargo", "test", "a; b"]})), "an argument is no command");
-        let deny = rule(Some("rm *"), None, RuleAnswer::Deny);
-        for command in ["rm x", "cd y && rm x", "echo $(rm x)", "(rm x)"] {
-            assert!(fits(&deny, json!({"command": command})), "{command}");
-        }
-        assert!(!fits(&deny, json!({"command": "ls"})));
-    }
-
-    #[test]
-    fn other_tools_are_known_by_path_or_address() {
-        let web = rule(Some("https://docs.rs/*"), None, RuleAnswer::Allow);
-        assert!(fits(&web, json!({"url": "https://docs.rs/x", "prompt": "?"})));
-        assert!(!fits(&web, json!({"url": "https://evil.example/https://docs.rs/"})));
-        assert!(!fits(&web, json!({"other": 1})), "nothing says what it does");
-        assert!(fits(&rule(Some("*"), None, RuleAnswer::Allow), json!({})));
-    }
-
-    #[test]
-    fn a_directory_is_left_by_no_way_of_spelling() {
-        let allow = rule(None, Some("/w/src/./x/.."), RuleAnswer::Allow);
-        for path in ["a.rs", "/w/src/a.rs", "/w//src/b/../a.rs", "../src/a.rs"] {
-            assert!(fits(&allow, json!({"file_path": path})), "{path}");
-        }
-        for path in ["../a.rs", "/w/src/../a.rs", "/w/srcs/a.rs", "/", "../../../../etc/passwd"] {
-            assert!(!fits(&allow, json!({"file_path": path})), "{path}");
-        }
-        assert!(!fits(&allow, json!({"edits": [{"path": "a"}, {"path": "/etc/x"}]})), "all of them");
-        assert!(fits(&allow, json!({"command": "ls"})), "it works there");
-        assert!(!fits(&rule(None, Some("/w/doc"), RuleAnswer::Allow), json!({"command": "ls"})));
-        let deny = rule(None, Some("/etc"), RuleAnswer::Deny);
-        assert!(fits(&deny, json!({"edits": [{"path": "a"}, {"path": "/etc/x"}]})), "one is enough");
-    }
-
-    #[test]
-    fn a_tool_of_another_name_is_not_meant() {
-        let other = Rule { tool: "Edit".into(), ..rule(None, None, RuleAnswer::Allow) };
-        assert!(!fits(&other, json!({})));
-    }
-}
+mod tests;

@@ -6,13 +6,20 @@ use super::{Host, Teammate};
 use crate::here::now;
 use protocol::driver::{Answer, Asked};
 use protocol::id::{Mint, RequestId};
-use protocol::payload::{Granted, PermissionOutcome, PermissionRequest, PermissionRule, Suggestion};
+use protocol::payload::{Granted, Payload, PermissionOutcome, PermissionRequest, PermissionRule, Suggestion};
+use protocol::policy::is_text;
 use serde_json::Value;
 use std::time::Instant;
+use store::MESSAGE_LIMIT;
 use uuid::Uuid;
 
 /// Two questions in one millisecond are two.
 static MOMENTS: Mint = Mint::new();
+
+/// What an agent hears that asks for too much at once.
+const TOO_LARGE: &str = "the question is too large to be asked: do it in smaller pieces";
+/// So much of each text that a tool would write is shown, bytes: as much as fits.
+const SHOWN: [usize; 3] = [16 << 10, 2 << 10, 256];
 
 /// One that waits.
 #[derive(Debug)]
@@ -24,9 +31,16 @@ pub(super) struct Question {
 }
 
 impl<H: Host> Teammate<H> {
+    /// One that no message can hold is answered with no: else its turn would wait for ever.
     pub(super) fn ask(&mut self, asked: Asked) {
-        self.questions.push(Question::new(asked, self.post.me().as_str()));
-        self.tell_questions();
+        let ask = asked.ask;
+        match Question::new(asked, self.post.me().as_str()).fitting() {
+            Some(question) => {
+                self.questions.push(question);
+                self.tell_questions();
+            }
+            None => self.host.answer(ask, Answer::Not { why: TOO_LARGE.to_owned() }),
+        }
     }
 
     /// When to try again to tell what could not be told.
@@ -95,6 +109,46 @@ impl Question {
         };
         Question { ask: asked.ask, request, told: false }
     }
+
+    /// As it can be told. What a tool would write is cut where it must be, and says so; what it does is not: a rule would
+    /// judge half of it.
+    fn fitting(mut self) -> Option<Question> {
+        let fits = |request: &PermissionRequest| {
+            Payload::PermissionRequest(request.clone()).to_text().len() <= MESSAGE_LIMIT
+        };
+        let whole = self.request.clone();
+        let mut shown = SHOWN.iter();
+        while !fits(&self.request) {
+            let length = *shown.next()?;
+            self.request.input = shortened(&whole.input, length, false);
+            self.request.description = cut(&whole.description, length);
+        }
+        Some(self)
+    }
+}
+
+/// The input with no more than `length` bytes of each text in it.
+fn shortened(value: &Value, length: usize, text: bool) -> Value {
+    match value {
+        Value::String(long) if text => Value::String(cut(long, length)),
+        Value::Array(elements) => elements.iter().map(|element| shortened(element, length, false)).collect(),
+        Value::Object(fields) => {
+            let short =
+                |(key, value): (&String, &Value)| (key.clone(), shortened(value, length, is_text(key)));
+            Value::Object(fields.iter().map(short).collect())
+        }
+        other => other.clone(),
+    }
+}
+
+/// Its beginning and its end, with a word on what is missing in between.
+fn cut(text: &str, length: usize) -> String {
+    if text.len() <= length {
+        return text.to_owned();
+    }
+    let (head, tail) =
+        (text.floor_char_boundary(length / 2), text.ceil_char_boundary(text.len() - length / 2));
+    format!("{}\n[… {} bytes are not shown …]\n{}", &text[..head], tail - head, &text[tail..])
 }
 
 /// What the agent hears. It can't be given another input than its own: to let it go on with that one would be no
@@ -140,6 +194,34 @@ mod tests {
             always: true,
         };
         Question::new(asked, "ann").request
+    }
+
+    #[test]
+    fn of_a_long_question_what_is_written_is_cut_and_nothing_else() {
+        let fitting = |input: Value| {
+            let asked = Asked {
+                ask: 1,
+                tool: "Edit".into(),
+                call: "c1".into(),
+                title: "é".repeat(9),
+                input,
+                always: false,
+            };
+            Question::new(asked, "ann").fitting().map(|question| question.request.input)
+        };
+        let long = "é".repeat(150 << 10);
+        let path = "p".repeat(20 << 10);
+        let cut =
+            fitting(json!({"file_path": path, "edits": [{"old_string": long, "new_string": long}]})).unwrap();
+        assert_eq!(cut["file_path"], path);
+        let shown = cut["edits"][0]["new_string"].as_str().unwrap();
+        assert!(
+            shown.len() < 20 << 10 && shown.contains("290816 bytes are not shown"),
+            "{}",
+            &shown[8190..8250]
+        );
+        assert_eq!(fitting(json!({"content": "x"})), Some(json!({"content": "x"})));
+        assert_eq!(fitting(json!({"command": long})), None, "nobody can judge half a command");
     }
 
     fn answer(response: &Value) -> Answer {

@@ -1,0 +1,402 @@
+use super::*;
+use serde_json::{Value, json};
+
+fn rule(matches: Option<&str>, directory: Option<&str>, answer: RuleAnswer) -> Rule {
+    let (matches, directory) = (matches.map(str::to_owned), directory.map(PathBuf::from));
+    Rule { tool: "B*".into(), matches, directory, answer }
+}
+
+fn fits(rule: &Rule, input: &Value) -> bool {
+    fits_in(rule, input, "/w/src")
+}
+
+fn fits_in(rule: &Rule, input: &Value, cwd: &str) -> bool {
+    let text = json!({"request_id": "p", "agent_id": "a", "tool_name": "Bash", "input": input});
+    rule.fits(&serde_json::from_value(text).unwrap(), cwd)
+}
+
+fn command(line: &str) -> Value {
+    json!({"command": line})
+}
+
+fn all_fit(rule: &Rule, inputs: &[Value]) {
+    inputs.iter().for_each(|input| assert!(fits(rule, input), "{rule:?}: {input}"));
+}
+
+fn none_fits(rule: &Rule, inputs: &[Value]) {
+    inputs.iter().for_each(|input| assert!(!fits(rule, input), "{rule:?}: {input}"));
+}
+
+#[test]
+fn a_star_stands_for_anything() {
+    for (pattern, text) in [("*", ""), ("cargo *", "cargo "), ("a*b*c", "axbxbc"), ("ab", "ab"), ("*a", "aa")]
+    {
+        assert!(is_like(pattern, text), "{pattern} {text}");
+    }
+    for (pattern, text) in [("", "a"), ("cargo *", "cargo"), ("a*b", "ba"), ("ab*ba", "aba"), ("a*c", "ab")] {
+        assert!(!is_like(pattern, text), "{pattern} {text}");
+    }
+}
+
+#[test]
+fn a_command_that_is_allowed_is_one_plain_command_and_there_is_no_other() {
+    let allow = rule(Some("cargo *"), None, RuleAnswer::Allow);
+    all_fit(
+        &allow,
+        &[
+            command("cargo test -p 'a b'"),
+            command(" cargo test "),
+            json!({"command": ["cargo", "test", "a; b"]}),
+            json!({"cmd": "cargo test", "description": "runs /usr/bin/tests; all", "timeout": 5}),
+            json!({"command": "cargo test", "workdir": "/elsewhere"}),
+            json!({"command": "cargo test", "directory": "/elsewhere"}),
+        ],
+    );
+    let smuggled = [
+        "cargo x; rm -r ~",
+        "cargo x && rm y",
+        "cargo x || rm y",
+        "cargo x | sh",
+        "cargo x & rm y",
+        "cargo $(rm x)",
+        "cargo `rm x`",
+        "cargo \"$(rm x)\"",
+        "cargo $HOME",
+        "cargo x\nrm y",
+        "cargo x\rrm y",
+        "cargo x > y",
+        "cargo x < y",
+        "cargo x >> ~/.bashrc",
+        "cargo x 2>&1",
+        "cargo x \\; rm y",
+        "cargo 'x",
+        "(cargo x)",
+        "{ cargo x; }",
+        " rm; cargo x",
+        "x=1 cargo y",
+        "sudo cargo x",
+        "/tmp/cargo x",
+        "cargo",
+        "x",
+        "",
+    ];
+    none_fits(&allow, &smuggled.map(command));
+    none_fits(
+        &allow,
+        &[
+            json!({"command": "cargo test", "cmd": ["rm", "-rf", "/"]}),
+            json!({"command": "cargo test", "cmd": "rm -rf /"}),
+            json!({"command": "cargo test", "script": "rm -rf /"}),
+            json!({"command": ["cargo test", 5, "rm x"]}),
+            json!({"command": ["rm", "-rf", "cargo x"]}),
+            json!({"command": ["sh", "-c", "cargo x; rm y"]}),
+            json!({"command": {"line": "rm x"}}),
+            json!({"commands": ["cargo test", "rm x"]}),
+            json!({"steps": [{"command": "cargo test"}, {"command": "rm x"}]}),
+            json!({"Command": "rm x"}),
+            json!({"command": "cargo test", "env": {"RUSTC_WRAPPER": "evil"}}),
+            json!({"command": "cargo test", "output": "/etc/cron.d/x"}),
+            json!({"command": "cargo test", "file_path": "/etc/passwd"}),
+            json!({"command": "cargo test", "args": ["; rm x"]}),
+            json!({"commandLine": "rm x"}),
+            json!({"description": "cargo test"}),
+            json!({"caption": "cargo test"}),
+            json!({}),
+            Value::Null,
+            json!("cargo test"),
+        ],
+    );
+}
+
+#[test]
+fn a_path_that_is_allowed_leaves_the_pattern_by_no_way_of_spelling() {
+    for pattern in ["/w/src/*", "*"] {
+        let allow = rule(Some(pattern), None, RuleAnswer::Allow);
+        all_fit(
+            &allow,
+            &[
+                json!({"file_path": "/w/src/a.rs", "old_string": "/etc/passwd", "new_string": "/// a"}),
+                json!({"file_path": "a.rs"}),
+                json!({"filePath": "/w//src/./b/../a.rs"}),
+                json!({"path": "/w/src/(group)/[id]/a b.tsx"}),
+                json!({"edits": [{"path": "/w/src/a"}, {"path": "b/c"}]}),
+            ],
+        );
+    }
+    let allow = rule(Some("/w/src/*"), None, RuleAnswer::Allow);
+    none_fits(
+        &allow,
+        &[
+            json!({"file_path": "/w/src/../../../../etc/passwd"}),
+            json!({"file_path": "../a.rs"}),
+            json!({"file_path": "/w/src/../x"}),
+            json!({"file_path": "/w/srcs"}),
+            json!({"file_path": "/w/src/a", "path": "/etc/passwd"}),
+            json!({"file_path": "/w/src/a", "filePath": "/etc/passwd"}),
+            json!({"file_path": "/w/src/a", "anything": "/etc/passwd"}),
+            json!({"file_path": "/w/src/a", "anything": {"deep": ["x", "/etc/passwd"]}}),
+            json!({"file_path": "/w/src/a", "content": {"path": "/etc/passwd"}}),
+            json!({"path": ["/w/src/a", "/etc/passwd"]}),
+            json!({"paths": "/w/src/a,/etc/passwd"}),
+            json!({"paths": "/w/src/a /etc/passwd"}),
+            json!({"paths": "/w/src/a\n/etc/passwd"}),
+            json!({"path": " /etc/passwd"}),
+            json!({"path": "~/x"}),
+            json!({"path": "/w/src/$HOME"}),
+            json!({"path": "/w/src/%2e%2e/%2e%2e/etc"}),
+            json!({"path": "/w/src/..\\..\\x"}),
+            json!({"path": "a", "cwd": "/etc"}),
+            json!({"path": "a", "cwd": "~"}),
+            json!({"files": {"/etc/passwd": "root::"}}),
+            json!({"arguments": "{\"path\":\"/etc/passwd\"}"}),
+            json!({"other": 1}),
+        ],
+    );
+    let relative = rule(Some("src/*"), None, RuleAnswer::Allow);
+    for (path, is) in [("src/a", true), ("/w/src/a", true), ("src/../a", false), ("/x/src/a", false)] {
+        assert_eq!(fits_in(&relative, &json!({"path": path}), "/w"), is, "{path}");
+    }
+}
+
+#[test]
+fn an_address_that_is_allowed_is_what_it_seems() {
+    let web = rule(Some("https://docs.rs/a/*"), None, RuleAnswer::Allow);
+    all_fit(&web, &[json!({"url": "https://docs.rs/a/x", "prompt": "what is at /etc?"})]);
+    none_fits(
+        &web,
+        &[
+            json!({"url": "https://evil.example/https://docs.rs/a/"}),
+            json!({"url": "https://docs.rs/a/../b"}),
+            json!({"url": "https://docs.rs/a/%2E%2e/b"}),
+            json!({"url": "https://docs.rs/a/@evil.example"}),
+            json!({"url": "https://docs.rs/a/x", "urls": ["https://evil.example/"]}),
+            json!({"url": ["https://docs.rs/a/x", "https://evil.example/"]}),
+            json!({"url": "https://docs.rs/a/x\nhttps://evil.example/"}),
+            json!({"url": "https://docs.rs/a/x", "output": "/etc/x"}),
+            json!({"href": "https://evil.example/"}),
+            json!({"other": 1}),
+        ],
+    );
+    let deny = rule(Some("https://evil.example/*"), None, RuleAnswer::Deny);
+    all_fit(
+        &deny,
+        &[
+            json!({"url": "HTTPS://EVIL.example/x"}),
+            json!({"url": " https://me:word@evil.example/x"}),
+            json!({"url": "https://docs.rs", "urls": ["https://evil.example/x"]}),
+        ],
+    );
+    assert!(fits(&rule(Some("*"), None, RuleAnswer::Allow), &json!({})));
+}
+
+#[test]
+fn a_directory_that_is_allowed_is_left_by_no_way_of_spelling() {
+    let allow = rule(None, Some("/w/src/./x/.."), RuleAnswer::Allow);
+    all_fit(
+        &allow,
+        &[
+            json!({"file_path": "a.rs"}),
+            json!({"file_path": "/w/src/a.rs", "content": "/etc/passwd"}),
+            json!({"file_path": "/w//src/b/../a.rs"}),
+            json!({"file_path": "../src/a.rs"}),
+            json!({"pattern": "fn main", "path": "/w/src"}),
+            json!({"pattern": "**/*.rs"}),
+            json!({"edits": [{"path": "a"}, {"path": "/w/src/b"}]}),
+        ],
+    );
+    none_fits(
+        &allow,
+        &[
+            json!({"file_path": "../a.rs"}),
+            json!({"file_path": "/w/src/../a.rs"}),
+            json!({"file_path": "/w/srcs/a.rs"}),
+            json!({"file_path": "/"}),
+            json!({"file_path": "../../../../etc/passwd"}),
+            json!({"filePath": "/etc/passwd"}),
+            json!({"paths": ["/etc/passwd"]}),
+            json!({"path": ["/etc/passwd"]}),
+            json!({"path": {"of": "/etc/passwd"}}),
+            json!({"anything": "/etc/passwd"}),
+            json!({"anything": "see file:///etc/passwd"}),
+            json!({"edits": [{"path": "a"}, {"path": "/etc/x"}]}),
+            json!({"file_path": "a", "target": "../x"}),
+            json!({"file_path": "a", "outputFile": "/x"}),
+            json!({"file_path": "~/x"}),
+            json!({"file_path": "a", "to": "~"}),
+            json!({"file_path": "/w/src/a,/etc/passwd"}),
+            json!({"file_path": "\t/etc/passwd"}),
+            json!({"/etc/passwd": true}),
+            json!({"pattern": "/etc/**"}),
+            json!({"pattern": "{a,../../etc}/*"}),
+            json!({"pattern": "x", "path": ".."}),
+            json!({"url": "https://docs.rs/"}),
+            json!({"file_path": "a", "cwd": "/etc"}),
+            json!({"file_path": "/w/src/a", "workdir": "/etc"}),
+            json!({"diff": "--- a\n+++ /etc/passwd\n"}),
+            command("ls"),
+            command("rm -rf /home"),
+            json!({"cmd": ["rm", "-rf", "/home"]}),
+            json!({"script": "rm -rf /home"}),
+            json!({"caption": "ls", "file_path": "a"}),
+            json!({}),
+        ],
+    );
+    let elsewhere = |input: Value| fits_in(&allow, &input, "/w");
+    assert!(elsewhere(json!({"file_path": "/w/src/a"})) && elsewhere(json!({"path": "src/a"})));
+    assert!(elsewhere(json!({"path": "a", "cwd": "src"})));
+    assert!(!elsewhere(json!({"pattern": "x"})) && !elsewhere(json!({"file_path": "a"})));
+}
+
+#[test]
+fn a_command_that_is_allowed_in_a_directory_names_nothing_outside() {
+    let allow = rule(Some("cargo *"), Some("/w/src"), RuleAnswer::Allow);
+    all_fit(
+        &allow,
+        &[
+            command("cargo test"),
+            command("cargo test --manifest-path=/w/src/a/Cargo.toml b/c"),
+            json!({"command": "cargo test", "cwd": "/w/src/b"}),
+        ],
+    );
+    none_fits(
+        &allow,
+        &[
+            command("cargo test --manifest-path=/etc/Cargo.toml"),
+            command("cargo test --manifest-path /etc/Cargo.toml"),
+            command("cargo test -I/etc"),
+            command("cargo test '/etc/x y'"),
+            command("cargo test ../x"),
+            command("cargo test b/../../x"),
+            command("cargo test ~"),
+            json!({"command": "cargo test", "cwd": "/etc"}),
+            json!({"command": "cargo test", "cwd": ".."}),
+            json!({"command": ["cargo", "test", "/etc/x"]}),
+        ],
+    );
+    assert!(!fits_in(&allow, &command("cargo test"), "/home"));
+}
+
+#[test]
+fn a_command_that_is_refused_is_found_wherever_it_stands() {
+    let deny = rule(Some("rm *"), None, RuleAnswer::Deny);
+    let hidden = [
+        "rm x",
+        " rm x",
+        "rm\tx",
+        "rm  -r  x",
+        "cd y && rm x",
+        "cd y&&rm x",
+        "true || rm x",
+        "ls; rm x",
+        "ls;rm x",
+        "ls | xargs rm -f",
+        "ls & rm x",
+        "ls\nrm x",
+        "echo $(rm x)",
+        "echo `rm x`",
+        "echo \"$(rm x)\"",
+        "(rm x)",
+        "{ rm x; }",
+        "if true; then rm x; fi",
+        "for i in a; do rm $i; done",
+        "! rm x",
+        "/bin/rm x",
+        "../../bin/rm x",
+        "\\rm x",
+        "'rm' x",
+        "\"rm\" x",
+        "r''m x",
+        "r\\m x",
+        "r\\\nm x",
+        "sudo rm x",
+        "sudo -u root rm x",
+        "env A=1 rm x",
+        "A=1 rm x",
+        "command rm x",
+        "exec rm x",
+        "nohup rm x &",
+        "time rm x",
+        "timeout 5 rm x",
+        "bash -c 'rm x'",
+        "sh -c \"cd y; rm x\"",
+        "find . -exec rm {} +",
+        "find . | xargs -n1 rm --",
+        "eval 'rm x'",
+        "cat <(rm x)",
+    ];
+    all_fit(&deny, &hidden.map(command));
+    all_fit(
+        &deny,
+        &[
+            json!({"command": ["rm", "x"]}),
+            json!({"command": ["bash", "-lc", "rm x"]}),
+            json!({"command": "ls", "cmd": "rm x"}),
+            json!({"script": "rm x"}),
+            json!({"steps": [{"command": "ls"}, {"run": "rm x"}]}),
+            json!({"commandLine": "rm x"}),
+            json!({"caption": "rm x"}),
+        ],
+    );
+    assert!(fits(&deny, &command(&"ls ".repeat(20_000))), "nobody looks through that");
+    none_fits(&deny, &["ls", "rmdir x", "farm x", "ls rm"].map(command));
+    none_fits(&deny, &[json!({"command": "ls", "description": "no rm x"}), json!({})]);
+}
+
+#[test]
+fn a_place_that_is_refused_is_found_however_it_is_called() {
+    let deny = rule(None, Some("/etc"), RuleAnswer::Deny);
+    all_fit(
+        &deny,
+        &[
+            json!({"edits": [{"path": "a"}, {"path": "/etc/x"}]}),
+            json!({"filePath": "/etc/passwd"}),
+            json!({"paths": ["a", "/etc/passwd"]}),
+            json!({"anything": {"deep": "/etc/passwd"}}),
+            json!({"path": "../../etc/passwd"}),
+            json!({"path": "//etc//passwd"}),
+            json!({"path": "/w/../etc"}),
+            json!({"path": " /etc/passwd"}),
+            json!({"path": "a", "cwd": "/etc"}),
+            json!({"paths": "a,/etc/passwd"}),
+            json!({"url": "file:///etc/passwd"}),
+            json!({"/etc/passwd": "x"}),
+            json!({"pattern": "/etc/*"}),
+            json!({"command": "ls", "workdir": "/etc"}),
+            command("cat /etc/passwd"),
+            command("cat '/etc/passwd'"),
+            command("cat </etc/passwd"),
+            command("cd /etc && ls"),
+            command("x --file=/etc/passwd"),
+            command("x -f/etc/passwd"),
+            command("x @/etc/passwd"),
+            command("cat ../../etc/passwd"),
+            json!({"command": ["cat", "/etc/passwd"]}),
+        ],
+    );
+    none_fits(
+        &deny,
+        &[
+            json!({"file_path": "a", "new_string": "/etc/passwd"}),
+            json!({"path": "/etcetera"}),
+            command("cat etc"),
+            json!({"pattern": "x"}),
+            json!({}),
+        ],
+    );
+    let here = rule(None, Some("/w/src/secrets"), RuleAnswer::Deny);
+    all_fit(
+        &here,
+        &[command("cat secrets"), json!({"path": "secrets/x"}), command("ls ./secrets/..//secrets")],
+    );
+    assert!(fits_in(&here, &command("ls"), "/w/src/secrets") && fits_in(&here, &json!({}), "/w/src/secrets"));
+    let named = rule(Some("/etc/*"), None, RuleAnswer::Ask);
+    all_fit(&named, &[json!({"path": "/w/../etc/x"}), json!({"path": "a", "to": "/etc/x"})]);
+    let relative = rule(Some("secrets/*"), None, RuleAnswer::Deny);
+    all_fit(&relative, &[json!({"path": "/w/src/secrets/x"}), json!({"path": "./secrets/x"})]);
+}
+
+#[test]
+fn a_tool_of_another_name_is_not_meant() {
+    let other = Rule { tool: "Edit".into(), ..rule(None, None, RuleAnswer::Allow) };
+    assert!(!fits(&other, &json!({})));
+}
