@@ -15,7 +15,8 @@ Options:
   --mode ID         The session mode to begin in, as the program calls it
   --reads ID        The mode in which it only reads: then it writes no file through us, and does not leave it by itself
   --session ID      Go on with this session of an earlier life, if the program can
-  --anywhere        Read and write files outside of the working directory too, where the program asks us to
+  --anywhere ID     The mode in which we read and write files outside of the working directory too, where the program
+                    asks us to; an empty one is that which it begins in by itself
   --patience SECS   How long the program may take until its session is open [default: 30]
   --help, --version";
 
@@ -37,7 +38,8 @@ pub(crate) struct Args {
     /// The mode in which it only reads.
     pub(crate) reads: Option<String>,
     pub(crate) session: Option<String>,
-    pub(crate) reach: Reach,
+    /// The mode in which it reaches files anywhere; empty for its own choice.
+    pub(crate) anywhere: Option<String>,
     pub(crate) patience: Duration,
 }
 
@@ -60,7 +62,7 @@ impl Args {
     fn of(mut words: impl Iterator<Item = OsString>) -> Result<Asked, String> {
         let patience = Duration::from_secs(30);
         let mut args =
-            Args { argv: Vec::new(), mode: None, reads: None, session: None, reach: Reach::Below, patience };
+            Args { argv: Vec::new(), mode: None, reads: None, session: None, anywhere: None, patience };
         while let Some(word) = words.next() {
             let mut value = || {
                 let value = words.next().and_then(|value| value.into_string().ok());
@@ -75,7 +77,7 @@ impl Args {
                 Some("--mode") => args.mode = Some(value()?),
                 Some("--reads") => args.reads = Some(value()?),
                 Some("--session") => args.session = Some(value()?),
-                Some("--anywhere") => args.reach = Reach::Anywhere,
+                Some("--anywhere") => args.anywhere = Some(value()?),
                 Some("--patience") => args.patience = seconds(&value()?)?,
                 _ => return Err(format!("cannot understand {}", word.display())),
             }
@@ -85,6 +87,14 @@ impl Args {
             Err("there is no program to drive".to_owned())
         } else {
             Ok(Asked::Run(args))
+        }
+    }
+
+    /// Which files we open for it while it is in `mode`; none: its own choice.
+    pub(crate) fn reach(&self, mode: Option<&str>) -> Reach {
+        match self.anywhere.as_deref() == Some(mode.unwrap_or_default()) {
+            true => Reach::Anywhere,
+            false => Reach::Below,
         }
     }
 
@@ -116,7 +126,25 @@ mod tests {
         };
         assert_eq!((args.mode.as_deref(), args.session.as_deref()), (Some("plan"), Some("s 1")));
         assert_eq!((args.argv.len(), args.program().as_str()), (2, "x"));
-        assert_eq!((args.reach, args.patience.as_secs()), (Reach::Below, 30));
+        assert_eq!((args.anywhere.as_deref(), args.patience.as_secs()), (None, 30));
+    }
+
+    #[test]
+    fn how_far_it_reaches_is_said_by_its_mode() {
+        let reach = |words: &[&str], mode: Option<&str>| {
+            let Asked::Run(args) = parse(&[words, &["--", "x"]].concat()) else {
+                panic!("it is a command line")
+            };
+            args.reach(mode)
+        };
+        assert_eq!(reach(&[], None), Reach::Below);
+        assert_eq!(reach(&["--anywhere", "yolo"], Some("yolo")), Reach::Anywhere);
+        assert_eq!(reach(&["--anywhere", "yolo"], Some("default")), Reach::Below);
+        assert_eq!(reach(&["--anywhere", "yolo"], None), Reach::Below);
+        assert_eq!(
+            (reach(&["--anywhere", ""], None), reach(&["--anywhere", ""], Some("plan"))),
+            (Reach::Anywhere, Reach::Below)
+        );
     }
 
     #[test]

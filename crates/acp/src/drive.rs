@@ -5,7 +5,7 @@ mod ended;
 mod opening;
 mod turns;
 
-use crate::args::Args;
+use crate::args::{Args, Reach};
 use crate::client::{connected, in_words};
 use crate::event::{Event, Events, Queue};
 use crate::open::{Session, set_mode};
@@ -147,11 +147,11 @@ impl Driver<'_> {
             Event::Update(update) => self.update(&update),
             Event::Permission(request, responder) => self.asked(&request, responder).await,
             Event::Read(request, responder) => {
-                let read = files::read(&request, self.args.reach).map_err(refused);
+                let read = files::read(&request, self.reach()).map_err(refused);
                 responder.respond_with_result(read.map(ReadTextFileResponse::new)).ok();
             }
             Event::Write(request, responder) => {
-                let written = self.may_write().and_then(|()| files::write(&request, self.args.reach));
+                let written = self.may_write().and_then(|()| files::write(&request, self.reach()));
                 let written = written.map_err(refused);
                 responder.respond_with_result(written.map(|()| WriteTextFileResponse::new())).ok();
             }
@@ -174,6 +174,10 @@ impl Driver<'_> {
             // It went elsewhere by itself.
             self.mode.clone().into_iter().for_each(|mode| self.change_mode(mode));
         }
+    }
+
+    fn reach(&self) -> Reach {
+        self.args.reach(self.mode.as_deref())
     }
 
     fn only_reads(&self) -> bool {

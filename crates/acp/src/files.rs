@@ -3,19 +3,25 @@
 
 use crate::args::Reach;
 use agent_client_protocol::v1::schema::{ReadTextFileRequest, WriteTextFileRequest};
-use std::fs::File;
-use std::io::{Read, Write};
+use rustix::fs::OFlags;
+use std::fs::{File, Metadata, OpenOptions, Permissions};
+use std::io::{Error, ErrorKind, Read, Result as Io, Write};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 /// The most that is read or written, bytes.
 const LARGEST: u64 = 16 << 20;
 
-/// The text, or the lines that were asked for, counted from 1.
+/// The text, or the lines that were asked for, counted from 1. What is too large is not read in part: the program would
+/// take that for the whole, and write it back.
 pub(crate) fn read(request: &ReadTextFileRequest, reach: Reach) -> Result<String, String> {
     let path = reached(&request.path, reach)?;
-    let failed = |error: std::io::Error| format!("cannot read {}: {error}", path.display());
+    let failed = |error: Error| format!("cannot read {}: {error}", path.display());
     let mut text = String::new();
-    File::open(&path).map_err(failed)?.take(LARGEST).read_to_string(&mut text).map_err(failed)?;
+    regular(&path).map_err(failed)?.take(LARGEST + 1).read_to_string(&mut text).map_err(failed)?;
+    if text.len() as u64 > LARGEST {
+        return Err(format!("cannot read {}: it has more than 16 MiB", path.display()));
+    }
     let (from, lines) = (request.line.unwrap_or(1).max(1) as usize - 1, request.limit);
     if request.line.is_none() && lines.is_none() {
         return Ok(text);
@@ -27,12 +33,46 @@ pub(crate) fn read(request: &ReadTextFileRequest, reach: Reach) -> Result<String
 /// The whole file, made if there is none.
 pub(crate) fn write(request: &WriteTextFileRequest, reach: Reach) -> Result<(), String> {
     let path = reached(&request.path, reach)?;
-    let failed = |error: std::io::Error| format!("cannot write {}: {error}", path.display());
     if request.content.len() as u64 > LARGEST {
         return Err(format!("cannot write {}: it would have more than 16 MiB", path.display()));
     }
-    let mut file = File::create(&path).map_err(failed)?;
-    file.write_all(request.content.as_bytes()).map_err(failed)
+    let written = match regular(&path).and_then(|file| file.metadata()) {
+        Ok(held) => replace(&path, &held, request.content.as_bytes()),
+        Err(error) if error.kind() == ErrorKind::NotFound => swap_in(&path, None, request.content.as_bytes()),
+        Err(error) => Err(error),
+    };
+    written.map_err(|error| format!("cannot write {}: {error}", path.display()))
+}
+
+/// Opened without waiting for anybody, as a pipe would, and for the only thread there is.
+fn regular(path: &Path) -> Io<File> {
+    let wait_for_none = OFlags::NONBLOCK.bits().cast_signed();
+    let file = OpenOptions::new().read(true).custom_flags(wait_for_none).open(path)?;
+    match file.metadata()?.is_file() {
+        true => Ok(file),
+        false => Err(Error::new(ErrorKind::InvalidInput, "it is no regular file")),
+    }
+}
+
+fn replace(path: &Path, held: &Metadata, bytes: &[u8]) -> Io<()> {
+    if held.nlink() > 1 {
+        // Its other names are to hold it too.
+        return OpenOptions::new().write(true).truncate(true).open(path)?.write_all(bytes);
+    }
+    swap_in(path, Some(held.permissions()), bytes)
+}
+
+/// Whole or not at all, whatever ends us meanwhile.
+fn swap_in(path: &Path, held: Option<Permissions>, bytes: &[u8]) -> Io<()> {
+    let directory = path.parent().unwrap_or(Path::new("/"));
+    let mut builder = tempfile::Builder::new();
+    // Less what the umask takes away, as with any new file.
+    let mut beside = builder.permissions(Permissions::from_mode(0o666)).tempfile_in(directory)?;
+    beside.write_all(bytes)?;
+    if let Some(held) = held {
+        beside.as_file().set_permissions(held)?;
+    }
+    beside.persist(path).map(drop).map_err(|error| error.error)
 }
 
 /// The file behind all links. One that is not there yet is where its directory is.
@@ -57,5 +97,71 @@ fn reached(path: &Path, reach: Reach) -> Result<PathBuf, String> {
             Err(format!("cannot reach {}: it lies outside of {}", path.display(), own.display()))
         }
         _ => Ok(whole),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::Duration;
+
+    fn put(path: &Path, text: &str) {
+        File::create(path).unwrap().write_all(text.as_bytes()).unwrap();
+    }
+
+    fn read_it(path: &Path) -> Result<String, String> {
+        read(&ReadTextFileRequest::new("s", path), Reach::Anywhere)
+    }
+
+    fn write_it(path: &Path, text: &str) -> Result<(), String> {
+        write(&WriteTextFileRequest::new("s", path, text), Reach::Anywhere)
+    }
+
+    #[test]
+    fn a_file_that_is_too_large_is_not_read_in_part() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("large");
+        put(&path, &"x".repeat(16 << 20));
+        assert_eq!(read_it(&path).unwrap().len(), 16 << 20);
+        File::options().append(true).open(&path).unwrap().write_all(b"y").unwrap();
+        assert!(read_it(&path).unwrap_err().contains("more than 16 MiB"));
+        assert!(write_it(&path, &"x".repeat((16 << 20) + 1)).is_err());
+        assert_eq!(path.metadata().unwrap().len(), (16 << 20) + 1);
+    }
+
+    #[test]
+    fn what_is_written_is_another_file_with_the_permissions_and_behind_the_links_of_the_one_before() {
+        let dir = tempfile::tempdir().unwrap();
+        let (path, link) = (dir.path().join("script"), dir.path().join("link"));
+        put(&path, "old");
+        std::fs::set_permissions(&path, Permissions::from_mode(0o751)).unwrap();
+        std::os::unix::fs::symlink(&path, &link).unwrap();
+        // Whoever reads it meanwhile reads the old one to its end.
+        let before = File::open(&path).unwrap();
+        write_it(&link, "new").unwrap();
+        assert!(link.is_symlink());
+        assert_eq!(
+            (read_it(&path).unwrap().as_str(), std::io::read_to_string(before).unwrap().as_str()),
+            ("new", "old")
+        );
+        assert_eq!(path.metadata().unwrap().permissions().mode() & 0o7777, 0o751);
+        let twin = dir.path().join("twin");
+        std::fs::hard_link(&path, &twin).unwrap();
+        write_it(&path, "both").unwrap();
+        assert_eq!(read_it(&twin).unwrap(), "both");
+        assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 3, "nothing is left beside");
+    }
+
+    #[test]
+    fn what_is_no_regular_file_is_refused_at_once() {
+        let dir = tempfile::tempdir().unwrap();
+        let pipe = dir.path().join("pipe");
+        rustix::fs::mknodat(rustix::fs::CWD, &pipe, rustix::fs::FileType::Fifo, 0o600.into(), 0).unwrap();
+        let (tell, told) = std::sync::mpsc::channel();
+        std::thread::spawn(move || tell.send((read_it(&pipe), write_it(&pipe, "x"))));
+        let (read, written) = told.recv_timeout(Duration::from_secs(10)).unwrap();
+        assert!(read.unwrap_err().contains("no regular file"));
+        assert!(written.unwrap_err().contains("no regular file"));
+        assert!(read_it(dir.path()).is_err() && write_it(dir.path(), "x").is_err());
     }
 }

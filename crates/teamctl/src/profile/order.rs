@@ -150,7 +150,7 @@ impl Profile {
                 let argv = argv.iter().map(|argument| late::filled(argument, |_| None)).collect();
                 let ahead = std::mem::take(&mut ordered.ahead);
                 let standing = StandingAgent {
-                    driver: driver(facts),
+                    driver: driver(modes, facts),
                     argv,
                     mode: begins_in(modes, facts),
                     modes: reachable(modes, facts),
@@ -220,10 +220,13 @@ impl Profile {
 }
 
 /// The driver of an agent that stands; it lies beside us.
-fn driver(facts: &Facts<'_>) -> Vec<String> {
+fn driver(modes: &BTreeMap<String, String>, facts: &Facts<'_>) -> Vec<String> {
     let path = Path::new(facts.own).with_file_name("teamd-acp").to_string_lossy().into_owned();
-    let anywhere = facts.mode == Some("bypassPermissions");
-    [path].into_iter().chain(anywhere.then(|| "--anywhere".to_owned())).collect()
+    let all = "bypassPermissions";
+    // Where it is no mode of its sessions, it is one of its life, which begins in it.
+    let anywhere = modes.get(all).cloned().or_else(|| (facts.mode == Some(all)).then(String::new));
+    let anywhere = anywhere.into_iter().flat_map(|mode| ["--anywhere".to_owned(), mode]);
+    [path].into_iter().chain(anywhere).collect()
 }
 
 /// What the program calls the mode to begin in. An agent of a read-only type plans.
