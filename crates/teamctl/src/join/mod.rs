@@ -48,6 +48,8 @@ pub(crate) struct Join {
 const GREEN_LIGHT: Duration = Duration::from_secs(15);
 /// Between TERM and KILL for what an agent leaves behind.
 const LEFTOVER_GRACE: Duration = Duration::from_millis(500);
+/// The process beside an agent has begun once it has lived for so long; one that ended before would end again.
+const BEGUN: Duration = Duration::from_secs(1);
 /// How long a daemon may take to note a report.
 const NOTED: Duration = Duration::from_secs(2);
 impl Join {
@@ -114,8 +116,6 @@ fn at_once(
 ) -> Result<ExitCode, String> {
     let mut terminal = log.map(Terminal::of_the_log).transpose().map_err(no_terminal)?;
     let agent = start::agent(go, &line.into(), terminal.as_ref())?;
-    // Reaped with all descendants.
-    drop(start::beside(go));
     Ok(live(link, signals, go, agent, &mut terminal))
 }
 
@@ -175,8 +175,8 @@ fn live(
 ) -> ExitCode {
     link.agent = Some(agent.id());
     link.tell(&FromJoin::Started { pid: agent.id() });
-    let mut family = Family { agent: agent.id(), status: None };
-    let grace = supervise(link, signals, &mut family, terminal);
+    let mut family = Family { agent: agent.id(), status: None, beside: Beside::begin(go) };
+    let grace = supervise(link, signals, go, &mut family, terminal);
     let copy = &mut || terminal.iter_mut().for_each(Terminal::copy);
     end_all(signals, grace, &mut |pid, status| family.reaped(pid, status), copy);
     terminal.iter_mut().for_each(|terminal| drop(terminal.drain()));
@@ -189,6 +189,7 @@ fn live(
 fn supervise(
     link: &mut Link,
     signals: &Signals,
+    go: &Go,
     family: &mut Family,
     terminal: &mut Option<Terminal>,
 ) -> Duration {
@@ -207,6 +208,9 @@ fn supervise(
                 if family.status.is_some() || signals.hung_up() || signals.told_to_end() {
                     return LEFTOVER_GRACE;
                 }
+                if family.beside.as_ref().is_some_and(|beside| beside.lived.is_some()) {
+                    family.beside = Beside::after(family.beside.take(), go);
+                }
             }
         }
     }
@@ -216,12 +220,16 @@ fn supervise(
 struct Family {
     agent: u32,
     status: Option<ExitStatus>,
+    beside: Option<Beside>,
 }
 
 impl Family {
     fn reaped(&mut self, pid: u32, status: ExitStatus) {
         if pid == self.agent {
             self.status = Some(status);
+        }
+        if let Some(beside) = self.beside.as_mut().filter(|beside| beside.pid == pid) {
+            beside.lived = Some(beside.began.elapsed());
         }
     }
 
@@ -238,6 +246,26 @@ impl Family {
         let status = self.status.unwrap_or_default();
         let code = status.code().unwrap_or_else(|| 128 + status.signal().unwrap_or(0));
         ExitCode::from(u8::try_from(code).unwrap_or(1))
+    }
+}
+
+/// The process beside the agent; reaped with all descendants.
+struct Beside {
+    pid: u32,
+    began: Instant,
+    /// How long, once it has ended.
+    lived: Option<Duration>,
+}
+
+impl Beside {
+    fn begin(go: &Go) -> Option<Beside> {
+        let pid = start::beside(go)?.id();
+        Some(Beside { pid, began: Instant::now(), lived: None })
+    }
+
+    /// Another in its place, which feeds the agent: but for one that could not even begin.
+    fn after(ended: Option<Beside>, go: &Go) -> Option<Beside> {
+        ended?.lived.filter(|lived| *lived >= BEGUN).and_then(|_| Beside::begin(go))
     }
 }
 

@@ -15,7 +15,7 @@ use crate::profile::Shelf;
 use crate::teammate::{Due, HAND_IN, Post};
 use output::Output;
 use protocol::control::{
-    Call, HookReply, Hooked, Keys as Order, Park, Reply, Request, Said, ScreenReply, VERSION,
+    Call, HookReply, Hooked, Keys as Order, Park, Reply, Request, Said, ScreenReply, Speaker, VERSION,
 };
 use protocol::fault::{Fault, Kind};
 pub(crate) use screen::Prompt;
@@ -35,6 +35,10 @@ const RESTLESS: Duration = Duration::from_secs(2);
 const RELOOK: Duration = Duration::from_secs(30);
 /// How long a program may take to take what was typed.
 const TAKEN: Duration = Duration::from_secs(5);
+/// After a fault there is another look.
+const AGAIN: Duration = Duration::from_secs(1);
+/// For people.
+const NOT_TAKEN: &str = "what was typed into it was not taken";
 /// A life is shorter.
 const FOR_EVER: Duration = Duration::from_secs(10 * 365 * 24 * 3600);
 
@@ -57,7 +61,7 @@ pub(crate) fn run(here: &Here) -> Result<ExitCode, Fault> {
         wait,
         in_turn: true,
     };
-    typist.live()?;
+    typist.live();
     Ok(ExitCode::SUCCESS)
 }
 
@@ -71,19 +75,30 @@ struct Typist<'a> {
 }
 
 impl Typist<'_> {
-    fn live(mut self) -> Result<(), Fault> {
+    /// Until its agent has ended: join ends it then, should it not see that itself. Whatever else goes wrong may go well
+    /// at another look, and an agent whose typist is gone would be deaf.
+    fn live(mut self) {
         loop {
             let seen = self.until_ready();
-            if std::mem::take(&mut self.in_turn) {
-                self.turn_over().unwrap_or_else(|fault| words::complain(&fault.to_string()));
+            match self.step(&seen) {
+                Ok(Over::Look | Over::Away | Over::Nothing(_)) => {}
+                Ok(Over::Ended) => return,
+                Err(fault) => {
+                    words::complain(&fault.to_string());
+                    self.output.next(AGAIN);
+                }
             }
-            match self.post.due(HAND_IN)? {
-                Some(due) => self.give(due, &seen)?,
-                None => match self.wait.wait() {
-                    Over::Look | Over::Away => {}
-                    Over::Nothing(_) => return Ok(()),
-                },
-            }
+        }
+    }
+
+    /// What there is to do at the empty prompt; else the wait for it.
+    fn step(&mut self, seen: &ScreenReply) -> Result<Over, Fault> {
+        if self.in_turn {
+            self.turn_over()?;
+        }
+        match self.post.due(HAND_IN)? {
+            Some(due) => self.give(due, seen).map(|()| Over::Look),
+            None => Ok(self.wait.wait()),
         }
     }
 
@@ -93,15 +108,14 @@ impl Typist<'_> {
         loop {
             self.output.drain();
             // A pane that can't be seen just now is not ready.
-            if let Ok(seen) = self.look() {
-                match self.prompt.of(&seen) {
-                    Shown::Ready => return seen,
-                    Shown::Dialog(text) if told.as_ref() != Some(&text) => {
-                        self.tell(Said::Dialog { text: text.clone() }).ok();
-                        told = Some(text);
-                    }
-                    Shown::Dialog(_) | Shown::Other => {}
+            let seen = self.seen();
+            match self.prompt.of(&seen) {
+                Shown::Ready => return seen,
+                Shown::Dialog(text) if told.as_ref() != Some(&text) => {
+                    self.tell(Said::Dialog { text: text.clone() }).ok();
+                    told = Some(text);
                 }
+                Shown::Dialog(_) | Shown::Other => {}
             }
             self.output.next(RELOOK);
             self.output.settle(STILL, RESTLESS);
@@ -110,8 +124,11 @@ impl Typist<'_> {
 
     fn turn_over(&mut self) -> Result<(), Fault> {
         let reply = self.tell(Said::Ended)?;
+        // Told once: what the files do not take now is not told anew.
+        self.in_turn = false;
         if let Some(text) = &reply.given {
             self.post.had_prompt(text)?;
+            self.tell(Said::PromptRead)?;
         }
         if !reply.first {
             return Ok(());
@@ -119,8 +136,8 @@ impl Typist<'_> {
         self.post.turn_over(reply.task, reply.since, None)
     }
 
-    /// Types it, and marks it read if the program has taken it. What it did not take stands in its prompt: nothing is
-    /// typed behind it, and it stays unread.
+    /// Types it, and marks it read once the program has taken it. What it does not take stands in its prompt: nothing
+    /// is typed behind it, it is not typed once more, and it stays unread for as long.
     fn give(&mut self, due: Due, seen: &ScreenReply) -> Result<(), Fault> {
         let cursor = seen.cursor;
         if self.order(Order::Paste { cursor, text: due.text.clone() }).is_err() {
@@ -129,29 +146,57 @@ impl Typist<'_> {
             return Ok(());
         }
         self.output.settle(STILL, RESTLESS);
-        let written = self.look()?;
-        let entered = written.cursor != cursor && self.order(Order::Enter { cursor: written.cursor }).is_ok();
-        if !entered || !self.is_taken(&written, &due.text) {
-            let text = "what was typed into it was not taken".to_owned();
-            self.tell(Said::Dialog { text })?;
+        // From here on it stands there, whatever becomes of the daemon.
+        let written = self.seen();
+        if written.cursor == cursor || !self.entered(written.cursor) {
+            self.tell(Said::Dialog { text: NOT_TAKEN.to_owned() })?;
             self.output.next(RELOOK);
             return Ok(());
         }
+        self.until_taken(&written, &due.text);
         self.in_turn = true;
+        let told = self.tell(Said::Began { about: due.about, handed: Vec::new() });
         self.post.mark(due.entries)?;
-        self.tell(Said::Began { about: due.about }).map(drop)
+        told.map(drop)
     }
 
-    fn is_taken(&mut self, written: &ScreenReply, text: &str) -> bool {
-        let until = Instant::now() + TAKEN;
-        while Instant::now() < until {
-            self.output.settle(STILL, STILL);
-            if self.look().is_ok_and(|seen| screen::has_left(&seen, written, text)) {
-                return true;
+    /// False where the cursor has gone elsewhere meanwhile: somebody types.
+    fn entered(&self, cursor: (u32, u32)) -> bool {
+        loop {
+            match self.order(Order::Enter { cursor }) {
+                Err(fault) if fault.kind == Kind::NoDaemon => drop(self.output.next(AGAIN)),
+                entered => return entered.is_ok(),
             }
-            self.output.next(until.saturating_duration_since(Instant::now()));
         }
-        false
+    }
+
+    /// However long that takes: a person may have to hand it in.
+    fn until_taken(&self, written: &ScreenReply, text: &str) {
+        let mut until = Some(Instant::now() + TAKEN);
+        loop {
+            self.output.settle(STILL, STILL);
+            if self.look().is_ok_and(|seen| self.prompt.has_left(&seen, written, text)) {
+                return;
+            }
+            let left = until.map(|until| until.saturating_duration_since(Instant::now()));
+            if left == Some(Duration::ZERO) {
+                self.tell(Said::Dialog { text: NOT_TAKEN.to_owned() }).ok();
+                until = None;
+            }
+            self.output.next(left.unwrap_or(RELOOK));
+        }
+    }
+
+    /// The screen, once it can be seen: there is a daemon, and no person looks into its history.
+    fn seen(&self) -> ScreenReply {
+        loop {
+            let wait = match self.look() {
+                Ok(seen) => return seen,
+                Err(fault) if fault.kind == Kind::NoDaemon => AGAIN,
+                Err(_) => RELOOK,
+            };
+            self.output.next(wait);
+        }
     }
 
     fn look(&self) -> Result<ScreenReply, Fault> {
@@ -166,7 +211,14 @@ impl Typist<'_> {
     }
 
     fn tell(&self, said: Said) -> Result<HookReply, Fault> {
-        match self.here.ask(Request::Hook(Hooked { lead: None, session: None, said }))? {
+        let speaker = Speaker::Typist;
+        match self.here.ask(Request::Hook(Hooked {
+            lead: None,
+            session: None,
+            above: Vec::new(),
+            speaker,
+            said,
+        }))? {
             Reply::Hook(reply) => Ok(reply),
             _ => Err(misunderstood()),
         }

@@ -26,25 +26,40 @@ impl Prompt {
         if let Some(dialog) = shown(&seen.screen, &self.dialog) {
             return Shown::Dialog(dialog.to_owned());
         }
-        let line = plain(line_of(seen));
-        let ready = self.ready.iter().any(|ready| plain(ready) == line);
-        if ready { Shown::Ready } else { Shown::Other }
+        if self.is_empty(seen) { Shown::Ready } else { Shown::Other }
+    }
+
+    fn is_empty(&self, seen: &ScreenReply) -> bool {
+        let line = plain(line_of(seen, 0));
+        self.ready.iter().any(|ready| plain(ready) == line)
+    }
+
+    /// Whether what was written is not in the prompt any more: the cursor has gone elsewhere, and the prompt is empty, or
+    /// the text's end stands neither before the cursor nor above it, where it does if the key has only begun a new line.
+    pub(super) fn has_left(&self, now: &ScreenReply, written: &ScreenReply, text: &str) -> bool {
+        if now.cursor == written.cursor {
+            return false;
+        }
+        let end = end_of(text);
+        let stands = |above: usize| squeezed(line_of(now, above)).ends_with(&end);
+        self.is_empty(now) || !end.is_empty() && !stands(0) && !stands(1)
     }
 }
 
-/// Whether what was written is not in the prompt any more: the cursor has gone elsewhere, and the words do not stand
-/// before it.
-pub(super) fn has_left(now: &ScreenReply, written: &ScreenReply, text: &str) -> bool {
-    let tail: String = squeezed(text.lines().last().unwrap_or_default());
-    let tail: String = tail.chars().skip(tail.chars().count().saturating_sub(TAIL)).collect();
-    now.cursor != written.cursor && !squeezed(line_of(now)).ends_with(&tail)
+/// The end of a text as it is pasted, without what a terminal would take for a command.
+fn end_of(text: &str) -> String {
+    let typed: String = text.chars().filter(|c| *c == '\n' || !c.is_control()).collect();
+    let last = typed.lines().map(squeezed).filter(|line| !line.is_empty()).next_back().unwrap_or_default();
+    last.chars().skip(last.chars().count().saturating_sub(TAIL)).collect()
 }
 
 /// Characters of a text's end that tell it from an empty prompt.
 const TAIL: usize = 12;
 
-fn line_of(seen: &ScreenReply) -> &str {
-    seen.screen.lines().nth(seen.cursor.1 as usize).unwrap_or_default()
+/// The line of the cursor, or one so many above it.
+fn line_of(seen: &ScreenReply, above: usize) -> &str {
+    let line = (seen.cursor.1 as usize).checked_sub(above);
+    line.and_then(|line| seen.screen.lines().nth(line)).unwrap_or_default()
 }
 
 /// Without frames, and with one space for several.
@@ -81,15 +96,18 @@ mod tests {
     }
 
     #[test]
-    fn a_text_has_left_when_the_cursor_moved_and_it_does_not_stand_before_it() {
+    fn a_text_has_left_when_the_cursor_moved_and_the_prompt_is_empty_or_it_stands_nowhere_near() {
         let written = seen("> one two three", (15, 0));
-        assert!(has_left(&seen("> one two three\n> ", (2, 1)), &written, "one two three"));
-        assert!(has_left(&seen("> ", (2, 0)), &written, "one two three"));
-        assert!(!has_left(&written, &written, "one two three"));
-        assert!(!has_left(&seen("> one two three\n\n", (0, 1)), &written, ""));
-        assert!(
-            !has_left(&seen("x\n> one two three", (15, 1)), &written, "one two three"),
-            "it was scrolled"
-        );
+        let has_left = |now: &ScreenReply, text: &str| prompt().has_left(now, &written, text);
+        for text in ["one two three", "one two three\n\n", "one two\n──\n \n", "\n", "one two thr\u{1b}ee"]
+        {
+            assert!(has_left(&seen("> one two three\n> ", (2, 1)), text), "{text:?}");
+            assert!(has_left(&seen("> ", (2, 0)), text), "{text:?}");
+            assert!(!has_left(&written, text), "{text:?}");
+            assert!(!has_left(&seen("> one two three\n", (0, 1)), text), "a new line: {text:?}");
+        }
+        assert!(has_left(&seen("> one two three\nworking\n", (0, 2)), "one two three"));
+        assert!(!has_left(&seen("x\n> one two three", (15, 1)), "one two three"), "it was scrolled");
+        assert!(!has_left(&seen("> one two three\nworking\n", (0, 2)), " \n"), "nobody can tell");
     }
 }
