@@ -3,7 +3,9 @@
 //!
 //! A turn writes itself down as a line of JSON. Words in its text make it do more: `hold:PATH` waits until somebody
 //! writes into that FIFO, `give-up` listens to the hook of this turn's end no more, `notify` tells of a dialog, `mute`
-//! says nothing at its turn's end.
+//! says nothing at its turn's end, `nested` runs another program of the same person in a shell, whose hooks' answers
+//! are written down. A text with `not-now` is not taken the first time, as by a program that has gone on by itself often
+//! enough.
 
 use rustix::termios::{OptionalActions, tcgetattr, tcsetattr};
 use std::io::{Read, Write};
@@ -19,7 +21,8 @@ enum Happened {
 /// `rest`: what else it is given on its command line.
 pub(crate) fn run(file: &str, rest: &[&str]) {
     let (options, first) = super::options(rest);
-    let program = Program { file: PathBuf::from(file), options, turn: 0, mute: false };
+    let program =
+        Program { file: PathBuf::from(file), options, turn: 0, mute: false, goes_on: false, refused: false };
     let (tell, happened) = channel();
     raw();
     let lines = tell.clone();
@@ -33,6 +36,9 @@ struct Program {
     options: Vec<String>,
     turn: u32,
     mute: bool,
+    /// Its hook has asked for the turn that it is in.
+    goes_on: bool,
+    refused: bool,
 }
 
 impl Program {
@@ -57,8 +63,18 @@ impl Program {
                 }
             };
             let answer: serde_json::Value = serde_json::from_str(&answer).unwrap_or_default();
-            next = answer["reason"].as_str().map(str::to_owned);
+            next = answer["reason"].as_str().map(str::to_owned).filter(|text| self.takes(text));
+            self.goes_on = next.is_some();
         }
+    }
+
+    fn takes(&mut self, text: &str) -> bool {
+        let takes = !text.contains("not-now") || self.refused;
+        if !takes {
+            self.refused = true;
+            self.note(&serde_json::json!({"refused": text}));
+        }
+        takes
     }
 
     fn do_turn(&mut self, text: &str) {
@@ -72,6 +88,13 @@ impl Program {
         }
         if let Some(fifo) = text.split("hold:").nth(1).and_then(|rest| rest.split_whitespace().next()) {
             drop(std::fs::read(fifo).expect("the test has made it"));
+        }
+        if text.contains("nested") {
+            let script = "for event in session-start prompt turn-end; do \
+                          echo '{\"session_id\":\"s-nested\"}' | teamctl hook $event; done; echo over";
+            let mut shell = Command::new("sh");
+            let out = shell.args(["-c", script]).output().expect("there is a shell");
+            self.note(&serde_json::json!({"nested": String::from_utf8_lossy(&out.stdout)}));
         }
     }
 
@@ -105,6 +128,7 @@ impl Program {
         let last = if self.mute { String::new() } else { format!("turn {} is done", self.turn) };
         serde_json::json!({
             "session_id": "s-1", "prompt": prompt, "message": "may it?", "last_assistant_message": last,
+            "stop_hook_active": self.goes_on,
         })
         .to_string()
     }

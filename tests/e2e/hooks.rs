@@ -21,10 +21,15 @@ pub(crate) fn profile(house: &House, name: &str, feed: &str, more: &str) {
 
 /// The texts of its turns so far.
 fn turns(house: &House, name: &str) -> Vec<String> {
+    noted(house, name, "text")
+}
+
+/// What it wrote down of that kind.
+fn noted(house: &House, name: &str, kind: &str) -> Vec<String> {
     let text = house.read(&format!("out/{name}"));
     let line = |line: &str| {
         let turn: Value = serde_json::from_str(line).ok()?;
-        Some(turn["text"].as_str()?.to_owned())
+        Some(turn[kind].as_str()?.to_owned())
     };
     text.lines().filter_map(line).collect()
 }
@@ -99,7 +104,7 @@ fn mail_in_a_turn_waits_for_its_end_and_comes_all_at_once_in_order() {
     house.teamctl_with(&["send", "ann", "third"], &bob).ok();
     house.teamctl(["send", "ann", "second"]).ok();
     house.teamctl(["send", "ann", "first", "--as-user"]).ok();
-    assert_eq!(unread(&house, "ann").len(), 3);
+    assert_eq!(unread(&house, "ann").len(), 4, "with that which it works on");
     house.open_gate("gate");
     let turn = until_turn(&house, "ann", "third");
     let places = ["first", "second", "third"].map(|word| turn.find(word).expect("all of them"));
@@ -142,11 +147,83 @@ fn nothing_is_read_where_the_program_has_given_up_on_its_hook() {
     let house = house();
     spawn(&house, "ann");
     house.teamctl(["send", "ann", "give-up"]).ok();
+    until_turn(&house, "ann", "give-up");
+    house.until("it is taken", || unread(&house, "ann").is_empty().then_some(()));
     house.until("nobody waits", || is(&house, "ann", "idle", "when-asked").then_some(()));
     house.teamctl(["send", "ann", "hello?"]).ok();
     assert_eq!(unread(&house, "ann"), ["hello?"]);
     type_into(&house, "ann", "go on");
     until_turn(&house, "ann", "hello?");
+    house.end();
+}
+
+#[test]
+fn mail_that_the_program_does_not_take_any_more_stays_unread_and_comes_again() {
+    let house = house();
+    spawn(&house, "ann");
+    house.teamctl(["task", "create", "not-now count"]).ok();
+    let refused = || noted(&house, "ann", "refused").pop();
+    house.until("it is not taken", refused);
+    house.teamctl(["send", "ann", "a letter"]).ok();
+    assert_eq!(unread(&house, "ann").last().unwrap(), "a letter");
+    type_into(&house, "ann", "go on");
+    until_turn(&house, "ann", "a letter");
+    until_turn(&house, "ann", "not-now count");
+    waits(&house, "ann");
+    assert_eq!(unread(&house, "ann"), [""; 0]);
+    house.teamctl(["wait", "--for", "tasks-done", "--timeout", "20s"]).ok();
+    house.end();
+}
+
+#[test]
+fn a_letter_that_is_not_taken_is_not_read() {
+    let house = house();
+    spawn(&house, "ann");
+    house.teamctl(["send", "ann", "not-now, later"]).ok();
+    house.until("it is not taken", || noted(&house, "ann", "refused").pop());
+    assert_eq!(unread(&house, "ann"), ["not-now, later"]);
+    type_into(&house, "ann", "go on");
+    until_turn(&house, "ann", "not-now, later");
+    waits(&house, "ann");
+    assert_eq!(unread(&house, "ann"), [""; 0]);
+    house.end();
+}
+
+#[test]
+fn a_program_that_it_runs_in_a_shell_takes_neither_its_mail_nor_its_turn() {
+    let house = house();
+    let gate = house.gate("gate");
+    spawn(&house, "ann");
+    house.teamctl(["send", "ann", &format!("work nested hold:{gate} on")]).ok();
+    until_turn(&house, "ann", "nested");
+    house.teamctl(["send", "ann", "for ann alone"]).ok();
+    let told = idle_told(&house, "ann").len();
+    house.open_gate("gate");
+    let said = house.until("the other is over", || noted(&house, "ann", "nested").pop());
+    assert_eq!(said, "over\n");
+    until_turn(&house, "ann", "for ann alone");
+    waits(&house, "ann");
+    assert_eq!(idle_told(&house, "ann").len(), told + 2, "a turn each");
+    house.end();
+}
+
+#[test]
+fn without_a_daemon_too_no_hook_feeds_a_program_that_is_fed_in_another_way() {
+    let house = House::with_team();
+    let gate = house.gate("gate");
+    let text = format!(
+        "#!/bin/sh\nread _ <{gate}\nteamctl hook turn-end >out/said </dev/null\necho over >>out/said\n"
+    );
+    let script = house.script("asks.sh", &text).display().to_string();
+    let profile = format!("feed = \"turn\"\nprogram = \"{script}\"\n");
+    house.put("home/.config/teamd/agents/asks.toml", profile);
+    house.teamctl(["spawn", "ann", "--agent", "asks", "--prompt", "begin"]).ok();
+    house.kill_9(house.daemon());
+    house.teamctl(["send", "ann", "for its next turn"]).ok();
+    house.open_gate("gate");
+    house.until("it went on", || house.read("out/said").ends_with("over\n").then_some(()));
+    assert_eq!(house.read("out/said"), "over\n");
+    house.start_daemon();
     house.end();
 }
 
@@ -276,6 +353,7 @@ tool "teamctl mode team-lead default" >out/kept
 tool "teamctl status" >out/allowed
 echo '{"hook_event_name":"Stop"}' | teamctl hook turn-end >out/mail.new
 mv out/mail.new out/mail
+echo '{"hook_event_name":"Stop","stop_hook_active":true}' | teamctl hook turn-end
 read _
 "#;
 
@@ -300,6 +378,7 @@ fn a_session_leads_from_its_own_pane_is_fed_there_and_in_delegate_mode_does_noth
         .ok();
     let mail = house.until("the mail comes", || Some(house.read("out/mail")).filter(|mail| !mail.is_empty()));
     assert!(mail.contains("teammate_id=\\\"ann\\\"") && mail.contains("hello &lt;you&gt;"), "{mail}");
-    house.until("it is read then", || unread(&house, "team-lead").is_empty().then_some(()));
+    house
+        .until("it is read once its turn has ended", || unread(&house, "team-lead").is_empty().then_some(()));
     house.end();
 }

@@ -10,6 +10,7 @@ use crate::name::AgentName;
 use crate::time::iso8601;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use std::hash::{DefaultHasher, Hash, Hasher};
 
 /// One message, as it is written: the order of the fields is the files' order.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -70,6 +71,16 @@ impl Entry {
     /// A message that its recipient has not consumed.
     pub fn unread(&self) -> Option<&Message> {
         self.message.as_ref().ok().filter(|message| !message.read)
+    }
+
+    /// Tells it from others, whoever spells it, and whether it is read or not. The same in every program of one build.
+    pub fn digest(&self) -> u64 {
+        let mut hasher = DefaultHasher::new();
+        match &self.message {
+            Ok(message) => (&message.from, &message.timestamp, &message.text).hash(&mut hasher),
+            Err(_) => self.raw.hash(&mut hasher),
+        }
+        hasher.finish()
     }
 }
 

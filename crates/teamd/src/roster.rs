@@ -50,13 +50,7 @@ impl SpawnId {
     }
 }
 
-/// A process that no number reuse can be mistaken for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Process {
-    pub(crate) pid: u32,
-    /// Field 22 of /proc/PID/stat, ticks since boot.
-    pub(crate) start: u64,
-}
+pub(crate) use protocol::control::Process;
 
 /// A pane of ours; its epoch says on which server.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -106,6 +100,9 @@ pub(crate) struct Record {
     /// Its program's session, where a hook told it.
     #[serde(default)]
     pub(crate) session: Option<String>,
+    /// What else its hooks told.
+    #[serde(default)]
+    pub(crate) heard: Heard,
     pub(crate) cwd: PathBuf,
     /// The worktree that it was started in.
     #[serde(default)]
@@ -148,6 +145,15 @@ pub(crate) struct Record {
     pub(crate) reported: Option<Ended>,
     /// Set before its lead is told, so that a crash between the two does not tell it twice.
     pub(crate) ended: Option<End>,
+}
+
+/// What the hooks of a program told that is needed at its next turn's end.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Heard {
+    /// The processes above the first hook of its session, the nearest first; none yet in this life.
+    pub(crate) above: Vec<Process>,
+    /// What was handed over last, by the digests of its messages.
+    pub(crate) handed: Vec<u64>,
 }
 
 /// Without the token, which opens doors, and the prompt, which is nobody's business: this goes into the log.

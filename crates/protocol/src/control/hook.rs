@@ -17,8 +17,34 @@ pub struct Hooked {
     /// The program's session, where the event names it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session: Option<String>,
+    /// The processes above the hook, its parent first; empty where they can't be seen.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub above: Vec<Process>,
+    /// Who tells it.
+    #[serde(default)]
+    pub speaker: Speaker,
     /// What happened.
     pub said: Said,
+}
+
+/// Who tells what happened in a program.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Speaker {
+    /// The program's own hook.
+    #[default]
+    Program,
+    /// The process beside an agent that types into its pane.
+    Typist,
+}
+
+/// A process that no number reuse can be mistaken for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Process {
+    /// Its number.
+    pub pid: u32,
+    /// Field 22 of /proc/PID/stat, ticks since boot.
+    pub start: u64,
 }
 
 /// What happened in a program that has hooks.
@@ -31,7 +57,13 @@ pub enum Said {
     Began {
         /// For people, one line: `message from bob`, `task 3: count the lines`.
         about: String,
+        /// What was handed over and is unread yet, by [`crate::message::Entry::digest`]: whether the program took it
+        /// is seen when its turn ends.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        handed: Vec<u64>,
     },
+    /// The prompt of the program's command line is marked read.
+    PromptRead,
     /// A turn ended. Whether the agent is idle now is known only once its hook has looked for mail.
     Ended,
     /// It waits at a dialog, for a permission say.
@@ -68,7 +100,8 @@ pub enum Released {
 /// What a hook needs to know of its agent.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HookReply {
-    /// It is fed by its hooks; false: this program is told of its mail in another way, and no hook is to wait.
+    /// It is fed by its hooks; false: this program is told of its mail in another way, or it is another that the
+    /// agent's own runs, and no hook is to wait.
     pub fed: bool,
     /// Since when the turn runs, or ran that has ended: ms since the epoch.
     pub since: u64,
@@ -77,12 +110,17 @@ pub struct HookReply {
     /// The task that the turn was on, where a hook handed it over.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub task: Option<TaskId>,
-    /// The text of the first message where the program got it on its command line: it is read.
+    /// The text of the first message where the program got it on its command line: it is read, and that is
+    /// told by [`Said::PromptRead`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub given: Option<String>,
-    /// The program got the approval of its plan on its command line: it is read.
+    /// The program got the approval of its plan on its command line: it is read, and that is
+    /// told by [`Said::PromptRead`] too.
     #[serde(default)]
     pub approved: bool,
+    /// What was handed over last, as [`Said::Began`] had it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub handed: Vec<u64>,
 }
 
 /// The session that leads a team: a program that is not ours, in a pane that is not ours.

@@ -13,7 +13,7 @@ mod request;
 mod sight;
 mod worktree;
 
-pub use hook::{HookReply, Hooked, Lead, LeadOrder, Leads, Park, Released, Said};
+pub use hook::{HookReply, Hooked, Lead, LeadOrder, Leads, Park, Process, Released, Said, Speaker};
 pub use join::{Ended, FromJoin, Go, Hello, ToJoin, TurnNow, Turns};
 pub use keys::{Keys, ScreenReply};
 pub use reply::{

@@ -4,6 +4,7 @@
 //! the shell behind. So all of them are known, each by pid and start time.
 
 use crate::process::{Process, chain};
+use protocol::control;
 use std::path::PathBuf;
 
 /// Where this process is.
@@ -25,6 +26,12 @@ impl Terminal {
 /// Where this process is now. Nothing where there is no /proc.
 pub(crate) fn terminal() -> Terminal {
     of(&chain())
+}
+
+/// The processes above this one, its parent first, as far as they can be seen.
+pub(super) fn above() -> Vec<control::Process> {
+    let told = |process: &Process| control::Process { pid: process.pid, start: process.start };
+    chain().iter().skip(1).map(told).collect()
 }
 
 /// `all`: this process, its parent, and so on.

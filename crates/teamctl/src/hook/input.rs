@@ -27,6 +27,8 @@ pub(super) struct Input {
     /// The tool that is to be used, and with what.
     pub(super) tool: Option<String>,
     pub(super) tool_input: Value,
+    /// Whether the turn that ends is one that a hook at a turn's end has asked for, where the program says so.
+    goes_on: Option<bool>,
     message: Option<String>,
     kind: Option<String>,
 }
@@ -53,9 +55,16 @@ impl Input {
             },
             tool: text(&["tool_name", "toolName"]),
             tool_input: tool_input.iter().find_map(|key| value.get(key)).map(unquoted).unwrap_or_default(),
+            goes_on: ["stop_hook_active", "stopHookActive"].iter().find_map(|key| value.get(key)?.as_bool()),
             message: text(&["message", "title"]),
             kind: text(&["notification_type", "notificationType", "type"]),
         }
+    }
+
+    /// Whether the program went on with what its hook handed over at the end of the turn before. Programs do that for so
+    /// many turns in a row only, and say nothing when they do it no more; one that never says is believed.
+    pub(super) fn took(&self) -> bool {
+        self.goes_on.unwrap_or(true)
     }
 
     /// What a notification says of a dialog; none where it only says that the program has nothing to do.
@@ -143,6 +152,12 @@ mod tests {
         for key in ["content", "missing"] {
             assert_eq!(Input::of(event.as_bytes(), Some(&words(Some(key)))).last, None);
         }
+    }
+
+    #[test]
+    fn only_a_program_that_says_so_has_not_taken_what_it_was_handed() {
+        let took = |text: &str| Input::of(text.as_bytes(), None).took();
+        assert!(took("{}") && took(r#"{"stop_hook_active":true}"#) && !took(r#"{"stop_hook_active":false}"#));
     }
 
     #[test]

@@ -18,26 +18,35 @@ pub(super) struct Manner {
     pub(super) park: Duration,
     /// Where a turn-end event has what the agent said at last; none: where most have it.
     pub(super) said: Option<Words>,
+    /// The profile that the agent was spawned by feeds it through its hooks.
+    pub(super) feeds: bool,
 }
 
 impl Manner {
-    /// That of the named profile, else of the one that the agent was spawned by. A profile at fault is told, and most
-    /// programs take the usual shape.
-    pub(super) fn of(name: Option<&str>) -> Manner {
-        let name = name.map(str::to_owned).or_else(|| variable("TEAMD_PROFILE"));
-        let profile = name.map(|name| Shelf::of_user().profile(&name)).transpose().unwrap_or_else(|fault| {
-            output::complain(&fault.to_string());
-            None
+    /// That of the profile that the agent was spawned by, where that feeds through hooks; else of the named one, which
+    /// the hooks of a user's program bear. A profile at fault is told, and most programs take the usual shape.
+    pub(super) fn of(named: Option<&str>) -> Manner {
+        let own = variable("TEAMD_PROFILE").and_then(|name| Manner::in_profile(&name));
+        let feeds = own.is_some();
+        let manner = own.or_else(|| Manner::in_profile(named?)).unwrap_or_else(|| Manner {
+            answer: json!({"decision": "block", "reason": "{text}"}),
+            park: PATIENCE,
+            said: None,
+            feeds,
         });
-        let usual =
-            Manner { answer: json!({"decision": "block", "reason": "{text}"}), park: PATIENCE, said: None };
-        match profile.as_ref().and_then(|profile| profile.hooks()) {
-            Some((answer, park)) => Manner {
-                answer: Value::Object(answer.clone()),
-                park: park.map_or(PATIENCE, Duration::from_millis),
-                said: profile.as_ref().and_then(|profile| profile.last_words()).cloned(),
-            },
-            None => usual,
-        }
+        Manner { feeds, ..manner }
+    }
+
+    /// None where it feeds in another way, or can't be read.
+    fn in_profile(name: &str) -> Option<Manner> {
+        let profile =
+            Shelf::of_user().profile(name).map_err(|fault| output::complain(&fault.to_string())).ok()?;
+        let (answer, park) = profile.hooks()?;
+        Some(Manner {
+            answer: Value::Object(answer.clone()),
+            park: park.map_or(PATIENCE, Duration::from_millis),
+            said: profile.last_words().cloned(),
+            feeds: true,
+        })
     }
 }

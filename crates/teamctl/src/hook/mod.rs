@@ -20,9 +20,10 @@ pub(crate) use park::{Over, Wait};
 
 use crate::here::{Here, misunderstood};
 use crate::output;
+use crate::teammate::Post;
 use input::Input;
 use manner::Manner;
-use protocol::control::{HookReply, Hooked, Reply, Request, Said};
+use protocol::control::{HookReply, Hooked, Reply, Request, Said, Speaker};
 use protocol::fault::{Fault, Kind};
 use std::process::ExitCode;
 
@@ -40,7 +41,7 @@ pub(crate) struct Hook {
     /// turn-end, prompt, session-start, session-end, notification or tool
     #[arg(value_name = "EVENT")]
     event: String,
-    /// The profile that says how its program is answered [default: that of its spawn]
+    /// The profile that says how its program is answered; one that it was spawned by goes ahead of it
     #[arg(long, value_name = "PROFILE")]
     agent: Option<String>,
 }
@@ -66,7 +67,7 @@ fn heard(here: &Here, args: &Hook) -> Result<(), Fault> {
     let stand = Stand { here, caller, input: Input::read(manner.said.as_ref()), manner };
     match args.event.as_str() {
         "turn-end" => turn_end::run(&stand),
-        "prompt" => stand.told(Said::Began { about: "a person's words".to_owned() }),
+        "prompt" => stand.told(Said::Began { about: "a person's words".to_owned(), handed: Vec::new() }),
         "session-start" => stand.told(Said::Session),
         "session-end" => stand.told(Said::SessionEnded),
         "notification" => match stand.input.dialog() {
@@ -83,13 +84,33 @@ impl Stand<'_> {
     fn told(&self, said: Said) -> Result<(), Fault> {
         let reply = self.tell(said)?;
         match reply.given.is_some() || reply.approved {
-            true => turn_end::had(&mut turn_end::post(self)?, &reply),
+            true => self.had(&mut turn_end::post(self)?, &reply),
+            false => Ok(()),
+        }
+    }
+
+    /// What its program had from its command line is read. Until the daemon has heard that, it tells every hook of it.
+    fn had(&self, post: &mut Post, reply: &HookReply) -> Result<(), Fault> {
+        if let Some(text) = &reply.given {
+            post.had_prompt(text)?;
+        }
+        if reply.approved {
+            post.had_approval()?;
+        }
+        match reply.given.is_some() || reply.approved {
+            true => self.tell(Said::PromptRead).map(drop),
             false => Ok(()),
         }
     }
 
     fn tell(&self, said: Said) -> Result<HookReply, Fault> {
-        let hooked = Hooked { lead: self.caller.lead(), session: self.input.session.clone(), said };
+        let hooked = Hooked {
+            lead: self.caller.lead(),
+            session: self.input.session.clone(),
+            above: ancestors::above(),
+            speaker: Speaker::Program,
+            said,
+        };
         match self.here.ask(Request::Hook(hooked))? {
             Reply::Hook(reply) => Ok(reply),
             _ => Err(misunderstood()),

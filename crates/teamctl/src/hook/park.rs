@@ -27,6 +27,8 @@ pub(crate) enum Over {
     Away,
     /// Nothing is to be handed over any more; why, for people.
     Nothing(&'static str),
+    /// Its agent has ended, or was never one.
+    Ended,
 }
 
 /// One hook's wait.
@@ -147,8 +149,8 @@ fn answered(connection: &mut Connection) -> Option<Over> {
             Reply::Park(Released::Mail) => Some(Over::Look),
             Reply::Park(Released::Typed) => Some(Over::Nothing("a person types")),
             Reply::Park(Released::Superseded) => Some(Over::Nothing("a newer hook waits")),
-            _ => Some(Over::Nothing("its agent has ended")),
+            _ => Some(Over::Ended),
         },
-        Response::Failed(_) => Some(Over::Nothing("teamd does not know its agent")),
+        Response::Failed(_) => Some(Over::Ended),
     }
 }

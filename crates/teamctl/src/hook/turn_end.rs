@@ -1,7 +1,8 @@
 //! The end of a turn: told once, its task settled; then what is due is handed over, at once or when it comes.
 //!
-//! Handed over means written to our standard output, which the program reads. Only then it is marked read; a program
-//! that has given up on this hook finds its mail at its next turn's end.
+//! Handed over means written to our standard output. That the program has taken it is seen at the end of the turn that
+//! it made of it, and only then it is marked read: a program may have given up on this hook, or may take no more such
+//! answers in a row than so many, and finds its mail at its next turn's end.
 
 use super::ancestors::terminal;
 use super::answer::go_on;
@@ -12,19 +13,23 @@ use crate::output;
 use crate::teammate::{ASKED, Due, Post};
 use protocol::control::{Call, HookReply, Park, Request, Said, VERSION};
 use protocol::fault::{Fault, Kind};
+use protocol::message::Entry;
 use std::time::Instant;
 
 pub(super) fn run(stand: &Stand<'_>) -> Result<(), Fault> {
     let began = Instant::now();
     let reply = match stand.tell(Said::Ended) {
         // The files work without a daemon; that it is away is waited out below.
-        Err(fault) if fault.kind == Kind::NoDaemon => without_daemon(),
+        Err(fault) if fault.kind == Kind::NoDaemon => without_daemon(stand),
         reply => reply?,
     };
-    if !reply.fed {
+    if !reply.fed && reply.handed.is_empty() {
         return Ok(());
     }
     let mut post = post(stand)?;
+    if !reply.fed {
+        return took(stand, &mut post, &reply);
+    }
     settle(stand, &mut post, &reply).unwrap_or_else(|fault| output::complain(&fault.to_string()));
     let Some(mut wait) = wait(stand, began)? else { return Ok(()) };
     loop {
@@ -38,6 +43,7 @@ pub(super) fn run(stand: &Stand<'_>) -> Result<(), Fault> {
         let why = match wait.wait() {
             Over::Look => continue,
             Over::Away => "there is no teamd",
+            Over::Ended => "its agent has ended",
             Over::Nothing(why) => why,
         };
         output::complain(&format!("hands over nothing: {why}"));
@@ -45,9 +51,15 @@ pub(super) fn run(stand: &Stand<'_>) -> Result<(), Fault> {
     }
 }
 
-/// Nobody remembers what the turn was about.
-fn without_daemon() -> HookReply {
-    HookReply { fed: true, since: now(), first: true, task: None, given: None, approved: false }
+/// Nobody remembers what the turn was about, and whether it is this hook that feeds is seen from here alone.
+fn without_daemon(stand: &Stand<'_>) -> HookReply {
+    let fed = match &stand.caller {
+        Caller::Teammate => stand.manner.feeds,
+        Caller::Lead(lead) => {
+            lead.session.is_none() || stand.input.session.is_none() || lead.session == stand.input.session
+        }
+    };
+    HookReply { fed, since: now(), first: true, task: None, given: None, approved: false, handed: Vec::new() }
 }
 
 /// The own place in the team's files.
@@ -62,20 +74,18 @@ pub(super) fn post(stand: &Stand<'_>) -> Result<Post, Fault> {
     Ok(Post::new(team, me, color))
 }
 
-/// What its program had from its command line is read.
-pub(super) fn had(post: &mut Post, reply: &HookReply) -> Result<(), Fault> {
-    if let Some(text) = &reply.given {
-        post.had_prompt(text)?;
-    }
-    if reply.approved { post.had_approval() } else { Ok(()) }
-}
-
 fn settle(stand: &Stand<'_>, post: &mut Post, reply: &HookReply) -> Result<(), Fault> {
-    had(post, reply)?;
+    stand.had(post, reply)?;
+    took(stand, post, reply)?;
     if !reply.first {
         return Ok(());
     }
-    post.turn_over(reply.task, reply.since, stand.input.last.as_deref())
+    // A task that it did not take is handed over once more.
+    post.turn_over(reply.task.filter(|_| stand.input.took()), reply.since, stand.input.last.as_deref())
+}
+
+fn took(stand: &Stand<'_>, post: &mut Post, reply: &HookReply) -> Result<(), Fault> {
+    if stand.input.took() { post.took(&reply.handed) } else { Ok(()) }
 }
 
 fn wait(stand: &Stand<'_>, began: Instant) -> Result<Option<Wait>, Fault> {
@@ -87,7 +97,10 @@ fn wait(stand: &Stand<'_>, began: Instant) -> Result<Option<Wait>, Fault> {
 fn hand_over(stand: &Stand<'_>, post: &mut Post, due: Due) -> Result<(), Fault> {
     output::answer(&go_on(&due.text, &stand.manner.answer))?;
     // The turn begins as soon as we are gone.
-    let told = stand.tell(Said::Began { about: due.about });
-    post.mark(due.entries)?;
-    told.map(drop)
+    let handed = due.entries.iter().map(Entry::digest).collect();
+    match stand.tell(Said::Began { about: due.about, handed }) {
+        // Nobody would remember it.
+        Err(fault) => post.mark(due.entries).and(Err(fault)),
+        Ok(_) => Ok(()),
+    }
 }

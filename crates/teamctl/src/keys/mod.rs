@@ -128,6 +128,11 @@ impl Typist<'_> {
         self.in_turn = false;
         if let Some(text) = &reply.given {
             self.post.had_prompt(text)?;
+        }
+        if reply.approved {
+            self.post.had_approval()?;
+        }
+        if reply.given.is_some() || reply.approved {
             self.tell(Said::PromptRead)?;
         }
         if !reply.first {

@@ -24,7 +24,7 @@ pub(crate) struct Due {
     pub(crate) text: String,
     /// For people, one line.
     pub(crate) about: String,
-    /// Read, once it was handed over.
+    /// Read, once it was taken.
     pub(crate) entries: Vec<Entry>,
 }
 
@@ -70,6 +70,15 @@ impl Post {
     pub(crate) fn had_prompt(&mut self, text: &str) -> Result<(), Fault> {
         let entry = self.prompt(text)?;
         self.mark(entry.into_iter().collect())
+    }
+
+    /// The program has taken what was handed to it, known by its digests.
+    pub(crate) fn took(&mut self, handed: &[u64]) -> Result<(), Fault> {
+        if handed.is_empty() {
+            return Ok(());
+        }
+        let taken = self.unread()?.into_iter().filter(|entry| handed.contains(&entry.digest())).collect();
+        self.mark(taken)
     }
 
     /// A turn that the program ran itself has ended, which began at `since` (ms since the epoch): its task is done,

@@ -2,7 +2,7 @@
 
 use super::Phase;
 use crate::event::ConnId;
-use crate::roster::{Record, SpawnId};
+use crate::roster::{Heard, Record, SpawnId};
 use protocol::asked::AskedKind;
 use protocol::control::{Activity, Lead, TurnNow};
 use protocol::id::TaskId;
@@ -81,10 +81,12 @@ pub(crate) struct Leading {
     /// When its turn began, ms since the epoch.
     pub(crate) since: u64,
     pub(crate) hooks: Hooks,
+    /// What its hooks told. After a daemon's end the next that speaks is heard.
+    pub(crate) heard: Heard,
 }
 
 impl Leading {
     pub(crate) fn new(lead: Lead) -> Leading {
-        Leading { lead, life: SpawnId::fresh(), since: 0, hooks: Hooks::default() }
+        Leading { lead, life: SpawnId::fresh(), since: 0, hooks: Hooks::default(), heard: Heard::default() }
     }
 }

@@ -3,11 +3,12 @@
 //! A hook looks into the files, and parks where it finds nothing. Between the two something may come: so whatever
 //! wakes an agent while no hook of it is parked is remembered, and the next one that parks is sent to look once more.
 
+use super::heard::{self, Word};
 use super::request::answer;
 use super::{lead, tasks, turn};
 use crate::effect::Effect;
 use crate::event::{ConnId, Now};
-use crate::roster::SpawnId;
+use crate::roster::{Record, SpawnId};
 use crate::state::{Agent, Hooks, State};
 use protocol::control::{Activity, HookReply, Hooked, Park, Released, Reply, Response, Said, TurnNow};
 use protocol::event::What;
@@ -39,22 +40,19 @@ fn agent_said(
 ) -> Result<HookReply, Fault> {
     let id = mine(state, token)?;
     let agent = state.agents.get_mut(&id).ok_or_else(nobody)?;
-    if !agent.record.feed.is_hooked() {
-        // Its user's hooks run in every session of that program.
-        return Ok(reply(agent));
+    match heard::of_agent(&agent.record, &hooked) {
+        Word::Foreign => return Ok(foreign(agent.since)),
+        Word::OfNewSession(session) => {
+            // Whenever its next life begins, it goes on with that.
+            agent.record.comeback.iter_mut().for_each(|comeback| comeback.session = Some(session.clone()));
+            agent.record.session = Some(session);
+            agent.record.heard.above = hooked.above;
+            state.dirty = true;
+        }
+        Word::Own => {}
     }
     agent.has_said = true;
-    let session = hooked.session.filter(|session| agent.record.session.as_ref() != Some(session));
-    if let Some(session) = session {
-        // Whenever its next life begins, it goes on with that.
-        agent.record.comeback.iter_mut().for_each(|comeback| comeback.session = Some(session.clone()));
-        agent.record.session = Some(session);
-        state.dirty = true;
-    }
     let mut reply = reply(agent);
-    reply.given = given(agent);
-    reply.approved = std::mem::take(&mut agent.record.approval_given);
-    state.dirty |= reply.given.is_some() || reply.approved;
     let was_idle = agent.activity == Activity::Idle;
     match hooked.said {
         // A person at its prompt has the word; nothing of ours runs yet.
@@ -63,7 +61,17 @@ fn agent_said(
             turn::says(state, &id, Some(turn), now, out);
         }
         Said::Session | Said::SessionEnded => {}
-        Said::Began { about } => begins(state, &id, about, now, out),
+        Said::Began { about, handed } => {
+            if !handed.is_empty() {
+                agent.record.heard.handed = handed;
+                state.dirty = true;
+            }
+            begins(state, &id, about, now, out);
+        }
+        Said::PromptRead => {
+            (agent.record.prompt_told, agent.record.approval_given) = (true, false);
+            state.dirty = true;
+        }
         Said::Ended => {
             // It writes nothing then.
             agent.leaves_at = if reply.fed { agent.leaves_at } else { 0 };
@@ -98,14 +106,21 @@ fn begins(state: &mut State, id: &SpawnId, about: String, now: Now, out: &mut Ve
 fn reply(agent: &Agent) -> HookReply {
     let task = agent.turn.as_ref().and_then(TurnNow::task);
     // What a life that is to end could still be handed is for the next.
-    let fed = agent.record.feed.is_hooked() && !agent.record.goes_on;
-    HookReply { fed, since: agent.since, first: false, task, given: None, approved: false }
+    let fed = !agent.record.goes_on;
+    let (given, approved) = (given(&agent.record), agent.record.approval_given);
+    let handed = agent.record.heard.handed.clone();
+    HookReply { fed, since: agent.since, first: false, task, given, approved, handed }
 }
 
-/// The prompt that went with the program's arguments: told once, to the first hook of its life.
-fn given(agent: &mut Agent) -> Option<String> {
-    let given = agent.record.prompted && !std::mem::replace(&mut agent.record.prompt_told, true);
-    given.then(|| agent.record.prompt.clone())
+/// What a hook is told that is none of the program's.
+pub(super) fn foreign(since: u64) -> HookReply {
+    let handed = Vec::new();
+    HookReply { fed: false, since, first: false, task: None, given: None, approved: false, handed }
+}
+
+/// The prompt that went with the program's arguments: told to the hooks of its life until one has marked it.
+fn given(record: &Record) -> Option<String> {
+    (record.prompted && !record.prompt_told).then(|| record.prompt.clone())
 }
 
 fn turn_of(agent: &Agent, activity: Activity, about: String, now: Now) -> TurnNow {

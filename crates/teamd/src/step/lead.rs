@@ -2,13 +2,14 @@
 //! first process of that terminal, and lead until they say otherwise or that process ends. Nothing of theirs is ever
 //! closed, ended or typed into.
 
-use super::hook::{nobody, release, wait, wake};
+use super::heard::{self, Word};
+use super::hook::{foreign, nobody, release, wait, wake};
 use super::request::answer;
 use super::spawn::no_such_team;
 use crate::effect::Effect;
 use crate::event::{ConnId, Now};
 use crate::files::FileJob;
-use crate::roster::{Process, SpawnId};
+use crate::roster::{Heard, Process, SpawnId};
 use crate::state::{Leading, State};
 use protocol::control::{HookReply, Hooked, Lead, LeadOrder, Released, Said};
 use protocol::fault::{Fault, Kind};
@@ -41,7 +42,10 @@ fn take(state: &mut State, lead: Lead, out: &mut Vec<Effect>) -> Result<(), Faul
         let message = format!("cannot lead {}: another session does{place}, pid {}", lead.team, other.pid);
         return Err(Fault::new(Kind::Exists, message).hinted("there: teamctl lead --release"));
     }
-    if !state.leads.contains_key(&lead.team) {
+    if let Some(leading) = state.leads.get_mut(&lead.team) {
+        // Whichever program of it speaks next is the one.
+        leading.heard = Heard::default();
+    } else {
         state.dirty = true;
         let leading = Leading::new(lead);
         out.push(leading.watched());
@@ -74,21 +78,28 @@ pub(super) fn said(
     out: &mut Vec<Effect>,
 ) -> Result<HookReply, Fault> {
     let leading = state.leads.get_mut(team).ok_or_else(nobody)?;
-    let reply =
-        HookReply { fed: true, since: leading.since, first: false, task: None, given: None, approved: false };
-    match hooked.said {
-        Said::Began { .. } => {
+    let handed = leading.heard.handed.clone();
+    let reply = HookReply { fed: true, handed, ..foreign(leading.since) };
+    match heard::of_lead(leading, hooked) {
+        Word::Foreign => return Ok(foreign(leading.since)),
+        Word::OfNewSession(session) => {
+            leading.heard.above.clone_from(&hooked.above);
+            leading.lead.session = Some(session.clone());
+            state.dirty = true;
+            out.push(Effect::File(FileJob::LeadSession { team: team.clone(), session }));
+        }
+        Word::Own => {}
+    }
+    match &hooked.said {
+        Said::Began { handed, .. } => {
+            if !handed.is_empty() {
+                leading.heard.handed.clone_from(handed);
+            }
             leading.since = now.wall;
             release(&mut leading.hooks, Released::Typed, out);
         }
         Said::Ended => leading.hooks.look = false,
         _ => {}
-    }
-    let new = hooked.session.as_ref().filter(|session| leading.lead.session.as_ref() != Some(session));
-    if let Some(session) = new {
-        leading.lead.session = Some(session.clone());
-        state.dirty = true;
-        out.push(Effect::File(FileJob::LeadSession { team: team.clone(), session: session.clone() }));
     }
     Ok(reply)
 }

@@ -8,6 +8,7 @@ mod create;
 mod deadline;
 mod delete;
 mod ending;
+mod heard;
 mod hide;
 mod hook;
 mod inbox;

@@ -8,7 +8,7 @@ use super::worktree;
 use crate::effect::Effect;
 use crate::event::{ConnId, Now};
 use crate::panes::PaneJob;
-use crate::roster::{Comeback, Record, SpawnId};
+use crate::roster::{Comeback, Heard, Record, SpawnId};
 use crate::state::{Agent, Phase, StartStage, Starting, State};
 use protocol::control::{Activity, Layout, Spawn};
 use protocol::fault::{Fault, Kind};
@@ -206,6 +206,7 @@ fn starting(
         prompted: order.prompted && !order.prompt.is_empty(),
         prompt_told: false,
         session: None,
+        heard: Heard::default(),
         cwd: order.cwd.clone(),
         worktree: worktree::of(state, &order),
         plan_mode_required: order.mode.as_deref() == Some("plan"),

@@ -1,7 +1,7 @@
 //! Agents with hooks, and sessions that lead.
 
 use super::*;
-use protocol::control::{Flag, Hooked, Lead, LeadOrder, Park, Released, Said};
+use protocol::control::{Flag, HookReply, Hooked, Lead, LeadOrder, Park, Process, Released, Said, Speaker};
 use protocol::feed::Reaches;
 
 /// A running agent that is fed by its hooks.
@@ -17,12 +17,21 @@ fn ask_as(state: &mut State, client: u64, token: &str, request: Request) -> Vec<
     step(state, Event::Request { client, call: Box::new(call) }, NOW)
 }
 
-fn say(state: &mut State, token: &str, said: Said) -> protocol::control::HookReply {
-    let hooked = Hooked { lead: None, session: Some("s-1".into()), said };
+fn say(state: &mut State, token: &str, said: Said) -> HookReply {
+    let hooked = hooked_in(Some("s-1"), said);
     match done(&ask_as(state, 70, token, Request::Hook(hooked)), 70) {
         Some(Reply::Hook(reply)) => reply.clone(),
         other => panic!("{other:?}"),
     }
+}
+
+pub(super) fn hooked_in(session: Option<&str>, said: Said) -> Hooked {
+    let (session, above) = (session.map(str::to_owned), vec![Process { pid: 400, start: 4 }]);
+    Hooked { lead: None, session, above, speaker: Speaker::Program, said }
+}
+
+fn began(about: String) -> Said {
+    Said::Began { about, handed: Vec::new() }
 }
 
 fn park(state: &mut State, client: u64, token: &str) -> Vec<Effect> {
@@ -64,7 +73,7 @@ fn mail_releases_the_hook_that_waits_and_is_remembered_for_one_that_does_not_yet
     assert_eq!(released(&park(&mut state, 61, &token), 61), Some(Released::Mail));
     assert_eq!(released(&park(&mut state, 62, &token), 62), None);
     // What came in a turn is looked for at its end anyway.
-    say(&mut state, &token, Said::Began { about: "x".into() });
+    say(&mut state, &token, began("x".into()));
     mail(&mut state, "ann");
     parked(&mut state, 63, &token);
 }
@@ -73,7 +82,7 @@ fn mail_releases_the_hook_that_waits_and_is_remembered_for_one_that_does_not_yet
 fn it_is_idle_once_its_hook_waits_and_its_turn_is_told_once() {
     let mut state = state();
     let (_, token) = hooked(&mut state, "ann", 50);
-    say(&mut state, &token, Said::Began { about: "task 3: count".into() });
+    say(&mut state, &token, began("task 3: count".into()));
     let ended = say(&mut state, &token, Said::Ended);
     assert_eq!((ended.first, ended.task, ended.fed), (true, TaskId::parse("3").ok(), true));
     assert!(!say(&mut state, &token, Said::Ended).first, "two hooks of one turn's end");
@@ -90,7 +99,7 @@ fn a_newer_hook_takes_the_older_ones_place_and_a_prompt_ends_the_wait() {
     parked(&mut state, 60, &token);
     let effects = park(&mut state, 61, &token);
     assert_eq!((released(&effects, 60), released(&effects, 61)), (Some(Released::Superseded), None));
-    let began = Hooked { lead: None, session: None, said: Said::Began { about: "typed".into() } };
+    let began = hooked_in(None, began("typed".into()));
     let effects = ask_as(&mut state, 70, &token, Request::Hook(began));
     assert_eq!(released(&effects, 61), Some(Released::Typed));
     assert_eq!(shown(&mut state).activity, Activity::Active);
@@ -102,7 +111,7 @@ fn status_says_whether_mail_would_reach_it() {
     let (_, token) = hooked(&mut state, "ann", 50);
     let reaches = |state: &mut State| shown(state).reaches;
     assert_eq!(reaches(&mut state), Some(Reaches::WhenAsked), "no hook has said a word");
-    say(&mut state, &token, Said::Began { about: String::new() });
+    say(&mut state, &token, began(String::new()));
     assert_eq!(reaches(&mut state), Some(Reaches::TurnEnd));
     parked(&mut state, 60, &token);
     assert_eq!(reaches(&mut state), Some(Reaches::TurnEnd));
@@ -110,7 +119,7 @@ fn status_says_whether_mail_would_reach_it() {
     assert_eq!(reaches(&mut state), Some(Reaches::WhenAsked));
     say(&mut state, &token, Said::Dialog { text: "may I?".into() });
     assert_eq!(shown(&mut state).flags, [Flag::AtDialog]);
-    say(&mut state, &token, Said::Began { about: String::new() });
+    say(&mut state, &token, began(String::new()));
     assert!(shown(&mut state).flags.is_empty());
 }
 
@@ -137,13 +146,65 @@ fn an_agent_that_is_fed_in_another_way_is_not_touched() {
 }
 
 #[test]
-fn a_prompt_on_the_command_line_is_told_once() {
+fn a_prompt_on_the_command_line_is_told_until_a_hook_has_marked_it() {
     let mut state = state();
     let (spawn, token) = hooked(&mut state, "ann", 50);
     state.agents.get_mut(&spawn).unwrap().record.prompted = true;
     assert_eq!(say(&mut state, &token, Said::Session).given.as_deref(), Some("hello"));
+    assert_eq!(say(&mut state, &token, Said::Ended).given.as_deref(), Some("hello"), "nobody marked it yet");
+    say(&mut state, &token, Said::PromptRead);
     assert_eq!(say(&mut state, &token, Said::Ended).given, None);
     assert_eq!(state.agents[&spawn].record.session.as_deref(), Some("s-1"));
+}
+
+#[test]
+fn a_program_that_the_agents_own_runs_is_neither_fed_nor_believed() {
+    let mut state = state();
+    let (spawn, token) = hooked(&mut state, "ann", 50);
+    let record = &mut state.agents.get_mut(&spawn).unwrap().record;
+    (record.join, record.agent) = (Some(Process { pid: 90, start: 1 }), Some(100));
+    let above = |pids: &[u32]| pids.iter().map(|pid| Process { pid: *pid, start: 1 }).collect::<Vec<_>>();
+    let tell = |state: &mut State, session: &str, pids: &[u32], said: Said| {
+        let hooked = Hooked { above: above(pids), ..hooked_in(Some(session), said) };
+        match done(&ask_as(state, 70, &token, Request::Hook(hooked)), 70) {
+            Some(Reply::Hook(reply)) => reply.fed,
+            other => panic!("{other:?}"),
+        }
+    };
+    assert!(tell(&mut state, "s-1", &[101, 100, 90], Said::Session));
+    assert!(tell(&mut state, "s-1", &[102, 100, 90], began("task 3".into())));
+    // In its shell, and left behind by one.
+    for place in [&[201, 200, 110, 100, 90][..], &[201, 200, 90]] {
+        for said in [Said::Session, began("nested".into()), Said::Ended] {
+            assert!(!tell(&mut state, "s-2", place, said), "{place:?}");
+        }
+    }
+    let agent = &state.agents[&spawn];
+    assert_eq!((agent.record.session.as_deref(), agent.hooks.ended), (Some("s-1"), false));
+    assert!(tell(&mut state, "s-3", &[103, 100, 90], Said::Session), "/clear");
+    assert!(!tell(&mut state, "s-1", &[104, 100, 90], Said::Ended));
+}
+
+#[test]
+fn one_that_is_typed_to_is_heard_by_its_typist_alone() {
+    let mut state = state();
+    let (spawn, token) = hooked(&mut state, "ann", 50);
+    state.agents.get_mut(&spawn).unwrap().record.feed = Feed::Keys;
+    let typist = |said| Hooked { speaker: Speaker::Typist, ..hooked_in(None, said) };
+    ask_as(&mut state, 70, &token, Request::Hook(typist(Said::Ended)));
+    park(&mut state, 60, &token);
+    assert_eq!(released(&park(&mut state, 61, &token), 61), None);
+    assert!(!say(&mut state, &token, began("its program's own hook".into())).fed);
+    assert!(state.agents[&spawn].hooks.parked.is_some(), "the typist waits on");
+}
+
+#[test]
+fn what_was_handed_over_is_told_at_the_turns_end() {
+    let mut state = state();
+    let (_, token) = hooked(&mut state, "ann", 50);
+    say(&mut state, &token, Said::Began { about: "mail".into(), handed: vec![7, 8] });
+    say(&mut state, &token, began("its program tells the same".into()));
+    assert_eq!(say(&mut state, &token, Said::Ended).handed, [7, 8]);
 }
 
 fn lead(pid: u32) -> Request {
@@ -179,6 +240,26 @@ fn one_session_leads_a_team_until_it_leaves_or_ends() {
 }
 
 #[test]
+fn a_program_that_the_leading_one_runs_is_not_fed_and_another_in_its_place_is() {
+    let mut state = state();
+    ask(&mut state, 1, lead(7));
+    let tell = |state: &mut State, session: &str, pids: &[u32], said: Said| {
+        let above = pids.iter().map(|pid| Process { pid: *pid, start: 1 }).collect();
+        let hooked = Hooked { above, lead: Some(team()), ..hooked_in(Some(session), said) };
+        match done(&ask(state, 70, Request::Hook(hooked)), 70) {
+            Some(Reply::Hook(reply)) => reply.fed,
+            other => panic!("{other:?}"),
+        }
+    };
+    assert!(tell(&mut state, "s-1", &[21, 20, 7], Said::Ended));
+    assert!(!tell(&mut state, "s-2", &[41, 40, 30, 20, 7], Said::Session));
+    assert!(!tell(&mut state, "s-2", &[42, 40, 30, 20, 7], Said::Ended));
+    assert_eq!(state.leads[&team()].lead.session.as_deref(), Some("s-1"));
+    assert!(tell(&mut state, "s-3", &[51, 50, 7], Said::Session), "quit, and begun again");
+    assert_eq!(state.leads[&team()].lead.session.as_deref(), Some("s-3"));
+}
+
+#[test]
 fn mail_for_the_lead_releases_its_hook_and_a_teammate_can_not_speak_for_it() {
     let mut state = state();
     let (_, token) = hooked(&mut state, "ann", 50);
@@ -202,7 +283,7 @@ fn a_task_wakes_the_one_whose_hook_waits() {
     let (ann, token) = hooked(&mut state, "ann", 50);
     let (_, other) = hooked(&mut state, "bob", 51);
     parked(&mut state, 60, &token);
-    say(&mut state, &other, Said::Began { about: String::new() });
+    say(&mut state, &other, began(String::new()));
     let task = protocol::task::Task::parse(r#"{"id":"3","subject":"s","status":"pending"}"#).unwrap();
     let seen =
         Event::Filed(FileDone::Tasks { team: team(), members: Vec::new(), result: Ok(vec![task.into()]) });

@@ -4,7 +4,7 @@ use super::turns::*;
 use super::*;
 use crate::files::{Letter, Mail};
 use crate::roster::Told;
-use protocol::control::{Hooked, Life, Park, Released, Resume, Said};
+use protocol::control::{Life, Park, Released, Resume, Said};
 use protocol::payload::Payload;
 
 /// An order whose lives begin with `plan`, `ask` or `edit`, resumed ones with the session behind it.
@@ -64,7 +64,7 @@ fn next_life(state: &mut State, spawn: &SpawnId) -> (Vec<String>, SpawnId) {
 fn its_life_ends_once_its_hook_has_written_and_the_next_begins_in_that_mode() {
     let mut state = state();
     let ann = runs(&mut state, planner(Feed::Hook), 50);
-    let hooked = Hooked { lead: None, session: Some("s-1".into()), said: Said::Session };
+    let hooked = super::hooks::hooked_in(Some("s-1"), Said::Session);
     as_ann(&mut state, 70, &ann, Request::Hook(hooked));
     approve(&mut state, "acceptEdits");
     assert!(!pressed(&step(&mut state, Event::Deadline, NOW)), "its hook may be writing");
