@@ -3,6 +3,8 @@
 //! life counts: a namesake's old one ends nobody.
 
 use super::Caller;
+use crate::error::Error;
+use crate::inbox::MESSAGE_LIMIT;
 use protocol::fault::{Fault, Kind};
 use protocol::id::RequestId;
 use protocol::message::Entry;
@@ -54,7 +56,8 @@ impl Caller {
     /// Answers the lead's request to shut down: success, message, request_id.
     ///
     /// # Errors
-    /// `NotPermitted` for whoever was not asked, `NotFound` for a request that nobody got in this life.
+    /// `NotPermitted` for whoever was not asked, `NotFound` for a request that nobody got in this life, `Exists` for one
+    /// that has its answer.
     pub fn respond(&self, request: &RequestId, answer: &Answer, at_ms: u64) -> Result<Value, Fault> {
         if self.me.is_lead() {
             let fault =
@@ -63,7 +66,12 @@ impl Caller {
         }
         let entry = self.asked(request)?;
         let payload = answer.payload(request, &self.me, iso8601(at_ms));
-        self.team.inbox(&AgentName::lead()).append(&self.message(payload.to_text(), at_ms))?;
+        let (lead, message) = (self.team.inbox(&AgentName::lead()), self.message(payload.to_text(), at_ms));
+        let mine = |entries: &[Entry]| entries.iter().find_map(|entry| answered(entry, request, &self.me));
+        if !lead.append_unless(&message, MESSAGE_LIMIT, |entries| mine(entries).is_some())? {
+            let approved = mine(&lead.read()?).unwrap_or_default();
+            return Err(Error::Answered { id: request.to_string(), approved }.into());
+        }
         self.team.inbox(&self.me).mark_read(&[entry])?;
         Ok(json!({"success": true, "message": answer.sentence(&self.me), "request_id": request}))
     }
@@ -106,6 +114,17 @@ fn asks(entry: &Entry, id: &RequestId, since: u64) -> bool {
     };
     let before = parse_iso8601(&message.timestamp).is_some_and(|sent| sent < since);
     asked && !before && AgentName::foreign(&message.from).is_lead()
+}
+
+/// Whether it is `me` who answers that request in it, and how.
+fn answered(entry: &Entry, id: &RequestId, me: &AgentName) -> Option<bool> {
+    let message = entry.message.as_ref().ok().filter(|message| AgentName::foreign(&message.from) == *me)?;
+    let (of, approved) = match Payload::parse(&message.text)? {
+        Payload::ShutdownApproved(ShutdownApproved { request_id, .. }) => (request_id, true),
+        Payload::ShutdownRejected(ShutdownRejected { request_id, .. }) => (request_id, false),
+        _ => return None,
+    };
+    (of == *id).then_some(approved)
 }
 
 #[cfg(test)]

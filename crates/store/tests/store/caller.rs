@@ -77,6 +77,11 @@ fn only_who_was_asked_answers_and_the_question_is_read_then() {
     assert_eq!(result["message"], "Shutdown approved. Agent ann is now exiting.");
     let entries = ground.team.inbox(&AgentName::foreign("ann")).read().unwrap();
     assert!(entries.iter().all(|entry| entry.unread().is_none()));
+    let no = Answer::Reject { reason: "not yet".into() };
+    for again in [&no, &Answer::Approve] {
+        assert_eq!(kind(caller(&ground, "ann").respond(&id, again, late)), Kind::Exists, "once");
+    }
+    assert_eq!(ground.team.inbox(&AgentName::lead()).read().unwrap().len(), 1);
     let unknown = RequestId::parse("shutdown-1@ann").unwrap();
     assert_eq!(kind(caller(&ground, "ann").respond(&unknown, &Answer::Approve, late)), Kind::NotFound);
 }
