@@ -7,7 +7,9 @@ use protocol::name::{AgentName, TeamName};
 /// Between two words, ms.
 const PAUSE: u64 = 1_000;
 /// The longest name that is told whole.
-const NAME: usize = 64;
+const NAME: usize = 28;
+/// So many teams are told by name: with theirs, the word is one that tmux shows.
+const TEAMS: usize = 2;
 
 /// What is to be told, and when.
 #[derive(Debug, Default)]
@@ -56,11 +58,10 @@ fn words(waiting: &[Waiting]) -> String {
             let mut teams: Vec<&str> = several.iter().map(|waiting| waiting.team.as_str()).collect();
             teams.sort_unstable();
             teams.dedup();
-            format!(
-                "{} requests wait for an answer: teamctl requests -t {}",
-                several.len(),
-                teams.join(" or ")
-            )
+            let more = if teams.len() > TEAMS { " and others" } else { "" };
+            teams.truncate(TEAMS);
+            let (many, teams) = (several.len(), teams.join(" or "));
+            format!("{many} requests wait for an answer: teamctl requests -t {teams}{more}")
         }
     }
 }
@@ -74,7 +75,10 @@ fn what(kind: AskedKind) -> &'static str {
 
 fn plain(name: &str) -> String {
     let letter = |c: char| if c.is_ascii_alphanumeric() || c == '-' || c == '_' { c } else { '_' };
-    name.chars().take(NAME).map(letter).collect()
+    // tmux would take what begins with a dash for an option.
+    let plain: String =
+        name.chars().map(letter).skip_while(|c| !c.is_ascii_alphanumeric()).take(NAME).collect();
+    if plain.is_empty() { "somebody".to_owned() } else { plain }
 }
 
 #[cfg(test)]
@@ -108,6 +112,21 @@ mod tests {
         let mut notices = Notices::default();
         add(&mut notices, "#(touch x)\u{1b}]0;%H$`;'");
         let told = notices.take(0).unwrap();
-        assert!(told.starts_with("__touch_x___0__H____@survey "), "{told}");
+        assert!(told.starts_with("touch_x___0__H____@survey "), "{told}");
+    }
+
+    #[test]
+    fn whoever_asks_the_word_is_one_that_tmux_shows() {
+        let team = |n: usize| TeamName::parse(&format!("{n}{}", "t".repeat(63))).unwrap();
+        for from in ["a".repeat(64), "_".repeat(64), "--x".to_owned(), "日本".to_owned()] {
+            let mut notices = Notices::default();
+            notices.add(&team(0), &AgentName::foreign(&from), AskedKind::Permission);
+            let told = notices.take(0).unwrap();
+            assert!(told.len() <= 200 && told.starts_with(|c: char| c.is_ascii_alphanumeric()), "{told}");
+        }
+        let mut notices = Notices::default();
+        (0..5).for_each(|n| notices.add(&team(n), &AgentName::foreign("ann"), AskedKind::Plan));
+        let told = notices.take(0).unwrap();
+        assert!(told.len() <= 200 && told.ends_with(" and others"), "{told}");
     }
 }
