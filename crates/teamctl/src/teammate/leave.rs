@@ -146,8 +146,9 @@ fn cut(text: &str, length: usize) -> String {
     if text.len() <= length {
         return text.to_owned();
     }
-    let (head, tail) =
-        (text.floor_char_boundary(length / 2), text.ceil_char_boundary(text.len() - length / 2));
+    let on = |at: &usize| text.is_char_boundary(*at);
+    let head = (0..=length / 2).rev().find(on).unwrap_or(0);
+    let tail = (text.len() - length / 2..text.len()).find(on).unwrap_or(text.len());
     format!("{}\n[… {} bytes are not shown …]\n{}", &text[..head], tail - head, &text[tail..])
 }
 

@@ -2,6 +2,9 @@
 
 use std::time::Duration;
 
+/// No clock reaches its end from here.
+const LONGEST: Duration = Duration::from_secs(8760 * 3600);
+
 /// For clap's `value_parser`.
 pub(crate) fn parse(text: &str) -> Result<Duration, String> {
     let digits = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
@@ -15,7 +18,11 @@ pub(crate) fn parse(text: &str) -> Result<Duration, String> {
         "h" => 3_600_000,
         _ => return Err(wrong()),
     };
-    number.checked_mul(milliseconds).map(Duration::from_millis).ok_or_else(wrong)
+    let whole = number.checked_mul(milliseconds).map(Duration::from_millis).ok_or_else(wrong)?;
+    if whole > LONGEST {
+        return Err(format!("cannot take the duration {text}: a year, 8760h, is the longest"));
+    }
+    Ok(whole)
 }
 
 #[cfg(test)]
@@ -26,7 +33,19 @@ mod tests {
     fn the_four_units_and_nothing_else() {
         assert_eq!(parse("500ms"), Ok(Duration::from_millis(500)));
         assert_eq!(parse("2h"), Ok(Duration::from_secs(7200)));
-        for wrong in ["", "5", "s", "-1s", "1.5s", "5 s", "99999999999999999999s", "18446744073709551615h"] {
+        assert!(parse("8760h").is_ok());
+        for wrong in [
+            "8761h",
+            "18446744073709551615ms",
+            "",
+            "5",
+            "s",
+            "-1s",
+            "1.5s",
+            "5 s",
+            "99999999999999999999s",
+            "18446744073709551615h",
+        ] {
             assert!(parse(wrong).is_err(), "{wrong}");
         }
     }
