@@ -152,6 +152,35 @@ fn an_answer_that_no_daemon_saw_is_told_by_the_next() {
     house.end();
 }
 
+/// What a program that leads does with what its hook hands it; `read _` keeps its terminal.
+const LEADING: &str = r#"
+teamctl lead survey >out/led
+echo '{"hook_event_name":"Stop"}' | teamctl hook turn-end >out/mail.new
+mv out/mail.new out/mail
+teamctl approve perm-1 2>out/why
+echo $? >out/code.new
+mv out/code.new out/code
+read _
+"#;
+
+#[test]
+fn a_program_that_leads_neither_hides_nor_answers_what_is_a_persons() {
+    let house = house("permissions = 'person'\n");
+    house.tmux(["new-session", "-d", "-x", "80", "-y", "24", "--", "sh", "-c", LEADING]);
+    house.until("it leads", || house.read("out/led").contains("leads survey").then_some(()));
+    ask(&house, PERMISSION);
+    let code = || Some(house.read("out/code")).filter(|code| !code.is_empty());
+    assert_eq!(house.until("it has tried", code), "77\n");
+    assert!(house.read("out/why").contains("leaves that to a person"), "{}", house.read("out/why"));
+    let mail = house.read("out/mail");
+    assert!(mail.contains("A person was asked") && !mail.contains("teamctl approve"), "{mail}");
+    assert!(house.teamctl(["requests"]).stdout.contains("cargo test"));
+    house.until("it is shown", || (house.flags("ann") == json!(["awaiting_permission"])).then_some(()));
+    house.teamctl(["approve", "perm-1"]).ok();
+    assert_eq!(answer(&house, "ann")["subtype"], "success");
+    house.end();
+}
+
 #[test]
 fn a_plan_goes_on_in_the_leads_mode_where_the_policy_approves_it() {
     let house = house("plans = 'auto'\n");

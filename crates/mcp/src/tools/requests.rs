@@ -9,7 +9,6 @@ use protocol::asked::{Answer, Approval};
 use protocol::fault::{Fault, Kind};
 use protocol::id::RequestId;
 use protocol::mode::PermissionMode;
-use protocol::policy::{Decision, Who};
 use serde::Deserialize;
 use serde_json::{Map, Value};
 use std::sync::Arc;
@@ -119,15 +118,5 @@ fn id(word: &str) -> Result<RequestId, Fault> {
 /// Says yes or no. Whoever calls a tool is a program: what the team's policy leaves to a person is not its to answer.
 pub(super) async fn answer(seat: &Arc<Seat>, request: RequestId, answer: Answer) -> Result<Value, Fault> {
     lead_only(seat.me(), "answer a request")?;
-    at_files(seat, move |seat| {
-        let (caller, id) = (seat.caller()?, request.as_str());
-        let open = caller.team().requests().find(id)?;
-        if caller.policy()?.decide(&open.asked, &open.cwd) == Decision::Ask(Who::Person) {
-            let message = format!("cannot answer {id}: the team's policy leaves that to a person");
-            let hint = "ask the person to answer it: teamctl requests; meanwhile go on with other work";
-            return Err(Fault::new(Kind::NotPermitted, message).hinted(hint));
-        }
-        caller.answer(id, &answer, now())
-    })
-    .await
+    at_files(seat, move |seat| seat.caller()?.answer_as_program(request.as_str(), &answer, now())).await
 }

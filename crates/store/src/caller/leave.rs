@@ -4,7 +4,7 @@
 use super::{Caller, lead_only};
 use protocol::asked::Answer;
 use protocol::fault::{Fault, Kind};
-use protocol::policy::By;
+use protocol::policy::{By, Decision, Who};
 use serde_json::{Value, json};
 
 impl Caller {
@@ -25,5 +25,21 @@ impl Caller {
         let (id, from) = (request.asked.id(), &request.from);
         let sentence = format!("{from} has a {word} to {id}.");
         Ok(json!({"success": true, "message": sentence, "request_id": id, "target": from}))
+    }
+
+    /// The same for a program that leads: what the team's policy leaves to a person is not its to answer.
+    ///
+    /// # Errors
+    /// `NotPermitted` for that too, else as [`Caller::answer`].
+    pub fn answer_as_program(&self, id: &str, answer: &Answer, at_ms: u64) -> Result<Value, Fault> {
+        lead_only(&self.me, "answer a request")?;
+        let request = self.team.requests().find(id)?;
+        if self.policy()?.decide(&request.asked, &request.cwd) == Decision::Ask(Who::Person) {
+            let id = request.asked.id();
+            let message = format!("cannot answer {id}: the team's policy leaves that to a person");
+            let hint = "a person answers it, in a terminal of their own: teamctl requests; meanwhile go on with other work";
+            return Err(Fault::new(Kind::NotPermitted, message).hinted(hint));
+        }
+        self.answer(id, answer, at_ms)
     }
 }

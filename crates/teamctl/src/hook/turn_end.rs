@@ -14,6 +14,7 @@ use crate::teammate::{ASKED, Due, Post};
 use protocol::control::{Call, HookReply, Park, Request, Said, VERSION};
 use protocol::fault::{Fault, Kind};
 use protocol::message::Entry;
+use protocol::policy::Policy;
 use std::time::Instant;
 
 pub(super) fn run(stand: &Stand<'_>) -> Result<(), Fault> {
@@ -35,7 +36,7 @@ pub(super) fn run(stand: &Stand<'_>) -> Result<(), Fault> {
     loop {
         let due = match stand.caller {
             Caller::Teammate => post.due(ASKED)?,
-            Caller::Lead(_) => post.due_for_lead()?,
+            Caller::Lead(_) => post.due_for_lead(&policy(stand)?)?,
         };
         if let Some(due) = due {
             return hand_over(stand, &mut post, due);
@@ -60,6 +61,13 @@ fn without_daemon(stand: &Stand<'_>) -> HookReply {
         }
     };
     HookReply { fed, since: now(), first: true, task: None, given: None, approved: false, handed: Vec::new() }
+}
+
+/// Of the team that it leads.
+fn policy(stand: &Stand<'_>) -> Result<Policy, Fault> {
+    let Some(team) = stand.caller.lead() else { return Ok(Policy::default()) };
+    let team = stand.here.root()?.team(&team).map_err(fault)?;
+    stand.here.caller_at(team)?.policy()
 }
 
 /// The own place in the team's files.

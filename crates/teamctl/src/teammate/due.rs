@@ -11,6 +11,7 @@ use protocol::fault::{Fault, Kind};
 use protocol::id::TaskId;
 use protocol::message::{Entry, Message};
 use protocol::payload::{IdleNotification, IdleReason, PlanApprovalResponse};
+use protocol::policy::Policy;
 use protocol::time::iso8601;
 use protocol::turn::{TurnAgent, TurnProgram};
 
@@ -45,7 +46,7 @@ impl Post {
     }
 
     /// The same for a session that leads: what its members report, oldest first. It takes no tasks.
-    pub(crate) fn due_for_lead(&mut self) -> Result<Option<Due>, Fault> {
+    pub(crate) fn due_for_lead(&mut self, policy: &Policy) -> Result<Option<Due>, Fault> {
         let entries = self.readable()?;
         let messages = entries.iter().filter_map(|entry| Some((entry, entry.unread()?)));
         let mut due = Gathered::default();
@@ -53,7 +54,8 @@ impl Post {
             if due.is_full() {
                 break;
             }
-            due.add(for_the_lead(message), &format!("message from {}", message.from), vec![entry.clone()]);
+            let about = format!("message from {}", message.from);
+            due.add(for_the_lead(message, policy), &about, vec![entry.clone()]);
         }
         Ok(due.whole())
     }

@@ -4,6 +4,7 @@
 use protocol::id::RequestId;
 use protocol::message::Message;
 use protocol::payload::{IdleNotification, IdleReason, Payload, ShutdownRequest};
+use protocol::policy::{Policy, Who};
 use protocol::task::Task;
 
 /// What a turn is about.
@@ -64,25 +65,38 @@ pub(super) fn asked_to_shut_down(request: &ShutdownRequest) -> String {
     format!("{text}\n{how}")
 }
 
-/// A message for a session that leads: what its members report in words, and how what they ask is answered.
-pub(super) fn for_the_lead(message: &Message) -> String {
+/// A message for a session that leads: what its members report in words, and how what they ask is answered, where that
+/// is for the lead.
+pub(super) fn for_the_lead(message: &Message, policy: &Policy) -> String {
     let of =
         |summary: &str, text: &str| element(&message.from, message.color.as_deref(), Some(summary), text);
     match Payload::parse(&message.text) {
         Some(Payload::IdleNotification(idle)) => ended_turn(&message.from, &idle),
         Some(Payload::TeammateTerminated(ended)) => notification(&message.from, "killed", &ended.message),
         Some(Payload::PlanApprovalRequest(plan)) => {
-            format!("{}\n{}", of("a plan to approve", &plan.plan_content), how_to_answer(&plan.request_id))
+            format!(
+                "{}\n{}",
+                of("a plan to approve", &plan.plan_content),
+                how_to_answer(&plan.request_id, policy.plans)
+            )
         }
         Some(Payload::PermissionRequest(asked)) => {
             let summary = format!("may it use {}?", asked.tool_name);
-            format!("{}\n{}", of(&summary, &message.text), how_to_answer(&asked.request_id))
+            format!(
+                "{}\n{}",
+                of(&summary, &message.text),
+                how_to_answer(&asked.request_id, policy.permissions)
+            )
         }
         _ => Subject::Message(message.clone()).text(),
     }
 }
 
-fn how_to_answer(id: &RequestId) -> String {
+fn how_to_answer(id: &RequestId, who: Who) -> String {
+    if who == Who::Person {
+        return "A person was asked and will answer it: that is not for you. Go on with other work."
+            .to_owned();
+    }
     match as_word(id) {
         Some(id) => {
             format!("To agree, run: teamctl approve {id}\nTo refuse: teamctl deny {id} --reason 'WHY'")
@@ -220,7 +234,7 @@ mod tests {
             let text = format!(
                 r##"{{"type":"plan_approval_request","from":"ann","planContent":"<p>","requestId":"{id}"}}"##
             );
-            for_the_lead(&message("ann", None, &text))
+            for_the_lead(&message("ann", None, &text), &Policy::default())
         };
         assert!(plan("plan-1@ann@t").contains("teamctl approve plan-1@ann@t\n"));
         for id in ["x; rm -rf y", "$(x)", "`x`", "--all", "a b", "<x>"] {
@@ -232,7 +246,7 @@ mod tests {
     #[test]
     fn a_turns_end_reaches_the_lead_as_a_notification() {
         let idle = r#"{"type":"idle_notification","from":"ann","idleReason":"available","summary":"a <b>"}"#;
-        let text = for_the_lead(&message("ann", None, idle));
+        let text = for_the_lead(&message("ann", None, idle), &Policy::default());
         assert!(
             text.starts_with("<task_notification>\n<task_id>ann</task_id>\n<status>idle</status>"),
             "{text}"

@@ -1,6 +1,7 @@
 //! `approve`: a yes to what a member asks. Straight to the files, so it works with the daemon dead.
 
 use crate::here::{Here, now};
+use crate::hook::led_here;
 use crate::output::{self, clean};
 use protocol::asked::{Answer, Approval};
 use protocol::fault::Fault;
@@ -47,7 +48,12 @@ pub(crate) fn run(here: &Here, args: &Approve) -> Result<ExitCode, Fault> {
 /// For `deny` too.
 pub(super) fn answer(here: &Here, id: &str, answer: &Answer) -> Result<ExitCode, Fault> {
     here.lead_only("answer a request")?;
-    let result = here.caller()?.answer(id, answer, now())?;
+    let (caller, at) = (here.caller()?, now());
+    // In the terminal of a session that leads it is taken for that program's doing.
+    let result = match led_here(here)? {
+        Some(_) => caller.answer_as_program(id, answer, at)?,
+        None => caller.answer(id, answer, at)?,
+    };
     output::done(here, &result, &clean(result["message"].as_str().unwrap_or_default()));
     Ok(ExitCode::SUCCESS)
 }
