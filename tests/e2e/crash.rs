@@ -213,3 +213,16 @@ fn a_daemon_that_was_killed_this_instant_is_not_in_the_way_of_the_next() {
     }
     house.end();
 }
+
+#[test]
+fn what_a_killed_daemon_was_writing_is_gone_with_the_next() {
+    let house = team_of(1);
+    house.kill_9(house.daemon());
+    let state = std::fs::read_dir(house.path("state/teamd")).unwrap().flatten().next().unwrap().file_name();
+    let state = format!("state/teamd/{}", state.to_str().unwrap());
+    for of in ["roster.json", "leads.json", "policy-survey.json", "config-survey.json", "config-gone.json"] {
+        house.put(&format!("{state}/.{of}.tmp.0123"), "{");
+    }
+    house.start_daemon();
+    house.end();
+}

@@ -63,12 +63,6 @@ impl StateDir {
         self.0.unlink(name)
     }
 
-    /// Removes what killed processes left of a file that they were writing. For its only writer.
-    pub fn tidy(&self, name: &str) -> Result<(), Error> {
-        self.plain(name)?;
-        crate::leftover::remove_halves(&self.0, name)
-    }
-
     /// What is in it, in order of names.
     pub fn names(&self) -> Result<Vec<String>, Error> {
         self.0.names()

@@ -15,6 +15,7 @@ use crate::state::{Setting, State};
 use crate::step::{next_deadline, restart, step};
 use crate::watch::Watch;
 use crate::{files, log};
+use protocol::control::Leads;
 use protocol::event::What;
 use protocol::fault::{Fault, Kind};
 use protocol::name::TeamName;
@@ -238,12 +239,15 @@ fn raise_descriptor_limit() {
 
 /// What a killed daemon left of the files that daemons alone write. Where it can't be removed it does no harm.
 fn tidy(root: &Root, state: &StateDir, roster: &Roster) {
-    state.tidy(files::ROSTER).unwrap_or_else(|error| tracing::warn!("{error}"));
+    let names = state.names().unwrap_or_default();
+    let ours = [files::ROSTER, Leads::FILE, "policy-", "config-"].map(|name| format!(".{name}"));
+    let halves =
+        names.iter().filter(|name| name.contains(".tmp.") && ours.iter().any(|of| name.starts_with(of)));
+    halves.for_each(|half| state.remove(half).unwrap_or_else(|error| tracing::warn!("{error}")));
     files::drop_unknown(state, roster).unwrap_or_else(|error| tracing::warn!("{error}"));
     let known = |file: &str| roster.agents.iter().any(|agent| files::end_record(&agent.spawn) == file);
-    let words =
-        state.names().unwrap_or_default().into_iter().filter(|file| file.starts_with("end-") && !known(file));
-    words.for_each(|file| state.remove(&file).unwrap_or_else(|error| tracing::warn!("{error}")));
+    let words = names.iter().filter(|file| file.starts_with("end-") && !known(file));
+    words.for_each(|file| state.remove(file).unwrap_or_else(|error| tracing::warn!("{error}")));
     for team in roster.teams.keys().filter_map(|name| root.team(name).ok()) {
         let tidied = team.tidy_config().and_then(|()| team.tidy());
         tidied.unwrap_or_else(|error| tracing::warn!("{error}"));
