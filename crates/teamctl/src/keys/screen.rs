@@ -49,7 +49,7 @@ impl Prompt {
 /// The end of a text as it is pasted, without what a terminal would take for a command.
 fn end_of(text: &str) -> String {
     let typed: String = text.chars().filter(|c| *c == '\n' || !c.is_control()).collect();
-    let last = typed.lines().map(squeezed).filter(|line| !line.is_empty()).next_back().unwrap_or_default();
+    let last = typed.lines().map(squeezed).rfind(|line| !line.is_empty()).unwrap_or_default();
     last.chars().skip(last.chars().count().saturating_sub(TAIL)).collect()
 }
 
