@@ -122,13 +122,12 @@ pub fn is_passed_on(name: &str) -> bool {
 }
 
 /// What stands in the names of variables that hold secrets.
-const SECRET_NAMES: [&str; 13] = [
+const SECRET_NAMES: [&str; 12] = [
     "KEY",
     "TOKEN",
     "SECRET",
-    "PASSWORD",
-    "PASSWD",
-    "PASSPHRASE",
+    "PASS",
+    "_PWD",
     "AUTH",
     "CREDENTIAL",
     "COOKIE",
@@ -244,6 +243,10 @@ mod tests {
             ("OPENAI_API_KEY", "x"),
             ("npm_config__authToken", "x"),
             ("GITHUB_PAT", "x"),
+            ("DB_PASS", "x"),
+            ("MYSQL_PWD", "x"),
+            ("SSHPASS", "x"),
+            ("db_password", "x"),
             ("A", "sk-ant-abc"),
             ("A", "ghp_x"),
             ("A", "https://user:password@proxy:8080/"),
@@ -256,6 +259,8 @@ mod tests {
         for (name, value) in [
             ("PATH", "/usr/local/bin:/usr/bin"),
             ("LANG", "en_US.UTF-8"),
+            ("PWD", "/w"),
+            ("OLDPWD", "/w"),
             ("A", ""),
             ("API_KEY", ""),
             ("URL", "https://example.com/a@b"),

@@ -5,7 +5,7 @@ use crate::args::{Args, LogFormat};
 use protocol::fault::{Fault, Kind};
 use protocol::time::iso8601;
 use std::fs::File;
-use std::os::unix::fs::{DirBuilderExt, symlink};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use tracing_subscriber::filter::LevelFilter;
@@ -20,8 +20,7 @@ pub(crate) fn start(args: &Args, state: &Path) -> Result<(), Fault> {
         Some(path) => path.clone(),
         None => fresh(&state.join("logs").join("teamd"))?,
     };
-    let file = File::options().create(true).append(true).open(&path);
-    let file = file.map_err(|error| Fault::io("open", &path, &error))?;
+    let file = open(&path)?;
     let level = if args.verbose { LevelFilter::DEBUG } else { LevelFilter::INFO };
     let log = Subscriber::builder().with_max_level(level).with_ansi(false).log_internal_errors(false);
     let set = match args.log_format {
@@ -33,6 +32,12 @@ pub(crate) fn start(args: &Args, state: &Path) -> Result<(), Fault> {
         }
     };
     set.map_err(|error| Fault::new(Kind::Internal, format!("cannot start the log: {error}")))
+}
+
+/// It tells who does what: for its owner alone.
+fn open(path: &Path) -> Result<File, Fault> {
+    let file = File::options().create(true).append(true).mode(0o600).open(path);
+    file.map_err(|error| Fault::io("open", path, &error))
 }
 
 /// The file of this start. A link that can't be set, or an old file that can't go, keeps nobody from starting.
@@ -60,6 +65,15 @@ fn old(directory: &Path) -> Vec<PathBuf> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_file_that_was_named_is_the_users_alone() {
+        use std::os::unix::fs::PermissionsExt;
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("x.log");
+        open(&path).unwrap();
+        assert_eq!(path.metadata().unwrap().permissions().mode() & 0o777, 0o600);
+    }
 
     #[test]
     fn the_latest_start_has_a_link_and_the_oldest_go() {

@@ -15,7 +15,7 @@ pub(crate) use job::{DialogPane, PaneDone, PaneJob, Seen, Sight};
 
 use crate::event::Event;
 use crate::roster::Pane;
-use protocol::control::{Keys, Layout, Reply, ScreenReply};
+use protocol::control::{CaptureReply, Keys, Layout, Reply, ScreenReply};
 use protocol::fault::{Fault, Kind};
 use std::collections::BTreeMap;
 use std::sync::mpsc::{Receiver, Sender, TryRecvError, channel};
@@ -133,6 +133,7 @@ impl Panes {
             PaneJob::Capture { client, pane, owner, lines } => {
                 let result =
                     self.server().and_then(|server| server.capture(pane, &owner, lines)).map_err(fault);
+                let result = result.map(|screen| CaptureReply { screen });
                 Some(PaneDone::Captured { client, result })
             }
             PaneJob::Dialogs { panes } => Some(PaneDone::Dialogs { open: self.dialogs(&panes) }),

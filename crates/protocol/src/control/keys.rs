@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 /// One step of it; known by the agent's token.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Keys {
     /// What the pane shows: answered by a [`ScreenReply`].
@@ -22,11 +22,29 @@ pub enum Keys {
     },
 }
 
+/// Without the text, which is nobody's business: this goes into the log.
+impl std::fmt::Debug for Keys {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Keys::Look => write!(f, "look"),
+            Keys::Paste { cursor, text } => write!(f, "paste {} bytes at {cursor:?}", text.len()),
+            Keys::Enter { cursor } => write!(f, "enter at {cursor:?}"),
+        }
+    }
+}
+
 /// A pane's screen.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ScreenReply {
     /// A line each.
     pub screen: String,
     /// Column and line of the cursor, from 0.
     pub cursor: (u32, u32),
+}
+
+/// Without what a person sees there.
+impl std::fmt::Debug for ScreenReply {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "a screen of {} bytes, cursor at {:?}", self.screen.len(), self.cursor)
+    }
 }

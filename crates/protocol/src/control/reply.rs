@@ -305,8 +305,15 @@ pub enum LocateReply {
 }
 
 /// What a pane shows.
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Clone, Serialize, Deserialize)]
 pub struct CaptureReply {
     /// Its lines, as tmux prints them.
     pub screen: String,
+}
+
+/// Without what a person sees there: this goes into the log.
+impl std::fmt::Debug for CaptureReply {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "a screen of {} bytes", self.screen.len())
+    }
 }

@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 /// The first line of every conversation.
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Clone, Serialize, Deserialize)]
 pub struct Call {
     /// The version the caller speaks, [`super::VERSION`].
     pub v: u32,
@@ -23,6 +23,14 @@ pub struct Call {
     pub once: Option<String>,
     /// What is asked.
     pub request: Request,
+}
+
+/// Without the token, which opens doors: this goes into the log.
+impl std::fmt::Debug for Call {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let who = if self.token.is_some() { "an agent asks: " } else { "" };
+        write!(f, "{who}{:?}", self.request)
+    }
 }
 
 /// One request of a client.
@@ -304,7 +312,18 @@ pub enum Activity {
 
 #[cfg(test)]
 mod tests {
+    use super::super::{CaptureReply, Keys, ScreenReply};
     use super::*;
+
+    #[test]
+    fn what_opens_doors_and_what_is_on_a_screen_is_in_no_log() {
+        let keys = Keys::Paste { cursor: (1, 2), text: "a secret".into() };
+        let call = Call { v: 1, token: Some("a secret".into()), once: None, request: Request::Keys(keys) };
+        let screen = "a secret".to_owned();
+        let replies = (CaptureReply { screen: screen.clone() }, ScreenReply { screen, cursor: (0, 0) });
+        let shown = format!("{call:?} {replies:?}");
+        assert!(!shown.contains("secret") && shown.contains("paste 8 bytes"), "{shown}");
+    }
 
     #[test]
     fn a_name_is_taken_wherever_another_stood_for_it_and_nowhere_else() {

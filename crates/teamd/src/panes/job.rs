@@ -3,7 +3,7 @@
 use crate::event::ConnId;
 use crate::roster::{Pane, SpawnId};
 use crate::step::Opened;
-use protocol::control::{Keys, Layout, Reply};
+use protocol::control::{CaptureReply, Keys, Layout, Reply};
 use protocol::fault::Fault;
 use protocol::name::TeamName;
 use std::collections::BTreeMap;
@@ -103,7 +103,7 @@ pub(crate) enum PaneDone {
     },
     Captured {
         client: ConnId,
-        result: Result<String, Fault>,
+        result: Result<CaptureReply, Fault>,
     },
     /// Whether each shows one; those that could not be looked at are not among them.
     Dialogs {

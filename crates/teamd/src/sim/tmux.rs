@@ -4,7 +4,7 @@ use crate::event::Event;
 use crate::panes::{PaneDone, PaneJob, Seen};
 use crate::roster::SpawnId;
 use crate::step::Opened;
-use protocol::control::Reply;
+use protocol::control::{CaptureReply, Reply};
 use protocol::fault::{Fault, Kind};
 use std::collections::BTreeMap;
 use tmux::Owner;
@@ -112,9 +112,10 @@ impl Tmux {
             PaneJob::Keys { client, .. } => {
                 PaneDone::Keyed { client, result: answer().map(|()| Reply::Nothing) }
             }
-            PaneJob::Capture { client, .. } => {
-                PaneDone::Captured { client, result: answer().map(|()| "$".to_owned()) }
-            }
+            PaneJob::Capture { client, .. } => PaneDone::Captured {
+                client,
+                result: answer().map(|()| CaptureReply { screen: "$".to_owned() }),
+            },
             PaneJob::Dialogs { .. } => PaneDone::Dialogs { open: BTreeMap::new() },
             PaneJob::Hidden { .. } => PaneDone::InSight { spawns: Vec::new() },
             PaneJob::Label { .. } | PaneJob::Announce { .. } => return (None, outcome),

@@ -188,8 +188,8 @@ fn no_tmux() -> Fault {
 pub(super) fn captured(
     state: &mut State,
     client: ConnId,
-    result: Result<String, Fault>,
+    result: Result<CaptureReply, Fault>,
     out: &mut Vec<Effect>,
 ) {
-    answer(state, client, result.map(|screen| Reply::Capture(CaptureReply { screen })), out);
+    answer(state, client, result.map(Reply::Capture), out);
 }
