@@ -97,7 +97,9 @@ fn dialogs(name: &str) -> Vec<String> {
 fn each_program_is_known_to_wait_and_by_every_text_of_its_profile() {
     for name in names() {
         let dialogs = dialogs(name);
-        let screens = OPEN.iter().filter(|(of, _)| *of == name);
+        // One program, in whatever way it is fed.
+        let program = if name == "claude-hook" { "claude" } else { name };
+        let screens = OPEN.iter().filter(|(of, _)| *of == program);
         let found: Vec<&str> = screens
             .map(|(_, screen)| {
                 shown(screen, &dialogs).unwrap_or_else(|| panic!("{name} does not know:\n{screen}"))

@@ -42,7 +42,10 @@ pub(crate) fn is_like(template: &str, text: &str) -> bool {
     let blank = ["{self}", "{self_sh}", "{self_json}"].into_iter().find(|blank| template.contains(blank));
     match blank.and_then(|blank| template.split_once(blank)) {
         Some((before, after)) => {
-            let between = text.strip_prefix(before).and_then(|text| text.strip_suffix(after));
+            // Hooks did not always bear the name of their profile.
+            let nameless = after.split_once(" --agent ").map_or(after, |(nameless, _)| nameless);
+            let ends = |text| [after, nameless].into_iter().find_map(|end| str::strip_suffix(text, end));
+            let between = text.strip_prefix(before).and_then(ends);
             between.is_some_and(|between| between.contains("teamctl"))
         }
         None => template == text,
@@ -87,5 +90,23 @@ fn texts(value: &Value) -> Vec<String> {
         Value::Array(values) => values.iter().flat_map(texts).collect(),
         Value::Table(table) => table.values().flat_map(texts).collect(),
         _ => Vec::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_hook_of_ours_is_known_at_another_place_and_without_its_profiles_name() {
+        let template = "{self_sh} hook turn-end --agent codex";
+        for ours in ["/old/teamctl hook turn-end --agent codex", "'/a b/teamctl' hook turn-end"] {
+            assert!(is_like(template, ours), "{ours}");
+        }
+        for other in
+            ["/old/teamctl hook prompt", "/x/other hook turn-end", "/old/teamctl hook turn-end --agent qwen"]
+        {
+            assert!(!is_like(template, other), "{other}");
+        }
     }
 }

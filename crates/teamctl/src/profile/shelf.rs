@@ -16,10 +16,11 @@ const WORKER: &str = "worker";
 const ABOUT_WORKER: &str = "the built-in worker: runs the commands of tasks";
 
 /// Name and text; the worker has no text, since no program is started for it.
-const BUILT_IN: [(&str, &str); 17] = [
+const BUILT_IN: [(&str, &str); 18] = [
     ("aider", include_str!("../../profiles/aider.toml")),
     ("amp", include_str!("../../profiles/amp.toml")),
     ("claude", include_str!("../../profiles/claude.toml")),
+    ("claude-hook", include_str!("../../profiles/claude-hook.toml")),
     ("claude-turn", include_str!("../../profiles/claude-turn.toml")),
     ("codex", include_str!("../../profiles/codex.toml")),
     ("codex-turn", include_str!("../../profiles/codex-turn.toml")),
@@ -243,6 +244,24 @@ mod tests {
         assert_eq!(shelf.profile("mine").unwrap().name, "mine");
         assert!(shelf.profile("codex").unwrap().about.starts_with("Codex"));
         assert_eq!(Shelf { directory: None }.profile("worker").unwrap().runs, Runs::Worker);
+    }
+
+    #[test]
+    fn every_program_with_hooks_is_set_up_to_wait_and_to_be_kept_from_tools_by_its_profiles_name() {
+        let (_dir, shelf) = shelf(&[]);
+        let hooked = names().into_iter().filter(|name| {
+            let profile = shelf.profile(name).unwrap();
+            profile.hooks().is_some()
+        });
+        for name in hooked {
+            let text = BUILT_IN.iter().find(|(of, _)| *of == name).unwrap().1;
+            for event in ["turn-end", "prompt", "session-start", "tool"] {
+                assert!(
+                    text.contains(&format!("{{self_sh}} hook {event} --agent {name}\"")),
+                    "{name}: {event}"
+                );
+            }
+        }
     }
 
     #[test]
