@@ -99,7 +99,8 @@ mod tests {
     fn a_text_has_left_when_the_cursor_moved_and_the_prompt_is_empty_or_it_stands_nowhere_near() {
         let written = seen("> one two three", (15, 0));
         let has_left = |now: &ScreenReply, text: &str| prompt().has_left(now, &written, text);
-        for text in ["one two three", "one two three\n\n", "one two three\n──\n \n", "\n", "one two thr\u{1b}ee"]
+        for text in
+            ["one two three", "one two three\n\n", "one two three\n──\n \n", "\n", "one two thr\u{1b}ee"]
         {
             assert!(has_left(&seen("> one two three\n> ", (2, 1)), text), "{text:?}");
             assert!(has_left(&seen("> ", (2, 0)), text), "{text:?}");

@@ -386,5 +386,5 @@ fn every_example_is_a_run_file_without_flaws_but_for_programs_that_are_not_here(
         assert!(others.is_empty(), "{}: {others:#?}", path.display());
     }
     names.sort();
-    assert_eq!(names, ["cargo-pipeline.toml", "review.toml", "survey.toml"]);
+    assert_eq!(names, ["cargo-pipeline.toml", "mixed.toml", "review.toml", "survey.toml"]);
 }
