@@ -61,3 +61,15 @@ fn a_question_that_nobody_answers_ends_with_its_turn() {
     assert!(cancelled, "{}", house.read("out/heard"));
     ends(house);
 }
+
+#[test]
+fn a_question_that_no_message_can_hold_is_answered_with_no() {
+    let house = house(&[]);
+    spawn(&house, &["--prompt", "do talk"]);
+    turn(&house, 1);
+    send(&house, &format!("do ask {}", "\"".repeat(100 << 10)));
+    turn(&house, 2);
+    shows(&house, "the question is too large to be asked");
+    assert_eq!(house.json(["requests"])["requests"], json!([]));
+    ends(house);
+}
