@@ -249,7 +249,7 @@ mod tests {
     #[test]
     fn every_program_with_hooks_is_set_up_to_wait_and_to_be_kept_from_tools_by_its_profiles_name() {
         let (_dir, shelf) = shelf(&[]);
-        let hooked = names().into_iter().filter(|name| {
+        let hooked = names().filter(|name| {
             let profile = shelf.profile(name).unwrap();
             profile.hooks().is_some()
         });
