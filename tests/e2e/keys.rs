@@ -50,6 +50,42 @@ fn an_empty_prompt_gets_its_mail_as_one_text_and_it_is_read_then() {
 }
 
 #[test]
+fn a_text_that_ends_with_nothing_that_can_be_seen_is_typed_once() {
+    let house = house();
+    spawn(&house);
+    house.teamctl(["send", "ann", "--as-user", "only once\n──\n\n"]).ok();
+    until_text(&house, "only once");
+    house.until("it is read", || unread(&house, "ann").is_empty().then_some(()));
+    house.teamctl(["send", "ann", "the next"]).ok();
+    until_text(&house, "the next");
+    waits(&house, "ann");
+    assert_eq!(lines(&house).iter().filter(|line| line.to_string().contains("only once")).count(), 1);
+    house.end();
+}
+
+#[test]
+fn its_typist_outlives_the_daemon_and_is_begun_again() {
+    let house = house();
+    spawn(&house);
+    house.kill_9(house.daemon());
+    house.teamctl(["send", "ann", "without a daemon"]).ok();
+    house.start_daemon();
+    until_text(&house, "without a daemon");
+    waits(&house, "ann");
+    let typist = |line: &String| line.contains("teamctl keys");
+    let pid = || {
+        let all = harness::Processes::marked(&house.mark()).list();
+        all.into_iter().find(typist)?.split(' ').next()?.parse::<u32>().ok()
+    };
+    let first = house.until("a typist", pid);
+    house.kill_9(first);
+    house.until("another", || pid().filter(|next| *next != first));
+    house.teamctl(["send", "ann", "after its death"]).ok();
+    until_text(&house, "after its death");
+    house.end();
+}
+
+#[test]
 fn no_text_leaves_its_paste_or_presses_a_key() {
     let house = house();
     spawn(&house);

@@ -48,7 +48,7 @@ pub(crate) struct Join {
 const GREEN_LIGHT: Duration = Duration::from_secs(15);
 /// Between TERM and KILL for what an agent leaves behind.
 const LEFTOVER_GRACE: Duration = Duration::from_millis(500);
-/// The process beside an agent has begun once it has lived for so long; one that ended before would end again.
+/// The process beside an agent has begun once it has lived for so long; one that ended by itself before would end again.
 const BEGUN: Duration = Duration::from_secs(1);
 /// How long a daemon may take to note a report.
 const NOTED: Duration = Duration::from_secs(2);
@@ -208,8 +208,8 @@ fn supervise(
                 if family.status.is_some() || signals.hung_up() || signals.told_to_end() {
                     return LEFTOVER_GRACE;
                 }
-                if family.beside.as_ref().is_some_and(|beside| beside.lived.is_some()) {
-                    family.beside = Beside::after(family.beside.take(), go);
+                if let Some(ended) = family.beside.as_ref().and_then(|beside| beside.ended.as_ref()) {
+                    family.beside = Beside::after(ended, go);
                 }
             }
         }
@@ -229,7 +229,8 @@ impl Family {
             self.status = Some(status);
         }
         if let Some(beside) = self.beside.as_mut().filter(|beside| beside.pid == pid) {
-            beside.lived = Some(beside.began.elapsed());
+            let begun = status.signal().is_some() || beside.began.elapsed() >= BEGUN;
+            beside.ended = Some(if begun { Begun::Yes } else { Begun::No });
         }
     }
 
@@ -253,19 +254,28 @@ impl Family {
 struct Beside {
     pid: u32,
     began: Instant,
-    /// How long, once it has ended.
-    lived: Option<Duration>,
+    /// It has ended.
+    ended: Option<Begun>,
+}
+
+/// Whether it had begun what it is there for: then another may go on with it.
+enum Begun {
+    Yes,
+    No,
 }
 
 impl Beside {
     fn begin(go: &Go) -> Option<Beside> {
         let pid = start::beside(go)?.id();
-        Some(Beside { pid, began: Instant::now(), lived: None })
+        Some(Beside { pid, began: Instant::now(), ended: None })
     }
 
     /// Another in its place, which feeds the agent: but for one that could not even begin.
-    fn after(ended: Option<Beside>, go: &Go) -> Option<Beside> {
-        ended?.lived.filter(|lived| *lived >= BEGUN).and_then(|_| Beside::begin(go))
+    fn after(ended: &Begun, go: &Go) -> Option<Beside> {
+        match ended {
+            Begun::Yes => Beside::begin(go),
+            Begun::No => None,
+        }
     }
 }
 
