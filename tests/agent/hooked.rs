@@ -128,7 +128,7 @@ impl Program {
         let last = if self.mute { String::new() } else { format!("turn {} is done", self.turn) };
         serde_json::json!({
             "session_id": "s-1", "prompt": prompt, "message": "may it?", "last_assistant_message": last,
-            "stop_hook_active": self.goes_on,
+            "stop_hook_active": self.goes_on && !self.options.iter().any(|option| option == "--never-says"),
         })
         .to_string()
     }

@@ -7,7 +7,7 @@ use serde_json::Value;
 /// A team, and a profile called `hooked` for the scripted program.
 fn house() -> House {
     let house = House::with_team();
-    profile(&house, "hooked", "hook", "");
+    profile(&house, "hooked", "hook", "taken = \"stop_hook_active\"\n");
     house
 }
 
@@ -172,6 +172,25 @@ fn mail_that_the_program_does_not_take_any_more_stays_unread_and_comes_again() {
     waits(&house, "ann");
     assert_eq!(unread(&house, "ann"), [""; 0]);
     house.teamctl(["wait", "--for", "tasks-done", "--timeout", "20s"]).ok();
+    house.end();
+}
+
+/// Gemini has the field, and it is false whatever the hook has said.
+#[test]
+fn a_program_that_never_says_that_it_went_on_is_believed() {
+    let house = House::with_team();
+    let (agent, out) = (house.agent(), house.path("out/{name}").display().to_string());
+    let args = format!("args = [\"hooked\", \"{out}\", \"--never-says\"]\nprompt = [\"{{prompt}}\"]\n");
+    house.profile("hooked", &format!("feed = \"hook\"\nprogram = \"{agent}\"\n{args}"));
+    spawn(&house, "ann");
+    for text in ["letter 1", "letter 2"] {
+        house.teamctl(["send", "ann", text]).ok();
+        until_turn(&house, "ann", text);
+        waits(&house, "ann");
+        assert_eq!(unread(&house, "ann"), [""; 0]);
+    }
+    let taken = turns(&house, "ann").into_iter().filter(|turn| turn.contains("letter 1"));
+    assert_eq!(taken.count(), 1, "{:?}", turns(&house, "ann"));
     house.end();
 }
 

@@ -106,8 +106,14 @@ enum Feed {
     /// session of the one before, empty: the same.
     Native { resume: Vec<String> },
     /// Its turn-end hook hands them over, as this object with the text filled in. It is asked to wait no longer than
-    /// `park`, milliseconds.
-    Hook { resume: Vec<String>, answer: Map<String, Value>, park: Option<u64>, said: Option<Words> },
+    /// `park`, milliseconds. `taken` is the key of its turn-end event that is true where it went on with that answer.
+    Hook {
+        resume: Vec<String>,
+        answer: Map<String, Value>,
+        park: Option<u64>,
+        said: Option<Words>,
+        taken: Option<String>,
+    },
     /// One long-lived process that speaks the Agent Client Protocol; what it calls our permission modes, as far as
     /// its sessions have them.
     Acp { modes: BTreeMap<String, String> },
@@ -130,6 +136,13 @@ impl Profile {
             },
             Runs::Worker => None,
         }
+    }
+
+    /// The key of its turn-end event that says whether it went on with what was handed over; none: it does not say.
+    pub(crate) fn taken(&self) -> Option<&str> {
+        let Runs::Program(program) = &self.runs else { return None };
+        let Feed::Hook { taken, .. } = &program.feed else { return None };
+        taken.as_deref()
     }
 
     /// Where a turn-end event of its has the agent's last words; none: where most have them.

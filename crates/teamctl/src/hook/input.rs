@@ -1,6 +1,7 @@
 //! What a program tells its hook, on standard input. Programs spell it in several ways and add to it: whatever can't be
 //! read is as if it were not there.
 
+use super::manner::Manner;
 use crate::profile::Words;
 use crate::teammate::said;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
@@ -28,18 +29,18 @@ pub(super) struct Input {
     pub(super) tool: Option<String>,
     pub(super) tool_input: Value,
     /// Whether the turn that ends is one that a hook at a turn's end has asked for, where the program says so.
-    goes_on: Option<bool>,
+    taken: Option<bool>,
     message: Option<String>,
     kind: Option<String>,
 }
 
 impl Input {
-    /// `said`: where the agent's last words are, if not where most programs have them.
-    pub(super) fn read(said: Option<&Words>) -> Input {
-        Input::of(&bytes(), said)
+    pub(super) fn read(manner: &Manner) -> Input {
+        Input::of(&bytes(), manner.said.as_ref(), manner.taken.as_deref())
     }
 
-    fn of(bytes: &[u8], said: Option<&Words>) -> Input {
+    /// `said`: where the agent's last words are, if not where most programs have them.
+    fn of(bytes: &[u8], said: Option<&Words>, taken: Option<&str>) -> Input {
         let value: Value = serde_json::from_slice(bytes).unwrap_or_default();
         let text = |keys: &[&str]| {
             let found = keys.iter().find_map(|key| value.get(key)?.as_str());
@@ -55,16 +56,17 @@ impl Input {
             },
             tool: text(&["tool_name", "toolName"]),
             tool_input: tool_input.iter().find_map(|key| value.get(key)).map(unquoted).unwrap_or_default(),
-            goes_on: ["stop_hook_active", "stopHookActive"].iter().find_map(|key| value.get(key)?.as_bool()),
+            taken: taken.and_then(|key| value.get(key)?.as_bool()),
             message: text(&["message", "title"]),
             kind: text(&["notification_type", "notificationType", "type"]),
         }
     }
 
     /// Whether the program went on with what its hook handed over at the end of the turn before. Programs do that for so
-    /// many turns in a row only, and say nothing when they do it no more; one that never says is believed.
+    /// many turns in a row only, and say nothing when they do it no more. Some have the key and never a true in it, so it counts
+    /// where the profile names it alone; any other program is believed.
     pub(super) fn took(&self) -> bool {
-        self.goes_on.unwrap_or(true)
+        self.taken.unwrap_or(true)
     }
 
     /// What a notification says of a dialog; none where it only says that the program has nothing to do.
@@ -127,9 +129,13 @@ mod tests {
 
     #[test]
     fn several_spellings_mean_the_same() {
-        let one = Input::of(br#"{"session_id":"s","tool_name":"Bash","tool_input":{"command":"ls"}}"#, None);
-        let two =
-            Input::of(br#"{"sessionId":"s","toolName":"Bash","toolArgs":"{\"command\":\"ls\"}"}"#, None);
+        let one =
+            Input::of(br#"{"session_id":"s","tool_name":"Bash","tool_input":{"command":"ls"}}"#, None, None);
+        let two = Input::of(
+            br#"{"sessionId":"s","toolName":"Bash","toolArgs":"{\"command\":\"ls\"}"}"#,
+            None,
+            None,
+        );
         assert_eq!(one, two);
         assert_eq!(one.tool_input["command"], "ls");
     }
@@ -138,7 +144,7 @@ mod tests {
     fn last_words_are_where_the_profile_says() {
         let words = |file: Option<&str>| Words { file: file.map(str::to_owned), told: "content".to_owned() };
         let event = br#"{"last_assistant_message":"no","data":{"content":"in the event"}}"#;
-        assert_eq!(Input::of(event, Some(&words(None))).last.as_deref(), Some("in the event"));
+        assert_eq!(Input::of(event, Some(&words(None)), None).last.as_deref(), Some("in the event"));
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("transcript");
         let lines =
@@ -146,18 +152,20 @@ mod tests {
         std::io::Write::write_all(&mut File::create(&path).unwrap(), lines.as_bytes()).unwrap();
         let event = serde_json::json!({"transcriptPath": path, "content": "no"}).to_string();
         assert_eq!(
-            Input::of(event.as_bytes(), Some(&words(Some("transcriptPath")))).last.as_deref(),
+            Input::of(event.as_bytes(), Some(&words(Some("transcriptPath"))), None).last.as_deref(),
             Some("said")
         );
         for key in ["content", "missing"] {
-            assert_eq!(Input::of(event.as_bytes(), Some(&words(Some(key)))).last, None);
+            assert_eq!(Input::of(event.as_bytes(), Some(&words(Some(key))), None).last, None);
         }
     }
 
     #[test]
     fn only_a_program_that_says_so_has_not_taken_what_it_was_handed() {
-        let took = |text: &str| Input::of(text.as_bytes(), None).took();
-        assert!(took("{}") && took(r#"{"stop_hook_active":true}"#) && !took(r#"{"stop_hook_active":false}"#));
+        let took = |text: &str, key| Input::of(text.as_bytes(), None, key).took();
+        let key = Some("stop_hook_active");
+        assert!(took("{}", key) && took(r#"{"stop_hook_active":true}"#, key));
+        assert!(!took(r#"{"stop_hook_active":false}"#, key) && took(r#"{"stop_hook_active":false}"#, None));
     }
 
     #[test]
@@ -166,7 +174,7 @@ mod tests {
         let odd: [&[u8]; 6] = [b"", b"{", b"[]", b"\xff", b"{\"session_id\":7}", &more];
         for bytes in odd {
             assert_eq!(
-                Input::of(bytes, None),
+                Input::of(bytes, None, None),
                 Input::default(),
                 "{:?}",
                 String::from_utf8_lossy(&bytes[..bytes.len().min(9)])
@@ -176,7 +184,7 @@ mod tests {
 
     #[test]
     fn a_program_that_only_has_nothing_to_do_is_at_no_dialog() {
-        let dialog = |text: &str| Input::of(text.as_bytes(), None).dialog();
+        let dialog = |text: &str| Input::of(text.as_bytes(), None, None).dialog();
         assert_eq!(
             dialog(r#"{"message":"Claude needs your permission"}"#).as_deref(),
             Some("Claude needs your permission")

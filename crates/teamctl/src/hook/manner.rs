@@ -18,6 +18,8 @@ pub(super) struct Manner {
     pub(super) park: Duration,
     /// Where a turn-end event has what the agent said at last; none: where most have it.
     pub(super) said: Option<Words>,
+    /// The key of a turn-end event that says whether the program went on with what was handed over; none: believe it.
+    pub(super) taken: Option<String>,
     /// The profile that the agent was spawned by feeds it through its hooks.
     pub(super) feeds: bool,
 }
@@ -32,6 +34,7 @@ impl Manner {
             answer: json!({"decision": "block", "reason": "{text}"}),
             park: PATIENCE,
             said: None,
+            taken: None,
             feeds,
         });
         Manner { feeds, ..manner }
@@ -46,6 +49,7 @@ impl Manner {
             answer: Value::Object(answer.clone()),
             park: park.map_or(PATIENCE, Duration::from_millis),
             said: profile.last_words().cloned(),
+            taken: profile.taken().map(str::to_owned),
             feeds: true,
         })
     }

@@ -64,7 +64,7 @@ pub(crate) fn run(here: &Here, args: &Hook) -> Result<ExitCode, Fault> {
 fn heard(here: &Here, args: &Hook) -> Result<(), Fault> {
     let Some(caller) = caller(here)? else { return Ok(()) };
     let manner = Manner::of(args.agent.as_deref());
-    let stand = Stand { here, caller, input: Input::read(manner.said.as_ref()), manner };
+    let stand = Stand { here, caller, input: Input::read(&manner), manner };
     match args.event.as_str() {
         "turn-end" => turn_end::run(&stand),
         "prompt" => stand.told(Said::Began { about: "a person's words".to_owned(), handed: Vec::new() }),

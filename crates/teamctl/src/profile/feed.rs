@@ -12,6 +12,7 @@ use toml::Value;
 const FEEDS: &str = "native, hook, acp, turn, pull or keys";
 const SESSION: &str = "\"none\", \"ours\" or { told = \"KEY\" }";
 const SAID: &str = "{ told = \"KEY\" }, or with feed hook { file = \"KEY\", told = \"KEY\" }";
+const TAKEN: &str = "a text: a key of the turn-end event";
 const ANSWER: &str = "a table in which some text holds {text}";
 
 /// The keys that not every feed has.
@@ -19,6 +20,7 @@ struct Given {
     resume: Option<Vec<String>>,
     session: Option<Value>,
     said: Option<Value>,
+    taken: Option<String>,
     answer: Option<Value>,
     park: Option<String>,
     ready: Option<Vec<String>>,
@@ -32,6 +34,7 @@ pub(super) fn feed(keys: &mut Keys<'_>) -> Result<Feed, Fault> {
         resume: keys.texts("resume", &in_resume(&word))?,
         session: keys.take("session", SESSION)?,
         said: keys.take("said", SAID)?,
+        taken: keys.take("taken", TAKEN)?,
         answer: keys.take("answer", ANSWER)?,
         park: keys.take("park", "a text: a duration such as \"550s\"")?,
         session_modes: keys.take("session_modes", "a table of texts")?,
@@ -46,6 +49,7 @@ pub(super) fn feed(keys: &mut Keys<'_>) -> Result<Feed, Fault> {
             answer: answer(keys, given.answer)?,
             park: park(keys, given.park)?,
             said: given.said.map(|value| words(keys, value)).transpose()?,
+            taken: given.taken,
         },
         "acp" => Feed::Acp { modes: given.session_modes.unwrap_or_default() },
         "turn" => {
@@ -88,6 +92,7 @@ fn refuse_others(keys: &Keys<'_>, word: &str, given: &Given) -> Result<(), Fault
         ("resume", given.resume.is_some(), &["turn", "hook", "native", "keys"][..]),
         ("session", given.session.is_some(), &["turn"]),
         ("said", given.said.is_some(), &["turn", "hook"]),
+        ("taken", given.taken.is_some(), &["hook"]),
         ("answer", given.answer.is_some(), &["hook"]),
         ("park", given.park.is_some(), &["hook"]),
         ("ready", given.ready.is_some(), &["keys"]),

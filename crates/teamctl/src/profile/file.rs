@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 use toml::Value;
 
 /// The keys of a profile.
-pub(super) const KEYS: [&str; 31] = [
+pub(super) const KEYS: [&str; 32] = [
     "about",
     "tried",
     "feed",
@@ -22,6 +22,7 @@ pub(super) const KEYS: [&str; 31] = [
     "resume",
     "session",
     "said",
+    "taken",
     "answer",
     "park",
     "ready",
