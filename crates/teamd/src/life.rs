@@ -33,6 +33,13 @@ pub(crate) fn start_time(pid: u32) -> io::Result<Option<u64>> {
     Ok(fields.nth(18).filter(|_| !zombie).and_then(|start| start.parse().ok()))
 }
 
+/// Field 4 of it: whose child a process is. None where that is nobody, or the process gone.
+pub(crate) fn parent(pid: u32) -> Option<u32> {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    let (_, fields) = stat.rsplit_once(')')?;
+    fields.split_whitespace().nth(1)?.parse().ok().filter(|parent| *parent > 0)
+}
+
 /// What came of the wish to watch a process.
 #[derive(Debug)]
 pub(crate) enum Watched {

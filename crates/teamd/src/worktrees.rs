@@ -4,11 +4,14 @@
 //! Nothing of ours is filled that the roster on disk does not name, and nothing is removed that it does not name.
 
 use crate::event::{ConnId, Event};
+use crate::life;
 use crate::roster::{Ground, Record};
 use protocol::control::{Delete, Swept, Trashed};
 use protocol::fault::{Fault, Kind};
 use protocol::name::{AgentName, TeamName};
 use protocol::time::iso8601;
+use std::collections::BTreeSet;
+use std::iter::successors;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use tokio::sync::mpsc::UnboundedSender;
@@ -31,6 +34,8 @@ pub(crate) enum TreeJob {
     Plan { client: ConnId, team: TeamName, name: AgentName, wanted: Wanted, surroundings: Surroundings },
     /// Fill it; the roster on disk names it.
     Add(Box<Making>),
+    /// See whether any of them would refuse it once those below these joins have ended. Nothing is touched.
+    Look { client: ConnId, order: Delete, grounds: Vec<Ground>, joins: BTreeSet<u32> },
     /// Remove all of a team, or none: those with unsaved work only if they are named, and saved below `trash`.
     Sweep { client: ConnId, order: Delete, grounds: Vec<Ground>, trash: PathBuf },
 }
@@ -49,6 +54,12 @@ pub(crate) enum TreeDone {
         making: Box<Making>,
         result: Result<PathBuf, Fault>,
         is_there: bool,
+    },
+    /// Why not, as far as can be seen while members live.
+    Looked {
+        client: ConnId,
+        order: Delete,
+        result: Result<(), Fault>,
     },
     /// What became of each, also where the whole failed.
     Swept {
@@ -82,6 +93,9 @@ impl TreeJob {
             TreeJob::Add(making) => {
                 TreeDone::Added { making: making.clone(), result: Err(fault), is_there: true }
             }
+            TreeJob::Look { client, order, .. } => {
+                TreeDone::Looked { client: *client, order: order.clone(), result: Err(fault) }
+            }
             TreeJob::Sweep { client, order, .. } => {
                 let (order, swept) = (order.clone(), Swept::default());
                 TreeDone::Swept { client: *client, order, swept, result: Err(fault) }
@@ -105,6 +119,9 @@ fn done(job: &TreeJob) -> TreeDone {
             let result = making.plan.add(&making.surroundings).map_err(fault);
             let is_there = !matches!(making.plan.tree.look(), Ok(Found::Missing));
             TreeDone::Added { making: making.clone(), result, is_there }
+        }
+        TreeJob::Look { client, order, grounds, joins } => {
+            TreeDone::Looked { client: *client, order: order.clone(), result: look(order, grounds, joins) }
         }
         TreeJob::Sweep { client, order, grounds, trash } => {
             let mut swept = Swept::default();
@@ -132,6 +149,32 @@ pub(crate) fn check(record: &Record) -> Result<(), Fault> {
 struct Seen<'a> {
     ground: &'a Ground,
     reasons: Vec<Reason>,
+}
+
+/// What is somebody else's is left alone, and refuses nothing.
+fn look(order: &Delete, grounds: &[Ground], joins: &BTreeSet<u32>) -> Result<(), Fault> {
+    let surroundings = Surroundings::own();
+    let seen = grounds.iter().filter(|ground| !order.discard.contains(&ground.tree.path));
+    let seen = seen.filter_map(|ground| {
+        let reasons = reasons(ground, &surroundings).ok()?;
+        Some(Seen { ground, reasons: but_for_members(reasons, joins) })
+    });
+    let seen: Vec<Seen> = seen.filter(|seen| !seen.reasons.is_empty()).collect();
+    if seen.is_empty() { Ok(()) } else { Err(refused(order, &seen.iter().collect::<Vec<_>>())) }
+}
+
+/// A process below a join ends with that, for it is their subreaper.
+fn but_for_members(reasons: Vec<Reason>, joins: &BTreeSet<u32>) -> Vec<Reason> {
+    let is_members =
+        |pid: &u32| successors(Some(*pid), |pid| life::parent(*pid)).any(|it| joins.contains(&it));
+    let stays = |reason| match reason {
+        Reason::InUse(mut pids) => {
+            pids.retain(|pid| !is_members(pid));
+            (!pids.is_empty()).then_some(Reason::InUse(pids))
+        }
+        other => Some(other),
+    };
+    reasons.into_iter().filter_map(stays).collect()
 }
 
 /// All are looked at before the first is touched.
@@ -203,7 +246,8 @@ fn refused(order: &Delete, kept: &[&Seen]) -> Fault {
     let paths = order.discard.iter().chain(kept.iter().map(|seen| &seen.ground.tree.path));
     let words: Vec<String> = paths.map(|path| format!("--discard {}", quoted(path))).collect();
     let message = format!("cannot delete {}: there is unsaved work\n{}", order.team, told.join("\n"));
-    let command = format!("teamctl delete {} {}", order.team, words.join(" "));
+    let force = if order.force { " --force" } else { "" };
+    let command = format!("teamctl delete {}{force} {}", order.team, words.join(" "));
     Fault::new(Kind::Refused, message)
         .hinted(format!("commit and push it, or merge it; to put it into the trash instead: {command}"))
 }

@@ -106,6 +106,25 @@ fn no_name_of_a_file_writes_a_line_into_the_refusal() {
     house.end();
 }
 
+#[test]
+fn nobody_is_ended_for_a_delete_that_unsaved_work_refuses() {
+    let house = house();
+    let (dirty, clean) =
+        (spawn(&house, "ann", &house.path("repo")), spawn(&house, "bob", &house.path("repo")));
+    put(&dirty.join("new"), "x");
+    let pids = || ["ann", "bob"].map(|name| house.member(name).expect("it lives")["pid"].as_u64());
+    let before = pids();
+    let said = house.teamctl(["delete", "survey", "--force"]).fails(76);
+    assert!(said.contains("untracked: new") && !said.contains("ended"), "{said}");
+    assert!(said.contains(&format!("delete survey --force --discard {}", text(&dirty))), "{said}");
+    assert_eq!((before[0].is_some(), pids()), (true, before));
+    // That they work in them refuses nothing: they are ended first.
+    std::fs::remove_file(dirty.join("new")).unwrap();
+    house.teamctl(["delete", "survey", "--force"]).ok();
+    assert!(!dirty.exists() && !clean.exists());
+    house.end();
+}
+
 fn has_trash(house: &harness::House) -> bool {
     files(&house.path("state")).keys().any(|file| file.iter().any(|name| name == "trash"))
 }

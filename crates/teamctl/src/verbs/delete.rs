@@ -9,10 +9,11 @@ use std::process::ExitCode;
 
 /// Remove a team: its configuration, inboxes, tasks and worktrees
 ///
-/// Refused (76) while members live; --force ends them first. Refused too, and then nothing is deleted, while a
-/// worktree holds work that would be lost: changes, untracked and ignored files, commits that no other branch has,
-/// stashes, a rebase under way, a lock, a process in it. It says which, and the command that discards it: then all of
-/// it goes into the trash first, with the words for having it back. A branch with commits of its own always stays.
+/// Refused (76) while members live; --force ends them first, if nothing else refuses it. Refused too, and then nothing
+/// is deleted, while a worktree holds work that would be lost: changes, untracked and ignored files, commits that no
+/// other branch has, stashes, a rebase under way, a lock, a process in it. It says which, and the command that discards
+/// it: then all of it goes into the trash first, with the words for having it back. A branch with commits of its own
+/// always stays.
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = "Examples:\n  teamctl delete survey\n  teamctl delete survey --force\n  teamctl delete survey --discard ~/project.worktrees/survey-ann"

@@ -77,10 +77,14 @@ impl World {
 
     /// Nobody here works in a worktree.
     fn tree(&mut self, job: TreeJob) {
-        if let TreeJob::Sweep { client, order, .. } = job {
-            let done = TreeDone::Swept { client, order, swept: Swept::default(), result: Ok(()) };
-            self.tell(Event::Worktree(done));
-        }
+        let done = match job {
+            TreeJob::Look { client, order, .. } => TreeDone::Looked { client, order, result: Ok(()) },
+            TreeJob::Sweep { client, order, .. } => {
+                TreeDone::Swept { client, order, swept: Swept::default(), result: Ok(()) }
+            }
+            TreeJob::Plan { .. } | TreeJob::Add(_) => return,
+        };
+        self.tell(Event::Worktree(done));
     }
 
     pub(super) fn runs(&self) -> impl Iterator<Item = (&u32, &Join)> {

@@ -30,7 +30,7 @@ pub(crate) struct Team {
     /// Names that are taken by a worktree that is made, or was made just now.
     pub(crate) held: BTreeMap<AgentName, Held>,
     /// It is being deleted, from the accepted request to its end or failure: nobody is started meanwhile.
-    pub(crate) deleting: bool,
+    pub(crate) deleting: Option<Deleting>,
     /// Of its windows.
     pub(crate) layout: Layout,
     /// Who answers what its members ask.
@@ -43,6 +43,15 @@ pub(crate) struct Team {
     pub(crate) unseen_asked: bool,
     /// What the event log has told of it.
     pub(crate) told_asked: RequestTale,
+}
+
+/// How far a delete is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Deleting {
+    /// Its members live: it is seen whether anything would refuse it.
+    Looking,
+    /// These lived, and are ended for it.
+    Ending(Vec<String>),
 }
 
 /// How far the way from a worktree to its agent is.

@@ -5,7 +5,7 @@ use super::{spawn, tasks};
 use crate::effect::Effect;
 use crate::event::Now;
 use crate::roster::{Comeback, Record, Resting, SpawnId};
-use crate::state::{Phase, State};
+use crate::state::{Deleting, Phase, State};
 use protocol::control::EndedAgent;
 use protocol::event::{Event, What};
 use protocol::name::{AgentName, TeamName};
@@ -112,7 +112,7 @@ pub(super) fn due(state: &mut State, now: Now, out: &mut Vec<Effect>) {
         let holder = state.member(&order.team, &order.name);
         // One that goes, or that has not come yet: whoever it is, the name may be free soon.
         let passing = holder.map(|agent| matches!(agent.phase, Phase::Gone(_) | Phase::Starting(_)));
-        match passing {
+        match passing.or_else(|| may_stay(state, &order.team)) {
             // Somebody else has the name by now.
             Some(false) => {}
             Some(true) => {
@@ -120,11 +120,17 @@ pub(super) fn due(state: &mut State, now: Now, out: &mut Vec<Effect>) {
                 state.resting.push(resting);
                 continue;
             }
-            None if state.teams.get(&order.team).is_none_or(|team| team.deleting) => {}
+            None if state.teams.get(&order.team).is_none_or(|team| team.deleting.is_some()) => {}
             None => spawn::again(state, resting.comeback, now, out),
         }
         state.dirty = true;
     }
+}
+
+/// Of a team whose delete may yet be refused.
+fn may_stay(state: &State, team: &TeamName) -> Option<bool> {
+    let looking = state.teams.get(team).is_some_and(|team| team.deleting == Some(Deleting::Looking));
+    looking.then_some(true)
 }
 
 /// Whether a member of that name is between two lives.

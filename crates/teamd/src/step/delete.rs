@@ -1,4 +1,4 @@
-//! `delete`: refused while members live; forced, it ends them first.
+//! `delete`: refused while members live; forced, it ends them first, but nobody for a delete that would be refused.
 
 use super::again;
 use super::lead;
@@ -8,7 +8,7 @@ use super::worktree;
 use crate::effect::Effect;
 use crate::event::{ConnId, Now};
 use crate::files::{FileJob, still_living};
-use crate::state::{State, Then, Waiting};
+use crate::state::{Deleting, State, Then, Waiting};
 use protocol::control::{Delete, DeleteReply, Reply, Swept};
 use protocol::event::What;
 use protocol::fault::Fault;
@@ -18,14 +18,31 @@ pub(super) fn delete(state: &mut State, client: ConnId, order: Delete, now: Now,
     if let Err(fault) = worktree::may_sweep(state, &order) {
         return answer(state, client, Err(fault), out);
     }
-    let members = state.members(&order.team).into_iter().map(|agent| agent.record.name.to_string());
-    let names: Vec<String> = members.chain(again::resting(state, &order.team)).collect();
-    if !names.is_empty() && !order.force {
+    let names = living(state, &order.team);
+    if names.is_empty() {
+        return end_members(state, client, order, now, out);
+    }
+    if !order.force {
         return answer(state, client, Err(still_living(&order.team, &names)), out);
     }
     // From now on nobody comes: whoever did would outlive the team.
     if let Some(team) = state.teams.get_mut(&order.team) {
-        team.deleting = true;
+        team.deleting = Some(Deleting::Looking);
+    }
+    out.push(Effect::File(FileJob::MayDelete { client, order }));
+}
+
+/// Those that live or will live again.
+fn living(state: &State, team: &TeamName) -> Vec<String> {
+    let members = state.members(team).into_iter().map(|agent| agent.record.name.to_string());
+    members.chain(again::resting(state, team)).collect()
+}
+
+/// Nothing that was looked at refuses it. All is looked at once more when they have ended.
+pub(super) fn end_members(state: &mut State, client: ConnId, order: Delete, now: Now, out: &mut Vec<Effect>) {
+    let names = living(state, &order.team);
+    if let Some(team) = state.teams.get_mut(&order.team) {
+        team.deleting = Some(Deleting::Ending(names));
     }
     again::cancel(state, &order.team, &[], out);
     let ids = ids_of(state, &order.team);
@@ -47,9 +64,7 @@ pub(super) fn deleted(
     swept: Swept,
     out: &mut Vec<Effect>,
 ) {
-    if let Some(team) = state.teams.get_mut(team) {
-        team.deleting = false;
-    }
+    let was = state.teams.get_mut(team).and_then(|team| team.deleting.take());
     if result.is_ok() {
         again::cancel(state, team, &[], out);
         state.teams.remove(team);
@@ -59,7 +74,7 @@ pub(super) fn deleted(
         out.push(Effect::UnwatchTeam { team: team.clone() });
         out.push(Effect::of_team(team, What::TeamDeleted));
     }
-    let result = result.map_err(|fault| but_for(fault, &swept));
+    let result = result.map_err(|fault| but_for(fault, &swept, was));
     let message = format!("Cleaned up directories and worktrees for team \"{team}\"");
     let reply = result.map(|()| {
         let team_name = team.clone();
@@ -68,10 +83,15 @@ pub(super) fn deleted(
     answer(state, client, reply, out);
 }
 
-/// Some of its worktrees went before it failed: nobody would tell where what was in them is.
-fn but_for(fault: Fault, swept: &Swept) -> Fault {
+/// Members have ended, or some of its worktrees went, before it failed: nobody else would tell.
+fn but_for(fault: Fault, swept: &Swept, was: Option<Deleting>) -> Fault {
+    let ended = match was {
+        Some(Deleting::Ending(names)) if !names.is_empty() => Some(format!("{} ended", names.join(", "))),
+        _ => None,
+    };
     let removed = swept.removed.iter().map(|path| format!("{} is removed", path.display()));
-    let news: Vec<String> = swept.trashed.iter().map(ToString::to_string).chain(removed).collect();
+    let trashed = swept.trashed.iter().map(ToString::to_string);
+    let news: Vec<String> = ended.into_iter().chain(trashed).chain(removed).collect();
     if news.is_empty() {
         return fault;
     }

@@ -110,7 +110,7 @@ fn filed(state: &mut State, done: FileDone, now: Now, out: &mut Vec<Effect>) {
         FileDone::Config { team, seen } => look::config_seen(state, &team, seen, now, out),
         FileDone::Recorded { making, result } => worktree::recorded(state, making, result, out),
         FileDone::MayDelete { client, order, result } => {
-            worktree::may_go(state, client, order, result, out);
+            worktree::may_go(state, client, order, result, now, out);
         }
         FileDone::Deleted { client, team, result, swept } => {
             delete::deleted(state, client, &team, result, swept, out);

@@ -10,7 +10,7 @@ use crate::effect::Effect;
 use crate::event::{ConnId, Now};
 use crate::files::FileJob;
 use crate::roster::Ground;
-use crate::state::{Held, State, Team};
+use crate::state::{Deleting, Held, State, Team};
 use crate::worktrees::{Making, TreeDone, TreeJob};
 use protocol::control::{Delete, Reply, Spawn, Swept, Worktree, WorktreeReply, WorktreeStatus};
 use protocol::fault::{Fault, Kind};
@@ -57,6 +57,12 @@ pub(super) fn done(state: &mut State, done: TreeDone, now: Now, out: &mut Vec<Ef
             Err(fault) => failed(state, client, &team, &name, fault, out),
         },
         TreeDone::Added { making, result, is_there } => added(state, &making, result, is_there, now, out),
+        TreeDone::Looked { client, order, result: Ok(()) } => {
+            delete::end_members(state, client, order, now, out);
+        }
+        TreeDone::Looked { client, order, result: Err(fault) } => {
+            delete::deleted(state, client, &order.team, Err(fault), Swept::default(), out);
+        }
         TreeDone::Swept { client, order, swept: news, result } => {
             swept(state, client, order, news, result, out);
         }
@@ -191,7 +197,7 @@ pub(super) fn shown(ground: &Ground) -> WorktreeStatus {
 }
 
 fn refuse_deleting(name: &TeamName, team: &Team) -> Result<(), Fault> {
-    if !team.deleting {
+    if team.deleting.is_none() {
         return Ok(());
     }
     Err(Fault::new(Kind::Refused, format!("cannot do that: {name} is being deleted")))
@@ -233,14 +239,26 @@ pub(super) fn may_go(
     client: ConnId,
     order: Delete,
     result: Result<(), Fault>,
+    now: Now,
     out: &mut Vec<Effect>,
 ) {
     if let Err(fault) = result {
         return delete::deleted(state, client, &order.team, Err(fault), Swept::default(), out);
     }
     let Some(team) = state.teams.get(&order.team) else { return };
-    let (grounds, trash) = (team.grounds.clone(), state.setting.state.join("trash"));
-    out.push(Effect::Worktree(TreeJob::Sweep { client, order, grounds, trash }));
+    let grounds = team.grounds.clone();
+    match (&team.deleting, grounds.is_empty()) {
+        (Some(Deleting::Looking), true) => delete::end_members(state, client, order, now, out),
+        (Some(Deleting::Looking), false) => {
+            let members = state.members(&order.team);
+            let joins = members.iter().filter_map(|agent| Some(agent.record.join.as_ref()?.pid)).collect();
+            out.push(Effect::Worktree(TreeJob::Look { client, order, grounds, joins }));
+        }
+        _ => {
+            let trash = state.setting.state.join("trash");
+            out.push(Effect::Worktree(TreeJob::Sweep { client, order, grounds, trash }));
+        }
+    }
 }
 
 /// What is removed is forgotten, whatever became of the others; the files go only where all went. What was left alone

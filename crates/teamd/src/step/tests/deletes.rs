@@ -10,6 +10,16 @@ fn wants(name: &str) -> Request {
     Request::Worktree(Worktree { team: team(), name, unique: false, cwd, branch: None, env })
 }
 
+/// What the files say to a delete by force.
+fn may_delete(client: u64, result: Result<(), Fault>) -> Event {
+    let order = Delete { team: team(), force: true, discard: vec![] };
+    Event::Filed(FileDone::MayDelete { client, order, result })
+}
+
+fn is_ending(effects: &[Effect]) -> bool {
+    effects.iter().any(|effect| matches!(effect, Effect::Tell { word: ToJoin::End { .. }, .. }))
+}
+
 fn deleted(client: u64, result: Result<(), Fault>) -> Event {
     Event::Filed(FileDone::Deleted { client, team: team(), result, swept: Default::default() })
 }
@@ -20,11 +30,13 @@ fn nobody_comes_from_the_accepted_delete_to_its_end() {
     let ann = running(&mut state, "ann", 1);
     assert_eq!(kind(&ask(&mut state, 2, delete(false)), 2), Some(Kind::Refused));
     opening(&ask(&mut state, 3, order("eve")));
-    ask(&mut state, 2, delete(true));
+    assert!(!is_ending(&ask(&mut state, 2, delete(true))), "first it is looked");
     let refused = |state: &mut State| {
         [order("bob"), wants("bob"), delete(true)].map(|request| kind(&ask(state, 4, request), 4))
             == [Some(Kind::Refused); 3]
     };
+    assert!(refused(&mut state), "while it is looked whether it may go");
+    assert!(is_ending(&step(&mut state, may_delete(2, Ok(())), NOW)));
     assert!(refused(&mut state), "while its members are ended");
     step(&mut state, ended(1, Ended::Signal(9)), NOW);
     step(&mut state, pane_closed(&ann), NOW);
@@ -32,7 +44,23 @@ fn nobody_comes_from_the_accepted_delete_to_its_end() {
     assert!(job(&effects, |job| matches!(job, FileJob::Delete { .. })), "{effects:?}");
     assert!(refused(&mut state), "while its files are removed");
     let effects = step(&mut state, deleted(2, Err(Fault::new(Kind::Io, "no"))), NOW);
-    assert_eq!(kind(&effects, 2), Some(Kind::Io));
+    let Some(Response::Failed(fault)) = reply(&effects, 2) else { panic!("{effects:?}") };
+    assert_eq!(fault.kind, Kind::Io);
+    assert!(
+        ["no\nBefore that: ", "ann", "eve", " ended"].iter().all(|it| fault.message.contains(it)),
+        "{fault:?}"
+    );
+    opening(&ask(&mut state, 4, order("bob")));
+}
+
+#[test]
+fn nobody_is_ended_for_a_delete_that_its_files_refuse() {
+    let mut state = state();
+    let ann = running(&mut state, "ann", 1);
+    ask(&mut state, 2, delete(true));
+    let effects = step(&mut state, may_delete(2, Err(Fault::new(Kind::Refused, "notes.txt"))), NOW);
+    assert!(!is_ending(&effects) && kind(&effects, 2) == Some(Kind::Refused), "{effects:?}");
+    assert!(matches!(state.agents[&ann].phase, Phase::Running(_)));
     opening(&ask(&mut state, 4, order("bob")));
 }
 

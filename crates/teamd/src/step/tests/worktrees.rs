@@ -159,6 +159,36 @@ fn a_team_goes_only_after_its_worktrees_and_what_is_refused_stays() {
 }
 
 #[test]
+fn nobody_is_ended_for_a_delete_that_a_worktree_refuses_and_what_comes_later_is_told_with_the_ended() {
+    let mut state = state();
+    let bob = running(&mut state, "bob", 5);
+    ask(&mut state, 1, wants("ann"));
+    planned(&mut state);
+    added(&mut state);
+    let order = || Delete { team: team(), force: true, discard: vec![] };
+    let lives = |state: &State| matches!(state.agents[&bob].phase, Phase::Running(_));
+    let look = |state: &mut State| {
+        ask(state, 3, delete(true));
+        let may = FileDone::MayDelete { client: 3, order: order(), result: Ok(()) };
+        let effects = step(state, Event::Filed(may), NOW);
+        let is_look = |effect: &Effect| matches!(effect, Effect::Worktree(TreeJob::Look { joins, .. }) if *joins == [5].into());
+        assert!(effects.iter().any(is_look) && lives(state), "{effects:?}");
+    };
+    let unsaved = || Err(protocol::fault::Fault::new(Kind::Refused, "unsaved"));
+    look(&mut state);
+    let looked = |result| TreeDone::Looked { client: 3, order: order(), result };
+    let effects = done(&mut state, looked(unsaved()));
+    assert!(kind(&effects, 3) == Some(Kind::Refused) && lives(&state), "{effects:?}");
+    look(&mut state);
+    assert!(reply(&done(&mut state, looked(Ok(()))), 3).is_none());
+    assert!(matches!(state.agents[&bob].phase, Phase::Stopping(..)));
+    let swept = TreeDone::Swept { client: 3, order: order(), swept: Swept::default(), result: unsaved() };
+    let effects = done(&mut state, swept);
+    let Some(Response::Failed(fault)) = reply(&effects, 3) else { panic!("{effects:?}") };
+    assert!(fault.message.contains("bob ended"), "{}", fault.message);
+}
+
+#[test]
 fn what_went_before_it_failed_is_told_and_forgotten() {
     let mut state = state();
     ask(&mut state, 1, wants("ann"));
