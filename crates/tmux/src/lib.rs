@@ -49,6 +49,7 @@ pub use id::{PaneId, SessionId, WindowId};
 pub use keys::Seen;
 pub use kill::Killed;
 pub use label::Label;
+pub use layout::MAIN_PERCENT;
 pub use list::PaneRow;
 pub use owner::Owner;
 pub use server::{Notice, Server};

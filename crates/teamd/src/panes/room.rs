@@ -3,7 +3,7 @@
 use protocol::control::Layout;
 use protocol::fault::{Fault, Kind};
 use std::collections::BTreeSet;
-use tmux::{Owner, PaneRow, WindowId};
+use tmux::{MAIN_PERCENT, Owner, PaneRow, WindowId};
 
 /// No pane of ours gets smaller, columns × rows, as long as a further window can be had.
 const SMALLEST: (u32, u32) = (60, 12);
@@ -46,10 +46,16 @@ fn capacity(layout: Layout, (width, height): (u32, u32), (columns, rows): (u32, 
         Layout::Tiled => across * down,
         Layout::EvenHorizontal => across,
         Layout::EvenVertical => down,
-        // The large one, if there is space for another beside it.
-        Layout::MainVertical => down + u32::from(across > 1),
-        Layout::MainHorizontal => across + u32::from(down > 1),
+        // The large one, and the others if they have space beside it.
+        Layout::MainVertical if beside(width) >= columns => down + 1,
+        Layout::MainHorizontal if beside(height) >= rows => across + 1,
+        Layout::MainVertical | Layout::MainHorizontal => 1,
     }
+}
+
+/// What a main pane and its border leave.
+fn beside(size: u32) -> u32 {
+    size.saturating_sub(size * MAIN_PERCENT / 100 + 1)
 }
 
 #[cfg(test)]
@@ -93,6 +99,7 @@ mod tests {
         assert_eq!((holds(Layout::EvenVertical, 200, 50), holds(Layout::EvenHorizontal, 200, 50)), (3, 3));
         assert_eq!((holds(Layout::MainVertical, 200, 50), holds(Layout::MainHorizontal, 200, 50)), (4, 4));
         assert_eq!((holds(Layout::MainVertical, 80, 24), holds(Layout::MainHorizontal, 80, 24)), (1, 1));
+        assert_eq!((holds(Layout::MainVertical, 140, 50), holds(Layout::MainVertical, 153, 50)), (1, 4));
     }
 
     #[test]
@@ -102,5 +109,8 @@ mod tests {
         assert!(fits(&rows, window, Layout::Tiled).is_ok());
         assert!(fits(&rows, window, Layout::MainVertical).is_err());
         assert!(fits(&rows[..9], window, Layout::MainVertical).is_ok());
+        let narrow: Vec<PaneRow> = rows[..2].iter().map(|row| PaneRow { width: 25, ..row.clone() }).collect();
+        assert!(fits(&narrow, window, Layout::MainVertical).is_err());
+        assert!(fits(&narrow, window, Layout::MainHorizontal).is_ok());
     }
 }

@@ -150,6 +150,33 @@ fn a_layout_is_given_to_windows_of_ours_alone() {
 }
 
 #[test]
+fn a_main_pane_is_the_largest_whatever_the_terminals_size_and_leaves_the_others_theirs() {
+    everywhere(|bench| {
+        let (mut server, _notices) = bench.connect();
+        let (one, _other) = two(&mut server);
+        server.split(one.window, &idle()).unwrap();
+        let window = one.window.to_string();
+        let resize = |x, y| bench.run(["resize-window", "-t", &window, "-x", x, "-y", y]);
+        let sizes = |field: &str| -> Vec<u32> {
+            // A hook of the odd server prints a line of its own.
+            let all = bench.run(["list-panes", "-t", &window, "-F", field]);
+            all.lines().filter_map(|size| size.parse().ok()).collect()
+        };
+        for (layout, field) in [("main-vertical", "#{pane_width}"), ("main-horizontal", "#{pane_height}")] {
+            for (least, x, y) in [(8, "80", "24"), (18, "200", "50")] {
+                resize(x, y);
+                server.lay_out(one.window, layout).unwrap();
+                let seen = sizes(field);
+                assert!(seen[0] > seen[1] && seen[1..].iter().all(|size| *size >= least), "{seen:?}");
+            }
+            resize("80", "24");
+            let seen = sizes(field);
+            assert!(seen[0] > seen[1] && seen[0] > seen[2], "{layout}: {seen:?}");
+        }
+    });
+}
+
+#[test]
 fn a_full_window_takes_no_hidden_pane_back() {
     plainly(|bench| {
         let (mut server, _notices) = bench.connect();
