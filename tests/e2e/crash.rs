@@ -54,6 +54,49 @@ fn a_new_daemon_adopts_every_living_agent() {
 }
 
 #[test]
+fn a_new_daemon_is_started_in_the_session_of_its_panes_and_never_in_another_of_that_name() {
+    for taken in [false, true] {
+        let house = House::empty();
+        if taken {
+            house.tmux(["new-session", "-d", "-s", "teamd", "--", "cat", "-"]);
+        }
+        house.start_daemon();
+        house.teamctl(["create", "survey"]).ok();
+        let session = |name: &str| {
+            let spawned = house.json(["spawn", name, "--agent", "worker", "--backend", "window"]);
+            house.tmux(["display-message", "-p", "-t", spawned["pane"].as_str().unwrap(), "#{session_name}"])
+        };
+        let home = session("ann");
+        assert_eq!((home == "teamd", home.starts_with("teamd")), (!taken, true));
+        for name in ["bob", "cat"] {
+            house.kill_9(house.daemon());
+            house.start_daemon();
+            assert_eq!(session(name), home);
+        }
+        let all = house.tmux(["list-sessions", "-F", "#{session_name}"]);
+        let named = all.lines().filter(|name| name.starts_with("teamd")).count();
+        assert_eq!(named, if taken { 2 } else { 1 }, "{all}");
+        if taken {
+            house.tmux(["kill-session", "-t", "=teamd"]);
+        }
+        house.end();
+    }
+}
+
+#[test]
+fn a_session_of_that_name_that_is_not_its_own_is_told_of() {
+    let house = House::empty();
+    house.tmux(["new-session", "-d", "-s", "teamd", "--", "cat", "-"]);
+    let mut up = house.command(harness::programs().join("teamctl"));
+    up.env("TMUX", format!("{},0,0", house.tmux_socket().display())).arg("up");
+    let said = String::from_utf8(up.output().unwrap().stderr).unwrap();
+    assert!(said.contains("session teamd is not this teamd's: new panes go into teamd-"), "{said}");
+    assert_eq!(house.tmux(["list-windows", "-t", "=teamd:", "-F", "x"]), "x", "nothing was put there");
+    house.tmux(["kill-session", "-t", "=teamd"]);
+    house.end();
+}
+
+#[test]
 fn sending_reading_and_tasks_work_without_a_daemon() {
     let house = team_of(1);
     house.kill_9(house.daemon());

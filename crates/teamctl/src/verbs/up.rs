@@ -1,5 +1,7 @@
 //! `up`: teamd in a detached tmux session of its own, unless one runs; returns when it is ready.
 
+mod session;
+
 use super::follow::{Follow, Saw};
 use crate::here::{Here, own_program, variable};
 use crate::output;
@@ -13,7 +15,8 @@ use std::time::{Duration, Instant};
 
 /// Start teamd in a detached tmux session, unless one runs
 ///
-/// On the tmux server of $TMUX where there is one, else on a server named teamd. Returns when teamd is ready.
+/// On the tmux server of $TMUX where there is one, else on a server named teamd. The session is named teamd; after a
+/// crash of teamd it is the one of before, where its panes are. Returns when teamd is ready.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n  teamctl up\n  teamctl up --root ~/work/.claude")]
 pub(crate) struct Up {
@@ -67,7 +70,7 @@ pub(super) fn began(here: &Here, server: &Server) -> Result<Began, Fault> {
     if let Some(code) = cannot_start(here, &socket)? {
         return Ok(Began::Refused(code));
     }
-    start(here, server, &socket)?;
+    session::start(here, server, &socket)?;
     let until = Instant::now() + READY;
     loop {
         match here.ask(Request::Status) {
@@ -111,35 +114,6 @@ fn not_ready(here: &Here) -> Fault {
     let state = here.place().map(|place| place.state.display().to_string()).unwrap_or_default();
     Fault::new(Kind::NoDaemon, "cannot start teamd: it was not ready within 10 s")
         .hinted(format!("run teamd by hand to see why; its log is {state}/logs/teamd/latest"))
-}
-
-fn start(here: &Here, server: &Server, socket: &Path) -> Result<(), Fault> {
-    let teamd = beside_us()?;
-    for session in ["teamd".to_owned(), format!("teamd-{}", std::process::id())] {
-        let mut command = tmux(server);
-        command.args(["new-session", "-d", "-x", "200", "-y", "50", "-s", &session]);
-        for name in
-            ["HOME", "PATH", "XDG_RUNTIME_DIR", "XDG_STATE_HOME", "TEAMD_DURABILITY", "CLAUDE_CONFIG_DIR"]
-        {
-            if let Some(value) = variable(name) {
-                command.args(["-e", &escaped(&format!("{name}={value}"))]);
-            }
-        }
-        command.arg("--").arg(escaped(&teamd.to_string_lossy()));
-        command.args(arguments(here, socket).iter().map(|word| escaped(word)));
-        // Whatever the user's own panes do when their program ends: this one goes.
-        command.args([";", "set-option", "-w", "-t", &format!("={session}:"), "remain-on-exit", "off"]);
-        let output = command.output().map_err(|error| no_tmux(&error))?;
-        let said = String::from_utf8_lossy(&output.stderr);
-        match output.status.success() {
-            true => return Ok(()),
-            false if said.contains("duplicate session") => {}
-            false => {
-                return Err(Fault::new(Kind::Io, format!("cannot start a tmux session: {}", said.trim())));
-            }
-        }
-    }
-    Err(Fault::new(Kind::Exists, "cannot start a tmux session: both names for it are taken"))
 }
 
 /// tmux itself, on that server.

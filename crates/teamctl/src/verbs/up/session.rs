@@ -1,0 +1,92 @@
+//! The tmux session that teamd is started in, and its panes after it: the one that the daemon before left, where its
+//! panes still are, else a new one.
+//!
+//! A session of ours has our socket's path in an option of its own. Another that has the name we want, a person's or
+//! that of the daemon of another root, gets nothing from us.
+
+use super::{Server, arguments, beside_us, escaped, no_tmux, tmux};
+use crate::here::{Here, variable};
+use crate::output;
+use protocol::fault::{Fault, Kind};
+use std::path::Path;
+use std::process::Output;
+
+/// The option of a session whose daemon listens at that path.
+const MARK: &str = "@teamd_socket";
+
+pub(super) fn start(here: &Here, server: &Server, socket: &Path) -> Result<(), Fault> {
+    let program = program(here, socket)?;
+    let mark = socket.to_string_lossy();
+    if let Some(session) = before(server, &mark)? {
+        let last = format!("{session}:{{end}}");
+        // It may have ended since: then a new one is made.
+        if run(server, &window(&last, &program))?.status.success() {
+            return Ok(());
+        }
+    }
+    let usual = "teamd".to_owned();
+    for name in [usual.clone(), format!("{usual}-{}", std::process::id())] {
+        let output = run(server, &session(&name, &mark, &program))?;
+        let said = String::from_utf8_lossy(&output.stderr);
+        match output.status.success() {
+            true if name != usual => {
+                output::complain(&format!(
+                    "the tmux session {usual} is not this teamd's: new panes go into {name}"
+                ));
+                return Ok(());
+            }
+            true => return Ok(()),
+            false if said.contains("duplicate session") => {}
+            false => {
+                return Err(Fault::new(Kind::Io, format!("cannot start a tmux session: {}", said.trim())));
+            }
+        }
+    }
+    Err(Fault::new(Kind::Exists, "cannot start a tmux session: both names for it are taken"))
+}
+
+/// The id of the session that a daemon with this socket was in; none without a tmux server.
+fn before(server: &Server, mark: &str) -> Result<Option<String>, Fault> {
+    let format = format!("#{{session_id}} #{{{MARK}}}");
+    let output = run(server, &["list-sessions", "-F", &format].map(str::to_owned))?;
+    let listed = String::from_utf8_lossy(&output.stdout);
+    let mut sessions = listed.lines().filter_map(|line| line.split_once(' '));
+    Ok(sessions.find(|(_, its)| *its == mark).map(|(id, _)| id.to_owned()))
+}
+
+/// teamd as tmux is to run it, with what it needs of our environment.
+fn program(here: &Here, socket: &Path) -> Result<Vec<String>, Fault> {
+    let mut words = Vec::new();
+    for name in ["HOME", "PATH", "XDG_RUNTIME_DIR", "XDG_STATE_HOME", "TEAMD_DURABILITY", "CLAUDE_CONFIG_DIR"]
+    {
+        if let Some(value) = variable(name) {
+            words.extend(["-e".to_owned(), escaped(&format!("{name}={value}"))]);
+        }
+    }
+    words.extend(["--".to_owned(), escaped(&beside_us()?.to_string_lossy())]);
+    words.extend(arguments(here, socket).iter().map(|word| escaped(word)));
+    Ok(words)
+}
+
+fn session(name: &str, mark: &str, program: &[String]) -> Vec<String> {
+    let new = ["new-session", "-d", "-x", "200", "-y", "50", "-s", name];
+    let target = format!("={name}:");
+    let (mark, goes) = (escaped(mark), goes(&target));
+    let marked = [";", "set-option", "-t", &target, MARK, &mark];
+    [&new.map(str::to_owned)[..], program, &goes, &marked.map(str::to_owned)].concat()
+}
+
+/// Behind the session's last one, and nobody who is attached is taken there.
+fn window(last: &str, program: &[String]) -> Vec<String> {
+    let new = ["new-window", "-d", "-a", "-t", last];
+    [&new.map(str::to_owned)[..], program, &goes(last)].concat()
+}
+
+/// Whatever the user's own panes do when their program ends: this one goes.
+fn goes(window: &str) -> [String; 7] {
+    [";", "set-option", "-w", "-t", window, "remain-on-exit", "off"].map(str::to_owned)
+}
+
+fn run(server: &Server, words: &[String]) -> Result<Output, Fault> {
+    tmux(server).args(words).output().map_err(|error| no_tmux(&error))
+}
