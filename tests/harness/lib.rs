@@ -8,8 +8,10 @@
 #![allow(clippy::expect_used, clippy::unwrap_used, reason = "a test that cannot go on must stop")]
 
 mod audit;
+pub mod checker;
 mod files;
 mod gate;
+pub mod history;
 mod house;
 mod model;
 mod ran;
