@@ -18,6 +18,7 @@ mod hooks;
 mod injection;
 mod keys;
 mod lives;
+mod mailbox;
 mod mcp;
 mod messages;
 mod native;

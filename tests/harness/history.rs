@@ -85,6 +85,17 @@ pub struct Look {
     pub messages: Vec<Seen>,
 }
 
+impl Look {
+    /// What others have put there has no id, and is not looked at.
+    pub fn of(at: u64, inbox: &str, messages: &[Value]) -> Look {
+        let seen = |message: &Value| {
+            let (id, whole) = Id::of(message["text"].as_str()?)?;
+            Some(Seen { id, read: message["read"] == true, whole })
+        };
+        Look { at, inbox: inbox.to_owned(), messages: messages.iter().filter_map(seen).collect() }
+    }
+}
+
 /// All that is known of a run.
 #[derive(Debug, Clone, Default)]
 pub struct History {
@@ -134,16 +145,6 @@ impl History {
     /// Takes in a diary; half a line at its end was never written.
     pub fn read(&mut self, diary: &str) {
         self.deeds.extend(diary.split_inclusive('\n').filter(|line| line.ends_with('\n')).filter_map(deed));
-    }
-
-    /// Takes in an inbox. What others have put there has no id, and is not looked at.
-    pub fn look(&mut self, at: u64, inbox: &str, messages: &[Value]) {
-        let seen = |message: &Value| {
-            let (id, whole) = Id::of(message["text"].as_str()?)?;
-            Some(Seen { id, read: message["read"] == true, whole })
-        };
-        let messages = messages.iter().filter_map(seen).collect();
-        self.looks.push(Look { at, inbox: inbox.to_owned(), messages });
     }
 
     /// The last look at each inbox.

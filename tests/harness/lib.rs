@@ -13,12 +13,14 @@ mod files;
 mod gate;
 pub mod history;
 mod house;
+mod mcp;
 mod model;
 mod ran;
 mod watch;
 
 pub use audit::{Processes, start_time};
 pub use house::House;
+pub use mcp::Mcp;
 pub use model::Model;
 pub use ran::Ran;
 

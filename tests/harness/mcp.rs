@@ -1,0 +1,80 @@
+//! A client of `teamctl mcp`, as bare as can be: lines out, lines in.
+
+use crate::House;
+use serde_json::{Value, json};
+use std::io::{BufRead, BufReader, Result, Write};
+use std::process::{Child, ChildStdin, ChildStdout, Stdio};
+
+/// See the head of this file.
+#[derive(Debug)]
+pub struct Mcp {
+    child: Child,
+    input: ChildStdin,
+    output: BufReader<ChildStdout>,
+    calls: u64,
+}
+
+impl Mcp {
+    /// A server of its own, which has said what it is.
+    pub fn of(house: &House, arguments: &[&str]) -> Mcp {
+        let mut command = house.command(crate::programs().join("teamctl"));
+        command.arg("mcp").args(arguments).stdin(Stdio::piped()).stdout(Stdio::piped());
+        let mut child = command.spawn().expect("teamctl starts");
+        let input = child.stdin.take().expect("it is piped");
+        let output = BufReader::new(child.stdout.take().expect("it is piped"));
+        let mut mcp = Mcp { child, input, output, calls: 0 };
+        let us = json!({"name": "bare", "version": "1"});
+        let hello = json!({"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": us});
+        mcp.say(&json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": hello}))
+            .expect("it reads");
+        mcp.heard().expect("it answers");
+        mcp.say(&json!({"jsonrpc": "2.0", "method": "notifications/initialized"})).expect("it reads");
+        mcp
+    }
+
+    /// The result of a tool, or the text of its refusal.
+    ///
+    /// # Panics
+    /// Where the server is gone.
+    pub fn call(&mut self, tool: &str, arguments: &Value) -> std::result::Result<Value, String> {
+        self.begin(tool, arguments).expect("the server reads");
+        let result = self.heard().expect("the server answers")["result"].take();
+        match result["isError"].as_bool() {
+            Some(true) => Err(result["content"][0]["text"].as_str().unwrap_or_default().to_owned()),
+            _ => Ok(result["structuredContent"].clone()),
+        }
+    }
+
+    /// Asks, and does not wait for the answer.
+    ///
+    /// # Errors
+    /// Where the server is gone.
+    pub fn begin(&mut self, tool: &str, arguments: &Value) -> Result<()> {
+        self.calls += 1;
+        let params = json!({"name": tool, "arguments": arguments});
+        self.say(&json!({"jsonrpc": "2.0", "id": self.calls, "method": "tools/call", "params": params}))
+    }
+
+    /// kill -9, in the middle of whatever it does.
+    pub fn kill(mut self) {
+        self.child.kill().expect("it is ours");
+        self.child.wait().expect("it is ours");
+    }
+
+    /// The program that it serves goes away; the server's exit code.
+    pub fn end(self) -> i32 {
+        let Mcp { mut child, input, .. } = self;
+        drop(input);
+        child.wait().expect("it is ours").code().unwrap_or(-1)
+    }
+
+    fn say(&mut self, line: &Value) -> Result<()> {
+        writeln!(self.input, "{line}")
+    }
+
+    fn heard(&mut self) -> Result<Value> {
+        let mut line = String::new();
+        self.output.read_line(&mut line)?;
+        Ok(serde_json::from_str(&line)?)
+    }
+}
