@@ -15,6 +15,7 @@ build:
 # Format, lints, documentation, licences: warnings are errors.
 check:
 	$(CARGO) fmt --all --check
+	$(CARGO) fmt --manifest-path fuzz/Cargo.toml --check
 	$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps --locked --document-private-items
 	scripts/need cargo-deny
@@ -63,6 +64,10 @@ incidents:
 # A worker, Claude Code and Codex as one team, run from one file; opt-in as the two above, which share what it installs.
 test-mixed:
 	tests/real/mixed/run
+# Every parser under libFuzzer, SECONDS each; needs a C++ compiler.
+SECONDS ?= 10
+fuzz:
+	scripts/fuzz $(SECONDS)
 
 # A team of three workers surveys this repository, live in tmux.
 demo:
@@ -85,4 +90,4 @@ install: build
 clean:
 	$(CARGO) clean
 
-.PHONY: all build check test test-agents test-claude test-mixed incidents demo bench install clean
+.PHONY: all build check test test-agents test-claude test-mixed incidents fuzz demo bench install clean

@@ -57,3 +57,15 @@ pub fn teamd_pane() -> ExitCode {
     };
     ended.unwrap_or_else(|fault| output::fatal(&fault))
 }
+
+/// Reads a team's file, for the fuzz target of that name.
+#[cfg(fuzzing)]
+pub fn fuzz_run_file(text: &str) {
+    verbs::run::file::fuzz(text);
+}
+
+/// Reads a profile, for the fuzz target of that name.
+#[cfg(fuzzing)]
+pub fn fuzz_profile(text: &str) {
+    profile::fuzz(text);
+}

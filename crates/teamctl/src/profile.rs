@@ -185,3 +185,9 @@ impl Feed {
         }
     }
 }
+
+/// See [`crate::fuzz_profile`].
+#[cfg(fuzzing)]
+pub(crate) fn fuzz(text: &str) {
+    file::parse("fuzz", "fuzz.toml", text).ok();
+}

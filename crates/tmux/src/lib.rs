@@ -54,3 +54,18 @@ pub use list::PaneRow;
 pub use owner::Owner;
 pub use server::{Notice, Server};
 pub use version::Version;
+
+/// Everything that reads what tmux printed, for the fuzz target of that name.
+#[cfg(fuzzing)]
+pub fn fuzz_reply(bytes: &[u8]) {
+    let mut wire = wire::Wire::default();
+    let mut reply = reply::Reply::default();
+    for line in bytes.split(|byte| *byte == b'\n') {
+        if let Some(wire::Heard::Block(block)) = wire.line(line) {
+            reply.take(block);
+        }
+    }
+    for line in reply.text("fuzz").unwrap_or_default().lines() {
+        list::parse_row(line);
+    }
+}

@@ -80,7 +80,7 @@ fn format() -> String {
     format!("{fields} {hidden} #{{window_width}} #{{window_height}} {}", Owner::FORMAT)
 }
 
-fn parse_row(line: &str) -> Option<PaneRow> {
+pub(crate) fn parse_row(line: &str) -> Option<PaneRow> {
     let fields: Vec<&str> = line.split(' ').collect();
     let [pane, window, session, pid, dead, zoomed, hidden, home, width, height, owner] = fields[..] else {
         return None;

@@ -9,7 +9,7 @@ mod begin;
 mod course;
 mod daemon;
 mod decide;
-pub(super) mod file;
+pub(crate) mod file;
 mod finish;
 mod frame;
 mod lives;

@@ -204,5 +204,12 @@ pub(super) fn of_text(text: &str) -> RunFile {
     parse(text, &directory, &Caller { cwd: &directory, root: &directory }).unwrap()
 }
 
+/// See [`crate::fuzz_run_file`].
+#[cfg(fuzzing)]
+pub(crate) fn fuzz(text: &str) {
+    let nowhere = Path::new("/nonexistent");
+    parse(text, nowhere, &Caller { cwd: nowhere, root: nowhere }).ok();
+}
+
 #[cfg(test)]
 mod tests;

@@ -1,0 +1,14 @@
+//! What a message says in JSON: read, written, and read the same.
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use protocol::payload::Payload;
+
+fuzz_target!(|text: &str| {
+    if let Some(payload) = Payload::parse(text) {
+        assert_eq!(Payload::parse(&payload.to_text()).as_ref(), Some(&payload), "{}", payload.kind());
+    }
+    protocol::terminal::visible(text);
+    protocol::command::plain(text);
+    protocol::command::pieces(text);
+});
