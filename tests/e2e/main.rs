@@ -28,6 +28,7 @@ mod run;
 mod sessions;
 mod shutdown;
 mod spawn;
+mod sweep;
 mod tasks;
 mod told;
 mod turns;

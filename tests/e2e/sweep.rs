@@ -1,0 +1,202 @@
+//! A program of ours is killed, or its disk fails it, at each of its system calls in turn: whatever it was doing is done
+//! once or not at all, exit code 0 means done, and the next one is not in trouble.
+//!
+//! strace counts the calls of one run and then breaks one of them in each of the next; where it is not there, or may not
+//! trace, that is said and nothing is swept.
+
+use harness::House;
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::{Duration, SystemTime};
+
+/// Calls that change something, or that a change stands on.
+const CALLS: [&str; 13] = [
+    "openat",
+    "write",
+    "mkdirat",
+    "renameat",
+    "renameat2",
+    "unlinkat",
+    "linkat",
+    "fchmod",
+    "ftruncate",
+    "utimensat",
+    "fsync",
+    "fdatasync",
+    "flock",
+];
+
+/// What one run of it does, seen from outside.
+struct Operation {
+    name: &'static str,
+    /// Makes what the `n`th run works on, and says what it is to type.
+    begin: fn(&House, u64) -> Vec<String>,
+    /// How often it is done, by then.
+    done: fn(&House, u64) -> usize,
+}
+
+const OPERATIONS: [Operation; 5] = [
+    Operation {
+        name: "send",
+        begin: |_, n| words(&["send", "ann", &text(n)]),
+        done: |house, n| mails(house, &text(n), false),
+    },
+    Operation {
+        name: "inbox --mark-read",
+        begin: |house, n| {
+            house.teamctl(["send", "ann", &text(n)]).ok();
+            words(&["inbox", "--unread", "--mark-read"])
+        },
+        done: |house, n| mails(house, &text(n), true),
+    },
+    Operation {
+        name: "task create",
+        begin: |_, n| words(&["task", "create", &text(n)]),
+        done: |house, n| tasks(house, |task| task["subject"] == text(n)),
+    },
+    Operation {
+        name: "task claim",
+        begin: |house, n| {
+            words(&["task", "update", &task(house, n), "--owner", "ann", "--status", "in_progress"])
+        },
+        done: |house, n| tasks(house, |task| task["subject"] == text(n) && task["owner"] == "ann"),
+    },
+    Operation {
+        name: "task done",
+        begin: |house, n| words(&["task", "done", &task(house, n)]),
+        done: |house, n| tasks(house, |task| task["subject"] == text(n) && task["status"] == "completed"),
+    },
+];
+
+fn text(n: u64) -> String {
+    format!("the {n}th")
+}
+
+fn words(words: &[&str]) -> Vec<String> {
+    words.iter().map(|word| (*word).to_owned()).collect()
+}
+
+/// A new task of that number; its id.
+fn task(house: &House, n: u64) -> String {
+    house.json(["task", "create", &text(n)])["task"]["id"].as_str().unwrap().to_owned()
+}
+
+/// Every file is whole at every instant.
+fn mails(house: &House, text: &str, read: bool) -> usize {
+    let inbox = house.inbox("survey", "ann");
+    inbox.iter().filter(|message| message["text"] == text && message["read"] == read).count()
+}
+
+fn tasks(house: &House, is_it: impl Fn(&Value) -> bool) -> usize {
+    let entries = std::fs::read_dir(house.root().join("tasks/survey")).unwrap();
+    let files = entries
+        .map(|entry| entry.unwrap().path())
+        .filter(|path| path.extension().is_some_and(|e| e == "json"));
+    files.filter(|path| is_it(&serde_json::from_slice(&std::fs::read(path).unwrap()).unwrap())).count()
+}
+
+/// A run of teamctl under strace with these words of strace's own.
+fn traced(house: &House, strace: &[String], words: &[String]) -> i32 {
+    let mut command = house.command("strace");
+    command.args(["-f", "-o"]).arg(house.path("out/trace")).args(strace);
+    command.arg(harness::programs().join("teamctl")).args(["-t", "survey"]).args(words);
+    if words[0] == "inbox" {
+        // It is its owner's to mark.
+        command.envs([("TEAMD_TEAM", "survey"), ("TEAMD_AGENT", "ann")]);
+    }
+    command.output().unwrap().status.code().unwrap_or(-1)
+}
+
+/// How often a run makes each of the calls.
+fn counted(house: &House, words: &[String]) -> BTreeMap<&'static str, u64> {
+    assert_eq!(traced(house, &[format!("-etrace={}", CALLS.join(","))], words), 0);
+    let trace = house.read("out/trace");
+    let times = |call: &&str| trace.lines().filter(|line| line.contains(&format!(" {call}("))).count() as u64;
+    CALLS.into_iter().map(|call| (call, times(&call))).filter(|(_, times)| *times > 0).collect()
+}
+
+/// What a killed process leaves is aged: whoever comes next takes an old lock at once, and half a file is nobody's.
+fn later(directory: &Path) {
+    for entry in std::fs::read_dir(directory).unwrap() {
+        let path: PathBuf = entry.unwrap().path();
+        let name = path.file_name().unwrap().to_string_lossy().into_owned();
+        match path.is_dir() {
+            true if name.ends_with(".lock") => {
+                let old = SystemTime::now() - Duration::from_secs(60);
+                std::fs::File::open(&path).unwrap().set_modified(old).unwrap();
+            }
+            true => later(&path),
+            false if name.contains(".tmp.") => std::fs::remove_file(&path).unwrap(),
+            false => {}
+        }
+    }
+}
+
+fn can_trace() -> bool {
+    let can = Command::new("strace")
+        .args(["-o", "/dev/null", "true"])
+        .status()
+        .is_ok_and(|status| status.success());
+    if !can {
+        writeln!(std::io::stderr(), "SKIPPED: strace can't trace here, so no call was broken").unwrap();
+    }
+    can
+}
+
+/// Breaks every call of every operation with it, one in each run, counted on from `n`; how many runs that were.
+fn sweep(house: &House, inject: &str, mut n: u64) -> u64 {
+    let mut points = 0;
+    for operation in &OPERATIONS {
+        n += 1;
+        let calls = counted(house, &(operation.begin)(house, n));
+        for (call, nth) in calls.iter().flat_map(|(call, times)| (1..=*times).map(move |nth| (call, nth))) {
+            n += 1;
+            points += 1;
+            let words = (operation.begin)(house, n);
+            let code = traced(house, &[format!("-einject={call}:{inject}:when={nth}")], &words);
+            let (done, at) =
+                ((operation.done)(house, n), format!("{}, {inject} at {call} {nth}", operation.name));
+            assert!(done <= 1, "{at}: done {done} times");
+            assert!(code != 0 || done == 1, "{at}: exit code 0, and not done");
+            later(&house.root());
+        }
+    }
+    points
+}
+
+fn without_a_daemon() -> House {
+    let house = House::with_team();
+    house.teamctl(["spawn", "ann", "--", &house.agent(), "stay"]).ok();
+    house.kill_9(house.daemon());
+    house
+}
+
+/// What was left is what `doctor` knows of.
+fn is_mended(house: House) {
+    house.start_daemon();
+    house.teamctl(["doctor", "--fix"]).ok();
+    house.end();
+}
+
+#[test]
+fn killed_at_any_call_it_is_done_once_or_not_at_all() {
+    let house = without_a_daemon();
+    if can_trace() {
+        let points = sweep(&house, "signal=KILL", 0);
+        assert!(points > 100, "{points}");
+    }
+    is_mended(house);
+}
+
+#[test]
+fn where_the_disk_is_full_or_fails_nothing_is_said_to_be_done_that_is_not() {
+    let house = without_a_daemon();
+    if can_trace() {
+        let points = sweep(&house, "error=ENOSPC", 0) + sweep(&house, "error=EIO", 10_000);
+        assert!(points > 200, "{points}");
+    }
+    is_mended(house);
+}
