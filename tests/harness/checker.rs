@@ -37,10 +37,13 @@ pub struct Violation {
     pub what: String,
 }
 
+/// A rule, and everything that breaks it.
+type Says = fn(&Facts<'_>) -> Vec<String>;
+
 /// Everything that is wrong with it; nothing, where all promises were kept.
 pub fn check(history: &History) -> Vec<Violation> {
     let facts = Facts::of(history);
-    let rules: [(Rule, fn(&Facts<'_>) -> Vec<String>); 10] = [
+    let rules: [(Rule, Says); 10] = [
         (Rule::NoLoss, no_loss),
         (Rule::NoInvention, no_invention),
         (Rule::NoDoubling, no_doubling),
@@ -52,9 +55,8 @@ pub fn check(history: &History) -> Vec<Violation> {
         (Rule::OneWinner, one_winner),
         (Rule::Roster, roster),
     ];
-    let broken = |(rule, says): (Rule, fn(&Facts<'_>) -> Vec<String>)| {
-        says(&facts).into_iter().map(move |what| Violation { rule, what })
-    };
+    let broken =
+        |(rule, says): (Rule, Says)| says(&facts).into_iter().map(move |what| Violation { rule, what });
     rules.into_iter().flat_map(broken).collect()
 }
 
