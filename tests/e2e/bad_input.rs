@@ -143,3 +143,26 @@ fn a_longest_name_that_is_taken_still_gets_a_number() {
     assert_eq!(created["team_name"].as_str().unwrap(), format!("{}-2", "x".repeat(62)));
     house.end();
 }
+
+#[test]
+fn a_usage_shows_what_was_typed_and_an_unknown_event_those_that_there_are() {
+    let house = House::empty();
+    // Every call here has $TEAMD_ROOT.
+    let said = house.teamctl(["deny", "x"]);
+    assert!(said.stderr.contains("--reason") && !said.stderr.contains("--root"), "{said:#?}");
+    assert_eq!(said.code, 64);
+    let said = house.teamctl(["hook", "foo"]);
+    assert!(said.stderr.contains("no such event, only turn-end, prompt,"), "{said:#?}");
+    said.ok();
+    house.nothing_left_of_ours();
+}
+
+#[test]
+fn without_a_daemon_status_says_how_to_start_one() {
+    let house = House::with_team();
+    house.kill_9(house.daemon());
+    let said = house.teamctl(["status"]).fails(69);
+    assert!(said.contains("this is what the files say") && said.contains("teamctl up"), "{said}");
+    house.start_daemon();
+    house.end();
+}

@@ -34,6 +34,21 @@ fn noted(house: &House, name: &str, kind: &str) -> Vec<String> {
     text.lines().filter_map(line).collect()
 }
 
+#[test]
+fn a_program_with_hooks_that_takes_no_prompt_is_warned_of_and_not_told_as_active() {
+    let house = House::with_team();
+    house.profile("deaf", "feed = \"hook\"\nprogram = \"sleep\"\nargs = [\"3600\"]\n");
+    let spawned = house.teamctl(["spawn", "ann", "--agent", "deaf", "--prompt", "begin"]);
+    assert!(spawned.stderr.contains("it hears nothing until somebody begins a turn"), "{spawned:#?}");
+    spawned.ok();
+    assert_eq!(house.member("ann").unwrap()["activity"], Value::Null);
+    let told = house.teamctl(["status", "ann"]).ok();
+    assert!(told.contains("no hook of it has said anything"), "{told}");
+    let environment = told.split_once("  environment:\n").unwrap().1;
+    assert!(environment.lines().all(|line| line.starts_with("    ")), "it is last: {told}");
+    house.end();
+}
+
 fn spawn(house: &House, name: &str) {
     house.teamctl(["spawn", name, "--agent", "hooked", "--prompt", "begin"]).ok();
     waits(house, name);

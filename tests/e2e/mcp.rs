@@ -179,6 +179,33 @@ fn a_teammate_is_itself_and_a_second_team_is_refused() {
 }
 
 #[test]
+fn who_is_no_member_is_not_served() {
+    let house = House::with_team();
+    let refused = house.teamctl(["mcp", "--agent", "nobody@survey"]).fails(67);
+    assert!(refused.contains("nobody"), "{refused}");
+    house.teamctl(["mcp", "--agent", "ann@elsewhere"]).fails(67);
+    house.teamctl(["spawn", "ann", "--", "sleep", "3600"]).ok();
+    let mut ann = Lines::of(&house, &["--agent", "Ann@survey"], &[]);
+    ann.call("SendMessage", &json!({"recipient": "team-lead", "content": "hello"})).unwrap();
+    assert_eq!(house.inbox("survey", "team-lead")[0]["from"], "ann");
+    assert_eq!(ann.end(), 0);
+    house.end();
+}
+
+#[test]
+fn in_the_terminal_of_a_session_that_leads_the_server_is_at_its_team() {
+    let house = House::with_team();
+    house.teamctl(["create", "other"]).ok();
+    house.teamctl(["lead", "survey"]).ok();
+    let mut lead = Lines::of(&house, &[], &[]);
+    let refused = lead.call("TeamCreate", &json!({"team_name": "third"})).unwrap_err();
+    assert!(refused.contains("you lead survey already"), "{refused}");
+    assert_eq!(lead.call("TaskCreate", &json!({"subject": "x"})).unwrap()["task"]["status"], "pending");
+    assert_eq!(lead.end(), 0);
+    house.end();
+}
+
+#[test]
 fn a_server_that_a_teammate_starts_with_a_bare_environment_is_not_the_leads() {
     let house = House::with_team();
     let initialize = json!({"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "x", "version": "1"}});

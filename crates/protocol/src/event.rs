@@ -276,7 +276,11 @@ impl fmt::Display for What {
             What::MemberInterrupted => f.write_str("interrupted"),
             What::MemberEnded { state, how } => write!(f, "ended, {state}: {how}"),
             What::MemberRestarts { attempt, after_ms } => {
-                write!(f, "starts again in {after_ms} ms, for the {attempt}. time")
+                let when = match after_ms {
+                    0 => "at once".to_owned(),
+                    _ => format!("in {after_ms} ms"),
+                };
+                write!(f, "starts again {when} (restart {attempt})")
             }
             What::MemberGivenUp { why } => write!(f, "is not started again: {why}"),
             What::ShutdownAsked { request } => write!(f, "asked to shut down: {request}"),

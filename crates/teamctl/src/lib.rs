@@ -27,9 +27,10 @@ pub fn teamctl() -> ExitCode {
     let cli = match cli::Cli::try_parse() {
         Ok(cli) => cli,
         Err(error) => {
+            let code = if error.use_stderr() { 64 } else { 0 };
             // Help on a closed pipe is nobody's loss.
-            error.print().ok();
-            return ExitCode::from(if error.use_stderr() { 64 } else { 0 });
+            as_typed().unwrap_or(error).print().ok();
+            return ExitCode::from(code);
         }
     };
     let here = here::Here::new(cli.global);
@@ -41,6 +42,14 @@ pub fn teamctl() -> ExitCode {
         Ok(code) => code,
         Err(fault) => output::failed(&here, &fault),
     }
+}
+
+/// What is wrong with what was typed, without what stands in the environment: the usage that goes with it would show
+/// that as if it had been typed. None where nothing is wrong without it.
+fn as_typed() -> Option<clap::Error> {
+    use clap::CommandFactory;
+    let command = cli::Cli::command().mut_args(|arg| arg.env(clap::builder::Resettable::Reset));
+    command.try_get_matches().err()
 }
 
 /// What `teamd-pane` does: it is started by teamd and tmux alone, with words that it reads without the parser of all

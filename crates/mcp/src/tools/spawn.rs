@@ -74,7 +74,20 @@ impl Described for SpawnTeammate {
     async fn call(seat: &Arc<Seat>, input: Input) -> Result<Value, Fault> {
         lead_only(seat.me(), "spawn")?;
         refuse_another(&seat.needed_team()?, input.team_name.as_deref())?;
-        order(input)?.run(seat).await
+        order(input)?.run(seat).await.map_err(for_a_tool)
+    }
+}
+
+/// Some of teamctl's hints are for a command line: no call of ours has such words.
+fn for_a_tool(fault: Fault) -> Fault {
+    let hint = fault.hint.clone().unwrap_or_default();
+    match hint.split_once("; any other program") {
+        Some((before, _)) => fault.hinted(before),
+        None if hint.contains("--unique") => fault.hinted("take another name"),
+        None if hint.contains("--agent PROFILE") => {
+            fault.hinted("name a program in agent; teamctl agents lists what there is")
+        }
+        None => fault,
     }
 }
 
@@ -127,6 +140,16 @@ mod tests {
         assert!(
             named("ann").is_ok_and(|call| call.contains(r#"words: ["spawn", "ann", "-"], input: "--all""#))
         );
+    }
+
+    #[test]
+    fn a_hint_has_no_words_of_the_command_line() {
+        let hint = |kind, hint: &str| for_a_tool(Fault::new(kind, "x").hinted(hint)).hint.unwrap();
+        assert_eq!(hint(Kind::Exists, "take another name, or let --unique choose one"), "take another name");
+        let unknown =
+            "there is: a, b; any other program goes behind --, as in: teamctl spawn NAME -- PROGRAM";
+        assert_eq!(hint(Kind::Usage, unknown), "there is: a, b");
+        assert_eq!(hint(Kind::NoDaemon, "start it with: teamctl up"), "start it with: teamctl up");
     }
 
     #[test]

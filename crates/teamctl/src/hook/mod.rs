@@ -61,7 +61,14 @@ pub(crate) fn run(here: &Here, args: &Hook) -> Result<ExitCode, Fault> {
     Ok(ExitCode::SUCCESS)
 }
 
+/// Those that a program may tell of.
+const EVENTS: [&str; 6] = ["turn-end", "prompt", "session-start", "session-end", "notification", "tool"];
+
 fn heard(here: &Here, args: &Hook) -> Result<(), Fault> {
+    // Said in every session: who writes its settings tries it in one that is in no team.
+    if !EVENTS.contains(&args.event.as_str()) {
+        return Err(unknown(&args.event));
+    }
     let Some(caller) = caller(here)? else { return Ok(()) };
     let manner = Manner::of(args.agent.as_deref());
     let stand = Stand { here, caller, input: Input::read(&manner), manner };
@@ -75,8 +82,13 @@ fn heard(here: &Here, args: &Hook) -> Result<(), Fault> {
             None => Ok(()),
         },
         "tool" => delegate::run(&stand),
-        other => Err(Fault::new(Kind::Usage, format!("cannot hear of {other}: there is no such event"))),
+        other => Err(unknown(other)),
     }
+}
+
+fn unknown(event: &str) -> Fault {
+    let message = format!("cannot hear of {event}: there is no such event, only {}", EVENTS.join(", "));
+    Fault::new(Kind::Usage, message)
 }
 
 impl Stand<'_> {

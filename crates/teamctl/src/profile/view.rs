@@ -32,6 +32,12 @@ impl Profile {
         })
     }
 
+    /// Its hooks hand it its mail when a turn ends, and nothing makes the first one.
+    pub(crate) fn waits_for_words(&self) -> bool {
+        let program = self.its_program();
+        program.is_some_and(|program| program.feed.kind() == Feed::Hook && program.prompt.is_empty())
+    }
+
     /// What its settings must hold.
     pub(crate) fn setup(&self) -> &[Piece] {
         self.its_program().map_or(&[], |program| &program.setup)
@@ -82,6 +88,14 @@ fn option(argument: &str) -> Option<String> {
 mod tests {
     use super::super::file::parse;
     use super::*;
+
+    #[test]
+    fn a_program_with_hooks_that_takes_no_prompt_waits_for_words() {
+        let waits = |text: &str| parse("x", "x.toml", text).unwrap().waits_for_words();
+        assert!(waits("feed = \"hook\"\nprogram = \"p\"\n"));
+        assert!(!waits("feed = \"hook\"\nprogram = \"p\"\nprompt = [\"{prompt}\"]\n"));
+        assert!(!waits("feed = \"keys\"\nprogram = \"p\"\nready = [\">\"]\n"));
+    }
 
     #[test]
     fn options_are_what_begins_with_a_dash_without_their_values() {

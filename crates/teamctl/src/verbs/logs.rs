@@ -5,7 +5,7 @@ use super::follow::{Follow, Saw, Tail};
 use crate::here::Here;
 use crate::output;
 use protocol::fault::{Fault, Kind};
-use protocol::name::{TeamName, did_you_mean};
+use protocol::name::{AgentName, TeamName, did_you_mean};
 use serde_json::json;
 use std::collections::BTreeSet;
 use std::io::Write;
@@ -124,7 +124,10 @@ fn log(directory: &Path, name: &str) -> Result<PathBuf, Fault> {
     let missing =
         Fault::new(Kind::NotFound, format!("cannot find a log of {name} in {}", directory.display()));
     let near = did_you_mean(name, &names);
-    Err(missing.hinted(near.unwrap_or_else(|| "see what its pane shows: teamctl capture NAME".to_owned())))
+    Err(missing.hinted(near.unwrap_or_else(|| match AgentName::foreign(name).is_lead() {
+        true => "teamd did not start the lead: what it writes stands in its own terminal".to_owned(),
+        false => "who has printed nothing has none; whether it lives: teamctl status".to_owned(),
+    })))
 }
 
 /// False once nobody reads any more.
@@ -149,6 +152,10 @@ mod tests {
         let missing = log(dir.path(), "../ann").unwrap_err();
         assert_eq!(missing.kind, Kind::NotFound);
         assert_eq!(log(dir.path(), "anm").unwrap_err().hint.as_deref(), Some("did you mean Ann?"));
+        let hint = |name: &str| log(dir.path(), name).unwrap_err().hint.unwrap();
+        assert!(
+            hint("team-lead").contains("its own terminal") && hint("zacharias").contains("teamctl status")
+        );
         std::fs::File::create(dir.path().join("bob.log.1")).unwrap();
         assert_eq!(log(dir.path(), "bob"), Ok(dir.path().join("bob.log")));
     }

@@ -3,7 +3,8 @@
 
 mod above;
 
-use crate::here::{Here, own_program, variable};
+use crate::here::{Here, fault, member, own_program, variable};
+use crate::hook::led_here;
 use above::{Above, Named, Variables, above};
 use protocol::fault::{Fault, Kind};
 use protocol::name::{AgentName, TeamName};
@@ -18,8 +19,9 @@ const PROGRAM: &str = "teamd-mcp";
 ///
 /// SendMessage, TeamCreate, TeamDelete, SpawnTeammate, TaskCreate, TaskGet, TaskList, TaskUpdate, ReadInbox, MarkRead,
 /// Wait, Requests, Approve, Deny. Who it speaks for is said by --agent or by the environment that every agent has,
-/// this process's or that of the process it runs under, once and for all: no call can be somebody else's. See
-/// docs/mcp.md.
+/// this process's or that of the process it runs under, once and for all: no call can be somebody else's. Where
+/// no --team is said, a lead's is the one that the session in this terminal leads (teamctl lead), else the one that it
+/// makes: never one for being the only one there. Exit code 67: there is no such member. See docs/mcp.md.
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = "Examples:\n  teamctl mcp\n  teamctl mcp --agent ann@survey\n  claude mcp add team -- teamctl mcp\n  codex mcp add team -- teamctl mcp"
@@ -39,6 +41,7 @@ pub(crate) fn run(here: &Here, args: &Mcp) -> Result<ExitCode, Fault> {
     let team = here.global.team.as_deref();
     refuse_another_team(home.as_deref(), team)?;
     let speaker = speaker(args.agent.as_deref(), variable("TEAMD_AGENT").as_deref(), team)?;
+    let speaker = if variable("TEAMD_AGENT").is_none() { settled(here, speaker)? } else { speaker };
     let program = beside()?;
     let mut command = Command::new(&program);
     command.arg("--root").arg(here.root_path()?).arg("--state").arg(here.place()?.state);
@@ -121,6 +124,19 @@ fn speaker(asked: Option<&str>, agent: Option<&str>, team: Option<&str>) -> Resu
         return Err(Fault::new(Kind::Usage, message).hinted(format!("write it as --agent {name}@TEAM")));
     }
     Ok(Speaker { name, team })
+}
+
+/// Whom no environment names must be a member: a name with a mistake in it would be served, and get no mail. Who is
+/// spawned is one before its program starts. A lead of no named team has that of its terminal's session.
+fn settled(here: &Here, speaker: Speaker) -> Result<Speaker, Fault> {
+    match &speaker.team {
+        Some(team) if !speaker.name.is_lead() => {
+            let team = here.root()?.team(team).map_err(fault)?;
+            Ok(Speaker { name: member(&team, speaker.name.as_str())?, ..speaker })
+        }
+        Some(_) => Ok(speaker),
+        None => Ok(Speaker { team: led_here(here)?.map(|lead| lead.team), ..speaker }),
+    }
 }
 
 /// Not the one of the PATH: it must be of our release.

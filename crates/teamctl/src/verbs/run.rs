@@ -121,7 +121,7 @@ fn refuse_another_team(here: &Here, name: &TeamName) -> Result<(), Fault> {
 
 /// Once for each profile that was never tried.
 fn warn(here: &Here, file: &RunFile) {
-    let warnings: BTreeSet<String> = file.members.iter().filter_map(super::spawn::untried).collect();
+    let warnings: BTreeSet<String> = file.members.iter().flat_map(super::spawn::warnings).collect();
     if !here.global.quiet {
         warnings.iter().for_each(|warning| output::complain(warning));
     }

@@ -99,7 +99,7 @@ pub(crate) fn run(here: &Here, args: Spawn) -> Result<ExitCode, Fault> {
     here.lead_only("spawn")?;
     let mut request = order(here, args.clone())?;
     if !here.global.quiet {
-        untried(&request).iter().for_each(|warning| output::complain(warning));
+        warnings(&request).iter().for_each(|warning| output::complain(warning));
     }
     if args.worktree.is_some() {
         request = in_worktree(here, request, args)?;
@@ -111,13 +111,18 @@ pub(crate) fn run(here: &Here, args: Spawn) -> Result<ExitCode, Fault> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// That nobody has seen the program of its profile work, where it is so.
-pub(super) fn untried(order: &control::Spawn) -> Option<String> {
-    let profile = Shelf::of_user().profile(order.env.get("TEAMD_PROFILE")?).ok()?;
+/// What is to be feared of its profile: that nobody has seen the program work, and that it hears nothing.
+pub(super) fn warnings(order: &control::Spawn) -> Vec<String> {
+    let of = order.env.get("TEAMD_PROFILE").and_then(|name| Shelf::of_user().profile(name).ok());
+    let Some(profile) = of else { return Vec::new() };
     let name = &profile.name;
-    (!profile.tried).then(|| {
+    let untried = (!profile.tried).then(|| {
         format!("warning: the profile {name} is written from documentation and was not tried; see: teamctl agents check {name}")
-    })
+    });
+    let deaf = profile.waits_for_words().then(|| {
+        format!("warning: the profile {name} does not say how its program takes a first prompt (key `prompt`): it hears nothing until somebody begins a turn in its pane, with teamctl attach")
+    });
+    untried.into_iter().chain(deaf).collect()
 }
 
 fn sentence(reply: &SpawnReply) -> String {

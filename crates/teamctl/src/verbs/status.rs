@@ -56,7 +56,8 @@ pub(crate) fn run(here: &Here, args: &Status) -> Result<ExitCode, Fault> {
     match daemon {
         Ok(_) => Ok(ExitCode::SUCCESS),
         Err(fault) => {
-            output::complain(&format!("{fault}; this is what the files say"));
+            let next = fault.hint.as_ref().map_or_else(String::new, |hint| format!("\n  {hint}"));
+            output::complain(&format!("{}; this is what the files say{next}", fault.message));
             Ok(ExitCode::from(fault.kind.exit_code()))
         }
     }
@@ -118,6 +119,9 @@ fn show(teams: &[TeamView], daemon: &Result<StatusReply, Fault>, args: &Status) 
             team.worktrees.iter().for_each(|tree| output::line(&page::worktree(tree)));
         }
         page::notes(team).iter().for_each(|line| output::line(line));
+        if args.name.is_some() {
+            team.members.iter().flat_map(page::environment).for_each(|line| output::line(&line));
+        }
     }
     if teams.is_empty() {
         output::line("No teams. Make one with: teamctl create NAME");

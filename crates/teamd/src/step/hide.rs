@@ -19,7 +19,7 @@ use tmux::{Owner, PaneId};
 
 /// `hide` and `show`.
 pub(super) fn put(state: &mut State, client: ConnId, who: &Locate, sight: Sight, out: &mut Vec<Effect>) {
-    match found(state, who) {
+    match found(state, who, sight) {
         Err(fault) => answer(state, client, Err(fault), out),
         Ok((spawn, pane, owner)) => out.push(Effect::Pane(PaneJob::Move {
             client,
@@ -34,10 +34,11 @@ pub(super) fn put(state: &mut State, client: ConnId, who: &Locate, sight: Sight,
     }
 }
 
-fn found(state: &State, who: &Locate) -> Result<(SpawnId, PaneId, Owner), Fault> {
-    let (pane, owner) = pane_of(state, &who.team, &who.name)?;
+fn found(state: &State, who: &Locate, sight: Sight) -> Result<(SpawnId, PaneId, Owner), Fault> {
+    let what = if sight == Sight::Hidden { "hide" } else { "show" };
+    let (pane, owner) = pane_of(state, &who.team, &who.name, what)?;
     let spawn = find(state, &who.team, &who.name)?.record.spawn.clone();
-    Ok((spawn, pane.id().ok_or_else(|| no_pane(&who.name))?, owner))
+    Ok((spawn, pane.id().ok_or_else(|| no_pane(&who.name, what))?, owner))
 }
 
 /// tmux has moved it, or not.

@@ -110,6 +110,9 @@ fn evidence(agent: &Agent) -> String {
         }
         (None, _) if agent.has_said => "it said so itself".to_owned(),
         (None, _) => match agent.record.agent {
+            Some(pid) if agent.record.feed == Feed::Hook => {
+                format!("its process {pid} runs, and no hook of it has said anything: mail waits for that")
+            }
             Some(pid) => format!("its process {pid} runs, and has said nothing of turns"),
             None => "it has not started yet".to_owned(),
         },
@@ -118,10 +121,14 @@ fn evidence(agent: &Agent) -> String {
 
 /// Who would hear of mail.
 fn hook_of(agent: &Agent) -> &'static str {
-    match (agent.activity, agent.hooks.parked) {
-        (Activity::Active, _) => "its hook looks for mail at its end",
-        (Activity::Idle, Some(_)) => "its hook waits for mail",
-        (Activity::Idle, None) => "no hook of it waits for mail",
+    let typed = agent.record.feed == Feed::Keys;
+    match (agent.activity, agent.hooks.parked, typed) {
+        (Activity::Active, _, false) => "its hook looks for mail at its end",
+        (Activity::Idle, Some(_), false) => "its hook waits for mail",
+        (Activity::Idle, None, false) => "no hook of it waits for mail",
+        (Activity::Active, _, true) => "its mail is typed into its pane at its end",
+        (Activity::Idle, Some(_), true) => "what types its mail into its pane waits for some",
+        (Activity::Idle, None, true) => "nothing waits to type mail into its pane",
     }
 }
 
@@ -150,34 +157,40 @@ fn place_of(state: &State, agent: &Agent) -> Result<LocateReply, Fault> {
     if record.backend == Backend::InProcess {
         return Ok(LocateReply::Log { path: state.setting.log_of(&record.team, &record.name) });
     }
-    let pane = record.pane.as_ref().ok_or_else(|| no_pane(record.name.as_str()))?;
+    let pane = record.pane.as_ref().ok_or_else(|| no_pane(record.name.as_str(), "show"))?;
     let tmux = state.setting.tmux_socket.clone().ok_or_else(no_tmux)?;
     Ok(LocateReply::Pane { pane: pane.pane.clone(), tmux, hidden: record.hidden })
 }
 
 pub(super) fn capture(state: &mut State, client: ConnId, capture: &Capture, out: &mut Vec<Effect>) {
-    match pane_of(state, &capture.team, &capture.name) {
+    match pane_of(state, &capture.team, &capture.name, "capture") {
         Err(fault) => answer(state, client, Err(fault), out),
         Ok((pane, owner)) => match pane.id() {
             Some(pane) => {
                 out.push(Effect::Pane(PaneJob::Capture { client, pane, owner, lines: capture.lines }));
             }
-            None => answer(state, client, Err(no_pane(&capture.name)), out),
+            None => answer(state, client, Err(no_pane(&capture.name, "capture")), out),
         },
     }
 }
 
-pub(super) fn pane_of(state: &State, team: &TeamName, name: &str) -> Result<(Pane, tmux::Owner), Fault> {
+/// `what` completes "cannot …".
+pub(super) fn pane_of(
+    state: &State,
+    team: &TeamName,
+    name: &str,
+    what: &str,
+) -> Result<(Pane, tmux::Owner), Fault> {
     if !state.teams.contains_key(team) {
         return Err(no_such_team(state, team));
     }
     let agent = find(state, team, name)?;
-    let pane = agent.record.pane.clone().ok_or_else(|| no_pane(name))?;
+    let pane = agent.record.pane.clone().ok_or_else(|| no_pane(name, what))?;
     Ok((pane, agent.record.spawn.owner()))
 }
 
-pub(super) fn no_pane(name: &str) -> Fault {
-    Fault::new(Kind::NotFound, format!("cannot show {name}: it has no pane"))
+pub(super) fn no_pane(name: &str, what: &str) -> Fault {
+    Fault::new(Kind::NotFound, format!("cannot {what} {name}: it has no pane"))
         .hinted(format!("its output: teamctl logs {name}"))
 }
 

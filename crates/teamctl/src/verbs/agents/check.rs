@@ -26,6 +26,8 @@ struct Found {
     settings_lack: Vec<PathBuf>,
     /// What could not be found out, and why.
     trouble: Vec<String>,
+    /// What its program was not asked, and so was not checked.
+    not_asked: Vec<&'static str>,
     #[serde(skip)]
     of: Of,
 }
@@ -120,12 +122,18 @@ impl Found {
             unknown_options: Vec::new(),
             settings_lack: Vec::new(),
             trouble: Vec::new(),
+            not_asked: Vec::new(),
             of,
         }
     }
 
     fn ask(&mut self, profile: &Profile, path: &Path, env: &BTreeMap<String, String>) {
         let (version, help) = profile.version_and_help();
+        self.not_asked = [("version", version), ("help", help)]
+            .into_iter()
+            .filter(|(_, arguments)| arguments.is_empty())
+            .map(|(key, _)| key)
+            .collect();
         if !version.is_empty() {
             match ask(path, version, env) {
                 Ok(text) => {
@@ -188,15 +196,34 @@ fn sentence(found: &Found) -> String {
                 lines.push(format!("  {} lacks what it needs: teamctl setup {name}", file.display()));
             }
             lines.extend(found.trouble.iter().map(|why| format!("  {why}")));
+            lines.extend(unchecked(&found.not_asked));
             lines.join("\n")
         }
     };
     output::clean(&text)
 }
 
+/// That it fits says little where nothing was asked.
+fn unchecked(not_asked: &[&str]) -> Option<String> {
+    match not_asked {
+        [_, _, ..] => {
+            Some("  nothing was asked of it: the profile has no keys `version` and `help`".to_owned())
+        }
+        ["help"] => Some("  its options were not checked: the profile has no key `help`".to_owned()),
+        _ => None,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_was_not_checked_is_told() {
+        assert!(unchecked(&["version", "help"]).is_some_and(|line| line.contains("nothing")));
+        assert!(unchecked(&["help"]).is_some_and(|line| line.contains("its options")));
+        assert_eq!((unchecked(&["version"]), unchecked(&[])), (None, None));
+    }
 
     #[test]
     fn a_version_is_found_below_a_warning() {

@@ -11,7 +11,7 @@ use super::stall::Stall;
 use super::{Run, begin, finish};
 use crate::here::now;
 use crate::output::clean;
-use protocol::control::{Activity, AgentStatus};
+use protocol::control::{Activity, AgentStatus, Flag};
 use protocol::fault::{Fault, Kind};
 use protocol::id::TaskId;
 use protocol::name::AgentName;
@@ -234,7 +234,8 @@ fn give_back(stage: &mut Stage) -> Result<Option<Step>, Fault> {
             continue;
         }
         let why = if given.why == RETRIED { "failed" } else { "was left by its worker" };
-        stage.say(&format!("task {} {why}, and is given back for the {}. time", given.id, given.times));
+        let times = if given.times == 1 { "once".to_owned() } else { format!("{} times", given.times) };
+        stage.say(&format!("task {} {why}, and is given back ({times} so far)", given.id));
         step = Some(Step::Again);
     }
     Ok(step)
@@ -286,13 +287,17 @@ fn ordered<'a>(file: &RunFile, living: &'a [AgentStatus]) -> Vec<&'a AgentStatus
 }
 
 fn member(agent: &AgentStatus) -> MemberView {
+    let asks =
+        agent.flags.iter().any(|flag| matches!(flag, Flag::AwaitingPlanApproval | Flag::AwaitingPermission));
     let doing = match (agent.phase.as_str(), agent.activity, &agent.task) {
+        ("running", _, Some(task)) if asks => format!("asks: {task}"),
+        ("running", _, None) if asks => "asks".to_owned(),
         ("running", Activity::Idle, _) => "idle".to_owned(),
         ("running", Activity::Active, Some(task)) => format!("active: {task}"),
         ("running", Activity::Active, None) => "active".to_owned(),
         (phase, _, _) => phase.to_owned(),
     };
-    MemberView { name: one_line(agent.name.to_string()), doing: one_line(doing) }
+    MemberView { name: one_line(agent.name.to_string()), doing: one_line(doing), asks }
 }
 
 fn one_line(text: String) -> String {
@@ -302,6 +307,17 @@ fn one_line(text: String) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn who_waits_for_an_answer_asks() {
+        let agent = r#"{"name":"ann","agent_id":"","phase":"running","activity":"active","since":0,"feed":"turn","backend":"","color":"","task":"x","flags":["awaiting_permission"]}"#;
+        let mut agent: AgentStatus = serde_json::from_str(agent).unwrap();
+        let seen = member(&agent);
+        assert_eq!((seen.doing.as_str(), seen.asks), ("asks: x", true));
+        agent.flags.clear();
+        let seen = member(&agent);
+        assert_eq!((seen.doing.as_str(), seen.asks), ("active: x", false));
+    }
 
     #[test]
     fn who_works_stands_before_who_does_not_in_the_files_order() {

@@ -30,6 +30,8 @@ pub(super) struct TaskView {
 pub(super) struct MemberView {
     pub(super) name: String,
     pub(super) doing: String,
+    /// It waits for somebody's answer.
+    pub(super) asks: bool,
 }
 
 /// Of the terminal, in characters.
@@ -67,6 +69,9 @@ pub(super) fn frame(view: &View, recent: &[&str], size: Size, colored: bool) -> 
     }));
     if members < view.members.len() {
         lines.push(format!("… and {} more members", view.members.len() - members));
+    }
+    if view.members.iter().any(|member| member.asks) {
+        lines.push(clip(&format!("to see what is asked: teamctl requests -t {}", view.team), size.width));
     }
     lines.push(String::new());
     let foot = recent.len().min(size.height / 4);
@@ -138,7 +143,8 @@ mod tests {
             fate: fates[n % 4].clone(),
             took: Some(1500),
         };
-        let members = (0..9).map(|n| MemberView { name: format!("m{n}"), doing: "idle".into() }).collect();
+        let members =
+            (0..9).map(|n| MemberView { name: format!("m{n}"), doing: "idle".into(), asks: false }).collect();
         View { team: "survey".into(), ending: None, tasks: (0..tasks).map(task).collect(), members }
     }
 
@@ -159,6 +165,19 @@ mod tests {
         let view = View { ending: Some("stopping: …".into()), ..view(2) };
         let lines = frame(&view, &[], Size { width: 80, height: 24 }, false);
         assert_eq!(lines[1], "stopping: …");
+    }
+
+    #[test]
+    fn where_somebody_asks_the_way_to_the_answer_stands_below_the_members() {
+        let size = Size { width: 80, height: 24 };
+        let mut view = view(2);
+        let asked =
+            |view: &View| frame(view, &[], size, false).iter().position(|line| line.contains("requests"));
+        assert_eq!(asked(&view), None);
+        view.members[8].asks = true;
+        let lines = frame(&view, &[], size, false);
+        assert_eq!(lines[asked(&view).unwrap()], "to see what is asked: teamctl requests -t survey");
+        assert!(lines[asked(&view).unwrap() - 1].contains("more members"), "{lines:#?}");
     }
 
     #[test]

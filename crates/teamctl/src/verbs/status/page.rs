@@ -40,18 +40,22 @@ pub(super) fn details(member: &MemberView) -> Vec<String> {
         };
         lines.push(format!("  pid {pid}, backend {backend}{again}"));
     }
-    if let (Some(activity), Some(since), Some(evidence)) = (member.activity, member.since, &member.evidence)
+    if let (Some(since), Some(evidence)) = (member.since, &member.evidence)
         && !evidence.is_empty()
     {
-        lines.push(format!("  {} for {}: {}", word(activity), ago(since), one_line(evidence)));
+        let doing = member.activity.map(|activity| format!("{} for {}: ", word(activity), ago(since)));
+        lines.push(format!("  {}{}", doing.unwrap_or_default(), one_line(evidence)));
     }
     lines.extend(member.reaches.map(|reaches| format!("  {}", reaches.sentence())));
-    lines.extend(member.flags.iter().map(|flag| format!("  {}", waits(*flag))));
-    if let Some(environment) = &member.environment {
-        lines.push("  environment:".to_owned());
-        lines.extend(environment.iter().map(|(name, value)| format!("    {name}={}", one_line(value))));
-    }
+    lines.extend(member.flags.iter().map(|flag| format!("  {}", waits(*flag, &member.name))));
     lines.into_iter().map(|line| clean(&line)).collect()
+}
+
+/// Last of all: there is much of it, and it is seldom what somebody wants to know.
+pub(super) fn environment(member: &MemberView) -> Vec<String> {
+    let Some(environment) = &member.environment else { return Vec::new() };
+    let pairs = environment.iter().map(|(name, value)| format!("    {name}={}", one_line(value)));
+    std::iter::once("  environment:".to_owned()).chain(pairs).map(|line| clean(&line)).collect()
 }
 
 /// Where somebody's work is, of one who has ended too.
@@ -92,16 +96,19 @@ fn phase(member: &MemberView) -> String {
     std::iter::once(member.phase.as_str()).chain(member.flags.iter().map(flag)).collect()
 }
 
-fn waits(flag: Flag) -> &'static str {
-    match flag {
+fn waits(flag: Flag, name: &str) -> String {
+    let text = match flag {
+        Flag::AtDialog => {
+            return format!("its program waits at a dialog: go there with teamctl attach {name}");
+        }
         Flag::AwaitingPlanApproval => "its plan waits for an answer",
         Flag::AwaitingPermission => "it asks for permission, and waits for the answer",
         Flag::ShutdownRequested => "it was asked to shut down, and has not answered",
-        Flag::AtDialog => "its program waits at a dialog: go there with teamctl attach",
         Flag::DialogUnknown => {
             "whether its program waits at a dialog is not known: tmux did not show its screen"
         }
-    }
+    };
+    text.to_owned()
 }
 
 fn past(past: &PastAgent) -> Vec<String> {
@@ -243,6 +250,23 @@ mod tests {
                 "  it was asked to shut down, and has not answered"
             ]
         );
+    }
+
+    #[test]
+    fn what_nobody_knows_is_not_told_as_work_and_a_dialog_with_the_way_to_it() {
+        let silent = MemberView { activity: None, flags: vec![Flag::AtDialog], ..ann() };
+        let told = details(&silent);
+        assert_eq!(told[1], "  turn 3 by pid 77: task 4: count");
+        assert_eq!(told[3], "  its program waits at a dialog: go there with teamctl attach ann");
+        assert_eq!(member(&silent)[2], "-");
+    }
+
+    #[test]
+    fn the_environment_is_a_part_of_its_own() {
+        let environment = [("A".to_owned(), "b\nc".to_owned())].into();
+        let ann = MemberView { environment: Some(environment), ..ann() };
+        assert!(details(&ann).iter().all(|line| !line.contains("environment")));
+        assert_eq!(super::environment(&ann), ["  environment:", "    A=b c"]);
     }
 
     #[test]

@@ -105,7 +105,7 @@ pub(super) fn view(root: &Root, name: TeamName, daemon: Option<&StatusReply>) ->
         return TeamView { name, members, past, worktrees, tasks, left: Vec::new(), failed: Vec::new() };
     };
     let mut members: Vec<MemberView> = living.iter().map(|agent| of_agent(&team, agent)).collect();
-    members.extend(of_files(&team, living, daemon.is_some()));
+    members.extend(of_files(&team, living, &past, daemon.is_some()));
     let tasks = team.tasks().list().unwrap_or_default();
     TeamView {
         left: at_work(&team, told).map_or_else(Vec::new, |at_work| left(&tasks, &at_work)),
@@ -125,7 +125,7 @@ fn of_agent(team: &Team, agent: &AgentStatus) -> MemberView {
         phase: agent.phase.clone(),
         state: Some(agent.state.clone()),
         flags: agent.flags.clone(),
-        activity: Some(agent.activity),
+        activity: Some(agent.activity).filter(|_| !is_silent(agent)),
         since: Some(agent.since),
         evidence: Some(agent.evidence.clone()),
         task: agent.task.clone(),
@@ -144,10 +144,20 @@ fn of_agent(team: &Team, agent: &AgentStatus) -> MemberView {
     }
 }
 
+/// A program with hooks, none of which has said anything: whether it is in a turn, or ever was, nobody knows.
+fn is_silent(agent: &AgentStatus) -> bool {
+    let when_asked = agent.reaches == Some(Reaches::WhenAsked);
+    agent.feed == Feed::Hook && agent.activity == Activity::Active && when_asked
+}
+
 /// Members that config.json has and no daemon speaks for. The lead is nobody's to supervise.
-fn of_files(team: &Team, living: &[AgentStatus], daemon: bool) -> Vec<MemberView> {
+fn of_files(team: &Team, living: &[AgentStatus], past: &[PastAgent], daemon: bool) -> Vec<MemberView> {
     let members = team.config().map(|config| config.members).unwrap_or_default();
-    let unspoken = members.into_iter().filter(|member| !living.iter().any(|agent| agent.name == member.name));
+    // Between two lives it is told with those that have ended, and when the next one begins.
+    let returns = |name: &AgentName| past.iter().any(|past| past.name == *name && past.again_at.is_some());
+    let unspoken = members
+        .into_iter()
+        .filter(|member| !living.iter().any(|agent| agent.name == member.name) && !returns(&member.name));
     unspoken
         .map(|member| MemberView {
             phase: match (member.name.is_lead(), daemon) {
@@ -259,7 +269,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let level = store::Durability::Process;
         let root = Root::open(&dir.path().join("r"), &dir.path().join("aside"), level).unwrap();
-        let text = r#"{"name":"t","members":[{"name":"team-lead"}]}"#;
+        let text = r#"{"name":"t","members":[{"name":"team-lead"},{"name":"bob"}]}"#;
         let team = root.create_team(&protocol::config::TeamConfig::parse(text).unwrap()).unwrap();
         let past = |name: &str, again_at| PastAgent {
             name: AgentName::foreign(name),
@@ -269,8 +279,14 @@ mod tests {
             again_at,
         };
         let past = vec![past("ann", None), past("bob", Some(9))];
+        let names = |of: Vec<MemberView>| of.into_iter().map(|member| member.name).collect::<Vec<_>>();
+        assert_eq!(names(of_files(&team, &[], &[], true)), ["team-lead", "bob"]);
+        assert_eq!(names(of_files(&team, &[], &past, true)), ["team-lead"], "bob is between two lives");
         let told = TeamStatus { name: team.name().clone(), members: Vec::new(), past, worktrees: vec![] };
-        assert_eq!(at_work(&team, Some(&told)), Some(["team-lead", "bob"].map(AgentName::foreign).to_vec()));
+        assert_eq!(
+            at_work(&team, Some(&told)),
+            Some(["team-lead", "bob", "bob"].map(AgentName::foreign).to_vec())
+        );
         std::fs::remove_file(team.config_path()).unwrap();
         assert_eq!(at_work(&team, Some(&told)), None);
     }

@@ -66,6 +66,21 @@ fn what_tmux_refused_is_not_written_down() {
 }
 
 #[test]
+fn one_without_a_pane_can_not_be_hidden_and_that_is_what_is_said() {
+    let mut state = state();
+    let ann = running(&mut state, "ann", 1);
+    state.agents.get_mut(&ann).unwrap().record.pane = None;
+    for (request, wanted) in [
+        (Request::Hide(who("ann")), "cannot hide ann: it has no pane"),
+        (Request::Show(who("ann")), "cannot show ann: it has no pane"),
+    ] {
+        let effects = ask(&mut state, 9, request);
+        let Some(Response::Failed(fault)) = reply(&effects, 9) else { panic!() };
+        assert_eq!(fault.message, wanted);
+    }
+}
+
+#[test]
 fn the_next_daemon_knows_it_and_a_foreign_writer_loses_it_for_a_moment_only() {
     let mut state = state();
     let ann = running(&mut state, "ann", 1);

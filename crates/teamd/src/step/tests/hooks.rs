@@ -63,6 +63,24 @@ fn parked(state: &mut State, client: u64, token: &str) {
 }
 
 #[test]
+fn whose_mail_is_typed_has_no_hook_that_could_be_told_of() {
+    let mut state = state();
+    let (ann, token) = hooked(&mut state, "ann", 1);
+    assert!(shown(&mut state).evidence.contains("no hook of it has said anything"));
+    parked(&mut state, 71, &token);
+    assert!(shown(&mut state).evidence.ends_with("; its hook waits for mail"));
+    let fed_by = |state: &mut State, feed| state.agents.get_mut(&ann).unwrap().record.feed = feed;
+    fed_by(&mut state, Feed::Keys);
+    assert!(shown(&mut state).evidence.ends_with("; what types its mail into its pane waits for some"));
+    // Its typist is another that is heard; here the same.
+    fed_by(&mut state, Feed::Hook);
+    say(&mut state, &token, began("x".to_owned()));
+    assert!(shown(&mut state).evidence.ends_with("; its hook looks for mail at its end"));
+    fed_by(&mut state, Feed::Keys);
+    assert!(shown(&mut state).evidence.ends_with("; its mail is typed into its pane at its end"));
+}
+
+#[test]
 fn mail_releases_the_hook_that_waits_and_is_remembered_for_one_that_does_not_yet() {
     let mut state = state();
     let (_, token) = hooked(&mut state, "ann", 50);
