@@ -407,6 +407,9 @@ fn a_session_leads_from_its_own_pane_is_fed_there_and_in_delegate_mode_does_noth
         assert_eq!(answer["hookSpecificOutput"]["permissionDecision"], "deny", "{refused}: {answer}");
     }
     house.teamctl(["lead", "survey"]).fails(73);
+    let lead = house.json(["status", "team-lead"])["teams"][0]["members"][0].clone();
+    assert!(lead["pane"].as_str().is_some_and(|pane| pane.starts_with('%')), "{lead}");
+    assert_eq!(lead["mode"], "delegate");
     house
         .teamctl(["spawn", "ann", "--", "sh", "-c", "teamctl send team-lead 'hello <you>'; sleep 1000"])
         .ok();

@@ -173,6 +173,8 @@ fn a_program_with_hooks_hands_in_its_last_words_and_is_started_again_by_an_appro
         let second = plan(&house, 2);
         assert_eq!(second["planContent"], "turn 2 is done");
         assert_eq!(on(&house, "smaller")["options"], json!(["--mode=read"]));
+        let refused = house.teamctl(["approve", id(&second), "--mode", "dontAsk"]);
+        assert!(refused.code == 76 && refused.stderr.contains("default, acceptEdits"), "{refused:#?}");
         house.teamctl(["approve", id(&second), "--mode", "acceptEdits"]).ok();
         let begun = on(&house, "Your plan is approved.");
         assert_eq!(
@@ -283,7 +285,10 @@ fn a_program_that_looks_by_itself_begins_again_in_the_mode_of_the_approval() {
     assert!(asked.stdout.contains("teamctl plan"), "{asked:#?}");
     house.script("out/plan", "1. look");
     house.teamctl_with(&["plan", house.path("out/plan").to_str().unwrap()], &ann).ok();
-    house.teamctl(["approve", id(&plan(&house, 1)), "--mode", "bypassPermissions"]).ok();
+    let first = plan(&house, 1);
+    house.teamctl(["approve", id(&first), "--mode", "bypassPermissions"]).fails(76);
+    house.teamctl(["mode", "team-lead", "bypassPermissions"]).ok();
+    house.teamctl(["approve", id(&first)]).ok();
     house.until("it begins again", || (house.read("out/ann") == "read\nask\n").then_some(()));
     let mut unread = house.inbox("survey", "ann").into_iter().filter(|message| message["read"] != true);
     assert!(unread.next_back().unwrap()["text"].as_str().unwrap().contains("plan_approval_response"));

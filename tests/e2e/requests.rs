@@ -379,3 +379,23 @@ fn a_command_of_the_persons_is_told_that_one_waits() {
     house.teamctl(["approve", "perm-1"]).ok();
     house.end();
 }
+
+#[test]
+fn with_two_teams_a_request_is_seen_and_answered_without_its_teams_name() {
+    let house = house("timeout = '1h'\nafter = 'deny'\n");
+    house.teamctl(["create", "other"]).ok();
+    ask(&house, PERMISSION);
+    let open = house.json(["requests"]);
+    assert_eq!(
+        (&open["requests"][0]["team"], &open["requests"][0]["after"]),
+        (&json!("survey"), &json!("deny"))
+    );
+    let shown = house.teamctl(["requests"]).stdout;
+    assert!(shown.contains("ann@survey  perm-1-abcdefg") && shown.contains(", denied in "), "{shown}");
+    assert_eq!(house.json(["requests", "-t", "other"])["requests"], json!([]));
+    house.teamctl(["approve", "perm-9"]).fails(67);
+    house.teamctl(["approve", "perm-1", "-t", "other"]).fails(67);
+    house.teamctl(["approve", "perm-1"]).ok();
+    house.teamctl(["deny", "perm-1", "--reason", "late"]).fails(73);
+    house.end();
+}

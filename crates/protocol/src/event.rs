@@ -136,6 +136,11 @@ pub enum What {
         /// Whose it is.
         by: By,
     },
+    /// It waits for the answer no longer: the turn that asked is over.
+    RequestWithdrawn {
+        /// The request's id.
+        request: String,
+    },
     /// Its permission mode was changed.
     ModeSet {
         /// To what.
@@ -294,6 +299,7 @@ impl fmt::Display for What {
             What::RequestAnswered { request, approved: false, by } => {
                 write!(f, "has a no by {} to {request}", by.word())
             }
+            What::RequestWithdrawn { request } => write!(f, "waits no longer for the answer to {request}"),
             What::ModeSet { mode } => write!(f, "is in the mode {mode} now"),
             What::TaskCreated { task, subject } => write!(f, "task {task} created: {subject}"),
             What::TaskStarted { task, subject, owner } => {

@@ -3,6 +3,7 @@
 //! The specification in Rust: no I/O, no clock, no async. A caller that needs the time passes it in, as
 //! milliseconds since the epoch. The modules stand in the order in which they are best read.
 
+pub mod ability;
 pub mod asked;
 pub mod color;
 pub mod command;

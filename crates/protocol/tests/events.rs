@@ -50,6 +50,7 @@ samples! {
     ShutdownRejected: What::ShutdownRejected { reason: why() };
     RequestOpened: What::RequestOpened { request: "perm-1-x".into(), kind: AskedKind::Permission, about: why() };
     RequestAnswered: What::RequestAnswered { request: "perm-1-x".into(), approved: true, by: By::Rule };
+    RequestWithdrawn: What::RequestWithdrawn { request: "perm-1-x".into() };
     ModeSet: What::ModeSet { mode: PermissionMode::Plan };
     TaskCreated: What::TaskCreated { task: task(), subject: subject() };
     TaskStarted:

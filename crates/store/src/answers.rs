@@ -7,6 +7,7 @@
 use crate::error::Error;
 use crate::file::FILE_LIMIT;
 use crate::state::StateDir;
+use protocol::ability::{Abilities, Ability};
 use protocol::id::RequestId;
 use protocol::name::{AgentName, TeamName};
 use protocol::policy::By;
@@ -48,6 +49,13 @@ impl Answers {
         let parts = [format!("{}.1", file(team)), file(team)].map(|name| dir.read(&name).ok().flatten());
         let lines = parts.iter().flatten().flat_map(|part| part.split(|byte| *byte == b'\n'));
         lines.filter_map(|line| serde_json::from_slice(line).ok()).collect()
+    }
+
+    /// What the program of that member can follow, as the daemon's roster beside them tells.
+    pub(crate) fn ability(&self, team: &TeamName, name: &AgentName) -> Ability {
+        let Some(state) = self.0.parent().filter(|state| state.is_dir()) else { return Ability::default() };
+        let bytes = StateDir::open(state).and_then(|state| state.read(Abilities::FILE)).ok().flatten();
+        Abilities::of_bytes(bytes.as_deref()).member(team, name)
     }
 
     pub(crate) fn add(&self, team: &TeamName, answered: &Answered) -> Result<(), Error> {

@@ -1,6 +1,7 @@
 //! What can go wrong with the files, in words for people: what could not be done, why, and what to do next.
 
 use nix::errno::Errno;
+use protocol::ability::Beyond;
 use protocol::fault::{Fault, Kind};
 use protocol::id::TaskId;
 use protocol::name::{AgentName, TeamName};
@@ -235,6 +236,14 @@ pub enum Error {
         /// What is in the way.
         why: &'static str,
     },
+    /// Whoever asks could not follow the answer.
+    #[error("cannot answer {id} like that: {}", beyond.why)]
+    Beyond {
+        /// Which.
+        id: String,
+        /// Why not, and what can be done.
+        beyond: Beyond,
+    },
     /// Files that we do not know are in the team's directories.
     #[error("cannot delete team {team}: not known to us and kept: {}", paths(leftovers))]
     Leftovers {
@@ -277,7 +286,7 @@ impl Error {
             Error::Name(_) | Error::NoSuchPlanned { .. } => Kind::Usage,
             Error::Blocked { .. } | Error::Cycle { .. } | Error::PlannedCycle { .. } => Kind::Refused,
             Error::Transition { .. } => Kind::Refused,
-            Error::Leftovers { .. } => Kind::Refused,
+            Error::Leftovers { .. } | Error::Beyond { .. } => Kind::Refused,
             Error::NoSuchRequest { .. } | Error::AskerGone { .. } | Error::TakenBack { .. } => Kind::NotFound,
             Error::Answered { .. } => Kind::Exists,
             Error::ManyRequests { .. } | Error::Unfit { .. } => Kind::Usage,
@@ -300,6 +309,7 @@ impl Error {
             Error::AlreadyTheirs { id, .. } => {
                 Some(format!("go on with it, or give it back with: teamctl task release {id}"))
             }
+            Error::Beyond { beyond, .. } => Some(beyond.hint.clone()),
             Error::Leftovers { .. } => Some("move them away and delete the team again".to_owned()),
             Error::Untold { cause, .. } => cause.hint(),
             _ => None,

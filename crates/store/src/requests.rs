@@ -19,7 +19,7 @@ use protocol::name::AgentName;
 use protocol::payload::{Payload, PermissionOutcome, PermissionResponse};
 use protocol::policy::By;
 use protocol::time::parse_iso8601;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// The requests of one team.
 #[derive(Debug, Clone)]
@@ -51,6 +51,11 @@ pub struct Asking {
     pub open: Vec<OpenRequest>,
     /// What the others were answered. By hand in an inbox: as the lead.
     pub answered: Vec<Answered>,
+    /// Those that their askers have taken back.
+    pub withdrawn: Vec<(AgentName, RequestId)>,
+    /// Whose last two plans were refused because their time was over: its next one waits, as another such no would only
+    /// make it plan again.
+    pub overlooked: BTreeSet<AgentName>,
 }
 
 /// A request of the lead's inbox, and how it stands.
@@ -84,7 +89,10 @@ impl Requests {
     pub fn asking(&self) -> Result<Asking, Error> {
         let all = self.all()?;
         let answered = all.iter().filter_map(Found::answered).collect();
-        Ok(Asking { open: open_of(all), answered })
+        let taken_back = |found: &&Found| found.standing == Standing::TakenBack;
+        let withdrawn = all.iter().filter(taken_back).map(Found::key).collect();
+        let overlooked = overlooked(&all);
+        Ok(Asking { open: open_of(all), answered, withdrawn, overlooked })
     }
 
     /// The plan of a member that has no answer, whoever has read it.
@@ -126,17 +134,23 @@ impl Requests {
     }
 
     /// Stores the answer in the member's inbox at `at_ms` (ms since the epoch), notes whose it is, and marks the request
-    /// read. A plan that is approved without a mode goes on in the lead's own.
+    /// read. A plan that is approved without a mode goes on in the lead's own, where its program is known to have none
+    /// such in `default`.
     ///
     /// # Errors
-    /// `Unfit`; `Answered` or `TakenBack` where somebody was faster; else what writing came to. A failure to note it or to
+    /// `Unfit`; `Beyond` for what its program is known not to follow; `Answered` or `TakenBack` where somebody was faster; else what writing came to. A failure to note it or to
     /// mark the request read is none: it is answered.
     pub fn answer(&self, request: &OpenRequest, answer: &Answer, by: By, at_ms: u64) -> Result<(), Error> {
         let id = request.asked.id();
         if let Some(why) = request.asked.refuses(answer) {
             return Err(Error::Unfit { id: id.to_string(), why });
         }
-        let payload = request.asked.answered(answer, self.lead_mode()?, at_ms);
+        let ability = self.0.answers().ability(self.0.name(), &request.from);
+        if let Some(beyond) = ability.refuses(&request.asked, answer) {
+            return Err(Error::Beyond { id: id.to_string(), beyond });
+        }
+        let mode = ability.followed(self.lead_mode()?);
+        let payload = request.asked.answered(answer, mode, at_ms);
         let message = Message::new(&AgentName::lead(), payload.to_text(), at_ms);
         let inbox = self.0.inbox(&request.from);
         if let Some(standing) = self.noted(request) {
@@ -235,6 +249,10 @@ impl Requests {
 }
 
 impl Found {
+    fn key(&self) -> (AgentName, RequestId) {
+        (self.request.from.clone(), self.request.asked.id().clone())
+    }
+
     fn answered(&self) -> Option<Answered> {
         let Standing::Answered { approved, by } = self.standing else { return None };
         let (to, request) = (self.request.from.clone(), self.request.asked.id().clone());
@@ -252,6 +270,20 @@ impl Standing {
             Standing::Open | Standing::Gone => Error::AskerGone { id, from },
         }
     }
+}
+
+/// Whose last two plans nobody has answered in time.
+fn overlooked(all: &[Found]) -> BTreeSet<AgentName> {
+    let mut in_a_row: BTreeMap<&AgentName, u32> = BTreeMap::new();
+    for found in all.iter().filter(|found| matches!(found.request.asked, Asked::Plan(_))) {
+        let count = in_a_row.entry(&found.request.from).or_default();
+        match found.standing {
+            Standing::Answered { approved: false, by: By::Timeout } => *count += 1,
+            Standing::Answered { .. } => *count = 0,
+            Standing::Open | Standing::TakenBack | Standing::Gone => {}
+        }
+    }
+    in_a_row.into_iter().filter(|(_, count)| *count >= 2).map(|(name, _)| name.clone()).collect()
 }
 
 fn open_of(all: Vec<Found>) -> Vec<OpenRequest> {

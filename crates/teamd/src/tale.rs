@@ -46,7 +46,7 @@ pub(crate) struct Tale {
 pub(crate) struct RequestTale {
     /// That they were asked.
     pub(crate) opened: BTreeSet<RequestId>,
-    /// That they have their answer.
+    /// That they have their answer, or wait for none.
     pub(crate) closed: BTreeSet<RequestId>,
 }
 
@@ -81,7 +81,7 @@ impl Tale {
             (What::RequestOpened { request, .. }, _) => {
                 self.requests.entry(team).or_default().opened.extend(RequestId::parse(&request).ok());
             }
-            (What::RequestAnswered { request, .. }, _) => {
+            (What::RequestAnswered { request, .. } | What::RequestWithdrawn { request }, _) => {
                 self.requests.entry(team).or_default().closed.extend(RequestId::parse(&request).ok());
             }
             (what, _) => take_task(self.tasks.entry(team).or_default(), what),

@@ -13,6 +13,8 @@ fn a_mode_is_the_sessions_from_the_start_and_while_it_runs() {
     house.teamctl(["send", "ann", &mode.to_string(), "--summary", "mode"]).ok();
     send(&house, "do talk");
     shows(&house, "turn 2 in mode code");
+    let refused = house.teamctl(["mode", "ann", "dontAsk"]);
+    assert!(refused.code == 76 && refused.stderr.contains("acceptEdits"), "{refused:#?}");
     ends(house);
 }
 

@@ -44,15 +44,26 @@ fn its_questions_for_permission_are_the_teams_and_the_answers_go_back() {
     ends(house);
 }
 
+/// Whether the event log has that of this request.
+fn told(house: &House, kind: &str, id: &str) -> bool {
+    house.events().iter().any(|event| event["event"] == kind && event["request"] == id)
+}
+
 #[test]
 fn a_question_that_nobody_answers_ends_with_its_turn() {
     let house = house(&[]);
     spawn(&house, &["--prompt", "do ask a favour"]);
     let asked = question(&house, 1);
     assert_eq!(house.json(["requests"])["requests"][0]["id"], asked["request_id"]);
+    let id = asked["request_id"].as_str().unwrap();
+    // It goes on with its own input alone.
+    house.teamctl(["approve", id, "--input", "{\"command\": \"ls\"}"]).fails(76);
+    assert_eq!(house.json(["requests"])["requests"][0]["id"], id);
+    house.until("it is told", || told(&house, "request_opened", id).then_some(()));
     assert_eq!(house.json(["interrupt", "ann"])["turn"], true);
     turn(&house, 1);
     assert_eq!(house.json(["requests"])["requests"], json!([]));
+    house.until("its end is told", || told(&house, "request_withdrawn", id).then_some(()));
     // Too late, and no harm.
     answer(&house, &asked, &json!({"subtype": "error", "error": "no"}));
     send(&house, "do talk");

@@ -163,6 +163,9 @@ pub struct AgentStatus {
     pub since: u64,
     /// The task it works on.
     pub task: Option<String>,
+    /// Its permission mode, as far as it is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mode: Option<String>,
     /// How it gets its messages.
     #[serde(default)]
     pub feed: Feed,

@@ -137,6 +137,8 @@ fn what_was_taken_back_is_open_no_more_and_what_was_answered_is_not_taken_back()
     ground.team.requests().take_back(&agent("ann"), &ids, 9).unwrap();
     ground.team.requests().take_back(&agent("ann"), &ids, 9).unwrap();
     assert_eq!(open(&ground), ["bob perm-1"], "another's of that id stays");
+    let withdrawn = ground.team.requests().asking().unwrap().withdrawn;
+    assert_eq!(withdrawn, [(agent("ann"), first.asked.id().clone())]);
     assert!(matches!(answer(&ground, &first, &yes()), Err(Error::TakenBack { .. })));
     assert!(matches!(ground.team.requests().find("perm-2"), Err(Error::Answered { approved: true, .. })));
     let unread =
@@ -245,4 +247,51 @@ fn in_a_team_of_claude_codes_the_answer_is_all_that_is_written() {
 
 fn member_of(name: &str) -> serde_json::Value {
     json!({"name": name, "agentId": name, "joinedAt": 1, "cwd": member("x").cwd})
+}
+
+#[test]
+fn of_whom_two_plans_in_a_row_had_no_answer_in_time_is_told() {
+    let ground = Ground::new();
+    let overlooked = || ground.team.requests().asking().unwrap().overlooked;
+    let decide = |id: &str, answer: &Answer, by: By| {
+        plan(&ground, "ann", id);
+        let found = ground.team.requests().find(id).unwrap();
+        ground.team.requests().answer(&found, answer, by, 9).unwrap();
+    };
+    decide("plan-1", &no(), By::Timeout);
+    decide("plan-2", &no(), By::Lead);
+    decide("plan-3", &no(), By::Timeout);
+    assert!(overlooked().is_empty(), "somebody has answered in between");
+    decide("plan-4", &no(), By::Timeout);
+    plan(&ground, "ann", "plan-5");
+    plan(&ground, "bob", "plan-6");
+    assert_eq!(overlooked(), [agent("ann")].into());
+    decide("plan-7", &no(), By::Lead);
+    assert!(overlooked().is_empty());
+}
+
+#[test]
+fn what_its_program_can_not_follow_is_refused_and_nothing_is_written() {
+    let ground = Ground::new();
+    let roster = json!({"version": 1, "agents": [
+        {"team": "orchard", "name": "ann", "feed": "turn", "modes": ["plan", "dontAsk"]},
+        {"team": "orchard", "name": "bob", "feed": "acp", "modes": ["plan"]}]});
+    let private = std::os::unix::fs::PermissionsExt::from_mode(0o700);
+    std::fs::set_permissions(ground.path(), private).unwrap();
+    crate::fixture::put(&ground.path().join("roster.json"), roster.to_string());
+    plan(&ground, "ann", "plan-1");
+    permission(&ground, "bob", "perm-1");
+    let with = |id: &str, approval: Approval| {
+        answer(&ground, &ground.team.requests().find(id).unwrap(), &Answer::Approve(approval))
+    };
+    let mode = |mode| Approval { mode: Some(mode), ..Approval::default() };
+    let refused = with("plan-1", mode(PermissionMode::AcceptEdits)).unwrap_err();
+    assert_eq!(refused.hint().as_deref(), Some("it has: default, dontAsk"));
+    let other = Approval { input: Some(json!({"command": "ls -l"})), ..Approval::default() };
+    assert!(matches!(with("perm-1", other), Err(Error::Beyond { .. })));
+    assert_eq!(open(&ground), ["ann plan-1", "bob perm-1"]);
+    ground.team.set_member(&AgentName::lead(), &[("mode", json!("acceptEdits"))]).unwrap();
+    with("plan-1", Approval::default()).unwrap();
+    let told = ground.team.inbox(&agent("ann")).read().unwrap().pop().unwrap().message.unwrap().text;
+    assert!(told.contains(r#""permissionMode":"default""#), "the lead's own it has not: {told}");
 }

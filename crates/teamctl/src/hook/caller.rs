@@ -44,9 +44,16 @@ pub(crate) fn caller(here: &Here) -> Result<Option<Caller>, Fault> {
 
 /// The lead whose terminal this is. Of a file that can't be read nobody is one.
 pub(crate) fn led_here(here: &Here) -> Result<Option<Lead>, Fault> {
-    let path = here.place()?.state.join(Leads::FILE);
-    let Ok(bytes) = std::fs::read(path) else { return Ok(None) };
-    let leads: Leads = serde_json::from_slice(&bytes).unwrap_or_default();
+    let leads = leads(here)?;
+    if leads.leads.is_empty() {
+        return Ok(None);
+    }
     let Some(first) = terminal().first() else { return Ok(None) };
     Ok(leads.leads.into_iter().find(|lead| (lead.pid, lead.start) == (first.pid, first.start)))
+}
+
+/// Who leads teams from a session.
+pub(crate) fn leads(here: &Here) -> Result<Leads, Fault> {
+    let bytes = std::fs::read(here.place()?.state.join(Leads::FILE)).ok();
+    Ok(bytes.and_then(|bytes| serde_json::from_slice(&bytes).ok()).unwrap_or_default())
 }

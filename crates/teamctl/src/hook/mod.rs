@@ -15,7 +15,7 @@ mod turn_end;
 mod typed;
 
 pub(crate) use ancestors::terminal;
-pub(crate) use caller::{Caller, caller, led_here};
+pub(crate) use caller::{Caller, caller, leads, led_here};
 pub(crate) use park::{Over, Wait};
 
 use crate::here::{Here, misunderstood};

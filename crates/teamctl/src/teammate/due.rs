@@ -36,7 +36,9 @@ impl Post {
         let (plans, mut unread) = (self.plans(), self.readable()?);
         // A yes is for the next life.
         unread.retain(|entry| !plans || approval(entry).is_none());
-        let mut due = mail(unread, |answer| self.approved_plan(answer));
+        // A life that follows an approval has begun in its mode, as far as its program has that.
+        let mode = self.team().member(self.me().as_str()).ok().and_then(|member| member.mode);
+        let mut due = mail(unread, mode.as_deref(), |answer| self.approved_plan(answer));
         if due.is_none() && !(plans && self.waits_for_approval()?) {
             let task = self.next_task()?.map(|task| Subject::Task(Box::new(task)));
             due = task.map(|task| Due { text: task.text(), about: task.about(), entries: Vec::new() });
@@ -127,7 +129,11 @@ fn first_words(last: &str) -> Option<String> {
     Some(line.chars().take(WORDS).collect())
 }
 
-fn mail(mut unread: Vec<Entry>, approved: impl Fn(&PlanApprovalResponse) -> Option<String>) -> Option<Due> {
+fn mail(
+    mut unread: Vec<Entry>,
+    mode: Option<&str>,
+    approved: impl Fn(&PlanApprovalResponse) -> Option<String>,
+) -> Option<Due> {
     let mut due = Gathered::default();
     while !due.is_full()
         && let Some(item) = item::next(&unread, &interactive())
@@ -142,7 +148,7 @@ fn mail(mut unread: Vec<Entry>, approved: impl Fn(&PlanApprovalResponse) -> Opti
             Item::Verdict(entry, message, answer) => {
                 let plan = approved(&answer).filter(|_| answer.approved);
                 let plan = plan.map_or_else(String::new, |plan| format!("\n\n{plan}"));
-                let message = Message { text: item::verdict(&answer) + &plan, ..message };
+                let message = Message { text: item::verdict(&answer, mode) + &plan, ..message };
                 subject(Subject::Message(message), entry)
             }
             // Its program keeps its own modes: a person changes them in its pane.
@@ -223,11 +229,14 @@ mod tests {
 
     #[test]
     fn a_yes_to_a_plan_brings_the_plan_and_a_no_its_reason() {
-        let answer = |fields: &str| {
+        let in_mode = |fields: &str, mode| {
             let text =
                 format!(r#"{{"type":"plan_approval_response","requestId":"p","timestamp":"",{fields}}}"#);
-            mail(vec![entry(0, "team-lead", &text)], |_| Some("1. read".to_owned())).unwrap().text
+            mail(vec![entry(0, "team-lead", &text)], mode, |_| Some("1. read".to_owned())).unwrap().text
         };
+        let answer = |fields: &str| in_mode(fields, None);
+        let other = in_mode(r#""approved":true,"permissionMode":"acceptEdits""#, Some("default"));
+        assert!(other.contains("your permission mode is default"), "it has no other: {other}");
         let yes = answer(r#""approved":true,"permissionMode":"acceptEdits""#);
         assert!(
             yes.contains("approved. Carry it out") && yes.contains("acceptEdits") && yes.contains("1. read"),
@@ -247,6 +256,7 @@ mod tests {
                 entry(2, "team-lead", request),
                 entry(3, "user", "typed"),
             ],
+            None,
             none,
         )
         .unwrap();
@@ -260,10 +270,10 @@ mod tests {
     #[test]
     fn what_is_too_much_for_one_answer_waits_and_an_assignment_alone_is_none() {
         let many: Vec<Entry> = (0..9).map(|n| entry(n, "bob", &"x".repeat(40 << 10))).collect();
-        assert_eq!(mail(many, none).unwrap().entries.len(), 4);
+        assert_eq!(mail(many, None, none).unwrap().entries.len(), 4);
         let assignment = r#"{"type":"task_assignment","taskId":"3","subject":"s"}"#;
-        assert!(mail(vec![entry(0, "bob", assignment)], none).is_none());
-        assert!(mail(Vec::new(), none).is_none());
+        assert!(mail(vec![entry(0, "bob", assignment)], None, none).is_none());
+        assert!(mail(Vec::new(), None, none).is_none());
     }
 
     #[test]

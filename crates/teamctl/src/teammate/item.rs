@@ -95,11 +95,11 @@ fn takes_messages(program: &TurnProgram) -> bool {
     }
 }
 
-/// As the agent is to read it.
-pub(super) fn verdict(answer: &PlanApprovalResponse) -> String {
+/// As the agent is to read it. Where the mode that it is in is known, it is that one, whatever was asked for.
+pub(super) fn verdict(answer: &PlanApprovalResponse, mode: Option<&str>) -> String {
     let feedback = answer.feedback.as_deref().unwrap_or_default();
     if answer.approved {
-        let mode = answer.permission_mode.as_deref().unwrap_or("default");
+        let mode = mode.or(answer.permission_mode.as_deref()).unwrap_or("default");
         return format!("Your plan is approved. Carry it out; your permission mode is {mode}.");
     }
     format!("Your plan is not approved. Change it and hand it in again.\n{feedback}").trim_end().to_owned()
@@ -218,7 +218,7 @@ mod tests {
             r#"{"type":"plan_approval_response","requestId":"p","approved":false,"feedback":"smaller"}"#;
         let from = |who: &str| next(&inbox(&[(who, 1, answer)]), &agent());
         assert!(
-            matches!(from("team-lead"), Some(Item::Verdict(_, _, answer)) if verdict(&answer).ends_with("smaller"))
+            matches!(from("team-lead"), Some(Item::Verdict(_, _, answer)) if verdict(&answer, None).ends_with("smaller"))
         );
         assert!(matches!(from("bob"), Some(Item::Show(..))), "only the lead's word counts");
         let idle = r#"{"type":"idle_notification","from":"bob","idleReason":"available"}"#;

@@ -4,6 +4,7 @@
 use super::patience::LOOK_AGAIN;
 use super::{Host, Teammate};
 use crate::here::now;
+use protocol::ability::is_another;
 use protocol::driver::{Answer, Asked};
 use protocol::id::{Mint, RequestId};
 use protocol::payload::{Granted, Payload, PermissionOutcome, PermissionRequest, PermissionRule, Suggestion};
@@ -157,17 +158,12 @@ fn cut(text: &str, length: usize) -> String {
 fn verdict(request: &PermissionRequest, outcome: PermissionOutcome) -> Answer {
     match outcome {
         PermissionOutcome::Error { error } => Answer::Not { why: error },
-        PermissionOutcome::Success { response } if changes(&request.input, &response.updated_input) => {
+        PermissionOutcome::Success { response } if is_another(&request.input, &response.updated_input) => {
             Answer::Not { why: format!("it is allowed with this input alone: {}", response.updated_input) }
         }
         PermissionOutcome::Success { response } if allows(&response, &request.tool_name) => Answer::Always,
         PermissionOutcome::Success { .. } => Answer::Once,
     }
-}
-
-fn changes(input: &Value, updated: &Value) -> bool {
-    let none = updated.is_null() || updated.as_object().is_some_and(serde_json::Map::is_empty);
-    !none && input != updated
 }
 
 /// Whether the tool is allowed from now on. A rule with a content is narrower than what the agent would make of it.

@@ -226,7 +226,8 @@ impl<H: Host> Teammate<H> {
                         self.done_with(&mut unread, vec![entry])?;
                         continue;
                     }
-                    let subject = Subject::Message(Message { text: verdict(&answer), ..message });
+                    let text = verdict(&answer, self.now.mode.map(PermissionMode::word));
+                    let subject = Subject::Message(Message { text, ..message });
                     return Ok(Some(Job { subject, entry: Some(entry), carried: self.carried.take() }));
                 }
                 Item::Approve(request, asked) => {

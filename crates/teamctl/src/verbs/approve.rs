@@ -1,17 +1,20 @@
 //! `approve`: a yes to what a member asks. Straight to the files, so it works with the daemon dead.
 
-use crate::here::{Here, now};
+use super::requests::teams;
+use crate::here::{Here, fault, now};
 use crate::hook::led_here;
 use crate::output::{self, clean};
 use protocol::asked::{Answer, Approval};
-use protocol::fault::Fault;
+use protocol::fault::{Fault, Kind};
 use protocol::mode::PermissionMode;
 use serde_json::Value;
 use std::process::ExitCode;
+use store::{Error, Team};
 
 /// Say yes to what a member asks: its plan, or the use of a tool
 ///
-/// Exit code 73: it was answered already. 67: there is no such request, or who asked has ended.
+/// Exit code 73: it was answered already. 67: there is no such request, or who asked has ended. 76: the member's
+/// program has no such mode, or takes no other input.
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = "Examples:\n  teamctl approve plan_approval-1770977144590@ann@survey --mode acceptEdits\n  teamctl approve perm-1770977144590-x3k9a0b\n  teamctl approve perm-17 --input '{\"command\": \"ls\"}'"
@@ -48,7 +51,7 @@ pub(crate) fn run(here: &Here, args: &Approve) -> Result<ExitCode, Fault> {
 /// For `deny` too.
 pub(super) fn answer(here: &Here, id: &str, answer: &Answer) -> Result<ExitCode, Fault> {
     here.lead_only("answer a request")?;
-    let (caller, at) = (here.caller()?, now());
+    let (caller, at) = (here.caller_at(team_of(here, id)?)?, now());
     // In the terminal of a session that leads it is taken for that program's doing.
     let result = match led_here(here)? {
         Some(_) => caller.answer_as_program(id, answer, at)?,
@@ -56,6 +59,36 @@ pub(super) fn answer(here: &Here, id: &str, answer: &Answer) -> Result<ExitCode,
     };
     output::done(here, &result, &clean(result["message"].as_str().unwrap_or_default()));
     Ok(ExitCode::SUCCESS)
+}
+
+/// The one whose member asks that.
+fn team_of(here: &Here, id: &str) -> Result<Team, Fault> {
+    let (root, teams) = (here.root()?, teams(here)?);
+    if let [only] = teams.as_slice() {
+        return root.team(only).map_err(fault);
+    }
+    let mut found = Vec::new();
+    let mut closed = None;
+    for team in teams {
+        match root.team(&team).and_then(|team| team.requests().find(id).map(|_| team)) {
+            Ok(team) => found.push(team),
+            Err(Error::NoSuchRequest { .. }) => {}
+            Err(error) => closed = Some(error),
+        }
+    }
+    match (found.len(), closed) {
+        (1, _) => Ok(found.remove(0)),
+        (0, Some(error)) => Err(fault(error)),
+        (0, None) => {
+            let message = format!("cannot answer {id}: no team has such a request");
+            Err(Fault::new(Kind::NotFound, message).hinted("see them with: teamctl requests"))
+        }
+        _ => {
+            let names: Vec<&str> = found.iter().map(|team| team.name().as_str()).collect();
+            let message = format!("cannot answer {id}: it could be one of {}", names.join(", "));
+            Err(Fault::new(Kind::Usage, message).hinted("name the team with -t TEAM"))
+        }
+    }
 }
 
 #[cfg(test)]

@@ -40,6 +40,8 @@ pub(crate) fn run(here: &Here, args: &Status) -> Result<ExitCode, Fault> {
     };
     let root = here.root()?;
     let mut teams = views(here, &root, daemon.as_ref().ok(), args)?;
+    let leads = crate::hook::leads(here)?;
+    teams.iter_mut().for_each(|team| team.led_from(&leads));
     if let Some(name) = &args.name {
         only(&mut teams, name)?;
         let state = here.state()?;

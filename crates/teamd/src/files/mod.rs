@@ -37,7 +37,7 @@ use store::{Error, Root, StateDir, Team};
 use tokio::sync::mpsc::UnboundedSender;
 
 /// The file that holds the roster, in the state directory.
-pub(crate) const ROSTER: &str = "roster.json";
+pub(crate) const ROSTER: &str = protocol::ability::Abilities::FILE;
 /// The event log, in the state directory.
 const EVENTS: &str = "events.jsonl";
 /// Beyond this the event log starts anew and the old one gets `.1`, bytes. Small enough to be read whole at the

@@ -7,7 +7,7 @@ use protocol::control::{Layout, PastAgent};
 use protocol::id::{RequestId, TaskId};
 use protocol::name::AgentName;
 use protocol::policy::{By, Policy};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use store::OpenRequest;
 
 /// One team of ours.
@@ -41,6 +41,8 @@ pub(crate) struct Team {
     pub(crate) asked: BTreeMap<(AgentName, RequestId), Pending>,
     /// The last look at it came to nothing: the next rescan looks again, whatever is known.
     pub(crate) unseen_asked: bool,
+    /// Whose next plan waits for a person, whatever the policy's time-out: nobody has answered the last two.
+    pub(crate) overlooked: BTreeSet<AgentName>,
     /// What the event log has told of it.
     pub(crate) told_asked: RequestTale,
 }

@@ -8,6 +8,7 @@ use crate::effect::Effect;
 use crate::event::{ConnId, Now};
 use crate::files::FileJob;
 use crate::state::{Agent, Phase, State};
+use protocol::asked::AskedKind;
 use protocol::control::{ModeReply, Reply, SetMode, TurnNow};
 use protocol::event::{Event, What};
 use protocol::fault::{Fault, Kind};
@@ -64,7 +65,7 @@ fn may(agent: &Agent, mode: PermissionMode) -> Result<(), Fault> {
     if plans || (record.plan_mode_required && !record.plan_approved) {
         let message =
             format!("cannot set the mode of {name}: it plans, and leaves that by the approval of its plan");
-        return Err(Fault::new(Kind::Refused, message).hinted("see: teamctl requests"));
+        return Err(Fault::new(Kind::Refused, message).hinted(how_it_leaves(agent)));
     }
     let reads = record.agent_type.as_deref().filter(|of| only_reads(of) && record.feed != Feed::Native);
     if let Some(agent_type) = reads.filter(|_| mode != PermissionMode::Plan) {
@@ -72,12 +73,22 @@ fn may(agent: &Agent, mode: PermissionMode) -> Result<(), Fault> {
             format!("cannot set the mode of {name} to {mode}: it is of type {agent_type}, and only reads");
         return Err(Fault::new(Kind::Refused, message).hinted("spawn another without that --type"));
     }
-    if record.feed == Feed::Turn && !record.modes.iter().any(|known| known == mode.word()) {
+    if matches!(record.feed, Feed::Turn | Feed::Acp) && !record.modes.iter().any(|known| known == mode.word())
+    {
         let known = if record.modes.is_empty() { "none".to_owned() } else { record.modes.join(", ") };
         let message = format!("cannot set the mode of {name} to {mode}: its profile has no such mode");
         return Err(Fault::new(Kind::Refused, message).hinted(format!("it has: {known}")));
     }
     Ok(())
+}
+
+/// What is to be done first: answer its plan, or have it make one.
+fn how_it_leaves(agent: &Agent) -> String {
+    if agent.asks.contains(&AskedKind::Plan) {
+        return "see: teamctl requests".to_owned();
+    }
+    let name = &agent.record.name;
+    format!("it hands in its plan at the end of its next turn; have it begin one: teamctl send {name} TEXT")
 }
 
 /// A mode that is not kept is worse than none.

@@ -9,7 +9,7 @@ use crate::effect::Effect;
 use crate::event::Now;
 use crate::files::{FileJob, Letter, Mail};
 use crate::state::{Agent, Asking, Given, Look, Pending, State};
-use protocol::asked::{Answer, Approval, answers};
+use protocol::asked::{Answer, Approval, AskedKind, answers};
 use protocol::event::{Event, What};
 use protocol::fault::{Fault, Kind};
 use protocol::id::RequestId;
@@ -114,11 +114,13 @@ pub(super) fn seen(
     known.unseen_asked = result.is_err();
     match result {
         Err(fault) => out.push(Effect::of_team(team, What::Trouble { why: fault.message })),
-        Ok(store::Asking { open, answered }) => {
+        Ok(store::Asking { open, answered, withdrawn, overlooked }) => {
+            known.overlooked = overlooked;
             let named = open.iter().map(|request| request.asked.id().clone());
             let named: BTreeSet<RequestId> =
                 named.chain(answered.iter().map(|answered| answered.request.clone())).collect();
             answered.iter().for_each(|answered| closed(state, team, answered, out));
+            withdrawn.iter().for_each(|key| taken_back(state, team, key, out));
             let Some(known) = state.watched_mut(team) else { return };
             let is_open = |key: &(AgentName, RequestId)| open.iter().any(|request| key_of(request) == *key);
             known.asked.retain(|key, pending| is_open(key) || matches!(pending.stage, Asking::Answering(_)));
@@ -149,6 +151,20 @@ fn closed(state: &mut State, team: &TeamName, answered: &store::Answered, out: &
     }
 }
 
+/// One that waits for no answer any more: told, unless it was.
+fn taken_back(state: &mut State, team: &TeamName, key: &(AgentName, RequestId), out: &mut Vec<Effect>) {
+    let Some(known) = state.watched_mut(team) else { return };
+    // What is being answered is refused to whoever writes that, and looked at again.
+    let answering = known.asked.get(key).is_some_and(|pending| matches!(pending.stage, Asking::Answering(_)));
+    if answering || !known.told_asked.opened.contains(&key.1) || known.told_asked.closed.contains(&key.1) {
+        return;
+    }
+    known.asked.remove(key);
+    known.told_asked.closed.insert(key.1.clone());
+    let what = What::RequestWithdrawn { request: key.1.to_string() };
+    out.push(Effect::Log(Event::agent(team, &key.0, what)));
+}
+
 fn key_of(request: &OpenRequest) -> (AgentName, RequestId) {
     (request.from.clone(), request.asked.id().clone())
 }
@@ -168,7 +184,11 @@ fn take(state: &mut State, team: &TeamName, request: OpenRequest, now: Now, out:
     }
     let decision = known.policy.decide(&request.asked, &cwd.unwrap_or_else(|| request.cwd.clone()));
     let waited = if news { 0 } else { now.wall.saturating_sub(request.since) };
-    let until = until(&known.policy, waited, now);
+    let waits = request.asked.kind() == AskedKind::Plan && known.overlooked.contains(&key.0);
+    let until = until(&known.policy, waited, now).filter(|_| !waits);
+    if waits && news && known.policy.overdue().is_some() {
+        out.push(Effect::Log(Event::agent(team, &key.0, What::Trouble { why: unanswered(&key.0) })));
+    }
     let mut pending = Pending { request: Box::new(request), stage: Asking::Waits { until } };
     match decision {
         Decision::Ask(_) if news => state.notices.add(team, &key.0, pending.request.asked.kind()),
@@ -178,6 +198,13 @@ fn take(state: &mut State, team: &TeamName, request: OpenRequest, now: Now, out:
     if let Some(known) = state.watched_mut(team) {
         known.asked.insert(key, pending);
     }
+}
+
+/// It would plan for ever, and nobody look at it.
+fn unanswered(name: &AgentName) -> String {
+    format!(
+        "nobody has answered the last two plans of {name} in time: this one waits for a person, however long"
+    )
 }
 
 /// What waits for somebody, under another policy than before.

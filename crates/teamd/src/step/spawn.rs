@@ -243,6 +243,7 @@ fn modes(order: &Spawn) -> Vec<String> {
         Some(TurnProgram::Agent(agent)) => {
             agent.modes.keys().filter(|mode| !mode.is_empty()).cloned().collect()
         }
+        Some(TurnProgram::Standing(agent)) => agent.modes.keys().cloned().collect(),
         _ => Vec::new(),
     }
 }

@@ -54,6 +54,7 @@ fn of(agent: &Agent, dialogs: &Dialogs) -> AgentStatus {
         activity: agent.activity,
         since: agent.since,
         task: agent.task.clone(),
+        mode: record.mode.clone(),
         feed: record.feed,
         reaches: Some(reaches(agent)),
         pane: record.pane.as_ref().map(|pane| pane.pane.clone()),

@@ -32,14 +32,16 @@ pub(super) fn notes(team: &TeamView) -> Vec<String> {
 pub(super) fn details(member: &MemberView) -> Vec<String> {
     let mut lines = Vec::new();
     if let Some(pid) = member.pid {
-        let backend = member.backend.as_deref().unwrap_or("?");
+        let backend =
+            member.backend.as_deref().map_or_else(String::new, |backend| format!(", backend {backend}"));
         let again = match member.restarts.unwrap_or(0) {
             0 => String::new(),
             1 => ", started again once".to_owned(),
             times => format!(", started again {times} times"),
         };
-        lines.push(format!("  pid {pid}, backend {backend}{again}"));
+        lines.push(format!("  pid {pid}{backend}{again}"));
     }
+    lines.extend(member.mode.iter().map(|mode| format!("  mode {}", one_line(mode))));
     if let (Some(since), Some(evidence)) = (member.since, &member.evidence)
         && !evidence.is_empty()
     {
@@ -176,6 +178,7 @@ mod tests {
             evidence: Some("turn 3 by pid 77: task 4:\ncount".into()),
             task: Some("count\nthe lines".into()),
             unread: None,
+            mode: Some("plan".into()),
             feed: Some(protocol::feed::Feed::Turn),
             reaches: Some(protocol::feed::Reaches::TurnEnd),
             pane: None,
@@ -245,6 +248,7 @@ mod tests {
             details(&ann()),
             [
                 "  pid 77, backend in-process, started again 2 times",
+                "  mode plan",
                 "  active for 0s: turn 3 by pid 77: task 4: count",
                 "  messages reach it at the end of its turn, at once while it is idle",
                 "  it was asked to shut down, and has not answered"

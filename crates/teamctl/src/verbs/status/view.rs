@@ -1,6 +1,8 @@
 //! What is known of teams and members, from the daemon and from the files; the keys are those of `--json`.
 
-use protocol::control::{Activity, AgentStatus, Flag, PastAgent, StatusReply, TeamStatus, WorktreeStatus};
+use protocol::control::{
+    Activity, AgentStatus, Flag, Leads, PastAgent, StatusReply, TeamStatus, WorktreeStatus,
+};
 use protocol::environment::shown;
 use protocol::feed::{Feed, Reaches};
 use protocol::id::TaskId;
@@ -39,6 +41,7 @@ pub(super) struct MemberView {
     pub(super) evidence: Option<String>,
     pub(super) task: Option<String>,
     pub(super) unread: Option<usize>,
+    pub(super) mode: Option<String>,
     pub(super) feed: Option<Feed>,
     pub(super) reaches: Option<Reaches>,
     pub(super) pane: Option<String>,
@@ -54,6 +57,17 @@ pub(super) struct MemberView {
     pub(super) environment: Option<BTreeMap<String, String>>,
     #[serde(skip)]
     pub(super) environment_file: String,
+}
+
+impl TeamView {
+    /// Its lead sits where a session has taken the lead, if one has.
+    pub(super) fn led_from(&mut self, leads: &Leads) {
+        let lead = leads.leads.iter().find(|lead| lead.team == self.name);
+        let row = self.members.iter_mut().find(|member| AgentName::foreign(&member.name).is_lead());
+        if let (Some(lead), Some(row)) = (lead, row) {
+            (row.pane, row.pid) = (lead.pane.clone(), Some(lead.pid));
+        }
+    }
 }
 
 impl MemberView {
@@ -130,6 +144,7 @@ fn of_agent(team: &Team, agent: &AgentStatus) -> MemberView {
         evidence: Some(agent.evidence.clone()),
         task: agent.task.clone(),
         unread: unread(team, &agent.name),
+        mode: agent.mode.clone(),
         feed: Some(agent.feed),
         reaches: agent.reaches,
         pane: agent.pane.clone(),
@@ -173,6 +188,7 @@ fn of_files(team: &Team, living: &[AgentStatus], past: &[PastAgent], daemon: boo
             evidence: None,
             task: None,
             unread: unread(team, &member.name),
+            mode: member.mode,
             feed: None,
             reaches: None,
             hidden: false,

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::files::{ConfigSeen, Letter, Mail};
+use protocol::asked::AskedKind;
 use protocol::control::SetMode;
 use protocol::mode::PermissionMode;
 use protocol::payload::Payload;
@@ -165,7 +166,8 @@ fn a_word_that_is_as_it_was_does_not_take_back_what_the_lead_was_told() {
 fn who_only_reads_is_set_to_no_mode_that_writes() {
     let mut state = state();
     let ann = running(&mut state, "ann", 50);
-    state.agents.get_mut(&ann).unwrap().record.agent_type = Some("Explore".to_owned());
+    let record = &mut state.agents.get_mut(&ann).unwrap().record;
+    (record.agent_type, record.modes) = (Some("Explore".to_owned()), vec!["plan".to_owned()]);
     let mut set = |feed, mode| {
         state.agents.get_mut(&ann).unwrap().record.feed = feed;
         let order = SetMode { team: team(), name: "ann".to_owned(), mode };
@@ -181,4 +183,38 @@ fn who_only_reads_is_set_to_no_mode_that_writes() {
     }
     assert_eq!(set(Feed::Acp, PermissionMode::Plan), None);
     assert_eq!(set(Feed::Native, PermissionMode::AcceptEdits), None, "its program knows the type");
+}
+
+#[test]
+fn a_session_is_set_to_no_mode_that_it_has_not() {
+    let mut state = state();
+    let ann = running(&mut state, "ann", 50);
+    let record = &mut state.agents.get_mut(&ann).unwrap().record;
+    (record.feed, record.modes) = (Feed::Acp, vec!["acceptEdits".to_owned()]);
+    let mut set = |mode| {
+        let order = SetMode { team: team(), name: "ann".to_owned(), mode };
+        match reply(&ask(&mut state, 9, Request::SetMode(order)), 9) {
+            Some(Response::Failed(fault)) => fault.hint.clone(),
+            _ => None,
+        }
+    };
+    assert_eq!(set(PermissionMode::DontAsk).as_deref(), Some("it has: acceptEdits"));
+    assert_eq!(set(PermissionMode::AcceptEdits), None);
+}
+
+#[test]
+fn who_plans_and_has_handed_in_nothing_is_said_to_need_a_turn() {
+    let mut state = state();
+    let ann = running(&mut state, "ann", 50);
+    state.agents.get_mut(&ann).unwrap().record.plan_mode_required = true;
+    let mut hint = |asks: &[AskedKind]| {
+        state.agents.get_mut(&ann).unwrap().asks = asks.iter().copied().collect();
+        let order = SetMode { team: team(), name: "ann".to_owned(), mode: PermissionMode::Default };
+        match reply(&ask(&mut state, 9, Request::SetMode(order)), 9) {
+            Some(Response::Failed(fault)) => fault.hint.clone().unwrap_or_default(),
+            other => panic!("{other:?}"),
+        }
+    };
+    assert!(hint(&[]).contains("teamctl send ann TEXT"));
+    assert_eq!(hint(&[AskedKind::Plan]), "see: teamctl requests");
 }

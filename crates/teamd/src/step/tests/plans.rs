@@ -4,7 +4,9 @@ use super::turns::*;
 use super::*;
 use crate::files::{Letter, Mail};
 use crate::roster::Told;
+use protocol::ability::Abilities;
 use protocol::control::{Life, Park, Released, Resume, Said};
+use protocol::mode::PermissionMode;
 use protocol::payload::Payload;
 
 /// An order whose lives begin with `plan`, `ask` or `edit`, resumed ones with the session behind it.
@@ -98,6 +100,16 @@ fn a_hook_that_never_waits_is_waited_for_with_a_deadline_and_another_feed_for_a_
         let comeback = state.agents.values().next().unwrap().record.comeback.clone().unwrap();
         assert_eq!(comeback.approved.unwrap().word(), "default", "the program has no other");
     }
+}
+
+#[test]
+fn the_roster_tells_in_which_modes_a_plan_can_be_carried_out() {
+    let mut state = state();
+    runs(&mut state, planner(Feed::Hook), 50);
+    let roster = serde_json::to_vec(&state.roster()).unwrap();
+    let ability = Abilities::of_bytes(Some(&roster)).member(&team(), &AgentName::foreign("ann"));
+    let followed = [PermissionMode::AcceptEdits, PermissionMode::DontAsk].map(|mode| ability.followed(mode));
+    assert_eq!(followed, [PermissionMode::AcceptEdits, PermissionMode::Default]);
 }
 
 #[test]

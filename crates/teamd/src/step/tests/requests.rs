@@ -20,12 +20,16 @@ const RESPONSE: &str =
 
 /// As the files have it.
 fn open() -> Vec<OpenRequest> {
+    asked(PERMISSION)
+}
+
+fn asked(text: &str) -> Vec<OpenRequest> {
     let dir = tempfile::tempdir().unwrap();
     let root = Root::open(&dir.path().join("r"), &dir.path().join("aside"), Durability::Process).unwrap();
     let config = r#"{"name":"survey","members":[{"name":"team-lead"},{"name":"ann","cwd":"/"}]}"#;
     let team = root.create_team(&protocol::config::TeamConfig::parse(config).unwrap()).unwrap();
     let ann = AgentName::foreign("ann");
-    let message = Message::new(&ann, PERMISSION.to_owned(), NOW.wall - 400);
+    let message = Message::new(&ann, text.to_owned(), NOW.wall - 400);
     team.inbox(&AgentName::lead()).append(&message).unwrap();
     team.requests().open().unwrap()
 }
@@ -37,15 +41,15 @@ fn with(policy: Policy) -> State {
 }
 
 fn seen(state: &mut State, open: Vec<OpenRequest>, now: Now) -> Vec<Effect> {
-    let asking = Asking { open, answered: Vec::new() };
+    let asking = Asking { open, ..Asking::default() };
     step(state, Event::Filed(FileDone::Requests { team: team(), result: Ok(asking) }), now)
 }
 
 /// Its answer is found by a look.
 fn found(state: &mut State, by: By) -> Vec<Effect> {
     let (to, request) = (AgentName::foreign("ann"), RequestId::parse("perm-1").unwrap());
-    let asking =
-        Asking { open: Vec::new(), answered: vec![Answered { to, request, approved: true, by, asked: 0 }] };
+    let answered = vec![Answered { to, request, approved: true, by, asked: 0 }];
+    let asking = Asking { answered, ..Asking::default() };
     step(state, Event::Filed(FileDone::Requests { team: team(), result: Ok(asking) }), NOW)
 }
 
@@ -260,7 +264,7 @@ fn what_members_of_a_session_ask_is_told_and_left_to_its_lead() {
     let mail = Mail { new: vec![letter], ..Mail::default() };
     let inbox = FileDone::Inbox { team: session.clone(), inbox: "team-lead".into(), result: Ok(mail) };
     assert_eq!(looks(&step(&mut state, Event::Filed(inbox), NOW)), 1);
-    let asking = || Asking { open: open(), answered: Vec::new() };
+    let asking = || Asking { open: open(), ..Asking::default() };
     let mut look = || {
         step(
             &mut state,
@@ -274,4 +278,48 @@ fn what_members_of_a_session_ask_is_told_and_left_to_its_lead() {
         (vec!["request_opened".to_owned()], 1, 0)
     );
     assert_eq!(notices(&look()), 0);
+}
+
+#[test]
+fn who_takes_back_what_it_asked_is_told_once_whichever_daemon_heard_it() {
+    let ann = (AgentName::foreign("ann"), RequestId::parse("perm-1").unwrap());
+    let withdrawn = |state: &mut State| {
+        let asking = Asking { withdrawn: vec![ann.clone()], ..Asking::default() };
+        logged(&step(state, Event::Filed(FileDone::Requests { team: team(), result: Ok(asking) }), NOW))
+    };
+    let mut state = with(Policy::default());
+    assert!(withdrawn(&mut state).is_empty(), "nobody was told that it asked");
+    seen(&mut state, open(), NOW);
+    assert_eq!(withdrawn(&mut state), ["request_withdrawn"]);
+    assert!(withdrawn(&mut state).is_empty() && state.teams[&team()].asked.is_empty());
+    let mut later = with(Policy::default());
+    later.teams.get_mut(&team()).unwrap().told_asked.opened.insert(ann.1.clone());
+    assert_eq!(withdrawn(&mut later), ["request_withdrawn"], "an earlier daemon's");
+}
+
+#[test]
+fn a_planner_that_nobody_answers_plans_three_times_and_not_for_ever() {
+    let plan = r#"{"type":"plan_approval_request","from":"ann","timestamp":"","planFilePath":"p","planContent":"c","requestId":"plan-3"}"#;
+    let policy = Policy { timeout_ms: Some(1_000), after: After::Deny, ..Policy::default() };
+    let overlooked = |state: &mut State, text: &str| {
+        let overlooked = [AgentName::foreign("ann")].into();
+        let asking = Asking { open: asked(text), overlooked, ..Asking::default() };
+        step(state, Event::Filed(FileDone::Requests { team: team(), result: Ok(asking) }), NOW)
+    };
+    let mut state = with(policy.clone());
+    let effects = overlooked(&mut state, plan);
+    assert_eq!(
+        (logged(&effects), notices(&effects)),
+        (vec!["request_opened".to_owned(), "trouble".to_owned()], 1)
+    );
+    assert!(logged(&overlooked(&mut state, plan)).is_empty(), "it is told once");
+    assert!(given(&step(&mut state, Event::Deadline, at(90_000))).is_empty());
+    let replaced = replaced(&mut state, Policy { timeout_ms: Some(2_000), ..policy.clone() });
+    assert!(given(&replaced).is_empty() && given(&step(&mut state, Event::Deadline, at(99_000))).is_empty());
+    let mut state = with(policy.clone());
+    overlooked(&mut state, PERMISSION);
+    assert_eq!(given(&step(&mut state, Event::Deadline, at(2_000))), [false], "that makes nobody plan again");
+    let mut state = with(policy);
+    seen(&mut state, asked(plan), NOW);
+    assert_eq!(given(&step(&mut state, Event::Deadline, at(2_000))), [false]);
 }
