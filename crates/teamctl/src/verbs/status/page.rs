@@ -258,7 +258,7 @@ mod tests {
 
     #[test]
     fn what_nobody_knows_is_not_told_as_work_and_a_dialog_with_the_way_to_it() {
-        let silent = MemberView { activity: None, flags: vec![Flag::AtDialog], ..ann() };
+        let silent = MemberView { activity: None, mode: None, flags: vec![Flag::AtDialog], ..ann() };
         let told = details(&silent);
         assert_eq!(told[1], "  turn 3 by pid 77: task 4: count");
         assert_eq!(told[3], "  its program waits at a dialog: go there with teamctl attach ann");
