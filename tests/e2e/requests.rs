@@ -224,8 +224,9 @@ fn a_daemon_that_dies_with_a_request_before_it_leaves_it_to_the_next() {
     house.start_daemon();
     assert_eq!(answer(&house, "ann")["subtype"], "success");
     // Killed while it marks the request read it would leave the file that it writes.
-    house.until("the request is read", || {
-        (house.inbox("survey", "team-lead")[0]["read"] == true).then_some(())
+    let lock = house.root().join("teams/survey/inboxes/team-lead.json.lock");
+    house.until("the request is read, and that is written", || {
+        (house.inbox("survey", "team-lead")[0]["read"] == true && !lock.exists()).then_some(())
     });
     house.kill_9(house.daemon());
     house.until("the daemon is dead", || (house.teamctl(["status"]).code == 69).then_some(()));

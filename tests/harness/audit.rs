@@ -32,6 +32,13 @@ impl Processes {
         Processes { found: found.collect() }
     }
 
+    /// That one, if it lives.
+    pub fn one(pid: u32) -> Processes {
+        let pidfd = i32::try_from(pid).ok().and_then(Pid::from_raw);
+        let pidfd = pidfd.and_then(|pid| pidfd_open(pid, PidfdFlags::empty()).ok());
+        Processes { found: pidfd.into_iter().map(|pidfd| (pid, command_line(pid), pidfd)).collect() }
+    }
+
     /// Pid and command line of each.
     pub fn list(&self) -> Vec<String> {
         self.found.iter().map(|(pid, command, _)| format!("{pid} {command}")).collect()

@@ -37,17 +37,16 @@ impl Watch {
     /// True if something was done since the last call or until then.
     pub(crate) fn next(&self, deadline: Instant) -> bool {
         let changes = self.changes.lock().expect("no waiter has panicked");
-        let mut until = deadline;
-        let woken = loop {
+        let mut until = deadline.min(Instant::now() + BEAT);
+        loop {
             match changes.recv_timeout(until.saturating_duration_since(Instant::now())) {
-                Ok(Done::Written) => break true,
                 Ok(Done::Read) => until = until.min(Instant::now() + AFTER_READING),
-                Err(_) => break until < deadline,
+                Ok(Done::Written) | Err(_) => break,
             }
-        };
+        }
         // One look answers for all that came meanwhile.
         while changes.try_recv().is_ok() {}
-        woken
+        Instant::now() < deadline
     }
 }
 
@@ -58,6 +57,9 @@ fn done(event: &notify::Result<notify::Event>) -> Done {
         _ => Done::Written,
     }
 }
+
+/// What no file tells of, the end of a process or what the daemon alone knows, is looked at so often.
+const BEAT: Duration = Duration::from_secs(1);
 
 /// Longer than anything that works takes, even on a busy machine.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(30);

@@ -1,9 +1,10 @@
 //! What the tools must not get wrong: one task for two, one message for another, long texts, a killed server.
 
 use super::{Lines, call};
-use harness::House;
+use harness::{House, Processes};
 use serde_json::{Value, json};
 use std::io::Write;
+use std::time::Duration;
 
 #[test]
 fn of_two_that_take_a_task_at_once_one_is_told_that_it_has_it() {
@@ -92,9 +93,9 @@ fn a_server_that_is_killed_leaves_no_wait_behind() {
     let waiting = house.until("it waits", || {
         std::fs::read_to_string(&children).ok()?.split_whitespace().next()?.parse::<u32>().ok()
     });
+    let waiting = Processes::one(waiting);
     house.kill_9(lead.child.id());
     lead.end();
-    let gone = || (!std::path::Path::new(&format!("/proc/{waiting}")).exists()).then_some(());
-    house.until("nobody waits any more", gone);
+    assert!(waiting.ended_within(Duration::from_secs(30)), "nobody waits any more: {:?}", waiting.list());
     house.end();
 }

@@ -167,15 +167,14 @@ fn agent_parks(state: &mut State, id: &SpawnId, client: ConnId, now: Now, out: &
         agent.leaves_at = 0;
         return out.push(released(client, Released::Ended));
     }
-    if !wait(&mut agent.hooks, client, out) {
-        return;
-    }
+    let waits = wait(&mut agent.hooks, client, out);
     let team = agent.record.team.clone();
+    // Also of one that is to look first: its program may have given up on it, and nobody else would say so.
     if agent.activity == Activity::Active || agent.turn.is_none() {
         agent.hooks.ended = true;
         let turn = turn_of(agent, Activity::Idle, String::new(), now);
         turn::says(state, id, Some(turn), now, out);
-    } else if agent.offered.is_none() {
+    } else if waits && agent.offered.is_none() {
         // A task may have come while it looked.
         tasks::again(state, &team, out);
     }
