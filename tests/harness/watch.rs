@@ -38,11 +38,8 @@ impl Watch {
     pub(crate) fn next(&self, deadline: Instant) -> bool {
         let changes = self.changes.lock().expect("no waiter has panicked");
         let mut until = deadline.min(Instant::now() + BEAT);
-        loop {
-            match changes.recv_timeout(until.saturating_duration_since(Instant::now())) {
-                Ok(Done::Read) => until = until.min(Instant::now() + AFTER_READING),
-                Ok(Done::Written) | Err(_) => break,
-            }
+        while let Ok(Done::Read) = changes.recv_timeout(until.saturating_duration_since(Instant::now())) {
+            until = until.min(Instant::now() + AFTER_READING);
         }
         // One look answers for all that came meanwhile.
         while changes.try_recv().is_ok() {}
