@@ -50,7 +50,7 @@ const COMMANDS: [&str; 13] = [
     "env",
     "environment",
 ];
-/// The key of [`Deed::Caption`].
+/// The key of words for people, which say nothing sure of what is done.
 pub const CAPTION: &str = "caption";
 const ADDRESSES: [&str; 6] = ["url", "urls", "uri", "uris", "address", "href"];
 const QUERIES: [&str; 6] = ["pattern", "patterns", "query", "queries", "regex", "glob"];
