@@ -134,19 +134,11 @@ impl World {
     /// A daemon starts, with what lies on the disk.
     pub(super) fn start(&mut self) {
         self.note(|| "a daemon starts".to_owned());
-        let setting = Setting {
-            root: "/root".into(),
-            socket: "/run/control.sock".into(),
-            tmux_socket: Some("/tmp/tmux".into()),
-            pane_program: "/bin/teamd-pane".into(),
-            state: "/state".into(),
-            pid: 1,
-        };
         let mut roster = self.disk.roster();
         for (team, files) in &self.disk.teams {
             roster.teams.entry(team.clone()).or_insert(files.members.len() as u64);
         }
-        let mut state = State::new(setting, roster, Tale::default());
+        let mut state = State::new(Setting::made_up(), roster, Tale::default());
         let effects = restart(&mut state, self.now);
         self.daemon = Some(Daemon {
             state,

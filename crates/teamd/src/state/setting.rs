@@ -17,6 +17,19 @@ pub(crate) struct Setting {
 }
 
 impl Setting {
+    /// That of a daemon without a machine.
+    #[cfg(test)]
+    pub(crate) fn made_up() -> Setting {
+        Setting {
+            root: "/root".into(),
+            socket: "/run/control.sock".into(),
+            tmux_socket: Some("/tmp/tmux".into()),
+            pane_program: "/bin/teamd-pane".into(),
+            state: "/state".into(),
+            pid: 1,
+        }
+    }
+
     /// The command line of the same release.
     pub(crate) fn teamctl(&self) -> String {
         self.pane_program.with_file_name("teamctl").to_string_lossy().into_owned()

@@ -46,15 +46,7 @@ fn team() -> TeamName {
 }
 
 fn state() -> State {
-    let setting = Setting {
-        root: "/root".into(),
-        socket: "/run/control.sock".into(),
-        tmux_socket: Some("/tmp/tmux".into()),
-        pane_program: "/bin/teamd-pane".into(),
-        state: "/state".into(),
-        pid: 1,
-    };
-    let mut state = State::new(setting, Roster::default(), Tale::default());
+    let mut state = State::new(Setting::made_up(), Roster::default(), Tale::default());
     state.teams.insert(team(), Default::default());
     state
 }
