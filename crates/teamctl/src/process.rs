@@ -5,6 +5,7 @@
 pub(crate) struct Process {
     pub(crate) pid: u32,
     pub(crate) parent: u32,
+    /// 0: it began outside of this namespace of processes.
     pub(crate) session: u32,
     /// The number of its controlling terminal's device; 0: none.
     pub(crate) terminal: u32,
@@ -54,7 +55,8 @@ mod tests {
     fn our_own_line_is_read() {
         let own = Process::read(std::process::id()).unwrap();
         assert_eq!(own.parent, std::os::unix::process::parent_id());
-        assert!(own.start > 0 && own.session > 0 && !own.zombie, "{own:?}");
+        assert_eq!(own.session, nix::unistd::getsid(None).unwrap().as_raw().unsigned_abs());
+        assert!(own.start > 0 && !own.zombie, "{own:?}");
         assert_eq!(Process::read(0), None);
         assert_eq!(chain().first(), Some(&own));
     }
