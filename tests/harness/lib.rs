@@ -9,6 +9,7 @@
 
 mod audit;
 pub mod checker;
+mod figures;
 mod files;
 mod gate;
 pub mod history;
@@ -19,6 +20,7 @@ mod ran;
 mod watch;
 
 pub use audit::{Processes, start_time};
+pub use figures::{figure, rounds, skipped};
 pub use house::House;
 pub use mcp::Mcp;
 pub use model::Model;

@@ -4,7 +4,7 @@
 //! strace counts the calls of one run and then breaks one of them in each of the next; where it is not there, or may not
 //! trace, that is said and nothing is swept.
 
-use harness::House;
+use harness::{House, figure, skipped};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -134,14 +134,11 @@ fn later(directory: &Path) {
     }
 }
 
-#[allow(clippy::print_stderr, reason = "a test that did not run says so")]
-fn can_trace() -> bool {
-    let can = Command::new("strace")
-        .args(["-o", "/dev/null", "true"])
-        .status()
-        .is_ok_and(|status| status.success());
+fn can_trace(figure: &str) -> bool {
+    let traced = Command::new("strace").args(["-o", "/dev/null", "true"]).status();
+    let can = traced.is_ok_and(|status| status.success());
     if !can {
-        eprintln!("SKIPPED: strace can't trace here, so no call was broken");
+        skipped(figure, "strace can't trace here");
     }
     can
 }
@@ -184,19 +181,23 @@ fn is_mended(house: House) {
 #[test]
 fn killed_at_any_call_it_is_done_once_or_not_at_all() {
     let house = without_a_daemon();
-    if can_trace() {
-        let points = sweep(&house, "signal=KILL", 0);
-        assert!(points > 100, "{points}");
+    if !can_trace("calls-killed") {
+        return;
     }
+    let points = sweep(&house, "signal=KILL", 0);
     is_mended(house);
+    assert!(points > 100, "{points}");
+    figure("calls-killed", points);
 }
 
 #[test]
 fn where_the_disk_is_full_or_fails_nothing_is_said_to_be_done_that_is_not() {
     let house = without_a_daemon();
-    if can_trace() {
-        let points = sweep(&house, "error=ENOSPC", 0) + sweep(&house, "error=EIO", 10_000);
-        assert!(points > 200, "{points}");
+    if !can_trace("calls-failed") {
+        return;
     }
+    let points = sweep(&house, "error=ENOSPC", 0) + sweep(&house, "error=EIO", 10_000);
     is_mended(house);
+    assert!(points > 200, "{points}");
+    figure("calls-failed", points);
 }

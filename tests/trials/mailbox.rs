@@ -4,7 +4,7 @@
 //! `MESSAGES=n` says how many (2,000 unless said, 20,000 in `make test`); `SEED=n` chooses who is killed when.
 
 use harness::history::{Diary, History, Id, Look, What};
-use harness::{House, Mcp, checker, history, start_time};
+use harness::{House, Mcp, checker, figure, history, rounds, start_time};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -14,12 +14,8 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 const SENDERS: usize = 4;
 const READERS: usize = 4;
 
-fn number(name: &str, otherwise: u64) -> u64 {
-    std::env::var(name).map_or(otherwise, |value| value.parse().unwrap())
-}
-
 fn rng(who: usize) -> fastrand::Rng {
-    fastrand::Rng::with_seed(number("SEED", 1) * 1_000 + who as u64)
+    fastrand::Rng::with_seed(rounds("SEED", 1) * 1_000 + who as u64)
 }
 
 fn reader(which: usize) -> String {
@@ -162,7 +158,7 @@ fn nothing_is_lost_doubled_or_read_too_early_whoever_is_killed() {
         let agent = house.agent();
         house.teamctl(["spawn", &reader(which), "--backend", "in-process", "--", &agent, "stay"]).ok();
     }
-    let share = number("MESSAGES", 2_000) / SENDERS as u64;
+    let share = rounds("MESSAGES", 2_000) / SENDERS as u64;
     let theirs = foreign(&house, share / 10);
     let mut history = History { looks: traffic(&house, share), ..History::default() };
     let inbox: Vec<Value> = theirs.into_iter().map(said).collect();
@@ -179,4 +175,5 @@ fn nothing_is_lost_doubled_or_read_too_early_whoever_is_killed() {
         assert_eq!(file.iter().filter(|message| message["text"] == *text).count(), 1, "{text} of theirs");
     }
     house.end();
+    figure("messages", stored as u64);
 }
