@@ -69,6 +69,14 @@ SECONDS ?= 10
 fuzz:
 	scripts/fuzz $(SECONDS)
 
+# The trials of the promises at their large size, for hours; goes on where it was cut off.
+STAGES ?=
+torture:
+	scripts/need tmux node python3
+	cd tests/foreign && npm ci --silent --no-audit --no-fund
+	$(CARGO) build --workspace --bins --locked
+	FOREIGN=needed scripts/torture $(STAGES)
+
 # A team of three workers surveys this repository, live in tmux.
 demo:
 	scripts/need tmux
@@ -90,4 +98,4 @@ install: build
 clean:
 	$(CARGO) clean
 
-.PHONY: all build check test test-agents test-claude test-mixed incidents fuzz demo bench install clean
+.PHONY: all build check test test-agents test-claude test-mixed incidents fuzz torture demo bench install clean
