@@ -16,6 +16,7 @@ pub mod history;
 mod house;
 mod mcp;
 mod model;
+mod nemesis;
 mod ran;
 mod watch;
 
@@ -24,6 +25,7 @@ pub use figures::{figure, rounds, skipped};
 pub use house::House;
 pub use mcp::Mcp;
 pub use model::Model;
+pub use nemesis::{Nemesis, Whom};
 pub use ran::Ran;
 
 use std::path::PathBuf;

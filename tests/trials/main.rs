@@ -5,7 +5,9 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on must stop")]
 
+mod kills;
 mod mailbox;
+mod starts;
 mod sweep;
 
 /// Every file in this directory is a trial of the list above.

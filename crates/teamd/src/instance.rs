@@ -11,6 +11,9 @@ use std::path::{Path, PathBuf};
 /// The longest path that a socket can have, on Linux; macOS takes 103.
 const SOCKET_PATH: usize = 103;
 
+/// So many hundredths of a second the holder of the lock has to write its pid into it.
+const NAMED: u32 = 50;
+
 /// Held for the daemon's life. Never deleted: a lock on a deleted file excludes nobody.
 #[derive(Debug)]
 pub(crate) struct Lock {
@@ -41,7 +44,23 @@ impl Lock {
     }
 }
 
-/// Who holds the lock, as it wrote itself.
+/// Who holds the lock, as it wrote itself: it does so a moment after it has it, and until then the file has the name of
+/// one that is dead, or nobody's. A process that can't be seen from here is named as well, after that moment.
+fn named(file: &mut File) -> Option<i32> {
+    use rustix::event::{Timespec, poll};
+    let lives =
+        |pid: &i32| Pid::from_raw(*pid).is_some_and(|pid| pidfd_open(pid, PidfdFlags::empty()).is_ok());
+    let moment = Timespec { tv_sec: 0, tv_nsec: 10_000_000 };
+    for _ in 0..NAMED {
+        if let Some(pid) = holder(file).filter(lives) {
+            return Some(pid);
+        }
+        poll(&mut [], Some(&moment)).ok();
+    }
+    holder(file)
+}
+
+/// What the file says.
 fn holder(file: &mut File) -> Option<i32> {
     let mut pid = String::new();
     file.rewind().and_then(|()| file.read_to_string(&mut pid)).ok()?;
@@ -96,7 +115,7 @@ impl RootLock {
 }
 
 fn runs_already(file: &mut File, root: &Path) -> Fault {
-    let pid = holder(file).map_or_else(|| "unknown".to_owned(), |pid| pid.to_string());
+    let pid = named(file).map_or_else(|| "unknown".to_owned(), |pid| pid.to_string());
     let message = format!("cannot supervise {}: a teamd does already, pid {pid}", root.display());
     Fault::new(Kind::NoDaemon, message).hinted("use it, or end it with: teamctl down")
 }
@@ -167,4 +186,41 @@ fn private_directory(path: &Path) -> Result<(), Fault> {
     }
     let message = format!("cannot trust {}: it must be a directory of yours with mode 0700", path.display());
     Err(Fault::new(Kind::NotPermitted, message).hinted(format!("chmod 700 {}", path.display())))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_holder_that_has_not_written_itself_yet_is_waited_for_and_no_dead_one_is_named() {
+        let directory = tempfile::tempdir().unwrap();
+        let (path, socket) = (directory.path().join("teamd.lock"), directory.path().join("s"));
+        let mut dead = std::process::Command::new("true").spawn().unwrap();
+        dead.wait().unwrap();
+        let mut first = File::create(&path).unwrap();
+        first.lock().unwrap();
+        for before in [String::new(), dead.id().to_string()] {
+            first.set_len(0).and_then(|()| first.rewind()).unwrap();
+            first.write_all(before.as_bytes()).unwrap();
+            let refused = std::thread::scope(|scope| {
+                let second = scope.spawn(|| Lock::take(&path, directory.path(), &socket).unwrap_err());
+                while !second.is_finished() && !opened_twice(&path) {
+                    std::thread::yield_now();
+                }
+                first.set_len(0).and_then(|()| first.rewind()).unwrap();
+                first.write_all(std::process::id().to_string().as_bytes()).unwrap();
+                second.join().unwrap()
+            });
+            let (kind, me) = (refused.kind, std::process::id());
+            assert_eq!(kind, Kind::NoDaemon);
+            assert!(refused.message.ends_with(&format!(", pid {me}")), "{}", refused.message);
+        }
+    }
+
+    /// We have it open, and somebody else here.
+    fn opened_twice(path: &Path) -> bool {
+        let open = std::fs::read_dir("/proc/self/fd").unwrap().flatten();
+        open.filter(|entry| std::fs::read_link(entry.path()).is_ok_and(|to| to == path)).count() > 1
+    }
 }

@@ -1,0 +1,219 @@
+//! Whoever means ill: kills and stops the processes of a house, ends its tmux server and puts strangers in its place. What
+//! it does is chosen by a seed and told as it is done, so that a trial that failed can be had again.
+
+use crate::House;
+use crate::audit::{Processes, start_time};
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::Value;
+use std::collections::BTreeSet;
+use std::process::{Child, Stdio};
+use std::time::{Duration, Instant};
+
+/// Whose process.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Whom {
+    /// teamd, whichever way it was started.
+    Daemon,
+    /// The first process of some agent.
+    Join,
+    /// Some agent itself.
+    Agent,
+    /// The tmux server; the next one has strangers' panes under the numbers that ours had.
+    Tmux,
+}
+
+/// See the head of this file. Agents are scripted ones that `stay`, and their team is `survey`.
+pub struct Nemesis<'h> {
+    house: &'h House,
+    /// Everything by chance is asked of this.
+    pub rng: fastrand::Rng,
+    began: Instant,
+    /// Daemons that were started without a pane.
+    daemons: Vec<Child>,
+    /// The first processes of panes that are none of ours.
+    strangers: Vec<u32>,
+}
+
+impl<'h> Nemesis<'h> {
+    /// Counts the panes that are there as strangers' unless they are teamd's.
+    pub fn of(house: &'h House, seed: u64) -> Nemesis<'h> {
+        let rng = fastrand::Rng::with_seed(seed);
+        let mut nemesis =
+            Nemesis { house, rng, began: Instant::now(), daemons: Vec::new(), strangers: Vec::new() };
+        nemesis.tell(&format!("SEED={seed}"));
+        nemesis.strangers = nemesis.panes("user");
+        nemesis
+    }
+
+    /// The schedule, line by line: shown where a test fails, or with `--nocapture`.
+    #[allow(clippy::print_stderr, reason = "a test's own output")]
+    pub fn tell(&self, what: &str) {
+        eprintln!("{:9.3} s  {what}", self.began.elapsed().as_secs_f64());
+    }
+
+    /// kill -9 to one of them, by chance; what it was, none where there is none.
+    pub fn kill(&mut self, whom: Whom) -> Option<String> {
+        if whom == Whom::Tmux {
+            return Some(self.tmux_anew());
+        }
+        let victim = self.find(whom)?;
+        self.tell(&format!("kill -9 {victim}"));
+        signal(pid_of(&victim), Signal::KILL);
+        Some(victim)
+    }
+
+    /// Stopped for so long, then it goes on; what it was.
+    pub fn stop(&mut self, whom: Whom, pause: Duration) -> Option<String> {
+        let victim = self.find(whom)?;
+        self.tell(&format!("stop for {pause:.0?} {victim}"));
+        signal(pid_of(&victim), Signal::STOP);
+        std::thread::park_timeout(pause);
+        signal(pid_of(&victim), Signal::CONT);
+        Some(victim)
+    }
+
+    /// A call is begun, and killed somewhere in it. True: it had come to its end before, with 0.
+    pub fn call_killed(&mut self, words: &[&str]) -> bool {
+        let mut call = self.house.command(crate::programs().join("teamctl"));
+        let mut call =
+            call.args(words).stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("it starts");
+        let pause = Duration::from_micros(self.rng.u64(0..15_000));
+        std::thread::park_timeout(pause);
+        call.kill().expect("it is ours");
+        let status = call.wait().expect("it is ours");
+        self.tell(&format!("kill -9 after {pause:.1?} teamctl {}: {status}", words.join(" ")));
+        status.success()
+    }
+
+    /// A daemon, where there is none: half of them by `up` in a pane, half without a pane.
+    pub fn revive(&mut self) {
+        self.daemons.retain_mut(|daemon| matches!(daemon.try_wait(), Ok(None)));
+        if self.house.teamctl(["status"]).code != 69 {
+            return;
+        }
+        if self.rng.bool() {
+            return self.house.start_daemon();
+        }
+        let mut daemon = self.house.command(crate::programs().join("teamd"));
+        daemon.arg("-S").arg(self.house.tmux_socket()).stdout(Stdio::null()).stderr(Stdio::null());
+        self.daemons.push(daemon.spawn().expect("teamd starts"));
+        self.house.until("a new daemon answers", || (self.house.teamctl(["status"]).code == 0).then_some(()));
+    }
+
+    /// Waits until the team is whole: who is on it by its file is who runs by `status` is who lives, and nobody else
+    /// does; the same again for the panes. Their names.
+    ///
+    /// # Panics
+    /// Where that does not come to be, and where a stranger's pane is gone.
+    pub fn whole(&self) -> BTreeSet<String> {
+        let mut last = String::new();
+        let what = "the team is whole: config.json, status, processes";
+        let house = self.house;
+        let names = house.until(what, || {
+            let (config, running, living) = (on_file(house)?, running(house)?, self.living());
+            let now = format!("config.json {config:?}, running {running:?}, living {living:?}");
+            if now != last {
+                self.tell(&now);
+                last = now;
+            }
+            let pids: BTreeSet<u32> = running.iter().map(|(_, pid)| *pid).collect();
+            let names: BTreeSet<String> = running.into_iter().map(|(name, _)| name).collect();
+            (config == names && pids == living).then_some(names)
+        });
+        self.strangers_live();
+        names
+    }
+
+    /// # Panics
+    /// Where one of them is gone.
+    pub fn strangers_live(&self) {
+        let gone = self.strangers.iter().find(|pid| start_time(**pid).is_none());
+        assert!(gone.is_none(), "a stranger was touched: {gone:?}\n{}", self.house.portrait());
+    }
+
+    /// The daemons that have no pane: to be waited for when the house has ended.
+    pub fn end(self) -> Vec<Child> {
+        self.daemons
+    }
+
+    fn living(&self) -> BTreeSet<u32> {
+        self.all(Whom::Agent).iter().map(|line| pid_of(line)).collect()
+    }
+
+    fn find(&mut self, whom: Whom) -> Option<String> {
+        let all = self.all(whom);
+        (!all.is_empty()).then(|| all[self.rng.usize(0..all.len())].clone())
+    }
+
+    fn all(&self, whom: Whom) -> Vec<String> {
+        let is_one = |line: &String| {
+            let (_, command) = line.split_once(' ').unwrap_or_default();
+            match whom {
+                Whom::Daemon => command.split(' ').next().is_some_and(|program| program.ends_with("/teamd")),
+                Whom::Join => command.contains("/teamd-pane join "),
+                Whom::Agent => command.ends_with("/agent stay"),
+                Whom::Tmux => false,
+            }
+        };
+        Processes::marked(&self.house.mark()).list().into_iter().filter(is_one).collect()
+    }
+
+    /// The first processes of a session's panes.
+    fn panes(&self, session: &str) -> Vec<u32> {
+        let target = format!("={session}");
+        let told = self.house.tmux(["list-panes", "-s", "-t", &target, "-F", "#{@teamd_name}:#{pane_pid}"]);
+        told.lines().filter_map(|line| line.strip_prefix(':')?.parse().ok()).collect()
+    }
+
+    fn tmux_anew(&mut self) -> String {
+        let house = self.house;
+        let ids = house.tmux(["list-panes", "-a", "-F", "#{pane_id}"]);
+        let last = ids.lines().filter_map(|id| id[1..].parse::<u32>().ok()).max().unwrap_or(0);
+        let server: u32 = house.tmux(["display-message", "-p", "#{pid}"]).parse().expect("a pid");
+        self.tell(&format!("kill -9 {server} tmux, with panes up to %{last}"));
+        let was = Processes::one(server);
+        was.kill();
+        assert!(was.ended_within(Duration::from_secs(10)), "a killed server ends");
+        self.strangers_come(last.min(40));
+        format!("{server} tmux")
+    }
+
+    /// A server at the same address, whose panes up to this number are others'.
+    fn strangers_come(&mut self, last: u32) {
+        let first = ["new-session", "-d", "-s", "user", "-x", "200", "-y", "50", "--", "cat", "-"];
+        let mut words: Vec<&str> = first.into();
+        (0..last).for_each(|_| words.extend([";", "new-window", "-d", "-t", "=user:", "--", "cat", "-"]));
+        let house = self.house;
+        house.until("the next server is there", || (house.tmux_ran(&words).code == 0).then_some(()));
+        self.strangers = self.panes("user");
+    }
+}
+
+/// Everybody but the lead; none while the file is being written by someone who does not do it whole.
+fn on_file(house: &House) -> Option<BTreeSet<String>> {
+    let config: Value = serde_json::from_str(&house.read("root/teams/survey/config.json")).ok()?;
+    let names = config["members"].as_array()?.iter().filter_map(|member| member["name"].as_str());
+    Some(names.filter(|name| *name != "team-lead").map(str::to_owned).collect())
+}
+
+/// Name and pid of all members, where all of them run and their daemon answers.
+fn running(house: &House) -> Option<Vec<(String, u32)>> {
+    let status = house.teamctl(["--json", "status"]);
+    let status = (status.code == 0).then(|| status.json())?;
+    let members = status["teams"][0]["members"].as_array()?.iter();
+    let members = members.filter(|member| member["phase"] != "lead").map(|member| {
+        let pid = (member["phase"] == "running").then(|| member["pid"].as_u64()).flatten()?;
+        Some((member["name"].as_str()?.to_owned(), u32::try_from(pid).ok()?))
+    });
+    members.collect()
+}
+
+fn pid_of(line: &str) -> u32 {
+    line.split(' ').next().and_then(|pid| pid.parse().ok()).expect("a line begins with its pid")
+}
+
+/// One that has ended by itself meanwhile needs none.
+fn signal(pid: u32, signal: Signal) {
+    let pid = i32::try_from(pid).ok().and_then(Pid::from_raw).expect("a pid");
+    kill_process(pid, signal).ok();
+}
