@@ -100,9 +100,10 @@ fn below(top: &str) -> Vec<(String, String)> {
 /// A sentence of a test's name, with the modules ahead of it that the page gives.
 #[test]
 fn every_test_that_a_page_of_invariants_names_is_there() {
-    let tests = below(concat!(env!("CARGO_MANIFEST_DIR"), "/e2e"));
-    let all: Vec<(String, String)> = sources().into_iter().chain(tests).collect();
-    let pages = ["ARCHITECTURE", "incidents"].map(|page| {
+    let [stories, trials] =
+        ["e2e", "trials"].map(|tests| below(&format!("{}/{tests}", env!("CARGO_MANIFEST_DIR"))));
+    let all: Vec<(String, String)> = sources().into_iter().chain(stories).chain(trials).collect();
+    let pages = ["ARCHITECTURE", "incidents", "hazards"].map(|page| {
         std::fs::read_to_string(format!("{}/../docs/{page}.md", env!("CARGO_MANIFEST_DIR"))).unwrap()
     });
     let page = pages.concat();
