@@ -1,18 +1,22 @@
-// A sender as Claude Code has it: the same lock from the same package, taken in the same two ways.
+// A writer of an inbox as Claude Code has it: the same lock from the same package, taken in the same ways.
 //
-//   node writer.js sync|async FILE PREFIX COUNT
+//   node writer.js sync|async|truncating FILE PREFIX COUNT|- [PAUSE]
 //
 // sync: as up to 2.1.139: no retry on a held lock, and the file truncated and written in place.
 // async: as from 2.1.158 on: retries, a temporary file and a rename.
-// Sends COUNT messages, PREFIX:0 and so on, and prints {"stored": [...], "refused": [...]}.
+// truncating: retries, then truncates and writes in place, in two halves with a moment between them.
+// Sends COUNT messages, or (-) until its standard input ends, PREFIX:0 and so on, at most PAUSE ms (6) apart, and
+// prints {"stored": [...], "refused": [...]}.
 'use strict';
 const fs = require('fs');
 const path = require('path');
 const lockfile = require('proper-lockfile');
 
-const [mode, file, prefix, count] = process.argv.slice(2);
+const [mode, file, prefix, count, longest] = process.argv.slice(2);
 const lockfilePath = `${file}.lock`;
 const outcome = { stored: [], refused: [] };
+const retries = { retries: 2000, factor: 1.2, minTimeout: 5, maxTimeout: 50, randomize: true };
+let told = false;
 
 function exists() {
   try {
@@ -37,7 +41,8 @@ function sendAtOnce(text) {
   try {
     release = lockfile.lockSync(file, { lockfilePath });
   } catch (error) {
-    if (error.code !== 'ELOCKED') throw error;
+    // What stands in the lock's place may be no lock at all.
+    if (!['ELOCKED', 'ENOTDIR', 'ENOTEMPTY'].includes(error.code)) throw error;
     outcome.refused.push(text);
     return;
   }
@@ -47,7 +52,6 @@ function sendAtOnce(text) {
 }
 
 async function sendWithRetries(text) {
-  const retries = { retries: 2000, factor: 1.2, minTimeout: 5, maxTimeout: 50, randomize: true };
   const release = await lockfile.lock(file, { lockfilePath, retries });
   const temporary = path.join(path.dirname(file), `${path.basename(file)}.tmp.${process.pid.toString(16).padStart(8, '0')}`);
   fs.writeFileSync(temporary, grown(text), { flag: 'wx' });
@@ -56,11 +60,27 @@ async function sendWithRetries(text) {
   outcome.stored.push(text);
 }
 
+async function sendInPlace(text) {
+  const release = await lockfile.lock(file, { lockfilePath, retries });
+  const bytes = Buffer.from(grown(text));
+  const opened = fs.openSync(file, 'w');
+  const half = bytes.length >> 1;
+  fs.writeSync(opened, bytes, 0, half);
+  await pause(1);
+  fs.writeSync(opened, bytes, half);
+  fs.closeSync(opened);
+  await release();
+  outcome.stored.push(text);
+}
+
 async function main() {
+  const send = { sync: sendAtOnce, async: sendWithRetries, truncating: sendInPlace }[mode];
+  const last = count === '-' ? Infinity : Number(count);
+  if (last === Infinity) process.stdin.on('end', () => { told = true; }).resume();
   exists();
-  for (let n = 0; n < Number(count); n += 1) {
-    await (mode === 'sync' ? sendAtOnce : sendWithRetries)(`${prefix}:${n}`);
-    await pause(Math.random() * 6);
+  for (let n = 0; n < last && !told; n += 1) {
+    await send(`${prefix}:${n}`);
+    await pause(Math.random() * Number(longest || 6));
   }
   process.stdout.write(JSON.stringify(outcome));
 }

@@ -11,6 +11,7 @@ mod audit;
 pub mod checker;
 mod figures;
 mod files;
+pub mod foreign;
 mod gate;
 pub mod history;
 mod house;

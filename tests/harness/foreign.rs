@@ -1,0 +1,282 @@
+//! Programs that are not ours on the same files, each with the lock that its kind takes, and what the dead among them
+//! leave in a lock's place. For any trial that runs beside them: start, do something, ask what became of it.
+
+use crate::{House, skipped};
+use serde_json::Value;
+use std::fs::{File, Metadata};
+use std::io::ErrorKind;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, symlink};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
+use std::thread::JoinHandle;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+/// How a foreign program writes, and what.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Manner {
+    /// An inbox: waits for the lock, writes beside and renames. Claude Code from 2.1.158 on.
+    Renaming,
+    /// An inbox: gives up on a held lock, truncates and writes in place. Claude Code up to 2.1.139.
+    GivingUp,
+    /// An inbox: waits for the lock, truncates, writes half, a moment later the rest.
+    Truncating,
+    /// A config.json: no lock, what it read a moment ago truncated over what is there. Claude Code up to 2.1.100.
+    Config,
+    /// The directory of a task list: flock on `.lock` alone.
+    Tasks,
+}
+
+impl Manner {
+    /// Program, script and how it is asked.
+    fn command(self, target: &Path, prefix: &str, count: &str) -> Command {
+        let scripts = Path::new(env!("CARGO_MANIFEST_DIR")).join("foreign");
+        let (program, script, mode) = match self {
+            Manner::Renaming => ("node", "writer.js", Some("async")),
+            Manner::GivingUp => ("node", "writer.js", Some("sync")),
+            Manner::Truncating => ("node", "writer.js", Some("truncating")),
+            Manner::Config => ("node", "rewriter.js", None),
+            Manner::Tasks => ("python3", "tasks.py", None),
+        };
+        let mut command = Command::new(program);
+        command.arg(scripts.join(script)).args(mode).arg(target);
+        command.args((self != Manner::Config).then_some(prefix)).arg(count);
+        command
+    }
+
+    /// Why it can't be run here; none where it can.
+    fn missing(self) -> Option<&'static str> {
+        let modules = Path::new(env!("CARGO_MANIFEST_DIR")).join("foreign/node_modules");
+        let answers = |program: &str| {
+            let mut command = Command::new(program);
+            command
+                .arg("--version")
+                .stdout(Stdio::null())
+                .stderr(Stdio::null())
+                .status()
+                .is_ok_and(|ran| ran.success())
+        };
+        match self {
+            Manner::Tasks => (!answers("python3")).then_some("python3 is not installed"),
+            _ if !modules.is_dir() => Some("the node modules are not there: make test brings them"),
+            _ => (!answers("node")).then_some("node is not installed"),
+        }
+    }
+}
+
+/// What one of them says of itself, in the end.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Outcome {
+    /// Texts of messages, numbers of rewrites, or tasks as `ID SUBJECT OWNER`.
+    pub stored: Vec<String>,
+    /// What it gave up, and knows it.
+    pub refused: Vec<String>,
+}
+
+/// One that runs; dropped, it is killed.
+#[derive(Debug)]
+pub struct Foreign(Option<Child>);
+
+impl Foreign {
+    /// Starts one on `target`, for `count` writes, or until it is asked what became of them. None where this machine
+    /// has not what it needs, which is said, and no excuse where `FOREIGN` is set.
+    ///
+    /// # Panics
+    /// Where it can't be started, or is missing and needed.
+    pub fn start(
+        house: &House,
+        manner: Manner,
+        target: &Path,
+        prefix: &str,
+        count: Option<u64>,
+    ) -> Option<Foreign> {
+        if let Some(why) = manner.missing() {
+            assert!(std::env::var_os("FOREIGN").is_none(), "{why}");
+            skipped("foreign writers", why);
+            return None;
+        }
+        let count = count.map_or("-".to_owned(), |count| count.to_string());
+        let mut command = manner.command(target, prefix, &count);
+        // Known to the house's audit; what else it finds in its environment is the machine's.
+        command.env("HOUSE", house.path("")).stdin(Stdio::piped()).stdout(Stdio::piped());
+        Some(Foreign(Some(command.spawn().expect("it starts"))))
+    }
+
+    /// Tells it to stop, if it has no number of its own, and waits until it has said what became of its writes.
+    ///
+    /// # Panics
+    /// Where it failed otherwise than by being refused.
+    pub fn outcome(mut self) -> Outcome {
+        let mut child = self.0.take().expect("it is asked once");
+        drop(child.stdin.take());
+        let ran = child.wait_with_output().expect("it is ours");
+        assert!(ran.status.success(), "{:?}", ran.status);
+        let mut said: Value = serde_json::from_slice(&ran.stdout).expect("it says what it did");
+        let [stored, refused] = ["stored", "refused"]
+            .map(|key| serde_json::from_value(said[key].take()).expect("it is a list of texts"));
+        Outcome { stored, refused }
+    }
+}
+
+impl Drop for Foreign {
+    fn drop(&mut self) {
+        if let Some(child) = &mut self.0 {
+            child.kill().ok();
+            child.wait().ok();
+        }
+    }
+}
+
+/// What the dead leave in a lock's place, or somebody puts there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Stale {
+    /// An empty directory, long not touched: taken over by whoever comes.
+    Dead,
+    /// An empty directory with a time stamp to come.
+    Future,
+    /// A file.
+    File,
+    /// A directory with something in it.
+    Full,
+    /// A link to nowhere.
+    Link,
+}
+
+impl Stale {
+    /// Every kind.
+    pub const ALL: [Stale; 5] = [Stale::Dead, Stale::File, Stale::Full, Stale::Link, Stale::Future];
+
+    /// Puts it where the lock of `target` goes. None where one is held.
+    ///
+    /// # Panics
+    /// Where it can't be made for another reason.
+    pub fn plant(self, target: &Path) -> Option<Planted> {
+        let path = PathBuf::from(format!("{}.lock", target.display()));
+        let made = match self {
+            Stale::Dead | Stale::Future | Stale::Full => std::fs::DirBuilder::new().mode(0o700).create(&path),
+            Stale::File => File::create_new(&path).map(drop),
+            Stale::Link => symlink("nowhere", &path),
+        };
+        match made {
+            Err(error) if error.kind() == ErrorKind::AlreadyExists => return None,
+            made => made.expect("it can be made"),
+        }
+        if self == Stale::Full {
+            File::create_new(path.join("inside")).expect("it can be made");
+        }
+        let hour = Duration::from_secs(3600);
+        let time = if self == Stale::Future { SystemTime::now() + hour } else { SystemTime::now() - hour };
+        if self != Stale::Link {
+            File::open(&path).and_then(|file| file.set_modified(time)).expect("it is ours");
+        }
+        let stamp = Stamp::of(&path.symlink_metadata().expect("it is there"));
+        Some(Planted { kind: self, path, stamp })
+    }
+}
+
+/// Which one it is: another in its place has another.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Stamp(u64, Option<Duration>);
+
+impl Stamp {
+    fn of(metadata: &Metadata) -> Stamp {
+        let modified = metadata.modified().ok();
+        Stamp(metadata.ino(), modified.and_then(|time| time.duration_since(UNIX_EPOCH).ok()))
+    }
+}
+
+/// One that was put in a lock's place.
+#[derive(Debug)]
+pub struct Planted {
+    kind: Stale,
+    path: PathBuf,
+    stamp: Stamp,
+}
+
+impl Planted {
+    /// Takes it away, if it still is there. False where somebody else did who never should have: what is no empty
+    /// directory is no lock.
+    pub fn take_away(self) -> bool {
+        let found = self.path.symlink_metadata().ok();
+        if found.is_none_or(|found| Stamp::of(&found) != self.stamp) {
+            return matches!(self.kind, Stale::Dead | Stale::Future);
+        }
+        let taken = match self.kind {
+            Stale::File | Stale::Link => std::fs::remove_file(&self.path),
+            Stale::Full => {
+                std::fs::remove_file(self.path.join("inside")).and(std::fs::remove_dir(&self.path))
+            }
+            Stale::Dead | Stale::Future => std::fs::remove_dir(&self.path),
+        };
+        // Of an abandoned one somebody may be faster.
+        taken.is_ok() || matches!(self.kind, Stale::Dead | Stale::Future)
+    }
+}
+
+/// Puts one after the other in the locks' places of some files, a kind after the other, and takes each away after a
+/// moment, but for the dead ones, which somebody else is to take over.
+#[derive(Debug)]
+pub struct Planter {
+    stop: Sender<()>,
+    thread: JoinHandle<Vec<(Stale, bool)>>,
+}
+
+impl Planter {
+    /// Begins, with a pause between two; at least one of these files is there.
+    pub fn start(targets: Vec<PathBuf>, pause: Duration) -> Planter {
+        let (stop, stopped) = channel();
+        let stand = Duration::from_millis(200);
+        let planting = move || {
+            let (mut told, mut dead) = (Vec::new(), Vec::new());
+            for (kind, target) in Stale::ALL.iter().cycle().zip(targets.iter().cycle()) {
+                let planted = kind.plant(target);
+                let over = stopped.recv_timeout(stand) != Err(RecvTimeoutError::Timeout);
+                match planted {
+                    Some(planted) if *kind == Stale::Dead => dead.push(planted),
+                    Some(planted) => told.push((*kind, planted.take_away())),
+                    None => {}
+                }
+                if over || stopped.recv_timeout(pause) != Err(RecvTimeoutError::Timeout) {
+                    break;
+                }
+            }
+            told.extend(dead.into_iter().map(|planted| (Stale::Dead, planted.take_away())));
+            told
+        };
+        Planter { stop, thread: std::thread::spawn(planting) }
+    }
+
+    /// Stops, and tells what was planted, with whether it was treated as it must be.
+    ///
+    /// # Panics
+    /// Where something could not be planted.
+    pub fn stop(self) -> Vec<(Stale, bool)> {
+        self.stop.send(()).ok();
+        self.thread.join().expect("it can plant")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_planted_is_known_again_and_what_was_removed_is_missed() {
+        let directory = tempfile::tempdir().unwrap();
+        let target = directory.path().join("x.json");
+        let lock = directory.path().join("x.json.lock");
+        for kind in Stale::ALL {
+            let planted = kind.plant(&target).unwrap();
+            assert!(kind.plant(&target).is_none(), "one is there");
+            assert!(planted.take_away() && lock.symlink_metadata().is_err(), "{kind:?}");
+        }
+        let planted = Stale::File.plant(&target).unwrap();
+        std::fs::remove_file(&lock).unwrap();
+        std::fs::create_dir(&lock).unwrap();
+        assert!(!planted.take_away() && lock.is_dir(), "another's stays, and ours was never to go");
+        std::fs::remove_dir(&lock).unwrap();
+        let planted = Stale::Dead.plant(&target).unwrap();
+        std::fs::remove_dir(&lock).unwrap();
+        assert!(planted.take_away(), "whoever came has taken it over");
+    }
+}
