@@ -7,6 +7,7 @@
 use harness::{House, figure, skipped};
 use serde_json::Value;
 use std::collections::BTreeMap;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, SystemTime};
@@ -117,12 +118,14 @@ fn counted(house: &House, words: &[String]) -> BTreeMap<&'static str, u64> {
     CALLS.into_iter().map(|call| (call, times(&call))).filter(|(_, times)| *times > 0).collect()
 }
 
-/// What a killed process leaves is aged: whoever comes next takes an old lock at once, and half a file is nobody's.
+/// What a killed process leaves is aged: half a file is nobody's, and of a lock whoever comes next sees at once that its
+/// holder is dead, unless that was killed before it could mark it: such a one is taken when it is old.
 fn later(directory: &Path) {
     for entry in std::fs::read_dir(directory).unwrap() {
         let path: PathBuf = entry.unwrap().path();
         let name = path.file_name().unwrap().to_string_lossy().into_owned();
         match path.is_dir() {
+            true if name.ends_with(".lock") && path.metadata().unwrap().mode() & 0o1000 != 0 => {}
             true if name.ends_with(".lock") => {
                 let old = SystemTime::now() - Duration::from_secs(60);
                 std::fs::File::open(&path).unwrap().set_modified(old).unwrap();

@@ -25,6 +25,12 @@ impl AsFd for Directory {
     }
 }
 
+impl From<Directory> for OwnedFd {
+    fn from(dir: Directory) -> OwnedFd {
+        dir.fd
+    }
+}
+
 impl Directory {
     /// Opens a directory outside or at the top of a root; links in its path are followed.
     pub(crate) fn open(path: &Path) -> Result<Directory, Error> {

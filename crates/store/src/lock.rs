@@ -1,19 +1,24 @@
 //! The lock that all programs on these files take: `mkdir PATH.lock`, released by `rmdir`; stale after ten
-//! seconds without a change of its time stamp.
+//! seconds without a change of its time stamp, or at once where a holder of ours is dead (`grip`).
 //!
 //! Nothing is ever put inside, and what is no empty directory is never removed: another tool's, or a trap.
 //! A stopped holder may find its lock gone, so it asks [`Lock::is_ours`] before it acts. The observed
 //! behaviour is that of the npm package proper-lockfile 4.1.2 with its defaults.
 
-use crate::directory::{Directory, file_type};
+mod grip;
+mod watch;
+
+use crate::directory::Directory;
 use crate::error::Error;
 use crate::file::rename_fresh;
 use crate::pause::Pause;
+use grip::{Grip, hold};
 use nix::errno::Errno;
-use nix::sys::stat::{FileStat, Mode, SFlag, mkdirat};
+use nix::sys::stat::{FileStat, Mode, mkdirat};
 use std::path::PathBuf;
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use uuid::Uuid;
+use watch::{Look, Watch};
 
 /// An abandoned lock is this old, by the wall clock or watched by us.
 const STALE: Duration = Duration::from_secs(10);
@@ -28,6 +33,8 @@ pub(crate) struct Lock<'d> {
     dir: &'d Directory,
     name: String,
     stamp: Stamp,
+    /// Let go of after the directory is removed.
+    _grip: Option<Grip>,
 }
 
 /// What tells one holding from the next.
@@ -81,8 +88,8 @@ impl<'d> Lock<'d> {
     }
 
     fn made(dir: &'d Directory, name: String) -> Result<Lock<'d>, Error> {
-        match dir.stat(&name)? {
-            Some(stat) => Ok(Lock { dir, stamp: Stamp::of(&stat), name }),
+        match hold(dir, &name)? {
+            Some((stamp, grip)) => Ok(Lock { dir, stamp, name, _grip: grip }),
             None => {
                 Err(Error::Locked { path: dir.join(&name), why: "another program removed it".to_owned() })
             }
@@ -101,48 +108,6 @@ impl Drop for Lock<'_> {
             // One that stays becomes stale, and the next one takes it over.
             drop(self.dir.rmdir(&self.name));
         }
-    }
-}
-
-/// What a look at a held lock says.
-enum Look {
-    Gone,
-    Held,
-    Abandoned,
-}
-
-/// Remembers since when a lock has not changed, by a clock that does not jump.
-struct Watch {
-    seen: Option<(Stamp, Instant)>,
-    odd: bool,
-}
-
-impl Watch {
-    fn new() -> Watch {
-        Watch { seen: None, odd: false }
-    }
-
-    fn look(&mut self, dir: &Directory, name: &str) -> Result<Look, Error> {
-        let Some(stat) = dir.stat(name)? else { return Ok(Look::Gone) };
-        self.odd = file_type(&stat) != SFlag::S_IFDIR;
-        let stamp = Stamp::of(&stat);
-        let since = match self.seen {
-            Some((seen, since)) if seen == stamp => since,
-            _ => Instant::now(),
-        };
-        self.seen = Some((stamp, since));
-        let watched = since.elapsed();
-        let stale = watched >= STALE || (stamp.is_old() && watched >= SECOND_LOOK);
-        Ok(if stale && !self.odd { Look::Abandoned } else { Look::Held })
-    }
-
-    /// True if the clock alone would call it abandoned; one with a time stamp in the future is not.
-    fn looks_old(&self) -> bool {
-        !self.odd && self.seen.is_some_and(|(stamp, _)| stamp.is_old())
-    }
-
-    fn why(&self) -> &'static str {
-        if self.odd { "it is no directory, so no lock of the usual kind" } else { "another program holds it" }
     }
 }
 
@@ -175,11 +140,12 @@ impl<'d> Suspect<'d> {
     /// None if it is fresh, gone, or not known to be an empty directory.
     fn at(dir: &'d Directory, name: String) -> Result<Option<Suspect<'d>>, Error> {
         let mut watch = Watch::new();
-        watch.look(dir, &name)?;
+        let dead = matches!(watch.look(dir, &name)?, Look::Abandoned);
+        watch.let_go();
         // What may not be opened may be full, so it is left.
         let empty =
             || matches!(dir.sub(&name), Ok(Some(lock)) if lock.names().is_ok_and(|all| all.is_empty()));
-        Ok((watch.looks_old() && empty()).then_some(Suspect { dir, name, watch }))
+        Ok(((dead || watch.looks_old()) && empty()).then_some(Suspect { dir, name, watch }))
     }
 
     /// Where it was; none if it is gone, changed or filled since the first look.
@@ -251,10 +217,10 @@ mod tests {
         let directory = Directory::open(dir.path()).unwrap();
         let lock = Lock::acquire(&directory, "x.json").unwrap();
         let old = Stamp { seconds: lock.stamp.seconds - 60, ..lock.stamp };
-        let watch = Watch { seen: Some((old, Instant::now())), odd: false };
+        let watch = Watch::having_seen(old);
         assert_eq!(take_away(&directory, "x.json.lock", &watch).unwrap(), Taken::Missed);
         assert!(lock.is_ours().unwrap());
-        let watch = Watch { seen: Some((lock.stamp, Instant::now())), odd: false };
+        let watch = Watch::having_seen(lock.stamp);
         assert_eq!(take_away(&directory, "x.json.lock", &watch).unwrap(), Taken::Removed);
         assert_eq!(directory.names().unwrap(), Vec::<String>::new());
     }

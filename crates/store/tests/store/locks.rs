@@ -6,8 +6,9 @@ use nix::sys::stat::{UtimensatFlags, utimensat};
 use nix::sys::time::TimeSpec;
 use protocol::fault::Kind;
 use protocol::name::TeamName;
-use std::os::unix::fs::symlink;
-use std::path::PathBuf;
+use std::fs::{File, Permissions};
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime};
 use store::Error;
 
@@ -16,6 +17,10 @@ use store::Error;
 fn whatever_stands_where_a_lock_goes_is_treated_with_care() {
     let plants = [
         an_old_lock_is_taken_over_at_the_second_look,
+        the_lock_of_a_dead_holder_of_ours_is_taken_over_at_once,
+        the_lock_of_a_living_holder_of_ours_is_waited_for,
+        one_of_ours_that_was_stopped_for_long_loses_its_lock,
+        of_eight_who_find_a_dead_holders_lock_each_gets_its_turn,
         a_fresh_lock_is_waited_for,
         a_lock_that_is_refreshed_is_not_taken_over,
         a_lock_from_the_future_is_watched_for_ten_seconds,
@@ -48,6 +53,70 @@ fn an_old_lock_is_taken_over_at_the_second_look() {
     sent.unwrap();
     assert!(took > Duration::from_millis(400) && took < Duration::from_secs(3), "{took:?}");
     assert!(!lock.exists());
+}
+
+/// As the kernel leaves it when a holder of ours is killed: marked, and gripped by nobody.
+fn marked(lock: &Path) {
+    std::fs::create_dir(lock).unwrap();
+    std::fs::set_permissions(lock, Permissions::from_mode(0o1700)).unwrap();
+}
+
+fn the_lock_of_a_dead_holder_of_ours_is_taken_over_at_once() {
+    let (ground, lock) = planted();
+    for ahead in [0, 3600] {
+        marked(&lock);
+        age(&lock, SystemTime::now() + Duration::from_secs(ahead));
+        let (sent, took) = send(&ground);
+        sent.unwrap();
+        assert!(took < Duration::from_millis(400), "{took:?}: no second look");
+        assert_eq!(list(&ground.inbox_path("")), [ground.inbox_path("bob.json")]);
+    }
+    marked(&lock);
+    assert_eq!(ground.team.release_stale().unwrap(), [lock]);
+}
+
+fn the_lock_of_a_living_holder_of_ours_is_waited_for() {
+    let (ground, lock) = planted();
+    marked(&lock);
+    let grip = File::open(&lock).unwrap();
+    grip.try_lock().unwrap();
+    assert_eq!(ground.team.release_stale().unwrap(), Vec::<PathBuf>::new());
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            delay(1000);
+            assert!(lock.exists());
+            // Its end, without a word.
+            drop(grip);
+        });
+        let (sent, took) = send(&ground);
+        sent.unwrap();
+        assert!(took >= Duration::from_millis(900) && took < Duration::from_secs(5), "{took:?}");
+    });
+}
+
+fn one_of_ours_that_was_stopped_for_long_loses_its_lock() {
+    let (ground, lock) = planted();
+    marked(&lock);
+    let grip = File::open(&lock).unwrap();
+    grip.try_lock().unwrap();
+    age(&lock, SystemTime::now() - Duration::from_secs(12));
+    let (sent, took) = send(&ground);
+    sent.unwrap();
+    assert!(took > Duration::from_millis(400) && took < Duration::from_secs(3), "{took:?}");
+}
+
+fn of_eight_who_find_a_dead_holders_lock_each_gets_its_turn() {
+    let (ground, lock) = planted();
+    for round in 1..=30 {
+        marked(&lock);
+        std::thread::scope(|scope| {
+            for _ in 0..8 {
+                scope.spawn(|| ground.again().inbox(&agent("bob")).append(&message("x")).unwrap());
+            }
+        });
+        assert_eq!(ground.team.inbox(&agent("bob")).read().unwrap().len(), 8 * round);
+        assert_eq!(list(&ground.inbox_path("")), [ground.inbox_path("bob.json")], "no lock is left");
+    }
 }
 
 fn a_fresh_lock_is_waited_for() {

@@ -1,0 +1,68 @@
+//! How the lock of a holder of ours that was killed is known at once. The holder has the kernel's own lock (flock) on
+//! the directory for as long as it lives, and has then set a mark on it that no other tool sets, the sticky bit. So a
+//! directory with the mark that nobody grips is one of the dead: the kernel lets go whatever ended the process, and
+//! needs no pid, which says nothing about another container or the time before a reboot.
+//!
+//! Nothing is put inside, and there is no second file that could be left over. Where a file system has no flock on
+//! directories there is no mark either, and the ten seconds count.
+
+use super::Stamp;
+use crate::directory::Directory;
+use crate::error::Error;
+use nix::errno::Errno;
+use nix::fcntl::{Flock, FlockArg};
+use nix::sys::stat::{FileStat, Mode, fchmod, fstat};
+use nix::unistd::geteuid;
+use std::os::fd::OwnedFd;
+
+/// The kernel's lock on a lock's directory; dropped, it is free.
+pub(super) type Grip = Flock<OwnedFd>;
+
+/// What came of reaching for one.
+#[derive(Debug)]
+pub(super) enum Reached {
+    /// Nobody of ours holds the lock, or is taking it away.
+    Got(Grip),
+    /// Somebody of ours does.
+    Held,
+    /// It is not what it was any more, or can't be told here.
+    Unknown,
+}
+
+/// What the directory `name` is that was just made, gripped and marked where that can be; none if it has gone.
+pub(super) fn hold(dir: &Directory, name: &str) -> Result<Option<(Stamp, Option<Grip>)>, Error> {
+    match dir.sub(name).map(|lock| lock.map(OwnedFd::from)) {
+        Ok(None) => Ok(None),
+        Ok(Some(fd)) => {
+            let stamp = Stamp::of(&fstat(&fd).map_err(Error::at("look at", &dir.join(name)))?);
+            let grip = Flock::lock(fd, FlockArg::LockExclusiveNonblock).ok();
+            // Only what is gripped may have the mark.
+            let grip = grip.filter(|grip| fchmod(&**grip, Mode::S_ISVTX | Mode::S_IRWXU).is_ok());
+            Ok(Some((stamp, grip)))
+        }
+        // Without descriptors it is a lock all the same.
+        Err(_) => Ok(dir.stat(name)?.map(|stat| (Stamp::of(&stat), None))),
+    }
+}
+
+/// True if a holder of ours had a grip on it.
+pub(super) fn is_marked(stat: &FileStat) -> bool {
+    Mode::from_bits_truncate(stat.st_mode).contains(Mode::S_ISVTX) && stat.st_uid == geteuid().as_raw()
+}
+
+/// Reaches for the grip on the lock that `stamp` was seen of.
+pub(super) fn reach(dir: &Directory, name: &str, stamp: Stamp) -> Reached {
+    let Some(fd) = dir.sub(name).ok().flatten() else { return Reached::Unknown };
+    match Flock::lock(OwnedFd::from(fd), FlockArg::LockExclusiveNonblock) {
+        // Whoever had the grip before may have taken it away, and another one may be there.
+        Ok(grip) if is(fstat(&*grip).ok(), stamp) && is(dir.stat(name).ok().flatten(), stamp) => {
+            Reached::Got(grip)
+        }
+        Err((_, Errno::EWOULDBLOCK)) => Reached::Held,
+        _ => Reached::Unknown,
+    }
+}
+
+fn is(stat: Option<FileStat>, stamp: Stamp) -> bool {
+    stat.is_some_and(|stat| Stamp::of(&stat) == stamp)
+}

@@ -1,0 +1,76 @@
+//! Looking at a lock that somebody holds, until it is free or proves abandoned.
+
+use super::grip::{Grip, Reached, is_marked, reach};
+use super::{SECOND_LOOK, STALE, Stamp};
+use crate::directory::{Directory, file_type};
+use crate::error::Error;
+use nix::sys::stat::SFlag;
+use std::time::Instant;
+
+/// What a look at a held lock says.
+pub(super) enum Look {
+    Gone,
+    Held,
+    Abandoned,
+}
+
+/// Remembers since when a lock has not changed, by a clock that does not jump.
+pub(super) struct Watch {
+    pub(super) seen: Option<(Stamp, Instant)>,
+    odd: bool,
+    /// On one that was found abandoned, so that of ours one alone takes it away.
+    grip: Option<Grip>,
+}
+
+impl Watch {
+    pub(super) fn new() -> Watch {
+        Watch { seen: None, odd: false, grip: None }
+    }
+
+    #[cfg(test)]
+    pub(super) fn having_seen(stamp: Stamp) -> Watch {
+        Watch { seen: Some((stamp, Instant::now())), ..Watch::new() }
+    }
+
+    pub(super) fn look(&mut self, dir: &Directory, name: &str) -> Result<Look, Error> {
+        self.grip = None;
+        let Some(stat) = dir.stat(name)? else { return Ok(Look::Gone) };
+        self.odd = file_type(&stat) != SFlag::S_IFDIR;
+        let stamp = Stamp::of(&stat);
+        let since = match self.seen {
+            Some((seen, since)) if seen == stamp => since,
+            _ => Instant::now(),
+        };
+        self.seen = Some((stamp, since));
+        let watched = since.elapsed();
+        let stale = watched >= STALE || (stamp.is_old() && watched >= SECOND_LOOK);
+        let marked = is_marked(&stat);
+        if self.odd || !(stale || marked) {
+            return Ok(Look::Held);
+        }
+        Ok(match reach(dir, name, stamp) {
+            Reached::Got(grip) => {
+                self.grip = Some(grip);
+                Look::Abandoned
+            }
+            // One of ours that was stopped for so long; of what is not marked another of ours is taking it away.
+            Reached::Held if stale && marked => Look::Abandoned,
+            Reached::Unknown if stale => Look::Abandoned,
+            Reached::Held | Reached::Unknown => Look::Held,
+        })
+    }
+
+    /// Leaves it to others for now.
+    pub(super) fn let_go(&mut self) {
+        self.grip = None;
+    }
+
+    /// True if the clock alone would call it abandoned; one with a time stamp in the future is not.
+    pub(super) fn looks_old(&self) -> bool {
+        !self.odd && self.seen.is_some_and(|(stamp, _)| stamp.is_old())
+    }
+
+    pub(super) fn why(&self) -> &'static str {
+        if self.odd { "it is no directory, so no lock of the usual kind" } else { "another program holds it" }
+    }
+}
