@@ -19,6 +19,7 @@ mod mcp;
 mod model;
 mod nemesis;
 mod ran;
+mod recovery;
 mod watch;
 
 pub use audit::{Processes, start_time};
@@ -28,6 +29,7 @@ pub use mcp::Mcp;
 pub use model::Model;
 pub use nemesis::{Nemesis, Whom};
 pub use ran::Ran;
+pub use recovery::{Recovery, quantile};
 
 use std::path::PathBuf;
 use std::sync::OnceLock;

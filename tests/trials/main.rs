@@ -7,6 +7,7 @@
 
 mod kills;
 mod mailbox;
+mod recovery;
 mod starts;
 mod sweep;
 

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 /// The first wait before a new attempt; doubled each time.
 const FIRST_WAIT: Duration = Duration::from_millis(20);
 /// The longest. A daemon that is started again has all its agents back within this and a little.
-const LONGEST_WAIT: Duration = Duration::from_millis(500);
+const LONGEST_WAIT: Duration = Duration::from_millis(250);
 
 /// A daemon that is stopped takes nothing once its buffers are full; the agent is not to stop with it.
 const SILENCE: Duration = Duration::from_secs(5);

@@ -1,0 +1,64 @@
+//! How long a team is without its daemon: kill -9, then the next one, until it has everybody back.
+
+use crate::House;
+use std::process::{Child, Stdio};
+use std::time::{Duration, Instant};
+
+/// A house whose daemons are started without a pane, one after the other.
+pub struct Recovery<'h> {
+    house: &'h House,
+    daemon: Option<Child>,
+}
+
+impl<'h> Recovery<'h> {
+    /// Of this house, whichever way its daemon was started.
+    pub fn of(house: &'h House) -> Recovery<'h> {
+        Recovery { house, daemon: None }
+    }
+
+    /// Kills the daemon, leaves the agents alone for so long, starts the next; how long that took from its start to the
+    /// moment in which `status` has `count` agents as adopted and running.
+    ///
+    /// # Panics
+    /// Where it has not after 30 s.
+    pub fn round(&mut self, count: usize, alone: Duration) -> Duration {
+        let house = self.house;
+        house.kill_9(house.daemon());
+        if let Some(mut killed) = self.daemon.take() {
+            killed.wait().expect("it is ours");
+        }
+        std::thread::park_timeout(alone);
+        let mut teamd = house.command(crate::programs().join("teamd"));
+        teamd.arg("-S").arg(house.tmux_socket()).stdout(Stdio::null()).stderr(Stdio::null());
+        let began = Instant::now();
+        self.daemon = Some(teamd.spawn().expect("teamd starts"));
+        while self.running() != count {
+            assert!(began.elapsed() < Duration::from_secs(30), "they are not back\n{}", house.portrait());
+        }
+        began.elapsed()
+    }
+
+    /// The last daemon, to be waited for when the house has ended.
+    pub fn end(self) -> Option<Child> {
+        self.daemon
+    }
+
+    /// Asked again at once: it is the time that is measured.
+    fn running(&self) -> usize {
+        let status = self.house.teamctl(["--json", "status"]);
+        if status.code != 0 {
+            return 0;
+        }
+        let members = status.json()["teams"][0]["members"].as_array().cloned().unwrap_or_default();
+        members.iter().filter(|member| member["phase"] == "running").count()
+    }
+}
+
+/// That share of them took no longer.
+///
+/// # Panics
+/// Where there are none.
+pub fn quantile(times: &mut [Duration], percent: usize) -> Duration {
+    times.sort();
+    times[(times.len() * percent).div_ceil(100).max(1) - 1]
+}
