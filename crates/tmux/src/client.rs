@@ -41,9 +41,14 @@ pub(crate) struct Client {
 
 /// `$0` is the session, the first four words are the program and the address, all of them are the client. The shell
 /// becomes the client, so the watcher knows it by its process id; and we reap that only after the watcher let go,
-/// which is when the session is gone: hence the `:`, for a last command would take the watcher's place.
+/// which is when the session is gone: hence the `:`, for a last command would take the watcher's place. The server that
+/// answers by then may be another, and have a session of that name: only one that was made there is ended.
 const WATCHED: &str = r#"
-(read -r nothing <&2; kill -9 $$; "$1" "$2" "$3" "$4" kill-session -t "=$0" 2>/dev/null; :) </dev/null >/dev/null &
+(
+    read -r nothing <&2; kill -9 $$
+    "$1" "$2" "$3" "$4" if-shell -F -t "=$0:" '#{==:#{@teamd_server},#{pid} #{start_time}}' "kill-session -t =$0" 2>/dev/null
+    :
+) </dev/null >/dev/null &
 exec "$@"
 "#;
 
@@ -116,8 +121,10 @@ fn hidden_session(name: &str) -> Script {
     for word in ["/bin/sh", "-c", "while read -r nothing; do :; done"] {
         session.push_param(word);
     }
+    let made = SetOption::new().format().target_pane(format!("={name}:"));
     let window = SetOption::new().window().target_pane(format!("={name}:"));
     Script::of(&session)
+        .then(&made.option("@teamd_server").value("#{pid} #{start_time}").build())
         .then(&session_option(name, "destroy-unattached", "off"))
         .then(&session_option(name, "detach-on-destroy", "on"))
         .then(&session_option(name, "status", "off"))

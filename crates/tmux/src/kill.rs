@@ -15,14 +15,15 @@ use crate::{Error, Owner, PaneId, Server};
 pub enum Killed {
     /// It was there and ours, and is gone.
     Killed,
-    /// It is not that owner's; it lives.
+    /// It is not that owner's, or somebody has started it anew with a process of theirs; it lives.
     NotOurs,
     /// There is no such pane.
     Absent,
 }
 
 impl Server {
-    /// Kills a pane if it is `owner`'s. A zoom of another pane in that window stays.
+    /// Kills a pane if it is `owner`'s. A zoom of another pane in that window stays. One that somebody has started anew
+    /// loses our marks.
     ///
     /// # Errors
     /// `Failed` if it is there all the same; `Timeout` and the like leave it unknown.
@@ -33,7 +34,10 @@ impl Server {
         let act = keeping_zoom(&row, &Script::of(&kill))?;
         match self.guarded(deadline, pane, owner, &act) {
             Ok(_) => self.verify(pane, Killed::Killed, deadline),
-            Err(Error::NotOurs { .. }) => self.verify(pane, Killed::Absent, deadline),
+            Err(Error::NotOurs { .. }) => {
+                self.let_go(pane, owner, deadline)?;
+                self.verify(pane, Killed::Absent, deadline)
+            }
             Err(other) => Err(other),
         }
     }

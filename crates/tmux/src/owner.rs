@@ -1,4 +1,7 @@
-//! Whose pane it is: the value of the pane option `@teamd`.
+//! Whose pane it is: the value of the pane option `@teamd`, and in `@teamd_pid` the process that it was given for.
+//!
+//! The options stay with a pane that a person starts anew with a command of their own (`respawn-pane`); the process does
+//! not, and then the pane is theirs.
 //!
 //! Never empty, because tmux reads an option that nobody set as the empty string, and so would an empty owner match
 //! every pane there is. Its letters mean nothing in a format, in a quoted word or in a shell.
@@ -16,6 +19,10 @@ pub struct Owner(String);
 impl Owner {
     /// The pane option that holds it.
     pub(crate) const OPTION: &str = "@teamd";
+    /// The one that holds the pane's process, as it was when it became ours.
+    pub(crate) const PROCESS: &str = "@teamd_pid";
+    /// Holds where that process is still the pane's.
+    const SAME_PROCESS: &str = "#{==:#{@teamd_pid},#{pane_pid}}";
     /// Prints the option, with every character that no owner has made into `_`, so that a list keeps its lines.
     pub(crate) const FORMAT: &str = "#{s/[^A-Za-z0-9-]/_/:@teamd}";
 
@@ -26,6 +33,11 @@ impl Owner {
 
     /// A condition, as tmux formats have them, that holds on panes of this owner only.
     pub(crate) fn condition(&self) -> String {
+        format!("#{{&&:{},{}}}", self.mark(), Owner::SAME_PROCESS)
+    }
+
+    /// The same, but also on a pane that somebody has started anew since.
+    pub(crate) fn mark(&self) -> String {
         format!("#{{==:#{{{}}},{}}}", Owner::OPTION, self.0)
     }
 }

@@ -310,7 +310,8 @@ fn close_our_pane(spawn: &str) {
     let (Some(tmux), Some(pane)) = (variable("TMUX"), variable("TMUX_PANE")) else { return };
     let socket = tmux.split(',').next().unwrap_or_default();
     let mut command = Command::new("tmux");
-    let ours = format!("#{{==:#{{@teamd}},{spawn}}}");
+    // Whoever starts the pane anew hangs us up, and has it as theirs.
+    let ours = format!("#{{&&:#{{==:#{{@teamd}},{spawn}}},#{{==:#{{pane_pid}},{}}}}}", std::process::id());
     command.args(["-S", socket, "if-shell", "-F", "-t", &pane, &ours, &format!("kill-pane -t {pane}")]);
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).status().ok();
 }

@@ -68,17 +68,41 @@ fn of_many_screens_those_that_are_not_ours_are_left_out() {
 }
 
 #[test]
-fn a_pane_that_was_moved_or_started_anew_is_still_ours() {
+fn a_pane_that_was_moved_is_still_ours() {
     everywhere(|bench| {
         let (mut server, _notices) = bench.connect();
         let made = window(&mut server);
         let pane = made.pane.to_string();
         server.claim(made.pane, &owner("ann"), &label("ann")).unwrap();
         server.claim(made.pane, &owner("ann"), &label("again")).unwrap();
-        bench.run(["respawn-pane", "-k", "-t", &pane, "sleep", "1000"]);
         bench.run(["join-pane", "-d", "-s", &pane, "-t", "=main:"]);
         server.label(made.pane, &owner("ann"), &label("moved")).unwrap();
         assert_eq!(server.kill(made.pane, &owner("ann")).unwrap(), Killed::Killed);
+    });
+}
+
+/// The marks stay with it, the process does not.
+#[test]
+fn a_pane_that_a_person_has_started_anew_is_theirs_and_bears_no_mark_of_ours() {
+    everywhere(|bench| {
+        let (mut server, _notices) = bench.connect();
+        let made = window(&mut server);
+        let pane = made.pane.to_string();
+        server.claim(made.pane, &owner("ann"), &label("ann")).unwrap();
+        bench.run(["respawn-pane", "-k", "-t", &pane, "sleep", "1000"]);
+        for refused in [
+            server.claim(made.pane, &owner("ann"), &label("x")),
+            server.label(made.pane, &owner("ann"), &label("x")),
+            server.capture(made.pane, &owner("ann"), None).map(drop),
+            server.hide(made.pane, &owner("ann"), "x"),
+        ] {
+            assert!(matches!(refused, Err(Error::NotOurs { .. })), "{refused:?}");
+        }
+        assert_eq!(server.kill(made.pane, &owner("bob")).unwrap(), Killed::NotOurs);
+        assert!(bench.run(["show-options", "-p", "-t", &pane]).contains("@teamd ann"));
+        assert_eq!(server.kill(made.pane, &owner("ann")).unwrap(), Killed::NotOurs);
+        assert_eq!(bench.run(["show-options", "-p", "-t", &pane]), "");
+        assert!(panes(bench).contains(&pane));
     });
 }
 
