@@ -56,7 +56,15 @@ impl Panes {
                 result => return result,
             }
         }
-        let created = self.server()?.new_session(&own_session(), team.as_str(), argv)?;
+        let created = match self.server()?.new_session(&own_session(), team.as_str(), argv) {
+            // Whoever brings back the sessions of a server that was killed has one of that name, and not ours.
+            Err(Error::Failed { cause, .. }) if cause.contains("duplicate session") => {
+                let server = self.server()?;
+                let name = format!("{}-{}", own_session(), server.epoch().pid);
+                server.new_session(&name, team.as_str(), argv)?
+            }
+            result => result?,
+        };
         self.session = Some(created.session);
         Ok(created)
     }
