@@ -24,11 +24,12 @@ fn main() {
         ["typed", file, rest @ ..] => typed::run(file, rest),
         ["dump", file] => dump(&PathBuf::from(file)),
         ["argv", file, rest @ ..] => argv(&PathBuf::from(file), rest),
+        ["words", socket, rest @ ..] => words_to(socket, rest),
         _ => {
             writeln!(
                 std::io::stderr(),
-                "agent: exit N | stay | hooked FILE [--OPTION…] [TEXT] | typed FILE [--OPTION…] [TEXT] | record FILE | children | dump FILE | ask NAME \
-                 TEXT"
+                "agent: exit N | stay | hooked FILE [--OPTION…] [TEXT] | typed FILE [--OPTION…] [TEXT] | record FILE | children | dump FILE | argv FILE … | \
+                 words SOCKET … | ask NAME TEXT"
             )
             .ok();
             std::process::exit(64);
@@ -74,6 +75,13 @@ fn argv(file: &PathBuf, rest: &[&str]) {
     });
     let out = std::fs::File::options().append(true).create(true).open(file);
     out.and_then(|mut out| out.write_all(format!("{line}\n").as_bytes())).expect("the file can be written");
+}
+
+/// Sends its further arguments, each with a NUL behind it.
+fn words_to(socket: &str, rest: &[&str]) {
+    let words: Vec<u8> = rest.iter().flat_map(|word| [word.as_bytes(), b"\0"].concat()).collect();
+    let sent = std::os::unix::net::UnixDatagram::unbound().and_then(|from| from.send_to(&words, socket));
+    sent.expect("the socket takes it");
 }
 
 fn inbox() -> PathBuf {

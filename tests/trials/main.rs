@@ -5,9 +5,12 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on must stop")]
 
+mod arguments;
 mod kills;
 mod mailbox;
+mod orphans;
 mod recovery;
+mod servers;
 mod starts;
 mod sweep;
 
