@@ -17,8 +17,18 @@ pub struct Mcp {
 impl Mcp {
     /// A server of its own, which has said what it is.
     pub fn of(house: &House, arguments: &[&str]) -> Mcp {
+        Mcp::with(house, arguments, &[])
+    }
+
+    /// The same with further variables.
+    pub fn with(house: &House, arguments: &[&str], variables: &[(&str, &str)]) -> Mcp {
         let mut command = house.command(crate::programs().join("teamctl"));
-        command.arg("mcp").args(arguments).stdin(Stdio::piped()).stdout(Stdio::piped());
+        command
+            .arg("mcp")
+            .args(arguments)
+            .envs(variables.iter().copied())
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped());
         let mut child = command.spawn().expect("teamctl starts");
         let input = child.stdin.take().expect("it is piped");
         let output = BufReader::new(child.stdout.take().expect("it is piped"));
