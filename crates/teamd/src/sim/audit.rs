@@ -3,24 +3,14 @@
 use super::join::Stage;
 use super::tmux::Whose;
 use super::world::World;
-use crate::event::ConnId;
 use crate::state::Phase;
-use protocol::control::Response;
 use std::collections::BTreeSet;
 
 impl World {
-    /// Whoever asks is answered once.
-    pub(super) fn replied(&mut self, client: ConnId, response: &Response) {
-        self.note(|| format!("reply to {client}: {response:?}"));
-        let known = self.clients.remove(&client).is_some() || self.gone.remove(&client);
-        assert!(known, "{client} is answered, and did not ask, or was answered already");
-    }
-
     /// No agent runs that is not registered: a daemon that began now would know it.
     pub(super) fn agent_starts(&mut self, pid: u32) {
         let join = &self.joins[&pid];
-        let roster = self.disk.roster();
-        let record = roster.agents.iter().find(|record| record.spawn == join.spawn);
+        let record = self.disk.roster.agents.iter().find(|record| record.spawn == join.spawn);
         assert!(record.is_some(), "the agent of join {pid} runs, and no roster knows it");
         assert!(
             self.disk.registered.contains(&join.spawn),
@@ -45,7 +35,8 @@ impl World {
         let members: BTreeSet<_> =
             self.disk.teams.values().flat_map(|team| team.members.values().cloned()).collect();
         assert_eq!(members, running, "left: who is on a team; right: who runs");
-        let on_disk: BTreeSet<_> = self.disk.roster().agents.into_iter().map(|record| record.spawn).collect();
+        let on_disk: BTreeSet<_> =
+            self.disk.roster.agents.iter().map(|record| record.spawn.clone()).collect();
         assert_eq!(on_disk, running, "left: the roster on the disk; right: who runs");
         let ours = |whose: &Whose| match whose {
             Whose::Ours(_, pid) => Some(*pid),
@@ -54,8 +45,35 @@ impl World {
         let dead = |pid: &u32| self.joins[pid].stage == Stage::Dead && !self.joins[pid].killed_early;
         let left: Vec<u32> = self.tmux.panes.values().filter_map(ours).filter(dead).collect();
         assert!(left.is_empty(), "panes of ours in which nothing runs, once of {left:?}");
+        self.trees_are_known();
+        self.sight_is_known();
         assert!(daemon.state.waiting.is_empty() && daemon.state.interrupting.is_empty());
         assert!(daemon.state.calls.is_empty() && daemon.state.also.is_empty());
+    }
+
+    /// A worktree on the disk is named by the roster.
+    fn trees_are_known(&self) {
+        let grounds: Vec<_> =
+            self.disk.roster.worktrees.values().flatten().map(|ground| &ground.tree).collect();
+        for wood in self.disk.woods.there.values().filter(|wood| wood.filled) {
+            assert!(grounds.contains(&&wood.tree), "no roster names {:?}", wood.tree);
+        }
+    }
+
+    /// What is out of sight is so in tmux, for the daemon and in config.json.
+    fn sight_is_known(&self) {
+        let Some(daemon) = &self.daemon else { return };
+        for (team, files) in &self.disk.teams {
+            let hidden = daemon.state.members(team).into_iter().filter(|agent| agent.record.hidden);
+            let known: BTreeSet<String> =
+                hidden.filter_map(|agent| Some(agent.record.pane.as_ref()?.pane.clone())).collect();
+            let noted: BTreeSet<String> = files.hidden.iter().cloned().collect();
+            assert_eq!(known, noted, "left: hidden as {team}'s roster has it; right: as its config");
+            let seen = known.iter().find(|pane| {
+                pane.trim_start_matches('%').parse().is_ok_and(|pane| !self.tmux.hidden.contains(&pane))
+            });
+            assert!(seen.is_none(), "{seen:?} is to be seen, and said to be hidden");
+        }
     }
 
     /// No team is left, and so nothing of anybody.
@@ -65,7 +83,7 @@ impl World {
         let left = |whose: &&Whose| matches!(whose, Whose::Ours(_, pid) if !self.joins[pid].killed_early);
         let panes: Vec<_> = self.tmux.panes.values().filter(left).collect();
         assert!(panes.is_empty(), "left behind: {panes:?}");
-        assert!(self.disk.roster().agents.is_empty() && self.disk.roster().resting.is_empty());
+        assert!(self.disk.roster.agents.is_empty() && self.disk.roster.resting.is_empty());
         assert!(self.disk.teams.values().all(|team| team.members.is_empty()), "{:?}", self.disk.teams);
         assert!(self.clients.is_empty(), "nobody answers {:?}", self.clients);
     }

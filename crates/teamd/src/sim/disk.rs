@@ -1,5 +1,6 @@
 //! What lies on the disk, and the files thread that writes it.
 
+use super::trees::Woods;
 use crate::event::Event;
 use crate::files::{ConfigSeen, Enrolled, FileDone, FileJob, Mail, Ours, ShutdownAnswer};
 use crate::roster::{Record, Roster, SpawnId};
@@ -18,18 +19,24 @@ pub(super) struct Files {
     pub(super) asked: BTreeMap<AgentName, Vec<RequestId>>,
     /// What the lead's inbox says of them: a reason where it is a no.
     pub(super) answers: BTreeMap<RequestId, (AgentName, Option<String>)>,
+    /// Panes that are out of sight, as config.json has them.
+    pub(super) hidden: Vec<String>,
 }
 
 /// See the head of this file.
 #[derive(Debug, Default)]
 pub(super) struct Disk {
     /// As it was written last.
-    pub(super) roster: Vec<u8>,
+    pub(super) roster: Roster,
     pub(super) teams: BTreeMap<TeamName, Files>,
     /// What joins left in writing.
     pub(super) words: BTreeMap<SpawnId, Ended>,
     /// All that have ever been written to a team; somebody else may have taken them off again.
     pub(super) registered: BTreeSet<SpawnId>,
+    /// Beside the repository, in which they all work.
+    pub(super) woods: Woods,
+    /// The environments of agents.
+    pub(super) environments: BTreeMap<String, BTreeMap<String, String>>,
     /// Nothing can be written.
     pub(super) full: bool,
     /// The last roster is not on it.
@@ -42,11 +49,9 @@ fn full() -> Fault {
 
 impl Disk {
     /// The roster as the next daemon will find it.
-    pub(super) fn roster(&self) -> Roster {
-        match self.roster.is_empty() {
-            true => Roster::default(),
-            false => serde_json::from_slice(&self.roster).expect("a roster is whole at every instant"),
-        }
+    pub(super) fn read_roster(&self) -> Roster {
+        let bytes = serde_json::to_vec(&self.roster).expect("it can be written");
+        serde_json::from_slice(&bytes).expect("it can be read")
     }
 
     fn writable(&self) -> Result<(), Fault> {
@@ -72,7 +77,7 @@ impl Disk {
             FileJob::Roster(roster) => {
                 self.unsaved = self.full;
                 if !self.full {
-                    self.roster = serde_json::to_vec(&roster).expect("it can be written");
+                    self.roster = roster;
                     return None;
                 }
                 FileDone::Unsaved(full())
@@ -121,13 +126,19 @@ impl Disk {
                 self.mend(&team, ours);
                 FileDone::Config { team, seen: ConfigSeen::default() }
             }
-            FileJob::Hidden { tell, .. } => {
+            FileJob::Hidden { team, panes, tell } => {
+                let writable = self.writable();
+                let files = writable.and_then(|()| self.team(&team));
+                let result = files.map(|files| files.hidden = panes);
                 let (client, reply) = tell?;
-                FileDone::Noted { client, reply, result: self.writable() }
+                FileDone::Noted { client, reply, result }
             }
             FileJob::Sessions => FileDone::Sessions { there: Vec::new() },
             FileJob::Led { client } => FileDone::Led { client },
-            FileJob::Recorded { making } => FileDone::Recorded { making, result: self.writable() },
+            FileJob::Recorded { making } => {
+                let result = if self.unsaved { Err(full()) } else { Ok(()) };
+                FileDone::Recorded { making, result }
+            }
             FileJob::MayDelete { client, order } => {
                 FileDone::MayDelete { client, order, result: self.writable() }
             }
@@ -138,8 +149,13 @@ impl Disk {
                 }
                 FileDone::Deleted { client, team, result, swept }
             }
+            FileJob::Environment { file, env } => {
+                if !self.full {
+                    self.environments.insert(file, env);
+                }
+                return None;
+            }
             FileJob::Log(_)
-            | FileJob::Environment { .. }
             | FileJob::ModeIs { .. }
             | FileJob::Activity { .. }
             | FileJob::LeadSession { .. }
@@ -164,6 +180,11 @@ impl Disk {
     fn register(&mut self, record: &Record) -> Result<Enrolled, Fault> {
         let writable = if self.unsaved { Err(full()) } else { self.writable() };
         writable?;
+        if let Some(tree) = &record.worktree
+            && !self.woods.is_there(tree)
+        {
+            return Err(Fault::new(Kind::Refused, "cannot start it in its worktree: it is gone"));
+        }
         let team = self.team(&record.team)?;
         if team.members.contains_key(&record.name) {
             return Err(Fault::new(Kind::Exists, format!("cannot spawn {}: it is on the team", record.name)));

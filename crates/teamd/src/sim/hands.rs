@@ -4,13 +4,13 @@ use super::join::{Join, Stage};
 use super::world::World;
 use crate::effect::Effect;
 use crate::event::Event;
-use crate::worktrees::{TreeDone, TreeJob};
-use protocol::control::Swept;
+use crate::panes::PaneJob;
 
 impl World {
     /// Carries out effects, in order.
     pub(super) fn act(&mut self, effects: Vec<Effect>) {
         for effect in effects {
+            self.seen.iter_mut().for_each(|seen| seen.effect(&effect));
             if matches!(effect, Effect::Exit) {
                 return self.stop();
             }
@@ -59,32 +59,24 @@ impl World {
                     daemon.panes.push_back(job);
                 }
             }
-            Effect::Worktree(job) => self.tree(job),
+            Effect::Worktree(job) => {
+                if let Some(daemon) = &mut self.daemon {
+                    daemon.trees.push_back(job);
+                }
+            }
             Effect::Launch { spawn, .. } => {
                 let (pid, mono) = (self.next_pid(), self.now.mono);
                 self.joins.insert(pid, Join::new(spawn.clone(), None, mono));
                 self.tell(Event::Launched { spawn, result: Ok(pid) });
             }
+            Effect::Notice { text, .. } => self.effect(Effect::Pane(PaneJob::Announce { text })),
             Effect::WatchLives
             | Effect::Wake { .. }
             | Effect::WatchTeam { .. }
             | Effect::UnwatchTeam { .. }
-            | Effect::Notice { .. }
             | Effect::Log(_)
             | Effect::Exit => {}
         }
-    }
-
-    /// Nobody here works in a worktree.
-    fn tree(&mut self, job: TreeJob) {
-        let done = match job {
-            TreeJob::Look { client, order, .. } => TreeDone::Looked { client, order, result: Ok(()) },
-            TreeJob::Sweep { client, order, .. } => {
-                TreeDone::Swept { client, order, swept: Swept::default(), result: Ok(()) }
-            }
-            TreeJob::Plan { .. } | TreeJob::Add(_) => return,
-        };
-        self.tell(Event::Worktree(done));
     }
 
     pub(super) fn runs(&self) -> impl Iterator<Item = (&u32, &Join)> {

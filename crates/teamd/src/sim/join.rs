@@ -37,6 +37,8 @@ pub(super) struct Join {
     pub(super) disowned: bool,
     /// It was killed before its agent ran: where its daemon is killed too, its dead pane is left for `doctor`.
     pub(super) killed_early: bool,
+    /// It does nothing, and hears nothing.
+    pub(super) stopped: bool,
 }
 
 impl Join {
@@ -50,6 +52,7 @@ impl Join {
             heard: VecDeque::new(),
             disowned: false,
             killed_early: false,
+            stopped: false,
         }
     }
 
@@ -69,6 +72,7 @@ impl Join {
     pub(super) fn is_due(&self, daemon: bool, mono: u64) -> bool {
         match &self.stage {
             Stage::Dead => false,
+            _ if self.stopped => false,
             _ if !self.heard.is_empty() => true,
             Stage::Waits if mono >= self.born + PATIENCE => true,
             Stage::Waits | Stage::Runs { .. } => daemon && self.conn.is_none() && !self.disowned,

@@ -1,13 +1,13 @@
 //! A tmux server that can die, and one that comes after it and gives the same numbers to strangers.
 
 use crate::event::Event;
-use crate::panes::{PaneDone, PaneJob, Seen};
+use crate::panes::{DialogPane, PaneDone, PaneJob, Seen, Sight};
 use crate::roster::SpawnId;
 use crate::step::Opened;
 use protocol::control::{CaptureReply, Reply};
 use protocol::fault::{Fault, Kind};
-use std::collections::BTreeMap;
-use tmux::Owner;
+use std::collections::{BTreeMap, BTreeSet};
+use tmux::{Owner, PaneId};
 
 /// Whose a pane is.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -23,6 +23,8 @@ pub(super) struct Tmux {
     /// The server's pid; a new one with each server.
     pub(super) server: u32,
     pub(super) panes: BTreeMap<u32, Whose>,
+    /// Those out of sight.
+    pub(super) hidden: BTreeSet<u32>,
     next: u32,
     /// It answers nothing.
     pub(super) hangs: bool,
@@ -46,9 +48,13 @@ fn silent() -> Fault {
     Fault::new(Kind::Timeout, "cannot ask tmux: it does not answer")
 }
 
+fn not_ours() -> Fault {
+    Fault::new(Kind::NotFound, "cannot find its pane")
+}
+
 impl Tmux {
     pub(super) fn new() -> Tmux {
-        Tmux { server: 100, panes: BTreeMap::new(), next: 0, hangs: false }
+        Tmux { server: 100, panes: BTreeMap::new(), hidden: BTreeSet::new(), next: 0, hangs: false }
     }
 
     pub(super) fn epoch(&self) -> String {
@@ -59,6 +65,7 @@ impl Tmux {
     pub(super) fn restart(&mut self, strangers: u32) {
         self.server += 1;
         self.panes = (0..strangers).map(|pane| (pane, Whose::Stranger)).collect();
+        self.hidden.clear();
         self.next = strangers;
     }
 
@@ -76,7 +83,8 @@ impl Tmux {
     /// What the panes thread does, and tells; `pid` is for a join that it starts.
     pub(super) fn job(&mut self, job: PaneJob, pid: u32) -> (Option<Event>, Outcome) {
         let mut outcome = Outcome::Nothing;
-        let answer = || if self.hangs { Err(silent()) } else { Ok(()) };
+        let hangs = self.hangs;
+        let answer = || if hangs { Err(silent()) } else { Ok(()) };
         let done = match job {
             PaneJob::Open { spawn, .. } => match answer() {
                 Err(fault) => PaneDone::Opened { spawn, result: Err(fault) },
@@ -103,24 +111,51 @@ impl Tmux {
                 }
                 PaneDone::Closed { spawn, left }
             }
-            PaneJob::Move { client, spawn, sight, .. } => {
-                PaneDone::Moved { client, spawn, sight, result: answer() }
+            PaneJob::Move { client, spawn, pane, owner, sight, .. } => {
+                let result = answer().and_then(|()| self.put(number(&pane.to_string()), &owner, sight));
+                PaneDone::Moved { client, spawn, sight, result }
             }
             PaneJob::LayOut { client, team, layout, .. } => {
                 PaneDone::LaidOut { client, team, layout, result: answer().map(|()| 1) }
             }
-            PaneJob::Keys { client, .. } => {
-                PaneDone::Keyed { client, result: answer().map(|()| Reply::Nothing) }
+            PaneJob::Keys { client, pane, owner, .. } => {
+                let ours = self.guarded(number(&pane.to_string()), &owner);
+                let typed = || if ours { Ok(Reply::Nothing) } else { Err(not_ours()) };
+                PaneDone::Keyed { client, result: answer().and_then(|()| typed()) }
             }
             PaneJob::Capture { client, .. } => PaneDone::Captured {
                 client,
                 result: answer().map(|()| CaptureReply { screen: "$".to_owned() }),
             },
-            PaneJob::Dialogs { .. } => PaneDone::Dialogs { open: BTreeMap::new() },
-            PaneJob::Hidden { .. } => PaneDone::InSight { spawns: Vec::new() },
+            PaneJob::Dialogs { panes } => {
+                let there =
+                    |it: &DialogPane| !self.hangs && self.panes.contains_key(&number(&it.pane.to_string()));
+                let open = panes.into_iter().filter(there).map(|it| (it.spawn, true)).collect();
+                PaneDone::Dialogs { open }
+            }
+            PaneJob::Hidden { panes } => {
+                let seen = |(_, pane, owner): &(SpawnId, PaneId, Owner)| {
+                    let pane = number(&pane.to_string());
+                    !self.hangs && self.guarded(pane, owner) && !self.hidden.contains(&pane)
+                };
+                PaneDone::InSight {
+                    spawns: panes.into_iter().filter(seen).map(|(spawn, ..)| spawn).collect(),
+                }
+            }
             PaneJob::Label { .. } | PaneJob::Announce { .. } => return (None, outcome),
         };
         (Some(Event::Paned(done)), outcome)
+    }
+
+    fn put(&mut self, pane: u32, owner: &Owner, sight: Sight) -> Result<(), Fault> {
+        if !self.guarded(pane, owner) {
+            return Err(not_ours());
+        }
+        match sight {
+            Sight::Hidden => self.hidden.insert(pane),
+            Sight::Shown => self.hidden.remove(&pane),
+        };
+        Ok(())
     }
 
     fn opened(&self, pane: u32, pid: u32) -> Opened {

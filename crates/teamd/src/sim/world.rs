@@ -1,17 +1,20 @@
 //! All there is: a clock, a disk, tmux, processes, clients, and a daemon for as long as it lives. Everything that can
 //! happen is a method; who decides which is next is [`super::story`].
 
+use super::LISTED;
+use super::clients::Asker;
 use super::disk::Disk;
 use super::join::{Join, PATIENCE, Stage};
-use super::tmux::{Outcome, Tmux, Whose};
+use super::seen::Seen;
+use super::tmux::{Outcome, Tmux};
 use crate::event::{ConnId, Event, Now};
 use crate::files::FileJob;
 use crate::panes::PaneJob;
-use crate::roster::{Process, SpawnId};
+use crate::roster::SpawnId;
 use crate::state::{Setting, State};
 use crate::step::{next_deadline, restart, step};
 use crate::tale::Tale;
-use protocol::control::{Call, Ended, FromJoin, Hello, Request, ToJoin, VERSION};
+use crate::worktrees::TreeJob;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 /// Milliseconds.
@@ -29,6 +32,8 @@ pub(super) struct Daemon {
     pub(super) events: VecDeque<Event>,
     pub(super) files: VecDeque<FileJob>,
     pub(super) panes: VecDeque<PaneJob>,
+    /// Each on a thread of its own.
+    pub(super) trees: VecDeque<TreeJob>,
     /// Done by the threads, and not told yet.
     pub(super) done: VecDeque<Event>,
     /// Whose death it will be told of.
@@ -44,14 +49,35 @@ pub(super) struct World {
     pub(super) joins: BTreeMap<u32, Join>,
     pub(super) daemon: Option<Daemon>,
     /// Who waits for an answer, and to what.
-    pub(super) clients: BTreeMap<ConnId, &'static str>,
+    pub(super) clients: BTreeMap<ConnId, Asker>,
     /// Clients that have hung up: an answer to them goes nowhere.
     pub(super) gone: BTreeSet<ConnId>,
     conns: ConnId,
     pids: u32,
     tale: VecDeque<String>,
     aloud: Aloud,
+    pub(super) temper: Temper,
+    /// What it has gone through, where somebody keeps a list.
+    pub(super) seen: Option<Seen>,
     pub(super) seed: u64,
+}
+
+/// Where everything goes wrong at once little happens: so worlds differ in what does, and in how much.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Temper {
+    /// How often what is due comes before anything else, of 256.
+    pub(super) haste: u8,
+    /// How often something goes wrong, of 35.
+    pub(super) mishaps: u8,
+    /// What never does, a bit each.
+    pub(super) never: u32,
+}
+
+impl Temper {
+    fn of(rng: &mut fastrand::Rng) -> Temper {
+        let mishaps = if rng.u8(..) < 40 { 0 } else { rng.u8(1..35) };
+        Temper { haste: rng.u8(120..250), mishaps, never: rng.u32(..) & rng.u32(..) }
+    }
 }
 
 /// What of a story is written down.
@@ -65,8 +91,10 @@ pub(super) enum Aloud {
 
 impl World {
     pub(super) fn new(seed: u64, aloud: Aloud) -> World {
+        let mut rng = fastrand::Rng::with_seed(seed);
         World {
-            rng: fastrand::Rng::with_seed(seed),
+            temper: Temper::of(&mut rng),
+            rng,
             now: Now { mono: 1_000, wall: 1_795_000_000_000 },
             disk: Disk::default(),
             tmux: Tmux::new(),
@@ -78,6 +106,7 @@ impl World {
             pids: 1_000,
             tale: VecDeque::new(),
             aloud,
+            seen: seed.is_multiple_of(LISTED).then(Seen::default),
             seed,
         }
     }
@@ -95,6 +124,10 @@ impl World {
         if self.tale.len() > LINES && self.aloud == Aloud::End {
             self.tale.pop_front();
         }
+    }
+
+    pub(super) fn is_quiet(&self) -> bool {
+        self.aloud == Aloud::No
     }
 
     pub(super) fn tale(&self) -> String {
@@ -134,10 +167,12 @@ impl World {
     /// A daemon starts, with what lies on the disk.
     pub(super) fn start(&mut self) {
         self.note(|| "a daemon starts".to_owned());
-        let mut roster = self.disk.roster();
+        let mut roster = self.disk.read_roster();
         for (team, files) in &self.disk.teams {
             roster.teams.entry(team.clone()).or_insert(files.members.len() as u64);
         }
+        let environments = &self.disk.environments;
+        roster.recall_environments(|file| environments.get(file).cloned().unwrap_or_default());
         let mut state = State::new(Setting::made_up(), roster, Tale::default());
         let effects = restart(&mut state, self.now);
         self.daemon = Some(Daemon {
@@ -145,6 +180,7 @@ impl World {
             events: VecDeque::new(),
             files: VecDeque::new(),
             panes: VecDeque::new(),
+            trees: VecDeque::new(),
             done: VecDeque::new(),
             watched: BTreeMap::new(),
         });
@@ -154,7 +190,8 @@ impl World {
     /// kill -9: what its threads have not done is not done, and everybody who is connected sees it.
     pub(super) fn crash(&mut self) {
         self.note(|| "the daemon is killed".to_owned());
-        self.daemon = None;
+        let trees = self.daemon.take().map(|daemon| daemon.trees);
+        self.git_goes_on(trees.unwrap_or_default());
         self.clients.clear();
         for join in self.joins.values_mut() {
             join.conn = None;
@@ -179,6 +216,7 @@ impl World {
         let Some(daemon) = &mut self.daemon else { return };
         let event = daemon.events.pop_front().unwrap_or(Event::Deadline);
         let line = if self.aloud == Aloud::No { String::new() } else { format!("{event:?}") };
+        self.seen.iter_mut().for_each(|seen| seen.event(&event));
         let effects = step(&mut daemon.state, event, now);
         self.note(|| line);
         self.act(effects);
@@ -195,6 +233,7 @@ impl World {
         let Some(daemon) = &mut self.daemon else { return };
         let Some(job) = daemon.files.pop_front() else { return };
         let line = if self.aloud == Aloud::No { String::new() } else { format!("files: {job:?}") };
+        self.seen.iter_mut().for_each(|seen| seen.job(&job));
         daemon.done.extend(self.disk.job(job));
         self.note(|| line);
     }
@@ -240,168 +279,5 @@ impl World {
     pub(super) fn has_dead(&self) -> bool {
         let dead = |pid: &u32| !self.joins.get(pid).is_some_and(Join::lives);
         self.daemon.as_ref().is_some_and(|daemon| daemon.watched.values().any(dead))
-    }
-
-    // Processes.
-
-    pub(super) fn tell(&mut self, event: Event) {
-        if let Some(daemon) = &mut self.daemon {
-            daemon.events.push_back(event);
-        }
-    }
-
-    /// A join does what is next for it.
-    pub(super) fn join(&mut self, pid: u32) {
-        let daemon = self.daemon.is_some();
-        let Some(join) = self.joins.get_mut(&pid) else { return };
-        if let Some(word) = join.heard.pop_front() {
-            return self.heard(pid, word);
-        }
-        match join.stage.clone() {
-            Stage::Waits if self.now.mono >= join.born + PATIENCE => self.close_and_die(pid),
-            Stage::Reports(how) if join.conn.is_none() => self.leave_word(pid, how),
-            Stage::Waits | Stage::Runs { .. } if daemon && join.conn.is_none() => self.hello(pid),
-            _ => {}
-        }
-    }
-
-    fn hello(&mut self, pid: u32) {
-        let conn = self.next_conn();
-        let Some(join) = self.joins.get_mut(&pid) else { return };
-        join.conn = Some(conn);
-        let hello = Hello { spawn: join.spawn.as_str().to_owned(), agent: join.agent(), turn: None };
-        self.tell(Event::Joined { conn, hello, process: Process { pid, start: 1 } });
-    }
-
-    fn heard(&mut self, pid: u32, word: ToJoin) {
-        self.note(|| format!("join {pid} hears {word:?}"));
-        let agent = self.next_pid();
-        let cannot = self.rng.u8(..) < 12;
-        let Some(join) = self.joins.get_mut(&pid) else { return };
-        match (word, &join.stage) {
-            (ToJoin::Go(_), Stage::Waits) => {
-                let conn = join.conn;
-                if cannot {
-                    self.report(conn, FromJoin::Failed { message: "no such program".to_owned() });
-                    return self.die(pid);
-                }
-                join.stage = Stage::Runs { agent };
-                self.agent_starts(pid);
-                self.report(conn, FromJoin::Started { pid: agent });
-            }
-            (ToJoin::Refused | ToJoin::End { .. }, Stage::Waits) => self.close_and_die(pid),
-            (ToJoin::Refused, Stage::Runs { .. }) => join.disowned = true,
-            (ToJoin::End { .. }, Stage::Runs { .. }) => self.agent_ends(pid, Ended::Signal(15)),
-            (ToJoin::Interrupt, Stage::Runs { .. }) => {
-                let conn = join.conn;
-                self.report(conn, FromJoin::Interrupted { turn: false });
-            }
-            (ToJoin::Noted, Stage::Reports(_)) => self.die(pid),
-            _ => {}
-        }
-    }
-
-    fn report(&mut self, conn: Option<ConnId>, said: FromJoin) {
-        if let Some(conn) = conn {
-            self.tell(Event::JoinSaid { conn, said });
-        }
-    }
-
-    /// Its agent ends, by itself or not; told to the daemon, or left in writing.
-    pub(super) fn agent_ends(&mut self, pid: u32, how: Ended) {
-        self.note(|| format!("the agent of join {pid} ends: {how}"));
-        let Some(join) = self.joins.get_mut(&pid) else { return };
-        join.stage = Stage::Reports(how.clone());
-        match join.conn {
-            Some(_) => {
-                let conn = join.conn;
-                self.report(conn, FromJoin::Ended(how));
-            }
-            None => self.leave_word(pid, how),
-        }
-    }
-
-    fn leave_word(&mut self, pid: u32, how: Ended) {
-        let Some(join) = self.joins.get(&pid) else { return };
-        if !self.disk.full {
-            self.disk.words.insert(join.spawn.clone(), how.clone());
-        }
-        match how {
-            Ended::Hangup => self.die(pid),
-            _ => self.close_and_die(pid),
-        }
-    }
-
-    /// Where nobody may know of its pane, that goes with it.
-    fn close_and_die(&mut self, pid: u32) {
-        if let Some(pane) = self.joins.get(&pid).and_then(|join| join.pane)
-            && pane.0 == self.tmux.server
-        {
-            self.tmux.panes.remove(&pane.1);
-        }
-        self.die(pid);
-    }
-
-    /// Its terminal is gone.
-    pub(super) fn hang_up(&mut self, pid: u32) {
-        match self.joins.get(&pid).map(|join| join.stage.clone()) {
-            Some(Stage::Waits) => self.die(pid),
-            Some(Stage::Runs { .. }) => self.agent_ends(pid, Ended::Hangup),
-            _ => {}
-        }
-    }
-
-    /// kill -9.
-    pub(super) fn kill(&mut self, pid: u32) {
-        if let Some(join) = self.joins.get_mut(&pid) {
-            join.killed_early = join.stage == Stage::Waits;
-        }
-        self.die(pid);
-    }
-
-    /// Its process is no more.
-    pub(super) fn die(&mut self, pid: u32) {
-        self.note(|| format!("join {pid} is dead"));
-        let Some(join) = self.joins.get_mut(&pid) else { return };
-        join.stage = Stage::Dead;
-        let conn = join.conn.take();
-        if let Some(conn) = conn {
-            self.tell(Event::Closed { conn });
-        }
-    }
-
-    /// The server dies with all in it.
-    pub(super) fn restart_tmux(&mut self, strangers: u32) {
-        self.note(|| "another tmux server".to_owned());
-        let joins: Vec<u32> = self
-            .tmux
-            .panes
-            .values()
-            .filter_map(|whose| match whose {
-                Whose::Ours(_, pid) => Some(*pid),
-                Whose::Stranger => None,
-            })
-            .collect();
-        self.tmux.restart(strangers);
-        joins.into_iter().for_each(|pid| self.hang_up(pid));
-    }
-
-    // Clients.
-
-    /// Somebody asks; what they ask is for the audit.
-    pub(super) fn ask(&mut self, what: &'static str, request: Request) {
-        let client = self.next_conn();
-        if self.daemon.is_some() {
-            self.clients.insert(client, what);
-            let call = Call { v: VERSION, token: None, once: None, request };
-            self.tell(Event::Request { client, call: Box::new(call) });
-        }
-    }
-
-    /// A client does not wait any longer.
-    pub(super) fn leave(&mut self) {
-        let Some((client, _)) = self.clients.pop_first() else { return };
-        self.gone.insert(client);
-        self.tell(Event::Closed { conn: client });
     }
 }

@@ -89,7 +89,7 @@ pub(super) fn note(state: &State, team: &TeamName, tell: Option<(ConnId, SightRe
     Effect::File(FileJob::Hidden { team: team.clone(), panes: hidden(state, team), tell })
 }
 
-/// After a start: a daemon may have been killed between tmux and the file.
+/// At a rescan: a daemon may have been killed between tmux and the file, or the disk was full.
 pub(super) fn note_all(state: &State) -> Vec<Effect> {
     state.teams.keys().map(|team| note(state, team, None)).collect()
 }

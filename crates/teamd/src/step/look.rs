@@ -77,6 +77,7 @@ pub(super) fn everywhere(state: &mut State, now: Now, out: &mut Vec<Effect>) {
     out.push(Effect::File(FileJob::Sessions));
     out.push(Effect::WatchLives);
     ending::in_order_again(state, out);
+    out.extend(hide::note_all(state));
     out.extend(hide::look(state));
     requests::look_again(state, out);
     // Whoever was woken and did not move: the next look offers to others.

@@ -1,7 +1,7 @@
 //! After a start: every agent of the roster is adopted as soon as its join reconnects. What ended meanwhile
 //! is told by the pidfd; what was half put in order is put in order again.
 
-use super::{ending, hide, look, shutdown};
+use super::{ending, look, shutdown};
 use crate::effect::Effect;
 use crate::event::Now;
 use crate::files::FileJob;
@@ -20,7 +20,6 @@ pub(crate) fn restart(state: &mut State, now: Now) -> Vec<Effect> {
     }
     // One that is missing sends no event.
     state.teams.keys().for_each(|team| look::config(state, team, out));
-    out.extend(hide::note_all(state));
     out.extend(state.leads.values().map(Leading::watched));
     out.push(Effect::File(FileJob::Probe));
     look::everywhere(state, now, out);

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::panes::Sight;
-use protocol::control::{Layout, Locate, SetLayout};
+use protocol::control::{Layout, Locate, SetLayout, SightReply};
 use protocol::fault::Fault;
 
 fn who(name: &str) -> Locate {
@@ -144,4 +144,17 @@ fn a_layout_is_kept_for_panes_that_come_later_if_tmux_took_it() {
         _ => None,
     });
     assert_eq!(layouts.collect::<Vec<_>>(), [Layout::MainVertical]);
+}
+
+#[test]
+fn what_config_could_not_take_is_written_at_the_next_rescan() {
+    let mut state = state();
+    let ann = running(&mut state, "ann", 1);
+    step(&mut state, moved(&ann, Sight::Hidden, Ok(())), NOW);
+    let reply = SightReply { name: AgentName::foreign("ann"), pane: "%7".into(), hidden: true };
+    let full = Err(Fault::new(Kind::Io, "cannot write: no space left on device"));
+    step(&mut state, Event::Filed(FileDone::Noted { client: 9, reply, result: full }), NOW);
+    assert_eq!(listed(&step(&mut state, Event::Deadline, at(60_000))), Some(vec!["%7".to_owned()]));
+    step(&mut state, moved(&ann, Sight::Shown, Ok(())), NOW);
+    assert_eq!(listed(&step(&mut state, Event::Deadline, at(120_000))), Some(Vec::new()));
 }

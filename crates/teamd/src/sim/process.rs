@@ -1,0 +1,152 @@
+//! The processes of the world: joins with their agents, as the real ones behave, and their ends.
+
+use super::join::{PATIENCE, Stage};
+use super::tmux::Whose;
+use super::world::World;
+use crate::event::{ConnId, Event};
+use crate::roster::Process;
+use protocol::control::{Ended, FromJoin, Hello, ToJoin};
+
+impl World {
+    pub(super) fn tell(&mut self, event: Event) {
+        if let Some(daemon) = &mut self.daemon {
+            daemon.events.push_back(event);
+        }
+    }
+
+    /// A join does what is next for it.
+    pub(super) fn join(&mut self, pid: u32) {
+        let daemon = self.daemon.is_some();
+        let Some(join) = self.joins.get_mut(&pid) else { return };
+        if let Some(word) = join.heard.pop_front() {
+            return self.heard(pid, word);
+        }
+        match join.stage.clone() {
+            Stage::Waits if self.now.mono >= join.born + PATIENCE => self.close_and_die(pid),
+            Stage::Reports(how) if join.conn.is_none() => self.leave_word(pid, how),
+            Stage::Waits | Stage::Runs { .. } if daemon && join.conn.is_none() => self.hello(pid),
+            _ => {}
+        }
+    }
+
+    fn hello(&mut self, pid: u32) {
+        let conn = self.next_conn();
+        let Some(join) = self.joins.get_mut(&pid) else { return };
+        join.conn = Some(conn);
+        let hello = Hello { spawn: join.spawn.as_str().to_owned(), agent: join.agent(), turn: None };
+        self.tell(Event::Joined { conn, hello, process: Process { pid, start: 1 } });
+    }
+
+    fn heard(&mut self, pid: u32, word: ToJoin) {
+        self.note(|| format!("join {pid} hears {word:?}"));
+        let agent = self.next_pid();
+        let cannot = self.rng.u8(..) < 12;
+        let Some(join) = self.joins.get_mut(&pid) else { return };
+        match (word, &join.stage) {
+            (ToJoin::Go(_), Stage::Waits) => {
+                let conn = join.conn;
+                if cannot {
+                    self.report(conn, FromJoin::Failed { message: "no such program".to_owned() });
+                    return self.die(pid);
+                }
+                join.stage = Stage::Runs { agent };
+                self.agent_starts(pid);
+                self.report(conn, FromJoin::Started { pid: agent });
+            }
+            (ToJoin::Refused | ToJoin::End { .. }, Stage::Waits) => self.close_and_die(pid),
+            (ToJoin::Refused, Stage::Runs { .. }) => join.disowned = true,
+            (ToJoin::End { .. }, Stage::Runs { .. }) => self.agent_ends(pid, Ended::Signal(15)),
+            (ToJoin::Interrupt, Stage::Runs { .. }) => {
+                let conn = join.conn;
+                self.report(conn, FromJoin::Interrupted { turn: false });
+            }
+            (ToJoin::Noted, Stage::Reports(_)) => self.die(pid),
+            _ => {}
+        }
+    }
+
+    fn report(&mut self, conn: Option<ConnId>, said: FromJoin) {
+        if let Some(conn) = conn {
+            self.tell(Event::JoinSaid { conn, said });
+        }
+    }
+
+    /// Its agent ends, by itself or not; told to the daemon, or left in writing.
+    pub(super) fn agent_ends(&mut self, pid: u32, how: Ended) {
+        self.note(|| format!("the agent of join {pid} ends: {how}"));
+        let Some(join) = self.joins.get_mut(&pid) else { return };
+        join.stage = Stage::Reports(how.clone());
+        match join.conn {
+            Some(_) => {
+                let conn = join.conn;
+                self.report(conn, FromJoin::Ended(how));
+            }
+            None => self.leave_word(pid, how),
+        }
+    }
+
+    fn leave_word(&mut self, pid: u32, how: Ended) {
+        let Some(join) = self.joins.get(&pid) else { return };
+        if !self.disk.full {
+            self.disk.words.insert(join.spawn.clone(), how.clone());
+        }
+        match how {
+            Ended::Hangup => self.die(pid),
+            _ => self.close_and_die(pid),
+        }
+    }
+
+    /// Where nobody may know of its pane, that goes with it.
+    fn close_and_die(&mut self, pid: u32) {
+        if let Some(pane) = self.joins.get(&pid).and_then(|join| join.pane)
+            && pane.0 == self.tmux.server
+        {
+            self.tmux.panes.remove(&pane.1);
+        }
+        self.die(pid);
+    }
+
+    /// Its terminal is gone.
+    pub(super) fn hang_up(&mut self, pid: u32) {
+        match self.joins.get(&pid).map(|join| join.stage.clone()) {
+            Some(Stage::Waits) => self.die(pid),
+            Some(Stage::Runs { .. }) => self.agent_ends(pid, Ended::Hangup),
+            _ => {}
+        }
+    }
+
+    /// kill -9.
+    pub(super) fn kill(&mut self, pid: u32) {
+        if let Some(join) = self.joins.get_mut(&pid) {
+            join.killed_early = join.stage == Stage::Waits;
+        }
+        self.die(pid);
+    }
+
+    /// Its process is no more.
+    pub(super) fn die(&mut self, pid: u32) {
+        self.note(|| format!("join {pid} is dead"));
+        let Some(join) = self.joins.get_mut(&pid) else { return };
+        join.stage = Stage::Dead;
+        let conn = join.conn.take();
+        if let Some(conn) = conn {
+            self.tell(Event::Closed { conn });
+        }
+    }
+
+    /// The server dies with all in it.
+    pub(super) fn restart_tmux(&mut self, strangers: u32) {
+        self.note(|| "another tmux server".to_owned());
+        let joins: Vec<u32> = self
+            .tmux
+            .panes
+            .values()
+            .filter_map(|whose| match whose {
+                Whose::Ours(_, pid) => Some(*pid),
+                Whose::Stranger => None,
+            })
+            .collect();
+        self.tmux.restart(strangers);
+        joins.into_iter().for_each(|pid| self.hang_up(pid));
+    }
+}

@@ -1,0 +1,316 @@
+//! What the worlds have gone through: which events, jobs, effects and words, of all that there are.
+//!
+//! Each is named in a match that knows every variant, and the list of all is read out of this file itself: so a new
+//! variant does not compile until it has a name here, and fails the test until a world goes through it.
+
+use crate::effect::Effect;
+use crate::event::Event;
+use crate::files::{FileDone, FileJob};
+use crate::panes::{PaneDone, PaneJob};
+use crate::worktrees::{TreeDone, TreeJob};
+use protocol::control::{FromJoin, Request, Response, Said, ToJoin};
+use std::collections::BTreeSet;
+
+/// The names of what has been seen.
+#[derive(Debug, Default)]
+pub(super) struct Seen(pub(super) BTreeSet<&'static str>);
+
+/// What no world goes through so far.
+pub(super) const NOT_YET: [&str; 36] = [
+    "Effect::Notice",
+    "Event::SessionChanged",
+    "Event::TasksChanged",
+    "FileDone::Answered",
+    "FileDone::Led",
+    "FileDone::ModeSet",
+    "FileDone::PolicySet",
+    "FileDone::Requests",
+    "FileJob::Activity",
+    "FileJob::Answer",
+    "FileJob::LeadSession",
+    "FileJob::Led",
+    "FileJob::Log",
+    "FileJob::Mode",
+    "FileJob::ModeIs",
+    "FileJob::Policy",
+    "FileJob::Requests",
+    "FromJoin::Interrupted",
+    "FromJoin::Turn",
+    "PaneDone::Keyed",
+    "PaneJob::Announce",
+    "PaneJob::Keys",
+    "Request::Activity",
+    "Request::Hook",
+    "Request::Keys",
+    "Request::Lead",
+    "Request::Park",
+    "Request::SetMode",
+    "Request::SetPolicy",
+    "Said::Began",
+    "Said::Dialog",
+    "Said::Ended",
+    "Said::PromptRead",
+    "Said::Session",
+    "Said::SessionEnded",
+    "ToJoin::Interrupt",
+];
+
+/// Every name there is.
+pub(super) fn all() -> BTreeSet<&'static str> {
+    let arms = include_str!("seen.rs").split("=> \"").filter_map(|arm| Some(arm.split_once('"')?.0));
+    arms.filter(|name| name.contains("::") && !name.contains(' ')).collect()
+}
+
+impl Seen {
+    pub(super) fn event(&mut self, event: &Event) {
+        self.0.insert(of_event(event));
+        self.0.extend(match event {
+            Event::Request { call, .. } => Some(of_request(&call.request)),
+            Event::JoinSaid { said, .. } => Some(of_report(said)),
+            Event::Filed(done) => Some(of_file_done(done)),
+            Event::Paned(done) => Some(of_pane_done(done)),
+            Event::Worktree(done) => Some(of_tree_done(done)),
+            _ => None,
+        });
+        if let Event::Request { call, .. } = event
+            && let Request::Hook(hooked) = &call.request
+        {
+            self.0.insert(of_said(&hooked.said));
+        }
+    }
+
+    pub(super) fn effect(&mut self, effect: &Effect) {
+        self.0.insert(of_effect(effect));
+        self.0.extend(match effect {
+            Effect::Tell { word, .. } => Some(of_word(word)),
+            Effect::Pane(job) => Some(of_pane_job(job)),
+            Effect::Worktree(job) => Some(of_tree_job(job)),
+            Effect::Reply { response, .. } => Some(of_response(response)),
+            _ => None,
+        });
+    }
+
+    /// One that the thread does; some come from elsewhere than the step.
+    pub(super) fn job(&mut self, job: &FileJob) {
+        self.0.insert(of_file_job(job));
+    }
+}
+
+fn of_event(event: &Event) -> &'static str {
+    match event {
+        Event::Request { .. } => "Event::Request",
+        Event::Unreadable { .. } => "Event::Unreadable",
+        Event::Launched { .. } => "Event::Launched",
+        Event::Joined { .. } => "Event::Joined",
+        Event::JoinSaid { .. } => "Event::JoinSaid",
+        Event::Closed { .. } => "Event::Closed",
+        Event::Died { .. } => "Event::Died",
+        Event::InboxChanged { .. } => "Event::InboxChanged",
+        Event::TasksChanged { .. } => "Event::TasksChanged",
+        Event::ConfigChanged { .. } => "Event::ConfigChanged",
+        Event::SessionChanged { .. } => "Event::SessionChanged",
+        Event::WatchProven => "Event::WatchProven",
+        Event::Overflow => "Event::Overflow",
+        Event::Filed(_) => "Event::Filed",
+        Event::Paned(_) => "Event::Paned",
+        Event::Worktree(_) => "Event::Worktree",
+        Event::Deadline => "Event::Deadline",
+        Event::Signal(_) => "Event::Signal",
+    }
+}
+
+fn of_effect(effect: &Effect) -> &'static str {
+    match effect {
+        Effect::Reply { .. } => "Effect::Reply",
+        Effect::Tell { .. } => "Effect::Tell",
+        Effect::HangUp { .. } => "Effect::HangUp",
+        Effect::Adopt { .. } => "Effect::Adopt",
+        Effect::Watch { .. } => "Effect::Watch",
+        Effect::WatchLives => "Effect::WatchLives",
+        Effect::Wake { .. } => "Effect::Wake",
+        Effect::KillJoin { .. } => "Effect::KillJoin",
+        Effect::Forget { .. } => "Effect::Forget",
+        Effect::WatchTeam { .. } => "Effect::WatchTeam",
+        Effect::UnwatchTeam { .. } => "Effect::UnwatchTeam",
+        Effect::File(_) => "Effect::File",
+        Effect::Pane(_) => "Effect::Pane",
+        Effect::Worktree(_) => "Effect::Worktree",
+        Effect::Launch { .. } => "Effect::Launch",
+        Effect::Notice { .. } => "Effect::Notice",
+        Effect::Log(_) => "Effect::Log",
+        Effect::Exit => "Effect::Exit",
+    }
+}
+
+fn of_file_job(job: &FileJob) -> &'static str {
+    match job {
+        FileJob::Roster(_) => "FileJob::Roster",
+        FileJob::Log(_) => "FileJob::Log",
+        FileJob::Create { .. } => "FileJob::Create",
+        FileJob::Environment { .. } => "FileJob::Environment",
+        FileJob::Register { .. } => "FileJob::Register",
+        FileJob::Ask { .. } => "FileJob::Ask",
+        FileJob::Answers { .. } => "FileJob::Answers",
+        FileJob::Farewell { .. } => "FileJob::Farewell",
+        FileJob::LastWords { .. } => "FileJob::LastWords",
+        FileJob::Tasks { .. } => "FileJob::Tasks",
+        FileJob::Inbox { .. } => "FileJob::Inbox",
+        FileJob::Requests { .. } => "FileJob::Requests",
+        FileJob::Answer { .. } => "FileJob::Answer",
+        FileJob::Mode { .. } => "FileJob::Mode",
+        FileJob::Policy { .. } => "FileJob::Policy",
+        FileJob::ModeIs { .. } => "FileJob::ModeIs",
+        FileJob::Activity { .. } => "FileJob::Activity",
+        FileJob::Config { .. } => "FileJob::Config",
+        FileJob::Hidden { .. } => "FileJob::Hidden",
+        FileJob::Sessions => "FileJob::Sessions",
+        FileJob::Led { .. } => "FileJob::Led",
+        FileJob::LeadSession { .. } => "FileJob::LeadSession",
+        FileJob::Probe => "FileJob::Probe",
+        FileJob::Rescan { .. } => "FileJob::Rescan",
+        FileJob::Recorded { .. } => "FileJob::Recorded",
+        FileJob::MayDelete { .. } => "FileJob::MayDelete",
+        FileJob::Delete { .. } => "FileJob::Delete",
+    }
+}
+
+fn of_file_done(done: &FileDone) -> &'static str {
+    match done {
+        FileDone::Led { .. } => "FileDone::Led",
+        FileDone::Unsaved(_) => "FileDone::Unsaved",
+        FileDone::Created { .. } => "FileDone::Created",
+        FileDone::Registered { .. } => "FileDone::Registered",
+        FileDone::Asked { .. } => "FileDone::Asked",
+        FileDone::Answers { .. } => "FileDone::Answers",
+        FileDone::Farewelled { .. } => "FileDone::Farewelled",
+        FileDone::LastWords { .. } => "FileDone::LastWords",
+        FileDone::Tasks { .. } => "FileDone::Tasks",
+        FileDone::Inbox { .. } => "FileDone::Inbox",
+        FileDone::Config { .. } => "FileDone::Config",
+        FileDone::ModeSet { .. } => "FileDone::ModeSet",
+        FileDone::PolicySet { .. } => "FileDone::PolicySet",
+        FileDone::Requests { .. } => "FileDone::Requests",
+        FileDone::Answered { .. } => "FileDone::Answered",
+        FileDone::Recorded { .. } => "FileDone::Recorded",
+        FileDone::Sessions { .. } => "FileDone::Sessions",
+        FileDone::Noted { .. } => "FileDone::Noted",
+        FileDone::MayDelete { .. } => "FileDone::MayDelete",
+        FileDone::Deleted { .. } => "FileDone::Deleted",
+    }
+}
+
+fn of_pane_job(job: &PaneJob) -> &'static str {
+    match job {
+        PaneJob::Open { .. } => "PaneJob::Open",
+        PaneJob::Label { .. } => "PaneJob::Label",
+        PaneJob::Look { .. } => "PaneJob::Look",
+        PaneJob::Close { .. } => "PaneJob::Close",
+        // act.rs makes it of a notice.
+        PaneJob::Announce { .. } => "PaneJob::Announce",
+        PaneJob::Move { .. } => "PaneJob::Move",
+        PaneJob::Hidden { .. } => "PaneJob::Hidden",
+        PaneJob::LayOut { .. } => "PaneJob::LayOut",
+        PaneJob::Keys { .. } => "PaneJob::Keys",
+        PaneJob::Capture { .. } => "PaneJob::Capture",
+        PaneJob::Dialogs { .. } => "PaneJob::Dialogs",
+    }
+}
+
+fn of_pane_done(done: &PaneDone) -> &'static str {
+    match done {
+        PaneDone::Opened { .. } => "PaneDone::Opened",
+        PaneDone::Looked { .. } => "PaneDone::Looked",
+        PaneDone::Closed { .. } => "PaneDone::Closed",
+        PaneDone::Moved { .. } => "PaneDone::Moved",
+        PaneDone::InSight { .. } => "PaneDone::InSight",
+        PaneDone::LaidOut { .. } => "PaneDone::LaidOut",
+        PaneDone::Keyed { .. } => "PaneDone::Keyed",
+        PaneDone::Captured { .. } => "PaneDone::Captured",
+        PaneDone::Dialogs { .. } => "PaneDone::Dialogs",
+    }
+}
+
+fn of_tree_job(job: &TreeJob) -> &'static str {
+    match job {
+        TreeJob::Plan { .. } => "TreeJob::Plan",
+        TreeJob::Add(_) => "TreeJob::Add",
+        TreeJob::Look { .. } => "TreeJob::Look",
+        TreeJob::Sweep { .. } => "TreeJob::Sweep",
+    }
+}
+
+fn of_tree_done(done: &TreeDone) -> &'static str {
+    match done {
+        TreeDone::Planned { .. } => "TreeDone::Planned",
+        TreeDone::Added { .. } => "TreeDone::Added",
+        TreeDone::Looked { .. } => "TreeDone::Looked",
+        TreeDone::Swept { .. } => "TreeDone::Swept",
+    }
+}
+
+fn of_request(request: &Request) -> &'static str {
+    match request {
+        Request::Status => "Request::Status",
+        Request::StatusOnScreen => "Request::StatusOnScreen",
+        Request::Create(_) => "Request::Create",
+        Request::Worktree(_) => "Request::Worktree",
+        Request::Spawn(_) => "Request::Spawn",
+        Request::Shutdown(_) => "Request::Shutdown",
+        Request::Kill(_) => "Request::Kill",
+        Request::Interrupt(_) => "Request::Interrupt",
+        Request::SetMode(_) => "Request::SetMode",
+        Request::SetPolicy(_) => "Request::SetPolicy",
+        Request::Delete(_) => "Request::Delete",
+        Request::Locate(_) => "Request::Locate",
+        Request::Capture(_) => "Request::Capture",
+        Request::Hide(_) => "Request::Hide",
+        Request::Show(_) => "Request::Show",
+        Request::Layout(_) => "Request::Layout",
+        Request::Activity(_) => "Request::Activity",
+        Request::Hook(_) => "Request::Hook",
+        Request::Park(_) => "Request::Park",
+        Request::Keys(_) => "Request::Keys",
+        Request::Lead(_) => "Request::Lead",
+        Request::Down => "Request::Down",
+        Request::Join(_) => "Request::Join",
+    }
+}
+
+fn of_response(response: &Response) -> &'static str {
+    match response {
+        Response::Done(_) => "Response::Done",
+        Response::Failed(_) => "Response::Failed",
+    }
+}
+
+fn of_word(word: &ToJoin) -> &'static str {
+    match word {
+        ToJoin::Go(_) => "ToJoin::Go",
+        ToJoin::Adopted => "ToJoin::Adopted",
+        ToJoin::Refused => "ToJoin::Refused",
+        ToJoin::End { .. } => "ToJoin::End",
+        ToJoin::Interrupt => "ToJoin::Interrupt",
+        ToJoin::Noted => "ToJoin::Noted",
+    }
+}
+
+fn of_report(said: &FromJoin) -> &'static str {
+    match said {
+        FromJoin::Started { .. } => "FromJoin::Started",
+        FromJoin::Failed { .. } => "FromJoin::Failed",
+        FromJoin::Turn(_) => "FromJoin::Turn",
+        FromJoin::Interrupted { .. } => "FromJoin::Interrupted",
+        FromJoin::Ended(_) => "FromJoin::Ended",
+    }
+}
+
+fn of_said(said: &Said) -> &'static str {
+    match said {
+        Said::Session => "Said::Session",
+        Said::Began { .. } => "Said::Began",
+        Said::PromptRead => "Said::PromptRead",
+        Said::Ended => "Said::Ended",
+        Said::Dialog { .. } => "Said::Dialog",
+        Said::SessionEnded => "Said::SessionEnded",
+    }
+}
