@@ -8,6 +8,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
@@ -184,6 +185,21 @@ impl House {
             }
             assert!(self.watch.next(deadline), "{what}: not within {patience:?}\n{}", self.portrait());
         }
+    }
+
+    /// Ends everything of the house where `act` takes longer: whoever waits for some of it finds it dead, and says where.
+    pub fn within<T>(&self, patience: Duration, act: impl FnOnce() -> T) -> T {
+        let (done, ended) = channel::<()>();
+        std::thread::scope(|scope| {
+            scope.spawn(move || {
+                if ended.recv_timeout(patience) == Err(RecvTimeoutError::Timeout) {
+                    Processes::marked(&self.mark()).kill();
+                }
+            });
+            let result = act();
+            drop(done);
+            result
+        })
     }
 
     /// An inbox as it stands.

@@ -10,10 +10,10 @@ mod senders;
 
 use beside::Beside;
 use harness::history::{Diary, History, Look, What};
-use harness::{House, Processes, checker, figure, history, rounds, start_time};
+use harness::{House, checker, figure, history, rounds, start_time};
 use serde_json::Value;
 use std::path::PathBuf;
-use std::sync::mpsc::{RecvTimeoutError, channel};
+use std::sync::mpsc::channel;
 use std::time::Duration;
 
 const READERS: usize = 8;
@@ -144,21 +144,6 @@ impl Round<'_> {
     }
 }
 
-/// Ends everything of the house where `act` takes too long: whoever waits for it finds it dead, and says where.
-fn within<T>(house: &House, act: impl FnOnce() -> T) -> T {
-    let (done, ended) = channel::<()>();
-    std::thread::scope(|scope| {
-        scope.spawn(move || {
-            if ended.recv_timeout(PATIENCE) == Err(RecvTimeoutError::Timeout) {
-                Processes::marked(&house.mark()).kill();
-            }
-        });
-        let result = act();
-        drop(done);
-        result
-    })
-}
-
 #[test]
 fn nothing_is_lost_doubled_or_read_too_early_whoever_is_killed() {
     let house = House::start();
@@ -168,7 +153,7 @@ fn nothing_is_lost_doubled_or_read_too_early_whoever_is_killed() {
             break;
         }
         let round = Round { house: &house, number, team: format!("m{number}") };
-        stored += within(&house, || round.run());
+        stored += house.within(PATIENCE, || round.run());
     }
     house.end();
     figure("messages", stored);

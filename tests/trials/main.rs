@@ -6,6 +6,7 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on must stop")]
 
 mod arguments;
+mod claims;
 mod kills;
 mod mailbox;
 mod orphans;

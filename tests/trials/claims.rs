@@ -1,0 +1,201 @@
+//! Sixteen make tasks at once, and sixteen take each of them at once, by every door and beside foreign programs that lock
+//! as theirs do: each task has one id and one owner, whoever is killed meanwhile.
+//!
+//! In rounds, each with a team of its own. `CLAIMS=n` says for how many tasks; `SEED=n` chooses who is killed when.
+
+mod claimants;
+mod makers;
+
+use claimants::{Became, Claimant};
+use harness::foreign::{Foreign, Manner, Outcome};
+use harness::history::{Deed, History, What, now};
+use harness::{House, checker, figure, rounds};
+use protocol::color::Color;
+use protocol::config::{Member, TeammateEntry};
+use protocol::name::{AgentName, TeamName};
+use serde_json::Value;
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+use std::sync::mpsc::{Sender, channel};
+use std::time::Duration;
+use store::{Durability, Root, Team};
+
+const AT_ONCE: usize = 16;
+/// So many tasks each makes in a round.
+const EACH: u64 = 50;
+/// So many of them all try to take.
+const TAKEN: usize = 50;
+/// One that has not answered by then hangs.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// One round: a team of its own.
+struct Round<'h> {
+    house: &'h House,
+    number: u64,
+    team: TeamName,
+}
+
+impl Round<'_> {
+    fn rng(&self, who: usize) -> fastrand::Rng {
+        fastrand::Rng::with_seed((rounds("SEED", 1) * 1_000_000 + self.number) * 1_000 + who as u64)
+    }
+
+    /// A handle of one's own, as another process has one.
+    fn open(&self) -> Team {
+        let root = self.house.root();
+        let root = Root::open(&root, &self.house.path("state/library"), Durability::Process).unwrap();
+        root.team(&self.team).unwrap()
+    }
+
+    fn tasks(&self) -> PathBuf {
+        self.house.root().join(format!("tasks/{}", self.team))
+    }
+
+    fn task(&self, id: u64) -> Value {
+        let text = std::fs::read_to_string(self.tasks().join(format!("{id}.json"))).unwrap();
+        serde_json::from_str(&text).unwrap()
+    }
+
+    /// Members that some other program has added, so that nobody need run for them.
+    fn begin(&self) {
+        self.house.teamctl(["create", self.team.as_str()]).ok();
+        let team = self.open();
+        for which in 0..AT_ONCE {
+            team.add_member(&Member::teammate(&self.team, entry(&claimants::name(which)))).unwrap();
+        }
+    }
+
+    /// All make tasks, and a foreign program too that takes but one of the two locks; what each says it made.
+    fn made(&self) -> Vec<(u64, String)> {
+        let foreign = Foreign::start(self.house, Manner::Tasks, &self.tasks(), "f", Some(EACH / 2));
+        let mut made: Vec<_> = std::thread::scope(|scope| {
+            let making = |which| scope.spawn(move || makers::makes(self, which));
+            let makers: Vec<_> = (0..AT_ONCE).map(making).collect();
+            makers.into_iter().flat_map(|maker| maker.join().unwrap()).collect()
+        });
+        let theirs = foreign.map(Foreign::outcome).unwrap_or_default();
+        made.extend(theirs_made(&theirs));
+        made
+    }
+
+    /// Every id is one task's, none was left out, and each task is what its maker made.
+    fn check_made(&self, made: &[(u64, String)]) {
+        let names = std::fs::read_dir(self.tasks()).unwrap().map(|entry| entry.unwrap().file_name());
+        let names = names.filter_map(|name| name.into_string().ok()?.strip_suffix(".json")?.parse().ok());
+        let there: BTreeSet<u64> = names.collect();
+        assert_eq!(there, (1..=there.len() as u64).collect(), "ids have no gap");
+        let told: BTreeSet<u64> = made.iter().map(|(id, _)| *id).collect();
+        assert_eq!(told.len(), made.len(), "an id was given to two");
+        for (id, subject) in made {
+            assert_eq!(self.task(*id)["subject"], subject.as_str(), "task {id}");
+        }
+    }
+
+    /// All try to take one task after the other, each at the same moment.
+    fn claimed(&self, ids: &[u64]) -> History {
+        let (answer, answers) = channel();
+        std::thread::scope(|scope| {
+            let start = |which| {
+                let (word, words) = channel::<u64>();
+                let answer: Sender<(usize, Became)> = answer.clone();
+                scope.spawn(move || {
+                    let mut claimant = Claimant::new(self, which);
+                    for id in words {
+                        answer.send((which, claimant.claim(self, id))).unwrap();
+                    }
+                    claimant.end();
+                });
+                word
+            };
+            let all: Vec<Sender<u64>> = (0..AT_ONCE).map(start).collect();
+            let mut deeds = Vec::new();
+            for id in ids {
+                all.iter().for_each(|word| word.send(*id).unwrap());
+                let became: Vec<_> = all.iter().map(|_| answers.recv_timeout(PATIENCE).unwrap()).collect();
+                deeds.extend(self.check_claimed(*id, &became));
+            }
+            History { deeds, ..History::default() }
+        })
+    }
+
+    /// The file names the winner, or one that was killed before it could say that it won; and so do all who lost.
+    fn check_claimed(&self, id: u64, became: &[(usize, Became)]) -> Vec<Deed> {
+        let owner = self.task(id)["owner"].as_str().unwrap_or("nobody").to_owned();
+        let mut winners = Vec::new();
+        for (which, became) in became {
+            let name = claimants::name(*which);
+            match became {
+                Became::Won => winners.push(name),
+                Became::Lost(why) => {
+                    assert!(
+                        why.contains(&owner) && owner != name,
+                        "task {id} is {owner}'s, {name} is told: {why}"
+                    );
+                }
+                Became::LostSilently => assert!(owner != name, "task {id} is {name}'s, which lost"),
+                Became::Killed => {}
+            }
+        }
+        let killed = became.iter().filter(|(_, became)| *became == Became::Killed);
+        let is_killed = killed.map(|(which, _)| claimants::name(*which)).any(|name| name == owner);
+        assert!(winners.iter().all(|name| *name == owner), "task {id} is {owner}'s, and {winners:?} won");
+        assert!(!winners.is_empty() || is_killed, "task {id} is {owner}'s, and nobody won: {became:?}");
+        let deed = |by| Deed { at: now(), what: What::Claimed { task: id, round: self.number, by } };
+        winners.into_iter().map(deed).collect()
+    }
+
+    /// How many tasks were made, and for how many all claimed.
+    fn run(&self) -> (u64, u64) {
+        self.begin();
+        let made = self.made();
+        self.check_made(&made);
+        let free = made.iter().filter(|(_, subject)| !subject.starts_with("f:")).map(|(id, _)| *id);
+        let ids: Vec<u64> = free.take(TAKEN).collect();
+        let history = self.claimed(&ids);
+        assert_eq!(checker::check(&history), [], "in round {}", self.number);
+        self.house.teamctl(["delete", self.team.as_str(), "--force"]).ok();
+        (made.len() as u64, ids.len() as u64)
+    }
+}
+
+/// `ID SUBJECT OWNER` of each.
+fn theirs_made(theirs: &Outcome) -> Vec<(u64, String)> {
+    let task = |said: &String| {
+        let (id, rest) = said.split_once(' ')?;
+        Some((id.parse().ok()?, rest.split(' ').next()?.to_owned()))
+    };
+    theirs.stored.iter().map(|said| task(said).unwrap()).collect()
+}
+
+fn entry(name: &str) -> TeammateEntry {
+    TeammateEntry {
+        name: AgentName::foreign(name),
+        agent_type: None,
+        model: String::new(),
+        prompt: "claim".to_owned(),
+        color: Color::Blue,
+        plan_mode_required: false,
+        joined_at: 2,
+        tmux_pane_id: String::new(),
+        cwd: "/".to_owned(),
+        backend_type: "in-process".to_owned(),
+        worktree_path: None,
+    }
+}
+
+#[test]
+fn of_sixteen_one_has_the_task_and_no_id_is_given_twice() {
+    let house = House::start();
+    let (wanted, mut made, mut claimed) = (rounds("CLAIMS", 200), 0, 0);
+    for number in 0.. {
+        if claimed >= wanted {
+            break;
+        }
+        let round = Round { house: &house, number, team: TeamName::parse(&format!("c{number}")).unwrap() };
+        let (more, taken) = house.within(PATIENCE * 4, || round.run());
+        (made, claimed) = (made + more, claimed + taken);
+    }
+    house.end();
+    figure("tasks-made", made);
+    figure("claims", claimed);
+}
