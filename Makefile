@@ -77,6 +77,14 @@ torture:
 	$(CARGO) build --workspace --bins --locked
 	FOREIGN=needed scripts/torture $(STAGES)
 
+# Everything at once for so many minutes, with a schedule of what goes wrong; SEED=n for another.
+MIN ?= 10
+soak:
+	scripts/need tmux node
+	cd tests/foreign && npm ci --silent --no-audit --no-fund
+	$(CARGO) build --workspace --bins --locked
+	MIN=$(MIN) $(CARGO) test --locked -p e2e --test trials soak:: -- --nocapture
+
 # A team of three workers surveys this repository, live in tmux.
 demo:
 	scripts/need tmux
@@ -98,4 +106,4 @@ install: build
 clean:
 	$(CARGO) clean
 
-.PHONY: all build check test test-agents test-claude test-mixed incidents fuzz torture demo bench install clean
+.PHONY: all build check test test-agents test-claude test-mixed incidents fuzz torture soak demo bench install clean

@@ -42,7 +42,16 @@ impl House {
 
     /// An empty one, on a server with this configuration.
     pub fn with_conf(conf: &str) -> House {
-        let directory = tempfile::Builder::new().prefix("teamd-").tempdir().expect("a directory can be made");
+        House::of(tempfile::Builder::new().prefix("teamd-").tempdir(), conf)
+    }
+
+    /// An empty one in this directory: on a disk of its own, say.
+    pub fn on(place: &Path) -> House {
+        House::of(tempfile::Builder::new().prefix("teamd-").tempdir_in(place), "")
+    }
+
+    fn of(directory: std::io::Result<TempDir>, conf: &str) -> House {
+        let directory = directory.expect("a directory can be made");
         for name in ["home", "root", "state", "run", "out"] {
             let path = directory.path().join(name);
             std::fs::create_dir(&path).expect("a directory can be made");

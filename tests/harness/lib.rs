@@ -9,6 +9,7 @@
 
 mod audit;
 pub mod checker;
+mod disk;
 mod figures;
 mod files;
 pub mod foreign;
@@ -20,9 +21,11 @@ mod model;
 mod nemesis;
 mod ran;
 mod recovery;
+mod vitals;
 mod watch;
 
 pub use audit::{Processes, start_time};
+pub use disk::Disk;
 pub use figures::{figure, rounds, skipped};
 pub use house::House;
 pub use mcp::Mcp;
@@ -30,6 +33,7 @@ pub use model::Model;
 pub use nemesis::{Nemesis, Whom};
 pub use ran::Ran;
 pub use recovery::{Recovery, quantile};
+pub use vitals::Vitals;
 
 use std::path::PathBuf;
 use std::sync::OnceLock;

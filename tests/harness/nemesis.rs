@@ -3,9 +3,10 @@
 
 use crate::House;
 use crate::audit::{Processes, start_time};
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::process::{Pid, Resource, Rlimit, Signal, kill_process, prlimit};
 use serde_json::Value;
 use std::collections::BTreeSet;
+use std::path::PathBuf;
 use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
 
@@ -32,14 +33,24 @@ pub struct Nemesis<'h> {
     daemons: Vec<Child>,
     /// The first processes of panes that are none of ours.
     strangers: Vec<u32>,
+    clock: Option<PathBuf>,
 }
+
+/// The library that gives a process a clock of its own.
+const FAKETIME: &str = "faketime/libfaketimeMT.so.1";
 
 impl<'h> Nemesis<'h> {
     /// Counts the panes that are there as strangers' unless they are teamd's.
     pub fn of(house: &'h House, seed: u64) -> Nemesis<'h> {
         let rng = fastrand::Rng::with_seed(seed);
-        let mut nemesis =
-            Nemesis { house, rng, began: Instant::now(), daemons: Vec::new(), strangers: Vec::new() };
+        let mut nemesis = Nemesis {
+            house,
+            rng,
+            began: Instant::now(),
+            daemons: Vec::new(),
+            strangers: Vec::new(),
+            clock: None,
+        };
         nemesis.tell(&format!("SEED={seed}"));
         nemesis.strangers = nemesis.panes("user");
         nemesis
@@ -48,6 +59,7 @@ impl<'h> Nemesis<'h> {
     /// The schedule, line by line: shown where a test fails, or with `--nocapture`.
     #[allow(clippy::print_stderr, reason = "a test's own output")]
     pub fn tell(&self, what: &str) {
+        let what: String = what.chars().take(150).collect();
         eprintln!("{:9.3} s  {what}", self.began.elapsed().as_secs_f64());
     }
 
@@ -70,6 +82,34 @@ impl<'h> Nemesis<'h> {
         std::thread::park_timeout(pause);
         signal(pid_of(&victim), Signal::CONT);
         Some(victim)
+    }
+
+    /// From now on the wall clock of daemons without a pane is ours to set. False where libfaketime is not installed.
+    pub fn take_clock(&mut self) -> bool {
+        self.clock = faketime();
+        self.set_clock(0);
+        self.clock.is_some()
+    }
+
+    /// Their wall clock jumps to so many seconds from the true time; the one for deadlines goes on.
+    pub fn set_clock(&self, seconds: i64) {
+        if self.clock.is_some() {
+            self.tell(&format!("the clock jumps to {seconds:+} s"));
+            self.house.put("out/clock", format!("{seconds:+}"));
+        }
+    }
+
+    /// For so long the daemon gets no further descriptor.
+    pub fn starve(&mut self, pause: Duration) {
+        let Some(victim) = self.find(Whom::Daemon) else { return };
+        let pid = Pid::from_raw(i32::try_from(pid_of(&victim)).expect("a pid"));
+        let Some(vitals) = crate::Vitals::of(pid_of(&victim)) else { return };
+        self.tell(&format!("no descriptors beyond {} for {pause:.0?} {victim}", vitals.descriptors));
+        let few = Rlimit { current: Some(vitals.descriptors), maximum: None };
+        let Ok(before) = prlimit(pid, Resource::Nofile, Rlimit { maximum: hard(pid), ..few }) else { return };
+        std::thread::park_timeout(pause);
+        // It may be dead by now.
+        prlimit(pid, Resource::Nofile, before).ok();
     }
 
     /// A call is begun, and killed somewhere in it. True: it had come to its end before, with 0.
@@ -95,6 +135,11 @@ impl<'h> Nemesis<'h> {
             return self.house.start_daemon();
         }
         let mut daemon = self.house.command(crate::programs().join("teamd"));
+        if let Some(library) = &self.clock {
+            daemon.env("LD_PRELOAD", library).env("FAKETIME_TIMESTAMP_FILE", self.house.path("out/clock"));
+            let settings = ["FAKETIME_NO_CACHE", "DONT_FAKE_MONOTONIC", "NO_FAKE_STAT"];
+            daemon.envs(settings.map(|setting| (setting, "1")));
+        }
         daemon.arg("-S").arg(self.house.tmux_socket()).stdout(Stdio::null()).stderr(Stdio::null());
         self.daemons.push(daemon.spawn().expect("teamd starts"));
         self.house.until("a new daemon answers", || (self.house.teamctl(["status"]).code == 0).then_some(()));
@@ -110,15 +155,20 @@ impl<'h> Nemesis<'h> {
         let what = "the team is whole: config.json, status, processes";
         let house = self.house;
         let names = house.until(what, || {
-            let (config, running, living) = (on_file(house)?, running(house)?, self.living());
-            let now = format!("config.json {config:?}, running {running:?}, living {living:?}");
+            let (config, running) = (on_file(house)?, running(house)?);
+            let [agents, joins] = [Whom::Agent, Whom::Join].map(|whom| pids(house, whom));
+            let now =
+                format!("config.json {config:?}, running {running:?}, agents {agents:?}, joins {joins:?}");
             if now != last {
                 self.tell(&now);
                 last = now;
             }
-            let pids: BTreeSet<u32> = running.iter().map(|(_, pid)| *pid).collect();
+            // The pid of a member that is run by its first process is that one's.
+            let known: BTreeSet<u32> = running.iter().map(|(_, pid)| *pid).collect();
+            let alive = known.iter().all(|pid| agents.contains(pid) || joins.contains(pid));
+            let joined = joins.len() == running.len();
             let names: BTreeSet<String> = running.into_iter().map(|(name, _)| name).collect();
-            (config == names && pids == living).then_some(names)
+            (config == names && alive && joined && agents.is_subset(&known)).then_some(names)
         });
         self.strangers_live();
         names
@@ -136,26 +186,9 @@ impl<'h> Nemesis<'h> {
         self.daemons
     }
 
-    fn living(&self) -> BTreeSet<u32> {
-        self.all(Whom::Agent).iter().map(|line| pid_of(line)).collect()
-    }
-
     fn find(&mut self, whom: Whom) -> Option<String> {
-        let all = self.all(whom);
+        let all = self.house.those(whom);
         (!all.is_empty()).then(|| all[self.rng.usize(0..all.len())].clone())
-    }
-
-    fn all(&self, whom: Whom) -> Vec<String> {
-        let is_one = |line: &String| {
-            let (_, command) = line.split_once(' ').unwrap_or_default();
-            match whom {
-                Whom::Daemon => command.split(' ').next().is_some_and(|program| program.ends_with("/teamd")),
-                Whom::Join => command.contains("/teamd-pane join "),
-                Whom::Agent => command.ends_with("/agent stay"),
-                Whom::Tmux => false,
-            }
-        };
-        Processes::marked(&self.house.mark()).list().into_iter().filter(is_one).collect()
     }
 
     /// The first processes of a session's panes.
@@ -187,6 +220,45 @@ impl<'h> Nemesis<'h> {
         house.until("the next server is there", || (house.tmux_ran(&words).code == 0).then_some(()));
         self.strangers = self.panes("user");
     }
+}
+
+impl House {
+    /// Pid and command line of each that lives.
+    pub fn those(&self, whom: Whom) -> Vec<String> {
+        let is_one = |line: &String| {
+            let (_, command) = line.split_once(' ').unwrap_or_default();
+            match whom {
+                Whom::Daemon => command.split(' ').next().is_some_and(|program| program.ends_with("/teamd")),
+                Whom::Join => command.contains("/teamd-pane join "),
+                Whom::Agent => command.ends_with("/agent stay"),
+                Whom::Tmux => false,
+            }
+        };
+        Processes::marked(&self.mark()).list().into_iter().filter(is_one).collect()
+    }
+
+    /// teamd's pid as the process table has it: it need not answer.
+    pub fn daemon_process(&self) -> Option<u32> {
+        self.those(Whom::Daemon).first().map(|line| pid_of(line))
+    }
+}
+
+/// Where it is installed.
+fn faketime() -> Option<PathBuf> {
+    let directories = std::fs::read_dir("/usr/lib").into_iter().flatten().flatten();
+    let mut paths = directories.map(|directory| directory.path().join(FAKETIME));
+    paths.find(|path| path.is_file())
+}
+
+/// The limit that a process can't raise.
+fn hard(pid: Option<Pid>) -> Option<u64> {
+    let limits = std::fs::read_to_string(format!("/proc/{}/limits", Pid::as_raw(pid))).ok()?;
+    let line = limits.lines().find(|line| line.starts_with("Max open files"))?;
+    line.split_whitespace().nth(4)?.parse().ok()
+}
+
+fn pids(house: &House, whom: Whom) -> BTreeSet<u32> {
+    house.those(whom).iter().map(|line| pid_of(line)).collect()
 }
 
 /// Everybody but the lead; none while the file is being written by someone who does not do it whole.

@@ -4,11 +4,11 @@
 //!
 //! `KILLS=n` says how many; after each hundred comes a house of its own.
 
-use harness::history::{Diary, History, Id, Look, What};
-use harness::{House, Mcp, Nemesis, Whom, checker, figure, history, rounds};
-use serde_json::{Value, json};
+use crate::traffic::{Post, stored};
+use harness::history::{Diary, Id, What};
+use harness::{House, Nemesis, Whom, checker, figure, rounds};
 use std::collections::BTreeSet;
-use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::mpsc::{Receiver, channel};
 
 /// So many kills in one house: its inboxes grow, and what is done to them with it.
 const SEASON: u64 = 100;
@@ -19,66 +19,6 @@ const READERS: [&str; 2] = ["r0", "r1"];
 /// Messages of one sender beside one kill.
 const BESIDE: u64 = 2;
 
-fn diary(house: &House, who: &str) -> Diary {
-    Diary::open(&house.path(&format!("out/{who}.diary"))).unwrap()
-}
-
-/// Sends a few at each word, to readers who may just not be on the team.
-fn sends(house: &House, me: &str, mut rng: fastrand::Rng, bell: &Receiver<()>, rings: &[Sender<()>]) {
-    let (mut diary, mut seq) = (diary(house, me), 0);
-    let mut server = Mcp::of(house, &["--team", "survey"]);
-    while bell.recv().is_ok() {
-        for _ in 0..BESIDE {
-            let (id, to) = (Id { sender: me.to_owned(), seq }, rng.usize(0..READERS.len()));
-            seq += 1;
-            diary.note(&What::Sends { id: id.clone(), to: READERS[to].to_owned() }).unwrap();
-            let message = json!({"recipient": READERS[to], "content": id.text("as it is"), "summary": "s"});
-            let stored = server.call("SendMessage", &message).is_ok();
-            diary.note(&if stored { What::Stored { id } } else { What::Refused { id } }).unwrap();
-            rings[to].send(()).unwrap();
-        }
-    }
-    server.end();
-}
-
-/// Reads and marks whatever comes.
-fn reads(house: &House, me: &str, bell: &Receiver<()>) -> Vec<Look> {
-    let (mut diary, mut looks, mut held) = (diary(house, me), Vec::new(), BTreeSet::new());
-    let mut server = Mcp::of(house, &["--team", "survey", "--agent", me]);
-    loop {
-        let more = bell.recv().is_ok();
-        bell.try_iter().for_each(drop);
-        let Ok(answer) = server.call("ReadInbox", &json!({"limit": 1_000_000})) else {
-            // It has no seat on the team before it is spawned again.
-            assert!(more, "in the end it has a seat");
-            continue;
-        };
-        let messages = answer["messages"].as_array().unwrap();
-        for id in messages.iter().filter_map(|message| Some(Id::of(message["text"].as_str()?)?.0)) {
-            if held.insert(id.clone()) {
-                diary.note(&What::Given { id, by: me.to_owned() }).unwrap();
-            }
-        }
-        let marks = json!({"ids": messages.iter().map(|message| &message["id"]).collect::<Vec<_>>()});
-        if server.call("MarkRead", &marks).is_ok() {
-            for id in std::mem::take(&mut held) {
-                diary.note(&What::Done { id, by: me.to_owned() }).unwrap();
-            }
-        }
-        looks.extend(look(house, me));
-        if !more {
-            server.end();
-            return looks;
-        }
-    }
-}
-
-fn look(house: &House, inbox: &str) -> Option<Look> {
-    let text = std::fs::read(house.root().join(format!("teams/survey/inboxes/{inbox}.json"))).ok()?;
-    let messages: Vec<Value> = serde_json::from_slice(&text).unwrap();
-    Some(Look::of(history::now(), inbox, &messages))
-}
-
 /// Whoever is missing is spawned.
 fn complete(house: &House, living: &BTreeSet<String>) {
     for (name, pane) in MEMBERS.into_iter().filter(|(name, _)| !living.contains(*name)) {
@@ -88,7 +28,7 @@ fn complete(house: &House, living: &BTreeSet<String>) {
 }
 
 /// One kill of one of all kinds, by chance.
-fn strike(nemesis: &mut Nemesis<'_>, calls: &mut Calls<'_>) {
+fn strike(nemesis: &mut Nemesis<'_>, calls: &mut Calls) {
     match nemesis.rng.u32(0..30) {
         0 => drop(nemesis.kill(Whom::Tmux)),
         1..=8 => drop(nemesis.kill(Whom::Daemon)),
@@ -99,14 +39,13 @@ fn strike(nemesis: &mut Nemesis<'_>, calls: &mut Calls<'_>) {
 }
 
 /// Calls of the command line that are killed.
-struct Calls<'h> {
-    house: &'h House,
+struct Calls {
     diary: Diary,
     seq: u64,
     agent: String,
 }
 
-impl Calls<'_> {
+impl Calls {
     fn kill_one(&mut self, nemesis: &mut Nemesis<'_>) {
         let agent = self.agent.clone();
         match nemesis.rng.u32(0..6) {
@@ -126,7 +65,6 @@ impl Calls<'_> {
         if nemesis.call_killed(&["send", to, &id.text("killed?")]) {
             self.diary.note(&What::Stored { id }).unwrap();
         }
-        assert!(self.house.inbox("survey", to).len() < 1_000_000, "it is whole");
     }
 }
 
@@ -135,20 +73,18 @@ fn season(kills: u64, seed: u64) -> u64 {
     let house = House::with_team();
     complete(&house, &BTreeSet::new());
     let mut nemesis = Nemesis::of(&house, seed);
-    let mut history = History::default();
+    let post = Post { house: &house, diaries: house.path("out"), readers: &READERS };
+    let mut looks = Vec::new();
     let (rings, bells): (Vec<_>, Vec<_>) = READERS.map(|_| channel()).into_iter().unzip();
     std::thread::scope(|scope| {
-        let reading = |(me, bell): (&'static str, Receiver<()>)| {
-            let house = &house;
-            scope.spawn(move || reads(house, me, &bell))
-        };
+        let post = &post;
+        let reading = |(me, bell): (&'static str, Receiver<()>)| scope.spawn(move || post.reads(me, &bell));
         let readers: Vec<_> = READERS.into_iter().zip(bells).map(reading).collect();
         let senders = ["s0", "s1"].map(|me| {
-            let (go, bell) = channel();
-            let (rings, rng, house) = (rings.clone(), nemesis.rng.fork(), &house);
-            (go, scope.spawn(move || sends(house, me, rng, &bell, &rings)))
+            let ((go, bell), rings, rng) = (channel(), rings.clone(), nemesis.rng.fork());
+            (go, scope.spawn(move || post.sends(me, BESIDE, rng, &bell, &rings)))
         });
-        let mut calls = Calls { house: &house, diary: diary(&house, "call"), seq: 0, agent: house.agent() };
+        let mut calls = Calls { diary: post.diary("call"), seq: 0, agent: house.agent() };
         for _ in 0..kills {
             senders.iter().for_each(|(go, _)| go.send(()).unwrap());
             strike(&mut nemesis, &mut calls);
@@ -160,23 +96,17 @@ fn season(kills: u64, seed: u64) -> u64 {
             sender.join().unwrap();
         }
         drop(rings);
-        history.looks = readers.into_iter().flat_map(|reader| reader.join().unwrap()).collect();
+        looks = readers.into_iter().flat_map(|reader| reader.join().unwrap()).collect();
     });
-    history.looks.extend(READERS.iter().map(|who| look(&house, who).unwrap()));
-    for who in ["s0", "s1", "call"].iter().chain(&READERS) {
-        history.read(&house.read(&format!("out/{who}.diary")));
-    }
-    history.living = nemesis.whole().into_iter().collect();
-    history.members = MEMBERS.map(|(name, _)| name.to_owned()).into();
-    history.members.sort();
-    let stored = history.deeds.iter().filter(|deed| matches!(deed.what, What::Stored { .. })).count();
+    let team = MEMBERS.map(|(name, _)| name.to_owned()).into();
+    let history = post.history(looks, team, nemesis.whole());
     assert_eq!(checker::check(&history), []);
     let daemons = nemesis.end();
     house.end();
     for mut daemon in daemons {
         daemon.wait().unwrap();
     }
-    stored as u64
+    stored(&history)
 }
 
 #[test]

@@ -12,8 +12,10 @@ mod mailbox;
 mod orphans;
 mod recovery;
 mod servers;
+mod soak;
 mod starts;
 mod sweep;
+mod traffic;
 
 /// Every file in this directory is a trial of the list above.
 #[test]

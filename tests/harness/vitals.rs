@@ -1,0 +1,50 @@
+//! What a process holds, as the kernel tells it.
+
+/// Of one process, at one moment.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Vitals {
+    pub descriptors: u64,
+    /// kB, shared pages of its program included.
+    pub resident: u64,
+    pub threads: u64,
+    /// Children that have ended, and that it has not asked for.
+    pub zombies: u64,
+}
+
+impl Vitals {
+    /// None where it is gone.
+    pub fn of(pid: u32) -> Option<Vitals> {
+        let status = std::fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
+        let number = |key: &str| {
+            let line = status.lines().find_map(|line| line.strip_prefix(key)?.strip_prefix(':'))?;
+            line.split_whitespace().next()?.parse::<u64>().ok()
+        };
+        Some(Vitals {
+            descriptors: std::fs::read_dir(format!("/proc/{pid}/fd")).ok()?.count() as u64,
+            resident: number("VmRSS")?,
+            threads: number("Threads")?,
+            zombies: zombies(pid),
+        })
+    }
+
+    /// The larger of each.
+    #[must_use]
+    pub fn most(self, other: Vitals) -> Vitals {
+        Vitals {
+            descriptors: self.descriptors.max(other.descriptors),
+            resident: self.resident.max(other.resident),
+            threads: self.threads.max(other.threads),
+            zombies: self.zombies.max(other.zombies),
+        }
+    }
+}
+
+fn zombies(parent: u32) -> u64 {
+    let pids = std::fs::read_dir("/proc").into_iter().flatten().flatten();
+    let is_one = |pid: &std::ffi::OsString| {
+        let stat = std::fs::read_to_string(format!("/proc/{}/stat", pid.display())).ok()?;
+        let mut fields = stat.rsplit_once(')')?.1.split_whitespace();
+        (fields.next()? == "Z" && fields.next()? == parent.to_string()).then_some(())
+    };
+    pids.map(|entry| entry.file_name()).filter(|pid| is_one(pid).is_some()).count() as u64
+}
