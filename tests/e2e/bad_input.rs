@@ -30,6 +30,26 @@ fn unknown_names_are_told_with_the_nearest() {
 }
 
 #[test]
+fn a_namesake_on_another_team_is_not_meant() {
+    let house = team();
+    for verb in [
+        &["kill", "ann@other"][..],
+        &["kill", "ann@"],
+        &["shutdown", "ann@other", "--grace=1s"],
+        &["interrupt", "ann@other"],
+        &["hide", "ann@other"],
+        &["mode", "ann@other", "plan"],
+    ] {
+        let ran = house.teamctl_with(&[&["-t", "survey"], verb].concat(), &[]);
+        assert!([64, 67].contains(&ran.code), "{ran:#?}");
+    }
+    assert_eq!(house.inbox("survey", "ann").len(), 0);
+    assert_eq!(house.member("ann").unwrap()["phase"], "running");
+    house.teamctl(["kill", "ANN@Survey"]).ok();
+    house.end();
+}
+
+#[test]
 fn without_a_daemon_it_is_said_at_once() {
     let house = House::empty();
     for verb in [["create", "survey"], ["down", "-q"], ["kill", "ann"]] {

@@ -15,6 +15,19 @@ pub fn visible(text: &str) -> String {
     shown
 }
 
+/// The text of a JSON object with the same characters in the escapes of JSON: what is said stays what it was. An encoder
+/// leaves those beyond ASCII as they are.
+pub fn visible_json(json: &str) -> String {
+    let mut shown = String::with_capacity(json.len());
+    for c in json.chars() {
+        match steers(c) {
+            true => shown.push_str(&format!("\\u{:04x}", u32::from(c))),
+            false => shown.push(c),
+        }
+    }
+    shown
+}
+
 fn steers(c: char) -> bool {
     let directs =
         matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
@@ -30,6 +43,14 @@ mod tests {
         assert_eq!(visible("a\u{1b}[2Jb\r"), "a\\u{1b}[2Jb\\u{d}");
         assert_eq!(visible("\u{9b}1m\u{7f}\0"), "\\u{9b}1m\\u{7f}\\u{0}");
         assert_eq!(visible("\u{202e}txt"), "\\u{202e}txt");
+    }
+
+    #[test]
+    fn an_object_says_what_it_said_and_steers_nothing() {
+        let text = "\u{9b}1m\u{7f}\u{202e}\u{1b}é";
+        let shown = visible_json(&serde_json::to_string(text).unwrap());
+        assert_eq!(shown, r#""\u009b1m\u007f\u202e\u001bé""#);
+        assert_eq!(serde_json::from_str::<String>(&shown).unwrap(), text);
     }
 
     #[test]

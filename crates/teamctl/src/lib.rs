@@ -29,7 +29,7 @@ pub fn teamctl() -> ExitCode {
         Err(error) => {
             let code = if error.use_stderr() { 64 } else { 0 };
             // Help on a closed pipe is nobody's loss.
-            as_typed().unwrap_or(error).print().ok();
+            harmless(as_typed().unwrap_or(error)).print().ok();
             return ExitCode::from(code);
         }
     };
@@ -50,6 +50,29 @@ fn as_typed() -> Option<clap::Error> {
     use clap::CommandFactory;
     let command = cli::Cli::command().mut_args(|arg| arg.env(clap::builder::Resettable::Reset));
     command.try_get_matches().err()
+}
+
+/// What was typed, which a script may have had from an agent, is shown as any text from outside.
+fn harmless(mut error: clap::Error) -> clap::Error {
+    use clap::error::{ContextKind, ContextValue};
+    let shown = |value: &ContextValue| match value {
+        ContextValue::String(text) => ContextValue::String(output::clean(text)),
+        ContextValue::Strings(all) => {
+            ContextValue::Strings(all.iter().map(|text| output::clean(text)).collect())
+        }
+        ContextValue::StyledStr(text) => ContextValue::StyledStr(output::clean(&text.to_string()).into()),
+        ContextValue::StyledStrs(all) => {
+            ContextValue::StyledStrs(all.iter().map(|text| output::clean(&text.to_string()).into()).collect())
+        }
+        other => other.clone(),
+    };
+    // The usage names what can be typed, and nothing that was.
+    let context = error.context().filter(|(kind, _)| *kind != ContextKind::Usage);
+    let harmless: Vec<_> = context.map(|(kind, value)| (kind, shown(value))).collect();
+    for (kind, value) in harmless {
+        error.insert(kind, value);
+    }
+    error
 }
 
 /// What `teamd-pane` does: it is started by teamd and tmux alone, with words that it reads without the parser of all

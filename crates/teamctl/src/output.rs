@@ -3,7 +3,7 @@
 
 use crate::here::Here;
 use protocol::fault::{Fault, Kind};
-use protocol::terminal::visible;
+use protocol::terminal::{visible, visible_json};
 use serde::Serialize;
 use serde_json::{Value, json};
 use std::io::{ErrorKind, IsTerminal, Write};
@@ -17,6 +17,11 @@ pub(crate) fn line(text: &str) {
     {
         LOST.store(true, Ordering::Relaxed);
     }
+}
+
+/// One JSON object. A person's terminal may show it, so it steers that no more than a sentence does.
+pub(crate) fn json(text: &str) {
+    line(&visible_json(text));
 }
 
 /// What a program waits for on our stdout, written and on its way.
@@ -44,7 +49,7 @@ pub(crate) fn clean(text: &str) -> String {
 /// The result of a verb: the object with `"ok": true`, or the sentence.
 pub(crate) fn done<T: Serialize>(here: &Here, result: &T, sentence: &str) {
     if here.global.json {
-        line(&object(result).to_string());
+        json(&object(result).to_string());
     } else if !here.global.quiet && !sentence.is_empty() {
         line(sentence);
     }
@@ -66,7 +71,7 @@ fn object<T: Serialize>(result: &T) -> Value {
 /// A fault: a line on stderr, with `--json` an object on stdout too, and the exit code of its kind.
 pub(crate) fn failed(here: &Here, fault: &Fault) -> ExitCode {
     if here.global.json {
-        line(&json!({"ok": false, "error": fault}).to_string());
+        json(&json!({"ok": false, "error": fault}).to_string());
     }
     complain(&fault.message);
     if let Some(hint) = &fault.hint {

@@ -1,7 +1,8 @@
 //! The control socket: accepts, reads lines into events, writes answers. Knows nothing of teams.
 //!
 //! A peer of another uid is hung up on. A line is at most 64 KiB, an object at most what
-//! [`protocol::control::frame`] allows; who breaks that is hung up on too, and nobody else notices.
+//! [`protocol::control::frame`] allows, and it comes within seconds; answers are taken, too. Who breaks that is hung up
+//! on, and nobody else notices.
 
 use crate::event::{ConnId, Event};
 use crate::roster::Process;
@@ -13,15 +14,21 @@ use std::collections::HashMap;
 use std::io::IoSliceMut;
 use std::mem::MaybeUninit;
 use std::os::fd::OwnedFd;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::io::Interest;
 use tokio::net::{UnixListener, UnixStream};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::task::JoinHandle;
+use tokio::time::Instant;
 
 /// At most so many connections at once: agents' joins, clients, and room.
 const CONNECTIONS: usize = 512;
+/// How long an object may take from its first byte to its last, and the first one from the connection on.
+const SPEAKING: Duration = Duration::from_secs(5);
+/// So many bytes of answers may wait for a peer: several of the largest.
+const UNTAKEN: usize = 4 * protocol::control::frame::LIMIT;
 /// How long a last answer may take to be taken.
 const FLUSH: Duration = Duration::from_millis(500);
 
@@ -47,6 +54,22 @@ pub(crate) struct Connections {
 struct Writer {
     queue: UnboundedSender<Out>,
     task: JoinHandle<()>,
+    stream: Arc<UnixStream>,
+    /// Bytes that were given to the task and that the peer has not taken.
+    waiting: Arc<AtomicUsize>,
+}
+
+impl Writer {
+    /// A peer that asks and never reads what it is answered is hung up on.
+    fn send(&self, conn: ConnId, lines: Vec<u8>) {
+        if self.waiting.fetch_add(lines.len(), Ordering::Relaxed) + lines.len() > UNTAKEN {
+            tracing::warn!(conn, "a peer takes none of its answers: hung up on");
+            self.task.abort();
+            rustix::net::shutdown(&*self.stream, rustix::net::Shutdown::Both).ok();
+        } else {
+            self.queue.send(Out::Lines(lines)).ok();
+        }
+    }
 }
 
 type Lines = Arc<Mutex<HashMap<ConnId, OwnedFd>>>;
@@ -55,7 +78,7 @@ impl Connections {
     /// Answers; a connection that is gone has nobody to hear it.
     pub(crate) fn send<T: Serialize>(&self, conn: ConnId, value: &T) {
         match (self.out.get(&conn), encode(value)) {
-            (Some(writer), Ok(lines)) => drop(writer.queue.send(Out::Lines(lines))),
+            (Some(writer), Ok(lines)) => writer.send(conn, lines),
             (None, _) => tracing::debug!(conn, "nobody is left to hear the answer"),
             (_, Err(error)) => tracing::error!(conn, "cannot write an answer: {error}"),
         }
@@ -100,8 +123,9 @@ impl Connections {
         };
         let (queue, lines) = unbounded_channel();
         let stream = Arc::new(stream);
-        let task = tokio::spawn(write(stream.clone(), lines));
-        self.out.insert(conn, Writer { queue, task });
+        let waiting = Arc::new(AtomicUsize::new(0));
+        let task = tokio::spawn(write(stream.clone(), lines, waiting.clone()));
+        self.out.insert(conn, Writer { queue, task, stream: stream.clone(), waiting });
         let reader =
             Reader { conn, pid, stream, lines: self.lines.clone(), events: events.clone(), joined: false };
         tokio::spawn(reader.run());
@@ -125,11 +149,12 @@ pub(crate) async fn accept(listener: UnixListener, admit: UnboundedSender<UnixSt
     }
 }
 
-async fn write(stream: Arc<UnixStream>, mut queue: UnboundedReceiver<Out>) {
+async fn write(stream: Arc<UnixStream>, mut queue: UnboundedReceiver<Out>, waiting: Arc<AtomicUsize>) {
     while let Some(Out::Lines(lines)) = queue.recv().await {
         if write_all(&stream, &lines).await.is_err() {
             return;
         }
+        waiting.fetch_sub(lines.len(), Ordering::Relaxed);
     }
     rustix::net::shutdown(&*stream, rustix::net::Shutdown::Both).ok();
 }
@@ -168,8 +193,9 @@ impl Reader {
         let mut assembler = Assembler::default();
         let mut pending = Vec::new();
         let mut buffer = vec![0; 16 * 1024];
+        let mut due = Some(Instant::now() + SPEAKING);
         loop {
-            let read = self.receive(&mut buffer).await?;
+            let read = within(due, self.receive(&mut buffer)).await?;
             if read == 0 {
                 return Ok(());
             }
@@ -178,10 +204,14 @@ impl Reader {
                 let line: Vec<u8> = pending.drain(..=end).collect();
                 if let Some(text) = assembler.take(std::str::from_utf8(&line[..end])?)? {
                     self.object(&text)?;
+                    due = None;
                 }
             }
             if pending.len() > LINE {
                 return Err("a line of over 64 KiB".into());
+            }
+            if !pending.is_empty() || assembler.is_waiting() {
+                due.get_or_insert_with(|| Instant::now() + SPEAKING);
             }
         }
     }
@@ -224,6 +254,17 @@ impl Reader {
         };
         self.events.send(event)?;
         Ok(())
+    }
+}
+
+/// None is due between two objects: whoever has asked may wait for its answer as long as it likes.
+async fn within(
+    due: Option<Instant>,
+    receive: impl Future<Output = std::io::Result<usize>>,
+) -> std::io::Result<usize> {
+    match due {
+        Some(due) => tokio::time::timeout_at(due, receive).await?,
+        None => receive.await,
     }
 }
 

@@ -71,12 +71,14 @@ impl Start {
         // Panes start in another directory than ours.
         let socket = std::path::absolute(&socket).map_err(|error| Fault::io("find", &socket, &error))?;
         instance::check_length(&socket)?;
+        instance::check_place(&socket)?;
         let lock = Lock::take(&place.state.join("teamd.lock"), root.path(), &socket)?;
         let root_lock = RootLock::take(root.path())?;
         if !args.check {
             log::start(args, &place.state)?;
         }
         raise_descriptor_limit();
+        no_core_dump();
         let mut roster = read_roster(&state_dir)?;
         take_in(&root, &mut roster);
         roster.recall_environments(|file| files::environment(&state_dir, file));
@@ -235,6 +237,14 @@ fn raise_descriptor_limit() {
     {
         tracing::warn!("cannot raise the limit of open files: {errno}");
     }
+}
+
+/// It holds every agent's token and environment, which are not to lie about in a core dump.
+fn no_core_dump() {
+    use nix::sys::resource::{Resource, getrlimit, setrlimit};
+    let limited =
+        getrlimit(Resource::RLIMIT_CORE).and_then(|(_, hard)| setrlimit(Resource::RLIMIT_CORE, 0, hard));
+    limited.unwrap_or_else(|errno| tracing::warn!("cannot do without core dumps: {errno}"));
 }
 
 /// What a killed daemon left of the files that daemons alone write. Where it can't be removed it does no harm.

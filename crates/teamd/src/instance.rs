@@ -147,11 +147,14 @@ pub(crate) fn check_length(path: &Path) -> Result<(), Fault> {
     Err(Fault::new(Kind::Config, message).hinted("choose a shorter one with --socket"))
 }
 
+/// Makes the socket's directory; one in which another user could have put something is told before anything starts.
+pub(crate) fn check_place(socket: &Path) -> Result<(), Fault> {
+    socket.parent().map_or(Ok(()), private_directory)
+}
+
 /// Binds the socket. What lies at its path goes if it is a dead daemon's, and only then.
 pub(crate) fn listen(path: &Path) -> Result<(UnixListener, Bound), Fault> {
-    if let Some(directory) = path.parent() {
-        private_directory(directory)?;
-    }
+    check_place(path)?;
     let io = |error: std::io::Error| Fault::io("listen on", path, &error);
     remove_dead(path)?;
     let listener = UnixListener::bind(path).map_err(io)?;
@@ -175,10 +178,16 @@ fn remove_dead(path: &Path) -> Result<(), Fault> {
     }
 }
 
-/// Makes the directory, or makes sure that nobody else can have put something into it.
+/// Makes the directory, or makes sure that nobody else can have put something into it, or another in its place.
 fn private_directory(path: &Path) -> Result<(), Fault> {
     let io = |error: std::io::Error| Fault::io("make", path, &error);
+    if let Some(above) = path.parent() {
+        held_by_us(above)?;
+    }
     DirBuilder::new().recursive(true).mode(0o700).create(path).map_err(io)?;
+    if let Some(above) = path.parent() {
+        held_by_us(above)?;
+    }
     let meta = std::fs::symlink_metadata(path).map_err(io)?;
     let ours = meta.is_dir() && meta.uid() == nix::unistd::geteuid().as_raw() && meta.mode() & 0o077 == 0;
     if ours {
@@ -186,6 +195,21 @@ fn private_directory(path: &Path) -> Result<(), Fault> {
     }
     let message = format!("cannot trust {}: it must be a directory of yours with mode 0700", path.display());
     Err(Fault::new(Kind::NotPermitted, message).hinted(format!("chmod 700 {}", path.display())))
+}
+
+/// In `/tmp` anybody may make the directory that ours goes into, before us: then ours could be taken away and another
+/// put there. What is ours or root's will do, unless everybody may write there as they like.
+fn held_by_us(directory: &Path) -> Result<(), Fault> {
+    let Ok(meta) = std::fs::symlink_metadata(directory) else { return Ok(()) };
+    let owned = [0, nix::unistd::geteuid().as_raw()].contains(&meta.uid());
+    let sticky = meta.mode() & 0o1000 != 0;
+    if owned && (meta.is_symlink() || sticky || meta.mode() & 0o022 == 0) {
+        return Ok(());
+    }
+    let shown = directory.display();
+    let message = format!("cannot trust {shown}: others can put what they like there");
+    let hint = format!("see whose it is: ls -ld {shown}; or choose a place of your own: XDG_RUNTIME_DIR");
+    Err(Fault::new(Kind::NotPermitted, message).hinted(hint))
 }
 
 #[cfg(test)]
@@ -222,5 +246,19 @@ mod tests {
     fn opened_twice(path: &Path) -> bool {
         let open = std::fs::read_dir("/proc/self/fd").unwrap().flatten();
         open.filter(|entry| std::fs::read_link(entry.path()).is_ok_and(|to| to == path)).count() > 1
+    }
+
+    #[test]
+    fn a_directory_that_others_can_change_holds_none_of_ours() {
+        let dir = tempfile::tempdir().unwrap();
+        let open = |mode| {
+            std::fs::set_permissions(dir.path(), std::fs::Permissions::from_mode(mode)).unwrap();
+            held_by_us(dir.path())
+        };
+        for (mode, trusted) in [(0o700, true), (0o755, true), (0o777, false), (0o770, false), (0o1777, true)]
+        {
+            assert_eq!(open(mode).is_ok(), trusted, "{mode:o}");
+        }
+        assert!(held_by_us(&dir.path().join("not there")).is_ok());
     }
 }

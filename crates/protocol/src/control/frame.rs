@@ -65,6 +65,11 @@ pub struct Assembler {
 }
 
 impl Assembler {
+    /// Whether the last part of an object is still to come.
+    pub fn is_waiting(&self) -> bool {
+        !self.parts.is_empty()
+    }
+
     /// Takes one line without its newline; gives the object's text once it is whole.
     ///
     /// # Errors

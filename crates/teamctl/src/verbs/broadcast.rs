@@ -41,7 +41,7 @@ fn partly(here: &Here, sent: &store::Broadcast, fault: &Fault) -> ExitCode {
     if here.global.json {
         let mut result = sent.result();
         result["ok"] = json!(false);
-        output::line(&result.to_string());
+        output::json(&result.to_string());
     }
     for Missed { name, fault } in &sent.missed {
         output::complain(&format!("{name}: {fault}"));

@@ -85,7 +85,7 @@ fn teams(root: &Root, treatment: Treatment, report: &mut Report) {
 
 fn tell(here: &Here, report: &Report) -> ExitCode {
     if here.global.json {
-        output::line(&json!({"ok": !report.failed(), "checks": report.checks()}).to_string());
+        output::json(&json!({"ok": !report.failed(), "checks": report.checks()}).to_string());
     } else if !here.global.quiet {
         report.checks().iter().for_each(|check| output::line(&output::clean(&check.to_string())));
     }

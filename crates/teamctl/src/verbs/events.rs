@@ -71,7 +71,7 @@ fn show(here: &Here, args: &Events, line: &[u8]) {
     }
     match event {
         // As it is: scripts get the log's own spelling.
-        Some(_) if here.global.json => output::line(&line),
+        Some(_) if here.global.json => output::json(&line),
         Some(event) if !here.global.quiet => output::line(&sentence(&line, &event)),
         // A line that a crash cut short.
         None if !here.global.json && !here.global.quiet => output::line(&output::clean(&line)),

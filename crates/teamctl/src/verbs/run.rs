@@ -143,7 +143,7 @@ pub(super) fn told(here: &Here, verb: &str, path: &Path, flaws: &[Flaw]) -> Exit
     let message = format!("cannot {verb} {}: {count}, and nothing was started", path.display());
     if here.global.json {
         let error = json!({"kind": Kind::Data, "message": message, "faults": flaws});
-        output::line(&json!({"ok": false, "error": error}).to_string());
+        output::json(&json!({"ok": false, "error": error}).to_string());
     }
     output::complain(&message);
     for flaw in flaws {

@@ -71,7 +71,7 @@ fn asked(reply: &EndingsReply) -> String {
 /// Tells how each ended; `empty` is the sentence where nobody had to.
 pub(crate) fn endings(here: &Here, reply: &EndingsReply, one: Option<&EndedAgent>, empty: &str) -> ExitCode {
     if here.global.json {
-        output::line(&object(reply, one).to_string());
+        output::json(&object(reply, one).to_string());
     } else if !here.global.quiet {
         for agent in &reply.ended {
             let verb = if agent.gone { "has ended" } else { "lives on" };

@@ -51,7 +51,7 @@ pub(crate) fn run(here: &Here, args: &Status) -> Result<ExitCode, Fault> {
     let told = daemon.as_ref().ok().map(|status| &status.daemon);
     if here.global.json {
         let ok = daemon.is_ok();
-        output::line(&json!({"ok": ok, "daemon": told, "teams": teams}).to_string());
+        output::json(&json!({"ok": ok, "daemon": told, "teams": teams}).to_string());
     } else if !here.global.quiet {
         show(&teams, &daemon, args);
     }

@@ -1,6 +1,7 @@
 //! `--restart on-failure`: a member that failed is started again under its name, after a pause that doubles,
 //! and not more often than five times in ten minutes. Whoever was asked to end, or ended by force, stays gone.
 
+use super::shutdown::bare;
 use super::{spawn, tasks};
 use crate::effect::Effect;
 use crate::event::Now;
@@ -184,8 +185,7 @@ pub(super) fn not_again(names: Vec<AgentName>) -> Vec<EndedAgent> {
 
 fn is(resting: &Resting, team: &TeamName, name: &str) -> bool {
     let order = &resting.comeback.order;
-    let bare = name.split('@').next().unwrap_or(name);
-    order.team == *team && order.name.as_str().eq_ignore_ascii_case(bare)
+    order.team == *team && order.name.as_str().eq_ignore_ascii_case(bare(team, name))
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 //! is told by a message, and how soon it follows depends on how it is run.
 
 use super::request::answer;
-use super::shutdown::find;
+use super::shutdown::{bare, find};
 use super::spawn::no_such_team;
 use crate::effect::Effect;
 use crate::event::{ConnId, Now};
@@ -42,8 +42,8 @@ pub(crate) enum Telling {
 
 /// Who it is, as the team spells it, and how it hears of it.
 fn whom(state: &State, order: &SetMode) -> Result<(AgentName, Telling), Fault> {
-    let bare = AgentName::foreign(order.name.split('@').next().unwrap_or(&order.name));
-    if bare.is_lead() {
+    let named = AgentName::foreign(bare(&order.team, &order.name));
+    if named.is_lead() {
         return Ok((AgentName::lead(), Telling::Written));
     }
     let agent = find(state, &order.team, &order.name)?;

@@ -150,9 +150,17 @@ fn targets(state: &State, targets: &Targets) -> Result<BTreeSet<SpawnId>, Fault>
         .collect()
 }
 
+/// The name in `NAME` or `NAME@TEAM`. With another team behind it, it is no name here: its namesake is not meant.
+pub(super) fn bare<'a>(team: &TeamName, address: &'a str) -> &'a str {
+    match address.split_once('@') {
+        Some((name, of)) if of.eq_ignore_ascii_case(team.as_str()) => name,
+        _ => address,
+    }
+}
+
 /// The living member that a caller named.
 pub(super) fn find<'a>(state: &'a State, team: &TeamName, name: &str) -> Result<&'a Agent, Fault> {
-    let bare = name.split('@').next().unwrap_or(name);
+    let bare = bare(team, name);
     AgentName::parse(bare)
         .ok()
         .and_then(|name| state.member(team, &name))

@@ -76,7 +76,7 @@ pub(super) fn run(here: &Here, name: Option<&str>) -> Result<ExitCode, Fault> {
     let lines: Vec<String> = found.iter().map(sentence).collect();
     match (&fault, here.global.json) {
         (Some(fault), true) => {
-            output::line(&json!({"ok": false, "agents": found, "error": fault}).to_string());
+            output::json(&json!({"ok": false, "agents": found, "error": fault}).to_string());
         }
         (None, true) => output::done(here, &json!({"agents": found}), ""),
         (_, false) => output::done(here, &json!({}), &lines.join("\n")),

@@ -180,7 +180,7 @@ fn tell(here: &Here, name: &TeamName, end: End, rows: &[Row]) -> ExitCode {
         if let Some(fault) = why(name, end) {
             object["error"] = json!(fault);
         }
-        output::line(&object.to_string());
+        output::json(&object.to_string());
     } else if !global.quiet {
         output::table_clipped(&result::table(rows));
         output::line(&format!("{completed} of {} tasks are completed.", rows.len()));
