@@ -6,7 +6,7 @@ use crate::process::Process;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::wait::{WaitPidFlag, waitpid};
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::os::unix::process::ExitStatusExt;
 use std::process::ExitStatus;
 use std::time::{Duration, Instant};
@@ -19,7 +19,7 @@ const LOOK_AGAIN: Duration = Duration::from_millis(20);
 /// Called for every child that is reaped.
 type Reaped<'a> = &'a mut dyn FnMut(u32, ExitStatus);
 
-/// TERM to all, after the grace KILL, until none is left. `meanwhile` is done at each look.
+/// TERM to all, after the grace STOP and KILL, until none is left. `meanwhile` is done at each look.
 pub(super) fn end_all(signals: &Signals, grace: Duration, reaped: Reaped<'_>, meanwhile: &mut dyn FnMut()) {
     let term_until = Instant::now() + grace;
     let kill_until = term_until + KILLING;
@@ -31,6 +31,7 @@ pub(super) fn end_all(signals: &Signals, grace: Duration, reaped: Reaped<'_>, me
         wait(signals, term_until);
     }
     while !none_left(reaped) && Instant::now() < kill_until {
+        stop_all(kill_until);
         signal_all(Signal::KILL);
         meanwhile();
         wait(signals, Instant::now() + LOOK_AGAIN);
@@ -80,6 +81,20 @@ fn wait(signals: &Signals, until: Instant) {
     let timeout = PollTimeout::try_from(left.as_millis() + 1).unwrap_or(PollTimeout::MAX);
     poll(&mut [PollFd::new(signals.as_fd(), PollFlags::POLLIN)], timeout).ok();
     signals.drain();
+}
+
+/// Until a look finds nobody who is not stopped. Who is killed while others fork makes room for their children; who is
+/// stopped starts none, and takes up its place under whatever limit there is.
+fn stop_all(until: Instant) {
+    let mut stopped = HashSet::new();
+    while Instant::now() < until {
+        let fresh: Vec<Process> =
+            living().into_iter().filter(|one| stopped.insert((one.pid, one.start))).collect();
+        if fresh.is_empty() {
+            return;
+        }
+        fresh.into_iter().for_each(|process| send(process, Signal::STOP));
+    }
 }
 
 fn signal_all(signal: Signal) {
