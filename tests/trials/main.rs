@@ -15,6 +15,7 @@ mod recovery;
 mod servers;
 mod soak;
 mod starts;
+mod strangers;
 mod sweep;
 mod traffic;
 

@@ -4,10 +4,10 @@
 //!
 //! `ORPHANS=n` says how many children (200 unless said). Each is held by its pidfd from its first word on.
 
-use harness::{House, Processes, figure, rounds};
+use harness::{House, Processes, figure, rounds, skipped};
 use std::fs::File;
 use std::io::Write;
-use std::process::Child;
+use std::process::{Child, Command};
 use std::time::Duration;
 
 /// What each of them becomes, known by its pid in a file; `deaf` to what can be ignored.
@@ -210,4 +210,45 @@ fn who_has_cleaned_its_environment_is_out_of_reach_only_where_join_was_killed() 
     assert!(survivors(&children).is_empty());
     orphanage.end();
     figure("orphans-beyond-reach", 5);
+}
+
+/// Processes that start others for as long as they live, up to a limit of the kernel's.
+#[test]
+fn a_storm_of_forks_is_ended_too() {
+    // Who is root has no such limit but as another user.
+    let storm = "storm() { while :; do ( storm ) & done; }; ulimit -u 60; touch out/storm; storm 2>/dev/null";
+    let orphanage = Orphanage::open();
+    let house = &orphanage.house;
+    let nobody = ["--reuid=65534", "--clear-groups", "sh", "-c"];
+    let can = Command::new("setpriv").args(nobody).arg("ulimit -u 60").status();
+    if !can.is_ok_and(|status| status.success()) {
+        skipped("fork-storms", "only root can be another user here");
+        return orphanage.end();
+    }
+    for directory in ["", "out"] {
+        let open = std::os::unix::fs::PermissionsExt::from_mode(0o777);
+        std::fs::set_permissions(house.path(directory), open).unwrap();
+    }
+    let cwd = house.path("").display().to_string();
+    let [reuid, groups, sh, c] = nobody;
+    for ending in ["kill", "kill of join"] {
+        house.teamctl(["spawn", "ann", "--cwd", &cwd, "--", "setpriv", reuid, groups, sh, c, storm]).ok();
+        house.until("the storm has begun", || house.path("out/storm").exists().then_some(()));
+        std::fs::remove_file(house.path("out/storm")).unwrap();
+        match ending {
+            "kill" => drop(house.teamctl(["kill", "ann"]).ok()),
+            _ => {
+                orphanage.panes("#{pane_pid}").iter().for_each(|pid| house.kill_9(pid.parse().unwrap()));
+                house.until("its end is told", || {
+                    (!house.told("ann", "teammate_terminated").is_empty()).then_some(())
+                });
+                house.until("it is off the team", || house.member("ann").is_none().then_some(()));
+            }
+        }
+        let left = Processes::marked(&house.mark());
+        let left: Vec<String> = left.list().into_iter().filter(|line| line.contains("storm")).collect();
+        assert!(left.is_empty(), "{ending}: {left:#?}");
+    }
+    orphanage.end();
+    figure("fork-storms", 2);
 }
