@@ -4,15 +4,16 @@ use cargo_metadata::{DependencyKind, MetadataCommand, Package};
 use std::collections::BTreeSet;
 
 /// Who may import whom, beyond the libraries of others.
-const ARROWS: [(&str, &[&str]); 10] = [
+const ARROWS: [(&str, &[&str]); 11] = [
     ("acp", &["protocol"]),
+    ("crash", &[]),
     ("protocol", &[]),
-    ("store", &["protocol"]),
-    ("tmux", &[]),
-    ("client", &["protocol"]),
-    ("worktree", &[]),
-    ("teamd", &["protocol", "store", "tmux", "worktree"]),
-    ("teamctl", &["client", "protocol", "store", "worktree"]),
+    ("store", &["crash", "protocol"]),
+    ("tmux", &["crash"]),
+    ("client", &["crash", "protocol"]),
+    ("worktree", &["crash"]),
+    ("teamd", &["crash", "protocol", "store", "tmux", "worktree"]),
+    ("teamctl", &["client", "crash", "protocol", "store", "worktree"]),
     ("mcp", &["protocol", "store"]),
     ("e2e", &[]),
 ];
@@ -118,6 +119,20 @@ fn every_test_that_a_page_of_invariants_names_is_there() {
         };
         assert!(all.iter().any(|file| is_it(&file)), "{name} is no test any more");
     }
+}
+
+/// A release never looks whether it is to crash.
+#[test]
+fn crash_points_are_of_debug_builds_alone() {
+    let sources = sources();
+    let asking: Vec<&str> = sources
+        .iter()
+        .filter(|(_, text)| text.contains("TEAMD_CRASH"))
+        .map(|(name, _)| name.as_str())
+        .collect();
+    assert_eq!(asking.iter().filter(|name| !name.ends_with("crash/src/lib.rs")).count(), 1, "{asking:?}");
+    let gate = sources.iter().find(|(name, _)| name == "crash/src/lib.rs").expect("it is there");
+    assert!(gate.1.contains("#[cfg(debug_assertions)]\nmod order;"), "{}", gate.1);
 }
 
 #[test]

@@ -211,6 +211,12 @@ impl House {
         })
     }
 
+    /// Waits until nothing in the house is written for `span`, for two seconds at most.
+    pub fn quiet(&self, span: Duration) {
+        let end = Instant::now() + Duration::from_secs(2);
+        while Instant::now() < end && self.watch.next(Instant::now() + span) {}
+    }
+
     /// An inbox as it stands.
     pub fn inbox(&self, team: &str, name: &str) -> Vec<Value> {
         let path = self.root().join(format!("teams/{team}/inboxes/{name}.json"));

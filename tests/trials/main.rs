@@ -7,6 +7,7 @@
 
 mod arguments;
 mod claims;
+mod crash;
 mod hostile;
 mod kills;
 mod mailbox;

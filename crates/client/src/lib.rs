@@ -75,6 +75,7 @@ impl Connection {
     /// [`Error::NoDaemon`], [`Error::Stranger`].
     pub fn open(path: &Path) -> Result<Connection, Error> {
         let no_daemon = |source| Error::NoDaemon { path: path.to_owned(), source };
+        crash::point("client.connect");
         let stream = UnixStream::connect(path).map_err(no_daemon)?;
         let peer = getsockopt(&stream, PeerCredentials).map_err(|errno| no_daemon(errno.into()))?;
         if peer.uid() != nix::unistd::geteuid().as_raw() {
@@ -92,8 +93,12 @@ impl Connection {
     /// # Errors
     /// [`Error::WentAway`] the moment the daemon dies.
     pub fn call(&mut self, call: &Call) -> Result<Response, Error> {
+        crash::point("client.ask");
         self.send(call)?;
-        self.receive()
+        crash::point("client.asked");
+        let response = self.receive();
+        crash::point("client.answered");
+        response
     }
 
     /// Sends one object.

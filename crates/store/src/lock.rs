@@ -68,6 +68,7 @@ impl<'d> Lock<'d> {
         let name = format!("{target}.lock");
         let mut pause = Pause::new(DEADLINE, Duration::from_millis(5), Duration::from_millis(100));
         let mut watch = Watch::new();
+        crash::before_call("lock.take").map_err(|cause| Error::io("lock", &dir.join(&name), cause))?;
         loop {
             match mkdirat(dir, name.as_str(), Mode::S_IRWXU) {
                 Ok(()) => return Lock::made(dir, name),
@@ -88,6 +89,7 @@ impl<'d> Lock<'d> {
     }
 
     fn made(dir: &'d Directory, name: String) -> Result<Lock<'d>, Error> {
+        crash::point("lock.taken");
         match hold(dir, &name)? {
             Some((stamp, grip)) => Ok(Lock { dir, stamp, name, _grip: grip }),
             None => {
@@ -177,8 +179,9 @@ fn take_away(dir: &Directory, name: &str, watch: &Watch) -> Result<Taken, Error>
         return Err(Error::Locked { path: dir.join(name), why });
     }
     let moved = format!(".{name}.stale.{}", Uuid::new_v4().simple());
+    crash::point("lock.move");
     match rename_fresh(dir, name, &moved) {
-        Ok(()) => {}
+        Ok(()) => crash::point("lock.moved"),
         Err(Errno::ENOENT) => return Ok(Taken::Missed),
         Err(errno) => return Err(Error::io("take over", &dir.join(name), errno)),
     }

@@ -137,6 +137,7 @@ pub(crate) async fn accept(listener: UnixListener, admit: UnboundedSender<UnixSt
     loop {
         match listener.accept().await {
             Ok((stream, _)) => {
+                crash::point("connection.accepted");
                 if admit.send(stream).is_err() {
                     return;
                 }
@@ -151,6 +152,7 @@ pub(crate) async fn accept(listener: UnixListener, admit: UnboundedSender<UnixSt
 
 async fn write(stream: Arc<UnixStream>, mut queue: UnboundedReceiver<Out>, waiting: Arc<AtomicUsize>) {
     while let Some(Out::Lines(lines)) = queue.recv().await {
+        crash::point("connection.write");
         if write_all(&stream, &lines).await.is_err() {
             return;
         }
@@ -236,6 +238,7 @@ impl Reader {
     }
 
     fn object(&mut self, text: &str) -> Result<(), Box<dyn std::error::Error>> {
+        crash::point("connection.heard");
         let conn = self.conn;
         let event = if self.joined {
             Event::JoinSaid { conn, said: serde_json::from_str::<FromJoin>(text)? }

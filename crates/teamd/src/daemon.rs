@@ -79,10 +79,12 @@ impl Start {
         }
         raise_descriptor_limit();
         no_core_dump();
+        crash::point("start.locked");
         let mut roster = read_roster(&state_dir)?;
         take_in(&root, &mut roster);
         roster.recall_environments(|file| files::environment(&state_dir, file));
         tidy(&root, &state_dir, &roster);
+        crash::point("start.tidied");
         let setting = setting(&root, socket, place.state)?;
         Ok(Start { _locks: (lock, root_lock), root, state_dir, roster, setting, home: home(args) })
     }

@@ -52,6 +52,28 @@ pub(crate) enum Effect {
 }
 
 impl Effect {
+    /// The crash point ahead of it.
+    pub(crate) fn point(&self) -> &'static str {
+        match self {
+            Effect::Reply { .. } => "act.reply",
+            Effect::Tell { .. } => "act.tell",
+            Effect::HangUp { .. } => "act.hang-up",
+            Effect::Adopt { .. } => "act.adopt",
+            Effect::Watch { .. } | Effect::WatchLives => "act.watch",
+            Effect::Wake { .. } => "act.wake",
+            Effect::KillJoin { .. } => "act.kill",
+            Effect::Forget { .. } => "act.forget",
+            Effect::WatchTeam { .. } | Effect::UnwatchTeam { .. } => "act.watch-team",
+            Effect::File(_) => "act.file",
+            Effect::Pane(_) => "act.pane",
+            Effect::Worktree(_) => "act.worktree",
+            Effect::Launch { .. } => "act.launch",
+            Effect::Notice { .. } => "act.notice",
+            Effect::Log(_) => "act.log",
+            Effect::Exit => "act.exit",
+        }
+    }
+
     /// An event of the daemon's own.
     pub(crate) fn of_daemon(what: What) -> Effect {
         Effect::Log(Event::daemon(what))

@@ -29,7 +29,18 @@ use clap::Parser;
 use std::io::Write;
 use std::process::ExitCode;
 
+/// A daemon that has lost one of its threads or tasks would be there, and deaf: it ends instead, and the next one takes up
+/// what stands. A release is built to do so; this is for every other build.
+fn a_panic_ends_all() {
+    let tell = std::panic::take_hook();
+    std::panic::set_hook(Box::new(move |panic| {
+        tell(panic);
+        std::process::abort();
+    }));
+}
+
 fn main() -> ExitCode {
+    a_panic_ends_all();
     let args = match args::Args::try_parse() {
         Ok(args) => args,
         Err(error) => {

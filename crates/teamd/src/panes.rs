@@ -77,7 +77,9 @@ impl Panes {
                     job
                 }
             };
+            crash::point("panes.job");
             if let Some(done) = self.job(job) {
+                crash::point("panes.done");
                 self.events.send(Event::Paned(done)).ok();
             }
         }

@@ -81,6 +81,7 @@ impl Watch {
 }
 
 fn tell(root: &Path, event: notify::Result<notify::Event>, events: &UnboundedSender<Event>) {
+    crash::point("watch.saw");
     let Ok(event) = event else {
         events.send(Event::Overflow).ok();
         return;

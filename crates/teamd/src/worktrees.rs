@@ -75,7 +75,12 @@ pub(crate) fn begin(job: TreeJob, events: UnboundedSender<Event>) {
     let job = Arc::new(job);
     let (same, told) = (Arc::clone(&job), events.clone());
     // The loop has ended: nobody is left to be told.
-    let run = move || drop(told.send(Event::Worktree(done(&same))));
+    let run = move || {
+        crash::point("worktree.job");
+        let done = done(&same);
+        crash::point("worktree.done");
+        drop(told.send(Event::Worktree(done)));
+    };
     if let Err(error) = std::thread::Builder::new().name("worktree".into()).spawn(run) {
         let fault = Fault::new(Kind::Io, format!("cannot start a thread for a worktree: {error}"));
         events.send(Event::Worktree(job.undone(fault))).ok();

@@ -71,7 +71,9 @@ impl Server {
         let tmux = Tmux { program: program.clone(), address: address.clone() };
         let herald = Herald(Arc::new(Mutex::new(notice)));
         let deadline = Deadline::of_a_start("connect to tmux");
+        crash::point("tmux.connect");
         let (control, hello) = connect::first(&tmux, &herald, deadline)?;
+        crash::point("tmux.connected");
         let Hello { epoch, version } = hello;
         Ok(Server { tmux, epoch, version, control: Some(control), herald })
     }
@@ -110,8 +112,10 @@ impl Server {
     /// As [`Server::ask`].
     pub(crate) fn ask_once(&mut self, script: &Script, deadline: Deadline) -> Result<Reply, Error> {
         self.reconnect(deadline)?;
+        crash::point("tmux.ask");
         let Some(control) = &mut self.control else { return exec::run(&self.tmux, script, deadline) };
         let answer = control.ask(script, deadline);
+        crash::point("tmux.answered");
         if let Err(Error::Timeout { .. } | Error::Lost { .. }) = answer {
             // Late answers would be taken for those of the next script.
             self.control = None;

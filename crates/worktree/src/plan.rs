@@ -145,8 +145,12 @@ fn directory(beside: &Path, name: &str) -> Result<PathBuf, Error> {
     let beside = beside.canonicalize().map_err(io("find", beside))?;
     for name in numbered(name) {
         let path = beside.join(name);
+        crash::before_call("worktree.mkdir").map_err(io("make", &path))?;
         match create_dir(&path) {
-            Ok(()) => return Ok(path),
+            Ok(()) => {
+                crash::point("worktree.made");
+                return Ok(path);
+            }
             Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
             Err(error) => return Err(io("make", &path)(error)),
         }

@@ -37,8 +37,9 @@ impl<'d> Temporary<'d> {
         let name = format!(".{target}{MARK}{}", Uuid::new_v4().simple());
         let path = dir.join(&name);
         let flags = OFlag::O_WRONLY | OFlag::O_CREAT | OFlag::O_EXCL | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
-        let fd = openat(dir, name.as_str(), flags, Mode::S_IRUSR | Mode::S_IWUSR)
-            .map_err(Error::at("create", &path))?;
+        let made = crash::before_call("store.create")
+            .and_then(|()| Ok(openat(dir, name.as_str(), flags, Mode::S_IRUSR | Mode::S_IWUSR)?));
+        let fd = made.map_err(|cause| Error::io("create", &path, cause))?;
         let temporary = Temporary { dir, name, placed: false };
         let mut file = File::from(fd);
         fill(&mut file, bytes, mode, durability).map_err(|cause| Error::io("write", &path, cause))?;
@@ -47,19 +48,24 @@ impl<'d> Temporary<'d> {
 
     /// Puts it in the place of `target`. Flushing the directory is the caller's, by [`settle`], after its locks.
     pub(crate) fn replace(mut self, target: &str) -> Result<(), Error> {
-        renameat(self.dir, self.name.as_str(), self.dir, target)
-            .map_err(Error::at("replace", &self.dir.join(target)))?;
+        crash::before_call("store.replace")
+            .and_then(|()| Ok(renameat(self.dir, self.name.as_str(), self.dir, target)?))
+            .map_err(|cause| Error::io("replace", &self.dir.join(target), cause))?;
         self.placed = true;
+        crash::point("store.replaced");
         Ok(())
     }
 
     /// Puts it at `target` if nothing is there; false if something is. Then as [`Temporary::replace`].
     pub(crate) fn create(mut self, target: &str) -> Result<bool, Error> {
+        let path = self.dir.join(target);
+        crash::before_call("store.place").map_err(|cause| Error::io("create", &path, cause))?;
         match rename_fresh(self.dir, &self.name, target) {
             Ok(()) => self.placed = true,
             Err(Errno::EEXIST) => {}
-            Err(errno) => return Err(Error::io("create", &self.dir.join(target), errno)),
+            Err(errno) => return Err(Error::io("create", &path, errno)),
         }
+        crash::point("store.placed");
         Ok(self.placed)
     }
 }
@@ -69,7 +75,9 @@ pub(crate) fn settle(dir: &Directory, durability: Durability) -> Result<(), Erro
     if durability < Durability::Power {
         return Ok(());
     }
-    fsync(dir).map_err(Error::at("flush", dir.path()))
+    crash::before_call("store.settle")
+        .and_then(|()| Ok(fsync(dir)?))
+        .map_err(|cause| Error::io("flush", dir.path(), cause))
 }
 
 impl Drop for Temporary<'_> {
@@ -82,7 +90,9 @@ impl Drop for Temporary<'_> {
 }
 
 fn fill(file: &mut File, bytes: &[u8], mode: u32, durability: Durability) -> std::io::Result<()> {
+    crash::before_call("store.write")?;
     file.write_all(bytes)?;
+    crash::before_call("store.written")?;
     file.set_permissions(Permissions::from_mode(mode))?;
     if durability >= Durability::Ordered {
         file.sync_all()?;
@@ -128,7 +138,9 @@ fn add(dir: &Directory, name: &str, bytes: &[u8], limit: u64, torn: Torn) -> Res
     let path = dir.join(name);
     if dir.stat(name)?.is_some_and(|stat| stat.st_size.unsigned_abs() + bytes.len() as u64 > limit) {
         let older = format!("{name}.1");
-        renameat(dir, name, dir, older.as_str()).map_err(Error::at("rename", &path))?;
+        crash::before_call("store.rotate")
+            .and_then(|()| Ok(renameat(dir, name, dir, older.as_str())?))
+            .map_err(|cause| Error::io("rename", &path, cause))?;
     }
     let flags = OFlag::O_RDWR
         | OFlag::O_CREAT
@@ -148,7 +160,11 @@ fn add(dir: &Directory, name: &str, bytes: &[u8], limit: u64, torn: Torn) -> Res
     };
     // Half of it may stand there after a failure. It is not cut off: whoever follows the file would take that for a
     // new one, and read it from its start.
-    file.write_all(&bytes).map_err(|cause| Error::io("write", &path, cause))
+    crash::before_call("store.append")
+        .and_then(|()| file.write_all(&bytes))
+        .map_err(|cause| Error::io("write", &path, cause))?;
+    crash::point("store.appended");
+    Ok(())
 }
 
 fn is_torn(file: &File, size: u64) -> bool {

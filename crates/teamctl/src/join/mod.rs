@@ -87,11 +87,14 @@ pub(crate) fn run(args: &Join, socket: &Path) -> Result<ExitCode, Fault> {
         Fault::new(protocol::fault::Kind::Internal, format!("cannot become the parent of orphans: {errno}"))
     })?;
     let mut link = Link::new(socket.to_owned(), &args.spawn, far.into());
+    crash::point("join.begin");
     let Some(go) = green_light(&mut link, &signals) else {
+        crash::point("join.refused");
         // A daemon that was killed before it wrote us down leaves nobody who knows of this pane.
         close_our_pane(&args.spawn);
         return Ok(ExitCode::from(75));
     };
+    crash::point("join.go");
     let life = match &go.turns {
         Some(turns) => in_turns(&mut link, &signals, (&go, turns), near, args.headless.as_deref()),
         None => at_once(&mut link, &signals, &go, near, args.headless.as_deref()),
@@ -173,8 +176,10 @@ fn live(
     agent: Child,
     terminal: &mut Option<Terminal>,
 ) -> ExitCode {
+    crash::point("join.agent");
     link.agent = Some(agent.id());
     link.tell(&FromJoin::Started { pid: agent.id() });
+    crash::point("join.told");
     let mut family = Family { agent: agent.id(), status: None, beside: Beside::begin(go) };
     let grace = supervise(link, signals, go, &mut family, terminal);
     let copy = &mut || terminal.iter_mut().for_each(Terminal::copy);
@@ -281,10 +286,12 @@ impl Beside {
 
 /// Tells the daemon; where there is none, leaves word for the next one.
 fn report(link: &mut Link, signals: &Signals, state: &Path, how: &Ended) {
+    crash::point("join.report");
     let until = Instant::now() + NOTED;
     if link.tell(&FromJoin::Ended(how.clone())) {
         while let Heard::Word(word) = link.hear_once(signals, until) {
             if matches!(word, ToJoin::Noted) {
+                crash::point("join.noted");
                 return;
             }
         }
@@ -295,6 +302,7 @@ fn report(link: &mut Link, signals: &Signals, state: &Path, how: &Ended) {
     // The pane closes with us: there is nobody to complain to.
     left.ok();
     if *how != Ended::Hangup {
+        crash::point("join.close");
         close_our_pane(link.spawn());
     }
 }

@@ -111,7 +111,9 @@ impl Files {
 
     fn run(&mut self, queue: &Receiver<FileJob>) {
         for job in queue {
+            crash::point("files.job");
             if let Some(done) = self.job(job) {
+                crash::point("files.done");
                 // The loop has ended: nobody is left to be told.
                 self.events.send(Event::Filed(done)).ok();
             }

@@ -1,0 +1,316 @@
+//! Every operation is run once to see which crash points it passes, then once for each of them with a kill, a full disk or
+//! a stop there. Whatever it was: a new daemon is started, the same is asked again, and it is as if it had been done once.
+//! The same with recovery itself, and with a second kill in the recovery from the first.
+//!
+//! `POINTS=n` says how many (250 unless said), `SEED=n` which of them.
+
+mod desk;
+mod operations;
+mod outside;
+mod sight;
+
+use desk::{Deed, Point};
+use harness::{House, figure, rounds};
+use operations::{OPERATIONS, Operation, RESIDENTS, as_str, is_no_half};
+use sight::{Sight, sight};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Stdio};
+use std::time::{Duration, SystemTime};
+
+/// One try: what is broken, where, and where its recovery is broken then.
+#[derive(Debug, Clone)]
+struct Case {
+    /// None: the start of a daemon after a kill.
+    operation: Option<usize>,
+    at: Point,
+    deed: Deed,
+    /// Kills in the recovery from it.
+    then: Vec<Point>,
+}
+
+/// The house, and what it is like at rest.
+struct Scene {
+    house: House,
+    daemon: Option<Child>,
+    n: u64,
+    rest: Option<Sight>,
+}
+
+impl Scene {
+    /// Where there is a desk crash points are looked at.
+    fn new(desk: bool) -> Scene {
+        let mut house = House::empty();
+        house.put("crash/code", "");
+        if desk {
+            desk::open(&mut house);
+        }
+        let mut scene = Scene { house, daemon: None, n: 0, rest: None };
+        scene.up();
+        scene.house.teamctl(["create", "survey"]).ok();
+        for (name, backend) in RESIDENTS.iter().zip(["in-process", "tmux"]) {
+            let words = ["spawn", "-t", "survey", name, "--backend", backend, "--", "sleep", "3600"];
+            scene.house.teamctl(words).ok();
+        }
+        scene.house.quiet(Duration::from_millis(200));
+        scene.rest = Some(sight(&scene.house));
+        scene
+    }
+
+    /// Starts a daemon that may be killed as soon as it begins.
+    fn start(&mut self) {
+        let mut command = self.house.command(harness::programs().join("teamd"));
+        command.arg("-S").arg(self.house.tmux_socket()).stdout(Stdio::null()).stderr(Stdio::null());
+        self.reap();
+        self.daemon = Some(command.spawn().unwrap());
+    }
+
+    /// There is one, and it answers.
+    fn up(&mut self) {
+        if self.house.teamctl(["status"]).code == 69 {
+            self.start();
+            self.house
+                .until("the daemon answers", || (self.house.teamctl(["status"]).code == 0).then_some(()));
+        }
+    }
+
+    fn reap(&mut self) {
+        self.daemon.iter_mut().for_each(|daemon| drop(daemon.try_wait()));
+    }
+
+    fn kill_daemon(&mut self) {
+        self.house.kill_9(self.house.daemon());
+        self.daemon.take().iter_mut().for_each(|daemon| drop(daemon.wait()));
+    }
+
+    /// Does what is typed, and tells how it ended; at once where it is stopped.
+    fn type_in(&self, words: &[String]) {
+        self.house.put("crash/code", "");
+        let mut command = self.house.command("sh");
+        command.args(["-c", r#""$@" >crash/out 2>crash/err; echo $? >crash/code"#, "sh"]);
+        command.arg(harness::programs().join("teamctl")).args(words);
+        if words.iter().any(|word| word == "inbox" || word == "claim") {
+            command.envs([("TEAMD_TEAM", "survey"), ("TEAMD_AGENT", "ann")]);
+        }
+        let mut child = command.spawn().unwrap();
+        std::thread::spawn(move || child.wait());
+    }
+
+    fn code(&self) -> Option<i32> {
+        self.house.read("crash/code").trim().parse().ok()
+    }
+
+    /// What one try passes, in its operation and then in the recovery from a kill at its end.
+    fn record(&mut self, operation: Option<usize>) -> Vec<Point> {
+        self.n += 1;
+        let words = operation.map(|which| (OPERATIONS[which].begin)(&self.house, self.n));
+        self.house.quiet(Duration::from_millis(100));
+        if words.is_none() {
+            self.kill_daemon();
+        }
+        desk::begin(&self.house, None);
+        match &words {
+            None => self.start(),
+            Some(words) => self.type_in(words),
+        }
+        let ended = || words.is_none().then_some(0).or_else(|| self.code());
+        let code = self.house.until("it ends", ended);
+        assert_eq!(code, 0, "{words:?}: {}", self.house.read("crash/err"));
+        let passed = desk::passed(&self.house);
+        desk::end(&self.house);
+        self.up();
+        if let Some(which) = operation {
+            self.settle(&OPERATIONS[which], "unbroken");
+        }
+        passed
+    }
+
+    /// One try; how many of its points were hit.
+    fn try_case(&mut self, case: &Case) -> u64 {
+        self.n += 1;
+        let n = self.n;
+        let operation = case.operation.map(|which| &OPERATIONS[which]);
+        let words = operation.map(|operation| (operation.begin)(&self.house, n));
+        if operation.is_none() {
+            self.kill_daemon();
+        }
+        desk::begin(&self.house, Some((&case.at, case.deed)));
+        let mut hits = match words {
+            None => self.hit_start(),
+            Some(words) => self.hit(&words, case.deed),
+        };
+        for point in case.then.iter().filter(|_| case.deed == Deed::Kill) {
+            desk::begin(&self.house, Some((point, Deed::Kill)));
+            if self.house.teamctl_with(&["status"], &[("TEAMD_CRASH", "")]).code == 69 {
+                hits += self.hit_start();
+            }
+        }
+        desk::end(&self.house);
+        later(&self.house.root());
+        self.up();
+        match operation {
+            None => self.rests(&format!("{case:?}")),
+            Some(operation) => {
+                let done = (operation.done)(&self.house, n);
+                assert!(done <= 1, "{case:?}: done {done} times\n{}", self.house.portrait());
+                is_no_half(&self.house, n).unwrap_or_else(|why| panic!("{case:?}: {why}"));
+                self.settle(operation, &format!("{case:?}"));
+            }
+        }
+        hits
+    }
+
+    /// A daemon's start is broken.
+    fn hit_start(&mut self) -> u64 {
+        self.start();
+        let Some(pid) = desk::done(&self.house) else { return 0 };
+        resume(&self.house, pid);
+        1
+    }
+
+    fn hit(&mut self, words: &[String], deed: Deed) -> u64 {
+        self.type_in(words);
+        let over = || self.code().map(drop).or_else(|| desk::did(&self.house).map(drop));
+        self.house.until("it is over or broken", over);
+        let hit = desk::done(&self.house);
+        match (hit, deed) {
+            (Some(pid), Deed::Kill | Deed::Panic) => desk::ended(pid),
+            (Some(pid), Deed::Pause) => {
+                // Others go on meanwhile, and take what is old for abandoned.
+                later(&self.house.root());
+                let ran = self
+                    .house
+                    .teamctl_with(&["-t", "survey", "send", "bob", "meanwhile"], &[("TEAMD_CRASH", "")]);
+                assert_eq!(ran.code, 0, "{ran:#?}");
+                resume(&self.house, pid);
+            }
+            _ => {}
+        }
+        self.reap();
+        self.house.until(&format!("{words:?} ends"), || self.code());
+        u64::from(hit.is_some())
+    }
+
+    /// Asked again until it is so; then it is so exactly; then it goes, and all is as before.
+    fn settle(&mut self, operation: &Operation, case: &str) {
+        let n = self.n;
+        let mut asked = 0;
+        let why = std::cell::RefCell::new(String::new());
+        let patience = Duration::from_secs(45);
+        let whole = || {
+            if (operation.done)(&self.house, n) == 0 {
+                asked += 1;
+                let Some(words) = (operation.again.0)(&self.house, n) else {
+                    let words = (operation.begin)(&self.house, n);
+                    self.house.teamctl_with(&as_str(&words), &[]).ok();
+                    return None;
+                };
+                let acting = [("TEAMD_TEAM", "survey"), ("TEAMD_AGENT", "ann")];
+                let own = words.iter().any(|word| word == "inbox" || word == "claim");
+                let ran = self.house.teamctl_with(&as_str(&words), if own { &acting } else { &[] });
+                *why.borrow_mut() = format!("{ran:?}");
+            }
+            (operation.whole)(&self.house, n).map_err(|told| *why.borrow_mut() += &told).ok()
+        };
+        self.house.until_within(patience, &format!("{case} is done in the end"), whole);
+        assert!(asked < 20, "{case}: asked {asked} times: {}", why.borrow());
+        (operation.clean)(&self.house, n);
+        self.rests(case);
+    }
+
+    /// Everything is as it was before.
+    fn rests(&mut self, case: &str) {
+        let rest = self.rest.as_ref().expect("it was looked at");
+        let mut last = String::new();
+        let same = || {
+            let now = sight(&self.house);
+            let other = now.unlike(rest);
+            if other != last {
+                // For the portrait of a house that does not come to rest.
+                self.house.put("out/unlike", &other);
+            }
+            last = other;
+            last.is_empty().then_some(())
+        };
+        self.house.until(&format!("{case}: all is as before"), same);
+    }
+}
+
+fn resume(house: &House, pid: u32) {
+    let mut command = house.command("kill");
+    // It may have been killed, and not stopped.
+    drop(command.args(["-CONT", &pid.to_string()]).stderr(Stdio::null()).status());
+}
+
+/// Locks are aged: whoever comes next takes those of the dead at once.
+fn later(directory: &Path) {
+    for entry in std::fs::read_dir(directory).into_iter().flatten().flatten() {
+        let path: PathBuf = entry.path();
+        match path.is_dir() {
+            true if path.to_string_lossy().ends_with(".lock") => {
+                let old = SystemTime::now() - Duration::from_secs(60);
+                std::fs::File::open(&path).and_then(|lock| lock.set_modified(old)).unwrap_or_default();
+            }
+            true => later(&path),
+            false => {}
+        }
+    }
+}
+
+/// All there is to try.
+fn cases(scene: &mut Scene, rng: &mut fastrand::Rng) -> Vec<Case> {
+    let recovery: Vec<Point> = scene.record(None).into_iter().filter(|at| at.program == "teamd").collect();
+    let mut cases = Vec::new();
+    for at in &recovery {
+        let then = vec![at.clone(); 2];
+        cases.push(Case { operation: None, at: at.clone(), deed: Deed::Kill, then });
+    }
+    for which in 0..OPERATIONS.len() {
+        // What is seen of the files comes in no order, and often.
+        let often = |at: &Point| at.nth > 2 && ["watch.saw", "screen.line"].contains(&at.name.as_str());
+        for at in scene.record(Some(which)).into_iter().filter(|at| !often(at)) {
+            let case = |deed, then| Case { operation: Some(which), at: at.clone(), deed, then };
+            cases.push(case(Deed::Kill, Vec::new()));
+            cases.push(case(Deed::Pause, Vec::new()));
+            if at.call {
+                cases.push(case(Deed::Error, Vec::new()));
+            }
+            if at.program == "teamd" {
+                cases.push(case(Deed::Kill, vec![recovery[rng.usize(0..recovery.len())].clone()]));
+            }
+        }
+    }
+    cases
+}
+
+#[test]
+fn at_every_crash_point_it_is_done_once_in_the_end() {
+    let (wanted, seed) = (rounds("POINTS", 250), rounds("SEED", 1));
+    let mut rng = fastrand::Rng::with_seed(seed);
+    let mut scene = Scene::new(true);
+    let mut hit = 0;
+    while hit < wanted {
+        let mut cases = cases(&mut scene, &mut rng);
+        rng.shuffle(&mut cases);
+        for case in &cases {
+            let start = std::time::Instant::now();
+            let h = scene.try_case(case);
+            if std::env::var_os("TELL").is_some() {
+                eprintln!(
+                    "{hit} {h} {:?} {:?} {:?} {:?} +{}",
+                    start.elapsed(),
+                    case.operation.map(|o| OPERATIONS[o].name),
+                    case.at,
+                    case.deed,
+                    case.then.len()
+                );
+            }
+            hit += h;
+            if hit >= wanted {
+                break;
+            }
+        }
+    }
+    scene.house.teamctl(["doctor", "--fix"]).ok();
+    scene.house.end();
+    figure("crash-points", hit);
+}

@@ -1,0 +1,93 @@
+//! Where orders are given and what was passed is read: the directory that the crash points of a debug build look at.
+
+use harness::{House, Processes};
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+/// A crash point, and the how manieth passing of it.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Point {
+    pub(super) program: String,
+    pub(super) name: String,
+    /// It stands ahead of a call that may fail.
+    pub(super) call: bool,
+    pub(super) nth: usize,
+}
+
+/// What is done there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Deed {
+    Kill,
+    Error,
+    Pause,
+    Panic,
+}
+
+impl Deed {
+    fn word(self) -> &'static str {
+        match self {
+            Deed::Kill => "kill",
+            Deed::Error => "error",
+            Deed::Pause => "pause",
+            Deed::Panic => "panic",
+        }
+    }
+}
+
+/// Nothing is written for so long: what was begun is over, or waits for somebody.
+pub(super) const REST: Duration = Duration::from_millis(60);
+
+/// Every process of the house that is started from now on looks there.
+pub(super) fn open(house: &mut House) {
+    let path = house.path("crash").display().to_string();
+    house.tmux(["set-environment", "-g", "TEAMD_CRASH", &path]);
+    house.variables.push(("TEAMD_CRASH".to_owned(), path));
+}
+
+/// From now on what is passed is written down, and the order holds.
+pub(super) fn begin(house: &House, order: Option<(&Point, Deed)>) {
+    let line = order.map(|(at, deed)| format!("{} {} {} {}\n", deed.word(), at.program, at.name, at.nth));
+    house.put("crash/passed", "");
+    house.put("crash/order", line.unwrap_or_default());
+}
+
+/// No more.
+pub(super) fn end(house: &House) {
+    for name in ["order", "passed"] {
+        std::fs::remove_file(house.path("crash").join(name)).unwrap_or_default();
+    }
+}
+
+/// Who did as was ordered.
+pub(super) fn did(house: &House) -> Option<u32> {
+    let passed = house.read("crash/passed");
+    passed.lines().find_map(|line| line.strip_prefix("did ")?.parse().ok())
+}
+
+/// Waits until somebody has, or nothing is to come any more; gives who has.
+pub(super) fn done(house: &House) -> Option<u32> {
+    if did(house).is_none() {
+        house.quiet(REST);
+    }
+    did(house)
+}
+
+/// Waits for the end of whoever has.
+pub(super) fn ended(pid: u32) {
+    assert!(Processes::one(pid).ended_within(Duration::from_secs(10)), "{pid} did not end of it");
+}
+
+/// All that was passed, each with its number.
+pub(super) fn passed(house: &House) -> Vec<Point> {
+    house.quiet(REST);
+    let (mut times, mut points) = (BTreeMap::new(), Vec::new());
+    for line in house.read("crash/passed").lines() {
+        let words: Vec<&str> = line.split(' ').collect();
+        let [program, name, kind, _pid] = words[..] else { continue };
+        let nth = times.entry((program.to_owned(), name.to_owned())).or_insert(0);
+        *nth += 1;
+        let (program, name) = (program.to_owned(), name.to_owned());
+        points.push(Point { program, name, call: kind == "call", nth: *nth });
+    }
+    points
+}

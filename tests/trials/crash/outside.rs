@@ -1,0 +1,132 @@
+//! The daemon's own system calls, broken one at a time by strace while it does what it is asked: no crash point has to
+//! stand there.
+
+use super::operations::{OPERATIONS, Operation};
+use super::{Scene, desk, later};
+use harness::{House, figure, rounds, skipped};
+use std::collections::BTreeMap;
+use std::process::{Child, Stdio};
+
+/// Calls that change something, or that a change stands on.
+const CALLS: [&str; 16] = [
+    "openat",
+    "write",
+    "mkdirat",
+    "mkdir",
+    "renameat",
+    "renameat2",
+    "unlinkat",
+    "unlink",
+    "fchmod",
+    "ftruncate",
+    "fsync",
+    "fdatasync",
+    "flock",
+    "sendto",
+    "connect",
+    "clone3",
+];
+
+/// What becomes of the call: the daemon is killed at it, it fails, it takes long.
+const BREAKS: [&str; 4] = ["signal=KILL", "error=ENOSPC", "error=EIO", "delay_enter=60000"];
+
+/// strace at the daemon; none where it may not.
+struct Tracer(Child);
+
+impl Tracer {
+    fn attach(house: &House, words: &[String]) -> Option<Tracer> {
+        house.put("out/strace", "");
+        let said = std::fs::File::options().append(true).open(house.path("out/strace")).unwrap();
+        let mut strace = house.command("strace");
+        strace.args(["-f", "-p", &house.daemon().to_string(), "-o"]).arg(house.path("out/trace")).args(words);
+        let strace = strace.stderr(Stdio::from(said)).spawn().ok()?;
+        let attached = house.until("strace is there", || {
+            let said = house.read("out/strace");
+            (said.contains("attach")).then(|| said.contains("attached") && !said.contains("not permitted"))
+        });
+        let tracer = Tracer(strace);
+        if attached {
+            Some(tracer)
+        } else {
+            tracer.detach(house);
+            None
+        }
+    }
+
+    fn detach(mut self, house: &House) -> String {
+        let end = rustix::process::Pid::from_child(&self.0);
+        rustix::process::kill_process(end, rustix::process::Signal::INT).unwrap_or_default();
+        self.0.wait().unwrap();
+        house.read("out/trace")
+    }
+}
+
+/// How often at most one thread makes each call in this operation.
+fn counted(scene: &mut Scene, which: usize) -> Option<BTreeMap<&'static str, u64>> {
+    let trace = traced(scene, which, &[format!("-etrace={}", CALLS.join(","))])?;
+    let mut times: BTreeMap<(&str, &'static str), u64> = BTreeMap::new();
+    for line in trace.lines() {
+        let thread = line.split(' ').next().unwrap_or_default();
+        for call in CALLS.into_iter().filter(|call| line.contains(&format!(" {call}("))) {
+            *times.entry((thread, call)).or_default() += 1;
+        }
+    }
+    let mut most = BTreeMap::new();
+    times.into_iter().for_each(|((_, call), times)| {
+        most.entry(call).and_modify(|most: &mut u64| *most = times.max(*most)).or_insert(times);
+    });
+    Some(most)
+}
+
+/// One operation with strace at the daemon, and all made good again; what strace wrote.
+fn traced(scene: &mut Scene, which: usize, words: &[String]) -> Option<String> {
+    scene.n += 1;
+    let operation: &Operation = &OPERATIONS[which];
+    let typed = (operation.begin)(&scene.house, scene.n);
+    let tracer = Tracer::attach(&scene.house, words)?;
+    scene.type_in(&typed);
+    scene.house.until(&format!("{typed:?} under {words:?} ends"), || scene.code());
+    scene.house.quiet(desk::REST);
+    let trace = tracer.detach(&scene.house);
+    later(&scene.house.root());
+    scene.reap();
+    scene.up();
+    scene.settle(operation, &format!("{typed:?} under {words:?}"));
+    Some(trace)
+}
+
+#[test]
+fn at_every_system_call_of_the_daemon_it_is_done_once_in_the_end() {
+    let (wanted, seed) = (rounds("CALLS", 60), rounds("SEED", 1));
+    let mut rng = fastrand::Rng::with_seed(seed);
+    let mut scene = Scene::new(false);
+    let which: Vec<usize> =
+        (0..OPERATIONS.len()).filter(|which| OPERATIONS[*which].is_the_daemons()).collect();
+    let mut broken = 0;
+    while broken < wanted {
+        let mut all = Vec::new();
+        for which in &which {
+            let Some(calls) = counted(&mut scene, *which) else {
+                return skipped("daemon-calls-broken", "strace can't attach here");
+            };
+            for (call, nth) in
+                calls.iter().flat_map(|(call, times)| (1..=*times).map(move |nth| (*call, nth)))
+            {
+                all.extend(BREAKS.map(|how| (*which, call, nth, how)));
+            }
+        }
+        rng.shuffle(&mut all);
+        for (which, call, nth, how) in all {
+            let words = [format!("-etrace={call}"), format!("-einject={call}:{how}:when={nth}")];
+            let trace = traced(&mut scene, which, &words).unwrap();
+            let hit = ["INJECTED", "DELAYED", "killed by SIGKILL"].iter().any(|word| trace.contains(word));
+            broken += u64::from(hit);
+            if broken >= wanted {
+                break;
+            }
+        }
+    }
+    scene.house.teamctl(["doctor", "--fix"]).ok();
+    scene.house.end();
+    figure("daemon-calls-broken", broken);
+}

@@ -1,0 +1,116 @@
+//! All there is to see of a house at rest: what must be the same before and after.
+
+use harness::{House, Processes};
+use serde_json::Value;
+use std::collections::BTreeSet;
+use std::path::Path;
+
+/// Teams, members, panes, processes; and the files that stay.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Sight {
+    /// `TEAM/NAME`, of the roster on disk.
+    agents: BTreeSet<String>,
+    /// `TEAM/NAME`, of all config.json.
+    members: BTreeSet<String>,
+    teams: BTreeSet<String>,
+    panes: usize,
+    /// First processes of agents.
+    joins: usize,
+    files: BTreeSet<String>,
+}
+
+impl Sight {
+    /// What of it is not as in `other`; nothing where all is.
+    pub(super) fn unlike(&self, other: &Sight) -> String {
+        let sets = |of: &Sight| [of.agents.clone(), of.members.clone(), of.teams.clone(), of.files.clone()];
+        let (now, then) = (sets(self), sets(other));
+        let mut unlike = String::new();
+        for (now, then) in now.iter().zip(&then) {
+            now.symmetric_difference(then).for_each(|name| unlike += &format!("{name}\n"));
+        }
+        if (self.panes, self.joins) != (other.panes, other.joins) {
+            unlike += &format!("{} panes, {} joins\n", self.panes, self.joins);
+        }
+        unlike
+    }
+}
+
+pub(super) fn sight(house: &House) -> Sight {
+    let roster = roster(house);
+    let agents = roster["agents"].as_array().into_iter().flatten();
+    let word = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    Sight {
+        agents: agents.map(|agent| format!("{}/{}", word(&agent["team"]), word(&agent["name"]))).collect(),
+        members: directories(&house.root().join("teams"))
+            .iter()
+            .flat_map(|team| members(house, team).into_iter().map(move |name| format!("{team}/{name}")))
+            .collect(),
+        teams: roster["teams"].as_object().map(|teams| teams.keys().cloned().collect()).unwrap_or_default(),
+        panes: panes(house),
+        joins: joins(house),
+        files: ["root", "state", "run"].iter().flat_map(|top| files(house, top)).collect(),
+    }
+}
+
+/// The roster on disk.
+pub(super) fn roster(house: &House) -> Value {
+    let path = directories(&house.path("state/teamd"));
+    let text = house.read(&format!("state/teamd/{}/roster.json", path.first().map_or("", String::as_str)));
+    serde_json::from_str(&text).unwrap_or_default()
+}
+
+/// Who is in a team's config.json; nobody where there is none.
+pub(super) fn members(house: &House, team: &str) -> Vec<String> {
+    let text = house.read(&format!("root/teams/{team}/config.json"));
+    if text.is_empty() {
+        return Vec::new();
+    }
+    let config: Value = serde_json::from_str(&text).expect("a config is whole at every instant");
+    let members = config["members"].as_array().expect("a config has members").iter();
+    members.map(|member| member["name"].as_str().expect("a member has a name").to_owned()).collect()
+}
+
+/// Panes with our mark.
+pub(super) fn panes(house: &House) -> usize {
+    let marks = house.tmux(["list-panes", "-a", "-F", "#{@teamd}"]);
+    marks.lines().filter(|mark| !mark.is_empty()).count()
+}
+
+/// Living first processes of agents.
+pub(super) fn joins(house: &House) -> usize {
+    let all = Processes::marked(&house.mark()).list();
+    all.iter().filter(|line| line.contains("teamd-pane join")).count()
+}
+
+/// Processes with the environment of an agent of this team, first processes aside.
+pub(super) fn agents_of(house: &House, team: &str) -> usize {
+    let mark = format!("TEAMD_TEAM={team}");
+    let pids = Processes::marked(&house.mark()).list().into_iter();
+    let pids = pids.filter_map(|line| line.split(' ').next()?.parse::<u32>().ok());
+    let environs = pids.map(|pid| std::fs::read(format!("/proc/{pid}/environ")).unwrap_or_default());
+    environs.filter(|environ| environ.split(|byte| *byte == 0).any(|entry| entry == mark.as_bytes())).count()
+}
+
+fn directories(path: &Path) -> Vec<String> {
+    let entries = std::fs::read_dir(path).into_iter().flatten().flatten();
+    entries.filter_map(|entry| entry.path().is_dir().then(|| entry.file_name().into_string().ok())?).collect()
+}
+
+/// Those that stay: mail and tasks come and go with the trial, logs grow.
+fn files(house: &House, top: &str) -> Vec<String> {
+    let (mut found, mut left) = (Vec::new(), vec![top.to_owned()]);
+    while let Some(directory) = left.pop() {
+        for entry in std::fs::read_dir(house.path(&directory)).into_iter().flatten().flatten() {
+            let name = format!("{directory}/{}", entry.file_name().to_string_lossy());
+            if entry.path().is_dir() {
+                left.push(name);
+            } else if !["root/tasks/survey/", "/inboxes/", "/logs/", "/aside/", "/run-t"]
+                .iter()
+                .any(|of| name.contains(of))
+            {
+                found.push(name);
+            }
+        }
+    }
+    found
+}
