@@ -15,7 +15,7 @@ use operations::{OPERATIONS, Operation, RESIDENTS, as_str, is_no_half};
 use sight::{Sight, sight};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Stdio};
-use std::time::{Duration, SystemTime};
+use std::time::{Duration, Instant, SystemTime};
 
 /// One try: what is broken, where, and where its recovery is broken then.
 #[derive(Debug, Clone)]
@@ -163,7 +163,7 @@ impl Scene {
     fn hit_start(&mut self) -> u64 {
         self.start();
         let Some(pid) = desk::done(&self.house) else { return 0 };
-        resume(&self.house, pid);
+        desk::ended(pid);
         1
     }
 
@@ -235,10 +235,18 @@ impl Scene {
     }
 }
 
+/// Lets a stopped process go on: its word comes before its stop.
 fn resume(house: &House, pid: u32) {
-    let mut command = house.command("kill");
-    // It may have been killed, and not stopped.
-    drop(command.args(["-CONT", &pid.to_string()]).stderr(Stdio::null()).status());
+    let is_stopped = || {
+        let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+        stat.rsplit_once(')').is_none_or(|(_, rest)| rest.starts_with(" T") || rest.starts_with(" Z"))
+    };
+    let until = Instant::now() + Duration::from_secs(10);
+    while !is_stopped() && Instant::now() < until {
+        std::thread::yield_now();
+    }
+    // It may have ended.
+    drop(house.command("kill").args(["-CONT", &pid.to_string()]).stderr(Stdio::null()).status());
 }
 
 /// Locks are aged: whoever comes next takes those of the dead at once.
@@ -282,6 +290,29 @@ fn cases(scene: &mut Scene, rng: &mut fastrand::Rng) -> Vec<Case> {
     cases
 }
 
+/// In the loop, its threads and its tasks.
+const EVERYWHERE: [&str; 8] = [
+    "act.file",
+    "files.job",
+    "panes.job",
+    "connection.accepted",
+    "connection.heard",
+    "connection.write",
+    "watch.saw",
+    "screen.line",
+];
+
+#[test]
+fn a_panic_anywhere_ends_the_whole_daemon_and_no_agent() {
+    let mut scene = Scene::new(true);
+    for name in EVERYWHERE {
+        let at = Point { program: "teamd".to_owned(), name: name.to_owned(), call: false, nth: 1 };
+        let case = Case { operation: Some(operations::IN_A_PANE), at, deed: Deed::Panic, then: Vec::new() };
+        assert_eq!(scene.try_case(&case), 1, "{name} was not passed");
+    }
+    scene.house.end();
+}
+
 #[test]
 fn at_every_crash_point_it_is_done_once_in_the_end() {
     let (wanted, seed) = (rounds("POINTS", 250), rounds("SEED", 1));
@@ -292,7 +323,7 @@ fn at_every_crash_point_it_is_done_once_in_the_end() {
         let mut cases = cases(&mut scene, &mut rng);
         rng.shuffle(&mut cases);
         for case in &cases {
-            let start = std::time::Instant::now();
+            let start = Instant::now();
             let h = scene.try_case(case);
             if std::env::var_os("TELL").is_some() {
                 eprintln!(

@@ -29,6 +29,9 @@ impl Operation {
 /// Who is there all the time: one without a pane and one in a pane.
 pub(super) const RESIDENTS: [&str; 2] = ["ann", "bob"];
 
+/// Where in the list.
+pub(super) const IN_A_PANE: usize = 1;
+
 pub(super) const OPERATIONS: [Operation; 10] = [
     Operation {
         name: "create",

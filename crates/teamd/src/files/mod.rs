@@ -102,7 +102,8 @@ impl Files {
             inboxes: Inboxes::new(told),
             teams: BTreeMap::new(),
             gone: VecDeque::new(),
-            environments: 0,
+            // Until the first roster is written nobody knows what an earlier daemon left.
+            environments: usize::MAX,
             unsaved: None,
             leads: None,
             events,

@@ -4,7 +4,7 @@
 
 use super::job::{Living, Ours};
 use super::*;
-use crate::roster::Record;
+use crate::roster::{Record, Roster};
 use protocol::config::TeamConfig;
 use protocol::control::{Activity, Commands, Create};
 use protocol::id::TaskId;
@@ -47,6 +47,15 @@ fn made(files: &mut Files) -> Team {
 
 fn task(team: &Team, subject: &str) -> TaskId {
     team.tasks().create(NewTask::new(subject, &AgentName::lead())).unwrap().id
+}
+
+#[test]
+fn what_an_earlier_daemon_left_of_an_environment_goes_with_the_first_roster() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut files = files(dir.path(), BTreeMap::new());
+    files.keep_environment("left.json", &BTreeMap::new()).unwrap();
+    files.save(&Roster::default()).unwrap();
+    assert!(!dir.path().join("state/env/left.json").exists());
 }
 
 #[test]
