@@ -39,7 +39,7 @@ pub(super) const OPERATIONS: [Operation; 10] = [
         again: (|_, n| Some(words(&["create", &team(n)])), &[0, 73]),
         done: |house, n| usize::from(members(house, &team(n)) == ["team-lead"]),
         whole: |house, n| is("members", members(house, &team(n)), vec!["team-lead".to_owned()]),
-        clean: |house, n| drop(house.teamctl(["delete", &team(n)]).ok()),
+        clean: deleted,
     },
     Operation {
         name: "spawn in a pane",
@@ -97,7 +97,7 @@ pub(super) const OPERATIONS: [Operation; 10] = [
         again: (|_, n| Some(words(&["shutdown", "-t", &team(n), "eve"])), &[0, 67]),
         done: |house, _| usize::from(joins(house) == RESIDENTS.len()),
         whole: |house, n| has_ended_once(house, n),
-        clean: |house, n| drop(house.teamctl(["delete", &team(n)]).ok()),
+        clean: deleted,
     },
     Operation {
         name: "delete",
@@ -112,14 +112,17 @@ pub(super) const OPERATIONS: [Operation; 10] = [
         whole: |house, n| is_deleted(house, n),
         clean: |house, n| {
             house.teamctl(["create", &team(n)]).ok();
-            house.teamctl(["delete", &team(n)]).ok();
+            deleted(house, n);
         },
     },
     Operation {
         name: "run",
         begin: |house, n| words(&["run", &run_file(house, n)]),
         again: (|_, n| Some(words(&["run", &format!("out/{}.toml", team(n)), "--resume"])), &[0]),
-        done: |house, n| usize::from(!house.read(&format!("out/{}", team(n))).is_empty()),
+        done: |house, n| {
+            let has_run = !house.read(&format!("out/{}", team(n))).is_empty();
+            usize::from(has_run && is_deleted(house, n).is_ok())
+        },
         whole: |house, n| is_deleted(house, n),
         clean: |_, _| {},
     },
@@ -137,7 +140,7 @@ pub(super) const OPERATIONS: [Operation; 10] = [
         ),
         done: |house, _| usize::from(joins(house) == RESIDENTS.len()),
         whole: |house, n| has_ended_once(house, n),
-        clean: |house, n| drop(house.teamctl(["delete", &team(n)]).ok()),
+        clean: deleted,
     },
 ];
 
@@ -264,5 +267,11 @@ pub(super) fn is_no_half(house: &House, n: u64) -> Result<(), String> {
 fn gone(house: &House, n: u64) {
     let ran = house.teamctl(["kill", "-t", &team(n), "eve"]);
     assert!([0, 67].contains(&ran.code), "{ran:#?}");
-    house.teamctl(["delete", &team(n)]).ok();
+    deleted(house, n);
+}
+
+/// The end of a team; a member of it may be about to go.
+fn deleted(house: &House, n: u64) {
+    let is_gone = || (house.teamctl(["delete", &team(n)]).code == 0).then_some(());
+    house.until("its team can be deleted", is_gone);
 }
