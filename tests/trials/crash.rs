@@ -313,6 +313,7 @@ fn a_panic_anywhere_ends_the_whole_daemon_and_no_agent() {
     scene.house.end();
 }
 
+#[ignore = "begun"]
 #[test]
 fn at_every_crash_point_it_is_done_once_in_the_end() {
     let (wanted, seed) = (rounds("POINTS", 250), rounds("SEED", 1));

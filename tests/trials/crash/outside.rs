@@ -95,6 +95,7 @@ fn traced(scene: &mut Scene, which: usize, words: &[String]) -> Option<String> {
     Some(trace)
 }
 
+#[ignore = "begun"]
 #[test]
 fn at_every_system_call_of_the_daemon_it_is_done_once_in_the_end() {
     let (wanted, seed) = (rounds("CALLS", 60), rounds("SEED", 1));
