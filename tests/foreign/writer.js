@@ -1,10 +1,11 @@
 // A writer of an inbox as Claude Code has it: the same lock from the same package, taken in the same ways.
 //
-//   node writer.js sync|async|truncating FILE PREFIX COUNT|- [PAUSE]
+//   node writer.js sync|async|truncating|slow FILE PREFIX COUNT|- [PAUSE]
 //
 // sync: as up to 2.1.139: no retry on a held lock, and the file truncated and written in place.
 // async: as from 2.1.158 on: retries, a temporary file and a rename.
 // truncating: retries, then truncates and writes in place, in two halves with a moment between them.
+// slow: as async, with two and a half seconds between what it reads and what it writes.
 // Sends COUNT messages, or (-) until its standard input ends, PREFIX:0 and so on, at most PAUSE ms (6) apart, and
 // prints {"stored": [...], "refused": [...]}.
 'use strict';
@@ -51,10 +52,12 @@ function sendAtOnce(text) {
   outcome.stored.push(text);
 }
 
-async function sendWithRetries(text) {
+async function sendWithRetries(text, meanwhile = 0) {
   const release = await lockfile.lock(file, { lockfilePath, retries });
   const temporary = path.join(path.dirname(file), `${path.basename(file)}.tmp.${process.pid.toString(16).padStart(8, '0')}`);
-  fs.writeFileSync(temporary, grown(text), { flag: 'wx' });
+  const bytes = grown(text);
+  if (meanwhile) await pause(meanwhile);
+  fs.writeFileSync(temporary, bytes, { flag: 'wx' });
   fs.renameSync(temporary, file);
   await release();
   outcome.stored.push(text);
@@ -74,7 +77,8 @@ async function sendInPlace(text) {
 }
 
 async function main() {
-  const send = { sync: sendAtOnce, async: sendWithRetries, truncating: sendInPlace }[mode];
+  const slowly = (text) => sendWithRetries(text, 2500);
+  const send = { sync: sendAtOnce, async: sendWithRetries, truncating: sendInPlace, slow: slowly }[mode];
   const last = count === '-' ? Infinity : Number(count);
   if (last === Infinity) process.stdin.on('end', () => { told = true; }).resume();
   exists();

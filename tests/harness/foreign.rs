@@ -21,6 +21,8 @@ pub enum Manner {
     GivingUp,
     /// An inbox: waits for the lock, truncates, writes half, a moment later the rest.
     Truncating,
+    /// An inbox: as [`Manner::Renaming`], and holds the lock for seconds.
+    Slow,
     /// A config.json: no lock, what it read a moment ago truncated over what is there. Claude Code up to 2.1.100.
     Config,
     /// The directory of a task list: flock on `.lock` alone.
@@ -35,6 +37,7 @@ impl Manner {
             Manner::Renaming => ("node", "writer.js", Some("async")),
             Manner::GivingUp => ("node", "writer.js", Some("sync")),
             Manner::Truncating => ("node", "writer.js", Some("truncating")),
+            Manner::Slow => ("node", "writer.js", Some("slow")),
             Manner::Config => ("node", "rewriter.js", None),
             Manner::Tasks => ("python3", "tasks.py", None),
         };

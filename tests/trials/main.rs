@@ -16,6 +16,7 @@ mod recovery;
 mod servers;
 mod soak;
 mod starts;
+mod stopped;
 mod strangers;
 mod sweep;
 mod traffic;

@@ -12,7 +12,7 @@ use crate::directory::Directory;
 use crate::error::Error;
 use crate::file::rename_fresh;
 use crate::pause::Pause;
-use grip::{Grip, hold};
+use grip::{Before, Grip, hold};
 use nix::errno::Errno;
 use nix::sys::stat::{FileStat, Mode, mkdirat};
 use std::path::PathBuf;
@@ -70,8 +70,19 @@ impl<'d> Lock<'d> {
         let mut watch = Watch::new();
         crash::before_call("lock.take").map_err(|cause| Error::io("lock", &dir.join(&name), cause))?;
         loop {
+            let before = Before::now();
             match mkdirat(dir, name.as_str(), Mode::S_IRWXU) {
-                Ok(()) => return Lock::made(dir, name),
+                Ok(()) => {
+                    crash::point("lock.taken");
+                    match hold(dir, &name, before)? {
+                        Some((stamp, grip)) => return Ok(Lock { dir, stamp, name, _grip: grip }),
+                        None if pause.wait() => continue,
+                        None => {
+                            let why = "another program took it away".to_owned();
+                            return Err(Error::Locked { path: dir.join(&name), why });
+                        }
+                    }
+                }
                 Err(Errno::EEXIST) => {}
                 Err(errno) => return Err(Error::io("lock", &dir.join(&name), errno)),
             }
@@ -84,16 +95,6 @@ impl<'d> Lock<'d> {
                 Look::Held => {
                     return Err(Error::Locked { path: dir.join(&name), why: watch.why().to_owned() });
                 }
-            }
-        }
-    }
-
-    fn made(dir: &'d Directory, name: String) -> Result<Lock<'d>, Error> {
-        crash::point("lock.taken");
-        match hold(dir, &name)? {
-            Some((stamp, grip)) => Ok(Lock { dir, stamp, name, _grip: grip }),
-            None => {
-                Err(Error::Locked { path: dir.join(&name), why: "another program removed it".to_owned() })
             }
         }
     }
@@ -212,6 +213,22 @@ mod tests {
         assert!(!lock.is_ours().unwrap());
         drop(lock);
         assert!(path.is_dir(), "another's lock is not released");
+    }
+
+    #[test]
+    fn a_directory_that_was_made_long_ago_may_be_anothers_and_is_left_as_it_is() {
+        let dir = tempfile::TempDir::new().unwrap();
+        let directory = Directory::open(dir.path()).unwrap();
+        let path = dir.path().join("x.json.lock");
+        std::fs::create_dir(&path).unwrap();
+        let mode = path.metadata().unwrap().permissions();
+        for before in
+            [Before::ago(Duration::from_secs(6), Duration::ZERO), Before::ago(Duration::ZERO, STALE)]
+        {
+            assert!(hold(&directory, "x.json.lock", before).unwrap().is_none());
+            assert_eq!(path.metadata().unwrap().permissions(), mode, "no mark on what may be another's");
+        }
+        assert!(hold(&directory, "x.json.lock", Before::now()).unwrap().is_some());
     }
 
     #[test]

@@ -14,6 +14,7 @@ use nix::fcntl::{Flock, FlockArg};
 use nix::sys::stat::{FileStat, Mode, fchmod, fstat};
 use nix::unistd::geteuid;
 use std::os::fd::OwnedFd;
+use std::time::{Duration, Instant, SystemTime};
 
 /// The kernel's lock on a lock's directory; dropped, it is free.
 pub(super) type Grip = Flock<OwnedFd>;
@@ -29,19 +30,54 @@ pub(super) enum Reached {
     Unknown,
 }
 
-/// What the directory `name` is that was just made, gripped and marked where that can be; none if it has gone.
-pub(super) fn hold(dir: &Directory, name: &str) -> Result<Option<(Stamp, Option<Grip>)>, Error> {
+/// From before a directory was made to the look at it: after so long somebody else may have taken it for abandoned, and
+/// have made the one that is there.
+const SURE: Duration = Duration::from_secs(5);
+
+/// When a directory was about to be made, by both clocks: the one can be set, the other stands still with the machine.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Before(Instant, SystemTime);
+
+impl Before {
+    pub(super) fn now() -> Before {
+        Before(Instant::now(), SystemTime::now())
+    }
+
+    #[cfg(test)]
+    pub(super) fn ago(watch: Duration, wall: Duration) -> Before {
+        Before(Instant::now().checked_sub(watch).unwrap(), SystemTime::now() - wall)
+    }
+
+    fn is_recent(self) -> bool {
+        self.0.elapsed() < SURE && self.1.elapsed().map_or(true, |passed| passed < SURE)
+    }
+}
+
+/// What the directory `name` is that was just made, gripped and marked where that can be; none if it has gone, or may
+/// be another's by now, since this process was stopped.
+pub(super) fn hold(
+    dir: &Directory,
+    name: &str,
+    before: Before,
+) -> Result<Option<(Stamp, Option<Grip>)>, Error> {
     match dir.sub(name).map(|lock| lock.map(OwnedFd::from)) {
         Ok(None) => Ok(None),
         Ok(Some(fd)) => {
             let stamp = Stamp::of(&fstat(&fd).map_err(Error::at("look at", &dir.join(name)))?);
+            // What is open from here on is one directory, whatever becomes of its name.
+            if !before.is_recent() {
+                return Ok(None);
+            }
             let grip = Flock::lock(fd, FlockArg::LockExclusiveNonblock).ok();
             // Only what is gripped may have the mark.
             let grip = grip.filter(|grip| fchmod(&**grip, Mode::S_ISVTX | Mode::S_IRWXU).is_ok());
             Ok(Some((stamp, grip)))
         }
         // Without descriptors it is a lock all the same.
-        Err(_) => Ok(dir.stat(name)?.map(|stat| (Stamp::of(&stat), None))),
+        Err(_) => {
+            let stamp = dir.stat(name)?.map(|stat| Stamp::of(&stat));
+            Ok(stamp.filter(|_| before.is_recent()).map(|stamp| (stamp, None)))
+        }
     }
 }
 

@@ -1,0 +1,112 @@
+//! A sender that is stopped while it holds an inbox's lock, for so long that a foreign program takes the lock for
+//! abandoned and writes: both messages are there in the end, or the sender says that its own is not.
+//!
+//! Stopped by strace after each system call from the lock to the look at the file that follows. Whether the lock is still
+//! ours is asked after that; between the question and the rename there is nothing that could ask. `STOPPED=n` says how often
+//! each is tried.
+
+use harness::foreign::{Foreign, Manner};
+use harness::{House, figure, rounds, skipped};
+use std::collections::BTreeMap;
+use std::process::Command;
+
+/// Longer than a lock must be old to be abandoned, µs; and not so long that the foreign program has done already.
+const STOP: &str = "delay_exit=11200000";
+
+/// The `nth` call of that name in a run.
+struct Point {
+    call: String,
+    nth: usize,
+}
+
+fn traced(house: &House, inbox: &str, strace: &[String]) -> Command {
+    let mut command = house.command("strace");
+    command.args(["-f", "-o"]).arg(house.path(&format!("out/{inbox}.trace"))).args(strace);
+    command.arg(harness::programs().join("teamctl")).args(["send", inbox, "ours"]);
+    command
+}
+
+/// Every call of a send from that which makes the lock's directory to the look at the file, both with them. What comes
+/// after that look hangs on how long ago the file was written.
+fn points(house: &House) -> Vec<Point> {
+    spawn(house, "ann");
+    begun(house, "ann");
+    assert!(traced(house, "ann", &[]).output().unwrap().status.success());
+    let (mut counts, mut points, mut is_held) = (BTreeMap::<String, usize>::new(), Vec::new(), false);
+    for line in house.read("out/ann.trace").lines() {
+        let Some((call, words)) =
+            line.split_once(' ').and_then(|(_, rest)| rest.trim_start().split_once('('))
+        else {
+            continue;
+        };
+        let nth = counts.entry(call.to_owned()).or_default();
+        *nth += 1;
+        is_held |= call == "mkdirat" && words.contains("ann.json.lock");
+        if is_held {
+            points.push(Point { call: call.to_owned(), nth: *nth });
+        }
+        if is_held && call == "newfstatat" && words.contains("ann.json\"") {
+            return points;
+        }
+    }
+    panic!("a send takes the lock and looks at the file: {}", house.read("out/ann.trace"));
+}
+
+fn spawn(house: &House, name: &str) {
+    house.teamctl(["spawn", name, "--backend", "in-process", "--", &house.agent(), "stay"]).ok();
+}
+
+/// The first message makes the file, which is another way.
+fn begun(house: &House, inbox: &str) {
+    house.teamctl(["send", inbox, "before"]).ok();
+}
+
+/// One sender stopped there; none where there is no foreign program.
+fn stop(house: &House, Point { call, nth }: &Point, inbox: &str) -> Option<()> {
+    begun(house, inbox);
+    let inject = format!("-einject={call}:{STOP}:when={nth}");
+    let mut sender = traced(house, inbox, &[inject]).spawn().unwrap();
+    let lock = house.root().join(format!("teams/survey/inboxes/{inbox}.json.lock"));
+    house.until("it has the lock", || lock.is_dir().then_some(()));
+    let file = lock.with_extension("");
+    let foreign = Foreign::start(house, Manner::Slow, &file, "theirs", Some(1));
+    let stored = sender.wait().unwrap().success();
+    let theirs = foreign?.outcome();
+    assert_eq!((theirs.stored.len(), theirs.refused.len()), (1, 0), "{call} {nth}");
+    let texts = house.inbox("survey", inbox);
+    let count = |text: &str| texts.iter().filter(|message| message["text"] == text).count();
+    assert_eq!((count("before"), count("theirs:0")), (1, 1), "stopped at {call} {nth}: {texts:#?}");
+    assert_eq!(count("ours"), usize::from(stored), "stopped at {call} {nth}, stored: {stored}: {texts:#?}");
+    Some(())
+}
+
+#[test]
+fn who_is_stopped_in_its_hold_loses_nothing_and_destroys_nothing() {
+    let can_trace = Command::new("strace").args(["-o", "/dev/null", "true"]).status();
+    if !can_trace.is_ok_and(|status| status.success()) {
+        return skipped("senders-stopped", "strace can't trace here");
+    }
+    let house = House::with_team();
+    let points = points(&house);
+    let mut tried = 0;
+    for round in 0..rounds("STOPPED", 1) {
+        let names: Vec<String> = (0..points.len()).map(|which| format!("s{round}-{which}")).collect();
+        for name in &names {
+            spawn(&house, name);
+        }
+        let done: Vec<Option<()>> = std::thread::scope(|scope| {
+            let house = &house;
+            let stopping = |(point, name): (_, &String)| {
+                let name = name.clone();
+                scope.spawn(move || stop(house, point, &name))
+            };
+            let all: Vec<_> = points.iter().zip(&names).map(stopping).collect();
+            all.into_iter().map(|one| one.join().unwrap()).collect()
+        });
+        tried += done.into_iter().flatten().count();
+    }
+    house.end();
+    if tried > 0 {
+        figure("senders-stopped", tried as u64);
+    }
+}
