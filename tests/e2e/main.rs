@@ -12,6 +12,7 @@ mod death;
 mod delete;
 mod dialogs;
 mod docs;
+mod doors;
 mod environment;
 mod hidden;
 mod hooks;

@@ -8,6 +8,8 @@ mod doors;
 mod files;
 mod frames;
 mod mutate;
+mod races;
+mod roles;
 mod words;
 
 use files::Files;

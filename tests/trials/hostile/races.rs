@@ -1,0 +1,69 @@
+//! Directories that are swapped against links while a team is deleted: whatever the links lead to stays.
+//!
+//! `RACES=n` says how many deletions.
+
+use super::files::below;
+use super::frames::asked;
+use harness::{House, figure, rounds};
+use serde_json::json;
+use std::fs::{create_dir_all, remove_file};
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+/// Puts a link in each directory's place and takes it away again, as fast as it goes; counts how often.
+#[allow(clippy::disallowed_methods, reason = "this is the racer")]
+fn race(places: &[PathBuf], victim: &Path, spare: &Path, over: &AtomicBool, swaps: &AtomicU64) {
+    while !over.load(Ordering::Relaxed) {
+        for place in places {
+            if std::fs::rename(place, spare).is_ok() {
+                swaps.fetch_add(u64::from(symlink(victim, place).is_ok()), Ordering::Relaxed);
+                remove_file(place).ok();
+                std::fs::rename(spare, place).ok();
+                std::fs::remove_dir_all(spare).ok();
+            }
+        }
+    }
+}
+
+/// What a deletion would take if it followed a link: names that are those of a team's files.
+fn victim(house: &House) -> PathBuf {
+    for name in
+        ["config.json", "bob.json", "1.json", ".lock", "inboxes/ann.json", ".bob.json.tmp.0123456789ab"]
+    {
+        house.put(&format!("home/victim/{name}"), name);
+    }
+    create_dir_all(house.path("home/victim/bob.json.lock")).unwrap();
+    house.path("home/victim")
+}
+
+#[test]
+#[allow(clippy::disallowed_methods, reason = "a directory of the test's own")]
+fn a_deletion_never_leaves_its_team_by_a_link() {
+    let (house, races) = (House::start(), rounds("RACES", 200));
+    let victim = victim(&house);
+    let (before, swaps) = (below(&victim), AtomicU64::new(0));
+    for number in 0..races {
+        let team = format!("r{number}");
+        let create = json!({"create": {"team": team, "cwd": "/", "unique": false}});
+        assert!(asked(&house, &create)["done"].is_object(), "{team} is made");
+        house.put(&format!("root/teams/{team}/inboxes/bob.json"), "[]");
+        house.put(&format!("root/tasks/{team}/1.json"), "{}");
+        let places = [format!("teams/{team}/inboxes"), format!("tasks/{team}"), format!("teams/{team}")];
+        let places = places.map(|place| house.root().join(place));
+        let (over, spare) = (AtomicBool::new(false), house.path("out/spare"));
+        std::thread::scope(|scope| {
+            scope.spawn(|| race(&places, &victim, &spare, &over, &swaps));
+            for _ in 0..3 {
+                asked(&house, &json!({"delete": {"team": team, "force": true}}));
+            }
+            over.store(true, Ordering::Relaxed);
+        });
+        places.iter().chain([&spare]).for_each(|place| std::fs::remove_dir_all(place).unwrap_or_default());
+        assert_eq!(below(&victim), before, "{team}: the victim was touched");
+        assert!(victim.join("bob.json.lock").is_dir(), "{team}: the victim's directory is gone");
+    }
+    assert!(swaps.load(Ordering::Relaxed) > races, "the racer hardly ran: {swaps:?}");
+    house.end();
+    figure("delete-races", races);
+}
