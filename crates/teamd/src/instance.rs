@@ -4,7 +4,7 @@ use protocol::fault::{Fault, Kind};
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 use std::fs::{DirBuilder, File, Metadata, TryLockError};
 use std::io::{Read, Seek, Write};
-use std::os::unix::fs::{DirBuilderExt, FileTypeExt, MetadataExt, PermissionsExt};
+use std::os::unix::fs::{DirBuilderExt, FileTypeExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 
@@ -25,7 +25,7 @@ impl Lock {
     /// `NoDaemon` (exit 69) naming the other daemon's pid.
     pub(crate) fn take(path: &Path, root: &Path, socket: &Path) -> Result<Lock, Fault> {
         let io = |verb: &str, error: &std::io::Error| Fault::io(verb, path, error);
-        let open = File::options().create(true).truncate(false).read(true).write(true).open(path);
+        let open = File::options().create(true).truncate(false).read(true).write(true).mode(0o600).open(path);
         let mut file = open.map_err(|error| io("open", &error))?;
         let mut locked = file.try_lock();
         if matches!(locked, Err(TryLockError::WouldBlock)) && has_ended(holder(&mut file), socket) {
