@@ -8,6 +8,7 @@ use crate::event::{Event, Now};
 use crate::headless::Headless;
 use crate::instance::{self, Bound, Lock, RootLock};
 use crate::life::Lives;
+use crate::limits::Limits;
 use crate::panes::{self, Home};
 use crate::roster::{ROSTER_VERSION, Roster};
 use crate::screen::Screen;
@@ -53,6 +54,7 @@ struct Start {
     roster: Roster,
     setting: Setting,
     home: Home,
+    limits: Limits,
 }
 
 impl Start {
@@ -77,8 +79,7 @@ impl Start {
         if !args.check {
             log::start(args, &place.state)?;
         }
-        raise_descriptor_limit();
-        no_core_dump();
+        let limits = Limits::before_ours();
         crash::point("start.locked");
         let mut roster = read_roster(&state_dir)?;
         take_in(&root, &mut roster);
@@ -86,7 +87,7 @@ impl Start {
         tidy(&root, &state_dir, &roster);
         crash::point("start.tidied");
         let setting = setting(&root, socket, place.state)?;
-        Ok(Start { _locks: (lock, root_lock), root, state_dir, roster, setting, home: home(args) })
+        Ok(Start { _locks: (lock, root_lock), root, state_dir, roster, setting, home: home(args), limits })
     }
 
     async fn run(mut self) -> Result<(), Fault> {
@@ -114,7 +115,7 @@ impl Start {
             events: events.clone(),
             lines: HashMap::new(),
             lives,
-            headless: Headless::default(),
+            headless: Headless::new(self.limits),
             unwatched: HashMap::new(),
             screen: Screen::start(),
         };
@@ -229,24 +230,6 @@ fn take_in(root: &Root, roster: &mut Roster) {
             || root.team(&name).and_then(|team| team.config()).map_or(0, |config| config.members.len());
         roster.teams.entry(name.clone()).or_insert_with(|| members().saturating_sub(1) as u64);
     }
-}
-
-/// Half-open connections, wake lines and pidfds: three descriptors for each agent, and common limits are low.
-fn raise_descriptor_limit() {
-    use nix::sys::resource::{Resource, getrlimit, setrlimit};
-    if let Ok((_, hard)) = getrlimit(Resource::RLIMIT_NOFILE)
-        && let Err(errno) = setrlimit(Resource::RLIMIT_NOFILE, hard, hard)
-    {
-        tracing::warn!("cannot raise the limit of open files: {errno}");
-    }
-}
-
-/// It holds every agent's token and environment, which are not to lie about in a core dump.
-fn no_core_dump() {
-    use nix::sys::resource::{Resource, getrlimit, setrlimit};
-    let limited =
-        getrlimit(Resource::RLIMIT_CORE).and_then(|(_, hard)| setrlimit(Resource::RLIMIT_CORE, 0, hard));
-    limited.unwrap_or_else(|errno| tracing::warn!("cannot do without core dumps: {errno}"));
 }
 
 /// What a killed daemon left of the files that daemons alone write. Where it can't be removed it does no harm.

@@ -4,6 +4,7 @@
 //! of its join, which also leaves our terminal's session. Their deaths are told by pidfd like those of all joins;
 //! here they are only collected.
 
+use crate::limits::Limits;
 use protocol::fault::Fault;
 use std::os::unix::fs::DirBuilderExt;
 use std::os::unix::process::CommandExt;
@@ -11,10 +12,18 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
 /// Our children.
-#[derive(Debug, Default)]
-pub(crate) struct Headless(Vec<Child>);
+#[derive(Debug)]
+pub(crate) struct Headless {
+    children: Vec<Child>,
+    limits: Limits,
+}
 
 impl Headless {
+    /// Nobody yet. `limits`: what they are to have.
+    pub(crate) fn new(limits: Limits) -> Headless {
+        Headless { children: Vec::new(), limits }
+    }
+
     /// Starts `argv`; the directory of `log` is made first. Gives the pid.
     pub(crate) fn launch(&mut self, argv: &[String], log: &Path) -> Result<u32, Fault> {
         if let Some(directory) = log.parent() {
@@ -28,7 +37,9 @@ impl Headless {
         let child = command.spawn().map_err(|error| Fault::io("start", Path::new(program), &error))?;
         crash::point("headless.started");
         let pid = child.id();
-        self.0.push(child);
+        // Its agent does not begin before the green light.
+        self.limits.give_back(pid);
+        self.children.push(child);
         Ok(pid)
     }
 
@@ -40,13 +51,13 @@ impl Headless {
         command.args(arguments).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
         // Ctrl-C in the daemon's pane is not meant for it.
         match command.process_group(0).spawn() {
-            Ok(child) => self.0.push(child),
+            Ok(child) => self.children.push(child),
             Err(error) => tracing::warn!("cannot start {program}: {error}"),
         }
     }
 
     /// Collects those that have ended.
     pub(crate) fn reap(&mut self) {
-        self.0.retain_mut(|child| matches!(child.try_wait(), Ok(None)));
+        self.children.retain_mut(|child| matches!(child.try_wait(), Ok(None)));
     }
 }

@@ -10,6 +10,7 @@ mod files;
 mod headless;
 mod instance;
 mod life;
+mod limits;
 mod log;
 mod notices;
 mod panes;

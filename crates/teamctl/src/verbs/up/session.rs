@@ -72,8 +72,11 @@ fn session(name: &str, mark: &str, program: &[String]) -> Vec<String> {
     let new = ["new-session", "-d", "-x", "200", "-y", "50", "-s", name];
     let target = format!("={name}:");
     let (mark, goes) = (escaped(mark), goes(&target));
+    // In one go: a user may have this option on, and nobody is attached.
+    let stays = [";", "set-option", "-t", &target, "destroy-unattached", "off"];
     let marked = [";", "set-option", "-t", &target, MARK, &mark];
-    [&new.map(str::to_owned)[..], program, &goes, &marked.map(str::to_owned)].concat()
+    [&new.map(str::to_owned)[..], program, &stays.map(str::to_owned), &goes, &marked.map(str::to_owned)]
+        .concat()
 }
 
 /// Behind the session's last one, and nobody who is attached is taken there.
