@@ -22,6 +22,7 @@ mod lives;
 mod mcp;
 mod messages;
 mod native;
+mod panes;
 mod plans;
 mod requests;
 mod run;

@@ -7,6 +7,7 @@
 
 mod arguments;
 mod claims;
+mod clients;
 mod crash;
 mod hostile;
 mod kills;
