@@ -17,6 +17,7 @@ mod environment;
 mod hidden;
 mod hooks;
 mod injection;
+mod journal;
 mod keys;
 mod lives;
 mod mcp;

@@ -229,6 +229,17 @@ pub enum What {
         /// How many are unread now.
         unread: usize,
     },
+    /// A message was gone from the inbox of `agent` that was stored and not read: somebody has rewritten it without. It is
+    /// there again.
+    MessagePutBack {
+        /// From whom, as the message says.
+        from: String,
+        /// `text`, or the payload's type.
+        kind: String,
+        /// Its summary, if it has one.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        summary: Option<String>,
+    },
     /// Something could not be done or read.
     Trouble {
         /// For people: what, why, what to do.
@@ -320,6 +331,9 @@ impl fmt::Display for What {
             }
             What::MessageStored { from, kind, summary: None, .. } => write!(f, "has {kind} from {from}"),
             What::MessageRead { unread } => write!(f, "has read: {unread} unread"),
+            What::MessagePutBack { from, kind, .. } => {
+                write!(f, "has {kind} from {from} again: another program had dropped it")
+            }
             What::Trouble { why } => write!(f, "trouble: {why}"),
         }
     }

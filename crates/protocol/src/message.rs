@@ -116,6 +116,21 @@ pub fn appended_all(text: &str, messages: &[Message]) -> Result<String, Error> {
     Ok(apply(text, vec![array.push_all(messages)]))
 }
 
+/// The inbox with each of `messages` before the entry at its place, in their order; at the end where there is none.
+/// The places must be in order.
+pub fn inserted(text: &str, messages: &[(usize, &Message)]) -> Result<String, Error> {
+    let array = Array::parse(text)?;
+    let end = messages.partition_point(|(place, _)| *place < array.elements().len());
+    let (within, last) = messages.split_at(end);
+    let mut edits: Vec<_> =
+        within.iter().filter_map(|(place, message)| array.insert(*place, message)).collect();
+    let last: Vec<&Message> = last.iter().map(|(_, message)| *message).collect();
+    if !last.is_empty() {
+        edits.push(array.push_all(&last));
+    }
+    Ok(apply(text, edits))
+}
+
 /// The inbox with the entries at `indices` marked read. Others, and what is no object, stay as they are.
 pub fn marked_read(text: &str, indices: &[usize]) -> Result<String, Error> {
     let array = Array::parse(text)?;
@@ -155,6 +170,21 @@ mod tests {
         let text = appended("[]", &message()).unwrap();
         assert_eq!(text, expected);
         assert_eq!(parse(&text).unwrap()[0].message, Ok(message()));
+    }
+
+    #[test]
+    fn messages_are_put_before_others_and_set_apart_like_them() {
+        let [a, b, c, d] = ["a", "b", "c", "d"].map(|text| Message { text: text.into(), ..message() });
+        let all = appended_all("[]", &[a.clone(), b.clone(), c.clone(), d.clone()]).unwrap();
+        let few = appended_all("[]", &[b.clone(), d.clone()]).unwrap();
+        assert_eq!(inserted(&few, &[(0, &a), (1, &c)]).unwrap(), all);
+        let last = appended("[]", &d).unwrap();
+        assert_eq!(inserted(&last, &[(0, &a), (0, &b), (0, &c)]).unwrap(), all);
+        assert_eq!(inserted("[]", &[(0, &a), (0, &b), (0, &c), (0, &d)]).unwrap(), all);
+        let compact = r#"[{"x":1},{"x":2}]"#;
+        let said = |text: &str| parse(text).unwrap().into_iter().map(|entry| entry.raw).collect::<Vec<_>>();
+        assert_eq!(said(&inserted(compact, &[(1, &a), (9, &b)]).unwrap()).len(), 4);
+        assert_eq!(inserted(compact, &[]).unwrap(), compact);
     }
 
     #[test]

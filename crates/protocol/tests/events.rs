@@ -72,6 +72,9 @@ samples! {
         What::MessageStored { index: 0, from: "bob".into(), kind: "text".into(), summary: Some(subject()) },
         What::MessageStored { index: 0, from: "bob".into(), kind: "text".into(), summary: None };
     MessageRead: What::MessageRead { unread: 0 };
+    MessagePutBack:
+        What::MessagePutBack { from: "bob".into(), kind: "text".into(), summary: Some(subject()) },
+        What::MessagePutBack { from: "bob".into(), kind: "text".into(), summary: None };
     Trouble: What::Trouble { why: why() };
 }
 

@@ -10,8 +10,12 @@ mod snapshot;
 mod temporary;
 
 pub(crate) use change::{ATTEMPTS, Change, OPTIMISTIC, change};
-pub(crate) use snapshot::{Identity, PATIENCE, Snapshot, Tail, read, read_as, read_raw, read_tail};
-pub(crate) use temporary::{MARK, Temporary, append, append_line, place, place_as, rename_fresh, settle};
+pub(crate) use snapshot::{
+    Identity, PATIENCE, Snapshot, Tail, open_for_reading, read, read_as, read_raw, read_tail,
+};
+pub(crate) use temporary::{
+    MARK, Temporary, append, append_line, append_within, place, place_as, rename, rename_fresh, settle,
+};
 
 use crate::Durability;
 use crate::aside::Aside;

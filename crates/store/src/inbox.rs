@@ -10,11 +10,12 @@ use crate::error::Error;
 use crate::file::{INBOX_LIMIT, PATIENCE, Shape, change, read_as};
 use crate::team::Team;
 use protocol::json;
-use protocol::message::{Entry, Message, appended_all, marked_read, parse};
+use protocol::message::{Entry, Message, appended_all, inserted, marked_read, parse};
 use protocol::name::AgentName;
-use std::cell::Cell;
-use std::collections::BTreeSet;
+use std::cell::{Cell, RefCell};
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
+use uuid::Uuid;
 
 /// The longest text of a message, in bytes.
 pub const MESSAGE_LIMIT: usize = 256 << 10;
@@ -31,6 +32,15 @@ pub struct Inbox {
 impl Inbox {
     pub(crate) fn new(team: Team, name: &AgentName) -> Inbox {
         Inbox { team, file: format!("{}.json", name.file_stem()) }
+    }
+
+    pub(crate) fn team(&self) -> &Team {
+        &self.team
+    }
+
+    /// The name of its file.
+    pub(crate) fn file(&self) -> &str {
+        &self.file
     }
 
     /// Its file.
@@ -55,7 +65,9 @@ impl Inbox {
     /// [`Inbox::append`].
     pub fn append_all(&self, messages: &[Message]) -> Result<(), Error> {
         self.check_lengths(messages, MESSAGE_LIMIT)?;
-        self.change(|text| changed(text, appended_all(text, messages)?))
+        self.change(|text| changed(text, appended_all(text, messages)?))?;
+        self.team.journal().sent(&self.team, &self.file, messages);
+        Ok(())
     }
 
     fn check_lengths(&self, messages: &[Message], limit: usize) -> Result<(), Error> {
@@ -84,13 +96,34 @@ impl Inbox {
             }
             changed(text, appended_all(text, std::slice::from_ref(message))?)
         })?;
+        if written.get() {
+            self.team.journal().sent(&self.team, &self.file, std::slice::from_ref(message));
+        }
         Ok(written.get())
+    }
+
+    /// Puts those of `sent` that are `lost` where they were, as far as that can be told: before what was sent later.
+    /// Those that are not there by then anyway; these are returned.
+    pub(crate) fn put_back(
+        &self,
+        sent: &[(String, Message)],
+        lost: &BTreeSet<String>,
+    ) -> Result<Vec<Message>, Error> {
+        let put = RefCell::new(Vec::new());
+        self.change(|text| {
+            let there: Vec<String> = parse(text)?.iter().map(|e| said(e).simple().to_string()).collect();
+            let missing = missing(sent, lost, &there);
+            put.replace(missing.iter().map(|(_, message)| (*message).clone()).collect());
+            changed(text, inserted(text, &missing)?)
+        })?;
+        Ok(put.into_inner())
     }
 
     /// Marks these entries read. Each is known by its spelling, first at its place, then anywhere: others
     /// may have removed some before it. One that is gone is fine.
     pub fn mark_read(&self, entries: &[Entry]) -> Result<(), Error> {
         self.team.writable()?;
+        self.team.journal().read(&self.team, &self.file, entries);
         self.change(|text| {
             let current = parse(text)?;
             let indices = places(&current, entries);
@@ -101,6 +134,7 @@ impl Inbox {
     /// Marks all that is unread read, for a name that is used again.
     pub fn retire(&self) -> Result<(), Error> {
         self.team.writable()?;
+        self.team.journal().retired(&self.team, &self.file);
         self.change(|text| {
             let unread: Vec<usize> = (0..parse(text)?.len()).collect();
             changed(text, marked_read(text, &unread)?)
@@ -127,4 +161,43 @@ fn places(current: &[Entry], wanted: &[Entry]) -> Vec<usize> {
         }
     }
     taken.into_iter().collect()
+}
+
+/// What of `sent` is lost and not there, each with its place: before the first that was sent after it.
+fn missing<'m>(
+    sent: &'m [(String, Message)],
+    lost: &BTreeSet<String>,
+    there: &[String],
+) -> Vec<(usize, &'m Message)> {
+    let places: BTreeMap<&String, usize> = there.iter().enumerate().map(|(at, id)| (id, at)).collect();
+    let mut before = there.len();
+    let mut missing = BTreeMap::new();
+    // From the end, so that each finds all that came later.
+    for (at, (id, message)) in sent.iter().enumerate().rev() {
+        match places.get(id) {
+            Some(place) => before = before.min(*place),
+            None if lost.contains(id) => drop(missing.insert((before, at), (id, message))),
+            None => {}
+        }
+    }
+    let mut seen = BTreeSet::new();
+    let once = missing.into_iter().filter(|(_, (id, _))| seen.insert(*id));
+    once.map(|((place, _), (_, message))| (place, message)).collect()
+}
+
+/// What an entry says, whether it was read or not: being read alone does not make it another.
+pub(crate) fn said(entry: &Entry) -> Uuid {
+    match &entry.message {
+        Ok(message) => said_by(message),
+        Err(_) => digest(entry.raw.as_bytes()),
+    }
+}
+
+/// The same of a message.
+pub(crate) fn said_by(message: &Message) -> Uuid {
+    digest(format!("{:?}", (&message.from, &message.timestamp, &message.text)).as_bytes())
+}
+
+fn digest(bytes: &[u8]) -> Uuid {
+    Uuid::new_v5(&Uuid::NAMESPACE_OID, bytes)
 }

@@ -6,6 +6,7 @@ use crate::directory::Directory;
 use crate::durability::Durability;
 use crate::error::Error;
 use crate::file::{Temporary, Way, settle};
+use crate::journal::Journal;
 use crate::leftover::remove_halves;
 use crate::state::{made, trusted};
 use crate::team::{CONFIG, INBOXES, Team};
@@ -31,13 +32,15 @@ pub(crate) struct Opened {
     pub(crate) foreign: Way,
     /// To what members ask.
     pub(crate) answers: Answers,
+    /// Of what was sent.
+    pub(crate) journal: Journal,
 }
 
 impl Root {
     /// Opens the root at `path`, and makes it (0700) with its two directories if it is missing.
     ///
-    /// Copies of files that do not parse go to `aside`, which lies outside of it; which requests were answered is noted in
-    /// the directory `answers` beside that. A root of another user, or
+    /// Copies of files that do not parse go to `aside`, which lies outside of it; which requests were answered, and
+    /// what was sent, is noted in the directories `answers` and `journal` beside that. A root of another user, or
     /// one that everybody may write to, is [`Error::Untrusted`].
     pub fn open(path: &Path, aside: &Path, durability: Durability) -> Result<Root, Error> {
         made(path)?;
@@ -49,8 +52,8 @@ impl Root {
         trusted(&tasks, 0o002, "chmod o-w")?;
         let way = Way { durability, aside: Aside::open(aside)? };
         let foreign = Way { durability, aside: Aside::nowhere() };
-        let answers = Answers::beside(aside);
-        Ok(Root(Arc::new(Opened { dir, teams, tasks, way, foreign, answers })))
+        let (answers, journal) = (Answers::beside(aside), Journal::beside(aside));
+        Ok(Root(Arc::new(Opened { dir, teams, tasks, way, foreign, answers, journal })))
     }
 
     /// Where it is, without links in the path.
@@ -119,6 +122,7 @@ impl Root {
         settle(&self.0.teams, durability)?;
         // An earlier team of that name may have asked under the same ids; a record that stays is older than what is asked.
         self.0.answers.forget(team.name()).ok();
+        self.0.journal.forget(team.name()).ok();
         Ok(team)
     }
 

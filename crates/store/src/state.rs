@@ -4,11 +4,13 @@
 use crate::directory::Directory;
 use crate::durability::Durability;
 use crate::error::Error;
-use crate::file::{FILE_LIMIT, append, append_line, place, read_raw};
+use crate::file::{
+    FILE_LIMIT, append, append_line, append_within, open_for_reading, place, read_raw, rename,
+};
 use nix::errno::Errno;
 use nix::sys::stat::fstat;
 use nix::unistd::geteuid;
-use std::fs::DirBuilder;
+use std::fs::{DirBuilder, File};
 use std::os::unix::fs::DirBuilderExt;
 use std::path::Path;
 
@@ -55,6 +57,24 @@ impl StateDir {
     pub fn append(&self, name: &str, bytes: &[u8], limit_bytes: u64) -> Result<(), Error> {
         self.plain(name)?;
         append(&self.0, name, bytes, limit_bytes)
+    }
+
+    /// Adds bytes in one write, unless the file would grow beyond `limit_bytes`.
+    pub(crate) fn append_within(&self, name: &str, bytes: &[u8], limit_bytes: u64) -> Result<(), Error> {
+        self.plain(name)?;
+        append_within(&self.0, name, bytes, limit_bytes)
+    }
+
+    /// A file, opened for reading; none if there is none.
+    pub(crate) fn file(&self, name: &str) -> Result<Option<File>, Error> {
+        self.plain(name)?;
+        open_for_reading(&self.0, name)
+    }
+
+    /// Puts a file in another's place.
+    pub(crate) fn rename(&self, name: &str, to: &str) -> Result<(), Error> {
+        self.plain(to)?;
+        rename(&self.0, name, to)
     }
 
     /// Removes a file; one that is gone is fine.

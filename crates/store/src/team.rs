@@ -6,6 +6,7 @@ use crate::directory::Directory;
 use crate::error::Error;
 use crate::file::{PATIENCE, Shape, Way, change, read_as};
 use crate::inbox::Inbox;
+use crate::journal::Journal;
 use crate::root::Opened;
 use crate::tasks::{Seen, Tasks};
 use protocol::config::{ConfigError, Member, TeamConfig, member_set, team_set, with_member, without_member};
@@ -204,6 +205,10 @@ impl Team {
 
     pub(crate) fn answers(&self) -> &Answers {
         &self.0.root.answers
+    }
+
+    pub(crate) fn journal(&self) -> &Journal {
+        &self.0.root.journal
     }
 
     pub(crate) fn way(&self) -> &Way {

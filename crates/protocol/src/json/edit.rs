@@ -45,6 +45,15 @@ impl<'a> Array<'a> {
         gap.insert(&texts.join(&format!(",{}", gap.before)))
     }
 
+    /// Puts `value` before the element at `index`; none if there is no such element.
+    pub fn insert(&self, index: usize, value: &impl Serialize) -> Option<Edit> {
+        let at = span(self.root, self.elements.get(index)?).start;
+        let last_two = &self.elements[self.elements.len().saturating_sub(2)..];
+        let items: Vec<Range<usize>> = last_two.iter().map(|e| span(self.root, e)).collect();
+        let gap = Gap::of(self.root, &self.span, &items);
+        Some(Edit { range: at..at, text: format!("{},{}", gap.render(value), gap.before) })
+    }
+
     /// Takes the element at `index` out, with its comma.
     pub fn remove(&self, index: usize) -> Option<Edit> {
         let items: Vec<Range<usize>> = self.elements.iter().map(|e| span(self.root, e)).collect();

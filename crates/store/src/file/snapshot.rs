@@ -212,6 +212,11 @@ pub(crate) fn read_tail(dir: &Directory, name: &str, offset: u64, limit: u64) ->
     Ok(Some(Tail { bytes, settled: settled.then_some(identity) }))
 }
 
+/// The regular file at `name`, whatever its size; none if there is none.
+pub(crate) fn open_for_reading(dir: &Directory, name: &str) -> Result<Option<File>, Error> {
+    Ok(opened(dir, name)?.map(|(file, _)| file))
+}
+
 /// The regular file at `name`, opened for reading; none if there is none.
 fn opened(dir: &Directory, name: &str) -> Result<Option<(File, FileStat)>, Error> {
     let flags = OFlag::O_RDONLY | OFlag::O_NOFOLLOW | OFlag::O_NONBLOCK | OFlag::O_CLOEXEC;

@@ -137,23 +137,9 @@ enum Torn {
 fn add(dir: &Directory, name: &str, bytes: &[u8], limit: u64, torn: Torn) -> Result<(), Error> {
     let path = dir.join(name);
     if dir.stat(name)?.is_some_and(|stat| stat.st_size.unsigned_abs() + bytes.len() as u64 > limit) {
-        let older = format!("{name}.1");
-        crash::before_call("store.rotate")
-            .and_then(|()| Ok(renameat(dir, name, dir, older.as_str())?))
-            .map_err(|cause| Error::io("rename", &path, cause))?;
+        rename(dir, name, &format!("{name}.1"))?;
     }
-    let flags = OFlag::O_RDWR
-        | OFlag::O_CREAT
-        | OFlag::O_APPEND
-        | OFlag::O_NOFOLLOW
-        | OFlag::O_NONBLOCK
-        | OFlag::O_CLOEXEC;
-    let fd = openat(dir, name, flags, Mode::S_IRUSR | Mode::S_IWUSR).map_err(Error::at("open", &path))?;
-    let stat = fstat(&fd).map_err(Error::at("look at", &path))?;
-    if crate::directory::file_type(&stat) != SFlag::S_IFREG {
-        return Err(Error::Odd { path, what: "not a regular file" });
-    }
-    let (mut file, before) = (File::from(fd), stat.st_size.unsigned_abs());
+    let (mut file, before) = open_to_append(dir, name)?;
     let bytes = match torn == Torn::Ended && is_torn(&file, before) {
         true => [b"\n", bytes].concat(),
         false => bytes.to_vec(),
@@ -165,6 +151,43 @@ fn add(dir: &Directory, name: &str, bytes: &[u8], limit: u64, torn: Torn) -> Res
         .map_err(|cause| Error::io("write", &path, cause))?;
     crash::point("store.appended");
     Ok(())
+}
+
+/// Adds `bytes` to the end of a file of ours, in one write; nothing, if it would grow beyond `limit` bytes.
+pub(crate) fn append_within(dir: &Directory, name: &str, bytes: &[u8], limit: u64) -> Result<(), Error> {
+    let (mut file, before) = open_to_append(dir, name)?;
+    if before + bytes.len() as u64 > limit {
+        return Ok(());
+    }
+    crash::before_call("store.note")
+        .and_then(|()| file.write_all(bytes))
+        .map_err(|cause| Error::io("write", &dir.join(name), cause))?;
+    crash::point("store.noted");
+    Ok(())
+}
+
+/// The file, made if it is missing, and its size.
+fn open_to_append(dir: &Directory, name: &str) -> Result<(File, u64), Error> {
+    let path = dir.join(name);
+    let flags = OFlag::O_RDWR
+        | OFlag::O_CREAT
+        | OFlag::O_APPEND
+        | OFlag::O_NOFOLLOW
+        | OFlag::O_NONBLOCK
+        | OFlag::O_CLOEXEC;
+    let fd = openat(dir, name, flags, Mode::S_IRUSR | Mode::S_IWUSR).map_err(Error::at("open", &path))?;
+    let stat = fstat(&fd).map_err(Error::at("look at", &path))?;
+    if crate::directory::file_type(&stat) != SFlag::S_IFREG {
+        return Err(Error::Odd { path, what: "not a regular file" });
+    }
+    Ok((File::from(fd), stat.st_size.unsigned_abs()))
+}
+
+/// Renames within `dir`, onto what is there.
+pub(crate) fn rename(dir: &Directory, from: &str, to: &str) -> Result<(), Error> {
+    crash::before_call("store.rotate")
+        .and_then(|()| Ok(renameat(dir, from, dir, to)?))
+        .map_err(|cause| Error::io("rename", &dir.join(from), cause))
 }
 
 fn is_torn(file: &File, size: u64) -> bool {

@@ -1,7 +1,7 @@
 //! What is new in an inbox since an earlier look. A file that only grew is read from where the last look ended;
 //! any other is read whole, and what was seen of it before is found again by its last entry.
 
-use super::Inbox;
+use super::{Inbox, digest, said};
 use crate::directory::Directory;
 use crate::error::Error;
 use crate::file::{INBOX_LIMIT, Identity, PATIENCE, Tail, read_as, read_tail};
@@ -137,16 +137,4 @@ fn grown(rest: &[u8], before: usize) -> Option<(Vec<Entry>, usize)> {
     let array = json::Array::parse(&text).ok()?;
     let entries = array.elements().iter().enumerate().map(|(at, raw)| Entry::of(before + at, raw.get()));
     Some((entries.collect(), next + array.last_end()?))
-}
-
-/// What an entry says, whether it was read or not: being read alone does not make it another.
-fn said(entry: &Entry) -> Uuid {
-    match &entry.message {
-        Ok(message) => digest(format!("{:?}", (&message.from, &message.timestamp, &message.text)).as_bytes()),
-        Err(_) => digest(entry.raw.as_bytes()),
-    }
-}
-
-fn digest(bytes: &[u8]) -> Uuid {
-    Uuid::new_v5(&Uuid::NAMESPACE_OID, bytes)
 }

@@ -10,6 +10,7 @@ mod doors;
 mod fixture;
 mod full;
 mod inbox;
+mod journal;
 mod locks;
 mod odd;
 mod plan;

@@ -67,7 +67,7 @@ impl Files {
         self.state.replace(&face_file(name), text.as_bytes())
     }
 
-    fn face(&self, name: &TeamName) -> Option<String> {
+    pub(super) fn face(&self, name: &TeamName) -> Option<String> {
         let read = self.state.read(&face_file(name)).unwrap_or_else(|error| {
             tracing::warn!("{error}");
             None

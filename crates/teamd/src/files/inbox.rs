@@ -1,11 +1,11 @@
-//! What is new in an inbox since the last look, for the event log.
+//! What is new in an inbox since the last look, for the event log; and what is gone of it that was acknowledged.
 
-use super::job::{Letter, Mail};
-use protocol::message::Entry;
+use super::job::{Guard, Letter, Mail};
+use protocol::message::{Entry, Message};
 use protocol::name::{AgentName, TeamName};
 use protocol::payload::Payload;
 use std::collections::BTreeMap;
-use store::{Error, Mark, Team};
+use store::{Error, Ledger, Looked, Mark, Reader, Team};
 
 /// How far each inbox has been looked at.
 #[derive(Debug)]
@@ -13,23 +13,37 @@ pub(super) struct Inboxes {
     /// How many entries an earlier daemon told of each.
     told: BTreeMap<(TeamName, AgentName), usize>,
     marks: BTreeMap<(TeamName, AgentName), Mark>,
+    /// What was acknowledged.
+    ledgers: BTreeMap<TeamName, Ledger>,
 }
 
 impl Inboxes {
     pub(super) fn new(told: BTreeMap<(TeamName, AgentName), usize>) -> Inboxes {
-        Inboxes { told, marks: BTreeMap::new() }
+        Inboxes { told, marks: BTreeMap::new(), ledgers: BTreeMap::new() }
     }
 
     /// A later team of that name begins with empty inboxes.
     pub(super) fn forget(&mut self, team: &TeamName) {
         self.told.retain(|(of, _), _| of != team);
         self.marks.retain(|(of, _), _| of != team);
+        self.ledgers.remove(team);
     }
 
-    pub(super) fn look(&mut self, team: &Team, inbox: &str) -> Result<Mail, Error> {
+    /// The inboxes in which something was not found yet that was acknowledged: nobody is told when they are to be
+    /// looked at.
+    pub(super) fn unseen(&mut self, team: &Team) -> Result<Vec<String>, Error> {
+        let ledger = self.ledgers.entry(team.name().clone()).or_default();
+        ledger.follow(team)?;
+        Ok(ledger.unseen())
+    }
+
+    pub(super) fn look(&mut self, team: &Team, inbox: &str, guard: Guard) -> Result<Mail, Error> {
         let name = AgentName::foreign(inbox);
         let key = (team.name().clone(), name.clone());
         let before = self.marks.get(&key);
+        if matches!(guard, Guard::Fed | Guard::Looks) {
+            self.ledgers.entry(team.name().clone()).or_default().follow(team)?;
+        }
         let (entries, mark) = team.inbox(&name).since(before)?;
         let mail = match before {
             None => first(&entries, self.told.get(&key).copied().unwrap_or(0)),
@@ -43,15 +57,42 @@ impl Inboxes {
                 Mail { new: letters(&entries), unread: read.then_some(mark.unread()), ..Mail::default() }
             }
         };
+        let looked = match before {
+            Some(_) if !mark.began_again() && mail.unread.is_some() => Looked::Changed,
+            Some(_) if !mark.began_again() => Looked::Grown(&entries),
+            _ => Looked::Whole(&entries),
+        };
+        let put_back = self.settle(team, &name, looked, guard)?;
         self.marks.insert(key, mark);
-        Ok(mail)
+        Ok(Mail { put_back, ..mail })
+    }
+
+    fn settle(
+        &mut self,
+        team: &Team,
+        name: &AgentName,
+        looked: Looked<'_>,
+        guard: Guard,
+    ) -> Result<Vec<Letter>, Error> {
+        let Some(ledger) = self.ledgers.get_mut(team.name()) else { return Ok(Vec::new()) };
+        let inbox = team.inbox(name);
+        let reader = match guard {
+            Guard::Later => return Ok(Vec::new()),
+            Guard::Never => {
+                ledger.leave(&inbox);
+                return Ok(Vec::new());
+            }
+            Guard::Fed => Reader::Ours,
+            Guard::Looks => Reader::Maybe,
+        };
+        Ok(ledger.settle(&inbox, looked, reader)?.iter().map(|message| of_message(0, message)).collect())
     }
 }
 
 /// Of an inbox that this daemon sees for the first time.
 fn first(entries: &[Entry], told: usize) -> Mail {
     let (earlier, new) = entries.split_at(told.min(entries.len()));
-    Mail { new: letters(new), earlier: letters(earlier), unread: None }
+    Mail { new: letters(new), earlier: letters(earlier), ..Mail::default() }
 }
 
 /// Without those that are no messages: they have no sender.
@@ -60,11 +101,14 @@ fn letters(entries: &[Entry]) -> Vec<Letter> {
 }
 
 fn letter(entry: &Entry) -> Option<Letter> {
-    let message = entry.message.as_ref().ok()?;
-    Some(Letter {
-        index: entry.index,
+    Some(of_message(entry.index, entry.message.as_ref().ok()?))
+}
+
+fn of_message(index: usize, message: &Message) -> Letter {
+    Letter {
+        index,
         from: AgentName::foreign(&message.from),
         summary: message.summary.clone(),
         payload: Payload::parse(&message.text),
-    })
+    }
 }

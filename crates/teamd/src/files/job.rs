@@ -49,8 +49,8 @@ pub(crate) enum FileJob {
     LastWords { spawn: SpawnId, token: String },
     /// The team's tasks, with a look at these.
     Tasks { team: TeamName, which: Which },
-    /// What is new in an inbox, by the name of its file.
-    Inbox { team: TeamName, inbox: String },
+    /// What is new in an inbox, by the name of its file; and what somebody else took out of it is put back.
+    Inbox { team: TeamName, inbox: String, guard: Guard },
     /// What the team's members ask, all of it.
     Requests { team: TeamName },
     /// The policy's answer to a request.
@@ -108,6 +108,19 @@ pub(crate) struct Ours {
 pub(crate) struct Living {
     pub(crate) record: Record,
     pub(crate) activity: Activity,
+}
+
+/// Whether messages that were acknowledged and are gone come back into an inbox.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Guard {
+    /// Its owner takes out what it has had, or is none of ours.
+    Never,
+    /// Nobody reads it now.
+    Later,
+    /// Its owner has nothing of it but by our own feed.
+    Fed,
+    /// Its owner looks by itself, with our tools or its own.
+    Looks,
 }
 
 /// What config.json says.
@@ -249,6 +262,8 @@ pub(crate) struct Mail {
     pub(crate) earlier: Vec<Letter>,
     /// How many are unread, where some have been read since the last look.
     pub(crate) unread: Option<usize>,
+    /// They were gone, and are there again.
+    pub(crate) put_back: Vec<Letter>,
 }
 
 /// A message, without its text.

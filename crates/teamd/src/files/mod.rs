@@ -15,7 +15,7 @@ mod tests;
 
 pub(crate) use environment::{drop_unknown, environment};
 pub(crate) use job::{
-    ConfigSeen, Enrolled, FileDone, FileJob, Letter, Living, Mail, Ours, ShutdownAnswer, Which,
+    ConfigSeen, Enrolled, FileDone, FileJob, Guard, Letter, Living, Mail, Ours, ShutdownAnswer, Which,
 };
 pub(crate) use member::end_record;
 pub(crate) use team::still_living;
@@ -182,8 +182,9 @@ impl Files {
                 let result = or_fault(self.tasks(&team, which));
                 FileDone::Tasks { members: self.members(&team), team, result }
             }
-            FileJob::Inbox { team, inbox } => {
-                let result = self.team(&team).and_then(|team| self.inboxes.look(&team, &inbox));
+            FileJob::Inbox { team, inbox, guard } => {
+                let guard = self.guard(&team, &inbox, guard);
+                let result = self.team(&team).and_then(|team| self.inboxes.look(&team, &inbox, guard));
                 FileDone::Inbox { team, inbox, result: or_fault(result) }
             }
             FileJob::Requests { team } => {
@@ -281,6 +282,19 @@ impl Files {
         for event in self.seen.changes(self.root.path(), teams) {
             self.events.send(event).ok();
         }
+        for name in teams.iter().filter(|name| !name.is_foreign()) {
+            let unseen = self.team(name).and_then(|team| self.inboxes.unseen(&team)).unwrap_or_default();
+            for file in unseen {
+                let inbox = file.trim_end_matches(".json").to_owned();
+                self.events.send(Event::InboxChanged { team: name.clone(), inbox }).ok();
+            }
+        }
+    }
+
+    /// The lead of a team that another program made reads its inbox as that program does.
+    fn guard(&self, team: &TeamName, inbox: &str, guard: Guard) -> Guard {
+        let lead = AgentName::foreign(inbox).is_lead() && guard == Guard::Looks;
+        if lead && self.face(team).is_none() { Guard::Never } else { guard }
     }
 }
 

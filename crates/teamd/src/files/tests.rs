@@ -71,7 +71,7 @@ fn a_handle_that_an_inbox_made_has_seen_no_tasks() {
     std::fs::remove_dir_all(&home).unwrap();
     std::fs::create_dir_all(home.join("inboxes")).unwrap();
     std::fs::write(home.join("config.json"), config).unwrap();
-    files.job(FileJob::Inbox { team: name(), inbox: "team-lead".into() });
+    files.job(FileJob::Inbox { team: name(), inbox: "team-lead".into(), guard: Guard::Looks });
     let seen = files.tasks(&name(), Which::These(BTreeSet::from([one]))).unwrap();
     assert_eq!(seen.iter().map(|task| task.id).collect::<Vec<_>>(), [one, two]);
 }
@@ -101,7 +101,7 @@ fn mail_of_a_new_team_is_told_although_an_old_one_had_its_name() {
     let team = files.root.team(&name()).unwrap();
     team.inbox(&AgentName::lead()).append(&Message::new(&AgentName::lead(), "x".into(), 1)).unwrap();
     let Some(FileDone::Inbox { result: Ok(mail), .. }) =
-        files.job(FileJob::Inbox { team: name(), inbox: "team-lead".into() })
+        files.job(FileJob::Inbox { team: name(), inbox: "team-lead".into(), guard: Guard::Looks })
     else {
         panic!()
     };
@@ -114,8 +114,11 @@ fn a_name_that_is_taken_makes_nobody_forget_what_was_told() {
     let mut files = files(dir.path(), BTreeMap::new());
     let team = made(&mut files);
     team.inbox(&AgentName::lead()).append(&Message::new(&AgentName::lead(), "x".into(), 1)).unwrap();
-    let new = |files: &mut Files| match files.job(FileJob::Inbox { team: name(), inbox: "team-lead".into() })
-    {
+    let new = |files: &mut Files| match files.job(FileJob::Inbox {
+        team: name(),
+        inbox: "team-lead".into(),
+        guard: Guard::Looks,
+    }) {
         Some(FileDone::Inbox { result: Ok(mail), .. }) => mail.new.len(),
         _ => panic!(),
     };

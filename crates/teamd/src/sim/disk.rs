@@ -107,7 +107,7 @@ impl Disk {
                 let members = known.flat_map(|team| team.members.keys().cloned()).collect();
                 FileDone::Tasks { team, members, result: Ok(Vec::new()) }
             }
-            FileJob::Inbox { team, inbox } => {
+            FileJob::Inbox { team, inbox, .. } => {
                 let result = self.team(&team).map(|_| Mail::default());
                 FileDone::Inbox { team, inbox, result }
             }

@@ -4,11 +4,12 @@
 use super::{lead, requests, turn};
 use crate::effect::Effect;
 use crate::event::Now;
-use crate::files::{FileJob, Mail};
+use crate::files::{FileJob, Guard, Mail};
 use crate::state::{Agent, Look, Phase, State, Stopping};
 use protocol::control::Activity;
 use protocol::event::{Event, What};
 use protocol::fault::Fault;
+use protocol::feed::Feed;
 use protocol::id::RequestId;
 use protocol::name::{AgentName, TeamName};
 use protocol::payload::Payload;
@@ -22,9 +23,30 @@ pub(super) fn changed(state: &mut State, team: &TeamName, inbox: &str, out: &mut
     if let Some(agent) = state.member(team, &AgentName::foreign(inbox)) {
         out.push(Effect::Wake { spawn: agent.record.spawn.clone() });
     }
+    let guard = guard(state, team, &AgentName::foreign(inbox));
     let Some(known) = state.watched_mut(team) else { return };
     if known.reading.entry(inbox.to_owned()).or_default().is_due() {
-        out.push(Effect::File(FileJob::Inbox { team: team.clone(), inbox: inbox.to_owned() }));
+        out.push(Effect::File(FileJob::Inbox { team: team.clone(), inbox: inbox.to_owned(), guard }));
+    }
+}
+
+/// A program that speaks the files' protocol itself takes out what it has had. A member that is between two lives, or
+/// has none, has nothing put back: it would be nobody's.
+fn guard(state: &State, team: &TeamName, owner: &AgentName) -> Guard {
+    if team.is_foreign() {
+        return Guard::Never;
+    }
+    if owner.is_lead() {
+        return Guard::Looks;
+    }
+    match state.member(team, owner) {
+        None => Guard::Later,
+        Some(agent) if matches!(agent.phase, Phase::Gone(_)) => Guard::Later,
+        Some(agent) => match agent.record.feed {
+            Feed::Native => Guard::Never,
+            Feed::Pull => Guard::Looks,
+            Feed::Hook | Feed::Acp | Feed::Turn | Feed::Keys => Guard::Fed,
+        },
     }
 }
 
@@ -59,6 +81,12 @@ fn take(state: &mut State, team: &TeamName, owner: &AgentName, mail: Mail, now: 
             kind: letter.payload.as_ref().map_or("text", Payload::kind).to_owned(),
             summary: letter.summary,
         };
+        out.push(Effect::Log(Event::agent(team, owner, what)));
+    }
+    for letter in mail.put_back {
+        let kind = letter.payload.as_ref().map_or("text", Payload::kind).to_owned();
+        let what =
+            What::MessagePutBack { from: letter.from.to_string(), kind, summary: letter.summary.clone() };
         out.push(Effect::Log(Event::agent(team, owner, what)));
     }
     if let Some(unread) = mail.unread {

@@ -1,9 +1,10 @@
 //! Members whose client keeps its own entry in config.json.
 
 use super::*;
-use crate::files::{ConfigSeen, Letter, Mail};
+use crate::files::{ConfigSeen, Guard, Letter, Mail};
 use protocol::asked::AskedKind;
 use protocol::control::SetMode;
+use protocol::event::What;
 use protocol::mode::PermissionMode;
 use protocol::payload::Payload;
 use protocol::turn::Restart;
@@ -33,6 +34,45 @@ fn what_a_client_wrote_is_believed_and_not_written_over() {
     let effects = says(&mut state, true);
     assert_eq!(state.agents[&ann].activity, Activity::Active);
     assert!(!writes_activity(&effects), "{effects:?}");
+}
+
+#[test]
+fn what_somebody_took_out_of_an_inbox_comes_back_to_those_that_are_fed_or_may_be() {
+    let mut state = state();
+    let ann = running(&mut state, "ann", 50);
+    let guard = |state: &mut State, inbox: &str| {
+        let seen = FileDone::Inbox { team: team(), inbox: inbox.into(), result: Ok(Mail::default()) };
+        step(state, Event::Filed(seen), NOW);
+        let effects = step(state, Event::InboxChanged { team: team(), inbox: inbox.into() }, NOW);
+        effects.into_iter().find_map(|effect| match effect {
+            Effect::File(FileJob::Inbox { guard, .. }) => Some(guard),
+            _ => None,
+        })
+    };
+    for (feed, expected) in [
+        (Feed::Native, Guard::Never),
+        (Feed::Pull, Guard::Looks),
+        (Feed::Hook, Guard::Fed),
+        (Feed::Acp, Guard::Fed),
+        (Feed::Turn, Guard::Fed),
+        (Feed::Keys, Guard::Fed),
+    ] {
+        state.agents.get_mut(&ann).unwrap().record.feed = feed;
+        assert_eq!(guard(&mut state, "ann"), Some(expected), "{feed:?}");
+    }
+    assert_eq!(guard(&mut state, "team-lead"), Some(Guard::Looks));
+    assert_eq!(guard(&mut state, "former"), Some(Guard::Later));
+}
+
+#[test]
+fn what_was_put_back_is_told() {
+    let mut state = state();
+    let letter = Letter { index: 0, from: AgentName::foreign("bob"), summary: None, payload: None };
+    let mail = Mail { put_back: vec![letter], ..Mail::default() };
+    let seen = FileDone::Inbox { team: team(), inbox: "ann".into(), result: Ok(mail) };
+    let effects = step(&mut state, Event::Filed(seen), NOW);
+    let told = |effect: &Effect| matches!(effect, Effect::Log(event) if matches!(event.what, What::MessagePutBack { .. }));
+    assert!(effects.iter().any(told), "{effects:?}");
 }
 
 #[test]

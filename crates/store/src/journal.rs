@@ -1,0 +1,131 @@
+//! What was acknowledged, noted outside the root: a foreign writer may put back an inbox as it was before a message of
+//! ours came, and nothing in the root would tell that there was one. Whoever sends notes it behind the write, whoever
+//! marks read notes it before; the daemon compares, and puts back what is missing, once ([`Ledger`]).
+//!
+//! A file a team, a line a note, only ever added to. A sender that is killed between the write and its note has not
+//! acknowledged anything. A note that can't be written is left out: the message is stored all the same, and to say
+//! otherwise would make its sender send it twice. Nothing is flushed: what a power cut takes, it takes from a message
+//! that the inbox itself has.
+
+mod ledger;
+mod line;
+
+pub use ledger::{Ledger, Looked, Reader};
+
+use crate::error::Error;
+use crate::state::StateDir;
+use crate::team::Team;
+use line::{Line, Note};
+use nix::sys::stat::fstat;
+use protocol::message::{Entry, Message};
+use protocol::name::TeamName;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
+
+/// The most bytes of a file, which grows for as long as no daemon looks; what is sent then is not noted.
+const LIMIT: u64 = 8 << 20;
+
+/// Where the notes are; the directory is made by the first.
+#[derive(Debug)]
+pub(crate) struct Journal {
+    path: PathBuf,
+    dir: OnceLock<StateDir>,
+}
+
+impl Journal {
+    /// Beside the directory of the copies.
+    pub(crate) fn beside(aside: &Path) -> Journal {
+        Journal { path: aside.with_file_name("journal"), dir: OnceLock::new() }
+    }
+
+    /// These are in the inbox `file` now.
+    pub(crate) fn sent(&self, team: &Team, file: &str, messages: &[Message]) {
+        self.note(team, file, messages.iter().cloned().map(Note::Sent));
+    }
+
+    /// The owner of the inbox has these.
+    pub(crate) fn read(&self, team: &Team, file: &str, entries: &[Entry]) {
+        let had: Vec<String> =
+            entries.iter().filter(|entry| entry.unread().is_some()).map(line::id).collect();
+        self.note(team, file, (!had.is_empty()).then_some(Note::Read(had)));
+    }
+
+    /// Nobody is to have what was sent so far.
+    pub(crate) fn retired(&self, team: &Team, file: &str) {
+        self.note(team, file, [Note::Retired {}]);
+    }
+
+    /// Left out where it can't be written, or where the files are not ours.
+    fn note(&self, team: &Team, file: &str, notes: impl IntoIterator<Item = Note>) {
+        if !team.name().is_foreign() {
+            let lines = notes.into_iter().map(|note| (file.to_owned(), note));
+            self.add(team, lines, false).ok();
+        }
+    }
+
+    /// `old`: they are older than what stands before them.
+    fn add(&self, team: &Team, notes: impl Iterator<Item = (String, Note)>, old: bool) -> Result<(), Error> {
+        let Some(of) = place(team)? else { return Ok(()) };
+        let lines: String = notes.map(|(to, note)| Line { to, of, old, note }.text()).collect();
+        if lines.is_empty() {
+            return Ok(());
+        }
+        self.opened()?.append_within(&name(team.name()), lines.as_bytes(), LIMIT)
+    }
+
+    fn opened(&self) -> Result<&StateDir, Error> {
+        if self.dir.get().is_none() {
+            drop(self.dir.set(StateDir::open(&self.path)?));
+        }
+        Ok(self.dir.get().expect("it was just set, by us or by another thread"))
+    }
+
+    /// None where nothing was ever noted.
+    fn there(&self) -> Result<Option<&StateDir>, Error> {
+        if self.dir.get().is_none() && !self.path.is_dir() {
+            return Ok(None);
+        }
+        self.opened().map(Some)
+    }
+
+    /// Of a team that is gone, or begins.
+    pub(crate) fn forget(&self, team: &TeamName) -> Result<(), Error> {
+        let Some(dir) = self.there()? else { return Ok(()) };
+        dir.remove(&earlier(team))?;
+        dir.remove(&name(team))
+    }
+}
+
+impl Team {
+    /// How many messages were lately put back into each inbox that somebody had rewritten without them, by the name of
+    /// its file.
+    ///
+    /// # Errors
+    /// `Io`, `Untrusted`.
+    pub fn put_back(&self) -> Result<BTreeMap<String, usize>, Error> {
+        let mut counts = BTreeMap::new();
+        for line in line::all(self)? {
+            if let Note::Back(ids) = line.note {
+                *counts.entry(line.to).or_default() += ids.len();
+            }
+        }
+        Ok(counts)
+    }
+}
+
+/// What tells the team's inboxes from those of an earlier or a later team of that name; none if there are none yet.
+fn place(team: &Team) -> Result<Option<u64>, Error> {
+    let Some(dir) = team.inboxes()? else { return Ok(None) };
+    #[allow(clippy::unnecessary_cast, reason = "the widths differ between systems")]
+    Ok(Some(fstat(dir).map_err(Error::at("look at", dir.path()))?.st_ino as u64))
+}
+
+fn name(team: &TeamName) -> String {
+    format!("{team}.jsonl")
+}
+
+/// What was in it before it was begun anew.
+fn earlier(team: &TeamName) -> String {
+    format!("{team}.jsonl.1")
+}

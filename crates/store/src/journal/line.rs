@@ -1,0 +1,73 @@
+//! A line of the journal.
+
+use super::{Journal, earlier, name, place};
+use crate::error::Error;
+use crate::inbox::said;
+use crate::team::Team;
+use protocol::message::{Entry, Message};
+use serde::{Deserialize, Serialize};
+
+/// What was noted of one inbox.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct Line {
+    /// The name of the inbox's file.
+    pub(super) to: String,
+    /// The inode of the directory that it was in.
+    pub(super) of: u64,
+    /// It was carried over from the file before, and is older than all of this one.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(super) old: bool,
+    #[serde(flatten)]
+    pub(super) note: Note,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(super) enum Note {
+    /// It was stored, as it was written.
+    Sent(Message),
+    /// Its owner has these.
+    Read(Vec<String>),
+    /// These were missing, and are there again.
+    Back(Vec<String>),
+    /// Whoever reads it takes out what it has had: nothing is put back any more.
+    Taken {},
+    /// The name is another's from here on.
+    Retired {},
+}
+
+impl Line {
+    /// With a line end on either side, so that it never goes on behind half of one that a crash left.
+    pub(super) fn text(&self) -> String {
+        let text = serde_json::to_string(self).expect("a note has nothing that JSON cannot hold");
+        format!("\n{text}\n")
+    }
+}
+
+/// What tells an entry from others, read or not.
+pub(super) fn id(entry: &Entry) -> String {
+    said(entry).simple().to_string()
+}
+
+/// The same of a message that was sent.
+pub(super) fn id_of(message: &Message) -> String {
+    crate::inbox::said_by(message).simple().to_string()
+}
+
+/// The lines of a part; what is no line is none.
+pub(super) fn parse(bytes: &[u8]) -> impl Iterator<Item = Line> + '_ {
+    bytes.split(|byte| *byte == b'\n').filter_map(|line| serde_json::from_slice(line).ok())
+}
+
+/// All that is known of this team, oldest first.
+pub(super) fn all(team: &Team) -> Result<Vec<Line>, Error> {
+    let journal: &Journal = team.journal();
+    let (Some(dir), Some(of)) = (journal.there()?, place(team)?) else { return Ok(Vec::new()) };
+    let mut lines = Vec::new();
+    for part in [earlier(team.name()), name(team.name())] {
+        let bytes = dir.read(&part)?.unwrap_or_default();
+        let (old, new): (Vec<Line>, Vec<Line>) = parse(&bytes).partition(|line| line.old);
+        lines.extend(old.into_iter().chain(new).filter(|line| line.of == of));
+    }
+    Ok(lines)
+}

@@ -1,0 +1,210 @@
+//! What others drop from an inbox comes back: once, where it was, and nothing that its owner has had.
+
+use crate::fixture::{Ground, agent, message, put};
+use protocol::message::Message;
+use store::{Error, Inbox, Ledger, Looked, Mark, Reader};
+
+/// A foreign writer's view: the file's bytes, and what it writes back.
+fn text(ground: &Ground) -> String {
+    std::fs::read_to_string(ground.inbox_path("bob.json")).unwrap_or_else(|_| "[]".to_owned())
+}
+
+fn write(ground: &Ground, text: &str) {
+    put(&ground.inbox_path("bob.json"), text);
+}
+
+fn bob(ground: &Ground) -> Inbox {
+    ground.again().inbox(&agent("bob"))
+}
+
+fn send(ground: &Ground, text: &str) {
+    bob(ground).append(&message(text)).unwrap();
+}
+
+fn there(ground: &Ground) -> Vec<String> {
+    bob(ground).read().unwrap().into_iter().map(|entry| entry.message.unwrap().text).collect()
+}
+
+/// What the daemon does at each look.
+#[derive(Default)]
+struct Keeper {
+    ledger: Ledger,
+    mark: Option<Mark>,
+}
+
+impl Keeper {
+    fn looks(&mut self, ground: &Ground, reader: Reader) -> Result<Vec<String>, Error> {
+        self.ledger.follow(&ground.team)?;
+        let inbox = ground.team.inbox(&agent("bob"));
+        let (entries, mark) = inbox.since(self.mark.as_ref())?;
+        let looked = match &self.mark {
+            Some(_) if !mark.began_again() => Looked::Changed,
+            _ => Looked::Whole(&entries),
+        };
+        let put = self.ledger.settle(&inbox, looked, reader)?;
+        self.mark = Some(mark);
+        Ok(put.into_iter().map(|message| message.text).collect())
+    }
+
+    fn looked(&mut self, ground: &Ground) -> Vec<String> {
+        self.looks(ground, Reader::Ours).unwrap()
+    }
+}
+
+#[test]
+fn what_a_writer_dropped_comes_back_where_it_was_and_once() {
+    let (ground, mut keeper) = (Ground::new(), Keeper::default());
+    for text in ["a", "b", "c"] {
+        send(&ground, text);
+    }
+    let before = text(&ground);
+    assert_eq!(keeper.looked(&ground), [""; 0]);
+    send(&ground, "d");
+    write(&ground, &before.replace("\"b\"", "\"theirs\""));
+    assert_eq!(keeper.looked(&ground), ["b", "d"]);
+    assert_eq!(there(&ground), ["a", "theirs", "b", "c", "d"]);
+    assert_eq!(keeper.looked(&ground), [""; 0]);
+    assert_eq!(ground.team.put_back().unwrap(), [("bob.json".to_owned(), 2)].into());
+    write(&ground, &before);
+    assert_eq!(keeper.looked(&ground), [""; 0], "b is there, d has had its chance");
+    assert_eq!(there(&ground), ["a", "b", "c"]);
+}
+
+#[test]
+fn what_was_dropped_while_nobody_looked_comes_back_by_whoever_looks_next() {
+    let ground = Ground::new();
+    send(&ground, "a");
+    write(&ground, "[]");
+    assert_eq!(Keeper::default().looked(&ground), ["a"]);
+    // What was put back is remembered too.
+    write(&ground, "[]");
+    assert_eq!(Keeper::default().looked(&ground), [""; 0]);
+    send(&ground, "b");
+    std::fs::remove_file(ground.inbox_path("bob.json")).unwrap();
+    assert_eq!(Keeper::default().looked(&ground), ["b"]);
+    assert_eq!(there(&ground), ["b"]);
+}
+
+#[test]
+fn what_its_owner_has_had_never_comes_back() {
+    let (ground, mut keeper) = (Ground::new(), Keeper::default());
+    for text in ["read", "taken before it was marked", "read by another program", "retired"] {
+        send(&ground, text);
+    }
+    assert_eq!(keeper.looked(&ground), [""; 0]);
+    let entries = bob(&ground).read().unwrap();
+    bob(&ground).mark_read(&entries[..1]).unwrap();
+    // It was handed over; by the time it is marked it is gone.
+    let left = text(&ground).replace("\"taken before it was marked\"", "\"theirs\"");
+    write(&ground, &left);
+    bob(&ground).mark_read(&entries[1..2]).unwrap();
+    let marked = text(&ground).replacen("\"read\": false", "\"read\": true", 2);
+    write(&ground, &marked);
+    assert_eq!(keeper.looked(&ground), [""; 0]);
+    bob(&ground).retire().unwrap();
+    write(&ground, "[]");
+    assert_eq!(keeper.looked(&ground), [""; 0]);
+    assert_eq!(Keeper::default().looked(&ground), [""; 0]);
+}
+
+#[test]
+fn a_reader_that_takes_out_what_it_has_had_gets_nothing_twice_for_long() {
+    let (ground, mut keeper) = (Ground::new(), Keeper::default());
+    let mut looks = |ground: &Ground| keeper.looks(ground, Reader::Maybe).unwrap();
+    for text in ["a", "b", "c"] {
+        send(&ground, text);
+        assert_eq!(looks(&ground), [""; 0]);
+        write(&ground, "[]");
+        assert_eq!(looks(&ground), [text], "nobody could know");
+        write(&ground, "[]");
+        assert_eq!(looks(&ground), [""; 0]);
+    }
+    for again in [false, true] {
+        send(&ground, "d");
+        assert_eq!(looks(&ground), [""; 0]);
+        write(&ground, "[]");
+        assert_eq!(looks(&ground), [""; 0], "now it is known");
+        if !again {
+            assert_eq!(Keeper::default().looks(&ground, Reader::Maybe).unwrap(), [""; 0], "to all");
+        }
+    }
+}
+
+#[test]
+fn a_reader_that_notes_what_it_has_had_is_none_of_those() {
+    let (ground, mut keeper) = (Ground::new(), Keeper::default());
+    send(&ground, "had");
+    bob(&ground).mark_read(&bob(&ground).read().unwrap()).unwrap();
+    for text in ["a", "b", "c", "d", "e"] {
+        send(&ground, text);
+        write(&ground, "[]");
+        assert_eq!(keeper.looks(&ground, Reader::Maybe).unwrap(), [text]);
+        write(&ground, "[]");
+        assert_eq!(keeper.looks(&ground, Reader::Maybe).unwrap(), [""; 0]);
+    }
+}
+
+#[test]
+fn a_team_that_was_made_anew_or_restored_gets_nothing_of_the_one_before() {
+    let ground = Ground::new();
+    send(&ground, "a");
+    ground.team.delete().unwrap();
+    assert!(crate::fixture::list(&ground.path().join("journal")).is_empty());
+    let team = ground.root.create_team(&crate::fixture::config("orchard")).unwrap();
+    team.inbox(&agent("bob")).append(&message("b")).unwrap();
+    // A backup of its directory comes in its place.
+    let dir = ground.inbox_path("");
+    std::fs::rename(&dir, dir.with_file_name("moved")).unwrap();
+    std::fs::create_dir(&dir).unwrap();
+    let (again, mut ledger) = (ground.again(), Ledger::default());
+    ledger.follow(&again).unwrap();
+    assert_eq!(ledger.unseen(), [""; 0]);
+}
+
+#[test]
+fn half_a_line_hides_no_other() {
+    let ground = Ground::new();
+    send(&ground, "a");
+    let journal = ground.path().join("journal/orchard.jsonl");
+    let mut half = std::fs::read_to_string(&journal).unwrap();
+    half.push_str("\n{\"to\":\"bob.js");
+    put(&journal, &half);
+    send(&ground, "b");
+    write(&ground, "[]");
+    assert_eq!(Keeper::default().looked(&ground), ["a", "b"]);
+}
+
+#[test]
+fn the_journal_stays_small_and_keeps_what_is_open() {
+    let (ground, mut keeper) = (Ground::new(), Keeper::default());
+    send(&ground, "unread for long");
+    let long = "x".repeat(16 << 10);
+    for round in 0..60 {
+        let message = Message { text: format!("{round} {long}"), ..message("") };
+        bob(&ground).append(&message).unwrap();
+        let entries = bob(&ground).read().unwrap();
+        bob(&ground).mark_read(&entries[1..]).unwrap();
+        assert_eq!(keeper.looked(&ground), [""; 0]);
+        write(
+            &ground,
+            &serde_json::json!([serde_json::from_str::<serde_json::Value>(&entries[0].raw).unwrap()])
+                .to_string(),
+        );
+    }
+    let sizes = crate::fixture::list(&ground.path().join("journal")).into_iter();
+    let size: u64 = sizes.map(|file| std::fs::metadata(file).unwrap().len()).sum();
+    assert!(size < 600 << 10, "{size} of more than 1 MiB");
+    write(&ground, "[]");
+    assert_eq!(Keeper::default().looked(&ground), ["unread for long"]);
+}
+
+#[test]
+fn a_session_of_another_program_is_not_noted() {
+    let ground = Ground::new();
+    let dir = ground.path().join("root/teams/session-1");
+    std::fs::create_dir_all(&dir).unwrap();
+    put(&dir.join("config.json"), crate::fixture::config("session-1").to_text());
+    let team = ground.root.team(&protocol::name::TeamName::parse("session-1").unwrap()).unwrap();
+    team.inbox(&agent("bob")).append(&message("a")).unwrap();
+    assert!(!ground.path().join("journal").exists());
+}
