@@ -30,6 +30,7 @@ mod run;
 mod sessions;
 mod shutdown;
 mod spawn;
+mod state;
 mod tasks;
 mod told;
 mod turns;

@@ -210,16 +210,24 @@ fn signals(events: &UnboundedSender<Event>) -> Result<(), Fault> {
 fn read_roster(state: &StateDir) -> Result<Roster, Fault> {
     let Some(bytes) = state.read(files::ROSTER).map_err(Fault::from)? else { return Ok(Roster::default()) };
     let path = state.path().join(files::ROSTER);
-    let roster: Roster = serde_json::from_slice(&bytes).map_err(|error| {
-        Fault::new(Kind::Data, format!("cannot read {}: {error}", path.display()))
-            .hinted("move it aside; agents that run then are not adopted")
-    })?;
-    if roster.version > ROSTER_VERSION {
+    let form: Form = serde_json::from_slice(&bytes).map_err(|error| unreadable(&path, &error))?;
+    if form.version > ROSTER_VERSION {
         let message =
-            format!("cannot read {}: a newer teamd wrote it (version {})", path.display(), roster.version);
+            format!("cannot read {}: a newer teamd wrote it (version {})", path.display(), form.version);
         return Err(Fault::new(Kind::Config, message).hinted("start that teamd again"));
     }
-    Ok(roster)
+    serde_json::from_slice(&bytes).map_err(|error| unreadable(&path, &error))
+}
+
+/// Of a roster whose other parts may be what a later release makes of them.
+#[derive(serde::Deserialize)]
+struct Form {
+    version: u32,
+}
+
+fn unreadable(path: &Path, error: &serde_json::Error) -> Fault {
+    Fault::new(Kind::Data, format!("cannot read {}: {error}", path.display()))
+        .hinted("move it aside; agents that run then are not adopted")
 }
 
 /// Teams that lie in the root and that no roster knows: made by another program, or by a teamd whose state was

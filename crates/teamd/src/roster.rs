@@ -348,4 +348,22 @@ mod tests {
         roster.recall_environments(|file| [("FILE".to_owned(), file.to_owned())].into());
         assert_eq!(roster.resting[0].comeback.order.env["FILE"], "7.json");
     }
+
+    /// Beside the sources lies one of each release, and none of them is ever changed.
+    #[test]
+    fn the_roster_of_every_release_can_be_read() {
+        let fixtures = concat!(env!("CARGO_MANIFEST_DIR"), "/fixtures");
+        let mut read = 0;
+        for entry in std::fs::read_dir(fixtures).unwrap() {
+            let path = entry.unwrap().path();
+            let roster: Roster = serde_json::from_slice(&std::fs::read(&path).unwrap()).unwrap();
+            assert!(roster.version <= ROSTER_VERSION, "{}", path.display());
+            let mut names: Vec<String> = roster.agents.iter().map(|agent| agent.name.to_string()).collect();
+            names.sort();
+            assert_eq!(names, ["ann", "bob"], "{}", path.display());
+            assert_eq!(roster.past.values().flatten().count(), 1);
+            read += 1;
+        }
+        assert!(read > 0);
+    }
 }

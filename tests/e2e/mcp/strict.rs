@@ -33,6 +33,8 @@ fn a_message_is_marked_read_by_what_it_says_and_not_by_its_place() {
         house.teamctl(["send", "team-lead", text]).ok();
     }
     let read = lead.call("ReadInbox", &json!({})).unwrap();
+    // Somebody takes out what was read.
+    lead.call("MarkRead", &json!({"ids": [read["messages"][0]["id"]]})).unwrap();
     let mut letters: Vec<Value> = serde_json::from_slice(&std::fs::read(&inbox).unwrap()).unwrap();
     letters.remove(0);
     std::fs::File::create(&inbox).unwrap().write_all(json!(letters).to_string().as_bytes()).unwrap();
