@@ -74,7 +74,9 @@ impl<'d> Lock<'d> {
             match mkdirat(dir, name.as_str(), Mode::S_IRWXU) {
                 Ok(()) => {
                     crash::point("lock.taken");
-                    match hold(dir, &name, before)? {
+                    let held = hold(dir, &name, before)?;
+                    crash::point("lock.held");
+                    match held {
                         Some((stamp, grip)) => return Ok(Lock { dir, stamp, name, _grip: grip }),
                         None if pause.wait() => continue,
                         None => {
