@@ -205,7 +205,7 @@ impl Requests {
     /// Every request there is in the lead's inbox, and how it stands.
     fn all(&self) -> Result<Vec<Found>, Error> {
         let mut asked: Vec<OpenRequest> = Vec::new();
-        for request in self.0.inbox(&AgentName::lead()).read()?.into_iter().filter_map(asks) {
+        for request in self.0.inbox(&AgentName::lead()).read()?.into_iter().filter_map(OpenRequest::of) {
             let same = |known: &&mut OpenRequest| {
                 known.from == request.from && known.asked.id() == request.asked.id()
             };
@@ -309,12 +309,15 @@ fn joined(config: &TeamConfig, request: &mut OpenRequest) -> Option<u64> {
     Some(member.joined_at)
 }
 
-fn asks(entry: Entry) -> Option<OpenRequest> {
-    let message = entry.message.as_ref().ok()?;
-    let asked = Asked::parse(&message.text)?;
-    let since = parse_iso8601(&message.timestamp).unwrap_or(0);
-    let (from, text) = (AgentName::foreign(&message.from), message.text.clone());
-    Some(OpenRequest { asked, from, since, last: since, cwd: String::new(), text, entries: vec![entry] })
+impl OpenRequest {
+    /// What an entry of the lead's inbox asks, if it does. Where its member works is not known from that.
+    pub fn of(entry: Entry) -> Option<OpenRequest> {
+        let message = entry.message.as_ref().ok()?;
+        let asked = Asked::parse(&message.text)?;
+        let since = parse_iso8601(&message.timestamp).unwrap_or(0);
+        let (from, text) = (AgentName::foreign(&message.from), message.text.clone());
+        Some(OpenRequest { asked, from, since, last: since, cwd: String::new(), text, entries: vec![entry] })
+    }
 }
 
 /// How what its asker's inbox holds has closed it: of several answers a yes counts, and any before what the asker says.

@@ -6,11 +6,14 @@
 //!
 //! `SEEDS=20000 cargo test -p teamd sim` runs that many (200 unless said), `SEED=7` runs that one and prints its story.
 
+mod asks;
 mod audit;
 mod clients;
 mod disk;
 mod hands;
 mod join;
+mod letters;
+mod looks;
 mod mishaps;
 mod persons;
 mod process;
@@ -18,6 +21,7 @@ mod seen;
 mod story;
 mod tmux;
 mod trees;
+mod turns;
 mod world;
 
 use seen::Seen;
@@ -52,7 +56,7 @@ fn mixed(number: u64) -> u64 {
 }
 
 /// Of so many seeds each thing that there is must be seen.
-const ENOUGH: usize = 5_000;
+const ENOUGH: usize = 15_000;
 /// Of so many worlds one keeps a list of what it goes through.
 const LISTED: u64 = 8;
 

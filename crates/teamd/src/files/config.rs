@@ -20,13 +20,13 @@ impl Files {
         let mended = self.mend(name, &ours.living)?;
         let team = self.root.team(name)?;
         self.take_out_gone(&team)?;
-        put_back(&team, &ours.living)?;
+        let put_back = put_back(&team, &ours.living)?;
         let text = team.config_text()?;
         let Ok(config) = TeamConfig::parse(&text) else { return Ok(ConfigSeen::default()) };
         self.remember_face(name, &text, &config, &ours.names);
         let active = config.members.iter().filter_map(|m| Some((m.name.clone(), m.is_active?))).collect();
         let modes = config.members.iter().filter_map(|m| Some((m.name.clone(), m.mode.clone()?))).collect();
-        Ok(ConfigSeen { active, modes, mended })
+        Ok(ConfigSeen { active, modes, mended, put_back })
     }
 
     /// Why it had to be; none where it is whole, or not ours to write.
@@ -91,13 +91,16 @@ impl Files {
     }
 }
 
-fn put_back(team: &Team, living: &[Living]) -> Result<(), Error> {
+/// Whether there was anything to put back.
+fn put_back(team: &Team, living: &[Living]) -> Result<bool, Error> {
     let there = team.config()?.members;
-    for one in living.iter().filter(|one| !there.iter().any(|m| m.name == one.record.name)) {
+    let is_missing = |one: &&Living| !there.iter().any(|m| m.name == one.record.name);
+    let missing: Vec<&Living> = living.iter().filter(is_missing).collect();
+    for one in &missing {
         tracing::warn!(member = %one.record.name, "config.json lost a living member: putting it back");
         team.add_member(&member(&one.record, one.activity))?;
     }
-    Ok(())
+    Ok(!missing.is_empty())
 }
 
 /// The face of a team, in the state directory.

@@ -132,6 +132,8 @@ pub(crate) struct ConfigSeen {
     pub(crate) modes: Vec<(AgentName, String)>,
     /// It had to be written anew: why, for people.
     pub(crate) mended: Option<String>,
+    /// It lacked living members, and has them again.
+    pub(crate) put_back: bool,
 }
 
 /// Which task files may have changed.

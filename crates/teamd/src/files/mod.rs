@@ -56,6 +56,8 @@ struct Files {
     gone: VecDeque<(TeamName, AgentName, u64)>,
     /// How many environments the last roster named.
     environments: usize,
+    /// The environment that could not be kept last, and why.
+    unkept: Option<(String, Fault)>,
     /// Why the roster on disk is not the last one.
     unsaved: Option<Fault>,
     /// Who leads, as the hooks find it; none: not written yet.
@@ -104,6 +106,7 @@ impl Files {
             gone: VecDeque::new(),
             // Until the first roster is written nobody knows what an earlier daemon left.
             environments: usize::MAX,
+            unkept: None,
             unsaved: None,
             leads: None,
             events,
@@ -127,7 +130,9 @@ impl Files {
             FileJob::Roster(roster) => return self.save(&roster).err().map(FileDone::Unsaved),
             FileJob::Log(line) => return self.unasked("log", |it| it.append(&line)),
             FileJob::Environment { file, env } => {
-                return self.unasked("keep an agent's environment", |it| it.keep_environment(&file, &env));
+                let kept = or_fault(self.keep_environment(&file, &env));
+                self.unkept = kept.err().map(|fault| (file, fault));
+                return None;
             }
             FileJob::ModeIs { team, name, mode } => {
                 return self.unasked("write a mode", |it| it.set(&team, &name, "mode", json!(mode)));
@@ -237,6 +242,9 @@ impl Files {
     /// No agent runs that the next daemon would not know.
     fn registered(&self, record: &Record, again: bool, at: u64) -> Result<Enrolled, Fault> {
         self.saved()?;
+        if let Some((_, fault)) = self.unkept.as_ref().filter(|(file, _)| *file == record.env) {
+            return Err(fault.clone());
+        }
         crate::worktrees::check(record)?;
         or_fault(self.register(record, again, at))
     }

@@ -241,3 +241,25 @@ fn who_has_ended_does_not_come_back_by_an_old_clients_hand() {
     files.look_at_config(&name(), &Ours::default()).unwrap();
     assert!(is_there(&team));
 }
+
+#[test]
+fn nobody_is_registered_whose_environment_could_not_be_kept() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut files = files(dir.path(), BTreeMap::new());
+    let team = made(&mut files);
+    let ann = Record { env: "7.json".to_owned(), ..record("ann", 7) };
+    let registered = |files: &mut Files| {
+        let env = [("PATH".to_owned(), "/bin".to_owned())].into();
+        assert!(files.job(FileJob::Environment { file: "7.json".to_owned(), env }).is_none());
+        let (spawn, record) = (ann.spawn.clone(), Box::new(ann.clone()));
+        match files.job(FileJob::Register { spawn, record, again: false, at: 7 }) {
+            Some(FileDone::Registered { result, .. }) => result.is_ok(),
+            _ => panic!("no answer"),
+        }
+    };
+    std::fs::write(dir.path().join("state/env"), "in its place").unwrap();
+    assert!(!registered(&mut files));
+    assert!(team.config().unwrap().member(&AgentName::foreign("ann")).is_none());
+    std::fs::remove_file(dir.path().join("state/env")).unwrap();
+    assert!(registered(&mut files));
+}

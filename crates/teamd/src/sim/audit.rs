@@ -1,9 +1,11 @@
 //! What must hold: at each reply, at each start of an agent, and of a world that has come to rest.
 
-use super::join::Stage;
+use super::join::{Join, Stage};
 use super::tmux::Whose;
 use super::world::World;
 use crate::state::Phase;
+use protocol::asked::AskedKind;
+use protocol::policy::Decision;
 use std::collections::BTreeSet;
 
 impl World {
@@ -16,6 +18,10 @@ impl World {
             self.disk.registered.contains(&join.spawn),
             "the agent of join {pid} runs, and was never on a team"
         );
+        self.has_its_prompt(join);
+        let Some(who) = join.who.as_ref().filter(|who| self.planners.contains(&who.chain)) else { return };
+        let plans = join.turner.as_ref().map_or(who.first == "plan", |turner| turner.now.plan.is_some());
+        assert!(plans || self.approved.contains(&who.chain), "{} of {} does not plan", who.name, who.chain);
     }
 
     /// Everybody has done what was to be done, and nothing fails any more.
@@ -32,8 +38,12 @@ impl World {
         for agent in daemon.state.agents.values() {
             assert!(matches!(&agent.phase, Phase::Running(link) if link.conn.is_some()), "{agent:?}");
         }
-        let members: BTreeSet<_> =
-            self.disk.teams.values().flat_map(|team| team.members.values().cloned()).collect();
+        let members: BTreeSet<_> = self
+            .disk
+            .teams
+            .values()
+            .flat_map(|team| team.members.values().map(|member| member.life.clone()))
+            .collect();
         assert_eq!(members, running, "left: who is on a team; right: who runs");
         let on_disk: BTreeSet<_> =
             self.disk.roster.agents.iter().map(|record| record.spawn.clone()).collect();
@@ -46,6 +56,7 @@ impl World {
         let left: Vec<u32> = self.tmux.panes.values().filter_map(ours).filter(dead).collect();
         assert!(left.is_empty(), "panes of ours in which nothing runs, once of {left:?}");
         self.trees_are_known();
+        self.nothing_waits();
         self.sight_is_known();
         assert!(daemon.state.waiting.is_empty() && daemon.state.interrupting.is_empty());
         assert!(daemon.state.calls.is_empty() && daemon.state.also.is_empty());
@@ -57,6 +68,48 @@ impl World {
             self.disk.roster.worktrees.values().flatten().map(|ground| &ground.tree).collect();
         for wood in self.disk.woods.there.values().filter(|wood| wood.filled) {
             assert!(grounds.contains(&&wood.tree), "no roster names {:?}", wood.tree);
+        }
+    }
+
+    /// What it is to do first lies, or lay, in its inbox.
+    fn has_its_prompt(&self, join: &Join) {
+        let Some(who) = join.who.as_ref() else { return };
+        let Some(files) = self.disk.teams.get(&who.team) else { return };
+        let letters = files.inboxes.get(&who.name).into_iter().flatten();
+        let prompts = letters.filter(|letter| letter.from.is_lead() && letter.payload.is_none());
+        assert!(prompts.count() > 0, "{}@{} begins, and has never been told what to do", who.name, who.team);
+    }
+
+    /// For one task one agent is woken.
+    pub(super) fn one_for_each_task(&self) {
+        let Some(daemon) = &self.daemon else { return };
+        let mut offered = BTreeSet::new();
+        for agent in daemon.state.agents.values() {
+            let Some(task) = agent.offered else { continue };
+            assert!(offered.insert((&agent.record.team, task)), "two are woken for task {task}");
+        }
+    }
+
+    /// Whoever can be handed something has it, and what the policy answers is answered.
+    fn nothing_waits(&self) {
+        for (pid, join) in self.runs() {
+            let (Some(who), Some(turner)) = (&join.who, &join.turner) else { continue };
+            let files = self.disk.teams.get(&who.team);
+            let waits = files.is_some_and(|files| turner.overlooks(files, &who.name));
+            assert!(
+                !waits,
+                "{}@{} sleeps, and there is something for it: {turner:?} {pid}",
+                who.name, who.team
+            );
+        }
+        for (team, files) in &self.disk.teams {
+            let overlooked = files.asking().overlooked;
+            for request in files.open() {
+                let asked = matches!(files.policy.decide(&request.asked, "/"), Decision::Ask(_));
+                let waits = request.asked.kind() == AskedKind::Plan && overlooked.contains(&request.from);
+                let in_time = files.policy.overdue().is_none() || files.policy.timeout_ms.is_none() || waits;
+                assert!(asked && in_time, "the policy of {team} does not answer {:?}", request.asked.id());
+            }
         }
     }
 

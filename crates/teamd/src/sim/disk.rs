@@ -1,27 +1,22 @@
 //! What lies on the disk, and the files thread that writes it.
 
+use super::letters::{Files, Member, Standing};
+use super::looks::{Looks, Part};
 use super::trees::Woods;
 use crate::event::Event;
-use crate::files::{ConfigSeen, Enrolled, FileDone, FileJob, Mail, Ours, ShutdownAnswer};
+use crate::files::{ConfigSeen, Enrolled, FileDone, FileJob, Living, Ours, ShutdownAnswer};
 use crate::roster::{Record, Roster, SpawnId};
-use protocol::control::{CreateReply, Ended};
+use crate::step::Telling;
+use protocol::asked::Answer;
+use protocol::control::{Activity, Create, CreateReply, Ended};
 use protocol::fault::{Fault, Kind};
 use protocol::id::{RequestId, TaskId};
+use protocol::mode::PermissionMode;
 use protocol::name::{AgentName, TeamName};
-use std::collections::{BTreeMap, BTreeSet};
-
-/// A team's files.
-#[derive(Debug, Default)]
-pub(super) struct Files {
-    /// Those that config.json has, and for which life.
-    pub(super) members: BTreeMap<AgentName, SpawnId>,
-    /// Shutdown requests that lie in members' inboxes.
-    pub(super) asked: BTreeMap<AgentName, Vec<RequestId>>,
-    /// What the lead's inbox says of them: a reason where it is a no.
-    pub(super) answers: BTreeMap<RequestId, (AgentName, Option<String>)>,
-    /// Panes that are out of sight, as config.json has them.
-    pub(super) hidden: Vec<String>,
-}
+use protocol::payload::{ModeSetRequest, Payload};
+use protocol::policy::{By, Policy};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use store::OpenRequest;
 
 /// See the head of this file.
 #[derive(Debug, Default)]
@@ -35,8 +30,19 @@ pub(super) struct Disk {
     pub(super) registered: BTreeSet<SpawnId>,
     /// Beside the repository, in which they all work.
     pub(super) woods: Woods,
+    /// The environment that could not be kept last.
+    unkept: Option<String>,
     /// The environments of agents.
     pub(super) environments: BTreeMap<String, BTreeMap<String, String>>,
+    /// Which change each file has had last.
+    pub(super) versions: BTreeMap<(TeamName, Part), u64>,
+    pub(super) writes: u64,
+    /// Changes that no watcher has told yet.
+    pub(super) news: VecDeque<(TeamName, Part)>,
+    /// Events arrive on this file system.
+    pub(super) tells: bool,
+    /// The event log; none where nobody keeps one, which is quicker.
+    pub(super) log: Option<Vec<String>>,
     /// Nothing can be written.
     pub(super) full: bool,
     /// The last roster is not on it.
@@ -48,6 +54,10 @@ fn full() -> Fault {
 }
 
 impl Disk {
+    pub(super) fn new(rng: &mut fastrand::Rng) -> Disk {
+        Disk { tells: rng.u8(..) < 240, log: (rng.u8(..) < 30).then(Vec::new), ..Disk::default() }
+    }
+
     /// The roster as the next daemon will find it.
     pub(super) fn read_roster(&self) -> Roster {
         let bytes = serde_json::to_vec(&self.roster).expect("it can be written");
@@ -64,11 +74,27 @@ impl Disk {
     }
 
     /// What the thread does, and tells.
-    pub(super) fn job(&mut self, job: FileJob) -> Option<Event> {
+    pub(super) fn job(&mut self, job: FileJob, looks: &mut Looks, told: &mut VecDeque<Event>) {
         match job {
-            // Events arrive on this file system.
-            FileJob::Probe => Some(Event::WatchProven),
-            job => self.done(job).map(Event::Filed),
+            FileJob::Probe if self.tells => told.push_back(Event::WatchProven),
+            FileJob::Rescan { teams } => told.extend(looks.rescan(&teams, &self.versions)),
+            FileJob::Inbox { team, inbox, .. } => {
+                let name = AgentName::foreign(&inbox);
+                let files = self.team(&team);
+                let letters = files.map(|files| files.inboxes.get(&name).map_or(&[][..], Vec::as_slice));
+                let result = letters.map(|letters| looks.mail(&team, &name, letters));
+                told.push_back(Event::Filed(FileDone::Inbox { team, inbox, result }));
+            }
+            job => {
+                let anew = match &job {
+                    FileJob::Create { create: Create { team, .. }, .. } | FileJob::Delete { team, .. } => {
+                        Some(team.clone())
+                    }
+                    _ => None,
+                };
+                told.extend(self.done(job).map(Event::Filed));
+                anew.iter().for_each(|team| looks.forget(team));
+            }
         }
     }
 
@@ -83,11 +109,11 @@ impl Disk {
                 FileDone::Unsaved(full())
             }
             FileJob::Create { client, create, .. } => {
-                let result = self.create(&create.team);
+                let result = self.create(&create.team, &create.policy);
                 FileDone::Created { client, policy: create.policy, result }
             }
-            FileJob::Register { spawn, record, .. } => {
-                let result = self.register(&record);
+            FileJob::Register { spawn, record, again, at } => {
+                let result = self.register(&record, again, at);
                 FileDone::Registered { spawn, result }
             }
             FileJob::Ask { spawn, team, name, request, unless_unread, .. } => {
@@ -105,26 +131,31 @@ impl Disk {
             FileJob::Tasks { team, .. } => {
                 let known = self.teams.get(&team).into_iter();
                 let members = known.flat_map(|team| team.members.keys().cloned()).collect();
-                FileDone::Tasks { team, members, result: Ok(Vec::new()) }
+                let result = self.team(&team).map(|files| files.tasks.clone());
+                FileDone::Tasks { team, members, result }
             }
-            FileJob::Inbox { team, inbox, .. } => {
-                let result = self.team(&team).map(|_| Mail::default());
-                FileDone::Inbox { team, inbox, result }
+            FileJob::Requests { team } => {
+                let result = self.team(&team).map(|files| files.asking());
+                FileDone::Requests { team, result }
             }
-            FileJob::Requests { team } => FileDone::Requests { team, result: Ok(Default::default()) },
-            FileJob::Answer { team, request, .. } => {
+            FileJob::Answer { team, request, answer, by, at } => {
+                let result = self.answer(&team, &request, &answer, by, at);
                 let (from, id) = (request.from.clone(), request.asked.id().clone());
-                FileDone::Answered { team, from, request: id, result: Ok(()) }
+                FileDone::Answered { team, from, request: id, result }
             }
-            FileJob::Mode { client, team, name, mode, .. } => {
-                FileDone::ModeSet { client, who: (team, name, mode), result: self.writable() }
+            FileJob::Mode { client, team, name, mode, telling, at } => {
+                let result = self.set_mode(&team, &name, mode, telling, at);
+                FileDone::ModeSet { client, who: (team, name, mode), result }
             }
             FileJob::Policy { client, order } => {
-                FileDone::PolicySet { client, order, result: self.writable() }
+                let writable = self.writable();
+                let files = writable.and_then(|()| self.team(&order.team));
+                let result = files.map(|files| files.policy = order.policy.clone());
+                FileDone::PolicySet { client, order, result }
             }
             FileJob::Config { team, ours } => {
-                self.mend(&team, ours);
-                FileDone::Config { team, seen: ConfigSeen::default() }
+                let seen = self.config(&team, ours);
+                FileDone::Config { team, seen }
             }
             FileJob::Hidden { team, panes, tell } => {
                 let writable = self.writable();
@@ -146,30 +177,42 @@ impl Disk {
                 let result = self.writable();
                 if result.is_ok() {
                     self.teams.remove(&team);
+                    self.versions.retain(|(of, _), _| *of != team);
                 }
                 FileDone::Deleted { client, team, result, swept }
             }
             FileJob::Environment { file, env } => {
-                if !self.full {
-                    self.environments.insert(file, env);
+                match self.full {
+                    true => self.unkept = Some(file),
+                    false => drop(self.environments.insert(file, env)),
                 }
                 return None;
             }
-            FileJob::Log(_)
-            | FileJob::ModeIs { .. }
-            | FileJob::Activity { .. }
-            | FileJob::LeadSession { .. }
-            | FileJob::Probe
-            | FileJob::Rescan { .. } => return None,
+            FileJob::Activity { team, name, active } => {
+                self.member(&team, &name, |member| member.active = active);
+                return None;
+            }
+            FileJob::ModeIs { team, name, mode } => {
+                self.member(&team, &name, |member| member.mode = Some(mode.to_string()));
+                return None;
+            }
+            FileJob::Log(line) => {
+                self.log.iter_mut().filter(|_| !self.full).for_each(|log| log.push(line.clone()));
+                return None;
+            }
+            FileJob::LeadSession { .. } | FileJob::Probe | FileJob::Rescan { .. } | FileJob::Inbox { .. } => {
+                return None;
+            }
         })
     }
 
-    fn create(&mut self, team: &TeamName) -> Result<CreateReply, Fault> {
+    fn create(&mut self, team: &TeamName, policy: &Policy) -> Result<CreateReply, Fault> {
         self.writable()?;
         if self.teams.contains_key(team) {
             return Err(Fault::new(Kind::Exists, format!("cannot create {team}: it is there")));
         }
-        self.teams.insert(team.clone(), Files::default());
+        self.teams.insert(team.clone(), Files { policy: policy.clone(), ..Files::default() });
+        self.touch(team, Part::Config);
         Ok(CreateReply {
             team_name: team.clone(),
             team_file_path: "/root/teams".into(),
@@ -177,8 +220,9 @@ impl Disk {
         })
     }
 
-    fn register(&mut self, record: &Record) -> Result<Enrolled, Fault> {
-        let writable = if self.unsaved { Err(full()) } else { self.writable() };
+    fn register(&mut self, record: &Record, again: bool, at: u64) -> Result<Enrolled, Fault> {
+        let unkept = self.unkept.as_ref() == Some(&record.env);
+        let writable = if self.unsaved || unkept { Err(full()) } else { self.writable() };
         writable?;
         if let Some(tree) = &record.worktree
             && !self.woods.is_there(tree)
@@ -189,9 +233,78 @@ impl Disk {
         if team.members.contains_key(&record.name) {
             return Err(Fault::new(Kind::Exists, format!("cannot spawn {}: it is on the team", record.name)));
         }
-        team.members.insert(record.name.clone(), record.spawn.clone());
+        if !again {
+            team.inboxes.remove(&record.name);
+            if !record.prompt.is_empty() {
+                team.put(&record.name, &AgentName::lead(), None, at);
+            }
+        }
+        let (life, mode) = (record.spawn.clone(), record.mode.clone());
+        team.members.insert(record.name.clone(), Member { life, born: record.born, active: true, mode });
         self.registered.insert(record.spawn.clone());
+        self.touch(&record.team, Part::Inbox(record.name.clone()));
+        self.touch(&record.team, Part::Config);
         Ok(Enrolled { tracking: TaskId::parse("1").expect("it is one"), lead_session: "s".to_owned() })
+    }
+
+    fn answer(
+        &mut self,
+        team: &TeamName,
+        request: &OpenRequest,
+        answer: &Answer,
+        by: By,
+        at: u64,
+    ) -> Result<(), Fault> {
+        self.writable()?;
+        match self.team(team)?.answer(request, answer, by, at) {
+            Standing::Open => {
+                self.touch(team, Part::Inbox(request.from.clone()));
+                Ok(())
+            }
+            Standing::Answered(..) => Err(Fault::new(Kind::Exists, "it was answered")),
+            Standing::TakenBack | Standing::Gone => Err(Fault::new(Kind::NotFound, "nobody waits for it")),
+        }
+    }
+
+    fn set_mode(
+        &mut self,
+        team: &TeamName,
+        name: &AgentName,
+        mode: PermissionMode,
+        telling: Telling,
+        at: u64,
+    ) -> Result<(), Fault> {
+        self.writable()?;
+        self.team(team)?;
+        if telling == Telling::Told {
+            let request = ModeSetRequest { mode: mode.to_string(), from: AgentName::lead().to_string() };
+            self.send(team, name, &AgentName::lead(), Some(Payload::ModeSetRequest(request)), at);
+        }
+        Ok(())
+    }
+
+    /// Stores a message, if it can be; whether it could.
+    pub(super) fn send(
+        &mut self,
+        team: &TeamName,
+        to: &AgentName,
+        from: &AgentName,
+        payload: Option<Payload>,
+        at: u64,
+    ) -> bool {
+        let Some(files) = self.teams.get_mut(team).filter(|_| !self.full) else { return false };
+        files.put(to, from, payload, at);
+        self.touch(team, Part::Inbox(to.clone()));
+        true
+    }
+
+    /// Changes an entry of config.json.
+    pub(super) fn member(&mut self, team: &TeamName, name: &AgentName, change: impl FnOnce(&mut Member)) {
+        let files = self.teams.get_mut(team).filter(|_| !self.full);
+        if let Some(member) = files.and_then(|files| files.members.get_mut(name)) {
+            change(member);
+            self.touch(team, Part::Config);
+        }
     }
 
     fn ask(
@@ -205,6 +318,7 @@ impl Disk {
         let inbox = self.team(team)?.asked.entry(name.clone()).or_default();
         if !inbox.iter().any(|request| unless.contains(request)) {
             inbox.push(request);
+            self.touch(team, Part::Inbox(name.clone()));
         }
         Ok(())
     }
@@ -225,18 +339,32 @@ impl Disk {
         }
         let mut approved = false;
         if let Some(team) = self.teams.get_mut(&record.team) {
-            team.members.retain(|_, life| *life != spawn);
+            team.members.retain(|_, member| member.life != spawn);
             approved = record.asked.iter().any(|id| matches!(team.answers.get(id), Some((_, None))));
             team.asked.remove(&record.name);
+            self.touch(&record.team, Part::Config);
         }
         FileDone::Farewelled { spawn, approved, left: None }
     }
 
-    /// What a foreign writer dropped comes back.
-    fn mend(&mut self, team: &TeamName, ours: Ours) {
-        let Some(team) = self.teams.get_mut(team).filter(|_| !self.full) else { return };
-        for living in ours.living {
-            team.members.entry(living.record.name.clone()).or_insert(living.record.spawn);
+    /// What a foreign writer dropped comes back; then what config.json says.
+    fn config(&mut self, name: &TeamName, ours: Ours) -> ConfigSeen {
+        let Some(team) = self.teams.get_mut(name) else { return ConfigSeen::default() };
+        let missing = ours.living.into_iter().filter(|_| !self.full);
+        let missing: Vec<_> =
+            missing.filter(|living| !team.members.contains_key(&living.record.name)).collect();
+        for Living { record, activity } in &missing {
+            let (life, mode) = (record.spawn.clone(), record.mode.clone());
+            let member = Member { life, born: record.born, active: *activity == Activity::Active, mode };
+            team.members.insert(record.name.clone(), member);
         }
+        let active = team.members.iter().map(|(name, member)| (name.clone(), member.active)).collect();
+        let modes =
+            team.members.iter().filter_map(|(name, member)| Some((name.clone(), member.mode.clone()?)));
+        let seen = ConfigSeen { active, modes: modes.collect(), mended: None, put_back: !missing.is_empty() };
+        if !missing.is_empty() {
+            self.touch(name, Part::Config);
+        }
+        seen
     }
 }

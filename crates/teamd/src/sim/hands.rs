@@ -4,6 +4,7 @@ use super::join::{Join, Stage};
 use super::world::World;
 use crate::effect::Effect;
 use crate::event::Event;
+use crate::files::FileJob;
 use crate::panes::PaneJob;
 
 impl World {
@@ -31,7 +32,13 @@ impl World {
                     .filter(|join| join.conn == Some(conn))
                     .for_each(|join| join.conn = None);
             }
-            Effect::Adopt { spawn, process, .. } | Effect::Watch { spawn, process } => {
+            Effect::Adopt { spawn, process, .. } => {
+                self.daemon.iter_mut().for_each(|daemon| {
+                    daemon.lines.insert(spawn.clone());
+                });
+                self.effect(Effect::Watch { spawn, process });
+            }
+            Effect::Watch { spawn, process } => {
                 let lives = self.joins.get(&process.pid).is_some_and(Join::lives);
                 let Some(daemon) = &mut self.daemon else { return };
                 match lives {
@@ -47,6 +54,7 @@ impl World {
             Effect::Forget { spawn } => {
                 if let Some(daemon) = &mut self.daemon {
                     daemon.watched.remove(&spawn);
+                    daemon.lines.remove(&spawn);
                 }
             }
             Effect::File(job) => {
@@ -70,12 +78,26 @@ impl World {
                 self.tell(Event::Launched { spawn, result: Ok(pid) });
             }
             Effect::Notice { text, .. } => self.effect(Effect::Pane(PaneJob::Announce { text })),
-            Effect::WatchLives
-            | Effect::Wake { .. }
-            | Effect::WatchTeam { .. }
-            | Effect::UnwatchTeam { .. }
-            | Effect::Log(_)
-            | Effect::Exit => {}
+            Effect::WatchTeam { team } => {
+                if let Some(daemon) = &mut self.daemon {
+                    daemon.looks.watched.insert(team);
+                }
+            }
+            Effect::UnwatchTeam { team } => {
+                if let Some(daemon) = &mut self.daemon {
+                    daemon.looks.watched.remove(&team);
+                }
+            }
+            Effect::Log(event) if self.disk.log.is_some() => {
+                let line = serde_json::to_string(&event).expect("it can be written");
+                self.effect(Effect::File(FileJob::Log(line)));
+            }
+            Effect::Wake { spawn } => {
+                let line = self.daemon.as_ref().is_some_and(|daemon| daemon.lines.contains(&spawn));
+                let hers = self.joins.values_mut().filter(|join| line && join.spawn == spawn);
+                hers.filter_map(|join| join.turner.as_mut()).for_each(|turner| turner.awake = true);
+            }
+            Effect::WatchLives | Effect::Log(_) | Effect::Exit => {}
         }
     }
 

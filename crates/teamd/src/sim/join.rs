@@ -1,8 +1,12 @@
 //! The first process of an agent, as the real one behaves: hello, green light, agent, report.
 
+use super::persons::CHAIN;
+use super::turns::Turner;
 use crate::event::ConnId;
 use crate::roster::SpawnId;
-use protocol::control::{Ended, ToJoin};
+use protocol::control::{Ended, Go, ToJoin};
+use protocol::feed::Feed;
+use protocol::name::{AgentName, TeamName};
 use std::collections::VecDeque;
 
 /// So long it waits for a green light, ms.
@@ -39,6 +43,38 @@ pub(super) struct Join {
     pub(super) killed_early: bool,
     /// It does nothing, and hears nothing.
     pub(super) stopped: bool,
+    /// Its agent's, from the green light on.
+    pub(super) who: Option<Who>,
+    /// Of one that is run a turn at a time.
+    pub(super) turner: Option<Turner>,
+}
+
+/// Who an agent is, as it finds it in its environment.
+#[derive(Debug, Clone)]
+pub(super) struct Who {
+    pub(super) team: TeamName,
+    pub(super) name: AgentName,
+    pub(super) token: String,
+    /// The order for which it lives, and in which words its life began.
+    pub(super) chain: String,
+    pub(super) first: String,
+    pub(super) feed: Feed,
+}
+
+impl Who {
+    pub(super) fn of(go: &Go, feed: Feed) -> Who {
+        let var = |name: &str| {
+            go.env.get(name).cloned().unwrap_or_else(|| panic!("an agent of {:?} has no {name}", go.env))
+        };
+        Who {
+            team: TeamName::parse(&var("TEAMD_TEAM")).expect("it is one"),
+            name: AgentName::foreign(&var("TEAMD_AGENT")),
+            token: var("TEAMD_TOKEN"),
+            chain: var(CHAIN),
+            first: go.argv.first().cloned().unwrap_or_default(),
+            feed,
+        }
+    }
 }
 
 impl Join {
@@ -53,6 +89,8 @@ impl Join {
             disowned: false,
             killed_early: false,
             stopped: false,
+            who: None,
+            turner: None,
         }
     }
 
@@ -68,6 +106,11 @@ impl Join {
         }
     }
 
+    /// Whether it is to look for mail and tasks.
+    pub(super) fn looks(&self) -> bool {
+        self.turner.as_ref().is_some_and(|turner| turner.awake && !turner.turn)
+    }
+
     /// Whether it has something to do, where there is a daemon to reach, at that time.
     pub(super) fn is_due(&self, daemon: bool, mono: u64) -> bool {
         match &self.stage {
@@ -75,6 +118,7 @@ impl Join {
             _ if self.stopped => false,
             _ if !self.heard.is_empty() => true,
             Stage::Waits if mono >= self.born + PATIENCE => true,
+            Stage::Runs { .. } if self.looks() => true,
             Stage::Waits | Stage::Runs { .. } => daemon && self.conn.is_none() && !self.disowned,
             Stage::Reports(_) => self.conn.is_none(),
         }

@@ -1,5 +1,6 @@
 //! What goes wrong in the world, or is done to it by a hand that is not ours.
 
+use super::looks::Part;
 use super::persons::a_team;
 use super::tmux::Whose;
 use super::world::World;
@@ -61,7 +62,7 @@ fn a_member_is_dropped(world: &mut World) {
     if let Some(files) = world.disk.teams.get_mut(&team) {
         files.members.pop_first();
         world.note(|| format!("somebody drops a member of {team}"));
-        world.tell(Event::ConfigChanged { team });
+        world.disk.touch(&team, Part::Config);
     }
 }
 

@@ -3,11 +3,12 @@
 use super::clients::Asker;
 use super::world::World;
 use protocol::control::{
-    Capture, Create, Delete, Hello, Layout, Locate, Request, SetLayout, Shutdown, Spawn, Targets, Worktree,
-    WorktreeReply,
+    Capture, Create, Delete, Hello, Layout, Life, Locate, Request, SetLayout, Shutdown, Spawn, Targets,
+    Worktree, WorktreeReply,
 };
+use protocol::feed::Feed;
 use protocol::name::{AgentName, TeamName};
-use protocol::turn::{Backend, Restart};
+use protocol::turn::{Backend, Restart, TurnAgent, TurnProgram};
 
 pub(super) const TEAMS: [&str; 2] = ["red", "blue"];
 const NAMES: [&str; 4] = ["ann", "bob", "cid", "eve"];
@@ -29,7 +30,15 @@ fn some_names(world: &mut World) -> Vec<String> {
 pub(super) fn somebody_asks(world: &mut World) {
     let team = a_team(world);
     match world.rng.u8(0..40) {
-        0..=5 => world.ask(create(team)),
+        0..=2 => {
+            let order = create(world, team);
+            world.ask(order);
+        }
+        3..=5 => {
+            let name = a_name(world).to_owned();
+            let order = world.set_something(team, name);
+            world.ask(order);
+        }
         6..=18 => {
             let order = world.order(team, None);
             world.ask(order);
@@ -48,7 +57,9 @@ pub(super) fn somebody_asks(world: &mut World) {
         }
         25 => world.ask(Request::Layout(SetLayout { team, layout: Layout::Tiled })),
         26..=28 => {
-            let name = a_name(world).to_owned();
+            let members = world.disk.teams.get(&team).into_iter().flat_map(|files| files.members.keys());
+            let members: Vec<String> = members.map(ToString::to_string).collect();
+            let name = world.rng.choice(members).unwrap_or_else(|| a_name(world).to_owned());
             let at = Locate { team: team.clone(), name: name.clone() };
             let request = match world.rng.u8(0..5) {
                 0 => Request::Hide(at),
@@ -73,7 +84,8 @@ pub(super) fn somebody_asks(world: &mut World) {
     }
 }
 
-pub(super) fn create(team: TeamName) -> Request {
+pub(super) fn create(world: &mut World, team: TeamName) -> Request {
+    let policy = if world.rng.bool() { world.a_policy(&team) } else { Default::default() };
     Request::Create(Create {
         team,
         description: None,
@@ -81,7 +93,7 @@ pub(super) fn create(team: TeamName) -> Request {
         model: None,
         cwd: "/".into(),
         unique: false,
-        policy: Default::default(),
+        policy,
         lead_mode: None,
     })
 }
@@ -122,11 +134,34 @@ impl World {
         let mut order = plain(team, name);
         order.unique = worktree.is_none() && self.rng.bool();
         (order.backend, order.restart, order.dialog) = (backend, restart, dialog);
+        self.kind(&mut order, &chain);
         order.env.insert(CHAIN.to_owned(), chain);
         if let Some(worktree) = worktree {
             (order.worktree, order.cwd) = (Some(worktree.path.clone()), worktree.cwd.clone());
         }
         Request::Spawn(order)
+    }
+}
+
+impl World {
+    /// How its program is run and fed, and whether it has to plan first.
+    fn kind(&mut self, order: &mut Spawn, chain: &str) {
+        let feeds = [Feed::Turn, Feed::Turn, Feed::Hook, Feed::Pull, Feed::Native];
+        order.feed = feeds[self.rng.usize(0..feeds.len())];
+        let plans = order.feed != Feed::Native && self.rng.u8(..) < 90;
+        if order.feed == Feed::Turn {
+            let modes = ["plan", "default", "acceptEdits"].map(|mode| (mode.to_owned(), Vec::new()));
+            let agent = TurnAgent { first: order.argv.clone(), modes: modes.into(), ..TurnAgent::default() };
+            order.turns = Some(TurnProgram::Agent(agent));
+        } else if plans {
+            let life = |mode: &str| Life { argv: vec![mode.to_owned()], resume: None };
+            order.approved = ["default", "acceptEdits"].map(|mode| (mode.to_owned(), life(mode))).into();
+            order.argv = vec!["plan".to_owned()];
+        }
+        if plans {
+            order.mode = Some("plan".to_owned());
+            self.planners.insert(chain.to_owned());
+        }
     }
 }
 

@@ -1,11 +1,13 @@
 //! The processes of the world: joins with their agents, as the real ones behave, and their ends.
 
-use super::join::{PATIENCE, Stage};
+use super::join::{PATIENCE, Stage, Who};
 use super::tmux::Whose;
+use super::turns::Turner;
 use super::world::World;
 use crate::event::{ConnId, Event};
 use crate::roster::Process;
 use protocol::control::{Ended, FromJoin, Hello, ToJoin};
+use protocol::payload::IdleReason;
 
 impl World {
     pub(super) fn tell(&mut self, event: Event) {
@@ -24,7 +26,10 @@ impl World {
         match join.stage.clone() {
             Stage::Waits if self.now.mono >= join.born + PATIENCE => self.close_and_die(pid),
             Stage::Reports(how) if join.conn.is_none() => self.leave_word(pid, how),
-            Stage::Waits | Stage::Runs { .. } if daemon && join.conn.is_none() => self.hello(pid),
+            Stage::Waits | Stage::Runs { .. } if daemon && join.conn.is_none() && !join.disowned => {
+                self.hello(pid);
+            }
+            Stage::Runs { .. } if join.looks() && !self.disk.full => self.looks(pid),
             _ => {}
         }
     }
@@ -33,7 +38,8 @@ impl World {
         let conn = self.next_conn();
         let Some(join) = self.joins.get_mut(&pid) else { return };
         join.conn = Some(conn);
-        let hello = Hello { spawn: join.spawn.as_str().to_owned(), agent: join.agent(), turn: None };
+        let turn = join.turner.as_ref().map(|turner| turner.now.clone());
+        let hello = Hello { spawn: join.spawn.as_str().to_owned(), agent: join.agent(), turn };
         self.tell(Event::Joined { conn, hello, process: Process { pid, start: 1 } });
     }
 
@@ -43,29 +49,34 @@ impl World {
         let cannot = self.rng.u8(..) < 12;
         let Some(join) = self.joins.get_mut(&pid) else { return };
         match (word, &join.stage) {
-            (ToJoin::Go(_), Stage::Waits) => {
+            (ToJoin::Go(go), Stage::Waits) => {
                 let conn = join.conn;
                 if cannot {
                     self.report(conn, FromJoin::Failed { message: "no such program".to_owned() });
                     return self.die(pid);
                 }
+                let record = self.disk.roster.agents.iter().find(|record| record.spawn == join.spawn);
+                join.who = record.map(|record| Who::of(&go, record.feed));
+                join.turner = go.turns.as_ref().map(|turns| Turner::new(turns, self.now.wall));
+                let agent = if join.turner.is_some() { pid } else { agent };
                 join.stage = Stage::Runs { agent };
                 self.agent_starts(pid);
                 self.report(conn, FromJoin::Started { pid: agent });
             }
+            (ToJoin::End { .. }, Stage::Runs { .. }) => self.agent_ends(pid, Ended::Signal(15)),
             (ToJoin::Refused | ToJoin::End { .. }, Stage::Waits) => self.close_and_die(pid),
             (ToJoin::Refused, Stage::Runs { .. }) => join.disowned = true,
-            (ToJoin::End { .. }, Stage::Runs { .. }) => self.agent_ends(pid, Ended::Signal(15)),
             (ToJoin::Interrupt, Stage::Runs { .. }) => {
                 let conn = join.conn;
-                self.report(conn, FromJoin::Interrupted { turn: false });
+                let turn = self.turn_ends(pid, IdleReason::Interrupted);
+                self.report(conn, FromJoin::Interrupted { turn });
             }
             (ToJoin::Noted, Stage::Reports(_)) => self.die(pid),
             _ => {}
         }
     }
 
-    fn report(&mut self, conn: Option<ConnId>, said: FromJoin) {
+    pub(super) fn report(&mut self, conn: Option<ConnId>, said: FromJoin) {
         if let Some(conn) = conn {
             self.tell(Event::JoinSaid { conn, said });
         }

@@ -1,31 +1,39 @@
 //! What happens next: of all that could, the seed chooses. First anything may, then nothing fails any more, and in the
 //! end everything is taken down.
 
+use super::clients::Asker;
 use super::join::Join;
+use super::looks::Part;
 use super::mishaps::{any_join, something_fails};
 use super::persons::{TEAMS, create, somebody_asks};
 use super::world::World;
-use crate::event::Event;
-use protocol::control::{Delete, Ended, Request};
+use protocol::control::{Activity, Delete, Ended, Request};
+use protocol::feed::Feed;
 use protocol::id::RequestId;
-use protocol::name::TeamName;
+use protocol::name::{AgentName, TeamName};
+use protocol::payload::IdleReason;
 
 /// Of a story that is as long as it may be; most are shorter.
-const LONGEST: usize = 240;
+const LONGEST: usize = 140;
 /// After this everything that waits for a while has had its time, ms: the longest grace, the longest pause.
-const LONG: u64 = 150_000;
+const LONG: u64 = 100_000;
+/// The same where everybody ends, and nothing was under way.
+const SHORT: u64 = 40_000;
 /// More than any world needs to come to rest.
 const PATIENCE: usize = 20_000;
 
 /// One life of the world; panics where something does not hold.
 pub(super) fn tell(world: &mut World) {
     world.start();
-    TEAMS.into_iter().for_each(|team| world.ask(create(TeamName::parse(team).expect("it is a name"))));
+    TEAMS.into_iter().for_each(|team| {
+        let order = create(world, TeamName::parse(team).expect("it is a name"));
+        world.ask(order);
+    });
     for _ in 0..world.rng.usize(20..LONGEST) {
         anything(world);
     }
     world.joins.values_mut().for_each(|join| join.stopped = false);
-    calm(world);
+    calm(world, LONG);
     world.rests();
     a_join_stops(world);
     take_down(world);
@@ -48,12 +56,18 @@ fn due(world: &World) -> Vec<fn(&mut World)> {
         if !daemon.trees.is_empty() {
             due.push(World::trees);
         }
+        if !world.disk.news.is_empty() {
+            due.push(World::watch);
+        }
         if !daemon.done.is_empty() {
             due.push(World::tell_done);
         }
     }
     if world.has_dead() {
         due.push(World::reap);
+    }
+    if world.calm && world.turning().is_some() {
+        due.push(World::turns_end);
     }
     if joins(world).next().is_some() {
         due.push(a_join);
@@ -80,8 +94,10 @@ fn anything(world: &mut World) {
         return world.rng.choice(due).into_iter().for_each(|happens| happens(world));
     }
     match world.rng.u8(..) {
-        0..=95 => somebody_asks(world),
-        96..=190 => an_agent_does(world),
+        0..=59 => somebody_asks(world),
+        60..=89 => world.somebody_writes(),
+        90..=99 => world.somebody_answers(),
+        100..=190 => an_agent_does(world),
         191..=220 => time_passes(world),
         other if other - 221 < world.temper.mishaps => something_fails(world),
         _ => {}
@@ -98,17 +114,36 @@ fn time_passes(world: &mut World) {
 fn an_agent_does(world: &mut World) {
     let running: Vec<u32> = world.runs().map(|(pid, _)| *pid).collect();
     let Some(pid) = world.rng.choice(running) else { return };
-    match world.rng.u8(0..4) {
+    match world.rng.u8(0..16) {
         0 => world.agent_ends(pid, Ended::Exit(0)),
         1 => world.agent_ends(pid, Ended::Exit(1)),
-        _ => answers(world, pid),
+        2..=5 => answers(world, pid),
+        6..=8 => drop(world.turn_ends(pid, IdleReason::Available)),
+        9 => drop(world.turn_ends(pid, IdleReason::Failed)),
+        10..=11 => world.asks_in_turn(pid),
+        _ => acts(world, pid),
+    }
+}
+
+/// What an agent does that runs for its whole life.
+fn acts(world: &mut World, pid: u32) {
+    let Some(who) = world.who(pid) else { return };
+    let activity = if world.rng.bool() { Activity::Active } else { Activity::Idle };
+    match world.rng.u8(0..6) {
+        0..=2 if who.first == "plan" => drop(world.asks_for_approval(&who)),
+        0 => drop(world.asks_permission(&who)),
+        1 if who.feed == Feed::Native => world.tells_lead(&who, IdleReason::Available),
+        2 if who.feed == Feed::Native => {
+            world.disk.member(&who.team, &who.name, |member| member.active = activity == Activity::Active);
+        }
+        _ => drop(world.ask_as(Asker::Person, Some(who.token), Request::Activity(activity))),
     }
 }
 
 fn answers(world: &mut World, pid: u32) {
     let spawn = &world.joins[&pid].spawn;
-    let of = |(name, files): (&TeamName, &super::disk::Files)| {
-        let member = files.members.iter().find(|(_, life)| *life == spawn)?.0;
+    let of = |(name, files): (&TeamName, &super::letters::Files)| {
+        let member = files.members.iter().find(|(_, member)| member.life == *spawn)?.0;
         let request = files.asked.get(member)?.last()?;
         Some((name.clone(), member.clone(), request.clone()))
     };
@@ -120,15 +155,16 @@ fn answers(world: &mut World, pid: u32) {
     world.note(|| format!("{member} answers {request}: {no:?}"));
     if let Some(files) = world.disk.teams.get_mut(&team).filter(|_| !world.disk.full) {
         files.answers.entry(request).or_insert((member, no));
-        world.tell(Event::InboxChanged { team, inbox: "team-lead".to_owned() });
+        world.disk.touch(&team, Part::Inbox(AgentName::lead()));
     }
 }
 
 /// Nothing fails any more, nobody asks, and time goes on until nothing is to be done.
-fn calm(world: &mut World) {
+fn calm(world: &mut World, long: u64) {
     world.note(|| "from here on nothing fails".to_owned());
+    world.calm = true;
     (world.disk.full, world.tmux.hangs) = (false, false);
-    let until = world.now.mono + LONG;
+    let until = world.now.mono + long;
     for _ in 0..PATIENCE {
         if world.daemon.is_none() {
             world.start();
@@ -164,5 +200,5 @@ fn take_down(world: &mut World) {
     } else {
         world.ask(Request::Down);
     }
-    calm(world);
+    calm(world, SHORT);
 }

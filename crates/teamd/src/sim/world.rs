@@ -2,19 +2,25 @@
 //! happen is a method; who decides which is next is [`super::story`].
 
 use super::LISTED;
+use super::asks::Question;
 use super::clients::Asker;
 use super::disk::Disk;
 use super::join::{Join, PATIENCE, Stage};
+use super::looks::Looks;
 use super::seen::Seen;
 use super::tmux::{Outcome, Tmux};
+use crate::effect::Effect;
 use crate::event::{ConnId, Event, Now};
-use crate::files::FileJob;
+use crate::files::{FileDone, FileJob};
 use crate::panes::PaneJob;
 use crate::roster::SpawnId;
 use crate::state::{Setting, State};
 use crate::step::{next_deadline, restart, step};
 use crate::tale::Tale;
 use crate::worktrees::TreeJob;
+use protocol::id::RequestId;
+use protocol::name::{AgentName, TeamName};
+use protocol::policy::Policy;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 /// Milliseconds.
@@ -34,8 +40,11 @@ pub(super) struct Daemon {
     pub(super) panes: VecDeque<PaneJob>,
     /// Each on a thread of its own.
     pub(super) trees: VecDeque<TreeJob>,
+    pub(super) looks: Looks,
     /// Done by the threads, and not told yet.
     pub(super) done: VecDeque<Event>,
+    /// Whose wake lines it holds.
+    pub(super) lines: BTreeSet<SpawnId>,
     /// Whose death it will be told of.
     pub(super) watched: BTreeMap<SpawnId, u32>,
 }
@@ -55,6 +64,17 @@ pub(super) struct World {
     conns: ConnId,
     pids: u32,
     tale: VecDeque<String>,
+    /// What members have asked.
+    pub(super) questions: BTreeMap<RequestId, Question>,
+    /// Orders of which a plan was approved.
+    pub(super) approved: BTreeSet<String>,
+    /// Orders whose agents have to plan first.
+    pub(super) planners: BTreeSet<String>,
+    /// Every policy that was ever asked for.
+    pub(super) policies: BTreeMap<TeamName, Vec<Policy>>,
+    pub(super) clock_was_set: bool,
+    /// Nothing fails any more.
+    pub(super) calm: bool,
     aloud: Aloud,
     pub(super) temper: Temper,
     /// What it has gone through, where somebody keeps a list.
@@ -94,17 +114,23 @@ impl World {
         let mut rng = fastrand::Rng::with_seed(seed);
         World {
             temper: Temper::of(&mut rng),
-            rng,
             now: Now { mono: 1_000, wall: 1_795_000_000_000 },
-            disk: Disk::default(),
+            disk: Disk::new(&mut rng),
             tmux: Tmux::new(),
             joins: BTreeMap::new(),
             daemon: None,
             clients: BTreeMap::new(),
             gone: BTreeSet::new(),
+            rng,
             conns: 0,
             pids: 1_000,
             tale: VecDeque::new(),
+            questions: BTreeMap::new(),
+            approved: BTreeSet::new(),
+            planners: BTreeSet::new(),
+            policies: BTreeMap::new(),
+            clock_was_set: false,
+            calm: false,
             aloud,
             seen: seed.is_multiple_of(LISTED).then(Seen::default),
             seed,
@@ -152,6 +178,7 @@ impl World {
     /// Somebody sets the clock, up to a day to or fro; what measures time does not notice.
     pub(super) fn set_clock(&mut self) {
         self.now.wall = self.now.wall + self.rng.u64(0..DAY) - DAY / 2;
+        self.clock_was_set = true;
         self.note(|| "the clock is set".to_owned());
     }
 
@@ -173,7 +200,17 @@ impl World {
         }
         let environments = &self.disk.environments;
         roster.recall_environments(|file| environments.get(file).cloned().unwrap_or_default());
-        let mut state = State::new(Setting::made_up(), roster, Tale::default());
+        let lines = self.disk.log.iter().flatten().map(String::as_bytes);
+        let tale = Tale::of(lines);
+        let looks = Looks { told: tale.inboxes.clone(), ..Looks::default() };
+        let mut state = State::new(Setting::made_up(), roster, tale);
+        let active =
+            |team: &TeamName, name: &AgentName| Some(self.disk.teams.get(team)?.members.get(name)?.active);
+        state.recall(active);
+        state.recall_policies(|team| {
+            self.disk.teams.get(team).map(|files| files.policy.clone()).unwrap_or_default()
+        });
+        self.disk.news.clear();
         let effects = restart(&mut state, self.now);
         self.daemon = Some(Daemon {
             state,
@@ -181,7 +218,9 @@ impl World {
             files: VecDeque::new(),
             panes: VecDeque::new(),
             trees: VecDeque::new(),
+            looks,
             done: VecDeque::new(),
+            lines: BTreeSet::new(),
             watched: BTreeMap::new(),
         });
         self.act(effects);
@@ -218,7 +257,11 @@ impl World {
         let line = if self.aloud == Aloud::No { String::new() } else { format!("{event:?}") };
         self.seen.iter_mut().for_each(|seen| seen.event(&event));
         let effects = step(&mut daemon.state, event, now);
+        let wakes = effects.iter().any(|effect| matches!(effect, Effect::Wake { .. }));
         self.note(|| line);
+        if wakes {
+            self.one_for_each_task();
+        }
         self.act(effects);
     }
 
@@ -234,7 +277,19 @@ impl World {
         let Some(job) = daemon.files.pop_front() else { return };
         let line = if self.aloud == Aloud::No { String::new() } else { format!("files: {job:?}") };
         self.seen.iter_mut().for_each(|seen| seen.job(&job));
-        daemon.done.extend(self.disk.job(job));
+        let answer = match &job {
+            FileJob::Answer { request, answer, by, .. } if !self.disk.full => {
+                Some((request.asked.id().clone(), answer.clone(), *by))
+            }
+            _ => None,
+        };
+        self.disk.job(job, &mut daemon.looks, &mut daemon.done);
+        let was_given =
+            matches!(daemon.done.back(), Some(Event::Filed(FileDone::Answered { result: Ok(()), .. })));
+        if let Some((id, answer, by)) = answer.filter(|_| was_given) {
+            self.policy_answers(&id, by);
+            self.approves(&id, &answer);
+        }
         self.note(|| line);
     }
 
@@ -243,6 +298,7 @@ impl World {
         let (pid, mono) = (self.next_pid(), self.now.mono);
         let Some(daemon) = &mut self.daemon else { return };
         let Some(job) = daemon.panes.pop_front() else { return };
+        self.seen.iter_mut().for_each(|seen| seen.pane_job(&job));
         let line = if self.aloud == Aloud::No { String::new() } else { format!("panes: {job:?}") };
         let (done, outcome) = self.tmux.job(job, pid);
         daemon.done.extend(done);

@@ -10,7 +10,7 @@ use crate::effect::Effect;
 use crate::event::Now;
 use crate::files::FileJob;
 use crate::panes::{PaneJob, Seen};
-use crate::roster::{End, Outcome, Pane, SpawnId, Told};
+use crate::roster::{End, Outcome, Pane, Record, SpawnId, Told};
 use crate::state::{Gone, Order, Phase, State, Stopping, Then};
 use protocol::control::{Ended, EndedAgent, PastAgent, Released, ToJoin};
 use protocol::event::{TAKEN_DOWN, What};
@@ -132,7 +132,7 @@ pub(super) fn ended(state: &mut State, id: &SpawnId, how: Ended, now: Now, out: 
         &record,
         What::MemberEnded { state: outcome.word().to_owned(), how: said.clone() },
     ));
-    let failed = running && is_failure(&how);
+    let failed = running && is_failure(&how) && has_begun(&record, &how);
     let next = match (goes_on, failed) {
         (true, _) => plan::next(state, &record, now, out),
         (false, true) => again::after_failure(state, &record, now, out),
@@ -169,6 +169,13 @@ fn is_failure(how: &Ended) -> bool {
         Ended::Signal(_) | Ended::Lost | Ended::NotStarted(_) => true,
         Ended::Hangup | Ended::PaneKilled | Ended::TmuxGone => false,
     }
+}
+
+/// Whether there was a life to be followed by another. A start that came to nothing, or that nobody saw through, may
+/// stand in the roster of a daemon that was killed; whoever asked for it was not told that it runs. Only a join whose
+/// agent has ended leaves a word.
+fn has_begun(record: &Record, how: &Ended) -> bool {
+    record.agent.is_some() || *how != Ended::Lost || register::is_again(record)
 }
 
 /// Takes an agent that does not run out of tmux and of the files. Without an end on record it never ran.

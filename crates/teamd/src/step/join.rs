@@ -39,6 +39,8 @@ pub(super) fn joined(
         }
         Phase::Running(link) => {
             link.conn = Some(conn);
+            // A daemon that was killed may not have heard of its start.
+            state.dirty |= hello.agent.is_some() && agent.record.agent != hello.agent;
             agent.record.agent = hello.agent.or(agent.record.agent);
             let agent = agent.record.agent;
             adopted(state, &id, agent, conn, now, out);

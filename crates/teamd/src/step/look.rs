@@ -55,6 +55,10 @@ pub(super) fn config_seen(
             turn::said(state, team, name, activity, now, out);
         }
     }
+    if seen.put_back || seen.mended.is_some() {
+        // What a member had asked was nobody's question while it was not there.
+        requests::look(state, team, out);
+    }
     seen.modes.into_iter().for_each(|(name, mode)| mode::is(state, team, &name, mode));
     if let Some(why) = seen.mended {
         out.push(Effect::of_team(team, What::Trouble { why }));

@@ -210,7 +210,7 @@ fn beside(state: &State, record: &Record) -> Vec<String> {
 }
 
 /// It is not the first life under this order.
-fn is_again(record: &Record) -> bool {
+pub(super) fn is_again(record: &Record) -> bool {
     record.comeback.as_ref().is_some_and(|comeback| comeback.restarts > 0)
 }
 

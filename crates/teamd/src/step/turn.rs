@@ -69,7 +69,8 @@ pub(super) fn says(state: &mut State, id: &SpawnId, turn: Option<TurnNow>, now: 
     }
 }
 
-/// The agent itself says so, known by its token.
+/// The agent itself says so, known by its token. Of turns that its join runs that alone tells: nobody would take back
+/// what a process of one has said.
 pub(super) fn activity(
     state: &mut State,
     client: ConnId,
@@ -79,7 +80,7 @@ pub(super) fn activity(
     out: &mut Vec<Effect>,
 ) {
     let mine = |agent: &&mut Agent| token == Some(agent.record.token.as_str());
-    if let Some(agent) = state.agents.values_mut().find(mine) {
+    if let Some(agent) = state.agents.values_mut().find(mine).filter(|agent| !agent.record.has_turns) {
         agent.has_said = true;
         if agent.activity != activity {
             out.push(Effect::of_agent(&agent.record, says_that(activity)));

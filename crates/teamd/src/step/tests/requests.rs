@@ -323,3 +323,14 @@ fn a_planner_that_nobody_answers_plans_three_times_and_not_for_ever() {
     seen(&mut state, asked(plan), NOW);
     assert_eq!(given(&step(&mut state, Event::Deadline, at(2_000))), [false]);
 }
+
+#[test]
+fn what_a_member_had_asked_is_looked_at_again_once_config_has_it_back() {
+    let mut state = with(Policy::default());
+    let config = |put_back| {
+        let seen = crate::files::ConfigSeen { put_back, ..Default::default() };
+        Event::Filed(FileDone::Config { team: team(), seen })
+    };
+    assert_eq!(looks(&step(&mut state, config(false), NOW)), 0);
+    assert_eq!(looks(&step(&mut state, config(true), NOW)), 1);
+}

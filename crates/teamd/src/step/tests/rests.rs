@@ -239,3 +239,39 @@ fn an_offer_to_one_who_does_something_else_goes_on() {
         "the other is idle, the task available, and nobody looks: {effects:?}"
     );
 }
+
+#[test]
+fn a_start_that_nobody_saw_through_is_no_life_to_be_followed_by_another() {
+    for agent in [None, Some(99)] {
+        let mut state = state();
+        let ann = begun(&ask(&mut state, 1, worker("ann", |order| order.restart = Restart::OnFailure)));
+        step(&mut state, opened(&ann, 60), NOW);
+        step(&mut state, joined(&ann, 60, 60, None), NOW);
+        if agent.is_some() {
+            step(&mut state, registered(&ann), NOW);
+            step(&mut state, started(60), NOW);
+        }
+        let roster: Roster = serde_json::from_value(serde_json::to_value(state.roster()).unwrap()).unwrap();
+        let mut state = State::new(state.setting.clone(), roster, Tale::default());
+        crate::step::restart(&mut state, NOW);
+        step(&mut state, Event::Died { spawn: ann.clone() }, NOW);
+        step(&mut state, Event::Filed(FileDone::LastWords { spawn: ann.clone(), ended: None }), NOW);
+        assert_eq!(state.resting.is_empty(), agent.is_none(), "{agent:?}");
+    }
+}
+
+#[test]
+fn a_start_that_a_new_daemon_hears_of_is_on_the_disk() {
+    let mut state = state();
+    let ann = begun(&ask(&mut state, 1, worker("ann", |_| {})));
+    step(&mut state, opened(&ann, 60), NOW);
+    step(&mut state, joined(&ann, 60, 60, None), NOW);
+    let roster: Roster = serde_json::from_value(serde_json::to_value(state.roster()).unwrap()).unwrap();
+    let mut state = State::new(state.setting.clone(), roster, Tale::default());
+    crate::step::restart(&mut state, NOW);
+    let effects = step(&mut state, joined(&ann, 3, 60, Some(99)), NOW);
+    assert!(job(
+        &effects,
+        |job| matches!(job, FileJob::Roster(roster) if roster.agents[0].agent == Some(99))
+    ));
+}

@@ -300,3 +300,18 @@ pub(super) fn bury(state: &mut State, spawn: &SpawnId) -> Vec<Effect> {
     assert!(!state.agents.contains_key(spawn));
     effects
 }
+
+#[test]
+fn of_turns_that_a_join_runs_that_alone_tells() {
+    let mut state = state();
+    let ann = runs(&mut state, worker("ann", |_| {}), 50);
+    let turn = serde_json::from_value(serde_json::json!({
+        "activity": "idle", "number": 1, "about": "", "pid": null, "reason": "available"
+    }));
+    step(&mut state, Event::JoinSaid { conn: 50, said: FromJoin::Turn(turn.unwrap()) }, NOW);
+    let token = Some(state.agents[&ann].record.token.clone());
+    let call = Call { token, ..*call(Request::Activity(Activity::Active)) };
+    let effects = step(&mut state, Event::Request { client: 9, call: Box::new(call) }, NOW);
+    assert!(done(&effects, 9).is_some());
+    assert_eq!(state.agents[&ann].activity, Activity::Idle, "no join would ever say otherwise");
+}

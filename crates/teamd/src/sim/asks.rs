@@ -1,0 +1,179 @@
+//! What members ask and are answered; what people write into a team's files.
+
+use super::join::Who;
+use super::looks::Part;
+use super::persons::a_team;
+use super::world::World;
+use protocol::asked::{Answer, Approval, AskedKind};
+use protocol::control::{Request, SetMode, SetPolicy};
+use protocol::id::RequestId;
+use protocol::mode::PermissionMode;
+use protocol::name::{AgentName, TeamName};
+use protocol::payload::{Payload, PermissionOutcome, PermissionRequest, PermissionResponse};
+use protocol::policy::{After, By, Policy, Who as Answers};
+use protocol::task::TaskStatus;
+
+/// What somebody asked, for the audit of the answers.
+#[derive(Debug)]
+pub(super) struct Question {
+    team: TeamName,
+    /// For which order its asker lives.
+    chain: String,
+    /// On the clock that never jumps.
+    at: u64,
+}
+
+impl World {
+    pub(super) fn asks_permission(&mut self, who: &Who) -> Option<RequestId> {
+        let id = RequestId::parse(&format!("perm-{}", self.next_pid())).ok()?;
+        let request = PermissionRequest {
+            request_id: id.clone(),
+            agent_id: who.name.to_string(),
+            tool_name: "Bash".to_owned(),
+            tool_use_id: String::new(),
+            description: String::new(),
+            input: serde_json::json!({"command": "ls"}),
+            permission_suggestions: Vec::new(),
+        };
+        let (at, payload) = (self.now.wall, Payload::PermissionRequest(request));
+        let sent = self.disk.send(&who.team, &AgentName::lead(), &who.name, Some(payload), at);
+        self.asked(who, &id).filter(|()| sent).map(|()| id)
+    }
+
+    pub(super) fn asked(&mut self, who: &Who, id: &RequestId) -> Option<()> {
+        let question = Question { team: who.team.clone(), chain: who.chain.clone(), at: self.now.mono };
+        self.questions.insert(id.clone(), question);
+        Some(())
+    }
+
+    /// Nobody waits for the answer any more.
+    pub(super) fn takes_back(&mut self, who: &Who, id: &RequestId) {
+        let outcome = PermissionOutcome::Error { error: "taken back".to_owned() };
+        let response = PermissionResponse { request_id: id.clone(), outcome };
+        let at = self.now.wall;
+        let payload = Some(Payload::PermissionResponse(response));
+        if self.disk.send(&who.team, &who.name, &who.name, payload, at)
+            && let Some(files) = self.disk.teams.get_mut(&who.team)
+            && let Some(letter) = files.inboxes.get_mut(&who.name).and_then(|letters| letters.last_mut())
+        {
+            (letter.taken, letter.read) = (true, true);
+        }
+    }
+
+    /// The files thread is about to write the policy's answer: that it may, and not before its time.
+    pub(super) fn policy_answers(&self, id: &RequestId, by: By) {
+        let Some(question) = self.questions.get(id) else { return };
+        let ever = self.policies.get(&question.team).into_iter().flatten();
+        match by {
+            By::Auto => {
+                let kind =
+                    if id.as_str().starts_with("plan") { AskedKind::Plan } else { AskedKind::Permission };
+                let mut ever = ever;
+                assert!(ever.any(|policy| policy.who(kind) == Answers::Auto), "{id} was nobody's to grant");
+            }
+            By::Timeout => {
+                let least = ever
+                    .filter(|policy| policy.overdue().is_some())
+                    .filter_map(|policy| policy.timeout_ms)
+                    .min();
+                let waited = self.now.mono - question.at;
+                let early = least.is_none_or(|least| waited < least);
+                // After a daemon's end it is known by the clock on the wall alone.
+                assert!(!early || self.clock_was_set, "{id} is answered after {waited} ms: {least:?}");
+            }
+            By::Lead | By::Rule => {}
+        }
+    }
+
+    /// An approval of a plan is in its asker's inbox.
+    pub(super) fn approves(&mut self, id: &RequestId, answer: &Answer) {
+        if let (Some(question), Answer::Approve(_)) = (self.questions.get(id), answer) {
+            self.approved.insert(question.chain.clone());
+        }
+    }
+
+    /// A person, or the lead, answers.
+    pub(super) fn somebody_answers(&mut self) {
+        let team = a_team(self);
+        let Some(files) = self.disk.teams.get_mut(&team).filter(|_| !self.disk.full) else { return };
+        let open = files.open();
+        let Some(request) = self.rng.choice(open) else { return };
+        let answer = match self.rng.u8(0..4) {
+            0 => Answer::Deny { reason: "no".to_owned() },
+            _ => Answer::Approve(Approval::default()),
+        };
+        files.answer(&request, &answer, By::Lead, self.now.wall);
+        let id = request.asked.id().clone();
+        self.note(|| format!("somebody answers {id}: {answer:?}"));
+        self.approves(&id, &answer);
+        self.disk.touch(&team, Part::Inbox(request.from));
+    }
+
+    /// Mail and tasks, from whomever.
+    pub(super) fn somebody_writes(&mut self) {
+        let team = a_team(self);
+        let Some(files) = self.disk.teams.get_mut(&team).filter(|_| !self.disk.full) else { return };
+        let members: Vec<AgentName> = files.members.keys().cloned().collect();
+        let member = self.rng.choice(members);
+        match (self.rng.u8(0..8), member) {
+            (0..=2, Some(name)) => {
+                let at = self.now.wall;
+                self.note(|| format!("a message for {name}@{team}"));
+                self.disk.send(&team, &name, &AgentName::foreign("bob"), None, at);
+            }
+            (3..=6, member) => {
+                let owner = member.filter(|_| self.rng.u8(..) < 80);
+                let before = files.tasks.last().map(|task| task.id).filter(|_| self.rng.u8(..) < 60);
+                let id = files.task(owner, before);
+                self.note(|| format!("task {id} of {team}"));
+                self.disk.touch(&team, Part::Task(id));
+            }
+            _ => self.somebody_changes_a_task(&team),
+        }
+    }
+
+    /// It is handed to a member, taken away, given back, or done by somebody else.
+    fn somebody_changes_a_task(&mut self, team: &TeamName) {
+        let Some(files) = self.disk.teams.get_mut(team) else { return };
+        let ids: Vec<_> = files.tasks.iter().map(|task| task.id).collect();
+        let names: Vec<AgentName> = files.members.keys().cloned().collect();
+        let (Some(id), name) = (self.rng.choice(ids), self.rng.choice(names)) else { return };
+        self.note(|| format!("somebody changes task {id} of {team}"));
+        let Some(files) = self.disk.teams.get_mut(team) else { return };
+        match self.rng.u8(0..4) {
+            0 => files.tasks.retain(|task| task.id != id),
+            1 => drop(files.change(id, |task| task.status = TaskStatus::Completed)),
+            2 => drop(files.change(id, |task| {
+                (task.owner, task.metadata) = (None, None);
+                task.status = TaskStatus::Pending;
+            })),
+            _ => drop(files.change(id, |task| task.owner = name)),
+        }
+        self.disk.touch(team, Part::Task(id));
+    }
+
+    /// Another policy, or another mode.
+    pub(super) fn set_something(&mut self, team: TeamName, name: String) -> Request {
+        if self.rng.bool() {
+            return Request::SetPolicy(SetPolicy { policy: self.a_policy(&team), team });
+        }
+        let modes = [PermissionMode::Plan, PermissionMode::AcceptEdits, PermissionMode::Default];
+        let mode = modes[self.rng.usize(0..modes.len())];
+        let name = if self.rng.u8(..) < 40 { "team-lead".to_owned() } else { name };
+        Request::SetMode(SetMode { team, name, mode })
+    }
+
+    /// Any; what was ever in force is known to the audit.
+    pub(super) fn a_policy(&mut self, team: &TeamName) -> Policy {
+        let who = [Answers::Auto, Answers::Lead, Answers::Person];
+        let policy = Policy {
+            plans: who[self.rng.usize(0..3)],
+            permissions: who[self.rng.usize(0..3)],
+            timeout_ms: [None, Some(5_000), Some(20_000)][self.rng.usize(0..3)],
+            after: [After::Wait, After::Deny, After::Approve][self.rng.usize(0..3)],
+            ..Policy::default()
+        };
+        self.policies.entry(team.clone()).or_default().push(policy.clone());
+        policy
+    }
+}

@@ -1,0 +1,206 @@
+//! A team's files: its members, their mail, what they ask and are answered, its tasks.
+
+use crate::roster::SpawnId;
+use protocol::asked::{Answer, answers};
+use protocol::id::{RequestId, TaskId};
+use protocol::message::{Entry, Message};
+use protocol::mode::PermissionMode;
+use protocol::name::AgentName;
+use protocol::payload::Payload;
+use protocol::policy::{By, Policy};
+use protocol::task::{Task, TaskStatus};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use store::{Answered, Asking, OpenRequest};
+
+/// One entry of an inbox.
+#[derive(Debug, Clone)]
+pub(super) struct Letter {
+    pub(super) from: AgentName,
+    pub(super) payload: Option<Payload>,
+    pub(super) read: bool,
+    /// Its owner had it: what was not taken is not read.
+    pub(super) taken: bool,
+    pub(super) digest: u64,
+    /// What it asks.
+    asks: Option<Box<OpenRequest>>,
+}
+
+/// A member's entry in config.json.
+#[derive(Debug, Clone)]
+pub(super) struct Member {
+    pub(super) life: SpawnId,
+    pub(super) born: u64,
+    pub(super) active: bool,
+    pub(super) mode: Option<String>,
+}
+
+/// See the head of this file.
+#[derive(Debug, Default)]
+pub(super) struct Files {
+    pub(super) members: BTreeMap<AgentName, Member>,
+    pub(super) inboxes: BTreeMap<AgentName, Vec<Letter>>,
+    pub(super) tasks: Vec<Arc<Task>>,
+    /// Answers to requests, as our own record has them.
+    pub(super) noted: BTreeMap<RequestId, (bool, By)>,
+    pub(super) policy: Policy,
+    /// Shutdown requests that lie in members' inboxes.
+    pub(super) asked: BTreeMap<AgentName, Vec<RequestId>>,
+    /// What the lead's inbox says of them: a reason where it is a no.
+    pub(super) answers: BTreeMap<RequestId, (AgentName, Option<String>)>,
+    /// Panes that are out of sight, as config.json has them.
+    pub(super) hidden: Vec<String>,
+    pub(super) letters: u64,
+    pub(super) numbers: u32,
+}
+
+/// How a request stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Standing {
+    Open,
+    Answered(bool, By),
+    TakenBack,
+    /// Who asked is not on the team, or in another life.
+    Gone,
+}
+
+impl Files {
+    pub(super) fn put(&mut self, to: &AgentName, from: &AgentName, payload: Option<Payload>, at: u64) {
+        self.letters += 1;
+        let asks = payload.as_ref().filter(|_| to.is_lead()).and_then(|payload| asks(from, payload, at));
+        let letter =
+            Letter { from: from.clone(), payload, read: false, taken: false, digest: self.letters, asks };
+        self.inboxes.entry(to.clone()).or_default().push(letter);
+    }
+
+    pub(super) fn unread(&self, name: &AgentName) -> impl Iterator<Item = &Letter> {
+        self.inboxes.get(name).into_iter().flatten().filter(|letter| !letter.read)
+    }
+
+    /// The owner has these.
+    pub(super) fn take(&mut self, name: &AgentName, digests: &[u64]) {
+        let letters = self.inboxes.get_mut(name).into_iter().flatten();
+        letters.filter(|letter| digests.contains(&letter.digest)).for_each(|letter| letter.taken = true);
+    }
+
+    /// Marks them read.
+    pub(super) fn mark(&mut self, name: &AgentName, digests: &[u64]) {
+        let letters = self.inboxes.get_mut(name).into_iter().flatten();
+        for letter in letters.filter(|letter| digests.contains(&letter.digest)) {
+            assert!(letter.taken, "marked read, and {name} never had it: {letter:?}");
+            letter.read = true;
+        }
+    }
+
+    // Requests.
+
+    /// Those in the lead's inbox.
+    fn requests(&self) -> impl Iterator<Item = &OpenRequest> {
+        let lead = self.inboxes.get(&AgentName::lead()).into_iter().flatten();
+        lead.filter_map(|letter| letter.asks.as_deref())
+    }
+
+    pub(super) fn standing(&self, request: &OpenRequest) -> Standing {
+        let id = request.asked.id();
+        if self.members.get(&request.from).is_none_or(|member| request.since < member.born) {
+            return Standing::Gone;
+        }
+        if let Some((approved, by)) = self.noted.get(id) {
+            return Standing::Answered(*approved, *by);
+        }
+        let words = self.inboxes.get(&request.from).into_iter().flatten();
+        let words = words.filter_map(|letter| Some((&letter.from, answers(letter.payload.as_ref()?)?)));
+        let words: Vec<_> = words.filter(|(_, (of, _))| of == id).collect();
+        match words.iter().find(|(from, _)| from.is_lead()) {
+            Some((_, (_, approved))) => Standing::Answered(*approved, By::Lead),
+            None if words.is_empty() => Standing::Open,
+            None => Standing::TakenBack,
+        }
+    }
+
+    pub(super) fn open(&self) -> Vec<OpenRequest> {
+        let open = self.requests().filter(|request| self.standing(request) == Standing::Open);
+        open.cloned().collect()
+    }
+
+    /// What the store says of all of them.
+    pub(super) fn asking(&self) -> Asking {
+        let (mut answered, mut withdrawn, mut in_a_row) = (Vec::new(), Vec::new(), BTreeMap::new());
+        for request in self.requests() {
+            let (to, id) = (request.from.clone(), request.asked.id().clone());
+            let overlooked: &mut u32 = in_a_row.entry(to.clone()).or_default();
+            match self.standing(request) {
+                Standing::Answered(approved, by) => {
+                    *overlooked = if (approved, by) == (false, By::Timeout) { *overlooked + 1 } else { 0 };
+                    answered.push(Answered { to, request: id, approved, by, asked: request.since });
+                }
+                Standing::TakenBack => withdrawn.push((to, id)),
+                Standing::Open | Standing::Gone => {}
+            }
+        }
+        let overlooked: BTreeSet<AgentName> =
+            in_a_row.into_iter().filter(|(_, count)| *count >= 2).map(|(name, _)| name).collect();
+        Asking { open: self.open(), answered, withdrawn, overlooked }
+    }
+
+    /// Stores an answer, unless there is one; gives how it stood.
+    pub(super) fn answer(&mut self, request: &OpenRequest, answer: &Answer, by: By, at: u64) -> Standing {
+        let standing = self.standing(request);
+        if standing == Standing::Open {
+            let payload = request.asked.answered(answer, PermissionMode::Default, at);
+            self.put(&request.from, &AgentName::lead(), Some(payload), at);
+            self.noted.insert(request.asked.id().clone(), (matches!(answer, Answer::Approve(_)), by));
+        }
+        standing
+    }
+
+    // Tasks.
+
+    /// A new one.
+    pub(super) fn task(&mut self, owner: Option<AgentName>, blocked_by: Option<TaskId>) -> TaskId {
+        self.numbers += 1;
+        let id = TaskId::from_number(self.numbers).expect("it is one");
+        self.tasks.push(Arc::new(Task {
+            id,
+            subject: "count".to_owned(),
+            description: String::new(),
+            active_form: None,
+            status: TaskStatus::Pending,
+            owner,
+            blocks: Vec::new(),
+            blocked_by: blocked_by.into_iter().collect(),
+            metadata: None,
+            extra: Default::default(),
+        }));
+        id
+    }
+
+    pub(super) fn change(&mut self, id: TaskId, change: impl FnOnce(&mut Task)) -> bool {
+        let Some(task) = self.tasks.iter_mut().find(|task| task.id == id) else { return false };
+        change(Arc::make_mut(task));
+        true
+    }
+
+    /// What that member would take up next: what it left, what is its own, what is anybody's.
+    pub(super) fn next_task(&self, name: &AgentName, but: &BTreeSet<TaskId>) -> Option<TaskId> {
+        let all = &self.tasks;
+        let hers = |task: &&Arc<Task>| task.owner.as_ref() == Some(name) && !but.contains(&task.id);
+        let left = |task: &&Arc<Task>| {
+            hers(task)
+                && task.status == TaskStatus::InProgress
+                && task.failure().is_none()
+                && task.open_blockers(all).is_empty()
+        };
+        let own = || all.iter().find(|task| hers(task) && task.startable(all));
+        let free = || all.iter().find(|task| task.available(all));
+        all.iter().find(left).or_else(own).or_else(free).map(|task| task.id)
+    }
+}
+
+fn asks(from: &AgentName, payload: &Payload, at: u64) -> Option<Box<OpenRequest>> {
+    if !matches!(payload, Payload::PlanApprovalRequest(_) | Payload::PermissionRequest(_)) {
+        return None;
+    }
+    let message = Message::new(from, payload.to_text(), at);
+    OpenRequest::of(Entry { index: 0, raw: String::new(), message: Ok(message) }).map(Box::new)
+}
