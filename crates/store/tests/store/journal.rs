@@ -145,6 +145,7 @@ fn a_reader_that_notes_what_it_has_had_is_none_of_those() {
 }
 
 #[test]
+#[allow(clippy::disallowed_methods, reason = "this is the person with the backup")]
 fn a_team_that_was_made_anew_or_restored_gets_nothing_of_the_one_before() {
     let ground = Ground::new();
     send(&ground, "a");
