@@ -55,10 +55,13 @@ fn who_says_half_or_nothing_is_hung_up_on() {
     house.end();
 }
 
+/// What, whether it can be planted here, and how.
+type Planted<'a> = (&'a str, bool, &'a dyn Fn(&Path));
+
 #[test]
 fn a_place_that_another_user_made_is_refused() {
     let root = is_root("planted-places");
-    let variants: [(&str, bool, &dyn Fn(&Path)); 5] = [
+    let variants: [Planted<'_>; 5] = [
         ("a directory of another user", root, &|path| {
             create_dir(path).unwrap();
             chown(path, Some(OTHER), None).unwrap();

@@ -12,6 +12,7 @@ mod death;
 mod delete;
 mod dialogs;
 mod docs;
+mod doctor;
 mod doors;
 mod environment;
 mod hidden;

@@ -5,8 +5,10 @@ mod daemon;
 mod leftovers;
 mod machine;
 mod members;
+mod orphans;
 mod places;
 mod report;
+mod state;
 mod tasks;
 mod team;
 mod worktrees;
@@ -23,9 +25,9 @@ use store::Root;
 /// Find what is damaged, and mend what mends safely
 ///
 /// Exit code 0: nothing failed, though there may be warnings. 1: something did. --fix makes our own
-/// directories private again, completes half-written links between tasks, and removes what killed writers
-/// left behind: locks after ten seconds, files after an hour. What stands at a lock's place and is no empty
-/// directory stays; it says so, and why.
+/// files and directories private again, completes half-written links between tasks, ends processes of agents whose
+/// life is over, and removes what killed writers left behind: locks after ten seconds, files after an hour. What
+/// stands at a lock's place and is no empty directory stays; it says so, and why.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n  teamctl doctor\n  teamctl doctor --fix\n  teamctl doctor --json")]
 pub(crate) struct Doctor {
@@ -46,6 +48,7 @@ pub(crate) fn run(here: &Here, args: &Doctor) -> Result<ExitCode, Fault> {
     let mut report = Report::default();
     // Before the root is opened: that opens the state directory, and fails where it is not private.
     places::examine(here, treatment, &mut report)?;
+    state::examine(&here.place()?.state, treatment, &mut report);
     machine::examine(&mut report);
     let status = daemon::examine(here, &mut report);
     match here.root() {
@@ -55,6 +58,9 @@ pub(crate) fn run(here: &Here, args: &Doctor) -> Result<ExitCode, Fault> {
             members::examine(&root, status.as_ref(), &mut report);
             leftovers::examine(&root, treatment, &mut report);
             worktrees::examine(&root, status.as_ref(), &mut report);
+            if status.is_some() {
+                orphans::examine(root.path(), &here.place()?.state, treatment, &mut report);
+            }
         }
         Err(fault) => report.fault("root", &fault),
     }

@@ -9,6 +9,7 @@ use protocol::id::TaskId;
 use protocol::name::AgentName;
 use protocol::task::{Task, TaskStatus};
 use std::collections::BTreeSet;
+use std::path::Path;
 use store::{TaskUpdate, Team};
 
 /// `blocked` waits for `blocker`.
@@ -23,6 +24,7 @@ pub(super) fn examine(team: &Team, treatment: Treatment, report: &mut Report) {
         Ok(tasks) => tasks,
         Err(fault) => return report.fault("tasks", &fault),
     };
+    mark(team, &tasks, report);
     let unreadable = |task: &&Task| task.status == TaskStatus::Other("unreadable".to_owned());
     for task in tasks.iter().filter(unreadable) {
         report.fail(
@@ -34,6 +36,25 @@ pub(super) fn examine(team: &Team, treatment: Treatment, report: &mut Report) {
     let broken = tasks.iter().filter(unreadable).count();
     report.ok("tasks", format!("{} has {} that can be read", team.name(), tasks.len() - broken));
     halves(&tasks).into_iter().for_each(|half| link(team, half, treatment, report));
+}
+
+/// Without the number in it nobody knows which ids were given, and none is given anew.
+fn mark(team: &Team, tasks: &[Task], report: &mut Report) {
+    let team_path = team.path();
+    let root = team_path.parent().and_then(Path::parent);
+    let Some(path) = root.map(|root| root.join("tasks").join(team.name().as_str()).join(".highwatermark"))
+    else {
+        return;
+    };
+    let Ok(bytes) = std::fs::read(&path) else { return };
+    if std::str::from_utf8(&bytes).is_ok_and(|text| text.trim().parse::<u32>().is_ok()) {
+        return;
+    }
+    let highest = tasks.iter().map(|task| task.id.to_string()).next_back().unwrap_or_else(|| "0".to_owned());
+    let message = format!("{} holds no number: no task can be made", path.display());
+    let fix =
+        format!("write the highest id into it that there ever was; of those that are left it is {highest}");
+    report.fail("tasks", message, fix);
 }
 
 fn link(team: &Team, half: Link, treatment: Treatment, report: &mut Report) {

@@ -1,0 +1,110 @@
+//! Each damage that does not mend itself: `doctor` names it, mends it with --fix where that can't be wrong, and is content.
+
+use harness::{House, Processes};
+use serde_json::{Value, json};
+use std::fs::{Permissions, set_permissions};
+use std::os::unix::fs::PermissionsExt;
+use std::path::PathBuf;
+
+/// What is not fine: `ID STATE`, each once.
+fn findings(house: &House, words: &[&str]) -> Vec<String> {
+    let told = house.teamctl_with(&[&["--json", "doctor"], words].concat(), &[]).json();
+    let checks = told["checks"].as_array().unwrap().iter();
+    let word =
+        |check: &Value| format!("{} {}", check["id"].as_str().unwrap(), check["state"].as_str().unwrap());
+    // What this machine brings is not of the house.
+    let mut all: Vec<String> = checks
+        .filter(|check| check["state"] != "ok" && check["id"] != "tmux" && check["id"] != "watching")
+        .map(word)
+        .collect();
+    all.sort();
+    all.dedup();
+    all
+}
+
+fn state(house: &House) -> PathBuf {
+    std::fs::read_dir(house.path("state/teamd")).unwrap().next().unwrap().unwrap().path()
+}
+
+#[test]
+fn files_of_ours_that_are_open_to_others_are_closed_when_asked() {
+    let house = House::with_team();
+    assert_eq!(findings(&house, &[]), [""; 0]);
+    let (events, logs) = (state(&house).join("events.jsonl"), state(&house).join("logs"));
+    set_permissions(&events, Permissions::from_mode(0o644)).unwrap();
+    set_permissions(&logs, Permissions::from_mode(0o755)).unwrap();
+    assert_eq!(findings(&house, &[]), ["private fail"]);
+    house.teamctl(["doctor", "--fix"]).ok();
+    assert_eq!(findings(&house, &[]), [""; 0]);
+    let mode = |path: &PathBuf| path.metadata().unwrap().permissions().mode() & 0o777;
+    assert_eq!((mode(&events), mode(&logs)), (0o600, 0o700));
+    house.end();
+}
+
+#[test]
+fn files_that_the_next_daemon_could_not_read_are_named() {
+    let house = House::with_team();
+    house.teamctl(["task", "create", "one"]).ok();
+    let at = state(&house).strip_prefix(house.path("")).unwrap().display().to_string();
+    for (file, finding) in [
+        (format!("{at}/policy-survey.json"), "policy fail"),
+        (format!("{at}/roster.json"), "roster fail"),
+        ("root/tasks/survey/.highwatermark".to_owned(), "tasks fail"),
+        ("root/tasks/survey/1.json".to_owned(), "tasks fail"),
+    ] {
+        let before = std::fs::read(house.path(&file));
+        house.put(&file, "{\"half\": ");
+        set_permissions(house.path(&file), Permissions::from_mode(0o600)).unwrap();
+        assert!(findings(&house, &[]).contains(&finding.to_owned()), "{file}");
+        // What nobody but its owner can judge stays.
+        assert!(findings(&house, &["--fix"]).contains(&finding.to_owned()), "{file}");
+        assert_eq!(house.read(&file), "{\"half\": ");
+        match before {
+            Ok(before) => drop(house.put(&file, before)),
+            Err(_) => std::fs::remove_file(house.path(&file)).unwrap(),
+        }
+        assert!(!findings(&house, &[]).contains(&finding.to_owned()), "{file}");
+    }
+    house.end();
+}
+
+#[test]
+fn a_process_of_a_life_that_nobody_knows_is_named_and_ended_and_no_other_is() {
+    let house = House::with_team();
+    house.teamctl(["spawn", "ann", "--", &house.agent(), "stay"]).ok();
+    let orphan = |root: PathBuf, spawn: &str| {
+        let mut command = house.command(house.agent());
+        command.arg("stay").env("TEAMD_ROOT", root).env("TEAMD_SPAWN", spawn);
+        command.spawn().unwrap()
+    };
+    let mut lost = orphan(house.root(), "00000000-0000-0000-0000-000000000000");
+    let mut others = orphan(house.path("home"), "00000000-0000-0000-0000-000000000000");
+    assert_eq!(findings(&house, &[]), ["orphans warn"]);
+    assert!(lost.try_wait().unwrap().is_none(), "a look ends nobody");
+    let told = house.teamctl(["doctor", "--fix"]).ok();
+    assert!(told.contains(&format!("process {} (agent)", lost.id())), "{told}");
+    assert!(!lost.wait().unwrap().success());
+    assert_eq!(findings(&house, &[]), [""; 0]);
+    assert!(others.try_wait().unwrap().is_none(), "that of another root is ended");
+    assert_eq!(house.member("ann").unwrap()["phase"], "running");
+    Processes::one(others.id()).kill();
+    others.wait().unwrap();
+    house.end();
+}
+
+#[test]
+fn a_damaged_inbox_and_its_copy_are_named_and_stay() {
+    let house = House::with_team();
+    house.teamctl(["spawn", "ann", "--", &house.agent(), "stay"]).ok();
+    house.put("root/teams/survey/inboxes/ann.json", "[{\"from\": ");
+    assert_eq!(findings(&house, &["--fix"]), ["inboxes fail"]);
+    assert_eq!(findings(&house, &[]), ["aside warn", "inboxes fail"]);
+    house.put("root/teams/survey/inboxes/ann.json", json!([]).to_string());
+    assert_eq!(findings(&house, &[]), ["aside warn"]);
+    for copy in std::fs::read_dir(state(&house).join("aside")).unwrap() {
+        assert_eq!(std::fs::read(copy.as_ref().unwrap().path()).unwrap(), b"[{\"from\": ");
+        std::fs::remove_file(copy.unwrap().path()).unwrap();
+    }
+    assert_eq!(findings(&house, &[]), [""; 0]);
+    house.end();
+}
