@@ -177,9 +177,16 @@ impl Team {
         opened(&self.0.tasks, || self.0.root.tasks.sub(self.0.name.as_str()))
     }
 
-    /// The tasks, made if missing.
+    /// The tasks, made if missing; not for a team that was deleted, and whose name another one may have by now.
     pub(crate) fn task_dir_made(&self) -> Result<&Directory, Error> {
-        let make = || self.0.root.tasks.sub_made(self.0.name.as_str()).map(Some);
+        let is_there = || leads_to(&self.0.root.teams, self.0.name.as_str(), &self.0.dir);
+        let make = || {
+            if !is_there() {
+                return Ok(None);
+            }
+            let made = self.0.root.tasks.sub_made(self.0.name.as_str())?;
+            Ok(is_there().then_some(made))
+        };
         opened(&self.0.tasks, make)?.ok_or_else(|| self.gone())
     }
 

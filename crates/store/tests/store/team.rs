@@ -121,7 +121,9 @@ fn a_deleted_team_is_gone_and_its_name_free() {
     std::fs::create_dir(ground.inbox_path("ann.json.lock")).unwrap();
     put(&ground.inbox_path(".ann.json.tmp.0123456789abcdef0123456789abcdef"), "x");
     put(&ground.inbox_path("ann.json.tmp.01234567"), "x");
+    let [unused, late] = [ground.again(), ground.again()];
     ground.team.delete().unwrap();
+    assert!(unused.tasks().create(NewTask::new("late", &agent("ann"))).is_err(), "nothing is made for it");
     assert!(!ground.team.path().exists() && !ground.team.tasks().path().exists());
     ground.team.delete().unwrap();
     let again = ground.root.create_team(&config("orchard")).unwrap();
@@ -129,6 +131,10 @@ fn a_deleted_team_is_gone_and_its_name_free() {
         ground.team.inbox(&agent("ann")).append(&message("late")).is_err(),
         "an old handle reaches nothing"
     );
+    for old in [&ground.team, &late] {
+        assert!(old.tasks().create(NewTask::new("late", &agent("ann"))).is_err(), "no task list either");
+    }
+    assert!(again.tasks().list().unwrap().is_empty());
     assert!(again.inbox(&agent("ann")).read().unwrap().is_empty());
 }
 
