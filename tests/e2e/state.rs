@@ -47,7 +47,7 @@ fn a_roster_from_a_backup_ends_nobody_by_its_old_numbers() {
     let (path, backup) = (state(&house, "roster.json"), std::fs::read(state(&house, "roster.json")).unwrap());
     house.teamctl(["shutdown", "ann", "--force", "--grace", "0s"]).ok();
     // In the backup ann's process is one that somebody else has by now, and her pane is a person's.
-    let stranger = house.teamctl_running(["events", "-f"]);
+    let mut stranger = house.teamctl_running(["events", "-f"]);
     let pane = house.tmux(["split-window", "-t", "=user:", "-d", "-P", "-F", "#{pane_id}", "cat"]);
     assert!(panes(&house).contains(pane.trim()));
     let mut roster: Value = serde_json::from_slice(&backup).unwrap();
@@ -70,7 +70,7 @@ fn a_roster_from_a_backup_ends_nobody_by_its_old_numbers() {
     });
     assert!(start_time(stranger.id()).is_some(), "the stranger lives");
     assert!(panes(&house).contains(pane.trim()), "the pane is there: {pane} {}", panes(&house));
-    house.kill_9(stranger.id());
+    stranger.kill().and_then(|()| stranger.wait()).unwrap();
     house.end();
 }
 
@@ -85,6 +85,7 @@ fn a_second_daemon_is_refused_where_somebody_removed_the_firsts_lock() {
 }
 
 #[test]
+#[allow(clippy::disallowed_methods, reason = "this is the somebody")]
 fn a_team_whose_directory_somebody_removed_keeps_its_agents_and_is_not_made_anew() {
     let house = House::with_team();
     house.teamctl(["spawn", "ann", "--", &house.agent(), "stay"]).ok();

@@ -163,22 +163,26 @@ fn places(current: &[Entry], wanted: &[Entry]) -> Vec<usize> {
     taken.into_iter().collect()
 }
 
-/// What of `sent` is lost and not there, each with its place: before the first that was sent after it.
+/// What of `sent` is lost and not there, each with its place: before what was noted later, and among what its own sender
+/// sent where it was sent. Who has stored something may note it long after.
 fn missing<'m>(
     sent: &'m [(String, Message)],
     lost: &BTreeSet<String>,
     there: &[String],
 ) -> Vec<(usize, &'m Message)> {
     let places: BTreeMap<&String, usize> = there.iter().enumerate().map(|(at, id)| (id, at)).collect();
-    let mut before = there.len();
+    let place = |(id, _): &(String, Message)| places.get(id).copied();
     let mut missing = BTreeMap::new();
-    // From the end, so that each finds all that came later.
-    for (at, (id, message)) in sent.iter().enumerate().rev() {
-        match places.get(id) {
-            Some(place) => before = before.min(*place),
-            None if lost.contains(id) => drop(missing.insert((before, at), (id, message))),
-            None => {}
+    for (at, (id, message)) in sent.iter().enumerate() {
+        if !lost.contains(id) || places.contains_key(id) {
+            continue;
         }
+        let hers = |sent: &&(String, Message)| sent.1.from == message.from;
+        let (before, after) = sent.split_at(at);
+        let first = before.iter().filter(hers).filter_map(place).max().map_or(0, |last| last + 1);
+        let last = after.iter().filter(hers).filter_map(place).min().unwrap_or(there.len());
+        let noted = after.iter().filter_map(place).min().unwrap_or(there.len());
+        missing.insert((noted.max(first).min(last), at), (id, message));
     }
     let mut seen = BTreeSet::new();
     let once = missing.into_iter().filter(|(_, (id, _))| seen.insert(*id));

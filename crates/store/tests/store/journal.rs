@@ -2,6 +2,8 @@
 
 use crate::fixture::{Ground, agent, message, put};
 use protocol::message::Message;
+use std::collections::BTreeSet;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use store::{Error, Inbox, Ledger, Looked, Mark, Reader};
 
 /// A foreign writer's view: the file's bytes, and what it writes back.
@@ -208,4 +210,67 @@ fn a_session_of_another_program_is_not_noted() {
     let team = ground.root.team(&protocol::name::TeamName::parse("session-1").unwrap()).unwrap();
     team.inbox(&agent("bob")).append(&message("a")).unwrap();
     assert!(!ground.path().join("journal").exists());
+}
+
+/// Takes the lock, as some of them do, and writes back without each message that it meets the first time.
+fn drops_each_once(ground: &Ground, dropped: &mut BTreeSet<String>) {
+    let lock = ground.inbox_path("bob.json.lock");
+    if std::fs::create_dir(&lock).is_err() {
+        return;
+    }
+    let mut letters: Vec<serde_json::Value> = serde_json::from_str(&text(ground)).unwrap();
+    let before = letters.len();
+    letters.retain(|letter| !dropped.insert(letter["text"].as_str().unwrap().to_owned()));
+    if letters.len() < before {
+        write(ground, &serde_json::to_string_pretty(&letters).unwrap());
+    }
+    std::fs::remove_dir(&lock).unwrap();
+}
+
+#[test]
+fn of_many_senders_all_is_there_once_and_in_order_beside_one_who_drops_everything_once() {
+    const SENDERS: usize = 4;
+    const EACH: usize = 50;
+    let (ground, over) = (Ground::new(), AtomicUsize::new(0));
+    let (mut keeper, mut dropped) = (Keeper::default(), BTreeSet::new());
+    std::thread::scope(|scope| {
+        for sender in 0..SENDERS {
+            let (ground, over) = (&ground, &over);
+            scope.spawn(move || {
+                for n in 0..EACH {
+                    let text = format!("{sender}/{n}");
+                    let message = Message { from: format!("s{sender}"), ..message(&text) };
+                    bob(ground).append(&message).unwrap();
+                }
+                over.fetch_add(1, Ordering::Relaxed);
+            });
+        }
+        while over.load(Ordering::Relaxed) < SENDERS || dropped.len() < SENDERS * EACH {
+            drops_each_once(&ground, &mut dropped);
+            keeper.looked(&ground);
+        }
+    });
+    keeper.looked(&ground);
+    for sender in 0..SENDERS {
+        let hers = there(&ground).into_iter().filter(|text| text.starts_with(&format!("{sender}/")));
+        assert_eq!(hers.collect::<Vec<_>>(), (0..EACH).map(|n| format!("{sender}/{n}")).collect::<Vec<_>>());
+    }
+}
+
+#[test]
+fn what_was_noted_late_does_not_stand_before_what_its_sender_sent_earlier() {
+    let (ground, from) =
+        (Ground::new(), |who: &str, text: &str| Message { from: who.into(), ..message(text) });
+    bob(&ground).append(&from("b", "b1")).unwrap();
+    let journal = ground.path().join("journal/orchard.jsonl");
+    let late = std::fs::read_to_string(&journal).unwrap();
+    put(&journal, "");
+    for text in ["a1", "a2"] {
+        bob(&ground).append(&from("a", text)).unwrap();
+    }
+    put(&journal, std::fs::read_to_string(&journal).unwrap() + &late);
+    let letters: Vec<serde_json::Value> = serde_json::from_str(&text(&ground)).unwrap();
+    write(&ground, &serde_json::json!(letters[..2]).to_string());
+    assert_eq!(Keeper::default().looked(&ground), ["a2"]);
+    assert_eq!(there(&ground), ["b1", "a1", "a2"]);
 }
