@@ -36,6 +36,7 @@ mod tasks;
 mod told;
 mod turns;
 mod verbs;
+mod watching;
 mod worktrees;
 
 /// Every file in this directory is a story of the list above.

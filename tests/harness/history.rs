@@ -57,6 +57,8 @@ pub enum What {
     Done { id: Id, by: String },
     /// This recipient was killed: what it had in its hands may come again.
     Killed { by: String },
+    /// The name of this recipient was used again: what its inbox held unread is read with that.
+    Retired { by: String },
     /// A task was taken, for the how many-th time.
     Claimed { task: u64, round: u64, by: String },
 }
@@ -135,6 +137,7 @@ impl Diary {
             What::Given { id: message, by } => json!({"given": id(message), "by": by}),
             What::Done { id: message, by } => json!({"done": id(message), "by": by}),
             What::Killed { by } => json!({"killed": by}),
+            What::Retired { by } => json!({"retired": by}),
             What::Claimed { task, round, by } => json!({"claimed": task, "round": round, "by": by}),
         };
         self.0.write_all(format!("{} {line}\n", now()).as_bytes())
@@ -165,6 +168,7 @@ fn deed(line: &str) -> Option<Deed> {
         "given" => What::Given { id: id("given")?, by: text("by")? },
         "done" => What::Done { id: id("done")?, by: text("by")? },
         "killed" => What::Killed { by: text("killed")? },
+        "retired" => What::Retired { by: text("retired")? },
         "claimed" => What::Claimed {
             task: value["claimed"].as_u64()?,
             round: value["round"].as_u64()?,

@@ -19,12 +19,15 @@ const READERS: [&str; 2] = ["r0", "r1"];
 /// Messages of one sender beside one kill.
 const BESIDE: u64 = 2;
 
-/// Whoever is missing is spawned.
-fn complete(house: &House, living: &BTreeSet<String>) {
+/// Whoever is missing is spawned; who that was.
+fn complete(house: &House, living: &BTreeSet<String>) -> Vec<&'static str> {
+    let mut new = Vec::new();
     for (name, pane) in MEMBERS.into_iter().filter(|(name, _)| !living.contains(*name)) {
         let backend = if pane { "tmux" } else { "in-process" };
         house.teamctl(["spawn", name, "--backend", backend, "--", &house.agent(), "stay"]).ok();
+        new.push(name);
     }
+    new
 }
 
 /// One kill of one of all kinds, by chance.

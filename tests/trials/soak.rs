@@ -37,14 +37,17 @@ enum Runs {
     Worker,
 }
 
-fn complete(house: &House, living: &BTreeSet<String>) {
+fn complete(house: &House, living: &BTreeSet<String>) -> Vec<&'static str> {
+    let mut new = Vec::new();
     for (name, backend, runs) in MEMBERS.into_iter().filter(|(name, ..)| !living.contains(*name)) {
         let agent = house.agent();
         let program: &[&str] =
             if runs == Runs::Worker { &["--agent", "worker"] } else { &["--", &agent, "stay"] };
         let spawn: Vec<&str> = ["spawn", name, "--backend", backend].iter().chain(program).copied().collect();
         house.teamctl_with(&spawn, &[]).ok();
+        new.push(name);
     }
+    new
 }
 
 /// When what comes at its own times comes next.
@@ -165,14 +168,18 @@ impl Watched {
         self.wrong.extend(large.map(|(path, meta)| format!("{} has {} bytes", path.display(), meta.len())));
     }
 
-    /// What of the calm was more at its end than at its beginning: of descriptors the fewest of a third count, since
-    /// calls come and go; of memory the most.
+    /// What of the calm was more in its last third than in its first, each by its middle: calls come and go, and a
+    /// daemon that has just begun has nobody yet. Descriptors, and kB.
     fn growth(&self) -> (i64, i64) {
         let third = self.calm.len() / 3;
         let (first, last) = (&self.calm[..third], &self.calm[self.calm.len() - third..]);
-        let fewest = |part: &[Vitals]| part.iter().map(|v| v.descriptors as i64).min().unwrap_or_default();
-        let most = |part: &[Vitals]| part.iter().map(|v| v.resident as i64).max().unwrap_or_default();
-        (fewest(last) - fewest(first), most(last) - most(first))
+        let middle = |part: &[Vitals], of: fn(&Vitals) -> u64| {
+            let mut all: Vec<u64> = part.iter().map(of).collect();
+            all.sort_unstable();
+            all.get(all.len() / 2).map_or(0, |middle| *middle as i64)
+        };
+        let grown = |of: fn(&Vitals) -> u64| middle(last, of) - middle(first, of);
+        (grown(|vitals| vitals.descriptors), grown(|vitals| vitals.resident))
     }
 }
 
@@ -263,7 +270,7 @@ fn storm(
                 others.come(house);
             }
             nemesis.revive();
-            complete(house, &nemesis.whole());
+            complete(house, &nemesis.whole()).into_iter().for_each(|who| post.retired(who));
         }
         others.go();
         drop((stop_ticks, stop_watch));
@@ -316,7 +323,7 @@ fn everything_at_once_and_in_the_end_nothing_is_lost_and_nothing_has_grown() {
     let post = Post { house: &house, diaries: diaries.path().to_owned(), readers: &READERS };
     let (watched, looks, theirs) = storm(&post, &mut nemesis, disk.as_ref(), whole);
     nemesis.revive();
-    complete(&house, &nemesis.whole());
+    complete(&house, &nemesis.whole()).into_iter().for_each(|who| post.retired(who));
     let team = MEMBERS.map(|(name, ..)| name.to_owned()).into();
     let history = post.history(looks, team, nemesis.whole());
     let (sent, (descriptors, memory)) = (stored(&history), watched.growth());

@@ -81,6 +81,14 @@ impl Post<'_> {
         looks
     }
 
+    /// Its name is used again for a new life: call it when that runs.
+    pub(crate) fn retired(&self, who: &str) {
+        if self.readers.contains(&who) {
+            let mut diary = self.diary("names");
+            diary.note(&What::Retired { by: who.to_owned() }).unwrap();
+        }
+    }
+
     /// None where a foreign writer has it half written.
     pub(crate) fn look(&self, inbox: &str) -> Option<Look> {
         let path = self.house.root().join(format!("teams/survey/inboxes/{inbox}.json"));

@@ -10,10 +10,12 @@ use crate::panes::PaneJob;
 use crate::roster::SpawnId;
 use crate::screen::Screen;
 use crate::watch::Watch;
+use protocol::name::TeamName;
 use protocol::time::iso8601;
 use std::collections::HashMap;
 use std::ops::ControlFlow;
 use std::os::fd::OwnedFd;
+use std::path::PathBuf;
 use std::sync::mpsc::Sender;
 use tokio::sync::mpsc::UnboundedSender;
 
@@ -23,7 +25,9 @@ pub(crate) struct Hands {
     pub(crate) connections: Connections,
     pub(crate) files: Sender<FileJob>,
     pub(crate) panes: Sender<PaneJob>,
+    /// None where none can be had.
     pub(crate) watch: Option<Watch>,
+    pub(crate) root: PathBuf,
     pub(crate) events: UnboundedSender<Event>,
     /// Our ends of the agents' wake lines.
     pub(crate) lines: HashMap<SpawnId, OwnedFd>,
@@ -66,7 +70,7 @@ impl Hands {
                 self.unwatched.remove(&spawn);
                 self.headless.reap();
             }
-            Effect::WatchTeam { team } => self.watch.iter_mut().for_each(|watch| watch.team(&team)),
+            Effect::WatchTeam { team } => self.watch_team(&team),
             Effect::UnwatchTeam { team } => self.watch.iter_mut().for_each(|watch| watch.leave(&team)),
             // A thread ends only with the daemon.
             Effect::File(job) => drop(self.files.send(job)),
@@ -85,6 +89,16 @@ impl Hands {
             Effect::Exit => return ControlFlow::Break(()),
         }
         ControlFlow::Continue(())
+    }
+
+    /// A watcher that could not be had at the start may be had now.
+    fn watch_team(&mut self, team: &TeamName) {
+        if self.watch.is_none() {
+            self.watch = Watch::start(&self.root, self.events.clone()).ok();
+        }
+        if !self.watch.as_mut().is_some_and(|watch| watch.team(team)) {
+            self.events.send(Event::Unwatched).ok();
+        }
     }
 
     fn watch_life(&mut self, spawn: SpawnId, process: crate::roster::Process) {

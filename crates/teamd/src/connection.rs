@@ -134,16 +134,20 @@ impl Connections {
 
 /// Accepts for ever. Where no descriptor is left it waits for one to become free rather than spin.
 pub(crate) async fn accept(listener: UnixListener, admit: UnboundedSender<UnixStream>) {
+    let mut told = false;
     loop {
         match listener.accept().await {
             Ok((stream, _)) => {
                 crash::point("connection.accepted");
+                told = false;
                 if admit.send(stream).is_err() {
                     return;
                 }
             }
             Err(error) => {
-                tracing::error!("cannot accept a connection: {error}");
+                if !std::mem::replace(&mut told, true) {
+                    tracing::error!("cannot accept a connection, and try until it can be: {error}");
+                }
                 tokio::time::sleep(Duration::from_millis(100)).await;
             }
         }

@@ -112,6 +112,7 @@ impl Start {
             files,
             panes: panes.jobs,
             watch: watch.ok(),
+            root: state.setting.root.clone(),
             events: events.clone(),
             lines: HashMap::new(),
             lives,

@@ -39,6 +39,8 @@ pub(crate) enum Event {
     SessionChanged { team: TeamName },
     /// Our own probe was told: events arrive on this file system.
     WatchProven,
+    /// A directory can't be watched: no more watches are to be had, say.
+    Unwatched,
     /// The watcher lost events: look everywhere.
     Overflow,
     /// The files thread finished a job.

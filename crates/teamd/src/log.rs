@@ -1,26 +1,33 @@
 //! The log goes to a file, never to the terminal: a daemon whose pane was closed must not die of its log. Each
-//! start has a file of its own; `latest` leads to the newest, and the oldest go.
+//! start has a file of its own, and another whenever that is full; `latest` leads to the newest, and the oldest go. A
+//! file that the arguments name is its owner's to keep small.
 
 use crate::args::{Args, LogFormat};
 use protocol::fault::{Fault, Kind};
 use protocol::time::iso8601;
 use std::fs::File;
+use std::io::Write;
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use tracing_subscriber::filter::LevelFilter;
 use tracing_subscriber::fmt::Subscriber;
 
-/// So many starts are kept.
+/// So many files are kept.
 const KEPT: usize = 10;
+/// Beyond this a file is full, bytes.
+const FULL: u64 = 10 << 20;
 
 /// Starts logging, into the state directory or where the arguments say.
 pub(crate) fn start(args: &Args, state: &Path) -> Result<(), Fault> {
-    let path = match &args.log_file {
-        Some(path) => path.clone(),
-        None => fresh(&state.join("logs").join("teamd"))?,
+    let log = match &args.log_file {
+        Some(path) => Log { file: open(path)?, written: 0, directory: None },
+        None => Log::fresh(state.join("logs").join("teamd"))?,
     };
-    let file = open(&path)?;
+    begin(args, log)
+}
+
+fn begin(args: &Args, file: Log) -> Result<(), Fault> {
     let level = if args.verbose { LevelFilter::DEBUG } else { LevelFilter::INFO };
     let log = Subscriber::builder().with_max_level(level).with_ansi(false).log_internal_errors(false);
     let set = match args.log_format {
@@ -32,6 +39,45 @@ pub(crate) fn start(args: &Args, state: &Path) -> Result<(), Fault> {
         }
     };
     set.map_err(|error| Fault::new(Kind::Internal, format!("cannot start the log: {error}")))
+}
+
+/// The file of now.
+struct Log {
+    file: File,
+    written: u64,
+    /// Where the next one goes; none: there is none.
+    directory: Option<PathBuf>,
+}
+
+impl Log {
+    fn fresh(directory: PathBuf) -> Result<Log, Fault> {
+        Ok(Log { file: open(&fresh(&directory)?)?, written: 0, directory: Some(directory) })
+    }
+
+    /// Where no other can be begun, this one goes on for as long again.
+    fn next(&mut self) {
+        let next = self.directory.take().map(|directory| (Log::fresh(directory.clone()), directory));
+        match next {
+            Some((Ok(next), _)) => *self = next,
+            Some((Err(_), directory)) => (self.written, self.directory) = (0, Some(directory)),
+            None => {}
+        }
+    }
+}
+
+impl Write for Log {
+    fn write(&mut self, line: &[u8]) -> std::io::Result<usize> {
+        if self.written >= FULL {
+            self.next();
+        }
+        let written = self.file.write(line)?;
+        self.written += written as u64;
+        Ok(written)
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        self.file.flush()
+    }
 }
 
 /// It tells who does what: for its owner alone.
@@ -73,6 +119,38 @@ mod tests {
         let path = directory.path().join("x.log");
         open(&path).unwrap();
         assert_eq!(path.metadata().unwrap().permissions().mode() & 0o777, 0o600);
+    }
+
+    #[test]
+    fn a_full_file_is_followed_by_another_and_all_of_them_are_bounded() {
+        let top = tempfile::tempdir().unwrap();
+        let directory = top.path().join("teamd");
+        let mut log = Log::fresh(directory.clone()).unwrap();
+        let line = vec![b'x'; 1 << 20];
+        for _ in 0..150 {
+            log.write_all(&line).unwrap();
+        }
+        let files =
+            || std::fs::read_dir(&directory).unwrap().flatten().map(|entry| entry.metadata().unwrap());
+        let files: Vec<u64> = files().filter(std::fs::Metadata::is_file).map(|meta| meta.len()).collect();
+        assert!(files.len() > 1 && files.len() <= KEPT, "{files:?}");
+        assert!(files.iter().all(|length| *length <= FULL + line.len() as u64), "{files:?}");
+    }
+
+    #[test]
+    fn where_no_other_can_be_begun_a_full_file_goes_on() {
+        let top = tempfile::tempdir().unwrap();
+        let directory = top.path().join("teamd");
+        let mut log = Log::fresh(directory.clone()).unwrap();
+        std::fs::remove_file(directory.join("latest")).unwrap();
+        for entry in std::fs::read_dir(&directory).unwrap() {
+            std::fs::remove_file(entry.unwrap().path()).unwrap();
+        }
+        std::fs::remove_dir(&directory).unwrap();
+        File::create(&directory).unwrap();
+        log.written = FULL;
+        log.write_all(b"still here").unwrap();
+        assert_eq!((log.written, log.directory), (10, Some(directory)));
     }
 
     #[test]

@@ -55,6 +55,8 @@ pub(crate) struct State {
     pub(crate) mint: Mint,
     pub(crate) watch: Watch,
     pub(crate) rescan_at: u64,
+    /// When the watcher is asked again whether it tells.
+    pub(crate) probe_at: u64,
     /// No new agents: the daemon is going down.
     pub(crate) closing: bool,
     /// The roster on disk is older than this one.
@@ -103,6 +105,7 @@ impl State {
             mint: Mint::default(),
             watch: Watch::Rescan,
             rescan_at: 0,
+            probe_at: 0,
             closing: false,
             dirty: false,
             unsaved: false,

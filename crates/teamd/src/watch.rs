@@ -35,6 +35,18 @@ pub(crate) fn event_for(root: &Path, path: &Path) -> Option<Event> {
     }
 }
 
+/// One of the directories of a team that is not another program's session.
+fn is_team_directory(root: &Path, path: &Path) -> bool {
+    let parts: Vec<&str> = path
+        .strip_prefix(root)
+        .map_or(Vec::new(), |path| path.iter().filter_map(|part| part.to_str()).collect());
+    let team = match parts.as_slice() {
+        ["teams" | "tasks", team] | ["teams", team, "inboxes"] => team,
+        _ => return false,
+    };
+    TeamName::parse(team).is_ok_and(|team| !team.is_foreign())
+}
+
 /// Of other teams we hear from whoever asks us to make them.
 fn session(name: &str) -> Option<Event> {
     let team = TeamName::parse(name).ok().filter(TeamName::is_foreign)?;
@@ -46,6 +58,8 @@ fn session(name: &str) -> Option<Event> {
 pub(crate) struct Watch {
     watcher: RecommendedWatcher,
     root: PathBuf,
+    /// That something can't be watched was told.
+    told: bool,
 }
 
 impl Watch {
@@ -53,22 +67,31 @@ impl Watch {
     pub(crate) fn start(root: &Path, events: UnboundedSender<Event>) -> notify::Result<Watch> {
         let base = root.to_owned();
         let mut watcher = notify::recommended_watcher(move |event| tell(&base, event, &events))?;
-        watcher.watch(&root.join("teams"), RecursiveMode::NonRecursive)?;
-        Ok(Watch { watcher, root: root.to_owned() })
+        for directory in ["teams", "tasks"] {
+            watcher.watch(&root.join(directory), RecursiveMode::NonRecursive)?;
+        }
+        Ok(Watch { watcher, root: root.to_owned(), told: false })
     }
 
-    /// Arms the directories of a team; those that are missing come with the next rescan.
-    pub(crate) fn team(&mut self, team: &TeamName) {
-        for directory in directories(&self.root, team) {
-            if let Err(error) = self.watcher.watch(&directory, RecursiveMode::NonRecursive) {
-                // Others make theirs when they need them.
-                if team.is_foreign() {
-                    tracing::debug!("cannot watch {}: {error}", directory.display());
-                } else {
-                    tracing::warn!("cannot watch {}: {error}", directory.display());
-                }
-            }
+    /// Arms the directories of a team; those that are missing come with the next rescan. False where one is there and
+    /// can't be watched.
+    pub(crate) fn team(&mut self, team: &TeamName) -> bool {
+        let armed = directories(&self.root, team).map(|directory| self.arm(&directory, team));
+        let all = armed.iter().all(|armed| *armed);
+        self.told |= !all;
+        all
+    }
+
+    fn arm(&mut self, directory: &Path, team: &TeamName) -> bool {
+        let Err(error) = self.watcher.watch(directory, RecursiveMode::NonRecursive) else { return true };
+        let there = !matches!(error.kind, notify::ErrorKind::PathNotFound) && directory.is_dir();
+        // Others make theirs when they need them; and what is tried again with each look is told once.
+        if team.is_foreign() && !there || self.told {
+            tracing::debug!("cannot watch {}: {error}", directory.display());
+        } else {
+            tracing::warn!("cannot watch {}: {error}", directory.display());
         }
+        !there
     }
 
     /// Leaves them alone again.
@@ -91,6 +114,12 @@ fn tell(root: &Path, event: notify::Result<notify::Event>, events: &UnboundedSen
     }
     if matches!(event.kind, notify::EventKind::Access(kind) if !is_written(kind)) {
         return;
+    }
+    if matches!(event.kind, notify::EventKind::Create(_) | notify::EventKind::Modify(_))
+        && event.paths.iter().any(|path| is_team_directory(root, path))
+    {
+        // Made anew, it has no watch yet, and what came into it was told by nobody.
+        events.send(Event::Overflow).ok();
     }
     for path in &event.paths {
         if let Some(event) = event_for(root, path) {

@@ -32,7 +32,10 @@ pub(super) fn something_fails(world: &mut World) {
         9 => world.tmux.stranger(),
         10 => a_member_is_dropped(world),
         11 => world.set_clock(),
-        12 => world.tell(Event::Overflow),
+        12 => {
+            let event = if world.rng.bool() { Event::Overflow } else { Event::Unwatched };
+            world.tell(event);
+        }
         13 if world.daemon.is_some() && world.rng.u8(..) < 60 => world.tell(Event::Signal("SIGTERM")),
         14 => a_pane_is_taken_out(world),
         15..=16 => world.a_tree_changes(),

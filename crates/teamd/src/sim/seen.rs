@@ -93,6 +93,7 @@ fn of_event(event: &Event) -> &'static str {
         Event::ConfigChanged { .. } => "Event::ConfigChanged",
         Event::SessionChanged { .. } => "Event::SessionChanged",
         Event::WatchProven => "Event::WatchProven",
+        Event::Unwatched => "Event::Unwatched",
         Event::Overflow => "Event::Overflow",
         Event::Filed(_) => "Event::Filed",
         Event::Paned(_) => "Event::Paned",

@@ -46,6 +46,8 @@ impl Setting {
 pub(crate) enum Watch {
     /// Nobody has told of our probe: by looking, until somebody does.
     Rescan,
+    /// Something can't be watched: by looking, and a probe that is told says nothing. The next look tries again.
+    Blind,
     /// By events; a look now and then is the net behind them.
     Events,
 }
@@ -54,7 +56,7 @@ impl Watch {
     /// Between two looks at all files, ms.
     pub(crate) fn rescan_every(self) -> u64 {
         match self {
-            Watch::Rescan => 2_000,
+            Watch::Rescan | Watch::Blind => 2_000,
             Watch::Events => 30_000,
         }
     }
@@ -62,7 +64,7 @@ impl Watch {
     /// For `status`.
     pub(crate) fn word(self) -> &'static str {
         match self {
-            Watch::Rescan => "rescan",
+            Watch::Rescan | Watch::Blind => "rescan",
             Watch::Events => "events",
         }
     }

@@ -9,6 +9,9 @@ use protocol::control::Activity;
 use protocol::event::What;
 use protocol::name::TeamName;
 
+/// Where no events arrive they may one day: so often it is tried, ms.
+const PROBE_EVERY: u64 = 30_000;
+
 /// A foreign writer may have dropped a living member, or left the file damaged: that is put back, and so is
 /// which panes are hidden. Or it said there what it does.
 pub(super) fn config(state: &State, team: &TeamName, out: &mut Vec<Effect>) {
@@ -68,8 +71,16 @@ pub(super) fn config_seen(
 
 /// Events arrive here, so the rescan need not be quick.
 pub(super) fn watch_proven(state: &mut State, now: Now) {
-    state.watch = Watch::Events;
-    state.rescan_at = now.mono + state.watch.rescan_every();
+    if state.watch != Watch::Blind {
+        state.watch = Watch::Events;
+        state.rescan_at = now.mono + state.watch.rescan_every();
+    }
+}
+
+/// Events of some directory do not arrive: until all can be watched again, files are looked at.
+pub(super) fn unwatched(state: &mut State, now: Now) {
+    state.watch = Watch::Blind;
+    state.rescan_at = state.rescan_at.min(now.mono + state.watch.rescan_every());
 }
 
 /// The named rescan; also after the watcher lost events.
@@ -77,6 +88,12 @@ pub(super) fn everywhere(state: &mut State, now: Now, out: &mut Vec<Effect>) {
     state.rescan_at = now.mono + state.watch.rescan_every();
     // A directory that was made anew needs a new watch; for the others it changes nothing.
     out.extend(state.watched().into_iter().map(|team| Effect::WatchTeam { team }));
+    // What can't be watched is told before the probe can be.
+    if state.watch != Watch::Events && now.mono >= state.probe_at {
+        state.watch = Watch::Rescan;
+        state.probe_at = now.mono + PROBE_EVERY;
+        out.push(Effect::File(FileJob::Probe));
+    }
     out.push(Effect::File(FileJob::Rescan { teams: state.watched() }));
     out.push(Effect::File(FileJob::Sessions));
     out.push(Effect::WatchLives);

@@ -21,7 +21,6 @@ pub(crate) fn restart(state: &mut State, now: Now) -> Vec<Effect> {
     // One that is missing sends no event.
     state.teams.keys().for_each(|team| look::config(state, team, out));
     out.extend(state.leads.values().map(Leading::watched));
-    out.push(Effect::File(FileJob::Probe));
     look::everywhere(state, now, out);
     effects
 }

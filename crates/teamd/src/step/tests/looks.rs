@@ -18,6 +18,33 @@ fn a_storm_of_task_changes_is_two_looks() {
 }
 
 #[test]
+fn what_cannot_be_watched_is_looked_at_and_tried_again_until_it_can() {
+    let mut state = state();
+    step(&mut state, Event::Deadline, at(0));
+    step(&mut state, Event::WatchProven, at(10));
+    assert_eq!((state.watch.word(), state.rescan_at), ("events", 30_010));
+    step(&mut state, Event::Unwatched, at(1_000));
+    assert_eq!((state.watch.word(), state.rescan_at), ("rescan", 3_000));
+    step(&mut state, Event::WatchProven, at(1_010));
+    assert_eq!(state.watch.word(), "rescan", "the probe lies in a directory that can be watched");
+    let probes = |state: &mut State, ms| {
+        job(&step(state, Event::Deadline, at(ms)), |job| matches!(job, FileJob::Probe))
+    };
+    assert!(!probes(&mut state, 3_000) && probes(&mut state, 31_000));
+    step(&mut state, Event::WatchProven, at(31_010));
+    assert_eq!(state.watch.word(), "events");
+}
+
+#[test]
+fn directories_are_watched_before_anybody_looks_what_is_in_them() {
+    let mut state = state();
+    let effects = step(&mut state, Event::Overflow, at(0));
+    let place = |is_it: fn(&Effect) -> bool| effects.iter().position(is_it).unwrap();
+    let armed = place(|effect| matches!(effect, Effect::WatchTeam { .. }));
+    assert!(armed < place(|effect| matches!(effect, Effect::File(FileJob::Rescan { .. }))));
+}
+
+#[test]
 fn files_are_looked_at_often_until_events_are_known_to_arrive() {
     let mut state = state();
     let looks = |state: &mut State, until: u64| {
