@@ -143,3 +143,23 @@ fn tell_deaths(epoll: &OwnedFd, names: &Mutex<HashMap<u64, SpawnId>>, events: &U
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_number_that_means_another_process_by_now_is_nobodys() {
+        let mut lives = Lives::start(tokio::sync::mpsc::unbounded_channel().0).unwrap();
+        let mut child = std::process::Command::new("sleep").arg("1000").spawn().unwrap();
+        let (pid, spawn) = (child.id(), SpawnId::fresh());
+        let start = start_time(pid).unwrap().unwrap();
+        let other = Process { pid, start: start + 1 };
+        assert!(matches!(lives.watch(&spawn, other), Watched::Dead));
+        lives.kill(&spawn);
+        assert!(!lives.knows(&spawn) && child.try_wait().unwrap().is_none(), "it lives");
+        assert!(matches!(lives.watch(&spawn, Process { pid, start }), Watched::Alive));
+        lives.kill(&spawn);
+        assert!(!child.wait().unwrap().success());
+    }
+}
