@@ -186,3 +186,14 @@ fn without_a_daemon_status_says_how_to_start_one() {
     house.start_daemon();
     house.end();
 }
+
+#[test]
+fn a_socket_whose_path_is_too_long_is_told_before_anything_is_made() {
+    let house = House::empty();
+    let long = house.path(&"x".repeat(120)).display().to_string();
+    let tmux = format!("{},0,0", house.tmux_socket().display());
+    let said = house.teamctl_with(&["up", "--socket", &format!("{long}/s")], &[("TMUX", &tmux)]);
+    assert_eq!(said.code, 78, "{said:#?}");
+    assert!(said.stderr.contains("103 bytes"), "{said:#?}");
+    house.end();
+}

@@ -98,3 +98,24 @@ fn a_team_that_another_program_made_is_left_as_it_is() {
     assert_eq!(std::fs::read(other.join("config.json")).unwrap(), b"");
     house.end();
 }
+
+#[test]
+fn where_no_file_may_grow_nothing_is_half_done_and_nobody_dies() {
+    use rustix::process::{Pid, Resource, Rlimit, prlimit};
+    let house = House::with_team();
+    house.teamctl(["spawn", "ann", "--", &house.agent(), "stay"]).ok();
+    house.teamctl(["send", "ann", "the first"]).ok();
+    let inbox = house.inbox("survey", "ann");
+    let mut sender = house.command("sh");
+    sender.args(["-c", "ulimit -f 0; exec teamctl send ann more"]);
+    let ran = sender.output().unwrap();
+    assert_eq!(ran.status.code(), Some(74), "{ran:?}");
+    assert_eq!(house.inbox("survey", "ann"), inbox);
+    let daemon = Pid::from_raw(i32::try_from(house.daemon()).unwrap());
+    let before = prlimit(daemon, Resource::Fsize, Rlimit { current: Some(0), maximum: None }).unwrap();
+    house.teamctl(["create", "other"]).fails(74);
+    assert_eq!(house.member("ann").unwrap()["phase"], "running");
+    prlimit(daemon, Resource::Fsize, before).unwrap();
+    house.teamctl(["create", "other"]).ok();
+    house.end();
+}

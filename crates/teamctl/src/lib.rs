@@ -24,6 +24,7 @@ use std::process::ExitCode;
 
 /// What `teamctl` does.
 pub fn teamctl() -> ExitCode {
+    outlive_full_files();
     let cli = match cli::Cli::try_parse() {
         Ok(cli) => cli,
         Err(error) => {
@@ -52,6 +53,13 @@ fn as_typed() -> Option<clap::Error> {
     command.try_get_matches().err()
 }
 
+/// Where no file may grow further (`ulimit -f`), a write shall fail, and not end us in the middle of something. What is
+/// handled, unlike what is ignored, is as usual again for the programs that we start.
+fn outlive_full_files() {
+    let noticed = std::sync::Arc::default();
+    signal_hook::flag::register(signal_hook::consts::SIGXFSZ, noticed).ok();
+}
+
 /// What was typed, which a script may have had from an agent, is shown as any text from outside.
 fn harmless(mut error: clap::Error) -> clap::Error {
     use clap::error::{ContextKind, ContextValue};
@@ -78,6 +86,7 @@ fn harmless(mut error: clap::Error) -> clap::Error {
 /// What `teamd-pane` does: it is started by teamd and tmux alone, with words that it reads without the parser of all
 /// verbs.
 pub fn teamd_pane() -> ExitCode {
+    outlive_full_files();
     let words: Vec<_> = std::env::args_os().skip(1).collect();
     let ended = match (join::Join::of(&words), record::Record::of(&words)) {
         (Some((join, socket)), _) => join::run(&join, &socket),

@@ -189,6 +189,8 @@ fn now(clock: Instant) -> Now {
 }
 
 fn signals(events: &UnboundedSender<Event>) -> Result<(), Fault> {
+    // Where no file may grow further (`ulimit -f`) a write shall fail. Once it is listened to, it ends nobody.
+    signal(SignalKind::from_raw(rustix::process::Signal::XFSZ.as_raw())).ok();
     let kinds = [
         (SignalKind::terminate(), "SIGTERM"),
         (SignalKind::interrupt(), "SIGINT"),
