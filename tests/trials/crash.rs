@@ -13,6 +13,7 @@ use desk::{Deed, Point};
 use harness::{House, figure, rounds};
 use operations::{OPERATIONS, Operation, RESIDENTS, as_str, is_no_half};
 use sight::{Sight, sight};
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Stdio};
 use std::time::{Duration, Instant, SystemTime};
@@ -28,12 +29,16 @@ struct Case {
     then: Vec<Point>,
 }
 
+const TMUX_DIED: &str = "tmux itself has crashed";
+
 /// The house, and what it is like at rest.
 struct Scene {
     house: House,
     daemon: Option<Child>,
     n: u64,
     rest: Option<Sight>,
+    /// The tmux server that all of it began on.
+    server: String,
 }
 
 impl Scene {
@@ -44,7 +49,8 @@ impl Scene {
         if desk {
             desk::open(&mut house);
         }
-        let mut scene = Scene { house, daemon: None, n: 0, rest: None };
+        let server = house.tmux(["display-message", "-p", "#{pid}"]);
+        let mut scene = Scene { house, daemon: None, n: 0, rest: None, server };
         scene.up();
         scene.house.teamctl(["create", "survey"]).ok();
         for (name, backend) in RESIDENTS.iter().zip(["in-process", "tmux"]) {
@@ -54,6 +60,13 @@ impl Scene {
         scene.house.quiet(Duration::from_millis(200));
         scene.rest = Some(sight(&scene.house));
         scene
+    }
+
+    /// tmux 3.3a ends by itself where something happens while a control client says who it is: it tells that one too, which
+    /// has no state yet (`control_write` of a client without one). That is no fault of what is tried here.
+    fn assert_tmux(&self) {
+        let lives = harness::start_time(self.server.parse().unwrap()).is_some();
+        assert!(lives, "{TMUX_DIED}");
     }
 
     /// Starts a daemon that may be killed as soon as it begins.
@@ -152,6 +165,8 @@ impl Scene {
             Some(operation) => {
                 let done = (operation.done)(&self.house, n);
                 assert!(done <= 1, "{case:?}: done {done} times\n{}", self.house.portrait());
+                let told = self.code() == Some(0);
+                assert!(done == 1 || !told, "{case:?}: exit code 0, and not done\n{}", self.house.portrait());
                 is_no_half(&self.house, n).unwrap_or_else(|why| panic!("{case:?}: {why}"));
                 self.settle(operation, &format!("{case:?}"));
             }
@@ -197,9 +212,10 @@ impl Scene {
         let why = std::cell::RefCell::new(String::new());
         let patience = Duration::from_secs(45);
         let whole = || {
+            self.assert_tmux();
             if (operation.done)(&self.house, n) == 0 {
                 asked += 1;
-                let Some(words) = (operation.again.0)(&self.house, n) else {
+                let Some(words) = (operation.again)(&self.house, n) else {
                     let words = (operation.begin)(&self.house, n);
                     self.house.teamctl_with(&as_str(&words), &[]).ok();
                     return None;
@@ -222,6 +238,7 @@ impl Scene {
         let rest = self.rest.as_ref().expect("it was looked at");
         let mut last = String::new();
         let same = || {
+            self.assert_tmux();
             let now = sight(&self.house);
             let other = now.unlike(rest);
             if other != last {
@@ -313,34 +330,34 @@ fn a_panic_anywhere_ends_the_whole_daemon_and_no_agent() {
     scene.house.end();
 }
 
-#[ignore = "begun"]
+/// One try, on a new scene where tmux has not outlived the one before; how many of its points were hit.
+fn survived(scene: &mut Scene, desk: bool, act: impl FnOnce(&mut Scene) -> u64) -> u64 {
+    match catch_unwind(AssertUnwindSafe(|| act(scene))) {
+        Ok(hits) => hits,
+        Err(_) if harness::start_time(scene.server.parse().unwrap()).is_none() => {
+            *scene = Scene::new(desk);
+            0
+        }
+        Err(failure) => resume_unwind(failure),
+    }
+}
+
 #[test]
 fn at_every_crash_point_it_is_done_once_in_the_end() {
-    let (wanted, seed) = (rounds("POINTS", 250), rounds("SEED", 1));
-    let mut rng = fastrand::Rng::with_seed(seed);
+    let (wanted, mut seed) = (rounds("POINTS", 250), rounds("SEED", 1));
     let mut scene = Scene::new(true);
     let mut hit = 0;
     while hit < wanted {
+        let mut rng = fastrand::Rng::with_seed(seed);
         let mut cases = cases(&mut scene, &mut rng);
         rng.shuffle(&mut cases);
         for case in &cases {
-            let start = Instant::now();
-            let h = scene.try_case(case);
-            if std::env::var_os("TELL").is_some() {
-                eprintln!(
-                    "{hit} {h} {:?} {:?} {:?} {:?} +{}",
-                    start.elapsed(),
-                    case.operation.map(|o| OPERATIONS[o].name),
-                    case.at,
-                    case.deed,
-                    case.then.len()
-                );
-            }
-            hit += h;
+            hit += survived(&mut scene, true, |scene| scene.try_case(case));
             if hit >= wanted {
                 break;
             }
         }
+        seed += 1;
     }
     scene.house.teamctl(["doctor", "--fix"]).ok();
     scene.house.end();

@@ -21,7 +21,7 @@ use protocol::event::What;
 use protocol::fault::{Fault, Kind};
 use protocol::name::TeamName;
 use protocol::policy::Policy;
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
@@ -83,6 +83,7 @@ impl Start {
         crash::point("start.locked");
         let mut roster = read_roster(&state_dir)?;
         take_in(&root, &mut roster);
+        let_go(&root, &state_dir, &mut roster);
         roster.recall_environments(|file| files::environment(&state_dir, file));
         tidy(&root, &state_dir, &roster);
         crash::point("start.tidied");
@@ -101,6 +102,8 @@ impl Start {
         let tale = files::told(&self.state_dir);
         let inboxes = tale.inboxes.clone();
         let mut state = State::new(self.setting, self.roster, tale);
+        // What was taken in, or let go.
+        state.dirty = true;
         state.recall(|team, name| self.root.team(team).ok()?.config().ok()?.member(name)?.is_active);
         state.recall_policies(|team| policy(&self.state_dir, team));
         let (files, files_thread) = files::start(self.root, self.state_dir, inboxes, events.clone());
@@ -243,6 +246,20 @@ fn take_in(root: &Root, roster: &mut Roster) {
     }
 }
 
+/// Teams of which no directory is left, and nobody lives: a daemon was killed behind their deletion.
+fn let_go(root: &Root, state: &StateDir, roster: &mut Roster) {
+    let living = roster.agents.iter().map(|agent| &agent.team);
+    let resting = roster.resting.iter().map(|resting| &resting.comeback.order.team);
+    let with_members: BTreeSet<TeamName> = living.chain(resting).cloned().collect();
+    let is_gone =
+        |name: &TeamName| !with_members.contains(name) && matches!(root.team_without_config(name), Ok(None));
+    for name in roster.teams.keys().filter(|name| is_gone(name)).cloned().collect::<Vec<_>>() {
+        roster.teams.remove(&name);
+        roster.layouts.remove(&name);
+        files::forget_team(state, &name).unwrap_or_else(|error| tracing::warn!("{error}"));
+    }
+}
+
 /// What a killed daemon left of the files that daemons alone write. Where it can't be removed it does no harm.
 fn tidy(root: &Root, state: &StateDir, roster: &Roster) {
     let names = state.names().unwrap_or_default();
@@ -306,5 +323,28 @@ fn home(args: &Args) -> Home {
         }
         (Some(address), _) => Home { address, pane: None, optional: false },
         (None, None) => Home { address: Address::Name("teamd".to_owned()), pane: None, optional: true },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use store::Durability;
+
+    #[test]
+    fn a_team_of_which_nothing_is_left_is_let_go_and_one_with_a_directory_stays() {
+        let dir = tempfile::tempdir().unwrap();
+        let root = dir.path().join("root");
+        std::fs::create_dir_all(root.join("teams/half")).unwrap();
+        let root = Root::open(&root, &dir.path().join("aside"), Durability::Process).unwrap();
+        let state = StateDir::open(&dir.path().join("state")).unwrap();
+        let [half, gone] = ["half", "gone"].map(|name| TeamName::parse(name).unwrap());
+        let files = ["config-half.json", "config-gone.json"];
+        files.iter().for_each(|file| state.replace(file, b"{}").unwrap());
+        let mut roster = Roster::default();
+        roster.teams = [(half.clone(), 1), (gone, 1)].into();
+        let_go(&root, &state, &mut roster);
+        assert_eq!(roster.teams.into_keys().collect::<Vec<_>>(), [half]);
+        assert_eq!(state.names().unwrap(), ["config-half.json"]);
     }
 }

@@ -9,8 +9,8 @@ pub(super) struct Operation {
     pub(super) name: &'static str,
     /// Makes what the `n`th run works on, and says what is typed.
     pub(super) begin: fn(&House, u64) -> Vec<String>,
-    /// The same asked again, until there is nothing left to ask for; the codes that say so.
-    pub(super) again: (fn(&House, u64) -> Option<Vec<String>>, &'static [i32]),
+    /// The same asked again; none: as it was asked first.
+    pub(super) again: fn(&House, u64) -> Option<Vec<String>>,
     /// Once or not at all, before it is asked again: how often it is done by then.
     pub(super) done: fn(&House, u64) -> usize,
     /// It is done once, whole.
@@ -36,7 +36,7 @@ pub(super) const OPERATIONS: [Operation; 10] = [
     Operation {
         name: "create",
         begin: |_, n| words(&["create", &team(n)]),
-        again: (|_, n| Some(words(&["create", &team(n)])), &[0, 73]),
+        again: |_, n| Some(words(&["create", &team(n)])),
         done: |house, n| usize::from(members(house, &team(n)) == ["team-lead"]),
         whole: |house, n| is("members", members(house, &team(n)), vec!["team-lead".to_owned()]),
         clean: deleted,
@@ -44,7 +44,7 @@ pub(super) const OPERATIONS: [Operation; 10] = [
     Operation {
         name: "spawn in a pane",
         begin: |house, n| made(house, n, spawn(n, "tmux")),
-        again: (|_, n| Some(spawn(n, "tmux")), &[0, 73]),
+        again: |_, n| Some(spawn(n, "tmux")),
         done: |house, n| living(house, n),
         whole: |house, n| is_one(house, n, 1),
         clean: |house, n| gone(house, n),
@@ -52,7 +52,7 @@ pub(super) const OPERATIONS: [Operation; 10] = [
     Operation {
         name: "spawn without a pane",
         begin: |house, n| made(house, n, spawn(n, "in-process")),
-        again: (|_, n| Some(spawn(n, "in-process")), &[0, 73]),
+        again: |_, n| Some(spawn(n, "in-process")),
         done: |house, n| living(house, n),
         whole: |house, n| is_one(house, n, 0),
         clean: |house, n| gone(house, n),
@@ -60,7 +60,7 @@ pub(super) const OPERATIONS: [Operation; 10] = [
     Operation {
         name: "send",
         begin: |_, n| words(&["-t", "survey", "send", "ann", &text(n)]),
-        again: (|_, _| None, &[]),
+        again: |_, _| None,
         done: |house, n| mails(house, &text(n), |_| true),
         whole: |_, _| Ok(()),
         clean: |_, _| {},
@@ -71,7 +71,7 @@ pub(super) const OPERATIONS: [Operation; 10] = [
             house.teamctl(["-t", "survey", "send", "ann", &text(n)]).ok();
             mark_read()
         },
-        again: (|_, _| Some(mark_read()), &[0]),
+        again: |_, _| Some(mark_read()),
         done: |house, n| mails(house, &text(n), |mail| mail["read"] == true),
         whole: |house, n| is("mails", mails(house, &text(n), |_| true), 1),
         clean: |_, _| {},
@@ -82,7 +82,7 @@ pub(super) const OPERATIONS: [Operation; 10] = [
             house.teamctl(["-t", "survey", "task", "create", &text(n)]).ok();
             claim(house, n)
         },
-        again: (|house, n| Some(claim(house, n)), &[0, 73]),
+        again: |house, n| Some(claim(house, n)),
         done: |house, n| tasks(house, |task| task["subject"] == text(n) && task["owner"] == "ann"),
         whole: |house, n| is("tasks", tasks(house, |task| task["subject"] == text(n)), 1),
         clean: |_, _| {},
@@ -94,7 +94,7 @@ pub(super) const OPERATIONS: [Operation; 10] = [
             house.teamctl(["spawn", "-t", &team(n), "eve", "--agent", "worker"]).ok();
             begun
         },
-        again: (|_, n| Some(words(&["shutdown", "-t", &team(n), "eve"])), &[0, 67]),
+        again: |_, n| Some(words(&["shutdown", "-t", &team(n), "eve"])),
         done: |house, _| usize::from(joins(house) == RESIDENTS.len()),
         whole: |house, n| has_ended_once(house, n),
         clean: deleted,
@@ -107,7 +107,7 @@ pub(super) const OPERATIONS: [Operation; 10] = [
             house.teamctl(["-t", &team(n), "send", "team-lead", "to myself"]).code.clone_from(&0);
             begun
         },
-        again: (|_, n| Some(words(&["delete", &team(n)])), &[0, 67]),
+        again: |_, n| Some(words(&["delete", &team(n)])),
         done: |house, n| usize::from(members(house, &team(n)).is_empty()),
         whole: |house, n| is_deleted(house, n),
         clean: |house, n| {
@@ -118,7 +118,7 @@ pub(super) const OPERATIONS: [Operation; 10] = [
     Operation {
         name: "run",
         begin: |house, n| words(&["run", &run_file(house, n)]),
-        again: (|_, n| Some(words(&["run", &format!("out/{}.toml", team(n)), "--resume"])), &[0]),
+        again: |_, n| Some(words(&["run", &format!("out/{}.toml", team(n)), "--resume"])),
         done: |house, n| {
             let has_run = !house.read(&format!("out/{}", team(n))).is_empty();
             usize::from(has_run && is_deleted(house, n).is_ok())
@@ -134,10 +134,7 @@ pub(super) const OPERATIONS: [Operation; 10] = [
             house.teamctl_with(&as_str(&spawn(n, "tmux")), &[]).ok();
             begun
         },
-        again: (
-            |_, n| Some(words(&["shutdown", "-t", &team(n), "--all", "--force", "--grace", "0s"])),
-            &[0, 67],
-        ),
+        again: |_, n| Some(words(&["shutdown", "-t", &team(n), "--all", "--force", "--grace", "0s"])),
         done: |house, _| usize::from(joins(house) == RESIDENTS.len()),
         whole: |house, n| has_ended_once(house, n),
         clean: deleted,

@@ -18,7 +18,7 @@ pub(crate) use job::{
     ConfigSeen, Enrolled, FileDone, FileJob, Guard, Letter, Living, Mail, Ours, ShutdownAnswer, Which,
 };
 pub(crate) use member::end_record;
-pub(crate) use team::still_living;
+pub(crate) use team::{forget_team, still_living};
 
 use crate::event::Event;
 use crate::roster::Record;

@@ -8,7 +8,7 @@ use protocol::fault::{Fault, Kind};
 use protocol::id::AgentId;
 use protocol::name::{AgentName, TeamName};
 use protocol::policy::Policy;
-use store::{Error, Team};
+use store::{Error, StateDir, Team};
 
 /// So many names are tried where any will do.
 const TRIES: u32 = 1_000;
@@ -77,8 +77,7 @@ impl Files {
         team.delete().map_err(Fault::from)?;
         self.teams.remove(name);
         self.inboxes.forget(name);
-        self.note("remove a policy", self.state.remove(&Policy::file(name)));
-        self.note("forget a config", self.state.remove(&face_file(name)));
+        self.note("forget a team", forget_team(&self.state, name));
         Ok(())
     }
 
@@ -97,6 +96,11 @@ impl Files {
         let bytes = serde_json::to_vec(policy).expect("a policy has nothing that JSON cannot hold");
         self.state.replace(&Policy::file(name), &bytes)
     }
+}
+
+/// What lies outside of the root of a team that is gone.
+pub(crate) fn forget_team(state: &StateDir, name: &TeamName) -> Result<(), Error> {
+    state.remove(&Policy::file(name)).and(state.remove(&face_file(name)))
 }
 
 /// `NAME-n`, the name cut where both would be longer than a name may be.
