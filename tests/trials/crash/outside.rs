@@ -97,7 +97,7 @@ fn traced(scene: &mut Scene, which: usize, words: &[String]) -> Option<String> {
 
 #[test]
 fn at_every_system_call_of_the_daemon_it_is_done_once_in_the_end() {
-    let (wanted, seed) = (rounds("CALLS", 60), rounds("SEED", 1));
+    let (wanted, seed) = (rounds("CALLS", 20), rounds("SEED", 1));
     let mut rng = fastrand::Rng::with_seed(seed);
     let mut scene = Scene::new(false);
     let which: Vec<usize> =

@@ -104,7 +104,7 @@ fn files(house: &House, top: &str) -> Vec<String> {
             let name = format!("{directory}/{}", entry.file_name().to_string_lossy());
             if entry.path().is_dir() {
                 left.push(name);
-            } else if !["root/tasks/survey/", "/inboxes/", "/logs/", "/aside/", "/run-t"]
+            } else if !["root/tasks/survey/", "/inboxes/", "/logs/", "/aside/", "/journal/", "/run-t"]
                 .iter()
                 .any(|of| name.contains(of))
             {
