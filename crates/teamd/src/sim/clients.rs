@@ -2,7 +2,7 @@
 
 use super::world::World;
 use crate::event::{ConnId, Event};
-use protocol::control::{Call, Reply, Request, Response, VERSION, WorktreeReply};
+use protocol::control::{Call, Lead, LeadOrder, Reply, Request, Response, VERSION, WorktreeReply};
 use protocol::name::TeamName;
 
 /// Whose request it is.
@@ -10,6 +10,10 @@ use protocol::name::TeamName;
 pub(super) enum Asker {
     /// A person's, or a program's of whom no more is known.
     Person,
+    /// A hook's of that program.
+    Hook(u32),
+    /// That of a session that wants to lead, by its first process.
+    Leader(TeamName, u32),
     /// Somebody's who spawns a member into the worktree that they ask for.
     Spawner(TeamName),
 }
@@ -44,7 +48,9 @@ impl World {
 
     /// A client does not wait any longer.
     pub(super) fn leave(&mut self) {
-        let Some((client, _)) = self.clients.pop_first() else { return };
+        let who = self.clients.iter().find(|(_, asker)| !matches!(asker, Asker::Hook(_)));
+        let Some(client) = who.map(|(client, _)| *client) else { return };
+        self.clients.remove(&client);
         self.gone.insert(client);
         self.tell(Event::Closed { conn: client });
     }
@@ -57,10 +63,15 @@ impl World {
             asker.is_some() || self.gone.remove(&client),
             "{client} is answered, and did not ask, or was answered already"
         );
-        if let (Some(Asker::Spawner(team)), Response::Done(reply)) = (asker, response)
-            && let Reply::Worktree(reply) = &**reply
-        {
-            self.spawn_into(team, reply);
+        match (asker, response) {
+            (Some(Asker::Spawner(team)), Response::Done(reply)) => {
+                if let Reply::Worktree(reply) = &**reply {
+                    self.spawn_into(team, reply);
+                }
+            }
+            (Some(Asker::Leader(team, pid)), Response::Done(_)) => self.lead_starts(pid, team),
+            (Some(Asker::Hook(pid)), response) => self.hook_hears(pid, client, response),
+            _ => {}
         }
     }
 
@@ -69,6 +80,28 @@ impl World {
         if self.rng.u8(..) < 220 {
             let order = self.order(team, Some(reply));
             self.ask(order);
+        }
+    }
+
+    /// A session takes the lead of a team, or leaves it.
+    pub(super) fn somebody_leads(&mut self, team: TeamName) {
+        if self.rng.u8(..) < 50 {
+            return self.ask(Request::Lead(LeadOrder::Release(team)));
+        }
+        let pid = self.next_pid();
+        let (pane, tmux, session) = (None, None, None);
+        let lead = Lead { team: team.clone(), pid, start: 1, pane, tmux, session };
+        self.leaders.insert(pid);
+        self.ask_as(Asker::Leader(team, pid), None, Request::Lead(LeadOrder::Take(lead)));
+    }
+
+    /// The first process of a lead's terminal ends.
+    pub(super) fn a_leader_dies(&mut self) {
+        let leaders: Vec<u32> = self.leaders.iter().copied().collect();
+        if let Some(pid) = self.rng.choice(leaders) {
+            self.note(|| format!("the session of {pid} ends"));
+            self.leaders.remove(&pid);
+            self.program_ends(pid);
         }
     }
 }

@@ -24,6 +24,8 @@ pub(super) struct Disk {
     /// As it was written last.
     pub(super) roster: Roster,
     pub(super) teams: BTreeMap<TeamName, Files>,
+    /// Those of Claude Code's own sessions.
+    pub(super) sessions: BTreeMap<TeamName, Files>,
     /// What joins left in writing.
     pub(super) words: BTreeMap<SpawnId, Ended>,
     /// All that have ever been written to a team; somebody else may have taken them off again.
@@ -70,7 +72,8 @@ impl Disk {
 
     fn team(&mut self, team: &TeamName) -> Result<&mut Files, Fault> {
         let missing = || Fault::new(Kind::NotFound, format!("cannot find the team {team}"));
-        self.teams.get_mut(team).ok_or_else(missing)
+        let teams = if team.is_foreign() { &mut self.sessions } else { &mut self.teams };
+        teams.get_mut(team).ok_or_else(missing)
     }
 
     /// What the thread does, and tells.
@@ -164,7 +167,7 @@ impl Disk {
                 let (client, reply) = tell?;
                 FileDone::Noted { client, reply, result }
             }
-            FileJob::Sessions => FileDone::Sessions { there: Vec::new() },
+            FileJob::Sessions => FileDone::Sessions { there: self.sessions.keys().cloned().collect() },
             FileJob::Led { client } => FileDone::Led { client },
             FileJob::Recorded { making } => {
                 let result = if self.unsaved { Err(full()) } else { Ok(()) };

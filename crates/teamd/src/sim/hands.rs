@@ -39,7 +39,8 @@ impl World {
                 self.effect(Effect::Watch { spawn, process });
             }
             Effect::Watch { spawn, process } => {
-                let lives = self.joins.get(&process.pid).is_some_and(Join::lives);
+                let join = self.joins.get(&process.pid).is_some_and(Join::lives);
+                let lives = join || self.leaders.contains(&process.pid);
                 let Some(daemon) = &mut self.daemon else { return };
                 match lives {
                     true => drop(daemon.watched.insert(spawn, process.pid)),

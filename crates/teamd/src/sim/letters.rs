@@ -68,8 +68,14 @@ impl Files {
     pub(super) fn put(&mut self, to: &AgentName, from: &AgentName, payload: Option<Payload>, at: u64) {
         self.letters += 1;
         let asks = payload.as_ref().filter(|_| to.is_lead()).and_then(|payload| asks(from, payload, at));
-        let letter =
-            Letter { from: from.clone(), payload, read: false, taken: false, digest: self.letters, asks };
+        let letter = Letter {
+            from: from.clone(),
+            payload,
+            read: false,
+            taken: false,
+            digest: (at << 12) + self.letters,
+            asks,
+        };
         self.inboxes.entry(to.clone()).or_default().push(letter);
     }
 

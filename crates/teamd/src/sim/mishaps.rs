@@ -1,16 +1,18 @@
 //! What goes wrong in the world, or is done to it by a hand that is not ours.
 
+use super::letters::Files;
 use super::looks::Part;
 use super::persons::a_team;
 use super::tmux::Whose;
 use super::world::World;
 use crate::event::Event;
+use protocol::name::TeamName;
 
 pub(super) fn something_fails(world: &mut World) {
     // Neither lasts for long.
     world.tmux.hangs &= world.rng.bool();
     world.disk.full &= world.rng.bool();
-    let which = world.rng.u8(0..19);
+    let which = world.rng.u8(0..21);
     if world.temper.never & 1 << which != 0 {
         return;
     }
@@ -40,7 +42,9 @@ pub(super) fn something_fails(world: &mut World) {
         14 => a_pane_is_taken_out(world),
         15..=16 => world.a_tree_changes(),
         17 => a_join_stops_or_goes_on(world),
-        _ => world.babble(),
+        18 => world.babble(),
+        19 => world.a_leader_dies(),
+        _ => a_session_comes_or_goes(world),
     }
 }
 
@@ -84,4 +88,13 @@ fn a_join_stops_or_goes_on(world: &mut World) {
         join.stopped = !join.stopped;
         world.note(|| format!("join {pid} stops, or goes on"));
     }
+}
+
+/// One of Claude Code's own.
+fn a_session_comes_or_goes(world: &mut World) {
+    let team = TeamName::parse("session-1").expect("it is a name");
+    if world.disk.sessions.remove(&team).is_none() {
+        world.disk.sessions.insert(team.clone(), Files::default());
+    }
+    world.tell(Event::SessionChanged { team });
 }

@@ -29,7 +29,7 @@ fn some_names(world: &mut World) -> Vec<String> {
 
 pub(super) fn somebody_asks(world: &mut World) {
     let team = a_team(world);
-    match world.rng.u8(0..40) {
+    match world.rng.u8(0..43) {
         0..=2 => {
             let order = create(world, team);
             world.ask(order);
@@ -77,6 +77,7 @@ pub(super) fn somebody_asks(world: &mut World) {
             let order = worktree(world, team.clone());
             world.ask_as(Asker::Spawner(team), None, order);
         }
+        40..=42 => world.somebody_leads(team),
         _ => {
             let hello = Hello { spawn: "nobody".to_owned(), agent: None, turn: None };
             world.ask(Request::Join(hello));
@@ -146,9 +147,13 @@ impl World {
 impl World {
     /// How its program is run and fed, and whether it has to plan first.
     fn kind(&mut self, order: &mut Spawn, chain: &str) {
-        let feeds = [Feed::Turn, Feed::Turn, Feed::Hook, Feed::Pull, Feed::Native];
+        let feeds = [Feed::Turn, Feed::Turn, Feed::Hook, Feed::Hook, Feed::Keys, Feed::Pull, Feed::Native];
         order.feed = feeds[self.rng.usize(0..feeds.len())];
         let plans = order.feed != Feed::Native && self.rng.u8(..) < 90;
+        order.prompted = order.feed == Feed::Hook;
+        if order.feed == Feed::Keys {
+            order.backend = Backend::Tmux;
+        }
         if order.feed == Feed::Turn {
             let modes = ["plan", "default", "acceptEdits"].map(|mode| (mode.to_owned(), Vec::new()));
             let agent = TurnAgent { first: order.argv.clone(), modes: modes.into(), ..TurnAgent::default() };

@@ -1,6 +1,6 @@
 //! The processes of the world: joins with their agents, as the real ones behave, and their ends.
 
-use super::join::{PATIENCE, Stage, Who};
+use super::join::{Join, PATIENCE, Stage, Who};
 use super::tmux::Whose;
 use super::turns::Turner;
 use super::world::World;
@@ -62,6 +62,9 @@ impl World {
                 join.stage = Stage::Runs { agent };
                 self.agent_starts(pid);
                 self.report(conn, FromJoin::Started { pid: agent });
+                if let Some(who) = self.who(pid) {
+                    self.program_starts(agent, &who, pid);
+                }
             }
             (ToJoin::End { .. }, Stage::Runs { .. }) => self.agent_ends(pid, Ended::Signal(15)),
             (ToJoin::Refused | ToJoin::End { .. }, Stage::Waits) => self.close_and_die(pid),
@@ -85,6 +88,8 @@ impl World {
     /// Its agent ends, by itself or not; told to the daemon, or left in writing.
     pub(super) fn agent_ends(&mut self, pid: u32, how: Ended) {
         self.note(|| format!("the agent of join {pid} ends: {how}"));
+        let agent = self.joins.get(&pid).and_then(Join::agent);
+        agent.into_iter().for_each(|agent| self.program_ends(agent));
         let Some(join) = self.joins.get_mut(&pid) else { return };
         join.stage = Stage::Reports(how.clone());
         match join.conn {
@@ -137,6 +142,8 @@ impl World {
     /// Its process is no more.
     pub(super) fn die(&mut self, pid: u32) {
         self.note(|| format!("join {pid} is dead"));
+        let agent = self.joins.get(&pid).and_then(Join::agent);
+        agent.into_iter().for_each(|agent| self.program_ends(agent));
         let Some(join) = self.joins.get_mut(&pid) else { return };
         join.stage = Stage::Dead;
         let conn = join.conn.take();

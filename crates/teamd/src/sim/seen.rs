@@ -15,26 +15,6 @@ use std::collections::BTreeSet;
 #[derive(Debug, Default)]
 pub(super) struct Seen(pub(super) BTreeSet<&'static str>);
 
-/// What no world goes through so far.
-pub(super) const NOT_YET: [&str; 16] = [
-    "Event::SessionChanged",
-    "FileDone::Led",
-    "FileJob::LeadSession",
-    "FileJob::Led",
-    "PaneDone::Keyed",
-    "PaneJob::Keys",
-    "Request::Hook",
-    "Request::Keys",
-    "Request::Lead",
-    "Request::Park",
-    "Said::Began",
-    "Said::Dialog",
-    "Said::Ended",
-    "Said::PromptRead",
-    "Said::Session",
-    "Said::SessionEnded",
-];
-
 /// Every name there is.
 pub(super) fn all() -> BTreeSet<&'static str> {
     let arms = include_str!("seen.rs").split("=> \"").filter_map(|arm| Some(arm.split_once('"')?.0));

@@ -14,7 +14,7 @@ use protocol::name::{AgentName, TeamName};
 use protocol::payload::IdleReason;
 
 /// Of a story that is as long as it may be; most are shorter.
-const LONGEST: usize = 140;
+const LONGEST: usize = 120;
 /// After this everything that waits for a while has had its time, ms: the longest grace, the longest pause.
 const LONG: u64 = 100_000;
 /// The same where everybody ends, and nothing was under way.
@@ -69,6 +69,9 @@ fn due(world: &World) -> Vec<fn(&mut World)> {
     if world.calm && world.turning().is_some() {
         due.push(World::turns_end);
     }
+    if world.hooks().next().is_some() {
+        due.push(World::a_hook);
+    }
     if joins(world).next().is_some() {
         due.push(a_join);
     }
@@ -112,6 +115,13 @@ fn time_passes(world: &mut World) {
 
 /// An agent ends, or answers what it was asked.
 fn an_agent_does(world: &mut World) {
+    let leads: Vec<u32> =
+        world.programs.iter().filter(|(_, it)| it.who.is_none()).map(|(pid, _)| *pid).collect();
+    if let Some(pid) = world.rng.choice(leads)
+        && world.rng.u8(..) < 60
+    {
+        return hooked(world, pid);
+    }
     let running: Vec<u32> = world.runs().map(|(pid, _)| *pid).collect();
     let Some(pid) = world.rng.choice(running) else { return };
     match world.rng.u8(0..16) {
@@ -125,9 +135,24 @@ fn an_agent_does(world: &mut World) {
     }
 }
 
+/// What a program with hooks does.
+fn hooked(world: &mut World, pid: u32) {
+    match world.rng.u8(0..10) {
+        0..=5 => world.program_turn_ends(pid),
+        6 => world.person_types(pid),
+        7 => world.hook_dies(pid),
+        8 => world.program_tells(pid),
+        _ => world.nested_speaks(pid),
+    }
+}
+
 /// What an agent does that runs for its whole life.
 fn acts(world: &mut World, pid: u32) {
     let Some(who) = world.who(pid) else { return };
+    let agent = world.joins[&pid].agent().unwrap_or_default();
+    if world.programs.contains_key(&agent) && world.rng.u8(..) < 200 {
+        return hooked(world, agent);
+    }
     let activity = if world.rng.bool() { Activity::Active } else { Activity::Idle };
     match world.rng.u8(0..6) {
         0..=2 if who.first == "plan" => drop(world.asks_for_approval(&who)),

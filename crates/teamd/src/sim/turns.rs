@@ -97,7 +97,7 @@ impl World {
         }
     }
 
-    fn claim(&mut self, who: &Who, id: TaskId) {
+    pub(super) fn claim(&mut self, who: &Who, id: TaskId) {
         let files = self.disk.teams.get_mut(&who.team);
         files.into_iter().for_each(|files| {
             files.change(id, |task| {

@@ -7,6 +7,7 @@ use super::clients::Asker;
 use super::disk::Disk;
 use super::join::{Join, PATIENCE, Stage};
 use super::looks::Looks;
+use super::programs::Program;
 use super::seen::Seen;
 use super::tmux::{Outcome, Tmux};
 use crate::effect::Effect;
@@ -64,6 +65,10 @@ pub(super) struct World {
     conns: ConnId,
     pids: u32,
     tale: VecDeque<String>,
+    /// Programs with hooks, by their pids.
+    pub(super) programs: BTreeMap<u32, Program>,
+    /// Processes of which a session leads.
+    pub(super) leaders: BTreeSet<u32>,
     /// What members have asked.
     pub(super) questions: BTreeMap<RequestId, Question>,
     /// Orders of which a plan was approved.
@@ -125,6 +130,8 @@ impl World {
             conns: 0,
             pids: 1_000,
             tale: VecDeque::new(),
+            programs: BTreeMap::new(),
+            leaders: BTreeSet::new(),
             questions: BTreeMap::new(),
             approved: BTreeSet::new(),
             planners: BTreeSet::new(),
@@ -232,6 +239,7 @@ impl World {
         let trees = self.daemon.take().map(|daemon| daemon.trees);
         self.git_goes_on(trees.unwrap_or_default());
         self.clients.clear();
+        self.hooks_are_alone();
         for join in self.joins.values_mut() {
             join.conn = None;
             join.heard.clear();
@@ -251,9 +259,13 @@ impl World {
 
     /// The loop takes the next event, or sees that a deadline has passed.
     pub(super) fn turn(&mut self) {
-        let now = self.now;
         let Some(daemon) = &mut self.daemon else { return };
         let event = daemon.events.pop_front().unwrap_or(Event::Deadline);
+        if matches!(event, Event::Deadline) {
+            // No two lives begin in the same moment.
+            self.now = Now { mono: self.now.mono + 1, wall: self.now.wall + 1 };
+        }
+        let now = self.now;
         let line = if self.aloud == Aloud::No { String::new() } else { format!("{event:?}") };
         self.seen.iter_mut().for_each(|seen| seen.event(&event));
         let effects = step(&mut daemon.state, event, now);
@@ -323,7 +335,8 @@ impl World {
     /// The kernel tells of a death.
     pub(super) fn reap(&mut self) {
         let Some(daemon) = &mut self.daemon else { return };
-        let dead = |pid: &u32| !self.joins.get(pid).is_some_and(Join::lives);
+        let (joins, leaders) = (&self.joins, &self.leaders);
+        let dead = |pid: &u32| !joins.get(pid).is_some_and(Join::lives) && !leaders.contains(pid);
         let Some(spawn) = daemon.watched.iter().find(|(_, pid)| dead(pid)).map(|(spawn, _)| spawn.clone())
         else {
             return;
@@ -333,7 +346,8 @@ impl World {
     }
 
     pub(super) fn has_dead(&self) -> bool {
-        let dead = |pid: &u32| !self.joins.get(pid).is_some_and(Join::lives);
+        let (joins, leaders) = (&self.joins, &self.leaders);
+        let dead = |pid: &u32| !joins.get(pid).is_some_and(Join::lives) && !leaders.contains(pid);
         self.daemon.as_ref().is_some_and(|daemon| daemon.watched.values().any(dead))
     }
 }
