@@ -7,14 +7,14 @@ use super::looks::Part;
 use super::mishaps::{any_join, something_fails};
 use super::persons::{TEAMS, create, somebody_asks};
 use super::world::World;
-use protocol::control::{Activity, Delete, Ended, Request};
+use protocol::control::{Activity, Delete, Ended, Locate, Request};
 use protocol::feed::Feed;
 use protocol::id::RequestId;
 use protocol::name::{AgentName, TeamName};
 use protocol::payload::IdleReason;
 
 /// Of a story that is as long as it may be; most are shorter.
-const LONGEST: usize = 120;
+const LONGEST: usize = 110;
 /// After this everything that waits for a while has had its time, ms: the longest grace, the longest pause.
 const LONG: u64 = 100_000;
 /// The same where everybody ends, and nothing was under way.
@@ -130,8 +130,16 @@ fn an_agent_does(world: &mut World) {
         2..=5 => answers(world, pid),
         6..=8 => drop(world.turn_ends(pid, IdleReason::Available)),
         9 => drop(world.turn_ends(pid, IdleReason::Failed)),
-        10..=11 => world.asks_in_turn(pid),
+        10 => world.asks_in_turn(pid),
+        11..=12 => is_interrupted(world, pid),
         _ => acts(world, pid),
+    }
+}
+
+/// By a person.
+fn is_interrupted(world: &mut World, pid: u32) {
+    if let Some(who) = world.who(pid) {
+        world.ask(Request::Interrupt(Locate { team: who.team, name: who.name.to_string() }));
     }
 }
 
