@@ -341,8 +341,7 @@ mod tests {
         let [half, gone] = ["half", "gone"].map(|name| TeamName::parse(name).unwrap());
         let files = ["config-half.json", "config-gone.json"];
         files.iter().for_each(|file| state.replace(file, b"{}").unwrap());
-        let mut roster = Roster::default();
-        roster.teams = [(half.clone(), 1), (gone, 1)].into();
+        let mut roster = Roster { teams: [(half.clone(), 1), (gone, 1)].into(), ..Roster::default() };
         let_go(&root, &state, &mut roster);
         assert_eq!(roster.teams.into_keys().collect::<Vec<_>>(), [half]);
         assert_eq!(state.names().unwrap(), ["config-half.json"]);
