@@ -14,7 +14,7 @@ use protocol::name::{AgentName, TeamName};
 use protocol::payload::IdleReason;
 
 /// Of a story that is as long as it may be; most are shorter.
-const LONGEST: usize = 110;
+const LONGEST: usize = 100;
 /// After this everything that waits for a while has had its time, ms: the longest grace, the longest pause.
 const LONG: u64 = 100_000;
 /// The same where everybody ends, and nothing was under way.
@@ -131,16 +131,18 @@ fn an_agent_does(world: &mut World) {
         6..=8 => drop(world.turn_ends(pid, IdleReason::Available)),
         9 => drop(world.turn_ends(pid, IdleReason::Failed)),
         10 => world.asks_in_turn(pid),
-        11..=12 => is_interrupted(world, pid),
+        11..=13 => is_interrupted(world, pid),
         _ => acts(world, pid),
     }
 }
 
-/// By a person.
+/// By a person, or put out of sight.
 fn is_interrupted(world: &mut World, pid: u32) {
-    if let Some(who) = world.who(pid) {
-        world.ask(Request::Interrupt(Locate { team: who.team, name: who.name.to_string() }));
-    }
+    let Some(who) = world.who(pid) else { return };
+    let at = Locate { team: who.team, name: who.name.to_string() };
+    let order = [Request::Interrupt(at.clone()), Request::Hide(at.clone()), Request::Show(at)];
+    let order = world.rng.choice(order);
+    order.into_iter().for_each(|order| world.ask(order));
 }
 
 /// What a program with hooks does.
