@@ -140,6 +140,11 @@ pub(crate) fn session_option(
     SetOption::new().target_pane(format!("={session}:")).option(option).value(value).build()
 }
 
+/// The process whose hidden session this is the name of.
+pub(crate) fn owner_of_session(name: &str) -> Option<u32> {
+    name.strip_prefix("_teamd-")?.split_once('-')?.0.parse().ok()
+}
+
 fn session_name() -> String {
     static NEXT: AtomicU32 = AtomicU32::new(0);
     format!("_teamd-{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed))

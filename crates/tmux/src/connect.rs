@@ -13,7 +13,7 @@ use crate::control::Control;
 use crate::deadline::Deadline;
 use crate::guard::say;
 use crate::server::Herald;
-use crate::{Address, Epoch, Error, Version, exec};
+use crate::{Address, Epoch, Error, Version, exec, predecessor};
 
 /// Who answered.
 pub(crate) struct Hello {
@@ -26,6 +26,7 @@ pub(crate) struct Hello {
 pub(crate) fn first(tmux: &Tmux, herald: &Herald, deadline: Deadline) -> Result<(Control, Hello), Error> {
     check_place(tmux)?;
     probe(tmux, deadline)?;
+    predecessor::await_end(tmux, deadline);
     for pause in [50, 400] {
         match once(tmux, Start::Allowed, herald, deadline) {
             Err(Error::Connect { cause, .. }) if is_passing(&cause) => {

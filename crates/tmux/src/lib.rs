@@ -31,6 +31,7 @@ mod list;
 mod mark;
 mod nonce;
 mod owner;
+mod predecessor;
 mod quote;
 mod record;
 mod reply;

@@ -41,7 +41,7 @@ set-hook -g window-layout-changed 'display-message -p "#{pane_title}"'
 pub(crate) struct Bench {
     dir: TempDir,
     /// The real tmux.
-    tmux: PathBuf,
+    pub(crate) tmux: PathBuf,
 }
 
 impl Drop for Bench {

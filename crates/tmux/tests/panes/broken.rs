@@ -125,6 +125,26 @@ fn a_sudden_end_of_ours_leaves_no_session_behind() {
     });
 }
 
+#[test]
+fn who_connects_waits_for_what_a_dead_predecessor_has_there_to_go() {
+    everywhere(|bench| {
+        let name = format!("_teamd-{}-0", u32::MAX);
+        let there = ["new-session", "-d", "-s", &name, "--", "sleep", "1000", ";"].into_iter();
+        bench.run(there.chain(["set-option", "-t", &name, "destroy-unattached", "off"]));
+        // At the second look it goes, as if its watcher had come.
+        bench.wrapper(&format!(
+            "asked={}; case \"$*\" in *list-clients*) echo look >>$asked ;; *-C*) echo client >>$asked ;; *) false ;; esac &&
+             [ \"$(cat $asked | tr '\\n' ' ')\" = 'look look ' ] && '{}' -S '{}' kill-session -t ={name}",
+            bench.path("asked").display(),
+            bench.tmux.display(),
+            bench.path("socket").display(),
+        ));
+        let (server, _) = bench.connect();
+        assert_eq!(std::fs::read_to_string(bench.path("asked")).unwrap(), "look\nlook\nclient\n");
+        drop(server);
+    });
+}
+
 fn wait_to_be_killed(dir: &std::path::Path) {
     let program = Program(dir.join("tmux"));
     let address = Address::Path(dir.join("socket"));
