@@ -3,6 +3,8 @@
 PREFIX ?= /usr/local
 CARGO  ?= cargo
 TARGET  = $(or $(CARGO_TARGET_DIR),target)
+# What trials write down of what they did.
+FIGURES = $(abspath $(TARGET))/figures
 # What is installed, side by side: each finds the others beside itself.
 PROGRAMS = teamd teamctl teamd-pane teamd-acp teamd-mcp
 
@@ -27,8 +29,14 @@ test:
 	scripts/need tmux node python3
 	cd tests/foreign && npm ci --silent --no-audit --no-fund
 	$(MAKE) --no-print-directory $(TARGET)/python/whole
+	scripts/need strace faketime || echo "Some trials are skipped without these."
+	rm -rf $(FIGURES)
 	$(CARGO) build --workspace --bins --locked
-	SEEDS=20000 FOREIGN=needed $(CARGO) test --workspace --locked
+	FIGURES=$(FIGURES) SEEDS=20000 FOREIGN=needed $(CARGO) test --workspace --locked
+
+# The table of the promises in README.md, with what was tried of each.
+promises: test
+	FIGURES=$(FIGURES) scripts/promises
 
 # A Python of our own, with the MCP client that is not ours.
 $(TARGET)/python/whole: tests/foreign/requirements.txt
@@ -106,4 +114,4 @@ install: build
 clean:
 	$(CARGO) clean
 
-.PHONY: all build check test test-agents test-claude test-mixed incidents fuzz torture soak demo bench install clean
+.PHONY: all build check test promises test-agents test-claude test-mixed incidents fuzz torture soak demo bench install clean

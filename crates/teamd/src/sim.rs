@@ -87,6 +87,14 @@ fn lived(mut world: World) -> (World, Result<(), String>) {
     (world, lived.map_err(what))
 }
 
+/// For the table of the promises, as `tests/harness/figures.rs` has it.
+#[allow(clippy::disallowed_methods, reason = "not below ROOT")]
+fn noted(seeds: usize) {
+    let Some(directory) = std::env::var_os("FIGURES").map(std::path::PathBuf::from) else { return };
+    std::fs::create_dir_all(&directory).unwrap();
+    std::fs::write(directory.join("seeds.json"), format!("{{\"count\": {seeds}}}")).unwrap();
+}
+
 fn number(name: &str) -> Option<u64> {
     std::env::var(name).ok()?.parse().ok()
 }
@@ -123,6 +131,7 @@ fn whatever_happens_in_whatever_order_no_promise_is_broken() {
         eprintln!("{what}");
     }
     assert!(failed.is_empty(), "{} of {} seeds failed; the first:\n{}", failed.len(), seeds.len(), failed[0]);
+    noted(seeds.len());
     if seeds.len() >= ENOUGH {
         let unseen: Vec<_> = seen::all().into_iter().filter(|name| !seen.contains(name)).collect();
         assert!(unseen.is_empty(), "no world goes through {unseen:?}");

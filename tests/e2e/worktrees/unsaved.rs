@@ -47,6 +47,7 @@ fn of_twelve_kinds_none_is_lost_by_crashes() {
     all.iter().for_each(|dirty| dirty.is_untouched(&house));
     house.start_daemon();
     is_refused(&house, &all);
+    harness::figure("unsaved-kinds", all.len() as u64);
     let_go(&mut all);
     house.end();
 }
