@@ -29,14 +29,18 @@ test:
 	scripts/need tmux node python3
 	cd tests/foreign && npm ci --silent --no-audit --no-fund
 	$(MAKE) --no-print-directory $(TARGET)/python/whole
+	$(CARGO) build --workspace --bins --locked
+	SEEDS=20000 FOREIGN=needed $(CARGO) test --workspace --exclude e2e --locked
+	FOREIGN=needed $(CARGO) test -p e2e --lib --bins --test e2e --test agents --locked
+
+# The trials of the promises at their usual size, some minutes; what each did is written below target/figures.
+trials:
+	scripts/need tmux node python3
 	scripts/need strace faketime || echo "Some trials are skipped without these."
+	cd tests/foreign && npm ci --silent --no-audit --no-fund
 	rm -rf $(FIGURES)
 	$(CARGO) build --workspace --bins --locked
-	FIGURES=$(FIGURES) SEEDS=20000 FOREIGN=needed $(CARGO) test --workspace --locked
-
-# The table of the promises in README.md, with what was tried of each.
-promises: test
-	FIGURES=$(FIGURES) scripts/promises
+	FIGURES=$(FIGURES) FOREIGN=needed $(CARGO) test -p e2e --test trials --locked
 
 # A Python of our own, with the MCP client that is not ours.
 $(TARGET)/python/whole: tests/foreign/requirements.txt
@@ -114,4 +118,4 @@ install: build
 clean:
 	$(CARGO) clean
 
-.PHONY: all build check test promises test-agents test-claude test-mixed incidents fuzz torture soak demo bench install clean
+.PHONY: all build check test trials test-agents test-claude test-mixed incidents fuzz torture soak demo bench install clean
