@@ -125,6 +125,9 @@ fn what_comes_with_a_rewritten_inbox_is_answered_and_what_its_client_takes_out_i
     std::fs::rename(house.path(&inbox("new")), house.path(&inbox("team-lead"))).unwrap();
     assert_eq!(answer(&house, "ann")["subtype"], "success");
     house.until("it is told", || (events(&house, "request_answered").len() == 1).then_some(()));
+    // Had, and only then taken out: what nobody has had comes back.
+    let ann = [("TEAMD_AGENT", "ann"), ("TEAMD_TEAM", "survey")];
+    house.teamctl_with(&["inbox", "--unread", "--mark-read"], &ann).ok();
     house.put(&inbox("ann"), "[]");
     assert_eq!(house.teamctl(["deny", "perm-1", "--reason", "late"]).code, 73);
     house.kill_9(house.daemon());

@@ -26,6 +26,15 @@ fn race(places: &[PathBuf], victim: &Path, spare: &Path, over: &AtomicBool, swap
     }
 }
 
+/// Ends the race, also where the other side has panicked.
+struct Over<'a>(&'a AtomicBool);
+
+impl Drop for Over<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
 /// What a deletion would take if it followed a link: names that are those of a team's files.
 fn victim(house: &House) -> PathBuf {
     for name in
@@ -54,10 +63,10 @@ fn a_deletion_never_leaves_its_team_by_a_link() {
         let (over, spare) = (AtomicBool::new(false), house.path("out/spare"));
         std::thread::scope(|scope| {
             scope.spawn(|| race(&places, &victim, &spare, &over, &swaps));
+            let _over = Over(&over);
             for _ in 0..2 {
                 asked(&house, &json!({"delete": {"team": team, "force": true}}));
             }
-            over.store(true, Ordering::Relaxed);
         });
         places.iter().chain([&spare]).for_each(|place| std::fs::remove_dir_all(place).unwrap_or_default());
         assert_eq!(below(&victim), before, "{team}: the victim was touched");
