@@ -291,8 +291,10 @@ impl House {
         assert!(ended, "processes are left behind: {names:#?}");
     }
 
-    /// Agents that answer nobody would make `down` wait for its grace.
+    /// Agents that answer nobody would make `down` wait for its grace. Whoever is in the middle of a write may end it:
+    /// half a file of one that is killed there stays, rightly.
     fn kill_all(&self) {
+        self.quiet(Duration::from_millis(60));
         let status = self.json(["status"]);
         for team in status["teams"].as_array().expect("teams") {
             let living =
