@@ -2,7 +2,7 @@
 //! disk. They stand wherever something is about to outlive the process, or just has.
 //!
 //! Nothing is left of them in a release. A debug build looks for `$TEAMD_CRASH`, a directory: every point that any process
-//! of ours passes adds a line to its file `passed`; its file `order` may name the one that acts (see [`order`]).
+//! of ours passes adds a line to its file `passed`; its file `order` may name the one that acts (see `order.rs`).
 
 #[cfg(debug_assertions)]
 mod order;
