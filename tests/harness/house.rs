@@ -217,6 +217,17 @@ impl House {
         while Instant::now() < end && self.watch.next(Instant::now() + span) {}
     }
 
+    /// A team's tasks as they stand, in no order.
+    pub fn tasks(&self, team: &str) -> Vec<Value> {
+        let all = std::fs::read_dir(self.root().join("tasks").join(team)).expect("the team has tasks");
+        let paths = all.map(|entry| entry.expect("a directory is read").path());
+        let tasks = paths.filter(|path| path.extension().is_some_and(|suffix| suffix == "json"));
+        let read = |path| {
+            serde_json::from_slice(&std::fs::read(path).expect("a task is there")).expect("it is whole")
+        };
+        tasks.map(read).collect()
+    }
+
     /// An inbox as it stands.
     pub fn inbox(&self, team: &str, name: &str) -> Vec<Value> {
         let path = self.root().join(format!("teams/{team}/inboxes/{name}.json"));

@@ -203,11 +203,7 @@ fn mails(house: &House, text: &str, is_it: impl Fn(&Value) -> bool) -> usize {
 }
 
 fn tasks(house: &House, is_it: impl Fn(&Value) -> bool) -> usize {
-    let entries = std::fs::read_dir(house.root().join("tasks/survey")).unwrap();
-    let files = entries
-        .map(|entry| entry.unwrap().path())
-        .filter(|path| path.extension().is_some_and(|e| e == "json"));
-    files.filter(|path| is_it(&serde_json::from_slice(&std::fs::read(path).unwrap()).unwrap())).count()
+    house.tasks("survey").iter().filter(|task| is_it(task)).count()
 }
 
 /// Agents of the team that run.
