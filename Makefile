@@ -24,7 +24,7 @@ check:
 	$(CARGO) fetch --locked --quiet
 	$(CARGO) deny --offline check licenses bans sources
 
-# Every test, with the real tmux and real foreign writers; brings what it needs.
+# Every test but most of the trials, with the real tmux and real foreign writers; brings what it needs.
 test:
 	scripts/need tmux node python3
 	cd tests/foreign && npm ci --silent --no-audit --no-fund
@@ -32,6 +32,7 @@ test:
 	$(CARGO) build --workspace --bins --locked
 	SEEDS=20000 FOREIGN=needed $(CARGO) test --workspace --exclude e2e --locked
 	FOREIGN=needed $(CARGO) test -p e2e --lib --bins --test e2e --test agents --locked
+	MESSAGES=2000 FOREIGN=needed $(CARGO) test -p e2e --test trials --locked -- sweep:: mailbox:: no_trial
 
 # The trials of the promises at their usual size, some minutes; what each did is written below target/figures.
 trials:
