@@ -57,6 +57,8 @@ pub(crate) struct State {
     pub(crate) rescan_at: u64,
     /// When the watcher is asked again whether it tells.
     pub(crate) probe_at: u64,
+    /// When everything was looked at last, ms.
+    pub(crate) looked_at: Option<u64>,
     /// No new agents: the daemon is going down.
     pub(crate) closing: bool,
     /// The roster on disk is older than this one.
@@ -106,6 +108,7 @@ impl State {
             watch: Watch::Rescan,
             rescan_at: 0,
             probe_at: 0,
+            looked_at: None,
             closing: false,
             dirty: false,
             unsaved: false,

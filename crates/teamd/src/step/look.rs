@@ -11,6 +11,8 @@ use protocol::name::TeamName;
 
 /// Where no events arrive they may one day: so often it is tried, ms.
 const PROBE_EVERY: u64 = 30_000;
+/// Between two looks at everything, ms: whoever makes directories in a loop would have one for each.
+const LOOKS_APART: u64 = 100;
 
 /// A foreign writer may have dropped a living member, or left the file damaged: that is put back, and so is
 /// which panes are hidden. Or it said there what it does.
@@ -83,8 +85,17 @@ pub(super) fn unwatched(state: &mut State, now: Now) {
     state.rescan_at = state.rescan_at.min(now.mono + state.watch.rescan_every());
 }
 
-/// The named rescan; also after the watcher lost events.
+/// Something happened that no event tells of: a look at everything, now, or soon after the last one.
+pub(super) fn missed(state: &mut State, now: Now, out: &mut Vec<Effect>) {
+    match state.looked_at.map(|last| last + LOOKS_APART).filter(|next| *next > now.mono) {
+        Some(next) => state.rescan_at = state.rescan_at.min(next),
+        None => everywhere(state, now, out),
+    }
+}
+
+/// The named rescan.
 pub(super) fn everywhere(state: &mut State, now: Now, out: &mut Vec<Effect>) {
+    state.looked_at = Some(now.mono);
     state.rescan_at = now.mono + state.watch.rescan_every();
     // A directory that was made anew needs a new watch; for the others it changes nothing.
     out.extend(state.watched().into_iter().map(|team| Effect::WatchTeam { team }));

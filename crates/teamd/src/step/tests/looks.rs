@@ -18,6 +18,21 @@ fn a_storm_of_task_changes_is_two_looks() {
 }
 
 #[test]
+fn a_storm_of_new_directories_is_a_look_each_hundred_milliseconds() {
+    let mut state = state();
+    let mut looks = 0;
+    for ms in 0..1_000 {
+        for event in [Event::Overflow, Event::Deadline] {
+            let effects = step(&mut state, event, at(ms));
+            looks += usize::from(job(&effects, |job| matches!(job, FileJob::Rescan { .. })));
+        }
+    }
+    assert_eq!(looks, 10);
+    // What came last is looked at too.
+    assert!(state.rescan_at <= 1_000);
+}
+
+#[test]
 fn what_cannot_be_watched_is_looked_at_and_tried_again_until_it_can() {
     let mut state = state();
     step(&mut state, Event::Deadline, at(0));
