@@ -302,6 +302,13 @@ impl House {
         assert!(ended, "processes are left behind: {names:#?}");
     }
 
+    /// The end of a house in which writers were killed: what they left is old by now, and `doctor` knows of it.
+    pub fn end_after_kills(self) {
+        self.age_leftovers();
+        self.teamctl(["doctor", "--fix"]).ok();
+        self.end();
+    }
+
     /// Agents that answer nobody would make `down` wait for its grace. Whoever is in the middle of a write may end it:
     /// half a file of one that is killed there stays, rightly.
     fn kill_all(&self) {

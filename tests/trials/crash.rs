@@ -14,9 +14,8 @@ use harness::{House, figure, rounds};
 use operations::{OPERATIONS, Operation, RESIDENTS, as_str, is_no_half};
 use sight::{Sight, sight};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
-use std::path::{Path, PathBuf};
 use std::process::{Child, Stdio};
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Duration, Instant};
 
 /// One try: what is broken, where, and where its recovery is broken then.
 #[derive(Debug, Clone)]
@@ -159,20 +158,29 @@ impl Scene {
             }
         }
         desk::end(&self.house);
-        later(&self.house.root());
+        self.house.age_leftovers();
         self.up();
         match operation {
             None => self.rests(&format!("{case:?}")),
             Some(operation) => {
                 let done = (operation.done)(&self.house, n);
                 assert!(done <= 1, "{case:?}: done {done} times\n{}", self.house.portrait());
-                let told = self.code() == Some(0);
-                assert!(done == 1 || !told, "{case:?}: exit code 0, and not done\n{}", self.house.portrait());
+                if done == 0 && self.code() == Some(0) {
+                    self.undone(operation, case);
+                }
                 is_no_half(&self.house, n).unwrap_or_else(|why| panic!("{case:?}: {why}"));
                 self.settle(operation, &format!("{case:?}"));
             }
         }
         hits
+    }
+
+    /// Told as done, and it is not: an agent whose first process was killed just after, which the lead is told.
+    fn undone(&self, operation: &Operation, case: &Case) {
+        let is_killed = operation.is_spawn() && case.deed == Deed::Kill && case.at.program == "teamd-pane";
+        assert!(is_killed, "{case:?}: exit code 0, and not done\n{}", self.house.portrait());
+        let is_told = || operations::has_ended_once(&self.house, self.n).ok();
+        self.house.until(&format!("{case:?}: its end is told"), is_told);
     }
 
     /// A daemon's start is broken.
@@ -185,14 +193,18 @@ impl Scene {
 
     fn hit(&mut self, words: &[String], deed: Deed) -> u64 {
         self.type_in(words);
-        let over = || self.code().map(drop).or_else(|| desk::did(&self.house).map(drop));
+        let over = || {
+            // A panic is ordered where the point is known to be passed, if only after the answer.
+            let ended = self.code().filter(|_| deed != Deed::Panic);
+            ended.map(drop).or_else(|| desk::did(&self.house).map(drop))
+        };
         self.house.until("it is over or broken", over);
         let hit = desk::done(&self.house);
         match (hit, deed) {
             (Some(pid), Deed::Kill | Deed::Panic) => desk::ended(pid),
             (Some(pid), Deed::Pause) => {
                 // Others go on meanwhile, and take what is old for abandoned.
-                later(&self.house.root());
+                self.house.age_leftovers();
                 let ran = self
                     .house
                     .teamctl_with(&["-t", "survey", "send", "bob", "meanwhile"], &[("TEAMD_CRASH", "")]);
@@ -267,20 +279,6 @@ fn resume(house: &House, pid: u32) {
     drop(house.command("kill").args(["-CONT", &pid.to_string()]).stderr(Stdio::null()).status());
 }
 
-/// Locks and half files are aged: whoever comes next takes those of the dead for what they are.
-fn later(directory: &Path) {
-    for entry in std::fs::read_dir(directory).into_iter().flatten().flatten() {
-        let path: PathBuf = entry.path();
-        let name = path.to_string_lossy().into_owned();
-        if name.ends_with(".lock") && path.is_dir() || name.contains(".tmp.") {
-            let old = SystemTime::now() - Duration::from_secs(86_400);
-            std::fs::File::open(&path).and_then(|left| left.set_modified(old)).unwrap_or_default();
-        } else if path.is_dir() {
-            later(&path);
-        }
-    }
-}
-
 /// All there is to try.
 fn cases(scene: &mut Scene, rng: &mut fastrand::Rng, all: bool) -> Vec<Case> {
     let recovery: Vec<Point> = scene.record(None).into_iter().filter(|at| at.program == "teamd").collect();
@@ -345,24 +343,36 @@ fn survived(scene: &mut Scene, desk: bool, act: impl FnOnce(&mut Scene) -> u64) 
     }
 }
 
-#[test]
-fn at_every_crash_point_it_is_done_once_in_the_end() {
-    let (wanted, mut seed) = (rounds("POINTS", 250), rounds("SEED", 1));
-    let mut scene = Scene::new(true);
-    let mut hit = 0;
+/// Side by side, since most of a try is waiting; each has its share of the cases.
+const LANES: usize = 2;
+
+/// So many points, of the cases of one lane; how many were hit.
+fn swept(lane: usize, wanted: u64, all: bool) -> u64 {
+    let (mut scene, mut seed, mut hit) = (Scene::new(true), rounds("SEED", 1), 0);
     while hit < wanted {
         let mut rng = fastrand::Rng::with_seed(seed);
-        let mut cases = cases(&mut scene, &mut rng, wanted >= 1_000);
+        let mut cases = cases(&mut scene, &mut rng, all);
         rng.shuffle(&mut cases);
-        for case in &cases {
+        for case in cases.iter().skip(lane).step_by(LANES) {
             hit += survived(&mut scene, true, |scene| scene.try_case(case));
             if hit >= wanted {
                 break;
             }
         }
-        seed += 1;
+        seed += 1_000_000;
     }
-    scene.house.teamctl(["doctor", "--fix"]).ok();
-    scene.house.end();
+    scene.house.end_after_kills();
+    hit
+}
+
+#[test]
+fn at_every_crash_point_it_is_done_once_in_the_end() {
+    let wanted = rounds("POINTS", 250);
+    let hit = std::thread::scope(|scope| {
+        let share = wanted.div_ceil(LANES as u64);
+        let lanes: Vec<_> =
+            (0..LANES).map(|lane| scope.spawn(move || swept(lane, share, wanted >= 500))).collect();
+        lanes.into_iter().map(|lane| lane.join().unwrap()).sum::<u64>()
+    });
     figure("crash-points", hit);
 }

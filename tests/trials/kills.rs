@@ -92,7 +92,7 @@ fn season(kills: u64, seed: u64) -> u64 {
             senders.iter().for_each(|(go, _)| go.send(()).unwrap());
             strike(&mut nemesis, &mut calls);
             nemesis.revive();
-            complete(&house, &nemesis.whole());
+            complete(&house, &nemesis.whole()).into_iter().for_each(|who| post.retired(who));
         }
         for (go, sender) in senders {
             drop(go);
@@ -105,7 +105,7 @@ fn season(kills: u64, seed: u64) -> u64 {
     let history = post.history(looks, team, nemesis.whole());
     assert_eq!(checker::check(&history), []);
     let daemons = nemesis.end();
-    house.end();
+    house.end_after_kills();
     for mut daemon in daemons {
         daemon.wait().unwrap();
     }

@@ -342,7 +342,7 @@ fn everything_at_once_and_in_the_end_nothing_is_lost_and_nothing_has_grown() {
     let allowed = 1_024 + 1_024 * sent as i64 / 100_000;
     assert!(memory <= allowed, "{memory} kB more than in the beginning: {:?}", watched.calm);
     let daemons = nemesis.end();
-    house.end();
+    house.end_after_kills();
     for mut daemon in daemons {
         daemon.wait().unwrap();
     }

@@ -47,8 +47,10 @@ pub(super) fn open(house: &mut House) {
 /// From now on what is passed is written down, and the order holds.
 pub(super) fn begin(house: &House, order: Option<(&Point, Deed)>) {
     let line = order.map(|(at, deed)| format!("{} {} {} {}\n", deed.word(), at.program, at.name, at.nth));
-    house.put("crash/passed", "");
+    // Without the one nothing is counted, and nobody obeys: what is passed in between is of no order.
+    std::fs::remove_file(house.path("crash/passed")).unwrap_or_default();
     house.put("crash/order", line.unwrap_or_default());
+    house.put("crash/passed", "");
 }
 
 /// No more.

@@ -20,6 +20,10 @@ pub(super) struct Operation {
 }
 
 impl Operation {
+    pub(super) fn is_spawn(&self) -> bool {
+        self.name.starts_with("spawn")
+    }
+
     /// Done by the daemon, not by teamctl at the files.
     pub(super) fn is_the_daemons(&self) -> bool {
         !["send", "mark read", "claim"].contains(&self.name)
@@ -222,7 +226,7 @@ fn is_one(house: &House, n: u64, its_panes: usize) -> Result<(), String> {
 }
 
 /// Told to the lead once, and nothing of it left.
-fn has_ended_once(house: &House, n: u64) -> Result<(), String> {
+pub(super) fn has_ended_once(house: &House, n: u64) -> Result<(), String> {
     is("members", members(house, &team(n)), words(&["team-lead"]))?;
     is("processes", living(house, n), 0)?;
     is("joins", joins(house), RESIDENTS.len())?;

@@ -2,7 +2,7 @@
 //! stand there.
 
 use super::operations::{OPERATIONS, Operation};
-use super::{Scene, desk, later, survived};
+use super::{Scene, desk, survived};
 use harness::{House, figure, rounds, skipped};
 use std::collections::BTreeMap;
 use std::process::{Child, Stdio};
@@ -88,7 +88,7 @@ fn traced(scene: &mut Scene, which: usize, words: &[String]) -> Option<String> {
     scene.house.until(&format!("{typed:?} under {words:?} ends"), || scene.code());
     scene.house.quiet(desk::REST);
     let trace = tracer.detach(&scene.house);
-    later(&scene.house.root());
+    scene.house.age_leftovers();
     scene.reap();
     scene.up();
     scene.settle(operation, &format!("{typed:?} under {words:?}"));
@@ -129,7 +129,6 @@ fn at_every_system_call_of_the_daemon_it_is_done_once_in_the_end() {
             }
         }
     }
-    scene.house.teamctl(["doctor", "--fix"]).ok();
-    scene.house.end();
+    scene.house.end_after_kills();
     figure("daemon-calls-broken", broken);
 }
