@@ -24,24 +24,22 @@ check:
 	$(CARGO) fetch --locked --quiet
 	$(CARGO) deny --offline check licenses bans sources
 
-# Every test but most of the trials, with the real tmux and real foreign writers; brings what it needs.
+# Every test: with the real tmux, real foreign writers, the trials of the promises at their usual size, and every parser
+# under libFuzzer for some seconds; brings what it needs. What the trials did is written below target/figures.
 test:
 	scripts/need tmux node python3
-	cd tests/foreign && npm ci --silent --no-audit --no-fund
-	$(MAKE) --no-print-directory $(TARGET)/python/whole
-	$(CARGO) build --workspace --bins --locked
-	SEEDS=20000 FOREIGN=needed $(CARGO) test --workspace --exclude e2e --locked
-	FOREIGN=needed $(CARGO) test -p e2e --lib --bins --test e2e --test agents --locked
-	MESSAGES=2000 FOREIGN=needed $(CARGO) test -p e2e --test trials --locked -- sweep:: mailbox:: no_trial
-
-# The trials of the promises at their usual size, some minutes; what each did is written below target/figures.
-trials:
-	scripts/need tmux node python3
+	scripts/need c++
 	scripts/need strace faketime || echo "Some trials are skipped without these."
 	cd tests/foreign && npm ci --silent --no-audit --no-fund
+	$(MAKE) --no-print-directory $(TARGET)/python/whole
 	rm -rf $(FIGURES)
 	$(CARGO) build --workspace --bins --locked
-	FIGURES=$(FIGURES) FOREIGN=needed $(CARGO) test -p e2e --test trials --locked
+	FIGURES=$(FIGURES) SEEDS=20000 FOREIGN=needed $(CARGO) test --workspace --locked
+	FIGURES=$(FIGURES) scripts/fuzz 10
+
+# The table of the promises in README.md, with what was tried of each.
+promises: test
+	FIGURES=$(FIGURES) scripts/promises
 
 # A Python of our own, with the MCP client that is not ours.
 $(TARGET)/python/whole: tests/foreign/requirements.txt
@@ -119,4 +117,4 @@ install: build
 clean:
 	$(CARGO) clean
 
-.PHONY: all build check test trials test-agents test-claude test-mixed incidents fuzz torture soak demo bench install clean
+.PHONY: all build check test promises test-agents test-claude test-mixed incidents fuzz torture soak demo bench install clean
