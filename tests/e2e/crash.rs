@@ -1,7 +1,9 @@
 //! The daemon dies and comes back: agents never notice, and nobody is told a thing that isn't so.
 
 use harness::{House, start_time};
+use serde_json::{Value, json};
 use std::io::Read;
+use std::time::Duration;
 
 fn team_of(count: usize) -> House {
     let house = House::with_team();
@@ -138,13 +140,70 @@ fn a_second_daemon_is_refused_and_names_the_first() {
     house.end();
 }
 
+/// Where the daemon keeps its state, in the house.
+fn state_of(house: &House) -> String {
+    let name = std::fs::read_dir(house.path("state/teamd")).unwrap().flatten().next().unwrap().file_name();
+    format!("state/teamd/{}", name.to_str().unwrap())
+}
+
+fn tell(signal: &str, pid: u32) {
+    std::process::Command::new("kill").args(["-s", signal, &pid.to_string()]).status().unwrap();
+}
+
+#[test]
+#[allow(clippy::disallowed_methods, reason = "a foreign writer's lock")]
+fn a_daemon_that_is_told_twice_does_not_wait_for_what_is_under_way() {
+    let house = team_of(1);
+    let daemon = house.daemon();
+    let lock = house.root().join("teams/survey/inboxes/team-lead.json.lock");
+    std::fs::create_dir(&lock).unwrap();
+    let (agent, _) = lives(&house)[0];
+    tell("KILL", u32::try_from(agent).unwrap());
+    // Its end is to be told to the lead.
+    house.until("its end is known", || lives(&house).is_empty().then_some(()));
+    tell("TERM", daemon);
+    house.until("it serves nobody", || (house.teamctl(["status"]).code == 69).then_some(()));
+    assert!(start_time(daemon).is_some(), "it did not wait for the lock");
+    tell("TERM", daemon);
+    assert!(harness::Processes::one(daemon).ended_within(Duration::from_secs(3)), "it waits on");
+    std::fs::remove_dir(&lock).unwrap();
+    house.start_daemon();
+    house.until("the next one tells", || (!house.told("a0", "teammate_terminated").is_empty()).then_some(()));
+    house.end_after_kills();
+}
+
+/// Its number and start time are a stranger's now.
+#[test]
+fn after_a_start_of_the_machine_no_process_is_taken_for_an_agent_of_before() {
+    let house = team_of(1);
+    house.kill_9(house.daemon());
+    let mut stranger = house.command("sleep").arg("3600").spawn().unwrap();
+    let known = json!({"pid": stranger.id(), "start": start_time(stranger.id())});
+    for line in house.those(harness::Whom::Join) {
+        house.kill_9(line.split(' ').next().unwrap().parse().unwrap());
+    }
+    let path = format!("{}/roster.json", state_of(&house));
+    let mut roster: Value = serde_json::from_str(&house.read(&path)).unwrap();
+    assert!(roster["boot"].is_string(), "{roster}");
+    roster["boot"] = "another".into();
+    roster["agents"][0]["join"] = known;
+    house.put(&path, roster.to_string());
+    house.start_daemon();
+    house.until("its loss is told", || (!house.told("a0", "teammate_terminated").is_empty()).then_some(()));
+    assert_eq!(house.json(["status"])["teams"][0]["members"].as_array().unwrap().len(), 1);
+    assert!(start_time(stranger.id()).is_some(), "the stranger was ended");
+    stranger.kill().unwrap();
+    stranger.wait().unwrap();
+    house.end();
+}
+
 #[test]
 fn a_daemon_that_is_told_to_stop_leaves_its_agents() {
     let house = team_of(2);
     let before = lives(&house);
-    for signal in ["TERM", "INT", "HUP"] {
+    for signal in ["TERM", "INT", "HUP", "QUIT", "USR1"] {
         let daemon = house.daemon();
-        std::process::Command::new("kill").args(["-s", signal, &daemon.to_string()]).status().unwrap();
+        tell(signal, daemon);
         house.until("it is gone", || (house.teamctl(["status"]).code == 69).then_some(()));
         house.start_daemon();
         house.until("all are back", || (lives(&house).len() == 2).then_some(()));
@@ -261,8 +320,7 @@ fn a_daemon_that_was_killed_this_instant_is_not_in_the_way_of_the_next() {
 fn what_a_killed_daemon_was_writing_is_gone_with_the_next() {
     let house = team_of(1);
     house.kill_9(house.daemon());
-    let state = std::fs::read_dir(house.path("state/teamd")).unwrap().flatten().next().unwrap().file_name();
-    let state = format!("state/teamd/{}", state.to_str().unwrap());
+    let state = state_of(&house);
     for of in ["roster.json", "leads.json", "policy-survey.json", "config-survey.json", "config-gone.json"] {
         house.put(&format!("{state}/.{of}.tmp.0123"), "{");
     }

@@ -120,3 +120,43 @@ fn a_further_life_has_it_too_after_the_daemons_end_and_the_roster_never_has() {
     assert!(!std::fs::read_to_string(roster).unwrap().contains("do-not-show"));
     house.end();
 }
+
+#[test]
+fn no_locale_and_no_time_zone_changes_anything() {
+    let greeting = "grüße ✓ 日本";
+    for (name, value) in [
+        ("LC_ALL", "C"),
+        ("LC_ALL", "C.UTF-8"),
+        ("LC_ALL", "tr_TR.UTF-8"),
+        ("LC_ALL", "nowhere"),
+        ("TZ", "Pacific/Kiritimati"),
+        ("TZ", ":/nowhere"),
+    ] {
+        let mut house = House::empty();
+        house.variables.push((name.to_owned(), value.to_owned()));
+        house.start_daemon();
+        house.teamctl(["create", "survey"]).ok();
+        house.teamctl(["spawn", "ann", "--", "sleep", "3600"]).ok();
+        house.teamctl(["send", "ann", greeting]).ok();
+        assert_eq!(house.inbox("survey", "ann")[0]["text"], greeting, "{name}={value}");
+        let events = house.teamctl(["--json", "events", "--since", "5m"]).ok();
+        assert!(events.contains("member_spawned"), "{name}={value}: {events}");
+        house.end();
+    }
+}
+
+#[test]
+fn words_that_are_no_text_are_refused() {
+    use std::os::unix::ffi::OsStrExt;
+    let house = House::with_team();
+    house.teamctl(["spawn", "ann", "--", "sleep", "3600"]).ok();
+    for words in
+        [&["send", "ann"][..], &["spawn", "bob", "--agent"], &["spawn", "bob", "--"], &["task", "create"]]
+    {
+        let mut command = house.command(harness::programs().join("teamctl"));
+        let ran = command.args(words).arg(std::ffi::OsStr::from_bytes(b"\xff\xfe")).output().unwrap();
+        assert_eq!(ran.status.code(), Some(64), "{words:?}: {ran:?}");
+    }
+    assert!(house.inbox("survey", "ann").is_empty());
+    house.end();
+}

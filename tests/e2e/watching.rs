@@ -2,6 +2,7 @@
 
 use harness::{House, skipped};
 use std::process::{Child, Command};
+use std::time::Duration;
 
 /// teamd without a pane, in a user namespace where this limit of inotify is so low; none where the kernel has no such
 /// namespaces for us.
@@ -110,5 +111,17 @@ fn directories_that_were_made_anew_are_watched_anew() {
         std::fs::remove_dir(&away).unwrap();
         is_woken(&house, &format!("the {n}th"));
     }
+    house.end();
+}
+
+/// What the daemon writes itself wakes it too.
+#[test]
+fn a_team_at_rest_writes_nothing() {
+    let house = House::with_team();
+    house.teamctl(["spawn", "ann", "--", &house.agent(), "stay"]).ok();
+    house.teamctl(["send", "ann", "good night"]).ok();
+    house.teamctl(["task", "create", "sleep"]).ok();
+    let rests = || house.is_still_for(Duration::from_secs(3)).then_some(());
+    house.until_within(Duration::from_secs(20), "nothing is written for three seconds", rests);
     house.end();
 }

@@ -217,6 +217,11 @@ impl House {
         while Instant::now() < end && self.watch.next(Instant::now() + span) {}
     }
 
+    /// Nothing is written in the house for so long.
+    pub fn is_still_for(&self, span: Duration) -> bool {
+        self.watch.is_still(Instant::now() + span)
+    }
+
     /// A team's tasks as they stand, in no order.
     pub fn tasks(&self, team: &str) -> Vec<Value> {
         let all = std::fs::read_dir(self.root().join("tasks").join(team)).expect("the team has tasks");

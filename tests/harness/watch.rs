@@ -45,6 +45,17 @@ impl Watch {
         while changes.try_recv().is_ok() {}
         Instant::now() < deadline
     }
+
+    /// Nothing is written until then.
+    pub(crate) fn is_still(&self, deadline: Instant) -> bool {
+        let changes = self.changes.lock().expect("no waiter has panicked");
+        while let Ok(done) = changes.recv_timeout(deadline.saturating_duration_since(Instant::now())) {
+            if let Done::Written = done {
+                return false;
+            }
+        }
+        true
+    }
 }
 
 fn done(event: &notify::Result<notify::Event>) -> Done {

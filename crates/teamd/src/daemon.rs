@@ -7,7 +7,7 @@ use crate::effect::Effect;
 use crate::event::{Event, Now};
 use crate::headless::Headless;
 use crate::instance::{self, Bound, Lock, RootLock};
-use crate::life::Lives;
+use crate::life::{self, Lives};
 use crate::limits::Limits;
 use crate::panes::{self, Home};
 use crate::roster::{ROSTER_VERSION, Roster};
@@ -24,6 +24,8 @@ use protocol::policy::Policy;
 use std::collections::{BTreeSet, HashMap};
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 use store::{Root, StateDir};
 use tmux::Address;
@@ -82,6 +84,7 @@ impl Start {
         let limits = Limits::before_ours();
         crash::point("start.locked");
         let mut roster = read_roster(&state_dir)?;
+        roster.is_of(life::boot());
         take_in(&root, &mut roster);
         let_go(&root, &state_dir, &mut roster);
         roster.recall_environments(|file| files::environment(&state_dir, file));
@@ -199,13 +202,18 @@ fn signals(events: &UnboundedSender<Event>) -> Result<(), Fault> {
         (SignalKind::interrupt(), "SIGINT"),
         (SignalKind::hangup(), "SIGHUP"),
     ];
+    // What is under way is waited for, a lock for seconds; whoever says it twice does not want that.
+    let said = Arc::new(AtomicBool::new(false));
     for (kind, name) in kinds {
+        let number = kind.as_raw_value();
+        signal_hook::flag::register_conditional_shutdown(number, 128 + number, said.clone()).ok();
         let stream = signal(kind);
         let mut stream =
             stream.map_err(|error| Fault::new(Kind::Internal, format!("cannot wait for {name}: {error}")))?;
-        let events = events.clone();
+        let (events, said) = (events.clone(), said.clone());
         tokio::spawn(async move {
             if stream.recv().await.is_some() {
+                said.store(true, Ordering::Relaxed);
                 events.send(Event::Signal(name)).ok();
             }
         });

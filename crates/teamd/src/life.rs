@@ -33,7 +33,12 @@ pub(crate) fn start_time(pid: u32) -> io::Result<Option<u64>> {
     Ok(fields.nth(18).filter(|_| !zombie).and_then(|start| start.parse().ok()))
 }
 
-/// Field 4 of it: whose child a process is. None where that is nobody, or the process gone.
+/// The id of this start of the machine; none where the kernel does not say.
+pub(crate) fn boot() -> Option<String> {
+    Some(std::fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()?.trim().to_owned())
+}
+
+/// Field 4 of its stat: whose child a process is. None where that is nobody, or the process gone.
 pub(crate) fn parent(pid: u32) -> Option<u32> {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     let (_, fields) = stat.rsplit_once(')')?;

@@ -280,7 +280,23 @@ pub(crate) enum Told {
     Lead,
 }
 
+/// No process has this start.
+const NEVER: u64 = u64::MAX;
+
 impl Roster {
+    /// This start of the machine: where it is another one than before, a process that has the number and the start time
+    /// of one of ours, which counts from there, is none of ours.
+    pub(crate) fn is_of(&mut self, boot: Option<String>) {
+        if self.boot.is_some() && self.boot != boot {
+            for record in &mut self.agents {
+                let above = record.heard.above.iter_mut();
+                above.chain(&mut record.join).for_each(|process| process.start = NEVER);
+            }
+            self.leads.iter_mut().for_each(|lead| lead.start = NEVER);
+        }
+        self.boot = boot;
+    }
+
     /// The files of all environments that somebody still needs.
     pub(crate) fn environments(&self) -> impl Iterator<Item = &str> {
         let resting = self.resting.iter().map(|resting| resting.comeback.env.as_str());
@@ -304,6 +320,9 @@ pub(crate) const ROSTER_VERSION: u32 = 1;
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Roster {
     pub(crate) version: u32,
+    /// The start of the machine that its processes are of: see [`crate::life::boot`].
+    #[serde(default)]
+    pub(crate) boot: Option<String>,
     pub(crate) teams: BTreeMap<TeamName, u64>,
     /// Of their windows, where it is not the usual one.
     #[serde(default)]

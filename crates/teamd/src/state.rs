@@ -30,6 +30,8 @@ use std::collections::{BTreeMap, VecDeque};
 #[derive(Debug)]
 pub(crate) struct State {
     pub(crate) setting: Setting,
+    /// As in the roster.
+    pub(crate) boot: Option<String>,
     pub(crate) teams: BTreeMap<TeamName, Team>,
     /// Those of Claude Code's own sessions: watched, told of, and left alone.
     pub(crate) sessions: BTreeMap<TeamName, Team>,
@@ -91,6 +93,7 @@ impl State {
         });
         State {
             setting,
+            boot: roster.boot,
             teams: teams.collect(),
             sessions: BTreeMap::new(),
             told_before: tale,
@@ -192,6 +195,7 @@ impl State {
     pub(crate) fn roster(&self) -> Roster {
         Roster {
             version: ROSTER_VERSION,
+            boot: self.boot.clone(),
             teams: self.teams.iter().map(|(name, team)| (name.clone(), team.joined)).collect(),
             layouts: self
                 .teams

@@ -42,10 +42,11 @@ pub(crate) struct Client {
 /// `$0` is the session, the first four words are the program and the address, all of them are the client. The shell
 /// becomes the client, so the watcher knows it by its process id; and we reap that only after the watcher let go,
 /// which is when the session is gone: hence the `:`, for a last command would take the watcher's place. The server that
-/// answers by then may be another, and have a session of that name: only one that was made there is ended.
+/// answers by then may be another, and have a session of that name: only one that was made there is ended. Nothing is
+/// said to the closed end, that the client has gone by itself least of all: to speak there is to die of SIGPIPE.
 const WATCHED: &str = r#"
 (
-    read -r nothing <&2; kill -9 $$
+    read -r nothing <&2; kill -9 $$ 2>/dev/null
     "$1" "$2" "$3" "$4" if-shell -F -t "=$0:" '#{==:#{@teamd_server},#{pid} #{start_time}}' "kill-session -t =$0" 2>/dev/null
     :
 ) </dev/null >/dev/null &
@@ -148,4 +149,29 @@ pub(crate) fn owner_of_session(name: &str) -> Option<u32> {
 fn session_name() -> String {
     static NEXT: AtomicU32 = AtomicU32::new(0);
     format!("_teamd-{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::Instant;
+
+    /// Where the dead are reaped at once the client's number is nobody's by then.
+    #[test]
+    fn the_watcher_does_its_work_also_where_the_client_is_gone_already() {
+        let directory = tempfile::tempdir().unwrap();
+        let told = directory.path().join("told");
+        // Four words, as a program and its address have; the fifth is what it is asked to do.
+        let mut stand_in = Command::new("/bin/sh");
+        stand_in.args(["-c", "echo $1 >>\"$0\""]).arg(&told);
+        let (mut client, ..) = Client::spawn(watched(&stand_in, "nobody"), Start::Allowed, &[]).unwrap();
+        client.child.wait().unwrap();
+        client.leash.shutdown(Shutdown::Both).unwrap();
+        let did = || std::fs::read_to_string(&told).unwrap_or_default();
+        let until = Instant::now() + Duration::from_secs(10);
+        while !did().contains("if-shell") && Instant::now() < until {
+            std::thread::yield_now();
+        }
+        assert_eq!(did(), "-C\nif-shell\n");
+    }
 }
