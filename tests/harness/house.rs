@@ -318,6 +318,10 @@ impl House {
     /// half a file of one that is killed there stays, rightly.
     fn kill_all(&self) {
         self.quiet(Duration::from_millis(60));
+        self.until("nobody is in a write", || {
+            let half = |path: &PathBuf| path.to_string_lossy().contains(".tmp.");
+            (!files(&self.root()).iter().any(half)).then_some(())
+        });
         let status = self.json(["status"]);
         for team in status["teams"].as_array().expect("teams") {
             let living =
