@@ -34,7 +34,7 @@ test:
 	$(MAKE) --no-print-directory $(TARGET)/python/whole
 	rm -rf $(FIGURES)
 	$(CARGO) build --workspace --bins --locked
-	FIGURES=$(FIGURES) SEEDS=20000 FOREIGN=needed $(CARGO) test --workspace --locked
+	FIGURES=$(FIGURES) SEEDS=20000 FOREIGN=needed $(CARGO) test --workspace --locked --no-fail-fast
 	FIGURES=$(FIGURES) scripts/fuzz 10
 
 # The table of the promises in README.md, with what was tried of each.

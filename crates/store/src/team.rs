@@ -19,8 +19,9 @@ use std::time::Duration;
 pub(crate) const CONFIG: &str = "config.json";
 pub(crate) const INBOXES: &str = "inboxes";
 
-/// How long a config that does not parse is waited for.
-const CONFIG_PATIENCE: Duration = PATIENCE.saturating_add(Duration::from_secs(1));
+/// How long a config that does not parse is waited for. Whoever mends it begins after [`PATIENCE`], and may have other
+/// things to do first.
+const CONFIG_PATIENCE: Duration = PATIENCE.saturating_add(Duration::from_secs(3));
 
 /// A team; a copy is another handle on the same, and shares what is known of its task list.
 #[derive(Debug, Clone)]
@@ -71,13 +72,25 @@ impl Team {
         TeamConfig::parse(&self.config_text()?).map_err(|error| self.malformed(&error))
     }
 
+    /// As [`Team::config`], for whoever mends it, and would wait for itself: with no more patience than
+    /// [`Team::mend`] has.
+    ///
+    /// # Errors
+    /// As those of [`Team::config`].
+    pub fn config_of_ours(&self) -> Result<TeamConfig, Error> {
+        TeamConfig::parse(&self.config_within(PATIENCE)?).map_err(|error| self.malformed(&error))
+    }
+
     /// The text of its config.json, a JSON object. Waits for a damaged one longer than [`Team::mend`] does, so that
     /// whoever reads one of ours finds it mended.
     pub fn config_text(&self) -> Result<String, Error> {
+        self.config_within(CONFIG_PATIENCE)
+    }
+
+    fn config_within(&self, patience: Duration) -> Result<String, Error> {
         let limit = Shape::Object.limit();
-        let found = read_as(self.way(), &self.0.dir, CONFIG, limit, CONFIG_PATIENCE, |text| {
-            Shape::Object.check(text)
-        });
+        let found =
+            read_as(self.way(), &self.0.dir, CONFIG, limit, patience, |text| Shape::Object.check(text));
         let (snapshot, ()) = found?.ok_or_else(|| self.gone())?;
         Ok(snapshot.text().to_owned())
     }

@@ -107,7 +107,7 @@ impl Start {
         let mut state = State::new(self.setting, self.roster, tale);
         // What was taken in, or let go.
         state.dirty = true;
-        state.recall(|team, name| self.root.team(team).ok()?.config().ok()?.member(name)?.is_active);
+        state.recall(|team, name| self.root.team(team).ok()?.config_of_ours().ok()?.member(name)?.is_active);
         state.recall_policies(|team| policy(&self.state_dir, team));
         let (files, files_thread) = files::start(self.root, self.state_dir, inboxes, events.clone());
         let lives = Lives::start(events.clone());
@@ -248,8 +248,9 @@ fn unreadable(path: &Path, error: &serde_json::Error) -> Fault {
 /// lost. They can be spawned into, and deleted; whoever is on them already is not ours to end.
 fn take_in(root: &Root, roster: &mut Roster) {
     for name in root.teams().unwrap_or_default().into_iter().filter(|name| !name.is_foreign()) {
-        let members =
-            || root.team(&name).and_then(|team| team.config()).map_or(0, |config| config.members.len());
+        let members = || {
+            root.team(&name).and_then(|team| team.config_of_ours()).map_or(0, |config| config.members.len())
+        };
         roster.teams.entry(name.clone()).or_insert_with(|| members().saturating_sub(1) as u64);
     }
 }

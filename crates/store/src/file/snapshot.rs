@@ -91,10 +91,10 @@ impl Snapshot {
 
     /// How long ago it changed; nothing where the clock can't tell.
     fn age(&self) -> Duration {
-        let changed = Duration::from_secs(u64::try_from(self.stat.st_ctime).unwrap_or(u64::MAX));
+        let seconds = Duration::from_secs(u64::try_from(self.stat.st_ctime).unwrap_or(u64::MAX));
+        let fraction = Duration::from_nanos(u64::try_from(self.stat.st_ctime_nsec).unwrap_or(0));
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        // A whole second less, since the fraction is not looked at.
-        now.saturating_sub(changed).saturating_sub(Duration::from_secs(1))
+        now.saturating_sub(seconds.saturating_add(fraction))
     }
 
     /// The permission bits, for the file that comes in its place.

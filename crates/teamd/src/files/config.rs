@@ -45,7 +45,7 @@ impl Files {
 
     /// Known by the moment of their birth: a namesake stays.
     fn take_out_gone(&self, team: &Team) -> Result<(), Error> {
-        let config = team.config()?;
+        let config = team.config_of_ours()?;
         for (_, name, born) in self.gone.iter().filter(|(of, ..)| of == team.name()) {
             if config.member(name).is_some_and(|member| member.joined_at == *born) {
                 tracing::warn!(member = %name, "config.json has a member again that has ended: taking it out");
@@ -93,7 +93,7 @@ impl Files {
 
 /// Whether there was anything to put back.
 fn put_back(team: &Team, living: &[Living]) -> Result<bool, Error> {
-    let there = team.config()?.members;
+    let there = team.config_of_ours()?.members;
     let is_missing = |one: &&Living| !there.iter().any(|m| m.name == one.record.name);
     let missing: Vec<&Living> = living.iter().filter(is_missing).collect();
     for one in &missing {

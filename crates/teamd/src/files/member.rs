@@ -22,7 +22,7 @@ impl Files {
     /// taken, although the roster does not know it.
     pub(super) fn register(&self, record: &Record, again: bool, at: u64) -> Result<Enrolled, Error> {
         let team = self.root.team(&record.team)?;
-        let config = team.config()?;
+        let config = team.config_of_ours()?;
         if config.member(&record.name).is_some() {
             return Err(Error::Exists { what: format!("member {}", record.name) });
         }
@@ -169,8 +169,9 @@ pub(super) fn member(record: &Record, activity: Activity) -> Member {
 /// of it can be done again. An entry of that name from another life is not ours to remove.
 fn take_off(team: &Team, record: &Record, approved: bool) -> Result<(), Error> {
     let told = if approved { Ok(()) } else { tell_lead(team, record) };
-    let ours =
-        team.config().map(|config| config.member(&record.name).is_some_and(|m| m.joined_at == record.born));
+    let ours = team
+        .config_of_ours()
+        .map(|config| config.member(&record.name).is_some_and(|m| m.joined_at == record.born));
     let removed = match ours {
         Ok(true) => complete_tracking(team, record).and(team.remove_member(&record.name)),
         Ok(false) => Ok(()),

@@ -262,7 +262,7 @@ impl Files {
         if name.is_foreign() {
             return Vec::new();
         }
-        let config = self.team(name).and_then(|team| team.config());
+        let config = self.team(name).and_then(|team| team.config_of_ours());
         config
             .map(|config| config.members.into_iter().map(|member| member.name).collect())
             .unwrap_or_default()

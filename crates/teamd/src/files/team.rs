@@ -63,7 +63,7 @@ impl Files {
     /// Members that somebody else has put there may live, for all that we know.
     fn deletable(&self, name: &TeamName, force: bool) -> Result<Team, Fault> {
         let team = self.root.team(name).map_err(Fault::from)?;
-        let members = if force { Vec::new() } else { team.config().map_err(Fault::from)?.members };
+        let members = if force { Vec::new() } else { team.config_of_ours().map_err(Fault::from)?.members };
         let others: Vec<String> =
             members.iter().filter(|m| !m.name.is_lead()).map(|m| m.name.to_string()).collect();
         if !others.is_empty() {
@@ -84,7 +84,7 @@ impl Files {
     /// Which panes are hidden, where the file says otherwise.
     pub(super) fn hidden(&self, name: &TeamName, panes: &[String]) -> Result<(), Error> {
         let team = self.root.team(name)?;
-        if team.config()?.hidden_pane_ids == panes {
+        if team.config_of_ours()?.hidden_pane_ids == panes {
             return Ok(());
         }
         let value = if panes.is_empty() { serde_json::Value::Null } else { serde_json::json!(panes) };
