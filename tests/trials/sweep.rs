@@ -6,7 +6,7 @@
 
 use harness::{House, figure, skipped};
 use serde_json::Value;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -32,20 +32,37 @@ const CALLS: [&str; 13] = [
 /// What one run of it does, seen from outside.
 struct Operation {
     name: &'static str,
+    /// What the `n`th is about.
+    of: What,
+    /// That is there before it is typed.
+    is_there: bool,
     /// Makes what the `n`th run works on, and says what it is to type.
     begin: fn(&House, u64) -> Vec<String>,
     /// How often it is done, by then.
     done: fn(&House, u64) -> usize,
 }
 
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum What {
+    Mail,
+    Task,
+}
+
+/// Everything that must be there, once, from some moment on.
+type Kept = BTreeSet<(What, String)>;
+
 const OPERATIONS: [Operation; 5] = [
     Operation {
         name: "send",
+        of: What::Mail,
+        is_there: false,
         begin: |_, n| words(&["send", "ann", &text(n)]),
         done: |house, n| mails(house, &text(n), false),
     },
     Operation {
         name: "inbox --mark-read",
+        of: What::Mail,
+        is_there: true,
         begin: |house, n| {
             house.teamctl(["send", "ann", &text(n)]).ok();
             words(&["inbox", "--unread", "--mark-read"])
@@ -54,11 +71,15 @@ const OPERATIONS: [Operation; 5] = [
     },
     Operation {
         name: "task create",
+        of: What::Task,
+        is_there: false,
         begin: |_, n| words(&["task", "create", &text(n)]),
         done: |house, n| tasks(house, |task| task["subject"] == text(n)),
     },
     Operation {
         name: "task claim",
+        of: What::Task,
+        is_there: true,
         begin: |house, n| {
             words(&["task", "update", &task(house, n), "--owner", "ann", "--status", "in_progress"])
         },
@@ -66,6 +87,8 @@ const OPERATIONS: [Operation; 5] = [
     },
     Operation {
         name: "task done",
+        of: What::Task,
+        is_there: true,
         begin: |house, n| words(&["task", "done", &task(house, n)]),
         done: |house, n| tasks(house, |task| task["subject"] == text(n) && task["status"] == "completed"),
     },
@@ -142,25 +165,46 @@ fn can_trace(figure: &str) -> bool {
     can
 }
 
-/// Breaks every call of every operation with it, one in each run, counted on from `n`; how many runs that were.
-fn sweep(house: &House, inject: &str, mut n: u64) -> u64 {
-    let mut points = 0;
+/// All there is, in order.
+fn there(house: &House) -> Vec<(What, String)> {
+    let mails = house.inbox("survey", "ann").into_iter().map(|mail| (What::Mail, mail["text"].clone()));
+    let tasks = house.tasks("survey").into_iter().map(|task| (What::Task, task["subject"].clone()));
+    let texts = mails.chain(tasks).filter_map(|(what, text)| Some((what, text.as_str()?.to_owned())));
+    let mut all: Vec<_> = texts.filter(|(_, text)| text.starts_with("the ")).collect();
+    all.sort();
+    all
+}
+
+/// Whether the call was broken: a run may make one less than the one that was counted.
+fn is_broken(house: &House) -> bool {
+    let trace = house.read("out/trace");
+    ["(INJECTED)", "killed by SIGKILL"].iter().any(|word| trace.contains(word))
+}
+
+/// Breaks every call of every operation with it, one in each run, counted on from `n`; how many were broken.
+fn sweep(house: &House, kept: &mut Kept, inject: &str, mut n: u64) -> u64 {
+    let mut broken = 0;
     for operation in &OPERATIONS {
         n += 1;
         let calls = counted(house, &(operation.begin)(house, n));
+        kept.insert((operation.of, text(n)));
         for (call, nth) in calls.iter().flat_map(|(call, times)| (1..=*times).map(move |nth| (call, nth))) {
             n += 1;
-            points += 1;
             let words = (operation.begin)(house, n);
             let code = traced(house, &[format!("-einject={call}:{inject}:when={nth}")], &words);
+            broken += u64::from(is_broken(house));
             let (done, at) =
                 ((operation.done)(house, n), format!("{}, {inject} at {call} {nth}", operation.name));
             assert!(done <= 1, "{at}: done {done} times");
             assert!(code != 0 || done == 1, "{at}: exit code 0, and not done");
+            if operation.is_there || done == 1 {
+                kept.insert((operation.of, text(n)));
+            }
+            assert_eq!(there(house), Vec::from_iter(kept.iter().cloned()), "{at}");
             later(&house.root());
         }
     }
-    points
+    broken
 }
 
 fn without_a_daemon() -> House {
@@ -181,7 +225,7 @@ fn killed_at_any_call_it_is_done_once_or_not_at_all() {
     if !can_trace("calls-killed") {
         return;
     }
-    let points = sweep(&house, "signal=KILL", 0);
+    let points = sweep(&house, &mut Kept::new(), "signal=KILL", 0);
     is_mended(house);
     assert!(points > 100, "{points}");
     figure("calls-killed", points);
@@ -189,11 +233,15 @@ fn killed_at_any_call_it_is_done_once_or_not_at_all() {
 
 #[test]
 fn where_the_disk_is_full_or_fails_nothing_is_said_to_be_done_that_is_not() {
-    let house = without_a_daemon();
+    let mut house = without_a_daemon();
     if !can_trace("calls-failed") {
         return;
     }
-    let points = sweep(&house, "error=ENOSPC", 0) + sweep(&house, "error=EIO", 10_000);
+    // So that it flushes, too.
+    house.variables.push(("TEAMD_DURABILITY".to_owned(), "power".to_owned()));
+    let mut kept = Kept::new();
+    let points =
+        sweep(&house, &mut kept, "error=ENOSPC", 0) + sweep(&house, &mut kept, "error=EIO", 10_000);
     is_mended(house);
     assert!(points > 200, "{points}");
     figure("calls-failed", points);

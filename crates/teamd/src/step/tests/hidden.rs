@@ -114,7 +114,7 @@ fn what_a_person_took_out_by_hand_leaves_the_list() {
     };
     assert!(!asked(&step(&mut state, Event::Overflow, NOW)), "nobody is hidden");
     step(&mut state, moved(&ann, Sight::Hidden, Ok(())), NOW);
-    assert!(asked(&step(&mut state, Event::Overflow, at(1_000))));
+    assert!(asked(&step(&mut state, Event::Overflow, at(2_000))));
     let in_sight = |spawns: &[SpawnId]| Event::Paned(PaneDone::InSight { spawns: spawns.to_vec() });
     let effects = step(&mut state, in_sight(&[]), NOW);
     assert!(is_hidden(&state, &ann) && listed(&effects).is_none());
