@@ -240,8 +240,7 @@ fn where_the_disk_is_full_or_fails_nothing_is_said_to_be_done_that_is_not() {
     // So that it flushes, too.
     house.variables.push(("TEAMD_DURABILITY".to_owned(), "power".to_owned()));
     let mut kept = Kept::new();
-    let points =
-        sweep(&house, &mut kept, "error=ENOSPC", 0) + sweep(&house, &mut kept, "error=EIO", 10_000);
+    let points = sweep(&house, &mut kept, "error=ENOSPC", 0) + sweep(&house, &mut kept, "error=EIO", 10_000);
     is_mended(house);
     assert!(points > 200, "{points}");
     figure("calls-failed", points);

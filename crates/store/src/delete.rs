@@ -26,8 +26,7 @@ impl Team {
         self.refuse(leftovers)?;
         self.all_tasks().rmdir(self.name().as_str())?;
         self.dir().rmdir(INBOXES)?;
-        self.answers().forget(self.name())?;
-        self.journal().forget(self.name())?;
+        self.forget()?;
         self.dir().unlink(CONFIG)?;
         self.all_teams().rmdir(self.name().as_str())
     }

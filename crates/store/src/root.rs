@@ -36,6 +36,12 @@ pub(crate) struct Opened {
     pub(crate) journal: Journal,
 }
 
+impl Opened {
+    pub(crate) fn forget(&self, team: &TeamName) -> Result<(), Error> {
+        self.answers.forget(team).and(self.journal.forget(team))
+    }
+}
+
 impl Root {
     /// Opens the root at `path`, and makes it (0700) with its two directories if it is missing.
     ///
@@ -121,9 +127,16 @@ impl Root {
         settle(team.dir(), durability)?;
         settle(&self.0.teams, durability)?;
         // An earlier team of that name may have asked under the same ids; a record that stays is older than what is asked.
-        self.0.answers.forget(team.name()).ok();
-        self.0.journal.forget(team.name()).ok();
+        self.forget(team.name()).ok();
         Ok(team)
+    }
+
+    /// Forgets what was answered, and what was sent, on a team that is gone or begins.
+    ///
+    /// # Errors
+    /// `Io`.
+    pub fn forget(&self, team: &TeamName) -> Result<(), Error> {
+        self.0.forget(team)
     }
 
     /// Forgets what sessions were answered that are not `there` any more.

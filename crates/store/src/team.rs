@@ -227,6 +227,11 @@ impl Team {
         &self.0.root.answers
     }
 
+    /// What lies outside of the root of it.
+    pub(crate) fn forget(&self) -> Result<(), Error> {
+        self.0.root.forget(&self.0.name)
+    }
+
     pub(crate) fn journal(&self) -> &Journal {
         &self.0.root.journal
     }

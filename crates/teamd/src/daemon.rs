@@ -255,17 +255,22 @@ fn take_in(root: &Root, roster: &mut Roster) {
     }
 }
 
-/// Teams of which no directory is left, and nobody lives: a daemon was killed behind their deletion.
+/// Teams of which no directory is left, nor a worktree that we answer for, and nobody lives: a daemon was killed behind
+/// their deletion, which begins with the worktrees.
 fn let_go(root: &Root, state: &StateDir, roster: &mut Roster) {
     let living = roster.agents.iter().map(|agent| &agent.team);
     let resting = roster.resting.iter().map(|resting| &resting.comeback.order.team);
     let with_members: BTreeSet<TeamName> = living.chain(resting).cloned().collect();
-    let is_gone =
-        |name: &TeamName| !with_members.contains(name) && matches!(root.team_without_config(name), Ok(None));
+    let is_gone = |name: &TeamName| {
+        !with_members.contains(name)
+            && roster.worktrees.get(name).is_none_or(Vec::is_empty)
+            && matches!(root.team_without_config(name), Ok(None))
+    };
     for name in roster.teams.keys().filter(|name| is_gone(name)).cloned().collect::<Vec<_>>() {
         roster.teams.remove(&name);
         roster.layouts.remove(&name);
-        files::forget_team(state, &name).unwrap_or_else(|error| tracing::warn!("{error}"));
+        let forgotten = files::forget_team(state, &name).and(root.forget(&name));
+        forgotten.unwrap_or_else(|error| tracing::warn!("{error}"));
     }
 }
 
@@ -343,16 +348,39 @@ mod tests {
     #[test]
     fn a_team_of_which_nothing_is_left_is_let_go_and_one_with_a_directory_stays() {
         let dir = tempfile::tempdir().unwrap();
-        let root = dir.path().join("root");
-        std::fs::create_dir_all(root.join("teams/half")).unwrap();
-        let root = Root::open(&root, &dir.path().join("aside"), Durability::Process).unwrap();
+        let path = dir.path().join("root");
+        std::fs::create_dir_all(path.join("teams/half")).unwrap();
         let state = StateDir::open(&dir.path().join("state")).unwrap();
+        let root = Root::open(&path, &state.path().join("aside"), Durability::Process).unwrap();
         let [half, gone] = ["half", "gone"].map(|name| TeamName::parse(name).unwrap());
-        let files = ["config-half.json", "config-gone.json"];
-        files.iter().for_each(|file| state.replace(file, b"{}").unwrap());
+        let beside = ["answers", "journal"].map(|of| state.sub(of).unwrap());
+        for team in [&half, &gone] {
+            state.replace(&format!("config-{team}.json"), b"{}").unwrap();
+            beside.iter().for_each(|of| of.replace(&format!("{team}.jsonl"), b"").unwrap());
+        }
         let mut roster = Roster { teams: [(half.clone(), 1), (gone, 1)].into(), ..Roster::default() };
         let_go(&root, &state, &mut roster);
         assert_eq!(roster.teams.into_keys().collect::<Vec<_>>(), [half]);
-        assert_eq!(state.names().unwrap(), ["config-half.json"]);
+        assert!(state.names().unwrap().contains(&"config-half.json".to_owned()));
+        assert!(!state.names().unwrap().contains(&"config-gone.json".to_owned()));
+        beside.iter().for_each(|of| assert_eq!(of.names().unwrap(), ["half.jsonl"]));
+    }
+
+    #[test]
+    fn a_team_whose_directory_is_missing_stays_while_it_has_a_worktree() {
+        let dir = tempfile::tempdir().unwrap();
+        let root =
+            Root::open(&dir.path().join("root"), &dir.path().join("aside"), Durability::Process).unwrap();
+        let state = StateDir::open(&dir.path().join("state")).unwrap();
+        let mut roster: Roster = serde_json::from_value(serde_json::json!({
+            "version": ROSTER_VERSION, "teams": {"survey": 1}, "agents": [],
+            "worktrees": {"survey": [{"member": "ann", "tree": {
+                "path": "/repo/ann", "branch": "ann", "new_branch": true, "repository": "/repo/.git", "base": "0",
+                "inode": 1,
+            }}]},
+        }))
+        .unwrap();
+        let_go(&root, &state, &mut roster);
+        assert_eq!(roster.teams.len(), 1, "and with it the next daemon's memory of the worktree");
     }
 }
