@@ -64,14 +64,15 @@ impl Journal {
         }
     }
 
-    /// `old`: they are older than what stands before them.
+    /// `old`: they are older than what stands before them, and find room where new ones do not any more.
     fn add(&self, team: &Team, notes: impl Iterator<Item = (String, Note)>, old: bool) -> Result<(), Error> {
         let Some(of) = place(team)? else { return Ok(()) };
         let lines: String = notes.map(|(to, note)| Line { to, of, old, note }.text()).collect();
         if lines.is_empty() {
             return Ok(());
         }
-        self.opened()?.append_within(&name(team.name()), lines.as_bytes(), LIMIT)
+        let limit = if old { LIMIT + LIMIT / 2 } else { LIMIT };
+        self.opened()?.append_within(&name(team.name()), lines.as_bytes(), limit)
     }
 
     fn opened(&self) -> Result<&StateDir, Error> {

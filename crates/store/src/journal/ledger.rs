@@ -3,8 +3,8 @@
 //! For the one who puts back, the daemon. What it remembers is small: the messages stay in the files. It alone begins
 //! the file anew, carrying over what is still open.
 
-use super::line::{Line, Note, all, id, id_of, parse};
-use super::{earlier, name, place};
+use super::line::{Line, Note, all, bytes, id, id_of, parse};
+use super::{LIMIT, earlier, name, place};
 use crate::error::Error;
 use crate::inbox::Inbox;
 use crate::team::Team;
@@ -13,7 +13,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::fs::File;
 use std::os::unix::fs::{FileExt, MetadataExt};
 
-/// A file is begun anew beyond this many bytes, or beyond what the one before it had.
+/// A file is begun anew beyond this many bytes, or beyond what the one before it had, and long before it is full.
 const ROUND: u64 = 256 << 10;
 /// So many are remembered that were read before their sender had noted them.
 const EARLY: usize = 1_024;
@@ -217,12 +217,17 @@ impl Ledger {
         // Until it is done, so that it is not forgotten if it can't be.
         let again = lost.iter().map(|id| (id.clone(), Open::Noted));
         self.open.entry(to.clone()).or_default().extend(again);
-        let put = inbox.put_back(&noted(team, &to)?, lost)?;
+        let noted = noted(team, &to)?;
+        let put = inbox.put_back(&noted, lost)?;
         let back: Vec<String> = put.iter().map(id_of).collect();
         let open = self.open.entry(to.clone()).or_default();
-        open.extend(lost.iter().map(|id| (id.clone(), Open::There)));
+        // What there was no room to carry over is known to nobody any more.
+        open.retain(|id, _| !lost.contains(id));
+        let held = noted.into_iter().map(|(id, _)| id).filter(|id| lost.contains(id));
+        open.extend(held.map(|id| (id, Open::There)));
         open.extend(back.iter().map(|id| (id.clone(), Open::Back)));
-        team.journal().add(team, [(to, Note::Back(back))].into_iter(), false)?;
+        let note = (!back.is_empty()).then_some((to, Note::Back(back)));
+        team.journal().add(team, note.into_iter(), false)?;
         Ok(put)
     }
 
@@ -236,18 +241,20 @@ impl Ledger {
         *doubts >= DOUBTS && self.taken.insert(to.to_owned())
     }
 
-    /// Puts a file aside that has grown, and with it the one before; what of that is open is written anew.
+    /// Puts a file aside that has grown, and with it the one before; what of that is open is written anew, as far as
+    /// there is room.
     fn begin_anew(&mut self, team: &Team) -> Result<(), Error> {
         let [before, Some(part)] = &self.parts else { return Ok(()) };
-        if part.read <= before.as_ref().map_or(0, |before| before.read).max(ROUND) {
+        let grown = before.as_ref().map_or(0, |before| before.read).clamp(ROUND, LIMIT / 2);
+        if part.read <= grown {
             return Ok(());
         }
         let Some(dir) = team.journal().there()? else { return Ok(()) };
-        let bytes = dir.read(&earlier(team.name()))?.unwrap_or_default();
-        let kept = parse(&bytes).filter(|line| self.is_open(line)).map(|line| (line.to, line.note));
-        team.journal().add(team, kept, true)?;
         let taken = self.taken.iter().map(|to| (to.clone(), Note::Taken {}));
         team.journal().add(team, taken, true)?;
+        let bytes = bytes(dir, &earlier(team.name()))?;
+        let kept = parse(&bytes).filter(|line| self.is_open(line)).map(|line| (line.to, line.note));
+        team.journal().add(team, kept, true)?;
         dir.rename(&name(team.name()), &earlier(team.name()))?;
         let [_, part] = std::mem::take(&mut self.parts);
         self.parts = [part, None];

@@ -3,9 +3,11 @@
 use super::{Journal, earlier, name, place};
 use crate::error::Error;
 use crate::inbox::said;
+use crate::state::StateDir;
 use crate::team::Team;
 use protocol::message::{Entry, Message};
 use serde::{Deserialize, Serialize};
+use std::io::Read;
 
 /// What was noted of one inbox.
 #[derive(Debug, Serialize, Deserialize)]
@@ -59,13 +61,23 @@ pub(super) fn parse(bytes: &[u8]) -> impl Iterator<Item = Line> + '_ {
     bytes.split(|byte| *byte == b'\n').filter_map(|line| serde_json::from_slice(line).ok())
 }
 
+/// All of a part, whatever its size: of many who note at once each has seen that there is room.
+pub(super) fn bytes(dir: &StateDir, part: &str) -> Result<Vec<u8>, Error> {
+    let mut bytes = Vec::new();
+    if let Some(mut file) = dir.file(part)? {
+        let read = file.read_to_end(&mut bytes);
+        read.map_err(|cause| Error::io("read", &dir.path().join(part), cause))?;
+    }
+    Ok(bytes)
+}
+
 /// All that is known of this team, oldest first.
 pub(super) fn all(team: &Team) -> Result<Vec<Line>, Error> {
     let journal: &Journal = team.journal();
     let (Some(dir), Some(of)) = (journal.there()?, place(team)?) else { return Ok(Vec::new()) };
     let mut lines = Vec::new();
     for part in [earlier(team.name()), name(team.name())] {
-        let bytes = dir.read(&part)?.unwrap_or_default();
+        let bytes = bytes(dir, &part)?;
         let (old, new): (Vec<Line>, Vec<Line>) = parse(&bytes).partition(|line| line.old);
         lines.extend(old.into_iter().chain(new).filter(|line| line.of == of));
     }

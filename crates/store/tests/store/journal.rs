@@ -201,6 +201,53 @@ fn the_journal_stays_small_and_keeps_what_is_open() {
     assert_eq!(Keeper::default().looked(&ground), ["unread for long"]);
 }
 
+/// As much as is noted while nobody looks, and more, each to somebody else.
+fn fill(ground: &Ground, round: &str) {
+    let long = message(&"x".repeat(200 << 10));
+    for n in 0..45 {
+        ground.again().inbox(&agent(&format!("{round}{n}"))).append(&long).unwrap();
+    }
+}
+
+#[test]
+fn a_journal_that_was_full_is_begun_anew_each_time() {
+    let (ground, mut keeper) = (Ground::new(), Keeper::default());
+    for round in ["a", "b"] {
+        fill(&ground, round);
+        assert_eq!(keeper.looked(&ground), [""; 0]);
+    }
+    let long = "y".repeat(200 << 10);
+    send(&ground, &long);
+    write(&ground, "[]");
+    assert_eq!(keeper.looked(&ground), [long], "there was room for its note");
+    // Of the first round nothing is known any more, and that is found once.
+    let first = ground.team.inbox(&agent("a0"));
+    put(&first.path(), "[]");
+    let journal = ground.path().join("journal/orchard.jsonl");
+    let size = || std::fs::metadata(&journal).unwrap().len();
+    let before = size();
+    for _ in 0..2 {
+        assert_eq!(keeper.ledger.settle(&first, Looked::Whole(&[]), Reader::Ours).unwrap(), []);
+    }
+    assert_eq!(size(), before);
+    assert!(!keeper.ledger.unseen().contains(&"a0.json".to_owned()));
+}
+
+#[test]
+fn a_journal_beyond_its_size_is_read_all_the_same() {
+    let (ground, mut keeper) = (Ground::new(), Keeper::default());
+    send(&ground, "a");
+    let journal = ground.path().join("journal/orchard.jsonl");
+    let notes = std::fs::read_to_string(&journal).unwrap();
+    put(&journal, notes + &"\n".repeat(9 << 20));
+    write(&ground, "[]");
+    for _ in 0..2 {
+        keeper.ledger.follow(&ground.team).unwrap();
+    }
+    assert_eq!(keeper.looked(&ground), ["a"]);
+    assert_eq!(ground.team.put_back().unwrap(), [("bob.json".to_owned(), 1)].into());
+}
+
 #[test]
 fn a_session_of_another_program_is_not_noted() {
     let ground = Ground::new();
