@@ -305,6 +305,25 @@ fn a_stopped_daemon_is_told_from_a_dead_one_and_mail_still_goes() {
     house.end();
 }
 
+#[test]
+fn of_many_that_start_teamd_at_once_each_is_told_that_it_runs() {
+    let house = House::empty();
+    let up = || {
+        let mut command = house.command(harness::programs().join("teamctl"));
+        command.env("TMUX", format!("{},0,0", house.tmux_socket().display())).arg("up").output().unwrap()
+    };
+    for _ in 0..3 {
+        let ran: Vec<_> = std::thread::scope(|scope| {
+            let all: Vec<_> = (0..6).map(|_| scope.spawn(up)).collect();
+            all.into_iter().map(|one| one.join().unwrap()).collect()
+        });
+        assert!(ran.iter().all(|ran| ran.status.success() && ran.stderr.is_empty()), "{ran:#?}");
+        house.kill_9(house.daemon());
+    }
+    house.start_daemon();
+    house.end();
+}
+
 /// The kernel takes a moment to end a killed process, and until then it holds its lock and its socket.
 #[test]
 fn a_daemon_that_was_killed_this_instant_is_not_in_the_way_of_the_next() {

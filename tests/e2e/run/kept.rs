@@ -27,6 +27,21 @@ fn a_team_that_is_kept_can_be_looked_at_and_taken_up() {
     house.end();
 }
 
+/// One that was killed between the end of its members and the deletion of its team.
+#[test]
+fn a_team_that_was_to_go_with_its_run_goes_with_the_next() {
+    let house = House::start();
+    let file = team(["ann"]).task("a", "", "").in_house(&house);
+    house.teamctl(["run", &file, "--keep"]).ok();
+    let place = std::fs::read_dir(house.path("state/teamd")).unwrap().next().unwrap().unwrap().file_name();
+    house.put(&format!("state/teamd/{}/run-survey.lock", place.to_str().unwrap()), "its team goes with it\n");
+    let ran = house.teamctl(["run", &file, "--resume"]).ok();
+    assert!(ran.contains("1 of 1 tasks are completed"), "{ran}");
+    assert_eq!(log(&house), ["a"], "what is completed never runs again");
+    gone(&house);
+    house.end();
+}
+
 #[test]
 fn a_failed_task_of_a_team_that_was_kept_is_tried_again_only_once_it_is_released() {
     let house = House::start();

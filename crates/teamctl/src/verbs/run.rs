@@ -87,16 +87,20 @@ pub(crate) fn run(here: &Here, args: &Args) -> Result<ExitCode, Fault> {
     let mut own = Here::new(here.global.clone());
     own.global.team = Some(file.name.to_string());
     let (root, state) = (own.root()?, own.state()?);
-    let _alone = alone::alone(&state, &file.name)?;
+    let mut alone = alone::alone(&state, &file.name)?;
     let (found, rules) = match taken_up::found(&root, &file, args.resume)? {
         Found::Nothing => (None, Rules::of(&file)),
-        Found::Finished(team) => return finish::nothing_left(&own, &file, &team),
-        Found::Unfinished(team) => {
+        // Else it was killed with nothing left to do but that.
+        Found::Finished(team) if args.keep || !alone.goes() => {
+            return finish::nothing_left(&own, &file, &team);
+        }
+        Found::Finished(team) | Found::Unfinished(team) => {
             let tasks = team.tasks().list().map_err(fault)?;
             taken_up::differing(&file, &tasks).iter().for_each(|line| output::complain(line));
             (Some(team), taken_up::rules(&file, &tasks))
         }
     };
+    alone.note(!args.keep)?;
     warn(here, &file);
     let follow = Follow::new(&directories(&root, &state, &file))?;
     let signals = Signals::catch(follow.teller())?;
@@ -104,7 +108,9 @@ pub(crate) fn run(here: &Here, args: &Args) -> Result<ExitCode, Fault> {
     let mut run = Run { here: &own, file, rules, daemon, follow, signals, deadline };
     let mut stage = course::Stage::new(&mut run, &root, found)?;
     let end = course::from_start_to_end(&mut run, &mut stage)?;
-    finish::finish(&mut run, stage, end, args.keep)
+    let code = finish::finish(&mut run, stage, end, args.keep)?;
+    alone.note(false)?;
+    Ok(code)
 }
 
 /// The file names its team. A variable that stands in the shell is not meant for it, a flag is.

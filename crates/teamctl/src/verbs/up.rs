@@ -29,6 +29,8 @@ pub(crate) struct Up {
 pub(super) const TMUX_NAME: &str = "teamd";
 /// A daemon is ready within this, or it has failed.
 const READY: Duration = Duration::from_secs(10);
+/// Somebody else's that holds the root answers within this, or not here.
+const OTHER: Duration = Duration::from_secs(2);
 
 /// The tmux server that a daemon is started on.
 #[derive(Debug, Clone)]
@@ -67,31 +69,47 @@ pub(super) fn began(here: &Here, server: &Server) -> Result<Began, Fault> {
     let made = std::fs::DirBuilder::new().recursive(true).mode(0o700).create(&directory);
     made.map_err(|error| Fault::io("make", &directory, &error))?;
     let mut follow = Follow::new(&[directory])?;
-    if let Some(code) = cannot_start(here, &socket)? {
-        return Ok(Began::Refused(code));
+    if let Some((code, why)) = cannot_start(here, &socket)? {
+        // Where a teamd does already, it may have been started a moment ago, and be about to answer.
+        let other = match code == Kind::NoDaemon.exit_code() {
+            true => answer(here, &mut follow, OTHER)?,
+            false => None,
+        };
+        return Ok(other.map_or_else(|| refused(code, &why), Began::Runs));
     }
     session::start(here, server, &socket)?;
-    let until = Instant::now() + READY;
+    answer(here, &mut follow, READY)?.map(Began::Ready).ok_or_else(|| not_ready(here))
+}
+
+fn refused(code: u8, why: &str) -> Began {
+    why.lines().for_each(output::place);
+    Began::Refused(code)
+}
+
+/// What a daemon answers, as soon as there is one; none where there is none for so long.
+fn answer(here: &Here, follow: &mut Follow, patience: Duration) -> Result<Option<StatusReply>, Fault> {
+    let until = Instant::now() + patience;
     loop {
         match here.ask(Request::Status) {
-            Ok(Reply::Status(status)) => return Ok(Began::Ready(status)),
+            Ok(Reply::Status(status)) => return Ok(Some(status)),
             Err(fault) if fault.kind != Kind::NoDaemon => return Err(fault),
             _ => {}
         }
         if follow.next(Some(until))? == Saw::TimedOut {
-            return Err(not_ready(here));
+            return Ok(None);
         }
     }
 }
 
-/// What would keep teamd from starting it says itself, and better here than in a pane that closes at once.
-fn cannot_start(here: &Here, socket: &Path) -> Result<Option<u8>, Fault> {
+/// What would keep teamd from starting it says itself, and better here than in a pane that closes at once: its exit code
+/// and its words.
+fn cannot_start(here: &Here, socket: &Path) -> Result<Option<(u8, String)>, Fault> {
     let mut teamd = Command::new(beside_us()?);
-    teamd.args(arguments(here, socket)).arg("--check").stdin(Stdio::null());
-    let status = teamd.status();
-    let status = status.map_err(|error| Fault::new(Kind::Missing, format!("cannot start teamd: {error}")))?;
-    let code = status.code().and_then(|code| u8::try_from(code).ok()).unwrap_or(Kind::Internal.exit_code());
-    Ok((!status.success()).then_some(code))
+    let ran = teamd.args(arguments(here, socket)).arg("--check").stdin(Stdio::null()).output();
+    let ran = ran.map_err(|error| Fault::new(Kind::Missing, format!("cannot start teamd: {error}")))?;
+    let code = ran.status.code().and_then(|code| u8::try_from(code).ok());
+    let why = String::from_utf8_lossy(&ran.stderr).into_owned();
+    Ok((!ran.status.success()).then(|| (code.unwrap_or(Kind::Internal.exit_code()), why)))
 }
 
 fn arguments(here: &Here, socket: &Path) -> Vec<String> {

@@ -1,22 +1,48 @@
 //! One run of a team at a time: two would give back each other's tasks. The kernel frees the lock with the
-//! process, however that ends; the empty file stays.
+//! process, however that ends; the file stays, and says whether the team is to go with its run.
 
 use nix::errno::Errno;
 use nix::fcntl::{Flock, FlockArg};
 use protocol::fault::{Fault, Kind};
 use protocol::name::TeamName;
 use std::fs::File;
+use std::io::{Read, Seek, Write};
 use std::os::unix::fs::OpenOptionsExt;
+use std::path::PathBuf;
 use store::StateDir;
 
+/// What the file says of a run without `--keep`, until its team is deleted.
+const GOES: &str = "its team goes with it\n";
+
 /// Held for as long as it lives.
-pub(super) fn alone(state: &StateDir, team: &TeamName) -> Result<Flock<File>, Fault> {
+pub(super) struct Alone {
+    lock: Flock<File>,
+    path: PathBuf,
+}
+
+impl Alone {
+    /// Whether the run before, which was killed, was to delete the team.
+    pub(super) fn goes(&mut self) -> bool {
+        let mut said = String::new();
+        self.lock.rewind().and_then(|()| self.lock.read_to_string(&mut said)).is_ok() && said == GOES
+    }
+
+    /// Notes whether this one is.
+    pub(super) fn note(&mut self, goes: bool) -> Result<(), Fault> {
+        let text = if goes { GOES } else { "" };
+        let written = self.lock.set_len(0).and_then(|()| self.lock.rewind());
+        let written = written.and_then(|()| self.lock.write_all(text.as_bytes()));
+        written.map_err(|error| Fault::io("write", &self.path, &error))
+    }
+}
+
+pub(super) fn alone(state: &StateDir, team: &TeamName) -> Result<Alone, Fault> {
     let path = state.path().join(format!("run-{team}.lock"));
     let cannot = |error: &dyn std::fmt::Display| Fault::io("lock", &path, error);
     let mut options = File::options();
-    let file = options.write(true).create(true).truncate(false).mode(0o600).open(&path);
+    let file = options.read(true).write(true).create(true).truncate(false).mode(0o600).open(&path);
     match Flock::lock(file.map_err(|error| cannot(&error))?, FlockArg::LockExclusiveNonblock) {
-        Ok(lock) => Ok(lock),
+        Ok(lock) => Ok(Alone { lock, path }),
         Err((_, Errno::EWOULDBLOCK)) => {
             let message = format!("cannot run team {team}: another teamctl run does so already");
             Err(Fault::new(Kind::Exists, message).hinted("see it with: teamctl status"))
@@ -34,10 +60,15 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let state = StateDir::open(&dir.path().join("state")).unwrap();
         let [t, u] = ["t", "u"].map(|name| TeamName::parse(name).unwrap());
-        let first = alone(&state, &t).unwrap();
-        assert_eq!(alone(&state, &t).unwrap_err().kind, Kind::Exists);
+        let mut first = alone(&state, &t).unwrap();
+        assert!(alone(&state, &t).is_err_and(|fault| fault.kind == Kind::Exists));
         assert!(alone(&state, &u).is_ok());
+        assert!(!first.goes());
+        first.note(true).unwrap();
         drop(first);
-        assert!(alone(&state, &t).is_ok());
+        let mut second = alone(&state, &t).unwrap();
+        assert!(second.goes());
+        second.note(false).unwrap();
+        assert!(!second.goes());
     }
 }
