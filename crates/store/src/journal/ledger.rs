@@ -186,6 +186,10 @@ impl Ledger {
         if gone.is_empty() {
             return Ok(Vec::new());
         }
+        // So that it is looked for again if that fails.
+        open.iter_mut()
+            .filter(|(id, open)| **open == Open::There && gone.contains(*id))
+            .for_each(|(_, open)| *open = Open::Noted);
         // Its owner may have had it since the journal was read, and somebody taken it out.
         self.follow(inbox.team())?;
         let lost = self.lost(inbox, &gone, reader)?;

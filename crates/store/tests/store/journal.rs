@@ -201,6 +201,21 @@ fn the_journal_stays_small_and_keeps_what_is_open() {
     assert_eq!(Keeper::default().looked(&ground), ["unread for long"]);
 }
 
+#[test]
+fn what_is_gone_while_the_journal_can_not_be_read_is_looked_for_again() {
+    let (ground, mut keeper) = (Ground::new(), Keeper::default());
+    send(&ground, "a");
+    assert_eq!(keeper.looked(&ground), [""; 0]);
+    write(&ground, "[]");
+    let in_the_way = ground.path().join("journal/orchard.jsonl.1");
+    std::fs::create_dir(&in_the_way).unwrap();
+    let settled = keeper.ledger.settle(&bob(&ground), Looked::Changed, Reader::Ours);
+    assert!(matches!(settled, Err(Error::Odd { .. })), "{settled:?}");
+    std::fs::remove_dir(&in_the_way).unwrap();
+    assert_eq!(keeper.ledger.unseen(), ["bob.json"]);
+    assert_eq!(keeper.ledger.settle(&bob(&ground), Looked::Grown(&[]), Reader::Ours).unwrap().len(), 1);
+}
+
 /// As much as is noted while nobody looks, and more, each to somebody else.
 fn fill(ground: &Ground, round: &str) {
     let long = message(&"x".repeat(200 << 10));

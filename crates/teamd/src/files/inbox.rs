@@ -42,7 +42,7 @@ impl Inboxes {
         let key = (team.name().clone(), name.clone());
         let before = self.marks.get(&key);
         if matches!(guard, Guard::Fed | Guard::Looks) {
-            self.ledgers.entry(team.name().clone()).or_default().follow(team)?;
+            net(self.ledgers.entry(team.name().clone()).or_default().follow(team));
         }
         let (entries, mark) = team.inbox(&name).since(before)?;
         let mail = match before {
@@ -62,7 +62,7 @@ impl Inboxes {
             Some(_) if !mark.began_again() => Looked::Grown(&entries),
             _ => Looked::Whole(&entries),
         };
-        let put_back = self.settle(team, &name, looked, guard)?;
+        let put_back = net(self.settle(team, &name, looked, guard));
         self.marks.insert(key, mark);
         Ok(Mail { put_back, ..mail })
     }
@@ -87,6 +87,14 @@ impl Inboxes {
         };
         Ok(ledger.settle(&inbox, looked, reader)?.iter().map(|message| of_message(0, message)).collect())
     }
+}
+
+/// What was acknowledged is looked at beside what is new, which is told whatever came of that: it stays noted.
+fn net<T: Default>(result: Result<T, Error>) -> T {
+    result.unwrap_or_else(|error| {
+        tracing::warn!("cannot compare an inbox with what was sent to it: {error}");
+        T::default()
+    })
 }
 
 /// Of an inbox that this daemon sees for the first time.

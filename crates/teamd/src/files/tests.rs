@@ -109,6 +109,32 @@ fn mail_of_a_new_team_is_told_although_an_old_one_had_its_name() {
 }
 
 #[test]
+fn mail_is_told_although_what_was_noted_of_it_can_not_be_read() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut files = files(dir.path(), BTreeMap::new());
+    let inbox = made(&mut files).inbox(&AgentName::lead());
+    let send = |text: &str| inbox.append(&Message::new(&AgentName::lead(), text.into(), 1)).unwrap();
+    let look = |files: &mut Files| match files.job(FileJob::Inbox {
+        team: name(),
+        inbox: "team-lead".into(),
+        guard: Guard::Looks,
+    }) {
+        Some(FileDone::Inbox { result: Ok(mail), .. }) => (mail.new.len(), mail.put_back.len()),
+        other => panic!("{other:?}"),
+    };
+    send("a");
+    let in_the_way = dir.path().join("journal/survey.jsonl.1");
+    std::fs::create_dir(&in_the_way).unwrap();
+    assert_eq!(look(&mut files), (1, 0));
+    send("b");
+    assert_eq!(look(&mut files), (1, 0), "from where the last look ended");
+    std::fs::write(inbox.path(), "[]").unwrap();
+    assert_eq!(look(&mut files).1, 0);
+    std::fs::remove_dir(&in_the_way).unwrap();
+    assert_eq!(look(&mut files).1, 2, "both are still noted");
+}
+
+#[test]
 fn a_name_that_is_taken_makes_nobody_forget_what_was_told() {
     let dir = tempfile::tempdir().unwrap();
     let mut files = files(dir.path(), BTreeMap::new());
