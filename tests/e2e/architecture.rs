@@ -186,3 +186,29 @@ fn one_module_alone_types_into_panes_and_is_called_from_one_place() {
         assert_eq!(callers, [("teamd/src/panes.rs".to_owned(), 1)], "{call}");
     }
 }
+
+/// The environment of a house and of a bench leads to no other server either, should one be asked without an address.
+#[test]
+fn every_tmux_that_a_test_starts_is_told_a_server_of_its_own() {
+    let all = sources().into_iter().filter(|(name, _)| name.contains("/tests/"));
+    let all = all.chain(below(env!("CARGO_MANIFEST_DIR")));
+    let mut started = BTreeSet::new();
+    for (name, text) in all {
+        for (at, _) in text.match_indices("(\"tmux\")") {
+            let starts = [".command", "Command::new", "Command::new(self.path"];
+            if starts.iter().any(|start| text[..at].ends_with(start)) {
+                let words: String = text[at..].chars().take(200).collect();
+                assert!(words.contains("\"-S\""), "{name} starts a tmux without -S: {words}");
+                started.insert(name.clone());
+            }
+        }
+    }
+    assert!(
+        started.contains("harness/house.rs") && started.contains("tmux/tests/panes/bench.rs"),
+        "{started:?}"
+    );
+    let bare = |text: &str| text.contains("env_clear()") && text.contains("\"TMUX_TMPDIR\", self.path(");
+    assert!(
+        below(env!("CARGO_MANIFEST_DIR")).iter().any(|(name, text)| name == "harness/house.rs" && bare(text))
+    );
+}
