@@ -146,6 +146,11 @@ fn state_of(house: &House) -> String {
     format!("state/teamd/{}", name.to_str().unwrap())
 }
 
+fn socket_of(house: &House) -> std::path::PathBuf {
+    let place = std::fs::read_dir(house.path("run/teamd")).unwrap().flatten().next().unwrap();
+    place.path().join("control.sock")
+}
+
 fn tell(signal: &str, pid: u32) {
     std::process::Command::new("kill").args(["-s", signal, &pid.to_string()]).status().unwrap();
 }
@@ -212,6 +217,34 @@ fn a_daemon_that_is_told_to_stop_leaves_its_agents() {
     house.end();
 }
 
+/// The pane that `up` started it in, as a person closes it, or starts it anew with something of their own.
+#[test]
+fn a_daemon_whose_pane_is_closed_ends_in_order_and_leaves_its_agents() {
+    let house = team_of(2);
+    let before = lives(&house);
+    let (mut gone, socket) = (Vec::new(), socket_of(&house));
+    for close in [&["kill-pane"][..], &["respawn-pane", "-k", "cat", "-"]] {
+        let daemon = house.daemon();
+        let panes = house.tmux(["list-panes", "-a", "-F", "#{pane_pid} #{pane_id}"]);
+        let own = panes.lines().find_map(|line| line.strip_prefix(&format!("{daemon} "))).unwrap();
+        let mut asked = house.teamctl_running(["shutdown", "a0", "--grace", "1h"]);
+        house.until("something is under way", || (house.member("a0")?["phase"] == "stopping").then_some(()));
+        let (verb, rest) = close.split_first().unwrap();
+        assert_eq!(house.tmux_ran(&[&[verb, "-t", own], rest].concat()).code, 0);
+        assert!(harness::Processes::one(daemon).ended_within(Duration::from_secs(5)), "it lives on unseen");
+        assert_eq!(asked.wait().unwrap().code(), Some(69));
+        assert!(!socket.exists(), "it ended in no order: a panic, say");
+        house.start_daemon();
+        house.until("all are back", || (lives(&house).len() == 2).then_some(()));
+        assert_eq!(before, lives(&house));
+        gone.push(own.to_owned());
+    }
+    assert!(house.inbox("survey", "team-lead").is_empty(), "nobody ended");
+    assert_eq!(house.tmux(["display-message", "-p", "-t", &gone[1], "#{pane_current_command}"]), "cat");
+    house.tmux(["kill-pane", "-t", &gone[1]]);
+    house.end();
+}
+
 #[test]
 fn a_member_that_a_foreign_writer_dropped_is_put_back() {
     let house = team_of(1);
@@ -250,13 +283,7 @@ fn a_daemon_outlives_its_terminal_and_knows_that_events_arrive() {
 #[test]
 fn a_daemon_of_another_root_does_not_take_a_living_ones_socket() {
     let house = House::start();
-    let socket = std::fs::read_dir(house.path("run/teamd"))
-        .unwrap()
-        .next()
-        .unwrap()
-        .unwrap()
-        .path()
-        .join("control.sock");
+    let socket = socket_of(&house);
     let mut other = house.command(harness::programs().join("teamd"));
     other
         .arg("-S")
