@@ -8,14 +8,15 @@ mod desk;
 mod operations;
 mod outside;
 mod sight;
+mod tally;
 
 use desk::{Deed, Point};
 use harness::{House, figure, rounds};
 use operations::{OPERATIONS, Operation, RESIDENTS, as_str, is_no_half};
 use sight::{Sight, sight};
-use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
+use tally::{Tally, TmuxDied};
 
 /// One try: what is broken, where, and where its recovery is broken then.
 #[derive(Debug, Clone)]
@@ -27,8 +28,6 @@ struct Case {
     /// Kills in the recovery from it.
     then: Vec<Point>,
 }
-
-const TMUX_DIED: &str = "tmux itself has crashed";
 
 /// The house, and what it is like at rest.
 struct Scene {
@@ -61,11 +60,22 @@ impl Scene {
         scene
     }
 
-    /// tmux 3.3a ends by itself where something happens while a control client says who it is: it tells that one too, which
-    /// has no state yet (`control_write` of a client without one). That is no fault of what is tried here.
-    fn assert_tmux(&self) {
-        let lives = harness::start_time(self.server.parse().unwrap()).is_some();
-        assert!(lives, "{TMUX_DIED}");
+    /// Waits as the house does, as long as there is a tmux server.
+    fn until<T>(&self, what: &str, condition: impl FnMut() -> Option<T>) -> T {
+        self.until_within(Duration::from_secs(30), what, condition)
+    }
+
+    fn until_within<T>(&self, patience: Duration, what: &str, mut condition: impl FnMut() -> Option<T>) -> T {
+        self.house.until_within(patience, what, || {
+            self.has_tmux();
+            condition()
+        })
+    }
+
+    fn has_tmux(&self) {
+        if harness::start_time(self.server.parse().unwrap()).is_none() {
+            std::panic::panic_any(TmuxDied);
+        }
     }
 
     /// Starts a daemon that may be killed as soon as it begins.
@@ -80,8 +90,7 @@ impl Scene {
     fn up(&mut self) {
         if self.house.teamctl(["status"]).code == 69 {
             self.start();
-            self.house
-                .until("the daemon answers", || (self.house.teamctl(["status"]).code == 0).then_some(()));
+            self.until("the daemon answers", || (self.house.teamctl(["status"]).code == 0).then_some(()));
         }
     }
 
@@ -126,7 +135,7 @@ impl Scene {
             Some(words) => self.type_in(words),
         }
         let ended = || words.is_none().then_some(0).or_else(|| self.code());
-        let code = self.house.until("it ends", ended);
+        let code = self.until("it ends", ended);
         assert_eq!(code, 0, "{words:?}: {}", self.house.read("crash/err"));
         let passed = desk::passed(&self.house);
         desk::end(&self.house);
@@ -139,6 +148,7 @@ impl Scene {
 
     /// One try; how many of its points were hit.
     fn try_case(&mut self, case: &Case) -> u64 {
+        self.has_tmux();
         self.n += 1;
         let n = self.n;
         let operation = case.operation.map(|which| &OPERATIONS[which]);
@@ -180,7 +190,7 @@ impl Scene {
         let is_killed = operation.is_spawn() && case.deed == Deed::Kill && case.at.program == "teamd-pane";
         assert!(is_killed, "{case:?}: exit code 0, and not done\n{}", self.house.portrait());
         let is_told = || operations::has_ended_once(&self.house, self.n).ok();
-        self.house.until(&format!("{case:?}: its end is told"), is_told);
+        self.until(&format!("{case:?}: its end is told"), is_told);
     }
 
     /// A daemon's start is broken.
@@ -198,7 +208,7 @@ impl Scene {
             let ended = self.code().filter(|_| deed != Deed::Panic);
             ended.map(drop).or_else(|| desk::did(&self.house).map(drop))
         };
-        self.house.until("it is over or broken", over);
+        self.until("it is over or broken", over);
         let hit = desk::done(&self.house);
         match (hit, deed) {
             (Some(pid), Deed::Kill | Deed::Panic) => desk::ended(pid),
@@ -214,7 +224,7 @@ impl Scene {
             _ => {}
         }
         self.reap();
-        self.house.until(&format!("{words:?} ends"), || self.code());
+        self.until(&format!("{words:?} ends"), || self.code());
         u64::from(hit.is_some())
     }
 
@@ -225,7 +235,6 @@ impl Scene {
         let why = std::cell::RefCell::new(String::new());
         let patience = Duration::from_secs(45);
         let whole = || {
-            self.assert_tmux();
             if (operation.done)(&self.house, n) == 0 {
                 asked += 1;
                 let Some(words) = (operation.again)(&self.house, n) else {
@@ -240,7 +249,7 @@ impl Scene {
             }
             (operation.whole)(&self.house, n).map_err(|told| *why.borrow_mut() += &told).ok()
         };
-        self.house.until_within(patience, &format!("{case} is done in the end"), whole);
+        self.until_within(patience, &format!("{case} is done in the end"), whole);
         assert!(asked < 20, "{case}: asked {asked} times: {}", why.borrow());
         (operation.clean)(&self.house, n);
         self.rests(case);
@@ -251,7 +260,6 @@ impl Scene {
         let rest = self.rest.as_ref().expect("it was looked at");
         let mut last = String::new();
         let same = || {
-            self.assert_tmux();
             let now = sight(&self.house);
             let other = now.unlike(rest);
             if other != last {
@@ -261,7 +269,7 @@ impl Scene {
             last = other;
             last.is_empty().then_some(())
         };
-        self.house.until(&format!("{case}: all is as before"), same);
+        self.until(&format!("{case}: all is as before"), same);
     }
 }
 
@@ -331,38 +339,26 @@ fn a_panic_anywhere_ends_the_whole_daemon_and_no_agent() {
     scene.house.end();
 }
 
-/// One try, on a new scene where tmux has not outlived the one before; how many of its points were hit.
-fn survived(scene: &mut Scene, desk: bool, act: impl FnOnce(&mut Scene) -> u64) -> u64 {
-    match catch_unwind(AssertUnwindSafe(|| act(scene))) {
-        Ok(hits) => hits,
-        Err(_) if harness::start_time(scene.server.parse().unwrap()).is_none() => {
-            *scene = Scene::new(desk);
-            0
-        }
-        Err(failure) => resume_unwind(failure),
-    }
-}
-
 /// Side by side, since most of a try is waiting; each has its share of the cases.
 const LANES: usize = 2;
 
 /// So many points, of the cases of one lane; how many were hit.
 fn swept(lane: usize, wanted: u64, all: bool) -> u64 {
-    let (mut scene, mut seed, mut hit) = (Scene::new(true), rounds("SEED", 1), 0);
-    while hit < wanted {
+    let (mut scene, mut seed, mut tally) = (Scene::new(true), rounds("SEED", 1), Tally::default());
+    while tally.hits < wanted {
         let mut rng = fastrand::Rng::with_seed(seed);
         let mut cases = cases(&mut scene, &mut rng, all);
         rng.shuffle(&mut cases);
         for case in cases.iter().skip(lane).step_by(LANES) {
-            hit += survived(&mut scene, true, |scene| scene.try_case(case));
-            if hit >= wanted {
+            tally.count(&mut scene, true, |scene| scene.try_case(case));
+            if tally.hits >= wanted {
                 break;
             }
         }
         seed += 1_000_000;
     }
     scene.house.end_after_kills();
-    hit
+    tally.hits
 }
 
 #[test]

@@ -2,7 +2,8 @@
 //! stand there.
 
 use super::operations::{OPERATIONS, Operation};
-use super::{Scene, desk, survived};
+use super::tally::Tally;
+use super::{Scene, desk};
 use harness::{House, figure, rounds, skipped};
 use std::collections::BTreeMap;
 use std::process::{Child, Stdio};
@@ -80,12 +81,13 @@ fn counted(scene: &mut Scene, which: usize) -> Option<BTreeMap<&'static str, u64
 
 /// One operation with strace at the daemon, and all made good again; what strace wrote.
 fn traced(scene: &mut Scene, which: usize, words: &[String]) -> Option<String> {
+    scene.has_tmux();
     scene.n += 1;
     let operation: &Operation = &OPERATIONS[which];
     let typed = (operation.begin)(&scene.house, scene.n);
     let tracer = Tracer::attach(&scene.house, words)?;
     scene.type_in(&typed);
-    scene.house.until(&format!("{typed:?} under {words:?} ends"), || scene.code());
+    scene.until(&format!("{typed:?} under {words:?} ends"), || scene.code());
     scene.house.quiet(desk::REST);
     let trace = tracer.detach(&scene.house);
     scene.house.age_leftovers();
@@ -102,8 +104,8 @@ fn at_every_system_call_of_the_daemon_it_is_done_once_in_the_end() {
     let mut scene = Scene::new(false);
     let which: Vec<usize> =
         (0..OPERATIONS.len()).filter(|which| OPERATIONS[*which].is_the_daemons()).collect();
-    let mut broken = 0;
-    while broken < wanted {
+    let mut tally = Tally::default();
+    while tally.hits < wanted {
         let mut all = Vec::new();
         for which in &which {
             let Some(calls) = counted(&mut scene, *which) else {
@@ -118,17 +120,17 @@ fn at_every_system_call_of_the_daemon_it_is_done_once_in_the_end() {
         rng.shuffle(&mut all);
         for (which, call, nth, how) in all {
             let words = [format!("-etrace={call}"), format!("-einject={call}:{how}:when={nth}")];
-            broken += survived(&mut scene, false, |scene| {
+            tally.count(&mut scene, false, |scene| {
                 let trace = traced(scene, which, &words).unwrap();
                 let hit =
                     ["INJECTED", "DELAYED", "killed by SIGKILL"].iter().any(|word| trace.contains(word));
                 u64::from(hit)
             });
-            if broken >= wanted {
+            if tally.hits >= wanted {
                 break;
             }
         }
     }
     scene.house.end_after_kills();
-    figure("daemon-calls-broken", broken);
+    figure("daemon-calls-broken", tally.hits);
 }
