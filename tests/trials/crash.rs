@@ -131,12 +131,16 @@ impl Scene {
         }
         desk::begin(&self.house, None);
         match &words {
-            None => self.start(),
-            Some(words) => self.type_in(words),
+            None => {
+                self.start();
+                self.until("it answers", || self.answers());
+            }
+            Some(words) => {
+                self.type_in(words);
+                let code = self.until("it ends", || self.code());
+                assert_eq!(code, 0, "{words:?}: {}", self.house.read("crash/err"));
+            }
         }
-        let ended = || words.is_none().then_some(0).or_else(|| self.code());
-        let code = self.until("it ends", ended);
-        assert_eq!(code, 0, "{words:?}: {}", self.house.read("crash/err"));
         let passed = desk::passed(&self.house);
         desk::end(&self.house);
         self.up();
@@ -196,9 +200,15 @@ impl Scene {
     /// A daemon's start is broken.
     fn hit_start(&mut self) -> u64 {
         self.start();
+        self.until("it answers or is broken", || self.answers().or_else(|| desk::did(&self.house).map(drop)));
         let Some(pid) = desk::done(&self.house) else { return 0 };
         desk::ended(pid);
         1
+    }
+
+    /// A daemon does; who asks passes no point.
+    fn answers(&self) -> Option<()> {
+        (self.house.teamctl_with(&["status"], &[("TEAMD_CRASH", "")]).code == 0).then_some(())
     }
 
     fn hit(&mut self, words: &[String], deed: Deed) -> u64 {
