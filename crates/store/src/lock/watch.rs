@@ -53,8 +53,9 @@ impl Watch {
                 self.grip = Some(grip);
                 Look::Abandoned
             }
-            // One of ours that was stopped for so long; of what is not marked another of ours is taking it away.
-            Reached::Held if stale && marked => Look::Abandoned,
+            // One of ours that was stopped for so long. What is not marked another of ours is taking away, unless that
+            // one was stopped, too, or before it could set the mark.
+            Reached::Held if stale && (marked || watched >= STALE) => Look::Abandoned,
             Reached::Unknown if stale => Look::Abandoned,
             Reached::Held | Reached::Unknown => Look::Held,
         })

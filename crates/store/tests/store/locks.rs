@@ -20,6 +20,7 @@ fn whatever_stands_where_a_lock_goes_is_treated_with_care() {
         the_lock_of_a_dead_holder_of_ours_is_taken_over_at_once,
         the_lock_of_a_living_holder_of_ours_is_waited_for,
         one_of_ours_that_was_stopped_for_long_loses_its_lock,
+        one_of_ours_that_was_stopped_before_its_mark_loses_its_lock,
         of_eight_who_find_a_dead_holders_lock_each_gets_its_turn,
         a_fresh_lock_is_waited_for,
         a_lock_that_is_refreshed_is_not_taken_over,
@@ -103,6 +104,18 @@ fn one_of_ours_that_was_stopped_for_long_loses_its_lock() {
     let (sent, took) = send(&ground);
     sent.unwrap();
     assert!(took > Duration::from_millis(400) && took < Duration::from_secs(3), "{took:?}");
+}
+
+fn one_of_ours_that_was_stopped_before_its_mark_loses_its_lock() {
+    let (ground, lock) = planted();
+    std::fs::create_dir(&lock).unwrap();
+    let grip = File::open(&lock).unwrap();
+    grip.try_lock().unwrap();
+    age(&lock, old());
+    let (sent, took) = send(&ground);
+    sent.unwrap();
+    assert!(took >= Duration::from_secs(10), "{took:?}: it might be taking the lock away just now");
+    assert_eq!(list(&ground.inbox_path("")), [ground.inbox_path("bob.json")]);
 }
 
 fn of_eight_who_find_a_dead_holders_lock_each_gets_its_turn() {
