@@ -1,8 +1,9 @@
 //! Agents die: the cause is told apart, and the lead is told once.
 
 use harness::House;
-use std::io::Write;
-use std::os::unix::net::UnixListener;
+use std::io::{Read, Write};
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::time::{Duration, Instant};
 
 /// What the lead was told of a member's end.
 fn told(house: &House, name: &str) -> Vec<String> {
@@ -156,35 +157,48 @@ fn tell_of_closed_panes(house: &House) {
     house.tmux(["set-hook", "-g", "after-kill-pane", &tell]);
 }
 
+/// A join in a pane that bears its mark and stays when it ends, at a daemon that is us; the pane, and our end of its link.
+fn join_of_ours(house: &House) -> (String, UnixStream) {
+    let socket = house.path("run/test.sock");
+    let listener = UnixListener::bind(&socket).unwrap();
+    let program = harness::programs().join("teamd-pane").display().to_string();
+    let join = [&program, "join", "a-1", "--socket", &socket.display().to_string()];
+    let words = [&["new-window", "-d", "-P", "-F", "#{pane_id}", "--"], &join[..]].concat();
+    let pane = house.tmux_ran(&words).stdout.trim_end().to_owned();
+    let (join, _) = listener.accept().unwrap();
+    for (option, value) in [("@teamd", "a-1"), ("remain-on-exit", "on")] {
+        house.tmux(["set-option", "-p", "-t", &pane, option, value]);
+    }
+    tell_of_closed_panes(house);
+    std::fs::remove_file(socket).unwrap();
+    (pane, join)
+}
+
+/// Its first process has closed it itself.
+fn is_closed(house: &House, pane: &str) {
+    house.until("its pane is closed", || house.path("out/closed").exists().then_some(()));
+    assert!(!house.tmux(["list-panes", "-a", "-F", "#{pane_id}"]).lines().any(|line| line == pane));
+}
+
 /// Killed between the new pane and the roster, a daemon leaves a pane that the next one knows nothing of.
 #[test]
 fn with_the_pane_of_a_start_that_nobody_remembers() {
     let house = House::empty();
-    let socket = house.path("run/test.sock");
-    let listener = UnixListener::bind(&socket).unwrap();
-    let (program, socket) = (harness::programs().join("teamd-pane"), socket.display().to_string());
-    let program = program.display().to_string();
-    let pane = house.tmux([
-        "new-window",
-        "-d",
-        "-P",
-        "-F",
-        "#{pane_id}",
-        "--",
-        &program,
-        "join",
-        "a-1",
-        "--socket",
-        &socket,
-    ]);
-    let (mut join, _) = listener.accept().unwrap();
-    for (option, value) in [("@teamd", "a-1"), ("remain-on-exit", "on")] {
-        house.tmux(["set-option", "-p", "-t", &pane, option, value]);
-    }
-    tell_of_closed_panes(&house);
+    let (pane, mut join) = join_of_ours(&house);
     join.write_all(b"\"refused\"\n").unwrap();
-    house.until("its pane is closed", || house.path("out/closed").exists().then_some(()));
-    assert!(!house.tmux(["list-panes", "-a", "-F", "#{pane_id}"]).lines().any(|line| line == pane));
-    std::fs::remove_file(socket).unwrap();
+    is_closed(&house, &pane);
+    house.end();
+}
+
+/// Takes its fifteen seconds: the wait is what is told of.
+#[test]
+fn with_the_pane_of_a_start_to_which_nobody_says_a_word() {
+    let house = House::empty();
+    let begin = Instant::now();
+    let (pane, mut join) = join_of_ours(&house);
+    let mut hello = [0; 1];
+    join.read_exact(&mut hello).unwrap();
+    is_closed(&house, &pane);
+    assert!(begin.elapsed() >= Duration::from_secs(14), "a daemon under load is given its time");
     house.end();
 }
