@@ -52,9 +52,18 @@ impl Identity {
 
     /// True if a change in place right after `now` could go unnoticed.
     fn is_fresh(&self, now: SystemTime) -> bool {
+        self.changed() + TICK > now.duration_since(UNIX_EPOCH).unwrap_or_default()
+    }
+
+    /// How long ago it changed; nothing where the clock can't tell.
+    fn age(&self) -> Duration {
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        now.saturating_sub(self.changed())
+    }
+
+    fn changed(&self) -> Duration {
         let (seconds, nanoseconds) = self.changed;
-        let changed = Duration::new(seconds.max(0) as u64, nanoseconds.clamp(0, 999_999_999) as u32);
-        changed + TICK > now.duration_since(UNIX_EPOCH).unwrap_or_default()
+        Duration::new(seconds.max(0) as u64, nanoseconds.clamp(0, 999_999_999) as u32)
     }
 }
 
@@ -87,14 +96,6 @@ impl Snapshot {
     /// after a change, or across one, that `stat` can't tell.
     pub(crate) fn settled(&self) -> Option<Identity> {
         (!self.fresh && self.bytes.len() as i64 == self.identity.size).then_some(self.identity)
-    }
-
-    /// How long ago it changed; nothing where the clock can't tell.
-    fn age(&self) -> Duration {
-        let seconds = Duration::from_secs(u64::try_from(self.stat.st_ctime).unwrap_or(u64::MAX));
-        let fraction = Duration::from_nanos(u64::try_from(self.stat.st_ctime_nsec).unwrap_or(0));
-        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        now.saturating_sub(seconds.saturating_add(fraction))
     }
 
     /// The permission bits, for the file that comes in its place.
@@ -141,8 +142,10 @@ pub(crate) fn read_as<T>(
             Err(why) => why,
         };
         let (first, longest) = (Duration::from_millis(10), Duration::from_millis(300));
-        // Whoever was in the middle of writing it has been so for as long as that.
-        let patience = patience.saturating_sub(snapshot.age());
+        // Whoever is in the middle of writing it has been so for as long as that: by a look behind the read, since it may
+        // have been truncated between the look before and the read.
+        let standing = Identity::at(dir, name)?.map_or(Duration::ZERO, |now| now.age());
+        let patience = patience.saturating_sub(standing);
         if !pause.get_or_insert_with(|| Pause::new(patience, first, longest)).wait() {
             let copy = way.aside.keep(&dir.join(name), &snapshot.bytes)?;
             return Err(Error::Corrupt { path: dir.join(name), why, copy });
@@ -267,5 +270,27 @@ mod tests {
         assert!(identity.is_fresh(at(stamp)) && identity.is_fresh(at(stamp + 49)));
         assert!(!identity.is_fresh(at(stamp + 50)), "long enough");
         assert!(identity.is_fresh(at(stamp - 60_000)), "a clock that was set back tells nothing");
+    }
+
+    #[test]
+    fn what_was_truncated_while_it_was_read_is_waited_for_although_it_was_old() {
+        let temp = tempfile::TempDir::new().unwrap();
+        let (dir, path) = (Directory::open(temp.path()).unwrap(), temp.path().join("1.json"));
+        let way = Way { durability: crate::Durability::Process, aside: crate::aside::Aside::nowhere() };
+        let (patience, rewrite) = (Duration::from_secs(1), |text: &str| std::fs::write(&path, text).unwrap());
+        rewrite("old");
+        let mut pause = Pause::new(patience + TICK, patience, patience);
+        while pause.wait() {}
+        let mut looks = 0;
+        let parse = |text: &str| {
+            looks += 1;
+            // What the first look found is what a writer in place leaves for a moment.
+            if looks == 1 {
+                rewrite("new")
+            }
+            if text == "new" { Ok(()) } else { json::Object::parse("").map(drop) }
+        };
+        let read = read_as(&way, &dir, "1.json", 100, patience, parse).unwrap().unwrap();
+        assert_eq!((read.0.text(), looks), ("new", 2));
     }
 }

@@ -14,7 +14,7 @@ use protocol::json;
 use protocol::task::{Task, TaskError};
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// The highest id ever used, as far as deletions go.
 pub(super) const MARK: &str = ".highwatermark";
@@ -42,8 +42,7 @@ pub(super) struct Listed {
 pub(crate) struct Seen(Mutex<Option<Arc<Vec<Listed>>>>);
 
 impl Seen {
-    /// The list as it is now, by number. Half-written files are waited for, two seconds for the first that
-    /// stays so.
+    /// The list as it is now, by number. Half-written files are waited for, two seconds for all that stay so.
     pub(super) fn look(&self, way: &Way, dir: &Directory) -> Result<Arc<Vec<Listed>>, Error> {
         // Not held while files are read: of two threads each has its own list, and either may be kept.
         let before = self.last().unwrap_or_default();
@@ -136,11 +135,8 @@ fn part(way: &Way, dir: &Directory, before: &[Listed], ids: &[TaskId]) -> Result
     for id in ids {
         let listed = match before.binary_search_by_key(id, |listed| listed.id) {
             Ok(at) if before[at].still(dir)? => Some(before[at].clone()),
-            _ => Listed::read(way, dir, *id, patience),
+            _ => Listed::read_within(way, dir, *id, &mut patience),
         };
-        if listed.as_ref().is_some_and(|listed| listed.fault.is_some()) {
-            patience = Duration::ZERO;
-        }
         all.extend(listed);
     }
     Ok(all)
@@ -158,6 +154,17 @@ impl Listed {
                 Some(Listed { id, task, fault: Some(reason(why)), identity: None })
             }
         }
+    }
+
+    /// The same, and takes off what a file that can't be read has cost of the patience for all of them. One that has been
+    /// damaged for long costs nothing, and its neighbour may be in the middle of being written.
+    fn read_within(way: &Way, dir: &Directory, id: TaskId, patience: &mut Duration) -> Option<Listed> {
+        let begun = Instant::now();
+        let listed = Listed::read(way, dir, id, *patience)?;
+        if listed.fault.is_some() {
+            *patience = patience.saturating_sub(begun.elapsed());
+        }
+        Some(listed)
     }
 
     /// True if the file is known to say the same as when it was read.

@@ -2,8 +2,9 @@
 
 use crate::fixture::{Ground, agent, delay, hostile, message, put};
 use protocol::fault::Kind;
+use protocol::name::AgentName;
 use protocol::task::TaskStatus;
-use store::Error;
+use store::{Error, NewTask};
 
 #[test]
 fn damaged_inboxes_are_left_alone_and_set_aside_once() {
@@ -37,6 +38,28 @@ fn left_alone(name: &str) {
     }
     assert_eq!(std::fs::read(inbox.path()).unwrap(), bytes, "{name}");
     assert_eq!(ground.aside().len(), 1, "{name}: equal content once");
+}
+
+#[test]
+fn a_half_written_task_is_waited_for_beside_one_that_has_been_damaged_for_long() {
+    let ground = Ground::new();
+    let tasks = ground.team.tasks();
+    let make = |subject: &str| tasks.create(NewTask::new(subject, &AgentName::lead())).unwrap();
+    let [damaged, written] =
+        ["damaged", "written"].map(|subject| tasks.path().join(format!("{}.json", make(subject).id)));
+    put(&damaged, "{");
+    delay(2_100);
+    let text = std::fs::read_to_string(&written).unwrap();
+    put(&written, "");
+    let all = std::thread::scope(|scope| {
+        scope.spawn(|| {
+            delay(700);
+            put(&written, &text);
+        });
+        tasks.list().unwrap()
+    });
+    assert_eq!(all[1].subject, "written");
+    assert_eq!(all[0].status, TaskStatus::Other("unreadable".to_owned()));
 }
 
 #[test]
