@@ -101,3 +101,47 @@ fn a_broadcast_reaches_everyone_but_its_sender() {
     assert!(house.inbox("survey", "team-lead").is_empty());
     house.end();
 }
+
+/// What a run of `teamctl send` flushes and puts in place, in order: `fsync` or `rename`, and of what. None where strace
+/// may not trace.
+fn order_of_a_send(house: &House, durability: &str) -> Option<Vec<(&'static str, String)>> {
+    let mut command = house.command("strace");
+    command
+        .args(["-f", "-y", "-e", "trace=fsync,fdatasync,renameat,renameat2", "-o"])
+        .arg(house.path("out/trace"));
+    command.env("TEAMD_DURABILITY", durability).arg(harness::programs().join("teamctl"));
+    let ran = command.args(["send", "team-lead", durability]).output();
+    if !ran.is_ok_and(|ran| ran.status.success()) {
+        harness::skipped("flushes", "strace can't trace here");
+        return None;
+    }
+    let inboxes = house.root().join("teams/survey/inboxes").display().to_string();
+    let trace = house.read("out/trace");
+    let calls = trace.lines().filter(|line| line.contains(&inboxes) && line.ends_with("= 0"));
+    let calls = calls.filter(|line| !line.contains(".lock"));
+    let told = calls.map(|line| match (line.contains("rename"), line.contains("sync(")) {
+        (true, _) => ("rename", line.rsplit('"').nth(1).unwrap().to_owned()),
+        (_, true) => ("flush", line.split(['<', '>']).nth(1).unwrap().replace(&inboxes, "")),
+        _ => panic!("{line}"),
+    });
+    Some(told.collect())
+}
+
+/// What a power cut would leave is told by the order of the calls alone.
+#[test]
+fn what_is_to_survive_a_power_cut_is_flushed_before_it_is_in_place_and_told_after() {
+    let house = House::with_team();
+    house.teamctl(["send", "team-lead", "the first"]).ok();
+    let Some(nothing) = order_of_a_send(&house, "process") else { return house.end() };
+    assert_eq!(nothing, [("rename", "team-lead.json".to_owned())]);
+    let ordered = order_of_a_send(&house, "ordered").unwrap();
+    assert!(
+        matches!(&ordered[..], [("flush", half), ("rename", _)] if half.contains(".tmp.")),
+        "{ordered:?}"
+    );
+    let power = order_of_a_send(&house, "power").unwrap();
+    let [("flush", half), ("rename", inbox), ("flush", directory)] = &power[..] else { panic!("{power:?}") };
+    assert!(half.starts_with("/.team-lead.json.tmp."), "{half}");
+    assert_eq!((inbox.as_str(), directory.as_str()), ("team-lead.json", ""));
+    house.end();
+}
