@@ -4,6 +4,7 @@ use crate::House;
 use serde_json::{Value, json};
 use std::io::{BufRead, BufReader, Result, Write};
 use std::process::{Child, ChildStdin, ChildStdout, Stdio};
+use std::time::Duration;
 
 /// See the head of this file.
 #[derive(Debug)]
@@ -55,18 +56,19 @@ impl Mcp {
         }
     }
 
-    /// Asks, and does not wait for the answer.
-    ///
-    /// # Errors
-    /// Where the server is gone.
-    pub fn begin(&mut self, tool: &str, arguments: &Value) -> Result<()> {
+    fn begin(&mut self, tool: &str, arguments: &Value) -> Result<()> {
         self.calls += 1;
         let params = json!({"name": tool, "arguments": arguments});
         self.say(&json!({"jsonrpc": "2.0", "id": self.calls, "method": "tools/call", "params": params}))
     }
 
-    /// kill -9, in the middle of whatever it does.
-    pub fn kill(mut self) {
+    /// Asks, and kill -9 so long after, whether it has answered or not. Of no use any more.
+    ///
+    /// # Panics
+    /// Where the server is gone.
+    pub fn kill_amid(&mut self, tool: &str, arguments: &Value, span: Duration) {
+        self.begin(tool, arguments).expect("the server reads");
+        crate::pause(span);
         self.child.kill().expect("it is ours");
         self.child.wait().expect("it is ours");
     }

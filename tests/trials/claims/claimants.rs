@@ -2,7 +2,7 @@
 //! kind, the others by the library. A server is killed now and then in the middle of it.
 
 use super::Round;
-use harness::Mcp;
+use harness::{Mcp, moment};
 use protocol::id::TaskId;
 use protocol::name::AgentName;
 use serde_json::json;
@@ -60,8 +60,8 @@ impl Claimant {
             Claimant::Server { mcp, rng, me } => {
                 let change = json!({"taskId": id.to_string(), "status": "in_progress"});
                 if rng.u32(0..10) == 0 {
-                    mcp.begin("TaskUpdate", &change).unwrap();
-                    std::mem::replace(mcp, server(round, me)).kill();
+                    mcp.kill_amid("TaskUpdate", &change, moment(rng));
+                    *mcp = server(round, me);
                     return Became::Killed;
                 }
                 mcp.call("TaskUpdate", &change).map_or_else(Became::Lost, |_| Became::Won)

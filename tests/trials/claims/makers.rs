@@ -2,7 +2,7 @@
 //! now and then in the middle of it.
 
 use super::{EACH, Round};
-use harness::Mcp;
+use harness::{Mcp, moment};
 use protocol::name::AgentName;
 use serde_json::{Value, json};
 use store::NewTask;
@@ -37,8 +37,8 @@ fn by_server(round: &Round, which: usize, subjects: impl Iterator<Item = String>
     for subject in subjects {
         let task = json!({"subject": subject, "description": "none"});
         if rng.u32(0..25) == 0 {
-            mcp.begin("TaskCreate", &task).unwrap();
-            std::mem::replace(&mut mcp, server()).kill();
+            mcp.kill_amid("TaskCreate", &task, moment(&mut rng));
+            mcp = server();
         } else {
             made.push((id(&mcp.call("TaskCreate", &task).unwrap()), subject));
         }

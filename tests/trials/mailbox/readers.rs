@@ -2,11 +2,12 @@
 //! they write down before they mark it read; they are killed with it now and then.
 
 use super::Round;
-use harness::Mcp;
 use harness::history::{Diary, Id, Look, What};
+use harness::{Mcp, moment, pause};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::sync::mpsc::Receiver;
+use std::time::Duration;
 
 /// Reads and marks what comes, until nobody sends any more; looks at its file now and then.
 pub(super) fn reads(round: &Round, which: usize, bell: &Receiver<()>) -> Vec<Look> {
@@ -18,10 +19,13 @@ pub(super) fn reads(round: &Round, which: usize, bell: &Receiver<()>) -> Vec<Loo
         // Some come together, so that not each is a batch of its own.
         bell.iter().take(rng.usize(0..40)).for_each(drop);
         bell.try_iter().for_each(drop);
-        let is_killed = more && rng.u32(0..30) == 0;
+        let killed = more && rng.u32(0..30) == 0;
         match &mut reader.door {
-            Door::Server(_) => reader.by_server(is_killed),
-            Door::Command => reader.by_command(is_killed),
+            Door::Server(_) => reader.by_server(killed.then(|| moment(&mut rng))),
+            // It takes some time to begin.
+            Door::Command => {
+                reader.by_command(killed.then(|| Duration::from_micros(rng.u64(0..20_000))));
+            }
         }
         if rng.u32(0..4) == 0 {
             looks.extend(round.look(&reader.me));
@@ -54,16 +58,17 @@ impl<'r> Reader<'r> {
         Reader { round, door, diary: round.diary(&me), me, held: BTreeSet::new() }
     }
 
-    fn by_server(&mut self, is_killed: bool) {
+    /// Marks, and is killed so long after it was told to.
+    fn by_server(&mut self, killed: Option<Duration>) {
         let Door::Server(server) = &mut self.door else { return };
         let answer = server.call("ReadInbox", &json!({"limit": 1_000_000})).unwrap();
         let messages = answer["messages"].as_array().unwrap().clone();
         let marks = json!({"ids": messages.iter().map(|message| &message["id"]).collect::<Vec<_>>()});
         self.given(&messages);
         let Door::Server(server) = &mut self.door else { return };
-        if is_killed {
-            server.begin("MarkRead", &marks).unwrap();
-            std::mem::replace(server, self::server(self.round, &self.me)).kill();
+        if let Some(span) = killed {
+            server.kill_amid("MarkRead", &marks, span);
+            *server = self::server(self.round, &self.me);
             self.killed();
         } else if server.call("MarkRead", &marks).is_ok() {
             self.done();
@@ -71,12 +76,13 @@ impl<'r> Reader<'r> {
     }
 
     /// Shows and marks in one: killed, it may have done the one without the other.
-    fn by_command(&mut self, is_killed: bool) {
+    fn by_command(&mut self, killed: Option<Duration>) {
         let mut command = self.round.house.command(harness::programs().join("teamctl"));
         command.args(["-t", &self.round.team, "--json", "inbox", "--unread", "--mark-read"]);
         command.env("TEAMD_AGENT", &self.me).stdout(std::process::Stdio::piped());
         let mut child = command.spawn().unwrap();
-        if is_killed {
+        if let Some(span) = killed {
+            pause(span);
             // What it has said by then was not heard.
             child.kill().unwrap();
         }

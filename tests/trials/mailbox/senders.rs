@@ -2,12 +2,12 @@
 //! are killed now and then in the middle of it.
 
 use super::{READERS, Round};
-use harness::Mcp;
 use harness::history::{Id, What};
+use harness::{Mcp, moment, pause};
 use protocol::name::{AgentName, TeamName};
 use serde_json::json;
 use std::process::{Child, Command, Stdio};
-use std::sync::mpsc::{Sender, channel};
+use std::sync::mpsc::Sender;
 use std::time::Duration;
 use store::{Caller, Durability, Root};
 
@@ -98,8 +98,8 @@ impl Door<'_> {
                 if rng.u32(0..200) != 0 {
                     return became(mcp.call("SendMessage", &message).map(drop));
                 }
-                mcp.begin("SendMessage", &message).unwrap();
-                std::mem::replace(mcp, server(round)).kill();
+                mcp.kill_amid("SendMessage", &message, moment(rng));
+                *mcp = server(round);
                 Became::Killed
             }
         }
@@ -112,8 +112,7 @@ fn by_command(round: &Round, to: &str, text: &str, rng: &mut fastrand::Rng) -> B
     command.args(["-t", &round.team, "send", to, text, "--summary", "s"]);
     let mut child: Child = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
     if rng.u32(0..20) == 0 {
-        let (_stay, silence) = channel::<()>();
-        assert!(silence.recv_timeout(Duration::from_micros(rng.u64(0..20_000))).is_err());
+        pause(Duration::from_micros(rng.u64(0..20_000)));
         child.kill().unwrap();
         let status = child.wait().unwrap();
         return if status.success() { Became::Stored } else { Became::Killed };
