@@ -11,7 +11,7 @@ pub use permission::{
 };
 
 use crate::id::{RequestId, TaskId};
-use crate::json::whole_pairs;
+use crate::json::{Object, string, whole_pairs};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -47,7 +47,32 @@ pub enum Payload {
     TeammateTerminated(TeammateTerminated),
 }
 
+/// Every `type` that is more than text to some program: ours, and two that Claude Code alone reads.
+const KINDS: [&str; 15] = [
+    "idle_notification",
+    "task_assignment",
+    "task_completed",
+    "shutdown_request",
+    "shutdown_approved",
+    "shutdown_rejected",
+    "plan_approval_request",
+    "plan_approval_response",
+    "permission_request",
+    "permission_response",
+    "mode_set_request",
+    "team_permission_update",
+    "teammate_terminated",
+    "sandbox_permission_request",
+    "sandbox_permission_response",
+];
+
 impl Payload {
+    /// What a text would be to a program that looks at its `type` and is content with less beside it than we are.
+    pub fn kind_of(text: &str) -> Option<&'static str> {
+        let kind = string(Object::parse(text).ok()?.get("type")?)?;
+        KINDS.into_iter().find(|known| *known == kind)
+    }
+
     /// Reads a message's text; none is plain text.
     pub fn parse(text: &str) -> Option<Payload> {
         if !text.trim_start().starts_with('{') {
@@ -303,6 +328,19 @@ mod tests {
         }
         let deep = format!("{{\"type\":{}", "[".repeat(100_000));
         assert_eq!(Payload::parse(&deep), None);
+    }
+
+    #[test]
+    fn a_kind_is_known_whatever_stands_beside_it() {
+        for kind in KINDS {
+            let deep = format!(" {{\"x\":{}{},\"type\":\"{kind}\"}}", "[".repeat(200), "]".repeat(200));
+            for text in [format!("\n{{\"type\": \"{kind}\"}} "), deep] {
+                assert_eq!(Payload::kind_of(&text), Some(kind), "{text}");
+            }
+        }
+        for text in ["", "idle_notification", "{}", r#"{"type":"other"}"#, r#"{"type":7}"#, r#"["type"]"#] {
+            assert_eq!(Payload::kind_of(text), None, "{text}");
+        }
     }
 
     #[test]
