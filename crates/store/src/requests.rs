@@ -21,9 +21,9 @@ use protocol::policy::By;
 use protocol::time::parse_iso8601;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The requests of one team.
+/// The requests of one team, and how its config is read.
 #[derive(Debug, Clone)]
-pub struct Requests(Team);
+pub struct Requests(Team, fn(&Team) -> Result<TeamConfig, Error>);
 
 /// A request that can be answered.
 #[derive(Debug, Clone, PartialEq)]
@@ -75,7 +75,12 @@ enum Standing {
 impl Team {
     /// What its members ask.
     pub fn requests(&self) -> Requests {
-        Requests(self.clone())
+        Requests(self.clone(), Team::config)
+    }
+
+    /// The same for whoever mends its config, and would wait for itself: as [`Team::config_of_ours`].
+    pub fn requests_of_ours(&self) -> Requests {
+        Requests(self.clone(), Team::config_of_ours)
     }
 }
 
@@ -196,7 +201,7 @@ impl Requests {
 
     /// What the lead hands on with an approval; `default` where it is a person who set none.
     fn lead_mode(&self) -> Result<PermissionMode, Error> {
-        let config = self.0.config()?;
+        let config = (self.1)(&self.0)?;
         let mode = config.member(&AgentName::lead()).and_then(|lead| lead.mode.as_deref());
         let mode = mode.and_then(|mode| mode.parse::<PermissionMode>().ok());
         Ok(mode.map_or(PermissionMode::Default, PermissionMode::handed_on))
@@ -224,7 +229,7 @@ impl Requests {
     }
 
     fn standings(&self, asked: Vec<OpenRequest>) -> Result<Vec<Found>, Error> {
-        let (config, answers) = (self.0.config()?, self.0.answers().of(self.0.name()));
+        let (config, answers) = ((self.1)(&self.0)?, self.0.answers().of(self.0.name()));
         let mut inboxes: BTreeMap<AgentName, Vec<Entry>> = BTreeMap::new();
         let mut all = Vec::with_capacity(asked.len());
         for mut request in asked {

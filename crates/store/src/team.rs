@@ -67,9 +67,10 @@ impl Team {
         self.0.dir.join(CONFIG)
     }
 
-    /// Who is on the team now.
+    /// Who is on the team now. Waits for a damaged config.json longer than [`Team::mend`] does, so that whoever reads one
+    /// of ours finds it mended.
     pub fn config(&self) -> Result<TeamConfig, Error> {
-        TeamConfig::parse(&self.config_text()?).map_err(|error| self.malformed(&error))
+        TeamConfig::parse(&self.config_within(CONFIG_PATIENCE)?).map_err(|error| self.malformed(&error))
     }
 
     /// As [`Team::config`], for whoever mends it, and would wait for itself: with no more patience than
@@ -78,13 +79,15 @@ impl Team {
     /// # Errors
     /// As those of [`Team::config`].
     pub fn config_of_ours(&self) -> Result<TeamConfig, Error> {
-        TeamConfig::parse(&self.config_within(PATIENCE)?).map_err(|error| self.malformed(&error))
+        TeamConfig::parse(&self.text_of_ours()?).map_err(|error| self.malformed(&error))
     }
 
-    /// The text of its config.json, a JSON object. Waits for a damaged one longer than [`Team::mend`] does, so that
-    /// whoever reads one of ours finds it mended.
-    pub fn config_text(&self) -> Result<String, Error> {
-        self.config_within(CONFIG_PATIENCE)
+    /// The text of its config.json, a JSON object, with as much patience.
+    ///
+    /// # Errors
+    /// Those of reading it.
+    pub fn text_of_ours(&self) -> Result<String, Error> {
+        self.config_within(PATIENCE)
     }
 
     fn config_within(&self, patience: Duration) -> Result<String, Error> {

@@ -21,7 +21,7 @@ impl Files {
         let team = self.root.team(name)?;
         self.take_out_gone(&team)?;
         let put_back = put_back(&team, &ours.living)?;
-        let text = team.config_text()?;
+        let text = team.text_of_ours()?;
         let Ok(config) = TeamConfig::parse(&text) else { return Ok(ConfigSeen::default()) };
         self.remember_face(name, &text, &config, &ours.names);
         let active = config.members.iter().filter_map(|m| Some((m.name.clone(), m.is_active?))).collect();

@@ -193,12 +193,13 @@ impl Files {
                 FileDone::Inbox { team, inbox, result: or_fault(result) }
             }
             FileJob::Requests { team } => {
-                let result = self.team(&team).and_then(|team| team.requests().asking());
+                let result = self.team(&team).and_then(|team| team.requests_of_ours().asking());
                 FileDone::Requests { team, result: or_fault(result) }
             }
             FileJob::Answer { team, request, answer, by, at } => {
-                let given =
-                    self.team(&team).and_then(|team| team.requests().answer(&request, &answer, by, at));
+                let given = self
+                    .team(&team)
+                    .and_then(|team| team.requests_of_ours().answer(&request, &answer, by, at));
                 let (from, id) = (request.from.clone(), request.asked.id().clone());
                 FileDone::Answered { team, from, request: id, result: or_fault(given) }
             }

@@ -226,6 +226,21 @@ fn a_damaged_config_comes_back_with_lead_members_and_what_others_put_there() {
 }
 
 #[test]
+fn whoever_mends_a_config_does_not_wait_for_itself_to_see_what_is_asked() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut files = files(dir.path(), BTreeMap::new());
+    let team = made(&mut files);
+    let plan = r#"{"type":"plan_approval_request","from":"ann","timestamp":"2026-02-13T16:00:00.000Z","planFilePath":"/p","planContent":"go","requestId":"plan-1"}"#;
+    let message = Message::new(&AgentName::foreign("ann"), plan.into(), 1);
+    team.inbox(&AgentName::lead()).append(&message).unwrap();
+    std::fs::write(team.config_path(), "").unwrap();
+    let begun = std::time::Instant::now();
+    let done = files.job(FileJob::Requests { team: name() });
+    assert!(matches!(done, Some(FileDone::Requests { result: Err(_), .. })), "{done:?}");
+    assert!(begun.elapsed() < std::time::Duration::from_secs(4), "{:?}", begun.elapsed());
+}
+
+#[test]
 fn a_config_that_is_not_ours_is_left_as_it_is() {
     let dir = tempfile::tempdir().unwrap();
     let mut files = files(dir.path(), BTreeMap::new());
