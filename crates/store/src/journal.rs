@@ -16,12 +16,15 @@ use crate::error::Error;
 use crate::state::StateDir;
 use crate::team::Team;
 use line::{Line, Note};
-use nix::sys::stat::fstat;
 use protocol::message::{Entry, Message};
 use protocol::name::TeamName;
 use std::collections::BTreeMap;
+use std::fs::File;
+use std::os::fd::AsFd;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
+use std::time::UNIX_EPOCH;
 
 /// The most bytes of a file, which grows for as long as no daemon looks; what is sent then is not noted.
 const LIMIT: u64 = 8 << 20;
@@ -115,11 +118,15 @@ impl Team {
     }
 }
 
-/// What tells the team's inboxes from those of an earlier or a later team of that name; none if there are none yet.
+/// What tells the team's inboxes from those of an earlier or a later team of that name; none if there are none yet. A
+/// later directory may have the number of an earlier one, but not its birth.
 fn place(team: &Team) -> Result<Option<u64>, Error> {
     let Some(dir) = team.inboxes()? else { return Ok(None) };
-    #[allow(clippy::unnecessary_cast, reason = "the widths differ between systems")]
-    Ok(Some(fstat(dir).map_err(Error::at("look at", dir.path()))?.st_ino as u64))
+    let meta = dir.as_fd().try_clone_to_owned().and_then(|fd| File::from(fd).metadata());
+    let meta = meta.map_err(|cause| Error::io("look at", dir.path(), cause))?;
+    // Not every file system remembers it.
+    let born = meta.created().ok().and_then(|born| born.duration_since(UNIX_EPOCH).ok());
+    Ok(Some(meta.ino() ^ born.map_or(0, |born| born.as_nanos() as u64)))
 }
 
 fn name(team: &TeamName) -> String {

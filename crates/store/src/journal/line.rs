@@ -14,7 +14,7 @@ use std::io::Read;
 pub(super) struct Line {
     /// The name of the inbox's file.
     pub(super) to: String,
-    /// The inode of the directory that it was in.
+    /// The directory that it was in, as [`place`] has it.
     pub(super) of: u64,
     /// It was carried over from the file before, and is older than all of this one.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
