@@ -171,22 +171,40 @@ fn missing<'m>(
     there: &[String],
 ) -> Vec<(usize, &'m Message)> {
     let places: BTreeMap<&String, usize> = there.iter().enumerate().map(|(at, id)| (id, at)).collect();
-    let place = |(id, _): &(String, Message)| places.get(id).copied();
+    let mut behind: BTreeMap<&str, usize> = BTreeMap::new();
     let mut missing = BTreeMap::new();
-    for (at, (id, message)) in sent.iter().enumerate() {
-        if !lost.contains(id) || places.contains_key(id) {
-            continue;
+    for (at, ((id, message), ahead)) in sent.iter().zip(ahead(sent, &places, there.len())).enumerate() {
+        let first = behind.entry(&message.from).or_default();
+        if let Some(place) = places.get(id) {
+            *first = (*first).max(place + 1);
+        } else if lost.contains(id) {
+            missing.insert((ahead.noted.max(*first).min(ahead.hers), at), (id, message));
         }
-        let hers = |sent: &&(String, Message)| sent.1.from == message.from;
-        let (before, after) = sent.split_at(at);
-        let first = before.iter().filter(hers).filter_map(place).max().map_or(0, |last| last + 1);
-        let last = after.iter().filter(hers).filter_map(place).min().unwrap_or(there.len());
-        let noted = after.iter().filter_map(place).min().unwrap_or(there.len());
-        missing.insert((noted.max(first).min(last), at), (id, message));
     }
     let mut seen = BTreeSet::new();
     let once = missing.into_iter().filter(|(_, (id, _))| seen.insert(*id));
     once.map(|((place, _), (_, message))| (place, message)).collect()
+}
+
+/// The first place of what was noted after a message: of all, and of what its sender sent.
+struct Ahead {
+    noted: usize,
+    hers: usize,
+}
+
+/// For each of `sent`; where nothing came after, the `end`.
+fn ahead(sent: &[(String, Message)], places: &BTreeMap<&String, usize>, end: usize) -> Vec<Ahead> {
+    let (mut noted, mut hers) = (end, BTreeMap::<&str, usize>::new());
+    let mut all = Vec::with_capacity(sent.len());
+    for (id, message) in sent.iter().rev() {
+        let first = hers.entry(&message.from).or_insert(end);
+        all.push(Ahead { noted, hers: *first });
+        if let Some(place) = places.get(id) {
+            (noted, *first) = (noted.min(*place), (*first).min(*place));
+        }
+    }
+    all.reverse();
+    all
 }
 
 /// What an entry says, whether it was read or not: being read alone does not make it another.
@@ -204,4 +222,25 @@ pub(crate) fn said_by(message: &Message) -> Uuid {
 
 fn digest(bytes: &[u8]) -> Uuid {
     Uuid::new_v5(&Uuid::NAMESPACE_OID, bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::{Duration, Instant};
+
+    #[test]
+    fn what_is_put_back_is_looked_for_once_and_not_for_each() {
+        let message = |n: usize| Message::new(&AgentName::foreign(&format!("s{}", n % 4)), n.to_string(), 1);
+        let sent: Vec<(String, Message)> = (0..20_000).map(|n| (format!("{n:05}"), message(n))).collect();
+        let lost = sent.iter().map(|(id, _)| id.clone()).collect();
+        let there: Vec<String> = (0..20_000).step_by(1_000).map(|n| format!("{n:05}")).collect();
+        let begun = Instant::now();
+        let missing = missing(&sent, &lost, &there);
+        assert!(begun.elapsed() < Duration::from_secs(5), "{:?}", begun.elapsed());
+        let texts: Vec<&str> = missing.iter().map(|(_, message)| message.text.as_str()).collect();
+        let expected = (0..20_000).filter(|n| n % 1_000 != 0).map(|n: usize| n.to_string());
+        assert_eq!(texts, expected.collect::<Vec<_>>());
+        assert!(missing.iter().all(|(at, message)| at - 1 == message.text.parse::<usize>().unwrap() / 1_000));
+    }
 }
