@@ -107,7 +107,7 @@ impl Team {
     ///
     /// # Errors
     /// `Io`, `Untrusted`.
-    pub fn put_back(&self) -> Result<BTreeMap<String, usize>, Error> {
+    pub fn came_back(&self) -> Result<BTreeMap<String, usize>, Error> {
         let mut counts = BTreeMap::new();
         for line in line::all(self)? {
             if let Note::Back(ids) = line.note {

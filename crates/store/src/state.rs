@@ -59,7 +59,7 @@ impl StateDir {
         append(&self.0, name, bytes, limit_bytes)
     }
 
-    /// Adds bytes in one write, unless the file would grow beyond `limit_bytes`.
+    /// Adds bytes behind all that is there, unless the file would grow beyond `limit_bytes`.
     pub(crate) fn append_within(&self, name: &str, bytes: &[u8], limit_bytes: u64) -> Result<(), Error> {
         self.plain(name)?;
         append_within(&self.0, name, bytes, limit_bytes)
@@ -73,6 +73,7 @@ impl StateDir {
 
     /// Puts a file in another's place.
     pub(crate) fn rename(&self, name: &str, to: &str) -> Result<(), Error> {
+        self.plain(name)?;
         self.plain(to)?;
         rename(&self.0, name, to)
     }

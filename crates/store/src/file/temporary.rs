@@ -153,7 +153,8 @@ fn add(dir: &Directory, name: &str, bytes: &[u8], limit: u64, torn: Torn) -> Res
     Ok(())
 }
 
-/// Adds `bytes` to the end of a file of ours, in one write; nothing, if it would grow beyond `limit` bytes.
+/// Adds `bytes` to the end of a file of ours; nothing, if it would grow beyond `limit` bytes. On a full disk a part of them
+/// may stand there.
 pub(crate) fn append_within(dir: &Directory, name: &str, bytes: &[u8], limit: u64) -> Result<(), Error> {
     let (mut file, before) = open_to_append(dir, name)?;
     if before + bytes.len() as u64 > limit {

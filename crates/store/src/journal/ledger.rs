@@ -51,7 +51,8 @@ enum Open {
     Back,
 }
 
-/// See the head of this file. It is of one team, and of this process.
+/// What is open of one team's acknowledged messages, by the inbox's file and the message's id; held by the one process
+/// that puts back. [`Ledger::follow`] takes in what was noted, [`Ledger::settle`] compares it with an inbox.
 #[derive(Debug, Default)]
 pub struct Ledger {
     parts: [Option<Part>; 2],
@@ -207,7 +208,7 @@ impl Ledger {
         let is_again =
             |open: &BTreeMap<String, Open>| gone.iter().any(|id| open.get(id) == Some(&Open::Back));
         let again = self.open.get(to).is_some_and(is_again);
-        if again && reader == Reader::Maybe && self.is_taken(to) {
+        if again && reader == Reader::Maybe && self.doubted(to) {
             team.journal().add(team, [(to.to_owned(), Note::Taken {})].into_iter(), false)?;
         }
         let Some(open) = self.open.get_mut(to) else { return Ok(BTreeSet::new()) };
@@ -235,8 +236,8 @@ impl Ledger {
         Ok(put)
     }
 
-    /// Whether it is known from now on that the inbox's reader takes out what it has had.
-    fn is_taken(&mut self, to: &str) -> bool {
+    /// Counts that something had gone again; whether that makes it known that the inbox's reader takes out what it has had.
+    fn doubted(&mut self, to: &str) -> bool {
         if self.notes.contains(to) {
             return false;
         }

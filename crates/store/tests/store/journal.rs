@@ -66,7 +66,7 @@ fn what_a_writer_dropped_comes_back_where_it_was_and_once() {
     assert_eq!(keeper.looked(&ground), ["b", "d"]);
     assert_eq!(there(&ground), ["a", "theirs", "b", "c", "d"]);
     assert_eq!(keeper.looked(&ground), [""; 0]);
-    assert_eq!(ground.team.put_back().unwrap(), [("bob.json".to_owned(), 2)].into());
+    assert_eq!(ground.team.came_back().unwrap(), [("bob.json".to_owned(), 2)].into());
     write(&ground, &before);
     assert_eq!(keeper.looked(&ground), [""; 0], "b is there, d has had its chance");
     assert_eq!(there(&ground), ["a", "b", "c"]);
@@ -277,7 +277,7 @@ fn a_journal_beyond_its_size_is_read_all_the_same() {
         keeper.ledger.follow(&ground.team).unwrap();
     }
     assert_eq!(keeper.looked(&ground), ["a"]);
-    assert_eq!(ground.team.put_back().unwrap(), [("bob.json".to_owned(), 1)].into());
+    assert_eq!(ground.team.came_back().unwrap(), [("bob.json".to_owned(), 1)].into());
 }
 
 #[test]

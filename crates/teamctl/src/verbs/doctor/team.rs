@@ -17,12 +17,12 @@ pub(super) fn examine(team: &Team, report: &mut Report) {
     if sound == owners.len() {
         report.ok("inboxes", format!("{name} has {sound}, and all can be read"));
     }
-    put_back(team, report);
+    came_back(team, report);
 }
 
 /// Nothing is damaged by it any more; but somebody does it.
-fn put_back(team: &Team, report: &mut Report) {
-    match team.put_back().map_err(fault) {
+fn came_back(team: &Team, report: &mut Report) {
+    match team.came_back().map_err(fault) {
         Ok(counts) => counts.into_iter().for_each(|(file, count)| {
             let owner = file.trim_end_matches(".json");
             let message =
