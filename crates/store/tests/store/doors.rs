@@ -46,6 +46,24 @@ fn a_blocked_task_is_started_by_no_door() {
     waits_for_one(tasks.claim(Some(&id(2)), &ann));
 }
 
+/// Nobody could ever complete it: what waits for it would wait for ever.
+#[test]
+fn a_task_whose_blocker_is_missing_waits_for_nothing() {
+    let ground = Ground::new();
+    let (tasks, ann) = (ground.team.tasks(), agent("ann"));
+    add(&tasks, &[]);
+    add(&tasks, &[1]);
+    waits_for_one(tasks.claim(Some(&id(2)), &ann));
+    std::fs::remove_file(tasks.path().join("1.json")).unwrap();
+    let all = tasks.list().unwrap();
+    assert!(all[0].blocked_by == [id(1)] && all[0].available(&all), "{all:?}");
+    assert_eq!(tasks.claim(None, &ann).unwrap().id, id(2));
+    tasks
+        .update(&id(2), TaskUpdate { status: Some(TaskStatus::Pending), ..TaskUpdate::default() }, &ann)
+        .unwrap();
+    tasks.update(&id(2), start(), &ann).unwrap();
+}
+
 #[test]
 fn a_task_with_an_open_blocker_is_not_started_again() {
     let ground = Ground::new();
