@@ -31,8 +31,7 @@ struct Siege {
     house: House,
     rng: fastrand::Rng,
     lead: Mcp,
-    /// Name, team and pid of everybody.
-    living: Vec<(String, String, u64)>,
+    living: Vec<Living>,
     files: Files,
     /// Peers that are slow: they stay until the batch is over.
     slow: Vec<UnixStream>,
@@ -49,13 +48,16 @@ impl Siege {
         house.teamctl(["spawn", "ann", "--agent", "heard", "--backend", "in-process"]).ok();
         house.teamctl(["spawn", "bob", "--", &house.agent(), "stay"]).ok();
         house.teamctl(["task", "create", "one"]).ok();
-        house.teamctl(["task", "create", "two", "--blocked-by", "1"]).ok();
+        // Of one who works on nothing: where its blocker is spoilt so that it reads as done, or is away, it may be begun.
+        house.teamctl(["task", "create", "two", "--blocked-by", "1", "--owner", "bob"]).ok();
         let agent = house.agent();
         for team in (0..TEAMS).map(files::team) {
             house.teamctl(["create", &team]).ok();
             house.teamctl(["spawn", "m", "-t", &team, "--backend", "in-process", "--", &agent, "stay"]).ok();
         }
-        house.teamctl(["send", "-t", "survey", "bob", "the first"]).ok();
+        // By no door: what was acknowledged comes back where a spoilt inbox can be read and lacks it.
+        let first = json!([{"from": "team-lead", "text": "the first", "timestamp": "2026-01-01T00:00:00.000Z", "read": false}]);
+        house.put("root/teams/survey/inboxes/bob.json", first.to_string());
         house.put("home/victim/kept", "nobody's to touch\n");
         let lead = Mcp::of(&house, &["--team", "survey"]);
         let panes = house.tmux(["list-panes", "-a", "-F", "#{pane_id} #{pane_pid}"]);
@@ -119,14 +121,17 @@ impl Siege {
     }
 }
 
+/// Name, team, mode and pid.
+type Living = (String, String, String, u64);
+
 /// As the daemon tells it, at once: `teamctl status` looks into the files besides, and waits for those half written.
-fn living(house: &House) -> Vec<(String, String, u64)> {
+fn living(house: &House) -> Vec<Living> {
     let status = frames::asked(house, &json!("status"));
     let teams = status["done"]["status"]["teams"].as_array().unwrap().iter();
     let members = teams.flat_map(|team| {
         let members = team["members"].as_array().unwrap().iter();
         members.filter_map(|member| {
-            Some((member["name"].as_str()?.to_owned(), text(&team["name"]), member["pid"].as_u64()?))
+            Some((text(&member["name"]), text(&team["name"]), text(&member["mode"]), member["pid"].as_u64()?))
         })
     });
     members.collect()

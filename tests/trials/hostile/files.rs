@@ -100,12 +100,8 @@ pub(super) fn inbox(siege: &mut Siege) {
     let owner = siege.rng.usize(0..4);
     let name = match owner {
         0 => "root/teams/survey/inboxes/bob.json".to_owned(),
-        other => format!("root/teams/{}/inboxes/m.json", team(other)),
+        other => of_a_member(siege, other),
     };
-    if owner > 0 && !siege.house.path(&name).exists() {
-        siege.house.put(&name, "[]");
-        siege.files.sound.insert(siege.house.path(&name), b"[]".to_vec());
-    }
     let sample = siege.rng.usize(0..siege.files.samples.len());
     let bytes = match siege.rng.bool() {
         true => siege.files.samples[sample].clone(),
@@ -115,6 +111,23 @@ pub(super) fn inbox(siege: &mut Siege) {
         }
     };
     spoil(siege, &name, bytes);
+}
+
+/// The inbox of a team's only member, which nobody reads.
+fn of_a_member(siege: &mut Siege, number: usize) -> String {
+    let name = format!("root/teams/{}/inboxes/m.json", team(number));
+    if !siege.house.path(&name).exists() {
+        siege.house.put(&name, "[]");
+        siege.files.sound.insert(siege.house.path(&name), b"[]".to_vec());
+    }
+    name
+}
+
+/// A message in a member's inbox, past every door.
+pub(super) fn letter(siege: &mut Siege, entry: &Value) {
+    let number = siege.rng.usize(1..4);
+    let name = of_a_member(siege, number);
+    spoil(siege, &name, Value::from(vec![entry.clone()]).to_string().into_bytes());
 }
 
 fn lossy(bytes: &[u8]) -> String {
