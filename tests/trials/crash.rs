@@ -12,10 +12,11 @@ mod tally;
 
 use desk::{Deed, Point};
 use harness::{House, figure, rounds};
-use operations::{OPERATIONS, Operation, RESIDENTS, as_str, is_no_half};
-use sight::{Sight, sight};
+use operations::{OPERATIONS, Operation, RESIDENTS, as_str, is_no_half, text};
+use sight::{Sight, What, sight, unkept};
+use std::collections::BTreeSet;
 use std::process::{Child, Stdio};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use tally::{Tally, TmuxDied};
 
 /// One try: what is broken, where, and where its recovery is broken then.
@@ -35,6 +36,8 @@ struct Scene {
     daemon: Option<Child>,
     n: u64,
     rest: Option<Sight>,
+    /// Mail and tasks that must be there, once.
+    kept: BTreeSet<(What, String)>,
     /// The tmux server that all of it began on.
     server: String,
 }
@@ -48,7 +51,7 @@ impl Scene {
             desk::open(&mut house);
         }
         let server = house.tmux(["display-message", "-p", "#{pid}"]);
-        let mut scene = Scene { house, daemon: None, n: 0, rest: None, server };
+        let mut scene = Scene { house, daemon: None, n: 0, rest: None, kept: BTreeSet::new(), server };
         scene.up();
         scene.house.teamctl(["create", "survey"]).ok();
         for (name, backend) in RESIDENTS.iter().zip(["in-process", "tmux"]) {
@@ -220,22 +223,47 @@ impl Scene {
         };
         self.until("it is over or broken", over);
         let hit = desk::done(&self.house);
-        match (hit, deed) {
-            (Some(pid), Deed::Kill | Deed::Panic) => desk::ended(pid),
-            (Some(pid), Deed::Pause) => {
-                // Others go on meanwhile, and take what is old for abandoned.
-                self.house.age_leftovers();
-                let ran = self
-                    .house
-                    .teamctl_with(&["-t", "survey", "send", "bob", "meanwhile"], &[("TEAMD_CRASH", "")]);
-                assert_eq!(ran.code, 0, "{ran:#?}");
-                resume(&self.house, pid);
+        let held = match (hit, deed) {
+            (Some(pid), Deed::Kill | Deed::Panic) => {
+                desk::ended(pid);
+                true
             }
-            _ => {}
-        }
+            (Some(pid), Deed::Pause) => {
+                let stays = self.has_stopped(pid);
+                self.meanwhile();
+                resume(&self.house, pid);
+                stays
+            }
+            _ => hit.is_some(),
+        };
         self.reap();
         self.until(&format!("{words:?} ends"), || self.code());
-        u64::from(hit.is_some())
+        u64::from(held)
+    }
+
+    /// Waits until it has. False where that does not last: tmux has the first process of a pane go on at once, and one
+    /// that waits for it may have ended it.
+    fn has_stopped(&self, pid: u32) -> bool {
+        self.until(&format!("{pid} has stopped"), || {
+            let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+            let mut fields = stat.rsplit_once(')').map_or("", |(_, fields)| fields).split(' ').skip(1);
+            match (fields.next(), fields.next()) {
+                (None | Some("Z"), _) => Some(false),
+                (_, Some(parent)) if parent == self.server => Some(false),
+                (state, _) => (state == Some("T")).then_some(true),
+            }
+        })
+    }
+
+    /// Others go on, and take what is old for abandoned: the lock of the one that has stopped, if it holds one.
+    fn meanwhile(&mut self) {
+        self.house.age_leftovers();
+        let mail = format!("the mail that came meanwhile in the {}th", self.n);
+        for to in ["bob", "ann"] {
+            let ran = self.house.teamctl_with(&["-t", "survey", "send", to, &mail], &[("TEAMD_CRASH", "")]);
+            assert_eq!(ran.code, 0, "{ran:#?}");
+        }
+        self.kept.insert((What::Mail, mail));
     }
 
     /// Asked again until it is so; then it is so exactly; then it goes, and all is as before.
@@ -262,6 +290,7 @@ impl Scene {
         self.until_within(patience, &format!("{case} is done in the end"), whole);
         assert!(asked < 20, "{case}: asked {asked} times: {}", why.borrow());
         (operation.clean)(&self.house, n);
+        self.kept.extend(operation.keeps.map(|what| (what, text(n))));
         self.rests(case);
     }
 
@@ -271,7 +300,7 @@ impl Scene {
         let mut last = String::new();
         let same = || {
             let now = sight(&self.house);
-            let other = now.unlike(rest);
+            let other = now.unlike(rest) + &unkept(&self.house, &self.kept);
             if other != last {
                 // For the portrait of a house that does not come to rest.
                 self.house.put("out/unlike", &other);
@@ -283,17 +312,8 @@ impl Scene {
     }
 }
 
-/// Lets a stopped process go on: its word comes before its stop.
+/// Lets a stopped process go on; it may have been ended.
 fn resume(house: &House, pid: u32) {
-    let is_stopped = || {
-        let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
-        stat.rsplit_once(')').is_none_or(|(_, rest)| rest.starts_with(" T") || rest.starts_with(" Z"))
-    };
-    let until = Instant::now() + Duration::from_secs(10);
-    while !is_stopped() && Instant::now() < until {
-        std::thread::yield_now();
-    }
-    // It may have ended.
     drop(house.command("kill").args(["-CONT", &pid.to_string()]).stderr(Stdio::null()).status());
 }
 

@@ -1,12 +1,14 @@
 //! What is broken in the middle, how it is asked for again, and what must be so in the end.
 
-use super::sight::{agents_of, joins, members, panes, roster};
+use super::sight::{What, agents_of, joins, members, panes, roster};
 use harness::House;
 use serde_json::Value;
 
 /// One thing that a person or an agent asks for.
 pub(super) struct Operation {
     pub(super) name: &'static str,
+    /// Of what it leaves something in survey, which is there once from then on.
+    pub(super) keeps: Option<What>,
     /// Makes what the `n`th run works on, and says what is typed.
     pub(super) begin: fn(&House, u64) -> Vec<String>,
     /// The same asked again; none: as it was asked first.
@@ -39,6 +41,7 @@ pub(super) const IN_A_PANE: usize = 1;
 pub(super) const OPERATIONS: [Operation; 10] = [
     Operation {
         name: "create",
+        keeps: None,
         begin: |_, n| words(&["create", &team(n)]),
         again: |_, n| Some(words(&["create", &team(n)])),
         done: |house, n| usize::from(members(house, &team(n)) == ["team-lead"]),
@@ -47,6 +50,7 @@ pub(super) const OPERATIONS: [Operation; 10] = [
     },
     Operation {
         name: "spawn in a pane",
+        keeps: None,
         begin: |house, n| made(house, n, spawn(n, "tmux")),
         again: |_, n| Some(spawn(n, "tmux")),
         done: |house, n| living(house, n),
@@ -55,6 +59,7 @@ pub(super) const OPERATIONS: [Operation; 10] = [
     },
     Operation {
         name: "spawn without a pane",
+        keeps: None,
         begin: |house, n| made(house, n, spawn(n, "in-process")),
         again: |_, n| Some(spawn(n, "in-process")),
         done: |house, n| living(house, n),
@@ -63,14 +68,16 @@ pub(super) const OPERATIONS: [Operation; 10] = [
     },
     Operation {
         name: "send",
+        keeps: Some(What::Mail),
         begin: |_, n| words(&["-t", "survey", "send", "ann", &text(n)]),
         again: |_, _| None,
         done: |house, n| mails(house, &text(n), |_| true),
-        whole: |_, _| Ok(()),
+        whole: |house, n| is("mails", mails(house, &text(n), |_| true), 1),
         clean: |_, _| {},
     },
     Operation {
         name: "mark read",
+        keeps: Some(What::Mail),
         begin: |house, n| {
             house.teamctl(["-t", "survey", "send", "ann", &text(n)]).ok();
             mark_read()
@@ -82,6 +89,7 @@ pub(super) const OPERATIONS: [Operation; 10] = [
     },
     Operation {
         name: "claim",
+        keeps: Some(What::Task),
         begin: |house, n| {
             house.teamctl(["-t", "survey", "task", "create", &text(n)]).ok();
             claim(house, n)
@@ -93,6 +101,7 @@ pub(super) const OPERATIONS: [Operation; 10] = [
     },
     Operation {
         name: "shutdown",
+        keeps: None,
         begin: |house, n| {
             let begun = made(house, n, words(&["shutdown", "-t", &team(n), "eve"]));
             house.teamctl(["spawn", "-t", &team(n), "eve", "--agent", "worker"]).ok();
@@ -105,10 +114,11 @@ pub(super) const OPERATIONS: [Operation; 10] = [
     },
     Operation {
         name: "delete",
+        keeps: None,
         begin: |house, n| {
             let begun = made(house, n, words(&["delete", &team(n)]));
             house.teamctl(["-t", &team(n), "task", "create", "t"]).ok();
-            house.teamctl(["-t", &team(n), "send", "team-lead", "to myself"]).code.clone_from(&0);
+            house.teamctl(["-t", &team(n), "send", "team-lead", "to myself"]).ok();
             begun
         },
         again: |_, n| Some(words(&["delete", &team(n)])),
@@ -121,6 +131,7 @@ pub(super) const OPERATIONS: [Operation; 10] = [
     },
     Operation {
         name: "run",
+        keeps: None,
         begin: |house, n| words(&["run", &run_file(house, n)]),
         again: |_, n| Some(words(&["run", &format!("out/{}.toml", team(n)), "--resume"])),
         done: |house, n| {
@@ -132,6 +143,7 @@ pub(super) const OPERATIONS: [Operation; 10] = [
     },
     Operation {
         name: "interrupted shutdown of all",
+        keeps: None,
         begin: |house, n| {
             let begun =
                 made(house, n, words(&["shutdown", "-t", &team(n), "--all", "--force", "--grace", "0s"]));
@@ -149,7 +161,7 @@ pub(super) fn team(n: u64) -> String {
     format!("t{n}")
 }
 
-fn text(n: u64) -> String {
+pub(super) fn text(n: u64) -> String {
     format!("the {n}th")
 }
 

@@ -38,7 +38,6 @@ impl Sight {
 pub(super) fn sight(house: &House) -> Sight {
     let roster = roster(house);
     let agents = roster["agents"].as_array().into_iter().flatten();
-    let word = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     Sight {
         agents: agents.map(|agent| format!("{}/{}", word(&agent["team"]), word(&agent["name"]))).collect(),
         members: directories(&house.root().join("teams"))
@@ -50,6 +49,32 @@ pub(super) fn sight(house: &House) -> Sight {
         joins: joins(house),
         files: ["root", "state", "run"].iter().flat_map(|top| files(house, top)).collect(),
     }
+}
+
+/// Of what is stored.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum What {
+    /// To ann.
+    Mail,
+    Task,
+}
+
+/// Mail and tasks of survey that are there and have no business to be, or not as often as once.
+pub(super) fn unkept(house: &House, kept: &BTreeSet<(What, String)>) -> String {
+    let mails = house.inbox("survey", "ann").into_iter().map(|mail| (What::Mail, word(&mail["text"])));
+    let tasks = house.tasks("survey").into_iter().map(|task| (What::Task, word(&task["subject"])));
+    // Agents have tasks of their own, which say what they are for.
+    let mut there: Vec<_> = mails.chain(tasks).filter(|(_, text)| text.starts_with("the ")).collect();
+    there.sort();
+    let told = |how: &str, of: &(What, String)| format!("{how}: {of:?}\n");
+    let twice = there.windows(2).filter(|two| two[0] == two[1]).map(|two| told("twice", &two[0]));
+    let lost = kept.iter().filter(|of| !there.contains(of)).map(|of| told("lost", of));
+    let more = there.iter().filter(|of| !kept.contains(of)).map(|of| told("not asked for", of));
+    twice.chain(lost).chain(more).collect()
+}
+
+fn word(value: &Value) -> String {
+    value.as_str().unwrap_or_default().to_owned()
 }
 
 /// The roster on disk.
