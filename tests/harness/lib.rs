@@ -31,7 +31,7 @@ pub use figures::{figure, rounds, skipped};
 pub use house::House;
 pub use mcp::Mcp;
 pub use model::Model;
-pub use nemesis::{Nemesis, Whom};
+pub use nemesis::{Call, Nemesis, Whom};
 pub use pause::{moment, pause};
 pub use ran::Ran;
 pub use recovery::{Recovery, quantile};

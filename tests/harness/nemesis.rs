@@ -23,6 +23,15 @@ pub enum Whom {
     Tmux,
 }
 
+/// What became of a call that was to be killed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Call {
+    Killed,
+    /// It had ended before, with 0 or another code.
+    Done,
+    Refused,
+}
+
 /// See the head of this file. Agents are scripted ones that `stay`, and their team is `survey`.
 pub struct Nemesis<'h> {
     house: &'h House,
@@ -112,8 +121,8 @@ impl<'h> Nemesis<'h> {
         prlimit(pid, Resource::Nofile, before).ok();
     }
 
-    /// A call is begun, and killed somewhere in it. True: it had come to its end before, with 0.
-    pub fn call_killed(&mut self, words: &[&str]) -> bool {
+    /// A call is begun, and killed somewhere in it, if it has not come to its end before.
+    pub fn call_killed(&mut self, words: &[&str]) -> Call {
         let mut call = self.house.command(crate::programs().join("teamctl"));
         let mut call =
             call.args(words).stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("it starts");
@@ -122,7 +131,11 @@ impl<'h> Nemesis<'h> {
         call.kill().expect("it is ours");
         let status = call.wait().expect("it is ours");
         self.tell(&format!("kill -9 after {pause:.1?} teamctl {}: {status}", words.join(" ")));
-        status.success()
+        match status.code() {
+            None => Call::Killed,
+            Some(0) => Call::Done,
+            Some(_) => Call::Refused,
+        }
     }
 
     /// A daemon, where there is none: half of them by `up` in a pane, half without a pane.
