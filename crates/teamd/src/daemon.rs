@@ -84,7 +84,7 @@ impl Start {
         let limits = Limits::before_ours();
         crash::point("start.locked");
         let mut roster = read_roster(&state_dir)?;
-        roster.is_of(life::boot());
+        roster.disown_before(life::boot());
         take_in(&root, &mut roster);
         let_go(&root, &state_dir, &mut roster);
         roster.recall_environments(|file| files::environment(&state_dir, file));

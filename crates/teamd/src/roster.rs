@@ -284,17 +284,18 @@ pub(crate) enum Told {
 const NEVER: u64 = u64::MAX;
 
 impl Roster {
-    /// This start of the machine: where it is another one than before, a process that has the number and the start time
-    /// of one of ours, which counts from there, is none of ours.
-    pub(crate) fn is_of(&mut self, boot: Option<String>) {
-        if self.boot.is_some() && self.boot != boot {
+    /// After another start of the machine than this one, a process that has the number and the start time of one of
+    /// ours, which counts from there, is none of ours. Where the kernel does not say which this is, it is the one before.
+    pub(crate) fn disown_before(&mut self, boot: Option<String>) {
+        let Some(boot) = boot else { return };
+        if self.boot.as_ref().is_some_and(|before| *before != boot) {
             for record in &mut self.agents {
                 let above = record.heard.above.iter_mut();
                 above.chain(&mut record.join).for_each(|process| process.start = NEVER);
             }
             self.leads.iter_mut().for_each(|lead| lead.start = NEVER);
         }
-        self.boot = boot;
+        self.boot = Some(boot);
     }
 
     /// The files of all environments that somebody still needs.
@@ -366,6 +367,19 @@ mod tests {
         assert_eq!(roster.environments().collect::<Vec<_>>(), ["7.json"]);
         roster.recall_environments(|file| [("FILE".to_owned(), file.to_owned())].into());
         assert_eq!(roster.resting[0].comeback.order.env["FILE"], "7.json");
+    }
+
+    #[test]
+    fn another_start_of_the_machine_disowns_all_processes_and_an_unknown_one_none() {
+        let lead = serde_json::json!({"team": "survey", "pid": 1, "start": 7});
+        let roster =
+            serde_json::json!({"version": 1, "boot": "one", "teams": {}, "agents": [], "leads": [lead]});
+        for (boot, start) in [(None, 7), (Some("one"), 7), (Some("two"), NEVER)] {
+            let mut roster: Roster = serde_json::from_value(roster.clone()).unwrap();
+            roster.disown_before(boot.map(str::to_owned));
+            assert_eq!(roster.leads[0].start, start, "{boot:?}");
+            assert_eq!(roster.boot.as_deref(), boot.or(Some("one")));
+        }
     }
 
     /// Beside the sources lies one of each release, and none of them is ever changed.
