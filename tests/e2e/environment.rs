@@ -160,3 +160,20 @@ fn words_that_are_no_text_are_refused() {
     assert!(house.inbox("survey", "ann").is_empty());
     house.end();
 }
+
+#[test]
+fn a_tmux_server_that_is_started_for_teamd_has_nothing_of_the_agent_that_called() {
+    let house = House::empty();
+    let tmux = format!("{},0,0", house.tmux_socket().display());
+    let own = ["TEAMD_TEAM", "TEAMD_AGENT", "TEAMD_TOKEN", "TEAMD_SPAWN", "TEAMD_WAKE"];
+    let mut variables = own.map(|name| (name, "ann")).to_vec();
+    variables.push(("TMUX", &tmux));
+    // Who it says it is that daemon does not know, so it is told no more than that.
+    assert_eq!(house.teamctl_with(&["up"], &variables).code, 77);
+    let everybodys = house.tmux(["show-environment", "-g"]);
+    assert!(everybodys.contains("HOME="), "{everybodys}");
+    for name in own {
+        assert!(!everybodys.contains(name), "{everybodys}");
+    }
+    house.end();
+}

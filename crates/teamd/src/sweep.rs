@@ -1,31 +1,37 @@
 //! The orphans of a join that was killed: found by the token in their environment, ended by pidfd.
 //!
 //! join itself leaves none; this is for the one case in which it can't. A child that has cleaned its
-//! environment is out of reach, and docs/ARCHITECTURE.md says so.
+//! environment is out of reach, and docs/ARCHITECTURE.md says so. So is a daemon that an agent has started: it is its
+//! user's, and would end itself here.
 
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 use std::collections::HashSet;
+use std::os::fd::OwnedFd;
+use std::time::{Duration, Instant};
 
 /// Looks for who was started meanwhile, at most.
 const ROUNDS: u32 = 100;
+/// And for at most this long: other work waits for us.
+const SWEEPING: Duration = Duration::from_secs(10);
 
 /// Kills every process that carries this token.
 pub(crate) fn sweep(token: &str) {
     let marker = format!("TEAMD_TOKEN={token}");
+    let until = Instant::now() + SWEEPING;
     // An orphan may have started a child while we looked: again, until a look finds none.
-    for _ in 0..ROUNDS {
-        stop(&marker);
+    for _ in (0..ROUNDS).take_while(|_| Instant::now() < until) {
+        stop(&marker, until);
         if signal_marked(&marker, Signal::KILL).is_empty() {
             return;
         }
     }
-    tracing::warn!("cannot end all orphans of a killed join within {ROUNDS} rounds");
+    tracing::warn!("cannot end all orphans of a killed join within {ROUNDS} rounds or {SWEEPING:?}");
 }
 
 /// Who is stopped starts no further child, and takes up its place under whatever limit there is.
-fn stop(marker: &str) {
+fn stop(marker: &str, until: Instant) {
     let mut stopped = HashSet::new();
-    for _ in 0..ROUNDS {
+    for _ in (0..ROUNDS).take_while(|_| Instant::now() < until) {
         let found = signal_marked(marker, Signal::STOP);
         if found.into_iter().filter(|pid| stopped.insert(*pid)).count() == 0 {
             return;
@@ -35,17 +41,40 @@ fn stop(marker: &str) {
 
 /// To everyone who is marked; their numbers.
 fn signal_marked(marker: &str, signal: Signal) -> Vec<i32> {
+    let told = marked(marker).filter(|(_, pidfd)| pidfd_send_signal(pidfd, signal).is_ok());
+    told.map(|(pid, _)| pid).collect()
+}
+
+fn marked(marker: &str) -> impl Iterator<Item = (i32, OwnedFd)> {
     let pids = std::fs::read_dir("/proc")
         .into_iter()
         .flatten()
         .filter_map(|entry| entry.ok()?.file_name().to_str()?.parse::<i32>().ok());
-    pids.filter(|pid| signal_if_marked(*pid, marker, signal).is_some()).collect()
+    let others = pids.filter(|pid| pid.unsigned_abs() != std::process::id());
+    others.filter_map(|pid| Some((pid, if_marked(pid, marker)?)))
 }
 
 /// The pidfd is opened before the look, so that the number cannot come to mean another process between.
-fn signal_if_marked(pid: i32, marker: &str, signal: Signal) -> Option<()> {
-    let fd = pidfd_open(Pid::from_raw(pid)?, PidfdFlags::empty()).ok()?;
+fn if_marked(pid: i32, marker: &str) -> Option<OwnedFd> {
+    let pidfd = pidfd_open(Pid::from_raw(pid)?, PidfdFlags::empty()).ok()?;
     let environ = std::fs::read(format!("/proc/{pid}/environ")).ok()?;
-    let marked = environ.split(|byte| *byte == 0).any(|entry| entry == marker.as_bytes());
-    marked.then(|| pidfd_send_signal(&fd, signal).ok())?
+    environ.split(|byte| *byte == 0).any(|entry| entry == marker.as_bytes()).then_some(pidfd)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::process::Command;
+
+    #[test]
+    fn who_sweeps_is_not_swept_though_an_agent_has_started_it() {
+        let own = std::fs::read("/proc/self/environ").unwrap();
+        let mark = str::from_utf8(own.split(|byte| *byte == 0).next().unwrap()).unwrap();
+        let (name, value) = mark.split_once('=').unwrap();
+        let mut child = Command::new("sleep").arg("1000").env(name, value).spawn().unwrap();
+        let found: Vec<u32> = marked(mark).map(|(pid, _)| pid.unsigned_abs()).collect();
+        child.kill().unwrap();
+        child.wait().unwrap();
+        assert!(found.contains(&child.id()) && !found.contains(&std::process::id()), "{found:?}");
+    }
 }

@@ -134,6 +134,10 @@ fn not_ready(here: &Here) -> Fault {
         .hinted(format!("run teamd by hand to see why; its log is {state}/logs/teamd/latest"))
 }
 
+/// What an agent that calls has of its own. A tmux server keeps it for ever, and with it all that runs there: who looks
+/// for what that agent left, or asks who calls, would find all of that.
+const OF_AN_AGENT: [&str; 5] = ["TEAMD_TEAM", "TEAMD_AGENT", "TEAMD_TOKEN", "TEAMD_SPAWN", "TEAMD_WAKE"];
+
 /// tmux itself, on that server.
 fn tmux(server: &Server) -> Command {
     let mut command = Command::new("tmux");
@@ -148,6 +152,9 @@ fn tmux(server: &Server) -> Command {
         (Server::OfCaller(name), None) => {
             command.args(["-u", "-L", name]);
         }
+    }
+    for name in OF_AN_AGENT {
+        command.env_remove(name);
     }
     command.env_remove("TMUX").stdin(Stdio::null());
     command
