@@ -10,16 +10,22 @@ use protocol::name::TeamName;
 use std::path::{Path, PathBuf};
 use tokio::sync::mpsc::UnboundedSender;
 
-/// The watched directories of a team.
+/// The watched directories of a team; one within another comes after it: made in between, the other's watch tells.
 pub(crate) fn directories(root: &Path, team: &TeamName) -> [PathBuf; 3] {
     let home = root.join("teams").join(team.as_str());
-    [home.join("inboxes"), home, root.join("tasks").join(team.as_str())]
+    let inboxes = home.join("inboxes");
+    [home, inboxes, root.join("tasks").join(team.as_str())]
+}
+
+/// Below the root; nothing where it is not.
+fn parts<'a>(root: &Path, path: &'a Path) -> Vec<&'a str> {
+    let below = path.strip_prefix(root).into_iter().flatten();
+    below.filter_map(|part| part.to_str()).collect()
 }
 
 /// What a change of this path means; none for temporary files and locks.
 pub(crate) fn event_for(root: &Path, path: &Path) -> Option<Event> {
-    let parts: Vec<&str> = path.strip_prefix(root).ok()?.iter().filter_map(|part| part.to_str()).collect();
-    match parts.as_slice() {
+    match parts(root, path).as_slice() {
         ["teams", file] if file.starts_with(".probe.") => Some(Event::WatchProven),
         ["teams", team] | ["teams", team, "inboxes"] => session(team),
         ["teams", team, "config.json"] => Some(Event::ConfigChanged { team: TeamName::parse(team).ok()? }),
@@ -37,14 +43,12 @@ pub(crate) fn event_for(root: &Path, path: &Path) -> Option<Event> {
 
 /// One of the directories of a team that is not another program's session.
 fn is_team_directory(root: &Path, path: &Path) -> bool {
-    let parts: Vec<&str> = path
-        .strip_prefix(root)
-        .map_or(Vec::new(), |path| path.iter().filter_map(|part| part.to_str()).collect());
-    let team = match parts.as_slice() {
-        ["teams" | "tasks", team] | ["teams", team, "inboxes"] => team,
-        _ => return false,
-    };
-    TeamName::parse(team).is_ok_and(|team| !team.is_foreign())
+    match parts(root, path).as_slice() {
+        ["teams" | "tasks", team] | ["teams", team, "inboxes"] => {
+            TeamName::parse(team).is_ok_and(|team| !team.is_foreign())
+        }
+        _ => false,
+    }
 }
 
 /// Of other teams we hear from whoever asks us to make them.
@@ -132,4 +136,19 @@ fn tell(root: &Path, event: notify::Result<notify::Event>, events: &UnboundedSen
 fn is_written(kind: notify::event::AccessKind) -> bool {
     use notify::event::{AccessKind, AccessMode};
     kind == AccessKind::Close(AccessMode::Write)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_directory_that_is_made_while_its_team_is_armed_is_told_of() {
+        let team = TeamName::parse("survey").unwrap();
+        let armed = directories(Path::new("/root"), &team);
+        for (n, directory) in armed.iter().enumerate() {
+            assert!(is_team_directory(Path::new("/root"), directory));
+            assert!(!armed[n..].iter().any(|later| directory.parent() == Some(later)), "{armed:?}");
+        }
+    }
 }
