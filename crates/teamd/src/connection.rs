@@ -88,7 +88,6 @@ impl Connections {
     pub(crate) fn close(&mut self, conn: ConnId) {
         if let Some(writer) = self.out.remove(&conn) {
             writer.queue.send(Out::Close).ok();
-            self.closing.retain(|task| !task.is_finished());
             self.closing.push(writer.task);
         }
     }
@@ -113,12 +112,18 @@ impl Connections {
         self.lines.lock().unwrap_or_else(PoisonError::into_inner).remove(&conn)
     }
 
+    /// Those too that are only waited for to take a last answer.
+    fn count(&mut self) -> usize {
+        self.closing.retain(|task| !task.is_finished());
+        self.out.len() + self.closing.len()
+    }
+
     /// Takes up a new connection, if its peer is of our user.
     pub(crate) fn admit(&mut self, conn: ConnId, stream: UnixStream, events: &UnboundedSender<Event>) {
         let peer = stream.peer_cred();
         let ours = peer.as_ref().is_ok_and(|peer| peer.uid() == nix::unistd::geteuid().as_raw());
         let pid = peer.ok().and_then(|peer| peer.pid()).and_then(|pid| u32::try_from(pid).ok());
-        let (true, Some(pid)) = (ours && self.out.len() < CONNECTIONS, pid) else {
+        let (true, Some(pid)) = (ours && self.count() < CONNECTIONS, pid) else {
             return tracing::warn!(conn, "a connection was refused");
         };
         let (queue, lines) = unbounded_channel();
@@ -289,4 +294,29 @@ fn unreadable(client: ConnId, text: &str, error: &serde_json::Error) -> Event {
 fn process(pid: u32) -> Result<Process, Box<dyn std::error::Error>> {
     let start = crate::life::start_time(pid)?.ok_or("a peer that ended while it spoke")?;
     Ok(Process { pid, start })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn who_does_not_take_its_last_answer_counts_until_it_does() {
+        let (events, _queue) = unbounded_channel();
+        let mut connections = Connections::default();
+        let admit = |connections: &mut Connections, conn| {
+            let (ours, theirs) = UnixStream::pair().unwrap();
+            connections.admit(conn, ours, &events);
+            (connections.out.contains_key(&conn), theirs)
+        };
+        let (taken, wait) = tokio::sync::watch::channel(());
+        for _ in 0..CONNECTIONS {
+            let mut wait = wait.clone();
+            connections.closing.push(tokio::spawn(async move { drop(wait.changed().await) }));
+        }
+        assert!(!admit(&mut connections, 1).0);
+        drop((taken, wait));
+        connections.closing.pop().unwrap().await.unwrap();
+        assert!(admit(&mut connections, 2).0);
+    }
 }
