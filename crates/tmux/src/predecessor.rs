@@ -4,31 +4,53 @@
 //! through a null pointer in `control_write`, and all of its sessions are gone (met twice in some three hundred kills of a
 //! daemon whose successor connected at once, on a busy machine). So the successor connects once they have gone.
 
+use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
-use tmux_interface::{ListClients, ListSessions};
+use tmux_interface::{KillSession, ListClients, ListSessions};
 
 use crate::address::Tmux;
 use crate::client::owner_of_session;
 use crate::deadline::Deadline;
 use crate::exec;
+use crate::guard::{both, only_if};
 use crate::script::Script;
 
-/// Where their watcher was killed too they stay, and are in nobody's way.
+/// Where their watcher was killed too they would stay: then we do what it was there for.
 const PATIENCE: Duration = Duration::from_millis(500);
 
 /// Each look is a process of its own, so this is no busy loop; of a server that isn't there nothing is left.
 pub(crate) fn await_end(tmux: &Tmux, deadline: Deadline) {
     let until = Instant::now() + PATIENCE.min(deadline.left());
-    while is_there(tmux, deadline) && Instant::now() < until {}
+    let mut there = left(tmux, deadline);
+    while !there.is_empty() {
+        if Instant::now() >= until {
+            return there.iter().for_each(|name| end(tmux, name, deadline));
+        }
+        there = left(tmux, deadline);
+    }
 }
 
-fn is_there(tmux: &Tmux, deadline: Deadline) -> bool {
+/// A session that was made on this server for a control client, and has none. In another container its daemon may
+/// live, whose number says nothing here: then it has.
+fn end(tmux: &Tmux, name: &str, deadline: Deadline) {
+    let kill = KillSession::new().target_session(format!("={name}")).build();
+    let made_here = "#{==:#{@teamd_server},#{pid} #{start_time}}";
+    let act =
+        only_if(&format!("={name}:"), &both(made_here, "#{==:#{session_attached},0}"), &Script::of(&kill));
+    // What stays costs the next one the same wait, and nothing else.
+    drop(act.and_then(|act| exec::run(tmux, &act, deadline)));
+}
+
+fn left(tmux: &Tmux, deadline: Deadline) -> BTreeSet<String> {
     let clients = ListClients::new().format("#{session_name}").build();
     let sessions = ListSessions::new().format("#{session_name}").build();
-    let Ok(reply) = exec::run(tmux, &Script::of(&clients).then(&sessions), deadline) else { return false };
-    let Ok(names) = reply.text(deadline.verb()) else { return false };
-    names.lines().filter_map(owner_of_session).any(has_ended)
+    let Ok(reply) = exec::run(tmux, &Script::of(&clients).then(&sessions), deadline) else {
+        return BTreeSet::new();
+    };
+    let names = reply.text(deadline.verb()).unwrap_or_default();
+    let is_left = |name: &&str| owner_of_session(name).is_some_and(has_ended);
+    names.lines().filter(is_left).map(str::to_owned).collect()
 }
 
 /// A zombie has; its number says nothing in another container, where we wait in vain.

@@ -145,6 +145,22 @@ fn who_connects_waits_for_what_a_dead_predecessor_has_there_to_go() {
     });
 }
 
+#[test]
+fn what_a_predecessor_left_whose_watcher_was_killed_too_is_ended_and_nothing_else_is() {
+    everywhere(|bench| {
+        let [ours, brought_back] = ["0", "1"].map(|n| format!("_teamd-{}-{n}", u32::MAX));
+        for name in [&ours, &brought_back] {
+            let made = ["new-session", "-d", "-s", name, "--", "sleep", "1000", ";"].into_iter();
+            bench.run(made.chain(["set-option", "-t", name, "destroy-unattached", "off"]));
+        }
+        bench.run(["set-option", "-F", "-t", &ours, "@teamd_server", "#{pid} #{start_time}"]);
+        let (server, _) = bench.connect();
+        let sessions = bench.run(["list-sessions", "-F", "#{session_name}"]);
+        assert!(!sessions.contains(&ours) && sessions.contains(&brought_back), "{sessions}");
+        drop(server);
+    });
+}
+
 fn wait_to_be_killed(dir: &std::path::Path) {
     let program = Program(dir.join("tmux"));
     let address = Address::Path(dir.join("socket"));
