@@ -1,7 +1,8 @@
 //! Whose pane it is: the value of the pane option `@teamd`, and in `@teamd_pid` the process that it was given for.
 //!
 //! The options stay with a pane that a person starts anew with a command of their own (`respawn-pane`); the process does
-//! not, and then the pane is theirs.
+//! not, and then the pane is theirs. Releases up to 0.1.0 kept no process: of their panes it is the command that they
+//! were started with, which has the owner in it.
 //!
 //! Never empty, because tmux reads an option that nobody set as the empty string, and so would an empty owner match
 //! every pane there is. Its letters mean nothing in a format, in a quoted word or in a shell.
@@ -10,6 +11,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use crate::Error;
+use crate::guard::{any, both};
 use crate::word;
 
 /// One to 64 letters, digits and dashes. Make it unique per pane, so that one owner never fits another's pane.
@@ -33,7 +35,11 @@ impl Owner {
 
     /// A condition, as tmux formats have them, that holds on panes of this owner only.
     pub(crate) fn condition(&self) -> String {
-        format!("#{{&&:{},{}}}", self.mark(), Owner::SAME_PROCESS)
+        format!("#{{&&:{},{}}}", self.mark(), any(Owner::SAME_PROCESS, &self.same_command()))
+    }
+
+    fn same_command(&self) -> String {
+        both("#{==:#{@teamd_pid},}", &format!("#{{m:*{}*,#{{pane_start_command}}}}", self.0))
     }
 
     /// The same, but also on a pane that somebody has started anew since.

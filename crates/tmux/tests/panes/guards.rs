@@ -107,6 +107,26 @@ fn a_pane_that_a_person_has_started_anew_is_theirs_and_bears_no_mark_of_ours() {
 }
 
 #[test]
+fn a_pane_of_an_earlier_release_is_ours_until_a_person_starts_it_anew() {
+    everywhere(|bench| {
+        let (mut server, _notices) = bench.connect();
+        let spawn = "5f0c2e1a-ann";
+        for (anew, killed) in [(None, Killed::Killed), (Some("sleep 1000"), Killed::NotOurs)] {
+            let script = format!("exec sleep 1000 # {spawn}");
+            let pane = bench.run(["new-window", "-d", "-P", "-F", "#{pane_id}", &script]);
+            let pane = pane.trim();
+            bench.run(["set-option", "-p", "-t", pane, "@teamd", spawn]);
+            if let Some(command) = anew {
+                bench.run(["respawn-pane", "-k", "-t", pane, command]);
+            }
+            let labelled = server.label(pane.parse().unwrap(), &owner(spawn), &label("ann"));
+            assert_eq!(labelled.is_ok(), killed == Killed::Killed, "{labelled:?}");
+            assert_eq!(server.kill(pane.parse().unwrap(), &owner(spawn)).unwrap(), killed);
+        }
+    });
+}
+
+#[test]
 fn the_same_ids_on_the_next_server_mean_nothing() {
     plainly(|bench| {
         let (mut server, _notices) = bench.connect();
