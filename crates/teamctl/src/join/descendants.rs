@@ -19,8 +19,20 @@ const LOOK_AGAIN: Duration = Duration::from_millis(20);
 /// Called for every child that is reaped.
 type Reaped<'a> = &'a mut dyn FnMut(u32, ExitStatus);
 
+/// Whether any descendant is there still.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Left {
+    Nobody,
+    Some,
+}
+
 /// TERM to all, after the grace STOP and KILL, until none is left. `meanwhile` is done at each look.
-pub(super) fn end_all(signals: &Signals, grace: Duration, reaped: Reaped<'_>, meanwhile: &mut dyn FnMut()) {
+pub(super) fn end_all(
+    signals: &Signals,
+    grace: Duration,
+    reaped: Reaped<'_>,
+    meanwhile: &mut dyn FnMut(),
+) -> Left {
     let term_until = Instant::now() + grace;
     let kill_until = term_until + KILLING;
     signal_all(Signal::TERM);
@@ -30,12 +42,16 @@ pub(super) fn end_all(signals: &Signals, grace: Duration, reaped: Reaped<'_>, me
         meanwhile();
         wait(signals, term_until);
     }
-    while !none_left(reaped) && Instant::now() < kill_until {
+    while !none_left(reaped) {
+        if Instant::now() >= kill_until {
+            return Left::Some;
+        }
         stop_all(kill_until);
         signal_all(Signal::KILL);
         meanwhile();
         wait(signals, Instant::now() + LOOK_AGAIN);
     }
+    Left::Nobody
 }
 
 /// KILL to a child of ours that was not reaped yet, and to all its descendants.

@@ -18,7 +18,7 @@ mod wire;
 
 use crate::exec::close_inherited;
 use crate::teammate::Over;
-use descendants::end_all;
+use descendants::{Left, end_all};
 use link::{Heard, Link};
 use nix::sys::signal::Signal;
 use protocol::control::{Ended, FromJoin, Go, ToJoin, Turns};
@@ -136,7 +136,7 @@ fn in_turns(
     line.set_nonblocking(true).map_err(no_terminal)?;
     let mut lived = turns::live((link, signals), (go, turns), stands_on, (terminal, place), line);
     let grace = lived.grace.unwrap_or(LEFTOVER_GRACE);
-    end_all(signals, grace, &mut |_, _| {}, &mut || lived.terminal.copy());
+    let left = end_all(signals, grace, &mut |_, _| {}, &mut || lived.terminal.copy());
     let last = lived.terminal.drain();
     if let (turns::Birth::Never, Over::NotStarted(why)) = (&lived.birth, &lived.over) {
         return Err(if last.is_empty() { why.clone() } else { format!("{why}: {last}") });
@@ -147,7 +147,7 @@ fn in_turns(
         Over::Ended => (Ended::Signal(Signal::SIGTERM as i32), 143),
         Over::NotStarted(why) => (Ended::NotStarted(why), 72),
     };
-    report(link, signals, &go.state, &how);
+    report_of(left, link, signals, &go.state, &how);
     Ok(ExitCode::from(code))
 }
 
@@ -183,10 +183,10 @@ fn live(
     let mut family = Family { agent: agent.id(), status: None, beside: Beside::begin(go) };
     let grace = supervise(link, signals, go, &mut family, terminal);
     let copy = &mut || terminal.iter_mut().for_each(Terminal::copy);
-    end_all(signals, grace, &mut |pid, status| family.reaped(pid, status), copy);
+    let left = end_all(signals, grace, &mut |pid, status| family.reaped(pid, status), copy);
     terminal.iter_mut().for_each(|terminal| drop(terminal.drain()));
     let how = family.how(signals.hung_up());
-    report(link, signals, &go.state, &how);
+    report_of(left, link, signals, &go.state, &how);
     family.exit_code()
 }
 
@@ -281,6 +281,14 @@ impl Beside {
             Begun::Yes => Beside::begin(go),
             Begun::No => None,
         }
+    }
+}
+
+/// Of an agent that has left somebody whom we could not end there is no word: the daemon that misses it looks for them,
+/// and no other does.
+fn report_of(left: Left, link: &mut Link, signals: &Signals, state: &Path, how: &Ended) {
+    if left == Left::Nobody {
+        report(link, signals, state, how);
     }
 }
 
