@@ -69,6 +69,22 @@ fn files_that_the_next_daemon_could_not_read_are_named() {
 }
 
 #[test]
+fn a_pipe_and_a_link_where_the_highest_task_belongs_are_named_and_hold_nobody_up() {
+    let house = House::with_team();
+    house.teamctl(["task", "create", "one"]).ok();
+    let mark = house.path("root/tasks/survey/.highwatermark");
+    assert!(house.command("mkfifo").arg(&mark).status().unwrap().success());
+    let found = house.within(std::time::Duration::from_secs(20), || findings(&house, &[]));
+    assert!(found.contains(&"tasks fail".to_owned()), "{found:?}");
+    std::fs::remove_file(&mark).unwrap();
+    std::os::unix::fs::symlink(house.put("out/number", "7"), &mark).unwrap();
+    let found = findings(&house, &[]);
+    assert!(found.contains(&"tasks fail".to_owned()), "{found:?}");
+    std::fs::remove_file(&mark).unwrap();
+    house.end();
+}
+
+#[test]
 fn a_process_of_a_life_that_nobody_knows_is_named_and_ended_and_no_other_is() {
     let house = House::with_team();
     house.teamctl(["spawn", "ann", "--", &house.agent(), "stay"]).ok();

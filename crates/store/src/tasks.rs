@@ -55,6 +55,14 @@ impl Tasks {
         Turn::take(self.team.task_dir_made()?).map(drop)
     }
 
+    /// The highest id that deletions left behind; 0 for none.
+    ///
+    /// # Errors
+    /// Where it can't be read, or is no number: then no task can be made.
+    pub fn mark(&self) -> Result<u32, Error> {
+        Ok(self.team.task_dir()?.map(listed::mark).transpose()?.map_or(0, |(mark, _)| mark))
+    }
+
     /// Where the task files are.
     pub fn path(&self) -> PathBuf {
         self.team.all_tasks().join(self.team.name().as_str())

@@ -9,7 +9,6 @@ use protocol::id::TaskId;
 use protocol::name::AgentName;
 use protocol::task::{Task, TaskStatus};
 use std::collections::BTreeSet;
-use std::path::Path;
 use store::{TaskUpdate, Team};
 
 /// `blocked` waits for `blocker`.
@@ -40,18 +39,9 @@ pub(super) fn examine(team: &Team, treatment: Treatment, report: &mut Report) {
 
 /// Without the number in it nobody knows which ids were given, and none is given anew.
 fn mark(team: &Team, tasks: &[Task], report: &mut Report) {
-    let team_path = team.path();
-    let root = team_path.parent().and_then(Path::parent);
-    let Some(path) = root.map(|root| root.join("tasks").join(team.name().as_str()).join(".highwatermark"))
-    else {
-        return;
-    };
-    let Ok(bytes) = std::fs::read(&path) else { return };
-    if std::str::from_utf8(&bytes).is_ok_and(|text| text.trim().parse::<u32>().is_ok()) {
-        return;
-    }
+    let Err(error) = team.tasks().mark() else { return };
     let highest = tasks.iter().map(|task| task.id.to_string()).next_back().unwrap_or_else(|| "0".to_owned());
-    let message = format!("{} holds no number: no task can be made", path.display());
+    let message = format!("{error}: no task can be made");
     let fix =
         format!("write the highest id into it that there ever was; of those that are left it is {highest}");
     report.fail("tasks", message, fix);
