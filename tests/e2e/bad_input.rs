@@ -39,12 +39,18 @@ fn a_namesake_on_another_team_is_not_meant() {
         &["interrupt", "ann@other"],
         &["hide", "ann@other"],
         &["mode", "ann@other", "plan"],
+        &["inbox", "ann@other"],
+        &["logs", "ann@other"],
+        &["status", "ann@other"],
+        &["wait", "--for", "exit", "ann@other", "--timeout", "1s"],
     ] {
         let ran = house.teamctl_with(&[&["-t", "survey"], verb].concat(), &[]);
         assert!([64, 67].contains(&ran.code), "{ran:#?}");
     }
     assert_eq!(house.inbox("survey", "ann").len(), 0);
     assert_eq!(house.member("ann").unwrap()["phase"], "running");
+    house.teamctl(["status", "ANN@Survey"]).ok();
+    house.teamctl(["send", "ANN@Survey", "hello"]).ok();
     house.teamctl(["kill", "ANN@Survey"]).ok();
     house.end();
 }

@@ -79,6 +79,15 @@ impl TeamName {
     }
 }
 
+/// The name in `NAME` or `NAME@TEAM`, the team in any case. With another team behind it, it is no name here: its namesake
+/// is not meant.
+pub fn bare<'a>(address: &'a str, team: &TeamName) -> &'a str {
+    match address.rsplit_once('@') {
+        Some((name, of)) if of.eq_ignore_ascii_case(team.as_str()) => name,
+        _ => address,
+    }
+}
+
 /// An agent's name: equal, ordered and hashed without regard to ASCII case, spelled as it was given.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]

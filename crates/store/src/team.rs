@@ -10,7 +10,7 @@ use crate::journal::Journal;
 use crate::root::Opened;
 use crate::tasks::{Seen, Tasks};
 use protocol::config::{ConfigError, Member, TeamConfig, member_set, team_set, with_member, without_member};
-use protocol::name::{AgentName, TeamName, nearest};
+use protocol::name::{AgentName, TeamName, bare, nearest};
 use serde_json::Value;
 use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
@@ -101,8 +101,7 @@ impl Team {
     /// The member called `name`, in any case, or `NAME@TEAM`.
     pub fn member(&self, name: &str) -> Result<Member, Error> {
         let config = self.config()?;
-        let plain = name.strip_suffix(self.0.name.as_str()).and_then(|name| name.strip_suffix('@'));
-        let found = [Some(name), plain].into_iter().flatten().find_map(|name| {
+        let found = [name, bare(name, &self.0.name)].into_iter().find_map(|name| {
             let name = AgentName::foreign(name);
             config.member(&name).cloned()
         });

@@ -10,7 +10,7 @@ use crate::inbox::MESSAGE_LIMIT;
 use crate::team::Team;
 use protocol::fault::{Fault, Kind};
 use protocol::message::Message;
-use protocol::name::AgentName;
+use protocol::name::{AgentName, bare};
 use protocol::payload::Payload;
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -167,7 +167,7 @@ impl Caller {
 }
 
 fn recipient(team: &Team, address: &str) -> Result<(AgentName, Option<String>), Fault> {
-    let plain = address.split('@').next().unwrap_or(address);
+    let plain = bare(address, team.name());
     if plain.trim().is_empty() {
         return Err(Fault::new(Kind::Usage, "cannot send to nobody: the recipient is empty"));
     }
@@ -186,8 +186,7 @@ fn has_inbox(team: &Team, plain: &str) -> bool {
 }
 
 fn is_lead(team: &Team, address: &str) -> bool {
-    let (name, of) = address.split_once('@').unwrap_or((address, team.name().as_str()));
-    AgentName::foreign(name).is_lead() && of == team.name().as_str()
+    AgentName::foreign(bare(address, team.name())).is_lead()
 }
 
 /// The text, if an inbox takes it and it is one that `me` may send.

@@ -11,7 +11,7 @@ use fresh::Fresh;
 use letter::sentence;
 use protocol::fault::{Fault, Kind};
 use protocol::message::Entry;
-use protocol::name::AgentName;
+use protocol::name::{AgentName, bare};
 use serde_json::{Value, json};
 use std::process::ExitCode;
 use store::{Inbox as File, Team};
@@ -75,7 +75,7 @@ fn owner(here: &Here, team: &Team, args: &Inbox) -> Result<AgentName, Fault> {
 
 /// No member, or not any more, but with an inbox.
 fn former(team: &Team, address: &str) -> Option<AgentName> {
-    let name = AgentName::foreign(address.split('@').next().unwrap_or(address));
+    let name = AgentName::foreign(bare(address, team.name()));
     (name.is_lead() || team.inbox(&name).path().exists()).then_some(name)
 }
 

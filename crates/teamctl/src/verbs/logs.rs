@@ -5,7 +5,7 @@ use super::follow::{Follow, Saw, Tail};
 use crate::here::Here;
 use crate::output;
 use protocol::fault::{Fault, Kind};
-use protocol::name::{AgentName, TeamName, did_you_mean};
+use protocol::name::{AgentName, TeamName, bare, did_you_mean};
 use serde_json::json;
 use std::collections::BTreeSet;
 use std::io::Write;
@@ -28,8 +28,8 @@ pub(crate) struct Logs {
 }
 
 pub(crate) fn run(here: &Here, args: &Logs) -> Result<ExitCode, Fault> {
-    let directory = directory(here, &args.name)?;
-    let path = log(&directory, args.name.split('@').next().unwrap_or(&args.name))?;
+    let team = team(here, &args.name)?;
+    let path = log(&all(here)?.join(team.as_str()), bare(&args.name, &team))?;
     if args.follow {
         return follow(here, &path);
     }
@@ -37,14 +37,18 @@ pub(crate) fn run(here: &Here, args: &Logs) -> Result<ExitCode, Fault> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Where a team's logs are; they outlive it, so one that is named need not be there any more.
-fn directory(here: &Here, address: &str) -> Result<PathBuf, Fault> {
-    let all = here.state()?.path().join("logs/agents");
+fn all(here: &Here) -> Result<PathBuf, Fault> {
+    Ok(here.state()?.path().join("logs/agents"))
+}
+
+/// Whose logs are meant; they outlive it, so a team that is named need not be there any more.
+fn team(here: &Here, address: &str) -> Result<TeamName, Fault> {
+    let all = all(here)?;
     let named = here.global.team.as_deref().or_else(|| Some(address.split_once('@')?.1));
-    let past = named.and_then(|name| TeamName::parse(name).ok()).map(|team| all.join(team.as_str()));
-    match past.filter(|past| past.is_dir()) {
+    let past = named.and_then(|name| TeamName::parse(name).ok());
+    match past.filter(|past| all.join(past.as_str()).is_dir()) {
         Some(past) => Ok(past),
-        None => Ok(all.join(super::send::team_of(here, address)?.name().as_str())),
+        None => Ok(super::send::team_of(here, address)?.name().clone()),
     }
 }
 

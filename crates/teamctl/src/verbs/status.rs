@@ -8,7 +8,7 @@ use crate::here::{Here, fault, misunderstood};
 use crate::output;
 use protocol::control::{Reply, Request, StatusReply};
 use protocol::fault::{Fault, Kind};
-use protocol::name::{TeamName, did_you_mean};
+use protocol::name::{TeamName, bare, did_you_mean};
 use serde_json::json;
 use std::process::ExitCode;
 use store::Root;
@@ -81,14 +81,14 @@ fn views(
 }
 
 fn only(teams: &mut Vec<TeamView>, name: &str) -> Result<(), Fault> {
-    let bare = name.split('@').next().unwrap_or(name);
-    let is_it = |name: &str| name.eq_ignore_ascii_case(bare);
     let names = |team: &TeamView| {
         let past = team.past.iter().map(|past| past.name.to_string());
         team.members.iter().map(|member| member.name.clone()).chain(past).collect::<Vec<_>>()
     };
     let all: Vec<String> = teams.iter().flat_map(names).collect();
     for team in teams.iter_mut() {
+        let bare = bare(name, &team.name);
+        let is_it = |name: &str| name.eq_ignore_ascii_case(bare);
         team.members.retain(|member| is_it(&member.name));
         team.past.retain(|past| is_it(past.name.as_str()));
         team.worktrees.retain(|tree| is_it(tree.member.as_str()));
@@ -99,8 +99,8 @@ fn only(teams: &mut Vec<TeamView>, name: &str) -> Result<(), Fault> {
     if !teams.is_empty() {
         return Ok(());
     }
-    let hint = did_you_mean(bare, all.iter().map(String::as_str));
-    Err(Fault { hint, ..Fault::new(Kind::NotFound, format!("cannot find {bare}: no such member")) })
+    let hint = did_you_mean(name, all.iter().map(String::as_str));
+    Err(Fault { hint, ..Fault::new(Kind::NotFound, format!("cannot find {name}: no such member")) })
 }
 
 fn show(teams: &[TeamView], daemon: &Result<StatusReply, Fault>, args: &Status) {

@@ -1,7 +1,6 @@
 //! `--restart on-failure`: a member that failed is started again under its name, after a pause that doubles,
 //! and not more often than five times in ten minutes. Whoever was asked to end, or ended by force, stays gone.
 
-use super::shutdown::bare;
 use super::{spawn, tasks};
 use crate::effect::Effect;
 use crate::event::Now;
@@ -9,7 +8,7 @@ use crate::roster::{Comeback, Record, Resting, SpawnId};
 use crate::state::{Deleting, Phase, State};
 use protocol::control::EndedAgent;
 use protocol::event::{Event, What};
-use protocol::name::{AgentName, TeamName};
+use protocol::name::{AgentName, TeamName, bare};
 use protocol::turn::Restart;
 
 /// The first pause, ms; doubled with each failure that still counts.
@@ -185,7 +184,7 @@ pub(super) fn not_again(names: Vec<AgentName>) -> Vec<EndedAgent> {
 
 fn is(resting: &Resting, team: &TeamName, name: &str) -> bool {
     let order = &resting.comeback.order;
-    order.team == *team && order.name.as_str().eq_ignore_ascii_case(bare(team, name))
+    order.team == *team && order.name.as_str().eq_ignore_ascii_case(bare(name, team))
 }
 
 #[cfg(test)]

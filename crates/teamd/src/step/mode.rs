@@ -2,7 +2,7 @@
 //! is told by a message, and how soon it follows depends on how it is run.
 
 use super::request::answer;
-use super::shutdown::{bare, find};
+use super::shutdown::find;
 use super::spawn::no_such_team;
 use crate::effect::Effect;
 use crate::event::{ConnId, Now};
@@ -14,7 +14,7 @@ use protocol::event::{Event, What};
 use protocol::fault::{Fault, Kind};
 use protocol::feed::Feed;
 use protocol::mode::{PermissionMode, only_reads};
-use protocol::name::{AgentName, TeamName};
+use protocol::name::{AgentName, TeamName, bare};
 
 pub(super) fn set(state: &mut State, client: ConnId, order: SetMode, now: Now, out: &mut Vec<Effect>) {
     let told = match state.teams.contains_key(&order.team) {
@@ -42,7 +42,7 @@ pub(crate) enum Telling {
 
 /// Who it is, as the team spells it, and how it hears of it.
 fn whom(state: &State, order: &SetMode) -> Result<(AgentName, Telling), Fault> {
-    let named = AgentName::foreign(bare(&order.team, &order.name));
+    let named = AgentName::foreign(bare(&order.name, &order.team));
     if named.is_lead() {
         return Ok((AgentName::lead(), Telling::Written));
     }

@@ -17,7 +17,7 @@ use protocol::control::{EndedAgent, EndingsReply, Reply, Shutdown, Targets};
 use protocol::event::What;
 use protocol::fault::{Fault, Kind};
 use protocol::id::RequestId;
-use protocol::name::{AgentName, TeamName, did_you_mean};
+use protocol::name::{AgentName, TeamName, bare, did_you_mean};
 use std::collections::BTreeSet;
 
 /// An unanswered request is asked again after this, ms.
@@ -150,17 +150,9 @@ fn targets(state: &State, targets: &Targets) -> Result<BTreeSet<SpawnId>, Fault>
         .collect()
 }
 
-/// The name in `NAME` or `NAME@TEAM`. With another team behind it, it is no name here: its namesake is not meant.
-pub(super) fn bare<'a>(team: &TeamName, address: &'a str) -> &'a str {
-    match address.split_once('@') {
-        Some((name, of)) if of.eq_ignore_ascii_case(team.as_str()) => name,
-        _ => address,
-    }
-}
-
 /// The living member that a caller named.
 pub(super) fn find<'a>(state: &'a State, team: &TeamName, name: &str) -> Result<&'a Agent, Fault> {
-    let bare = bare(team, name);
+    let bare = bare(name, team);
     AgentName::parse(bare)
         .ok()
         .and_then(|name| state.member(team, &name))

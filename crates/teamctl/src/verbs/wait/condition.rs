@@ -6,7 +6,7 @@ use crate::here::{Here, fault, member};
 use protocol::config::TeamConfig;
 use protocol::fault::{Fault, Kind};
 use protocol::id::TaskId;
-use protocol::name::AgentName;
+use protocol::name::{AgentName, bare};
 use protocol::task::Task;
 use std::path::PathBuf;
 use store::{Error, Inbox, Team};
@@ -94,7 +94,7 @@ fn member_ever(team: &Team, name: &str) -> Result<AgentName, Fault> {
         Ok(member) => return Ok(member.name),
         Err(unknown) => unknown,
     };
-    let former = AgentName::foreign(name.split('@').next().unwrap_or(name));
+    let former = AgentName::foreign(bare(name, team.name()));
     let tracked = |task: &Task| task.is_internal() && task.subject.eq_ignore_ascii_case(former.as_str());
     let known =
         team.inbox(&former).path().exists() || team.tasks().list().map_err(fault)?.iter().any(tracked);
@@ -103,7 +103,7 @@ fn member_ever(team: &Team, name: &str) -> Result<AgentName, Fault> {
 
 /// A member, or whoever wrote already: a person, a task list, one that has gone.
 fn sender(team: &Team, inbox: &Inbox, name: &str) -> Result<AgentName, Fault> {
-    let plain = AgentName::foreign(name.split('@').next().unwrap_or(name));
+    let plain = AgentName::foreign(bare(name, team.name()));
     let wrote = unread(inbox, std::slice::from_ref(&plain))?.is_empty();
     if wrote || plain.is_reserved() { Ok(plain) } else { member(team, name) }
 }
