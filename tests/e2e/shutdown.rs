@@ -44,7 +44,9 @@ fn a_busy_worker_may_say_no_and_works_on() {
 #[test]
 fn silence_is_no_consent() {
     let house = House::with_team();
-    house.teamctl(["spawn", "ann", "--", "sleep", "3600"]).ok();
+    let pid = house.json(["spawn", "ann", "--", "sleep", "3600"])["pid"].to_string();
+    // As silent as can be: it does nothing at all.
+    assert!(std::process::Command::new("kill").args(["-s", "STOP", &pid]).status().unwrap().success());
     let ran = house.teamctl(["shutdown", "ann", "--grace", "200ms"]);
     assert_eq!(ran.code, 75, "{ran:?}");
     assert_eq!(house.member("ann").unwrap()["phase"], "running");

@@ -184,6 +184,48 @@ fn what_cannot_start_leaves_nothing() {
 }
 
 #[test]
+fn of_sixteen_at_once_those_that_fail_leave_nothing_and_the_others_are_all_there() {
+    let house = House::with_team();
+    let broken = house.script("out/broken", "#!/no/such/interpreter\n").display().to_string();
+    let spawn = |n: usize| {
+        let (name, program) = (format!("a{n}"), if n % 2 == 0 { "sleep" } else { &broken });
+        house.teamctl_running(["spawn", &name, "--", program, "3600"])
+    };
+    let all: Vec<_> = (0..16).map(spawn).collect();
+    for (n, child) in all.into_iter().enumerate() {
+        let ran = child.wait_with_output().unwrap();
+        assert_eq!(ran.status.code(), Some(if n % 2 == 0 { 0 } else { 72 }), "a{n}: {ran:?}");
+    }
+    let living = ["team-lead", "a0", "a2", "a4", "a6", "a8", "a10", "a12", "a14"].map(str::to_owned);
+    let living = std::collections::BTreeSet::from(living);
+    house.until("nobody else is on the team", || {
+        let members = house.config()["members"].as_array()?.clone();
+        let names = members.iter().filter_map(|member| member["name"].as_str().map(str::to_owned));
+        (names.collect::<std::collections::BTreeSet<_>>() == living).then_some(())
+    });
+    house.end();
+}
+
+#[test]
+fn after_their_window_was_closed_the_next_one_gets_another() {
+    let house = House::with_team();
+    for backend in ["tmux", "window"] {
+        let spawn = |name: &str| {
+            let spawned = house.json(["spawn", name, "--backend", backend, "--", "sleep", "3600"]);
+            spawned["pane"].as_str().unwrap().to_owned()
+        };
+        let window = |pane: &str| house.tmux(["display-message", "-p", "-t", pane, "#{window_id}"]);
+        let closed = window(&spawn("ann"));
+        house.tmux(["kill-window", "-t", &closed]);
+        house.until("she has ended", || house.member("ann").is_none().then_some(()));
+        let next = spawn("bob");
+        assert_ne!(window(&next), closed);
+        house.teamctl(["kill", "bob"]).ok();
+    }
+    house.end();
+}
+
+#[test]
 fn names_follow_the_rules() {
     let house = House::with_team();
     house.teamctl(["spawn", "ann", "--", "sleep", "3600"]).ok();
