@@ -47,6 +47,9 @@ impl Scene {
     fn new(desk: bool) -> Scene {
         let mut house = House::empty();
         house.put("crash/code", "");
+        // As typed in a pane there: a `run` that finds no daemon from its begin starts one on this server.
+        let tmux = format!("{},0,0", house.tmux_socket().display());
+        house.variables.push(("TMUX".to_owned(), tmux));
         if desk {
             desk::open(&mut house);
         }
@@ -192,8 +195,13 @@ impl Scene {
         hits
     }
 
-    /// Told as done, and it is not: an agent whose first process was killed just after, which the lead is told.
+    /// Told as done, and it is not: the first process of one that was shut down says its last word before it ends; or an
+    /// agent whose first process was killed just after, which the lead is told.
     fn undone(&self, operation: &Operation, case: &Case) {
+        if operation.is_shutdown() {
+            let is_done = || ((operation.done)(&self.house, self.n) == 1).then_some(());
+            return self.until(&format!("{case:?}: its first process ends"), is_done);
+        }
         let is_killed = operation.is_spawn() && case.deed == Deed::Kill && case.at.program == "teamd-pane";
         assert!(is_killed, "{case:?}: exit code 0, and not done\n{}", self.house.portrait());
         let is_told = || operations::has_ended_once(&self.house, self.n).ok();

@@ -26,6 +26,10 @@ impl Operation {
         self.name.starts_with("spawn")
     }
 
+    pub(super) fn is_shutdown(&self) -> bool {
+        self.name.ends_with("shutdown") || self.name.ends_with("shutdown of all")
+    }
+
     /// Done by the daemon, not by teamctl at the files.
     pub(super) fn is_the_daemons(&self) -> bool {
         !["send", "mark read", "claim"].contains(&self.name)
