@@ -56,15 +56,8 @@ impl Panes {
                 result => return result,
             }
         }
-        let created = match self.server()?.new_session(&own_session(), team.as_str(), argv) {
-            // Whoever brings back the sessions of a server that was killed has one of that name, and not ours.
-            Err(Error::Failed { cause, .. }) if cause.contains("duplicate session") => {
-                let server = self.server()?;
-                let name = format!("{}-{}", own_session(), server.epoch().pid);
-                server.new_session(&name, team.as_str(), argv)?
-            }
-            result => result?,
-        };
+        let name = self.own_session()?;
+        let created = self.server()?.new_session(&name, team.as_str(), argv)?;
         self.session = Some(created.session);
         Ok(created)
     }
@@ -76,9 +69,10 @@ impl Panes {
         }
         Ok(self.session)
     }
-}
 
-/// For windows where teamd has no pane of its own.
-pub(super) fn own_session() -> String {
-    format!("teamd-{}", std::process::id())
+    /// For windows where teamd has no pane of its own. On the next server it has another name: whoever brings back the
+    /// sessions of a server that was killed has one of this name, and not ours.
+    pub(super) fn own_session(&mut self) -> Result<String, Error> {
+        Ok(format!("teamd-{}-{}", std::process::id(), self.server()?.epoch().pid))
+    }
 }

@@ -1,7 +1,6 @@
 //! Panes out of sight, and back among the others.
 
 use super::Panes;
-use super::opening::own_session;
 use super::room::roomy_window;
 use crate::roster::SpawnId;
 use protocol::control::Layout;
@@ -57,8 +56,9 @@ impl Panes {
                 result => return result,
             }
         }
+        let name = self.own_session()?;
         let server = self.server()?;
-        let window = server.put_into_named(pane, owner, &own_session(), team.as_str())?;
+        let window = server.put_into_named(pane, owner, &name, team.as_str())?;
         self.session = Some(server.session_of(pane)?);
         Ok(window)
     }
