@@ -188,13 +188,13 @@ fn of_sixteen_at_once_those_that_fail_leave_nothing_and_the_others_are_all_there
     let house = House::with_team();
     let broken = house.script("out/broken", "#!/no/such/interpreter\n").display().to_string();
     let spawn = |n: usize| {
-        let (name, program) = (format!("a{n}"), if n % 2 == 0 { "sleep" } else { &broken });
+        let (name, program) = (format!("a{n}"), if n.is_multiple_of(2) { "sleep" } else { &broken });
         house.teamctl_running(["spawn", &name, "--", program, "3600"])
     };
     let all: Vec<_> = (0..16).map(spawn).collect();
     for (n, child) in all.into_iter().enumerate() {
         let ran = child.wait_with_output().unwrap();
-        assert_eq!(ran.status.code(), Some(if n % 2 == 0 { 0 } else { 72 }), "a{n}: {ran:?}");
+        assert_eq!(ran.status.code(), Some(if n.is_multiple_of(2) { 0 } else { 72 }), "a{n}: {ran:?}");
     }
     let living = ["team-lead", "a0", "a2", "a4", "a6", "a8", "a10", "a12", "a14"].map(str::to_owned);
     let living = std::collections::BTreeSet::from(living);
