@@ -119,3 +119,33 @@ fn where_no_file_may_grow_nothing_is_half_done_and_nobody_dies() {
     house.teamctl(["create", "other"]).ok();
     house.end();
 }
+
+/// What ends an agent is no write: room is not what it waits for.
+#[test]
+fn on_a_full_disk_who_is_to_end_ends_and_is_off_the_team_when_there_is_room() {
+    let Some(disk) = harness::Disk::mount(16) else {
+        return harness::skipped("full-disk-ends", "no right to mount a small file system");
+    };
+    let house = House::on(disk.path());
+    house.start_daemon();
+    house.teamctl(["create", "survey"]).ok();
+    let spawn =
+        |name: &str| house.json(["spawn", name, "--", &house.agent(), "children"])["pid"].as_u64().unwrap();
+    let pids = ["ann", "bob"].map(spawn).map(|pid| harness::Processes::one(u32::try_from(pid).unwrap()));
+    disk.fill();
+    house.teamctl(["send", "ann", "x"]).fails(74);
+    let said =
+        [house.teamctl(["kill", "ann"]), house.teamctl(["shutdown", "bob", "--grace", "100ms", "--force"])];
+    for (pid, said) in pids.iter().zip(said) {
+        assert!(pid.ended_within(std::time::Duration::from_secs(5)), "it lives on: {said:#?}");
+        said.ok();
+    }
+    disk.free();
+    // This one would look at all of it again within 30 s; the next does so at once.
+    house.kill_9(house.daemon());
+    house.start_daemon();
+    house.until("both are off the team", || {
+        ["ann", "bob"].iter().all(|name| house.member(name).is_none()).then_some(())
+    });
+    house.end_after_kills();
+}
