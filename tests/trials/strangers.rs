@@ -1,7 +1,7 @@
 //! Agents are ended by the hundred beside a person's own panes, which come, go, move and are started anew all the time,
 //! bear forged marks and take agents' panes in: every agent's pane goes, and every other one stays with its process.
 //!
-//! `KILLS_UNDER_CHURN=n` says how many are ended by us (350 unless said); `SEED=n` chooses what is done when.
+//! `KILLS_UNDER_CHURN=n` says how many are ended by us (500 unless said); `SEED=n` chooses what is done when.
 
 use harness::{House, figure, rounds, start_time};
 use serde_json::Value;
@@ -246,7 +246,7 @@ fn some_come_and_go(house: &House, rng: &mut fastrand::Rng, person: &Sender<Ask>
 #[test]
 fn no_other_pane_is_harmed_however_many_agents_end_beside_it() {
     let house = House::with_team();
-    let (wanted, mut closed) = (rounds("KILLS_UNDER_CHURN", 350), 0);
+    let (wanted, mut closed) = (rounds("KILLS_UNDER_CHURN", 500), 0);
     // Its pane holds the team's window, as the person's first one holds theirs.
     house.teamctl(["spawn", "stays", "--", "sleep", "3600"]).ok();
     let mut rng = fastrand::Rng::with_seed(rounds("SEED", 1));
