@@ -1,6 +1,7 @@
 //! The house: everything that a test needs, and the way to be rid of it.
 
 use crate::audit::Processes;
+use crate::nemesis::Whom;
 use crate::ran::Ran;
 use crate::watch::{PATIENCE, Watch};
 use serde_json::Value;
@@ -303,6 +304,7 @@ impl House {
         let down = self.teamctl(["down"]);
         assert_eq!(down.code, if lives { 0 } else { 69 }, "{down:#?}\n{}", self.portrait());
         self.nothing_left_of_ours();
+        self.nobody_left_of_ours();
         self.tmux_ran(&["kill-server"]).code.clone_from(&0);
         let left = Processes::marked(&self.mark());
         let ended = left.ended_within(Duration::from_secs(5));
@@ -337,6 +339,19 @@ impl House {
                 assert!([0, 67].contains(&ran.code), "{ran:#?}");
             }
         }
+    }
+
+    /// No pane has our mark, and none of our programs runs, nor an agent, while the user's tmux server still does: it is
+    /// not its end that ends them.
+    fn nobody_left_of_ours(&self) {
+        self.until("no pane of ours is left", || {
+            let panes = self.tmux_ran(&["list-panes", "-a", "-F", "#{@teamd}"]).stdout;
+            panes.trim().is_empty().then_some(())
+        });
+        let ours = [Whom::Daemon, Whom::Join, Whom::Agent];
+        self.until("no process of ours is left", || {
+            ours.iter().all(|whom| self.those(*whom).is_empty()).then_some(())
+        });
     }
 
     /// The audit without the user's own tmux session.

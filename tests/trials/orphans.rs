@@ -1,4 +1,4 @@
-//! Whatever an agent leaves behind, and however it ends, five seconds later nothing of it lives: children in the
+//! Whatever an agent leaves behind, and however it ends, soon nothing of it lives: children in the
 //! background, deaf to a hang-up, under nohup, in a session of their own, forked twice; at its own exit, with its pane
 //! closed by a person, with its tmux server or its join killed, shut down, and with no daemon there.
 //!
@@ -26,7 +26,7 @@ const KINDS: [&str; 5] = [
 const BARE: &str = "(setsid env -i out/deaf &)";
 
 /// How long whatever is left may live.
-const PATIENCE: Duration = Duration::from_secs(5);
+const PATIENCE: Duration = Duration::from_secs(15);
 
 const AT_ONCE: usize = 25;
 
