@@ -80,11 +80,17 @@ fn append(house: &House, owner: &str, entry: &Value) {
 pub(super) fn fed(mut command: Command, input: &[u8]) -> Ran {
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = command.spawn().unwrap();
-    let process = Processes::one(child.id());
-    // Whoever reads none of it ends, and that is told below.
-    child.stdin.take().unwrap().write_all(input).ok();
-    assert!(process.ended_within(LONG), "{command:?} hangs");
-    let output = child.wait_with_output().unwrap();
+    let (process, mut stdin) = (Processes::one(child.id()), child.stdin.take().unwrap());
+    // Side by side: who answers more than a pipe holds reads on only when that was taken.
+    let (ended, output) = std::thread::scope(|scope| {
+        // Whoever reads none of it ends, and that is told below.
+        scope.spawn(move || stdin.write_all(input).ok());
+        let output = scope.spawn(move || child.wait_with_output().unwrap());
+        let ended = process.ended_within(LONG);
+        process.kill();
+        (ended, output.join().unwrap())
+    });
+    assert!(ended, "{command:?} hangs; it said {}", String::from_utf8_lossy(&output.stdout));
     Ran {
         command: format!("{command:?}"),
         code: output.status.code().unwrap_or(255),
