@@ -3,6 +3,7 @@
 
 use crate::House;
 use crate::audit::{Processes, start_time};
+use crate::pause;
 use rustix::process::{Pid, Resource, Rlimit, Signal, kill_process, prlimit};
 use serde_json::Value;
 use std::collections::BTreeSet;
@@ -43,6 +44,8 @@ pub struct Nemesis<'h> {
     /// The first processes of panes that are none of ours.
     strangers: Vec<u32>,
     clock: Option<PathBuf>,
+    /// Of the next one.
+    has_pane: bool,
 }
 
 /// The library that gives a process a clock of its own.
@@ -59,6 +62,7 @@ impl<'h> Nemesis<'h> {
             daemons: Vec::new(),
             strangers: Vec::new(),
             clock: None,
+            has_pane: false,
         };
         nemesis.tell(&format!("SEED={seed}"));
         nemesis.strangers = nemesis.panes("user");
@@ -84,11 +88,11 @@ impl<'h> Nemesis<'h> {
     }
 
     /// Stopped for so long, then it goes on; what it was.
-    pub fn stop(&mut self, whom: Whom, pause: Duration) -> Option<String> {
+    pub fn stop(&mut self, whom: Whom, span: Duration) -> Option<String> {
         let victim = self.find(whom)?;
-        self.tell(&format!("stop for {pause:.0?} {victim}"));
+        self.tell(&format!("stop for {span:.0?} {victim}"));
         signal(pid_of(&victim), Signal::STOP);
-        std::thread::park_timeout(pause);
+        pause(span);
         signal(pid_of(&victim), Signal::CONT);
         Some(victim)
     }
@@ -100,25 +104,33 @@ impl<'h> Nemesis<'h> {
         self.clock.is_some()
     }
 
-    /// Their wall clock jumps to so many seconds from the true time; the one for deadlines goes on.
-    pub fn set_clock(&self, seconds: i64) {
+    /// Their wall clock jumps to so many seconds from the true time; the one for deadlines goes on. False where no such
+    /// daemon lives.
+    pub fn set_clock(&mut self, seconds: i64) -> bool {
+        self.daemons.retain_mut(|daemon| matches!(daemon.try_wait(), Ok(None)));
         if self.clock.is_some() {
             self.tell(&format!("the clock jumps to {seconds:+} s"));
             self.house.put("out/clock", format!("{seconds:+}"));
         }
+        self.clock.is_some() && !self.daemons.is_empty()
     }
 
-    /// For so long the daemon gets no further descriptor.
-    pub fn starve(&mut self, pause: Duration) {
-        let Some(victim) = self.find(Whom::Daemon) else { return };
+    /// For so long the daemon gets no further descriptor. False where there is none.
+    pub fn starve(&mut self, span: Duration) -> bool {
+        self.starved(span).is_some()
+    }
+
+    fn starved(&mut self, span: Duration) -> Option<()> {
+        let victim = self.find(Whom::Daemon)?;
         let pid = Pid::from_raw(i32::try_from(pid_of(&victim)).expect("a pid"));
-        let Some(vitals) = crate::Vitals::of(pid_of(&victim)) else { return };
-        self.tell(&format!("no descriptors beyond {} for {pause:.0?} {victim}", vitals.descriptors));
-        let few = Rlimit { current: Some(vitals.descriptors), maximum: None };
-        let Ok(before) = prlimit(pid, Resource::Nofile, Rlimit { maximum: hard(pid), ..few }) else { return };
-        std::thread::park_timeout(pause);
+        let vitals = crate::Vitals::of(pid_of(&victim))?;
+        self.tell(&format!("no descriptors beyond {} for {span:.0?} {victim}", vitals.descriptors));
+        let few = Rlimit { current: Some(vitals.descriptors), maximum: hard(pid) };
+        let before = prlimit(pid, Resource::Nofile, few).ok()?;
+        pause(span);
         // It may be dead by now.
         prlimit(pid, Resource::Nofile, before).ok();
+        Some(())
     }
 
     /// A call is begun, and killed somewhere in it, if it has not come to its end before.
@@ -126,11 +138,11 @@ impl<'h> Nemesis<'h> {
         let mut call = self.house.command(crate::programs().join("teamctl"));
         let mut call =
             call.args(words).stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("it starts");
-        let pause = Duration::from_micros(self.rng.u64(0..15_000));
-        std::thread::park_timeout(pause);
+        let span = Duration::from_micros(self.rng.u64(0..15_000));
+        pause(span);
         call.kill().expect("it is ours");
         let status = call.wait().expect("it is ours");
-        self.tell(&format!("kill -9 after {pause:.1?} teamctl {}: {status}", words.join(" ")));
+        self.tell(&format!("kill -9 after {span:.1?} teamctl {}: {status}", words.join(" ")));
         match status.code() {
             None => Call::Killed,
             Some(0) => Call::Done,
@@ -138,13 +150,15 @@ impl<'h> Nemesis<'h> {
         }
     }
 
-    /// A daemon, where there is none: half of them by `up` in a pane, half without a pane.
+    /// A daemon, where there is none: every other one without a pane, the rest by `up` in one.
     pub fn revive(&mut self) {
         self.daemons.retain_mut(|daemon| matches!(daemon.try_wait(), Ok(None)));
         if self.house.teamctl(["status"]).code != 69 {
             return;
         }
-        if self.rng.bool() {
+        let has_pane = self.has_pane;
+        self.has_pane = !has_pane;
+        if has_pane {
             return self.house.start_daemon();
         }
         let mut daemon = self.house.command(crate::programs().join("teamd"));

@@ -1,17 +1,22 @@
-//! Everything at once, for as long as `MIN` says (minutes; twenty seconds without it): agents, senders, readers and
-//! foreign writers; every two seconds or so somebody is killed or stopped, or the daemon gets no descriptor, or its
-//! clock jumps; every minute the tmux server dies, and every minute and a half the disk is full. What the daemon holds
-//! is watched each second. In the last third it is left alive, and what it holds must not grow.
+//! Everything at once, for as long as `MIN` says (minutes; without it twenty seconds, and until each kind of strike has
+//! hit): agents, senders, readers and foreign writers; every two seconds or so somebody is killed or stopped, or the
+//! daemon gets no descriptor, or its clock jumps, or the disk is full: each of these once in turn, and then by chance
+//! (`soak/strikes.rs`). What the daemon holds is watched each second. In the last third it is left alive, and what it
+//! holds must not grow.
+
+mod strikes;
 
 use crate::traffic::{Post, stored};
 use harness::foreign::{Foreign, Manner, Planter};
 use harness::history::Look;
-use harness::{Disk, House, Nemesis, Vitals, Whom, checker, figure, rounds, skipped};
+use harness::{Disk, House, Nemesis, Vitals, checker, figure, pause, rounds, skipped};
 use std::collections::{BTreeMap, BTreeSet};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, channel, sync_channel};
 use std::time::{Duration, Instant};
+use strikes::{Kind, Strikes};
 
 /// The members: what they run, and where.
 const MEMBERS: [(&str, &str, Runs); 10] = [
@@ -50,63 +55,30 @@ fn complete(house: &House, living: &BTreeSet<String>) -> Vec<&'static str> {
     new
 }
 
-/// When what comes at its own times comes next.
+/// How long it lasts: two thirds, or until each kind has hit; then the calm, in which the daemon lives.
 struct Times {
     began: Instant,
     whole: Duration,
-    tmux: Duration,
-    disk: Duration,
+    calm_from: OnceLock<Instant>,
 }
 
 impl Times {
-    fn of(whole: Duration) -> Times {
-        let (tmux, disk) = (Duration::from_secs(60).min(whole / 5), Duration::from_secs(90).min(whole / 3));
-        Times { began: Instant::now(), whole, tmux, disk }
+    /// # Panics
+    /// Where some kind has not hit in so long.
+    fn look(&self, strikes: &Strikes<'_>) {
+        let long = self.began.elapsed() > self.whole * 2 + Duration::from_secs(120);
+        assert!(strikes.had_each() || !long, "not each kind has hit: {:?}", strikes.told());
+        if strikes.had_each() && self.began.elapsed() > self.whole * 2 / 3 {
+            self.calm_from.get_or_init(Instant::now);
+        }
+    }
+
+    fn is_calm(&self) -> bool {
+        self.calm_from.get().is_some()
     }
 
     fn is_over(&self) -> bool {
-        self.began.elapsed() > self.whole
-    }
-
-    /// From now on the daemon lives.
-    fn is_calm(&self) -> bool {
-        self.began.elapsed() > self.whole * 2 / 3
-    }
-
-    fn is_disk_due(&self) -> bool {
-        self.began.elapsed() > self.disk
-    }
-}
-
-/// The ill things of one moment.
-fn strike(nemesis: &mut Nemesis<'_>, times: &mut Times, disk: Option<&Disk>) {
-    let pause = Duration::from_millis(nemesis.rng.u64(200..1_500));
-    let calm = times.is_calm();
-    if !calm && times.began.elapsed() > times.tmux {
-        times.tmux += Duration::from_secs(60);
-        return drop(nemesis.kill(Whom::Tmux));
-    }
-    if let Some(disk) = disk.filter(|_| times.is_disk_due()) {
-        times.disk += Duration::from_secs(90);
-        nemesis.tell("the disk is full for 2 s");
-        disk.fill();
-        std::thread::park_timeout(Duration::from_secs(2));
-        return disk.free();
-    }
-    match nemesis.rng.u32(0..12) {
-        0..=2 if !calm => drop(nemesis.kill(Whom::Daemon)),
-        3 => drop(nemesis.kill(Whom::Join)),
-        4 => drop(nemesis.kill(Whom::Agent)),
-        5 => drop(nemesis.stop(Whom::Daemon, pause)),
-        6 => drop(nemesis.stop(Whom::Join, pause)),
-        7 => nemesis.starve(pause),
-        8 => {
-            let jump = nemesis.rng.i64(-3_600..3_600);
-            nemesis.set_clock(jump);
-        }
-        9 => drop(nemesis.call_killed(&["kill", "k0"])),
-        10 => drop(nemesis.call_killed(&["task", "create", "idle", "--metadata", "{\"command\": \"true\"}"])),
-        _ => drop(nemesis.call_killed(&["status"])),
+        self.calm_from.get().is_some_and(|from| from.elapsed() > self.whole / 3)
     }
 }
 
@@ -168,17 +140,20 @@ impl Watched {
         self.wrong.extend(large.map(|(path, meta)| format!("{} has {} bytes", path.display(), meta.len())));
     }
 
-    /// What of the calm was more in its last third than in its first, each by its middle: calls come and go, and a
-    /// daemon that has just begun has nobody yet. Descriptors, and kB.
+    /// What of the calm was more in its last third than in its first: the least of that, since calls come and go, than
+    /// the middle of this, since a daemon that has just begun has nobody yet. Descriptors, and kB.
     fn growth(&self) -> (i64, i64) {
         let third = self.calm.len() / 3;
         let (first, last) = (&self.calm[..third], &self.calm[self.calm.len() - third..]);
-        let middle = |part: &[Vitals], of: fn(&Vitals) -> u64| {
-            let mut all: Vec<u64> = part.iter().map(of).collect();
+        let sorted = |part: &[Vitals], of: fn(&Vitals) -> u64| {
+            let mut all: Vec<i64> = part.iter().map(|vitals| of(vitals) as i64).collect();
             all.sort_unstable();
-            all.get(all.len() / 2).map_or(0, |middle| *middle as i64)
+            all
         };
-        let grown = |of: fn(&Vitals) -> u64| middle(last, of) - middle(first, of);
+        let grown = |of: fn(&Vitals) -> u64| {
+            let (first, last) = (sorted(first, of), sorted(last, of));
+            last.first().map_or(0, |least| least - first[first.len() / 2])
+        };
         (grown(|vitals| vitals.descriptors), grown(|vitals| vitals.resident))
     }
 }
@@ -234,11 +209,11 @@ impl Others {
 fn storm(
     post: &Post<'_>,
     nemesis: &mut Nemesis<'_>,
-    disk: Option<&Disk>,
+    strikes: &mut Strikes<'_>,
     whole: Duration,
 ) -> (Watched, Vec<Look>, Vec<String>) {
     let house = post.house;
-    let mut times = Times::of(whole);
+    let times = &Times { began: Instant::now(), whole, calm_from: OnceLock::new() };
     let mut others = Others { running: Vec::new(), rounds: 0, stored: Vec::new() };
     let planter = Planter::start(inboxes(house, &READERS[1..]), Duration::from_secs(7));
     let (rings, bells): (Vec<_>, Vec<_>) = READERS.map(|_| channel()).into_iter().unzip();
@@ -257,15 +232,16 @@ fn storm(
         let (stop_ticks, ticked) = channel::<()>();
         let ticker = scope.spawn(move || ticks(&goes, &ticked));
         let (stop_watch, watched) = channel::<()>();
-        let calm_from = times.began + whole * 2 / 3;
-        let watcher = scope.spawn(move || watch(house, calm_from, &watched));
+        let watcher = scope.spawn(move || watch(house, times, &watched));
         others.come(house);
         while !times.is_over() {
-            std::thread::park_timeout(Duration::from_millis(nemesis.rng.u64(500..2_500)));
-            if disk.is_some() && times.is_disk_due() {
+            times.look(strikes);
+            pause(Duration::from_millis(nemesis.rng.u64(500..2_500)));
+            let kind = strikes.next(&mut nemesis.rng, times.is_calm());
+            if kind == Kind::DiskFull {
                 others.go();
             }
-            strike(nemesis, &mut times, disk);
+            strikes.strike(kind, nemesis);
             if others.running.is_empty() {
                 others.come(house);
             }
@@ -298,10 +274,10 @@ fn ticks(goes: &[SyncSender<()>], stop: &Receiver<()>) {
     }
 }
 
-fn watch(house: &House, calm_from: Instant, stop: &Receiver<()>) -> Watched {
+fn watch(house: &House, times: &Times, stop: &Receiver<()>) -> Watched {
     let mut watched = Watched::default();
     while stop.recv_timeout(Duration::from_secs(1)) == Err(RecvTimeoutError::Timeout) {
-        watched.look(house, house.daemon_process(), Instant::now() > calm_from);
+        watched.look(house, house.daemon_process(), times.is_calm());
     }
     watched
 }
@@ -317,11 +293,13 @@ fn everything_at_once_and_in_the_end_nothing_is_lost_and_nothing_has_grown() {
     let diaries = tempfile::tempdir().unwrap();
     let house = house(disk.as_ref());
     let mut nemesis = Nemesis::of(&house, rounds("SEED", 1));
-    if !nemesis.take_clock() {
+    let clock = nemesis.take_clock();
+    if !clock {
         skipped("clock-jumps", "libfaketime is not installed");
     }
+    let mut strikes = Strikes::new(disk.as_ref(), clock);
     let post = Post { house: &house, diaries: diaries.path().to_owned(), readers: &READERS };
-    let (watched, looks, theirs) = storm(&post, &mut nemesis, disk.as_ref(), whole);
+    let (watched, looks, theirs) = storm(&post, &mut nemesis, &mut strikes, whole);
     nemesis.revive();
     complete(&house, &nemesis.whole()).into_iter().for_each(|who| post.retired(who));
     let team = MEMBERS.map(|(name, ..)| name.to_owned()).into();
@@ -332,6 +310,7 @@ fn everything_at_once_and_in_the_end_nothing_is_lost_and_nothing_has_grown() {
         watched.most,
         watched.calm.len()
     );
+    eprintln!("what went wrong, and how often: {:?}", strikes.told());
     assert_eq!(watched.wrong, [""; 0]);
     assert_eq!(checker::check(&history), []);
     let inbox = house.inbox("survey", "r0");
