@@ -4,7 +4,7 @@ use cargo_metadata::{DependencyKind, MetadataCommand, Package};
 use std::collections::BTreeSet;
 
 /// Who may import whom, beyond the libraries of others.
-const ARROWS: [(&str, &[&str]); 11] = [
+const ARROWS: [(&str, &[&str]); 12] = [
     ("acp", &["protocol"]),
     ("crash", &[]),
     ("protocol", &[]),
@@ -13,7 +13,8 @@ const ARROWS: [(&str, &[&str]); 11] = [
     ("client", &["crash", "protocol"]),
     ("worktree", &["crash"]),
     ("teamd", &["crash", "protocol", "store", "tmux", "worktree"]),
-    ("teamctl", &["client", "crash", "protocol", "store", "worktree"]),
+    ("teamctl", &["client", "crash", "protocol", "store", "view", "worktree"]),
+    ("view", &["protocol", "store"]),
     ("mcp", &["protocol", "store"]),
     ("e2e", &[]),
 ];

@@ -1,6 +1,6 @@
 //! The last lines of an agent's output, for whoever has to say why a turn failed: without what steers a terminal.
 
-use protocol::terminal::visible;
+use view::output::lines;
 
 /// How much of the output is remembered, bytes; colours and progress bars take their share of it.
 const REMEMBERED: usize = 16 << 10;
@@ -24,9 +24,9 @@ impl Last {
 
     /// What there was to read, and from now on another output.
     pub(crate) fn take(&mut self) -> String {
-        let text = stripped(&std::mem::take(&mut self.0));
-        let lines: Vec<&str> = text.lines().map(final_state).filter(|line| !line.trim().is_empty()).collect();
-        let shown = visible(&lines[lines.len().saturating_sub(LINES)..].join("\n"));
+        let mut lines = lines(&std::mem::take(&mut self.0));
+        lines.retain(|line| !line.trim().is_empty());
+        let shown = lines[lines.len().saturating_sub(LINES)..].join("\n");
         let from = (shown.len().saturating_sub(BYTES)..shown.len()).find(|at| shown.is_char_boundary(*at));
         shown[from.unwrap_or(shown.len())..].trim_end().to_owned()
     }
@@ -34,19 +34,7 @@ impl Last {
 
 /// An output's text, safe to show, each line as it ended.
 pub(super) fn plain(output: &[u8]) -> String {
-    let text = stripped(output);
-    visible(&text.lines().map(final_state).collect::<Vec<_>>().join("\n"))
-}
-
-fn stripped(bytes: &[u8]) -> String {
-    let plain: Vec<u8> = anstream::adapter::strip_bytes(bytes).into_vec();
-    String::from_utf8_lossy(&plain).into_owned()
-}
-
-/// A line that was written over again and again, as progress bars do: how it ended.
-fn final_state(line: &str) -> &str {
-    let line = line.trim_end_matches('\r');
-    line.rsplit('\r').next().unwrap_or(line)
+    lines(output).join("\n")
 }
 
 #[cfg(test)]

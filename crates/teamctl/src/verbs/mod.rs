@@ -39,13 +39,13 @@ pub(crate) mod up;
 pub(crate) mod wait;
 
 pub(crate) mod duration;
-mod follow;
 mod text;
 
 use crate::cli::Verb;
 use crate::here::Here;
 use protocol::fault::Fault;
 use std::process::ExitCode;
+use view::follow;
 
 /// Runs a verb. What it prints it has printed when this returns.
 pub(crate) fn run(verb: Verb, here: &Here) -> Result<ExitCode, Fault> {

@@ -2,7 +2,6 @@
 //! there are the files alone, and exit code 69.
 
 mod page;
-mod view;
 
 use crate::here::{Here, fault, misunderstood};
 use crate::output;
@@ -12,7 +11,7 @@ use protocol::name::{TeamName, bare, did_you_mean};
 use serde_json::json;
 use std::process::ExitCode;
 use store::Root;
-use view::{TeamView, view};
+use view::team::{TeamView, view, whole_inbox};
 
 /// Show teams and members: phase, activity, task, unread mail, pane
 ///
@@ -77,7 +76,7 @@ fn views(
         None => args.all || !team.is_foreign(),
     };
     let names: Vec<TeamName> = root.teams().map_err(fault)?.into_iter().filter(shown).collect();
-    Ok(names.into_iter().map(|name| view(root, name, daemon)).collect())
+    Ok(names.into_iter().map(|name| view(root, name, daemon, &mut whole_inbox)).collect())
 }
 
 fn only(teams: &mut Vec<TeamView>, name: &str) -> Result<(), Fault> {

@@ -7,12 +7,9 @@ use super::log;
 use crate::here::{Here, misunderstood};
 use crate::verbs::follow::Teller;
 use crate::verbs::up::{self, Began, Server, TMUX_NAME};
-use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use protocol::control::{Reply, Request, StatusReply};
 use protocol::fault::{Fault, Kind};
-use rustix::process::{Pid, PidfdFlags, pidfd_open};
 use std::collections::VecDeque;
-use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
 
 /// So often in [`WITHIN`] a daemon that dies is started again.
@@ -91,7 +88,8 @@ impl<'a> Daemon<'a> {
         if let Some(socket) = status.daemon.tmux {
             self.server = Server::At(socket);
         }
-        tell_of_its_end(status.daemon.pid, self.teller.clone());
+        // Where it can't be watched, the next look asks it all the same.
+        self.teller.look_at_the_end_of(status.daemon.pid);
         Ok(())
     }
 
@@ -136,15 +134,4 @@ fn kind(code: u8) -> Kind {
     use Kind::{Config, Data, Io, Missing, NoDaemon, NotPermitted, Refused, Timeout, Usage};
     let kinds = [Config, Data, Io, Missing, NoDaemon, NotPermitted, Refused, Timeout, Usage];
     kinds.into_iter().find(|kind| kind.exit_code() == code).unwrap_or(Kind::Internal)
-}
-
-/// Where it can't be watched, the next look asks it all the same.
-fn tell_of_its_end(pid: u32, teller: Teller) {
-    let pid = i32::try_from(pid).ok().and_then(Pid::from_raw);
-    let Some(pidfd) = pid.and_then(|pid| pidfd_open(pid, PidfdFlags::empty()).ok()) else { return };
-    std::thread::spawn(move || {
-        let mut ended = [PollFd::new(pidfd.as_fd(), PollFlags::POLLIN)];
-        while poll(&mut ended, PollTimeout::NONE).is_err() {}
-        teller.look();
-    });
 }

@@ -1,9 +1,9 @@
 //! The view for people: a table for each team that fits 80 columns, then what somebody should look at.
 
-use super::view::{Counts, FailedTask, LeftTask, MemberView, TeamView};
 use crate::here::now;
 use crate::output::{clean, paint};
 use protocol::control::{Activity, Flag, PastAgent, WorktreeStatus};
+use view::team::{Counts, FailedTask, LeftTask, MemberView, TeamView};
 
 /// As many characters of a text as a table takes.
 const WIDTH: usize = 40;
@@ -68,7 +68,7 @@ pub(super) fn worktree(tree: &WorktreeStatus) -> String {
 fn member(member: &MemberView) -> Vec<String> {
     vec![
         paint(&member.color, &clean(&member.name)),
-        phase(member),
+        member.phase_and_flags(),
         member.activity.map_or_else(dash, word),
         member.since.map_or_else(dash, ago),
         member.unread.map_or_else(|| "?".to_owned(), |n| n.to_string()),
@@ -84,18 +84,6 @@ fn pane(member: &MemberView) -> String {
         (Some(pane), true) => format!("{pane} hidden"),
         (pane, _) => pane.as_deref().or(nowhere).unwrap_or("-").to_owned(),
     }
-}
-
-/// Its flags behind it: `running!shutdown`.
-fn phase(member: &MemberView) -> String {
-    let flag = |flag: &Flag| match flag {
-        Flag::AwaitingPlanApproval => "!plan",
-        Flag::AwaitingPermission => "!asks",
-        Flag::ShutdownRequested => "!shutdown",
-        Flag::AtDialog => "!dialog",
-        Flag::DialogUnknown => "?dialog",
-    };
-    std::iter::once(member.phase.as_str()).chain(member.flags.iter().map(flag)).collect()
 }
 
 fn waits(flag: Flag, name: &str) -> String {

@@ -15,53 +15,53 @@ use store::{Root, StateDir, Team};
 
 /// One team.
 #[derive(Debug, Serialize)]
-pub(super) struct TeamView {
-    pub(super) name: TeamName,
-    pub(super) members: Vec<MemberView>,
+pub struct TeamView {
+    pub name: TeamName,
+    pub members: Vec<MemberView>,
     /// Whose life has ended, the latest last.
-    pub(super) past: Vec<PastAgent>,
+    pub past: Vec<PastAgent>,
     /// Made for its members, those that have ended too.
-    pub(super) worktrees: Vec<WorktreeStatus>,
-    pub(super) tasks: Counts,
+    pub worktrees: Vec<WorktreeStatus>,
+    pub tasks: Counts,
     /// In progress, and nobody works on them.
-    pub(super) left: Vec<LeftTask>,
-    pub(super) failed: Vec<FailedTask>,
+    pub left: Vec<LeftTask>,
+    pub failed: Vec<FailedTask>,
 }
 
 /// One member; none is what nobody knows.
 #[derive(Debug, Serialize)]
-pub(super) struct MemberView {
-    pub(super) name: String,
-    pub(super) agent_id: String,
-    pub(super) phase: String,
-    pub(super) state: Option<String>,
-    pub(super) flags: Vec<Flag>,
-    pub(super) activity: Option<Activity>,
-    pub(super) since: Option<u64>,
-    pub(super) evidence: Option<String>,
-    pub(super) task: Option<String>,
-    pub(super) unread: Option<usize>,
-    pub(super) mode: Option<String>,
-    pub(super) feed: Option<Feed>,
-    pub(super) reaches: Option<Reaches>,
-    pub(super) pane: Option<String>,
+pub struct MemberView {
+    pub name: String,
+    pub agent_id: String,
+    pub phase: String,
+    pub state: Option<String>,
+    pub flags: Vec<Flag>,
+    pub activity: Option<Activity>,
+    pub since: Option<u64>,
+    pub evidence: Option<String>,
+    pub task: Option<String>,
+    pub unread: Option<usize>,
+    pub mode: Option<String>,
+    pub feed: Option<Feed>,
+    pub reaches: Option<Reaches>,
+    pub pane: Option<String>,
     #[serde(skip_serializing_if = "std::ops::Not::not")]
-    pub(super) hidden: bool,
-    pub(super) pid: Option<u32>,
-    pub(super) backend: Option<String>,
-    pub(super) restarts: Option<u32>,
-    pub(super) worktree: Option<PathBuf>,
-    pub(super) color: String,
+    pub hidden: bool,
+    pub pid: Option<u32>,
+    pub backend: Option<String>,
+    pub restarts: Option<u32>,
+    pub worktree: Option<PathBuf>,
+    pub color: String,
     /// With secrets hidden; only where one member is asked for.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) environment: Option<BTreeMap<String, String>>,
+    pub environment: Option<BTreeMap<String, String>>,
     #[serde(skip)]
-    pub(super) environment_file: String,
+    pub environment_file: String,
 }
 
 impl TeamView {
     /// Its lead sits where a session has taken the lead, if one has.
-    pub(super) fn led_from(&mut self, leads: &Leads) {
+    pub fn led_from(&mut self, leads: &Leads) {
         let lead = leads.leads.iter().find(|lead| lead.team == self.name);
         let row = self.members.iter_mut().find(|member| AgentName::foreign(&member.name).is_lead());
         if let (Some(lead), Some(row)) = (lead, row) {
@@ -71,8 +71,20 @@ impl TeamView {
 }
 
 impl MemberView {
+    /// Its phase, with its flags behind it: `running!shutdown`.
+    pub fn phase_and_flags(&self) -> String {
+        let flag = |flag: &Flag| match flag {
+            Flag::AwaitingPlanApproval => "!plan",
+            Flag::AwaitingPermission => "!asks",
+            Flag::ShutdownRequested => "!shutdown",
+            Flag::AtDialog => "!dialog",
+            Flag::DialogUnknown => "?dialog",
+        };
+        std::iter::once(self.phase.as_str()).chain(self.flags.iter().map(flag)).collect()
+    }
+
     /// Reads what its environment is, if the file is there.
-    pub(super) fn look_at_environment(&mut self, state: &StateDir) {
+    pub fn look_at_environment(&mut self, state: &StateDir) {
         let read = |file: &str| state.sub("env").and_then(|directory| directory.read(file)).ok().flatten();
         let bytes = Some(self.environment_file.as_str()).filter(|file| !file.is_empty()).and_then(read);
         let all = bytes.and_then(|bytes| serde_json::from_slice::<BTreeMap<String, String>>(&bytes).ok());
@@ -85,54 +97,74 @@ impl MemberView {
 
 /// Of the tasks, without those that track members.
 #[derive(Debug, Default, PartialEq, Serialize)]
-pub(super) struct Counts {
-    pub(super) pending: usize,
-    pub(super) in_progress: usize,
-    pub(super) completed: usize,
+pub struct Counts {
+    pub pending: usize,
+    pub in_progress: usize,
+    pub completed: usize,
 }
 
 /// A task whose owner is no member any more.
 #[derive(Debug, PartialEq, Serialize)]
-pub(super) struct LeftTask {
-    pub(super) id: TaskId,
-    pub(super) subject: String,
-    pub(super) owner: AgentName,
+pub struct LeftTask {
+    pub id: TaskId,
+    pub subject: String,
+    pub owner: AgentName,
 }
 
 /// A task whose work failed.
 #[derive(Debug, PartialEq, Serialize)]
-pub(super) struct FailedTask {
-    pub(super) id: TaskId,
-    pub(super) subject: String,
-    pub(super) owner: Option<AgentName>,
-    pub(super) failure: String,
+pub struct FailedTask {
+    pub id: TaskId,
+    pub subject: String,
+    pub owner: Option<AgentName>,
+    pub failure: String,
 }
 
+/// How many messages of a member are unread; none where its inbox can't be read: that is not the same as none.
+pub type Unread<'a> = dyn FnMut(&Team, &AgentName) -> Option<usize> + 'a;
+
 /// All that is known of that team; `daemon` is none where there is none.
-pub(super) fn view(root: &Root, name: TeamName, daemon: Option<&StatusReply>) -> TeamView {
-    let told = daemon.and_then(|status| status.teams.iter().find(|team| team.name == name));
-    let living: &[AgentStatus] = told.map_or(&[], |team| &team.members);
-    let past = told.map(|team| team.past.clone()).unwrap_or_default();
-    let worktrees = told.map(|team| team.worktrees.clone()).unwrap_or_default();
-    let Ok(team) = root.team(&name) else {
-        let (members, tasks) = (Vec::new(), Counts::default());
-        return TeamView { name, members, past, worktrees, tasks, left: Vec::new(), failed: Vec::new() };
-    };
-    let mut members: Vec<MemberView> = living.iter().map(|agent| of_agent(&team, agent)).collect();
-    members.extend(of_files(&team, living, &past, daemon.is_some()));
-    let tasks = team.tasks().list().unwrap_or_default();
-    TeamView {
-        left: at_work(&team, told).map_or_else(Vec::new, |at_work| left(&tasks, &at_work)),
-        failed: failed(&tasks),
-        tasks: counts(&tasks),
-        name,
-        members,
-        past,
-        worktrees,
+pub fn view(root: &Root, name: TeamName, daemon: Option<&StatusReply>, unread: &mut Unread) -> TeamView {
+    match root.team(&name) {
+        Ok(team) => of(&team, daemon, unread),
+        Err(_) => {
+            let told = told_of(&name, daemon);
+            of_daemon(name, told)
+        }
     }
 }
 
-fn of_agent(team: &Team, agent: &AgentStatus) -> MemberView {
+/// The same of a team that is open.
+pub fn of(team: &Team, daemon: Option<&StatusReply>, unread: &mut Unread) -> TeamView {
+    let name = team.name().clone();
+    let told = told_of(&name, daemon);
+    let living: &[AgentStatus] = told.map_or(&[], |team| &team.members);
+    let past = told.map(|team| team.past.clone()).unwrap_or_default();
+    let mut members: Vec<MemberView> = living.iter().map(|agent| of_agent(team, agent, unread)).collect();
+    members.extend(of_files(team, living, &past, daemon.is_some(), unread));
+    let tasks = team.tasks().list().unwrap_or_default();
+    TeamView {
+        left: at_work(team, told).map_or_else(Vec::new, |at_work| left(&tasks, &at_work)),
+        failed: failed(&tasks),
+        tasks: counts(&tasks),
+        members,
+        ..of_daemon(name, told)
+    }
+}
+
+/// Of a team whose files can't be read.
+fn of_daemon(name: TeamName, told: Option<&TeamStatus>) -> TeamView {
+    let past = told.map(|team| team.past.clone()).unwrap_or_default();
+    let worktrees = told.map(|team| team.worktrees.clone()).unwrap_or_default();
+    let (members, tasks) = (Vec::new(), Counts::default());
+    TeamView { name, members, past, worktrees, tasks, left: Vec::new(), failed: Vec::new() }
+}
+
+fn told_of<'a>(name: &TeamName, daemon: Option<&'a StatusReply>) -> Option<&'a TeamStatus> {
+    daemon.and_then(|status| status.teams.iter().find(|team| team.name == *name))
+}
+
+fn of_agent(team: &Team, agent: &AgentStatus, unread: &mut Unread) -> MemberView {
     MemberView {
         name: agent.name.to_string(),
         agent_id: agent.agent_id.clone(),
@@ -166,7 +198,13 @@ fn is_silent(agent: &AgentStatus) -> bool {
 }
 
 /// Members that config.json has and no daemon speaks for. The lead is nobody's to supervise.
-fn of_files(team: &Team, living: &[AgentStatus], past: &[PastAgent], daemon: bool) -> Vec<MemberView> {
+fn of_files(
+    team: &Team,
+    living: &[AgentStatus],
+    past: &[PastAgent],
+    daemon: bool,
+    unread: &mut Unread,
+) -> Vec<MemberView> {
     let members = team.config().map(|config| config.members).unwrap_or_default();
     // Between two lives it is told with those that have ended, and when the next one begins.
     let returns = |name: &AgentName| past.iter().any(|past| past.name == *name && past.again_at.is_some());
@@ -205,8 +243,8 @@ fn of_files(team: &Team, living: &[AgentStatus], past: &[PastAgent], daemon: boo
         .collect()
 }
 
-/// None where the inbox can't be read: that is not the same as nothing unread.
-fn unread(team: &Team, name: &AgentName) -> Option<usize> {
+/// Reads the whole of its inbox, for whoever looks once.
+pub fn whole_inbox(team: &Team, name: &AgentName) -> Option<usize> {
     let entries = team.inbox(name).read().ok()?;
     Some(entries.iter().filter(|entry| entry.unread().is_some()).count())
 }
@@ -296,8 +334,12 @@ mod tests {
         };
         let past = vec![past("ann", None), past("bob", Some(9))];
         let names = |of: Vec<MemberView>| of.into_iter().map(|member| member.name).collect::<Vec<_>>();
-        assert_eq!(names(of_files(&team, &[], &[], true)), ["team-lead", "bob"]);
-        assert_eq!(names(of_files(&team, &[], &past, true)), ["team-lead"], "bob is between two lives");
+        assert_eq!(names(of_files(&team, &[], &[], true, &mut whole_inbox)), ["team-lead", "bob"]);
+        assert_eq!(
+            names(of_files(&team, &[], &past, true, &mut whole_inbox)),
+            ["team-lead"],
+            "bob is between two lives"
+        );
         let told = TeamStatus { name: team.name().clone(), members: Vec::new(), past, worktrees: vec![] };
         assert_eq!(
             at_work(&team, Some(&told)),

@@ -12,26 +12,26 @@ const CHUNK: u64 = 64 << 10;
 
 /// A growing file and how far it was read.
 #[derive(Debug)]
-pub(in crate::verbs) struct Tail {
+pub struct Tail {
     path: PathBuf,
     file: Option<File>,
 }
 
 impl Tail {
     /// From the start of the file that is at `path` now, or comes there later.
-    pub(in crate::verbs) fn new(path: PathBuf) -> Tail {
+    pub fn new(path: PathBuf) -> Tail {
         // Why it can't be opened is told by the first read, which tries again.
         Tail { file: File::open(&path).ok(), path }
     }
 
     /// Whether both read the same file, whatever it is called.
-    pub(in crate::verbs) fn is_same(&self, other: &Tail) -> bool {
+    pub fn is_same(&self, other: &Tail) -> bool {
         let found = |tail: &Tail| Some(identity(&tail.file.as_ref()?.metadata().ok()?));
         found(self).is_some_and(|file| Some(file) == found(other))
     }
 
     /// The next bytes; none for now at the end.
-    pub(in crate::verbs) fn next_chunk(&mut self) -> Result<Option<Vec<u8>>, Fault> {
+    pub fn next_chunk(&mut self) -> Result<Option<Vec<u8>>, Fault> {
         loop {
             let chunk = self.chunk().map_err(|error| Fault::io("read", &self.path, &error))?;
             if !chunk.is_empty() {
@@ -44,7 +44,7 @@ impl Tail {
     }
 
     /// The next bytes of the file that was there at first, whatever has taken its place since.
-    pub(in crate::verbs) fn last_chunk(&mut self) -> Result<Option<Vec<u8>>, Fault> {
+    pub fn last_chunk(&mut self) -> Result<Option<Vec<u8>>, Fault> {
         let chunk = self.chunk().map_err(|error| Fault::io("read", &self.path, &error))?;
         Ok(Some(chunk).filter(|chunk| !chunk.is_empty()))
     }

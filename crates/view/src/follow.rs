@@ -1,4 +1,4 @@
-//! Waiting for files to change: the one place where verbs block on the file system.
+//! Waiting for files to change: the one place where verbs, and the screen, block on the file system.
 //!
 //! Directories are watched, never files: a file's watch dies at the first rename. The caller arms first,
 //! then looks, then waits; what happens between arming and looking wakes it, so nothing is missed. A wake
@@ -7,13 +7,14 @@
 
 mod tail;
 
-pub(super) use tail::Tail;
+pub use tail::Tail;
 
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use notify::event::{AccessKind, AccessMode, EventKind};
 use notify::{RecommendedWatcher, RecursiveMode, Watcher};
 use protocol::fault::{Fault, Kind};
+use rustix::process::{Pid, PidfdFlags, pidfd_open};
 use std::os::fd::AsFd;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -25,7 +26,7 @@ const RELOOK: Duration = Duration::from_secs(30);
 
 /// Why the wait ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Saw {
+pub enum Saw {
     /// Something may have changed: look.
     Changed,
     /// The deadline is over.
@@ -36,7 +37,7 @@ pub(super) enum Saw {
 
 /// Watches directories for as long as it lives.
 #[derive(Debug)]
-pub(super) struct Follow {
+pub struct Follow {
     watcher: RecommendedWatcher,
     sender: Sender<Saw>,
     wakes: Receiver<Saw>,
@@ -45,13 +46,25 @@ pub(super) struct Follow {
 
 /// Wakes whoever waits, from another thread.
 #[derive(Debug, Clone)]
-pub(super) struct Teller(Sender<Saw>);
+pub struct Teller(Sender<Saw>);
 
 impl Teller {
     /// Look!
-    pub(super) fn look(&self) {
+    pub fn look(&self) {
         // Nobody waits any more: the process is about to end.
         self.0.send(Saw::Changed).ok();
+    }
+
+    /// Look once that process has ended, too. Where it can't be watched, nothing is told.
+    pub fn look_at_the_end_of(&self, pid: u32) {
+        let pid = i32::try_from(pid).ok().and_then(Pid::from_raw);
+        let Some(pidfd) = pid.and_then(|pid| pidfd_open(pid, PidfdFlags::empty()).ok()) else { return };
+        let teller = self.clone();
+        std::thread::spawn(move || {
+            let mut ended = [PollFd::new(pidfd.as_fd(), PollFlags::POLLIN)];
+            while poll(&mut ended, PollTimeout::NONE).is_err() {}
+            teller.look();
+        });
     }
 }
 
@@ -72,7 +85,7 @@ struct Place {
 
 impl Follow {
     /// Arms `directories`, which are absolute and need not exist.
-    pub(super) fn new(directories: &[PathBuf]) -> Result<Follow, Fault> {
+    pub fn new(directories: &[PathBuf]) -> Result<Follow, Fault> {
         let (sender, wakes) = channel();
         let tell = sender.clone();
         let watcher = notify::recommended_watcher(move |event| {
@@ -89,7 +102,7 @@ impl Follow {
     }
 
     /// The same, for a stream: it also ends when nobody reads stdout any more.
-    pub(super) fn streaming(directories: &[PathBuf]) -> Result<Follow, Fault> {
+    pub fn streaming(directories: &[PathBuf]) -> Result<Follow, Fault> {
         let follow = Follow::new(directories)?;
         let tell = follow.sender.clone();
         // It waits for the hang-up alone, and ends with the process where none comes.
@@ -102,16 +115,32 @@ impl Follow {
     }
 
     /// For another thread: what it tells is one more reason to look.
-    pub(super) fn teller(&self) -> Teller {
+    pub fn teller(&self) -> Teller {
         Teller(self.sender.clone())
     }
 
     /// Waits until something changes, or for ever without a deadline. Several changes may be one wake.
-    pub(super) fn next(&mut self, deadline: Option<Instant>) -> Result<Saw, Fault> {
+    pub fn next(&mut self, deadline: Option<Instant>) -> Result<Saw, Fault> {
         let seen = self.wake(deadline);
         if seen == Saw::Changed {
             self.rearm()?;
         }
+        Ok(seen)
+    }
+
+    /// As [`Follow::next`] without a deadline, but no earlier than `earliest`, for who would look too often: all that
+    /// changes until then is one wake.
+    pub fn next_after(&mut self, earliest: Instant) -> Result<Saw, Fault> {
+        let mut seen = self.wake(None);
+        while seen == Saw::Changed
+            && let Some(left) = earliest.checked_duration_since(Instant::now())
+        {
+            match self.wakes.recv_timeout(left) {
+                Ok(next) => seen = next,
+                Err(_) => break,
+            }
+        }
+        self.rearm()?;
         Ok(seen)
     }
 
@@ -178,7 +207,7 @@ fn is_change(event: &notify::Result<notify::Event>) -> bool {
 }
 
 /// Whether nobody reads our output any more, now.
-pub(super) fn is_unheard() -> bool {
+pub fn is_unheard() -> bool {
     hung_up(PollTimeout::ZERO)
 }
 

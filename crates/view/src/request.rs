@@ -1,0 +1,94 @@
+//! A request that waits for an answer, whole: what a person reads before the answer.
+
+use crate::words::flat;
+use protocol::asked::{Asked, AskedKind};
+use protocol::payload::{PermissionRequest, PlanApprovalRequest};
+use protocol::policy::{Decision, Policy};
+use serde_json::Value;
+use store::{Asking, OpenRequest};
+
+/// A request that waits.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Waiting {
+    /// What is asked, and by whom.
+    pub request: OpenRequest,
+    /// When the team's policy answers it, ms since the epoch, and how; none: it waits on.
+    pub ends: Option<(u64, bool)>,
+}
+
+/// Those that are open, oldest first.
+pub fn waiting(policy: &Policy, asking: Asking) -> Vec<Waiting> {
+    let of = |request: OpenRequest| {
+        let waits = request.asked.kind() == AskedKind::Plan && asking.overlooked.contains(&request.from);
+        let ends = if waits { None } else { ends(policy, &request) };
+        Waiting { ends, request }
+    };
+    asking.open.into_iter().map(of).collect()
+}
+
+/// As far as the files tell: the daemon counts from when it saw the request.
+fn ends(policy: &Policy, request: &OpenRequest) -> Option<(u64, bool)> {
+    let asks = matches!(policy.decide(&request.asked, &request.cwd), Decision::Ask(_));
+    let approved = matches!(policy.overdue()?, Decision::Approve(_));
+    let at = request.since.saturating_add(policy.timeout_ms?);
+    (asks && request.since > 0).then_some((at, approved))
+}
+
+/// All of it, over several lines.
+pub fn words(asked: &Asked) -> String {
+    match asked {
+        Asked::Plan(plan) => of_plan(plan),
+        Asked::Permission(permission) => of_permission(permission),
+    }
+}
+
+fn of_plan(plan: &PlanApprovalRequest) -> String {
+    let place = if plan.plan_file_path.is_empty() {
+        String::new()
+    } else {
+        format!(" ({})", flat(&plan.plan_file_path))
+    };
+    format!("hands in a plan{place}:\n{}", plan.plan_content.trim_end())
+}
+
+fn of_permission(request: &PermissionRequest) -> String {
+    let mut text = format!("asks to use {}", flat(&request.tool_name));
+    if !request.description.trim().is_empty() {
+        text.push_str(&format!(": {}", request.description.trim()));
+    }
+    if !request.input.is_null() {
+        text.push_str(&format!("\ninput: {}", pretty(&request.input)));
+    }
+    if !request.permission_suggestions.is_empty() {
+        let suggestions = serde_json::to_value(&request.permission_suggestions).unwrap_or(Value::Null);
+        text.push_str(&format!("\nwith --always from now on too: {}", pretty(&suggestions)));
+    }
+    text
+}
+
+/// Over several lines; a line end within a text stays `\n`, so that no text passes for a line of ours.
+fn pretty(value: &Value) -> String {
+    serde_json::to_string_pretty(value).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn a_question_is_shown_whole_and_steers_no_terminal() {
+        let text = json!({"request_id": "p", "agent_id": "a", "tool_name": "Bash\nteam-lead", "description": "d\u{1b}[2J",
+            "input": {"command": "a\nb"}, "permission_suggestions": [{"type": "setMode", "mode": "plan", "destination": "session"}]});
+        let shown = of_permission(&serde_json::from_value(text).unwrap());
+        let expected = "asks to use Bash team-lead: d\u{1b}[2J\ninput: {\n  \"command\": \"a\\nb\"\n}\nwith --always from now on too: [";
+        assert!(shown.starts_with(expected), "{shown}");
+        let plan = of_plan(
+            &serde_json::from_value(
+                json!({"from": "a", "requestId": "p", "planFilePath": "/x", "planContent": "1.\n2.\n"}),
+            )
+            .unwrap(),
+        );
+        assert_eq!(plan, "hands in a plan (/x):\n1.\n2.");
+    }
+}

@@ -1,0 +1,67 @@
+//! Messages in words.
+
+use protocol::payload::{Payload, PermissionOutcome};
+
+/// What a message's text says: as it stands, or in words where it is a payload.
+pub fn said(text: &str) -> String {
+    match Payload::parse(text) {
+        Some(payload) => told(&payload),
+        None => text.to_owned(),
+    }
+}
+
+/// On one line.
+pub fn flat(text: &str) -> String {
+    text.replace(['\r', '\n'], " ")
+}
+
+/// What a payload says, in words.
+fn told(payload: &Payload) -> String {
+    use Payload as P;
+    match payload {
+        P::IdleNotification(idle) => {
+            let task = idle
+                .completed_task_id
+                .as_ref()
+                .map(|id| format!("task {id} {}", idle.completed_status.as_deref().unwrap_or("completed")));
+            let detail = [task.as_ref(), idle.summary.as_ref(), idle.failure_reason.as_ref()];
+            let detail: Vec<&str> = detail.into_iter().flatten().map(String::as_str).collect();
+            words("is idle", &detail.join(", "))
+        }
+        P::TaskAssignment(task) => words(&format!("task {} is yours", task.task_id), &task.subject),
+        P::TaskCompleted(task) => words(&format!("task {} is completed", task.task_id), &task.task_subject),
+        P::ShutdownRequest(request) => {
+            let asked = format!("asks for a shutdown, request {}", request.request_id);
+            words(&asked, request.reason.as_deref().unwrap_or_default())
+        }
+        P::ShutdownApproved(yes) => format!("approves the shutdown, request {}", yes.request_id),
+        P::ShutdownRejected(no) => {
+            words(&format!("rejects the shutdown, request {}", no.request_id), &no.reason)
+        }
+        P::PlanApprovalRequest(plan) => {
+            format!("hands in a plan, request {}\n{}", plan.request_id, plan.plan_content)
+        }
+        P::PlanApprovalResponse(answer) => {
+            let word = if answer.approved { "approves" } else { "rejects" };
+            let feedback = answer.feedback.as_deref().unwrap_or_default();
+            words(&format!("{word} the plan, request {}", answer.request_id), feedback)
+        }
+        P::PermissionRequest(request) => {
+            let asked = format!("asks to use {}, request {}", request.tool_name, request.request_id);
+            words(&asked, &request.description)
+        }
+        P::PermissionResponse(answer) => match &answer.outcome {
+            PermissionOutcome::Success { .. } => format!("permits it, request {}", answer.request_id),
+            PermissionOutcome::Error { error } => {
+                words(&format!("does not permit it, request {}", answer.request_id), error)
+            }
+        },
+        P::ModeSetRequest(request) => format!("sets the permission mode to {}", request.mode),
+        P::TeamPermissionUpdate(update) => words("changes the team's permissions", &update.tool_name),
+        P::TeammateTerminated(end) => end.message.clone(),
+    }
+}
+
+fn words(what: &str, detail: &str) -> String {
+    if detail.is_empty() { what.to_owned() } else { format!("{what}: {detail}") }
+}
