@@ -113,7 +113,7 @@ impl Story {
         let times = (0..count).map(|n| {
             self.idle();
             // An idle program is one that has also put its last turn away: saved, and drawn.
-            std::thread::park_timeout(Duration::from_secs(2));
+            harness::pause(Duration::from_secs(2));
             let marker = format!("wake-{n}-");
             self.send(&format!("SAY: {marker}"));
             let sent = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs_f64() * 1000.0;

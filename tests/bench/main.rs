@@ -174,7 +174,7 @@ fn twenty_idle() {
     let before = (of_all(cpu_ticks), switches(teamd), joins.iter().map(|pid| switches(*pid)).sum::<u64>());
     let window = Duration::from_secs(30);
     // The one wait that nothing may wake: it is what is measured.
-    std::thread::park_timeout(window);
+    harness::pause(window);
     let after = (of_all(cpu_ticks), switches(teamd), joins.iter().map(|pid| switches(*pid)).sum::<u64>());
     let share = (after.0 - before.0) as f64 / 100.0 / window.as_secs_f64() * 100.0;
     row(

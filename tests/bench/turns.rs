@@ -64,7 +64,7 @@ pub(crate) fn fifty_headless_idle() {
     let before = (of_all(cpu_ticks), of_all(switches));
     let window = Duration::from_secs(30);
     // The one wait that nothing may wake: it is what is measured.
-    std::thread::park_timeout(window);
+    harness::pause(window);
     let share = (of_all(cpu_ticks) - before.0) as f64 / 100.0 / window.as_secs_f64() * 100.0;
     row(
         "50 headless teammates, 30 s idle: CPU of all and teamd; context switches; the largest",

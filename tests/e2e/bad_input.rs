@@ -76,8 +76,7 @@ fn without_tmux_or_with_an_old_one_the_daemon_says_so() {
     let programs = house.path("out/bin");
     std::fs::create_dir(&programs).unwrap();
     let teamd = |house: &House| {
-        let mut teamd = house.command(harness::programs().join("teamd"));
-        let output = teamd.env("PATH", &programs).arg("-S").arg(house.tmux_socket()).output().unwrap();
+        let output = house.teamd().env("PATH", &programs).output().unwrap();
         (output.status.code(), String::from_utf8_lossy(&output.stderr).into_owned())
     };
     let (code, said) = teamd(&house);
@@ -94,8 +93,7 @@ fn without_tmux_or_with_an_old_one_the_daemon_says_so() {
 fn a_root_that_others_can_write_is_refused() {
     let house = House::empty();
     std::fs::set_permissions(house.root(), std::os::unix::fs::PermissionsExt::from_mode(0o777)).unwrap();
-    let mut teamd = house.command(harness::programs().join("teamd"));
-    let output = teamd.arg("-S").arg(house.tmux_socket()).output().unwrap();
+    let output = house.teamd().output().unwrap();
     assert_eq!(output.status.code(), Some(77), "{output:?}");
     assert!(String::from_utf8_lossy(&output.stderr).contains("chmod"), "{output:?}");
     house.teamctl(["send", "ann", "hi", "-t", "survey"]).fails(77);

@@ -131,8 +131,7 @@ fn a_request_in_flight_fails_at_once_when_the_daemon_dies() {
 fn a_second_daemon_is_refused_and_names_the_first() {
     let house = House::start();
     let first = house.daemon();
-    let mut second = house.command(harness::programs().join("teamd"));
-    let output = second.arg("-S").arg(house.tmux_socket()).output().unwrap();
+    let output = house.teamd().output().unwrap();
     assert_eq!(output.status.code(), Some(69), "{output:?}");
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
     assert!(said.contains(&format!("pid {first}")), "{said}");
@@ -266,11 +265,9 @@ fn a_member_that_a_foreign_writer_dropped_is_put_back() {
 #[test]
 fn a_daemon_outlives_its_terminal_and_knows_that_events_arrive() {
     let house = House::empty();
-    let mut teamd = house.command(harness::programs().join("teamd"));
-    let socket = house.tmux_socket();
-    let mut teamd = teamd.arg("-S").arg(&socket).stdout(std::process::Stdio::piped()).spawn().unwrap();
+    let mut teamd = house.teamd().stdout(std::process::Stdio::piped()).spawn().unwrap();
     drop(teamd.stdout.take());
-    house.until("the daemon answers", || (house.teamctl(["status"]).code == 0).then_some(()));
+    house.until_answered();
     for name in ["one", "two", "three"] {
         house.teamctl(["create", name]).ok();
     }
@@ -284,14 +281,8 @@ fn a_daemon_outlives_its_terminal_and_knows_that_events_arrive() {
 fn a_daemon_of_another_root_does_not_take_a_living_ones_socket() {
     let house = House::start();
     let socket = socket_of(&house);
-    let mut other = house.command(harness::programs().join("teamd"));
-    other
-        .arg("-S")
-        .arg(house.tmux_socket())
-        .arg("--root")
-        .arg(house.path("other"))
-        .arg("--socket")
-        .arg(&socket);
+    let mut other = house.teamd();
+    other.arg("--root").arg(house.path("other")).arg("--socket").arg(&socket);
     let output = other.output().unwrap();
     assert_eq!(output.status.code(), Some(69), "{output:?}");
     assert_eq!(house.json(["status"])["daemon"]["root"], house.root().display().to_string());
@@ -302,9 +293,10 @@ fn a_daemon_of_another_root_does_not_take_a_living_ones_socket() {
 #[test]
 fn a_second_daemon_is_refused_whatever_its_directories() {
     let house = House::start();
-    let mut second = house.command(harness::programs().join("teamd"));
-    second.env("XDG_STATE_HOME", house.path("out")).env("XDG_RUNTIME_DIR", house.path("out"));
-    let output = second.arg("-S").arg(house.tmux_socket()).output().unwrap();
+    let mut second = house.teamd();
+    let output =
+        second.env("XDG_STATE_HOME", house.path("out")).env("XDG_RUNTIME_DIR", house.path("out")).output();
+    let output = output.unwrap();
     assert_eq!(output.status.code(), Some(69), "{output:?}");
     house.end();
 }
@@ -313,9 +305,7 @@ fn a_second_daemon_is_refused_whatever_its_directories() {
 fn a_stopped_daemon_is_told_from_a_dead_one_and_mail_still_goes() {
     // Not in a pane: there tmux lets whoever is stopped go on at once.
     let house = House::empty();
-    let mut teamd = house.command(harness::programs().join("teamd"));
-    let mut teamd = teamd.arg("-S").arg(house.tmux_socket()).spawn().unwrap();
-    house.until("the daemon answers", || (house.teamctl(["status"]).code == 0).then_some(()));
+    let mut teamd = house.start_teamd();
     house.teamctl(["create", "survey"]).ok();
     spawn_recorders(&house, 1);
     let daemon = teamd.id().to_string();

@@ -67,11 +67,8 @@ fn with_its_join_and_then_its_children_too() {
 #[test]
 fn with_the_tmux_server() {
     let house = House::empty();
-    // The daemon outside of tmux, so that it survives the server.
-    let mut teamd = house.command(harness::programs().join("teamd"));
-    let socket = house.tmux_socket();
-    let mut teamd = teamd.arg("-S").arg(&socket).spawn().unwrap();
-    house.until("the daemon answers", || (house.teamctl(["status"]).code == 0).then_some(()));
+    // It survives the server.
+    let mut teamd = house.start_teamd();
     house.teamctl(["create", "survey"]).ok();
     house.teamctl(["spawn", "ann", "--", &house.agent(), "children"]).ok();
     let server: u32 = house.tmux(["display-message", "-p", "#{pid}"]).parse().unwrap();

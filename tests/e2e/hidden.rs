@@ -94,7 +94,7 @@ fn with_indexes_that_begin_at_one_and_a_small_terminal() {
     let teamd = harness::programs().join("teamd").display().to_string();
     let root = house.root().display().to_string();
     house.tmux(["new-session", "-d", "-s", "small", "-x", "80", "-y", "24", "--", &teamd, "--root", &root]);
-    house.until("the daemon answers", || (house.teamctl(["status"]).code == 0).then_some(()));
+    house.until_answered();
     house.teamctl(["create", "survey"]).ok();
     let panes = [spawn(&house, "ann"), spawn(&house, "bob")];
     for name in ["ann", "bob"] {

@@ -224,7 +224,7 @@ fn without_tmux_teammates_run_headless_and_only_if_asked() {
     }
     let mut teamd = house.command(harness::programs().join("teamd"));
     let mut teamd = teamd.env("PATH", &bin).spawn().unwrap();
-    house.until("the daemon answers", || (house.teamctl(["status"]).code == 0).then_some(()));
+    house.until_answered();
     assert_eq!(house.json(["status"])["daemon"]["tmux"], Value::Null);
     house.teamctl(["create", "survey"]).ok();
     let refused = house.teamctl(["spawn", "ann", "--agent", "worker"]);

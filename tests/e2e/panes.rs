@@ -12,7 +12,7 @@ fn daemon(house: &House, server: &House, limit: &str) -> Child {
     let program = harness::programs().join("teamd");
     shell.args(["-c", &format!("{limit} exec \"$0\" -S \"$1\"")]).arg(program).arg(server.tmux_socket());
     let teamd = shell.spawn().unwrap();
-    house.until("the daemon answers", || (house.teamctl(["status"]).code == 0).then_some(()));
+    house.until_answered();
     teamd
 }
 

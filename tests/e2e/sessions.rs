@@ -158,7 +158,7 @@ fn rewrite(home: &Path, stop: &AtomicBool) -> usize {
         std::fs::remove_dir(&lock).unwrap();
         written += 1;
         // Elsewhere nobody rewrites without a pause, and a lock that is never free is nobody's.
-        std::thread::park_timeout(Duration::from_millis(2));
+        harness::pause(Duration::from_millis(2));
     }
     written
 }

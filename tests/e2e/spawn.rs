@@ -110,7 +110,7 @@ fn in_80_by_24_every_agent_gets_a_window() {
     let teamd = harness::programs().join("teamd").display().to_string();
     let root = house.root().display().to_string();
     house.tmux(["new-session", "-d", "-s", "small", "-x", "80", "-y", "24", "--", &teamd, "--root", &root]);
-    house.until("the daemon answers", || (house.teamctl(["status"]).code == 0).then_some(()));
+    house.until_answered();
     house.teamctl(["create", "survey"]).ok();
     for name in ["ann", "bob", "cat"] {
         house.teamctl(["spawn", name, "--", "sleep", "3600"]).ok();

@@ -108,12 +108,8 @@ fn a_team_whose_directory_somebody_removed_keeps_its_agents_and_is_not_made_anew
 #[test]
 fn where_there_is_no_flock_no_daemon_starts() {
     let house = House::empty();
-    if !std::process::Command::new("strace")
-        .args(["-o", "/dev/null", "true"])
-        .status()
-        .is_ok_and(|s| s.success())
-    {
-        return harness::skipped("no-flock", "strace can't trace here");
+    if !harness::can_trace("no-flock") {
+        return;
     }
     let mut command = house.command("strace");
     command

@@ -17,7 +17,7 @@ fn limited(house: &House, limit: &str) -> Option<Child> {
     let mut teamd = house.command("unshare");
     teamd.args(["-Ur", "sh", "-c", &script]).arg(house.tmux_socket());
     let teamd = teamd.stdout(std::process::Stdio::null()).spawn().unwrap();
-    house.until("the daemon answers", || (house.teamctl(["status"]).code == 0).then_some(()));
+    house.until_answered();
     Some(teamd)
 }
 
@@ -71,9 +71,7 @@ fn where_no_watcher_can_be_had_files_are_looked_at_and_status_says_so() {
 #[test]
 fn what_the_kernel_had_no_room_to_tell_is_found_by_looking() {
     let house = House::empty();
-    let mut teamd = house.command(harness::programs().join("teamd"));
-    let teamd = teamd.arg("-S").arg(house.tmux_socket()).stdout(std::process::Stdio::null()).spawn().unwrap();
-    house.until("the daemon answers", || (house.teamctl(["status"]).code == 0).then_some(()));
+    let teamd = house.start_teamd();
     house.teamctl(["create", "survey"]).ok();
     recorder(&house);
     let pid = teamd.id().to_string();

@@ -3,6 +3,7 @@
 
 use crate::House;
 use serde_json::Value;
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::time::{Duration, SystemTime};
 
@@ -29,7 +30,14 @@ impl House {
 
     /// Locks and half files in the root are a day old: whoever comes next takes those of the dead for what they are.
     pub fn age_leftovers(&self) {
-        age(&self.root());
+        age(&self.root(), &|_| true);
+    }
+
+    /// The same, but for the locks that a holder of ours has marked: of those whoever comes next sees at once that their
+    /// holder is dead.
+    pub fn age_unmarked(&self) {
+        let is_unmarked = |lock: &Path| lock.metadata().is_ok_and(|meta| meta.mode() & 0o1000 == 0);
+        age(&self.root(), &is_unmarked);
     }
 
     /// What the event log has told.
@@ -53,15 +61,16 @@ impl House {
 }
 
 /// What is gone by now needs no age.
-fn age(directory: &Path) {
+fn age(directory: &Path, is_meant: &dyn Fn(&Path) -> bool) {
     for entry in std::fs::read_dir(directory).into_iter().flatten().flatten() {
         let path = entry.path();
         let name = path.to_string_lossy().into_owned();
-        if name.ends_with(".lock") && path.is_dir() || name.contains(".tmp.") {
+        let is_lock = name.ends_with(".lock") && path.is_dir();
+        if is_lock && is_meant(&path) || name.contains(".tmp.") {
             let old = SystemTime::now() - Duration::from_secs(86_400);
             std::fs::File::open(&path).and_then(|left| left.set_modified(old)).unwrap_or_default();
-        } else if path.is_dir() {
-            age(&path);
+        } else if path.is_dir() && !is_lock {
+            age(&path, is_meant);
         }
     }
 }

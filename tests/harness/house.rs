@@ -123,14 +123,6 @@ impl House {
         ran(command)
     }
 
-    /// Starts teamd in a session of its own on the house's server, and waits until it answers.
-    pub fn start_daemon(&self) {
-        let socket = self.tmux_socket();
-        let mut command = self.command(crate::programs().join("teamctl"));
-        command.env("TMUX", format!("{},0,0", socket.display())).arg("up");
-        ran(command).ok();
-    }
-
     /// Runs teamctl as the lead.
     pub fn teamctl<const N: usize>(&self, arguments: [&str; N]) -> Ran {
         self.teamctl_with(&arguments, &[])
@@ -166,11 +158,6 @@ impl House {
         teams
             .flat_map(|team| team["members"].as_array().cloned().unwrap_or_default())
             .find(|m| m["name"] == name)
-    }
-
-    /// The daemon's pid.
-    pub fn daemon(&self) -> u32 {
-        u32::try_from(self.json(["status"])["daemon"]["pid"].as_u64().expect("a pid")).expect("a pid")
     }
 
     /// Waits until `condition` gives something, and gives that. Looks again whenever something in the house
@@ -265,12 +252,6 @@ impl House {
         let copied = Command::new("install").args(["-m", "755"]).arg(&plain).arg(&path).status();
         assert!(copied.expect("install is there").success(), "{} can be made", path.display());
         path
-    }
-
-    /// SIGKILL to one process of ours.
-    pub fn kill_9(&self, pid: u32) {
-        let pid = rustix::process::Pid::from_raw(i32::try_from(pid).expect("a pid")).expect("a pid");
-        rustix::process::kill_process(pid, rustix::process::Signal::KILL).expect("it is there");
     }
 
     /// What a failed test wants to see: the tree, the inboxes, the logs, the panes.
@@ -378,7 +359,7 @@ impl Drop for House {
 }
 
 /// Runs to the end. A program that hangs is what the CI's limit is for; teamctl has deadlines of its own.
-fn ran(mut command: Command) -> Ran {
+pub(crate) fn ran(mut command: Command) -> Ran {
     let output = command.output().unwrap_or_else(|error| panic!("cannot run {command:?}: {error}"));
     let status = output.status;
     Ran {

@@ -9,6 +9,7 @@
 
 mod audit;
 pub mod checker;
+mod daemons;
 mod disk;
 mod figures;
 mod files;
@@ -22,6 +23,7 @@ mod nemesis;
 mod pause;
 mod ran;
 mod recovery;
+mod strace;
 mod vitals;
 mod watch;
 
@@ -35,6 +37,7 @@ pub use nemesis::{Call, Nemesis, Whom};
 pub use pause::{moment, pause};
 pub use ran::Ran;
 pub use recovery::{Recovery, quantile};
+pub use strace::can_trace;
 pub use vitals::Vitals;
 
 use std::path::PathBuf;

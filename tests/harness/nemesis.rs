@@ -161,15 +161,15 @@ impl<'h> Nemesis<'h> {
         if has_pane {
             return self.house.start_daemon();
         }
-        let mut daemon = self.house.command(crate::programs().join("teamd"));
+        let mut daemon = self.house.teamd();
         if let Some(library) = &self.clock {
             daemon.env("LD_PRELOAD", library).env("FAKETIME_TIMESTAMP_FILE", self.house.path("out/clock"));
             let settings = ["FAKETIME_NO_CACHE", "DONT_FAKE_MONOTONIC", "NO_FAKE_STAT"];
             daemon.envs(settings.map(|setting| (setting, "1")));
         }
-        daemon.arg("-S").arg(self.house.tmux_socket()).stdout(Stdio::null()).stderr(Stdio::null());
+        daemon.stdout(Stdio::null()).stderr(Stdio::null());
         self.daemons.push(daemon.spawn().expect("teamd starts"));
-        self.house.until("a new daemon answers", || (self.house.teamctl(["status"]).code == 0).then_some(()));
+        self.house.until_answered();
     }
 
     /// Waits until the team is whole: who is on it by its file is who runs by `status` is who lives, and nobody else

@@ -1,6 +1,6 @@
 //! How long a team is without its daemon: kill -9, then the next one, until it has everybody back.
 
-use crate::House;
+use crate::{House, pause};
 use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
 
@@ -27,11 +27,10 @@ impl<'h> Recovery<'h> {
         if let Some(mut killed) = self.daemon.take() {
             killed.wait().expect("it is ours");
         }
-        std::thread::park_timeout(alone);
-        let mut teamd = house.command(crate::programs().join("teamd"));
-        teamd.arg("-S").arg(house.tmux_socket()).stdout(Stdio::null()).stderr(Stdio::null());
+        pause(alone);
         let began = Instant::now();
-        self.daemon = Some(teamd.spawn().expect("teamd starts"));
+        let teamd = house.teamd().stdout(Stdio::null()).stderr(Stdio::null()).spawn();
+        self.daemon = Some(teamd.expect("teamd starts"));
         while self.running() != count {
             assert!(began.elapsed() < Duration::from_secs(30), "they are not back\n{}", house.portrait());
         }

@@ -86,10 +86,9 @@ impl Scene {
 
     /// Starts a daemon that may be killed as soon as it begins.
     fn start(&mut self) {
-        let mut command = self.house.command(harness::programs().join("teamd"));
-        command.arg("-S").arg(self.house.tmux_socket()).stdout(Stdio::null()).stderr(Stdio::null());
         self.reap();
-        self.daemon = Some(command.spawn().unwrap());
+        let teamd = self.house.teamd().stdout(Stdio::null()).stderr(Stdio::null()).spawn();
+        self.daemon = Some(teamd.unwrap());
     }
 
     /// There is one, and it answers.

@@ -4,6 +4,7 @@
 //!
 //! `KILLS=n` says how many; after each hundred comes a house of its own.
 
+use crate::crew::{Member, Runs, complete, names};
 use crate::traffic::{Post, stored};
 use harness::history::{Diary, Id, What};
 use harness::{Call, House, Nemesis, Whom, checker, figure, rounds};
@@ -12,23 +13,17 @@ use std::sync::mpsc::{Receiver, channel};
 
 /// So many kills in one house: its inboxes grow, and what is done to them with it.
 const SEASON: u64 = 100;
-/// The members, and whether they have a pane.
-const MEMBERS: [(&str, bool); 5] = [("r0", false), ("r1", true), ("k0", false), ("k1", true), ("k2", true)];
+const CREW: [Member; 5] = [
+    Member("r0", "in-process", Runs::Stays),
+    Member("r1", "tmux", Runs::Stays),
+    Member("k0", "in-process", Runs::Stays),
+    Member("k1", "tmux", Runs::Stays),
+    Member("k2", "tmux", Runs::Stays),
+];
 /// Those whose inboxes are read.
 const READERS: [&str; 2] = ["r0", "r1"];
 /// Messages of one sender beside one kill.
 const BESIDE: u64 = 2;
-
-/// Whoever is missing is spawned; who that was.
-fn complete(house: &House, living: &BTreeSet<String>) -> Vec<&'static str> {
-    let mut new = Vec::new();
-    for (name, pane) in MEMBERS.into_iter().filter(|(name, _)| !living.contains(*name)) {
-        let backend = if pane { "tmux" } else { "in-process" };
-        house.teamctl(["spawn", name, "--backend", backend, "--", &house.agent(), "stay"]).ok();
-        new.push(name);
-    }
-    new
-}
 
 /// One kill of one of all kinds, by chance. False: nobody was there, or a call had ended before.
 fn strike(nemesis: &mut Nemesis<'_>, calls: &mut Calls) -> bool {
@@ -77,7 +72,7 @@ impl Calls {
 /// So many kills of a house; how many messages were stored meanwhile.
 fn season(kills: u64, seed: u64) -> u64 {
     let house = House::with_team();
-    complete(&house, &BTreeSet::new());
+    complete(&house, &CREW, &BTreeSet::new());
     let mut nemesis = Nemesis::of(&house, seed);
     let post = Post { house: &house, diaries: house.path("out"), readers: &READERS };
     let (mut looks, mut hit) = (Vec::new(), 0);
@@ -95,7 +90,7 @@ fn season(kills: u64, seed: u64) -> u64 {
             senders.iter().for_each(|(go, _)| go.send(()).unwrap());
             hit += u64::from(strike(&mut nemesis, &mut calls));
             nemesis.revive();
-            complete(&house, &nemesis.whole()).into_iter().for_each(|who| post.retired(who));
+            complete(&house, &CREW, &nemesis.whole()).into_iter().for_each(|who| post.retired(who));
         }
         for (go, sender) in senders {
             drop(go);
@@ -104,8 +99,7 @@ fn season(kills: u64, seed: u64) -> u64 {
         drop(rings);
         looks = readers.into_iter().flat_map(|reader| reader.join().unwrap()).collect();
     });
-    let team = MEMBERS.map(|(name, _)| name.to_owned()).into();
-    let history = post.history(looks, team, nemesis.whole());
+    let history = post.history(looks, names(&CREW), nemesis.whole());
     assert_eq!(checker::check(&history), []);
     let daemons = nemesis.end();
     house.end_after_kills();

@@ -9,6 +9,7 @@ mod arguments;
 mod claims;
 mod clients;
 mod crash;
+mod crew;
 mod hostile;
 mod kills;
 mod mailbox;

@@ -62,7 +62,7 @@ struct Orphanage {
 impl Orphanage {
     fn open() -> Orphanage {
         let house = House::empty();
-        let daemon = daemon(&house);
+        let daemon = house.start_teamd();
         house.teamctl(["create", "survey"]).ok();
         house.gate("out/go");
         house.script("out/child", &format!("#!/bin/sh\n{CHILD}"));
@@ -130,7 +130,7 @@ impl Orphanage {
             Ending::ServerKilled => {
                 house.tmux(["new-session", "-d", "-s", "user", "-x", "200", "-y", "50", "--", "cat", "-"]);
             }
-            Ending::DaemonKilled => self.daemon = daemon(house),
+            Ending::DaemonKilled => self.daemon = house.start_teamd(),
             _ => {}
         }
         house.until("nobody is left on the team", || {
@@ -144,13 +144,6 @@ impl Orphanage {
         assert!(self.daemon.wait().unwrap().success());
         self.house.end();
     }
-}
-
-fn daemon(house: &House) -> Child {
-    let mut teamd = house.command(harness::programs().join("teamd"));
-    let teamd = teamd.arg("-S").arg(house.tmux_socket()).spawn().unwrap();
-    house.until("the daemon answers", || (house.teamctl(["status"]).code == 0).then_some(()));
-    teamd
 }
 
 /// Those that live when their time is over.

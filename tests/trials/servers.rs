@@ -6,7 +6,6 @@
 
 use harness::{House, Processes, figure, rounds, start_time};
 use serde_json::Value;
-use std::process::Child;
 use std::time::Duration;
 
 const AGENTS: usize = 3;
@@ -16,15 +15,6 @@ type Stranger = (String, u32, Option<u64>);
 
 fn name(n: usize) -> String {
     format!("a{n}")
-}
-
-fn daemon(house: &House) -> Child {
-    // Outside of tmux, so that it outlives the server.
-    let mut teamd = house.command(harness::programs().join("teamd"));
-    let teamd = teamd.arg("-S").arg(house.tmux_socket()).spawn().unwrap();
-    house.until("the daemon answers", || (house.teamctl(["status"]).code == 0).then_some(()));
-    house.teamctl(["create", "survey"]).ok();
-    teamd
 }
 
 /// Pane, mark, session and window of every pane, as they stand.
@@ -139,7 +129,9 @@ fn round(house: &House, nth: usize) {
 #[test]
 fn on_the_next_server_nobody_is_touched_and_every_end_is_told_once() {
     let house = House::empty();
-    let mut teamd = daemon(&house);
+    // It outlives the server.
+    let mut teamd = house.start_teamd();
+    house.teamctl(["create", "survey"]).ok();
     house.teamctl(["spawn", "bob", "--backend", "in-process", "--", "sleep", "3600"]).ok();
     let servers = rounds("SERVERS", 10) as usize;
     for nth in 1..=servers {

@@ -6,6 +6,7 @@
 
 mod strikes;
 
+use crate::crew::{Member, Runs, complete, names};
 use crate::traffic::{Post, stored};
 use harness::foreign::{Foreign, Manner, Planter};
 use harness::history::Look;
@@ -18,42 +19,22 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, channel, sync_chan
 use std::time::{Duration, Instant};
 use strikes::{Kind, Strikes};
 
-/// The members: what they run, and where.
-const MEMBERS: [(&str, &str, Runs); 10] = [
-    ("r0", "in-process", Runs::Stays),
-    ("r1", "tmux", Runs::Stays),
-    ("r2", "in-process", Runs::Stays),
-    ("r3", "tmux", Runs::Stays),
-    ("k0", "tmux", Runs::Stays),
-    ("k1", "tmux", Runs::Stays),
-    ("k2", "window", Runs::Stays),
-    ("w0", "tmux", Runs::Worker),
-    ("w1", "in-process", Runs::Worker),
-    ("w2", "in-process", Runs::Worker),
+const CREW: [Member; 10] = [
+    Member("r0", "in-process", Runs::Stays),
+    Member("r1", "tmux", Runs::Stays),
+    Member("r2", "in-process", Runs::Stays),
+    Member("r3", "tmux", Runs::Stays),
+    Member("k0", "tmux", Runs::Stays),
+    Member("k1", "tmux", Runs::Stays),
+    Member("k2", "window", Runs::Stays),
+    Member("w0", "tmux", Runs::Worker),
+    Member("w1", "in-process", Runs::Worker),
+    Member("w2", "in-process", Runs::Worker),
 ];
 const READERS: [&str; 4] = ["r0", "r1", "r2", "r3"];
 const SENDERS: usize = 8;
 /// Of the small disk, MiB.
 const DISK: u32 = 256;
-
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Runs {
-    Stays,
-    Worker,
-}
-
-fn complete(house: &House, living: &BTreeSet<String>) -> Vec<&'static str> {
-    let mut new = Vec::new();
-    for (name, backend, runs) in MEMBERS.into_iter().filter(|(name, ..)| !living.contains(*name)) {
-        let agent = house.agent();
-        let program: &[&str] =
-            if runs == Runs::Worker { &["--agent", "worker"] } else { &["--", &agent, "stay"] };
-        let spawn: Vec<&str> = ["spawn", name, "--backend", backend].iter().chain(program).copied().collect();
-        house.teamctl_with(&spawn, &[]).ok();
-        new.push(name);
-    }
-    new
-}
 
 /// How long it lasts: two thirds, or until each kind has hit; then the calm, in which the daemon lives.
 struct Times {
@@ -174,7 +155,7 @@ fn house(disk: Option<&Disk>) -> House {
     let house = disk.map_or_else(House::empty, |disk| House::on(disk.path()));
     house.start_daemon();
     house.teamctl(["create", "survey"]).ok();
-    complete(&house, &BTreeSet::new());
+    complete(&house, &CREW, &BTreeSet::new());
     house
 }
 
@@ -246,7 +227,7 @@ fn storm(
                 others.come(house);
             }
             nemesis.revive();
-            complete(house, &nemesis.whole()).into_iter().for_each(|who| post.retired(who));
+            complete(house, &CREW, &nemesis.whole()).into_iter().for_each(|who| post.retired(who));
         }
         others.go();
         drop((stop_ticks, stop_watch));
@@ -301,9 +282,8 @@ fn everything_at_once_and_in_the_end_nothing_is_lost_and_nothing_has_grown() {
     let post = Post { house: &house, diaries: diaries.path().to_owned(), readers: &READERS };
     let (watched, looks, theirs) = storm(&post, &mut nemesis, &mut strikes, whole);
     nemesis.revive();
-    complete(&house, &nemesis.whole()).into_iter().for_each(|who| post.retired(who));
-    let team = MEMBERS.map(|(name, ..)| name.to_owned()).into();
-    let history = post.history(looks, team, nemesis.whole());
+    complete(&house, &CREW, &nemesis.whole()).into_iter().for_each(|who| post.retired(who));
+    let history = post.history(looks, names(&CREW), nemesis.whole());
     let (sent, (descriptors, memory)) = (stored(&history), watched.growth());
     eprintln!(
         "{sent} messages stored; at most {:?}; in a calm of {} s {descriptors:+} descriptors, {memory:+} kB",

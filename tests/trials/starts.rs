@@ -4,7 +4,7 @@
 //! `STARTS=n` says how many rounds.
 
 use harness::{House, figure, rounds};
-use std::process::{Child, Output, Stdio};
+use std::process::{Output, Stdio};
 use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
 
@@ -19,9 +19,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 fn start(house: &House) -> (Vec<u32>, Receiver<(u32, Output)>) {
     let (tell, ended) = channel();
     let one = |_| {
-        let mut teamd = house.command(harness::programs().join("teamd"));
-        teamd.arg("-S").arg(house.tmux_socket()).stdout(Stdio::null()).stderr(Stdio::piped());
-        let teamd: Child = teamd.spawn().unwrap();
+        let teamd = house.teamd().stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
         let (pid, tell) = (teamd.id(), tell.clone());
         std::thread::spawn(move || tell.send((pid, teamd.wait_with_output().unwrap())));
         pid
@@ -40,7 +38,7 @@ fn round(house: &House) {
         refused.push(said);
     }
     let one = pids[0];
-    house.until("it answers", || (house.teamctl(["status"]).code == 0).then_some(()));
+    house.until_answered();
     assert_eq!(house.daemon(), one);
     let named = refused.iter().filter(|said| said.contains(&format!("pid {one}"))).count();
     assert_eq!(named, MANY - 1, "each says who it is that serves: {refused:#?}");

@@ -6,7 +6,7 @@
 //! each is tried.
 
 use harness::foreign::{Foreign, Manner};
-use harness::{House, figure, rounds, skipped};
+use harness::{House, can_trace, figure, rounds, skipped};
 use std::collections::BTreeMap;
 use std::process::Command;
 
@@ -83,9 +83,8 @@ fn stop(house: &House, Point { call, nth }: &Point, inbox: &str) -> Option<bool>
 
 #[test]
 fn who_is_stopped_in_its_hold_loses_nothing_and_destroys_nothing() {
-    let can_trace = Command::new("strace").args(["-o", "/dev/null", "true"]).status();
-    if !can_trace.is_ok_and(|status| status.success()) {
-        return skipped("senders-stopped", "strace can't trace here");
+    if !can_trace("senders-stopped") {
+        return;
     }
     let house = House::with_team();
     let points = points(&house);

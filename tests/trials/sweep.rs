@@ -4,13 +4,9 @@
 //! strace counts the calls of one run and then breaks one of them in each of the next; where it is not there, or may not
 //! trace, that is said and nothing is swept.
 
-use harness::{House, figure, skipped};
+use harness::{House, can_trace, figure};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
-use std::os::unix::fs::MetadataExt;
-use std::path::{Path, PathBuf};
-use std::process::Command;
-use std::time::{Duration, SystemTime};
 
 /// Calls that change something, or that a change stands on.
 const CALLS: [&str; 13] = [
@@ -137,34 +133,6 @@ fn counted(house: &House, words: &[String]) -> BTreeMap<&'static str, u64> {
     CALLS.into_iter().map(|call| (call, times(&call))).filter(|(_, times)| *times > 0).collect()
 }
 
-/// What a killed process leaves is aged: half a file is nobody's, and of a lock whoever comes next sees at once that its
-/// holder is dead, unless that was killed before it could mark it: such a one is taken when it is old.
-fn later(directory: &Path) {
-    for entry in std::fs::read_dir(directory).unwrap() {
-        let path: PathBuf = entry.unwrap().path();
-        let name = path.file_name().unwrap().to_string_lossy().into_owned();
-        match path.is_dir() {
-            true if name.ends_with(".lock") && path.metadata().unwrap().mode() & 0o1000 != 0 => {}
-            true if name.ends_with(".lock") => {
-                let old = SystemTime::now() - Duration::from_secs(60);
-                std::fs::File::open(&path).unwrap().set_modified(old).unwrap();
-            }
-            true => later(&path),
-            false if name.contains(".tmp.") => std::fs::remove_file(&path).unwrap(),
-            false => {}
-        }
-    }
-}
-
-fn can_trace(figure: &str) -> bool {
-    let traced = Command::new("strace").args(["-o", "/dev/null", "true"]).status();
-    let can = traced.is_ok_and(|status| status.success());
-    if !can {
-        skipped(figure, "strace can't trace here");
-    }
-    can
-}
-
 /// All there is, in order.
 fn there(house: &House) -> Vec<(What, String)> {
     let mails = house.inbox("survey", "ann").into_iter().map(|mail| (What::Mail, mail["text"].clone()));
@@ -201,7 +169,7 @@ fn sweep(house: &House, kept: &mut Kept, inject: &str, mut n: u64) -> u64 {
                 kept.insert((operation.of, text(n)));
             }
             assert_eq!(there(house), Vec::from_iter(kept.iter().cloned()), "{at}");
-            later(&house.root());
+            house.age_unmarked();
         }
     }
     broken

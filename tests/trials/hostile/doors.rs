@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use std::fs::{create_dir, read_to_string, remove_dir, remove_file};
 use std::io::Write;
 use std::process::{Command, Stdio};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// Longer than anything here takes.
 const LONG: Duration = Duration::from_secs(60);
@@ -60,11 +60,8 @@ pub(super) fn payload(siege: &mut Siege) {
 #[allow(clippy::disallowed_methods, reason = "this is the foreign writer")]
 fn append(house: &House, owner: &str, entry: &Value) {
     let path = house.root().join(format!("teams/survey/inboxes/{owner}.json"));
-    let (lock, until) = (path.with_extension("json.lock"), Instant::now() + LONG);
-    while create_dir(&lock).is_err() {
-        assert!(Instant::now() < until, "{} is never free", lock.display());
-        std::thread::yield_now();
-    }
+    let lock = path.with_extension("json.lock");
+    house.until("the lock is free", || create_dir(&lock).ok());
     let mut all = house.inbox("survey", owner);
     // Thousands would make each further one slow, and are another trial's.
     if all.len() > 300 {

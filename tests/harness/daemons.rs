@@ -1,0 +1,46 @@
+//! The house's daemon: started, asked for, killed.
+
+use crate::House;
+use std::process::{Child, Command, Stdio};
+
+impl House {
+    /// Starts teamd in a session of its own on the house's server, as a user would, and waits until it answers.
+    pub fn start_daemon(&self) {
+        let socket = self.tmux_socket();
+        let mut command = self.command(crate::programs().join("teamctl"));
+        command.env("TMUX", format!("{},0,0", socket.display())).arg("up");
+        crate::house::ran(command).ok();
+    }
+
+    /// teamd as it is started outside of tmux: it outlives the house's server, and nothing lets it go on that has been
+    /// stopped.
+    pub fn teamd(&self) -> Command {
+        let mut teamd = self.command(crate::programs().join("teamd"));
+        teamd.arg("-S").arg(self.tmux_socket());
+        teamd
+    }
+
+    /// Starts one so, and waits until it answers.
+    pub fn start_teamd(&self) -> Child {
+        let mut teamd = self.teamd();
+        let teamd = teamd.stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("teamd starts");
+        self.until_answered();
+        teamd
+    }
+
+    /// Waits for the answer of a daemon.
+    pub fn until_answered(&self) {
+        self.until("the daemon answers", || (self.teamctl(["status"]).code == 0).then_some(()));
+    }
+
+    /// The daemon's pid.
+    pub fn daemon(&self) -> u32 {
+        u32::try_from(self.json(["status"])["daemon"]["pid"].as_u64().expect("a pid")).expect("a pid")
+    }
+
+    /// SIGKILL to one process of ours.
+    pub fn kill_9(&self, pid: u32) {
+        let pid = rustix::process::Pid::from_raw(i32::try_from(pid).expect("a pid")).expect("a pid");
+        rustix::process::kill_process(pid, rustix::process::Signal::KILL).expect("it is there");
+    }
+}
