@@ -165,11 +165,15 @@ fn words_that_are_no_text_are_refused() {
 fn a_tmux_server_that_is_started_for_teamd_has_nothing_of_the_agent_that_called() {
     let house = House::empty();
     let tmux = format!("{},0,0", house.tmux_socket().display());
-    let own = ["TEAMD_TEAM", "TEAMD_AGENT", "TEAMD_TOKEN", "TEAMD_SPAWN", "TEAMD_WAKE"];
+    let own = ["TEAMD_TEAM", "TEAMD_AGENT", "TEAMD_TOKEN", "TEAMD_SPAWN", "TEAMD_WAKE_FD"];
     let mut variables = own.map(|name| (name, "ann")).to_vec();
     variables.push(("TMUX", &tmux));
-    // Who it says it is that daemon does not know, so it is told no more than that.
-    assert_eq!(house.teamctl_with(&["up"], &variables).code, 77);
+    // Who it says it is that daemon does not know, and runs all the same.
+    for how in ["is ready", "runs already"] {
+        let up = house.teamctl_with(&["up"], &variables);
+        assert!(up.code == 0 && up.stdout.contains(how), "{up:#?}");
+    }
+    assert_eq!(house.teamctl_with(&["status"], &variables).code, 77);
     let everybodys = house.tmux(["show-environment", "-g"]);
     assert!(everybodys.contains("HOME="), "{everybodys}");
     for name in own {

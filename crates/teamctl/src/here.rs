@@ -111,10 +111,20 @@ impl Here {
 
     /// Asks the daemon; its death is told at once.
     pub(crate) fn ask(&self, request: Request) -> Result<Reply, Fault> {
+        self.ask_as(self.token(), request)
+    }
+
+    /// Asks who runs there, which anybody may know: also an agent that this daemon knows nothing of, since its life is
+    /// over or what the daemon before knew is lost.
+    pub(crate) fn ask_for_status(&self) -> Result<Reply, Fault> {
+        self.ask_as(None, Request::Status)
+    }
+
+    fn ask_as(&self, token: Option<String>, request: Request) -> Result<Reply, Fault> {
         let mut connection = Connection::open(&self.socket()?)?;
         connection.deadline(patience(&request))?;
         let once = Some(uuid::Uuid::new_v4().to_string());
-        match connection.call(&Call { v: VERSION, token: self.token(), once, request })? {
+        match connection.call(&Call { v: VERSION, token, once, request })? {
             Response::Done(reply) => Ok(*reply),
             Response::Failed(fault) => Err(fault),
         }

@@ -5,7 +5,7 @@ mod session;
 use super::follow::{Follow, Saw};
 use crate::here::{Here, own_program, variable};
 use crate::output;
-use protocol::control::{Reply, Request, StatusReply};
+use protocol::control::{Reply, StatusReply};
 use protocol::fault::{Fault, Kind};
 use serde_json::json;
 use std::os::unix::fs::DirBuilderExt;
@@ -61,7 +61,7 @@ pub(crate) fn run(here: &Here, args: &Up) -> Result<ExitCode, Fault> {
 
 /// Starts a daemon unless one answers.
 pub(super) fn began(here: &Here, server: &Server) -> Result<Began, Fault> {
-    if let Ok(Reply::Status(status)) = here.ask(Request::Status) {
+    if let Ok(Reply::Status(status)) = here.ask_for_status() {
         return Ok(Began::Runs(status));
     }
     let socket = here.socket()?;
@@ -90,7 +90,7 @@ fn refused(code: u8, why: &str) -> Began {
 fn answer(here: &Here, follow: &mut Follow, patience: Duration) -> Result<Option<StatusReply>, Fault> {
     let until = Instant::now() + patience;
     loop {
-        match here.ask(Request::Status) {
+        match here.ask_for_status() {
             Ok(Reply::Status(status)) => return Ok(Some(status)),
             Err(fault) if fault.kind != Kind::NoDaemon => return Err(fault),
             _ => {}
@@ -136,7 +136,7 @@ fn not_ready(here: &Here) -> Fault {
 
 /// What an agent that calls has of its own. A tmux server keeps it for ever, and with it all that runs there: who looks
 /// for what that agent left, or asks who calls, would find all of that.
-const OF_AN_AGENT: [&str; 5] = ["TEAMD_TEAM", "TEAMD_AGENT", "TEAMD_TOKEN", "TEAMD_SPAWN", "TEAMD_WAKE"];
+const OF_AN_AGENT: [&str; 5] = ["TEAMD_TEAM", "TEAMD_AGENT", "TEAMD_TOKEN", "TEAMD_SPAWN", "TEAMD_WAKE_FD"];
 
 /// tmux itself, on that server.
 fn tmux(server: &Server) -> Command {

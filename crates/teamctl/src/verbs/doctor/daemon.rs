@@ -2,12 +2,12 @@
 
 use super::report::Report;
 use crate::here::{Here, misunderstood};
-use protocol::control::{Reply, Request, StatusReply};
+use protocol::control::{Reply, StatusReply};
 use protocol::fault::Kind;
 
 /// The daemon's status, if one answers.
 pub(super) fn examine(here: &Here, report: &mut Report) -> Option<StatusReply> {
-    match here.ask(Request::Status) {
+    match here.ask_for_status() {
         Ok(Reply::Status(status)) => {
             versions(&status, report);
             Some(status)
