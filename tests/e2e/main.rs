@@ -27,6 +27,7 @@ mod native;
 mod panes;
 mod plans;
 mod requests;
+mod root;
 mod run;
 mod sessions;
 mod shutdown;

@@ -7,7 +7,7 @@ use crate::error::Error;
 use nix::dir::Dir;
 use nix::errno::Errno;
 use nix::fcntl::{AtFlags, OFlag, open, openat};
-use nix::sys::stat::{FileStat, Mode, SFlag, fstatat, mkdirat};
+use nix::sys::stat::{FileStat, Mode, SFlag, fstat, fstatat, mkdirat, stat};
 use nix::unistd::{UnlinkatFlags, unlinkat};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
@@ -92,6 +92,26 @@ impl Directory {
             Ok(stat) => Ok(Some(stat)),
             Err(Errno::ENOENT) => Ok(None),
             Err(errno) => Err(Error::io("look at", &self.join(name), errno)),
+        }
+    }
+
+    /// Whether `name` in it is `held`. A look that fails says nothing, so it does not say no.
+    pub(crate) fn still_has(&self, name: &str, held: &Directory) -> bool {
+        held.is(fstatat(self, name, AtFlags::AT_SYMLINK_NOFOLLOW))
+    }
+
+    /// Whether its path, which had no links in it, leads to it.
+    pub(crate) fn is_at_its_path(&self) -> bool {
+        let has_none = |found: PathBuf| found == self.path;
+        self.is(stat(&self.path)) && self.path.canonicalize().map_or(true, has_none)
+    }
+
+    fn is(&self, found: Result<FileStat, Errno>) -> bool {
+        let identity = |stat: FileStat| (stat.st_dev, stat.st_ino);
+        match (found, fstat(self)) {
+            (Err(Errno::ENOENT | Errno::ENOTDIR), _) => false,
+            (Ok(found), Ok(own)) => identity(found) == identity(own),
+            (Err(_), _) | (_, Err(_)) => true,
         }
     }
 

@@ -12,8 +12,13 @@ use crate::state::{made, trusted};
 use crate::team::{CONFIG, INBOXES, Team};
 use protocol::config::TeamConfig;
 use protocol::name::{TeamName, nearest};
+use std::fs::{File, TryLockError};
+use std::os::fd::AsFd;
 use std::path::Path;
 use std::sync::Arc;
+
+const TEAMS: &str = "teams";
+const TASKS: &str = "tasks";
 
 /// What a daemon writes to learn whether anybody tells it.
 const PROBE: &str = "probe";
@@ -53,13 +58,55 @@ impl Root {
         let path = path.canonicalize().map_err(|cause| Error::io("resolve", path, cause))?;
         let dir = Directory::open(&path)?;
         trusted(&dir, 0o002, "chmod o-w")?;
-        let (teams, tasks) = (dir.sub_made("teams")?, dir.sub_made("tasks")?);
+        let (teams, tasks) = (dir.sub_made(TEAMS)?, dir.sub_made(TASKS)?);
         trusted(&teams, 0o002, "chmod o-w")?;
         trusted(&tasks, 0o002, "chmod o-w")?;
         let way = Way { durability, aside: Aside::open(aside)? };
         let foreign = Way { durability, aside: Aside::nowhere() };
         let (answers, journal) = (Answers::beside(aside), Journal::beside(aside));
         Ok(Root(Arc::new(Opened { dir, teams, tasks, way, foreign, answers, journal })))
+    }
+
+    /// Whether its path still leads to the directories that this handle holds: not where one of them was removed or
+    /// moved, and not where others lie in their place.
+    pub fn is_current(&self) -> bool {
+        let Opened { dir, teams, tasks, .. } = &*self.0;
+        dir.is_at_its_path() && dir.still_has(TEAMS, teams) && dir.still_has(TASKS, tasks)
+    }
+
+    /// The one that is at its path now, made if it is missing: [`Root::open`], of the same durability.
+    ///
+    /// # Errors
+    /// Those of opening it.
+    pub fn anew(&self, aside: &Path) -> Result<Root, Error> {
+        Root::open(self.path(), aside, self.0.way.durability)
+    }
+
+    /// Takes the kernel's lock on the directory of its teams, for as long as this handle or a copy is kept. Nothing is
+    /// written for it. False where another handle has it. For the daemon alone.
+    ///
+    /// # Errors
+    /// `Io`.
+    pub fn hold(&self) -> Result<bool, Error> {
+        match self.lock_file()?.try_lock() {
+            Ok(()) => Ok(true),
+            Err(TryLockError::WouldBlock) => Ok(false),
+            Err(TryLockError::Error(cause)) => Err(Error::io("lock", self.0.teams.path(), cause)),
+        }
+    }
+
+    /// Lets go of that lock: another handle on the same directory can have it.
+    ///
+    /// # Errors
+    /// `Io`.
+    pub fn release(&self) -> Result<(), Error> {
+        self.lock_file()?.unlock().map_err(|cause| Error::io("unlock", self.0.teams.path(), cause))
+    }
+
+    /// A lock is of what was opened, and goes with the last of its descriptors.
+    fn lock_file(&self) -> Result<File, Error> {
+        let copy = self.0.teams.as_fd().try_clone_to_owned();
+        copy.map(File::from).map_err(|cause| Error::io("lock", self.0.teams.path(), cause))
     }
 
     /// Where it is, without links in the path.

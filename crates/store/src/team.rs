@@ -52,9 +52,10 @@ impl Team {
     /// not where others were made in their place.
     pub fn is_current(&self) -> bool {
         let name = self.0.name.as_str();
-        leads_to(&self.0.root.teams, name, &self.0.dir)
-            && self.0.inboxes.get().is_none_or(|inboxes| leads_to(&self.0.dir, INBOXES, inboxes))
-            && self.0.tasks.get().is_none_or(|tasks| leads_to(&self.0.root.tasks, name, tasks))
+        let Opened { teams, tasks: lists, .. } = &*self.0.root;
+        teams.still_has(name, &self.0.dir)
+            && self.0.inboxes.get().is_none_or(|inboxes| self.0.dir.still_has(INBOXES, inboxes))
+            && self.0.tasks.get().is_none_or(|tasks| lists.still_has(name, tasks))
     }
 
     /// Its directory.
@@ -194,7 +195,7 @@ impl Team {
 
     /// The tasks, made if missing; not for a team that was deleted, and whose name another one may have by now.
     pub(crate) fn task_dir_made(&self) -> Result<&Directory, Error> {
-        let is_there = || leads_to(&self.0.root.teams, self.0.name.as_str(), &self.0.dir);
+        let is_there = || self.0.root.teams.still_has(self.0.name.as_str(), &self.0.dir);
         let make = || {
             if !is_there() {
                 return Ok(None);
@@ -257,12 +258,6 @@ impl Team {
     fn malformed(&self, error: &ConfigError) -> Error {
         Error::Malformed { path: self.config_path(), why: error.to_string() }
     }
-}
-
-fn leads_to(above: &Directory, name: &str, held: &Directory) -> bool {
-    let identity = |stat: nix::sys::stat::FileStat| (stat.st_dev, stat.st_ino);
-    let there = above.stat(name).ok().flatten().map(identity);
-    there.is_some() && there == nix::sys::stat::fstat(held).ok().map(identity)
 }
 
 /// The directory in `cell`, opened at the first call that finds it.

@@ -70,6 +70,7 @@ impl Hands {
                 self.unwatched.remove(&spawn);
                 self.headless.reap();
             }
+            Effect::WatchRoot => self.watch = Watch::start(&self.root, self.events.clone()).ok(),
             Effect::WatchTeam { team } => self.watch_team(&team),
             Effect::UnwatchTeam { team } => self.watch.iter_mut().for_each(|watch| watch.leave(&team)),
             // A thread ends only with the daemon.

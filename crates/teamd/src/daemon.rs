@@ -6,7 +6,7 @@ use crate::connection::{Connections, accept};
 use crate::effect::Effect;
 use crate::event::{Event, Now};
 use crate::headless::Headless;
-use crate::instance::{self, Bound, Lock, RootLock};
+use crate::instance::{self, Bound, Lock};
 use crate::life::{self, Lives};
 use crate::limits::Limits;
 use crate::panes::{self, Home};
@@ -50,7 +50,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Fault> {
 
 /// Everything that is had before the loop begins.
 struct Start {
-    _locks: (Lock, RootLock),
+    _lock: Lock,
     root: Root,
     state_dir: StateDir,
     roster: Roster,
@@ -77,7 +77,7 @@ impl Start {
         instance::check_length(&socket)?;
         instance::check_place(&socket)?;
         let lock = Lock::take(&place.state.join("teamd.lock"), root.path(), &socket)?;
-        let root_lock = RootLock::take(root.path())?;
+        instance::hold(&root)?;
         if !args.check {
             log::start(args, &place.state)?;
         }
@@ -91,7 +91,7 @@ impl Start {
         tidy(&root, &state_dir, &roster);
         crash::point("start.tidied");
         let setting = setting(&root, socket, place.state)?;
-        Ok(Start { _locks: (lock, root_lock), root, state_dir, roster, setting, home: home(args), limits })
+        Ok(Start { _lock: lock, root, state_dir, roster, setting, home: home(args), limits })
     }
 
     async fn run(mut self) -> Result<(), Fault> {
@@ -135,7 +135,7 @@ impl Start {
         drop(hands);
         files_thread.join().ok();
         panes.handle.join().ok();
-        Ok(())
+        state.lost.map_or(Ok(()), Err)
     }
 }
 

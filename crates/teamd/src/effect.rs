@@ -31,6 +31,8 @@ pub(crate) enum Effect {
     KillJoin { spawn: SpawnId },
     /// Drop the agent's descriptors.
     Forget { spawn: SpawnId },
+    /// Watch the root anew, and no team yet.
+    WatchRoot,
     /// Watch the team's directories, or leave them.
     WatchTeam { team: TeamName },
     /// The team is gone.
@@ -63,7 +65,7 @@ impl Effect {
             Effect::Wake { .. } => "act.wake",
             Effect::KillJoin { .. } => "act.kill",
             Effect::Forget { .. } => "act.forget",
-            Effect::WatchTeam { .. } | Effect::UnwatchTeam { .. } => "act.watch-team",
+            Effect::WatchRoot | Effect::WatchTeam { .. } | Effect::UnwatchTeam { .. } => "act.watch-team",
             Effect::File(_) => "act.file",
             Effect::Pane(_) => "act.pane",
             Effect::Worktree(_) => "act.worktree",

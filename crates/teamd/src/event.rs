@@ -41,6 +41,8 @@ pub(crate) enum Event {
     WatchProven,
     /// A directory can't be watched: no more watches are to be had, say.
     Unwatched,
+    /// The root's directories were removed or moved: it was opened anew, or can't be.
+    Root(Result<(), Fault>),
     /// The watcher lost events: look everywhere.
     Overflow,
     /// The files thread finished a job.

@@ -7,6 +7,7 @@ use std::io::{Read, Seek, Write};
 use std::os::unix::fs::{DirBuilderExt, FileTypeExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
+use store::Root;
 
 /// The longest path that a socket can have, on Linux; macOS takes 103.
 const SOCKET_PATH: usize = 103;
@@ -86,33 +87,19 @@ fn has_ended(pid: Option<i32>, socket: &Path) -> bool {
     }
 }
 
-/// A lock on the root itself, for daemons whose state lies elsewhere. Nothing is written for it.
-#[derive(Debug)]
-pub(crate) struct RootLock {
-    _directory: File,
-}
-
-impl RootLock {
-    /// # Errors
-    /// `NoDaemon` (exit 69).
-    pub(crate) fn take(root: &Path) -> Result<RootLock, Fault> {
-        let path = root.join("teams");
-        let io = |error: std::io::Error| Fault::io("lock", &path, &error);
-        let directory = File::open(&path).map_err(io)?;
-        match directory.try_lock() {
-            Ok(()) => Ok(RootLock { _directory: directory }),
-            Err(TryLockError::Error(error)) => Err(io(error)),
-            Err(TryLockError::WouldBlock) => {
-                let message = format!(
-                    "cannot supervise {}: a teamd does already, from other directories",
-                    root.display()
-                );
-                let hint =
-                    "is it one with another XDG_STATE_HOME or XDG_RUNTIME_DIR? find it with: pgrep -a teamd";
-                Err(Fault::new(Kind::NoDaemon, message).hinted(hint))
-            }
-        }
+/// Takes the lock on the root itself, for daemons whose state lies elsewhere. It is on the very directory that is worked
+/// in: whoever works in one that is not at its place any more keeps nobody from the one that is.
+///
+/// # Errors
+/// `NoDaemon` (exit 69).
+pub(crate) fn hold(root: &Root) -> Result<(), Fault> {
+    if root.hold().map_err(Fault::from)? {
+        return Ok(());
     }
+    let message =
+        format!("cannot supervise {}: a teamd does already, from other directories", root.path().display());
+    let hint = "is it one with another XDG_STATE_HOME or XDG_RUNTIME_DIR? find it with: pgrep -a teamd";
+    Err(Fault::new(Kind::NoDaemon, message).hinted(hint))
 }
 
 fn runs_already(file: &mut File, root: &Path) -> Fault {

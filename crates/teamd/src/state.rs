@@ -21,6 +21,7 @@ use crate::roster::{Comeback, ROSTER_VERSION, Resting, Roster, SpawnId};
 use crate::tale::Tale;
 use protocol::color::Color;
 use protocol::control::{Activity, Layout, PastAgent, Response};
+use protocol::fault::Fault;
 use protocol::id::Mint;
 use protocol::name::{AgentName, TeamName};
 use protocol::policy::Policy;
@@ -67,6 +68,8 @@ pub(crate) struct State {
     pub(crate) dirty: bool,
     /// It could not be written: again at the next rescan.
     pub(crate) unsaved: bool,
+    /// Why nobody can be served at this root any more.
+    pub(crate) lost: Option<Fault>,
 }
 
 /// How many answers are kept for retries.
@@ -115,6 +118,7 @@ impl State {
             closing: false,
             dirty: false,
             unsaved: false,
+            lost: None,
         }
     }
 

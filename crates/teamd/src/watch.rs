@@ -51,6 +51,11 @@ fn is_team_directory(root: &Path, path: &Path) -> bool {
     }
 }
 
+/// The root, or one of the two directories in it.
+fn is_of_the_root(root: &Path, path: &Path) -> bool {
+    path == root || matches!(parts(root, path).as_slice(), ["teams" | "tasks"])
+}
+
 /// Of other teams we hear from whoever asks us to make them.
 fn session(name: &str) -> Option<Event> {
     let team = TeamName::parse(name).ok().filter(TeamName::is_foreign)?;
@@ -74,6 +79,9 @@ impl Watch {
         for directory in ["teams", "tasks"] {
             watcher.watch(&root.join(directory), RecursiveMode::NonRecursive)?;
         }
+        // Of the removal of a directory that we have open nobody tells but the one above it. Without this watch it is
+        // found at the next look.
+        watcher.watch(root, RecursiveMode::NonRecursive).ok();
         Ok(Watch { watcher, root: root.to_owned(), told: false })
     }
 
@@ -119,9 +127,9 @@ fn tell(root: &Path, event: notify::Result<notify::Event>, events: &UnboundedSen
     if matches!(event.kind, notify::EventKind::Access(kind) if !is_written(kind)) {
         return;
     }
-    if matches!(event.kind, notify::EventKind::Create(_) | notify::EventKind::Modify(_))
-        && event.paths.iter().any(|path| is_team_directory(root, path))
-    {
+    let made = matches!(event.kind, notify::EventKind::Create(_) | notify::EventKind::Modify(_));
+    let unwatched = |path: &PathBuf| is_of_the_root(root, path) || made && is_team_directory(root, path);
+    if event.paths.iter().any(unwatched) {
         // Made anew, it has no watch yet, and what came into it was told by nobody.
         events.send(Event::Overflow).ok();
     }

@@ -43,6 +43,27 @@ fn what_a_crash_left_without_a_config_is_completed() {
 }
 
 #[test]
+fn a_root_is_current_while_its_path_leads_to_what_it_holds_and_its_lock_is_of_that() {
+    let dir = TempDir::new().unwrap();
+    let root = open(dir.path());
+    assert!(root.is_current() && root.hold().unwrap());
+    for of_it in ["teams", "tasks"] {
+        let (path, away) = (root.path().join(of_it), dir.path().join("away"));
+        std::fs::rename(&path, &away).unwrap();
+        assert!(!root.is_current(), "{of_it}");
+        let next = open(dir.path());
+        assert!(next.is_current() && !root.is_current(), "{of_it}");
+        assert_eq!(next.hold().unwrap(), of_it == "teams");
+        drop(next);
+        std::fs::remove_dir(&path).unwrap();
+        std::fs::rename(&away, &path).unwrap();
+        assert!(root.is_current(), "{of_it}");
+    }
+    root.release().unwrap();
+    assert!(open(dir.path()).hold().unwrap());
+}
+
+#[test]
 fn names_not_found_come_with_the_nearest() {
     let ground = Ground::new();
     let error = ground.root.team(&TeamName::parse("orchid").unwrap()).unwrap_err();

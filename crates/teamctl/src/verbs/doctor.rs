@@ -51,6 +51,10 @@ pub(crate) fn run(here: &Here, args: &Doctor) -> Result<ExitCode, Fault> {
     state::examine(&here.place()?.state, treatment, &mut report);
     machine::examine(&mut report);
     let status = daemon::examine(here, &mut report);
+    // Opening the root makes what is missing there.
+    if let Some(status) = &status {
+        daemon::works_there(&here.root_path()?, status, &mut report);
+    }
     match here.root() {
         Ok(root) => {
             report.ok("root", format!("{} is ours alone to write", root.path().display()));

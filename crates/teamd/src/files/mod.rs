@@ -8,6 +8,7 @@ mod environment;
 mod inbox;
 mod job;
 mod member;
+mod root;
 mod roster;
 mod team;
 #[cfg(test)]
@@ -62,6 +63,8 @@ struct Files {
     unsaved: Option<Fault>,
     /// Who leads, as the hooks find it; none: not written yet.
     leads: Option<Vec<Lead>>,
+    /// The root is not ours any more.
+    lost: bool,
     events: UnboundedSender<Event>,
 }
 
@@ -109,6 +112,7 @@ impl Files {
             unkept: None,
             unsaved: None,
             leads: None,
+            lost: false,
             events,
         }
     }
@@ -116,6 +120,7 @@ impl Files {
     fn run(&mut self, queue: &Receiver<FileJob>) {
         for job in queue {
             crash::point("files.job");
+            self.see_root(&job);
             if let Some(done) = self.job(job) {
                 crash::point("files.done");
                 // The loop has ended: nobody is left to be told.

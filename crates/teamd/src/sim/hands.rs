@@ -79,6 +79,11 @@ impl World {
                 self.tell(Event::Launched { spawn, result: Ok(pid) });
             }
             Effect::Notice { text, .. } => self.effect(Effect::Pane(PaneJob::Announce { text })),
+            Effect::WatchRoot => {
+                if let Some(daemon) = &mut self.daemon {
+                    daemon.looks.watched.clear();
+                }
+            }
             Effect::WatchTeam { team } => {
                 if let Some(daemon) = &mut self.daemon {
                     daemon.looks.watched.insert(team);

@@ -6,6 +6,7 @@ use super::persons::a_team;
 use super::tmux::Whose;
 use super::world::World;
 use crate::event::Event;
+use protocol::fault::{Fault, Kind};
 use protocol::name::TeamName;
 
 pub(super) fn something_fails(world: &mut World) {
@@ -35,7 +36,12 @@ pub(super) fn something_fails(world: &mut World) {
         10 => a_member_is_dropped(world),
         11 => world.set_clock(),
         12 => {
-            let event = if world.rng.bool() { Event::Overflow } else { Event::Unwatched };
+            let event = match world.rng.u8(..) {
+                0..100 => Event::Overflow,
+                100..200 => Event::Unwatched,
+                200..250 => Event::Root(Ok(())),
+                _ => Event::Root(Err(Fault::new(Kind::NoDaemon, "another teamd has it"))),
+            };
             world.tell(event);
         }
         13 if world.daemon.is_some() && world.rng.u8(..) < 60 => world.tell(Event::Signal("SIGTERM")),

@@ -7,6 +7,7 @@ use crate::files::{ConfigSeen, FileJob, Living, Ours};
 use crate::state::{Phase, StartStage, State, Team, Watch};
 use protocol::control::Activity;
 use protocol::event::What;
+use protocol::fault::Fault;
 use protocol::name::TeamName;
 
 /// Where no events arrive they may one day: so often it is tried, ms.
@@ -83,6 +84,25 @@ pub(super) fn watch_proven(state: &mut State, now: Now) {
 pub(super) fn unwatched(state: &mut State, now: Now) {
     state.watch = Watch::Blind;
     state.rescan_at = state.rescan_at.min(now.mono + state.watch.rescan_every());
+}
+
+/// What was watched is not what is there now. Where that can't be had, or is another daemon's, the agents go on, and
+/// this daemon ends.
+pub(super) fn root(state: &mut State, opened: Result<(), Fault>, now: Now, out: &mut Vec<Effect>) {
+    let shown = state.setting.root.display().to_string();
+    match opened {
+        Ok(()) => {
+            let why = format!("directories of {shown} were removed or moved away: opened anew");
+            out.extend([Effect::of_daemon(What::Trouble { why }), Effect::WatchRoot]);
+            (state.watch, state.probe_at) = (Watch::Rescan, now.mono);
+            missed(state, now, out);
+        }
+        Err(fault) => {
+            let why = format!("{shown} was removed or moved away; the agents go on; {}", fault.message);
+            out.extend([Effect::of_daemon(What::DaemonStopped { why }), Effect::Exit]);
+            state.lost = Some(fault);
+        }
+    }
 }
 
 /// Something happened that no event tells of: a look at everything, now, or soon after the last one.

@@ -66,6 +66,7 @@ pub(crate) fn step(state: &mut State, event: Event, now: Now) -> Vec<Effect> {
         Event::SessionChanged { team } => look::session(team, out),
         Event::WatchProven => look::watch_proven(state, now),
         Event::Unwatched => look::unwatched(state, now),
+        Event::Root(opened) => look::root(state, opened, now, out),
         Event::Overflow => look::missed(state, now, out),
         Event::Filed(done) => filed(state, done, now, out),
         Event::Paned(done) => paned(state, done, now, out),

@@ -4,6 +4,8 @@ use super::report::Report;
 use crate::here::{Here, misunderstood};
 use protocol::control::{Reply, StatusReply};
 use protocol::fault::Kind;
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
 
 /// The daemon's status, if one answers.
 pub(super) fn examine(here: &Here, report: &mut Report) -> Option<StatusReply> {
@@ -28,6 +30,36 @@ pub(super) fn examine(here: &Here, report: &mut Report) -> Option<StatusReply> {
     }
 }
 
+/// It holds a lock on the directory that it works in. Where that is not the one at its place, somebody has removed or
+/// moved it a moment ago.
+pub(super) fn works_there(root: &Path, status: &StatusReply, report: &mut Report) {
+    let locks = std::fs::read_to_string("/proc/locks").unwrap_or_default();
+    let (pid, shown) = (status.daemon.pid, root.display());
+    let there = std::fs::metadata(root.join("teams")).map(|found| found.ino()).ok();
+    let held = locked_by(&locks, pid);
+    // A kernel that shows us none of its locks says nothing of this one.
+    if held.is_empty() || there.is_some_and(|there| held.contains(&there)) {
+        return;
+    }
+    let message =
+        format!("{shown}/teams is not the directory that teamd works in: that was removed or moved");
+    let hint = format!(
+        "it opens it anew within 30 s of when it is there; else kill {pid}, which leaves the agents running, and \
+         teamctl up"
+    );
+    report.warn("daemon", message, hint);
+}
+
+/// The inodes of what this process has locked whole, by the kernel's table.
+fn locked_by(locks: &str, pid: u32) -> Vec<u64> {
+    let inode = |line: &str| {
+        let mut words = line.split_whitespace().skip_while(|word| *word != "FLOCK").skip(3);
+        let its = words.next()?.parse() == Ok(pid);
+        words.next()?.rsplit(':').next()?.parse().ok().filter(|_| its)
+    };
+    locks.lines().filter_map(inode).collect()
+}
+
 fn versions(status: &StatusReply, report: &mut Report) {
     let (theirs, ours) = (&status.daemon.version, env!("CARGO_PKG_VERSION"));
     let pid = status.daemon.pid;
@@ -43,5 +75,18 @@ fn versions(status: &StatusReply, report: &mut Report) {
     }
     if status.daemon.tmux.is_none() {
         report.warn("daemon", "its tmux server is gone", "see what it says: teamctl events --since 10m");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_kernels_table_says_what_a_process_has_locked() {
+        let locks = "1: FLOCK  ADVISORY  WRITE 70 08:02:11 0 EOF\n2: POSIX  ADVISORY  WRITE 70 08:02:12 0 EOF\n\
+                     2: -> FLOCK  ADVISORY  WRITE 71 08:02:13 0 EOF\n3: FLOCK  ADVISORY  READ  70 00:1f:14 0 EOF\n";
+        assert_eq!(locked_by(locks, 70), [11, 14]);
+        assert!(locked_by("", 70).is_empty() && locked_by("nothing: of the FLOCK kind", 70).is_empty());
     }
 }

@@ -1,0 +1,47 @@
+//! The root, where somebody removes or moves its directories while we work in them.
+//!
+//! What is open stays the old directory for ever: nothing comes into it, and what we write there nobody reads. So what is
+//! at its place is opened before the next job, and is ours to work in once its lock is: of two daemons one has that.
+
+use super::{FileJob, Files};
+use crate::event::Event;
+use crate::instance;
+use protocol::fault::{Fault, Kind};
+
+impl Files {
+    pub(super) fn see_root(&mut self, job: &FileJob) {
+        if self.lost || self.root.is_current() {
+            return;
+        }
+        // Whoever moved a directory may be about to put another, or a link, in its place: none is made unasked.
+        if !self.is_there() && !matches!(job, FileJob::Create { .. }) {
+            self.events.send(Event::Unwatched).ok();
+            return;
+        }
+        let opened = self.open_root_anew();
+        self.lost = opened.is_err();
+        self.events.send(Event::Root(opened)).ok();
+    }
+
+    fn is_there(&self) -> bool {
+        ["teams", "tasks"].iter().all(|directory| self.root.path().join(directory).exists())
+    }
+
+    fn open_root_anew(&mut self) -> Result<(), Fault> {
+        let root = self.root.anew(&self.state.path().join("aside"))?;
+        let (old, new) = (self.root.path(), root.path());
+        if old != new {
+            // Whoever asks by that path looks for a daemon in other places.
+            let message =
+                format!("cannot supervise {} any more: it leads to {}", old.display(), new.display());
+            return Err(Fault::new(Kind::Missing, message).hinted("start a teamd there: teamctl up"));
+        }
+        // Where the tasks alone were removed this is the directory that we have locked.
+        self.root.release()?;
+        instance::hold(&root)?;
+        crash::point("files.root");
+        std::mem::take(&mut self.teams).keys().for_each(|team| self.inboxes.forget(team));
+        self.root = root;
+        Ok(())
+    }
+}

@@ -1,0 +1,117 @@
+//! The directories of a root that somebody removes or moves away under its daemon.
+
+#![allow(clippy::disallowed_methods, reason = "the tests are that somebody")]
+
+use harness::House;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+/// Where events arrive everything is looked at each 30 s besides.
+const SOON: Duration = Duration::from_secs(10);
+
+/// The variables of somebody of the same user with directories of their own.
+fn elsewhere(house: &House) -> [(String, String); 2] {
+    let out = house.path("out").display().to_string();
+    [("XDG_STATE_HOME".to_owned(), out.clone()), ("XDG_RUNTIME_DIR".to_owned(), out)]
+}
+
+/// Not in a pane: there tmux lets whoever is stopped go on at once.
+fn teamd(house: &House, variables: &[(String, String)]) -> Child {
+    let mut teamd = house.command(harness::programs().join("teamd"));
+    teamd.envs(variables.iter().cloned()).arg("-S").arg(house.tmux_socket()).stdout(Stdio::null());
+    let teamd = teamd.spawn().unwrap();
+    house.until("the daemon answers", || answers(house, variables).then_some(()));
+    teamd
+}
+
+fn answers(house: &House, variables: &[(String, String)]) -> bool {
+    let variables: Vec<(&str, &str)> = variables.iter().map(|(name, value)| (&**name, &**value)).collect();
+    house.teamctl_with(&["status"], &variables).code == 0
+}
+
+/// A team can be made, and what comes there is heard of.
+fn is_whole(house: &House, team: &str) {
+    house.teamctl(["create", team]).ok();
+    house.teamctl(["task", "create", "-t", team, "dig"]).ok();
+    house.until_within(SOON, "the task was heard of", || {
+        let told = house.teamctl(["events", "-t", team]).stdout;
+        told.contains("task 1 created").then_some(())
+    });
+    for of_the_root in ["", "teams", "tasks"] {
+        let mode = house.root().join(of_the_root).metadata().unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o700, "{of_the_root}");
+    }
+}
+
+fn move_away(path: &Path) {
+    std::fs::rename(path, path.with_extension("away")).unwrap();
+}
+
+#[test]
+fn directories_that_are_removed_or_moved_are_made_anew_and_nobody_else_supervises_them() {
+    let house = House::with_team();
+    let (root, daemon) = (house.root(), house.daemon());
+    let strokes: [(&str, &dyn Fn()); 4] = [
+        ("removed", &|| std::fs::remove_dir_all(root.join("teams")).unwrap()),
+        ("moved", &|| move_away(&root.join("teams"))),
+        ("tasks", &|| std::fs::remove_dir_all(root.join("tasks")).unwrap()),
+        ("all", &|| move_away(&root)),
+    ];
+    for (team, stroke) in strokes {
+        stroke();
+        is_whole(&house, team);
+        let mut second = house.command(harness::programs().join("teamd"));
+        let refused = second.envs(elsewhere(&house)).arg("-S").arg(house.tmux_socket()).output().unwrap();
+        assert_eq!(refused.status.code(), Some(69), "{refused:?}");
+    }
+    assert_eq!(house.daemon(), daemon);
+    let told = house.teamctl(["events"]).stdout;
+    assert!(told.contains("were removed or moved away: opened anew"), "{told}");
+    house.end();
+}
+
+/// Not made before somebody asks for it: whoever moved it may want its place for something else.
+#[test]
+fn a_root_that_is_gone_is_named_by_doctor_and_there_again_for_the_next_team() {
+    let house = House::with_team();
+    move_away(&house.root());
+    let said = house.teamctl(["doctor"]).stdout;
+    assert!(said.contains("is not the directory that teamd works in"), "{said}");
+    is_whole(&house, "next");
+    let said = house.teamctl(["doctor"]).stdout;
+    assert!(!said.contains("is not the directory that teamd works in"), "{said}");
+    house.end();
+}
+
+#[test]
+fn a_daemon_whose_root_has_become_a_link_ends_and_says_so() {
+    let house = House::empty();
+    let mut first = teamd(&house, &[]);
+    let away = house.path("out/away");
+    std::fs::rename(house.root(), &away).unwrap();
+    std::os::unix::fs::symlink(&away, house.root()).unwrap();
+    assert_eq!(first.wait().unwrap().code(), Some(72));
+    house.end();
+}
+
+/// It may have been stopped for long.
+#[test]
+fn of_two_daemons_the_one_whose_root_was_taken_from_under_it_ends() {
+    let house = House::empty();
+    let others = elsewhere(&house);
+    let mut first = teamd(&house, &[]);
+    let pid = first.id().to_string();
+    let signal = |name: &str| Command::new("kill").args(["-s", name, &pid]).status().unwrap();
+    signal("STOP");
+    std::fs::remove_dir_all(house.root().join("teams")).unwrap();
+    let mut second = teamd(&house, &others);
+    signal("CONT");
+    assert_eq!(first.wait().unwrap().code(), Some(69));
+    assert!(answers(&house, &others));
+    let pid = rustix::process::Pid::from_child(&second);
+    rustix::process::kill_process(pid, rustix::process::Signal::TERM).unwrap();
+    second.wait().unwrap();
+    house.end();
+}
