@@ -181,3 +181,28 @@ fn a_tmux_server_that_is_started_for_teamd_has_nothing_of_the_agent_that_called(
     }
     house.end();
 }
+
+/// What a daemon runs in is everybody's by then, whoever has started it.
+#[test]
+fn a_daemon_that_an_agent_without_a_pane_has_started_outlives_it() {
+    let house = House::empty();
+    let mut first = house.command(harness::programs().join("teamd"));
+    let mut first =
+        first.arg("-S").arg(house.tmux_socket()).stdout(std::process::Stdio::null()).spawn().unwrap();
+    house.until("the daemon answers", || (house.teamctl(["status"]).code == 0).then_some(()));
+    house.teamctl(["create", "survey"]).ok();
+    let gate = house.path("out/gate");
+    assert!(std::process::Command::new("mkfifo").arg(&gate).status().unwrap().success());
+    // A child in the background that would stay, and is no daemon.
+    let script =
+        format!("read go < {}; teamctl up > {}/up; sleep 778 &", gate.display(), house.path("out").display());
+    house.teamctl(["spawn", "ann", "--backend", "in-process", "--", "sh", "-c", &script]).ok();
+    first.kill().unwrap();
+    first.wait().unwrap();
+    drop(std::fs::File::options().write(true).open(&gate).unwrap());
+    house.until("it has started the next one", || house.read("out/up").contains("is ready").then_some(()));
+    house.until("it has ended", || house.member("ann").is_none().then_some(()));
+    house.teamctl(["create", "next"]).ok();
+    // That its own child is not left behind is seen at the end.
+    house.end();
+}

@@ -153,6 +153,12 @@ impl Connection {
         !self.reader.buffer().is_empty()
     }
 
+    /// The process that serves it, as the kernel has it.
+    pub fn peer(&self) -> Option<u32> {
+        let peer = getsockopt(self.reader.get_ref(), PeerCredentials).ok()?;
+        u32::try_from(peer.pid()).ok().filter(|pid| *pid > 0)
+    }
+
     /// From now on each wait ends after this with [`Error::Silent`].
     ///
     /// # Errors

@@ -16,6 +16,16 @@ pub(crate) struct Process {
 }
 
 impl Process {
+    /// Whether the two lines are of one process.
+    pub(crate) fn is(&self, other: &Process) -> bool {
+        (self.pid, self.start) == (other.pid, other.start)
+    }
+
+    /// Whether it is in the table still, dead or alive.
+    pub(crate) fn lives(&self) -> bool {
+        Process::read(self.pid).is_some_and(|now| now.is(self))
+    }
+
     /// None where there is no such process, or no /proc.
     pub(crate) fn read(pid: u32) -> Option<Process> {
         let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;

@@ -1,5 +1,8 @@
 //! What an agent leaves behind, ended: children in the background, with nohup, in sessions of their own,
 //! forked twice. join is the subreaper, so all of them are its descendants for as long as they live.
+//!
+//! So is a daemon that the agent has started, with the tmux server that was started for it and all that runs there by
+//! now. That is everybody's, and goes on.
 
 use super::signals::Signals;
 use crate::process::Process;
@@ -26,47 +29,62 @@ pub(super) enum Left {
     Some,
 }
 
-/// TERM to all, after the grace STOP and KILL, until none is left. `meanwhile` is done at each look.
+/// TERM to all but `everybodys` and what is below that, after the grace STOP and KILL, until none is left. `meanwhile`
+/// is done at each look.
 pub(super) fn end_all(
     signals: &Signals,
     grace: Duration,
+    everybodys: &[Process],
     reaped: Reaped<'_>,
     meanwhile: &mut dyn FnMut(),
 ) -> Left {
     let term_until = Instant::now() + grace;
     let kill_until = term_until + KILLING;
-    signal_all(Signal::TERM);
+    signal_all(Signal::TERM, everybodys);
     // A stopped process takes TERM only once it goes on.
-    signal_all(Signal::CONT);
-    while !none_left(reaped) && Instant::now() < term_until {
+    signal_all(Signal::CONT, everybodys);
+    while !none_left(everybodys, reaped) && Instant::now() < term_until {
         meanwhile();
         wait(signals, term_until);
     }
-    while !none_left(reaped) {
+    while !none_left(everybodys, reaped) {
         if Instant::now() >= kill_until {
             return Left::Some;
         }
-        stop_all(kill_until);
-        signal_all(Signal::KILL);
+        stop_all(everybodys, kill_until);
+        signal_all(Signal::KILL, everybodys);
         meanwhile();
         wait(signals, Instant::now() + LOOK_AGAIN);
     }
     Left::Nobody
 }
 
+/// The daemon with this number, and the tmux server that it was started in where that is a child of ours: one that runs
+/// in the background is reparented to us.
+pub(super) fn of_the_daemon(pid: u32) -> Vec<Process> {
+    let called = |process: &Process, name: &str| {
+        let comm = std::fs::read_to_string(format!("/proc/{}/comm", process.pid));
+        comm.is_ok_and(|comm| comm.starts_with(name))
+    };
+    let daemon = Process::read(pid).filter(|daemon| called(daemon, "teamd"));
+    let around = daemon.and_then(|daemon| Process::read(daemon.parent));
+    let around = around.filter(|around| around.parent == std::process::id() && called(around, "tmux"));
+    daemon.into_iter().chain(around).collect()
+}
+
 /// KILL to a child of ours that was not reaped yet, and to all its descendants.
 pub(super) fn kill_below(child: u32) {
-    below(child).into_iter().chain(Process::read(child)).for_each(|process| send(process, Signal::KILL));
+    below(child, &[]).into_iter().chain(Process::read(child)).for_each(|process| send(process, Signal::KILL));
 }
 
 /// Whether a descendant of ours is in the session, zombies aside.
 pub(super) fn lives_in(session: u32) -> bool {
-    living().iter().any(|process| process.session == session)
+    living(&[]).iter().any(|process| process.session == session)
 }
 
 /// To all descendants of ours in the session.
 pub(super) fn signal_in(session: u32, signal: Signal) {
-    let inside = living().into_iter().filter(|process| process.session == session);
+    let inside = living(&[]).into_iter().filter(|process| process.session == session);
     inside.for_each(|process| send(process, signal));
 }
 
@@ -87,9 +105,9 @@ pub(super) fn reap(reaped: Reaped<'_>) {
     }
 }
 
-fn none_left(reaped: Reaped<'_>) -> bool {
+fn none_left(everybodys: &[Process], reaped: Reaped<'_>) -> bool {
     reap(reaped);
-    living().is_empty()
+    living(everybodys).is_empty()
 }
 
 fn wait(signals: &Signals, until: Instant) {
@@ -101,11 +119,11 @@ fn wait(signals: &Signals, until: Instant) {
 
 /// Until a look finds nobody who is not stopped. Who is killed while others fork makes room for their children; who is
 /// stopped starts none, and takes up its place under whatever limit there is.
-fn stop_all(until: Instant) {
+fn stop_all(everybodys: &[Process], until: Instant) {
     let mut stopped = HashSet::new();
     while Instant::now() < until {
         let fresh: Vec<Process> =
-            living().into_iter().filter(|one| stopped.insert((one.pid, one.start))).collect();
+            living(everybodys).into_iter().filter(|one| stopped.insert((one.pid, one.start))).collect();
         if fresh.is_empty() {
             return;
         }
@@ -113,8 +131,8 @@ fn stop_all(until: Instant) {
     }
 }
 
-fn signal_all(signal: Signal) {
-    living().into_iter().for_each(|process| send(process, signal));
+fn signal_all(signal: Signal, everybodys: &[Process]) {
+    living(everybodys).into_iter().for_each(|process| send(process, signal));
 }
 
 /// By pidfd, opened before the start time is compared: a number that was reused meanwhile is left alone.
@@ -126,27 +144,28 @@ fn send(process: Process, signal: Signal) {
     else {
         return;
     };
-    if Process::read(process.pid).is_some_and(|now| now.start == process.start) {
+    if process.lives() {
         pidfd_send_signal(&pidfd, signal).ok();
     }
 }
 
-/// All our descendants that are not zombies.
-fn living() -> Vec<Process> {
-    below(std::process::id())
+/// All our descendants that are not zombies, but for these and theirs.
+fn living(but: &[Process]) -> Vec<Process> {
+    below(std::process::id(), but)
 }
 
-/// All descendants of a process that are not zombies.
-fn below(ancestor: u32) -> Vec<Process> {
+/// All descendants of a process that are not zombies, but for these and theirs.
+fn below(ancestor: u32, but: &[Process]) -> Vec<Process> {
     let entries = std::fs::read_dir("/proc").into_iter().flatten().flatten();
     let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
     let all: HashMap<u32, Process> = pids.filter_map(|pid| Some((pid, Process::read(pid)?))).collect();
     let descends = |mut pid: u32| {
         // Bounded: a table read while it changes could hold a circle.
         for _ in 0..all.len() {
-            match all.get(&pid).map(|process| process.parent) {
-                Some(parent) if parent == ancestor => return true,
-                Some(parent) if parent > 1 => pid = parent,
+            match all.get(&pid) {
+                Some(process) if but.iter().any(|but| but.is(process)) => return false,
+                Some(process) if process.parent == ancestor => return true,
+                Some(process) if process.parent > 1 => pid = process.parent,
                 _ => return false,
             }
         }

@@ -1,6 +1,8 @@
 //! join's link to the daemon: made anew whenever it breaks, with the agent's wake line beside each hello.
 
+use super::descendants;
 use super::signals::Signals;
+use crate::process::Process;
 use client::Connection;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use protocol::control::{Call, FromJoin, Hello, Request, ToJoin, TurnNow, VERSION};
@@ -49,6 +51,8 @@ pub(super) struct Link {
     wait: Duration,
     /// The daemon knows nothing of us: it is not asked again.
     given_up: bool,
+    /// The daemons that have served us, each with the tmux server that our agent had started for it.
+    daemons: Vec<Process>,
     pub(super) agent: Option<u32>,
     pub(super) turn: Option<TurnNow>,
 }
@@ -64,6 +68,7 @@ impl Link {
             again,
             wait: FIRST_WAIT,
             given_up: false,
+            daemons: Vec::new(),
             agent: None,
             turn: None,
         }
@@ -71,6 +76,24 @@ impl Link {
 
     pub(super) fn spawn(&self) -> &str {
         &self.spawn
+    }
+
+    /// What is everybody's though our agent may have started it. One that was started a moment ago has not heard us yet.
+    pub(super) fn daemons(&mut self) -> Vec<Process> {
+        if self.connection.is_none() {
+            let fresh = Connection::open(&self.socket).ok();
+            fresh.iter().for_each(|connection| self.know(connection));
+        }
+        self.daemons.clone()
+    }
+
+    fn know(&mut self, connection: &Connection) {
+        self.daemons.retain(Process::lives);
+        for process in connection.peer().map(descendants::of_the_daemon).unwrap_or_default() {
+            if !self.daemons.iter().any(|known| known.is(&process)) {
+                self.daemons.push(process);
+            }
+        }
     }
 
     /// Sends; false where nobody listens.
@@ -165,6 +188,7 @@ impl Link {
         }
         match self.hello() {
             Ok(connection) => {
+                self.know(&connection);
                 self.connection = Some(connection);
                 self.wait = FIRST_WAIT;
             }

@@ -136,7 +136,7 @@ fn in_turns(
     line.set_nonblocking(true).map_err(no_terminal)?;
     let mut lived = turns::live((link, signals), (go, turns), stands_on, (terminal, place), line);
     let grace = lived.grace.unwrap_or(LEFTOVER_GRACE);
-    let left = end_all(signals, grace, &mut |_, _| {}, &mut || lived.terminal.copy());
+    let left = end_all(signals, grace, &link.daemons(), &mut |_, _| {}, &mut || lived.terminal.copy());
     let last = lived.terminal.drain();
     if let (turns::Birth::Never, Over::NotStarted(why)) = (&lived.birth, &lived.over) {
         return Err(if last.is_empty() { why.clone() } else { format!("{why}: {last}") });
@@ -183,7 +183,7 @@ fn live(
     let mut family = Family { agent: agent.id(), status: None, beside: Beside::begin(go) };
     let grace = supervise(link, signals, go, &mut family, terminal);
     let copy = &mut || terminal.iter_mut().for_each(Terminal::copy);
-    let left = end_all(signals, grace, &mut |pid, status| family.reaped(pid, status), copy);
+    let left = end_all(signals, grace, &link.daemons(), &mut |pid, status| family.reaped(pid, status), copy);
     terminal.iter_mut().for_each(|terminal| drop(terminal.drain()));
     let how = family.how(signals.hung_up());
     report_of(left, link, signals, &go.state, &how);
