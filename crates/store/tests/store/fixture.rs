@@ -119,6 +119,16 @@ pub fn delay(milliseconds: u64) {
     std::thread::sleep(Duration::from_millis(milliseconds));
 }
 
+/// This machine refuses what a test needs: said, and written down below FIGURES, as the trials' harness does, on which
+/// this crate does not lean.
+#[allow(clippy::print_stderr, reason = "a test that did not run says so")]
+pub fn skipped(name: &str, why: &str) {
+    eprintln!("SKIPPED {name}: {why}");
+    let Some(figures) = std::env::var_os("FIGURES").map(PathBuf::from) else { return };
+    std::fs::create_dir_all(&figures).unwrap();
+    put(&figures.join(format!("{name}.json")), serde_json::json!({"skipped": why}).to_string());
+}
+
 /// A sample of what a reader must live with.
 pub fn hostile(name: &str) -> Vec<u8> {
     let data = Path::new(env!("CARGO_MANIFEST_DIR")).join("../protocol/tests/data/hostile-inboxes");

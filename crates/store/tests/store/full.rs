@@ -1,6 +1,6 @@
 //! A full disk: a small memory file system, which takes root to mount; without it the test says so and passes.
 
-use crate::fixture::{agent, config, list, message};
+use crate::fixture::{agent, config, list, message, skipped};
 use protocol::fault::Kind;
 use std::path::Path;
 use std::process::Command;
@@ -32,8 +32,7 @@ impl Drop for Small {
 #[test]
 fn a_full_disk_changes_nothing_and_leaves_nothing() {
     let Some(small) = Small::mount() else {
-        eprintln!("SKIPPED: no right to mount a small file system");
-        return;
+        return skipped("full-disk-of-a-store", "no right to mount a small file system");
     };
     let aside = TempDir::new().unwrap();
     let root =
