@@ -36,15 +36,15 @@ fn a_server_that_hangs_holds_up_neither_mail_nor_status() {
     signal("STOP", server);
     let spawning = house.teamctl_running(["spawn", "bob", "--", "sleep", "3600"]);
     let mut sender = Mcp::of(&house, &["--team", "survey"]);
-    for n in 0..100 {
+    for n in 0..1_000 {
         let message = json!({"recipient": "ann", "content": format!("the {n}th"), "summary": "s"});
         sender.call("SendMessage", &message).unwrap();
-        if n % 20 == 0 {
+        if n % 100 == 0 {
             assert_eq!(house.member("ann").unwrap()["phase"], "running");
         }
     }
     sender.end();
-    assert_eq!(house.inbox("survey", "ann").len(), 100);
+    assert_eq!(house.inbox("survey", "ann").len(), 1_000);
     let said = spawning.wait_with_output().unwrap();
     assert_eq!(said.status.code(), Some(75), "{said:?}");
     assert!(threads(house.daemon()) <= before + 1, "nothing piles up");

@@ -76,22 +76,19 @@ fn of_a_profile_that_nobody_has_tried_it_is_said() {
 }
 
 #[test]
-fn thirty_at_once_are_all_there() {
+fn fifty_at_once_are_all_there_have_another_daemon_and_go_at_once() {
     let house = House::with_team();
-    let running: Vec<_> = (0..30)
+    let coming: Vec<_> = (0..50)
         .map(|n| house.teamctl_running(["spawn", &format!("a{n}"), "--json", "--", "sleep", "3600"]))
         .collect();
-    for child in running {
+    for child in coming {
         let output = child.wait_with_output().unwrap();
         assert!(output.status.success(), "{output:?}");
     }
-    let status = house.json(["status"]);
-    let members = status["teams"][0]["members"].as_array().unwrap();
-    let running = members.iter().filter(|member| member["phase"] == "running").count();
-    assert_eq!(running, 30, "{status:#}");
+    assert_eq!(running(&house), 50);
     let config: serde_json::Value =
         serde_json::from_str(&house.read("root/teams/survey/config.json")).unwrap();
-    assert_eq!(config["members"].as_array().unwrap().len(), 31);
+    assert_eq!(config["members"].as_array().unwrap().len(), 51);
     let colors: Vec<&str> =
         config["members"].as_array().unwrap()[1..].iter().map(|m| m["color"].as_str().unwrap()).collect();
     assert_eq!(&colors[..9], ["blue", "green", "yellow", "purple", "orange", "pink", "cyan", "red", "blue"]);
@@ -100,8 +97,19 @@ fn thirty_at_once_are_all_there() {
         let size: Vec<u32> = line.split(' ').skip(1).map(|number| number.parse().unwrap()).collect();
         assert!(size[0] >= 60 && size[1] >= 11, "too small to read: {line}");
     }
-    house.teamctl(["kill", "a0"]).ok();
+    house.kill_9(house.daemon());
+    house.start_daemon();
+    house.until("all are adopted", || (running(&house) == 50).then_some(()));
+    house.teamctl(["shutdown", "--all", "--force", "--grace", "0s"]).ok();
+    assert_eq!(running(&house), 0);
     house.end();
+}
+
+/// Members that run.
+fn running(house: &House) -> usize {
+    let status = house.json(["status"]);
+    let members = status["teams"][0]["members"].as_array().unwrap();
+    members.iter().filter(|member| member["phase"] == "running").count()
 }
 
 #[test]

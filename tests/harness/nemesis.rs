@@ -48,6 +48,9 @@ pub struct Nemesis<'h> {
     has_pane: bool,
 }
 
+/// To the first three it ends in order, of the others at once.
+const TELLING: [Signal; 5] = [Signal::TERM, Signal::INT, Signal::HUP, Signal::QUIT, Signal::USR1];
+
 /// The library that gives a process a clock of its own.
 const FAKETIME: &str = "faketime/libfaketimeMT.so.1";
 
@@ -84,6 +87,20 @@ impl<'h> Nemesis<'h> {
         let victim = self.find(whom)?;
         self.tell(&format!("kill -9 {victim}"));
         signal(pid_of(&victim), Signal::KILL);
+        Some(victim)
+    }
+
+    /// The daemon has one of the signals that end it, by chance, and does so; what it was.
+    ///
+    /// # Panics
+    /// Where it has not after 30 s.
+    pub fn tell_to_end(&mut self) -> Option<String> {
+        let victim = self.find(Whom::Daemon)?;
+        let process = Processes::one(pid_of(&victim));
+        let of = self.rng.usize(0..TELLING.len());
+        self.tell(&format!("{:?} to {victim}", TELLING[of]));
+        signal(pid_of(&victim), TELLING[of]);
+        assert!(process.ended_within(Duration::from_secs(30)), "{victim} goes on\n{}", self.house.portrait());
         Some(victim)
     }
 

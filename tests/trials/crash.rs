@@ -329,7 +329,7 @@ fn cases(scene: &mut Scene, rng: &mut fastrand::Rng, all: bool) -> Vec<Case> {
     let recovery: Vec<Point> = scene.record(None).into_iter().filter(|at| at.program == "teamd").collect();
     let mut cases = Vec::new();
     for at in &recovery {
-        let then = vec![at.clone(); 2];
+        let then = vec![at.clone(); if all { 9 } else { 2 }];
         cases.push(Case { operation: None, at: at.clone(), deed: Deed::Kill, then });
     }
     for which in 0..OPERATIONS.len() {
@@ -351,24 +351,25 @@ fn cases(scene: &mut Scene, rng: &mut fastrand::Rng, all: bool) -> Vec<Case> {
     cases
 }
 
-/// In the loop, its threads and its tasks.
-const EVERYWHERE: [&str; 8] = [
-    "act.file",
-    "files.job",
-    "panes.job",
-    "connection.accepted",
-    "connection.heard",
-    "connection.write",
-    "watch.saw",
-    "screen.line",
+/// In the loop, its threads and its tasks, each with an operation that passes there.
+const EVERYWHERE: [(&str, usize); 9] = [
+    ("act.file", operations::IN_A_PANE),
+    ("files.job", operations::IN_A_PANE),
+    ("panes.job", operations::IN_A_PANE),
+    ("connection.accepted", operations::IN_A_PANE),
+    ("connection.heard", operations::IN_A_PANE),
+    ("connection.write", operations::IN_A_PANE),
+    ("watch.saw", operations::IN_A_PANE),
+    ("screen.line", operations::IN_A_PANE),
+    ("life.ended", operations::OF_ALL),
 ];
 
 #[test]
 fn a_panic_anywhere_ends_the_whole_daemon_and_no_agent() {
     let mut scene = Scene::new(true);
-    for name in EVERYWHERE {
+    for (name, operation) in EVERYWHERE {
         let at = Point { program: "teamd".to_owned(), name: name.to_owned(), call: false, nth: 1 };
-        let case = Case { operation: Some(operations::IN_A_PANE), at, deed: Deed::Panic, then: Vec::new() };
+        let case = Case { operation: Some(operation), at, deed: Deed::Panic, then: Vec::new() };
         // So that the first to pass is of this operation.
         scene.house.quiet(Duration::from_millis(200));
         assert_eq!(scene.try_case(&case), 1, "{name} was not passed");

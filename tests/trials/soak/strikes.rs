@@ -13,6 +13,7 @@ pub(super) enum Kind {
     ClockSet,
     TmuxKilled,
     DiskFull,
+    DaemonTold,
     JoinKilled,
     AgentKilled,
     DaemonStopped,
@@ -25,14 +26,15 @@ pub(super) enum Kind {
 
 use Kind::{
     AgentKilled, CallOfKillKilled, CallOfStatusKilled, CallOfTaskKilled, ClockSet, DaemonKilled,
-    DaemonStopped, DescriptorsGone, DiskFull, JoinKilled, JoinStopped, TmuxKilled,
+    DaemonStopped, DaemonTold, DescriptorsGone, DiskFull, JoinKilled, JoinStopped, TmuxKilled,
 };
 
-const ALL: [Kind; 12] = [
+const ALL: [Kind; 13] = [
     DaemonKilled,
     ClockSet,
     TmuxKilled,
     DiskFull,
+    DaemonTold,
     JoinKilled,
     AgentKilled,
     DaemonStopped,
@@ -47,7 +49,7 @@ const ALL: [Kind; 12] = [
 const BY_CHANCE: [Kind; 12] = [
     DaemonKilled,
     DaemonKilled,
-    DaemonKilled,
+    DaemonTold,
     ClockSet,
     JoinKilled,
     AgentKilled,
@@ -100,7 +102,7 @@ impl<'d> Strikes<'d> {
             return DiskFull;
         }
         match BY_CHANCE[rng.usize(0..BY_CHANCE.len())] {
-            DaemonKilled if calm => CallOfStatusKilled,
+            DaemonKilled | DaemonTold if calm => CallOfStatusKilled,
             kind => kind,
         }
     }
@@ -121,6 +123,7 @@ impl<'d> Strikes<'d> {
         let jump = nemesis.rng.i64(-3_600..3_600);
         match kind {
             DaemonKilled => nemesis.kill(Whom::Daemon).is_some(),
+            DaemonTold => nemesis.tell_to_end().is_some(),
             JoinKilled => nemesis.kill(Whom::Join).is_some(),
             AgentKilled => nemesis.kill(Whom::Agent).is_some(),
             TmuxKilled => nemesis.kill(Whom::Tmux).is_some(),
