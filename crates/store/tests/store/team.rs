@@ -43,6 +43,7 @@ fn what_a_crash_left_without_a_config_is_completed() {
 }
 
 #[test]
+#[allow(clippy::disallowed_methods, reason = "somebody else's hand")]
 fn a_root_is_current_while_its_path_leads_to_what_it_holds_and_its_lock_is_of_that() {
     let dir = TempDir::new().unwrap();
     let root = open(dir.path());
