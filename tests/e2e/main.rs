@@ -38,6 +38,7 @@ mod told;
 mod turns;
 mod verbs;
 mod watching;
+mod why;
 mod worktrees;
 
 /// Every file in this directory is a story of the list above.

@@ -8,6 +8,7 @@ pub use since::Mark;
 
 use crate::error::Error;
 use crate::file::{INBOX_LIMIT, PATIENCE, Shape, change, read_as};
+use crate::lock::{Holding, holding};
 use crate::team::Team;
 use protocol::json;
 use protocol::message::{Entry, Message, appended_all, inserted, marked_read, parse};
@@ -53,6 +54,14 @@ impl Inbox {
         let Some(dir) = self.team.inboxes()? else { return Ok(Vec::new()) };
         let read = read_as(self.team.way(), dir, &self.file, INBOX_LIMIT, PATIENCE, parse)?;
         Ok(read.map(|(_, entries)| entries).unwrap_or_default())
+    }
+
+    /// How its lock stands; nothing is waited for.
+    ///
+    /// # Errors
+    /// `Io`, `Odd`.
+    pub fn holding(&self) -> Result<Holding, Error> {
+        self.team.inboxes()?.map_or(Ok(Holding::Free), |dir| holding(dir, &self.file))
     }
 
     /// Adds a message at the end; the first one makes the file. On return it is stored, as the durability

@@ -38,6 +38,7 @@ pub use durability::Durability;
 pub use error::Error;
 pub use inbox::{Inbox, MESSAGE_LIMIT, Mark};
 pub use journal::{Ledger, Looked, Reader};
+pub use lock::{Held, Holding};
 pub use mend::Damage;
 pub use place::{place_of, root_path};
 pub use requests::{Asking, OpenRequest, Requests};

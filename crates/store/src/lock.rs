@@ -6,7 +6,12 @@
 //! behaviour is that of the npm package proper-lockfile 4.1.2 with its defaults.
 
 mod grip;
+mod holding;
 mod watch;
+
+pub use holding::{Held, Holding};
+
+pub(crate) use holding::holding;
 
 use crate::directory::Directory;
 use crate::error::Error;

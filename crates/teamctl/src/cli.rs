@@ -70,6 +70,7 @@ pub(crate) enum Verb {
     Task(verbs::task::Task),
     Run(verbs::run::Args),
     Events(verbs::events::Events),
+    Why(verbs::why::Why),
     Agents(verbs::agents::Agents),
     Setup(verbs::setup::Setup),
     Doctor(verbs::doctor::Doctor),

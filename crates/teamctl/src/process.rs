@@ -13,6 +13,8 @@ pub(crate) struct Process {
     pub(crate) start: u64,
     /// It has ended, and its parent has not looked.
     pub(crate) zombie: bool,
+    /// A signal has stopped it, or a debugger holds it.
+    pub(crate) stopped: bool,
 }
 
 impl Process {
@@ -40,8 +42,31 @@ impl Process {
             terminal: fields.get(7 - 3)?.parse::<i32>().ok()?.cast_unsigned(),
             start: fields.get(22 - 3)?.parse().ok()?,
             zombie: matches!(*fields.first()?, "Z" | "X"),
+            stopped: matches!(*fields.first()?, "T" | "t"),
         })
     }
+}
+
+/// Its program's name, as far as the kernel keeps it.
+pub(crate) fn name(pid: u32) -> Option<String> {
+    Some(std::fs::read_to_string(format!("/proc/{pid}/comm")).ok()?.trim().to_owned())
+}
+
+/// Those processes and all below them, each behind its parent.
+pub(crate) fn below(roots: &[u32]) -> Vec<Process> {
+    let pids = std::fs::read_dir("/proc").into_iter().flatten().flatten();
+    let pids = pids.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
+    let all: Vec<Process> = pids.filter_map(Process::read).collect();
+    let mut found: Vec<Process> =
+        all.iter().filter(|process| roots.contains(&process.pid)).copied().collect();
+    let mut next = 0;
+    while let Some(parent) = found.get(next).map(|process| process.pid) {
+        let is_new = |child: &&Process| child.parent == parent && !found.contains(child);
+        let children: Vec<Process> = all.iter().filter(is_new).copied().collect();
+        found.extend(children);
+        next += 1;
+    }
+    found
 }
 
 /// This process, its parent, and so on; bounded, since the table changes while it is read.

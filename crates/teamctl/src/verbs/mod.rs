@@ -37,6 +37,7 @@ pub(crate) mod status;
 pub(crate) mod task;
 pub(crate) mod up;
 pub(crate) mod wait;
+pub(crate) mod why;
 
 pub(crate) mod duration;
 mod text;
@@ -78,6 +79,7 @@ pub(crate) fn run(verb: Verb, here: &Here) -> Result<ExitCode, Fault> {
         Verb::Task(args) => task::run(here, &args),
         Verb::Run(args) => run::run(here, &args),
         Verb::Events(args) => events::run(here, &args),
+        Verb::Why(args) => why::run(here, &args),
         Verb::Agents(args) => agents::run(here, args),
         Verb::Setup(args) => setup::run(here, &args),
         Verb::Doctor(args) => doctor::run(here, &args),

@@ -3,7 +3,7 @@
 
 use super::Treatment;
 use super::report::Report;
-use crate::process::{Process, chain};
+use crate::process::{Process, chain, name};
 use protocol::ability::Abilities;
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 use serde_json::Value;
@@ -74,8 +74,4 @@ fn serves_others(pid: u32) -> bool {
     let parent = |pid: &u32| Process::read(*pid).map(|process| process.parent).filter(|parent| *parent > 1);
     let mut above = std::iter::successors(Some(pid), parent).take(64);
     above.any(|pid| name(pid).is_some_and(|name| name.starts_with("tmux") || name.starts_with("team")))
-}
-
-fn name(pid: u32) -> Option<String> {
-    Some(std::fs::read_to_string(format!("/proc/{pid}/comm")).ok()?.trim().to_owned())
 }

@@ -1,0 +1,109 @@
+//! `why`: why a member is not moving. Everything that can be seen of it is gathered first; what that means is a plain
+//! function of it, so that it can be tested without a machine; then each cause is a sentence with its evidence and what
+//! to type next. Nothing is changed, and nothing that hangs is waited for longer than some seconds.
+
+mod cause;
+mod chronicle;
+mod evidence;
+mod judge;
+mod machine;
+mod next;
+mod tasks;
+mod words;
+
+use super::duration;
+use crate::here::Here;
+use crate::output::{self, clean};
+use cause::Cause;
+use evidence::Evidence;
+use next::Typed;
+use protocol::fault::{Fault, Kind};
+use protocol::name::did_you_mean;
+use serde::Serialize;
+use serde_json::json;
+use std::process::ExitCode;
+use std::time::Duration;
+
+/// Say why a member is not moving, with the evidence and what to type next
+///
+/// The strongest cause comes first: it waits for an answer, for a task of somebody else's, at a dialog; its process is
+/// stopped, its turns fail, its inbox is locked; teamd or tmux does not answer. Where nothing keeps it, what it does.
+/// Of one that has ended: how and when.
+#[derive(Debug, clap::Args)]
+#[command(
+    after_help = "Examples:\n  teamctl why ann\n  teamctl why ann --json\n  teamctl why ann --silent 30s"
+)]
+pub(crate) struct Why {
+    /// The member; also NAME@TEAM
+    name: String,
+    /// How long a turn may write nothing before that is worth a word
+    #[arg(long, value_name = "D", default_value = "5m", value_parser = duration::parse)]
+    silent: Duration,
+}
+
+pub(crate) fn run(here: &Here, args: &Why) -> Result<ExitCode, Fault> {
+    let team = super::send::team_of(here, &args.name)?;
+    let evidence = evidence::gather(here, &team, &args.name, args.silent)?;
+    if !evidence.is_known() {
+        return Err(nobody(&evidence));
+    }
+    let typed = Typed::of(here, &team)?;
+    let told: Vec<Told> =
+        judge::causes(&evidence).iter().map(|cause| told(cause, &evidence, &typed)).collect();
+    if here.global.json {
+        let stuck = told.first().is_some_and(|first| first.stuck);
+        output::done(
+            here,
+            &json!({"team": evidence.team, "name": evidence.name, "stuck": stuck, "causes": told}),
+            "",
+        );
+    } else if !here.global.quiet {
+        told.iter().for_each(Told::print);
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn nobody(evidence: &Evidence) -> Fault {
+    let members = evidence.members.iter().map(|name| name.as_str());
+    let hint =
+        did_you_mean(evidence.name.as_str(), members.chain(evidence.former.iter().map(String::as_str)));
+    let message = format!(
+        "cannot find {}: it is no member of {}, and never was as far as the event log tells",
+        evidence.name, evidence.team
+    );
+    Fault { hint, ..Fault::new(Kind::NotFound, message) }
+}
+
+/// A cause as it is printed; the keys are those of `--json`.
+#[derive(Debug, Serialize)]
+struct Told {
+    cause: &'static str,
+    #[serde(skip)]
+    stuck: bool,
+    sentence: String,
+    evidence: Vec<String>,
+    next: Vec<String>,
+}
+
+fn told(cause: &Cause, evidence: &Evidence, typed: &Typed) -> Told {
+    Told {
+        cause: cause.word(),
+        stuck: cause.keeps(),
+        sentence: flat(&words::sentence(cause, evidence)),
+        evidence: words::evidence(cause, evidence).iter().map(|line| flat(line)).collect(),
+        next: next::commands(cause, evidence, typed),
+    }
+}
+
+impl Told {
+    fn print(&self) {
+        output::line(&clean(&self.sentence));
+        self.evidence.iter().for_each(|line| output::line(&clean(&format!("    {line}"))));
+        self.next.iter().for_each(|command| output::line(&clean(&format!("  > {command}"))));
+    }
+}
+
+/// No text passes for a line of ours.
+fn flat(text: &str) -> String {
+    text.replace(['\r', '\n', '\t'], " ")
+}

@@ -1,0 +1,149 @@
+//! Why a member is not moving, or what it does. A cause carries what its sentence needs and the evidence does not say
+//! plainly.
+
+use super::evidence::Ask;
+use super::machine::{Room, Server};
+use super::tasks::Wait;
+use protocol::message::Message;
+use protocol::task::Task;
+use std::path::PathBuf;
+use store::Held;
+
+/// One reason, from the strongest to plain rest.
+#[derive(Debug)]
+pub(super) enum Cause {
+    /// No room on a disk that the team needs.
+    DiskFull(Room),
+    NoDaemon,
+    DaemonSilent(Server),
+    /// The team's config can't be read, as the text says.
+    ConfigDamaged(String),
+    /// It failed too often, as the text says.
+    GivenUp(String),
+    /// It is between two lives; ms since the epoch.
+    Restarting {
+        at: u64,
+        how: String,
+    },
+    /// Its tmux server went away under it.
+    TmuxGone(u64),
+    /// Somebody closed its pane.
+    PaneClosed(u64),
+    /// Its program is not there, as the text says.
+    ProgramMissing {
+        why: String,
+        at: u64,
+    },
+    Ended {
+        how: String,
+        at: u64,
+    },
+    /// It is in config.json, and no agent of teamd's.
+    NotOurs,
+    /// The lead is nobody's to supervise.
+    Lead,
+    Starting,
+    /// Its first process is not connected.
+    CutOff,
+    /// It was asked to, and has not answered; when, and which request.
+    ShuttingDown(Option<(String, u64)>),
+    /// It is ended, or has approved to end.
+    Ending,
+    /// A process of its, and what that is called.
+    ProcessStopped {
+        pid: u32,
+        name: String,
+    },
+    InboxDamaged(String),
+    /// Its holder is dead.
+    InboxAbandoned(Held),
+    /// Its holder lives; who that is, where it is one of ours.
+    InboxLocked {
+        held: Held,
+        pid: Option<u32>,
+        holder: Option<String>,
+    },
+    /// What stands at the lock's place is none.
+    InboxBarred(PathBuf),
+    Permission(Option<Ask>),
+    PlanApproval(Option<Ask>),
+    /// What that says, where its hook told.
+    Dialog(Option<String>),
+    TmuxSilent(Server),
+    /// None of its hooks has said anything.
+    NeverReady,
+    /// How many turns in a row, since when, and of which task.
+    TurnsFailed {
+        count: usize,
+        since: u64,
+        task: Option<Task>,
+    },
+    Interrupted {
+        at: u64,
+        task: Option<Task>,
+    },
+    /// What lies in its inbox, and nothing gives it to it.
+    Unfed(Vec<Message>),
+    /// What it could do waits for these.
+    Blocked(Vec<Wait>),
+    /// The same, where nobody is at work on what it waits for.
+    BlockersUnowned(Vec<Wait>),
+    PlanMode,
+    /// In a turn, and since when it has written nothing.
+    Silent(u64),
+    /// There is work, and all of it is others'.
+    OthersTasks(Vec<Task>),
+    Hidden,
+    Works,
+    Rests,
+}
+
+impl Cause {
+    /// For scripts.
+    pub(super) fn word(&self) -> &'static str {
+        match self {
+            Cause::DiskFull(_) => "disk_full",
+            Cause::NoDaemon => "no_daemon",
+            Cause::DaemonSilent(_) => "daemon_silent",
+            Cause::ConfigDamaged(_) => "config_damaged",
+            Cause::GivenUp(_) => "given_up",
+            Cause::Restarting { .. } => "restarting",
+            Cause::TmuxGone(_) => "tmux_gone",
+            Cause::PaneClosed(_) => "pane_closed",
+            Cause::ProgramMissing { .. } => "program_missing",
+            Cause::Ended { .. } => "ended",
+            Cause::NotOurs => "not_ours",
+            Cause::Lead => "lead",
+            Cause::Starting => "starting",
+            Cause::CutOff => "cut_off",
+            Cause::ShuttingDown(_) => "shutting_down",
+            Cause::Ending => "ending",
+            Cause::ProcessStopped { .. } => "process_stopped",
+            Cause::InboxDamaged(_) => "inbox_damaged",
+            Cause::InboxAbandoned(_) => "inbox_lock_abandoned",
+            Cause::InboxLocked { .. } => "inbox_locked",
+            Cause::InboxBarred(_) => "inbox_barred",
+            Cause::Permission(_) => "permission",
+            Cause::PlanApproval(_) => "plan_approval",
+            Cause::Dialog(_) => "dialog",
+            Cause::TmuxSilent(_) => "tmux_silent",
+            Cause::NeverReady => "never_ready",
+            Cause::TurnsFailed { .. } => "turns_failed",
+            Cause::Interrupted { .. } => "interrupted",
+            Cause::Unfed(_) => "unfed",
+            Cause::Blocked(_) => "blocked",
+            Cause::BlockersUnowned(_) => "blockers_unowned",
+            Cause::PlanMode => "plan_mode",
+            Cause::Silent(_) => "silent",
+            Cause::OthersTasks(_) => "others_tasks",
+            Cause::Hidden => "hidden",
+            Cause::Works => "works",
+            Cause::Rests => "rests",
+        }
+    }
+
+    /// Whether it keeps the member from moving.
+    pub(super) fn keeps(&self) -> bool {
+        !matches!(self, Cause::Hidden | Cause::Works | Cause::Rests | Cause::Lead)
+    }
+}

@@ -1,0 +1,112 @@
+//! What the event log tells of one member, oldest first: its lives, its turns, how the daemon stopped.
+
+use protocol::event::{Event, What};
+use protocol::name::{AgentName, TeamName};
+use protocol::payload::IdleReason;
+use protocol::time::parse_iso8601;
+use std::path::Path;
+
+/// One member's story, and the daemon's.
+#[derive(Debug, Default)]
+pub(super) struct Chronicle(Vec<Event>);
+
+/// Both files of the log, and who else was ever told of in that team.
+pub(super) fn read(state: &Path, team: &TeamName, name: &AgentName) -> (Chronicle, Vec<String>) {
+    let (mut events, mut names) = (Vec::new(), Vec::new());
+    for event in all(state) {
+        match (&event.team, &event.agent) {
+            // One of that name that is gone is another's story.
+            (Some(of), _) if of == team && matches!(event.what, What::TeamCreated | What::TeamDeleted) => {
+                events.retain(|event: &Event| event.team.is_none());
+                names.clear();
+            }
+            (None, _) => events.push(event),
+            (Some(of), Some(agent)) if of == team && agent == name => events.push(event),
+            (Some(of), Some(agent))
+                if of == team && is_life(&event.what) && !names.contains(&agent.to_string()) =>
+            {
+                names.push(agent.to_string());
+            }
+            _ => {}
+        }
+    }
+    (Chronicle(events), names)
+}
+
+/// Every line of the log that can be read, oldest first; of a log that is rotated meanwhile some twice or not at all.
+fn all(state: &Path) -> impl Iterator<Item = Event> {
+    let files =
+        ["events.jsonl.1", "events.jsonl"].map(|file| std::fs::read(state.join(file)).unwrap_or_default());
+    let lines = |bytes: Vec<u8>| -> Vec<Event> {
+        bytes.split(|byte| *byte == b'\n').filter_map(|line| serde_json::from_slice(line).ok()).collect()
+    };
+    files.into_iter().flat_map(lines)
+}
+
+fn is_life(what: &What) -> bool {
+    matches!(what, What::MemberSpawned { .. } | What::MemberNotSpawned { .. } | What::MemberEnded { .. })
+}
+
+/// When it was, ms since the epoch; 0 where that can't be read.
+fn at(event: &Event) -> u64 {
+    parse_iso8601(&event.time).unwrap_or(0)
+}
+
+impl Chronicle {
+    #[cfg(test)]
+    pub(super) fn of(events: Vec<Event>) -> Chronicle {
+        Chronicle(events)
+    }
+
+    pub(super) fn has_lived(&self) -> bool {
+        self.0.iter().any(|event| is_life(&event.what))
+    }
+
+    /// The newest that `of` finds something in, and when it was.
+    pub(super) fn last<'e, T>(&'e self, of: impl Fn(&'e What) -> Option<T>) -> Option<(T, u64)> {
+        self.0.iter().rev().find_map(|event| Some((of(&event.what)?, at(event))))
+    }
+
+    /// How its last life ended, or that it could not be started.
+    pub(super) fn end(&self) -> Option<(String, u64)> {
+        self.last(|what| match what {
+            What::MemberEnded { how, .. } => Some(Some(how.clone())),
+            What::MemberNotSpawned { why } => Some(Some(why.clone())),
+            What::MemberSpawned { .. } => Some(None),
+            _ => None,
+        })
+        .and_then(|(how, at)| Some((how?, at)))
+    }
+
+    /// Why it is not started again, if that is the last that was told of its lives.
+    pub(super) fn given_up(&self) -> Option<String> {
+        let (why, _) = self.last(|what| match what {
+            What::MemberGivenUp { why } => Some(Some(why.clone())),
+            What::MemberSpawned { .. } => Some(None),
+            _ => None,
+        })?;
+        why
+    }
+
+    /// How its lives ended, the latest last; at most five.
+    pub(super) fn ends(&self) -> Vec<(String, u64)> {
+        let ends = self.0.iter().filter_map(|event| match &event.what {
+            What::MemberEnded { how, .. } => Some((how.clone(), at(event))),
+            _ => None,
+        });
+        let mut ends: Vec<_> = ends.collect();
+        ends.split_off(ends.len().saturating_sub(5))
+    }
+
+    /// How many turns in a row have ended so, and when the first did.
+    pub(super) fn turns(&self, reason: IdleReason) -> Option<(usize, u64)> {
+        let turns = self.0.iter().rev().filter_map(|event| match &event.what {
+            What::MemberIdle { reason } => Some((*reason, at(event))),
+            // A life begins anew.
+            What::MemberSpawned { .. } => Some((None, 0)),
+            _ => None,
+        });
+        let row: Vec<u64> = turns.take_while(|(ended, _)| *ended == Some(reason)).map(|(_, at)| at).collect();
+        Some((row.len(), *row.last()?))
+    }
+}

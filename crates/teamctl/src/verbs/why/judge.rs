@@ -1,0 +1,362 @@
+//! From the evidence to the causes, the strongest first: what makes the others unknowable or pointless to mend, then
+//! what only a person mends, then what ends by itself. Pure.
+
+use super::cause::Cause;
+use super::evidence::{Ask, Daemon, Evidence, Mail};
+use super::machine::Server;
+use super::tasks::{failed, of_others, waits};
+use protocol::asked::AskedKind;
+use protocol::control::{Activity, AgentStatus, Flag};
+use protocol::event::What;
+use protocol::feed::{Feed, Reaches};
+use protocol::message::Message;
+use protocol::name::AgentName;
+use protocol::payload::{IdleReason, Payload};
+use protocol::task::find;
+use protocol::time::parse_iso8601;
+use store::Holding;
+
+/// Mail that is younger may be on its way, ms.
+const ON_ITS_WAY: u64 = 2_000;
+/// A lock is held for some milliseconds: that long is long, ms.
+const LONG: u64 = 1_000;
+
+/// Never empty.
+pub(super) fn causes(e: &Evidence) -> Vec<Cause> {
+    let mut causes: Vec<Cause> = e.full.iter().cloned().map(Cause::DiskFull).collect();
+    causes.extend(daemon(e));
+    causes.extend(e.member.as_ref().err().map(|fault| Cause::ConfigDamaged(fault.message.clone())));
+    causes.extend(inbox(e));
+    match (&e.agent, e.is_lead()) {
+        (_, true) => causes.push(Cause::Lead),
+        (Some(agent), false) => living(e, agent, &mut causes),
+        (None, false) => absent(e, &mut causes),
+    }
+    causes
+}
+
+fn daemon(e: &Evidence) -> Option<Cause> {
+    match &e.daemon {
+        Daemon::Answers(_) => None,
+        Daemon::Absent => Some(Cause::NoDaemon),
+        Daemon::Silent(server) => Some(Cause::DaemonSilent(server.clone())),
+    }
+}
+
+fn inbox(e: &Evidence) -> Vec<Cause> {
+    let lock = match &e.holding {
+        Holding::Free => None,
+        Holding::Odd(path) => Some(Cause::InboxBarred(path.clone())),
+        Holding::Abandoned(held) => Some(Cause::InboxAbandoned(held.clone())),
+        Holding::Held(held) => {
+            let long = e.now.saturating_sub(held.touched) >= LONG;
+            long.then(|| locked(e, held))
+        }
+    };
+    let damage = match &e.mail {
+        Mail::Damaged(why) => Some(Cause::InboxDamaged(why.clone())),
+        Mail::Unread(_) => None,
+    };
+    damage.into_iter().chain(lock).collect()
+}
+
+fn locked(e: &Evidence, held: &store::Held) -> Cause {
+    let (pid, holder) = e.holder.clone().unzip();
+    Cause::InboxLocked { held: held.clone(), pid, holder }
+}
+
+/// No agent of that name lives, as far as can be told.
+fn absent(e: &Evidence, causes: &mut Vec<Cause>) {
+    let listed = matches!(e.member, Ok(Some(_)));
+    if !matches!(e.daemon, Daemon::Answers(_)) {
+        if listed {
+            return waiting(e, None, causes);
+        }
+    } else if listed && e.past.is_none() {
+        return causes.push(Cause::NotOurs);
+    }
+    causes.push(ended(e));
+}
+
+fn ended(e: &Evidence) -> Cause {
+    let told = e.past.as_ref().map(|past| (past.how.clone(), past.at)).or_else(|| e.chronicle.end());
+    let (how, at) = told.unwrap_or_else(|| ("nobody has told how".to_owned(), 0));
+    if let Some(again) = e.past.as_ref().and_then(|past| past.again_at) {
+        return Cause::Restarting { at: again, how };
+    }
+    if let Some(why) = e.chronicle.given_up() {
+        return Cause::GivenUp(why);
+    }
+    match how.as_str() {
+        how if how.contains("tmux gone") => Cause::TmuxGone(at),
+        how if how.contains("pane killed") => Cause::PaneClosed(at),
+        how if how.starts_with("cannot start") || how.contains("no such program") => {
+            Cause::ProgramMissing { why: how.to_owned(), at }
+        }
+        _ => Cause::Ended { how, at },
+    }
+}
+
+fn living(e: &Evidence, agent: &AgentStatus, causes: &mut Vec<Cause>) {
+    match agent.phase.as_str() {
+        "starting" => return causes.push(Cause::Starting),
+        "unknown" => causes.push(Cause::CutOff),
+        _ => {}
+    }
+    causes.extend(stopped(e));
+    if agent.flags.contains(&Flag::ShutdownRequested) {
+        causes.push(Cause::ShuttingDown(e.chronicle.last(asked_to_end)));
+    } else if agent.phase == "stopping" {
+        causes.push(Cause::Ending);
+    }
+    waiting(e, Some(agent), causes);
+    if let Server::Silent { .. } = e.tmux {
+        causes.push(Cause::TmuxSilent(e.tmux.clone()));
+    }
+    moving(e, agent, causes);
+}
+
+fn asked_to_end(what: &What) -> Option<String> {
+    match what {
+        What::ShutdownAsked { request } => Some(request.clone()),
+        _ => None,
+    }
+}
+
+fn stopped(e: &Evidence) -> Option<Cause> {
+    let (process, name) = e.stopped.first()?;
+    Some(Cause::ProcessStopped { pid: process.pid, name: name.clone() })
+}
+
+/// What it waits for a person or the lead for.
+fn waiting(e: &Evidence, agent: Option<&AgentStatus>, causes: &mut Vec<Cause>) {
+    let flag = |flag: Flag| agent.is_some_and(|agent| agent.flags.contains(&flag));
+    let ask = |kind: AskedKind| e.asks.iter().find(|ask| ask.kind == kind).cloned();
+    let asks = |kind, of: fn(Option<Ask>) -> Cause, flagged: bool| {
+        let ask = ask(kind);
+        (ask.is_some() || flagged).then(|| of(ask))
+    };
+    causes.extend(asks(AskedKind::Permission, Cause::Permission, flag(Flag::AwaitingPermission)));
+    causes.extend(asks(AskedKind::Plan, Cause::PlanApproval, flag(Flag::AwaitingPlanApproval)));
+    if flag(Flag::AtDialog) {
+        causes.push(Cause::Dialog(e.chronicle.last(dialog).map(|(text, _)| text)));
+    }
+}
+
+fn dialog(what: &What) -> Option<String> {
+    match what {
+        What::MemberAtDialog { text } => Some(text.clone()),
+        _ => None,
+    }
+}
+
+/// Nobody is asked for anything: its turns, its mail, its tasks.
+fn moving(e: &Evidence, agent: &AgentStatus, causes: &mut Vec<Cause>) {
+    let idle = agent.activity == Activity::Idle;
+    // Of an agent that looks by itself nobody may know whether it is in a turn.
+    let free = idle || agent.feed == Feed::Pull;
+    let silent_hooks = is_unheard(agent);
+    if silent_hooks {
+        causes.push(Cause::NeverReady);
+    } else if idle {
+        causes.extend(last_turn(e));
+    }
+    causes.extend(unfed(e, agent));
+    let keeps = causes.iter().any(Cause::keeps);
+    if free {
+        causes.extend(by_tasks(e));
+    }
+    if idle && e.asks.is_empty() && plans(e, agent) {
+        causes.push(Cause::PlanMode);
+    }
+    if !free && !silent_hooks {
+        causes.extend(silence(e, agent));
+    }
+    if free && !keeps {
+        let others = of_others(&e.tasks, &e.name);
+        causes.extend((!others.is_empty()).then_some(Cause::OthersTasks(others)));
+    }
+    causes.extend(agent.hidden.then_some(Cause::Hidden));
+    if !silent_hooks {
+        causes.push(if idle { Cause::Rests } else { Cause::Works });
+    }
+}
+
+/// With the approval of its plan it gets another mode.
+fn plans(e: &Evidence, agent: &AgentStatus) -> bool {
+    let begins = || {
+        e.member
+            .as_ref()
+            .is_ok_and(|member| member.as_ref().is_some_and(|m| m.plan_mode_required == Some(true)))
+    };
+    agent.mode.as_deref().map_or_else(begins, |mode| mode == "plan")
+}
+
+/// A program with hooks, none of which has said anything: mail and tasks wait for that.
+fn is_unheard(agent: &AgentStatus) -> bool {
+    agent.feed.is_hooked() && agent.activity == Activity::Active && agent.reaches == Some(Reaches::WhenAsked)
+}
+
+fn last_turn(e: &Evidence) -> Option<Cause> {
+    let task = failed(&e.tasks, &e.name).cloned();
+    if let Some((count, since)) = e.chronicle.turns(IdleReason::Failed) {
+        return Some(Cause::TurnsFailed { count, since, task });
+    }
+    let (_, at) = e.chronicle.turns(IdleReason::Interrupted)?;
+    Some(Cause::Interrupted { at, task })
+}
+
+/// What an idle one has not read, or one that looks by itself. In a turn it gets its mail at the end.
+fn unfed(e: &Evidence, agent: &AgentStatus) -> Option<Cause> {
+    let looks = agent.reaches == Some(Reaches::WhenAsked);
+    let old = |message: &&Message| {
+        parse_iso8601(&message.timestamp).is_none_or(|at| e.now.saturating_sub(at) >= ON_ITS_WAY)
+    };
+    let due = |message: &&Message| old(message) && !is_of_blocked_task(e, message);
+    let unread: Vec<Message> = e.unread().iter().filter(due).cloned().collect();
+    let free = agent.activity == Activity::Idle || looks;
+    (free && !unread.is_empty()).then_some(Cause::Unfed(unread))
+}
+
+/// The word of a task that it can't start is nothing to be fed.
+fn is_of_blocked_task(e: &Evidence, message: &Message) -> bool {
+    let Some(Payload::TaskAssignment(given)) = Payload::parse(&message.text) else { return false };
+    let task = find(&e.tasks, given.task_id);
+    task.is_some_and(|task| !task.open_blockers(&e.tasks).is_empty())
+}
+
+fn by_tasks(e: &Evidence) -> Option<Cause> {
+    let waits = waits(&e.tasks, &e.name);
+    let lives = |owner: &AgentName| e.members.contains(owner);
+    match waits.iter().all(|wait| wait.is_unowned(lives)) {
+        _ if waits.is_empty() => None,
+        true => Some(Cause::BlockersUnowned(waits)),
+        false => Some(Cause::Blocked(waits)),
+    }
+}
+
+fn silence(e: &Evidence, agent: &AgentStatus) -> Option<Cause> {
+    let since = e.wrote.unwrap_or(0).max(agent.since);
+    (e.now.saturating_sub(since) >= e.silent).then_some(Cause::Silent(since))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::process::Process;
+    use crate::verbs::why::chronicle::Chronicle;
+    use crate::verbs::why::machine::Room;
+    use protocol::event::Event;
+    use protocol::fault::{Fault, Kind};
+    use protocol::name::TeamName;
+    use protocol::task::Task;
+    use serde_json::{Value, json};
+
+    fn agent(more: &Value) -> AgentStatus {
+        let mut agent = json!({"name": "ann", "agent_id": "ann@t", "phase": "running", "activity": "idle", "since": 1,
+            "task": null, "feed": "turn", "reaches": "turn-end", "pane": "%1", "pid": 7, "backend": "tmux", "color": ""});
+        agent.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        serde_json::from_value(agent).unwrap()
+    }
+
+    fn evidence(more: &Value) -> Evidence {
+        let daemon = json!({"pid": 1, "version": "", "root": "/", "tmux": null, "watch": "events"});
+        Evidence {
+            now: 1_000_000,
+            team: TeamName::parse("t").unwrap(),
+            name: AgentName::foreign("ann"),
+            members: vec![AgentName::foreign("ann"), AgentName::foreign("bob")],
+            former: Vec::new(),
+            daemon: Daemon::Answers(serde_json::from_value(daemon).unwrap()),
+            agent: Some(agent(more)),
+            past: None,
+            member: Ok(None),
+            mail: Mail::Unread(Vec::new()),
+            holding: Holding::Free,
+            holder: None,
+            asks: Vec::new(),
+            tasks: Vec::new(),
+            chronicle: Chronicle::default(),
+            stopped: Vec::new(),
+            tmux: Server::Answers,
+            full: Vec::new(),
+            wrote: None,
+            silent: 300_000,
+            failure: None,
+        }
+    }
+
+    fn task(id: u32, owner: &str, blocked_by: &[&str]) -> Task {
+        let task = json!({"id": id.to_string(), "subject": "x", "status": "pending", "owner": owner, "blockedBy": blocked_by});
+        Task::parse(&task.to_string()).unwrap()
+    }
+
+    fn words(e: &Evidence) -> Vec<&'static str> {
+        causes(e).iter().map(Cause::word).collect()
+    }
+
+    #[test]
+    fn what_makes_the_others_pointless_to_mend_comes_first() {
+        let mut e = evidence(&json!({"flags": ["at_dialog", "shutdown_requested"], "hidden": true}));
+        e.asks = vec![Ask { id: "p".into(), kind: AskedKind::Permission, about: "asks".into(), since: 0 }];
+        e.stopped = vec![(Process::default(), "sh".into())];
+        e.mail = Mail::Damaged("x".into());
+        e.full = vec![Room { path: "/".into(), bytes: 0, files: None }];
+        e.tmux = Server::Silent { pid: None, stopped: false };
+        e.member = Err(Fault::new(Kind::Data, "x"));
+        let all = [
+            "disk_full",
+            "config_damaged",
+            "inbox_damaged",
+            "process_stopped",
+            "shutting_down",
+            "permission",
+            "dialog",
+            "tmux_silent",
+            "hidden",
+            "rests",
+        ];
+        assert_eq!(words(&e), all);
+        e.daemon = Daemon::Absent;
+        assert_eq!(words(&e)[1], "no_daemon");
+    }
+
+    #[test]
+    fn in_a_turn_nothing_but_silence_is_worth_a_word() {
+        let mut e = evidence(&json!({"activity": "active", "since": 900_000}));
+        e.tasks = vec![task(1, "bob", &[]), task(2, "ann", &["1"])];
+        assert_eq!(words(&e), ["works"]);
+        e.silent = 100_000;
+        assert_eq!(words(&e), ["silent", "works"]);
+        e.wrote = Some(900_001);
+        assert_eq!(words(&e), ["works"]);
+    }
+
+    #[test]
+    fn tasks_keep_who_is_idle_and_the_word_of_one_that_waits_is_no_mail() {
+        let mut e = evidence(&json!({}));
+        e.tasks = vec![task(1, "bob", &[]), task(2, "ann", &["1"])];
+        let given = json!({"type": "task_assignment", "taskId": "2", "subject": "x", "description": "", "assignedBy": "team-lead", "timestamp": ""});
+        e.mail = Mail::Unread(vec![Message::new(&AgentName::lead(), given.to_string(), 1)]);
+        assert_eq!(words(&e), ["blocked", "rests"]);
+        e.mail = Mail::Unread(vec![Message::new(&AgentName::lead(), "x".into(), 1)]);
+        assert_eq!(words(&e)[0], "unfed");
+        e.mail = Mail::Unread(vec![Message::new(&AgentName::lead(), "x".into(), e.now)]);
+        e.tasks = vec![task(1, "", &[]), task(2, "ann", &["1"])];
+        assert_eq!(words(&e), ["blockers_unowned", "rests"], "mail that came just now is on its way");
+        e.tasks.push(task(3, "ann", &[]));
+        assert_eq!(words(&e), ["rests"], "there is one that it can start");
+    }
+
+    #[test]
+    fn turns_in_a_row_count_and_a_good_one_ends_the_row() {
+        let (team, name) = (TeamName::parse("t").unwrap(), AgentName::foreign("ann"));
+        let idle = |reason| Event::agent(&team, &name, What::MemberIdle { reason: Some(reason) });
+        let mut e = evidence(&json!({}));
+        let failed = || vec![idle(IdleReason::Available), idle(IdleReason::Failed), idle(IdleReason::Failed)];
+        e.chronicle = Chronicle::of(failed());
+        assert!(matches!(causes(&e)[0], Cause::TurnsFailed { count: 2, .. }), "{:?}", causes(&e));
+        e.chronicle = Chronicle::of([failed(), vec![idle(IdleReason::Available)]].concat());
+        assert_eq!(words(&e), ["rests"]);
+    }
+}

@@ -1,0 +1,130 @@
+//! What only the machine tells: stopped processes, servers that don't answer, disks without room.
+
+use crate::process::{Process, below, name};
+use nix::sys::socket::{getsockopt, sockopt::PeerCredentials};
+use nix::sys::statvfs::statvfs;
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::mpsc::channel;
+use std::time::Duration;
+
+/// How long a server may take to answer.
+const PATIENCE: Duration = Duration::from_secs(2);
+/// Less than that is no room: files of ours are replaced by writing them anew.
+const LEAST: u64 = 64 << 10;
+
+/// Who serves a socket.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Server {
+    /// There is none to ask, or it is not known which.
+    Unknown,
+    Answers,
+    /// Nobody listens there.
+    Gone(PathBuf),
+    /// Its process, where that is known, and whether a signal has stopped it.
+    Silent {
+        pid: Option<u32>,
+        stopped: bool,
+    },
+}
+
+/// A disk that is full.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Room {
+    /// A directory on it.
+    pub(super) path: PathBuf,
+    /// Bytes that are left.
+    pub(super) bytes: u64,
+    /// Files that can be made yet; none where it does not count them.
+    pub(super) files: Option<u64>,
+}
+
+/// Whether the tmux server of that socket answers. A server that is stopped still takes connections.
+pub(super) fn tmux(socket: &Path) -> Server {
+    let Server::Silent { pid, stopped: false } = server(socket) else { return server(socket) };
+    if within_patience(socket.to_owned(), |socket| says_anything(&socket)) == Some(true) {
+        Server::Answers
+    } else {
+        Server::Silent { pid, stopped: false }
+    }
+}
+
+fn says_anything(socket: &Path) -> bool {
+    let mut command = Command::new("tmux");
+    command.arg("-S").arg(socket).args(["display-message", "-p", "ok"]);
+    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    command.status().is_ok_and(|status| status.success())
+}
+
+/// Who listens at that socket, for one of which it is not known yet whether it answers.
+pub(super) fn server(socket: &Path) -> Server {
+    let found = within_patience(socket.to_owned(), |socket| match UnixStream::connect(&socket) {
+        Ok(stream) => {
+            getsockopt(&stream, PeerCredentials).map(|peer| peer.pid().unsigned_abs()).map_err(|_| true)
+        }
+        Err(_) => Err(false),
+    });
+    match found {
+        Some(Ok(pid)) => {
+            let stopped = Process::read(pid).is_some_and(|process| process.stopped);
+            Server::Silent { pid: Some(pid), stopped }
+        }
+        Some(Err(false)) => Server::Gone(socket.to_owned()),
+        Some(Err(true)) | None => Server::Silent { pid: None, stopped: false },
+    }
+}
+
+/// What that came to; none where it hangs. Its thread ends with this process.
+fn within_patience<T: Send + 'static>(
+    socket: PathBuf,
+    ask: impl FnOnce(PathBuf) -> T + Send + 'static,
+) -> Option<T> {
+    let (tell, told) = channel();
+    std::thread::spawn(move || tell.send(ask(socket)).ok());
+    told.recv_timeout(PATIENCE).ok()
+}
+
+/// Of an agent's processes, its first one among them, those that are stopped, and what each is called.
+pub(super) fn stopped_of(agent: u32) -> Vec<(Process, String)> {
+    let is_first = |pid: &u32| name(*pid).is_some_and(|name| name == "teamd-pane");
+    let first = Process::read(agent).map(|process| process.parent).filter(is_first);
+    let stopped = below(&[first.unwrap_or(agent)]).into_iter().filter(|process| process.stopped);
+    stopped.map(|process| (process, name(process.pid).unwrap_or_default())).collect()
+}
+
+/// Who of ours has a grip on the lock of that inode, as the kernel's table says, and that in words.
+pub(super) fn holder(inode: u64) -> Option<(u32, String)> {
+    let table = std::fs::read_to_string("/proc/locks").ok()?;
+    let pid = table.lines().find_map(|line| grips(line, inode))?;
+    let stopped = Process::read(pid).is_some_and(|process| process.stopped);
+    let how = if stopped { ", and is stopped" } else { "" };
+    Some((pid, format!("process {pid} ({}) holds it{how}", name(pid).unwrap_or_default())))
+}
+
+/// A line is `1: FLOCK ADVISORY WRITE PID MAJOR:MINOR:INODE 0 EOF`.
+fn grips(line: &str, inode: u64) -> Option<u32> {
+    let fields: Vec<&str> = line.split_whitespace().collect();
+    let of = fields.get(5)?.rsplit(':').next()?;
+    let is_it = fields.get(1) == Some(&"FLOCK") && of.parse() == Ok(inode);
+    is_it.then(|| fields.get(4)?.parse().ok())?
+}
+
+/// Those of the directories whose disks have no room.
+pub(super) fn full(directories: &[PathBuf]) -> Vec<Room> {
+    directories.iter().filter_map(|path| room(path)).filter(Room::is_full).collect()
+}
+
+impl Room {
+    fn is_full(&self) -> bool {
+        self.bytes < LEAST || self.files == Some(0)
+    }
+}
+
+#[allow(clippy::useless_conversion, clippy::unnecessary_cast, reason = "the widths differ between systems")]
+fn room(path: &Path) -> Option<Room> {
+    let found = statvfs(path).ok()?;
+    let bytes = (found.blocks_available() as u64).saturating_mul(found.fragment_size() as u64);
+    let files = (found.files() > 0).then_some(found.files_available() as u64);
+    Some(Room { path: path.to_owned(), bytes, files })
+}

@@ -1,0 +1,62 @@
+//! Its inbox can't be read or written.
+
+use super::{says, signal, stays, types};
+use harness::House;
+use std::time::{Duration, SystemTime};
+
+const INBOX: &str = "root/teams/survey/inboxes/ann.json";
+
+fn lock(house: &House) -> std::path::PathBuf {
+    house.path(&format!("{INBOX}.lock"))
+}
+
+#[test]
+fn it_is_damaged() {
+    let house = House::with_team();
+    stays(&house);
+    house.put(INBOX, "[{\"from\": ");
+    says(&house, "inbox_damaged");
+    house.put(INBOX, "[]");
+    house.end();
+}
+
+#[test]
+fn its_lock_is_held_by_the_dead() {
+    let house = House::with_team();
+    stays(&house);
+    std::fs::create_dir(lock(&house)).unwrap();
+    let old = SystemTime::now() - Duration::from_secs(60);
+    std::fs::File::open(lock(&house)).unwrap().set_modified(old).unwrap();
+    types(&house, &says(&house, "inbox_lock_abandoned"));
+    assert!(!lock(&house).exists());
+    house.end();
+}
+
+/// A sender of ours is stopped while it has the lock.
+#[test]
+fn its_lock_is_held_by_the_living() {
+    let house = House::with_team();
+    stays(&house);
+    house.put("crash/order", "pause teamctl lock.held 1");
+    house.put("crash/passed", "");
+    let mut command = house.command(harness::programs().join("teamctl"));
+    command.args(["send", "ann", "x"]).env("TEAMD_CRASH", house.path("crash"));
+    let mut sender = command.spawn().unwrap();
+    let told = says(&house, "inbox_locked");
+    let holder = told["evidence"][1].as_str().unwrap();
+    assert!(holder.contains(&format!("process {} (teamctl)", sender.id())), "{told}");
+    assert!(types(&house, &told).contains("send ann x"));
+    signal(sender.id(), rustix::process::Signal::CONT);
+    assert!(sender.wait().unwrap().success());
+    house.end();
+}
+
+#[test]
+fn what_stands_for_its_lock_is_none() {
+    let house = House::with_team();
+    stays(&house);
+    house.put(&format!("{INBOX}.lock"), "4711");
+    types(&house, &says(&house, "inbox_barred"));
+    std::fs::remove_file(lock(&house)).unwrap();
+    house.end();
+}
