@@ -140,6 +140,15 @@ fn on_a_full_disk_who_is_to_end_ends_and_is_off_the_team_when_there_is_room() {
         assert!(pid.ended_within(std::time::Duration::from_secs(5)), "it lives on: {said:#?}");
         said.ok();
     }
+    let team = &house.json(["status"])["teams"][0];
+    let names = |of: &str| {
+        let all = team[of].as_array().unwrap().iter();
+        all.map(|one| one["name"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
+    };
+    assert_eq!(
+        (names("members"), names("past")),
+        (vec!["team-lead".to_owned()], vec!["ann".into(), "bob".into()])
+    );
     disk.free();
     // This one would look at all of it again within 30 s; the next does so at once.
     house.kill_9(house.daemon());

@@ -1,5 +1,6 @@
 //! What is known of teams and members, from the daemon and from the files; the keys are those of `--json`.
 
+use protocol::config::Member;
 use protocol::control::{
     Activity, AgentStatus, Flag, Leads, PastAgent, StatusReply, TeamStatus, WorktreeStatus,
 };
@@ -206,11 +207,15 @@ fn of_files(
     unread: &mut Unread,
 ) -> Vec<MemberView> {
     let members = team.config().map(|config| config.members).unwrap_or_default();
-    // Between two lives it is told with those that have ended, and when the next one begins.
-    let returns = |name: &AgentName| past.iter().any(|past| past.name == *name && past.again_at.is_some());
+    // Between two lives it is told with those that have ended, and when the next one begins. So is who could not be taken
+    // off yet, the disk being full, say; a namesake that somebody has put there since is another.
+    let is_told = |member: &Member| {
+        let mut hers = past.iter().filter(|past| past.name == member.name);
+        hers.any(|past| past.again_at.is_some() || (1..=past.at).contains(&member.joined_at))
+    };
     let unspoken = members
         .into_iter()
-        .filter(|member| !living.iter().any(|agent| agent.name == member.name) && !returns(&member.name));
+        .filter(|member| !living.iter().any(|agent| agent.name == member.name) && !is_told(member));
     unspoken
         .map(|member| MemberView {
             phase: match (member.name.is_lead(), daemon) {
@@ -323,27 +328,31 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let level = store::Durability::Process;
         let root = Root::open(&dir.path().join("r"), &dir.path().join("aside"), level).unwrap();
-        let text = r#"{"name":"t","members":[{"name":"team-lead"},{"name":"bob"}]}"#;
+        let text =
+            r#"{"name":"t","members":[{"name":"team-lead"},{"name":"bob"},{"name":"cy","joinedAt":5}]}"#;
         let team = root.create_team(&protocol::config::TeamConfig::parse(text).unwrap()).unwrap();
         let past = |name: &str, again_at| PastAgent {
             name: AgentName::foreign(name),
             state: "failed".into(),
             how: "exit 1".into(),
-            at: 1,
+            at: 7,
             again_at,
         };
-        let past = vec![past("ann", None), past("bob", Some(9))];
+        let past = vec![past("ann", None), past("bob", Some(9)), past("cy", None)];
         let names = |of: Vec<MemberView>| of.into_iter().map(|member| member.name).collect::<Vec<_>>();
-        assert_eq!(names(of_files(&team, &[], &[], true, &mut whole_inbox)), ["team-lead", "bob"]);
+        assert_eq!(names(of_files(&team, &[], &[], true, &mut whole_inbox)), ["team-lead", "bob", "cy"]);
         assert_eq!(
             names(of_files(&team, &[], &past, true, &mut whole_inbox)),
             ["team-lead"],
-            "bob is between two lives"
+            "bob is between two lives, and cy is not taken off yet"
         );
+        let before = [PastAgent { at: 4, ..past[2].clone() }];
+        let namesake = names(of_files(&team, &[], &before, true, &mut whole_inbox));
+        assert_eq!(namesake, ["team-lead", "bob", "cy"], "another has come by that name");
         let told = TeamStatus { name: team.name().clone(), members: Vec::new(), past, worktrees: vec![] };
         assert_eq!(
             at_work(&team, Some(&told)),
-            Some(["team-lead", "bob", "bob"].map(AgentName::foreign).to_vec())
+            Some(["team-lead", "bob", "cy", "bob"].map(AgentName::foreign).to_vec())
         );
         std::fs::remove_file(team.config_path()).unwrap();
         assert_eq!(at_work(&team, Some(&told)), None);
