@@ -109,6 +109,41 @@ fn a_process_of_a_life_that_nobody_knows_is_named_and_ended_and_no_other_is() {
 }
 
 #[test]
+fn a_pane_of_a_life_that_no_roster_knows_is_named_with_what_closes_it() {
+    let house = House::with_team();
+    for name in ["ann", "bob"] {
+        house.teamctl(["spawn", name, "--", &house.agent(), "stay"]).ok();
+    }
+    assert_eq!(findings(&house, &[]), [""; 0]);
+    let [ann, bob] = ["ann", "bob"].map(|name| house.member(name).unwrap()["pane"].clone());
+    house.kill_9(house.daemon());
+    // A part of what it knew is lost.
+    let path = state(&house).join("roster.json");
+    let mut roster: Value = serde_json::from_slice(&std::fs::read(&path).unwrap()).unwrap();
+    roster["agents"].as_array_mut().unwrap().retain(|agent| agent["name"] == "bob");
+    house.put(path.strip_prefix(house.path("")).unwrap().to_str().unwrap(), roster.to_string());
+    house.start_daemon();
+    assert_eq!(findings(&house, &[]), ["members warn", "panes warn"]);
+    let told = house.teamctl(["doctor"]).stdout;
+    let lines: Vec<&str> = told.lines().filter(|line| line.contains("which no roster knows")).collect();
+    assert!(lines.len() == 1 && lines[0].contains(ann.as_str().unwrap()), "{told}");
+    let (_, close) = lines[0].split_once("to close it: ").unwrap();
+    assert!(house.command("sh").args(["-c", close]).status().unwrap().success());
+    let panes = house.tmux(["list-panes", "-a", "-F", "#{pane_id}"]);
+    let there = |pane: &Value| panes.lines().any(|line| *pane == line);
+    assert!(!there(&ann) && there(&bob), "{panes}");
+    assert_eq!(findings(&house, &[]), ["members warn"]);
+    // Its first process leaves word, which the next daemon takes away: what ran there has ended.
+    house.until("it has left word", || {
+        let names = std::fs::read_dir(state(&house)).unwrap().flatten().map(|entry| entry.file_name());
+        names.into_iter().any(|name| name.to_string_lossy().starts_with("end-")).then_some(())
+    });
+    house.kill_9(house.daemon());
+    house.start_daemon();
+    house.end();
+}
+
+#[test]
 fn a_damaged_inbox_and_its_copy_are_named_and_stay() {
     let house = House::with_team();
     house.teamctl(["spawn", "ann", "--", &house.agent(), "stay"]).ok();

@@ -1,6 +1,6 @@
 //! `agents`: the profiles that there are, what one says, and whether its program is there and takes what it says.
 
-mod ask;
+pub(super) mod ask;
 mod check;
 
 use crate::here::{Here, variable};

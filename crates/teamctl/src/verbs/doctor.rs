@@ -6,6 +6,7 @@ mod leftovers;
 mod machine;
 mod members;
 mod orphans;
+mod panes;
 mod places;
 mod report;
 mod state;
@@ -27,7 +28,8 @@ use store::Root;
 /// Exit code 0: nothing failed, though there may be warnings. 1: something did. --fix makes our own
 /// files and directories private again, completes half-written links between tasks, ends processes of agents whose
 /// life is over, and removes what killed writers left behind: locks after ten seconds, files after an hour. What
-/// stands at a lock's place and is no empty directory stays; it says so, and why.
+/// stands at a lock's place and is no empty directory stays; it says so, and why. A pane of a life that no roster
+/// knows stays too, and is named with the command that closes it.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n  teamctl doctor\n  teamctl doctor --fix\n  teamctl doctor --json")]
 pub(crate) struct Doctor {
@@ -68,6 +70,7 @@ pub(crate) fn run(here: &Here, args: &Doctor) -> Result<ExitCode, Fault> {
         }
         Err(fault) => report.fault("root", &fault),
     }
+    panes::examine(here, status.as_ref(), &mut report);
     Ok(tell(here, &report))
 }
 

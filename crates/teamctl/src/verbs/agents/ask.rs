@@ -1,4 +1,4 @@
-//! Asking a program for its version and its help: with nothing on its standard input, as much as a page of its output,
+//! Asking a program, for its version and its help say: with nothing on its standard input, as much as a page of its output,
 //! and not for ever.
 
 use nix::sys::signal::{Signal, killpg};
@@ -18,7 +18,7 @@ const PATIENCE: Duration = Duration::from_secs(10);
 const LIMIT: u64 = 1 << 20;
 
 /// What it printed, on either output; why nothing, in words. One that fails has said nothing that counts.
-pub(super) fn ask(
+pub(in crate::verbs) fn ask(
     program: &Path,
     arguments: &[String],
     env: &BTreeMap<String, String>,

@@ -41,7 +41,7 @@ pub(super) fn examine(root: &Path, state: &Path, treatment: Treatment, report: &
 }
 
 /// The lives that the roster knows; none where it can't be read.
-fn known(state: &Path) -> Option<Vec<String>> {
+pub(super) fn known(state: &Path) -> Option<Vec<String>> {
     let roster: Value = serde_json::from_slice(&std::fs::read(state.join(Abilities::FILE)).ok()?).ok()?;
     let agents = roster["agents"].as_array()?.iter();
     Some(agents.filter_map(|agent| agent["spawn"].as_str().map(str::to_owned)).collect())
