@@ -20,13 +20,13 @@ impl Files {
         let mended = self.mend(name, &ours.living)?;
         let team = self.root.team(name)?;
         self.take_out_gone(&team)?;
-        let put_back = put_back(&team, &ours.living)?;
+        let members_back = put_members_back(&team, &ours.living)?;
         let text = team.text_of_ours()?;
         let Ok(config) = TeamConfig::parse(&text) else { return Ok(ConfigSeen::default()) };
         self.remember_face(name, &text, &config, &ours.names);
         let active = config.members.iter().filter_map(|m| Some((m.name.clone(), m.is_active?))).collect();
         let modes = config.members.iter().filter_map(|m| Some((m.name.clone(), m.mode.clone()?))).collect();
-        Ok(ConfigSeen { active, modes, mended, put_back })
+        Ok(ConfigSeen { active, modes, mended, members_back })
     }
 
     /// Why it had to be; none where it is whole, or not ours to write.
@@ -91,8 +91,8 @@ impl Files {
     }
 }
 
-/// Whether there was anything to put back.
-fn put_back(team: &Team, living: &[Living]) -> Result<bool, Error> {
+/// Whether any was missing.
+fn put_members_back(team: &Team, living: &[Living]) -> Result<bool, Error> {
     let there = team.config_of_ours()?.members;
     let is_missing = |one: &&Living| !there.iter().any(|m| m.name == one.record.name);
     let missing: Vec<&Living> = living.iter().filter(is_missing).collect();

@@ -133,7 +133,7 @@ pub(crate) struct ConfigSeen {
     /// It had to be written anew: why, for people.
     pub(crate) mended: Option<String>,
     /// It lacked living members, and has them again.
-    pub(crate) put_back: bool,
+    pub(crate) members_back: bool,
 }
 
 /// Which task files may have changed.
@@ -264,7 +264,7 @@ pub(crate) struct Mail {
     pub(crate) earlier: Vec<Letter>,
     /// How many are unread, where some have been read since the last look.
     pub(crate) unread: Option<usize>,
-    /// They were gone, and are there again.
+    /// Acknowledged, and gone since by another program's hand: in the inbox again.
     pub(crate) put_back: Vec<Letter>,
 }
 

@@ -364,7 +364,8 @@ impl Disk {
         let active = team.members.iter().map(|(name, member)| (name.clone(), member.active)).collect();
         let modes =
             team.members.iter().filter_map(|(name, member)| Some((name.clone(), member.mode.clone()?)));
-        let seen = ConfigSeen { active, modes: modes.collect(), mended: None, put_back: !missing.is_empty() };
+        let seen =
+            ConfigSeen { active, modes: modes.collect(), mended: None, members_back: !missing.is_empty() };
         if !missing.is_empty() {
             self.touch(name, Part::Config);
         }

@@ -61,7 +61,7 @@ pub(super) fn config_seen(
             turn::said(state, team, name, activity, now, out);
         }
     }
-    if seen.put_back || seen.mended.is_some() {
+    if seen.members_back || seen.mended.is_some() {
         // What a member had asked was nobody's question while it was not there.
         requests::look(state, team, out);
     }

@@ -327,8 +327,8 @@ fn a_planner_that_nobody_answers_plans_three_times_and_not_for_ever() {
 #[test]
 fn what_a_member_had_asked_is_looked_at_again_once_config_has_it_back() {
     let mut state = with(Policy::default());
-    let config = |put_back| {
-        let seen = crate::files::ConfigSeen { put_back, ..Default::default() };
+    let config = |members_back| {
+        let seen = crate::files::ConfigSeen { members_back, ..Default::default() };
         Event::Filed(FileDone::Config { team: team(), seen })
     };
     assert_eq!(looks(&step(&mut state, config(false), NOW)), 0);
