@@ -1,0 +1,80 @@
+//! What it takes to start a member again.
+
+use protocol::control::{Life, Spawn};
+use protocol::mode::PermissionMode;
+use protocol::turn::PlanStage;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// A member that may have further lives: spawned with `--restart on-failure`, or one that leaves plan mode by another
+/// life alone.
+#[derive(Clone, Serialize, Deserialize)]
+pub(crate) struct Comeback {
+    /// On disk without its environment, which may hold secrets: that lies in the file `env`.
+    #[serde(serialize_with = "without_environment")]
+    pub(crate) order: Box<Spawn>,
+    /// The file of its environment, below `env` of the state directory.
+    #[serde(default)]
+    pub(crate) env: String,
+    /// When its lives failed, ms since the epoch; those that count, the latest last.
+    pub(crate) failures: Vec<u64>,
+    /// How often it was started again.
+    pub(crate) restarts: u32,
+    /// The session that its program had, for a next life to go on with.
+    pub(crate) session: Option<String>,
+    /// The mode that it was in; none: the one of its order.
+    #[serde(default)]
+    pub(crate) mode: Option<PermissionMode>,
+    /// How far it was with its plan, while that was not approved.
+    #[serde(default)]
+    pub(crate) plan: Option<PlanStage>,
+    /// A plan of its was approved.
+    #[serde(default)]
+    pub(crate) plan_approved: bool,
+    /// The mode of that approval, where its lives have to begin in it.
+    #[serde(default)]
+    pub(crate) approved: Option<PermissionMode>,
+}
+
+impl Comeback {
+    /// Of a member that lives for the first time.
+    pub(crate) fn of(order: Box<Spawn>) -> Comeback {
+        let (mode, plan, plan_approved) = (None, None, false);
+        Comeback {
+            order,
+            env: String::new(),
+            failures: Vec::new(),
+            restarts: 0,
+            session: None,
+            mode,
+            plan,
+            plan_approved,
+            approved: None,
+        }
+    }
+
+    /// What the lives after the approval of its plan are started with.
+    pub(crate) fn approved_life(&self) -> Option<&Life> {
+        self.order.approved.get(self.approved?.word())
+    }
+}
+
+fn without_environment<S: serde::Serializer>(order: &Spawn, serializer: S) -> Result<S::Ok, S::Error> {
+    Spawn { env: BTreeMap::new(), ..order.clone() }.serialize(serializer)
+}
+
+/// A member between a failed life and the next.
+#[derive(Clone, Serialize, Deserialize)]
+pub(crate) struct Resting {
+    pub(crate) comeback: Comeback,
+    /// When the next one begins: ms since the epoch, for people, and on the daemon's own clock.
+    pub(crate) at: u64,
+    #[serde(skip)]
+    pub(crate) due: u64,
+}
+
+impl std::fmt::Debug for Resting {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{:?} at {}", self.comeback.order, self.at)
+    }
+}

@@ -1,0 +1,149 @@
+//! What of an agent survives a daemon's crash: which life, whose, in which pane, what was heard of it.
+
+use super::{Comeback, End, uuid};
+use protocol::color::Color;
+use protocol::control::{Ended, Process};
+use protocol::feed::Feed;
+use protocol::id::{RequestId, TaskId};
+use protocol::name::{AgentName, TeamName};
+use protocol::turn::Backend;
+use serde::{Deserialize, Serialize};
+use std::path::PathBuf;
+use tmux::{Owner, PaneId};
+use worktree::Tree;
+
+/// The id of one life of an agent: on join's command line, in the pane's option `@teamd`, in the roster.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub(crate) struct SpawnId(String);
+
+impl SpawnId {
+    /// A new one, never used before.
+    pub(crate) fn fresh() -> SpawnId {
+        SpawnId(uuid().to_string())
+    }
+
+    /// As somebody said it; whether we know it is seen in the roster.
+    pub(crate) fn claimed(text: &str) -> SpawnId {
+        SpawnId(text.to_owned())
+    }
+
+    pub(crate) fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// The value of the pane option that marks the pane as this agent's.
+    pub(crate) fn owner(&self) -> Owner {
+        self.0.parse().expect("a uuid is made of hex digits and dashes")
+    }
+}
+
+/// A pane of ours; its epoch says on which server.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Pane {
+    pub(crate) pane: String,
+    pub(crate) window: String,
+    pub(crate) epoch: String,
+}
+
+impl Pane {
+    pub(crate) fn id(&self) -> Option<PaneId> {
+        self.pane.parse().ok()
+    }
+}
+
+/// What of an agent survives a daemon's crash.
+#[derive(Clone, Serialize, Deserialize)]
+pub(crate) struct Record {
+    pub(crate) spawn: SpawnId,
+    pub(crate) team: TeamName,
+    pub(crate) name: AgentName,
+    /// Proves that a caller is this agent.
+    pub(crate) token: String,
+    /// From registration on.
+    pub(crate) color: Option<Color>,
+    pub(crate) feed: Feed,
+    /// What its screen shows while it waits at a dialog.
+    #[serde(default)]
+    pub(crate) dialog: Vec<String>,
+    #[serde(default)]
+    pub(crate) backend: Backend,
+    /// Its join runs its turns, and so knows of them.
+    #[serde(default)]
+    pub(crate) has_turns: bool,
+    /// What it takes to start it again after a failure; none: it is not started again.
+    #[serde(default)]
+    pub(crate) comeback: Option<Comeback>,
+    pub(crate) agent_type: Option<String>,
+    pub(crate) model: String,
+    pub(crate) prompt: String,
+    /// Its program got the prompt on its command line.
+    #[serde(default)]
+    pub(crate) prompted: bool,
+    /// A hook of it knows that.
+    #[serde(default)]
+    pub(crate) prompt_told: bool,
+    /// Its program's session, where a hook told it.
+    #[serde(default)]
+    pub(crate) session: Option<String>,
+    /// What else its hooks told.
+    #[serde(default)]
+    pub(crate) heard: Heard,
+    pub(crate) cwd: PathBuf,
+    /// The worktree that it was started in.
+    #[serde(default)]
+    pub(crate) worktree: Option<Tree>,
+    /// The file of its environment, below `env` of the state directory; empty in a roster of before.
+    #[serde(default)]
+    pub(crate) env: String,
+    pub(crate) plan_mode_required: bool,
+    /// A plan of this life was approved: it has left plan mode.
+    #[serde(default)]
+    pub(crate) plan_approved: bool,
+    /// The permission mode that config.json had last, for when that is lost; as its writer spelled it.
+    #[serde(default)]
+    pub(crate) mode: Option<String>,
+    /// Its program can't leave plan mode by itself: this life is to end, and the next to begin in the mode of the approval.
+    #[serde(default)]
+    pub(crate) goes_on: bool,
+    /// Its program got that approval on its command line, and no hook of it knows that yet.
+    #[serde(default)]
+    pub(crate) approval_given: bool,
+    /// The permission modes that its turns can be run in.
+    #[serde(default)]
+    pub(crate) modes: Vec<String>,
+    pub(crate) born: u64,
+    pub(crate) tracking: Option<TaskId>,
+    pub(crate) pane: Option<Pane>,
+    /// Its pane is out of sight.
+    #[serde(default)]
+    pub(crate) hidden: bool,
+    pub(crate) join: Option<Process>,
+    pub(crate) agent: Option<u32>,
+    /// The shutdown requests of this life, the latest last: a lost one is asked again under a fresh id.
+    #[serde(default)]
+    pub(crate) asked: Vec<RequestId>,
+    /// It said yes to one of them.
+    #[serde(default)]
+    pub(crate) approved: bool,
+    /// What its join told when it went, while tmux is being asked what that meant.
+    #[serde(default)]
+    pub(crate) reported: Option<Ended>,
+    /// Set before its lead is told, so that a crash between the two does not tell it twice.
+    pub(crate) ended: Option<End>,
+}
+
+/// What the hooks of a program told that is needed at its next turn's end.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Heard {
+    /// The processes above the first hook of its session, the nearest first; none yet in this life.
+    pub(crate) above: Vec<Process>,
+    /// What was handed over last, by the digests of its messages.
+    pub(crate) handed: Vec<u64>,
+}
+
+/// Without the token, which opens doors, and the prompt, which is nobody's business: this goes into the log.
+impl std::fmt::Debug for Record {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}@{} {} {:?} {:?}", self.name, self.team, self.spawn.as_str(), self.pane, self.ended)
+    }
+}
