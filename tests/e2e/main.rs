@@ -35,6 +35,7 @@ mod spawn;
 mod state;
 mod tasks;
 mod told;
+mod trace;
 mod turns;
 mod verbs;
 mod watching;

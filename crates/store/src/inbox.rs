@@ -224,6 +224,12 @@ pub(crate) fn said(entry: &Entry) -> Uuid {
     }
 }
 
+/// What tells a message from others, whoever spells it, and whether it is read or not: the same for each copy of one
+/// that went to several.
+pub fn message_id(message: &Message) -> String {
+    said_by(message).simple().to_string()
+}
+
 /// The same of a message.
 pub(crate) fn said_by(message: &Message) -> Uuid {
     digest(format!("{:?}", (&message.from, &message.timestamp, &message.text)).as_bytes())

@@ -102,6 +102,18 @@ impl Journal {
 }
 
 impl Team {
+    /// What was lately stored in its inboxes and acknowledged, each with the name of the inbox's file; oldest first.
+    ///
+    /// # Errors
+    /// `Io`, `Untrusted`.
+    pub fn acknowledged(&self) -> Result<Vec<(String, Message)>, Error> {
+        let sent = line::all(self)?.into_iter().filter_map(|line| match line.note {
+            Note::Sent(message) => Some((line.to, message)),
+            _ => None,
+        });
+        Ok(sent.collect())
+    }
+
     /// How many messages were lately put back into each inbox that somebody had rewritten without them, by the name of
     /// its file.
     ///

@@ -36,7 +36,7 @@ pub use clock::now;
 pub use definition::definition;
 pub use durability::Durability;
 pub use error::Error;
-pub use inbox::{Inbox, MESSAGE_LIMIT, Mark};
+pub use inbox::{Inbox, MESSAGE_LIMIT, Mark, message_id};
 pub use journal::{Ledger, Looked, Reader};
 pub use lock::{Held, Holding};
 pub use mend::Damage;

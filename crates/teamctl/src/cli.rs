@@ -71,6 +71,7 @@ pub(crate) enum Verb {
     Run(verbs::run::Args),
     Events(verbs::events::Events),
     Why(verbs::why::Why),
+    Trace(verbs::trace::Trace),
     Agents(verbs::agents::Agents),
     Setup(verbs::setup::Setup),
     Doctor(verbs::doctor::Doctor),

@@ -53,7 +53,7 @@ pub(super) fn id(entry: &Entry) -> String {
 
 /// The same of a message that was sent.
 pub(super) fn id_of(message: &Message) -> String {
-    crate::inbox::said_by(message).simple().to_string()
+    crate::inbox::message_id(message)
 }
 
 /// The lines of a part; what is no line is none.

@@ -7,7 +7,7 @@ use crate::output;
 use protocol::fault::Fault;
 use serde_json::json;
 use std::process::ExitCode;
-use store::Missed;
+use store::{Missed, message_id};
 
 /// Send a message to every other member
 ///
@@ -29,7 +29,8 @@ pub(crate) fn run(here: &Here, args: &Broadcast) -> Result<ExitCode, Fault> {
     let caller = here.caller()?;
     let sent = caller.broadcast(text::of(&args.text)?, args.summary.as_deref(), now())?;
     let Some(fault) = sent.fault() else {
-        let result = sent.result();
+        let mut result = sent.result();
+        result["message_id"] = json!(message_id(&sent.message));
         let sentence = format!("{}.", result["message"].as_str().unwrap_or_default());
         output::done(here, &result, &output::clean(&sentence));
         return Ok(ExitCode::SUCCESS);
@@ -41,6 +42,7 @@ fn partly(here: &Here, sent: &store::Broadcast, fault: &Fault) -> ExitCode {
     if here.global.json {
         let mut result = sent.result();
         result["ok"] = json!(false);
+        result["message_id"] = json!(message_id(&sent.message));
         output::json(&result.to_string());
     }
     for Missed { name, fault } in &sent.missed {

@@ -11,7 +11,7 @@ mod places;
 mod report;
 mod state;
 mod tasks;
-mod team;
+pub(in crate::verbs) mod team;
 mod worktrees;
 
 use crate::here::{Here, fault};

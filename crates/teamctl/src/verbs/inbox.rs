@@ -14,7 +14,7 @@ use protocol::message::Entry;
 use protocol::name::{AgentName, bare};
 use serde_json::{Value, json};
 use std::process::ExitCode;
-use store::{Inbox as File, Team};
+use store::{Inbox as File, Team, message_id};
 
 /// Read an inbox: your own, or as the lead anybody's
 ///
@@ -73,6 +73,15 @@ fn owner(here: &Here, team: &Team, args: &Inbox) -> Result<AgentName, Fault> {
     Ok(name)
 }
 
+/// The entry as it stands, with what it is known by.
+fn object(entry: &Entry) -> Value {
+    let mut object = entry.with_kind();
+    if let Ok(message) = &entry.message {
+        object["message_id"] = json!(message_id(message));
+    }
+    object
+}
+
 /// No member, or not any more, but with an inbox.
 fn former(team: &Team, address: &str) -> Option<AgentName> {
     let name = AgentName::foreign(bare(address, team.name()));
@@ -91,7 +100,7 @@ impl Reader<'_> {
         let shown = self.wanted(self.inbox.read().map_err(fault)?);
         let shown = self.last(shown);
         if self.here.global.json {
-            let messages: Vec<Value> = shown.iter().map(Entry::with_kind).collect();
+            let messages: Vec<Value> = shown.iter().map(object).collect();
             output::done(self.here, &json!({"messages": messages}), "");
         } else if shown.is_empty() {
             output::done(self.here, &json!({}), "No messages.");
@@ -133,7 +142,7 @@ impl Reader<'_> {
 
     fn print(&self, entry: &Entry) {
         let sentence = if self.here.global.json { String::new() } else { sentence(entry) };
-        output::item(self.here, &entry.with_kind(), &sentence);
+        output::item(self.here, &object(entry), &sentence);
     }
 
     fn mark(&self, shown: &[Entry]) -> Result<(), Fault> {

@@ -35,6 +35,7 @@ pub(crate) mod shutdown;
 pub(crate) mod spawn;
 pub(crate) mod status;
 pub(crate) mod task;
+pub(crate) mod trace;
 pub(crate) mod up;
 pub(crate) mod wait;
 pub(crate) mod why;
@@ -79,6 +80,7 @@ pub(crate) fn run(verb: Verb, here: &Here) -> Result<ExitCode, Fault> {
         Verb::Task(args) => task::run(here, &args),
         Verb::Run(args) => run::run(here, &args),
         Verb::Events(args) => events::run(here, &args),
+        Verb::Trace(args) => trace::run(here, &args),
         Verb::Why(args) => why::run(here, &args),
         Verb::Agents(args) => agents::run(here, args),
         Verb::Setup(args) => setup::run(here, &args),

@@ -6,8 +6,9 @@ use crate::here::{Here, fault, now};
 use crate::output;
 use protocol::fault::Fault;
 use protocol::name::TeamName;
+use serde_json::json;
 use std::process::ExitCode;
-use store::Team;
+use store::{Team, message_id};
 
 /// Send a message to a member
 ///
@@ -37,7 +38,9 @@ pub(crate) fn run(here: &Here, args: &Send) -> Result<ExitCode, Fault> {
         true => caller.send_as_user(&args.name, text, summary, now())?,
         false => caller.send(&args.name, text, summary, now())?,
     };
-    output::done(here, &sent.result(), &output::clean(&format!("{}.", sent.sentence())));
+    let mut result = sent.result();
+    result["message_id"] = json!(message_id(&sent.message));
+    output::done(here, &result, &output::clean(&format!("{}.", sent.sentence())));
     Ok(ExitCode::SUCCESS)
 }
 

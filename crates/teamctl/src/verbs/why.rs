@@ -3,7 +3,7 @@
 //! to type next. Nothing is changed, and nothing that hangs is waited for longer than some seconds.
 
 mod cause;
-mod chronicle;
+pub(super) mod chronicle;
 mod evidence;
 mod judge;
 mod machine;
@@ -23,6 +23,9 @@ use serde::Serialize;
 use serde_json::json;
 use std::process::ExitCode;
 use std::time::Duration;
+
+/// So long a turn may write nothing before that is worth a word, unless somebody says otherwise.
+const PATIENCE: Duration = Duration::from_secs(300);
 
 /// Say why a member is not moving, with the evidence and what to type next
 ///
@@ -63,6 +66,13 @@ pub(crate) fn run(here: &Here, args: &Why) -> Result<ExitCode, Fault> {
     Ok(ExitCode::SUCCESS)
 }
 
+/// Why a member does not go on, for whoever follows something else to it; the strongest cause first.
+pub(super) fn causes_of(here: &Here, team: &store::Team, name: &str) -> Result<Vec<Told>, Fault> {
+    let evidence = evidence::gather(here, team, name, PATIENCE)?;
+    let typed = Typed::of(here, team)?;
+    Ok(judge::causes(&evidence).iter().map(|cause| told(cause, &evidence, &typed)).collect())
+}
+
 fn nobody(evidence: &Evidence) -> Fault {
     let members = evidence.members.iter().map(|name| name.as_str());
     let hint =
@@ -76,7 +86,7 @@ fn nobody(evidence: &Evidence) -> Fault {
 
 /// A cause as it is printed; the keys are those of `--json`.
 #[derive(Debug, Serialize)]
-struct Told {
+pub(super) struct Told {
     cause: &'static str,
     #[serde(skip)]
     stuck: bool,
@@ -96,7 +106,7 @@ fn told(cause: &Cause, evidence: &Evidence, typed: &Typed) -> Told {
 }
 
 impl Told {
-    fn print(&self) {
+    pub(super) fn print(&self) {
         output::line(&clean(&self.sentence));
         self.evidence.iter().for_each(|line| output::line(&clean(&format!("    {line}"))));
         self.next.iter().for_each(|command| output::line(&clean(&format!("  > {command}"))));

@@ -34,7 +34,7 @@ fn came_back(team: &Team, report: &mut Report) {
 }
 
 /// Whose inboxes there are, as the files call them.
-fn owners(directory: &Path) -> Vec<AgentName> {
+pub(in crate::verbs) fn owners(directory: &Path) -> Vec<AgentName> {
     let Ok(entries) = std::fs::read_dir(directory) else { return Vec::new() };
     let names = entries.flatten().filter_map(|entry| entry.file_name().into_string().ok());
     let mut stems: Vec<String> = names

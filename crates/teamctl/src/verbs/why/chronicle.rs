@@ -34,7 +34,7 @@ pub(super) fn read(state: &Path, team: &TeamName, name: &AgentName) -> (Chronicl
 }
 
 /// Every line of the log that can be read, oldest first; of a log that is rotated meanwhile some twice or not at all.
-fn all(state: &Path) -> impl Iterator<Item = Event> {
+pub(in crate::verbs) fn all(state: &Path) -> impl Iterator<Item = Event> {
     let files =
         ["events.jsonl.1", "events.jsonl"].map(|file| std::fs::read(state.join(file)).unwrap_or_default());
     let lines = |bytes: Vec<u8>| -> Vec<Event> {
@@ -48,7 +48,7 @@ fn is_life(what: &What) -> bool {
 }
 
 /// When it was, ms since the epoch; 0 where that can't be read.
-fn at(event: &Event) -> u64 {
+pub(in crate::verbs) fn at(event: &Event) -> u64 {
     parse_iso8601(&event.time).unwrap_or(0)
 }
 

@@ -1,0 +1,236 @@
+//! What became of one message, from the files and the event log. The log tells of inboxes and turns, not of messages:
+//! which line belongs to this one follows from their order. Pure, but for reading the log.
+
+use super::find::{Copy, Standing};
+use crate::verbs::why::chronicle;
+use protocol::asked::{Asked, answer_in};
+use protocol::event::{Event, What};
+use protocol::message::Entry;
+use protocol::name::{AgentName, TeamName};
+use protocol::payload::Payload;
+use protocol::time::parse_iso8601;
+use serde_json::{Value, json};
+use std::path::Path;
+use store::message_id;
+
+/// Clocks of those who send and of the daemon are the same machine's, but not read at the same moment, ms.
+const APART: u64 = 1_000;
+
+/// How far it has come; times are ms since the epoch.
+#[derive(Debug, PartialEq)]
+pub(super) struct Chain {
+    /// When teamd saw it in the inbox.
+    pub(super) stored: Option<u64>,
+    /// The turn that its recipient was given it with: what that is about, and when it began.
+    pub(super) fed: Option<(String, u64)>,
+    pub(super) read: Read,
+    pub(super) answered: Option<Answered>,
+}
+
+/// Whether its recipient has it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Read {
+    NotYet,
+    /// Since then; none: nobody has told when.
+    At(Option<u64>),
+}
+
+/// What its recipient said to its sender.
+#[derive(Debug, PartialEq)]
+pub(super) struct Answered {
+    pub(super) at: u64,
+    /// `text`, or the payload's type.
+    kind: String,
+    summary: Option<String>,
+    id: String,
+}
+
+impl Answered {
+    pub(super) fn object(&self) -> Value {
+        json!({"at": self.at, "kind": self.kind, "summary": self.summary, "message_id": self.id})
+    }
+
+    pub(super) fn sentence(&self, copy: &Copy) -> String {
+        let summary = self.summary.as_ref().map_or_else(String::new, |summary| format!(": {summary}"));
+        match self.kind.as_str() {
+            "text" => format!("by {} with {}{summary}", copy.to, &self.id[..12]),
+            "idle_notification" => format!("by {}'s word that it is idle, {}", copy.to, &self.id[..12]),
+            kind => format!("by {} with a {kind}, {}", copy.to, &self.id[..12]),
+        }
+    }
+}
+
+/// What the log tells of that member, in this team of that name.
+pub(super) fn events(state: &Path, team: &TeamName, name: &AgentName) -> Vec<Event> {
+    let mut events: Vec<Event> = Vec::new();
+    for event in chronicle::all(state).filter(|event| event.team.as_ref() == Some(team)) {
+        match event.what {
+            What::TeamCreated | What::TeamDeleted => events.clear(),
+            _ if event.agent.as_ref() == Some(name) => events.push(event),
+            _ => {}
+        }
+    }
+    events
+}
+
+pub(super) fn of(copy: &Copy, events: &[Event], answers: &[Entry]) -> Chain {
+    let from = stored(copy, events);
+    let since = from.map_or(&[][..], |at| &events[at..]);
+    let read = match (copy.message.read, copy.standing) {
+        (false, Standing::Stored { .. }) => Read::NotYet,
+        _ => Read::At(read_at(since)),
+    };
+    Chain {
+        stored: from.map(|at| chronicle::at(&events[at])),
+        fed: fed(copy, since, read),
+        read,
+        answered: answered(copy, answers),
+    }
+}
+
+/// Which line tells of it: the one with its place, else the first from its sender since it was sent.
+fn stored(copy: &Copy, events: &[Event]) -> Option<usize> {
+    let place = |event: &Event| match &event.what {
+        What::MessageStored { index, from, .. } if *from == copy.message.from => Some(*index),
+        _ => None,
+    };
+    let since = |event: &Event| chronicle::at(event) + APART >= copy.sent();
+    let all: Vec<(usize, usize)> = events
+        .iter()
+        .enumerate()
+        .filter(|(_, event)| since(event))
+        .filter_map(|(at, event)| Some((at, place(event)?)))
+        .collect();
+    let same = |(_, index): &&(usize, usize)| copy.standing == Standing::Stored { index: *index };
+    all.iter().find(same).or(all.first()).map(|(at, _)| *at)
+}
+
+/// Messages are read in their order: it is read when no more are unread than came behind it.
+fn read_at(since: &[Event]) -> Option<u64> {
+    let mut behind = 0;
+    since.iter().skip(1).find_map(|event| match event.what {
+        What::MessageStored { .. } => {
+            behind += 1;
+            None
+        }
+        What::MessageRead { unread } => (unread <= behind).then(|| chronicle::at(event)),
+        _ => None,
+    })
+}
+
+/// The last turn that began before it was read, a moment before or behind; of one that is not read yet, one on its
+/// sender's word that goes on.
+fn fed(copy: &Copy, since: &[Event], read: Read) -> Option<(String, u64)> {
+    let turn = |event: &Event| match &event.what {
+        What::MemberActive { about } => Some(Some((about.clone(), chronicle::at(event)))),
+        What::MemberIdle { .. } => Some(None),
+        _ => None,
+    };
+    let turns: Vec<Option<(String, u64)>> = since.iter().filter_map(turn).collect();
+    match read {
+        Read::At(Some(read)) => turns.into_iter().flatten().take_while(|(_, at)| *at <= read + APART).last(),
+        Read::At(None) => None,
+        Read::NotYet => turns.last().cloned().flatten().filter(|(about, _)| is_about(copy, about)),
+    }
+}
+
+fn is_about(copy: &Copy, about: &str) -> bool {
+    let from = format!("message from {}", copy.message.from);
+    about.starts_with(&from) || about.ends_with("and more") || copy.message.from == "user"
+}
+
+/// The answer to what it asks; else a text, else any word.
+fn answered(copy: &Copy, answers: &[Entry]) -> Option<Answered> {
+    let said: Vec<Answered> = answers.iter().filter_map(|entry| said(entry, copy.sent())).collect();
+    if let Some(asked) = Asked::parse(&copy.message.text) {
+        let is_it = |entry: &&Entry| {
+            let text = entry.message.as_ref().ok().map(|message| message.text.as_str());
+            text.and_then(answer_in).is_some_and(|(id, _)| id == *asked.id())
+        };
+        return answers.iter().find(is_it).and_then(said_at);
+    }
+    let text = said.iter().position(|answer| answer.kind == "text").unwrap_or(0);
+    said.into_iter().nth(text)
+}
+
+fn said(entry: &Entry, since: u64) -> Option<Answered> {
+    said_at(entry).filter(|answer| answer.at > since)
+}
+
+fn said_at(entry: &Entry) -> Option<Answered> {
+    let message = entry.message.as_ref().ok()?;
+    Some(Answered {
+        at: parse_iso8601(&message.timestamp)?,
+        kind: Payload::parse(&message.text).map_or("text", |payload| payload.kind()).to_owned(),
+        summary: message.summary.clone(),
+        id: message_id(message),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use protocol::time::iso8601;
+
+    fn event(at: u64, what: Value) -> Event {
+        let mut event = json!({"time": iso8601(at), "team": "t", "agent": "ann"});
+        event.as_object_mut().unwrap().extend(what.as_object().unwrap().clone());
+        serde_json::from_value(event).unwrap()
+    }
+
+    fn stored(at: u64, index: usize, from: &str) -> Event {
+        event(at, json!({"event": "message_stored", "index": index, "from": from, "kind": "text"}))
+    }
+
+    fn read(at: u64, unread: usize) -> Event {
+        event(at, json!({"event": "message_read", "unread": unread}))
+    }
+
+    fn active(at: u64, about: &str) -> Event {
+        event(at, json!({"event": "member_active", "about": about}))
+    }
+
+    #[test]
+    fn the_read_that_leaves_no_more_than_came_behind_is_its_own() {
+        let all = [stored(10, 1, "bob"), stored(20, 2, "cat"), read(30, 2), read(40, 1), read(50, 0)];
+        assert_eq!((read_at(&all), read_at(&all[1..]), read_at(&all[4..])), (Some(40), Some(50), None));
+    }
+
+    #[test]
+    fn its_turn_is_the_last_that_began_before_it_was_read() {
+        let team = tempfile::tempdir().unwrap();
+        let copy = copy(team.path(), "bob", 10_000);
+        let turns =
+            [active(11_000, "message from cat"), active(12_000, "message from bob"), active(19_000, "x")];
+        let log = [&[stored(10_100, 0, "bob")][..], &turns, &[read(12_500, 0)]].concat();
+        let at = |read| fed(&copy, &log, read).map(|(_, at)| at);
+        assert_eq!(at(Read::At(Some(12_500))), Some(12_000));
+        assert_eq!((at(Read::NotYet), at(Read::At(None))), (None, None), "a turn on something else goes on");
+        let going = [stored(10_100, 0, "bob"), active(12_000, "message from bob and more")];
+        assert_eq!(fed(&copy, &going, Read::NotYet).map(|(_, at)| at), Some(12_000));
+    }
+
+    #[test]
+    fn a_line_of_its_place_is_its_own_and_none_of_before_is() {
+        let team = tempfile::tempdir().unwrap();
+        let copy = copy(team.path(), "bob", 10_000);
+        let log = [stored(5_000, 0, "bob"), stored(10_100, 1, "bob"), stored(10_200, 0, "bob")];
+        assert_eq!(super::stored(&copy, &log), Some(2));
+        assert_eq!(super::stored(&copy, &log[..2]), Some(1), "others may have taken some before it");
+        assert_eq!(super::stored(&copy, &log[..1]), None);
+    }
+
+    fn copy(root: &Path, from: &str, at: u64) -> Copy {
+        let root =
+            store::Root::open(&root.join("r"), &root.join("aside"), store::Durability::Process).unwrap();
+        let config = protocol::config::TeamConfig::parse(r#"{"name":"t","members":[]}"#).unwrap();
+        let message = protocol::message::Message::new(&AgentName::foreign(from), "x".into(), at);
+        Copy {
+            team: root.create_team(&config).unwrap(),
+            to: AgentName::foreign("ann"),
+            id: message_id(&message),
+            message,
+            standing: Standing::Stored { index: 0 },
+        }
+    }
+}

@@ -1,0 +1,118 @@
+//! Which message is meant: in every inbox of the teams that may be meant, and in the journal of what was acknowledged,
+//! for one that is in no inbox any more.
+
+use crate::here::{Here, fault};
+use crate::verbs::doctor::team::owners;
+use crate::verbs::requests;
+use protocol::fault::{Fault, Kind};
+use protocol::message::{Entry, Message};
+use protocol::name::AgentName;
+use protocol::time::parse_iso8601;
+use std::collections::BTreeSet;
+use store::{Team, message_id};
+
+/// A message in one inbox.
+pub(super) struct Copy {
+    pub(super) team: Team,
+    pub(super) to: AgentName,
+    pub(super) message: Message,
+    /// Tells it from others, whoever spells it.
+    pub(super) id: String,
+    pub(super) standing: Standing,
+}
+
+/// Where it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Standing {
+    /// Its place in the inbox, from 0.
+    Stored { index: usize },
+    /// It was there, and is no more.
+    Gone,
+}
+
+impl Copy {
+    /// Ms since the epoch; 0 where it does not say.
+    pub(super) fn sent(&self) -> u64 {
+        parse_iso8601(&self.message.timestamp).unwrap_or(0)
+    }
+}
+
+/// All copies of the one message that `wanted` names.
+pub(super) fn copies(here: &Here, wanted: &str) -> Result<Vec<Copy>, Fault> {
+    let root = here.root()?;
+    let mut all = Vec::new();
+    for name in requests::teams(here)? {
+        of_team(&root.team(&name).map_err(fault)?, &mut all);
+    }
+    let id = match wanted {
+        "last" => last(here, &all).ok_or_else(none_sent)?,
+        wanted => the_one(&all, wanted)?,
+    };
+    all.retain(|copy| copy.id == id);
+    Ok(all)
+}
+
+/// An inbox that can't be read has its own cause, which `why` tells.
+fn of_team(team: &Team, all: &mut Vec<Copy>) {
+    let owners = owners(&team.path().join("inboxes"));
+    let mut there: BTreeSet<(String, String)> = BTreeSet::new();
+    for owner in owners {
+        let entries = team.inbox(&owner).read().unwrap_or_default();
+        let stored: Vec<Copy> = entries.iter().filter_map(|entry| stored(team, &owner, entry)).collect();
+        there.extend(stored.iter().map(|copy| (owner.file_stem(), copy.id.clone())));
+        all.extend(stored);
+    }
+    for (file, message) in team.acknowledged().unwrap_or_default() {
+        let stem = file.trim_end_matches(".json");
+        let id = message_id(&message);
+        if there.insert((stem.to_owned(), id.clone())) {
+            let to = AgentName::foreign(stem);
+            all.push(Copy { team: team.clone(), to, message, id, standing: Standing::Gone });
+        }
+    }
+}
+
+fn stored(team: &Team, owner: &AgentName, entry: &Entry) -> Option<Copy> {
+    let message = entry.message.as_ref().ok()?.clone();
+    let (id, standing) = (message_id(&message), Standing::Stored { index: entry.index });
+    Some(Copy { team: team.clone(), to: owner.clone(), message, id, standing })
+}
+
+/// What the caller sent last; the lead may have sent it as the user.
+fn last(here: &Here, all: &[Copy]) -> Option<String> {
+    let me = here.me();
+    let mine = |copy: &&Copy| copy.message.from == me.as_str() || me.is_lead() && copy.message.from == "user";
+    all.iter().filter(mine).max_by_key(|copy| copy.sent()).map(|copy| copy.id.clone())
+}
+
+fn the_one(all: &[Copy], wanted: &str) -> Result<String, Fault> {
+    let begins = |copy: &&Copy| !wanted.is_empty() && copy.id.starts_with(&wanted.to_ascii_lowercase());
+    let ids: BTreeSet<&String> = all.iter().filter(begins).map(|copy| &copy.id).collect();
+    match ids.iter().collect::<Vec<_>>().as_slice() {
+        [one] => Ok((**one).clone()),
+        [] => Err(Fault::new(Kind::NotFound, format!("cannot find the message {wanted}"))
+            .hinted("an id is the message_id of: teamctl inbox NAME --json; your last: teamctl trace last")),
+        several => {
+            let message =
+                format!("cannot tell which message is meant: {} begin with {wanted}", several.len());
+            Err(Fault::new(Kind::Usage, message).hinted("give more of its id"))
+        }
+    }
+}
+
+fn none_sent() -> Fault {
+    Fault::new(Kind::NotFound, "cannot find your last message: you have sent none")
+        .hinted("send one with: teamctl send NAME TEXT")
+}
+
+/// What the recipient has sent to the sender since; to a person that goes to the lead.
+pub(super) fn answers(copy: &Copy) -> Vec<Entry> {
+    let sender = AgentName::foreign(&copy.message.from);
+    let sender = if copy.message.from == "user" { AgentName::lead() } else { sender };
+    let entries = copy.team.inbox(&sender).read().unwrap_or_default();
+    let hers = |entry: &Entry| {
+        let message = entry.message.as_ref().ok();
+        message.is_some_and(|message| copy.to.as_str().eq_ignore_ascii_case(&message.from))
+    };
+    entries.into_iter().filter(hers).collect()
+}
