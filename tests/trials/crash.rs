@@ -61,6 +61,8 @@ impl Scene {
             let words = ["spawn", "-t", "survey", name, "--backend", backend, "--", "sleep", "3600"];
             scene.house.teamctl(words).ok();
         }
+        // Long, so that each message after it is one of those that change the end alone.
+        scene.house.teamctl(["-t", "survey", "send", "ann", &"long ".repeat(4_000)]).ok();
         scene.house.quiet(Duration::from_millis(200));
         scene.rest = Some(sight(&scene.house));
         scene

@@ -72,6 +72,20 @@ impl<'a> Array<'a> {
         &self.elements
     }
 
+    /// Where in the text each element's part begins: behind the bracket or the comma before it. A bracket and what stands
+    /// from there on is the array without the elements before.
+    pub fn parts(&self) -> impl DoubleEndedIterator<Item = usize> + ExactSizeIterator {
+        let begins = |at: usize| match at.checked_sub(1) {
+            Some(before) => {
+                let end = span(self.root, self.elements[before]).end;
+                // Nothing but white space stands between an element and its comma.
+                end + self.root[end..].find(',').unwrap_or_default() + 1
+            }
+            None => self.span.start + 1,
+        };
+        (0..self.elements.len()).map(begins)
+    }
+
     /// Where in the text the last element ends; none if there is none.
     pub fn last_end(&self) -> Option<usize> {
         self.elements.last().map(|last| span(self.root, last).end)

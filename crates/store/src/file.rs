@@ -6,15 +6,20 @@
 //! takes time happens under it, unless others were faster three times over.
 
 mod change;
+mod end;
+mod lease;
 mod snapshot;
+mod stamps;
 mod temporary;
 
 pub(crate) use change::{ATTEMPTS, Change, OPTIMISTIC, change};
+pub(crate) use end::{Known, Long};
 pub(crate) use snapshot::{
     Identity, PATIENCE, Snapshot, Tail, open_for_reading, read, read_as, read_raw, read_tail,
 };
 pub(crate) use temporary::{
-    MARK, Temporary, append, append_line, append_within, place, place_as, rename, rename_fresh, settle,
+    MARK, TWIN, Temporary, append, append_line, append_within, overwrite, place, place_as, rename,
+    rename_fresh, settle,
 };
 
 use crate::Durability;

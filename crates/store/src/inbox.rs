@@ -2,14 +2,16 @@
 //! Reading takes no lock: at every instant the file is a complete array, or a foreign writer's that is waited
 //! for.
 
+mod cut;
 mod since;
 
 pub use since::Mark;
 
 use crate::error::Error;
-use crate::file::{INBOX_LIMIT, PATIENCE, Shape, change, read_as};
-use crate::lock::{Holding, holding};
+use crate::file::{INBOX_LIMIT, PATIENCE, Shape, change, read_as, settle};
+use crate::lock::{Holding, Lock, holding};
 use crate::team::Team;
+use cut::{Cut, Place};
 use protocol::json;
 use protocol::message::{Entry, Message, appended_all, inserted, marked_read, parse};
 use protocol::name::AgentName;
@@ -64,6 +66,14 @@ impl Inbox {
         self.team.inboxes()?.map_or(Ok(Holding::Free), |dir| holding(dir, &self.file))
     }
 
+    /// The entries that nobody has read, oldest first; as [`Inbox::read`], at the cost of these and what came after them.
+    pub fn unread(&self) -> Result<Vec<Entry>, Error> {
+        let end = self.is_long()?.then(|| Cut::noted(self)).flatten();
+        let end = end.map(|cut| cut.end(self, |cut| cut.unread)).transpose()?.flatten();
+        let entries = end.and_then(|end| end.entries()).map_or_else(|| self.read(), Ok)?;
+        Ok(entries.into_iter().filter(|entry| entry.unread().is_some()).collect())
+    }
+
     /// Adds a message at the end; the first one makes the file. On return it is stored, as the durability
     /// asks. This alone is also allowed in a team of Claude Code's.
     pub fn append(&self, message: &Message) -> Result<(), Error> {
@@ -74,7 +84,7 @@ impl Inbox {
     /// [`Inbox::append`].
     pub fn append_all(&self, messages: &[Message]) -> Result<(), Error> {
         self.check_lengths(messages, MESSAGE_LIMIT)?;
-        self.change(|text| changed(text, appended_all(text, messages)?))?;
+        self.change_end(|cut| cut.last, |text, _| changed(text, appended_all(text, messages)?))?;
         self.team.journal().sent(&self.team, &self.file, messages);
         Ok(())
     }
@@ -133,11 +143,13 @@ impl Inbox {
     pub fn mark_read(&self, entries: &[Entry]) -> Result<(), Error> {
         self.team.writable()?;
         self.team.journal().read(&self.team, &self.file, entries);
-        self.change(|text| {
-            let current = parse(text)?;
-            let indices = places(&current, entries);
-            changed(text, marked_read(text, &indices)?)
-        })
+        self.change_end(
+            |cut| cut.unread,
+            |text, before| {
+                let current = parse(text)?;
+                changed(text, marked_read(text, &places(&current, entries, before))?)
+            },
+        )
     }
 
     /// Marks all that is unread read, for a name that is used again.
@@ -152,7 +164,56 @@ impl Inbox {
 
     fn change(&self, edit: impl Fn(&str) -> Result<Option<String>, json::Error>) -> Result<(), Error> {
         let dir = self.team.inboxes_made()?;
-        change(self.team.way(), dir, &self.file, Shape::Array, |text| edit(text.unwrap_or("[]")).map(Ok))
+        let edit = |text: Option<&str>| edit(text.unwrap_or("[]")).map(Ok);
+        let changed = change(self.team.way(), dir, &self.file, Shape::Array, edit)?;
+        if let Some(cut) = changed.and_then(|(text, known)| Cut::of(&text, known))
+            && !self.team.name().is_foreign()
+        {
+            cut.note(self);
+        }
+        Ok(())
+    }
+
+    /// As [`Inbox::change`], for an `edit` that needs only the end of a long inbox, from an entry on: it gets a text
+    /// that begins there, and how many entries stand before.
+    fn change_end(
+        &self,
+        from: fn(&Cut) -> Place,
+        edit: impl Fn(&str, usize) -> Result<Option<String>, json::Error>,
+    ) -> Result<(), Error> {
+        if self.is_long()? && self.changed_end(from, &edit)? {
+            return Ok(());
+        }
+        self.change(|text| edit(text, 0))
+    }
+
+    /// Whether it could be done in this way.
+    fn changed_end(
+        &self,
+        from: fn(&Cut) -> Place,
+        edit: impl Fn(&str, usize) -> Result<Option<String>, json::Error>,
+    ) -> Result<bool, Error> {
+        let dir = self.team.inboxes_made()?;
+        let lock = Lock::acquire(dir, &self.file)?;
+        let Some(end) = Cut::noted(self).map(|cut| cut.end(self, from)).transpose()?.flatten() else {
+            return Ok(false);
+        };
+        // What does not parse is the other way's to tell.
+        let Ok(after) = edit(&end.text, end.entries_before()) else { return Ok(false) };
+        let Some(after) = after else { return Ok(true) };
+        let Some(cut) = end.replace(self, &lock, &after)? else { return Ok(false) };
+        cut.note(self);
+        drop(lock);
+        settle(dir, self.team.way().durability)?;
+        Ok(true)
+    }
+
+    /// Whether it may have an end that was noted.
+    fn is_long(&self) -> Result<bool, Error> {
+        let Some(dir) = self.team.inboxes()?.filter(|_| !self.team.name().is_foreign()) else {
+            return Ok(false);
+        };
+        Ok(dir.stat(&self.file)?.is_some_and(|stat| stat.st_size.unsigned_abs() >= cut::LONG))
     }
 }
 
@@ -160,11 +221,13 @@ fn changed(before: &str, after: String) -> Result<Option<String>, json::Error> {
     Ok((after != before).then_some(after))
 }
 
-/// Where in `current` each of `wanted` is now; two that are spelled alike take two places.
-fn places(current: &[Entry], wanted: &[Entry]) -> Vec<usize> {
+/// Where in `current`, which has `before` others before it, each of `wanted` is now; two that are spelled alike take two
+/// places.
+fn places(current: &[Entry], wanted: &[Entry], before: usize) -> Vec<usize> {
     let is = |index: usize, entry: &Entry| current.get(index).is_some_and(|at| at.raw == entry.raw);
-    let mut taken: BTreeSet<usize> = wanted.iter().filter(|e| is(e.index, e)).map(|e| e.index).collect();
-    for entry in wanted.iter().filter(|entry| !is(entry.index, entry)) {
+    let there = |entry: &Entry| entry.index.checked_sub(before).filter(|index| is(*index, entry));
+    let mut taken: BTreeSet<usize> = wanted.iter().filter_map(there).collect();
+    for entry in wanted.iter().filter(|entry| there(entry).is_none()) {
         if let Some(at) = (0..current.len()).find(|at| !taken.contains(at) && is(*at, entry)) {
             taken.insert(at);
         }

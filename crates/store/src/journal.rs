@@ -93,11 +93,21 @@ impl Journal {
         self.opened().map(Some)
     }
 
+    /// What was noted last of where the inbox `file` may be taken up; none where nothing was, or it can't be read.
+    pub(crate) fn cut(&self, team: &TeamName, file: &str) -> Option<Vec<u8>> {
+        self.there().ok()??.read(&cut(team, file)).ok()?
+    }
+
+    /// Notes that, in place of what was noted before. Under the inbox's lock.
+    pub(crate) fn note_cut(&self, team: &TeamName, file: &str, bytes: &[u8]) -> Result<(), Error> {
+        self.opened()?.overwrite(&cut(team, file), bytes)
+    }
+
     /// Of a team that is gone, or begins.
     pub(crate) fn forget(&self, team: &TeamName) -> Result<(), Error> {
         let Some(dir) = self.there()? else { return Ok(()) };
-        dir.remove(&earlier(team))?;
-        dir.remove(&name(team))
+        let cuts = dir.names()?.into_iter().filter(|name| name.starts_with(&cut(team, "")));
+        cuts.chain([earlier(team), name(team)]).try_for_each(|name| dir.remove(&name))
     }
 }
 
@@ -143,6 +153,11 @@ fn place(team: &Team) -> Result<Option<u64>, Error> {
 
 fn name(team: &TeamName) -> String {
     format!("{team}.jsonl")
+}
+
+/// No team's name has the sign in it.
+fn cut(team: &TeamName, file: &str) -> String {
+    format!("{team}@{file}")
 }
 
 /// What was in it before it was begun anew.

@@ -4,7 +4,7 @@
 
 use crate::directory::{Directory, file_type};
 use crate::error::Error;
-use crate::file::MARK;
+use crate::file::{MARK, TWIN};
 use crate::lock;
 use crate::team::{CONFIG, Team};
 use nix::sys::stat::SFlag;
@@ -100,8 +100,9 @@ fn is_moved(name: &str) -> bool {
     name.starts_with('.') && name.contains(".lock.stale.")
 }
 
-/// Ours are `.NAME.tmp.ID`, Claude Code's `NAME.tmp.ID`.
+/// Ours are `.NAME.tmp.ID` and the twins of long inboxes, `.NAME.twin`; Claude Code's `NAME.tmp.ID`.
 pub(crate) fn is_temporary(name: &str) -> bool {
     let id = name.split_once(MARK).map(|(_, id)| id);
     id.is_some_and(|id| id.len() >= 8 && id.bytes().all(|b| b.is_ascii_hexdigit()))
+        || name.starts_with('.') && name.ends_with(TWIN)
 }

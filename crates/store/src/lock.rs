@@ -32,6 +32,11 @@ const SECOND_LOOK: Duration = Duration::from_millis(500);
 /// Longer than a lock with a time stamp in the future must be watched.
 const DEADLINE: Duration = Duration::from_secs(12);
 
+/// As long as we hold one, about.
+const HOLD: Duration = Duration::from_micros(50);
+/// What may go by between two looks at one that is held for longer.
+const LONGEST: Duration = Duration::from_millis(20);
+
 /// A lock that is held; dropped, it is released.
 #[derive(Debug)]
 pub(crate) struct Lock<'d> {
@@ -71,7 +76,7 @@ impl<'d> Lock<'d> {
     /// Takes the lock of `target`, waiting up to twelve seconds.
     pub(crate) fn acquire(dir: &'d Directory, target: &str) -> Result<Lock<'d>, Error> {
         let name = format!("{target}.lock");
-        let mut pause = Pause::new(DEADLINE, Duration::from_millis(5), Duration::from_millis(100));
+        let mut pause = Pause::new(DEADLINE, HOLD, LONGEST);
         let mut watch = Watch::new();
         crash::before_call("lock.take").map_err(|cause| Error::io("lock", &dir.join(&name), cause))?;
         loop {

@@ -5,7 +5,7 @@ use crate::directory::Directory;
 use crate::durability::Durability;
 use crate::error::Error;
 use crate::file::{
-    FILE_LIMIT, append, append_line, append_within, open_for_reading, place, read_raw, rename,
+    FILE_LIMIT, append, append_line, append_within, open_for_reading, overwrite, place, read_raw, rename,
 };
 use nix::errno::Errno;
 use nix::sys::stat::fstat;
@@ -44,6 +44,13 @@ impl StateDir {
     pub fn replace(&self, name: &str, bytes: &[u8]) -> Result<(), Error> {
         self.plain(name)?;
         place(&self.0, name, bytes, Durability::Ordered)
+    }
+
+    /// Writes over the beginning of a file, which is made if it is missing. In place: for what is checked by whoever reads
+    /// it, is as long each time, and is not missed.
+    pub(crate) fn overwrite(&self, name: &str, bytes: &[u8]) -> Result<(), Error> {
+        self.plain(name)?;
+        overwrite(&self.0, name, bytes)
     }
 
     /// Adds a line; a file that would grow beyond `limit_bytes` becomes `NAME.1` first, in place of the

@@ -1,6 +1,6 @@
 //! What crosses exec(2): the agent's place in the foreground of its terminal, and its wake line.
 //!
-//! The only `unsafe` of the project. Everything else here is plain.
+//! All that is `unsafe` in this program. Everything else here is plain.
 
 #![allow(unsafe_code)]
 

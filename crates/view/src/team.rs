@@ -248,10 +248,9 @@ fn of_files(
         .collect()
 }
 
-/// Reads the whole of its inbox, for whoever looks once.
-pub fn whole_inbox(team: &Team, name: &AgentName) -> Option<usize> {
-    let entries = team.inbox(name).read().ok()?;
-    Some(entries.iter().filter(|entry| entry.unread().is_some()).count())
+/// What is unread in an inbox, for whoever looks once; none where it can't be read: that is not the same as nothing unread.
+pub fn unread_in(team: &Team, name: &AgentName) -> Option<usize> {
+    Some(team.inbox(name).unread().ok()?.len())
 }
 
 /// Who may be at work on a task: members, whoever runs them, and those that are about to be started again.
@@ -340,14 +339,14 @@ mod tests {
         };
         let past = vec![past("ann", None), past("bob", Some(9)), past("cy", None)];
         let names = |of: Vec<MemberView>| of.into_iter().map(|member| member.name).collect::<Vec<_>>();
-        assert_eq!(names(of_files(&team, &[], &[], true, &mut whole_inbox)), ["team-lead", "bob", "cy"]);
+        assert_eq!(names(of_files(&team, &[], &[], true, &mut unread_in)), ["team-lead", "bob", "cy"]);
         assert_eq!(
-            names(of_files(&team, &[], &past, true, &mut whole_inbox)),
+            names(of_files(&team, &[], &past, true, &mut unread_in)),
             ["team-lead"],
             "bob is between two lives, and cy is not taken off yet"
         );
         let before = [PastAgent { at: 4, ..past[2].clone() }];
-        let namesake = names(of_files(&team, &[], &before, true, &mut whole_inbox));
+        let namesake = names(of_files(&team, &[], &before, true, &mut unread_in));
         assert_eq!(namesake, ["team-lead", "bob", "cy"], "another has come by that name");
         let told = TeamStatus { name: team.name().clone(), members: Vec::new(), past, worktrees: vec![] };
         assert_eq!(

@@ -49,10 +49,10 @@ impl Described for ReadInbox {
 }
 
 fn read(caller: &Caller, input: &Which) -> Result<Value, Fault> {
-    let entries = inbox(caller, input.name.as_deref())?.read()?;
+    let inbox = inbox(caller, input.name.as_deref())?;
+    let entries = if input.all == Some(true) { inbox.read()? } else { inbox.unread()? };
     let unread = entries.iter().filter(|entry| entry.unread().is_some()).count();
-    let wanted = entries.iter().filter(|entry| input.all == Some(true) || entry.unread().is_some());
-    let wanted: Vec<Value> = wanted.map(shown).collect();
+    let wanted: Vec<Value> = entries.iter().map(shown).collect();
     let surplus = wanted.len().saturating_sub(input.limit.unwrap_or(USUAL));
     Ok(json!({"messages": &wanted[surplus..], "unread": unread}))
 }
@@ -129,7 +129,7 @@ fn mark(caller: &Caller, ids: &[String]) -> Result<Value, Fault> {
         named(&entries, id).cloned().ok_or_else(missing)
     };
     inbox.mark_read(&ids.iter().map(of).collect::<Result<Vec<_>, _>>()?)?;
-    let unread = inbox.read()?.iter().filter(|entry| entry.unread().is_some()).count();
+    let unread = inbox.unread()?.len();
     Ok(json!({"success": true, "unread": unread}))
 }
 

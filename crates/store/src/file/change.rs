@@ -1,6 +1,7 @@
 //! Changing a file that others change too: prepare, lock, still the same?, rename, unlock; else start over.
 
-use super::snapshot::{PATIENCE, Snapshot, read_as, unchanged};
+use super::end::Known;
+use super::snapshot::{PATIENCE, Snapshot, read_as, unchanged, within};
 use super::temporary::{Temporary, settle};
 use super::{Shape, Way};
 use crate::directory::Directory;
@@ -33,10 +34,7 @@ impl<'d> Change<'d> {
         text: &str,
         shape: Shape,
     ) -> Result<Change<'d>, Error> {
-        if text.len() as u64 > shape.limit() {
-            let (size, limit) = (text.len() as u64, shape.limit());
-            return Err(Error::TooLarge { path: dir.join(name), size, limit });
-        }
+        within(dir, name, text.len() as u64, shape.limit())?;
         if let Some(before) = &before {
             before.writable(dir, name)?;
         }
@@ -52,18 +50,24 @@ impl<'d> Change<'d> {
 
     /// Puts it in place if the file is unchanged and `lock` still ours; false if not.
     pub(crate) fn commit(self, lock: &Lock) -> Result<bool, Error> {
+        Ok(self.put(lock)?.is_some())
+    }
+
+    /// As [`Change::commit`], with what is there then, unless it was a removal.
+    fn put(self, lock: &Lock) -> Result<Option<Option<Known>>, Error> {
         if !unchanged(self.dir, &self.name, self.before.as_ref())? || !lock.is_ours()? {
-            return Ok(false);
+            return Ok(None);
         }
-        match self.after {
-            Some(after) => after.replace(&self.name)?,
-            None => self.dir.unlink(&self.name)?,
-        }
-        Ok(true)
+        let Some(after) = self.after else {
+            self.dir.unlink(&self.name)?;
+            return Ok(Some(None));
+        };
+        after.replace(&self.name).map(Some)
     }
 }
 
-/// Replaces the text of `name` (none: there is no file) by what `edit` makes of it (none: leave it).
+/// Replaces the text of `name` (none: there is no file) by what `edit` makes of it (none: leave it); that text and its
+/// file, if it was changed.
 ///
 /// `edit` is what parses the text, so that a long one is looked through once: a text that it can't parse, its
 /// outer error, is waited for and then [`Error::Corrupt`].
@@ -73,7 +77,7 @@ pub(crate) fn change(
     name: &str,
     shape: Shape,
     mut edit: impl FnMut(Option<&str>) -> Result<Result<Option<String>, Error>, json::Error>,
-) -> Result<(), Error> {
+) -> Result<Option<(String, Known)>, Error> {
     for attempt in 0..ATTEMPTS {
         let early = (attempt >= OPTIMISTIC).then(|| Lock::acquire(dir, name)).transpose()?;
         let (before, text) = match read_as(way, dir, name, shape.limit(), PATIENCE, |text| edit(Some(text)))?
@@ -81,12 +85,13 @@ pub(crate) fn change(
             Some((before, text)) => (Some(before), text?),
             None => (None, edit(None).map_err(|error| malformed(dir, name, &error))??),
         };
-        let Some(text) = text else { return Ok(()) };
+        let Some(text) = text else { return Ok(None) };
         let change = Change::prepare(way, dir, name, before, &text, shape)?;
         let lock = early.map_or_else(|| Lock::acquire(dir, name), Ok)?;
-        if change.commit(&lock)? {
+        if let Some(known) = change.put(&lock)? {
             drop(lock);
-            return settle(dir, way.durability);
+            settle(dir, way.durability)?;
+            return Ok(known.map(|known| (text, known)));
         }
     }
     Err(Error::Contended(dir.join(name)))

@@ -11,6 +11,7 @@ use nix::fcntl::{OFlag, openat};
 use nix::sys::stat::{FileStat, Mode, SFlag, fstat};
 use nix::unistd::geteuid;
 use protocol::json;
+use serde::{Deserialize, Serialize};
 use std::fs::File;
 use std::io::{ErrorKind, Read, Seek, SeekFrom};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -24,7 +25,7 @@ const TICK: Duration = Duration::from_millis(50);
 
 /// What tells one state of a file from another, as far as `stat` can. The change time is among it because no
 /// writer can set that one back.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Identity {
     device: u64,
     inode: u64,
@@ -35,7 +36,7 @@ pub(crate) struct Identity {
 
 impl Identity {
     #[allow(clippy::unnecessary_cast, reason = "the widths differ between systems")]
-    fn of(stat: &FileStat) -> Identity {
+    pub(super) fn of(stat: &FileStat) -> Identity {
         Identity {
             device: stat.st_dev as u64,
             inode: stat.st_ino as u64,
@@ -48,6 +49,20 @@ impl Identity {
     /// What is at `name` now; none if nothing is.
     pub(crate) fn at(dir: &Directory, name: &str) -> Result<Option<Identity>, Error> {
         Ok(dir.stat(name)?.map(|stat| Identity::of(&stat)))
+    }
+
+    /// True if a change in place from now on will not go unnoticed.
+    pub(super) fn is_settled(&self) -> bool {
+        !self.is_fresh(SystemTime::now())
+    }
+
+    /// True if this is `before` but for its change time, which a rename sets.
+    pub(super) fn is_renamed(&self, before: &Identity) -> bool {
+        Identity { changed: before.changed, ..*self } == *before
+    }
+
+    pub(super) fn size(&self) -> u64 {
+        self.size.max(0) as u64
     }
 
     /// True if a change in place right after `now` could go unnoticed.
@@ -215,13 +230,18 @@ pub(crate) fn read_tail(dir: &Directory, name: &str, offset: u64, limit: u64) ->
     Ok(Some(Tail { bytes, settled: settled.then_some(identity) }))
 }
 
+/// Refuses a `size` beyond `limit`.
+pub(super) fn within(dir: &Directory, name: &str, size: u64, limit: u64) -> Result<(), Error> {
+    if size > limit { Err(Error::TooLarge { path: dir.join(name), size, limit }) } else { Ok(()) }
+}
+
 /// The regular file at `name`, whatever its size; none if there is none.
 pub(crate) fn open_for_reading(dir: &Directory, name: &str) -> Result<Option<File>, Error> {
     Ok(opened(dir, name)?.map(|(file, _)| file))
 }
 
 /// The regular file at `name`, opened for reading; none if there is none.
-fn opened(dir: &Directory, name: &str) -> Result<Option<(File, FileStat)>, Error> {
+pub(super) fn opened(dir: &Directory, name: &str) -> Result<Option<(File, FileStat)>, Error> {
     let flags = OFlag::O_RDONLY | OFlag::O_NOFOLLOW | OFlag::O_NONBLOCK | OFlag::O_CLOEXEC;
     let odd = |what| Err(Error::Odd { path: dir.join(name), what });
     let fd = match openat(dir, name, flags, Mode::empty()) {

@@ -1,6 +1,7 @@
 //! A file on its way: written beside its place under a name that nobody looks at, and removed again unless it
 //! gets there. On a full disk, too, the original stays and nothing is left over.
 
+use super::end::Known;
 use crate::Durability;
 use crate::directory::Directory;
 use crate::error::Error;
@@ -17,11 +18,20 @@ use uuid::Uuid;
 /// What marks the names of files on their way.
 pub(crate) const MARK: &str = ".tmp.";
 
+/// What marks the name of the file that a long one is exchanged with.
+pub(crate) const TWIN: &str = ".twin";
+
+/// The name of the twin of `name`.
+pub(super) fn twin_of(name: &str) -> String {
+    format!(".{name}{TWIN}")
+}
+
 /// A file on its way; dropped, it is removed.
 #[derive(Debug)]
 pub(crate) struct Temporary<'d> {
     dir: &'d Directory,
     name: String,
+    file: File,
     placed: bool,
 }
 
@@ -40,20 +50,20 @@ impl<'d> Temporary<'d> {
         let made = crash::before_call("store.create")
             .and_then(|()| Ok(openat(dir, name.as_str(), flags, Mode::S_IRUSR | Mode::S_IWUSR)?));
         let fd = made.map_err(|cause| Error::io("create", &path, cause))?;
-        let temporary = Temporary { dir, name, placed: false };
-        let mut file = File::from(fd);
-        fill(&mut file, bytes, mode, durability).map_err(|cause| Error::io("write", &path, cause))?;
+        let mut temporary = Temporary { dir, name, file: File::from(fd), placed: false };
+        let filled = fill(&mut temporary.file, bytes, mode, durability);
+        filled.map_err(|cause| Error::io("write", &path, cause))?;
         Ok(temporary)
     }
 
-    /// Puts it in the place of `target`. Flushing the directory is the caller's, by [`settle`], after its locks.
-    pub(crate) fn replace(mut self, target: &str) -> Result<(), Error> {
+    /// Puts it in the place of `target`, and says what is there then, where that can be told. Flushing the directory is the caller's, by [`settle`], after its locks.
+    pub(crate) fn replace(mut self, target: &str) -> Result<Option<Known>, Error> {
         crash::before_call("store.replace")
             .and_then(|()| Ok(renameat(self.dir, self.name.as_str(), self.dir, target)?))
             .map_err(|cause| Error::io("replace", &self.dir.join(target), cause))?;
         self.placed = true;
         crash::point("store.replaced");
-        Ok(())
+        Ok(fstat(&self.file).ok().map(|stat| Known::placed(&stat)))
     }
 
     /// Puts it at `target` if nothing is there; false if something is. Then as [`Temporary::replace`].
@@ -167,15 +177,23 @@ pub(crate) fn append_within(dir: &Directory, name: &str, bytes: &[u8], limit: u6
     Ok(())
 }
 
+/// Writes `bytes` over the beginning of a file of ours.
+pub(crate) fn overwrite(dir: &Directory, name: &str, bytes: &[u8]) -> Result<(), Error> {
+    let (file, _) = open_to_write(dir, name, OFlag::empty())?;
+    crash::before_call("store.overwrite")
+        .and_then(|()| file.write_all_at(bytes, 0))
+        .map_err(|cause| Error::io("write", &dir.join(name), cause))
+}
+
 /// The file, made if it is missing, and its size.
 fn open_to_append(dir: &Directory, name: &str) -> Result<(File, u64), Error> {
+    open_to_write(dir, name, OFlag::O_APPEND)
+}
+
+fn open_to_write(dir: &Directory, name: &str, how: OFlag) -> Result<(File, u64), Error> {
     let path = dir.join(name);
-    let flags = OFlag::O_RDWR
-        | OFlag::O_CREAT
-        | OFlag::O_APPEND
-        | OFlag::O_NOFOLLOW
-        | OFlag::O_NONBLOCK
-        | OFlag::O_CLOEXEC;
+    let flags =
+        how | OFlag::O_RDWR | OFlag::O_CREAT | OFlag::O_NOFOLLOW | OFlag::O_NONBLOCK | OFlag::O_CLOEXEC;
     let fd = openat(dir, name, flags, Mode::S_IRUSR | Mode::S_IWUSR).map_err(Error::at("open", &path))?;
     let stat = fstat(&fd).map_err(Error::at("look at", &path))?;
     if crate::directory::file_type(&stat) != SFlag::S_IFREG {
@@ -210,6 +228,19 @@ pub(crate) fn rename_fresh(dir: &Directory, from: &str, to: &str) -> nix::Result
 #[cfg(not(all(target_os = "linux", target_env = "gnu")))]
 pub(crate) fn rename_fresh(dir: &Directory, from: &str, to: &str) -> nix::Result<()> {
     rename_unless_seen(dir, from, to)
+}
+
+/// Has two files in `dir` change their names in one step.
+#[cfg(all(target_os = "linux", target_env = "gnu"))]
+pub(super) fn exchange(dir: &Directory, one: &str, other: &str) -> nix::Result<()> {
+    use nix::fcntl::{RenameFlags, renameat2};
+    renameat2(dir, one, dir, other, RenameFlags::RENAME_EXCHANGE)
+}
+
+/// Not to be had here.
+#[cfg(not(all(target_os = "linux", target_env = "gnu")))]
+pub(super) fn exchange(_: &Directory, _: &str, _: &str) -> nix::Result<()> {
+    Err(Errno::ENOSYS)
 }
 
 /// For file systems without the exclusive rename: the callers' locks keep others out between the two steps.

@@ -107,9 +107,11 @@ pub fn age(path: &Path, time: SystemTime) {
     File::open(path).unwrap().set_modified(time).unwrap();
 }
 
+/// What is in a directory, but for what long files are exchanged with.
 pub fn list(dir: &Path) -> Vec<PathBuf> {
     let mut paths: Vec<PathBuf> =
         std::fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().path()).collect();
+    paths.retain(|path| !path.to_string_lossy().ends_with(".json.twin"));
     paths.sort();
     paths
 }

@@ -12,6 +12,7 @@ mod full;
 mod inbox;
 mod journal;
 mod locks;
+mod long;
 mod odd;
 mod plan;
 mod requests;

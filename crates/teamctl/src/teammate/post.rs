@@ -82,7 +82,7 @@ impl Post {
         self.pending.extend(new.into_iter().filter(is_unread));
         // Others mark and remove too: then only the whole of it says what is left.
         if mark.unread() != self.pending.len() {
-            self.pending = inbox.read().map_err(fault)?.into_iter().filter(is_unread).collect();
+            self.pending = inbox.unread().map_err(fault)?;
         }
         self.seen = Some(mark);
         if let Some(text) = self.prompt.take()

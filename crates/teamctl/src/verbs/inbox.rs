@@ -97,8 +97,8 @@ struct Reader<'a> {
 
 impl Reader<'_> {
     fn once(&self) -> Result<ExitCode, Fault> {
-        let shown = self.wanted(self.inbox.read().map_err(fault)?);
-        let shown = self.last(shown);
+        let shown = if self.args.unread { self.inbox.unread() } else { self.inbox.read() };
+        let shown = self.last(shown.map_err(fault)?);
         if self.here.global.json {
             let messages: Vec<Value> = shown.iter().map(object).collect();
             output::done(self.here, &json!({"messages": messages}), "");

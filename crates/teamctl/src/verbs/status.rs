@@ -11,7 +11,7 @@ use protocol::name::{TeamName, bare, did_you_mean};
 use serde_json::json;
 use std::process::ExitCode;
 use store::Root;
-use view::team::{TeamView, view, whole_inbox};
+use view::team::{TeamView, unread_in, view};
 
 /// Show teams and members: phase, activity, task, unread mail, pane
 ///
@@ -76,7 +76,7 @@ fn views(
         None => args.all || !team.is_foreign(),
     };
     let names: Vec<TeamName> = root.teams().map_err(fault)?.into_iter().filter(shown).collect();
-    Ok(names.into_iter().map(|name| view(root, name, daemon, &mut whole_inbox)).collect())
+    Ok(names.into_iter().map(|name| view(root, name, daemon, &mut unread_in)).collect())
 }
 
 fn only(teams: &mut Vec<TeamView>, name: &str) -> Result<(), Fault> {

@@ -117,7 +117,7 @@ fn or_teammates(team: &Team, names: Vec<AgentName>) -> Result<Vec<AgentName>, Fa
 }
 
 fn unread(inbox: &Inbox, from: &[AgentName]) -> Result<Vec<String>, Fault> {
-    let entries = inbox.read().map_err(fault)?;
+    let entries = inbox.unread().map_err(fault)?;
     let mut messages = entries.iter().filter_map(|entry| entry.unread());
     let there = messages.any(|message| from.is_empty() || from.contains(&AgentName::foreign(&message.from)));
     Ok(if there { Vec::new() } else { vec!["message".to_owned()] })

@@ -1,0 +1,132 @@
+//! Where a long inbox may be taken up: what a change of its end, and a look at what is unread, need not read again. Noted
+//! outside the root by whoever changes the inbox, under its lock; whoever finds the file to be another one than it was
+//! left reads it whole.
+
+use super::Inbox;
+use crate::error::Error;
+use crate::file::{Known, Long};
+use protocol::json::Array;
+use protocol::message::Entry;
+use serde::{Deserialize, Serialize};
+use uuid::Uuid;
+
+/// Shorter inboxes are quicker to read than to take up, in bytes.
+pub(super) const LONG: u64 = 16 << 10;
+/// The bytes of a note, more than it can need: one that is written while another reads it never has the rest of a longer
+/// one behind it.
+const NOTE: usize = 1024;
+
+/// The end of an inbox.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Cut {
+    known: Known,
+    /// The last entry.
+    pub(super) last: Place,
+    /// All entries before it are read.
+    pub(super) unread: Place,
+}
+
+/// Where an entry begins, with the comma before it behind.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Place {
+    /// In bytes.
+    offset: u64,
+    /// So many entries stand before it.
+    entries: usize,
+}
+
+impl Place {
+    const START: Place = Place { offset: 0, entries: 0 };
+}
+
+/// An inbox without its first entries, as a text of its own.
+pub(super) struct End<'d> {
+    long: Long<'d>,
+    cut: Cut,
+    place: Place,
+    /// A bracket in place of all before.
+    pub(super) text: String,
+}
+
+impl Cut {
+    /// Of the `text` that was put in place; none if it is short.
+    pub(super) fn of(text: &str, known: Known) -> Option<Cut> {
+        if known.size() < LONG {
+            return None;
+        }
+        let (last, unread) = ends(text, Place::START, None)?;
+        Some(Cut { known, last, unread })
+    }
+
+    /// What `inbox` is known to be since the last change; none if that is nothing, or can't be trusted.
+    pub(super) fn noted(inbox: &Inbox) -> Option<Cut> {
+        let bytes = inbox.team.journal().cut(inbox.team.name(), &inbox.file)?;
+        let text = std::str::from_utf8(&bytes).ok()?;
+        let (sum, note) = text.trim_end().split_once(' ')?;
+        (sum == summed(note)).then(|| serde_json::from_str(note).ok())?
+    }
+
+    /// Notes it for the next. Without it the next one reads all, so it is left out where it can't be written.
+    pub(super) fn note(&self, inbox: &Inbox) {
+        let Ok(note) = serde_json::to_string(self) else { return };
+        let line = format!("{:NOTE$}\n", format!("{} {note}", summed(&note)));
+        inbox.team.journal().note_cut(inbox.team.name(), &inbox.file, line.as_bytes()).ok();
+    }
+
+    /// The end of `inbox` from one of its places on, if it is still what it was.
+    pub(super) fn end<'i>(self, inbox: &'i Inbox, from: fn(&Cut) -> Place) -> Result<Option<End<'i>>, Error> {
+        let Some(dir) = inbox.team.inboxes()? else { return Ok(None) };
+        let Some(mut long) = Long::open(dir, &inbox.file, self.known)? else { return Ok(None) };
+        let place = from(&self);
+        let text = long.end(place.offset)?.map(|end| format!("[{end}"));
+        Ok(text.map(|text| End { long, cut: self, place, text }))
+    }
+}
+
+impl End<'_> {
+    /// How many entries stand before it.
+    pub(super) fn entries_before(&self) -> usize {
+        self.place.entries
+    }
+
+    /// Its entries, numbered as in the whole; none if it is not what an end is.
+    pub(super) fn entries(&self) -> Option<Vec<Entry>> {
+        let array = Array::parse(&self.text).ok()?;
+        let entries = (self.place.entries..).zip(array.elements());
+        Some(entries.map(|(at, element)| Entry::of(at, element.get())).collect())
+    }
+
+    /// Puts `after` in its place, under the inbox's `lock`; none where that can't be done.
+    pub(super) fn replace(
+        self,
+        inbox: &Inbox,
+        lock: &crate::lock::Lock,
+        after: &str,
+    ) -> Result<Option<Cut>, Error> {
+        let Some((last, unread)) = ends(after, self.place, Some(self.cut.unread)) else { return Ok(None) };
+        let texts = (&self.text[1..], &after[1..]);
+        let known = self.long.replace_end(inbox.team.way(), lock, self.place.offset, texts)?;
+        Ok(known.map(|known| Cut { known, last, unread }))
+    }
+}
+
+/// The last entry of a text that begins at `from`, and the first that may be unread: no earlier one than `unread` is.
+fn ends(text: &str, from: Place, unread: Option<Place>) -> Option<(Place, Place)> {
+    let array = Array::parse(text).ok()?;
+    let parts: Vec<usize> = array.parts().collect();
+    // A bracket of ours stands before an end, and is no byte of the file.
+    let shift = u64::from(from != Place::START);
+    let place =
+        |at: usize| Place { offset: from.offset + parts[at] as u64 - shift, entries: from.entries + at };
+    let last = parts.len().checked_sub(1)?;
+    let is_unread = |at: &usize| Entry::of(*at, array.elements()[*at].get()).unread().is_some();
+    let first = match unread {
+        Some(unread) if unread.entries < from.entries => unread,
+        _ => place((0..last).find(is_unread).unwrap_or(last)),
+    };
+    Some((place(last), first))
+}
+
+fn summed(note: &str) -> String {
+    Uuid::new_v5(&Uuid::NAMESPACE_OID, note.as_bytes()).simple().to_string()
+}
