@@ -6,7 +6,7 @@ TARGET  = $(or $(CARGO_TARGET_DIR),target)
 # What trials write down of what they did.
 FIGURES = $(abspath $(TARGET))/figures
 # What is installed, side by side: each finds the others beside itself.
-PROGRAMS = teamd teamctl teamd-pane teamd-acp teamd-mcp
+PROGRAMS = teamd teamctl teamd-pane teamd-acp teamd-mcp teamd-top
 
 all: build
 

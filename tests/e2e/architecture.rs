@@ -4,7 +4,7 @@ use cargo_metadata::{DependencyKind, MetadataCommand, Package};
 use std::collections::BTreeSet;
 
 /// Who may import whom, beyond the libraries of others.
-const ARROWS: [(&str, &[&str]); 12] = [
+const ARROWS: [(&str, &[&str]); 13] = [
     ("acp", &["protocol"]),
     ("crash", &[]),
     ("protocol", &[]),
@@ -14,6 +14,7 @@ const ARROWS: [(&str, &[&str]); 12] = [
     ("worktree", &["crash"]),
     ("teamd", &["crash", "protocol", "store", "tmux", "worktree"]),
     ("teamctl", &["client", "crash", "protocol", "store", "view", "worktree"]),
+    ("top", &["client", "protocol", "store", "view"]),
     ("view", &["protocol", "store"]),
     ("mcp", &["protocol", "store"]),
     ("e2e", &[]),
@@ -73,6 +74,7 @@ fn no_room_lets_in_a_library_that_it_must_not_know() {
     };
     assert_eq!(importers("tmux_interface"), ["tmux"]);
     assert_eq!(importers("rmcp"), ["mcp"]);
+    assert_eq!(importers("ratatui"), ["top"]);
     assert_eq!(importers("tokio"), ["acp", "mcp", "teamd"]);
     assert_eq!(importers("agent-client-protocol"), ["acp"]);
 }

@@ -47,6 +47,7 @@ pub(crate) enum Verb {
     Spawn(verbs::spawn::Spawn),
     #[command(visible_alias = "ps")]
     Status(verbs::status::Status),
+    Top(verbs::top::Top),
     Attach(verbs::attach::Attach),
     Capture(verbs::capture::Capture),
     Hide(verbs::hide::Hide),

@@ -35,6 +35,7 @@ pub(crate) mod shutdown;
 pub(crate) mod spawn;
 pub(crate) mod status;
 pub(crate) mod task;
+pub(crate) mod top;
 pub(crate) mod trace;
 pub(crate) mod up;
 pub(crate) mod wait;
@@ -57,6 +58,7 @@ pub(crate) fn run(verb: Verb, here: &Here) -> Result<ExitCode, Fault> {
         Verb::Create(args) => create::run(here, &args),
         Verb::Spawn(args) => spawn::run(here, args),
         Verb::Status(args) => status::run(here, &args),
+        Verb::Top(args) => top::run(here, &args),
         Verb::Attach(args) => attach::run(here, &args),
         Verb::Capture(args) => capture::run(here, &args),
         Verb::Hide(args) => hide::run(here, &args),

@@ -1,0 +1,67 @@
+//! The arguments, as `teamctl top` writes them.
+
+use protocol::fault::{Fault, Kind};
+use protocol::name::TeamName;
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+/// Whose team, and where everything lies.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Arguments {
+    /// The directory that holds teams/ and tasks/.
+    pub(crate) root: PathBuf,
+    /// Our own files for it.
+    pub(crate) state: PathBuf,
+    /// The daemon's socket.
+    pub(crate) socket: PathBuf,
+    /// What is shown.
+    pub(crate) team: TeamName,
+    /// Where the screen is drawn.
+    pub(crate) frame: Frame,
+}
+
+/// What the screen is drawn in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Frame {
+    /// A terminal, or a pane.
+    Terminal,
+    /// A popup, which hides what is below it.
+    Popup,
+}
+
+impl Arguments {
+    /// Reads them.
+    pub(crate) fn parse(words: impl IntoIterator<Item = OsString>) -> Result<Arguments, Fault> {
+        let (mut root, mut state, mut socket, mut team) = (None, None, None, None);
+        let mut frame = Frame::Terminal;
+        let mut words = words.into_iter();
+        while let Some(flag) = words.next() {
+            let place = match flag.to_str() {
+                Some("--root") => &mut root,
+                Some("--state") => &mut state,
+                Some("--socket") => &mut socket,
+                Some("--team") => &mut team,
+                Some("--in-popup") => {
+                    frame = Frame::Popup;
+                    continue;
+                }
+                _ => return Err(unknown(&flag.to_string_lossy())),
+            };
+            *place = Some(words.next().ok_or_else(|| unknown(&flag.to_string_lossy()))?);
+        }
+        let needed = |value: Option<OsString>, flag: &str| value.ok_or_else(|| unknown(flag));
+        let team = TeamName::parse(&needed(team, "--team")?.to_string_lossy());
+        Ok(Arguments {
+            root: needed(root, "--root")?.into(),
+            state: needed(state, "--state")?.into(),
+            socket: needed(socket, "--socket")?.into(),
+            team: team.map_err(|error| Fault::new(Kind::Usage, error.to_string()))?,
+            frame,
+        })
+    }
+}
+
+fn unknown(flag: &str) -> Fault {
+    let message = format!("cannot read the arguments: {flag} is missing, not known, or has no value");
+    Fault::new(Kind::Usage, message).hinted("this program is started by: teamctl top")
+}

@@ -1,0 +1,48 @@
+//! Keys, from the terminal to the loop.
+
+use crate::event::{Event, Key};
+use ratatui::crossterm::event::{self, KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
+use std::sync::mpsc::Sender;
+
+/// A thread that waits for keys, for as long as we live.
+pub(crate) fn begin(sender: Sender<Event>) {
+    std::thread::spawn(move || {
+        while let Ok(read) = event::read() {
+            let told = match read {
+                event::Event::Key(key) => meaning(key).map(Event::Key),
+                event::Event::Paste(text) => Some(Event::Paste(text)),
+                event::Event::Resize(width, height) => Some(Event::Resized(width, height)),
+                _ => None,
+            };
+            if told.is_some_and(|event| sender.send(event).is_err()) {
+                return;
+            }
+        }
+        // No more keys will come: the terminal is gone.
+        sender.send(Event::End(1)).ok();
+    });
+}
+
+fn meaning(key: KeyEvent) -> Option<Key> {
+    if key.kind == KeyEventKind::Release {
+        return None;
+    }
+    let control = key.modifiers.contains(KeyModifiers::CONTROL);
+    Some(match key.code {
+        KeyCode::Char(_) if key.modifiers.contains(KeyModifiers::ALT) => return None,
+        KeyCode::Char(c) if control => Key::Control(c.to_ascii_lowercase()),
+        KeyCode::Char(c) => Key::Char(c),
+        KeyCode::Up => Key::Up,
+        KeyCode::Down => Key::Down,
+        KeyCode::PageUp => Key::PageUp,
+        KeyCode::PageDown => Key::PageDown,
+        KeyCode::Home => Key::Home,
+        KeyCode::End => Key::End,
+        KeyCode::Tab => Key::Tab,
+        KeyCode::BackTab => Key::BackTab,
+        KeyCode::Enter => Key::Enter,
+        KeyCode::Esc => Key::Escape,
+        KeyCode::Backspace => Key::Backspace,
+        _ => return None,
+    })
+}

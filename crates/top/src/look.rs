@@ -1,0 +1,328 @@
+//! A look at a team: the daemon's word, the files, the logs. What has not changed since the look before is not read again.
+
+use crate::args::Arguments;
+use crate::graph;
+use crate::post::Post;
+use crate::sight::{self, Daemon, Found, Member, Request, Sight};
+use client::Connection;
+use jiff::Timestamp;
+use jiff::tz::TimeZone;
+use protocol::control::{self, Activity, Call, PastAgent, Reply, Response, StatusReply, VERSION};
+use protocol::id::TaskId;
+use protocol::name::AgentName;
+use protocol::task::Task;
+use std::collections::BTreeMap;
+use std::fs::{File, Metadata};
+use std::io::{Read, Seek, SeekFrom};
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+use store::{Caller, Durability, Mark, Root, Team};
+use view::follow::Teller;
+use view::request::{Waiting, waiting, words};
+use view::team::{MemberView, TeamView};
+use view::words::flat;
+
+/// So long a daemon may take to answer; it does so at once, unless it is stopped.
+const PATIENCE: Duration = Duration::from_secs(1);
+/// The end of a log in which its last line is looked for, in bytes; and that is shown.
+const TAIL: u64 = 8 << 10;
+/// The most of a line that is kept.
+const LINE: usize = 300;
+
+/// Whoever looks, with what it remembers.
+pub(crate) struct Looker {
+    arguments: Arguments,
+    teller: Teller,
+    /// The daemon whose end is waited for.
+    watched: Option<u32>,
+    team: Option<Team>,
+    post: Post,
+    logs: BTreeMap<String, (Identity, String)>,
+    tasks: Tasks,
+    /// The requests, and the lead's inbox as they were read from it.
+    asked: (Vec<Request>, Option<Mark>),
+}
+
+/// The tasks as they were listed last, those that are left among them, and their rows.
+type Tasks = (Vec<Arc<Task>>, Vec<TaskId>, Arc<Vec<sight::Task>>);
+
+/// When a file was written to last, and how long it was then.
+type Identity = (u64, u64, i64, i64);
+
+impl Looker {
+    pub(crate) fn new(arguments: Arguments, teller: Teller) -> Looker {
+        let (watched, team, post, logs) = (None, None, Post::default(), BTreeMap::new());
+        let (tasks, asked) = (Tasks::default(), (Vec::new(), None));
+        Looker { arguments, teller, watched, team, post, logs, tasks, asked }
+    }
+
+    /// Everything, as it is now.
+    pub(crate) fn look(&mut self) -> Sight {
+        let (daemon, status) = self.ask();
+        let Some(team) = self.team() else {
+            return Sight { daemon, team: Found::Gone, ..Sight::default() };
+        };
+        let post = &mut self.post;
+        let view = view::team::of(&team, status.as_ref(), &mut |team, name| post.look(team, name));
+        for past in &view.past {
+            self.post.look(&team, &past.name);
+        }
+        Sight {
+            daemon,
+            team: Found::There,
+            members: self.members(&view),
+            tasks: self.tasks(&team, &view),
+            messages: self.post.letters(),
+            requests: self.requests(&team),
+        }
+    }
+
+    fn ask(&mut self) -> (Daemon, Option<StatusReply>) {
+        match asked(&self.arguments.socket) {
+            Ok(status) => {
+                if self.watched.replace(status.daemon.pid) != Some(status.daemon.pid) {
+                    self.teller.look_at_the_end_of(status.daemon.pid);
+                }
+                (Daemon::Answers, Some(status))
+            }
+            Err(client::Error::NoDaemon { .. } | client::Error::WentAway(_)) => (Daemon::Down, None),
+            Err(_) => (Daemon::Silent, None),
+        }
+    }
+
+    /// The team, opened anew where another of its name has come.
+    fn team(&mut self) -> Option<Team> {
+        if self.team.as_ref().is_none_or(|team| !team.is_current()) {
+            let aside = self.arguments.state.join("aside");
+            // Nothing is written here: how durably is all the same.
+            let root = Root::open(&self.arguments.root, &aside, Durability::Process).ok();
+            self.team = root.and_then(|root| root.team(&self.arguments.team).ok());
+            self.post = Post::default();
+            self.asked = (Vec::new(), None);
+        }
+        self.team.clone()
+    }
+
+    fn tasks(&mut self, team: &Team, view: &TeamView) -> Arc<Vec<sight::Task>> {
+        let listed = team.tasks().list_shared().unwrap_or_default();
+        let left: Vec<TaskId> = view.left.iter().map(|task| task.id).collect();
+        let (before, left_before, rows) = &mut self.tasks;
+        let same = before.len() == listed.len() && before.iter().zip(&listed).all(|(a, b)| Arc::ptr_eq(a, b));
+        if !same || *left_before != left {
+            *rows = Arc::new(graph::rows(&listed, &left));
+            (*before, *left_before) = (listed, left);
+        }
+        Arc::clone(rows)
+    }
+
+    fn members(&mut self, view: &TeamView) -> Vec<Member> {
+        let mut members = Vec::with_capacity(view.members.len() + view.past.len());
+        for member in &view.members {
+            let last = self.last_line(&member.name);
+            members.push(of_member(member, last));
+        }
+        members.extend(view.past.iter().map(of_past));
+        members
+    }
+
+    /// The last line with anything on it in the log of that member.
+    fn last_line(&mut self, name: &str) -> String {
+        let path = log(&self.arguments, name);
+        let Ok(found) = path.metadata() else { return String::new() };
+        let identity = identity(&found);
+        if let Some((_, line)) = self.logs.get(name).filter(|(seen, _)| *seen == identity) {
+            return line.clone();
+        }
+        let line = tail(&path).into_iter().rev().find(|line| !line.trim().is_empty()).unwrap_or_default();
+        let line: String = line.trim().chars().take(LINE).collect();
+        self.logs.insert(name.to_owned(), (identity, line.clone()));
+        line
+    }
+
+    /// Those that wait. What is not asked comes only with a message to the lead; what is, may be answered anywhere.
+    fn requests(&mut self, team: &Team) -> Vec<Request> {
+        let (known, seen) = &mut self.asked;
+        if self.post.has_changed(&AgentName::lead(), seen) || !known.is_empty() {
+            let caller = Caller::new(team.clone(), AgentName::lead(), self.arguments.state.clone());
+            if let (Ok(policy), Ok(asking)) = (caller.policy(), team.requests().asking()) {
+                *known = waiting(&policy, asking).iter().map(of_request).collect();
+            }
+        }
+        known.clone()
+    }
+}
+
+fn asked(socket: &Path) -> Result<StatusReply, client::Error> {
+    let mut connection = Connection::open(socket)?;
+    connection.deadline(PATIENCE)?;
+    let call = Call { v: VERSION, token: None, once: None, request: control::Request::Status };
+    match connection.call(&call)? {
+        Response::Done(reply) => match *reply {
+            Reply::Status(status) => Ok(status),
+            _ => Err(client::Error::Silent(socket.to_owned())),
+        },
+        Response::Failed(_) => Err(client::Error::Silent(socket.to_owned())),
+    }
+}
+
+/// Where what a member's program writes is kept.
+pub(crate) fn log(arguments: &Arguments, name: &str) -> PathBuf {
+    let file = format!("{}.log", AgentName::foreign(name).file_stem());
+    logs(arguments).join(file)
+}
+
+/// The directory of the logs of the team's members.
+pub(crate) fn logs(arguments: &Arguments) -> PathBuf {
+    arguments.state.join("logs/agents").join(arguments.team.as_str())
+}
+
+/// The last lines of a log, safe to show.
+pub(crate) fn tail(path: &Path) -> Vec<String> {
+    let read = || -> std::io::Result<Vec<u8>> {
+        let mut file = File::open(path)?;
+        let length = file.metadata()?.len();
+        file.seek(SeekFrom::Start(length.saturating_sub(TAIL)))?;
+        let mut bytes = Vec::new();
+        file.take(TAIL).read_to_end(&mut bytes)?;
+        Ok(bytes)
+    };
+    view::output::lines(&read().unwrap_or_default())
+}
+
+fn identity(found: &Metadata) -> Identity {
+    (found.ino(), found.len(), found.mtime(), found.mtime_nsec())
+}
+
+fn of_member(member: &MemberView, last: String) -> Member {
+    Member {
+        name: member.name.clone(),
+        color: member.color.clone(),
+        state: state(member),
+        since: member.since.map(clock).unwrap_or_default(),
+        unread: member.unread,
+        task: flat(member.task.as_deref().unwrap_or_default()),
+        last,
+        pane: member.pane.clone(),
+        about: about(member),
+    }
+}
+
+/// Of one that runs what it does, with what waits behind it; of any other its phase.
+fn state(member: &MemberView) -> String {
+    let phase = member.phase_and_flags();
+    let doing = match member.activity {
+        Some(Activity::Active) => "active",
+        Some(Activity::Idle) => "idle",
+        None => return phase,
+    };
+    match phase.strip_prefix("running") {
+        Some(flags) => format!("{doing}{flags}"),
+        None => phase,
+    }
+}
+
+fn about(member: &MemberView) -> Vec<String> {
+    let phase = Some(member.phase_and_flags()).filter(|phase| !phase.is_empty());
+    let place = match (&member.pane, member.hidden) {
+        (Some(pane), true) => Some(format!("pane {pane}, hidden")),
+        (Some(pane), false) => Some(format!("pane {pane}")),
+        (None, _) => None,
+    };
+    let restarts = member.restarts.filter(|times| *times > 0);
+    let lines = [
+        phase.map(|phase| format!("phase {phase}")),
+        place,
+        member.backend.as_ref().map(|backend| format!("backend {backend}")),
+        member.pid.map(|pid| format!("pid {pid}")),
+        member.mode.as_ref().map(|mode| format!("mode {mode}")),
+        restarts.map(|times| format!("started again {times} times")),
+        member.worktree.as_ref().map(|path| format!("worktree {}", path.display())),
+        member.reaches.map(|reaches| reaches.sentence().to_string()),
+        member.evidence.clone().filter(|evidence| !evidence.is_empty()),
+    ];
+    lines.into_iter().flatten().map(|line| flat(&line)).collect()
+}
+
+fn of_past(past: &PastAgent) -> Member {
+    let again = past.again_at.map_or_else(String::new, |at| format!(", again at {}", clock(at)));
+    Member {
+        name: past.name.to_string(),
+        state: past.state.clone(),
+        since: clock(past.at),
+        unread: Some(0),
+        last: flat(&format!("{}{again}", past.how)),
+        about: vec![format!("ended: {}{again}", flat(&past.how))],
+        ..Member::default()
+    }
+}
+
+fn of_request(waiting: &Waiting) -> Request {
+    let Waiting { request, ends } = waiting;
+    let (id, from) = (request.asked.id().to_string(), request.from.to_string());
+    let since = if request.since == 0 { String::new() } else { clock(request.since) };
+    let asks = words(&request.asked);
+    let ends = ends.map_or_else(String::new, |(at, approved)| {
+        format!(", {} at {} if nobody answers", if approved { "approved" } else { "denied" }, clock(at))
+    });
+    let since_words = if since.is_empty() { String::new() } else { format!(" since {since}") };
+    // Set in: no line of it passes for one of ours.
+    let set_in: String = asks.lines().map(|line| format!("\n  {line}")).collect();
+    let whole = format!("{}, request {}{since_words}{ends}\n{set_in}", flat(&from), flat(&id));
+    let mut lines = asks.lines();
+    let first = lines.next().unwrap_or_default().to_owned();
+    let about =
+        if first.ends_with(':') { format!("{first} {}", lines.next().unwrap_or_default()) } else { first };
+    Request { id, from, since, about, whole }
+}
+
+/// A time of today as hour and minute, any other as a day. A clock's time stays true while nobody draws it again: the
+/// count of seconds that `status` has would be drawn each second.
+pub(crate) fn clock(ms: u64) -> String {
+    clock_of(ms, store::now(), &TimeZone::system())
+}
+
+/// The day that it is here.
+pub(crate) fn today() -> String {
+    jiff::Zoned::now().date().to_string()
+}
+
+fn clock_of(ms: u64, now: u64, zone: &TimeZone) -> String {
+    let at = |ms: u64| {
+        let ms = i64::try_from(ms).ok().and_then(|ms| Timestamp::from_millisecond(ms).ok())?;
+        Some(ms.to_zoned(zone.clone()))
+    };
+    match (at(ms), at(now)) {
+        (Some(then), Some(now)) if then.date() == now.date() => {
+            format!("{:02}:{:02}", then.hour(), then.minute())
+        }
+        (Some(then), _) => format!("{:02}-{:02}", then.month(), then.day()),
+        (None, _) => "?".to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_time_is_told_so_that_it_stays_true() {
+        let minute = 60_000;
+        let of = |ms, now| clock_of(ms, now, &TimeZone::UTC);
+        assert_eq!(of(61 * minute, 62 * minute), "01:01");
+        assert_eq!(of(61 * minute, 61 * minute + 24 * 60 * minute), "01-01");
+        assert_eq!(of(u64::MAX, 0), "?");
+    }
+
+    #[test]
+    fn the_last_line_of_a_log_is_found_behind_empty_ones_and_escapes() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("ann.log");
+        let text = format!("{}\nbuilding\r10%\r\x1b[32mdone \x1b[0m\r\n\n  \n", "x".repeat(20_000));
+        std::io::Write::write_all(&mut File::create(&path).unwrap(), text.as_bytes()).unwrap();
+        let last = tail(&path).into_iter().rev().find(|line| !line.trim().is_empty());
+        assert_eq!(last.as_deref(), Some("done "));
+        assert!(tail(&dir.path().join("none")).is_empty());
+    }
+}

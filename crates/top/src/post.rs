@@ -1,0 +1,126 @@
+//! The stream of messages: what is new in each inbox since the look before, kept up to a bound.
+
+use crate::look::{clock, today};
+use crate::sight::Letter;
+use protocol::message::Entry;
+use protocol::name::AgentName;
+use protocol::time::parse_iso8601;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use store::{Mark, Team};
+use view::words::{flat, said};
+
+/// The most letters that are kept, the newest.
+const MOST: usize = 1000;
+/// The most of a letter that is kept, in bytes.
+const LONGEST: usize = 16 << 10;
+/// The most of what it is about.
+const ABOUT: usize = 200;
+
+/// The inboxes as they were seen last.
+#[derive(Debug, Default)]
+pub(crate) struct Post {
+    marks: BTreeMap<AgentName, Mark>,
+    letters: Vec<Arc<Letter>>,
+    numbered: u64,
+    /// On which day their times were put into words.
+    day: String,
+}
+
+impl Post {
+    /// Takes what is new for that member; how many of its messages are unread, none where its inbox can't be read.
+    pub(crate) fn look(&mut self, team: &Team, name: &AgentName) -> Option<usize> {
+        let (new, mark) = team.inbox(name).since(self.marks.get(name)).ok()?;
+        if mark.began_again() {
+            self.letters.retain(|letter| letter.to != name.as_str());
+        }
+        let mut at = 0;
+        for entry in &new {
+            self.numbered += 1;
+            let letter = letter(self.numbered, name, entry, at);
+            at = letter.at;
+            self.letters.push(Arc::new(letter));
+        }
+        let unread = mark.unread();
+        self.marks.insert(name.clone(), mark);
+        Some(unread)
+    }
+
+    /// The newest letters, oldest first.
+    pub(crate) fn letters(&mut self) -> Vec<Arc<Letter>> {
+        self.letters.sort_by_key(|letter| letter.at);
+        let surplus = self.letters.len().saturating_sub(MOST);
+        self.letters.drain(..surplus);
+        let day = today();
+        if std::mem::replace(&mut self.day, day.clone()) != day {
+            for letter in &mut self.letters {
+                let clock = clock(letter.at);
+                Arc::make_mut(letter).clock = clock;
+            }
+        }
+        self.letters.clone()
+    }
+
+    /// Whether anything has come or gone in that inbox since `seen`, which is brought up to date.
+    pub(crate) fn has_changed(&self, name: &AgentName, seen: &mut Option<Mark>) -> bool {
+        let now = self.marks.get(name).cloned();
+        let changed = *seen != now;
+        *seen = now;
+        changed
+    }
+}
+
+/// One that does not say when it was sent stands behind the one before it.
+fn letter(number: u64, to: &AgentName, entry: &Entry, before: u64) -> Letter {
+    let (from, at, about, text) = match &entry.message {
+        Ok(message) => {
+            let text = said(&message.text);
+            let about = message.summary.clone().unwrap_or_else(|| text.trim_start().to_owned());
+            (message.from.clone(), parse_iso8601(&message.timestamp), about, text)
+        }
+        Err(fault) => {
+            ("?".to_owned(), None, format!("entry {} is no message", entry.index), fault.to_string())
+        }
+    };
+    let at = at.unwrap_or(before);
+    let about = flat(about.lines().next().unwrap_or_default()).chars().take(ABOUT).collect();
+    let text = cut(text, to);
+    Letter { number, at, clock: clock(at), from, to: to.to_string(), about, text }
+}
+
+fn cut(mut text: String, to: &AgentName) -> String {
+    if text.len() > LONGEST {
+        let end = (0..=LONGEST).rev().find(|end| text.is_char_boundary(*end)).unwrap_or(0);
+        text.truncate(end);
+        text.push_str(&format!("…\n\nAll of it: teamctl inbox {to}"));
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(raw: &str) -> Letter {
+        letter(1, &AgentName::foreign("bob"), &Entry::of(3, raw), 7)
+    }
+
+    #[test]
+    fn a_letter_is_told_by_its_summary_or_how_it_begins_and_a_payload_in_words() {
+        let plain = of(r#"{"from":"ann","text":"one\ntwo","timestamp":"1970-01-01T00:00:01Z"}"#);
+        assert_eq!((plain.at, plain.about.as_str(), plain.text.as_str()), (1000, "one", "one\ntwo"));
+        let summed = of(r#"{"from":"ann","text":"one","summary":"s","timestamp":"?"}"#);
+        assert_eq!((summed.at, summed.about.as_str()), (7, "s"));
+        let idle = of(
+            r#"{"from":"ann","text":"{\"type\":\"idle_notification\",\"from\":\"ann\",\"idleReason\":\"available\"}","timestamp":"?"}"#,
+        );
+        assert_eq!(idle.about, "is idle");
+        assert_eq!(of("7").about, "entry 3 is no message");
+    }
+
+    #[test]
+    fn a_long_letter_is_cut_between_two_characters_and_says_where_the_rest_is() {
+        let cut = cut("ä".repeat(LONGEST), &AgentName::foreign("bob"));
+        assert!(cut.len() < LONGEST + 100 && cut.ends_with("All of it: teamctl inbox bob"), "{}", cut.len());
+    }
+}

@@ -1,0 +1,132 @@
+//! The terminal: taken, drawn on, and given back as it was, whatever ends us.
+
+use crate::draw::draw;
+use crate::event::Event;
+use crate::state::State;
+use protocol::fault::{Fault, Kind};
+use ratatui::Terminal;
+use ratatui::backend::CrosstermBackend;
+use ratatui::crossterm::cursor::{Hide, Show};
+use ratatui::crossterm::event::{DisableBracketedPaste, EnableBracketedPaste};
+use ratatui::crossterm::execute;
+use ratatui::crossterm::terminal::{
+    EnterAlternateScreen, LeaveAlternateScreen, disable_raw_mode, enable_raw_mode,
+};
+use ratatui::layout::Rect;
+use signal_hook::consts::{SIGCONT, SIGHUP, SIGINT, SIGQUIT, SIGSTOP, SIGTERM, SIGTSTP};
+use signal_hook::iterator::Signals;
+use std::io::{Stdout, stdout};
+use std::sync::mpsc::Sender;
+
+/// The terminal in our hands.
+pub(crate) struct Screen {
+    terminal: Terminal<CrosstermBackend<Stdout>>,
+    fresh: Fresh,
+}
+
+/// Whether the terminal still shows what we drew.
+#[derive(PartialEq, Eq)]
+enum Fresh {
+    Yes,
+    No,
+}
+
+impl Screen {
+    /// Takes the terminal; a panic gives it back before it says what it is.
+    pub(crate) fn open() -> Result<Screen, Fault> {
+        let before = std::panic::take_hook();
+        std::panic::set_hook(Box::new(move |panic| {
+            give_back();
+            before(panic);
+        }));
+        take().map_err(|error| broken("take", &error))?;
+        let terminal = Terminal::new(CrosstermBackend::new(stdout())).map_err(|error| broken("take", &error));
+        Ok(Screen { terminal: terminal.inspect_err(|_| give_back())?, fresh: Fresh::Yes })
+    }
+
+    /// Columns and lines.
+    pub(crate) fn size(&self) -> (u16, u16) {
+        // A terminal that does not tell has the usual ones.
+        self.terminal.size().map_or((80, 24), |size| (size.width, size.height))
+    }
+
+    /// Draws what has changed.
+    pub(crate) fn draw(&mut self, state: &mut State) -> Result<(), Fault> {
+        if std::mem::replace(&mut self.fresh, Fresh::Yes) == Fresh::No {
+            // Not its `clear`, which asks the terminal for its cursor: that answer would come among the keys.
+            let (width, height) = self.size();
+            let all = Rect::new(0, 0, width, height);
+            self.terminal.resize(all).map_err(|error| broken("clear", &error))?;
+        }
+        let drawn = self.terminal.draw(|frame| {
+            let area = frame.area();
+            state.size = (area.width, area.height);
+            draw(state, frame.buffer_mut());
+        });
+        drawn.map_err(|error| broken("draw on", &error))?;
+        state.drawn();
+        Ok(())
+    }
+
+    /// Whether all of it must be drawn anew.
+    pub(crate) fn is_stale(&self) -> bool {
+        self.fresh == Fresh::No
+    }
+
+    /// Gives the terminal back, and stops until somebody lets us go on.
+    pub(crate) fn suspend(&mut self) -> Result<(), Fault> {
+        give_back();
+        // Cannot fail for ourselves. What comes then is SIGCONT, and so the renewal.
+        signal_hook::low_level::raise(SIGSTOP).map_err(|error| broken("leave", &error))
+    }
+
+    /// Takes the terminal again: others had it.
+    pub(crate) fn renew(&mut self) -> Result<(), Fault> {
+        self.fresh = Fresh::No;
+        // It may have another mode by now, though we have not given it back.
+        disable_raw_mode().map_err(|error| broken("take", &error))?;
+        take().map_err(|error| broken("take", &error))
+    }
+}
+
+impl Drop for Screen {
+    fn drop(&mut self) {
+        give_back();
+    }
+}
+
+fn take() -> std::io::Result<()> {
+    enable_raw_mode()?;
+    execute!(stdout(), EnterAlternateScreen, EnableBracketedPaste, Hide)
+}
+
+/// As far as it goes: the terminal may be gone.
+fn give_back() {
+    execute!(stdout(), DisableBracketedPaste, LeaveAlternateScreen, Show).ok();
+    disable_raw_mode().ok();
+}
+
+fn broken(verb: &str, error: &std::io::Error) -> Fault {
+    Fault::new(Kind::Io, format!("cannot {verb} the terminal: {error}"))
+}
+
+/// A thread that turns signals into events, from before the terminal is taken.
+pub(crate) fn catch_signals(sender: &Sender<Event>) -> Result<(), Fault> {
+    let signals = Signals::new([SIGTERM, SIGHUP, SIGINT, SIGQUIT, SIGTSTP, SIGCONT]);
+    let mut signals =
+        signals.map_err(|error| Fault::new(Kind::Internal, format!("cannot catch signals: {error}")))?;
+    let sender = sender.clone();
+    std::thread::spawn(move || {
+        for signal in signals.forever() {
+            let event = match signal {
+                SIGTSTP => Event::Stop,
+                SIGCONT => Event::GoOn,
+                ends => Event::End(128 + u8::try_from(ends).unwrap_or(0)),
+            };
+            if sender.send(event).is_err() {
+                return;
+            }
+        }
+    });
+    Ok(())
+}

@@ -1,0 +1,43 @@
+//! The thread that looks: whenever a file of the team, the event log, a log of a member or the socket's directory has
+//! changed, or the daemon has ended; and no more often than five times a second.
+
+use crate::args::Arguments;
+use crate::event::{Event, Told};
+use crate::look::{Looker, logs};
+use protocol::fault::Fault;
+use std::path::Path;
+use std::sync::mpsc::Sender;
+use std::time::{Duration, Instant};
+use view::follow::Follow;
+
+/// From one look to the next, at least.
+const PACE: Duration = Duration::from_millis(200);
+
+/// Arms the watches, then looks in a thread until nobody listens any more.
+pub(crate) fn begin(arguments: &Arguments, sender: Sender<Event>) -> Result<(), Fault> {
+    let team = arguments.root.join("teams").join(arguments.team.as_str());
+    let directories = [
+        team.join("inboxes"),
+        team,
+        arguments.root.join("tasks").join(arguments.team.as_str()),
+        arguments.state.clone(),
+        logs(arguments),
+        arguments.socket.parent().unwrap_or(Path::new("/")).to_owned(),
+    ];
+    let mut follow = Follow::new(&directories)?;
+    let mut looker = Looker::new(arguments.clone(), follow.teller());
+    std::thread::spawn(move || {
+        loop {
+            let began = Instant::now();
+            let sight = Box::new(looker.look());
+            if sender.send(Event::Seen(sight)).is_err() {
+                return;
+            }
+            if let Err(fault) = follow.next_after(began + PACE) {
+                sender.send(Event::Told(Told::failed(format!("{fault}: what is shown grows old")))).ok();
+                return;
+            }
+        }
+    });
+    Ok(())
+}
