@@ -47,7 +47,9 @@ fn checked(state: &State, order: &Worktree) -> Result<AgentName, Fault> {
     }
     let team = state.teams.get(&order.team).ok_or_else(|| no_such_team(state, &order.team))?;
     refuse_deleting(&order.team, team)?;
-    free_name(state, &order.team, &order.name, order.unique, None)
+    // Who asks again may have been killed with the worktree in hand. Where it was another, the first to spawn has the name.
+    let is_made = matches!(team.held.get(&order.name), Some(Held::Until(_))) && !order.unique;
+    free_name(state, &order.team, &order.name, order.unique, is_made.then_some(&order.name))
 }
 
 pub(super) fn done(state: &mut State, done: TreeDone, now: Now, out: &mut Vec<Effect>) {

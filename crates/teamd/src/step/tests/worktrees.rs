@@ -94,6 +94,23 @@ fn done_of(effects: &[Effect]) -> Option<Reply> {
 }
 
 #[test]
+fn who_was_killed_with_its_worktree_in_hand_asks_again_and_goes_on_in_it() {
+    let mut state = state();
+    ask(&mut state, 1, wants("ann"));
+    planned(&mut state);
+    added(&mut state);
+    let effects = ask(&mut state, 2, wants("ann"));
+    let [Effect::Worktree(TreeJob::Plan { wanted, .. })] = &effects[..] else { panic!("{effects:?}") };
+    assert_eq!(wanted.before, [tree()]);
+    // It was no other than the first, who comes late: one of them has the name.
+    opening(&ask(&mut state, 1, spawn_in("/repo.worktrees/survey-ann", "/repo.worktrees/survey-ann/sub")));
+    added(&mut state);
+    let late = spawn_in("/repo.worktrees/survey-ann", "/repo.worktrees/survey-ann/sub");
+    assert_eq!(kind(&ask(&mut state, 2, late), 2), Some(Kind::Exists));
+    assert_eq!(state.agents.len(), 1);
+}
+
+#[test]
 fn a_name_whose_agent_never_comes_is_free_again() {
     let mut state = state();
     ask(&mut state, 1, wants("ann"));
