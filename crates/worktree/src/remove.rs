@@ -17,7 +17,7 @@ use std::path::Path;
 /// What became of it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Removed {
-    /// There was nothing any more.
+    /// There was nothing any more, but for its branch perhaps.
     WasGone,
     /// It is removed; its branch had nothing of its own, and went too.
     Wholly,
@@ -38,7 +38,8 @@ impl Tree {
             return Ok(Removed::Not(reasons));
         }
         match self.look()? {
-            Found::Missing => return Ok(Removed::WasGone),
+            // Whoever removed it may have been killed ahead of the rest.
+            Found::Missing => return self.swept(surroundings).map(|_| Removed::WasGone),
             Found::Empty => remove_dir(&self.path).map_err(io("remove", &self.path))?,
             Found::Ours(private) => {
                 // Git removes none with a submodule otherwise; that nothing is in it was seen just now.

@@ -27,6 +27,24 @@ fn it_lies_beside_the_repository_on_a_branch_of_its_own() {
 }
 
 #[test]
+fn a_branch_whose_worktree_is_gone_already_goes_if_it_would_have_gone_with_it() {
+    for has_work in [false, true] {
+        let ground = Ground::new();
+        let tree = ground.tree();
+        if has_work {
+            put(&tree.path.join("new"), "x");
+            ground.commit(&tree.path, "work");
+            ground.git(&ground.repository, &["branch", "kept", "teamd/survey/ann"]);
+        }
+        ground.git(&ground.repository, &["worktree", "remove", text(&tree.path)]);
+        assert_eq!(ground.remove(&tree), Removed::WasGone);
+        let left = ground.git(&ground.repository, &["branch", "--list", "teamd/*"]);
+        assert_eq!(!left.is_empty(), has_work, "{left}");
+        assert!(!tree.path.parent().unwrap().exists());
+    }
+}
+
+#[test]
 fn whoever_comes_again_goes_on_in_it_and_anybody_else_has_another() {
     let ground = Ground::new();
     let tree = ground.tree();
