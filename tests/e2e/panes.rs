@@ -55,6 +55,44 @@ fn a_server_that_hangs_holds_up_neither_mail_nor_status() {
     house.end();
 }
 
+/// Both have them in a session of the same name.
+#[test]
+fn a_hidden_pane_of_another_root_stays_as_it_is() {
+    let (house, other) = (House::with_team(), House::empty());
+    let mut teamd = daemon(&other, &house, "");
+    other.teamctl(["create", "survey"]).ok();
+    let hide = |house: &House| {
+        let pane = house.json(["spawn", "ann", "--", "sleep", "3600"])["pane"].as_str().unwrap().to_owned();
+        house.teamctl(["hide", "ann"]).ok();
+        pane
+    };
+    let (ours, theirs) = (hide(&house), hide(&other));
+    let place = |pane: &str| {
+        let format = "#{window_id} #{session_name} #{pane_pid} #{pane_dead}";
+        house.tmux(["display-message", "-p", "-t", pane, format])
+    };
+    let before = place(&theirs);
+    assert!(before.contains("_teamd-hidden") && place(&ours).contains("_teamd-hidden"), "{before}");
+    house.teamctl(["show", "ann"]).ok();
+    assert!(!place(&ours).contains("_teamd-hidden"));
+    assert_eq!(place(&theirs), before);
+    house.teamctl(["hide", "ann"]).ok();
+    house.kill_9(house.daemon());
+    house.start_daemon();
+    house.teamctl(["kill", "ann"]).ok();
+    assert_eq!(place(&theirs), before);
+    house.teamctl(["delete", "survey"]).ok();
+    house.teamctl(["down"]).ok();
+    assert_eq!(place(&theirs), before);
+    other.teamctl(["show", "ann"]).ok();
+    assert!(!place(&theirs).contains("_teamd-hidden"), "it is theirs to show");
+    other.teamctl(["kill", "ann"]).ok();
+    other.teamctl(["down"]).ok();
+    assert!(teamd.wait().unwrap().success());
+    other.end();
+    house.end();
+}
+
 #[test]
 fn of_two_daemons_on_one_server_neither_touches_the_others_panes() {
     let (house, other) = (House::with_team(), House::empty());

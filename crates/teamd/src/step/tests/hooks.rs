@@ -62,6 +62,33 @@ fn parked(state: &mut State, client: u64, token: &str) {
     assert_eq!(released(&park(state, client, token), client), None);
 }
 
+/// Of its name and in its place there is another one by now.
+#[test]
+fn what_comes_of_an_earlier_life_is_nobodys_word() {
+    let mut state = state();
+    let (old, token) = hooked(&mut state, "ann", 50);
+    parked(&mut state, 60, &token);
+    step(&mut state, ended(50, Ended::Exit(0)), NOW);
+    step(&mut state, farewelled(&old, false, None), NOW);
+    step(&mut state, pane_closed(&old), NOW);
+    let (new, its) = hooked(&mut state, "ann", 51);
+    parked(&mut state, 61, &its);
+    let before = format!("{:?}", shown(&mut state));
+    let hook = Request::Hook(hooked_in(Some("s-1"), began("x".to_owned())));
+    for request in [hook, Request::Activity(Activity::Active), Request::Park(Park { lead: None })] {
+        assert_eq!(kind(&ask_as(&mut state, 70, &token, request), 70), Some(Kind::NotPermitted));
+    }
+    // Its first process, on the line of then or on another.
+    step(&mut state, ended(50, Ended::Exit(1)), NOW);
+    let effects = step(&mut state, joined(&old, 52, 50, Some(3)), NOW);
+    assert!(matches!(effects[0], Effect::Tell { conn: 52, word: ToJoin::Refused }), "{effects:?}");
+    step(&mut state, Event::Died { spawn: old }, NOW);
+    assert_eq!(format!("{:?}", shown(&mut state)), before);
+    assert!(matches!(state.agents[&new].phase, Phase::Running(_)));
+    say(&mut state, &its, began("x".to_owned()));
+    assert_ne!(format!("{:?}", shown(&mut state)), before, "its own word counts");
+}
+
 #[test]
 fn whose_mail_is_typed_has_no_hook_that_could_be_told_of() {
     let mut state = state();
