@@ -2,13 +2,14 @@
 //! a stop there. Whatever it was: a new daemon is started, the same is asked again, and it is as if it had been done once.
 //! The same with recovery itself, and with a second kill in the recovery from the first.
 //!
-//! `POINTS=n` says how many (250 unless said), `SEED=n` which of them.
+//! `POINTS=n` says how many (250 unless said), `SEED=n` which of them, `ONLY=word` of which operations.
 
 mod desk;
 mod operations;
 mod outside;
 mod sight;
 mod tally;
+mod trees;
 
 use desk::{Deed, Point};
 use harness::{House, figure, rounds};
@@ -53,6 +54,7 @@ impl Scene {
         if desk {
             desk::open(&mut house);
         }
+        trees::repository(&house);
         let server = house.tmux(["display-message", "-p", "#{pid}"]);
         let mut scene = Scene { house, daemon: None, n: 0, rest: None, kept: BTreeSet::new(), server };
         scene.up();
@@ -330,11 +332,11 @@ fn resume(house: &House, pid: u32) {
 fn cases(scene: &mut Scene, rng: &mut fastrand::Rng, all: bool) -> Vec<Case> {
     let recovery: Vec<Point> = scene.record(None).into_iter().filter(|at| at.program == "teamd").collect();
     let mut cases = Vec::new();
-    for at in &recovery {
+    for at in recovery.iter().filter(|_| operations::all_are_wanted()) {
         let then = vec![at.clone(); if all { 9 } else { 2 }];
         cases.push(Case { operation: None, at: at.clone(), deed: Deed::Kill, then });
     }
-    for which in 0..OPERATIONS.len() {
+    for which in (0..OPERATIONS.len()).filter(|which| OPERATIONS[*which].is_wanted()) {
         // What is seen of the files comes in no order, and often.
         let often = |at: &Point| at.nth > 2 && ["watch.saw", "screen.line"].contains(&at.name.as_str());
         for at in scene.record(Some(which)).into_iter().filter(|at| !often(at)) {
@@ -354,7 +356,7 @@ fn cases(scene: &mut Scene, rng: &mut fastrand::Rng, all: bool) -> Vec<Case> {
 }
 
 /// In the loop, its threads and its tasks, each with an operation that passes there.
-const EVERYWHERE: [(&str, usize); 9] = [
+const EVERYWHERE: [(&str, usize); 10] = [
     ("act.file", operations::IN_A_PANE),
     ("files.job", operations::IN_A_PANE),
     ("panes.job", operations::IN_A_PANE),
@@ -364,6 +366,7 @@ const EVERYWHERE: [(&str, usize); 9] = [
     ("watch.saw", operations::IN_A_PANE),
     ("screen.line", operations::IN_A_PANE),
     ("life.ended", operations::OF_ALL),
+    ("worktree.job", operations::IN_A_WORKTREE),
 ];
 
 #[test]

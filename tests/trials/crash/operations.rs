@@ -1,6 +1,7 @@
 //! What is broken in the middle, how it is asked for again, and what must be so in the end.
 
 use super::sight::{What, agents_of, joins, members, panes, roster};
+use super::trees;
 use harness::House;
 use serde_json::Value;
 
@@ -30,10 +31,20 @@ impl Operation {
         self.name.ends_with("shutdown") || self.name.ends_with("shutdown of all")
     }
 
+    /// `ONLY` is in its name, or nothing is said.
+    pub(super) fn is_wanted(&self) -> bool {
+        std::env::var("ONLY").map_or(true, |word| self.name.contains(&word))
+    }
+
     /// Done by the daemon, not by teamctl at the files.
     pub(super) fn is_the_daemons(&self) -> bool {
         !["send", "mark read", "claim"].contains(&self.name)
     }
+}
+
+/// And the start of a daemon, which is none of them.
+pub(super) fn all_are_wanted() -> bool {
+    std::env::var_os("ONLY").is_none()
 }
 
 /// Who is there all the time: one without a pane and one in a pane.
@@ -42,8 +53,9 @@ pub(super) const RESIDENTS: [&str; 2] = ["ann", "bob"];
 /// Where in the list.
 pub(super) const IN_A_PANE: usize = 1;
 pub(super) const OF_ALL: usize = 9;
+pub(super) const IN_A_WORKTREE: usize = 10;
 
-pub(super) const OPERATIONS: [Operation; 10] = [
+pub(super) const OPERATIONS: [Operation; 12] = [
     Operation {
         name: "create",
         keeps: None,
@@ -129,10 +141,7 @@ pub(super) const OPERATIONS: [Operation; 10] = [
         again: |_, n| Some(words(&["delete", &team(n)])),
         done: |house, n| usize::from(members(house, &team(n)).is_empty()),
         whole: |house, n| is_deleted(house, n),
-        clean: |house, n| {
-            house.teamctl(["create", &team(n)]).ok();
-            deleted(house, n);
-        },
+        clean: made_anew_and_deleted,
     },
     Operation {
         name: "run",
@@ -159,6 +168,30 @@ pub(super) const OPERATIONS: [Operation; 10] = [
         done: |house, _| usize::from(joins(house) == RESIDENTS.len()),
         whole: |house, n| has_ended_once(house, n),
         clean: deleted,
+    },
+    Operation {
+        name: "spawn in a worktree",
+        keeps: None,
+        begin: |house, n| made(house, n, trees::spawn(house, n)),
+        again: |house, n| Some(trees::spawn(house, n)),
+        done: |house, n| living(house, n),
+        whole: |house, n| is_one(house, n, 0).and_then(|()| trees::is_whole(house, n)),
+        clean: |house, n| trees::stays_and_goes(house, n),
+    },
+    Operation {
+        name: "delete of a worktree with work in it",
+        keeps: None,
+        begin: |house, n| trees::soiled(house, n),
+        again: |house, n| Some(trees::discard(house, n)),
+        done: |house, n| {
+            trees::is_somewhere(house, n).unwrap_or_else(|why| panic!("{why}\n{}", house.portrait()));
+            usize::from(members(house, &team(n)).is_empty())
+        },
+        whole: |house, n| {
+            is_deleted(house, n).and_then(|()| trees::are_gone(house, n))?;
+            is("in the trash", trees::in_trash(house, n), true)
+        },
+        clean: made_anew_and_deleted,
     },
 ];
 
@@ -281,6 +314,12 @@ pub(super) fn is_no_half(house: &House, n: u64) -> Result<(), String> {
 fn gone(house: &House, n: u64) {
     let ran = house.teamctl(["kill", "-t", &team(n), "eve"]);
     assert!([0, 67].contains(&ran.code), "{ran:#?}");
+    deleted(house, n);
+}
+
+/// What could not be removed of the first goes with the second.
+fn made_anew_and_deleted(house: &House, n: u64) {
+    house.teamctl(["create", &team(n)]).ok();
     deleted(house, n);
 }
 

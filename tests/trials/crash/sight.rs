@@ -121,7 +121,11 @@ fn directories(path: &Path) -> Vec<String> {
     entries.filter_map(|entry| entry.path().is_dir().then(|| entry.file_name().into_string().ok())?).collect()
 }
 
-/// Those that stay: mail and tasks come and go with the trial, logs grow.
+/// Mail and tasks come and go with the trial, logs grow, and the trash is nobody's to empty.
+const NO_MATTER: [&str; 7] =
+    ["root/tasks/survey/", "/inboxes/", "/logs/", "/aside/", "/journal/", "/run-t", "/trash/"];
+
+/// Those that stay.
 fn files(house: &House, top: &str) -> Vec<String> {
     let (mut found, mut left) = (Vec::new(), vec![top.to_owned()]);
     while let Some(directory) = left.pop() {
@@ -129,10 +133,7 @@ fn files(house: &House, top: &str) -> Vec<String> {
             let name = format!("{directory}/{}", entry.file_name().to_string_lossy());
             if entry.path().is_dir() {
                 left.push(name);
-            } else if !["root/tasks/survey/", "/inboxes/", "/logs/", "/aside/", "/journal/", "/run-t"]
-                .iter()
-                .any(|of| name.contains(of))
-            {
+            } else if !NO_MATTER.iter().any(|of| name.contains(of)) {
                 found.push(name);
             }
         }
