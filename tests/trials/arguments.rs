@@ -164,8 +164,9 @@ fn by_a_process_for_each_command_every_word_arrives_as_it_is_or_nothing_does() {
         }
     }
     while notices.recv_timeout(Duration::from_secs(20)).unwrap() != Notice::Lost {}
-    for _ in 0..rounds("ARGUMENTS", 2_000) / 20 {
-        let words = vector(&mut rng);
+    // The kernel takes no word of more than 128 KiB.
+    let long = std::iter::once(vec!["long ".repeat(40_000)]);
+    for words in long.chain((0..rounds("ARGUMENTS", 2_000) / 20).map(|_| vector(&mut rng))) {
         match server.split(window, &desk.argv(&words)) {
             Ok(_) => desk.arrived(&words),
             Err(Error::Failed { cause, .. }) if cause.contains("too long") => {

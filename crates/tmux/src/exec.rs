@@ -3,7 +3,7 @@
 //! Slower by 2 ms or more, and an argument vector has to stay below 16 KB there. It never starts a server, and every
 //! process is given until the deadline, then killed and reaped.
 
-use std::io::Read;
+use std::io::{ErrorKind, Read};
 use std::process::{Child, Command};
 use std::sync::mpsc::{Receiver, channel};
 use std::thread;
@@ -37,7 +37,13 @@ pub(crate) struct Output {
 /// # Errors
 /// `Run` or `Timeout`.
 pub(crate) fn output(tmux: &Tmux, mut command: Command, deadline: Deadline) -> Result<Output, Error> {
-    let mut child = command.spawn().map_err(|source| tmux.not_run(source))?;
+    let mut child = match command.spawn() {
+        // The kernel refuses what tmux would refuse, and in about its words.
+        Err(long) if long.kind() == ErrorKind::ArgumentListTooLong => {
+            return Ok(Output { text: Vec::new(), complaint: Some("command too long".to_owned()) });
+        }
+        spawned => spawned.map_err(|source| tmux.not_run(source))?,
+    };
     let gathered = gather(&mut child, deadline);
     if gathered.is_err() {
         // It may have ended in between; then there is nothing to kill.
