@@ -72,6 +72,32 @@ fn directories_that_are_removed_or_moved_are_made_anew_and_nobody_else_supervise
     house.end();
 }
 
+/// As of somebody who brings back a copy.
+#[test]
+fn a_teammate_goes_on_in_directories_that_were_put_in_the_place_of_its_own() {
+    let house = House::with_team();
+    house.teamctl(["spawn", "ann", "--agent", "worker"]).ok();
+    let done = |subject: &str| {
+        house.teamctl(["task", "create", subject, "--metadata", r#"{"command": "true"}"#]).ok();
+        house.teamctl(["send", "ann", subject]).ok();
+        house.until_within(SOON, "the task is done, and the mail read", || {
+            let tasks = house.tasks("survey");
+            let task = tasks.iter().find(|task| task["subject"] == subject)?;
+            let read = house.inbox("survey", "ann").iter().all(|entry| entry["read"] == true);
+            (task["status"] == "completed" && read).then_some(())
+        });
+    };
+    done("at first");
+    for of_the_root in ["root", "root/teams", "root/tasks"] {
+        let path = house.path(of_the_root);
+        move_away(&path);
+        let copied = Command::new("cp").arg("-a").arg(path.with_extension("away")).arg(&path).status();
+        assert!(copied.unwrap().success());
+        done(of_the_root);
+    }
+    house.end();
+}
+
 /// Not made before somebody asks for it: whoever moved it may want its place for something else.
 #[test]
 fn a_root_that_is_gone_is_named_by_doctor_and_there_again_for_the_next_team() {

@@ -14,7 +14,7 @@ use protocol::config::TeamConfig;
 use protocol::name::{TeamName, nearest};
 use std::fs::{File, TryLockError};
 use std::os::fd::AsFd;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 const TEAMS: &str = "teams";
@@ -39,9 +39,16 @@ pub(crate) struct Opened {
     pub(crate) answers: Answers,
     /// Of what was sent.
     pub(crate) journal: Journal,
+    aside: PathBuf,
 }
 
 impl Opened {
+    pub(crate) fn is_current(&self) -> bool {
+        self.dir.is_at_its_path()
+            && self.dir.still_has(TEAMS, &self.teams)
+            && self.dir.still_has(TASKS, &self.tasks)
+    }
+
     pub(crate) fn forget(&self, team: &TeamName) -> Result<(), Error> {
         self.answers.forget(team).and(self.journal.forget(team))
     }
@@ -64,22 +71,32 @@ impl Root {
         let way = Way { durability, aside: Aside::open(aside)? };
         let foreign = Way { durability, aside: Aside::nowhere() };
         let (answers, journal) = (Answers::beside(aside), Journal::beside(aside));
-        Ok(Root(Arc::new(Opened { dir, teams, tasks, way, foreign, answers, journal })))
+        let aside = aside.to_owned();
+        Ok(Root(Arc::new(Opened { dir, teams, tasks, way, foreign, answers, journal, aside })))
     }
 
     /// Whether its path still leads to the directories that this handle holds: not where one of them was removed or
     /// moved, and not where others lie in their place.
     pub fn is_current(&self) -> bool {
-        let Opened { dir, teams, tasks, .. } = &*self.0;
-        dir.is_at_its_path() && dir.still_has(TEAMS, teams) && dir.still_has(TASKS, tasks)
+        self.0.is_current()
     }
 
-    /// The one that is at its path now, made if it is missing: [`Root::open`], of the same durability.
+    /// Whether there is anything at its path that [`Root::anew`] would not have to make.
+    pub fn is_there(&self) -> bool {
+        [TEAMS, TASKS].iter().all(|directory| self.path().join(directory).exists())
+    }
+
+    /// The one that is at its path now, made if it is missing: [`Root::open`], with the same places and durability.
     ///
     /// # Errors
     /// Those of opening it.
-    pub fn anew(&self, aside: &Path) -> Result<Root, Error> {
-        Root::open(self.path(), aside, self.0.way.durability)
+    pub fn anew(&self) -> Result<Root, Error> {
+        Root::open(self.path(), &self.0.aside, self.0.way.durability)
+    }
+
+    /// The root of a team's handle.
+    pub(crate) fn of(opened: &Arc<Opened>) -> Root {
+        Root(opened.clone())
     }
 
     /// Takes the kernel's lock on the directory of its teams, for as long as this handle or a copy is kept. Nothing is

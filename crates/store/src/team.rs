@@ -7,7 +7,7 @@ use crate::error::Error;
 use crate::file::{PATIENCE, Shape, Way, change, read_as};
 use crate::inbox::Inbox;
 use crate::journal::Journal;
-use crate::root::Opened;
+use crate::root::{Opened, Root};
 use crate::tasks::{Seen, Tasks};
 use protocol::config::{ConfigError, Member, TeamConfig, member_set, team_set, with_member, without_member};
 use protocol::name::{AgentName, TeamName, bare, nearest};
@@ -49,13 +49,35 @@ impl Team {
     }
 
     /// Whether its name still leads to the directories that this handle holds: not where the team was deleted, and
-    /// not where others were made in their place.
+    /// not where others were made in their place. For whoever sees himself whether the root's are still there.
     pub fn is_current(&self) -> bool {
         let name = self.0.name.as_str();
         let Opened { teams, tasks: lists, .. } = &*self.0.root;
         teams.still_has(name, &self.0.dir)
             && self.0.inboxes.get().is_none_or(|inboxes| self.0.dir.still_has(INBOXES, inboxes))
             && self.0.tasks.get().is_none_or(|tasks| lists.still_has(name, tasks))
+    }
+
+    /// The same, and its root's directories are those at the root's path.
+    pub fn is_at_its_place(&self) -> bool {
+        self.0.root.is_current() && self.is_current()
+    }
+
+    /// The team of that name that is at its place now; none where there is none. Nothing is made.
+    ///
+    /// # Errors
+    /// Those of opening a root and a team.
+    pub fn anew(&self) -> Result<Option<Team>, Error> {
+        let root = Root::of(&self.0.root);
+        if !root.is_there() {
+            return Ok(None);
+        }
+        let root = if root.is_current() { root } else { root.anew()? };
+        match root.team(&self.0.name) {
+            Ok(team) => Ok(Some(team)),
+            Err(Error::NoSuchTeam { .. }) => Ok(None),
+            Err(error) => Err(error),
+        }
     }
 
     /// Its directory.

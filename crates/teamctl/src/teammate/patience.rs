@@ -33,7 +33,7 @@ impl<H: Host> Teammate<H> {
     ) -> Result<Option<T>, Halt> {
         let mut waited = false;
         loop {
-            match act(&mut self.post) {
+            match self.post.see_team().and_then(|()| act(&mut self.post)) {
                 Ok(done) => return Ok(Some(done)),
                 Err(fault) if matches!(fault.kind, Kind::Io | Kind::Data | Kind::Timeout) => {
                     self.complain(&fault);

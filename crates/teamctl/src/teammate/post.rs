@@ -71,8 +71,20 @@ impl Post {
         &self.me
     }
 
+    /// Others may have been put in the place of the team's directories: the teammate is of the team that is there now.
+    pub(super) fn see_team(&mut self) -> Result<(), Fault> {
+        if !self.team.is_at_its_place()
+            && let Some(team) = self.team.anew().map_err(fault)?
+        {
+            (self.team, self.seen) = (team, None);
+            self.pending.clear();
+        }
+        Ok(())
+    }
+
     /// What is unread and was not given yet.
     pub(super) fn unread(&mut self) -> Result<Vec<Entry>, Fault> {
+        self.see_team()?;
         self.mark(Vec::new())?;
         let inbox = self.team.inbox(&self.me);
         let (new, mark) = inbox.since(self.seen.as_ref()).map_err(fault)?;

@@ -14,7 +14,7 @@ impl Files {
             return;
         }
         // Whoever moved a directory may be about to put another, or a link, in its place: none is made unasked.
-        if !self.is_there() && !matches!(job, FileJob::Create { .. }) {
+        if !self.root.is_there() && !matches!(job, FileJob::Create { .. }) {
             self.events.send(Event::Unwatched).ok();
             return;
         }
@@ -23,12 +23,8 @@ impl Files {
         self.events.send(Event::Root(opened)).ok();
     }
 
-    fn is_there(&self) -> bool {
-        ["teams", "tasks"].iter().all(|directory| self.root.path().join(directory).exists())
-    }
-
     fn open_root_anew(&mut self) -> Result<(), Fault> {
-        let root = self.root.anew(&self.state.path().join("aside"))?;
+        let root = self.root.anew()?;
         let (old, new) = (self.root.path(), root.path());
         if old != new {
             // Whoever asks by that path looks for a daemon in other places.
