@@ -45,11 +45,6 @@ impl<'a> Top<'a> {
         self.house.until(&what, || Some(self.shown()).filter(|shown| shown.contains(part)))
     }
 
-    fn until_not(&self, part: &str) {
-        let what = format!("the screen shows {part:?} no more");
-        self.house.until(&what, || (!self.shown().contains(part)).then_some(()));
-    }
-
     fn press(&self, key: &str) {
         self.house.tmux(["send-keys", "-t", &self.pane, key]);
     }
