@@ -10,6 +10,7 @@
 
 mod mcp;
 mod tasks;
+mod top;
 mod turns;
 
 use harness::{House, Recovery, quantile};
@@ -33,6 +34,7 @@ fn main() {
     turns::unblocked();
     turns::fifty_headless_idle();
     turns::diamonds();
+    top::fifty_members();
 }
 
 fn row(what: &str, figure: &str, aim: &str) {
