@@ -142,6 +142,8 @@ fn a_line_of_the_output_is_seen_also_without_a_pane() {
     top.choose("bob");
     top.press("Enter");
     top.until("its output ends:\nbegin\nred end");
+    let why = house.teamctl(["why", "bob"]).ok();
+    top.until(&why.lines().next().unwrap().chars().take(30).collect::<String>());
     house.end();
 }
 

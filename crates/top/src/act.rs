@@ -55,6 +55,7 @@ impl Hand {
         match effect {
             Effect::Verb { words, input } => Event::Told(told(self.verb(&words, &input))),
             Effect::Screen { name, pane } => self.screen(name, pane),
+            Effect::Why { name } => self.why(name),
             Effect::Attach { name } => self.attach(&name),
             Effect::Leave(_) | Effect::Suspend | Effect::Renew => Event::GoOn,
         }
@@ -89,6 +90,13 @@ impl Hand {
             }
         };
         Event::Screen { name, text }
+    }
+
+    fn why(&self, name: String) -> Event {
+        let told = self.verb(&["why", "--", &name].map(str::to_owned), "").ok();
+        let told = told.filter(|output| output.status.success());
+        let text = told.map(|output| String::from_utf8_lossy(&output.stdout).trim_end().to_owned());
+        Event::Why { name, text: text.unwrap_or_default() }
     }
 
     fn attach(&self, name: &str) -> Event {

@@ -18,6 +18,11 @@ pub(crate) enum Event {
         name: String,
         text: String,
     },
+    /// Why a member is not moving, or what it does.
+    Why {
+        name: String,
+        text: String,
+    },
     /// Somebody ends us, by this signal.
     End(u8),
     /// Somebody stops us for a while.
@@ -81,6 +86,8 @@ pub(crate) enum Effect {
     Verb { words: Vec<String>, input: String },
     /// Brings what a member's pane shows.
     Screen { name: String, pane: Pane },
+    /// Asks why a member is not moving.
+    Why { name: String },
     /// Takes this terminal to a member's pane.
     Attach { name: String },
 }

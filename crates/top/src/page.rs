@@ -28,10 +28,8 @@ pub(crate) fn is_at_its_end(whole: &Whole, size: (u16, u16), manner: Manner) -> 
 
 /// The lines of a page.
 pub(crate) fn lines(whole: &Whole, (width, _): (u16, u16), manner: Manner) -> Vec<String> {
-    let text = match whole.screen.is_empty() {
-        true => whole.text.clone(),
-        false => format!("{}\n\n{}", whole.text, whole.screen),
-    };
+    let parts = [whole.text.as_str(), &whole.why, &whole.screen];
+    let text = parts.iter().filter(|part| !part.is_empty()).copied().collect::<Vec<_>>().join("\n\n");
     wrapped(&manner.text(&text), usize::from(width))
 }
 

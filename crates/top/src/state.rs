@@ -43,6 +43,8 @@ pub(crate) struct Whole {
     pub(crate) part: Part,
     pub(crate) key: String,
     pub(crate) text: String,
+    /// Of a member why it is not moving, once that is known.
+    pub(crate) why: String,
     /// Of a member what its pane shows, once that is known.
     pub(crate) screen: String,
     /// Whose it is.

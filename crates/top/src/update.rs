@@ -24,7 +24,8 @@ pub(crate) fn update(state: &mut State, event: Event) -> Vec<Effect> {
             state.told = Some(told);
             Vec::new()
         }
-        Event::Screen { name, text } => shown(state, &name, text),
+        Event::Screen { name, text } => known(state, &name, |whole| whole.screen = text),
+        Event::Why { name, text } => known(state, &name, |whole| whole.why = text),
         Event::End(code) => vec![Effect::Leave(code)],
         Event::Stop => vec![Effect::Suspend],
         Event::GoOn => vec![Effect::Renew],
@@ -86,14 +87,19 @@ fn open(state: &mut State) -> Vec<Effect> {
         part: state.part,
         key: item.key(),
         text: item.whole(),
+        why: String::new(),
         screen: String::new(),
         whose: item.whose().map(str::to_owned),
         top: 0,
         read: Read::Partly,
     };
-    let screen = (whole.part == Part::Members).then(|| look_at(state, &whole.key));
+    let name = whole.key.clone();
+    let more = match whole.part {
+        Part::Members => vec![look_at(state, &name), Effect::Why { name }],
+        _ => Vec::new(),
+    };
     state.view = View::Whole(whole);
-    screen.into_iter().collect()
+    more
 }
 
 fn look_at(state: &State, name: &str) -> Effect {
@@ -272,12 +278,13 @@ fn seen(state: &mut State, sight: Sight) -> Vec<Effect> {
     Vec::new()
 }
 
-fn shown(state: &mut State, name: &str, text: String) -> Vec<Effect> {
+/// More of the member whose page is open.
+fn known(state: &mut State, name: &str, add: impl FnOnce(&mut Whole)) -> Vec<Effect> {
     if let View::Whole(whole) = &mut state.view
         && whole.part == Part::Members
         && whole.key == name
     {
-        whole.screen = text;
+        add(whole);
     }
     Vec::new()
 }

@@ -30,7 +30,7 @@ const VARIABLES: [&str; 11] = [
 /// Watch a team on one screen, and steer it with keys
 ///
 /// Members with what they do, since when, their task, unread mail and the last line of their output; requests, tasks and
-/// what they wait for, messages. Enter shows all of one; y and n answer a request once it was shown to its end; s sends,
+/// what they wait for, messages. Enter shows all of one, of a member also why it is not moving and what its pane shows; y and n answer a request once it was shown to its end; s sends,
 /// x asks to shut down, K kills (asked twice), a goes to the pane, / filters, ? tells all keys, q leaves. Works without
 /// colour (NO_COLOR), in ASCII (LANG=C), from 40 columns and 10 lines on, and with the daemon dead.
 #[derive(Debug, clap::Args)]

@@ -145,11 +145,14 @@ fn attaching_needs_a_pane() {
 fn a_member_is_shown_with_its_pane() {
     let mut state = state(survey(), (80, 24));
     let looked = press(&mut state, &[Key::Down, Key::Enter]);
-    assert_eq!(looked, [Effect::Screen { name: "ann".to_owned(), pane: Pane::There }]);
+    let name = || "ann".to_owned();
+    assert_eq!(looked, [Effect::Screen { name: name(), pane: Pane::There }, Effect::Why { name: name() }]);
+    update(&mut state, Event::Why { name: name(), text: "it works".to_owned() });
     update(&mut state, Event::Screen { name: "bob".to_owned(), text: "not hers".to_owned() });
     update(&mut state, Event::Screen { name: "ann".to_owned(), text: "hers".to_owned() });
     let View::Whole(whole) = &state.view else { panic!() };
-    assert_eq!((whole.screen.as_str(), whole.read), ("hers", Read::ToItsEnd));
+    assert_eq!((whole.why.as_str(), whole.screen.as_str()), ("it works", "hers"));
+    assert_eq!(whole.read, Read::ToItsEnd);
 }
 
 #[test]

@@ -79,6 +79,8 @@ fn one_thing_whole_and_the_help() {
     press(&mut state, &[Key::Down, Key::Enter]);
     let screen = "its pane shows:\n$ less manual".to_owned();
     update(&mut state, Event::Screen { name: "ann".to_owned(), text: screen });
+    let why = "ann works on task 2.\n  its turn 3 began at 14:05".to_owned();
+    update(&mut state, Event::Why { name: "ann".to_owned(), text: why });
     is("member", &state);
     press(&mut state, &[Key::Escape, Key::Tab, Key::Enter]);
     is("request", &state);
