@@ -4,6 +4,7 @@
 use crate::args::{Arguments, Frame};
 use crate::event::{Effect, Event, Pane, Told};
 use crate::look;
+use std::ffi::OsString;
 use std::io::Write;
 use std::path::PathBuf;
 use std::process::{Command, Output, Stdio};
@@ -64,8 +65,7 @@ impl Hand {
     /// Runs the teamctl that lies beside this program.
     fn verb(&self, words: &[String], input: &str) -> std::io::Result<Output> {
         let mut command = Command::new(beside()?);
-        command.arg("--root").arg(&self.arguments.root).arg("--socket").arg(&self.arguments.socket);
-        command.args(["--team", self.arguments.team.as_str()]).args(words);
+        command.args(place(&self.arguments)).args(["--team", self.arguments.team.as_str()]).args(words);
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.spawn()?;
         if let Some(mut stdin) = child.stdin.take() {
@@ -144,6 +144,22 @@ fn told(output: std::io::Result<Output>) -> Told {
         false if wrong.is_empty() => Told::failed(out),
         false => Told::failed(wrong),
     }
+}
+
+/// Root and socket, where teamctl would not find them by itself: it repeats what it was given in what it says to type.
+fn place(arguments: &Arguments) -> Vec<OsString> {
+    let variable = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+    let root = store::root_path(variable("TEAMD_ROOT").as_deref()).ok();
+    let root = root.and_then(|root| root.canonicalize().ok());
+    let socket = variable("TEAMD_SOCKET").unwrap_or_else(|| store::place_of(&arguments.root).socket());
+    let mut words: Vec<OsString> = Vec::new();
+    if root.as_ref() != Some(&arguments.root) {
+        words.extend(["--root".into(), arguments.root.clone().into()]);
+    }
+    if socket != arguments.socket {
+        words.extend(["--socket".into(), arguments.socket.clone().into()]);
+    }
+    words
 }
 
 fn beside() -> std::io::Result<PathBuf> {

@@ -28,6 +28,9 @@ const HELP: &[&str] = &[
     "Times are clock times: since when something is so.",
 ];
 
+/// The most lines that what was told takes.
+const TOLD: usize = 4;
+
 /// Everything.
 pub(crate) fn draw(state: &State, buffer: &mut Buffer) {
     let (width, height) = state.size;
@@ -193,7 +196,15 @@ impl Pen<'_> {
             Outcome::Done => self.state.manner.color(Color::Green),
             Outcome::Failed => self.state.manner.color(Color::Red),
         };
-        self.put(0, y, &[(self.state.manner.line(&told.text), style)]);
+        // A long one is worth more than what is above it.
+        let lines = page::wrapped(&self.state.manner.line(&told.text), usize::from(self.state.size.0));
+        let lines = &lines[..lines.len().min(TOLD)];
+        let first = y + 1 - u16::try_from(lines.len()).unwrap_or(1);
+        for (y, line) in (first..).zip(lines) {
+            let blank = " ".repeat(usize::from(self.state.size.0));
+            self.put(0, y, &[(blank, Style::new())]);
+            self.put(0, y, &[(line.clone(), style)]);
+        }
     }
 
     fn last_line(&mut self, y: u16, width: u16) {

@@ -13,11 +13,13 @@ use std::process::{Command, ExitCode};
 const PROGRAM: &str = "teamd-top";
 
 /// What in a popup must be as it is here: tmux would set some of it as its server has it.
-const VARIABLES: [&str; 11] = [
+const VARIABLES: [&str; 13] = [
     "HOME",
     "PATH",
     "XDG_STATE_HOME",
     "XDG_RUNTIME_DIR",
+    "TEAMD_ROOT",
+    "TEAMD_SOCKET",
     "TEAMD_DURABILITY",
     "TMUX_PANE",
     "LANG",

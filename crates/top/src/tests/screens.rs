@@ -101,7 +101,9 @@ fn what_is_typed_asked_and_told_stands_at_the_bottom() {
     press(&mut state, &[Key::Escape, Key::Char('K')]);
     is("kill", &state);
     press(&mut state, &[Key::Escape]);
-    update(&mut state, Event::Told(Told::failed("cannot do that: x\ny")));
+    let long = "cannot reach teamd at /run/user/1000/teamd/b074b113f327/control.sock: No such file or directory\n  start it with: teamctl up";
+    update(&mut state, Event::Told(Told::failed(long)));
+    is("told", &state);
     text(&mut state, "/b");
     update(&mut state, Event::Told(Told::done("done")));
     is("filter", &state);
