@@ -32,6 +32,30 @@ fn for_an_answer_about_permission_or_a_plan() {
 }
 
 #[test]
+fn for_a_person_alone_and_not_for_ever_where_the_policy_has_it_so() {
+    let house = House::start();
+    let policy =
+        house.put("policy.toml", "[policy]\npermissions = 'person'\ntimeout = '10m'\nafter = 'deny'\n");
+    house.teamctl(["create", "survey", "--policy", &policy]).ok();
+    stays(&house);
+    ask(
+        &house,
+        r#"{"type":"permission_request","request_id":"perm-1-abcdefg","agent_id":"ann","tool_name":"Bash","tool_use_id":"t","description":"count","input":null,"permission_suggestions":[]}"#,
+    );
+    let told = house.until("it waits", || {
+        let told = house.teamctl(["why", "ann"]).ok();
+        told.contains("asks to use Bash, and waits for the answer of a person.").then_some(told)
+    });
+    assert!(told.contains("the team's policy denies it in"), "{told}");
+    let lead = house.teamctl(["why", "team-lead"]).ok();
+    assert!(lead.contains("1 request of members without an answer"), "{lead}");
+    let ann = [("TEAMD_AGENT", "ann")];
+    assert!(house.teamctl_with(&["why", "ann"], &ann).ok().contains("asks to use Bash"));
+    house.teamctl_with(&["why", "team-lead"], &ann).fails(77);
+    house.end();
+}
+
+#[test]
 fn at_a_dialog_on_its_screen() {
     let house = House::with_team();
     let script = house.script("asks", "#!/bin/sh\nprintf 'Do you trust it?\\n1. Yes\\n'\nexec sleep 3600\n");
@@ -60,8 +84,9 @@ fn for_the_answer_to_a_shutdown() {
     let house = House::with_team();
     stays(&house);
     let mut asked = house.teamctl_running(["shutdown", "ann", "--grace", "1m"]);
-    let told = says(&house, "shutting_down");
-    assert!(told["evidence"][0].as_str().unwrap().contains("request shutdown-"), "{told}");
+    house.until("the request is in the event log", || {
+        says(&house, "shutting_down")["evidence"][0].as_str()?.contains("request shutdown-").then_some(())
+    });
     house.teamctl(["kill", "ann"]).ok();
     asked.wait().unwrap();
     house.end();
@@ -146,6 +171,22 @@ fn for_a_process_of_its_that_is_stopped() {
     house.end();
 }
 
+#[test]
+fn for_the_process_of_its_turn_that_is_stopped() {
+    let house = House::with_team();
+    works(&house);
+    task(&house, "exec sleep 3600");
+    let turn = house.until("the turn has its process", || {
+        let evidence = house.member("ann")?["evidence"].as_str()?.to_owned();
+        evidence.split_once("pid ")?.1.split(':').next()?.parse().ok()
+    });
+    let stopped = Stopped::new(turn);
+    types(&house, &says(&house, "process_stopped"));
+    says(&house, "works");
+    drop(stopped);
+    house.end();
+}
+
 /// Whoever is stopped in a pane of its own tmux lets go on at once.
 #[test]
 fn for_its_first_process_that_a_new_daemon_does_not_hear() {
@@ -154,6 +195,11 @@ fn for_its_first_process_that_a_new_daemon_does_not_hear() {
     let stat = std::fs::read_to_string(format!("/proc/{}/stat", spawned["pid"])).unwrap();
     let first = stat.rsplit(')').next().unwrap().split_whitespace().nth(1).unwrap().parse().unwrap();
     let stopped = Stopped::new(first);
+    house.until("the roster has its process", || {
+        let state = std::fs::read_dir(house.path("state/teamd")).ok()?.flatten().next()?.path();
+        let roster = std::fs::read_to_string(state.join("roster.json")).ok()?;
+        roster.contains(&format!("\"agent\":{}", spawned["pid"])).then_some(())
+    });
     house.kill_9(house.daemon());
     house.start_daemon();
     types(&house, &says(&house, "cut_off"));

@@ -45,7 +45,7 @@ enum Role {
 
 /// In a form that does no harm where it is allowed: nobody of that name, a wrong word, something that goes on; and with
 /// which code it ends then.
-const VERBS: [(&[&str], May, &[i32]); 30] = [
+const VERBS: [(&[&str], May, &[i32]); 33] = [
     (&["create", "survey"], May::Lead, &[73]),
     (&["spawn", "bob", "--", "true"], May::Lead, &[73]),
     (&["shutdown", "nobody", "--grace=1s"], May::Lead, &[67]),
@@ -76,6 +76,9 @@ const VERBS: [(&[&str], May, &[i32]); 30] = [
     (&["respond", "nothing", "--approve"], May::Own, &[67]),
     (&["prompt"], May::Member, &[0]),
     (&["doctor"], May::Member, &[0, 1]),
+    (&["why", "bob"], May::Member, &[0]),
+    (&["why", "ann"], May::LeadAtFiles, &[0]),
+    (&["trace", "0"], May::LeadAtFiles, &[0, 64, 67]),
 ];
 
 #[test]

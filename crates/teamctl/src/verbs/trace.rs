@@ -4,6 +4,7 @@
 mod chain;
 mod find;
 
+use super::why::words::span;
 use super::why::{Told, causes_of};
 use crate::here::{Here, now};
 use crate::output::{self, clean};
@@ -126,7 +127,7 @@ impl Traced {
 
     fn read(&self) -> String {
         match self.chain.read {
-            Read::At(Some(at)) => self.at(at),
+            Read::At(Some(at)) => self.at(at).trim_end_matches(',').to_owned(),
             Read::At(None) => "yes; the event log does not tell when".to_owned(),
             Read::NotYet => "not yet".to_owned(),
         }
@@ -141,7 +142,7 @@ impl Traced {
 
     fn at(&self, at: u64) -> String {
         let whole = iso8601(at);
-        let ago = self.now.saturating_sub(at) / 1000;
-        format!("{} ({ago}s ago)", whole.get(..19).unwrap_or_default().replace('T', " "))
+        let ago = span(self.now.saturating_sub(at));
+        format!("{} UTC, {ago} ago,", whole.get(..19).unwrap_or_default().replace('T', " "))
     }
 }

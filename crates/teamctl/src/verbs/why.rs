@@ -9,7 +9,7 @@ mod judge;
 mod machine;
 mod next;
 mod tasks;
-mod words;
+pub(super) mod words;
 
 use super::duration;
 use crate::here::Here;
@@ -18,7 +18,7 @@ use cause::Cause;
 use evidence::Evidence;
 use next::Typed;
 use protocol::fault::{Fault, Kind};
-use protocol::name::did_you_mean;
+use protocol::name::{bare, did_you_mean};
 use serde::Serialize;
 use serde_json::json;
 use std::process::ExitCode;
@@ -46,6 +46,9 @@ pub(crate) struct Why {
 
 pub(crate) fn run(here: &Here, args: &Why) -> Result<ExitCode, Fault> {
     let team = super::send::team_of(here, &args.name)?;
+    if here.me().as_str() != bare(&args.name, team.name()) {
+        here.lead_only("say why another member is not moving")?;
+    }
     let evidence = evidence::gather(here, &team, &args.name, args.silent)?;
     if !evidence.is_known() {
         return Err(nobody(&evidence));

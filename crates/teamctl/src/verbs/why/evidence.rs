@@ -2,19 +2,20 @@
 //! can't be had is left out and the rest is gathered all the same; it is what one looks for when things are broken.
 
 use super::chronicle::{self, Chronicle};
-use super::machine::{self, Room, Server};
+use super::machine::{self, Halted, Room, Server};
 use crate::here::{Here, fault, now};
-use crate::process::Process;
 use protocol::asked::{Asked, AskedKind};
-use protocol::config::Member;
+use protocol::config::{Member, TeamConfig};
 use protocol::control::{AgentStatus, DaemonStatus, PastAgent, Reply, Request, StatusReply};
 use protocol::fault::{Fault, Kind};
 use protocol::message::Message;
 use protocol::name::{AgentName, TeamName, bare};
+use protocol::policy::{Decision, Who};
 use protocol::task::Task;
 use std::path::PathBuf;
 use std::time::Duration;
 use store::{Holding, Team};
+use view::request::Waiting;
 
 /// All of it, as it was at one moment.
 #[derive(Debug)]
@@ -37,12 +38,12 @@ pub(super) struct Evidence {
     pub(super) holding: Holding,
     /// Who of ours holds that lock.
     pub(super) holder: Option<(u32, String)>,
-    /// What it asks, oldest first.
+    /// What it asks, oldest first; of the lead, what it is asked.
     pub(super) asks: Vec<Ask>,
     pub(super) tasks: Vec<Task>,
     pub(super) chronicle: Chronicle,
-    /// Of its processes those that are stopped, and what each is called.
-    pub(super) stopped: Vec<(Process, String)>,
+    /// Of its processes those that are stopped.
+    pub(super) stopped: Vec<Halted>,
     pub(super) tmux: Server,
     /// Disks that have no room.
     pub(super) full: Vec<Room>,
@@ -81,6 +82,10 @@ pub(super) struct Ask {
     pub(super) about: String,
     /// Ms since the epoch; 0: not known.
     pub(super) since: u64,
+    /// The team's policy leaves it to a person alone.
+    pub(super) is_a_persons: bool,
+    /// When the policy answers it, ms since the epoch, and whether that is a yes.
+    pub(super) ends: Option<(u64, bool)>,
 }
 
 impl Evidence {
@@ -104,36 +109,21 @@ impl Evidence {
 
 pub(super) fn gather(here: &Here, team: &Team, address: &str, silent: Duration) -> Result<Evidence, Fault> {
     let (status, daemon) = daemon(here)?;
-    let of_team =
-        status.as_ref().and_then(|status| status.teams.iter().find(|known| known.name == *team.name()));
-    let wanted = AgentName::foreign(bare(address, team.name()));
     let config = team.config().map_err(fault);
-    let member = config.as_ref().map(|config| config.member(&wanted).cloned()).map_err(Clone::clone);
-    let agent = of_team.and_then(|known| known.members.iter().find(|agent| agent.name == wanted)).cloned();
-    let past = of_team.and_then(|known| known.past.iter().rev().find(|past| past.name == wanted)).cloned();
-    // As the team spells it.
-    let spelled = [
-        agent.as_ref().map(|agent| agent.name.clone()),
-        member.as_ref().ok().and_then(|member| Some(member.as_ref()?.name.clone())),
-        past.as_ref().map(|past| past.name.clone()),
-    ];
-    let name = spelled.into_iter().flatten().next().unwrap_or(wanted);
+    let Known { name, agent, past, member } = known(team, address, status.as_ref(), &config);
     let state = here.place()?.state;
     let (chronicle, former) = chronicle::read(&state, team.name(), &name);
-    let members = config.iter().flat_map(|config| config.members.iter().map(|member| member.name.clone()));
-    let log = state.join(format!("logs/agents/{}/{}.log", team.name(), name.as_str()));
+    let log = state.join(format!("logs/agents/{}/{}.log", team.name(), name.file_stem()));
     let inbox = team.inbox(&name);
     let holding = inbox.holding().unwrap_or(Holding::Free);
-    let tmux = match &daemon {
-        Daemon::Answers(daemon) => daemon.tmux.as_deref().map_or(Server::Unknown, machine::tmux),
-        _ => Server::Unknown,
-    };
     Ok(Evidence {
         now: now(),
         team: team.name().clone(),
-        members: members.collect(),
+        members: config
+            .map_or_else(|_| Vec::new(), |config| config.members.into_iter().map(|m| m.name).collect()),
         former,
         stopped: agent.as_ref().and_then(|agent| agent.pid).map(machine::stopped_of).unwrap_or_default(),
+        tmux: tmux(&daemon),
         daemon,
         agent,
         past,
@@ -141,16 +131,47 @@ pub(super) fn gather(here: &Here, team: &Team, address: &str, silent: Duration) 
         holder: holder(&holding),
         holding,
         mail: mail(&inbox),
-        asks: asks(team, &name),
+        asks: asks(here, team, &name),
         tasks: team.tasks().list().unwrap_or_default(),
         chronicle,
-        tmux,
-        full: machine::full(&[team.path(), state.clone()]),
+        full: machine::full(&[team.path(), state]),
         wrote: changed(&log),
         silent: u64::try_from(silent.as_millis()).unwrap_or(u64::MAX),
         failure: failure(team, &name),
         name,
     })
+}
+
+/// Who is meant, by whoever knows of him.
+struct Known {
+    /// As the team spells it.
+    name: AgentName,
+    agent: Option<AgentStatus>,
+    past: Option<PastAgent>,
+    member: Result<Option<Member>, Fault>,
+}
+
+fn known(
+    team: &Team,
+    address: &str,
+    status: Option<&StatusReply>,
+    config: &Result<TeamConfig, Fault>,
+) -> Known {
+    let wanted = AgentName::foreign(bare(address, team.name()));
+    let told = status.and_then(|status| status.teams.iter().find(|told| told.name == *team.name()));
+    let agent = told.and_then(|told| told.members.iter().find(|agent| agent.name == wanted)).cloned();
+    let past = told.and_then(|told| told.past.iter().rev().find(|past| past.name == wanted)).cloned();
+    let member = config.as_ref().map(|config| config.member(&wanted).cloned()).map_err(Clone::clone);
+    let listed = member.as_ref().ok().and_then(Option::as_ref).map(|member| &member.name);
+    let spelled = agent.as_ref().map(|agent| &agent.name).or(listed).or(past.as_ref().map(|past| &past.name));
+    Known { name: spelled.cloned().unwrap_or(wanted), agent, past, member }
+}
+
+fn tmux(daemon: &Daemon) -> Server {
+    match daemon {
+        Daemon::Answers(daemon) => daemon.tmux.as_deref().map_or(Server::Unknown, machine::tmux),
+        _ => Server::Unknown,
+    }
 }
 
 fn holder(holding: &Holding) -> Option<(u32, String)> {
@@ -161,7 +182,10 @@ fn holder(holding: &Holding) -> Option<(u32, String)> {
 }
 
 fn daemon(here: &Here) -> Result<(Option<StatusReply>, Daemon), Fault> {
-    match here.ask(Request::StatusOnScreen) {
+    let asked = here.ask(Request::StatusOnScreen);
+    // Whoever teamd does not know any more may know who runs there all the same.
+    let is_unknown = asked.as_ref().is_err_and(|fault| fault.kind == Kind::NotPermitted);
+    match if is_unknown { here.ask_for_status() } else { asked } {
         Ok(Reply::Status(status)) => {
             let about = Box::new(status.daemon.clone());
             Ok((Some(status), Daemon::Answers(about)))
@@ -182,17 +206,20 @@ fn mail(inbox: &store::Inbox) -> Mail {
     }
 }
 
-/// None where the lead's inbox can't be read: that has its own cause, of the lead.
-fn asks(team: &Team, name: &AgentName) -> Vec<Ask> {
-    let open = team.requests().open().unwrap_or_default();
-    let hers = open.into_iter().filter(|request| request.from == *name);
-    let ask = |request: store::OpenRequest| Ask {
+/// None where the lead's inbox can't be read: that has its own cause, of the lead. To the lead all are asked.
+fn asks(here: &Here, team: &Team, name: &AgentName) -> Vec<Ask> {
+    let policy = here.caller_at(team.clone()).and_then(|caller| caller.policy()).unwrap_or_default();
+    let open = view::request::waiting(&policy, team.requests().asking().unwrap_or_default());
+    let meant = open.into_iter().filter(|waiting| name.is_lead() || waiting.request.from == *name);
+    let ask = |Waiting { request, ends }: Waiting| Ask {
         id: request.asked.id().to_string(),
         kind: request.asked.kind(),
         about: about(&request.asked),
         since: request.since,
+        is_a_persons: policy.decide(&request.asked, &request.cwd) == Decision::Ask(Who::Person),
+        ends,
     };
-    hers.map(ask).collect()
+    meant.map(ask).collect()
 }
 
 fn about(asked: &Asked) -> String {

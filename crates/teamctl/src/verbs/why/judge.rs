@@ -18,6 +18,8 @@ use store::Holding;
 
 /// Mail that is younger may be on its way, ms.
 const ON_ITS_WAY: u64 = 2_000;
+/// So long a program that looks in the middle of its turn may be in a step of it, ms.
+const MID_TURN: u64 = 60_000;
 /// A lock is held for some milliseconds: that long is long, ms.
 const LONG: u64 = 1_000;
 
@@ -124,8 +126,8 @@ fn asked_to_end(what: &What) -> Option<String> {
 }
 
 fn stopped(e: &Evidence) -> Option<Cause> {
-    let (process, name) = e.stopped.first()?;
-    Some(Cause::ProcessStopped { pid: process.pid, name: name.clone() })
+    let halted = e.stopped.iter().find(|halted| halted.carries)?;
+    Some(Cause::ProcessStopped { pid: halted.pid, name: halted.name.clone() })
 }
 
 /// What it waits for a person or the lead for.
@@ -171,13 +173,14 @@ fn moving(e: &Evidence, agent: &AgentStatus, causes: &mut Vec<Cause>) {
     }
     if !free && !silent_hooks {
         causes.extend(silence(e, agent));
+        causes.extend(below(e));
     }
     if free && !keeps {
         let others = of_others(&e.tasks, &e.name);
         causes.extend((!others.is_empty()).then_some(Cause::OthersTasks(others)));
     }
     causes.extend(agent.hidden.then_some(Cause::Hidden));
-    if !silent_hooks {
+    if !causes.iter().any(Cause::keeps) {
         causes.push(if idle { Cause::Rests } else { Cause::Works });
     }
 }
@@ -206,16 +209,19 @@ fn last_turn(e: &Evidence) -> Option<Cause> {
     Some(Cause::Interrupted { at, task })
 }
 
-/// What an idle one has not read, or one that looks by itself. In a turn it gets its mail at the end.
+/// What an idle one has not read, or one that looks by itself. In a turn it gets its mail at the end, or in its middle.
 fn unfed(e: &Evidence, agent: &AgentStatus) -> Option<Cause> {
-    let looks = agent.reaches == Some(Reaches::WhenAsked);
+    let waits = match (agent.activity, agent.reaches) {
+        (Activity::Idle, _) | (_, Some(Reaches::WhenAsked)) => ON_ITS_WAY,
+        (_, Some(Reaches::MidTurn)) => MID_TURN,
+        _ => return None,
+    };
     let old = |message: &&Message| {
-        parse_iso8601(&message.timestamp).is_none_or(|at| e.now.saturating_sub(at) >= ON_ITS_WAY)
+        parse_iso8601(&message.timestamp).is_none_or(|at| e.now.saturating_sub(at) >= waits)
     };
     let due = |message: &&Message| old(message) && !is_of_blocked_task(e, message);
     let unread: Vec<Message> = e.unread().iter().filter(due).cloned().collect();
-    let free = agent.activity == Activity::Idle || looks;
-    (free && !unread.is_empty()).then_some(Cause::Unfed(unread))
+    (!unread.is_empty()).then_some(Cause::Unfed(unread))
 }
 
 /// The word of a task that it can't start is nothing to be fed.
@@ -235,6 +241,12 @@ fn by_tasks(e: &Evidence) -> Option<Cause> {
     }
 }
 
+/// What its program has started, and may wait for.
+fn below(e: &Evidence) -> Option<Cause> {
+    let halted = e.stopped.iter().find(|halted| !halted.carries)?;
+    Some(Cause::ProcessStopped { pid: halted.pid, name: halted.name.clone() })
+}
+
 fn silence(e: &Evidence, agent: &AgentStatus) -> Option<Cause> {
     let since = e.wrote.unwrap_or(0).max(agent.since);
     (e.now.saturating_sub(since) >= e.silent).then_some(Cause::Silent(since))
@@ -243,9 +255,8 @@ fn silence(e: &Evidence, agent: &AgentStatus) -> Option<Cause> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::process::Process;
     use crate::verbs::why::chronicle::Chronicle;
-    use crate::verbs::why::machine::Room;
+    use crate::verbs::why::machine::{Halted, Room};
     use protocol::event::Event;
     use protocol::fault::{Fault, Kind};
     use protocol::name::TeamName;
@@ -291,6 +302,11 @@ mod tests {
         Task::parse(&task.to_string()).unwrap()
     }
 
+    fn ask() -> Ask {
+        let (id, about) = ("p".to_owned(), "asks".to_owned());
+        Ask { id, kind: AskedKind::Permission, about, since: 0, is_a_persons: false, ends: None }
+    }
+
     fn words(e: &Evidence) -> Vec<&'static str> {
         causes(e).iter().map(Cause::word).collect()
     }
@@ -298,8 +314,8 @@ mod tests {
     #[test]
     fn what_makes_the_others_pointless_to_mend_comes_first() {
         let mut e = evidence(&json!({"flags": ["at_dialog", "shutdown_requested"], "hidden": true}));
-        e.asks = vec![Ask { id: "p".into(), kind: AskedKind::Permission, about: "asks".into(), since: 0 }];
-        e.stopped = vec![(Process::default(), "sh".into())];
+        e.asks = vec![ask()];
+        e.stopped = vec![Halted { pid: 7, name: "sh".into(), carries: true }];
         e.mail = Mail::Damaged("x".into());
         e.full = vec![Room { path: "/".into(), bytes: 0, files: None }];
         e.tmux = Server::Silent { pid: None, stopped: false };
@@ -314,7 +330,6 @@ mod tests {
             "dialog",
             "tmux_silent",
             "hidden",
-            "rests",
         ];
         assert_eq!(words(&e), all);
         e.daemon = Daemon::Absent;
@@ -327,7 +342,10 @@ mod tests {
         e.tasks = vec![task(1, "bob", &[]), task(2, "ann", &["1"])];
         assert_eq!(words(&e), ["works"]);
         e.silent = 100_000;
-        assert_eq!(words(&e), ["silent", "works"]);
+        assert_eq!(words(&e), ["silent"]);
+        e.stopped = vec![Halted { pid: 7, name: "sh".into(), carries: false }];
+        assert_eq!(words(&e), ["silent", "process_stopped"]);
+        e.stopped.clear();
         e.wrote = Some(900_001);
         assert_eq!(words(&e), ["works"]);
     }
@@ -338,12 +356,12 @@ mod tests {
         e.tasks = vec![task(1, "bob", &[]), task(2, "ann", &["1"])];
         let given = json!({"type": "task_assignment", "taskId": "2", "subject": "x", "description": "", "assignedBy": "team-lead", "timestamp": ""});
         e.mail = Mail::Unread(vec![Message::new(&AgentName::lead(), given.to_string(), 1)]);
-        assert_eq!(words(&e), ["blocked", "rests"]);
+        assert_eq!(words(&e), ["blocked"]);
         e.mail = Mail::Unread(vec![Message::new(&AgentName::lead(), "x".into(), 1)]);
         assert_eq!(words(&e)[0], "unfed");
         e.mail = Mail::Unread(vec![Message::new(&AgentName::lead(), "x".into(), e.now)]);
         e.tasks = vec![task(1, "", &[]), task(2, "ann", &["1"])];
-        assert_eq!(words(&e), ["blockers_unowned", "rests"], "mail that came just now is on its way");
+        assert_eq!(words(&e), ["blockers_unowned"], "mail that came just now is on its way");
         e.tasks.push(task(3, "ann", &[]));
         assert_eq!(words(&e), ["rests"], "there is one that it can start");
     }

@@ -85,12 +85,31 @@ fn within_patience<T: Send + 'static>(
     told.recv_timeout(PATIENCE).ok()
 }
 
-/// Of an agent's processes, its first one among them, those that are stopped, and what each is called.
-pub(super) fn stopped_of(agent: u32) -> Vec<(Process, String)> {
-    let is_first = |pid: &u32| name(*pid).is_some_and(|name| name == "teamd-pane");
-    let first = Process::read(agent).map(|process| process.parent).filter(is_first);
-    let stopped = below(&[first.unwrap_or(agent)]).into_iter().filter(|process| process.stopped);
-    stopped.map(|process| (process, name(process.pid).unwrap_or_default())).collect()
+/// A process that is stopped.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Halted {
+    pub(super) pid: u32,
+    pub(super) name: String,
+    /// The member can't go on without it: its first process, its program, or the one of its turn. What those have
+    /// started may rest there for good.
+    pub(super) carries: bool,
+}
+
+/// Of an agent's processes, its first one among them, those that are stopped.
+pub(super) fn stopped_of(agent: u32) -> Vec<Halted> {
+    let is = |pid: u32, program: &str| name(pid).is_some_and(|name| name == program);
+    let first = Process::read(agent).map(|process| process.parent).filter(|pid| is(*pid, "teamd-pane"));
+    let first = first.unwrap_or(agent);
+    let carries =
+        |process: &Process| [process.pid, process.parent].contains(&first) || is(process.parent, "teamd-acp");
+    let stopped = below(&[first]).into_iter().filter(|process| process.stopped);
+    stopped
+        .map(|process| Halted {
+            pid: process.pid,
+            name: name(process.pid).unwrap_or_default(),
+            carries: carries(&process),
+        })
+        .collect()
 }
 
 /// Who of ours has a grip on the lock of that inode, as the kernel's table says, and that in words.

@@ -102,8 +102,7 @@ fn go_on(server: &Server, typed: &Typed) -> Vec<String> {
 }
 
 fn stopped(e: &Evidence) -> Option<Vec<String>> {
-    let (process, _) = e.stopped.first()?;
-    Some(vec![format!("kill -CONT {}", process.pid)])
+    Some(vec![format!("kill -CONT {}", e.stopped.first()?.pid)])
 }
 
 /// What it left is given back first.

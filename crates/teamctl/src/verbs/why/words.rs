@@ -2,7 +2,7 @@
 
 use super::cause::Cause;
 use super::evidence::{Ask, Daemon, Evidence};
-use super::machine::Server;
+use super::machine::{Halted, Server};
 use super::tasks::Wait;
 use protocol::event::What;
 use protocol::feed::Feed;
@@ -104,14 +104,12 @@ pub(super) fn evidence(cause: &Cause, e: &Evidence) -> Vec<String> {
         Cause::NotOurs => lines([e.member.as_ref().ok().and_then(|member| {
             Some(format!("in config.json it is in pane {:?}", member.as_ref()?.tmux_pane_id))
         })]),
-        Cause::Lead => vec![format!("{} unread in its inbox", many(e.unread().len(), "message"))],
+        Cause::Lead => vec![
+            format!("{} of members without an answer", many(e.asks.len(), "request")),
+            format!("{} unread in its inbox", many(e.unread().len(), "message")),
+        ],
         Cause::Starting | Cause::Ending => lines([since(e)]),
-        Cause::CutOff => e
-            .stopped
-            .iter()
-            .map(|(process, name)| format!("process {} ({name}) is stopped", process.pid))
-            .chain(since(e))
-            .collect(),
+        Cause::CutOff => e.stopped.iter().map(halted).chain(since(e)).collect(),
         Cause::ShuttingDown(asked) => lines([
             asked.as_ref().map(|(request, at)| when(&format!("request {request}, asked"), *at, e)),
             closing(e),
@@ -122,10 +120,9 @@ pub(super) fn evidence(cause: &Cause, e: &Evidence) -> Vec<String> {
         Cause::InboxAbandoned(held) => vec![lock(held, e)],
         Cause::InboxLocked { held, holder, .. } => lines([Some(lock(held, e)), holder.clone()]),
         Cause::InboxBarred(path) => vec![path.display().to_string()],
-        Cause::Permission(ask) | Cause::PlanApproval(ask) => ask
-            .iter()
-            .map(|ask| when(&format!("request {} in the inbox of team-lead,", ask.id), ask.since, e))
-            .collect(),
+        Cause::Permission(ask) | Cause::PlanApproval(ask) => {
+            ask.iter().flat_map(|ask| lines([Some(request(ask, e)), end(ask, e)])).collect()
+        }
         Cause::Dialog(text) => vec![text.clone().unwrap_or_else(|| "its screen shows it".to_owned())],
         Cause::NeverReady => lines([since(e)]),
         Cause::TurnsFailed { since, task, .. } => lines([
@@ -154,7 +151,22 @@ fn lines<const N: usize>(lines: [Option<String>; N]) -> Vec<String> {
 
 fn asked(e: &Evidence, ask: Option<&Ask>, plainly: &str) -> String {
     let about = ask.map_or(plainly, |ask| ask.about.as_str());
-    format!("{} {about}, and waits for the answer of the lead or a person.", e.name)
+    let whose = if ask.is_some_and(|ask| ask.is_a_persons) { "a person" } else { "the lead or a person" };
+    format!("{} {about}, and waits for the answer of {whose}.", e.name)
+}
+
+fn request(ask: &Ask, e: &Evidence) -> String {
+    when(&format!("request {} in the inbox of team-lead,", ask.id), ask.since, e)
+}
+
+fn end(ask: &Ask, e: &Evidence) -> Option<String> {
+    let (at, approved) = ask.ends?;
+    let answers = if approved { "approves" } else { "denies" };
+    Some(format!("the team's policy {answers} it in {}", span(at.saturating_sub(e.now))))
+}
+
+fn halted(halted: &Halted) -> String {
+    format!("process {} ({}) is stopped", halted.pid, halted.name)
 }
 
 /// `05:10:01 UTC, 3m ago`.
@@ -170,7 +182,7 @@ fn when(what: &str, at: u64, e: &Evidence) -> String {
 }
 
 /// In one unit.
-fn span(ms: u64) -> String {
+pub(in crate::verbs) fn span(ms: u64) -> String {
     match ms / 1000 {
         seconds @ 0..120 => format!("{seconds}s"),
         seconds @ 120..7200 => format!("{}m", seconds / 60),
