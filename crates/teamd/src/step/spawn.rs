@@ -2,6 +2,7 @@
 //! what follows stands in [`super::register`].
 
 use super::again;
+use super::ending;
 use super::plan;
 use super::request::answer;
 use super::worktree;
@@ -42,7 +43,11 @@ pub(super) fn spawn(
 ) {
     worktree::expire(state, &order.team, now);
     match checked(state, &order) {
-        Err(fault) => return answer(state, client, Err(fault), out),
+        Err(fault) => {
+            // The name of one that could not be taken off yet is wanted: that may work by now.
+            ending::in_order_again(state, out);
+            return answer(state, client, Err(fault), out);
+        }
         Ok(name) => order.take_name(name),
     }
     worktree::let_go(state, &order);
@@ -140,8 +145,13 @@ pub(super) fn free_name(
         return Ok(wanted.clone());
     }
     let taken = || {
-        Fault::new(Kind::Exists, format!("cannot spawn {wanted}: {team} has a member of that name"))
-            .hinted("take another name, or let --unique choose one")
+        let gone = state.member(team, wanted).is_some_and(|agent| matches!(agent.phase, Phase::Gone(_)));
+        let hint = match gone {
+            true => "it has ended, and is not off the team yet: try again, or see teamctl events",
+            false => "take another name, or let --unique choose one",
+        };
+        let message = format!("cannot spawn {wanted}: {team} has a member of that name");
+        Fault::new(Kind::Exists, message).hinted(hint)
     };
     if !unique {
         return Err(taken());

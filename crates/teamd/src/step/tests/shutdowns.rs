@@ -174,9 +174,14 @@ fn what_could_not_be_filed_is_tried_again_and_the_name_stays_taken() {
     let fault = Fault::new(Kind::Data, "cannot parse config.json");
     let effects = step(&mut state, farewelled(&ann, false, Some(fault)), NOW);
     assert_eq!(endings(&effects, 9), [("killed (signal 15)".to_owned(), true)]);
-    assert_eq!(kind(&ask(&mut state, 10, order("ann")), 10), Some(Kind::Exists));
+    let again = |effects: &[Effect]| job(effects, |job| matches!(job, FileJob::Farewell { .. }));
     let effects = step(&mut state, Event::Overflow, NOW);
-    assert!(job(&effects, |job| matches!(job, FileJob::Farewell { .. })));
+    assert!(again(&effects));
+    let fault = Fault::new(Kind::Io, "no space left");
+    step(&mut state, farewelled(&ann, false, Some(fault)), NOW);
+    // Whoever wants its name need not wait for the next look at everything.
+    let effects = ask(&mut state, 10, order("ann"));
+    assert_eq!((kind(&effects, 10), again(&effects)), (Some(Kind::Exists), true));
     step(&mut state, farewelled(&ann, false, None), NOW);
     assert!(state.agents.is_empty());
 }
