@@ -1,9 +1,10 @@
 //! The daemon's own system calls, broken one at a time by strace while it does what it is asked: no crash point has to
 //! stand there.
 
+use super::desk;
 use super::operations::{OPERATIONS, Operation};
+use super::scene::Scene;
 use super::tally::Tally;
-use super::{Scene, desk};
 use harness::{House, figure, rounds, skipped};
 use std::collections::BTreeMap;
 use std::process::{Child, Stdio};

@@ -1,6 +1,6 @@
 //! What came of the tries. That tmux itself crashes in some is no fault of what is tried, as long as they are few.
 
-use super::Scene;
+use super::scene::Scene;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
 /// Thrown where the tmux server of a scene has gone.
