@@ -15,13 +15,13 @@ impl Files {
         self.state.sub(DIRECTORY)?.replace(file, &bytes)
     }
 
-    /// Removes those that the roster on disk does not name.
+    /// Removes those that the roster on disk does not name. What could not be removed is tried again with the next.
     pub(super) fn drop_environments(&mut self, roster: &Roster) -> Result<(), Error> {
         let count = roster.environments().count();
         if std::mem::replace(&mut self.environments, count) <= count {
             return Ok(());
         }
-        drop_unknown(&self.state, roster)
+        drop_unknown(&self.state, roster).inspect_err(|_| self.environments = usize::MAX)
     }
 }
 

@@ -59,6 +59,22 @@ fn what_an_earlier_daemon_left_of_an_environment_goes_with_the_first_roster() {
 }
 
 #[test]
+fn an_environment_that_could_not_be_removed_goes_with_the_next_roster() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut files = files(dir.path(), BTreeMap::new());
+    let left = dir.path().join("state/env/left.json");
+    files.keep_environment("left.json", &BTreeMap::new()).unwrap();
+    std::fs::remove_file(&left).unwrap();
+    // No file can be removed here.
+    std::fs::create_dir(&left).unwrap();
+    files.save(&Roster::default()).unwrap();
+    std::fs::remove_dir(&left).unwrap();
+    files.keep_environment("left.json", &BTreeMap::new()).unwrap();
+    files.save(&Roster::default()).unwrap();
+    assert!(!left.exists());
+}
+
+#[test]
 fn a_handle_that_an_inbox_made_has_seen_no_tasks() {
     let dir = tempfile::tempdir().unwrap();
     let mut files = files(dir.path(), BTreeMap::new());
