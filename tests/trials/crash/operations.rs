@@ -36,9 +36,9 @@ impl Operation {
         std::env::var("ONLY").map_or(true, |word| self.name.contains(&word))
     }
 
-    /// Done by the daemon, not by teamctl at the files.
+    /// Done by the daemon: not by teamctl at the files, nor by git, whose own calls would be broken with it.
     pub(super) fn is_the_daemons(&self) -> bool {
-        !["send", "mark read", "claim"].contains(&self.name)
+        !["send", "mark read", "claim"].contains(&self.name) && !self.name.contains("worktree")
     }
 }
 
