@@ -148,7 +148,7 @@ fn a_line_of_the_output_is_seen_also_without_a_pane() {
 }
 
 #[test]
-fn a_message_is_typed_and_sent_and_k_twice_kills() {
+fn a_message_is_typed_and_sent_a_shutdown_asked_for_and_k_twice_kills() {
     let house = House::with_team();
     spawn(&house, "ann");
     let top = Top::open(&house);
@@ -161,11 +161,21 @@ fn a_message_is_typed_and_sent_and_k_twice_kills() {
     let sent = house.until("it is stored", || house.inbox("survey", "ann").pop());
     assert_eq!((&sent["text"], &sent["from"]), (&json!("hello; $(touch evil)"), &json!("team-lead")));
     top.until("Message sent to ann");
+    top.press("x");
+    top.until("ask ann to shut down");
+    top.type_in("enough");
+    top.press("Enter");
+    top.until("Shutdown request sent to ann");
+    let asked =
+        house.until("it is asked", || house.inbox("survey", "ann").pop().filter(|last| *last != sent));
+    let asked: Value = serde_json::from_str(asked["text"].as_str().unwrap()).unwrap();
+    assert_eq!((&asked["type"], &asked["reason"]), (&json!("shutdown_request"), &json!("enough")));
+    top.until("ann          stopping ");
     top.press("K");
     top.until("kill ann: K once more");
     top.press("Escape");
     top.until("q:quit");
-    assert_eq!(house.member("ann").unwrap()["phase"], "running");
+    assert!(house.member("ann").is_some());
     top.press("K");
     top.until("kill ann: K once more");
     top.press("K");

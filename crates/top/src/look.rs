@@ -219,7 +219,8 @@ fn state(member: &MemberView) -> String {
     };
     match phase.strip_prefix("running") {
         Some(flags) => format!("{doing}{flags}"),
-        None => phase,
+        // Said once it is enough.
+        None => phase.replacen("stopping!shutdown", "stopping", 1),
     }
 }
 

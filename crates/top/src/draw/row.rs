@@ -34,10 +34,10 @@ impl Row<'_> {
             Some(0) => String::new(),
             Some(unread) => format!("{unread} new"),
         };
-        let task = usize::from(self.state.size.0).saturating_sub(42) * 2 / 5;
+        let task = usize::from(self.state.size.0).saturating_sub(44) * 2 / 5;
         let mut spans = vec![
             (self.cell(&member.name, NAME), self.manner.member(&member.color)),
-            (self.cell(&member.state, 13), self.state_style(&member.state)),
+            (self.cell(&member.state, 15), self.state_style(&member.state)),
             (self.cell(&member.since, 5), Style::new()),
             (self.cell(&unread, 7), Style::new().add_modifier(Modifier::BOLD)),
         ];
