@@ -104,7 +104,8 @@ demo:
 
 # The figures of docs/performance.md, measured here and now.
 bench:
-	scripts/need tmux
+	scripts/need tmux node
+	cd tests/foreign && npm ci --silent --no-audit --no-fund
 	$(CARGO) build --release --workspace --bins --locked
 	TMPDIR=$${TMPDIR:-$$([ -w /dev/shm ] && echo /dev/shm || echo /tmp)} $(TARGET)/release/bench
 

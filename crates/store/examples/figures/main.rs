@@ -10,15 +10,27 @@
 use protocol::config::{Member, TeamConfig};
 use protocol::message::Message;
 use protocol::name::{AgentName, TeamName};
+use std::path::Path;
 use std::time::{Duration, Instant};
 use store::{Durability, NewTask, Planned, Root, Team};
 use tempfile::TempDir;
 
+mod inboxes;
+mod peer;
+
 fn main() {
+    let words: Vec<String> = std::env::args().skip(1).collect();
+    if let [dir, count] = words.as_slice() {
+        return inboxes::write(Path::new(dir), count.parse().unwrap());
+    }
+    inboxes::appends();
+    inboxes::sixteen_writers();
+    inboxes::marks_and_lists();
+    inboxes::torn_reads();
+    inboxes::durabilities();
     tasks_made_together();
     claims();
     looks();
-    appends();
     new_messages();
 }
 
@@ -28,7 +40,20 @@ fn row(what: &str, figure: &str, aim: &str) {
 
 fn team() -> (TempDir, Team) {
     let dir = TempDir::new().unwrap();
-    let root = Root::open(&dir.path().join("root"), &dir.path().join("aside"), Durability::Process).unwrap();
+    let team = made(dir.path(), Durability::Process);
+    (dir, team)
+}
+
+fn root(dir: &Path, durability: Durability) -> Root {
+    Root::open(&dir.join("root"), &dir.join("aside"), durability).unwrap()
+}
+
+/// The team that is there already, as another process has it.
+fn at(dir: &Path, durability: Durability) -> Team {
+    root(dir, durability).team(&TeamName::parse("bench").unwrap()).unwrap()
+}
+
+fn made(dir: &Path, durability: Durability) -> Team {
     let name = TeamName::parse("bench").unwrap();
     let config = TeamConfig {
         name: name.to_string(),
@@ -39,8 +64,7 @@ fn team() -> (TempDir, Team) {
         members: vec![Member::lead(&name, None, String::new(), "/".to_owned(), 1)],
         hidden_pane_ids: vec![],
     };
-    let team = root.create_team(&config).unwrap();
-    (dir, team)
+    root(dir, durability).create_team(&config).unwrap()
 }
 
 /// Diamonds in a chain: one, two that wait for it, one that waits for both, and so on.
@@ -109,17 +133,8 @@ fn message(text: String) -> Message {
 fn filled(count: usize) -> (TempDir, Team) {
     let (dir, team) = team();
     let all: Vec<Message> = (0..count).map(|n| message(format!("{n:0>180}"))).collect();
-    team.inbox(&AgentName::lead()).append_all(&all).unwrap();
+    all.chunks(10_000).for_each(|some| team.inbox(&AgentName::lead()).append_all(some).unwrap());
     (dir, team)
-}
-
-fn appends() {
-    for count in [0, 1000, 10_000] {
-        let (_dir, team) = filled(count);
-        let inbox = team.inbox(&AgentName::lead());
-        let took = median(21, |n| inbox.append(&message(format!("{n:0>180}"))).unwrap());
-        row(&format!("append to an inbox of {count}, median of 21"), &format!("{took:.2?}"), "-");
-    }
 }
 
 fn new_messages() {

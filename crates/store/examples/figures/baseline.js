@@ -1,0 +1,51 @@
+// What programs on these inboxes do now: under the lock of the real proper-lockfile read the file, parse it, change it,
+// and write all of it anew.
+//
+//   node baseline.js FILE          a line "append" or "mark" on the standard input is done and answered with nanoseconds
+//   node baseline.js FILE COUNT    COUNT messages, with retries on a held lock
+'use strict';
+const fs = require('fs');
+const lockfile = require('proper-lockfile');
+
+const [file, count] = process.argv.slice(2);
+const options = { lockfilePath: `${file}.lock` };
+const retries = { retries: 10000, factor: 1.2, minTimeout: 5, maxTimeout: 100, randomize: true };
+const text = 'x'.repeat(180);
+
+function rewrite(change) {
+  const messages = JSON.parse(fs.readFileSync(file, 'utf8'));
+  change(messages);
+  fs.writeFileSync(file, JSON.stringify(messages, null, 2));
+}
+
+function push(messages) {
+  messages.push({ from: 'peer', text, timestamp: new Date().toISOString(), read: false });
+}
+
+function mark(messages) {
+  messages[messages.length - 1].read = true;
+}
+
+function once(change) {
+  const begun = process.hrtime.bigint();
+  const release = lockfile.lockSync(file, options);
+  rewrite(change);
+  release();
+  return process.hrtime.bigint() - begun;
+}
+
+async function many() {
+  for (let n = 0; n < Number(count); n += 1) {
+    const release = await lockfile.lock(file, { ...options, retries });
+    rewrite(push);
+    await release();
+  }
+}
+
+if (count) {
+  many();
+} else {
+  require('readline').createInterface({ input: process.stdin }).on('line', (line) => {
+    console.log(String(once(line === 'mark' ? mark : push)));
+  });
+}

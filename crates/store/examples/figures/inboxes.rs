@@ -1,0 +1,167 @@
+//! Inboxes of every length: beside what other programs do with them, and beside reading their bytes.
+
+use crate::peer::{Peer, command, pairs};
+use crate::{at, filled, median, message, row, timed};
+use protocol::name::AgentName;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+use store::{Durability, Inbox, Team};
+
+const LENGTHS: [(usize, usize); 4] = [(0, 101), (1_000, 101), (10_000, 31), (100_000, 7)];
+const WRITERS: usize = 16;
+const READS: u64 = 1_000_000;
+
+fn of_lead(team: &Team) -> Inbox {
+    team.inbox(&AgentName::lead())
+}
+
+fn append(inbox: &Inbox, n: usize) {
+    inbox.append(&message(format!("{n:0>180}"))).unwrap();
+}
+
+/// A second inbox of the same bytes, for the baseline.
+fn copied(inbox: &Inbox) -> PathBuf {
+    let copy = inbox.path().with_file_name("peer.json");
+    match std::fs::copy(inbox.path(), &copy) {
+        Ok(_) => {}
+        Err(_) => std::io::Write::write_all(&mut std::fs::File::create(&copy).unwrap(), b"[]").unwrap(),
+    }
+    copy
+}
+
+pub(crate) fn appends() {
+    let mut medians = Vec::new();
+    for (length, count) in LENGTHS {
+        let (_dir, team) = filled(length);
+        let inbox = of_lead(&team);
+        let Some(mut peer) = Peer::at(&copied(&inbox)) else { return row("append", "skipped: no node", "") };
+        peer.does("append");
+        // Neither the first look nor the first copy is what a message costs.
+        (0..2).filter(|_| length > 0).for_each(|n| append(&inbox, n));
+        let both = pairs(count, |n| append(&inbox, n), || peer.does("append"));
+        let (ours, worst) = (both.ours[count / 2], both.ours[(count * 99).div_ceil(100) - 1]);
+        // Without the other in between, who leaves nothing of ours in the processor's cache.
+        medians.push(median(301, |n| append(&inbox, n)));
+        let figure = format!("{ours:.1?}, {worst:.1?}; {:.1?}; {:.0} ×", both.theirs[count / 2], both.ratio);
+        let aim = if length == 10_000 { "20 × on a disk, 500 × in memory" } else { "" };
+        row(&format!("append to an inbox of {length}: ours, 99 of 100; Node; ratio"), &figure, aim);
+    }
+    let flat = medians[3].as_secs_f64() / medians[0].as_secs_f64();
+    let figure = format!("{:.1?} to {:.1?}; {flat:.2} ×", medians[3], medians[0]);
+    row("append at 100,000 to append at 0, medians of 301", &figure, "1.5 ×");
+}
+
+/// Somebody reads without a lock and without a pause while messages come.
+pub(crate) fn torn_reads() {
+    let (_dir, team) = filled(60);
+    let (inbox, reads, torn) = (of_lead(&team), AtomicU64::new(0), AtomicU64::new(0));
+    let over = AtomicBool::new(false);
+    let took = timed(|| {
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                // Begun anew, since a reader of a long one reads seldom.
+                for n in (0..60).cycle().take_while(|_| !over.load(Ordering::Relaxed)) {
+                    append(&inbox, n);
+                    if n == 59 {
+                        shortened(&inbox);
+                    }
+                }
+            });
+            while reads.fetch_add(1, Ordering::Relaxed) < READS {
+                let text = std::fs::read_to_string(inbox.path()).unwrap();
+                let whole = serde_json::from_str::<Vec<serde::de::IgnoredAny>>(&text).is_ok();
+                torn.fetch_add(u64::from(!whole), Ordering::Relaxed);
+            }
+            over.store(true, Ordering::Relaxed);
+        });
+    });
+    let figure = format!("{} in {took:.0?}", torn.into_inner());
+    row("torn reads of a million, without a lock, beside a writer without pause", &figure, "0");
+}
+
+/// By rename, as a foreign writer would, who takes out what it has read.
+#[allow(clippy::disallowed_methods, reason = "this is the foreign writer")]
+fn shortened(inbox: &Inbox) {
+    let mut all: Vec<Box<serde_json::value::RawValue>> =
+        serde_json::from_str(&std::fs::read_to_string(inbox.path()).unwrap()).unwrap();
+    all.truncate(60);
+    let beside = inbox.path().with_extension("new");
+    serde_json::to_writer_pretty(std::fs::File::create(&beside).unwrap(), &all).unwrap();
+    std::fs::rename(beside, inbox.path()).unwrap();
+}
+
+/// Processes on one inbox; what each of them does is [`write`].
+pub(crate) fn sixteen_writers() {
+    let (dir, team) = filled(0);
+    let ours = together(500, |count| {
+        let mut us = Command::new(std::env::current_exe().unwrap());
+        us.args([dir.path().to_str().unwrap(), count]);
+        us
+    });
+    let stored = of_lead(&team).read().unwrap().len();
+    assert_eq!(stored, WRITERS * 500, "none is lost");
+    let peer = copied(&team.inbox(&AgentName::foreign("nobody")));
+    let theirs = together(20, |count| {
+        let mut node = command(&peer).unwrap();
+        node.arg(count);
+        node
+    });
+    let ratio = ours / theirs;
+    row(
+        "16 processes on one inbox, messages a second: ours; Node with retries; ratio",
+        &format!("{ours:.0}; {theirs:.0}; {ratio:.0} ×"),
+        "20 ×",
+    );
+}
+
+/// All of them at once, with so many messages each; how many a second.
+fn together(each: usize, command: impl Fn(&str) -> Command) -> f64 {
+    let took = timed(|| {
+        let all: Vec<_> = (0..WRITERS).map(|_| command(&each.to_string()).spawn().unwrap()).collect();
+        all.into_iter().for_each(|mut child| assert!(child.wait().unwrap().success()));
+    });
+    (WRITERS * each) as f64 / took.as_secs_f64()
+}
+
+/// One of the sixteen.
+pub(crate) fn write(dir: &Path, count: usize) {
+    let inbox = of_lead(&at(dir, Durability::Process));
+    (0..count).for_each(|n| append(&inbox, n));
+}
+
+/// Of 100,000 messages all but ten are read.
+pub(crate) fn marks_and_lists() {
+    let (_dir, team) = filled(100_000);
+    let inbox = of_lead(&team);
+    let all = inbox.read().unwrap();
+    inbox.mark_read(&all[..all.len() - 10]).unwrap();
+    let mut peer = Peer::at(&copied(&inbox)).unwrap();
+    inbox.mark_read(&inbox.unread().unwrap()[..1]).unwrap();
+    let marks = pairs(7, |_| inbox.mark_read(&inbox.unread().unwrap()[..1]).unwrap(), || peer.does("mark"));
+    let floor = median(21, |_| drop(std::fs::read(inbox.path()).unwrap()));
+    let list = median(101, |_| drop(inbox.unread().unwrap()));
+    let whole = median(5, |_| drop(inbox.read().unwrap()));
+    let figure = format!("{:.1?}; {:.1?}; {:.0} ×", marks.ours[3], marks.theirs[3], marks.ratio);
+    row("list and mark one of the last ten of 100,000: ours; Node; ratio", &figure, "flat");
+    let figure = format!("{list:.1?}; {whole:.1?}; {floor:.1?}");
+    row("unread of 100,000, ten at the end; all of them parsed; their bytes read", &figure, "2 × the bytes");
+}
+
+/// On the disk of the target directory: in memory all are one.
+pub(crate) fn durabilities() {
+    let disk = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target");
+    std::fs::create_dir_all(&disk).unwrap();
+    let figures = [Durability::Process, Durability::Ordered, Durability::Power].map(|durability| {
+        let dir = tempfile::TempDir::new_in(&disk).unwrap();
+        let inbox = of_lead(&crate::made(dir.path(), durability));
+        inbox.append_all(&(0..10_000).map(|n| message(format!("{n:0>180}"))).collect::<Vec<_>>()).unwrap();
+        let until = Instant::now() + Duration::from_secs(5);
+        let mut times: Vec<Duration> =
+            (0..101).take_while(|_| Instant::now() < until).map(|n| timed(|| append(&inbox, n))).collect();
+        times.sort();
+        format!("{:.0?}", times[times.len() / 2])
+    });
+    row("append at 10,000 on the disk of target/: process; ordered; power", &figures.join("; "), "-");
+}
