@@ -43,6 +43,18 @@ fn show(told: &str) {
     eprintln!("{told}");
 }
 
+/// Of another inbox than its own the page says the same.
+fn says_as(house: &House, cause: &str, on_the_page: fn(&str) -> String) -> Value {
+    let first = || house.json(["why", "ann"])["causes"][0].clone();
+    let told = house.until(&format!("the first cause is {cause}"), || {
+        Some(first()).filter(|told| told["cause"] == cause)
+    });
+    let mut shown = told.clone();
+    shown["sentence"] = on_the_page(told["sentence"].as_str().unwrap()).into();
+    is_on_the_page(cause, &shown);
+    told
+}
+
 /// A row of the page: what is seen, the word, the sentence, what to type.
 fn rows() -> impl Iterator<Item = [&'static str; 4]> {
     let rows = PAGE.lines().filter(|line| {

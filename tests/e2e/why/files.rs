@@ -1,6 +1,6 @@
 //! Its inbox can't be read or written.
 
-use super::{says, signal, stays, types};
+use super::{says, says_as, signal, stays, task, types, works};
 use harness::House;
 use std::time::{Duration, SystemTime};
 
@@ -58,5 +58,20 @@ fn what_stands_for_its_lock_is_none() {
     house.put(&format!("{INBOX}.lock"), "4711");
     types(&house, &says(&house, "inbox_barred"));
     std::fs::remove_file(lock(&house)).unwrap();
+    house.end();
+}
+
+/// It has to tell the lead how its turn has ended, and goes no further before.
+#[test]
+fn what_stands_for_the_lock_of_the_lead_is_none() {
+    let house = House::with_team();
+    works(&house);
+    house.put("root/teams/survey/inboxes/team-lead.json.lock", "4711");
+    task(&house, "true");
+    let told = says_as(&house, "inbox_barred", |sentence| sentence.replace("team-lead", "ann"));
+    assert!(told["sentence"].as_str().unwrap().contains("inbox of team-lead"), "{told}");
+    types(&house, &told);
+    std::fs::remove_file(house.path("root/teams/survey/inboxes/team-lead.json.lock")).unwrap();
+    house.until("its end is told", || house.told("ann", "idle_notification").first().map(drop));
     house.end();
 }

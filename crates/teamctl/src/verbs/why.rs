@@ -18,7 +18,7 @@ use cause::Cause;
 use evidence::Evidence;
 use next::Typed;
 use protocol::fault::{Fault, Kind};
-use protocol::name::{bare, did_you_mean};
+use protocol::name::{AgentName, bare, did_you_mean};
 use serde::Serialize;
 use serde_json::json;
 use std::process::ExitCode;
@@ -46,7 +46,7 @@ pub(crate) struct Why {
 
 pub(crate) fn run(here: &Here, args: &Why) -> Result<ExitCode, Fault> {
     let team = super::send::team_of(here, &args.name)?;
-    if here.me().as_str() != bare(&args.name, team.name()) {
+    if here.me() != AgentName::foreign(bare(&args.name, team.name())) {
         here.lead_only("say why another member is not moving")?;
     }
     let evidence = evidence::gather(here, &team, &args.name, args.silent)?;

@@ -5,6 +5,7 @@ use super::evidence::Ask;
 use super::machine::{Room, Server};
 use super::tasks::Wait;
 use protocol::message::Message;
+use protocol::name::AgentName;
 use protocol::task::Task;
 use std::path::PathBuf;
 use store::Held;
@@ -54,17 +55,14 @@ pub(super) enum Cause {
         pid: u32,
         name: String,
     },
-    InboxDamaged(String),
+    /// The first of these is whose inbox it is: its own, or the lead's, where it has to tell how its turns end.
+    InboxDamaged(AgentName, String),
     /// Its holder is dead.
-    InboxAbandoned(Held),
+    InboxAbandoned(AgentName, Held),
     /// Its holder lives; who that is, where it is one of ours.
-    InboxLocked {
-        held: Held,
-        pid: Option<u32>,
-        holder: Option<String>,
-    },
+    InboxLocked(AgentName, Held, Option<(u32, String)>),
     /// What stands at the lock's place is none.
-    InboxBarred(PathBuf),
+    InboxBarred(AgentName, PathBuf),
     Permission(Option<Ask>),
     PlanApproval(Option<Ask>),
     /// What that says, where its hook told.
@@ -119,10 +117,10 @@ impl Cause {
             Cause::ShuttingDown(_) => "shutting_down",
             Cause::Ending => "ending",
             Cause::ProcessStopped { .. } => "process_stopped",
-            Cause::InboxDamaged(_) => "inbox_damaged",
-            Cause::InboxAbandoned(_) => "inbox_lock_abandoned",
-            Cause::InboxLocked { .. } => "inbox_locked",
-            Cause::InboxBarred(_) => "inbox_barred",
+            Cause::InboxDamaged(..) => "inbox_damaged",
+            Cause::InboxAbandoned(..) => "inbox_lock_abandoned",
+            Cause::InboxLocked(..) => "inbox_locked",
+            Cause::InboxBarred(..) => "inbox_barred",
             Cause::Permission(_) => "permission",
             Cause::PlanApproval(_) => "plan_approval",
             Cause::Dialog(_) => "dialog",

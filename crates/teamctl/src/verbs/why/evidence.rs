@@ -8,8 +8,9 @@ use protocol::asked::{Asked, AskedKind};
 use protocol::config::{Member, TeamConfig};
 use protocol::control::{AgentStatus, DaemonStatus, PastAgent, Reply, Request, StatusReply};
 use protocol::fault::{Fault, Kind};
-use protocol::message::Message;
+use protocol::message::{Entry, Message};
 use protocol::name::{AgentName, TeamName, bare};
+use protocol::payload::Payload;
 use protocol::policy::{Decision, Who};
 use protocol::task::Task;
 use std::path::PathBuf;
@@ -34,10 +35,10 @@ pub(super) struct Evidence {
     pub(super) past: Option<PastAgent>,
     /// Its entry in config.json, or why that can't be read.
     pub(super) member: Result<Option<Member>, Fault>,
-    pub(super) mail: Mail,
-    pub(super) holding: Holding,
-    /// Who of ours holds that lock.
-    pub(super) holder: Option<(u32, String)>,
+    /// What is unread in its inbox, oldest first.
+    pub(super) unread: Vec<Message>,
+    /// Its inbox, then the lead's, where it has to tell how its turns end.
+    pub(super) inboxes: Vec<State>,
     /// What it asks, oldest first; of the lead, what it is asked.
     pub(super) asks: Vec<Ask>,
     pub(super) tasks: Vec<Task>,
@@ -64,13 +65,17 @@ pub(super) enum Daemon {
     Silent(Server),
 }
 
-/// Its inbox.
+/// How an inbox stands.
 #[derive(Debug)]
-pub(super) enum Mail {
-    /// What is unread, oldest first.
-    Unread(Vec<Message>),
-    /// It can't be read, as the text says.
-    Damaged(String),
+pub(super) struct State {
+    pub(super) whose: AgentName,
+    /// Its entries, oldest first.
+    pub(super) entries: Vec<Entry>,
+    /// Why it can't be read.
+    pub(super) damage: Option<String>,
+    pub(super) holding: Holding,
+    /// Who of ours holds that lock, and that in words.
+    pub(super) holder: Option<(u32, String)>,
 }
 
 /// What it asks.
@@ -95,13 +100,6 @@ impl Evidence {
         listed || self.agent.is_some() || self.past.is_some() || self.chronicle.has_lived()
     }
 
-    pub(super) fn unread(&self) -> &[Message] {
-        match &self.mail {
-            Mail::Unread(messages) => messages,
-            Mail::Damaged(_) => &[],
-        }
-    }
-
     pub(super) fn is_lead(&self) -> bool {
         self.name.is_lead()
     }
@@ -114,8 +112,7 @@ pub(super) fn gather(here: &Here, team: &Team, address: &str, silent: Duration) 
     let state = here.place()?.state;
     let (chronicle, former) = chronicle::read(&state, team.name(), &name);
     let log = state.join(format!("logs/agents/{}/{}.log", team.name(), name.file_stem()));
-    let inbox = team.inbox(&name);
-    let holding = inbox.holding().unwrap_or(Holding::Free);
+    let inboxes = inboxes(team, &name);
     Ok(Evidence {
         now: now(),
         team: team.name().clone(),
@@ -128,16 +125,15 @@ pub(super) fn gather(here: &Here, team: &Team, address: &str, silent: Duration) 
         agent,
         past,
         member,
-        holder: holder(&holding),
-        holding,
-        mail: mail(&inbox),
-        asks: asks(here, team, &name),
+        unread: inboxes.first().map(State::unread).unwrap_or_default(),
+        asks: inboxes.last().map_or_else(Vec::new, |lead| asks(here, team, &name, lead)),
         tasks: team.tasks().list().unwrap_or_default(),
         chronicle,
         full: machine::full(&[team.path(), state]),
         wrote: changed(&log),
         silent: u64::try_from(silent.as_millis()).unwrap_or(u64::MAX),
-        failure: failure(team, &name),
+        failure: inboxes.last().and_then(|lead| failure(&lead.entries, &name)),
+        inboxes,
         name,
     })
 }
@@ -199,15 +195,33 @@ fn daemon(here: &Here) -> Result<(Option<StatusReply>, Daemon), Fault> {
     }
 }
 
-fn mail(inbox: &store::Inbox) -> Mail {
-    match inbox.read() {
-        Ok(entries) => Mail::Unread(entries.iter().filter_map(|entry| entry.unread().cloned()).collect()),
-        Err(error) => Mail::Damaged(error.to_string()),
+fn inboxes(team: &Team, name: &AgentName) -> Vec<State> {
+    let lead = (!name.is_lead()).then(AgentName::lead);
+    std::iter::once(name.clone()).chain(lead).map(|whose| state(team, whose)).collect()
+}
+
+fn state(team: &Team, whose: AgentName) -> State {
+    let inbox = team.inbox(&whose);
+    let holding = inbox.holding().unwrap_or(Holding::Free);
+    let (entries, damage) = match inbox.read() {
+        Ok(entries) => (entries, None),
+        Err(error) => (Vec::new(), Some(error.to_string())),
+    };
+    State { whose, entries, damage, holder: holder(&holding), holding }
+}
+
+impl State {
+    fn unread(&self) -> Vec<Message> {
+        self.entries.iter().filter_map(|entry| entry.unread().cloned()).collect()
     }
 }
 
 /// None where the lead's inbox can't be read: that has its own cause, of the lead. To the lead all are asked.
-fn asks(here: &Here, team: &Team, name: &AgentName) -> Vec<Ask> {
+fn asks(here: &Here, team: &Team, name: &AgentName, lead: &State) -> Vec<Ask> {
+    // What can't be read is waited for, and was already.
+    if lead.damage.is_some() {
+        return Vec::new();
+    }
     let policy = here.caller_at(team.clone()).and_then(|caller| caller.policy()).unwrap_or_default();
     let open = view::request::waiting(&policy, team.requests().asking().unwrap_or_default());
     let meant = open.into_iter().filter(|waiting| name.is_lead() || waiting.request.from == *name);
@@ -230,9 +244,7 @@ fn about(asked: &Asked) -> String {
     }
 }
 
-fn failure(team: &Team, name: &AgentName) -> Option<String> {
-    use protocol::payload::Payload;
-    let entries = team.inbox(&AgentName::lead()).read().ok()?;
+fn failure(entries: &[Entry], name: &AgentName) -> Option<String> {
     let told = entries.iter().rev().filter_map(|entry| entry.message.as_ref().ok());
     let mut idle = told.filter(|message| message.from == name.as_str()).filter_map(|message| {
         match Payload::parse(&message.text)? {

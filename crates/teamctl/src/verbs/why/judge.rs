@@ -2,7 +2,7 @@
 //! what only a person mends, then what ends by itself. Pure.
 
 use super::cause::Cause;
-use super::evidence::{Ask, Daemon, Evidence, Mail};
+use super::evidence::{Ask, Daemon, Evidence, State};
 use super::machine::Server;
 use super::tasks::{failed, of_others, waits};
 use protocol::asked::AskedKind;
@@ -28,7 +28,7 @@ pub(super) fn causes(e: &Evidence) -> Vec<Cause> {
     let mut causes: Vec<Cause> = e.full.iter().cloned().map(Cause::DiskFull).collect();
     causes.extend(daemon(e));
     causes.extend(e.member.as_ref().err().map(|fault| Cause::ConfigDamaged(fault.message.clone())));
-    causes.extend(inbox(e));
+    causes.extend(e.inboxes.iter().flat_map(|state| inbox(e, state)));
     match (&e.agent, e.is_lead()) {
         (_, true) => causes.push(Cause::Lead),
         (Some(agent), false) => living(e, agent, &mut causes),
@@ -45,26 +45,19 @@ fn daemon(e: &Evidence) -> Option<Cause> {
     }
 }
 
-fn inbox(e: &Evidence) -> Vec<Cause> {
-    let lock = match &e.holding {
+fn inbox(e: &Evidence, inbox: &State) -> Vec<Cause> {
+    let whose = || inbox.whose.clone();
+    let lock = match &inbox.holding {
         Holding::Free => None,
-        Holding::Odd(path) => Some(Cause::InboxBarred(path.clone())),
-        Holding::Abandoned(held) => Some(Cause::InboxAbandoned(held.clone())),
+        Holding::Odd(path) => Some(Cause::InboxBarred(whose(), path.clone())),
+        Holding::Abandoned(held) => Some(Cause::InboxAbandoned(whose(), held.clone())),
         Holding::Held(held) => {
             let long = e.now.saturating_sub(held.touched) >= LONG;
-            long.then(|| locked(e, held))
+            long.then(|| Cause::InboxLocked(whose(), held.clone(), inbox.holder.clone()))
         }
     };
-    let damage = match &e.mail {
-        Mail::Damaged(why) => Some(Cause::InboxDamaged(why.clone())),
-        Mail::Unread(_) => None,
-    };
+    let damage = inbox.damage.clone().map(|why| Cause::InboxDamaged(whose(), why));
     damage.into_iter().chain(lock).collect()
-}
-
-fn locked(e: &Evidence, held: &store::Held) -> Cause {
-    let (pid, holder) = e.holder.clone().unzip();
-    Cause::InboxLocked { held: held.clone(), pid, holder }
 }
 
 /// No agent of that name lives, as far as can be told.
@@ -220,7 +213,7 @@ fn unfed(e: &Evidence, agent: &AgentStatus) -> Option<Cause> {
         parse_iso8601(&message.timestamp).is_none_or(|at| e.now.saturating_sub(at) >= waits)
     };
     let due = |message: &&Message| old(message) && !is_of_blocked_task(e, message);
-    let unread: Vec<Message> = e.unread().iter().filter(due).cloned().collect();
+    let unread: Vec<Message> = e.unread.iter().filter(due).cloned().collect();
     (!unread.is_empty()).then_some(Cause::Unfed(unread))
 }
 
@@ -282,9 +275,8 @@ mod tests {
             agent: Some(agent(more)),
             past: None,
             member: Ok(None),
-            mail: Mail::Unread(Vec::new()),
-            holding: Holding::Free,
-            holder: None,
+            unread: Vec::new(),
+            inboxes: vec![inbox_of("ann", None), inbox_of("team-lead", None)],
             asks: Vec::new(),
             tasks: Vec::new(),
             chronicle: Chronicle::default(),
@@ -302,6 +294,17 @@ mod tests {
         Task::parse(&task.to_string()).unwrap()
     }
 
+    fn inbox_of(whose: &str, damage: Option<&str>) -> State {
+        let whose = AgentName::foreign(whose);
+        State {
+            whose,
+            entries: Vec::new(),
+            damage: damage.map(str::to_owned),
+            holding: Holding::Free,
+            holder: None,
+        }
+    }
+
     fn ask() -> Ask {
         let (id, about) = ("p".to_owned(), "asks".to_owned());
         Ask { id, kind: AskedKind::Permission, about, since: 0, is_a_persons: false, ends: None }
@@ -316,7 +319,7 @@ mod tests {
         let mut e = evidence(&json!({"flags": ["at_dialog", "shutdown_requested"], "hidden": true}));
         e.asks = vec![ask()];
         e.stopped = vec![Halted { pid: 7, name: "sh".into(), carries: true }];
-        e.mail = Mail::Damaged("x".into());
+        e.inboxes = vec![inbox_of("ann", Some("x")), inbox_of("team-lead", None)];
         e.full = vec![Room { path: "/".into(), bytes: 0, files: None }];
         e.tmux = Server::Silent { pid: None, stopped: false };
         e.member = Err(Fault::new(Kind::Data, "x"));
@@ -355,11 +358,11 @@ mod tests {
         let mut e = evidence(&json!({}));
         e.tasks = vec![task(1, "bob", &[]), task(2, "ann", &["1"])];
         let given = json!({"type": "task_assignment", "taskId": "2", "subject": "x", "description": "", "assignedBy": "team-lead", "timestamp": ""});
-        e.mail = Mail::Unread(vec![Message::new(&AgentName::lead(), given.to_string(), 1)]);
+        e.unread = vec![Message::new(&AgentName::lead(), given.to_string(), 1)];
         assert_eq!(words(&e), ["blocked"]);
-        e.mail = Mail::Unread(vec![Message::new(&AgentName::lead(), "x".into(), 1)]);
+        e.unread = vec![Message::new(&AgentName::lead(), "x".into(), 1)];
         assert_eq!(words(&e)[0], "unfed");
-        e.mail = Mail::Unread(vec![Message::new(&AgentName::lead(), "x".into(), e.now)]);
+        e.unread = vec![Message::new(&AgentName::lead(), "x".into(), e.now)];
         e.tasks = vec![task(1, "", &[]), task(2, "ann", &["1"])];
         assert_eq!(words(&e), ["blockers_unowned"], "mail that came just now is on its way");
         e.tasks.push(task(3, "ann", &[]));

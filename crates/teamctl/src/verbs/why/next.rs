@@ -61,12 +61,12 @@ pub(super) fn commands(cause: &Cause, e: &Evidence, typed: &Typed) -> Vec<String
         Cause::NoDaemon => one(&["up"]),
         Cause::DaemonSilent(server) | Cause::TmuxSilent(server) => go_on(server, typed),
         Cause::ConfigDamaged(_)
-        | Cause::InboxDamaged(_)
+        | Cause::InboxDamaged(..)
         | Cause::NotOurs
-        | Cause::InboxLocked { pid: None, .. } => one(&["doctor"]),
-        Cause::InboxLocked { pid: Some(pid), .. } => vec![format!("ps -o pid,stat,etime,args -p {pid}")],
-        Cause::InboxAbandoned(_) => one(&["doctor", "--fix"]),
-        Cause::InboxBarred(place) => vec![format!("ls -la {}", path(place))],
+        | Cause::InboxLocked(_, _, None) => one(&["doctor"]),
+        Cause::InboxLocked(_, _, Some((pid, _))) => vec![format!("ps -o pid,stat,etime,args -p {pid}")],
+        Cause::InboxAbandoned(..) => one(&["doctor", "--fix"]),
+        Cause::InboxBarred(_, place) => vec![format!("ls -la {}", path(place))],
         Cause::GivenUp(_) | Cause::Restarting { .. } | Cause::ProgramMissing { .. } => vec![logs(e, typed)],
         Cause::Ended { .. } | Cause::TmuxGone(_) | Cause::PaneClosed(_) => left(e, typed),
         Cause::Lead | Cause::PlanApproval(None) | Cause::Permission(None) => one(&["requests"]),

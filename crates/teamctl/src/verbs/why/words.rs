@@ -40,11 +40,13 @@ pub(super) fn sentence(cause: &Cause, e: &Evidence) -> String {
         }
         Cause::Ending => format!("{name} is being ended."),
         Cause::ProcessStopped { name: program, .. } => format!("{program}, a process of {name}, is stopped."),
-        Cause::InboxDamaged(_) => format!("The inbox of {name} can't be read."),
-        Cause::InboxAbandoned(_) => format!("The inbox of {name} is locked by a process that is dead."),
-        Cause::InboxLocked { .. } => format!("The inbox of {name} is locked by another process."),
-        Cause::InboxBarred(_) => {
-            format!("Nobody can write to the inbox of {name}: what stands at the place of its lock is none.")
+        Cause::InboxDamaged(whose, _) => format!("The inbox of {whose} can't be read."),
+        Cause::InboxAbandoned(whose, _) => {
+            format!("The inbox of {whose} is locked by a process that is dead.")
+        }
+        Cause::InboxLocked(whose, ..) => format!("The inbox of {whose} is locked by another process."),
+        Cause::InboxBarred(whose, _) => {
+            format!("Nobody can write to the inbox of {whose}: what stands at the place of its lock is none.")
         }
         Cause::Permission(ask) => asked(e, ask.as_ref(), "asks for permission"),
         Cause::PlanApproval(ask) => asked(e, ask.as_ref(), "hands in a plan"),
@@ -93,7 +95,7 @@ pub(super) fn evidence(cause: &Cause, e: &Evidence) -> Vec<String> {
         },
         Cause::NoDaemon => vec![stopped_daemon(e)],
         Cause::DaemonSilent(server) | Cause::TmuxSilent(server) => vec![server_of(server)],
-        Cause::ConfigDamaged(why) | Cause::InboxDamaged(why) => vec![why.clone()],
+        Cause::ConfigDamaged(why) | Cause::InboxDamaged(_, why) => vec![why.clone()],
         Cause::GivenUp(why) => std::iter::once(why.clone()).chain(ends(e)).collect(),
         Cause::Restarting { how, .. } => {
             std::iter::once(format!("its last life: {how}")).chain(ends(e)).collect()
@@ -106,7 +108,7 @@ pub(super) fn evidence(cause: &Cause, e: &Evidence) -> Vec<String> {
         })]),
         Cause::Lead => vec![
             format!("{} of members without an answer", many(e.asks.len(), "request")),
-            format!("{} unread in its inbox", many(e.unread().len(), "message")),
+            format!("{} unread in its inbox", many(e.unread.len(), "message")),
         ],
         Cause::Starting | Cause::Ending => lines([since(e)]),
         Cause::CutOff => e.stopped.iter().map(halted).chain(since(e)).collect(),
@@ -117,9 +119,11 @@ pub(super) fn evidence(cause: &Cause, e: &Evidence) -> Vec<String> {
         Cause::ProcessStopped { pid, .. } => {
             vec![format!("process {pid}: by a signal (SIGSTOP, Ctrl-Z), or a debugger holds it")]
         }
-        Cause::InboxAbandoned(held) => vec![lock(held, e)],
-        Cause::InboxLocked { held, holder, .. } => lines([Some(lock(held, e)), holder.clone()]),
-        Cause::InboxBarred(path) => vec![path.display().to_string()],
+        Cause::InboxAbandoned(_, held) => vec![lock(held, e)],
+        Cause::InboxLocked(_, held, holder) => {
+            lines([Some(lock(held, e)), holder.as_ref().map(|(_, words)| words.clone())])
+        }
+        Cause::InboxBarred(_, path) => vec![path.display().to_string()],
         Cause::Permission(ask) | Cause::PlanApproval(ask) => {
             ask.iter().flat_map(|ask| lines([Some(request(ask, e)), end(ask, e)])).collect()
         }
