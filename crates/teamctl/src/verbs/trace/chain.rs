@@ -63,7 +63,8 @@ impl Answered {
 /// What the log tells of that member, in this team of that name.
 pub(super) fn events(state: &Path, team: &TeamName, name: &AgentName) -> Vec<Event> {
     let mut events: Vec<Event> = Vec::new();
-    for event in chronicle::all(state).filter(|event| event.team.as_ref() == Some(team)) {
+    let all = chronicle::all(state, name, &["\"team_"]).into_iter();
+    for event in all.filter(|event| event.team.as_ref() == Some(team)) {
         match event.what {
             What::TeamCreated | What::TeamDeleted => events.clear(),
             _ if event.agent.as_ref() == Some(name) => events.push(event),

@@ -10,10 +10,14 @@ use std::path::Path;
 #[derive(Debug, Default)]
 pub(super) struct Chronicle(Vec<Event>);
 
+/// What besides a member's own name is looked for: the daemon's life, the team's and those of others.
+const LIVES: [&str; 5] =
+    ["\"daemon_", "\"team_", "\"member_spawned\"", "\"member_not_spawned\"", "\"member_ended\""];
+
 /// Both files of the log, and who else was ever told of in that team.
 pub(super) fn read(state: &Path, team: &TeamName, name: &AgentName) -> (Chronicle, Vec<String>) {
     let (mut events, mut names) = (Vec::new(), Vec::new());
-    for event in all(state) {
+    for event in all(state, name, &LIVES) {
         match (&event.team, &event.agent) {
             // One of that name that is gone is another's story.
             (Some(of), _) if of == team && matches!(event.what, What::TeamCreated | What::TeamDeleted) => {
@@ -33,14 +37,18 @@ pub(super) fn read(state: &Path, team: &TeamName, name: &AgentName) -> (Chronicl
     (Chronicle(events), names)
 }
 
-/// Every line of the log that can be read, oldest first; of a log that is rotated meanwhile some twice or not at all.
-pub(in crate::verbs) fn all(state: &Path) -> impl Iterator<Item = Event> {
+/// What the log tells of that member and in words like these, oldest first; of a log that is rotated meanwhile some twice
+/// or not at all. The log is large, and most of it is of others: only lines that hold one of the words are parsed.
+pub(in crate::verbs) fn all(state: &Path, name: &AgentName, words: &[&str]) -> Vec<Event> {
+    let name = serde_json::to_string(name.as_str()).unwrap_or_default();
+    let is_meant = |line: &&str| line.contains(&name) || words.iter().any(|word| line.contains(word));
     let files =
         ["events.jsonl.1", "events.jsonl"].map(|file| std::fs::read(state.join(file)).unwrap_or_default());
-    let lines = |bytes: Vec<u8>| -> Vec<Event> {
-        bytes.split(|byte| *byte == b'\n').filter_map(|line| serde_json::from_slice(line).ok()).collect()
+    let of = |bytes: &Vec<u8>| -> Vec<Event> {
+        let text = String::from_utf8_lossy(bytes);
+        text.lines().filter(is_meant).filter_map(|line| serde_json::from_str(line).ok()).collect()
     };
-    files.into_iter().flat_map(lines)
+    files.iter().flat_map(of).collect()
 }
 
 fn is_life(what: &What) -> bool {
