@@ -1,5 +1,5 @@
 //! The thread that looks: whenever a file of the team, the event log, a log of a member or the socket's directory has
-//! changed, or the daemon has ended; and no more often than five times a second.
+//! changed, or the daemon has ended; and no more often than four times a second.
 
 use crate::args::Arguments;
 use crate::event::{Event, Told};
@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use view::follow::Follow;
 
 /// From one look to the next, at least.
-const PACE: Duration = Duration::from_millis(200);
+const PACE: Duration = Duration::from_millis(250);
 
 /// Arms the watches, then looks in a thread until nobody listens any more.
 pub(crate) fn begin(arguments: &Arguments, sender: Sender<Event>) -> Result<(), Fault> {

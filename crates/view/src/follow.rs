@@ -18,6 +18,8 @@ use rustix::process::{Pid, PidfdFlags, pidfd_open};
 use std::os::fd::AsFd;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::{Duration, Instant};
 
@@ -41,6 +43,8 @@ pub struct Follow {
     watcher: RecommendedWatcher,
     sender: Sender<Saw>,
     wakes: Receiver<Saw>,
+    /// The watcher has told of a change that nobody has looked at yet: of a storm one is enough.
+    told: Arc<AtomicBool>,
     armed: Vec<Armed>,
 }
 
@@ -87,9 +91,10 @@ impl Follow {
     /// Arms `directories`, which are absolute and need not exist.
     pub fn new(directories: &[PathBuf]) -> Result<Follow, Fault> {
         let (sender, wakes) = channel();
-        let tell = sender.clone();
+        let (tell, told) = (sender.clone(), Arc::new(AtomicBool::new(false)));
+        let already = Arc::clone(&told);
         let watcher = notify::recommended_watcher(move |event| {
-            if is_change(&event) {
+            if is_change(&event) && !already.swap(true, Ordering::AcqRel) {
                 // Nobody waits any more: the process is about to end.
                 tell.send(Saw::Changed).ok();
             }
@@ -98,7 +103,7 @@ impl Follow {
         let arm =
             |wanted: &PathBuf| Ok(Armed { wanted: wanted.clone(), watched: arm(&mut watcher, wanted)? });
         let armed = directories.iter().map(arm).collect::<Result<_, Fault>>()?;
-        Ok(Follow { watcher, sender, wakes, armed })
+        Ok(Follow { watcher, sender, wakes, told, armed })
     }
 
     /// The same, for a stream: it also ends when nobody reads stdout any more.
@@ -131,7 +136,7 @@ impl Follow {
     /// As [`Follow::next`] without a deadline, but no earlier than `earliest`, for who would look too often: all that
     /// changes until then is one wake.
     pub fn next_after(&mut self, earliest: Instant) -> Result<Saw, Fault> {
-        let mut seen = self.wake(None);
+        let mut seen = self.first(None);
         while seen == Saw::Changed
             && let Some(left) = earliest.checked_duration_since(Instant::now())
         {
@@ -140,19 +145,30 @@ impl Follow {
                 Err(_) => break,
             }
         }
+        let seen = self.drained(seen);
         self.rearm()?;
         Ok(seen)
     }
 
     fn wake(&self, deadline: Option<Instant>) -> Saw {
+        self.drained(self.first(deadline))
+    }
+
+    fn first(&self, deadline: Option<Instant>) -> Saw {
         let left = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
-        let first = match self.wakes.recv_timeout(left.unwrap_or(RELOOK).min(RELOOK)) {
+        match self.wakes.recv_timeout(left.unwrap_or(RELOOK).min(RELOOK)) {
             Ok(seen) => seen,
             Err(RecvTimeoutError::Timeout) if left.is_some_and(|left| left <= RELOOK) => Saw::TimedOut,
             Err(_) => Saw::Changed,
-        };
-        // A burst is one wake, unless the hang-up is in it.
-        if self.wakes.try_iter().any(|seen| seen == Saw::HungUp) { Saw::HungUp } else { first }
+        }
+    }
+
+    /// A burst is one wake, unless the hang-up is in it. The next change is told anew only once what was told is taken
+    /// out: else its word would go with the others, and none would follow.
+    fn drained(&self, first: Saw) -> Saw {
+        let hung_up = self.wakes.try_iter().any(|seen| seen == Saw::HungUp);
+        self.told.store(false, Ordering::Release);
+        if hung_up { Saw::HungUp } else { first }
     }
 
     /// Follows what was made, removed or replaced on the way to a wanted directory.
@@ -245,6 +261,22 @@ mod tests {
         let kind = |kind| is_change(&Ok(notify::Event::new(EventKind::Access(kind))));
         assert!(kind(AccessKind::Close(AccessMode::Write)));
         assert!(!kind(AccessKind::Open(AccessMode::Any)) && !kind(AccessKind::Close(AccessMode::Read)));
+    }
+
+    #[test]
+    fn no_change_after_a_storm_is_missed_and_a_pace_is_kept() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut follow = Follow::new(&[dir.path().to_owned()]).unwrap();
+        for round in 0..50 {
+            for n in 0..20 {
+                drop(File::create(dir.path().join(format!("{round}-{n}"))).unwrap());
+            }
+            assert_eq!(follow.next(soon()).unwrap(), Saw::Changed, "{round}");
+        }
+        let earliest = Instant::now() + Duration::from_millis(50);
+        drop(File::create(dir.path().join("last")).unwrap());
+        assert_eq!(follow.next_after(earliest).unwrap(), Saw::Changed);
+        assert!(Instant::now() >= earliest);
     }
 
     #[test]
