@@ -302,12 +302,14 @@ impl House {
     }
 
     /// Agents that answer nobody would make `down` wait for its grace. Whoever is in the middle of a write may end it:
-    /// half a file of one that is killed there stays, rightly.
+    /// half a file of one that is killed there stays, rightly, as does one of a writer that was killed before.
     fn kill_all(&self) {
-        self.quiet(Duration::from_millis(60));
+        let half = |path: &PathBuf| path.to_string_lossy().contains(".tmp.");
+        let halves = || files(&self.root()).into_iter().filter(half).collect::<Vec<_>>();
         self.until("nobody is in a write", || {
-            let half = |path: &PathBuf| path.to_string_lossy().contains(".tmp.");
-            (!files(&self.root()).iter().any(half)).then_some(())
+            let before = halves();
+            self.quiet(Duration::from_millis(60));
+            (halves() == before).then_some(())
         });
         let status = self.json(["status"]);
         for team in status["teams"].as_array().expect("teams") {
