@@ -147,8 +147,10 @@ fn on_a_full_disk_who_is_to_end_ends_and_is_off_the_team_when_there_is_room() {
     };
     assert_eq!(
         (names("members"), names("past")),
-        (vec!["team-lead".to_owned()], vec!["ann".into(), "bob".into()])
+        (vec!["team-lead".to_owned(), "ann".into(), "bob".into()], vec!["ann".into(), "bob".into()])
     );
+    let phases: Vec<_> = (1..3).map(|at| team["members"][at]["phase"].as_str().unwrap()).collect();
+    assert_eq!(phases, ["ended", "ended"]);
     disk.free();
     // This one would look at all of it again within 30 s; the next does so at once.
     house.kill_9(house.daemon());

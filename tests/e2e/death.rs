@@ -17,9 +17,7 @@ fn dies(house: &House, name: &str, cause: &str) {
     let told = told(house, name);
     assert_eq!(told.len(), 1, "once: {told:?}");
     assert!(told[0].contains(cause), "{cause}: {told:?}");
-    // It is no member from its end on; the file follows.
-    let named = || house.read("root/teams/survey/config.json").contains(&format!("\"{name}@"));
-    house.until("config.json names it no more", || (!named()).then_some(()));
+    assert!(!house.read("root/teams/survey/config.json").contains(&format!("\"{name}@")));
     let panes = house.tmux(["list-panes", "-a", "-F", "#{@teamd_name}"]);
     assert!(!panes.lines().any(|line| line == name), "{panes}");
 }

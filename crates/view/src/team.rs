@@ -207,11 +207,13 @@ fn of_files(
     unread: &mut Unread,
 ) -> Vec<MemberView> {
     let members = team.config().map(|config| config.members).unwrap_or_default();
-    // Between two lives it is told with those that have ended, and when the next one begins. So is who could not be taken
-    // off yet, the disk being full, say; a namesake that somebody has put there since is another.
-    let is_told = |member: &Member| {
-        let mut hers = past.iter().filter(|past| past.name == member.name);
-        hers.any(|past| past.again_at.is_some() || (1..=past.at).contains(&member.joined_at))
+    // Between two lives it is told with those that have ended, and when the next one begins.
+    let is_told =
+        |member: &Member| past.iter().any(|past| past.name == member.name && past.again_at.is_some());
+    // Not taken off yet, for a moment or for as long as the disk is full: until then its name is not free. A namesake that
+    // somebody has put there since is another.
+    let has_ended = |member: &Member| {
+        past.iter().any(|past| past.name == member.name && (1..=past.at).contains(&member.joined_at))
     };
     let unspoken = members
         .into_iter()
@@ -220,6 +222,7 @@ fn of_files(
         .map(|member| MemberView {
             phase: match (member.name.is_lead(), daemon) {
                 (true, _) => "lead".to_owned(),
+                (false, true) if has_ended(&member) => "ended".to_owned(),
                 (false, true) => "not ours".to_owned(),
                 (false, false) => "unknown".to_owned(),
             },
@@ -338,16 +341,14 @@ mod tests {
             again_at,
         };
         let past = vec![past("ann", None), past("bob", Some(9)), past("cy", None)];
-        let names = |of: Vec<MemberView>| of.into_iter().map(|member| member.name).collect::<Vec<_>>();
-        assert_eq!(names(of_files(&team, &[], &[], true, &mut unread_in)), ["team-lead", "bob", "cy"]);
-        assert_eq!(
-            names(of_files(&team, &[], &past, true, &mut unread_in)),
-            ["team-lead"],
-            "bob is between two lives, and cy is not taken off yet"
-        );
+        let phases = |past: &[PastAgent]| -> Vec<String> {
+            let all = of_files(&team, &[], past, true, &mut unread_in).into_iter();
+            all.map(|member| format!("{} {}", member.name, member.phase)).collect()
+        };
+        assert_eq!(phases(&[]), ["team-lead lead", "bob not ours", "cy not ours"]);
+        assert_eq!(phases(&past), ["team-lead lead", "cy ended"], "bob is between two lives");
         let before = [PastAgent { at: 4, ..past[2].clone() }];
-        let namesake = names(of_files(&team, &[], &before, true, &mut unread_in));
-        assert_eq!(namesake, ["team-lead", "bob", "cy"], "another has come by that name");
+        assert_eq!(phases(&before)[2], "cy not ours", "another has come by that name");
         let told = TeamStatus { name: team.name().clone(), members: Vec::new(), past, worktrees: vec![] };
         assert_eq!(
             at_work(&team, Some(&told)),
