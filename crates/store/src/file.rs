@@ -13,7 +13,7 @@ mod stamps;
 mod temporary;
 
 pub(crate) use change::{ATTEMPTS, Change, OPTIMISTIC, change};
-pub(crate) use end::{Known, Long};
+pub(crate) use end::{Known, Long, Replaced};
 pub(crate) use snapshot::{
     Identity, PATIENCE, Snapshot, Tail, open_for_reading, read, read_as, read_raw, read_tail,
 };

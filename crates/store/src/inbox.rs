@@ -194,6 +194,10 @@ impl Inbox {
         edit: impl Fn(&str, usize) -> Result<Option<String>, json::Error>,
     ) -> Result<bool, Error> {
         let dir = self.team.inboxes_made()?;
+        // A look without the lock, which is taken for nothing where this can't be.
+        if !Cut::noted(self).is_some_and(|cut| cut.is_little(from)) {
+            return Ok(false);
+        }
         let lock = Lock::acquire(dir, &self.file)?;
         let Some(end) = Cut::noted(self).map(|cut| cut.end(self, from)).transpose()?.flatten() else {
             return Ok(false);
@@ -201,8 +205,9 @@ impl Inbox {
         // What does not parse is the other way's to tell.
         let Ok(after) = edit(&end.text, end.entries_before()) else { return Ok(false) };
         let Some(after) = after else { return Ok(true) };
-        let Some(cut) = end.replace(self, &lock, &after)? else { return Ok(false) };
-        cut.note(self);
+        if !end.replace(self, &lock, &after)? {
+            return Ok(false);
+        }
         drop(lock);
         settle(dir, self.team.way().durability)?;
         Ok(true)

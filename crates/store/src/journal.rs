@@ -98,7 +98,7 @@ impl Journal {
         self.there().ok()??.read(&cut(team, file)).ok()?
     }
 
-    /// Notes that, in place of what was noted before. Under the inbox's lock.
+    /// Notes that, in place of what was noted before. Two who do so at once leave a mixture at worst, which nobody believes.
     pub(crate) fn note_cut(&self, team: &TeamName, file: &str, bytes: &[u8]) -> Result<(), Error> {
         self.opened()?.overwrite(&cut(team, file), bytes)
     }

@@ -64,7 +64,9 @@ fn kept(house: &House) -> Contents {
     found.retain(|path, _| {
         let name = path.to_string_lossy();
         let goes_on = name.ends_with("/ann.json") || name.ends_with("/team-lead.json");
-        !goes_on && !name.ends_with("/config.json") && !name.contains(".tmp.") && !name.contains(".lock")
+        !goes_on
+            && !name.ends_with("/config.json")
+            && ![".tmp.", ".twin", ".lock"].iter().any(|ours| name.contains(ours))
     });
     found
 }

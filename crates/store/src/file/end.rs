@@ -5,16 +5,17 @@
 //! None of it is done unless the file is known to be as it was left ([`Known`]): what others have written since is read
 //! whole, and replaced as any other file (`change`).
 
-use super::lease::is_open_here_alone;
+use super::lease::Lease;
 use super::snapshot::{Identity, opened, within};
-use super::temporary::{exchange, twin_of};
+use super::temporary::{exchange, fresh_name, twin_of};
 use super::{Shape, Way, stamps};
 use crate::directory::Directory;
 use crate::durability::Durability;
 use crate::error::Error;
 use crate::lock::Lock;
-use nix::fcntl::{OFlag, openat};
+use nix::fcntl::{OFlag, openat, renameat};
 use nix::sys::stat::{FileStat, Mode, fstat};
+use nix::unistd::fsync;
 use serde::{Deserialize, Serialize};
 use std::fs::{File, Permissions};
 use std::io::{Read, Seek, SeekFrom};
@@ -62,8 +63,8 @@ impl<'d> Long<'d> {
     pub(crate) fn open(dir: &'d Directory, name: &'d str, known: Known) -> Result<Option<Long<'d>>, Error> {
         let Some((file, stat)) = opened(dir, name)? else { return Ok(None) };
         let identity = Identity::of(&stat);
-        let same =
-            identity == known.file && stat.st_nlink == 1 && (identity.is_settled() || stamps::are_fine(dir));
+        let same = identity == known.file && stat.st_nlink == 1;
+        let same = same && identity.has_fraction() && stamps::are_fine(dir);
         Ok(same.then_some(Long { dir, name, file, stat, known }))
     }
 
@@ -76,80 +77,125 @@ impl<'d> Long<'d> {
         Ok(String::from_utf8(end).ok().filter(|_| Identity::of(&after) == self.known.file))
     }
 
-    /// Puts `after` in the place of `before`, which is all that stands from `offset` on; none, and nothing is changed,
-    /// where that can't be done in this way, or somebody else was faster.
+    /// Puts `after` in the place of `before`, which is all that stands from `offset` on.
     pub(crate) fn replace_end(
         &self,
         way: &Way,
         lock: &Lock,
         offset: u64,
         (before, after): (&str, &str),
-    ) -> Result<Option<Known>, Error> {
+    ) -> Result<Replaced, Error> {
         let same = before.bytes().zip(after.bytes()).take_while(|(a, b)| a == b).count();
         within(self.dir, self.name, offset + after.len() as u64, Shape::Array.limit())?;
-        let common = offset + same as u64;
-        let Ok(twin) = self.twin(common) else { return self.give_up() };
-        let end = &after.as_bytes()[same..];
-        if fill(&twin, end, common, way.durability).is_err() {
-            return self.give_up();
+        let (common, end) = (offset + same as u64, &after.as_bytes()[same..]);
+        // Whoever has lost the lock meanwhile makes nothing more.
+        if !lock.is_ours()? {
+            return Ok(Replaced::Not);
         }
+        // What can't be done in this way, for want of room say, is the other way's to tell.
+        let Ok(own) = self.own(common, end, way.durability) else { return Ok(Replaced::Not) };
         if Identity::at(self.dir, self.name)? != Some(self.known.file) || !lock.is_ours()? {
-            return Ok(None);
+            return Ok(Replaced::Not);
         }
-        self.exchange(&twin, common)
+        self.exchange(&own, common)
     }
 
-    /// Exchanges both, unless that shows that the one or the other was not what it should be.
-    fn exchange(&self, twin: &File, common: u64) -> Result<Option<Known>, Error> {
-        let name = twin_of(self.name);
-        if exchange(self.dir, &name, self.name).is_err() {
-            return self.give_up();
+    /// Exchanges both. What stands in the file's place then is ours or of somebody who came later, so it is stored, but
+    /// where what came out is not what was read: that goes back.
+    fn exchange(&self, own: &Own, common: u64) -> Result<Replaced, Error> {
+        if exchange(self.dir, &own.name, self.name).is_err() {
+            return Ok(Replaced::Not);
         }
         crash::point("end.exchanged");
-        let after = fstat(twin).map_err(Error::at("look at", &self.dir.join(self.name)))?;
-        let was = Identity::at(self.dir, &name)?;
-        let is_whole = Identity::at(self.dir, self.name)? == Some(Identity::of(&after));
-        let Some(identity) = was.filter(|was| is_whole && was.is_renamed(&self.known.file)) else {
-            // Somebody without the lock has put another file there, or this process was stopped and has lost it.
-            exchange(self.dir, &name, self.name).map_err(Error::at("put back", &self.dir.join(self.name)))?;
-            return Ok(None);
+        let public = Identity::at(self.dir, self.name)?;
+        let is_ours = public.is_some_and(|public| public.is_same_file(&own.filled));
+        let came_out = Identity::at(self.dir, &own.name)?;
+        if !came_out.is_some_and(|it| it.is_renamed(&self.known.file)) {
+            if is_ours && exchange(self.dir, &own.name, self.name).is_ok() {
+                return Ok(Replaced::Not);
+            }
+            return Ok(Replaced::Done(None));
+        }
+        // One that somebody has changed since is not known, though it is ours.
+        let Some(file) = public.filter(|public| public.is_renamed(&own.filled)) else {
+            return Ok(Replaced::Done(None));
         };
-        Ok(Some(Known { twin: Some(Twin { identity, common }), ..Known::placed(&after) }))
+        Ok(Replaced::Done(Some(Known { file, twin: self.left(own, common) })))
     }
 
-    /// The twin, open for writing, with the first `common` bytes of the file.
-    fn twin(&self, common: u64) -> std::io::Result<File> {
-        let (twin, from) = match self.known.twin.and_then(|twin| Some((self.kept(&twin)?, twin.common))) {
-            Some((twin, same)) => (twin, same.min(common)),
-            None => (self.made()?, 0),
+    /// What came out is the twin of the next change.
+    fn left(&self, own: &Own, common: u64) -> Option<Twin> {
+        let twin = twin_of(self.name);
+        renameat(self.dir, own.name.as_str(), self.dir, twin.as_str()).ok()?;
+        let identity = Identity::at(self.dir, &twin).ok()??;
+        identity.is_renamed(&self.known.file).then_some(Twin { identity, common })
+    }
+
+    /// A file under a name of its own, as all is to be: nobody else writes into it, whoever has the lock.
+    fn own(&self, common: u64, end: &[u8], durability: Durability) -> std::io::Result<Own<'d>> {
+        let name = fresh_name(self.name);
+        let mut own = Own { dir: self.dir, name, filled: self.known.file };
+        let kept = self.known.twin.and_then(|twin| Some((self.kept(&twin, &own.name)?, twin.common)));
+        let (file, same) = match &kept {
+            Some((file, same)) => (file, (*same).min(common)),
+            None => (&self.made(&own.name)?, 0),
         };
-        copy(&self.file, &twin, from, common)?;
-        Ok(twin)
+        // It was the file itself before. Who has it open still reads in it; who is about to waits.
+        let lease = Lease::take(file).ok_or(std::io::ErrorKind::ResourceBusy)?;
+        if kept.is_some() && durability >= Durability::Ordered {
+            // After a power cut its old name may lead to it again, until that it has none is on the disk.
+            fsync(self.dir)?;
+        }
+        copy(&self.file, file, same, common)?;
+        fill(file, end, common, durability)?;
+        drop(lease);
+        own.filled = Identity::of(&fstat(file)?);
+        Ok(own)
     }
 
-    /// The twin as it was left, if nobody reads in it any more: it was the file itself before.
-    fn kept(&self, twin: &Twin) -> Option<File> {
-        let flags = OFlag::O_RDWR | OFlag::O_NOFOLLOW | OFlag::O_NONBLOCK | OFlag::O_CLOEXEC;
-        let file = File::from(openat(self.dir, twin_of(self.name).as_str(), flags, Mode::empty()).ok()?);
-        let stat = fstat(&file).ok()?;
-        let same = Identity::of(&stat) == twin.identity && stat.st_nlink == 1;
-        (same && is_open_here_alone(&file)).then_some(file)
-    }
-
-    fn made(&self) -> std::io::Result<File> {
+    /// The twin as it was left, under a name of our own.
+    fn kept(&self, twin: &Twin, own: &str) -> Option<File> {
         let name = twin_of(self.name);
-        drop(self.dir.unlink(&name));
+        let flags = OFlag::O_RDWR | OFlag::O_NOFOLLOW | OFlag::O_NONBLOCK | OFlag::O_CLOEXEC;
+        let file = File::from(openat(self.dir, name.as_str(), flags, Mode::empty()).ok()?);
+        let stat = fstat(&file).ok()?;
+        if Identity::of(&stat) != twin.identity || stat.st_nlink != 1 || Lease::take(&file).is_none() {
+            return None;
+        }
+        renameat(self.dir, name.as_str(), self.dir, own).ok()?;
+        let moved = Identity::at(self.dir, own).ok()??;
+        moved.is_renamed(&twin.identity).then_some(file)
+    }
+
+    fn made(&self, own: &str) -> std::io::Result<File> {
         let flags = OFlag::O_RDWR | OFlag::O_CREAT | OFlag::O_EXCL | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
         crash::before_call("end.create")?;
-        let file = File::from(openat(self.dir, name.as_str(), flags, Mode::S_IRUSR | Mode::S_IWUSR)?);
+        let file = File::from(openat(self.dir, own, flags, Mode::S_IRUSR | Mode::S_IWUSR)?);
         file.set_permissions(Permissions::from_mode(self.stat.st_mode & 0o7777))?;
         Ok(file)
     }
+}
 
-    /// Leaves the room to whoever replaces the file whole.
-    fn give_up(&self) -> Result<Option<Known>, Error> {
-        drop(self.dir.unlink(&twin_of(self.name)));
-        Ok(None)
+/// What became of a change.
+#[derive(Debug)]
+pub(crate) enum Replaced {
+    /// It can't be done in this way, or somebody else was faster; nothing is changed.
+    Not,
+    /// It is stored; with what is known of the file then, if that can be told.
+    Done(Option<Known>),
+}
+
+/// A file of one change, and later the one that was changed; dropped, what is left under its name goes.
+#[derive(Debug)]
+struct Own<'d> {
+    dir: &'d Directory,
+    name: String,
+    filled: Identity,
+}
+
+impl Drop for Own<'_> {
+    fn drop(&mut self) {
+        drop(self.dir.unlink(&self.name));
     }
 }
 

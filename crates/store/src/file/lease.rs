@@ -1,5 +1,6 @@
 //! Whether anybody else has a file open. The kernel knows: it grants a lease for writing on a file that is open once
-//! alone. One that is granted is given back at once; here it is a question, not a guard.
+//! alone, and as long as it is held, whoever opens the file waits. Asked only of file systems that know all who open
+//! their files (`stamps`): others grant it for one of several machines or layers.
 //!
 //! One `unsafe` call, since no library wraps this one.
 
@@ -7,26 +8,43 @@
 
 use std::fs::File;
 
-/// True if no other descriptor of any process leads to `file`, which must be open for reading and writing; false also
-/// where a file system does not tell.
-#[cfg(target_os = "linux")]
-pub(super) fn is_open_here_alone(file: &File) -> bool {
-    use nix::libc::{F_SETLEASE, F_UNLCK, F_WRLCK, SIGURG, c_int, fcntl};
-    use std::os::fd::AsRawFd;
+/// No other descriptor leads to the file; dropped, whoever waits to open it goes on.
+#[derive(Debug)]
+pub(super) struct Lease<'f>(&'f File);
 
-    /// As fcntl(2) has it; the library does not name it.
-    const F_SETSIG: c_int = 10;
-    // SAFETY: both commands take a plain number, and the descriptor is open for as long as `file` is borrowed.
-    let set = |command: c_int, to: c_int| unsafe { fcntl(file.as_raw_fd(), command, to) } == 0;
-    // Whoever opens it in between waits until it is given back, and a signal tells us of that: SIGIO would end this
-    // process, SIGURG does nothing.
-    set(F_SETSIG, SIGURG) && set(F_SETLEASE, F_WRLCK as c_int) && set(F_SETLEASE, F_UNLCK as c_int)
+#[cfg(target_os = "linux")]
+impl Lease<'_> {
+    /// None if any other descriptor of any process leads to `file`, which must be open for reading and writing.
+    pub(super) fn take(file: &File) -> Option<Lease<'_>> {
+        use nix::libc::{F_SETLEASE, F_WRLCK, SIGURG, c_int};
+
+        /// As fcntl(2) has it; the library does not name it.
+        const F_SETSIG: c_int = 10;
+        // That somebody waits is told by a signal: SIGIO would end this process, SIGURG does nothing.
+        (set(file, F_SETSIG, SIGURG) && set(file, F_SETLEASE, F_WRLCK as c_int)).then_some(Lease(file))
+    }
 }
 
-/// Nobody can tell.
+#[cfg(target_os = "linux")]
+impl Drop for Lease<'_> {
+    fn drop(&mut self) {
+        set(self.0, nix::libc::F_SETLEASE, nix::libc::F_UNLCK as nix::libc::c_int);
+    }
+}
+
+#[cfg(target_os = "linux")]
+fn set(file: &File, command: nix::libc::c_int, to: nix::libc::c_int) -> bool {
+    use std::os::fd::AsRawFd;
+    // SAFETY: both commands take a plain number, and the descriptor is open for as long as `file` is borrowed.
+    unsafe { nix::libc::fcntl(file.as_raw_fd(), command, to) == 0 }
+}
+
 #[cfg(not(target_os = "linux"))]
-pub(super) fn is_open_here_alone(_: &File) -> bool {
-    false
+impl Lease<'_> {
+    /// Nobody can tell.
+    pub(super) fn take(_: &File) -> Option<Lease<'_>> {
+        None
+    }
 }
 
 #[cfg(all(test, target_os = "linux"))]
@@ -38,10 +56,10 @@ mod tests {
         let dir = tempfile::TempDir::new().unwrap();
         let path = dir.path().join("x");
         let file = File::options().read(true).write(true).create_new(true).open(&path).unwrap();
-        assert!(is_open_here_alone(&file));
+        assert!(Lease::take(&file).is_some());
         let reader = File::open(&path).unwrap();
-        assert!(!is_open_here_alone(&file));
+        assert!(Lease::take(&file).is_none());
         drop(reader);
-        assert!(is_open_here_alone(&file));
+        assert!(Lease::take(&file).is_some());
     }
 }

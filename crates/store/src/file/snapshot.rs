@@ -51,9 +51,13 @@ impl Identity {
         Ok(dir.stat(name)?.map(|stat| Identity::of(&stat)))
     }
 
-    /// True if a change in place from now on will not go unnoticed.
-    pub(super) fn is_settled(&self) -> bool {
-        !self.is_fresh(SystemTime::now())
+    /// True if its stamp has more than whole seconds, which is all that some disks keep.
+    pub(super) fn has_fraction(&self) -> bool {
+        self.changed.1 != 0
+    }
+
+    pub(super) fn is_same_file(&self, other: &Identity) -> bool {
+        (self.device, self.inode) == (other.device, other.inode)
     }
 
     /// True if this is `before` but for its change time, which a rename sets.
@@ -246,6 +250,11 @@ pub(super) fn opened(dir: &Directory, name: &str) -> Result<Option<(File, FileSt
     let odd = |what| Err(Error::Odd { path: dir.join(name), what });
     let fd = match openat(dir, name, flags, Mode::empty()) {
         Ok(fd) => fd,
+        // It was exchanged in this moment and is being written to (`end`); its name leads to another one by now.
+        Err(Errno::EWOULDBLOCK) => match openat(dir, name, flags, Mode::empty()) {
+            Ok(fd) => fd,
+            Err(errno) => return Err(Error::io("open", &dir.join(name), errno)),
+        },
         Err(Errno::ENOENT) => return Ok(None),
         Err(Errno::ELOOP) => return odd("a symbolic link"),
         Err(Errno::ENXIO) => return odd("not a regular file"),

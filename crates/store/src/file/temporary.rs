@@ -21,6 +21,11 @@ pub(crate) const MARK: &str = ".tmp.";
 /// What marks the name of the file that a long one is exchanged with.
 pub(crate) const TWIN: &str = ".twin";
 
+/// A name beside `target` that nobody else has.
+pub(super) fn fresh_name(target: &str) -> String {
+    format!(".{target}{MARK}{}", Uuid::new_v4().simple())
+}
+
 /// The name of the twin of `name`.
 pub(super) fn twin_of(name: &str) -> String {
     format!(".{name}{TWIN}")
@@ -44,7 +49,7 @@ impl<'d> Temporary<'d> {
         mode: u32,
         durability: Durability,
     ) -> Result<Temporary<'d>, Error> {
-        let name = format!(".{target}{MARK}{}", Uuid::new_v4().simple());
+        let name = fresh_name(target);
         let path = dir.join(&name);
         let flags = OFlag::O_WRONLY | OFlag::O_CREAT | OFlag::O_EXCL | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
         let made = crash::before_call("store.create")

@@ -1,17 +1,21 @@
 //! Where a long inbox may be taken up: what a change of its end, and a look at what is unread, need not read again. Noted
-//! outside the root by whoever changes the inbox, under its lock; whoever finds the file to be another one than it was
+//! outside the root by whoever changes the inbox; whoever finds the file to be another one than it was
 //! left reads it whole.
 
 use super::Inbox;
 use crate::error::Error;
-use crate::file::{Known, Long};
-use protocol::json::Array;
+use crate::file::{Known, Long, Replaced};
+use crate::lock::Lock;
+use protocol::json::{Array, Object};
 use protocol::message::Entry;
 use serde::{Deserialize, Serialize};
+use std::sync::OnceLock;
 use uuid::Uuid;
 
 /// Shorter inboxes are quicker to read than to take up, in bytes.
 pub(super) const LONG: u64 = 16 << 10;
+/// A longer end is prepared without the lock, as a short inbox is, in bytes.
+const LITTLE: u64 = 64 << 10;
 /// The bytes of a note, more than it can need: one that is written while another reads it never has the rest of a longer
 /// one behind it.
 const NOTE: usize = 1024;
@@ -54,7 +58,7 @@ impl Cut {
         if known.size() < LONG {
             return None;
         }
-        let (last, unread) = ends(text, Place::START, None)?;
+        let (last, unread) = places_in(text, Place::START, None)?;
         Some(Cut { known, last, unread })
     }
 
@@ -64,6 +68,12 @@ impl Cut {
         let text = std::str::from_utf8(&bytes).ok()?;
         let (sum, note) = text.trim_end().split_once(' ')?;
         (sum == summed(note)).then(|| serde_json::from_str(note).ok())?
+    }
+
+    /// Whether from one of its places on it is little: what is done to an end is done under the lock, which others may not
+    /// wait for.
+    pub(super) fn is_little(&self, from: fn(&Cut) -> Place) -> bool {
+        self.known.size().saturating_sub(from(self).offset) <= LITTLE
     }
 
     /// Notes it for the next. Without it the next one reads all, so it is left out where it can't be written.
@@ -96,22 +106,23 @@ impl End<'_> {
         Some(entries.map(|(at, element)| Entry::of(at, element.get())).collect())
     }
 
-    /// Puts `after` in its place, under the inbox's `lock`; none where that can't be done.
-    pub(super) fn replace(
-        self,
-        inbox: &Inbox,
-        lock: &crate::lock::Lock,
-        after: &str,
-    ) -> Result<Option<Cut>, Error> {
-        let Some((last, unread)) = ends(after, self.place, Some(self.cut.unread)) else { return Ok(None) };
+    /// Puts `after` in its place, under the inbox's `lock`, and notes what is known then; false where that can't be done.
+    pub(super) fn replace(self, inbox: &Inbox, lock: &Lock, after: &str) -> Result<bool, Error> {
+        let Some((last, unread)) = places_in(after, self.place, Some(self.cut.unread)) else {
+            return Ok(false);
+        };
         let texts = (&self.text[1..], &after[1..]);
-        let known = self.long.replace_end(inbox.team.way(), lock, self.place.offset, texts)?;
-        Ok(known.map(|known| Cut { known, last, unread }))
+        match self.long.replace_end(inbox.team.way(), lock, self.place.offset, texts)? {
+            Replaced::Not => return Ok(false),
+            Replaced::Done(Some(known)) => Cut { known, last, unread }.note(inbox),
+            Replaced::Done(None) => {}
+        }
+        Ok(true)
     }
 }
 
 /// The last entry of a text that begins at `from`, and the first that may be unread: no earlier one than `unread` is.
-fn ends(text: &str, from: Place, unread: Option<Place>) -> Option<(Place, Place)> {
+fn places_in(text: &str, from: Place, unread: Option<Place>) -> Option<(Place, Place)> {
     let array = Array::parse(text).ok()?;
     let parts: Vec<usize> = array.parts().collect();
     // A bracket of ours stands before an end, and is no byte of the file.
@@ -119,7 +130,7 @@ fn ends(text: &str, from: Place, unread: Option<Place>) -> Option<(Place, Place)
     let place =
         |at: usize| Place { offset: from.offset + parts[at] as u64 - shift, entries: from.entries + at };
     let last = parts.len().checked_sub(1)?;
-    let is_unread = |at: &usize| Entry::of(*at, array.elements()[*at].get()).unread().is_some();
+    let is_unread = |at: &usize| is_unread(array.elements()[*at].get());
     let first = match unread {
         Some(unread) if unread.entries < from.entries => unread,
         _ => place((0..last).find(is_unread).unwrap_or(last)),
@@ -127,6 +138,15 @@ fn ends(text: &str, from: Place, unread: Option<Place>) -> Option<(Place, Place)
     Some((place(last), first))
 }
 
+/// Whatever can be marked read and is not, whether it is a message or not.
+fn is_unread(raw: &str) -> bool {
+    Object::parse(raw).is_ok_and(|object| object.get("read").is_none_or(|read| read.get() != "true"))
+}
+
+/// Of this boot alone: a power cut may leave a file its length and stamps, and not its bytes.
 fn summed(note: &str) -> String {
-    Uuid::new_v5(&Uuid::NAMESPACE_OID, note.as_bytes()).simple().to_string()
+    static BOOT: OnceLock<String> = OnceLock::new();
+    let boot =
+        BOOT.get_or_init(|| std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default());
+    Uuid::new_v5(&Uuid::NAMESPACE_OID, format!("{boot}{note}").as_bytes()).simple().to_string()
 }
