@@ -55,6 +55,7 @@ impl<'a> Top<'a> {
 
     /// Chooses the line that begins with that.
     fn choose(&self, name: &str) {
+        self.press("Home");
         self.house.until(&format!("{name} is chosen"), || {
             let chosen = self.shown().contains(&format!(">{name} "));
             if !chosen {

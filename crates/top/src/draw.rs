@@ -28,9 +28,6 @@ const HELP: &[&str] = &[
     "Times are clock times: since when something is so.",
 ];
 
-/// The most lines that what was told takes.
-const TOLD: usize = 4;
-
 /// Everything.
 pub(crate) fn draw(state: &State, buffer: &mut Buffer) {
     let (width, height) = state.size;
@@ -197,10 +194,9 @@ impl Pen<'_> {
             Outcome::Failed => self.state.manner.color(Color::Red),
         };
         // A long one is worth more than what is above it.
-        let lines = page::wrapped(&self.state.manner.line(&told.text), usize::from(self.state.size.0));
-        let lines = &lines[..lines.len().min(TOLD)];
+        let lines = page::told_lines(&told.text, self.state.size, self.state.manner);
         let first = y + 1 - u16::try_from(lines.len()).unwrap_or(1);
-        for (y, line) in (first..).zip(lines) {
+        for (y, line) in (first..).zip(&lines) {
             let blank = " ".repeat(usize::from(self.state.size.0));
             self.put(0, y, &[(blank, Style::new())]);
             self.put(0, y, &[(line.clone(), style)]);
@@ -246,8 +242,7 @@ impl Pen<'_> {
             View::Help => "any key: back",
             View::Lists => "Tab Enter:whole s:send x:shutdown K:kill a:attach /:filter ?:help q:quit",
             View::Whole(whole) if whole.part == Part::Requests => {
-                let ends = page::is_at_its_end(whole, self.state.size, self.state.manner);
-                match ends || whole.read == Read::ToItsEnd {
+                match self.state.read(whole) == Read::ToItsEnd {
                     true => "y:approve n:deny s:send K:kill a:attach Esc:back",
                     false => "Space, arrows: to its end, then it can be answered   Esc:back",
                 }

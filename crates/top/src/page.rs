@@ -2,11 +2,14 @@
 
 use crate::manner::Manner;
 use crate::sight::Part;
-use crate::state::{State, Whole};
+use crate::state::{Read, State, Whole};
 use ratatui::text::Span;
 
 /// Less than this shows nothing that helps.
 pub(crate) const LEAST: (u16, u16) = (40, 10);
+
+/// The most lines that what was told takes.
+const TOLD: usize = 4;
 
 /// What the screen has beside lists and pages: the head, what was told, the keys.
 const OUTSIDE: usize = 3;
@@ -21,9 +24,23 @@ pub(crate) fn room((_, height): (u16, u16)) -> usize {
     usize::from(height).saturating_sub(OUTSIDE + 1)
 }
 
-/// Whether its last line is on the screen.
-pub(crate) fn is_at_its_end(whole: &Whole, size: (u16, u16), manner: Manner) -> bool {
-    !is_too_small(size) && whole.top + room(size) >= lines(whole, size, manner).len()
+/// How far a page has been on the screen, with what is drawn now: without a gap from its first line on, and without the
+/// lines that what was told covers.
+pub(crate) fn read(whole: &Whole, told: Option<&str>, size: (u16, u16), manner: Manner) -> Read {
+    let Read::To(seen) = whole.read else { return whole.read };
+    if is_too_small(size) || whole.top > seen {
+        return whole.read;
+    }
+    let covered = told.map_or(0, |text| told_lines(text, size, manner).len().saturating_sub(1));
+    let seen = seen.max(whole.top + room(size).saturating_sub(covered));
+    if seen >= lines(whole, size, manner).len() { Read::ToItsEnd } else { Read::To(seen) }
+}
+
+/// The lines of what was told, of which the first cover the end of what is above.
+pub(crate) fn told_lines(text: &str, (width, _): (u16, u16), manner: Manner) -> Vec<String> {
+    let mut lines = wrapped(&manner.line(text), usize::from(width));
+    lines.truncate(TOLD);
+    lines
 }
 
 /// The lines of a page.

@@ -57,7 +57,8 @@ pub(crate) struct Whole {
 /// How much of it was on the screen.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Read {
-    Partly,
+    /// So many lines, from the first on.
+    To(usize),
     ToItsEnd,
 }
 
@@ -142,13 +143,14 @@ impl State {
         self.chosen[self.part as usize] = chosen;
     }
 
-    /// Notes where the chosen things are now, for when they go.
+    /// Notes where the chosen things are now, for when they go: also those that nobody has chosen yet, since they are shown
+    /// as chosen. Only the stream of messages is followed until somebody does.
     pub(crate) fn settle(&mut self) {
         for part in Part::ALL {
-            let at = self.at(part);
-            let key = at.map(|at| self.items(part)[at].key());
-            if let (Some(chosen), Some(at), Some(key)) = (&mut self.chosen[part as usize], at, key) {
-                *chosen = (key, at);
+            let chosen = self.at(part).map(|at| (self.items(part)[at].key(), at));
+            let follows = part == Part::Messages && self.chosen[part as usize].is_none();
+            if let Some(chosen) = chosen.filter(|_| !follows) {
+                self.chosen[part as usize] = Some(chosen);
             }
         }
     }
@@ -161,12 +163,17 @@ impl State {
         }
     }
 
-    /// It was drawn: what has been on the screen to its last line has been read.
+    /// How far a page has been on the screen once this is drawn.
+    pub(crate) fn read(&self, whole: &Whole) -> Read {
+        page::read(whole, self.told.as_ref().map(|told| told.text.as_str()), self.size, self.manner)
+    }
+
+    /// It was drawn: what has been on the screen has been read.
     pub(crate) fn drawn(&mut self) {
-        if let View::Whole(whole) = &mut self.view
-            && page::is_at_its_end(whole, self.size, self.manner)
-        {
-            whole.read = Read::ToItsEnd;
+        let View::Whole(whole) = &self.view else { return };
+        let read = self.read(whole);
+        if let View::Whole(whole) = &mut self.view {
+            whole.read = read;
         }
     }
 }

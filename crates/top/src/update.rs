@@ -16,6 +16,7 @@ pub(crate) fn update(state: &mut State, event: Event) -> Vec<Effect> {
         Event::Paste(text) => pasted(state, &text),
         Event::Resized(width, height) => {
             state.size = (width, height);
+            reread(state);
             scroll(state, 0);
             Vec::new()
         }
@@ -38,6 +39,10 @@ fn key_pressed(state: &mut State, key: Key) -> Vec<Effect> {
         Key::Control('l') => return vec![Effect::Renew],
         Key::Control('z') => return vec![Effect::Suspend],
         _ => {}
+    }
+    if page::is_too_small(state.size) {
+        // Whatever is done is seen by whoever does it.
+        return if key == Key::Char('q') { vec![Effect::Leave(0)] } else { Vec::new() };
     }
     state.told = None;
     match std::mem::replace(&mut state.line, Line::Keys) {
@@ -91,7 +96,7 @@ fn open(state: &mut State) -> Vec<Effect> {
         screen: String::new(),
         whose: item.whose().map(str::to_owned),
         top: 0,
-        read: Read::Partly,
+        read: Read::To(0),
     };
     let name = whole.key.clone();
     let more = match whole.part {
@@ -124,7 +129,14 @@ fn in_whole(state: &mut State, key: Key) -> Vec<Effect> {
     Vec::new()
 }
 
-/// Never beyond the last line: a line that nobody scrolled past is not taken for read.
+/// Lines of another width are others.
+fn reread(state: &mut State) {
+    if let View::Whole(Whole { read: Read::To(seen), .. }) = &mut state.view {
+        *seen = 0;
+    }
+}
+
+/// Never beyond the last line.
 fn scroll(state: &mut State, by: isize) {
     let (size, manner) = (state.size, state.manner);
     if let View::Whole(whole) = &mut state.view {
@@ -149,7 +161,7 @@ fn answer(state: &mut State, begin: impl Fn(&str) -> Answer) -> Vec<Effect> {
     let Some(request) = requests.iter().find(|request| request.key() == whole.key) else {
         return refuse(state, "it waits no longer");
     };
-    if whole.read == Read::Partly || request.whole != whole.text {
+    if whole.read != Read::ToItsEnd || request.whole != whole.text {
         return refuse(state, "read it to its end first");
     }
     if requests.iter().filter(|other| other.id == request.id).count() > 1 {
@@ -271,7 +283,7 @@ fn seen(state: &mut State, sight: Sight) -> Vec<Effect> {
     if now != whole.text {
         whole.text = now;
         if whole.part == Part::Requests {
-            (whole.top, whole.read) = (0, Read::Partly);
+            (whole.top, whole.read) = (0, Read::To(0));
             state.told = Some(Told::failed("it has changed: read it again"));
         }
     }

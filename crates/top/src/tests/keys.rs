@@ -1,7 +1,7 @@
 //! What each key does.
 
 use super::{letter, member, press, request, state, survey, text};
-use crate::event::{Effect, Event, Key, Outcome, Pane};
+use crate::event::{Effect, Event, Key, Outcome, Pane, Told};
 use crate::sight::{Item, Part, Sight};
 use crate::state::{Line, Read, State, View};
 use crate::update::update;
@@ -216,4 +216,42 @@ fn what_changes_nothing_leaves_the_state_as_it_was() {
     assert_eq!(state, before, "so nothing is drawn");
     let failed = crate::event::Told::failed("x");
     assert_eq!(failed.outcome, Outcome::Failed);
+}
+
+#[test]
+fn what_was_told_covers_no_line_that_counts_as_read() {
+    let mut state = asked(&(0..20).map(|n| format!("line {n}\n")).collect::<String>());
+    let View::Whole(whole) = &mut state.view else { panic!() };
+    whole.read = Read::To(0);
+    update(&mut state, Event::Told(Told::failed("a long refusal ".repeat(20))));
+    state.drawn();
+    assert!(update(&mut state, Event::Key(Key::Char('y'))).is_empty(), "its last lines were covered");
+}
+
+#[test]
+fn a_page_of_which_the_middle_was_never_shown_is_not_read() {
+    let mut state = asked(&(0..90).map(|n| format!("line {n}\n")).collect::<String>());
+    press(&mut state, &[Key::End]);
+    assert!(press(&mut state, &[Key::Char('y')]).is_empty());
+    press(&mut state, &[Key::Home, Key::PageDown, Key::PageDown, Key::PageDown, Key::PageDown]);
+    assert_eq!(words(&press(&mut state, &[Key::Char('y')])), ["approve -- perm-1"]);
+}
+
+#[test]
+fn what_nobody_has_chosen_but_the_screen_shows_as_chosen_stays_so() {
+    let mut state = state(survey(), (80, 24));
+    let mut more = survey();
+    let first = more.members[0].name.clone();
+    update(&mut state, Event::Seen(Box::new(survey())));
+    more.members.insert(0, member("abe", "", "idle", "", ""));
+    update(&mut state, Event::Seen(Box::new(more)));
+    assert_eq!(state.whose(), Some(first));
+}
+
+#[test]
+fn where_nothing_is_shown_nothing_is_done() {
+    let mut state = state(survey(), (30, 5));
+    let keys = [Key::Char('K'), Key::Char('K'), Key::Char('x'), Key::Enter, Key::Char('a'), Key::Char('s')];
+    assert!(keys.into_iter().all(|key| update(&mut state, Event::Key(key)).is_empty()));
+    assert_eq!(update(&mut state, Event::Key(Key::Char('q'))), [Effect::Leave(0)]);
 }
