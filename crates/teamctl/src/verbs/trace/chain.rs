@@ -77,13 +77,16 @@ pub(super) fn events(state: &Path, team: &TeamName, name: &AgentName) -> Vec<Eve
 pub(super) fn of(copy: &Copy, events: &[Event], answers: &[Entry]) -> Chain {
     let from = stored(copy, events);
     let since = from.map_or(&[][..], |at| &events[at..]);
+    // A short turn may be told of before the look that found the message.
+    let sent = events.partition_point(|event| chronicle::at(event) < copy.sent());
+    let turns = from.map_or(&[][..], |at| &events[at.min(sent)..]);
     let read = match (copy.message.read, copy.standing) {
         (false, Standing::Stored { .. }) => Read::NotYet,
         _ => Read::At(read_at(since)),
     };
     Chain {
         stored: from.map(|at| chronicle::at(&events[at])),
-        fed: fed(copy, since, read),
+        fed: fed(copy, turns, read),
         read,
         answered: answered(copy, answers),
     }
