@@ -57,8 +57,9 @@ fn cases(scene: &mut Scene, rng: &mut fastrand::Rng, all: bool) -> Vec<Case> {
     cases
 }
 
-/// In the loop, its threads and its tasks, each with an operation that passes there.
-const EVERYWHERE: [(&str, usize); 10] = [
+/// In the loop, its threads and its tasks, each with an operation that passes there; not the one that watches lives, whose
+/// word comes before that of who ended, or never.
+const EVERYWHERE: [(&str, usize); 9] = [
     ("act.file", operations::IN_A_PANE),
     ("files.job", operations::IN_A_PANE),
     ("panes.job", operations::IN_A_PANE),
@@ -67,7 +68,6 @@ const EVERYWHERE: [(&str, usize); 10] = [
     ("connection.write", operations::IN_A_PANE),
     ("watch.saw", operations::IN_A_PANE),
     ("screen.line", operations::IN_A_PANE),
-    ("life.ended", operations::OF_ALL),
     ("worktree.job", operations::IN_A_WORKTREE),
 ];
 

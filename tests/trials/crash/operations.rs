@@ -52,7 +52,6 @@ pub(super) const RESIDENTS: [&str; 2] = ["ann", "bob"];
 
 /// Where in the list.
 pub(super) const IN_A_PANE: usize = 1;
-pub(super) const OF_ALL: usize = 9;
 pub(super) const IN_A_WORKTREE: usize = 10;
 
 pub(super) const OPERATIONS: [Operation; 12] = [
