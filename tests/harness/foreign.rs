@@ -169,10 +169,12 @@ impl Stale {
         }
         let hour = Duration::from_secs(3600);
         let time = if self == Stale::Future { SystemTime::now() + hour } else { SystemTime::now() - hour };
-        if self != Stale::Link {
-            File::open(&path).and_then(|file| file.set_modified(time)).expect("it is ours");
-        }
-        let stamp = Stamp::of(&path.symlink_metadata().expect("it is there"));
+        // By what is open: a dead one may be taken over at once.
+        let found = match self {
+            Stale::Link => path.symlink_metadata(),
+            _ => File::open(&path).and_then(|file| file.set_modified(time).and(file.metadata())),
+        };
+        let stamp = Stamp::of(&found.expect("it is ours"));
         Some(Planted { kind: self, path, stamp })
     }
 }

@@ -47,8 +47,8 @@ impl StateDir {
     }
 
     /// Writes over the beginning of a file, which is made if it is missing. In place: for what is checked by whoever reads
-    /// it, is as long each time, and is not missed.
-    pub(crate) fn overwrite(&self, name: &str, bytes: &[u8]) -> Result<(), Error> {
+    /// it, is as long each time, and is not missed. Who is killed in it leaves no second file behind.
+    pub fn overwrite(&self, name: &str, bytes: &[u8]) -> Result<(), Error> {
         self.plain(name)?;
         overwrite(&self.0, name, bytes)
     }

@@ -292,27 +292,38 @@ fn report_of(left: Left, link: &mut Link, signals: &Signals, state: &Path, how: 
     }
 }
 
-/// Tells the daemon; where there is none, leaves word for the next one.
+/// Tells the daemon, and leaves word for the next one first: whoever hears of the end takes the word away, and where
+/// the answer is lost nobody can know whether it was heard.
 fn report(link: &mut Link, signals: &Signals, state: &Path, how: &Ended) {
     crash::point("join.report");
-    let until = Instant::now() + NOTED;
-    if link.tell(&FromJoin::Ended(how.clone())) {
-        while let Heard::Word(word) = link.hear_once(signals, until) {
-            if matches!(word, ToJoin::Noted) {
-                crash::point("join.noted");
-                return;
-            }
-        }
-    }
     let words = serde_json::to_vec(how).expect("an end has nothing that JSON cannot hold");
-    let left = store::StateDir::open(state)
-        .and_then(|state| state.replace(&format!("end-{}.json", link.spawn()), &words));
+    let file = format!("end-{}.json", link.spawn());
+    let state = store::StateDir::open(state);
+    // Where it can't be left the daemon that listens needs none.
+    state.iter().for_each(|state| drop(state.overwrite(&file, &words)));
+    crash::point("join.left");
+    if is_noted(link, signals, how) {
+        crash::point("join.noted");
+        // Of one that was given up the daemon does not look for a word.
+        return state.iter().for_each(|state| drop(state.remove(&file)));
+    }
     // The pane closes with us: there is nobody to complain to.
-    left.ok();
     if *how != Ended::Hangup {
         crash::point("join.close");
         close_our_pane(link.spawn());
     }
+}
+
+fn is_noted(link: &mut Link, signals: &Signals, how: &Ended) -> bool {
+    let until = Instant::now() + NOTED;
+    if link.tell(&FromJoin::Ended(how.clone())) {
+        while let Heard::Word(word) = link.hear_once(signals, until) {
+            if matches!(word, ToJoin::Noted) {
+                return true;
+            }
+        }
+    }
+    false
 }
 
 /// The daemon closes the panes of agents that have ended; where there is none, we close our own. By a command, not by

@@ -113,7 +113,8 @@ impl Files {
             && self.answers(&record.team, &record.asked).is_ok_and(|all| all.iter().any(hers))
     }
 
-    /// None and nothing swept where the words can't be read: that is not the same as none.
+    /// None and nothing swept where the words can't be read: that is not the same as none. Half a word is of a join that
+    /// was killed in it, when of its agent nothing was left.
     pub(super) fn last_words(&self, spawn: &SpawnId, token: &str) -> Option<Ended> {
         match self.state.read(&end_record(spawn)) {
             Ok(Some(bytes)) => serde_json::from_slice(&bytes).ok(),

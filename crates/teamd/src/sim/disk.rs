@@ -347,6 +347,7 @@ impl Disk {
             team.asked.remove(&record.name);
             self.touch(&record.team, Part::Config);
         }
+        self.words.remove(&spawn);
         FileDone::Farewelled { spawn, approved, left: None }
     }
 

@@ -25,7 +25,7 @@ impl World {
         }
         match join.stage.clone() {
             Stage::Waits if self.now.mono >= join.born + PATIENCE => self.close_and_die(pid),
-            Stage::Reports(how) if join.conn.is_none() => self.leave_word(pid, how),
+            Stage::Reports(how) if join.conn.is_none() => self.is_unheard(pid, &how),
             Stage::Waits | Stage::Runs { .. } if daemon && join.conn.is_none() && !join.disowned => {
                 self.hello(pid);
             }
@@ -74,7 +74,10 @@ impl World {
                 let turn = self.turn_ends(pid, IdleReason::Interrupted);
                 self.report(conn, FromJoin::Interrupted { turn });
             }
-            (ToJoin::Noted, Stage::Reports(_)) => self.die(pid),
+            (ToJoin::Noted, Stage::Reports(_)) => {
+                self.disk.words.remove(&join.spawn);
+                self.die(pid);
+            }
             _ => {}
         }
     }
@@ -85,27 +88,26 @@ impl World {
         }
     }
 
-    /// Its agent ends, by itself or not; told to the daemon, or left in writing.
+    /// Its agent ends, by itself or not; left in writing, and told to the daemon.
     pub(super) fn agent_ends(&mut self, pid: u32, how: Ended) {
         self.note(|| format!("the agent of join {pid} ends: {how}"));
         let agent = self.joins.get(&pid).and_then(Join::agent);
         agent.into_iter().for_each(|agent| self.program_ends(agent));
         let Some(join) = self.joins.get_mut(&pid) else { return };
         join.stage = Stage::Reports(how.clone());
+        if !self.disk.full {
+            self.disk.words.insert(join.spawn.clone(), how.clone());
+        }
         match join.conn {
             Some(_) => {
                 let conn = join.conn;
                 self.report(conn, FromJoin::Ended(how));
             }
-            None => self.leave_word(pid, how),
+            None => self.is_unheard(pid, &how),
         }
     }
 
-    fn leave_word(&mut self, pid: u32, how: Ended) {
-        let Some(join) = self.joins.get(&pid) else { return };
-        if !self.disk.full {
-            self.disk.words.insert(join.spawn.clone(), how.clone());
-        }
+    fn is_unheard(&mut self, pid: u32, how: &Ended) {
         match how {
             Ended::Hangup => self.die(pid),
             _ => self.close_and_die(pid),
