@@ -12,8 +12,12 @@ use store::Root;
 /// The longest path that a socket can have, on Linux; macOS takes 103.
 const SOCKET_PATH: usize = 103;
 
-/// So many hundredths of a second the holder of the lock has to write its pid into it.
+/// So many moments the holder of the lock has to write its pid into it.
 const NAMED: u32 = 50;
+
+/// So many moments one that was killed has until all that it held is free: its descriptors are closed one after the
+/// other, and what it had just forked has them until it is another program.
+const DEAD: u32 = 200;
 
 /// Held for the daemon's life. Never deleted: a lock on a deleted file excludes nobody.
 #[derive(Debug)]
@@ -49,17 +53,21 @@ impl Lock {
 /// Who holds the lock, as it wrote itself: it does so a moment after it has it, and until then the file has the name of
 /// one that is dead, or nobody's. A process that can't be seen from here is named as well, after that moment.
 fn named(file: &mut File) -> Option<i32> {
-    use rustix::event::{Timespec, poll};
     let lives =
         |pid: &i32| Pid::from_raw(*pid).is_some_and(|pid| pidfd_open(pid, PidfdFlags::empty()).is_ok());
-    let moment = Timespec { tv_sec: 0, tv_nsec: 10_000_000 };
     for _ in 0..NAMED {
         if let Some(pid) = holder(file).filter(lives) {
             return Some(pid);
         }
-        poll(&mut [], Some(&moment)).ok();
+        moment();
     }
     holder(file)
+}
+
+/// 10 ms.
+fn moment() {
+    let span = rustix::event::Timespec { tv_sec: 0, tv_nsec: 10_000_000 };
+    rustix::event::poll(&mut [], Some(&span)).ok();
 }
 
 /// What the file says.
@@ -93,8 +101,11 @@ fn has_ended(pid: Option<i32>, socket: &Path) -> bool {
 /// # Errors
 /// `NoDaemon` (exit 69).
 pub(crate) fn hold(root: &Root) -> Result<(), Fault> {
-    if root.hold().map_err(Fault::from)? {
-        return Ok(());
+    for _ in 0..DEAD {
+        if root.hold().map_err(Fault::from)? {
+            return Ok(());
+        }
+        moment();
     }
     let message =
         format!("cannot supervise {}: a teamd does already, from other directories", root.path().display());
@@ -238,6 +249,34 @@ mod tests {
     fn opened_twice(path: &Path) -> bool {
         let open = std::fs::read_dir("/proc/self/fd").unwrap().flatten();
         open.filter(|entry| std::fs::read_link(entry.path()).is_ok_and(|to| to == path)).count() > 1
+    }
+
+    #[test]
+    fn a_root_that_somebody_lets_go_of_in_a_moment_is_waited_for() {
+        let directory = tempfile::tempdir().unwrap();
+        let open = || {
+            Root::open(
+                &directory.path().join("root"),
+                &directory.path().join("aside"),
+                store::Durability::Process,
+            )
+        };
+        let (first, second) = (open().unwrap(), open().unwrap());
+        hold(&first).unwrap();
+        std::thread::scope(|scope| {
+            let (tell, told) = std::sync::mpsc::channel();
+            let waiting = scope.spawn(move || {
+                tell.send(std::fs::read_link("/proc/thread-self").unwrap()).unwrap();
+                hold(&second)
+            });
+            let stat = Path::new("/proc").join(told.recv().unwrap()).join("stat");
+            // Nothing but that makes it sleep.
+            while std::fs::read_to_string(&stat).is_ok_and(|stat| !stat.contains(") S ")) {
+                std::thread::yield_now();
+            }
+            first.release().unwrap();
+            waiting.join().unwrap().unwrap();
+        });
     }
 
     #[test]
