@@ -49,18 +49,20 @@ fn move_away(path: &Path) {
     std::fs::rename(path, path.with_extension("away")).unwrap();
 }
 
-/// Without the locks, which belong to who holds them; what is there for a moment alone may be gone meanwhile.
+/// Without locks and files on their way, which are somebody's, for a moment, and may be gone meanwhile.
 fn copy(from: &Path, to: &Path) -> std::io::Result<()> {
     std::fs::DirBuilder::new().mode(0o700).create(to)?;
     for entry in std::fs::read_dir(from)? {
         let entry = entry?;
         let (from, to) = (entry.path(), to.join(entry.file_name()));
+        let is_fleeting = |name: &str| [".lock", ".tmp.", ".twin"].iter().any(|part| name.contains(part));
         match entry.file_type()?.is_dir() {
-            _ if from.extension().is_some_and(|end| end == "lock") => {}
+            _ if entry.file_name().to_str().is_some_and(is_fleeting) => {}
             true => copy(&from, &to)?,
-            false => {
-                std::fs::copy(&from, to).map(drop).or_else(|e| if from.exists() { Err(e) } else { Ok(()) })?
-            }
+            false => match std::fs::copy(&from, to) {
+                Err(error) if from.exists() => return Err(error),
+                _ => {}
+            },
         }
     }
     Ok(())

@@ -9,9 +9,10 @@ mod readers;
 mod senders;
 
 use beside::Beside;
-use harness::history::{Diary, History, Look, What};
+use harness::history::{Diary, History, Id, Look, What};
 use harness::{House, checker, figure, history, rounds, start_time};
 use serde_json::Value;
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::mpsc::channel;
 use std::time::Duration;
@@ -70,7 +71,9 @@ impl Round<'_> {
                 scope.spawn(move || {
                     let words =
                         ["-t", &self.team, "spawn", &name, "--backend", "in-process", "--", agent, "stay"];
-                    self.house.teamctl(words).ok();
+                    // A file that is half written for longer than anybody waits is a reason to be refused.
+                    let spawned = || [0, 73].contains(&self.house.teamctl(words).code).then_some(());
+                    self.house.until("it is spawned", spawned);
                 });
             }
         });
@@ -119,6 +122,22 @@ impl Round<'_> {
         })
     }
 
+    /// The inboxes, once all that was stored is there: what a foreign writer dropped that had lost its lock is put back.
+    fn settled(&self, history: &History) -> Vec<Look> {
+        let stored = |what: &What| if let What::Stored { id } = what { Some(id.clone()) } else { None };
+        let done = |what: &What| if let What::Done { id, .. } = what { Some(id.clone()) } else { None };
+        let deeds = || history.deeds.iter().map(|deed| &deed.what);
+        let done: BTreeSet<Id> = deeds().filter_map(done).collect();
+        let open: Vec<Id> = deeds().filter_map(stored).filter(|id| !done.contains(id)).collect();
+        self.house.until("what was stored is there", || {
+            let looks: Vec<Look> = (0..READERS).filter_map(|which| self.look(&self.reader(which))).collect();
+            let there: BTreeSet<&Id> =
+                looks.iter().flat_map(|look| &look.messages).map(|message| &message.id).collect();
+            let whole = looks.len() == READERS && open.iter().all(|id| there.contains(id));
+            whole.then_some(looks)
+        })
+    }
+
     /// What everybody has written down.
     fn history(&self, looks: Vec<Look>) -> History {
         let mut history = History { looks, ..History::default() };
@@ -126,7 +145,8 @@ impl Round<'_> {
             history.read(&std::fs::read_to_string(self.diary_path(&who)).unwrap());
             std::fs::remove_file(self.diary_path(&who)).unwrap();
         }
-        history.looks.extend((0..READERS).map(|which| self.look(&self.reader(which)).unwrap()));
+        let last = self.settled(&history);
+        history.looks.extend(last);
         [history.members, history.living] = self.roster();
         history
     }

@@ -60,6 +60,8 @@ pub(super) fn sends(round: &Round, which: usize, share: u64, rings: &[Sender<()>
                 diary.note(&What::Stored { id }).unwrap();
             }
             Became::Refused(why) => {
+                // What is in the way lasts some milliseconds: a member that was dropped, half a file.
+                pause(Duration::from_millis(25));
                 refused.push(why);
                 diary.note(&What::Refused { id }).unwrap();
             }
@@ -78,8 +80,9 @@ fn server(round: &Round) -> Mcp {
 }
 
 fn library(round: &Round) -> Caller {
-    let aside = round.house.path("state/library");
-    let root = Root::open(&round.house.root(), &aside, Durability::Process).unwrap();
+    // Where the others note what they send: what somebody drops of it is put back by the daemon.
+    let state = std::fs::read_dir(round.house.path("state/teamd")).unwrap().flatten().next().unwrap();
+    let root = Root::open(&round.house.root(), &state.path().join("aside"), Durability::Process).unwrap();
     let team = root.team(&TeamName::parse(&round.team).unwrap()).unwrap();
     Caller::new(team, AgentName::lead(), round.house.path("state"))
 }
