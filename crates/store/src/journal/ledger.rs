@@ -258,8 +258,10 @@ impl Ledger {
         let taken = self.taken.iter().map(|to| (to.clone(), Note::Taken {}));
         team.journal().add(team, taken, true)?;
         let bytes = bytes(dir, &earlier(team.name()))?;
-        let kept = parse(&bytes).filter(|line| self.is_open(line)).map(|line| (line.to, line.note));
-        team.journal().add(team, kept, true)?;
+        let mut kept: Vec<Line> = parse(&bytes).filter(|line| self.is_open(line)).collect();
+        // What that one had got from the one before it stands behind what was noted in it.
+        kept.sort_by_key(|line| !line.old);
+        team.journal().add(team, kept.into_iter().map(|line| (line.to, line.note)), true)?;
         dir.rename(&name(team.name()), &earlier(team.name()))?;
         let [_, part] = std::mem::take(&mut self.parts);
         self.parts = [part, None];

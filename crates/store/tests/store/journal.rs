@@ -64,7 +64,8 @@ fn what_a_writer_dropped_comes_back_where_it_was_and_once() {
     send(&ground, "d");
     write(&ground, &before.replace("\"b\"", "\"theirs\""));
     assert_eq!(keeper.looked(&ground), ["b", "d"]);
-    assert_eq!(there(&ground), ["a", "theirs", "b", "c", "d"]);
+    // What nobody noted, of the same sender and moment, counts as later.
+    assert_eq!(there(&ground), ["a", "b", "theirs", "c", "d"]);
     assert_eq!(keeper.looked(&ground), [""; 0]);
     assert_eq!(ground.team.came_back().unwrap(), [("bob.json".to_owned(), 2)].into());
     write(&ground, &before);

@@ -5,7 +5,7 @@ use super::again;
 use super::ending::{end, put_away};
 use super::request::answer;
 use super::spawn::{OPEN_DEADLINE, Opened, START_DEADLINE, color, no_such_team, relabel};
-use super::{look, tasks};
+use super::{look, requests, tasks};
 use crate::effect::Effect;
 use crate::event::Now;
 use crate::files::{Enrolled, FileJob};
@@ -126,6 +126,9 @@ pub(super) fn registered(
             starting.until = now.mono + if opens { OPEN_DEADLINE } else { START_DEADLINE };
             agent.record.tracking = Some(enrolled.tracking);
             out.push(Effect::Tell { conn, word: ToJoin::Go(Box::new(go)) });
+            // What it asked in its last moment was nobody's as long as it was off the team.
+            let back = is_again(&agent.record).then(|| agent.record.team.clone());
+            back.iter().for_each(|team| requests::look(state, team, out));
         }
     }
 }
