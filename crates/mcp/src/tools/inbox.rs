@@ -9,6 +9,7 @@ use protocol::message::Entry;
 use protocol::name::AgentName;
 use serde::Deserialize;
 use serde_json::{Value, json};
+use std::collections::BTreeSet;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 use store::{Caller, Inbox, lead_only};
@@ -128,8 +129,11 @@ fn mark(caller: &Caller, ids: &[String]) -> Result<Value, Fault> {
         };
         named(&entries, id).cloned().ok_or_else(missing)
     };
-    inbox.mark_read(&ids.iter().map(of).collect::<Result<Vec<_>, _>>()?)?;
-    let unread = inbox.unread()?.len();
+    let marked = ids.iter().map(of).collect::<Result<Vec<_>, _>>()?;
+    inbox.mark_read(&marked)?;
+    // Not by another look, which can fail where all is done.
+    let marked: BTreeSet<usize> = marked.iter().map(|entry| entry.index).collect();
+    let unread = entries.iter().filter(|it| it.unread().is_some() && !marked.contains(&it.index)).count();
     Ok(json!({"success": true, "unread": unread}))
 }
 
