@@ -30,7 +30,7 @@ pub(super) const TMUX_NAME: &str = "teamd";
 /// A daemon is ready within this, or it has failed.
 const READY: Duration = Duration::from_secs(10);
 /// Somebody else's that holds the root answers within this, or not here.
-const OTHER: Duration = Duration::from_secs(2);
+const OTHER: Duration = Duration::from_secs(5);
 
 /// The tmux server that a daemon is started on.
 #[derive(Debug, Clone)]
