@@ -1,10 +1,12 @@
 //! How much a finished write survives. Killing any process never hurts a file; this is about power.
 
 use protocol::fault::{Fault, Kind};
+use serde::{Deserialize, Serialize};
 use std::str::FromStr;
 
 /// What a write waits for before it is reported done.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Durability {
     /// Nothing: it survives the kill of any process.
     #[default]

@@ -17,6 +17,7 @@ pub(crate) use end::{Known, Long, Replaced};
 pub(crate) use snapshot::{
     Identity, PATIENCE, Snapshot, Tail, open_for_reading, read, read_as, read_raw, read_tail,
 };
+pub(crate) use stamps::are_fine as stamps_are_fine;
 pub(crate) use temporary::{
     MARK, TWIN, Temporary, append, append_line, append_within, overwrite, place, place_as, rename,
     rename_fresh, settle,

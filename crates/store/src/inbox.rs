@@ -7,8 +7,9 @@ mod since;
 
 pub use since::Mark;
 
+use crate::directory::Directory;
 use crate::error::Error;
-use crate::file::{INBOX_LIMIT, PATIENCE, Shape, change, read_as, settle};
+use crate::file::{INBOX_LIMIT, PATIENCE, Shape, change, read_as, settle, stamps_are_fine};
 use crate::lock::{Holding, Lock, holding};
 use crate::team::Team;
 use cut::{Cut, Place};
@@ -130,8 +131,7 @@ impl Inbox {
     ) -> Result<Vec<Message>, Error> {
         let put = RefCell::new(Vec::new());
         self.change(|text| {
-            let there: Vec<String> = parse(text)?.iter().map(|e| said(e).simple().to_string()).collect();
-            let missing = missing(sent, lost, &there);
+            let missing = missing(sent, lost, &parse(text)?);
             put.replace(missing.iter().map(|(_, message)| (*message).clone()).collect());
             changed(text, inserted(text, &missing)?)
         })?;
@@ -166,11 +166,8 @@ impl Inbox {
         let dir = self.team.inboxes_made()?;
         let edit = |text: Option<&str>| edit(text.unwrap_or("[]")).map(Ok);
         let changed = change(self.team.way(), dir, &self.file, Shape::Array, edit)?;
-        if let Some(cut) = changed.and_then(|(text, known)| Cut::of(&text, known))
-            && !self.team.name().is_foreign()
-        {
-            cut.note(self);
-        }
+        let cut = changed.filter(|_| self.is_known(dir)).and_then(|(text, known)| Cut::of(&text, known));
+        cut.iter().for_each(|cut| cut.note(self));
         Ok(())
     }
 
@@ -194,30 +191,33 @@ impl Inbox {
         edit: impl Fn(&str, usize) -> Result<Option<String>, json::Error>,
     ) -> Result<bool, Error> {
         let dir = self.team.inboxes_made()?;
+        let noted = || Cut::noted(self).filter(|cut| cut.is_little(from));
         // A look without the lock, which is taken for nothing where this can't be.
-        if !Cut::noted(self).is_some_and(|cut| cut.is_little(from)) {
-            return Ok(false);
-        }
-        let lock = Lock::acquire(dir, &self.file)?;
-        let Some(end) = Cut::noted(self).map(|cut| cut.end(self, from)).transpose()?.flatten() else {
+        let Some(cut) = noted().filter(|cut| matches!(cut.is_of(self), Ok(true))) else { return Ok(false) };
+        let early = cut.is_quick(self).then(|| Lock::acquire(dir, &self.file)).transpose()?;
+        let cut = noted().filter(|cut| early.is_none() || cut.is_quick(self));
+        let Some(end) = cut.map(|cut| cut.end(self, from)).transpose()?.flatten() else {
             return Ok(false);
         };
         // What does not parse is the other way's to tell.
         let Ok(after) = edit(&end.text, end.entries_before()) else { return Ok(false) };
         let Some(after) = after else { return Ok(true) };
-        if !end.replace(self, &lock, &after)? {
+        if !end.replace(self, early, &after)? {
             return Ok(false);
         }
-        drop(lock);
         settle(dir, self.team.way().durability)?;
         Ok(true)
     }
 
+    /// Whether anything can be known of it from one change to the next: nothing of a session's, whose program writes it
+    /// whole, nor where stamps don't tell everything.
+    fn is_known(&self, dir: &Directory) -> bool {
+        !self.team.name().is_foreign() && stamps_are_fine(dir)
+    }
+
     /// Whether it may have an end that was noted.
     fn is_long(&self) -> Result<bool, Error> {
-        let Some(dir) = self.team.inboxes()?.filter(|_| !self.team.name().is_foreign()) else {
-            return Ok(false);
-        };
+        let Some(dir) = self.team.inboxes()?.filter(|dir| self.is_known(dir)) else { return Ok(false) };
         Ok(dir.stat(&self.file)?.is_some_and(|stat| stat.st_size.unsigned_abs() >= cut::LONG))
     }
 }
@@ -227,27 +227,40 @@ fn changed(before: &str, after: String) -> Result<Option<String>, json::Error> {
 }
 
 /// Where in `current`, which has `before` others before it, each of `wanted` is now; two that are spelled alike take two
-/// places.
+/// places. One that somebody has spelled anew is known by what it says.
 fn places(current: &[Entry], wanted: &[Entry], before: usize) -> Vec<usize> {
     let is = |index: usize, entry: &Entry| current.get(index).is_some_and(|at| at.raw == entry.raw);
     let there = |entry: &Entry| entry.index.checked_sub(before).filter(|index| is(*index, entry));
     let mut taken: BTreeSet<usize> = wanted.iter().filter_map(there).collect();
     for entry in wanted.iter().filter(|entry| there(entry).is_none()) {
-        if let Some(at) = (0..current.len()).find(|at| !taken.contains(at) && is(*at, entry)) {
-            taken.insert(at);
-        }
+        let free = |at: &usize| !taken.contains(at);
+        let spelled = (0..current.len()).find(|at| free(at) && is(*at, entry));
+        let says = || (0..current.len()).find(|at| free(at) && says_the_same(&current[*at], entry));
+        taken.extend(spelled.or_else(says));
     }
     taken.into_iter().collect()
 }
 
 /// What of `sent` is lost and not there, each with its place: before what was noted later, and among what its own sender
-/// sent where it was sent. Who has stored something may note it long after.
+/// sent where it was sent. Who has stored something may note it long after: until then its time says what it comes behind.
 fn missing<'m>(
     sent: &'m [(String, Message)],
     lost: &BTreeSet<String>,
-    there: &[String],
+    there: &[Entry],
 ) -> Vec<(usize, &'m Message)> {
-    let places: BTreeMap<&String, usize> = there.iter().enumerate().map(|(at, id)| (id, at)).collect();
+    let ids: Vec<String> = there.iter().map(|entry| said(entry).simple().to_string()).collect();
+    let places: BTreeMap<&String, usize> = ids.iter().enumerate().map(|(at, id)| (id, at)).collect();
+    let noted: BTreeSet<&String> = sent.iter().map(|(id, _)| id).collect();
+    let mut not_noted: BTreeMap<&str, Vec<(usize, &str)>> = BTreeMap::new();
+    for (at, entry) in there.iter().enumerate().filter(|(at, _)| !noted.contains(&ids[*at])) {
+        let message = entry.message.as_ref().ok();
+        message.iter().for_each(|it| not_noted.entry(&it.from).or_default().push((at, &it.timestamp)));
+    }
+    let later = |message: &Message, from: usize| {
+        let hers = not_noted.get(message.from.as_str()).map_or(&[][..], Vec::as_slice);
+        let mut behind = hers[hers.partition_point(|(at, _)| *at < from)..].iter();
+        behind.find(|(_, time)| *time >= message.timestamp.as_str()).map_or(there.len(), |(at, _)| *at)
+    };
     let mut behind: BTreeMap<&str, usize> = BTreeMap::new();
     let mut missing = BTreeMap::new();
     for (at, ((id, message), ahead)) in sent.iter().zip(ahead(sent, &places, there.len())).enumerate() {
@@ -255,7 +268,8 @@ fn missing<'m>(
         if let Some(place) = places.get(id) {
             *first = (*first).max(place + 1);
         } else if lost.contains(id) {
-            missing.insert((ahead.noted.max(*first).min(ahead.hers), at), (id, message));
+            let hers = ahead.hers.min(later(message, *first));
+            missing.insert((ahead.noted.max(*first).min(hers), at), (id, message));
         }
     }
     let mut seen = BTreeSet::new();
@@ -282,6 +296,13 @@ fn ahead(sent: &[(String, Message)], places: &BTreeMap<&String, usize>, end: usi
     }
     all.reverse();
     all
+}
+
+fn says_the_same(one: &Entry, other: &Entry) -> bool {
+    let says = |entry: &Entry| {
+        entry.message.as_ref().ok().map(|it| (it.from.clone(), it.timestamp.clone(), it.text.clone()))
+    };
+    one.message.is_ok() && says(one) == says(other)
 }
 
 /// What an entry says, whether it was read or not: being read alone does not make it another.
@@ -312,12 +333,33 @@ mod tests {
     use super::*;
     use std::time::{Duration, Instant};
 
+    fn entry(message: &Message) -> Entry {
+        Entry::of(0, &serde_json::to_string(message).unwrap())
+    }
+
+    #[test]
+    fn what_its_sender_has_not_noted_yet_stays_behind_what_is_put_back() {
+        let message =
+            |from: &str, text: &str, at| Message::new(&AgentName::foreign(from), text.to_owned(), at);
+        let sent: Vec<_> = [message("a", "1", 1), message("b", "2", 2), message("a", "3", 3)]
+            .map(|message| (message_id(&message), message))
+            .into();
+        let lost = sent[2..].iter().map(|(id, _)| id.clone()).collect();
+        let early = message("a", "long ago", 0);
+        for (next, place) in [(message("a", "4", 3), 3), (message("c", "4", 4), 4)] {
+            let there = [&early, &sent[0].1, &sent[1].1, &next].map(entry);
+            let missing = missing(&sent, &lost, &there);
+            assert_eq!(missing.iter().map(|(at, _)| *at).collect::<Vec<_>>(), [place], "{next:?}");
+        }
+    }
+
     #[test]
     fn what_is_put_back_is_looked_for_once_and_not_for_each() {
         let message = |n: usize| Message::new(&AgentName::foreign(&format!("s{}", n % 4)), n.to_string(), 1);
-        let sent: Vec<(String, Message)> = (0..20_000).map(|n| (format!("{n:05}"), message(n))).collect();
+        let sent: Vec<(String, Message)> =
+            (0..20_000).map(message).map(|message| (message_id(&message), message)).collect();
         let lost = sent.iter().map(|(id, _)| id.clone()).collect();
-        let there: Vec<String> = (0..20_000).step_by(1_000).map(|n| format!("{n:05}")).collect();
+        let there: Vec<Entry> = sent.iter().step_by(1_000).map(|(_, message)| entry(message)).collect();
         let begun = Instant::now();
         let missing = missing(&sent, &lost, &there);
         assert!(begun.elapsed() < Duration::from_secs(5), "{:?}", begun.elapsed());

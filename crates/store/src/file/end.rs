@@ -8,7 +8,7 @@
 use super::lease::Lease;
 use super::snapshot::{Identity, opened, within};
 use super::temporary::{exchange, fresh_name, twin_of};
-use super::{Shape, Way, stamps};
+use super::{Shape, Way};
 use crate::directory::Directory;
 use crate::durability::Durability;
 use crate::error::Error;
@@ -25,6 +25,8 @@ use std::os::unix::fs::{FileExt, PermissionsExt};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Known {
     pub(super) file: Identity,
+    /// How much of it survives: whoever changes its end keeps that up, whatever is enough for what is added.
+    durability: Durability,
     twin: Option<Twin>,
 }
 
@@ -38,8 +40,18 @@ struct Twin {
 
 impl Known {
     /// What was just put in place.
-    pub(super) fn placed(stat: &FileStat) -> Known {
-        Known { file: Identity::of(stat), twin: None }
+    pub(super) fn placed(file: Identity, durability: Durability) -> Known {
+        Known { file, durability, twin: None }
+    }
+
+    /// Whether its next state costs what is changed alone: no copy of all of it, and no wait for a disk.
+    pub(crate) fn is_quick(&self, durability: Durability) -> bool {
+        self.twin.is_some() && self.durability.max(durability) == Durability::Process
+    }
+
+    /// Whether `name` is still that, as far as a look can tell.
+    pub(crate) fn is_at(&self, dir: &Directory, name: &str) -> Result<bool, Error> {
+        Ok(Identity::at(dir, name)? == Some(self.file))
     }
 
     /// As large as that.
@@ -59,12 +71,12 @@ pub(crate) struct Long<'d> {
 }
 
 impl<'d> Long<'d> {
-    /// None unless the file is as `known` says, by all that can be told.
+    /// None unless the file is as `known` says, by all that can be told, where stamps tell everything ([`stamps`]).
     pub(crate) fn open(dir: &'d Directory, name: &'d str, known: Known) -> Result<Option<Long<'d>>, Error> {
         let Some((file, stat)) = opened(dir, name)? else { return Ok(None) };
         let identity = Identity::of(&stat);
         let same = identity == known.file && stat.st_nlink == 1;
-        let same = same && identity.has_fraction() && stamps::are_fine(dir);
+        let same = same && identity.has_fraction();
         Ok(same.then_some(Long { dir, name, file, stat, known }))
     }
 
@@ -77,32 +89,36 @@ impl<'d> Long<'d> {
         Ok(String::from_utf8(end).ok().filter(|_| Identity::of(&after) == self.known.file))
     }
 
-    /// Puts `after` in the place of `before`, which is all that stands from `offset` on.
-    pub(crate) fn replace_end(
+    /// A file in which `after` stands in the place of `before`, which is all that stands from `offset` on; none if that can't
+    /// be had in this way, for want of room say, which is the other way's to tell.
+    pub(crate) fn prepared(
         &self,
         way: &Way,
-        lock: &Lock,
         offset: u64,
         (before, after): (&str, &str),
-    ) -> Result<Replaced, Error> {
+    ) -> Result<Option<Own<'d>>, Error> {
         let same = before.bytes().zip(after.bytes()).take_while(|(a, b)| a == b).count();
         within(self.dir, self.name, offset + after.len() as u64, Shape::Array.limit())?;
         let (common, end) = (offset + same as u64, &after.as_bytes()[same..]);
-        // Whoever has lost the lock meanwhile makes nothing more.
-        if !lock.is_ours()? {
+        Ok(self.own(common, end, way.durability.max(self.known.durability)).ok())
+    }
+
+    /// The lock of the file.
+    pub(crate) fn lock(&self) -> Result<Lock<'d>, Error> {
+        Lock::acquire(self.dir, self.name)
+    }
+
+    /// Puts it in place, unless the file is another by now, or `lock` is lost.
+    pub(crate) fn put(&self, own: &Own, lock: &Lock) -> Result<Replaced, Error> {
+        if !self.known.is_at(self.dir, self.name)? || !lock.is_ours()? {
             return Ok(Replaced::Not);
         }
-        // What can't be done in this way, for want of room say, is the other way's to tell.
-        let Ok(own) = self.own(common, end, way.durability) else { return Ok(Replaced::Not) };
-        if Identity::at(self.dir, self.name)? != Some(self.known.file) || !lock.is_ours()? {
-            return Ok(Replaced::Not);
-        }
-        self.exchange(&own, common)
+        self.exchange(own)
     }
 
     /// Exchanges both. What stands in the file's place then is ours or of somebody who came later, so it is stored, but
     /// where what came out is not what was read: that goes back.
-    fn exchange(&self, own: &Own, common: u64) -> Result<Replaced, Error> {
+    fn exchange(&self, own: &Own) -> Result<Replaced, Error> {
         if exchange(self.dir, &own.name, self.name).is_err() {
             return Ok(Replaced::Not);
         }
@@ -114,30 +130,38 @@ impl<'d> Long<'d> {
         };
         let is_ours = public.is_some_and(|public| public.is_same_file(&own.filled));
         if !came_out.is_some_and(|it| it.is_renamed(&self.known.file)) {
-            if is_ours && exchange(self.dir, &own.name, self.name).is_ok() {
-                return Ok(Replaced::Not);
-            }
-            return Ok(Replaced::Done(None));
+            return Ok(if is_ours && self.is_back(own) { Replaced::Not } else { Replaced::Done(None) });
         }
         // One that somebody has changed since is not known, though it is ours.
         let Some(file) = public.filter(|public| public.is_renamed(&own.filled)) else {
             return Ok(Replaced::Done(None));
         };
-        Ok(Replaced::Done(Some(Known { file, twin: self.left(own, common) })))
+        let (durability, twin) = (own.durability, self.left(own));
+        Ok(Replaced::Done(Some(Known { file, durability, twin })))
+    }
+
+    /// Exchanges once more. Where ours was replaced by then, that is the later one, and comes to its place again.
+    fn is_back(&self, own: &Own) -> bool {
+        if exchange(self.dir, &own.name, self.name).is_err() {
+            return false;
+        }
+        let is_ours = |it: Identity| it.is_same_file(&own.filled);
+        let ours = Identity::at(self.dir, &own.name).is_ok_and(|it| it.is_some_and(is_ours));
+        ours || exchange(self.dir, &own.name, self.name).is_err()
     }
 
     /// What came out is the twin of the next change.
-    fn left(&self, own: &Own, common: u64) -> Option<Twin> {
+    fn left(&self, own: &Own) -> Option<Twin> {
         let twin = twin_of(self.name);
         renameat(self.dir, own.name.as_str(), self.dir, twin.as_str()).ok()?;
         let identity = Identity::at(self.dir, &twin).ok()??;
-        identity.is_renamed(&self.known.file).then_some(Twin { identity, common })
+        identity.is_renamed(&self.known.file).then_some(Twin { identity, common: own.common })
     }
 
     /// A file under a name of its own, as all is to be: nobody else writes into it, whoever has the lock.
     fn own(&self, common: u64, end: &[u8], durability: Durability) -> std::io::Result<Own<'d>> {
         let name = fresh_name(self.name);
-        let mut own = Own { dir: self.dir, name, filled: self.known.file };
+        let mut own = Own { dir: self.dir, name, filled: self.known.file, common, durability };
         let kept = self.known.twin.and_then(|twin| Some((self.kept(&twin, &own.name)?, twin.common)));
         let (file, same) = match &kept {
             Some((file, same)) => (file, (*same).min(common)),
@@ -190,10 +214,13 @@ pub(crate) enum Replaced {
 
 /// A file of one change, and later the one that was changed; dropped, what is left under its name goes.
 #[derive(Debug)]
-struct Own<'d> {
+pub(crate) struct Own<'d> {
     dir: &'d Directory,
     name: String,
     filled: Identity,
+    /// So many bytes from the start it has in common with the file that it is to replace.
+    common: u64,
+    durability: Durability,
 }
 
 impl Drop for Own<'_> {

@@ -7,7 +7,7 @@ use std::sync::OnceLock;
 
 /// True if a file in `dir` that was looked at can't change, in its length or not, without having another change time.
 #[cfg(target_os = "linux")]
-pub(super) fn are_fine(dir: &Directory) -> bool {
+pub(crate) fn are_fine(dir: &Directory) -> bool {
     use nix::sys::statfs::{BTRFS_SUPER_MAGIC, EXT4_SUPER_MAGIC, TMPFS_MAGIC, XFS_SUPER_MAGIC, fstatfs};
     static KERNEL: OnceLock<bool> = OnceLock::new();
     let fine = [BTRFS_SUPER_MAGIC, EXT4_SUPER_MAGIC, TMPFS_MAGIC, XFS_SUPER_MAGIC];
@@ -20,7 +20,7 @@ pub(super) fn are_fine(dir: &Directory) -> bool {
 
 /// Not known of others.
 #[cfg(not(target_os = "linux"))]
-pub(super) fn are_fine(_: &Directory) -> bool {
+pub(crate) fn are_fine(_: &Directory) -> bool {
     false
 }
 

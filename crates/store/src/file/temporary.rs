@@ -2,6 +2,7 @@
 //! gets there. On a full disk, too, the original stays and nothing is left over.
 
 use super::end::Known;
+use super::snapshot::Identity;
 use crate::Durability;
 use crate::directory::Directory;
 use crate::error::Error;
@@ -37,6 +38,7 @@ pub(crate) struct Temporary<'d> {
     dir: &'d Directory,
     name: String,
     file: File,
+    durability: Durability,
     placed: bool,
 }
 
@@ -55,20 +57,27 @@ impl<'d> Temporary<'d> {
         let made = crash::before_call("store.create")
             .and_then(|()| Ok(openat(dir, name.as_str(), flags, Mode::S_IRUSR | Mode::S_IWUSR)?));
         let fd = made.map_err(|cause| Error::io("create", &path, cause))?;
-        let mut temporary = Temporary { dir, name, file: File::from(fd), placed: false };
+        let mut temporary = Temporary { dir, name, file: File::from(fd), durability, placed: false };
         let filled = fill(&mut temporary.file, bytes, mode, durability);
         filled.map_err(|cause| Error::io("write", &path, cause))?;
         Ok(temporary)
     }
 
-    /// Puts it in the place of `target`, and says what is there then, where that can be told. Flushing the directory is the caller's, by [`settle`], after its locks.
+    /// Puts it in the place of `target`, and says what is there then, where that can be told: not where somebody else has
+    /// changed it by then. Flushing the directory is the caller's, by [`settle`], after its locks.
     pub(crate) fn replace(mut self, target: &str) -> Result<Option<Known>, Error> {
+        let written = self.identity();
         crash::before_call("store.replace")
             .and_then(|()| Ok(renameat(self.dir, self.name.as_str(), self.dir, target)?))
             .map_err(|cause| Error::io("replace", &self.dir.join(target), cause))?;
         self.placed = true;
         crash::point("store.replaced");
-        Ok(fstat(&self.file).ok().map(|stat| Known::placed(&stat)))
+        let there = self.identity().filter(|it| written.is_some_and(|written| it.is_renamed(&written)));
+        Ok(there.map(|file| Known::placed(file, self.durability)))
+    }
+
+    fn identity(&self) -> Option<Identity> {
+        fstat(&self.file).ok().map(|stat| Identity::of(&stat))
     }
 
     /// Puts it at `target` if nothing is there; false if something is. Then as [`Temporary::replace`].

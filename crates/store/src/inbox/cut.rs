@@ -67,7 +67,7 @@ impl Cut {
         let bytes = inbox.team.journal().cut(inbox.team.name(), &inbox.file)?;
         let text = std::str::from_utf8(&bytes).ok()?;
         let (sum, note) = text.trim_end().split_once(' ')?;
-        (sum == summed(note)).then(|| serde_json::from_str(note).ok())?
+        (sum == summed(note)?).then(|| serde_json::from_str(note).ok())?
     }
 
     /// Whether from one of its places on it is little: what is done to an end is done under the lock, which others may not
@@ -76,10 +76,22 @@ impl Cut {
         self.known.size().saturating_sub(from(self).offset) <= LITTLE
     }
 
+    /// Whether `inbox` is still what it is of, as far as a look can tell.
+    pub(super) fn is_of(&self, inbox: &Inbox) -> Result<bool, Error> {
+        inbox.team.inboxes()?.map_or(Ok(false), |dir| self.known.is_at(dir, &inbox.file))
+    }
+
+    /// Whether a change from one of its places on costs next to nothing, so that it is built under the lock, where all who
+    /// send queue; else it is built before, since others may not wait for the lock, and is built in vain where one was faster.
+    pub(super) fn is_quick(&self, inbox: &Inbox) -> bool {
+        self.known.is_quick(inbox.team.way().durability)
+    }
+
     /// Notes it for the next. Without it the next one reads all, so it is left out where it can't be written.
     pub(super) fn note(&self, inbox: &Inbox) {
         let Ok(note) = serde_json::to_string(self) else { return };
-        let line = format!("{:NOTE$}\n", format!("{} {note}", summed(&note)));
+        let Some(sum) = summed(&note) else { return };
+        let line = format!("{:NOTE$}\n", format!("{sum} {note}"));
         inbox.team.journal().note_cut(inbox.team.name(), &inbox.file, line.as_bytes()).ok();
     }
 
@@ -106,13 +118,21 @@ impl End<'_> {
         Some(entries.map(|(at, element)| Entry::of(at, element.get())).collect())
     }
 
-    /// Puts `after` in its place, under the inbox's `lock`, and notes what is known then; false where that can't be done.
-    pub(super) fn replace(self, inbox: &Inbox, lock: &Lock, after: &str) -> Result<bool, Error> {
+    /// Puts `after` in its place, under the inbox's lock, and notes what is known then; false where that can't be done.
+    pub(super) fn replace(self, inbox: &Inbox, early: Option<Lock>, after: &str) -> Result<bool, Error> {
         let Some((last, unread)) = places_in(after, self.place, Some(self.cut.unread)) else {
             return Ok(false);
         };
         let texts = (&self.text[1..], &after[1..]);
-        match self.long.replace_end(inbox.team.way(), lock, self.place.offset, texts)? {
+        // Whoever has lost the lock meanwhile makes nothing more.
+        if early.as_ref().is_some_and(|lock| !matches!(lock.is_ours(), Ok(true))) {
+            return Ok(false);
+        }
+        let Some(own) = self.long.prepared(inbox.team.way(), self.place.offset, texts)? else {
+            return Ok(false);
+        };
+        let lock = early.map_or_else(|| self.long.lock(), Ok)?;
+        match self.long.put(&own, &lock)? {
             Replaced::Not => return Ok(false),
             Replaced::Done(Some(known)) => Cut { known, last, unread }.note(inbox),
             Replaced::Done(None) => {}
@@ -143,10 +163,11 @@ fn is_unread(raw: &str) -> bool {
     Object::parse(raw).is_ok_and(|object| object.get("read").is_none_or(|read| read.get() != "true"))
 }
 
-/// Of this boot alone: a power cut may leave a file its length and stamps, and not its bytes.
-fn summed(note: &str) -> String {
-    static BOOT: OnceLock<String> = OnceLock::new();
-    let boot =
-        BOOT.get_or_init(|| std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default());
-    Uuid::new_v5(&Uuid::NAMESPACE_OID, format!("{boot}{note}").as_bytes()).simple().to_string()
+/// Of this boot alone: a power cut may leave a file its length and stamps, and not its bytes. None where nobody says which
+/// boot it is.
+fn summed(note: &str) -> Option<String> {
+    static BOOT: OnceLock<Option<String>> = OnceLock::new();
+    let boot = BOOT.get_or_init(|| std::fs::read_to_string("/proc/sys/kernel/random/boot_id").ok());
+    let text = format!("{}{note}", boot.as_ref()?);
+    Some(Uuid::new_v5(&Uuid::NAMESPACE_OID, text.as_bytes()).simple().to_string())
 }

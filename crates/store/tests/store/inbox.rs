@@ -89,6 +89,22 @@ fn entries_are_marked_read_where_they_are_now() {
 }
 
 #[test]
+fn an_entry_that_somebody_spelled_anew_is_marked_all_the_same() {
+    let ground = Ground::new();
+    let inbox = ground.team.inbox(&agent("bob"));
+    inbox.append_all(&["one", "two", "three"].map(message)).unwrap();
+    let seen = inbox.unread().unwrap();
+    let path = ground.inbox_path("bob.json");
+    let mut theirs: Vec<serde_json::Value> = serde_json::from_slice(&std::fs::read(&path).unwrap()).unwrap();
+    theirs.swap(0, 1);
+    put(&path, serde_json::to_string(&theirs).unwrap());
+    inbox.mark_read(&seen[..2]).unwrap();
+    let left: Vec<String> =
+        inbox.unread().unwrap().into_iter().map(|entry| entry.message.unwrap().text).collect();
+    assert_eq!(left, ["three"]);
+}
+
+#[test]
 fn what_others_wrote_stays_byte_for_byte() {
     for name in ["lone-surrogate", "wrong-types", "duplicate-keys", "numbers", "spoof", "bom"] {
         let ground = Ground::new();
