@@ -159,11 +159,12 @@ pub(crate) async fn accept(listener: UnixListener, admit: UnboundedSender<UnixSt
     }
 }
 
+/// Who can't be answered is hung up on: it would wait for ever.
 async fn write(stream: Arc<UnixStream>, mut queue: UnboundedReceiver<Out>, waiting: Arc<AtomicUsize>) {
     while let Some(Out::Lines(lines)) = queue.recv().await {
         crash::point("connection.write");
         if write_all(&stream, &lines).await.is_err() {
-            return;
+            break;
         }
         waiting.fetch_sub(lines.len(), Ordering::Relaxed);
     }
