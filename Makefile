@@ -24,9 +24,6 @@ check:
 	$(CARGO) fetch --locked --quiet
 	$(CARGO) deny --offline check licenses bans sources
 
-# So many tests at once: most of what they take is waiting for what they have started.
-TEST_THREADS ?= $(shell expr 2 '*' $$(getconf _NPROCESSORS_ONLN))
-
 # Every test: with the real tmux, real foreign writers, the trials of the promises at their usual size, and every parser
 # under libFuzzer for some seconds; brings what it needs. What the trials did is written below target/figures.
 test:
@@ -39,8 +36,7 @@ test:
 	$(CARGO) build --workspace --bins --locked
 	$(CARGO) test --workspace --locked --no-run
 	nice -n 19 scripts/fuzz build & built=$$!; \
-	FIGURES=$(FIGURES) SEEDS=20000 FOREIGN=needed RUST_TEST_THREADS=$(TEST_THREADS) \
-	    $(CARGO) test --workspace --locked --no-fail-fast && wait $$built
+	FIGURES=$(FIGURES) SEEDS=20000 FOREIGN=needed $(CARGO) test --workspace --locked --no-fail-fast && wait $$built
 	FIGURES=$(FIGURES) scripts/fuzz 10
 
 # The table of the promises in README.md, with what was tried of each.
