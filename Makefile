@@ -34,9 +34,7 @@ test:
 	$(MAKE) --no-print-directory $(TARGET)/python/whole
 	rm -rf $(FIGURES)
 	$(CARGO) build --workspace --bins --locked
-	$(CARGO) test --workspace --locked --no-run
-	nice -n 19 scripts/fuzz build & built=$$!; \
-	FIGURES=$(FIGURES) SEEDS=20000 FOREIGN=needed $(CARGO) test --workspace --locked --no-fail-fast && wait $$built
+	FIGURES=$(FIGURES) SEEDS=20000 FOREIGN=needed $(CARGO) test --workspace --locked --no-fail-fast
 	FIGURES=$(FIGURES) scripts/fuzz 10
 
 # The table of the promises in README.md, with what was tried of each.
