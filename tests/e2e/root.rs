@@ -9,7 +9,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 /// Where events arrive everything is looked at each 30 s besides.
-const SOON: Duration = Duration::from_secs(25);
+const SOON: Duration = Duration::from_secs(10);
 
 /// The variables of somebody of the same user with directories of their own.
 fn elsewhere(house: &House) -> [(String, String); 2] {

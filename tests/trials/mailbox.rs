@@ -72,7 +72,11 @@ impl Round<'_> {
                     let words =
                         ["-t", &self.team, "spawn", &name, "--backend", "in-process", "--", agent, "stay"];
                     // A file that is half written for longer than anybody waits is a reason to be refused.
-                    let spawned = || [0, 73].contains(&self.house.teamctl(words).code).then_some(());
+                    let spawned = || {
+                        let ran = self.house.teamctl(words);
+                        assert!([0, 65, 73].contains(&ran.code), "{ran:?}");
+                        (ran.code != 65).then_some(())
+                    };
                     self.house.until("it is spawned", spawned);
                 });
             }
