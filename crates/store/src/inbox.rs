@@ -299,10 +299,8 @@ fn ahead(sent: &[(String, Message)], places: &BTreeMap<&String, usize>, end: usi
 }
 
 fn says_the_same(one: &Entry, other: &Entry) -> bool {
-    let says = |entry: &Entry| {
-        entry.message.as_ref().ok().map(|it| (it.from.clone(), it.timestamp.clone(), it.text.clone()))
-    };
-    one.message.is_ok() && says(one) == says(other)
+    let (Ok(one), Ok(other)) = (&one.message, &other.message) else { return false };
+    (&one.from, &one.timestamp, &one.text) == (&other.from, &other.timestamp, &other.text)
 }
 
 /// What an entry says, whether it was read or not: being read alone does not make it another.

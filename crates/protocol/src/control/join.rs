@@ -90,7 +90,7 @@ pub struct Go {
     pub cwd: PathBuf,
     /// The whole environment, but for what the pane itself gives.
     pub env: BTreeMap<String, String>,
-    /// The daemon's state directory: where join leaves word if nobody listens when its agent ends.
+    /// The daemon's state directory: where join leaves word of its agent's end, before it tells.
     pub state: PathBuf,
     /// Run it a turn at a time; none: `argv` is the agent for its whole life.
     #[serde(default, skip_serializing_if = "Option::is_none")]

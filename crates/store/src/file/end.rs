@@ -71,12 +71,11 @@ pub(crate) struct Long<'d> {
 }
 
 impl<'d> Long<'d> {
-    /// None unless the file is as `known` says, by all that can be told, where stamps tell everything ([`stamps`]).
+    /// None unless the file is as `known` says, by all that can be told, where stamps tell everything (`stamps`).
     pub(crate) fn open(dir: &'d Directory, name: &'d str, known: Known) -> Result<Option<Long<'d>>, Error> {
         let Some((file, stat)) = opened(dir, name)? else { return Ok(None) };
         let identity = Identity::of(&stat);
-        let same = identity == known.file && stat.st_nlink == 1;
-        let same = same && identity.has_fraction();
+        let same = identity == known.file && stat.st_nlink == 1 && identity.has_fraction();
         Ok(same.then_some(Long { dir, name, file, stat, known }))
     }
 

@@ -130,7 +130,7 @@ impl Files {
     }
 }
 
-/// Where a join leaves word if nobody listens when its agent ends.
+/// Where a join leaves word of its agent's end, before it tells.
 pub(crate) fn end_record(spawn: &SpawnId) -> String {
     format!("end-{}.json", spawn.as_str())
 }
