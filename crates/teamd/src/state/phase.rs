@@ -108,6 +108,8 @@ pub(crate) struct Gone {
     pub(crate) how: String,
     pub(crate) pane: Order,
     pub(crate) files: Order,
+    /// Who wants the name next: answered once it is free, or can't be had.
+    pub(crate) heirs: Vec<(ConnId, Box<Spawn>)>,
 }
 
 /// How far something is in order after an end.

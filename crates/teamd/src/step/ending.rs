@@ -5,14 +5,14 @@ use super::again;
 use super::register::{self, close};
 use super::request::answer;
 use super::shutdown::{self, TERM_GRACE};
-use super::{hide, hook, lead, plan, requests, tasks, turn, worktree};
+use super::{hide, hook, lead, plan, requests, spawn, tasks, turn, worktree};
 use crate::effect::Effect;
-use crate::event::Now;
+use crate::event::{ConnId, Now};
 use crate::files::FileJob;
 use crate::panes::{PaneJob, Seen};
 use crate::roster::{End, Outcome, Pane, Record, SpawnId, Told};
 use crate::state::{Gone, Order, Phase, State, Stopping, Then};
-use protocol::control::{Ended, EndedAgent, PastAgent, Released, ToJoin};
+use protocol::control::{Ended, EndedAgent, PastAgent, Released, Spawn, ToJoin};
 use protocol::event::{TAKEN_DOWN, What};
 use protocol::fault::Fault;
 
@@ -185,7 +185,7 @@ pub(super) fn put_away(state: &mut State, id: &SpawnId, out: &mut Vec<Effect>) {
     let pane = agent.record.pane.as_ref().and_then(Pane::id);
     hook::release(&mut agent.hooks, Released::Ended, out);
     let closed = if pane.is_none() { Order::Done } else { Order::Pending };
-    agent.phase = Phase::Gone(Gone { how, pane: closed, files: Order::Pending });
+    agent.phase = Phase::Gone(Gone { how, pane: closed, files: Order::Pending, heirs: Vec::new() });
     out.push(Effect::File(FileJob::Farewell { record: Box::new(agent.record.clone()) }));
     let hidden = std::mem::take(&mut agent.record.hidden).then(|| agent.record.team.clone());
     if let Some(pane) = pane {
@@ -198,11 +198,17 @@ pub(super) fn put_away(state: &mut State, id: &SpawnId, out: &mut Vec<Effect>) {
 }
 
 /// tmux has closed the pane, or says that it is not ours, or nothing.
-pub(super) fn pane_closed(state: &mut State, id: &SpawnId, left: Option<Fault>, out: &mut Vec<Effect>) {
+pub(super) fn pane_closed(
+    state: &mut State,
+    id: &SpawnId,
+    left: Option<Fault>,
+    now: Now,
+    out: &mut Vec<Effect>,
+) {
     let order = if left.is_some() { Order::Failed } else { Order::Done };
     let why = left.map(|fault| format!("its pane is not closed yet: {}", fault.message));
-    put_in_order(state, id, why, out, |gone| gone.pane = order);
-    bury(state, id, out);
+    put_in_order(state, id, why, now, out, |gone| gone.pane = order);
+    bury(state, id, now, out);
 }
 
 /// The files no longer hold it, or could not be changed.
@@ -211,12 +217,13 @@ pub(super) fn filed(
     id: &SpawnId,
     approved: bool,
     left: Option<Fault>,
+    now: Now,
     out: &mut Vec<Effect>,
 ) {
     let Some(team) = state.agents.get(id).map(|agent| agent.record.team.clone()) else { return };
     let order = if left.is_some() { Order::Failed } else { Order::Done };
     let why = left.map(|fault| format!("not taken off the team yet: {}", fault.message));
-    put_in_order(state, id, why, out, |gone| {
+    put_in_order(state, id, why, now, out, |gone| {
         gone.files = order;
         if approved {
             gone.how = "approved".to_owned();
@@ -225,7 +232,7 @@ pub(super) fn filed(
     if approved {
         approved_after_all(state, id);
     }
-    bury(state, id, out);
+    bury(state, id, now, out);
     // What it asked nobody has to answer any more.
     requests::look_if_any(state, &team, out);
 }
@@ -235,6 +242,7 @@ fn put_in_order(
     state: &mut State,
     id: &SpawnId,
     left: Option<String>,
+    now: Now,
     out: &mut Vec<Effect>,
     set: impl FnOnce(&mut Gone),
 ) {
@@ -243,10 +251,17 @@ fn put_in_order(
     set(gone);
     let how = gone.how.clone();
     if let Some(why) = left {
+        let heirs = std::mem::take(&mut gone.heirs);
         out.push(Effect::of_agent(&agent.record, What::Trouble { why }));
         settle(state, id, &how, Left::Gone);
         finish_waits(state, out);
+        inherit(state, heirs, now, out);
     }
+}
+
+/// Those who waited for a name ask again.
+fn inherit(state: &mut State, heirs: Vec<(ConnId, Box<Spawn>)>, now: Now, out: &mut Vec<Effect>) {
+    heirs.into_iter().for_each(|(client, order)| spawn::spawn(state, client, order, now, out));
 }
 
 /// Its yes was read only after its end was seen.
@@ -275,12 +290,12 @@ pub(super) fn in_order_again(state: &mut State, out: &mut Vec<Effect>) {
 }
 
 /// The last step, once pane and files are in order: the name is free again.
-fn bury(state: &mut State, id: &SpawnId, out: &mut Vec<Effect>) {
-    let Some(Phase::Gone(gone)) = state.agents.get(id).map(|agent| &agent.phase) else { return };
+fn bury(state: &mut State, id: &SpawnId, now: Now, out: &mut Vec<Effect>) {
+    let Some(Phase::Gone(gone)) = state.agents.get_mut(id).map(|agent| &mut agent.phase) else { return };
     if gone.pane != Order::Done || gone.files != Order::Done {
         return;
     }
-    let how = gone.how.clone();
+    let (how, heirs) = (gone.how.clone(), std::mem::take(&mut gone.heirs));
     settle(state, id, &how, Left::Gone);
     let record = state.agents.remove(id).map(|agent| agent.record);
     record.iter().for_each(|record| again::freed(state, &record.team, &record.name));
@@ -292,6 +307,7 @@ fn bury(state: &mut State, id: &SpawnId, out: &mut Vec<Effect>) {
     }
     out.push(Effect::Forget { spawn: id.clone() });
     finish_waits(state, out);
+    inherit(state, heirs, now, out);
 }
 
 /// What became of an agent that somebody waits for.

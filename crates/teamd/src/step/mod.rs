@@ -94,7 +94,9 @@ fn filed(state: &mut State, done: FileDone, now: Now, out: &mut Vec<Effect>) {
         }
         FileDone::Registered { spawn, result } => register::registered(state, &spawn, result, now, out),
         FileDone::Asked { spawn, result } => shutdown::delivered(state, &spawn, result, out),
-        FileDone::Farewelled { spawn, approved, left } => ending::filed(state, &spawn, approved, left, out),
+        FileDone::Farewelled { spawn, approved, left } => {
+            ending::filed(state, &spawn, approved, left, now, out);
+        }
         FileDone::LastWords { spawn, ended } => ending::last_words(state, &spawn, ended, now, out),
         FileDone::Tasks { team, members, result } => tasks::seen(state, &team, &members, result, out),
         FileDone::Led { client } => request::answer(state, client, Ok(Reply::Nothing), out),
@@ -126,7 +128,7 @@ fn paned(state: &mut State, done: PaneDone, now: Now, out: &mut Vec<Effect>) {
     match done {
         PaneDone::Opened { spawn, result } => register::opened(state, &spawn, result, now, out),
         PaneDone::Looked { spawn, seen } => ending::looked(state, &spawn, seen, now, out),
-        PaneDone::Closed { spawn, left } => ending::pane_closed(state, &spawn, left, out),
+        PaneDone::Closed { spawn, left } => ending::pane_closed(state, &spawn, left, now, out),
         PaneDone::Moved { client, spawn, sight, result } => {
             hide::moved(state, client, &spawn, sight, result, out);
         }

@@ -10,7 +10,7 @@ use crate::effect::Effect;
 use crate::event::{ConnId, Now};
 use crate::panes::PaneJob;
 use crate::roster::{Comeback, Heard, Record, SpawnId};
-use crate::state::{Agent, Phase, StartStage, Starting, State};
+use crate::state::{Agent, Gone, Phase, StartStage, Starting, State};
 use protocol::control::{Activity, Layout, Spawn};
 use protocol::fault::{Fault, Kind};
 use protocol::feed::Feed;
@@ -42,6 +42,9 @@ pub(super) fn spawn(
     out: &mut Vec<Effect>,
 ) {
     worktree::expire(state, &order.team, now);
+    if let Some(gone) = leaving(state, &order) {
+        return gone.heirs.push((client, order));
+    }
     match checked(state, &order) {
         Err(fault) => {
             // The name of one that could not be taken off yet is wanted: that may work by now.
@@ -103,6 +106,16 @@ pub(super) fn beside(state: &State, team: &TeamName) -> Vec<tmux::Owner> {
 /// The layout of its windows.
 pub(super) fn layout_of(state: &State, team: &TeamName) -> Layout {
     state.teams.get(team).map(|team| team.layout).unwrap_or_default()
+}
+
+/// Who had the name, and is just being taken off the team: its files may say so already.
+fn leaving<'s>(state: &'s mut State, order: &Spawn) -> Option<&'s mut Gone> {
+    let holder = state.member(&order.team, &order.name).filter(|_| !order.unique)?;
+    let holder = (!holder.phase.is_past()).then(|| holder.record.spawn.clone())?;
+    match &mut state.agents.get_mut(&holder)?.phase {
+        Phase::Gone(gone) => Some(gone),
+        _ => None,
+    }
 }
 
 /// The name it gets, or why it gets none.

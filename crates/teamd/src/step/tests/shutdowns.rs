@@ -164,6 +164,28 @@ fn a_yes_that_was_read_only_after_the_end_still_counts() {
     assert_eq!(endings(&effects, 9), [("approved".to_owned(), true)]);
 }
 
+/// Its files say that the name is free before we have heard that they do.
+#[test]
+fn a_name_that_is_just_being_taken_off_the_team_is_waited_for() {
+    for (left, wants, opens) in [(None, 2, 1), (Some(Fault::new(Kind::Io, "no space left")), 1, 0)] {
+        let mut state = state();
+        let ann = running(&mut state, "ann", 50);
+        step(&mut state, ended(50, Ended::Signal(9)), NOW);
+        step(&mut state, pane_closed(&ann), NOW);
+        for client in 0..wants {
+            let effects = ask(&mut state, client, order("ann"));
+            assert!(reply(&effects, client).is_none() && !is_opening(&effects), "{effects:?}");
+        }
+        let effects = step(&mut state, farewelled(&ann, false, left), NOW);
+        let refused = (0..wants).filter(|client| kind(&effects, *client) == Some(Kind::Exists)).count();
+        assert_eq!((usize::from(is_opening(&effects)), refused), (opens, 1), "{effects:?}");
+    }
+}
+
+fn is_opening(effects: &[Effect]) -> bool {
+    effects.iter().any(|effect| matches!(effect, Effect::Pane(PaneJob::Open { .. })))
+}
+
 #[test]
 fn what_could_not_be_filed_is_tried_again_and_the_name_stays_taken() {
     let mut state = state();
