@@ -1,6 +1,7 @@
 //! Words of a command line that are no names and no ids. Each verb says so, and does nothing.
 
 use super::Siege;
+use protocol::name::AgentName;
 
 /// Stands for the hostile word.
 const X: &str = "X";
@@ -75,8 +76,11 @@ const WORDS: [&str; 34] = [
 pub(super) fn verb(siege: &mut Siege) {
     let long = "x".repeat(5_000);
     let verb = VERBS[siege.rng.usize(0..VERBS.len())];
-    let at = siege.rng.usize(0..=WORDS.len());
-    let word = WORDS.get(at).copied().unwrap_or(&long);
+    let mut words =
+        std::iter::repeat_with(|| WORDS.get(siege.rng.usize(0..=WORDS.len())).copied().unwrap_or(&long));
+    // As a name for somebody new a number is as good as any.
+    let is_hostile = |word: &&str| verb[..2] != ["spawn", X] || AgentName::parse(word).is_err();
+    let word = words.find(is_hostile).expect("most are no names");
     let mut words = vec!["-t", "survey"];
     words.extend(verb.iter().map(|piece| if *piece == X { word } else { *piece }));
     let ran = siege.house.teamctl_with(&words, &[]);
