@@ -89,11 +89,12 @@ fn words(tree: &Tree) -> String {
     format!("teamd: for the worktree with the inode {}", tree.inode)
 }
 
-/// Whether the branch is the one that was made for it, by the beginning of its log.
-pub(crate) fn is_made_for(tree: &Tree, git: &Git<'_>) -> bool {
+/// Whether the branch is the one that was made for it, by the beginning of its log; not, where there is no such branch.
+pub(crate) fn is_made_for(tree: &Tree, git: &Git<'_>) -> Result<bool, Error> {
     let arguments = ["log", "--walk-reflogs", "--format=%gs", &reference(&tree.branch), "--"];
-    let log = git.word("look at a branch", &arguments);
-    log.is_ok_and(|log| log.lines().next_back() == Some(&words(tree)))
+    let log = git.run("look at a branch", &arguments, b"", LOOK)?;
+    let first = log.stdout.trim_ascii_end().rsplit(|byte| *byte == b'\n').next();
+    Ok(log.is_yes() && first == Some(words(tree).as_bytes()))
 }
 
 /// Git's no was a hook's: everything is there.
@@ -114,7 +115,8 @@ fn take_back(tree: &Tree, surroundings: &Surroundings) {
 }
 
 /// Whether the branch is where it began.
-pub(crate) fn is_at_base(tree: &Tree, git: &Git<'_>) -> bool {
+pub(crate) fn is_at_base(tree: &Tree, git: &Git<'_>) -> Result<bool, Error> {
     let arguments = ["rev-parse", "--verify", "--quiet", &reference(&tree.branch)];
-    git.word("look at a branch", &arguments).is_ok_and(|tip| tip == tree.base)
+    let tip = git.run("look at a branch", &arguments, b"", LOOK)?;
+    Ok(tip.is_yes() && tip.stdout.trim_ascii_end() == tree.base.as_bytes())
 }

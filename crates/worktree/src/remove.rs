@@ -84,7 +84,7 @@ impl Tree {
 /// Where it was made for the worktree, is where it began, and its log holds nothing else. Git has the last word.
 pub(crate) fn drop_branch(tree: &Tree, surroundings: &Surroundings) -> Result<bool, Error> {
     let git = Git::of_repository(&tree.repository, surroundings);
-    if !is_made_for(tree, &git) || !is_at_base(tree, &git) || only_in_log(tree, &git)? > 0 {
+    if !is_made_for(tree, &git)? || !is_at_base(tree, &git)? || only_in_log(tree, &git)? > 0 {
         return Ok(false);
     }
     let arguments = ["branch", "--delete", "--quiet", "--", &tree.branch];
