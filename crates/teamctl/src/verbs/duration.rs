@@ -1,5 +1,6 @@
 //! Durations as the user types them: `500ms`, `5s`, `10m`, `2h`.
 
+use protocol::terminal::visible;
 use std::time::Duration;
 
 /// No clock reaches its end from here.
@@ -9,7 +10,9 @@ const LONGEST: Duration = Duration::from_secs(8760 * 3600);
 pub(crate) fn parse(text: &str) -> Result<Duration, String> {
     let digits = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
     let (number, unit) = text.split_at(digits);
-    let wrong = || format!("cannot read the duration {text}: write it as 500ms, 5s, 10m or 2h");
+    // clap prints what a parser says as it is.
+    let shown = visible(text);
+    let wrong = || format!("cannot read the duration {shown}: write it as 500ms, 5s, 10m or 2h");
     let number: u64 = number.parse().map_err(|_| wrong())?;
     let milliseconds = match unit {
         "ms" => 1,
@@ -20,7 +23,7 @@ pub(crate) fn parse(text: &str) -> Result<Duration, String> {
     };
     let whole = number.checked_mul(milliseconds).map(Duration::from_millis).ok_or_else(wrong)?;
     if whole > LONGEST {
-        return Err(format!("cannot take the duration {text}: a year, 8760h, is the longest"));
+        return Err(format!("cannot take the duration {shown}: a year, 8760h, is the longest"));
     }
     Ok(whole)
 }
@@ -48,5 +51,9 @@ mod tests {
         ] {
             assert!(parse(wrong).is_err(), "{wrong}");
         }
+        assert!(
+            parse("\u{9b}31m").is_err_and(|told| told.contains(r"\u{9b}31m:")),
+            "it would steer a terminal"
+        );
     }
 }
