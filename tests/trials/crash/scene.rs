@@ -10,6 +10,9 @@ use std::collections::BTreeSet;
 use std::process::{Child, Stdio};
 use std::time::Duration;
 
+/// What the daemon could not write it tries again at its next rescan, up to 30 s later.
+const RESCANNED: Duration = Duration::from_secs(45);
+
 /// The house, and what it is like at rest.
 pub(super) struct Scene {
     pub(super) house: House,
@@ -261,7 +264,6 @@ impl Scene {
         let n = self.n;
         let mut asked = 0;
         let why = std::cell::RefCell::new(String::new());
-        let patience = Duration::from_secs(45);
         let whole = || {
             if (operation.done)(&self.house, n) == 0 {
                 asked += 1;
@@ -277,7 +279,7 @@ impl Scene {
             }
             (operation.whole)(&self.house, n).map_err(|told| *why.borrow_mut() += &told).ok()
         };
-        self.until_within(patience, &format!("{case} is done in the end"), whole);
+        self.until_within(RESCANNED, &format!("{case} is done in the end"), whole);
         assert!(asked < 20, "{case}: asked {asked} times: {}", why.borrow());
         (operation.clean)(&self.house, n);
         self.kept.extend(operation.keeps.map(|what| (what, text(n))));
@@ -298,7 +300,7 @@ impl Scene {
             last = other;
             last.is_empty().then_some(())
         };
-        self.until(&format!("{case}: all is as before"), same);
+        self.until_within(RESCANNED, &format!("{case}: all is as before"), same);
     }
 }
 
