@@ -10,7 +10,7 @@ mod team;
 mod waiting;
 
 pub(crate) use agent::{Agent, Hooks, Leading};
-pub(crate) use phase::{Asked, Gone, Link, Order, Phase, StartStage, Starting, Stopping};
+pub(crate) use phase::{Asked, Gone, Heir, Link, Order, Phase, StartStage, Starting, Stopping};
 pub(crate) use setting::{Setting, Watch};
 pub(crate) use team::{Asking, Deleting, Given, Held, Look, Pending, Team};
 pub(crate) use waiting::{Onlooker, Onlookers, Then, Waiting};

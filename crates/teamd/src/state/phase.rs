@@ -1,7 +1,7 @@
 //! The life of an agent, from the order to the last file that is put in order.
 
 use crate::event::ConnId;
-use protocol::control::Spawn;
+use protocol::control::{Spawn, Worktree};
 
 /// An agent's life; each variant carries just what exists in it.
 #[derive(Debug)]
@@ -109,7 +109,14 @@ pub(crate) struct Gone {
     pub(crate) pane: Order,
     pub(crate) files: Order,
     /// Who wants the name next: answered once it is free, or can't be had.
-    pub(crate) heirs: Vec<(ConnId, Box<Spawn>)>,
+    pub(crate) heirs: Vec<(ConnId, Heir)>,
+}
+
+/// What a name is wanted for.
+#[derive(Debug)]
+pub(crate) enum Heir {
+    Spawn(Box<Spawn>),
+    Worktree(Worktree),
 }
 
 /// How far something is in order after an end.

@@ -11,8 +11,8 @@ use crate::event::{ConnId, Now};
 use crate::files::FileJob;
 use crate::panes::{PaneJob, Seen};
 use crate::roster::{End, Outcome, Pane, Record, SpawnId, Told};
-use crate::state::{Gone, Order, Phase, State, Stopping, Then};
-use protocol::control::{Ended, EndedAgent, PastAgent, Released, Spawn, ToJoin};
+use crate::state::{Gone, Heir, Order, Phase, State, Stopping, Then};
+use protocol::control::{Ended, EndedAgent, PastAgent, Released, ToJoin};
 use protocol::event::{TAKEN_DOWN, What};
 use protocol::fault::Fault;
 
@@ -254,14 +254,19 @@ fn put_in_order(
         let heirs = std::mem::take(&mut gone.heirs);
         out.push(Effect::of_agent(&agent.record, What::Trouble { why }));
         settle(state, id, &how, Left::Gone);
-        finish_waits(state, out);
         inherit(state, heirs, now, out);
+        finish_waits(state, out);
     }
 }
 
 /// Those who waited for a name ask again.
-fn inherit(state: &mut State, heirs: Vec<(ConnId, Box<Spawn>)>, now: Now, out: &mut Vec<Effect>) {
-    heirs.into_iter().for_each(|(client, order)| spawn::spawn(state, client, order, now, out));
+fn inherit(state: &mut State, heirs: Vec<(ConnId, Heir)>, now: Now, out: &mut Vec<Effect>) {
+    for (client, heir) in heirs {
+        match heir {
+            Heir::Spawn(order) => spawn::spawn(state, client, order, now, out),
+            Heir::Worktree(order) => worktree::worktree(state, client, order, now, out),
+        }
+    }
 }
 
 /// Its yes was read only after its end was seen.
@@ -306,8 +311,9 @@ fn bury(state: &mut State, id: &SpawnId, now: Now, out: &mut Vec<Effect>) {
         tasks::again(state, &team, out);
     }
     out.push(Effect::Forget { spawn: id.clone() });
-    finish_waits(state, out);
+    // The answers first: what was waited for may be the end of the daemon.
     inherit(state, heirs, now, out);
+    finish_waits(state, out);
 }
 
 /// What became of an agent that somebody waits for.

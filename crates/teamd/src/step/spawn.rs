@@ -10,7 +10,7 @@ use crate::effect::Effect;
 use crate::event::{ConnId, Now};
 use crate::panes::PaneJob;
 use crate::roster::{Comeback, Heard, Record, SpawnId};
-use crate::state::{Agent, Gone, Phase, StartStage, Starting, State};
+use crate::state::{Agent, Gone, Heir, Phase, StartStage, Starting, State};
 use protocol::control::{Activity, Layout, Spawn};
 use protocol::fault::{Fault, Kind};
 use protocol::feed::Feed;
@@ -42,8 +42,8 @@ pub(super) fn spawn(
     out: &mut Vec<Effect>,
 ) {
     worktree::expire(state, &order.team, now);
-    if let Some(gone) = leaving(state, &order) {
-        return gone.heirs.push((client, order));
+    if let Some(gone) = leaving(state, &order.team, &order.name, order.unique) {
+        return gone.heirs.push((client, Heir::Spawn(order)));
     }
     match checked(state, &order) {
         Err(fault) => {
@@ -108,9 +108,16 @@ pub(super) fn layout_of(state: &State, team: &TeamName) -> Layout {
     state.teams.get(team).map(|team| team.layout).unwrap_or_default()
 }
 
-/// Who had the name, and is just being taken off the team: its files may say so already.
-fn leaving<'s>(state: &'s mut State, order: &Spawn) -> Option<&'s mut Gone> {
-    let holder = state.member(&order.team, &order.name).filter(|_| !order.unique)?;
+/// Who had just this name, and is being taken off the team: its files may say so already.
+pub(super) fn leaving<'s>(
+    state: &'s mut State,
+    team: &TeamName,
+    name: &AgentName,
+    unique: bool,
+) -> Option<&'s mut Gone> {
+    // Whose next life waits for its name keeps that.
+    let wanted = !unique && !again::rests(state, team, name.as_str());
+    let holder = state.member(team, name).filter(|_| wanted)?;
     let holder = (!holder.phase.is_past()).then(|| holder.record.spawn.clone())?;
     match &mut state.agents.get_mut(&holder)?.phase {
         Phase::Gone(gone) => Some(gone),

@@ -5,12 +5,12 @@
 
 use super::delete;
 use super::request::answer;
-use super::spawn::{free_name, no_such_team};
+use super::spawn::{free_name, leaving, no_such_team};
 use crate::effect::Effect;
 use crate::event::{ConnId, Now};
 use crate::files::FileJob;
 use crate::roster::Ground;
-use crate::state::{Deleting, Held, State, Team};
+use crate::state::{Deleting, Heir, Held, State, Team};
 use crate::worktrees::{Making, TreeDone, TreeJob};
 use protocol::control::{Delete, Reply, Spawn, Swept, Worktree, WorktreeReply, WorktreeStatus};
 use protocol::fault::{Fault, Kind};
@@ -23,6 +23,9 @@ const WAITS: u64 = 30_000;
 
 pub(super) fn worktree(state: &mut State, client: ConnId, order: Worktree, now: Now, out: &mut Vec<Effect>) {
     expire(state, &order.team, now);
+    if let Some(gone) = leaving(state, &order.team, &order.name, order.unique) {
+        return gone.heirs.push((client, Heir::Worktree(order)));
+    }
     let name = match checked(state, &order) {
         Ok(name) => name,
         Err(fault) => return answer(state, client, Err(fault), out),

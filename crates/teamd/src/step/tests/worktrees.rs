@@ -111,6 +111,18 @@ fn who_was_killed_with_its_worktree_in_hand_asks_again_and_goes_on_in_it() {
 }
 
 #[test]
+fn the_name_of_one_that_is_just_being_taken_off_the_team_is_waited_for() {
+    let mut state = state();
+    let ann = running(&mut state, "ann", 50);
+    step(&mut state, ended(50, Ended::Exit(0)), NOW);
+    step(&mut state, pane_closed(&ann), NOW);
+    assert!(ask(&mut state, 9, wants("ann")).is_empty());
+    let effects = step(&mut state, farewelled(&ann, false, None), NOW);
+    let plans = |effect: &Effect| matches!(effect, Effect::Worktree(TreeJob::Plan { client: 9, .. }));
+    assert!(effects.iter().any(plans), "{effects:?}");
+}
+
+#[test]
 fn a_name_whose_agent_never_comes_is_free_again() {
     let mut state = state();
     ask(&mut state, 1, wants("ann"));
