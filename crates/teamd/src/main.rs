@@ -36,6 +36,8 @@ fn a_panic_ends_all() {
     let tell = std::panic::take_hook();
     std::panic::set_hook(Box::new(move |panic| {
         tell(panic);
+        // Nobody sees its terminal, if it has one.
+        tracing::error!("{panic}");
         std::process::abort();
     }));
 }
