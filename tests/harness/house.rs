@@ -276,8 +276,27 @@ impl House {
     /// Ends daemon and tmux, then counts what is left: processes, sockets, locks, temporary files.
     ///
     /// # Panics
-    /// Where anything is left.
+    /// Where anything is left, or a daemon has panicked.
     pub fn end(self) {
+        // The next one takes up what stands: nothing else would tell.
+        let log = self.teamd_log();
+        assert_eq!(log.lines().find(|line| line.contains("panicked at")), None);
+        self.end_after_panics();
+    }
+
+    /// What all daemons of the house have logged.
+    pub fn teamd_log(&self) -> String {
+        let is_log = |path: &PathBuf| path.parent().is_some_and(|parent| parent.ends_with("logs/teamd"));
+        let logs = files(&self.path("state")).into_iter().filter(|path| is_log(path) && path.is_file());
+        logs.map(|path| String::from_utf8_lossy(&std::fs::read(path).unwrap_or_default()).into_owned())
+            .collect()
+    }
+
+    /// The same of a house whose daemons were to panic.
+    ///
+    /// # Panics
+    /// Where anything is left.
+    pub fn end_after_panics(self) {
         let lives = self.teamctl(["status"]).code != 69;
         if lives {
             self.kill_all();

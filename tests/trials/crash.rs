@@ -81,7 +81,9 @@ fn a_panic_anywhere_ends_the_whole_daemon_and_no_agent() {
         scene.house.quiet(Duration::from_millis(200));
         assert_eq!(scene.try_case(&case), 1, "{name} was not passed");
     }
-    scene.house.end();
+    let panics = scene.house.teamd_log().matches("panicked at").count();
+    assert!(panics >= EVERYWHERE.len(), "{panics} panics are in the log");
+    scene.house.end_after_panics();
 }
 
 /// Side by side, since most of a try is waiting; each has its share of the cases.

@@ -1,11 +1,11 @@
 //! Anybody is killed at any instant: the daemon, the first process of an agent, an agent, a call, the tmux server, one
 //! after the other by a seed. After each there is a daemon again, who is on the team is who lives, and no stranger was
-//! touched; and beside it mail goes, which is given to the checker.
+//! touched; and beside it mail goes, ours and of foreign writers, which is given to the checker.
 //!
 //! `KILLS=n` says how many; after each hundred comes a house of its own.
 
 use crate::crew::{Member, Runs, complete, names};
-use crate::traffic::{Post, stored};
+use crate::traffic::{Others, Post, stored};
 use harness::history::{Diary, Id, What};
 use harness::{Call, House, Nemesis, Whom, checker, figure, rounds};
 use std::collections::BTreeSet;
@@ -62,8 +62,10 @@ impl Calls {
         let to = READERS[nemesis.rng.usize(0..READERS.len())];
         self.diary.note(&What::Sends { id: id.clone(), to: to.to_owned() }).unwrap();
         let became = nemesis.call_killed(&["send", to, &id.text("killed?")]);
-        if became == Call::Done {
-            self.diary.note(&What::Stored { id }).unwrap();
+        match became {
+            Call::Done => self.diary.note(&What::Stored { id }).unwrap(),
+            Call::Refused => self.diary.note(&What::Refused { id }).unwrap(),
+            Call::Killed => {}
         }
         became
     }
@@ -75,6 +77,8 @@ fn season(kills: u64, seed: u64) -> u64 {
     complete(&house, &CREW, &BTreeSet::new());
     let mut nemesis = Nemesis::of(&house, seed);
     let post = Post { house: &house, diaries: house.path("out"), readers: &READERS };
+    let mut others = Others::of(&house, READERS[0]);
+    others.come();
     let (mut looks, mut hit) = (Vec::new(), 0);
     let (rings, bells): (Vec<_>, Vec<_>) = READERS.map(|_| channel()).into_iter().unzip();
     std::thread::scope(|scope| {
@@ -99,6 +103,8 @@ fn season(kills: u64, seed: u64) -> u64 {
         drop(rings);
         looks = readers.into_iter().flat_map(|reader| reader.join().unwrap()).collect();
     });
+    others.go();
+    others.check();
     let history = post.history(looks, names(&CREW), nemesis.whole());
     assert_eq!(checker::check(&history), []);
     let daemons = nemesis.end();

@@ -1,6 +1,8 @@
-//! Mail for other trials to go on beside: who sends and who reads, each with a diary that the checker reads in the end.
+//! Mail for other trials to go on beside: who sends and who reads, each with a diary that the checker reads in the end, and
+//! foreign writers.
 //! Whoever they write to may just not be on the team.
 
+use harness::foreign::{Foreign, Manner};
 use harness::history::{Diary, History, Id, Look, What};
 use harness::{House, Mcp, history};
 use serde_json::{Value, json};
@@ -124,4 +126,56 @@ fn is_diary(path: &Path) -> bool {
 /// How many messages were stored.
 pub(crate) fn stored(history: &History) -> u64 {
     history.deeds.iter().filter(|deed| matches!(deed.what, What::Stored { .. })).count() as u64
+}
+
+/// Foreign writers of one inbox, each in its manner. A full disk is not theirs to bear: they go before it, and come again.
+pub(crate) struct Others<'h> {
+    house: &'h House,
+    inbox: &'static str,
+    running: Vec<Foreign>,
+    rounds: u64,
+    missing: bool,
+    stored: Vec<String>,
+}
+
+impl<'h> Others<'h> {
+    const MANNERS: [(Manner, &'static str); 3] =
+        [(Manner::Renaming, "f"), (Manner::GivingUp, "g"), (Manner::Truncating, "t")];
+
+    pub(crate) fn of(house: &'h House, inbox: &'static str) -> Others<'h> {
+        Others { house, inbox, running: Vec::new(), rounds: 0, missing: false, stored: Vec::new() }
+    }
+
+    pub(crate) fn come(&mut self) {
+        if self.missing {
+            return;
+        }
+        self.rounds += 1;
+        let inbox = self.house.root().join(format!("teams/survey/inboxes/{}.json", self.inbox));
+        let start = |(manner, name)| {
+            Foreign::start(self.house, manner, &inbox, &format!("{name}{}", self.rounds), None)
+        };
+        self.running = Others::MANNERS.into_iter().filter_map(start).collect();
+        // This machine has not what they need, and has said so.
+        self.missing = self.running.is_empty();
+    }
+
+    pub(crate) fn are_away(&self) -> bool {
+        self.running.is_empty()
+    }
+
+    pub(crate) fn go(&mut self) {
+        let outcomes = self.running.drain(..).map(Foreign::outcome);
+        self.stored.extend(outcomes.flat_map(|outcome| outcome.stored));
+    }
+
+    /// What they say that they have stored is there, once.
+    pub(crate) fn check(&self) {
+        assert!(self.missing || !self.stored.is_empty(), "they stored nothing");
+        let inbox = self.house.inbox("survey", self.inbox);
+        for text in &self.stored {
+            let count = inbox.iter().filter(|message| message["text"] == text.as_str()).count();
+            assert_eq!(count, 1, "{text} of theirs");
+        }
+    }
 }
