@@ -69,8 +69,12 @@ test-claude:
 
 # The tests of docs/incidents.md, and what became of each.
 incidents:
+	scripts/need tmux node python3
+	scripts/need strace faketime || echo "Some trials are skipped without these."
+	cd tests/foreign && npm ci --silent --no-audit --no-fund
+	$(MAKE) --no-print-directory $(TARGET)/python/whole
 	$(CARGO) build --workspace --bins --locked
-	scripts/incidents
+	FOREIGN=needed scripts/incidents
 
 # A worker, Claude Code and Codex as one team, run from one file; opt-in as the two above, which share what it installs.
 test-mixed:
@@ -84,6 +88,7 @@ fuzz:
 STAGES ?=
 torture:
 	scripts/need tmux node python3
+	scripts/need strace faketime || echo "Some trials are skipped without these."
 	cd tests/foreign && npm ci --silent --no-audit --no-fund
 	$(CARGO) build --workspace --bins --locked
 	FOREIGN=needed scripts/torture $(STAGES)
