@@ -315,9 +315,14 @@ impl House {
 
     /// The end of a house in which writers were killed: what they left is old by now, and `doctor` knows of it.
     pub fn end_after_kills(self) {
+        self.mend_after_kills();
+        self.end();
+    }
+
+    /// What the dead have left goes.
+    pub fn mend_after_kills(&self) {
         self.age_leftovers();
         self.teamctl(["doctor", "--fix"]).ok();
-        self.end();
     }
 
     /// Agents that answer nobody would make `down` wait for its grace. Whoever is in the middle of a write may end it:
@@ -325,10 +330,10 @@ impl House {
     fn kill_all(&self) {
         let half = |path: &PathBuf| path.to_string_lossy().contains(".tmp.");
         let halves = || files(&self.root()).into_iter().filter(half).collect::<Vec<_>>();
-        self.until("nobody is in a write", || {
+        let before = self.until("nobody is in a write", || {
             let before = halves();
             self.quiet(Duration::from_millis(60));
-            (halves() == before).then_some(())
+            (halves() == before).then_some(before)
         });
         let status = self.json(["status"]);
         for team in status["teams"].as_array().expect("teams") {
@@ -341,6 +346,9 @@ impl House {
                 assert!([0, 67].contains(&ran.code), "{ran:#?}");
             }
         }
+        // Somebody has begun one since, and was ended in it.
+        let begun = halves().into_iter().filter(|half| !before.contains(half));
+        begun.for_each(|half| std::fs::remove_file(half).unwrap_or_default());
     }
 
     /// No pane has our mark, and none of our programs runs, nor an agent, while the user's tmux server still does: it is

@@ -2,7 +2,7 @@
 //! hooks, run files, profiles, MCP, words and descriptors. It lives, answers and delivers as before; what was spoilt is
 //! still there or was set aside, and nothing else has changed.
 //!
-//! `INPUTS=n` says how many, in batches of twenty; `SEED=n` chooses them.
+//! `INPUTS=n` says how many, in batches of twenty, at four daemons; `SEED=n` chooses them.
 
 mod doors;
 mod files;
@@ -19,6 +19,8 @@ use std::collections::BTreeMap;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 
+/// Houses side by side, since nearly all of it is waiting: for what is half written, say.
+const LANES: u64 = 4;
 /// After so many inputs everything is looked at.
 const BATCH: u64 = 20;
 /// Teams whose config.json is spoilt in turn, since each is waited for before it is mended.
@@ -40,7 +42,7 @@ struct Siege {
 }
 
 impl Siege {
-    fn lay() -> Siege {
+    fn lay(seed: u64) -> Siege {
         let house = House::with_team();
         let heard = house.path("out/heard").display().to_string();
         let script = format!("cat >>{heard}; echo >>{heard}");
@@ -61,7 +63,7 @@ impl Siege {
         house.put("home/victim/kept", "nobody's to touch\n");
         let lead = Mcp::of(&house, &["--team", "survey"]);
         let panes = house.tmux(["list-panes", "-a", "-F", "#{pane_id} #{pane_pid}"]);
-        let rng = fastrand::Rng::with_seed(rounds("SEED", 1));
+        let rng = fastrand::Rng::with_seed(seed);
         let (living, files) = (living(&house), Files::of(&house));
         Siege { house, rng, lead, living, files, slow: Vec::new(), panes, batches: 0 }
     }
@@ -149,10 +151,9 @@ fn weight(pid: u32) -> (usize, u64) {
     (std::fs::read_dir(format!("/proc/{pid}/fd")).unwrap().count(), kib)
 }
 
-#[test]
-fn whatever_comes_in_the_daemon_answers_and_nothing_is_lost() {
-    let mut siege = Siege::lay();
-    let (pid, inputs) = (siege.daemon(), rounds("INPUTS", 1_000));
+fn withstands(inputs: u64, seed: u64) {
+    let mut siege = Siege::lay(seed);
+    let pid = siege.daemon();
     let mut before = None;
     for input in 1..=inputs {
         siege.input();
@@ -168,7 +169,17 @@ fn whatever_comes_in_the_daemon_answers_and_nothing_is_lost() {
     let now = weight(pid);
     assert!(now.1 <= kib + MORE.1, "its memory grew from {kib} to {} KiB", now.1);
     siege.end();
-    figure("hostile-inputs", inputs);
+}
+
+#[test]
+fn whatever_comes_in_the_daemon_answers_and_nothing_is_lost() {
+    let (inputs, seed) = (rounds("INPUTS", 1_000).div_ceil(LANES), rounds("SEED", 1) * LANES);
+    std::thread::scope(|scope| {
+        let lanes: Vec<_> =
+            (0..LANES).map(|lane| scope.spawn(move || withstands(inputs, seed + lane))).collect();
+        lanes.into_iter().for_each(|lane| lane.join().unwrap());
+    });
+    figure("hostile-inputs", inputs * LANES);
 }
 
 /// Path to what is there, below a directory.

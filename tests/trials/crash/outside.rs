@@ -88,14 +88,26 @@ fn traced(scene: &mut Scene, which: usize, words: &[String]) -> Option<String> {
     let typed = (operation.begin)(&scene.house, scene.n);
     let tracer = Tracer::attach(&scene.house, words)?;
     scene.type_in(&typed);
-    scene.until(&format!("{typed:?} under {words:?} ends"), || scene.code());
+    let case = format!("{typed:?} under {words:?}");
+    scene.until(&format!("{case} ends"), || scene.code());
     scene.house.quiet(desk::REST);
     let trace = tracer.detach(&scene.house);
     scene.house.age_leftovers();
     scene.reap();
     scene.up();
-    scene.settle(operation, &format!("{typed:?} under {words:?}"));
+    if is_one(&trace) {
+        scene.stands(operation, &case, false);
+        scene.settle(operation, &case);
+    } else {
+        scene.clean(operation, &case);
+    }
     Some(trace)
+}
+
+/// strace counts for each thread. Where two were hit, the roster could not be written, say, and the daemon was dead a moment
+/// later, an end may be told twice; that the house comes to rest is all that is looked at.
+fn is_one(trace: &str) -> bool {
+    trace.matches("INJECTED").count() <= 1
 }
 
 #[test]
@@ -125,13 +137,19 @@ fn at_every_system_call_of_the_daemon_it_is_done_once_in_the_end() {
                 let trace = traced(scene, which, &words).unwrap();
                 let hit =
                     ["INJECTED", "DELAYED", "killed by SIGKILL"].iter().any(|word| trace.contains(word));
-                u64::from(hit)
+                u64::from(hit && is_one(&trace))
             });
             if tally.hits >= wanted {
                 break;
             }
         }
     }
-    scene.house.end_after_kills();
+    // Some libraries panic where a call is made to fail that no kernel fails, a write that wakes a thread; the daemon ends
+    // whole then.
+    let log = scene.house.teamd_log();
+    let ours = log.lines().find(|line| line.contains("panicked at crates/"));
+    assert_eq!(ours, None);
+    scene.house.mend_after_kills();
+    scene.house.end_after_panics();
     figure("daemon-calls-broken", tally.hits);
 }

@@ -168,29 +168,35 @@ impl Scene {
         match operation {
             None => self.rests(&format!("{case:?}")),
             Some(operation) => {
-                let done = (operation.done)(&self.house, n);
-                assert!(done <= 1, "{case:?}: done {done} times\n{}", self.house.portrait());
-                if done == 0 && self.code() == Some(0) {
-                    self.undone(operation, case);
-                }
-                is_no_half(&self.house, n).unwrap_or_else(|why| panic!("{case:?}: {why}"));
+                let may_be_killed = case.deed == Deed::Kill && case.at.program == "teamd-pane";
+                self.stands(operation, &format!("{case:?}"), may_be_killed);
                 self.settle(operation, &format!("{case:?}"));
             }
         }
         hits
     }
 
+    /// Before anybody asks again: done at most once, not by halves, and if it was said to be done, it is.
+    pub(super) fn stands(&self, operation: &Operation, case: &str, may_be_killed: bool) {
+        let done = (operation.done)(&self.house, self.n);
+        assert!(done <= 1, "{case}: done {done} times\n{}", self.house.portrait());
+        if done == 0 && self.code() == Some(0) {
+            self.undone(operation, case, may_be_killed);
+        }
+        is_no_half(&self.house, self.n).unwrap_or_else(|why| panic!("{case}: {why}"));
+    }
+
     /// Told as done, and it is not: the first process of one that was shut down says its last word before it ends; or an
     /// agent whose first process was killed just after, which the lead is told.
-    fn undone(&self, operation: &Operation, case: &Case) {
+    fn undone(&self, operation: &Operation, case: &str, may_be_killed: bool) {
         if operation.is_shutdown() {
             let is_done = || ((operation.done)(&self.house, self.n) == 1).then_some(());
-            return self.until(&format!("{case:?}: its first process ends"), is_done);
+            return self.until(&format!("{case}: its first process ends"), is_done);
         }
-        let is_killed = operation.is_spawn() && case.deed == Deed::Kill && case.at.program == "teamd-pane";
-        assert!(is_killed, "{case:?}: exit code 0, and not done\n{}", self.house.portrait());
+        let is_killed = operation.is_spawn() && may_be_killed;
+        assert!(is_killed, "{case}: exit code 0, and not done\n{}", self.house.portrait());
         let is_told = || operations::has_ended_once(&self.house, self.n).ok();
-        self.until(&format!("{case:?}: its end is told"), is_told);
+        self.until(&format!("{case}: its end is told"), is_told);
     }
 
     /// A daemon's start is broken.
@@ -259,7 +265,7 @@ impl Scene {
         self.kept.insert((What::Mail, mail));
     }
 
-    /// Asked again until it is so; then it is so exactly; then it goes, and all is as before.
+    /// Asked again until it is so; then it is so exactly; then it goes.
     pub(super) fn settle(&mut self, operation: &Operation, case: &str) {
         let n = self.n;
         let mut asked = 0;
@@ -281,6 +287,12 @@ impl Scene {
         };
         self.until_within(RESCANNED, &format!("{case} is done in the end"), whole);
         assert!(asked < 20, "{case}: asked {asked} times: {}", why.borrow());
+        self.clean(operation, case);
+    }
+
+    /// It goes, and all is as before.
+    pub(super) fn clean(&mut self, operation: &Operation, case: &str) {
+        let n = self.n;
         (operation.clean)(&self.house, n);
         self.kept.extend(operation.keeps.map(|what| (what, text(n))));
         self.rests(case);

@@ -45,7 +45,7 @@ enum Role {
 
 /// In a form that does no harm where it is allowed: nobody of that name, a wrong word, something that goes on; and with
 /// which code it ends then.
-const VERBS: [(&[&str], May, &[i32]); 33] = [
+const VERBS: [(&[&str], May, &[i32]); 34] = [
     (&["create", "survey"], May::Lead, &[73]),
     (&["spawn", "bob", "--", "true"], May::Lead, &[73]),
     (&["shutdown", "nobody", "--grace=1s"], May::Lead, &[67]),
@@ -54,6 +54,7 @@ const VERBS: [(&[&str], May, &[i32]); 33] = [
     (&["hide", "nobody"], May::Lead, &[67]),
     (&["show", "nobody"], May::Lead, &[67]),
     (&["layout", "tiled"], May::Lead, &[0]),
+    (&["lead", "--release"], May::Lead, &[0, 67]),
     (&["interrupt", "nobody"], May::Lead, &[67]),
     (&["mode", "nobody", "plan"], May::Lead, &[67]),
     (&["approve", "nothing"], May::LeadAtFiles, &[67]),
@@ -110,6 +111,12 @@ fn each_role_may_do_what_is_its_own_and_no_more() {
             }
             tried += 1;
         }
+    }
+    // Whoever may would end it.
+    for (role, variables) in roles.iter().filter(|(role, _)| May::Lead.refused(*role)) {
+        let ran = house.teamctl_with(&["down"], variables);
+        wrong.extend((ran.code != 77).then(|| format!("{role:?}: down: {ran:?}")));
+        tried += 1;
     }
     assert!(wrong.is_empty(), "{wrong:#?}");
     assert_eq!(house.member("ann").unwrap()["phase"], "running");
