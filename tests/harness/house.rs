@@ -325,15 +325,13 @@ impl House {
         self.teamctl(["doctor", "--fix"]).ok();
     }
 
-    /// Agents that answer nobody would make `down` wait for its grace. Whoever is in the middle of a write may end it:
-    /// half a file of one that is killed there stays, rightly, as does one of a writer that was killed before.
+    /// Agents that answer nobody would make `down` wait for its grace. Whoever is in the middle of a write may end it.
     fn kill_all(&self) {
         let half = |path: &PathBuf| path.to_string_lossy().contains(".tmp.");
         let halves = || files(&self.root()).into_iter().filter(half).collect::<Vec<_>>();
-        let before = self.until("nobody is in a write", || {
-            let before = halves();
+        self.until("nobody is in a write", || {
             self.quiet(Duration::from_millis(60));
-            (halves() == before).then_some(before)
+            halves().is_empty().then_some(())
         });
         let status = self.json(["status"]);
         for team in status["teams"].as_array().expect("teams") {
@@ -347,8 +345,7 @@ impl House {
             }
         }
         // Somebody has begun one since, and was ended in it.
-        let begun = halves().into_iter().filter(|half| !before.contains(half));
-        begun.for_each(|half| std::fs::remove_file(half).unwrap_or_default());
+        halves().into_iter().for_each(|half| std::fs::remove_file(half).unwrap_or_default());
     }
 
     /// No pane has our mark, and none of our programs runs, nor an agent, while the user's tmux server still does: it is
