@@ -185,7 +185,7 @@ fn house(disk: Option<&Disk>) -> House {
     house
 }
 
-/// All of it, until the time is over; what was seen meanwhile, and what the others have stored.
+/// All of it, until the time is over; what was seen of the daemon meanwhile, and of the inboxes.
 fn storm(
     post: &Post<'_>,
     nemesis: &mut Nemesis<'_>,

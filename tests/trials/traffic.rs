@@ -1,6 +1,5 @@
 //! Mail for other trials to go on beside: who sends and who reads, each with a diary that the checker reads in the end, and
-//! foreign writers.
-//! Whoever they write to may just not be on the team.
+//! foreign writers. Whoever they write to may just not be on the team.
 
 use harness::foreign::{Foreign, Manner};
 use harness::history::{Diary, History, Id, Look, What};
