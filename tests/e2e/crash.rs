@@ -1,6 +1,6 @@
 //! The daemon dies and comes back: agents never notice, and nobody is told a thing that isn't so.
 
-use harness::{House, start_time};
+use harness::{House, Whom, start_time};
 use serde_json::{Value, json};
 use std::io::Read;
 use std::time::Duration;
@@ -183,7 +183,7 @@ fn after_a_start_of_the_machine_no_process_is_taken_for_an_agent_of_before() {
     house.kill_9(house.daemon());
     let mut stranger = house.command("sleep").arg("3600").spawn().unwrap();
     let known = json!({"pid": stranger.id(), "start": start_time(stranger.id())});
-    for line in house.those(harness::Whom::Join) {
+    for line in house.those(Whom::Join) {
         house.kill_9(line.split(' ').next().unwrap().parse().unwrap());
     }
     let path = format!("{}/roster.json", state_of(&house));
@@ -335,6 +335,8 @@ fn of_many_that_start_teamd_at_once_each_is_told_that_it_runs() {
             all.into_iter().map(|one| one.join().unwrap()).collect()
         });
         assert!(ran.iter().all(|ran| ran.status.success() && ran.stderr.is_empty()), "{ran:#?}");
+        let daemons = house.those(Whom::Daemon);
+        assert_eq!(daemons.len(), 1, "{daemons:#?}");
         house.kill_9(house.daemon());
     }
     house.start_daemon();

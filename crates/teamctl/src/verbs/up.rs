@@ -1,5 +1,6 @@
 //! `up`: teamd in a detached tmux session of its own, unless one runs; returns when it is ready.
 
+mod alone;
 mod session;
 
 use super::follow::{Follow, Saw};
@@ -61,23 +62,38 @@ pub(crate) fn run(here: &Here, args: &Up) -> Result<ExitCode, Fault> {
 
 /// Starts a daemon unless one answers.
 pub(super) fn began(here: &Here, server: &Server) -> Result<Began, Fault> {
-    if let Ok(Reply::Status(status)) = here.ask_for_status() {
+    if let Some(status) = running(here) {
         return Ok(Began::Runs(status));
     }
     let socket = here.socket()?;
+    let _alone = alone::alone(&here.state()?)?;
+    match running(here) {
+        Some(status) => Ok(Began::Runs(status)),
+        None => begin(here, server, &socket),
+    }
+}
+
+fn running(here: &Here) -> Option<StatusReply> {
+    match here.ask_for_status() {
+        Ok(Reply::Status(status)) => Some(status),
+        _ => None,
+    }
+}
+
+fn begin(here: &Here, server: &Server, socket: &Path) -> Result<Began, Fault> {
     let directory = socket.parent().unwrap_or(Path::new("/")).to_owned();
     let made = std::fs::DirBuilder::new().recursive(true).mode(0o700).create(&directory);
     made.map_err(|error| Fault::io("make", &directory, &error))?;
     let mut follow = Follow::new(&[directory])?;
-    if let Some((code, why)) = cannot_start(here, &socket)? {
-        // Where a teamd does already, it may have been started a moment ago, and be about to answer.
+    if let Some((code, why)) = cannot_start(here, socket)? {
+        // Where a teamd does already, it may have been started by hand a moment ago, and be about to answer.
         let other = match code == Kind::NoDaemon.exit_code() {
             true => answer(here, &mut follow, OTHER)?,
             false => None,
         };
         return Ok(other.map_or_else(|| refused(code, &why), Began::Runs));
     }
-    session::start(here, server, &socket)?;
+    session::start(here, server, socket)?;
     answer(here, &mut follow, READY)?.map(Began::Ready).ok_or_else(|| not_ready(here))
 }
 
