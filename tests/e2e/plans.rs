@@ -267,8 +267,7 @@ fn a_program_that_is_typed_to_hands_in_its_plan_itself() {
     works(&house, "acceptEdits");
     house.until("all is read", || all_is_read(&house));
     waits(&house, "ann");
-    // Its first life may have been ended while it wrote that it is idle.
-    house.end_after_kills();
+    house.end();
 }
 
 #[test]

@@ -7,11 +7,13 @@
 
 mod grip;
 mod holding;
+mod kernel;
 mod watch;
 
 pub use holding::{Held, Holding};
 
 pub(crate) use holding::holding;
+pub(crate) use kernel::Flock;
 
 use crate::directory::Directory;
 use crate::error::Error;

@@ -121,9 +121,9 @@ fn directories(path: &Path) -> Vec<String> {
     entries.filter_map(|entry| entry.path().is_dir().then(|| entry.file_name().into_string().ok())?).collect()
 }
 
-/// Mail and tasks come and go with the trial, logs grow, and the trash is nobody's to empty.
-const NO_MATTER: [&str; 7] =
-    ["root/tasks/survey/", "/inboxes/", "/logs/", "/aside/", "/journal/", "/run-t", "/trash/"];
+/// Mail and tasks come and go with the trial, logs grow, locks of the kernel's stay, and the trash is nobody's to empty.
+const NO_MATTER: [&str; 8] =
+    ["root/tasks/survey/", "/inboxes/", "/logs/", "/aside/", "/journal/", "/run-t", "/up.lock", "/trash/"];
 
 /// Those that stay.
 fn files(house: &House, top: &str) -> Vec<String> {

@@ -7,17 +7,17 @@
 //! directories there is no mark either, and the ten seconds count.
 
 use super::Stamp;
+use super::kernel::Flock;
 use crate::directory::Directory;
 use crate::error::Error;
-use nix::errno::Errno;
-use nix::fcntl::{Flock, FlockArg};
 use nix::sys::stat::{FileStat, Mode, fchmod, fstat};
 use nix::unistd::geteuid;
+use std::fs::{File, TryLockError};
 use std::os::fd::OwnedFd;
 use std::time::{Duration, Instant, SystemTime};
 
 /// The kernel's lock on a lock's directory; dropped, it is free.
-pub(super) type Grip = Flock<OwnedFd>;
+pub(super) type Grip = Flock;
 
 /// What came of reaching for one.
 #[derive(Debug)]
@@ -60,17 +60,17 @@ pub(super) fn hold(
     name: &str,
     before: Before,
 ) -> Result<Option<(Stamp, Option<Grip>)>, Error> {
-    match dir.sub(name).map(|lock| lock.map(OwnedFd::from)) {
+    match dir.sub(name).map(|lock| lock.map(file)) {
         Ok(None) => Ok(None),
-        Ok(Some(fd)) => {
-            let stamp = Stamp::of(&fstat(&fd).map_err(Error::at("look at", &dir.join(name)))?);
+        Ok(Some(lock)) => {
+            let stamp = Stamp::of(&fstat(&lock).map_err(Error::at("look at", &dir.join(name)))?);
             // What is open from here on is one directory, whatever becomes of its name.
             if !before.is_recent() {
                 return Ok(None);
             }
-            let grip = Flock::lock(fd, FlockArg::LockExclusiveNonblock).ok();
+            let grip = Flock::try_on(lock).ok();
             // Only what is gripped may have the mark.
-            let grip = grip.filter(|grip| fchmod(&**grip, Mode::S_ISVTX | Mode::S_IRWXU).is_ok());
+            let grip = grip.filter(|grip| fchmod(grip.file(), Mode::S_ISVTX | Mode::S_IRWXU).is_ok());
             Ok(Some((stamp, grip)))
         }
         // Without descriptors it is a lock all the same.
@@ -88,17 +88,21 @@ pub(super) fn is_marked(stat: &FileStat) -> bool {
 
 /// Reaches for the grip on the lock that `stamp` was seen of.
 pub(super) fn reach(dir: &Directory, name: &str, stamp: Stamp) -> Reached {
-    let Some(fd) = dir.sub(name).ok().flatten() else { return Reached::Unknown };
-    match Flock::lock(OwnedFd::from(fd), FlockArg::LockExclusiveNonblock) {
+    let Some(lock) = dir.sub(name).ok().flatten() else { return Reached::Unknown };
+    match Flock::try_on(file(lock)) {
         // Whoever had the grip before may have taken it away, and another one may be there.
-        Ok(grip) if is(fstat(&*grip).ok(), stamp) && is(dir.stat(name).ok().flatten(), stamp) => {
+        Ok(grip) if is(fstat(grip.file()).ok(), stamp) && is(dir.stat(name).ok().flatten(), stamp) => {
             Reached::Got(grip)
         }
-        Err((_, Errno::EWOULDBLOCK)) => Reached::Held,
+        Err((_, TryLockError::WouldBlock)) => Reached::Held,
         _ => Reached::Unknown,
     }
 }
 
 fn is(stat: Option<FileStat>, stamp: Stamp) -> bool {
     stat.is_some_and(|stat| Stamp::of(&stat) == stamp)
+}
+
+fn file(directory: Directory) -> File {
+    File::from(OwnedFd::from(directory))
 }

@@ -4,10 +4,10 @@
 use super::LOCK;
 use crate::directory::Directory;
 use crate::error::Error;
-use nix::errno::Errno;
-use nix::fcntl::{Flock, FlockArg, OFlag, openat};
+use crate::lock::Flock;
+use nix::fcntl::{OFlag, openat};
 use nix::sys::stat::Mode;
-use std::fs::File;
+use std::fs::{File, TryLockError};
 use std::sync::mpsc::channel;
 use std::thread::Builder;
 use std::time::Duration;
@@ -20,16 +20,16 @@ const STACK: usize = 64 << 10;
 #[derive(Debug)]
 pub(super) struct Turn<'d> {
     dir: &'d Directory,
-    _lock: Flock<File>,
+    _lock: Flock,
 }
 
 impl<'d> Turn<'d> {
     /// Waits for a turn, up to twelve seconds. The kernel hands it on the moment it is free.
     pub(super) fn take(dir: &'d Directory) -> Result<Turn<'d>, Error> {
-        let lock = match Flock::lock(open(dir)?, FlockArg::LockExclusiveNonblock) {
+        let lock = match Flock::try_on(open(dir)?) {
             Ok(lock) => lock,
-            Err((file, Errno::EWOULDBLOCK | Errno::EINTR)) => queued(dir, file)?,
-            Err((_, errno)) => return Err(Error::io("lock", &dir.join(LOCK), errno)),
+            Err((file, TryLockError::WouldBlock)) => queued(dir, file)?,
+            Err((_, TryLockError::Error(cause))) => return Err(Error::io("lock", &dir.join(LOCK), cause)),
         };
         Ok(Turn { dir, _lock: lock })
     }
@@ -42,25 +42,16 @@ impl<'d> Turn<'d> {
 
 /// Waits in a thread of its own: a wait for flock has no deadline. After ours the thread waits on, finds nobody
 /// to hand the lock to, and so lets it go.
-fn queued(dir: &Directory, file: File) -> Result<Flock<File>, Error> {
+fn queued(dir: &Directory, file: File) -> Result<Flock, Error> {
     let (tell, told) = channel();
-    let wait = move || drop(tell.send(blocking(file)));
+    let wait = move || drop(tell.send(Flock::wait_for(file)));
     let waiting = Builder::new().name("turn".to_owned()).stack_size(STACK).spawn(wait);
     drop(waiting.map_err(|cause| Error::io("wait for", &dir.join(LOCK), cause))?);
     match told.recv_timeout(PATIENCE) {
-        Ok(got) => got.map_err(|errno| Error::io("lock", &dir.join(LOCK), errno)),
+        Ok(got) => got.map_err(|cause| Error::io("lock", &dir.join(LOCK), cause)),
         Err(_) => {
             let why = "another program holds it (flock)".to_owned();
             Err(Error::Locked { path: dir.join(LOCK), why })
-        }
-    }
-}
-
-fn blocking(mut file: File) -> Result<Flock<File>, Errno> {
-    loop {
-        match Flock::lock(file, FlockArg::LockExclusive) {
-            Err((back, Errno::EINTR)) => file = back,
-            got => return got.map_err(|(_, errno)| errno),
         }
     }
 }

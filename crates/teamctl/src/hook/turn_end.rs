@@ -29,7 +29,9 @@ pub(super) fn run(stand: &Stand<'_>) -> Result<(), Fault> {
     }
     let mut post = post(stand)?;
     if !reply.fed {
-        return took(stand, &mut post, &reply);
+        took(stand, &mut post, &reply)?;
+        // Its life ends once nothing of it is written any more.
+        return wait(stand, began).map(|wait| drop(wait.map(|mut wait| wait.wait())));
     }
     settle(stand, &mut post, &reply).unwrap_or_else(|fault| output::complain(&fault.to_string()));
     let Some(mut wait) = wait(stand, began)? else { return Ok(()) };

@@ -93,8 +93,9 @@ impl Typist<'_> {
 
     /// What there is to do at the empty prompt; else the wait for it.
     fn step(&mut self, seen: &ScreenReply) -> Result<Over, Fault> {
-        if self.in_turn {
-            self.turn_over()?;
+        if self.in_turn && !self.turn_over()? {
+            // A life that is to end gets nothing any more, and ends once nothing of it is written.
+            return Ok(self.wait.wait());
         }
         match self.post.due(HAND_IN)? {
             Some(due) => self.give(due, seen).map(|()| Over::Look),
@@ -122,7 +123,8 @@ impl Typist<'_> {
         }
     }
 
-    fn turn_over(&mut self) -> Result<(), Fault> {
+    /// False where its life is to end.
+    fn turn_over(&mut self) -> Result<bool, Fault> {
         let reply = self.tell(Said::Ended)?;
         // Told once: what the files do not take now is not told anew.
         self.in_turn = false;
@@ -135,10 +137,10 @@ impl Typist<'_> {
         if reply.given.is_some() || reply.approved {
             self.tell(Said::PromptRead)?;
         }
-        if !reply.first {
-            return Ok(());
+        if reply.first && reply.fed {
+            self.post.turn_over(reply.task, reply.since, None)?;
         }
-        self.post.turn_over(reply.task, reply.since, None)
+        Ok(reply.fed)
     }
 
     /// Types it, and marks it read once the program has taken it. What it does not take stands in its prompt: nothing

@@ -77,6 +77,8 @@ pub(crate) enum FileJob {
     Probe,
     /// What changed since the last look, for file systems and moments without events.
     Rescan { teams: Vec<TeamName> },
+    /// Is the last roster on the disk? Then the join that told of an end may forget it.
+    Heard { conn: ConnId },
     /// Is the last roster on the disk? Then git may fill what it names.
     Recorded { making: Box<Making> },
     /// Would they go? Before its worktrees do.
@@ -227,6 +229,10 @@ pub(crate) enum FileDone {
         team: TeamName,
         from: AgentName,
         request: RequestId,
+        result: Result<(), Fault>,
+    },
+    Heard {
+        conn: ConnId,
         result: Result<(), Fault>,
     },
     Recorded {

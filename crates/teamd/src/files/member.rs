@@ -7,6 +7,7 @@ use crate::step::Telling;
 use protocol::color::Color;
 use protocol::config::{Member, TeammateEntry};
 use protocol::control::{Activity, Ended};
+use protocol::fault::Fault;
 use protocol::feed::Feed;
 use protocol::id::RequestId;
 use protocol::message::{Entry, Message};
@@ -95,16 +96,22 @@ impl Files {
     pub(super) fn farewell(&mut self, record: &Record) -> FileDone {
         // The word may stand in the lead's inbox, and not have been read yet, when the end is seen.
         let approved = record.approved || self.has_approved(record);
-        let left = match self.root.team(&record.team) {
-            Ok(team) => take_off(&team, record, approved).err().map(Into::into),
-            Err(Error::NoSuchTeam { .. }) => None,
-            Err(error) => Some(error.into()),
-        };
+        let left = self.depart(record, approved).err();
         self.has_gone(&record.team, &record.name, record.born);
         if left.is_none() {
             self.note("remove an end record", self.state.remove(&end_record(&record.spawn)));
         }
         FileDone::Farewelled { spawn: record.spawn.clone(), approved, left }
+    }
+
+    /// Not before the next daemon would know that it has ended, and how: it would tell the lead once more, in other words.
+    fn depart(&self, record: &Record, approved: bool) -> Result<(), Fault> {
+        self.saved()?;
+        match self.root.team(&record.team) {
+            Ok(team) => take_off(&team, record, approved).map_err(Fault::from),
+            Err(Error::NoSuchTeam { .. }) => Ok(()),
+            Err(error) => Err(error.into()),
+        }
     }
 
     pub(super) fn has_approved(&self, record: &Record) -> bool {

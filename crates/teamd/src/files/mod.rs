@@ -217,6 +217,7 @@ impl Files {
                 FileDone::PolicySet { client, order, result }
             }
             FileJob::Led { client } => FileDone::Led { client },
+            FileJob::Heard { conn } => FileDone::Heard { conn, result: self.saved() },
             FileJob::Recorded { making } => FileDone::Recorded { making, result: self.saved() },
             FileJob::MayDelete { client, order } => {
                 let result = self.may_delete(&order.team, order.force);

@@ -4,7 +4,7 @@
 
 use super::job::{Living, Ours};
 use super::*;
-use crate::roster::{Record, Roster};
+use crate::roster::{End, Outcome, Record, Roster, Told};
 use protocol::config::TeamConfig;
 use protocol::control::{Activity, Commands, Create};
 use protocol::id::TaskId;
@@ -297,6 +297,36 @@ fn who_has_ended_does_not_come_back_by_an_old_clients_hand() {
     files.register(&record("ann", 8), false, 8).unwrap();
     files.look_at_config(&name(), &Ours::default()).unwrap();
     assert!(is_there(&team));
+}
+
+/// The next daemon would see the end for the first time, and tell it in other words.
+#[test]
+fn nobody_hears_of_an_end_before_it_is_in_the_roster() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut files = files(dir.path(), BTreeMap::new());
+    let (team, _) = with_ann(&mut files);
+    let end = End { how: "exit 1".into(), outcome: Outcome::Failed, then: None, at: 8, told: Told::Lead };
+    let ann = Record { ended: Some(end), ..record("ann", 7) };
+    let roster = || FileJob::Roster(Roster { agents: vec![ann.clone()], ..Roster::default() });
+    let heard = |files: &mut Files| match files.job(FileJob::Heard { conn: 1 }) {
+        Some(FileDone::Heard { conn: 1, result }) => result.is_ok(),
+        _ => panic!("no answer"),
+    };
+    let farewelled = |files: &mut Files| match files.job(FileJob::Farewell { record: Box::new(ann.clone()) })
+    {
+        Some(FileDone::Farewelled { left, .. }) => left.is_none(),
+        _ => panic!("no answer"),
+    };
+    let told = || team.inbox(&AgentName::lead()).read().unwrap().len();
+    let is_there = || team.config().unwrap().member(&ann.name).is_some();
+    std::fs::create_dir(dir.path().join("state").join(ROSTER)).unwrap();
+    assert!(matches!(files.job(roster()), Some(FileDone::Unsaved(_))));
+    assert!(!heard(&mut files) && !farewelled(&mut files));
+    assert_eq!((told(), is_there()), (0, true));
+    std::fs::remove_dir(dir.path().join("state").join(ROSTER)).unwrap();
+    assert!(files.job(roster()).is_none());
+    assert!(heard(&mut files) && farewelled(&mut files));
+    assert_eq!((told(), is_there()), (1, false));
 }
 
 #[test]

@@ -70,6 +70,10 @@ impl Disk {
         if self.full { Err(full()) } else { Ok(()) }
     }
 
+    fn saved(&self) -> Result<(), Fault> {
+        if self.unsaved { Err(full()) } else { Ok(()) }
+    }
+
     fn team(&mut self, team: &TeamName) -> Result<&mut Files, Fault> {
         let missing = || Fault::new(Kind::NotFound, format!("cannot find the team {team}"));
         let teams = if team.is_foreign() { &mut self.sessions } else { &mut self.teams };
@@ -169,10 +173,8 @@ impl Disk {
             }
             FileJob::Sessions => FileDone::Sessions { there: self.sessions.keys().cloned().collect() },
             FileJob::Led { client } => FileDone::Led { client },
-            FileJob::Recorded { making } => {
-                let result = if self.unsaved { Err(full()) } else { Ok(()) };
-                FileDone::Recorded { making, result }
-            }
+            FileJob::Heard { conn } => FileDone::Heard { conn, result: self.saved() },
+            FileJob::Recorded { making } => FileDone::Recorded { making, result: self.saved() },
             FileJob::MayDelete { client, order } => {
                 FileDone::MayDelete { client, order, result: self.writable() }
             }
@@ -337,7 +339,7 @@ impl Disk {
 
     fn farewell(&mut self, record: &Record) -> FileDone {
         let spawn = record.spawn.clone();
-        if self.full {
+        if self.full || self.unsaved {
             return FileDone::Farewelled { spawn, approved: false, left: Some(full()) };
         }
         let mut approved = false;

@@ -3,6 +3,7 @@
 use super::{again, ending, register, turn};
 use crate::effect::Effect;
 use crate::event::{ConnId, Now};
+use crate::files::FileJob;
 use crate::roster::{Process, SpawnId};
 use crate::state::{Phase, State};
 use protocol::control::{FromJoin, Hello, ToJoin};
@@ -54,7 +55,7 @@ pub(super) fn joined(
             turn::goes_on(state, &id, hello.turn.clone(), now, out);
             ending::press(state, &id, out);
         }
-        Phase::Gone(_) => out.push(Effect::Tell { conn, word: ToJoin::Noted }),
+        Phase::Gone(_) => out.push(Effect::File(FileJob::Heard { conn })),
     }
 }
 
@@ -98,9 +99,16 @@ pub(super) fn said(state: &mut State, conn: ConnId, said: FromJoin, now: Now, ou
         FromJoin::Turn(turn) => turn::says(state, &id, Some(turn), now, out),
         FromJoin::Interrupted { turn } => turn::interrupted(state, &id, turn, out),
         FromJoin::Ended(how) => {
-            out.push(Effect::Tell { conn, word: ToJoin::Noted });
+            out.push(Effect::File(FileJob::Heard { conn }));
             ending::reported(state, &id, how, now, out);
         }
+    }
+}
+
+/// Its report is in the roster, or could not be written there: then it leaves word of it.
+pub(super) fn heard(conn: ConnId, saved: &Result<(), Fault>, out: &mut Vec<Effect>) {
+    if saved.is_ok() {
+        out.push(Effect::Tell { conn, word: ToJoin::Noted });
     }
 }
 

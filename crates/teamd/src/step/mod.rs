@@ -112,6 +112,7 @@ fn filed(state: &mut State, done: FileDone, now: Now, out: &mut Vec<Effect>) {
         }
         FileDone::Answers { team, answers } => shutdown::answers(state, &team, answers, now, out),
         FileDone::Config { team, seen } => look::config_seen(state, &team, seen, now, out),
+        FileDone::Heard { conn, result } => join::heard(conn, &result, out),
         FileDone::Recorded { making, result } => worktree::recorded(state, making, result, out),
         FileDone::MayDelete { client, order, result } => {
             worktree::may_go(state, client, order, result, now, out);

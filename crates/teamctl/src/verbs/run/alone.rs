@@ -1,11 +1,9 @@
 //! One run of a team at a time: two would give back each other's tasks. The kernel frees the lock with the
 //! process, however that ends; the file stays, and says whether the team is to go with its run.
 
-use nix::errno::Errno;
-use nix::fcntl::{Flock, FlockArg};
 use protocol::fault::{Fault, Kind};
 use protocol::name::TeamName;
-use std::fs::File;
+use std::fs::{File, TryLockError};
 use std::io::{Read, Seek, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::PathBuf;
@@ -16,7 +14,7 @@ const GOES: &str = "its team goes with it\n";
 
 /// Held for as long as it lives.
 pub(super) struct Alone {
-    lock: Flock<File>,
+    lock: File,
     path: PathBuf,
 }
 
@@ -36,18 +34,26 @@ impl Alone {
     }
 }
 
+impl Drop for Alone {
+    fn drop(&mut self) {
+        // Closing alone would leave it with what was just forked.
+        self.lock.unlock().ok();
+    }
+}
+
 pub(super) fn alone(state: &StateDir, team: &TeamName) -> Result<Alone, Fault> {
     let path = state.path().join(format!("run-{team}.lock"));
     let cannot = |error: &dyn std::fmt::Display| Fault::io("lock", &path, error);
     let mut options = File::options();
     let file = options.read(true).write(true).create(true).truncate(false).mode(0o600).open(&path);
-    match Flock::lock(file.map_err(|error| cannot(&error))?, FlockArg::LockExclusiveNonblock) {
-        Ok(lock) => Ok(Alone { lock, path }),
-        Err((_, Errno::EWOULDBLOCK)) => {
+    let lock = file.map_err(|error| cannot(&error))?;
+    match lock.try_lock() {
+        Ok(()) => Ok(Alone { lock, path }),
+        Err(TryLockError::WouldBlock) => {
             let message = format!("cannot run team {team}: another teamctl run does so already");
             Err(Fault::new(Kind::Exists, message).hinted("see it with: teamctl status"))
         }
-        Err((_, errno)) => Err(cannot(&errno)),
+        Err(TryLockError::Error(error)) => Err(cannot(&error)),
     }
 }
 

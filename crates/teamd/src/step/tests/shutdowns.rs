@@ -75,6 +75,26 @@ fn an_approved_end_is_nobodys_news_and_any_other_is_the_leads() {
     }
 }
 
+/// A join that is told so forgets what it left in writing.
+#[test]
+fn a_report_is_noted_when_it_is_in_the_roster() {
+    let mut state = state();
+    running(&mut state, "ann", 50);
+    let noted = |effects: &[Effect]| {
+        effects.iter().any(|effect| matches!(effect, Effect::Tell { conn: 50, word: ToJoin::Noted }))
+    };
+    let effects = step(&mut state, ended(50, Ended::Exit(0)), NOW);
+    let [Effect::File(FileJob::Roster(_)), Effect::File(FileJob::Heard { conn: 50 }), ..] = &effects[..]
+    else {
+        panic!("{effects:?}");
+    };
+    assert!(!noted(&effects));
+    let heard = |result| Event::Filed(FileDone::Heard { conn: 50, result });
+    let full = Err(Fault::new(Kind::Io, "the disk is full"));
+    assert!(!noted(&step(&mut state, heard(full), NOW)));
+    assert!(noted(&step(&mut state, heard(Ok(())), NOW)));
+}
+
 #[test]
 fn silence_ends_in_a_question_asked_again_and_then_in_what_was_said() {
     for force in [false, true] {
