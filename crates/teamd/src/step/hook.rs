@@ -10,7 +10,9 @@ use crate::effect::Effect;
 use crate::event::{ConnId, Now};
 use crate::roster::{Record, SpawnId};
 use crate::state::{Agent, Hooks, State};
-use protocol::control::{Activity, HookReply, Hooked, Park, Released, Reply, Response, Said, TurnNow};
+use protocol::control::{
+    Activity, HookReply, Hooked, Park, Released, Reply, Response, Said, Speaker, TurnNow,
+};
 use protocol::event::What;
 use protocol::fault::{Fault, Kind};
 use protocol::payload::IdleReason;
@@ -73,8 +75,11 @@ fn agent_said(
             state.dirty = true;
         }
         Said::Ended => {
-            // It writes nothing then.
-            agent.leaves_at = if reply.fed { agent.leaves_at } else { 0 };
+            // A hook with nothing to mark writes nothing then; whoever does parks when it has.
+            let writes = hooked.speaker == Speaker::Typist || !reply.handed.is_empty();
+            if !reply.fed && !writes {
+                agent.leaves_at = 0;
+            }
             agent.hooks.dialog = None;
             agent.hooks.look = false;
             reply.first = !std::mem::replace(&mut agent.hooks.ended, true) && !was_idle;

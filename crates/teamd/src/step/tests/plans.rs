@@ -5,7 +5,7 @@ use super::*;
 use crate::files::{Letter, Mail};
 use crate::roster::Told;
 use protocol::ability::Abilities;
-use protocol::control::{Life, Park, Released, Resume, Said};
+use protocol::control::{Hooked, Life, Park, Released, Resume, Said, Speaker};
 use protocol::mode::PermissionMode;
 use protocol::payload::Payload;
 
@@ -87,6 +87,28 @@ fn its_life_ends_once_its_hook_has_written_and_the_next_begins_in_that_mode() {
     // A failure is none that anybody asked to follow.
     ends(&mut state, &again, 60, Ended::Exit(1));
     assert!(state.resting.is_empty());
+}
+
+#[test]
+fn its_life_does_not_end_at_the_end_of_its_turn_where_something_is_written_about_that() {
+    let told = [(Feed::Keys, vec![], false), (Feed::Hook, vec![7], false), (Feed::Hook, vec![], true)];
+    for (feed, handed, at_once) in told {
+        let mut state = state();
+        let ann = runs(&mut state, planner(feed), 50);
+        let speaker = if feed == Feed::Keys { Speaker::Typist } else { Speaker::Program };
+        let says = |state: &mut State, said| {
+            let hooked = Hooked { speaker, ..super::hooks::hooked_in(None, said) };
+            as_ann(state, 70, &ann, Request::Hook(hooked))
+        };
+        says(&mut state, Said::Began { about: String::new(), handed });
+        approve(&mut state, "acceptEdits");
+        says(&mut state, Said::Ended);
+        assert_eq!(pressed(&step(&mut state, Event::Deadline, NOW)), at_once, "{feed:?}");
+        if !at_once {
+            parks(&mut state, 71, &ann);
+            assert!(pressed(&step(&mut state, Event::Deadline, NOW)), "{feed:?}");
+        }
+    }
 }
 
 #[test]
