@@ -31,7 +31,8 @@ pub(super) fn run(stand: &Stand<'_>) -> Result<(), Fault> {
     if !reply.fed {
         took(stand, &mut post, &reply)?;
         // Its life ends once nothing of it is written any more.
-        return wait(stand, began).map(|wait| drop(wait.map(|mut wait| wait.wait())));
+        wait(stand, began)?.map(|mut wait| wait.wait());
+        return Ok(());
     }
     settle(stand, &mut post, &reply).unwrap_or_else(|fault| output::complain(&fault.to_string()));
     let Some(mut wait) = wait(stand, began)? else { return Ok(()) };
