@@ -1,22 +1,16 @@
 //! What the daemon hears of files where the kernel tells too little: no watches, a full queue, directories made anew.
 
-use harness::{House, skipped};
+use harness::{FEW_WATCHES, House, can_limit_watches, skipped};
 use std::process::{Child, Command};
 use std::time::Duration;
 
-/// teamd without a pane, in a user namespace where this limit of inotify is so low; none where the kernel has no such
-/// namespaces for us.
+/// teamd without a pane, where this limit of inotify is so low; none where the kernel has no such limits for us.
 fn limited(house: &House, limit: &str) -> Option<Child> {
-    let mut can = Command::new("unshare");
-    can.args(["-Ur", "sh", "-c", "test -w /proc/sys/user/max_inotify_watches"]);
-    if !can.output().is_ok_and(|ran| ran.status.success()) {
+    if !can_limit_watches() {
         skipped("few-watches", "no user namespaces for us");
         return None;
     }
-    let script = format!("echo {limit} && exec teamd -S \"$0\"");
-    let mut teamd = house.command("unshare");
-    teamd.args(["-Ur", "sh", "-c", &script]).arg(house.tmux_socket());
-    let teamd = teamd.stdout(std::process::Stdio::null()).spawn().unwrap();
+    let teamd = house.teamd_limited(limit).stdout(std::process::Stdio::null()).spawn().unwrap();
     house.until_answered();
     Some(teamd)
 }
@@ -55,7 +49,7 @@ fn ends(house: House, mut teamd: Child) {
 
 #[test]
 fn where_no_watcher_can_be_had_files_are_looked_at_and_status_says_so() {
-    for limit in ["0 > /proc/sys/user/max_inotify_instances", "2 > /proc/sys/user/max_inotify_watches"] {
+    for limit in ["0 > /proc/sys/user/max_inotify_instances", FEW_WATCHES] {
         let house = House::empty();
         let Some(teamd) = limited(&house, limit) else { return };
         house.teamctl(["create", "survey"]).ok();

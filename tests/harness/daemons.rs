@@ -3,6 +3,16 @@
 use crate::House;
 use std::process::{Child, Command, Stdio};
 
+/// So few that no team can be watched.
+pub const FEW_WATCHES: &str = "2 > /proc/sys/user/max_inotify_watches";
+
+/// Whether the kernel has user namespaces for us, with limits of their own.
+pub fn can_limit_watches() -> bool {
+    let mut can = Command::new("unshare");
+    can.args(["-Ur", "sh", "-c", "test -w /proc/sys/user/max_inotify_watches"]);
+    can.output().is_ok_and(|ran| ran.status.success())
+}
+
 impl House {
     /// Starts teamd in a session of its own on the house's server, as a user would, and waits until it answers.
     pub fn start_daemon(&self) {
@@ -17,6 +27,14 @@ impl House {
     pub fn teamd(&self) -> Command {
         let mut teamd = self.command(crate::programs().join("teamd"));
         teamd.arg("-S").arg(self.tmux_socket());
+        teamd
+    }
+
+    /// The same in a user namespace where a limit of inotify is so low: see [`can_limit_watches`].
+    pub fn teamd_limited(&self, limit: &str) -> Command {
+        let mut teamd = self.command("unshare");
+        let script = format!("echo {limit} && exec \"$0\" -S \"$1\"");
+        teamd.args(["-Ur", "sh", "-c", &script]).arg(crate::programs().join("teamd")).arg(self.tmux_socket());
         teamd
     }
 

@@ -28,6 +28,7 @@ mod vitals;
 mod watch;
 
 pub use audit::{Processes, start_time};
+pub use daemons::{FEW_WATCHES, can_limit_watches};
 pub use disk::Disk;
 pub use figures::{figure, rounds, skipped};
 pub use house::House;

@@ -1,9 +1,9 @@
 //! Whoever means ill: kills and stops the processes of a house, ends its tmux server and puts strangers in its place. What
 //! it does is chosen by a seed and told as it is done, so that a trial that failed can be had again.
 
-use crate::House;
 use crate::audit::{Processes, start_time};
 use crate::pause;
+use crate::{FEW_WATCHES, House, can_limit_watches};
 use rustix::process::{Pid, Resource, Rlimit, Signal, kill_process, prlimit};
 use serde_json::Value;
 use std::collections::BTreeSet;
@@ -46,6 +46,8 @@ pub struct Nemesis<'h> {
     clock: Option<PathBuf>,
     /// Of the next one.
     has_pane: bool,
+    /// The next one can watch next to nothing.
+    has_watches: bool,
 }
 
 /// To the first three it ends in order, of the others at once.
@@ -66,6 +68,7 @@ impl<'h> Nemesis<'h> {
             strangers: Vec::new(),
             clock: None,
             has_pane: false,
+            has_watches: true,
         };
         nemesis.tell(&format!("SEED={seed}"));
         nemesis.strangers = nemesis.panes("user");
@@ -132,6 +135,16 @@ impl<'h> Nemesis<'h> {
         self.clock.is_some() && !self.daemons.is_empty()
     }
 
+    /// The daemon is killed, and the one after it can watch next to nothing; what it was. None where there is no user
+    /// namespace for us.
+    pub fn blind(&mut self) -> Option<String> {
+        if !can_limit_watches() {
+            return None;
+        }
+        (self.has_watches, self.has_pane) = (false, false);
+        self.kill(Whom::Daemon)
+    }
+
     /// For so long the daemon gets no further descriptor. False where there is none.
     pub fn starve(&mut self, span: Duration) -> bool {
         self.starved(span).is_some()
@@ -178,7 +191,8 @@ impl<'h> Nemesis<'h> {
         if has_pane {
             return self.house.start_daemon();
         }
-        let mut daemon = self.house.teamd();
+        let has_watches = std::mem::replace(&mut self.has_watches, true);
+        let mut daemon = if has_watches { self.house.teamd() } else { self.house.teamd_limited(FEW_WATCHES) };
         if let Some(library) = &self.clock {
             daemon.env("LD_PRELOAD", library).env("FAKETIME_TIMESTAMP_FILE", self.house.path("out/clock"));
             let settings = ["FAKETIME_NO_CACHE", "DONT_FAKE_MONOTONIC", "NO_FAKE_STAT"];

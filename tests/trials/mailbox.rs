@@ -61,9 +61,9 @@ impl Round<'_> {
     }
 
     /// Makes the team; its members come while config.json is rewritten by somebody who takes no lock.
-    fn begin(&self) -> Beside {
+    fn begin(&self, each: u64) -> Beside {
         self.house.teamctl(["create", &self.team]).ok();
-        let beside = Beside::start(self);
+        let beside = Beside::start(self, each);
         let agent = self.house.agent();
         std::thread::scope(|scope| {
             for which in 0..READERS {
@@ -157,7 +157,7 @@ impl Round<'_> {
 
     /// From the team's begin to its end, with so many messages for each reader; how many of ours were stored.
     fn run(&self, each: u64) -> u64 {
-        let beside = self.begin();
+        let beside = self.begin(each);
         let looks = self.traffic(each * READERS as u64 / senders::ALL as u64);
         let theirs = beside.end();
         let history = self.history(looks);

@@ -1,6 +1,6 @@
 //! Everything at once, for as long as `MIN` says (minutes; without it twenty seconds, and until each kind of strike has
 //! hit): agents, senders, readers and foreign writers; every two seconds or so somebody is killed or stopped, or the
-//! daemon gets no descriptor, or its clock jumps, or the disk is full: each of these once in turn, and then by chance
+//! daemon gets no descriptor or no watches, or its clock jumps, or the disk is full: each of these once in turn, and then by chance
 //! (`soak/strikes.rs`). What the daemon holds is watched each second. In the last third it is left alive, and what it
 //! holds must not grow; and in the end it has no more open than one that has just begun.
 
@@ -10,7 +10,9 @@ use crate::crew::{Member, Runs, complete, names};
 use crate::traffic::{Others, Post, stored};
 use harness::foreign::Planter;
 use harness::history::Look;
-use harness::{Disk, House, Nemesis, Vitals, Whom, checker, figure, pause, rounds, skipped};
+use harness::{
+    Disk, House, Nemesis, Vitals, Whom, can_limit_watches, checker, figure, pause, rounds, skipped,
+};
 use std::collections::{BTreeMap, BTreeSet};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -277,6 +279,9 @@ fn everything_at_once_and_in_the_end_nothing_is_lost_and_nothing_has_grown() {
     let clock = nemesis.take_clock();
     if !clock {
         skipped("clock-jumps", "libfaketime is not installed");
+    }
+    if !can_limit_watches() {
+        skipped("few-watches", "no user namespaces for us");
     }
     let mut strikes = Strikes::new(disk.as_ref(), clock);
     let post = Post { house: &house, diaries: diaries.path().to_owned(), readers: &READERS };

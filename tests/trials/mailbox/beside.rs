@@ -7,8 +7,8 @@ use harness::foreign::{Foreign, Manner, Outcome, Planter, Stale};
 use serde_json::Value;
 use std::time::Duration;
 
-/// What each of them sends in a round.
-const EACH: u64 = 25;
+/// Each of them sends one of its own beside so many of ours to a reader.
+const BESIDE: u64 = 10;
 /// Whose inbox, in which manner, under which name.
 const WRITERS: [(&str, Manner, &str); 4] = [
     ("r0", Manner::Renaming, "f0"),
@@ -38,13 +38,13 @@ pub(super) struct Theirs {
 }
 
 impl Beside {
-    pub(super) fn start(round: &Round) -> Beside {
-        let house: &House = round.house;
+    pub(super) fn start(round: &Round, each: u64) -> Beside {
+        let (house, each): (&House, _) = (round.house, Some(each / BESIDE));
         // Each of theirs makes its file if it is missing, without the lock: in two steps, with the others in between.
         let file = |inbox: &str| format!("root/teams/{}/inboxes/{inbox}.json", round.team);
         WRITERS.iter().for_each(|(inbox, ..)| drop(house.put(&file(inbox), "[]")));
         let writer = |(inbox, manner, prefix): (&'static str, Manner, &str)| {
-            Some((inbox, manner, Foreign::start(house, manner, &round.inbox(inbox), prefix, Some(EACH))?))
+            Some((inbox, manner, Foreign::start(house, manner, &round.inbox(inbox), prefix, each)?))
         };
         let config = house.root().join(format!("teams/{}/config.json", round.team));
         let tasks = house.root().join(format!("tasks/{}", round.team));
@@ -53,7 +53,7 @@ impl Beside {
         let locked = ["r3", "r0", "r4", "r5", "r0"].map(|name| round.inbox(name));
         Beside {
             config: Foreign::start(house, Manner::Config, &config, "", None),
-            tasks: Foreign::start(house, Manner::Tasks, &tasks, "f4", Some(EACH)),
+            tasks: Foreign::start(house, Manner::Tasks, &tasks, "f4", each),
             writers: WRITERS.into_iter().filter_map(writer).collect(),
             planter: Planter::start(locked.into(), Duration::from_millis(700)),
         }

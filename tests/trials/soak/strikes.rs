@@ -19,6 +19,7 @@ pub(super) enum Kind {
     DaemonStopped,
     JoinStopped,
     DescriptorsGone,
+    WatchesGone,
     CallOfKillKilled,
     CallOfTaskKilled,
     CallOfStatusKilled,
@@ -26,10 +27,10 @@ pub(super) enum Kind {
 
 use Kind::{
     AgentKilled, CallOfKillKilled, CallOfStatusKilled, CallOfTaskKilled, ClockSet, DaemonKilled,
-    DaemonStopped, DaemonTold, DescriptorsGone, DiskFull, JoinKilled, JoinStopped, TmuxKilled,
+    DaemonStopped, DaemonTold, DescriptorsGone, DiskFull, JoinKilled, JoinStopped, TmuxKilled, WatchesGone,
 };
 
-const ALL: [Kind; 13] = [
+const ALL: [Kind; 14] = [
     DaemonKilled,
     ClockSet,
     TmuxKilled,
@@ -40,13 +41,14 @@ const ALL: [Kind; 13] = [
     DaemonStopped,
     JoinStopped,
     DescriptorsGone,
+    WatchesGone,
     CallOfKillKilled,
     CallOfTaskKilled,
     CallOfStatusKilled,
 ];
 
-/// Those that come by chance; the daemon's end as often as three of the others, until the calm.
-const BY_CHANCE: [Kind; 12] = [
+/// Those that come by chance; the daemon's end as often as four of the others, until the calm.
+const BY_CHANCE: [Kind; 13] = [
     DaemonKilled,
     DaemonKilled,
     DaemonTold,
@@ -56,6 +58,7 @@ const BY_CHANCE: [Kind; 12] = [
     DaemonStopped,
     JoinStopped,
     DescriptorsGone,
+    WatchesGone,
     CallOfKillKilled,
     CallOfTaskKilled,
     CallOfStatusKilled,
@@ -75,9 +78,15 @@ pub(super) struct Strikes<'d> {
 }
 
 impl<'d> Strikes<'d> {
-    /// Without a disk of its own it is never full, and without a clock that one never jumps.
+    /// Without a disk of its own it is never full, without a clock that one never jumps, and so on.
     pub(super) fn new(disk: Option<&'d Disk>, clock: bool) -> Strikes<'d> {
-        let can = |kind: &Kind| (*kind != DiskFull || disk.is_some()) && (*kind != ClockSet || clock);
+        let watches = harness::can_limit_watches();
+        let can = |kind: &Kind| match kind {
+            DiskFull => disk.is_some(),
+            ClockSet => clock,
+            WatchesGone => watches,
+            _ => true,
+        };
         let (first, now) = (ALL.into_iter().filter(can).collect(), Instant::now());
         Strikes { disk, first, tmux_at: now + TMUX, disk_at: now + DISK, hits: BTreeMap::new() }
     }
@@ -102,7 +111,7 @@ impl<'d> Strikes<'d> {
             return DiskFull;
         }
         match BY_CHANCE[rng.usize(0..BY_CHANCE.len())] {
-            DaemonKilled | DaemonTold if calm => CallOfStatusKilled,
+            DaemonKilled | DaemonTold | WatchesGone if calm => CallOfStatusKilled,
             kind => kind,
         }
     }
@@ -129,6 +138,7 @@ impl<'d> Strikes<'d> {
             TmuxKilled => nemesis.kill(Whom::Tmux).is_some(),
             DaemonStopped => nemesis.stop(Whom::Daemon, span).is_some(),
             JoinStopped => nemesis.stop(Whom::Join, span).is_some(),
+            WatchesGone => nemesis.blind().is_some(),
             DescriptorsGone => nemesis.starve(span),
             ClockSet => nemesis.set_clock(jump),
             DiskFull => self.disk.is_some_and(|disk| fills(disk, nemesis)),

@@ -100,8 +100,8 @@ pub enum Released {
 /// What a hook needs to know of its agent.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HookReply {
-    /// It is fed by its hooks; false: this program is told of its mail in another way, or it is another that the
-    /// agent's own runs, and no hook is to wait.
+    /// It is fed by its hooks; false: this program is told of its mail in another way, its life is to end, or it is
+    /// another that the agent's own runs, and no hook is to wait, but to say that it has marked what was handed over.
     pub fed: bool,
     /// Since when the turn runs, or ran that has ended: ms since the epoch.
     pub since: u64,

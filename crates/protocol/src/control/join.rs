@@ -77,7 +77,7 @@ pub enum ToJoin {
     },
     /// End the turn, not the agent; answered by [`FromJoin::Interrupted`].
     Interrupt,
-    /// Your report is noted; go.
+    /// Your report is in the roster on the disk; go.
     Noted,
 }
 

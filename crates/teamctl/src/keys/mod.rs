@@ -126,8 +126,8 @@ impl Typist<'_> {
     /// False where its life is to end.
     fn turn_over(&mut self) -> Result<bool, Fault> {
         let reply = self.tell(Said::Ended)?;
-        // Told once: what the files do not take now is not told anew.
-        self.in_turn = false;
+        // Told once: what the files do not take now is not told anew. Whoever is to end is asked about at each look.
+        self.in_turn = !reply.fed;
         if let Some(text) = &reply.given {
             self.post.had_prompt(text)?;
         }

@@ -62,21 +62,22 @@ pub(crate) fn run(here: &Here, args: &Up) -> Result<ExitCode, Fault> {
 
 /// Starts a daemon unless one answers.
 pub(super) fn began(here: &Here, server: &Server) -> Result<Began, Fault> {
-    if let Some(status) = running(here) {
+    if let Some(status) = running(here)? {
         return Ok(Began::Runs(status));
     }
     let socket = here.socket()?;
     let _alone = alone::alone(&here.state()?)?;
-    match running(here) {
+    match running(here)? {
         Some(status) => Ok(Began::Runs(status)),
         None => begin(here, server, &socket),
     }
 }
 
-fn running(here: &Here) -> Option<StatusReply> {
+fn running(here: &Here) -> Result<Option<StatusReply>, Fault> {
     match here.ask_for_status() {
-        Ok(Reply::Status(status)) => Some(status),
-        _ => None,
+        Ok(Reply::Status(status)) => Ok(Some(status)),
+        Err(fault) if fault.kind != Kind::NoDaemon => Err(fault),
+        _ => Ok(None),
     }
 }
 
@@ -106,13 +107,9 @@ fn refused(code: u8, why: &str) -> Began {
 fn answer(here: &Here, follow: &mut Follow, patience: Duration) -> Result<Option<StatusReply>, Fault> {
     let until = Instant::now() + patience;
     loop {
-        match here.ask_for_status() {
-            Ok(Reply::Status(status)) => return Ok(Some(status)),
-            Err(fault) if fault.kind != Kind::NoDaemon => return Err(fault),
-            _ => {}
-        }
-        if follow.next(Some(until))? == Saw::TimedOut {
-            return Ok(None);
+        let status = running(here)?;
+        if status.is_some() || follow.next(Some(until))? == Saw::TimedOut {
+            return Ok(status);
         }
     }
 }

@@ -56,7 +56,11 @@ impl Files {
     }
 
     pub(super) fn has_gone(&mut self, team: &TeamName, name: &AgentName, born: u64) {
-        self.gone.push_back((team.clone(), name.clone(), born));
+        let gone = (team.clone(), name.clone(), born);
+        if self.gone.contains(&gone) {
+            return;
+        }
+        self.gone.push_back(gone);
         if self.gone.len() > GONE {
             self.gone.pop_front();
         }

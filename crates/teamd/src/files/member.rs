@@ -97,7 +97,6 @@ impl Files {
         // The word may stand in the lead's inbox, and not have been read yet, when the end is seen.
         let approved = record.approved || self.has_approved(record);
         let left = self.depart(record, approved).err();
-        self.has_gone(&record.team, &record.name, record.born);
         if left.is_none() {
             self.note("remove an end record", self.state.remove(&end_record(&record.spawn)));
         }
@@ -105,8 +104,12 @@ impl Files {
     }
 
     /// Not before the next daemon would know that it has ended, and how: it would tell the lead once more, in other words.
-    fn depart(&self, record: &Record, approved: bool) -> Result<(), Fault> {
-        self.saved()?;
+    /// One that never ran has nothing to tell.
+    fn depart(&mut self, record: &Record, approved: bool) -> Result<(), Fault> {
+        if record.ended.is_some() {
+            self.saved()?;
+        }
+        self.has_gone(&record.team, &record.name, record.born);
         match self.root.team(&record.team) {
             Ok(team) => take_off(&team, record, approved).map_err(Fault::from),
             Err(Error::NoSuchTeam { .. }) => Ok(()),

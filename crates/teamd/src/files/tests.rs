@@ -322,6 +322,7 @@ fn nobody_hears_of_an_end_before_it_is_in_the_roster() {
     std::fs::create_dir(dir.path().join("state").join(ROSTER)).unwrap();
     assert!(matches!(files.job(roster()), Some(FileDone::Unsaved(_))));
     assert!(!heard(&mut files) && !farewelled(&mut files));
+    files.look_at_config(&name(), &Ours::default()).unwrap();
     assert_eq!((told(), is_there()), (0, true));
     std::fs::remove_dir(dir.path().join("state").join(ROSTER)).unwrap();
     assert!(files.job(roster()).is_none());

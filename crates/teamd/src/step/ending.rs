@@ -279,8 +279,9 @@ fn approved_after_all(state: &mut State, id: &SpawnId) {
     }
 }
 
-/// What could not be put in order is tried again.
+/// What could not be put in order is tried again, the roster first: nobody hears of an end that it does not have.
 pub(super) fn in_order_again(state: &mut State, out: &mut Vec<Effect>) {
+    state.dirty |= std::mem::take(&mut state.unsaved);
     for (id, agent) in &mut state.agents {
         let Phase::Gone(gone) = &mut agent.phase else { continue };
         if gone.files == Order::Failed {

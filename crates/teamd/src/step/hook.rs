@@ -5,7 +5,7 @@
 
 use super::heard::{self, Word};
 use super::request::answer;
-use super::{lead, tasks, turn};
+use super::{lead, plan, tasks, turn};
 use crate::effect::Effect;
 use crate::event::{ConnId, Now};
 use crate::roster::{Record, SpawnId};
@@ -111,7 +111,7 @@ fn begins(state: &mut State, id: &SpawnId, about: String, now: Now, out: &mut Ve
 fn reply(agent: &Agent) -> HookReply {
     let task = agent.turn.as_ref().and_then(TurnNow::task);
     // What a life that is to end could still be handed is for the next.
-    let fed = !agent.record.goes_on;
+    let fed = !plan::goes_on(agent);
     let (given, approved) = (given(&agent.record), agent.record.approval_given);
     let handed = agent.record.heard.handed.clone();
     HookReply { fed, since: agent.since, first: false, task, given, approved, handed }
@@ -168,7 +168,7 @@ fn agent_parks(state: &mut State, id: &SpawnId, client: ConnId, now: Now, out: &
     let Some(agent) = state.agents.get_mut(id) else { return };
     agent.has_said = true;
     agent.hooks.dialog = None;
-    if agent.record.goes_on {
+    if plan::goes_on(agent) {
         agent.leaves_at = 0;
         return out.push(released(client, Released::Ended));
     }

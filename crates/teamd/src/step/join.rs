@@ -105,11 +105,12 @@ pub(super) fn said(state: &mut State, conn: ConnId, said: FromJoin, now: Now, ou
     }
 }
 
-/// Its report is in the roster, or could not be written there: then it leaves word of it.
+/// Its report is in the roster, or could not be written there: then it leaves the word that it has left in writing.
 pub(super) fn heard(conn: ConnId, saved: &Result<(), Fault>, out: &mut Vec<Effect>) {
-    if saved.is_ok() {
-        out.push(Effect::Tell { conn, word: ToJoin::Noted });
-    }
+    out.push(match saved {
+        Ok(()) => Effect::Tell { conn, word: ToJoin::Noted },
+        Err(_) => Effect::HangUp { conn },
+    });
 }
 
 /// Only a hint: join may reconnect. Its pidfd tells its death.

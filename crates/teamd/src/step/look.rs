@@ -135,7 +135,6 @@ pub(super) fn everywhere(state: &mut State, now: Now, out: &mut Vec<Effect>) {
     // Whoever was woken and did not move: the next look offers to others.
     state.agents.values_mut().for_each(|agent| agent.offered = None);
     state.watched().iter().for_each(|team| tasks::again(state, team, out));
-    state.dirty |= std::mem::take(&mut state.unsaved);
 }
 
 /// Armed before anybody looks what is there, so that nothing is missed in between.

@@ -11,7 +11,7 @@ use std::sync::mpsc::channel;
 use std::time::Duration;
 use store::StateDir;
 
-/// Longer than one start can take.
+/// Longer than some starts take, one after the other.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// Waits for whoever else does; held for as long as what it gives lives.
@@ -25,9 +25,8 @@ pub(super) fn alone(state: &StateDir) -> Result<File, Fault> {
     match given.recv_timeout(PATIENCE) {
         Ok(locked) => locked.map_err(|error| Fault::io("lock", &path, &error)),
         Err(_) => {
-            let message = "cannot start teamd: another teamctl has been starting it for 30 s";
-            Err(Fault::new(Kind::NoDaemon, message)
-                .hinted(format!("see which, and whether it is stopped: fuser -v {}", path.display())))
+            let message = "cannot start teamd: others have been starting it for 30 s";
+            Err(Fault::new(Kind::NoDaemon, message).hinted("see which: pgrep -af 'teamctl.* (up|run)'"))
         }
     }
 }

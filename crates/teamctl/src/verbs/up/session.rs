@@ -36,6 +36,8 @@ pub(super) fn start(here: &Here, server: &Server, socket: &Path) -> Result<(), F
                 return Ok(());
             }
             true => return Ok(()),
+            // One from another state directory began the same a moment before us: theirs will answer.
+            false if said.contains("duplicate session") && before(server, &mark)?.is_some() => return Ok(()),
             false if said.contains("duplicate session") => {}
             false => {
                 return Err(Fault::new(Kind::Io, format!("cannot start a tmux session: {}", said.trim())));

@@ -112,6 +112,24 @@ fn its_life_does_not_end_at_the_end_of_its_turn_where_something_is_written_about
 }
 
 #[test]
+fn who_is_asked_to_end_before_its_plan_is_carried_out_is_fed_that() {
+    for feed in [Feed::Keys, Feed::Hook] {
+        let mut state = state();
+        let ann = runs(&mut state, planner(feed), 50);
+        let speaker = if feed == Feed::Keys { Speaker::Typist } else { Speaker::Program };
+        let hooked = Hooked { speaker, ..super::hooks::hooked_in(None, Said::Ended) };
+        approve(&mut state, "acceptEdits");
+        let targets = Targets { team: team(), names: vec!["ann".into()] };
+        let shutdown = Shutdown { targets, reason: None, grace_ms: 9_000, force: false, at_once: false };
+        ask(&mut state, 9, Request::Shutdown(shutdown));
+        let effects = as_ann(&mut state, 70, &ann, Request::Hook(hooked));
+        assert!(matches!(done(&effects, 70), Some(Reply::Hook(reply)) if reply.fed), "{effects:?}");
+        // It is sent to look, and not away.
+        assert!(!matches!(done(&parks(&mut state, 71, &ann), 71), Some(Reply::Park(Released::Ended))));
+    }
+}
+
+#[test]
 fn a_hook_that_never_waits_is_waited_for_with_a_deadline_and_another_feed_for_a_moment() {
     for (feed, until) in [(Feed::Hook, 11_000), (Feed::Keys, 11_000), (Feed::Pull, 1_500)] {
         let mut state = state();

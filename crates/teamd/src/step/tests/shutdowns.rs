@@ -220,10 +220,12 @@ fn what_could_not_be_filed_is_tried_again_and_the_name_stays_taken() {
     let effects = step(&mut state, Event::Overflow, NOW);
     assert!(again(&effects));
     let fault = Fault::new(Kind::Io, "no space left");
+    step(&mut state, Event::Filed(FileDone::Unsaved(fault.clone())), NOW);
     step(&mut state, farewelled(&ann, false, Some(fault)), NOW);
-    // Whoever wants its name need not wait for the next look at everything.
+    // Whoever wants its name need not wait for the next look at everything; the roster is tried again first.
     let effects = ask(&mut state, 10, order("ann"));
     assert_eq!((kind(&effects, 10), again(&effects)), (Some(Kind::Exists), true));
+    assert!(matches!(effects[0], Effect::File(FileJob::Roster(_))), "{effects:?}");
     step(&mut state, farewelled(&ann, false, None), NOW);
     assert!(state.agents.is_empty());
 }
