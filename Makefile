@@ -5,6 +5,8 @@ CARGO  ?= cargo
 TARGET  = $(or $(CARGO_TARGET_DIR),target)
 # What trials write down of what they did.
 FIGURES = $(abspath $(TARGET))/figures
+# Much of a story is waiting, for a program or a deadline.
+SIDE_BY_SIDE = $$(($$(getconf _NPROCESSORS_ONLN) * 2))
 # What is installed, side by side: each finds the others beside itself.
 PROGRAMS = teamd teamctl teamd-pane teamd-acp teamd-mcp teamd-top
 
@@ -34,7 +36,8 @@ test:
 	$(MAKE) --no-print-directory $(TARGET)/python/whole
 	rm -rf $(FIGURES)
 	$(CARGO) build --workspace --bins --locked
-	FIGURES=$(FIGURES) SEEDS=20000 FOREIGN=needed $(CARGO) test --workspace --locked --no-fail-fast
+	FIGURES=$(FIGURES) SEEDS=20000 FOREIGN=needed RUST_TEST_THREADS=$(SIDE_BY_SIDE) \
+	    $(CARGO) test --workspace --locked --no-fail-fast
 	FIGURES=$(FIGURES) scripts/fuzz 10
 
 # The table of the promises in README.md, with what was tried of each.
