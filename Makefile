@@ -100,6 +100,7 @@ torture:
 MIN ?= 10
 soak:
 	scripts/need tmux node
+	scripts/need faketime || echo "Without this no clock jumps."
 	cd tests/foreign && npm ci --silent --no-audit --no-fund
 	$(CARGO) build --workspace --bins --locked
 	MIN=$(MIN) $(CARGO) test --locked -p e2e --test trials soak:: -- --nocapture

@@ -1,6 +1,6 @@
 //! The control socket and its place: whoever is another user, says half of something or takes no answer is none of ours.
 
-use harness::{House, Processes};
+use harness::{House, Processes, figure};
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketType, bind, listen, socket};
 use rustix::process::{Uid, getuid};
 use rustix::thread::set_thread_uid;
@@ -79,10 +79,7 @@ fn a_place_that_another_user_made_is_refused() {
         ("a file", true, &|path| drop(std::fs::File::create(path).unwrap())),
         ("a link to nowhere", true, &|path| symlink("nowhere/at/all", path).unwrap()),
     ];
-    for (what, possible, plant) in variants {
-        if !possible {
-            continue;
-        }
+    for (what, _, plant) in variants.iter().filter(|(_, possible, _)| *possible) {
         let house = House::empty();
         plant(&house.path("run/teamd"));
         let socket = house.tmux_socket();
@@ -95,6 +92,9 @@ fn a_place_that_another_user_made_is_refused() {
             0
         );
         drop(house);
+    }
+    if root {
+        figure("planted-places", variants.len() as u64);
     }
 }
 
@@ -180,7 +180,16 @@ fn no_secret_is_on_a_command_line_or_in_a_log_and_what_is_ours_is_for_nobody_els
         let fed = house.read("out/fed");
         (fed.contains("canary-of-the-prompt") && fed.contains("canary-of-the-environment")).then_some(())
     });
-    house.teamctl(["spawn", "ann", "--", "true"]).fails(73);
+    let missing = ["spawn", "eve", "--prompt-file", &prompt, "--cwd", &cwd, "--", "no-such-program"];
+    let unknown = ["spawn", "eve", "--agent", "no-such", "--prompt-file", &prompt];
+    let errors: String = [&["spawn", "ann", "--", "true"][..], &missing, &unknown, &["kill", "nobody"]]
+        .iter()
+        .map(|words| {
+            let ran = house.teamctl_with(words, &[]);
+            assert!(ran.code >= 64, "{ran:#?}");
+            ran.stdout + &ran.stderr
+        })
+        .collect();
     let roster = std::fs::read_to_string(
         place(&house).display().to_string().replace("/run/", "/state/") + "/roster.json",
     );
@@ -199,6 +208,7 @@ fn no_secret_is_on_a_command_line_or_in_a_log_and_what_is_ours_is_for_nobody_els
     for secret in &secrets {
         assert!(!lines.contains(secret), "on a command line: {secret}\n{lines}");
         assert!(!told.contains(secret), "told: {secret}\n{told}");
+        assert!(!errors.contains(secret), "in an error: {secret}\n{errors}");
         assert!(!logs.contains(secret), "in a log: {secret}\n{logs}");
     }
     let limits = std::fs::read_to_string(format!("/proc/{}/limits", house.daemon())).unwrap();

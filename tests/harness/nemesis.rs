@@ -48,6 +48,8 @@ pub struct Nemesis<'h> {
     has_pane: bool,
     /// The next one can watch next to nothing.
     has_watches: bool,
+    /// This one is in a user namespace of its own, and sees nothing of the processes outside but that they are there.
+    is_inside: bool,
 }
 
 /// To the first three it ends in order, of the others at once.
@@ -69,6 +71,7 @@ impl<'h> Nemesis<'h> {
             clock: None,
             has_pane: false,
             has_watches: true,
+            is_inside: false,
         };
         nemesis.tell(&format!("SEED={seed}"));
         nemesis.strangers = nemesis.panes("user");
@@ -84,8 +87,11 @@ impl<'h> Nemesis<'h> {
 
     /// kill -9 to one of them, by chance; what it was, none where there is none.
     pub fn kill(&mut self, whom: Whom) -> Option<String> {
-        if whom == Whom::Tmux {
-            return Some(self.tmux_anew());
+        match whom {
+            Whom::Tmux => return Some(self.tmux_anew()),
+            // What it leaves is known by its environment.
+            Whom::Join if self.is_inside => return None,
+            _ => {}
         }
         let victim = self.find(whom)?;
         self.tell(&format!("kill -9 {victim}"));
@@ -187,7 +193,7 @@ impl<'h> Nemesis<'h> {
             return;
         }
         let has_pane = self.has_pane;
-        self.has_pane = !has_pane;
+        (self.has_pane, self.is_inside) = (!has_pane, !self.has_watches);
         if has_pane {
             return self.house.start_daemon();
         }

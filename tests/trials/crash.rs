@@ -16,6 +16,7 @@ use desk::{Deed, Point};
 use harness::{figure, rounds};
 use operations::OPERATIONS;
 use scene::Scene;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 use tally::Tally;
 
@@ -89,15 +90,34 @@ fn a_panic_anywhere_ends_the_whole_daemon_and_no_agent() {
 /// Side by side, since most of a try is waiting; each has its share of the cases.
 const LANES: usize = 2;
 
-/// So many points, of the cases of one lane; how many were hit.
-fn swept(lane: usize, wanted: u64, all: bool) -> u64 {
+/// Two kills of each operation, and of the recovery, come before all others.
+fn kills_of_each_first(cases: Vec<Case>) -> Vec<Case> {
+    let mut kills: BTreeMap<Option<usize>, u32> = BTreeMap::new();
+    let is_one = |case: &Case| {
+        let kills = kills.entry(case.operation).or_default();
+        *kills += u32::from(case.deed == Deed::Kill);
+        case.deed == Deed::Kill && *kills <= 2
+    };
+    let (mut first, others): (Vec<Case>, Vec<Case>) = cases.into_iter().partition(is_one);
+    first.extend(others);
+    first
+}
+
+/// So many points, of the cases of one lane; how many were hit, and in which operations somebody was killed at one.
+fn swept(lane: usize, wanted: u64, all: bool) -> (u64, BTreeSet<Option<usize>>) {
     let (mut scene, mut seed, mut tally) = (Scene::new(true), rounds("SEED", 1), Tally::default());
+    let mut killed = BTreeSet::new();
     while tally.hits < wanted {
         let mut rng = fastrand::Rng::with_seed(seed);
         let mut cases = cases(&mut scene, &mut rng, all);
         rng.shuffle(&mut cases);
+        let cases = kills_of_each_first(cases);
         for case in cases.iter().skip(lane).step_by(LANES) {
+            let before = tally.hits;
             tally.count(&mut scene, true, |scene| scene.try_case(case));
+            if case.deed == Deed::Kill && tally.hits > before {
+                killed.insert(case.operation);
+            }
             if tally.hits >= wanted {
                 break;
             }
@@ -105,17 +125,20 @@ fn swept(lane: usize, wanted: u64, all: bool) -> u64 {
         seed += 1_000_000;
     }
     scene.house.end_after_kills();
-    tally.hits
+    (tally.hits, killed)
 }
 
 #[test]
 fn at_every_crash_point_it_is_done_once_in_the_end() {
     let wanted = rounds("POINTS", 250);
-    let hit = std::thread::scope(|scope| {
+    let (hits, killed): (Vec<u64>, Vec<BTreeSet<Option<usize>>>) = std::thread::scope(|scope| {
         let share = wanted.div_ceil(LANES as u64);
         let lanes: Vec<_> =
             (0..LANES).map(|lane| scope.spawn(move || swept(lane, share, wanted >= 500))).collect();
-        lanes.into_iter().map(|lane| lane.join().unwrap()).sum::<u64>()
+        lanes.into_iter().map(|lane| lane.join().unwrap()).unzip()
     });
-    figure("crash-points", hit);
+    let killed: BTreeSet<Option<usize>> = killed.into_iter().flatten().collect();
+    let all: BTreeSet<Option<usize>> = (0..OPERATIONS.len()).map(Some).chain([None]).collect();
+    assert!(wanted < 250 || killed == all, "of all operations and the recovery: {killed:?}");
+    figure("crash-points", hits.iter().sum());
 }

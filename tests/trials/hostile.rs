@@ -57,9 +57,11 @@ impl Siege {
             house.teamctl(["create", &team]).ok();
             house.teamctl(["spawn", "m", "-t", &team, "--backend", "in-process", "--", &agent, "stay"]).ok();
         }
-        // By no door: what was acknowledged comes back where a spoilt inbox can be read and lacks it.
+        // By no door: what was acknowledged comes back, once, where a spoilt inbox can be read and lacks it. So does here what
+        // bob was told of its task.
         let first = json!([{"from": "team-lead", "text": "the first", "timestamp": "2026-01-01T00:00:00.000Z", "read": false}]);
         house.put("root/teams/survey/inboxes/bob.json", first.to_string());
+        house.until("it is back", || (house.inbox("survey", "bob").len() == 2).then_some(()));
         house.put("home/victim/kept", "nobody's to touch\n");
         let lead = Mcp::of(&house, &["--team", "survey"]);
         let panes = house.tmux(["list-panes", "-a", "-F", "#{pane_id} #{pane_pid}"]);

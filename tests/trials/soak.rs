@@ -118,10 +118,17 @@ impl Watched {
 
     /// Ten logs of ten MiB each, and two parts of the event log of seven.
     fn look_at_logs(&mut self, state: &Path) {
-        let logs: Vec<_> = below(state)
-            .into_iter()
-            .filter(|(path, meta)| meta.is_file() && path.to_string_lossy().contains(".log"))
-            .collect();
+        let is_log =
+            |path: &Path| [".log", "events.jsonl"].iter().any(|of| path.to_string_lossy().contains(of));
+        let logs: Vec<_> =
+            below(state).into_iter().filter(|(path, meta)| meta.is_file() && is_log(path)).collect();
+        let own = logs
+            .iter()
+            .filter(|(path, _)| path.parent().is_some_and(|of| of.ends_with("logs/teamd")))
+            .count();
+        if own > 11 {
+            self.wrong.push(format!("{own} logs of the daemon"));
+        }
         let large = logs.iter().filter(|(_, meta)| meta.len() > 11 << 20);
         self.wrong.extend(large.map(|(path, meta)| format!("{} has {} bytes", path.display(), meta.len())));
     }

@@ -100,7 +100,10 @@ pub(super) const OPERATIONS: [Operation; 12] = [
         },
         again: |_, _| Some(mark_read()),
         done: |house, n| mails(house, &text(n), |mail| mail["read"] == true),
-        whole: |house, n| is("mails", mails(house, &text(n), |_| true), 1),
+        whole: |house, n| {
+            is("mails", mails(house, &text(n), |_| true), 1)?;
+            is("read ones", mails(house, &text(n), |mail| mail["read"] == true), 1)
+        },
         clean: |_, _| {},
     },
     Operation {
@@ -112,7 +115,10 @@ pub(super) const OPERATIONS: [Operation; 12] = [
         },
         again: |house, n| Some(claim(house, n)),
         done: |house, n| tasks(house, |task| task["subject"] == text(n) && task["owner"] == "ann"),
-        whole: |house, n| is("tasks", tasks(house, |task| task["subject"] == text(n)), 1),
+        whole: |house, n| {
+            is("tasks", tasks(house, |task| task["subject"] == text(n)), 1)?;
+            is("hers", tasks(house, |task| task["subject"] == text(n) && task["owner"] == "ann"), 1)
+        },
         clean: |_, _| {},
     },
     Operation {
@@ -147,11 +153,9 @@ pub(super) const OPERATIONS: [Operation; 12] = [
         keeps: None,
         begin: |house, n| words(&["run", &run_file(house, n)]),
         again: |_, n| Some(words(&["run", &format!("out/{}.toml", team(n)), "--resume"])),
-        done: |house, n| {
-            let has_run = !house.read(&format!("out/{}", team(n))).is_empty();
-            usize::from(has_run && is_deleted(house, n).is_ok())
-        },
-        whole: |house, n| is_deleted(house, n),
+        done: |house, n| usize::from(has_run(house, n) && is_deleted(house, n).is_ok()),
+        // A task whose worker is killed in it is done once more.
+        whole: |house, n| is("its task is done", has_run(house, n), true).and_then(|()| is_deleted(house, n)),
         clean: |_, _| {},
     },
     Operation {
@@ -243,6 +247,10 @@ fn run_file(house: &House, n: u64) -> String {
     );
     house.put(&format!("out/{}.toml", team(n)), text);
     format!("out/{}.toml", team(n))
+}
+
+fn has_run(house: &House, n: u64) -> bool {
+    !house.read(&format!("out/{}", team(n))).is_empty()
 }
 
 fn is<T: PartialEq + std::fmt::Debug>(what: &str, is: T, should: T) -> Result<(), String> {
