@@ -92,6 +92,9 @@ impl Agent {
         if self.words.iter().any(|word| word == "locked") {
             return fail(id, -32000, "Authentication required");
         }
+        if self.words.iter().any(|word| word == "held") {
+            drop(std::fs::read("out/gate").expect("the test has made it"));
+        }
         self.mode = "ask".to_owned();
         let modes = json!({"currentModeId": "ask", "availableModes": [
             {"id": "ask", "name": "Ask"}, {"id": "read", "name": "Read only"}, {"id": "code", "name": "Code"}]});

@@ -50,7 +50,8 @@ impl Post<'_> {
     /// Reads and marks whatever comes, and looks at the inbox now and then.
     pub(crate) fn reads(&self, me: &str, bell: &Receiver<()>) -> Vec<Look> {
         let (mut diary, mut looks, mut held) = (self.diary(me), Vec::new(), BTreeSet::new());
-        let mut server = Mcp::of(self.house, &["--team", "survey", "--agent", me]);
+        // As an agent starts it: it may just not be on the team.
+        let mut server = Mcp::with(self.house, &[], &[("TEAMD_TEAM", "survey"), ("TEAMD_AGENT", me)]);
         for round in 0.. {
             let more = bell.recv().is_ok();
             bell.try_iter().for_each(drop);

@@ -66,6 +66,8 @@ pub(crate) struct State {
     pub(crate) closing: bool,
     /// The roster on disk is older than this one.
     pub(crate) dirty: bool,
+    /// The latest time that was seen, ms since the epoch: ahead of the clock where that was set back.
+    pub(crate) latest: u64,
     /// It could not be written: again at the next rescan.
     pub(crate) unsaved: bool,
     /// Why nobody can be served at this root any more.
@@ -117,6 +119,7 @@ impl State {
             looked_at: None,
             closing: false,
             dirty: false,
+            latest: 0,
             unsaved: false,
             lost: None,
         }

@@ -91,3 +91,52 @@ fn a_next_life_goes_on_with_the_session_of_the_last() {
     turn(&house, 2);
     ends(house);
 }
+
+/// Between the green light and its first word nobody knows of it but a daemon that is dead.
+#[test]
+fn one_that_was_about_to_open_when_teamd_died_does_not_run_unknown() {
+    for backend in super::BACKENDS {
+        let house = house(&["held"]);
+        house.gate("out/gate");
+        let cwd = house.path("").display().to_string();
+        let spawn = [
+            "spawn",
+            "ann",
+            "--agent",
+            "scripted",
+            "--prompt",
+            "do talk",
+            "--backend",
+            backend,
+            "--cwd",
+            &cwd,
+        ];
+        let mut asking = house.teamctl_running(spawn);
+        house.until("it is about to open", || (!heard(&house, "session/new").is_empty()).then_some(()));
+        house.kill_9(house.daemon());
+        assert!(!asking.wait().unwrap().success());
+        house.start_daemon();
+        house.until("its first process ends", || house.those(harness::Whom::Join).is_empty().then_some(()));
+        let programs = || harness::Processes::marked(&house.mark()).list();
+        house.until("and it with it", || (!programs().concat().contains("acp-agent")).then_some(()));
+        assert!(heard(&house, "session/prompt").is_empty() && house.member("ann").is_none());
+        house.end();
+    }
+}
+
+/// Whoever asked is answered at once.
+#[test]
+fn the_spawn_of_one_that_is_ended_while_it_opens_fails() {
+    let house = house(&["held"]);
+    house.gate("out/gate");
+    let cwd = house.path("").display().to_string();
+    let spawn = ["spawn", "ann", "--agent", "scripted", "--backend", "in-process", "--cwd", &cwd];
+    let asking = house.teamctl_running(spawn);
+    house.until("it is about to open", || (!heard(&house, "session/new").is_empty()).then_some(()));
+    let join: u32 = house.those(harness::Whom::Join)[0].split(' ').next().unwrap().parse().unwrap();
+    std::process::Command::new("kill").arg(join.to_string()).status().unwrap();
+    let ran = asking.wait_with_output().unwrap();
+    assert!(ran.status.code().is_some_and(|code| code >= 64 && code != 75), "{ran:?}");
+    assert!(said(&house, "teammate_terminated").is_empty());
+    house.end();
+}

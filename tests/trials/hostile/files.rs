@@ -146,7 +146,9 @@ pub(super) fn config(siege: &mut Siege) {
     let sound = std::fs::read(siege.house.path(&name)).unwrap();
     let bytes = broken(&mut siege.rng, &sound);
     write(siege, &name, &bytes);
-    siege.files.configs[which] = Some(bytes);
+    // Who truncates and is held up before the write finds the empty file mended, and writes into nobody's.
+    let has_landed = std::fs::read(siege.house.path(&name)).is_ok_and(|now| now == bytes);
+    siege.files.configs[which] = has_landed.then_some(bytes);
 }
 
 fn came_back(siege: &mut Siege, which: usize) {

@@ -187,6 +187,10 @@ impl Stage<'_> {
                 _ => {}
             }
             let heard = self.hear(None);
+            if matches!(heard, Heard::Word(ToJoin::Refused)) {
+                // The daemon that knew of it is dead, and its caller with it.
+                return Err(Over::NotStarted("nobody knows of it any more".to_owned()));
+            }
             match self.heard(heard, None) {
                 Some(Happened::End) => return Err(Over::Ended),
                 Some(Happened::Wake) => self.pending = Some(Happened::Wake),

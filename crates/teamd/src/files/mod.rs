@@ -294,6 +294,7 @@ impl Files {
     }
 
     fn rescan(&mut self, teams: &[TeamName]) {
+        self.note("forget a team", self.forget_deleted(teams));
         for event in self.seen.changes(self.root.path(), teams) {
             self.events.send(event).ok();
         }

@@ -81,6 +81,20 @@ impl Files {
         Ok(())
     }
 
+    /// What a deletion could not remove: files of ours of a team that is neither known nor there.
+    pub(super) fn forget_deleted(&self, known: &[TeamName]) -> Result<(), Error> {
+        for file in self.state.names()? {
+            let of =
+                ["policy-", "config-"].iter().find_map(|of| file.strip_prefix(of)?.strip_suffix(".json"));
+            let Some(team) = of.and_then(|of| TeamName::parse(of).ok()) else { continue };
+            let is_there = || !matches!(self.root.team(&team), Err(Error::NoSuchTeam { .. }));
+            if !known.contains(&team) && !is_there() {
+                self.state.remove(&file)?;
+            }
+        }
+        Ok(())
+    }
+
     /// Which panes are hidden, where the file says otherwise.
     pub(super) fn hidden(&self, name: &TeamName, panes: &[String]) -> Result<(), Error> {
         let team = self.root.team(name)?;

@@ -299,6 +299,21 @@ fn who_has_ended_does_not_come_back_by_an_old_clients_hand() {
     assert!(is_there(&team));
 }
 
+#[test]
+fn what_a_deletion_could_not_remove_goes_later() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut files = files(dir.path(), BTreeMap::new());
+    made(&mut files);
+    let policy = |team: &str| dir.path().join("state").join(Policy::file(&TeamName::parse(team).unwrap()));
+    let face = |team: &str| dir.path().join(format!("state/config-{team}.json"));
+    for left in [policy("gone"), face("gone"), face("known"), policy("survey")] {
+        std::fs::write(left, "{}").unwrap();
+    }
+    files.job(FileJob::Rescan { teams: vec![TeamName::parse("known").unwrap()] });
+    let there = [policy("gone"), face("gone"), face("known"), policy("survey"), face("survey")];
+    assert_eq!(there.map(|file| file.exists()), [false, false, true, true, true]);
+}
+
 /// The next daemon would see the end for the first time, and tell it in other words.
 #[test]
 fn nobody_hears_of_an_end_before_it_is_in_the_roster() {

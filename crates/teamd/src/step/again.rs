@@ -4,9 +4,9 @@
 use super::{spawn, tasks};
 use crate::effect::Effect;
 use crate::event::Now;
-use crate::roster::{Comeback, Record, Resting, SpawnId};
+use crate::roster::{Comeback, Outcome, Record, Resting, SpawnId};
 use crate::state::{Deleting, Phase, State};
-use protocol::control::EndedAgent;
+use protocol::control::{EndedAgent, PastAgent};
 use protocol::event::{Event, What};
 use protocol::name::{AgentName, TeamName, bare};
 use protocol::turn::Restart;
@@ -88,8 +88,14 @@ fn next(comeback: &Comeback) -> Next {
 
 /// A further life that was cut short by a crash of ours, before its agent ran: it is no failure.
 pub(super) fn once_more(state: &mut State, id: &SpawnId, now: Now) {
-    let Some(comeback) = state.agents.get(id).and_then(|agent| agent.record.comeback.clone()) else { return };
+    let Some(record) = state.agents.get(id).map(|agent| agent.record.clone()) else { return };
+    let Some(comeback) = record.comeback else { return };
     if let Some(restarts) = comeback.restarts.checked_sub(1) {
+        // Until it begins nobody is to take it for gone.
+        let how = "its start was cut short with teamd".to_owned();
+        let (state_word, at) = (Outcome::Failed.word().to_owned(), now.wall);
+        let past = PastAgent { name: record.name, state: state_word, how, at, again_at: Some(at) };
+        state.remember_past(&record.team, past);
         let comeback = Comeback { restarts, ..comeback };
         state.resting.push(Resting { comeback, at: now.wall, due: now.mono });
         state.dirty = true;

@@ -115,6 +115,10 @@ pub(super) fn ended(state: &mut State, id: &SpawnId, how: Ended, now: Now, out: 
         // There is nothing left to close, and its id means another pane on the next server.
         agent.record.pane = None;
     }
+    if matches!(agent.phase, Phase::Starting(_)) {
+        // Between the green light and its first word: whoever asked for it waits.
+        return register::give_up(state, id, register::died_early(), now, out);
+    }
     let goes_on = !state.closing && plan::goes_on(agent);
     let (said, outcome, told) = match &agent.phase {
         Phase::Gone(_) => return,

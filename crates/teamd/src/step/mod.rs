@@ -50,6 +50,7 @@ use protocol::fault::Fault;
 
 /// Takes one event.
 pub(crate) fn step(state: &mut State, event: Event, now: Now) -> Vec<Effect> {
+    state.latest = state.latest.max(now.wall);
     let mut effects = Vec::new();
     let out = &mut effects;
     match event {

@@ -126,8 +126,10 @@ pub(super) fn registered(
             starting.until = now.mono + if opens { OPEN_DEADLINE } else { START_DEADLINE };
             agent.record.tracking = Some(enrolled.tracking);
             out.push(Effect::Tell { conn, word: ToJoin::Go(Box::new(go)) });
-            // What it asked in its last moment was nobody's as long as it was off the team.
-            let back = is_again(&agent.record).then(|| agent.record.team.clone());
+            // What it asked in its last moment was nobody's as long as it was off the team; nor was what another life of
+            // its name did, which is dated after its birth where the clock was set back.
+            let has_asked = is_again(&agent.record) || state.latest > now.wall;
+            let back = has_asked.then(|| agent.record.team.clone());
             back.iter().for_each(|team| requests::look(state, team, out));
         }
     }

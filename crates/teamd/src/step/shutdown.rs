@@ -83,6 +83,7 @@ fn stop_start(state: &mut State, id: &SpawnId, now: Now, out: &mut Vec<Effect>) 
     let Some(agent) = state.agents.get_mut(id) else { return };
     let Phase::Starting(starting) = &agent.phase else { return };
     agent.record.comeback = None;
+    state.dirty = true;
     if starting.stage != StartStage::Going {
         settle(state, id, "stopped while it started", Left::Gone);
     }
@@ -93,6 +94,8 @@ fn stop_start(state: &mut State, id: &SpawnId, now: Now, out: &mut Vec<Effect>) 
 /// Everybody is asked, those that do not answer are ended, and then the daemon ends.
 pub(super) fn down(state: &mut State, client: ConnId, now: Now, out: &mut Vec<Effect>) {
     state.closing = true;
+    let teams: Vec<TeamName> = state.teams.keys().cloned().collect();
+    teams.iter().for_each(|team| drop(again::cancel(state, team, &[], out)));
     state.resting.clear();
     state.dirty = true;
     // All that there are, whatever became of their teams.

@@ -102,7 +102,8 @@ fn settled(run: &mut Run, team: &Team) -> Result<Look, Fault> {
 /// turns are known, take up what is theirs by themselves: given back as well it would be done twice.
 fn left(run: &Run, tasks: &[Task], lives: &Lives) -> Vec<GiveBack> {
     let comes = |owner: &AgentName| {
-        run.file.members.iter().any(|member| member.name == *owner && member.turns.is_some())
+        let takes_up = |member: &control::Spawn| member.turns.is_some() || member.feed.is_hooked();
+        run.file.members.iter().any(|member| member.name == *owner && takes_up(member))
     };
     let is_left = |task: &&Task| {
         let left = |owner: &AgentName| lives.of(owner) == Life::Gone && !comes(owner);
@@ -125,7 +126,8 @@ fn members(run: &mut Run, stage: &mut Stage, missing: Vec<control::Spawn>) -> Re
         if refused.iter().any(|(_, fault)| fault.kind == Kind::NoDaemon) {
             run.daemon.start()?;
         }
-        let lives = lives::of(run, &stage.team)?.lives;
+        // A daemon that was just started takes whom it has in its roster for living, until it has heard of them.
+        let lives = settled(run, &stage.team)?.lives;
         missing = Vec::new();
         for (member, fault) in refused {
             match fault.kind {

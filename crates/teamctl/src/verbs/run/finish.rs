@@ -24,8 +24,9 @@ use store::Team;
 /// Ends the team and tells what it came to.
 pub(super) fn finish(run: &mut Run, mut stage: Stage, end: End, keep: bool) -> Result<ExitCode, Fault> {
     let ended = shut_down(run, &mut stage, end).map_err(|fault| left(run, &stage, fault));
-    let rows = rows(run, &mut stage);
-    let deleted = if keep || ended.is_err() { Ok(()) } else { delete(run) };
+    let rows = rows(run, &mut stage).map_err(|fault| left(run, &stage, fault));
+    // What it came to is nowhere else.
+    let deleted = if keep || ended.is_err() || rows.is_err() { Ok(()) } else { delete(run) };
     stage.news().ok();
     // The terminal first: what is told now is to stay on it.
     drop(stage);

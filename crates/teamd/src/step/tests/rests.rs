@@ -56,7 +56,38 @@ fn a_kill_while_the_next_life_starts() {
         let effects = ask(&mut state, 9, request);
         assert!(matches!(done(&effects, 9), Some(Reply::Endings(_))), "{effects:?}");
         assert!(state.resting.is_empty(), "told that it ended, and it comes back");
+        let written =
+            matches!(&effects[0], Effect::File(FileJob::Roster(roster)) if roster.resting.is_empty());
+        assert!(written, "the next daemon starts it: {effects:?}");
     }
+}
+
+#[test]
+fn who_rests_when_teamd_goes_down_is_no_return() {
+    let mut state = state();
+    let ann = runs(&mut state, worker("ann", |order| order.restart = Restart::OnFailure), 50);
+    ends(&mut state, &ann, 50, Ended::Exit(1));
+    bury(&mut state, &ann);
+    assert!(state.teams[&team()].past[0].again_at.is_some());
+    ask(&mut state, 9, Request::Down);
+    assert!(state.resting.is_empty());
+    assert_eq!(state.teams[&team()].past[0].again_at, None, "status says that it comes back");
+}
+
+/// Killed between the green light and the agent's first word.
+#[test]
+fn one_whose_next_life_was_cut_short_with_teamd_is_shown_until_it_begins() {
+    let mut before = state();
+    let (_, again) = comes_back(&mut before);
+    for event in [opened(&again, 60), joined(&again, 60, 60, None), registered(&again)] {
+        step(&mut before, event, NOW);
+    }
+    let roster = serde_json::from_value(serde_json::to_value(before.roster()).unwrap()).unwrap();
+    let mut state = State::new(before.setting.clone(), roster, Tale::default());
+    crate::step::restart(&mut state, NOW);
+    step(&mut state, joined(&again, 3, 60, None), NOW);
+    assert_eq!(state.resting.len(), 1);
+    assert!(state.teams[&team()].past.iter().any(|past| past.again_at.is_some()), "it is nowhere in status");
 }
 
 #[test]
