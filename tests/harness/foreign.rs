@@ -93,6 +93,21 @@ impl Foreign {
         prefix: &str,
         count: Option<u64>,
     ) -> Option<Foreign> {
+        Foreign::start_paced(house, manner, target, prefix, count, None)
+    }
+
+    /// The same, with up to so long between two writes; without a word a few milliseconds.
+    ///
+    /// # Panics
+    /// As [`Foreign::start`].
+    pub fn start_paced(
+        house: &House,
+        manner: Manner,
+        target: &Path,
+        prefix: &str,
+        count: Option<u64>,
+        pause: Option<Duration>,
+    ) -> Option<Foreign> {
         if let Some(why) = manner.missing() {
             assert!(std::env::var_os("FOREIGN").is_none(), "{why}");
             skipped("foreign writers", why);
@@ -100,6 +115,7 @@ impl Foreign {
         }
         let count = count.map_or("-".to_owned(), |count| count.to_string());
         let mut command = manner.command(target, prefix, &count);
+        command.args(pause.map(|pause| pause.as_millis().to_string()));
         // Known to the house's audit; what else it finds in its environment is the machine's.
         command.env("HOUSE", house.path("")).stdin(Stdio::piped()).stdout(Stdio::piped());
         Some(Foreign(Some(command.spawn().expect("it starts"))))

@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, Sender};
+use std::time::Duration;
 
 /// Where the diaries are, and whose inboxes are read.
 pub(crate) struct Post<'h> {
@@ -139,6 +140,8 @@ pub(crate) struct Others<'h> {
 }
 
 impl<'h> Others<'h> {
+    /// About as often as ours send: an inbox is read whole now and then, and what that takes grows with it.
+    const PAUSE: Duration = Duration::from_millis(200);
     const MANNERS: [(Manner, &'static str); 3] =
         [(Manner::Renaming, "f"), (Manner::GivingUp, "g"), (Manner::Truncating, "t")];
 
@@ -153,7 +156,8 @@ impl<'h> Others<'h> {
         self.rounds += 1;
         let inbox = self.house.root().join(format!("teams/survey/inboxes/{}.json", self.inbox));
         let start = |(manner, name)| {
-            Foreign::start(self.house, manner, &inbox, &format!("{name}{}", self.rounds), None)
+            let prefix = format!("{name}{}", self.rounds);
+            Foreign::start_paced(self.house, manner, &inbox, &prefix, None, Some(Others::PAUSE))
         };
         self.running = Others::MANNERS.into_iter().filter_map(start).collect();
         // This machine has not what they need, and has said so.

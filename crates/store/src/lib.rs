@@ -45,5 +45,5 @@ pub use requests::{Asking, OpenRequest, Requests};
 pub use root::Root;
 pub use settings::Settings;
 pub use state::StateDir;
-pub use tasks::{NewTask, Planned, TaskUpdate, Tasks};
+pub use tasks::{NewTask, Planned, TaskUpdate, Tasks, UNREADABLE};
 pub use team::Team;

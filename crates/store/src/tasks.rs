@@ -150,6 +150,9 @@ impl Tasks {
     }
 }
 
+/// The status of a task that stands for a file which can't be read: damaged, or half written by somebody who is held up.
+pub const UNREADABLE: &str = "unreadable";
+
 /// The task that stands for a file which can't be read.
 fn unreadable(id: TaskId, why: &Error) -> Task {
     Task {
@@ -157,7 +160,7 @@ fn unreadable(id: TaskId, why: &Error) -> Task {
         subject: why.to_string(),
         description: String::new(),
         active_form: None,
-        status: TaskStatus::Other("unreadable".to_owned()),
+        status: TaskStatus::Other(UNREADABLE.to_owned()),
         owner: None,
         blocks: Vec::new(),
         blocked_by: Vec::new(),

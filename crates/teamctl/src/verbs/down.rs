@@ -3,9 +3,11 @@
 use super::shutdown::endings;
 use crate::here::{Here, misunderstood};
 use crate::output;
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use protocol::control::{Reply, Request};
 use protocol::fault::Fault;
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
+use std::os::fd::{AsFd, OwnedFd};
 use std::process::ExitCode;
 
 /// Shut every team's agents down, then teamd
@@ -23,11 +25,7 @@ pub(crate) fn run(here: &Here, _args: &Down) -> Result<ExitCode, Fault> {
         _ => None,
     };
     let Reply::Endings(reply) = here.ask(Request::Down)? else { return Err(misunderstood()) };
-    if let Some(pidfd) = daemon {
-        use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
-        use std::os::fd::AsFd;
-        poll(&mut [PollFd::new(pidfd.as_fd(), PollFlags::POLLIN)], PollTimeout::from(5_000_u16)).ok();
-    }
+    daemon.iter().for_each(wait_for_its_end);
     let code = endings(here, &reply, None, "");
     if !here.global.json && !here.global.quiet {
         output::line("teamd has ended.");
@@ -35,6 +33,12 @@ pub(crate) fn run(here: &Here, _args: &Down) -> Result<ExitCode, Fault> {
     Ok(code)
 }
 
-fn open(pid: u32) -> Option<std::os::fd::OwnedFd> {
+/// A process that lives, by its number.
+pub(super) fn open(pid: u32) -> Option<OwnedFd> {
     pidfd_open(Pid::from_raw(i32::try_from(pid).ok()?)?, PidfdFlags::empty()).ok()
+}
+
+/// For 5 s.
+pub(super) fn wait_for_its_end(process: &OwnedFd) {
+    poll(&mut [PollFd::new(process.as_fd(), PollFlags::POLLIN)], PollTimeout::from(5_000_u16)).ok();
 }

@@ -9,7 +9,7 @@ use protocol::id::TaskId;
 use protocol::name::AgentName;
 use protocol::task::{Task, TaskStatus};
 use std::collections::BTreeSet;
-use store::{TaskUpdate, Team};
+use store::{TaskUpdate, Team, UNREADABLE};
 
 /// `blocked` waits for `blocker`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -24,7 +24,7 @@ pub(super) fn examine(team: &Team, treatment: Treatment, report: &mut Report) {
         Err(fault) => return report.fault("tasks", &fault),
     };
     mark(team, &tasks, report);
-    let unreadable = |task: &&Task| task.status == TaskStatus::Other("unreadable".to_owned());
+    let unreadable = |task: &&Task| task.status == TaskStatus::Other(UNREADABLE.to_owned());
     for task in tasks.iter().filter(unreadable) {
         report.fail(
             "tasks",

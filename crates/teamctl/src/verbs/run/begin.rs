@@ -24,6 +24,8 @@ use store::{NewTask, Planned, Root, Tasks, Team};
 const ATTEMPTS: usize = 3;
 /// A name that is not free yet is free within this, and it is known who lives.
 const FREE: Duration = Duration::from_secs(20);
+/// Longer than an end takes that is asked for with grace.
+const SETTLED: Duration = Duration::from_secs(45);
 
 /// Makes the team. After a daemon that died on it, the next finds it made or not.
 pub(super) fn create(run: &mut Run, root: &Root) -> Result<Team, Fault> {
@@ -85,12 +87,14 @@ fn fill_once(run: &mut Run, stage: &mut Stage) -> Result<(), Fault> {
     tasks(&stage.team.tasks(), &run.file.tasks, &before)
 }
 
-/// A daemon that was just started does not know yet who of the old members lives: it says so, and finds out.
+/// A daemon that was just started does not know yet who of the old members lives: it says so, and finds out. Who begins or
+/// ends just now is known in a while, too.
 fn settled(run: &mut Run, team: &Team) -> Result<Look, Fault> {
-    let until = Instant::now() + FREE;
+    let until = Instant::now() + SETTLED;
     loop {
         let look = lives::of(run, team)?;
-        let unknown = look.living.iter().any(|agent| agent.phase == "unknown");
+        let passing = ["unknown", "starting", "stopping"];
+        let unknown = look.living.iter().any(|agent| passing.contains(&agent.phase.as_str()));
         if !unknown || Instant::now() >= until || run.signals.count() > 0 {
             return Ok(look);
         }

@@ -5,11 +5,13 @@
 
 use super::log;
 use crate::here::{Here, misunderstood};
+use crate::verbs::down;
 use crate::verbs::follow::Teller;
 use crate::verbs::up::{self, Began, Server, TMUX_NAME};
 use protocol::control::{Reply, Request, StatusReply};
 use protocol::fault::{Fault, Kind};
 use std::collections::VecDeque;
+use std::os::fd::OwnedFd;
 use std::time::{Duration, Instant};
 
 /// So often in [`WITHIN`] a daemon that dies is started again.
@@ -24,6 +26,8 @@ pub(super) struct Daemon<'a> {
     started: VecDeque<Instant>,
     /// The next daemon is to find the panes of the one before.
     server: Server,
+    /// Of the last that answered.
+    process: Option<OwnedFd>,
     taken: Taken,
 }
 
@@ -40,7 +44,8 @@ impl<'a> Daemon<'a> {
     /// The one that runs, or a fresh one.
     pub(super) fn begin(here: &'a Here, teller: Teller) -> Result<Daemon<'a>, Fault> {
         let server = Server::OfCaller(TMUX_NAME.to_owned());
-        let mut daemon = Daemon { here, teller, started: VecDeque::new(), server, taken: Taken::No };
+        let (started, process) = (VecDeque::new(), None);
+        let mut daemon = Daemon { here, teller, started, server, process, taken: Taken::No };
         daemon.start()?;
         Ok(daemon)
     }
@@ -90,6 +95,7 @@ impl<'a> Daemon<'a> {
         }
         // Where it can't be watched, the next look asks it all the same.
         self.teller.look_at_the_end_of(status.daemon.pid);
+        self.process = down::open(status.daemon.pid);
         Ok(())
     }
 
@@ -105,8 +111,12 @@ impl<'a> Daemon<'a> {
 
     /// One that was down before we came is another matter: then it is started.
     fn refuse_where_taken_down(&mut self) -> Result<(), Fault> {
-        let had_one = matches!(self.server, Server::At(_));
-        if had_one && log::is_taken_down(self.here.state()?.path())? && !self.answers() {
+        if matches!(self.server, Server::OfCaller(_)) || self.answers() {
+            return Ok(());
+        }
+        // It hangs up first, and writes down why it goes then.
+        self.process.iter().for_each(down::wait_for_its_end);
+        if log::is_taken_down(self.here.state()?.path())? && !self.answers() {
             return Err(self.is_down());
         }
         Ok(())
