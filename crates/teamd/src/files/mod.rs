@@ -178,8 +178,9 @@ impl Files {
                 FileDone::Registered { spawn, result: self.registered(&record, again, at) }
             }
             FileJob::Ask { spawn, team, name, request, reason, unless_unread, at } => {
-                let result = or_fault(self.ask(&team, &name, &request, reason, &unless_unread, at));
-                FileDone::Asked { spawn, result }
+                // The next daemon would not know the answer for one.
+                let ask = |()| or_fault(self.ask(&team, &name, &request, reason, &unless_unread, at));
+                FileDone::Asked { spawn, result: self.saved().and_then(ask) }
             }
             FileJob::Answers { team, requests } => {
                 FileDone::Answers { answers: or_fault(self.answers(&team, &requests)), team }

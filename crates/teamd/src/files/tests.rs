@@ -7,7 +7,7 @@ use super::*;
 use crate::roster::{End, Outcome, Record, Roster, Told};
 use protocol::config::TeamConfig;
 use protocol::control::{Activity, Commands, Create};
-use protocol::id::TaskId;
+use protocol::id::{RequestId, TaskId};
 use protocol::message::Message;
 use protocol::policy::Policy;
 use std::collections::BTreeSet;
@@ -314,9 +314,9 @@ fn what_a_deletion_could_not_remove_goes_later() {
     assert_eq!(there.map(|file| file.exists()), [false, false, true, true, true]);
 }
 
-/// The next daemon would see the end for the first time, and tell it in other words.
+/// The next daemon would see the end for the first time, and tell it in other words; and know nothing of a question.
 #[test]
-fn nobody_hears_of_an_end_before_it_is_in_the_roster() {
+fn nobody_hears_of_an_end_nor_is_asked_for_one_before_it_is_in_the_roster() {
     let dir = tempfile::tempdir().unwrap();
     let mut files = files(dir.path(), BTreeMap::new());
     let (team, _) = with_ann(&mut files);
@@ -332,16 +332,33 @@ fn nobody_hears_of_an_end_before_it_is_in_the_roster() {
         Some(FileDone::Farewelled { left, .. }) => left.is_none(),
         _ => panic!("no answer"),
     };
+    let asked = |files: &mut Files| {
+        let request = RequestId::parse("shutdown-1@ann").unwrap();
+        let (spawn, name, team) = (ann.spawn.clone(), ann.name.clone(), self::name());
+        match files.job(FileJob::Ask {
+            spawn,
+            team,
+            name,
+            request,
+            reason: None,
+            unless_unread: vec![],
+            at: 8,
+        }) {
+            Some(FileDone::Asked { result, .. }) => result.is_ok(),
+            _ => panic!("no answer"),
+        }
+    };
     let told = || team.inbox(&AgentName::lead()).read().unwrap().len();
     let is_there = || team.config().unwrap().member(&ann.name).is_some();
     std::fs::create_dir(dir.path().join("state").join(ROSTER)).unwrap();
     assert!(matches!(files.job(roster()), Some(FileDone::Unsaved(_))));
-    assert!(!heard(&mut files) && !farewelled(&mut files));
+    assert!(!heard(&mut files) && !asked(&mut files) && !farewelled(&mut files));
+    assert!(team.inbox(&ann.name).read().unwrap().iter().all(|entry| entry.index == 0), "ann is asked");
     files.look_at_config(&name(), &Ours::default()).unwrap();
     assert_eq!((told(), is_there()), (0, true));
     std::fs::remove_dir(dir.path().join("state").join(ROSTER)).unwrap();
     assert!(files.job(roster()).is_none());
-    assert!(heard(&mut files) && farewelled(&mut files));
+    assert!(heard(&mut files) && asked(&mut files) && farewelled(&mut files));
     assert_eq!((told(), is_there()), (1, false));
 }
 

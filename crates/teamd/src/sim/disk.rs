@@ -124,7 +124,7 @@ impl Disk {
                 FileDone::Registered { spawn, result }
             }
             FileJob::Ask { spawn, team, name, request, unless_unread, .. } => {
-                let result = self.ask(&team, &name, request, &unless_unread);
+                let result = self.saved().and_then(|()| self.ask(&team, &name, request, &unless_unread));
                 FileDone::Asked { spawn, result }
             }
             FileJob::Answers { team, requests } => {
