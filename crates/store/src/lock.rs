@@ -19,9 +19,9 @@ use crate::directory::Directory;
 use crate::error::Error;
 use crate::file::rename_fresh;
 use crate::pause::Pause;
-use grip::{Before, Grip, hold};
+use grip::{Before, Grip, hold, mark};
 use nix::errno::Errno;
-use nix::sys::stat::{FileStat, Mode, mkdirat};
+use nix::sys::stat::{FileStat, mkdirat};
 use std::path::PathBuf;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use uuid::Uuid;
@@ -83,7 +83,7 @@ impl<'d> Lock<'d> {
         crash::before_call("lock.take").map_err(|cause| Error::io("lock", &dir.join(&name), cause))?;
         loop {
             let before = Before::now();
-            match mkdirat(dir, name.as_str(), Mode::S_IRWXU) {
+            match mkdirat(dir, name.as_str(), mark()) {
                 Ok(()) => {
                     crash::point("lock.taken");
                     let held = hold(dir, &name, before)?;
@@ -154,15 +154,12 @@ struct Suspect<'d> {
 }
 
 impl<'d> Suspect<'d> {
-    /// None if it is fresh, gone, or not known to be an empty directory.
+    /// None if it is held, gone, or not known to be an empty directory: what may not be opened may be full.
     fn at(dir: &'d Directory, name: String) -> Result<Option<Suspect<'d>>, Error> {
         let mut watch = Watch::new();
-        let dead = matches!(watch.look(dir, &name)?, Look::Abandoned);
-        watch.let_go();
-        // What may not be opened may be full, so it is left.
-        let empty =
-            || matches!(dir.sub(&name), Ok(Some(lock)) if lock.names().is_ok_and(|all| all.is_empty()));
-        Ok(((dead || watch.looks_old()) && empty()).then_some(Suspect { dir, name, watch }))
+        watch.look(dir, &name)?;
+        let abandoned = matches!(holding::at(dir, &name), Ok(Holding::Abandoned(_)));
+        Ok(abandoned.then_some(Suspect { dir, name, watch }))
     }
 
     /// Where it was; none if it is gone, changed or filled since the first look.
@@ -243,6 +240,25 @@ mod tests {
             assert_eq!(path.metadata().unwrap().permissions(), mode, "no mark on what may be another's");
         }
         assert!(hold(&directory, "x.json.lock", Before::now()).unwrap().is_some());
+        // Now it has the mark: made by one of ours, so whoever gets the grip has it.
+        let long_ago = Before::ago(Duration::from_secs(6), Duration::ZERO);
+        let (_, grip) = hold(&directory, "x.json.lock", long_ago).unwrap().unwrap();
+        assert!(grip.is_some());
+        assert!(
+            hold(&directory, "x.json.lock", Before::now()).unwrap().is_none(),
+            "reached for by another one"
+        );
+    }
+
+    #[test]
+    fn a_lock_has_its_mark_from_the_beginning_and_who_is_slow_to_grip_it_is_not_robbed_at_the_first_look() {
+        let dir = tempfile::TempDir::new().unwrap();
+        let directory = Directory::open(dir.path()).unwrap();
+        let before = Before::now();
+        mkdirat(&directory, "x.json.lock", mark()).unwrap();
+        assert!(matches!(holding::at(&directory, "x.json.lock").unwrap(), Holding::Abandoned(_)), "marked");
+        assert!(matches!(Watch::new().look(&directory, "x.json.lock").unwrap(), Look::Held));
+        assert!(hold(&directory, "x.json.lock", before).unwrap().is_some());
     }
 
     #[test]

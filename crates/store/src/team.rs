@@ -136,7 +136,7 @@ impl Team {
         Error::NoSuchMember { name: name.to_owned(), team: self.0.name.clone(), nearest }
     }
 
-    /// Adds a member at the end. For the one writer of the config alone, as are the next three.
+    /// Adds a member at the end. For the one writer of the config alone, as are the next four.
     pub fn add_member(&self, member: &Member) -> Result<(), Error> {
         self.change_config(|text| {
             let config = TeamConfig::parse(text)?;
@@ -146,6 +146,23 @@ impl Team {
             with_member(text, member).map(Some)
         })?
         .ok_or_else(|| Error::Exists { what: format!("member {}", member.name) })
+    }
+
+    /// Adds those who are missing, all in one change: beside somebody who writes without the lock what it read a moment
+    /// ago, those who came one after the other would be lost again one after the other. Who they were.
+    ///
+    /// # Errors
+    /// As those of [`Team::add_member`], but for that of one who is there.
+    pub fn add_missing(&self, members: &[Member]) -> Result<Vec<AgentName>, Error> {
+        let mut missing = Vec::new();
+        self.change_config(|text| {
+            let config = TeamConfig::parse(text)?;
+            let is_missing = |member: &&Member| config.member(&member.name).is_none();
+            let added: Vec<&Member> = members.iter().filter(is_missing).collect();
+            missing = added.iter().map(|member| member.name.clone()).collect();
+            added.into_iter().try_fold(text.to_owned(), |text, member| with_member(&text, member)).map(Some)
+        })?;
+        Ok(missing)
     }
 
     /// Takes a member out; one that is not there is fine.
@@ -171,7 +188,7 @@ impl Team {
     /// None if `edit` found nothing to work on.
     fn change_config(
         &self,
-        edit: impl Fn(&str) -> Result<Option<String>, ConfigError>,
+        mut edit: impl FnMut(&str) -> Result<Option<String>, ConfigError>,
     ) -> Result<Option<()>, Error> {
         self.writable()?;
         let mut found = None;

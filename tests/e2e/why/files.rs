@@ -32,6 +32,22 @@ fn its_lock_is_held_by_the_dead() {
     house.end();
 }
 
+/// In the instant between its making and the grip on it: it is known for a dead one's at once all the same.
+#[test]
+fn its_lock_is_of_one_who_was_killed_before_it_had_it() {
+    let house = House::with_team();
+    stays(&house);
+    house.put("crash/order", "kill teamctl lock.taken 1");
+    house.put("crash/passed", "");
+    let mut command = house.command(harness::programs().join("teamctl"));
+    let killed = command.args(["send", "ann", "x"]).env("TEAMD_CRASH", house.path("crash")).output().unwrap();
+    assert_eq!(std::os::unix::process::ExitStatusExt::signal(&killed.status), Some(9), "{killed:?}");
+    assert!(lock(&house).exists());
+    types(&house, &says(&house, "inbox_lock_abandoned"));
+    assert!(!lock(&house).exists());
+    house.end();
+}
+
 /// A sender of ours is stopped while it has the lock.
 #[test]
 fn its_lock_is_held_by_the_living() {

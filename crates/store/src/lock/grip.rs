@@ -1,16 +1,17 @@
-//! How the lock of a holder of ours that was killed is known at once. The holder has the kernel's own lock (flock) on
-//! the directory for as long as it lives, and has then set a mark on it that no other tool sets, the sticky bit. So a
-//! directory with the mark that nobody grips is one of the dead: the kernel lets go whatever ended the process, and
-//! needs no pid, which says nothing about another container or the time before a reboot.
+//! How the lock of a holder of ours that was killed is known at once. It is made with a mark that no other tool sets, the
+//! sticky bit, and gripped at once: its holder has the kernel's own lock (flock) on the directory for as long as it
+//! lives. So a directory with the mark that nobody has gripped for a while is one of the dead: the kernel lets go
+//! whatever ended the process, and needs no pid, which says nothing about another container or the time before a reboot.
 //!
-//! Nothing is put inside, and there is no second file that could be left over. Where a file system has no flock on
-//! directories there is no mark either, and the ten seconds count.
+//! Whoever is killed between the two leaves one with the mark; whoever is stopped there finds it gripped by another one,
+//! or gone. Nothing is put inside, and there is no second file that could be left over. Where a file system has no
+//! flock on directories, the ten seconds count.
 
 use super::Stamp;
 use super::kernel::Flock;
 use crate::directory::Directory;
 use crate::error::Error;
-use nix::sys::stat::{FileStat, Mode, fchmod, fstat};
+use nix::sys::stat::{FchmodatFlags, FileStat, Mode, fchmod, fchmodat, fstat};
 use nix::unistd::geteuid;
 use std::fs::{File, TryLockError};
 use std::os::fd::OwnedFd;
@@ -30,9 +31,9 @@ pub(super) enum Reached {
     Unknown,
 }
 
-/// From before a directory was made to the look at it: after so long somebody else may have taken it for abandoned, and
-/// have made the one that is there.
-const SURE: Duration = Duration::from_secs(5);
+/// A directory with the mark is watched for so long before somebody reaches for it: whoever has just made it grips it
+/// sooner, but for one that is stopped just then.
+pub(super) const WINDOW: Duration = Duration::from_millis(50);
 
 /// When a directory was about to be made, by both clocks: the one can be set, the other stands still with the machine.
 #[derive(Debug, Clone, Copy)]
@@ -49,36 +50,54 @@ impl Before {
     }
 
     fn is_recent(self) -> bool {
-        self.0.elapsed() < SURE && self.1.elapsed().map_or(true, |passed| passed < SURE)
+        self.0.elapsed() < WINDOW && self.1.elapsed().map_or(true, |passed| passed < WINDOW)
     }
 }
 
-/// What the directory `name` is that was just made, gripped and marked where that can be; none if it has gone, or may
-/// be another's by now, since this process was stopped.
+/// With what a lock is made: that no other tool makes one so, and that nobody else enters it.
+pub(super) fn mark() -> Mode {
+    Mode::S_ISVTX | Mode::S_IRWXU
+}
+
+/// What the directory `name` is that was just made, gripped where that can be; none if it has gone, or may be another's
+/// by now, since this process was stopped.
 pub(super) fn hold(
     dir: &Directory,
     name: &str,
     before: Before,
 ) -> Result<Option<(Stamp, Option<Grip>)>, Error> {
-    match dir.sub(name).map(|lock| lock.map(file)) {
+    match dir.sub(name) {
         Ok(None) => Ok(None),
         Ok(Some(lock)) => {
-            let stamp = Stamp::of(&fstat(&lock).map_err(Error::at("look at", &dir.join(name)))?);
-            // What is open from here on is one directory, whatever becomes of its name.
-            if !before.is_recent() {
-                return Ok(None);
-            }
-            let grip = Flock::try_on(lock).ok();
-            // Only what is gripped may have the mark.
-            let grip = grip.filter(|grip| fchmod(grip.file(), Mode::S_ISVTX | Mode::S_IRWXU).is_ok());
-            Ok(Some((stamp, grip)))
+            let stat = fstat(&lock).map_err(Error::at("look at", &dir.join(name)))?;
+            let grip = Flock::try_on(file(lock));
+            Ok(match grip {
+                Ok(grip) => holds(dir, name, &stat, &grip, before).then(|| (Stamp::of(&stat), Some(grip))),
+                // Taken for one of the dead.
+                Err((_, TryLockError::WouldBlock)) => None,
+                Err(_) => before.is_recent().then(|| (Stamp::of(&stat), None)),
+            })
         }
         // Without descriptors it is a lock all the same.
-        Err(_) => {
-            let stamp = dir.stat(name)?.map(|stat| Stamp::of(&stat));
-            Ok(stamp.filter(|_| before.is_recent()).map(|stamp| (stamp, None)))
-        }
+        Err(_) => without_grip(dir, name, before),
     }
+}
+
+/// Nobody has reached for it yet, or somebody may have: then it is ours where it has the mark and is at its place.
+fn holds(dir: &Directory, name: &str, stat: &FileStat, grip: &Grip, before: Before) -> bool {
+    if before.is_recent() {
+        // Not every file system takes the mark from the beginning. Only what is gripped may have it later.
+        return is_marked(stat) || fchmod(grip.file(), mark()).is_ok();
+    }
+    is_marked(stat) && is(dir.stat(name).ok().flatten(), Stamp::of(stat))
+}
+
+/// Only what is gripped may have the mark.
+fn without_grip(dir: &Directory, name: &str, before: Before) -> Result<Option<(Stamp, Option<Grip>)>, Error> {
+    let unmarked = fchmodat(dir, name, Mode::S_IRWXU, FchmodatFlags::FollowSymlink);
+    unmarked.map_err(Error::at("lock", &dir.join(name)))?;
+    let stamp = dir.stat(name)?.map(|stat| Stamp::of(&stat));
+    Ok(stamp.filter(|_| before.is_recent()).map(|stamp| (stamp, None)))
 }
 
 /// True if a holder of ours had a grip on it.

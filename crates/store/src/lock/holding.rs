@@ -33,15 +33,19 @@ pub struct Held {
 
 /// How the lock of `target` stands.
 pub(crate) fn holding(dir: &Directory, target: &str) -> Result<Holding, Error> {
-    let name = format!("{target}.lock");
-    let Some(stat) = dir.stat(&name)? else { return Ok(Holding::Free) };
-    if file_type(&stat) != SFlag::S_IFDIR || is_full(dir, &name)? {
-        return Ok(Holding::Odd(dir.join(&name)));
+    at(dir, &format!("{target}.lock"))
+}
+
+/// The same of the lock of that name.
+pub(super) fn at(dir: &Directory, name: &str) -> Result<Holding, Error> {
+    let Some(stat) = dir.stat(name)? else { return Ok(Holding::Free) };
+    if file_type(&stat) != SFlag::S_IFDIR || is_full(dir, name)? {
+        return Ok(Holding::Odd(dir.join(name)));
     }
     let stamp = Stamp::of(&stat);
     let touched = (stamp.seconds * 1000 + stamp.nanoseconds / 1_000_000).max(0).unsigned_abs();
-    let held = Held { path: dir.join(&name), touched, inode: stamp.inode };
-    Ok(if is_dead(dir, &name, &stat, stamp) { Holding::Abandoned(held) } else { Holding::Held(held) })
+    let held = Held { path: dir.join(name), touched, inode: stamp.inode };
+    Ok(if is_dead(dir, name, &stat, stamp) { Holding::Abandoned(held) } else { Holding::Held(held) })
 }
 
 /// One that has gone meanwhile is not.

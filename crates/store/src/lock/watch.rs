@@ -1,6 +1,6 @@
 //! Looking at a lock that somebody holds, until it is free or proves abandoned.
 
-use super::grip::{Grip, Reached, is_marked, reach};
+use super::grip::{Grip, Reached, WINDOW, is_marked, reach};
 use super::{SECOND_LOOK, STALE, Stamp};
 use crate::directory::{Directory, file_type};
 use crate::error::Error;
@@ -45,7 +45,7 @@ impl Watch {
         let watched = since.elapsed();
         let stale = watched >= STALE || (stamp.is_old() && watched >= SECOND_LOOK);
         let marked = is_marked(&stat);
-        if self.odd || !(stale || marked) {
+        if self.odd || !(stale || marked && watched >= WINDOW) {
             return Ok(Look::Held);
         }
         Ok(match reach(dir, name, stamp) {
@@ -59,16 +59,6 @@ impl Watch {
             Reached::Unknown if stale => Look::Abandoned,
             Reached::Held | Reached::Unknown => Look::Held,
         })
-    }
-
-    /// Leaves it to others for now.
-    pub(super) fn let_go(&mut self) {
-        self.grip = None;
-    }
-
-    /// True if the clock alone would call it abandoned; one with a time stamp in the future is not.
-    pub(super) fn looks_old(&self) -> bool {
-        !self.odd && self.seen.is_some_and(|(stamp, _)| stamp.is_old())
     }
 
     pub(super) fn why(&self) -> &'static str {

@@ -2,7 +2,7 @@
 
 use crate::fixture::{Ground, age, agent, config, list, member, message, open, put};
 use protocol::fault::Kind;
-use protocol::name::TeamName;
+use protocol::name::{AgentName, TeamName};
 use std::fs::Permissions;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::time::{Duration, SystemTime};
@@ -87,6 +87,14 @@ fn members_are_added_once_changed_and_removed() {
     let error = ground.team.set_member(&agent("ann"), &[("isActive", true.into())]).unwrap_err();
     assert_eq!(error.kind(), Kind::NotFound);
     assert_eq!(ground.team.config().unwrap().members.len(), 2);
+    let all = ["ann", "bob", "carl"].map(member);
+    let there = |ground: &Ground| -> Vec<AgentName> {
+        ground.team.config().unwrap().members.into_iter().map(|member| member.name).collect()
+    };
+    let before = there(&ground);
+    let missing = ground.team.add_missing(&all).unwrap();
+    assert_eq!([before, missing].concat(), there(&ground), "at the end, in their order");
+    assert_eq!(ground.team.add_missing(&all).unwrap(), [], "once");
 }
 
 #[test]

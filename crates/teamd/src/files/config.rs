@@ -7,7 +7,7 @@
 use super::Files;
 use super::job::{ConfigSeen, Living, Ours};
 use super::member::member;
-use protocol::config::{TeamConfig, with_member, without_member};
+use protocol::config::{Member, TeamConfig, with_member, without_member};
 use protocol::name::{AgentName, TeamName};
 use store::{Damage, Error, Team};
 
@@ -97,14 +97,12 @@ impl Files {
 
 /// Whether any was missing.
 fn put_members_back(team: &Team, living: &[Living]) -> Result<bool, Error> {
-    let there = team.config_of_ours()?.members;
-    let is_missing = |one: &&Living| !there.iter().any(|m| m.name == one.record.name);
-    let missing: Vec<&Living> = living.iter().filter(is_missing).collect();
-    for one in &missing {
-        tracing::warn!(member = %one.record.name, "config.json lost a living member: putting it back");
-        team.add_member(&member(&one.record, one.activity))?;
+    let living: Vec<Member> = living.iter().map(|one| member(&one.record, one.activity)).collect();
+    let back = team.add_missing(&living)?;
+    for member in &back {
+        tracing::warn!(%member, "config.json had lost a living member: it is put back");
     }
-    Ok(!missing.is_empty())
+    Ok(!back.is_empty())
 }
 
 /// The face of a team, in the state directory.
