@@ -46,8 +46,8 @@ fn process(pid: &str) -> Process {
 enum Ask {
     /// Do something to an agent's pane that makes it hard to tell.
     Disturb { pane: String },
-    /// The agents have ended: are their panes gone, and all others what they were?
-    Check { panes: Vec<String>, answer: Sender<Result<(), String>> },
+    /// The agents have ended: which of their panes are still there, and are all others what they were?
+    Check { panes: Vec<String>, answer: Sender<Result<Vec<String>, String>> },
 }
 
 impl<'a> Person<'a> {
@@ -151,19 +151,16 @@ impl<'a> Person<'a> {
         self.ask(&format!("{set} @teamd '{mark}' ; {set} @teamd_pid '{pid}'")).unwrap();
     }
 
-    fn checks(&mut self, agents: &[String]) -> Result<(), String> {
+    fn checks(&mut self, agents: &[String]) -> Result<Vec<String>, String> {
         let rows = self.ask("list-panes -a -F '#{pane_id} #{pane_pid} #{pane_dead}'").unwrap();
-        for pane in agents.iter().filter(|pane| !self.own.contains_key(*pane)) {
-            if rows.iter().any(|row| row.starts_with(&format!("{pane} "))) {
-                return Err(format!("the agent's pane {pane} is still there: {rows:?}"));
-            }
-        }
         for (pane, (pid, started)) in &self.own {
             if !rows.contains(&format!("{pane} {pid} 0")) || start_time(*pid) != *started {
                 return Err(format!("{pane} with {pid} is not what it was: {rows:?}"));
             }
         }
-        Ok(())
+        let is_there = |pane: &&String| rows.iter().any(|row| row.starts_with(&format!("{pane} ")));
+        let theirs = agents.iter().filter(|pane| !self.own.contains_key(*pane));
+        Ok(theirs.filter(is_there).cloned().collect())
     }
 
     /// Until nobody asks any more.
@@ -237,10 +234,14 @@ fn some_come_and_go(house: &House, rng: &mut fastrand::Rng, person: &Sender<Ask>
         let status = house.json(["status"]);
         (status["teams"][0]["members"].as_array()?.len() == 2).then_some(())
     });
-    let (answer, answered) = channel();
-    let panes = panes.into_iter().map(|(pane, _)| pane).collect();
-    person.send(Ask::Check { panes, answer }).unwrap();
-    answered.recv().unwrap().unwrap_or_else(|error| panic!("{error}\n{}", house.portrait()));
+    let panes: Vec<String> = panes.into_iter().map(|(pane, _)| pane).collect();
+    // Whoever has ended by itself is off the team by then, and its pane about to go.
+    house.until("the agents' panes are gone", || {
+        let (answer, answered) = channel();
+        person.send(Ask::Check { panes: panes.clone(), answer }).unwrap();
+        let there = answered.recv().unwrap();
+        there.unwrap_or_else(|error| panic!("{error}\n{}", house.portrait())).is_empty().then_some(())
+    });
     closed
 }
 

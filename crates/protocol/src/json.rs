@@ -196,6 +196,24 @@ fn document(root: &str) -> Result<&RawValue, Error> {
     Ok(document)
 }
 
+/// The value that `text` begins with, white space before it left out, and where it ends; none where the text ends before
+/// it does. What stands behind it may be anything.
+///
+/// # Errors
+/// `Syntax`, `Depth`. The line and column are those of the whole of `text`.
+pub fn first(text: &[u8]) -> Result<Option<(&RawValue, usize)>, Error> {
+    let mut values = serde_json::Deserializer::from_slice(text).into_iter::<&RawValue>();
+    match values.next() {
+        None => Ok(None),
+        Some(Err(error)) if error.is_eof() => Ok(None),
+        Some(value) => {
+            let value = value?;
+            shallow(std::iter::once(value), DEEPEST - 1)?;
+            Ok(Some((value, values.byte_offset())))
+        }
+    }
+}
+
 /// The text behind a byte order mark.
 fn content(root: &str) -> &str {
     root.strip_prefix('\u{feff}').unwrap_or(root)

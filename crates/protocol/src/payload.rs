@@ -331,6 +331,13 @@ mod tests {
     }
 
     #[test]
+    fn a_number_says_the_same_when_it_is_written_again() {
+        let text = include_str!("../../../fuzz/corpus/payload/sample-16");
+        let payload = Payload::parse(text).unwrap();
+        assert_eq!(Payload::parse(&payload.to_text()), Some(payload));
+    }
+
+    #[test]
     fn a_kind_is_known_whatever_stands_beside_it() {
         for kind in KINDS {
             let deep = format!(" {{\"x\":{}{},\"type\":\"{kind}\"}}", "[".repeat(200), "]".repeat(200));

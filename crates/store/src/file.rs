@@ -11,17 +11,17 @@ mod lease;
 mod snapshot;
 mod stamps;
 mod temporary;
+mod walk;
 
 pub(crate) use change::{ATTEMPTS, Change, OPTIMISTIC, change};
 pub(crate) use end::{Known, Long, Replaced};
-pub(crate) use snapshot::{
-    Identity, PATIENCE, Snapshot, Tail, open_for_reading, read, read_as, read_raw, read_tail,
-};
+pub(crate) use snapshot::{Identity, PATIENCE, Snapshot, open_for_reading, read, read_as, read_raw};
 pub(crate) use stamps::are_fine as stamps_are_fine;
 pub(crate) use temporary::{
     MARK, TWIN, Temporary, append, append_line, append_within, overwrite, place, place_as, rename,
     rename_fresh, settle,
 };
+pub(crate) use walk::{Odd, Walk};
 
 use crate::Durability;
 use crate::aside::Aside;

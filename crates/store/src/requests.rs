@@ -8,7 +8,7 @@
 
 use crate::answers::Answered;
 use crate::error::Error;
-use crate::inbox::{ANSWER_LIMIT, MESSAGE_LIMIT};
+use crate::inbox::{ANSWER_LIMIT, Inbox, MESSAGE_LIMIT};
 use crate::team::Team;
 use protocol::asked::{Answer, Asked, answer_in};
 use protocol::config::TeamConfig;
@@ -162,7 +162,7 @@ impl Requests {
             return Err(standing.refusal(request));
         }
         if !inbox.append_unless(&message, ANSWER_LIMIT, |entries| closed_by(entries, request).is_some())? {
-            let standing = closed_by(&inbox.read()?, request).or_else(|| self.noted(request));
+            let standing = closed_by(&words_in(&inbox)?, request).or_else(|| self.noted(request));
             return Err(standing.unwrap_or(Standing::Gone).refusal(request));
         }
         let (to, approved) = (request.from.clone(), matches!(answer, Answer::Approve(_)));
@@ -209,19 +209,9 @@ impl Requests {
 
     /// Every request there is in the lead's inbox, and how it stands.
     fn all(&self) -> Result<Vec<Found>, Error> {
-        let mut asked: Vec<OpenRequest> = Vec::new();
-        for request in self.0.inbox(&AgentName::lead()).read()?.into_iter().filter_map(OpenRequest::of) {
-            let same = |known: &&mut OpenRequest| {
-                known.from == request.from && known.asked.id() == request.asked.id()
-            };
-            match asked.iter_mut().find(same) {
-                Some(known) => {
-                    known.last = known.last.max(request.last);
-                    known.entries.extend(request.entries);
-                }
-                None => asked.push(request),
-            }
-        }
+        let asked = self.0.inbox(&AgentName::lead()).fold(|asked, entry| {
+            OpenRequest::of(entry).into_iter().for_each(|request| join(asked, request));
+        })?;
         if asked.is_empty() {
             return Ok(Vec::new());
         }
@@ -240,7 +230,8 @@ impl Requests {
                     Some(answered) => answered,
                     None => {
                         if !inboxes.contains_key(&request.from) {
-                            inboxes.insert(request.from.clone(), self.0.inbox(&request.from).read()?);
+                            let words = words_in(&self.0.inbox(&request.from))?;
+                            inboxes.insert(request.from.clone(), words);
                         }
                         let entries = inboxes.get(&request.from).map(Vec::as_slice).unwrap_or_default();
                         closed_by(entries, &request).unwrap_or(Standing::Open)
@@ -325,6 +316,29 @@ impl OpenRequest {
     }
 }
 
+/// A request that was asked twice is one.
+fn join(asked: &mut Vec<OpenRequest>, request: OpenRequest) {
+    let same =
+        |known: &&mut OpenRequest| known.from == request.from && known.asked.id() == request.asked.id();
+    match asked.iter_mut().find(same) {
+        Some(known) => {
+            known.last = known.last.max(request.last);
+            known.entries.extend(request.entries);
+        }
+        None => asked.push(request),
+    }
+}
+
+/// What of an inbox may be an answer.
+fn words_in(inbox: &Inbox) -> Result<Vec<Entry>, Error> {
+    inbox.fold(|words: &mut Vec<Entry>, entry| words.extend(Some(entry).filter(may_answer)))
+}
+
+/// Most messages need not be parsed.
+fn may_answer(entry: &Entry) -> bool {
+    entry.message.as_ref().is_ok_and(|message| message.text.contains("_response"))
+}
+
 /// How what its asker's inbox holds has closed it: of several answers a yes counts, and any before what the asker says.
 fn closed_by(entries: &[Entry], request: &OpenRequest) -> Option<Standing> {
     let id = request.asked.id();
@@ -336,9 +350,8 @@ fn closed_by(entries: &[Entry], request: &OpenRequest) -> Option<Standing> {
 
 /// Whether they hold an answer to that request of whoever `is`, and which.
 fn word_to(entries: &[Entry], id: &RequestId, is: impl Fn(&AgentName) -> bool) -> Option<bool> {
-    let messages = entries.iter().filter_map(|entry| entry.message.as_ref().ok());
-    // Most messages need not be parsed.
-    let near = messages.filter(|message| message.text.contains("_response"));
+    let near =
+        entries.iter().filter(|entry| may_answer(entry)).filter_map(|entry| entry.message.as_ref().ok());
     let theirs = near.filter(|message| is(&AgentName::foreign(&message.from)));
     let answers = theirs.filter_map(|message| answer_in(&message.text)).filter(|(of, _)| of == id);
     answers.map(|(_, approved)| approved).reduce(|one, other| one || other)

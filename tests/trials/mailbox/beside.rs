@@ -48,9 +48,9 @@ impl Beside {
         };
         let config = house.root().join(format!("teams/{}/config.json", round.team));
         let tasks = house.root().join(format!("tasks/{}", round.team));
-        // Those that look dead, the first and the third kind, where none of theirs is: of two of them one may find it so, and
-        // remove the lock that the other has taken since.
-        let locked = ["r3", "r0", "r4", "r5", "r0"].map(|name| round.inbox(name));
+        // Those that look dead to theirs, the first three kinds, where none of them is: of two of them one may find it so, and
+        // remove the lock that the other has taken since, whatever stood there before.
+        let locked = ["r3", "r4", "r5", "r0", "r0"].map(|name| round.inbox(name));
         Beside {
             config: Foreign::start(house, Manner::Config, &config, "", None),
             tasks: Foreign::start(house, Manner::Tasks, &tasks, "f4", each),

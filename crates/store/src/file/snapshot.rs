@@ -13,7 +13,7 @@ use nix::unistd::geteuid;
 use protocol::json;
 use serde::{Deserialize, Serialize};
 use std::fs::File;
-use std::io::{ErrorKind, Read, Seek, SeekFrom};
+use std::io::{ErrorKind, Read};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// How long a text that does not parse is taken for one that is being written.
@@ -70,7 +70,7 @@ impl Identity {
     }
 
     /// True if a change in place right after `now` could go unnoticed.
-    fn is_fresh(&self, now: SystemTime) -> bool {
+    pub(super) fn is_fresh(&self, now: SystemTime) -> bool {
         self.changed() + TICK > now.duration_since(UNIX_EPOCH).unwrap_or_default()
     }
 
@@ -209,29 +209,6 @@ fn content(mut file: File, size: u64, limit: u64) -> std::io::Result<Vec<u8>> {
         file.take((limit + 1).saturating_sub(read as u64)).read_to_end(&mut bytes)?;
     }
     Ok(bytes)
-}
-
-/// The end of a file as it was at one moment.
-#[derive(Debug)]
-pub(crate) struct Tail {
-    pub(crate) bytes: Vec<u8>,
-    /// As [`Snapshot::settled`] has it, of the whole file.
-    pub(crate) settled: Option<Identity>,
-}
-
-/// The bytes of `name` from `offset` on; none if there is no such file, or it is larger than `limit`.
-pub(crate) fn read_tail(dir: &Directory, name: &str, offset: u64, limit: u64) -> Result<Option<Tail>, Error> {
-    let Some((mut file, stat)) = opened(dir, name)? else { return Ok(None) };
-    let (taken, size) = (SystemTime::now(), stat.st_size.unsigned_abs());
-    if size > limit {
-        return Ok(None);
-    }
-    let mut bytes = Vec::with_capacity(size.saturating_sub(offset) as usize + 1);
-    let read = file.seek(SeekFrom::Start(offset)).and_then(|_| file.take(limit).read_to_end(&mut bytes));
-    read.map_err(|cause| Error::io("read", &dir.join(name), cause))?;
-    let identity = Identity::of(&stat);
-    let settled = !identity.is_fresh(taken) && offset + bytes.len() as u64 == size;
-    Ok(Some(Tail { bytes, settled: settled.then_some(identity) }))
 }
 
 /// Refuses a `size` beyond `limit`.

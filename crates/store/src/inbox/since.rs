@@ -4,13 +4,17 @@
 use super::{Inbox, digest, said};
 use crate::directory::Directory;
 use crate::error::Error;
-use crate::file::{INBOX_LIMIT, Identity, PATIENCE, Tail, read_as, read_tail};
-use protocol::json;
+use crate::file::{INBOX_LIMIT, Identity, OPTIMISTIC, Odd, PATIENCE, Shape, Walk, read_as};
 use protocol::message::Entry;
 use uuid::Uuid;
 
 /// This many bytes before the end of the last entry must be what they were.
 const WINDOW: usize = 512;
+/// The bytes of a part, without the rest of its last entry.
+const PART: usize = 256 << 10;
+
+/// The new entries, and the mark behind them.
+type Looked = (Vec<Entry>, Mark);
 
 /// How far an inbox was looked through. It is small, and holds for this process alone.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -18,10 +22,11 @@ pub struct Mark {
     entries: usize,
     unread: usize,
     began_again: bool,
+    behind: bool,
     /// Where the last entry ends, in bytes.
     end: u64,
-    /// What stands before that end, and how many bytes of it.
-    window: (Uuid, usize),
+    /// What stands before that end.
+    window: Uuid,
     /// What the last entry says, read or not.
     last: Uuid,
     /// The file then; none where that can't tell whether it has changed.
@@ -51,44 +56,49 @@ impl Mark {
 
     /// Of an inbox without entries.
     fn empty(began_again: bool) -> Mark {
-        let window = (Uuid::nil(), 0);
-        Mark { entries: 0, unread: 0, began_again, end: 0, window, last: Uuid::nil(), identity: None }
+        let (window, last) = (Uuid::nil(), Uuid::nil());
+        Mark { entries: 0, unread: 0, began_again, behind: false, end: 0, window, last, identity: None }
     }
 
-    /// The mark after `new` ones, whose last ends at the end of `before`.
-    fn moved(&self, new: &[Entry], end: u64, before: &[u8]) -> Mark {
-        let shown = &before[before.len().saturating_sub(WINDOW)..];
-        Mark {
-            entries: self.entries + new.len(),
-            unread: self.unread + new.iter().filter(|entry| entry.unread().is_some()).count(),
-            end,
-            window: (digest(shown), shown.len()),
-            last: new.last().map_or(self.last, said),
-            ..self.clone()
+    /// True if there is more in the inbox, of what is new: the look was for a part.
+    pub fn is_behind(&self) -> bool {
+        self.behind
+    }
+
+    fn count(&mut self, entry: &Entry) {
+        self.entries += 1;
+        self.unread += usize::from(entry.unread().is_some());
+    }
+
+    /// What comes behind it, up to `most` bytes and what they end in, and the mark after that.
+    fn go_on(mut self, walk: &mut Walk, most: usize) -> Result<Looked, Odd> {
+        let (mut new, mut left) = (Vec::new(), most);
+        self.behind = false;
+        while !self.behind
+            && let Some(raw) = walk.next()?
+        {
+            let entry = Entry::of(self.entries, raw);
+            self.count(&entry);
+            left = left.saturating_sub(raw.len());
+            self.behind = left == 0;
+            new.push(entry);
         }
+        self.last = new.last().map_or(self.last, said);
+        self.end = walk.end();
+        self.window = digest(walk.before());
+        self.identity = if self.behind { None } else { walk.settled()? };
+        Ok((new, self))
     }
 
     /// The entries behind this mark, if the file is as it was or has only grown.
-    fn follow(&self, dir: &Directory, name: &str) -> Result<Option<(Vec<Entry>, Mark)>, Error> {
-        let same = Mark { began_again: false, ..self.clone() };
+    fn follow(&self, dir: &Directory, name: &str, most: usize) -> Result<Option<Looked>, Error> {
+        let same = Mark { began_again: self.began_again && self.behind, ..self.clone() };
         if self.identity.is_some() && Identity::at(dir, name)? == self.identity {
             return Ok(Some((Vec::new(), same)));
         }
-        let (digested, length) = self.window;
-        let from = self.end.saturating_sub(length as u64);
-        let Some(Tail { bytes, settled }) = read_tail(dir, name, from, INBOX_LIMIT)? else { return Ok(None) };
-        if bytes.len() <= length || digest(&bytes[..length]) != digested {
-            return Ok(None);
-        }
-        let Some((new, more)) = grown(&bytes[length..], self.entries) else { return Ok(None) };
-        let mark = same.moved(&new, self.end + more as u64, &bytes[..length + more]);
-        Ok(Some((new, Mark { identity: settled, ..mark })))
-    }
-
-    /// Which of all `entries` this mark has seen: none if its last one is not where it was.
-    fn seen(&self, entries: &[Entry]) -> Option<usize> {
-        let at = self.entries.checked_sub(1)?;
-        (entries.get(at).map(said) == Some(self.last)).then_some(self.entries)
+        let Some(mut walk) = walked(dir, name)? else { return Ok(None) };
+        let is_it = walk.skip_to(self.end).is_ok() && digest(walk.before()) == self.window;
+        Ok(is_it.then(|| same.go_on(&mut walk, most).ok()).flatten())
     }
 }
 
@@ -102,39 +112,92 @@ impl Inbox {
     /// # Errors
     /// As [`Inbox::read`].
     pub fn since(&self, mark: Option<&Mark>) -> Result<(Vec<Entry>, Mark), Error> {
-        let lost = mark.is_some_and(|mark| mark.entries > 0);
-        let Some(dir) = self.team.inboxes()? else { return Ok((Vec::new(), Mark::empty(lost))) };
-        if let Some(mark) = mark.filter(|mark| mark.entries > 0)
-            && let Some(followed) = mark.follow(dir, &self.file)?
+        self.look(mark, usize::MAX)
+    }
+
+    /// The same for whoever has little room: the first of what is new, 256 KiB of it and what they end in. The rest
+    /// is new since the mark, which [is behind](Mark::is_behind).
+    ///
+    /// # Errors
+    /// As [`Inbox::read`].
+    pub fn part_since(&self, mark: Option<&Mark>) -> Result<(Vec<Entry>, Mark), Error> {
+        self.look(mark, PART)
+    }
+
+    /// What `step` makes of all entries, oldest first, a part of them in memory at a time.
+    ///
+    /// # Errors
+    /// As [`Inbox::read`].
+    pub fn fold<T: Default>(&self, mut step: impl FnMut(&mut T, Entry)) -> Result<T, Error> {
+        for _ in 0..OPTIMISTIC {
+            let (mut all, mut mark) = (T::default(), None);
+            loop {
+                let (new, next) = self.part_since(mark.as_ref())?;
+                // Others have taken out what was looked at.
+                if next.began_again() {
+                    break;
+                }
+                new.into_iter().for_each(|entry| step(&mut all, entry));
+                if !next.is_behind() {
+                    return Ok(all);
+                }
+                mark = Some(next);
+            }
+        }
+        let mut all = T::default();
+        self.read()?.into_iter().for_each(|entry| step(&mut all, entry));
+        Ok(all)
+    }
+
+    fn look(&self, mark: Option<&Mark>, most: usize) -> Result<Looked, Error> {
+        let mark = mark.filter(|mark| mark.entries > 0);
+        let nothing = || Ok((Vec::new(), Mark::empty(mark.is_some())));
+        let Some(dir) = self.team.inboxes()? else { return nothing() };
+        if let Some(mark) = mark
+            && let Some(followed) = mark.follow(dir, &self.file, most)?
         {
             return Ok(followed);
         }
-        let read = read_as(self.team.way(), dir, &self.file, INBOX_LIMIT, PATIENCE, whole)?;
-        let Some((snapshot, (mut entries, end))) = read else { return Ok((Vec::new(), Mark::empty(lost))) };
-        let seen = mark.and_then(|mark| mark.seen(&entries));
-        let before = snapshot.text().as_bytes().get(..end).unwrap_or_default();
-        let now = Mark::empty(lost && seen.is_none()).moved(&entries, end as u64, before);
-        Ok((entries.split_off(seen.unwrap_or(0)), Mark { identity: snapshot.settled(), ..now }))
+        if let Some(mut walk) = walked(dir, &self.file)?
+            && let Ok(Some(looked)) = anew(mark, &mut walk, most, || walked(dir, &self.file))
+        {
+            return Ok(looked);
+        }
+        let read = read_as(self.team.way(), dir, &self.file, INBOX_LIMIT, PATIENCE, |text| {
+            Shape::Array.check(text)
+        })?;
+        let Some((snapshot, ())) = read else { return nothing() };
+        let whole = || Ok(Some(Walk::of(snapshot.clone(), WINDOW)));
+        let looked = whole()?.and_then(|mut walk| anew(mark, &mut walk, most, whole).ok().flatten());
+        looked.ok_or_else(|| Error::Contended(self.path()))
     }
 }
 
-/// All entries, and where the last one ends.
-fn whole(text: &str) -> Result<(Vec<Entry>, usize), json::Error> {
-    let array = json::Array::parse(text)?;
-    let entries = array.elements().iter().enumerate().map(|(at, element)| Entry::of(at, element.get()));
-    Ok((entries.collect(), array.last_end().unwrap_or(0)))
+/// What is new in a look at all of it: behind the last entry that `mark` has seen, or all, where that is not at its place.
+fn anew(
+    mark: Option<&Mark>,
+    walk: &mut Walk,
+    most: usize,
+    again: impl FnOnce() -> Result<Option<Walk>, Error>,
+) -> Result<Option<Looked>, Odd> {
+    let Some(mark) = mark else { return Mark::empty(false).go_on(walk, most).map(Some) };
+    let (mut at, mut last) = (Mark::empty(mark.began_again && mark.behind), None);
+    while at.entries < mark.entries
+        && let Some(raw) = walk.next()?
+    {
+        let entry = Entry::of(at.entries, raw);
+        at.count(&entry);
+        last = Some(entry);
+    }
+    if at.entries == mark.entries && last.as_ref().map(said) == Some(mark.last) {
+        at.last = mark.last;
+        return at.go_on(walk, most).map(Some);
+    }
+    let Ok(Some(mut walk)) = again() else { return Ok(None) };
+    Mark::empty(true).go_on(&mut walk, most).map(Some)
 }
 
-/// The entries in what follows the `before` first ones up to the end of the file, and how many bytes on the
-/// last of them ends; none if it is not what an append leaves.
-fn grown(rest: &[u8], before: usize) -> Option<(Vec<Entry>, usize)> {
-    let rest = std::str::from_utf8(rest).ok()?;
-    let next = rest.find(|c: char| !matches!(c, ' ' | '\t' | '\n' | '\r'))?;
-    if rest[next..].trim_end() == "]" {
-        return Some((Vec::new(), 0));
-    }
-    let text = format!("[{}", rest[next..].strip_prefix(',')?);
-    let array = json::Array::parse(&text).ok()?;
-    let entries = array.elements().iter().enumerate().map(|(at, raw)| Entry::of(before + at, raw.get()));
-    Some((entries.collect(), next + array.last_end()?))
+/// At the start of the file; none where it is missing or too large, which is for others to tell.
+fn walked(dir: &Directory, name: &str) -> Result<Option<Walk>, Error> {
+    Ok(Walk::start(dir, name, WINDOW)?.filter(|walk| walk.size() <= INBOX_LIMIT))
 }

@@ -34,9 +34,7 @@ pub enum Reader {
 pub enum Looked<'e> {
     /// These more, and all that was there before as it was.
     Grown(&'e [Entry]),
-    /// All there is.
-    Whole(&'e [Entry]),
-    /// Something else changed, too.
+    /// Something else changed, too, or it was the first.
     Changed,
 }
 
@@ -165,24 +163,13 @@ impl Ledger {
         let Some(open) = self.open.get_mut(inbox.file()).filter(|open| !open.is_empty()) else {
             return Ok(Vec::new());
         };
-        let read;
-        let all = match looked {
-            Looked::Whole(all) => all,
-            Looked::Grown(new) => {
-                see(open, new);
-                if open.values().all(|open| *open != Open::Noted) {
-                    return Ok(Vec::new());
-                }
-                read = inbox.read()?;
-                &read
+        if let Looked::Grown(new) = looked {
+            new.iter().for_each(|entry| drop(see(open, entry)));
+            if open.values().all(|open| *open != Open::Noted) {
+                return Ok(Vec::new());
             }
-            Looked::Changed => {
-                read = inbox.read()?;
-                &read
-            }
-        };
-        see(open, all);
-        let there: BTreeSet<String> = all.iter().map(id).collect();
+        }
+        let there = inbox.fold(|there: &mut BTreeSet<String>, entry| there.extend(see(open, &entry)))?;
         let gone: BTreeSet<String> = open.keys().filter(|id| !there.contains(*id)).cloned().collect();
         if gone.is_empty() {
             return Ok(Vec::new());
@@ -278,16 +265,18 @@ impl Ledger {
     }
 }
 
-/// What is there is there, and what is read there is nobody's to put back.
-fn see(open: &mut BTreeMap<String, Open>, entries: &[Entry]) {
-    for entry in entries {
-        let id = id(entry);
-        match open.get_mut(&id) {
-            Some(_) if entry.unread().is_none() => drop(open.remove(&id)),
-            Some(seen @ Open::Noted) => *seen = Open::There,
-            _ => {}
-        }
+/// What is there is there, and what is read there is nobody's to put back. Its id, if it is open.
+fn see(open: &mut BTreeMap<String, Open>, entry: &Entry) -> Option<String> {
+    let id = id(entry);
+    let seen = open.get_mut(&id)?;
+    if entry.unread().is_none() {
+        open.remove(&id);
+        return None;
     }
+    if *seen == Open::Noted {
+        *seen = Open::There;
+    }
+    Some(id)
 }
 
 /// What was sent to an inbox, in the order in which it was noted.

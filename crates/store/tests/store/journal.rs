@@ -4,7 +4,7 @@ use crate::fixture::{Ground, agent, message, put};
 use protocol::message::Message;
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use store::{Error, Inbox, Ledger, Looked, Mark, Reader};
+use store::{Error, Inbox, Ledger, Looked, Reader};
 
 /// A foreign writer's view: the file's bytes, and what it writes back.
 fn text(ground: &Ground) -> String {
@@ -31,20 +31,13 @@ fn there(ground: &Ground) -> Vec<String> {
 #[derive(Default)]
 struct Keeper {
     ledger: Ledger,
-    mark: Option<Mark>,
 }
 
 impl Keeper {
     fn looks(&mut self, ground: &Ground, reader: Reader) -> Result<Vec<String>, Error> {
         self.ledger.follow(&ground.team)?;
         let inbox = ground.team.inbox(&agent("bob"));
-        let (entries, mark) = inbox.since(self.mark.as_ref())?;
-        let looked = match &self.mark {
-            Some(_) if !mark.began_again() => Looked::Changed,
-            _ => Looked::Whole(&entries),
-        };
-        let put = self.ledger.settle(&inbox, looked, reader)?;
-        self.mark = Some(mark);
+        let put = self.ledger.settle(&inbox, Looked::Changed, reader)?;
         Ok(put.into_iter().map(|message| message.text).collect())
     }
 
@@ -261,7 +254,7 @@ fn a_journal_that_was_full_is_begun_anew_each_time() {
     let size = || std::fs::metadata(&journal).unwrap().len();
     let before = size();
     for _ in 0..2 {
-        assert_eq!(keeper.ledger.settle(&first, Looked::Whole(&[]), Reader::Ours).unwrap(), []);
+        assert_eq!(keeper.ledger.settle(&first, Looked::Changed, Reader::Ours).unwrap(), []);
     }
     assert_eq!(size(), before);
     assert!(!keeper.ledger.unseen().contains(&"a0.json".to_owned()));

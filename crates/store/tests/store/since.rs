@@ -150,3 +150,111 @@ fn any_sequence_of_appends_and_marks_is_followed() {
         assert_eq!((mark.entries(), mark.unread(), mark.began_again()), (seen, unread, false));
     }
 }
+
+/// The texts of each look for a part, and of which of them began again.
+fn parts(inbox: &Inbox, mut mark: Option<Mark>) -> (Vec<Vec<String>>, Mark) {
+    let mut all = Vec::new();
+    loop {
+        let (new, next) = inbox.part_since(mark.as_ref()).unwrap();
+        all.push(texts(&new));
+        if !next.is_behind() {
+            return (all, next);
+        }
+        mark = Some(next);
+    }
+}
+
+/// A text of so many KiB that begins with a number.
+fn long(n: usize, size: usize) -> Message {
+    message(&format!("{n}{}", "é\"\\🪜".repeat((size << 10) / 8)))
+}
+
+#[test]
+fn a_long_inbox_is_looked_through_in_parts_and_nothing_is_left_out() {
+    let (_ground, inbox) = ground();
+    // Nearly as long as a part, and of which many are in one.
+    let all: Vec<Message> = [1, 200, 2, 120, 3].iter().map(|size| long(*size, *size)).collect();
+    inbox.append_all(&all).unwrap();
+    fill(&inbox, 0..5_000);
+    // Longer than a part, than two.
+    let text = std::fs::read_to_string(inbox.path()).unwrap();
+    put(&inbox.path(), text.replacen("\"200", &format!("\"{}200", "x".repeat(900 << 10)), 1));
+    let whole = texts(&inbox.since(None).unwrap().0);
+    assert_eq!(whole, texts(&inbox.read().unwrap()));
+    let (told, mark) = parts(&inbox, None);
+    assert_eq!(told.concat(), whole);
+    assert!(told.len() > 3 && told.iter().all(|part| part.len() < 3_000), "{}", told.len());
+    assert_eq!((mark.entries(), mark.unread()), (5_005, 5_005));
+    assert_eq!(inbox.fold(|count: &mut usize, _| *count += 1).unwrap(), 5_005);
+    fill(&inbox, 0..5_000);
+    let (more, mark) = parts(&inbox, Some(mark));
+    assert_eq!((more.concat().len(), mark.entries(), mark.began_again()), (5_000, 10_005, false));
+}
+
+#[test]
+fn what_is_marked_or_removed_between_two_parts_is_told_once_or_begins_again() {
+    let (_ground, inbox) = ground();
+    fill(&inbox, 0..10_000);
+    let (first, mark) = inbox.part_since(None).unwrap();
+    assert!(mark.is_behind());
+    // All that stands behind moves.
+    inbox.mark_read(&first[..100]).unwrap();
+    let (rest, end) = parts(&inbox, Some(mark.clone()));
+    assert_eq!([texts(&first), rest.concat()].concat(), texts(&inbox.read().unwrap()));
+    assert_eq!((end.unread(), end.began_again()), (9_900, false));
+    let all = inbox.read().unwrap();
+    let kept: Vec<&str> = all[50..].iter().map(|entry| entry.raw.as_str()).collect();
+    put(&inbox.path(), format!("[{}]", kept.join(",")));
+    let mut mark = mark;
+    let mut again = Vec::new();
+    while mark.is_behind() {
+        let (new, next) = inbox.part_since(Some(&mark)).unwrap();
+        assert!(next.began_again(), "in each part of it");
+        (again, mark) = ([again, texts(&new)].concat(), next);
+    }
+    assert_eq!(again, texts(&all[50..]));
+    fill(&inbox, 7..8);
+    let (new, next) = inbox.part_since(Some(&mark)).unwrap();
+    assert_eq!((texts(&new), next.began_again()), (vec!["7".to_owned()], false));
+}
+
+/// Spellings that are whole arrays, and some that are none, are the same to a look in parts and to one at the whole.
+#[test]
+fn a_part_takes_what_the_whole_takes() {
+    let (_ground, inbox) = ground();
+    let blank = " \n\t\r".repeat(100_000);
+    let deep = format!("[{}{}]", "[".repeat(1_100), "]".repeat(1_100));
+    let texts = [
+        "[]",
+        " [ ] \n",
+        "\u{feff}[1]",
+        "[1,2.5e3,true,null,\"a\"]",
+        "[[],{}]",
+        "[1 , 2]",
+        "[1,]",
+        "[,1]",
+        "[1 2]",
+        "[1",
+        "[",
+        "]",
+        "",
+        "{}",
+        "[1]]",
+        "[1] x",
+        "[\u{feff}1]",
+        "[\"\\ud800\"]",
+        "[nul]",
+        "[1]\u{0}",
+        &deep,
+    ];
+    let padded =
+        [format!("[{blank}1{blank},{blank}2{blank}]{blank}"), format!("{blank}[]"), format!("[1{blank}")];
+    for text in texts.into_iter().chain(padded.iter().map(String::as_str)) {
+        put(&inbox.path(), text);
+        let shown = &text[..text.len().min(30)];
+        let whole = protocol::message::parse(text).ok();
+        // What is none is waited for, for two seconds: enough that the two agree in what they are sure of.
+        let Some(whole) = whole else { continue };
+        assert_eq!(inbox.part_since(None).unwrap().0, whole, "{shown}");
+    }
+}

@@ -4,28 +4,31 @@ use super::job::{Guard, Letter, Mail};
 use protocol::message::{Entry, Message};
 use protocol::name::{AgentName, TeamName};
 use protocol::payload::Payload;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use store::{Error, Ledger, Looked, Mark, Reader, Team};
 
 /// How far each inbox has been looked at.
 #[derive(Debug)]
 pub(super) struct Inboxes {
-    /// How many entries an earlier daemon told of each.
+    /// How many entries an earlier daemon told of each, until this one has looked through it.
     told: BTreeMap<(TeamName, AgentName), usize>,
     marks: BTreeMap<(TeamName, AgentName), Mark>,
+    /// Those that have more than grown, since they were held against what was acknowledged.
+    changed: BTreeSet<(TeamName, AgentName)>,
     /// What was acknowledged.
     ledgers: BTreeMap<TeamName, Ledger>,
 }
 
 impl Inboxes {
     pub(super) fn new(told: BTreeMap<(TeamName, AgentName), usize>) -> Inboxes {
-        Inboxes { told, marks: BTreeMap::new(), ledgers: BTreeMap::new() }
+        Inboxes { told, marks: BTreeMap::new(), changed: BTreeSet::new(), ledgers: BTreeMap::new() }
     }
 
     /// A later team of that name begins with empty inboxes.
     pub(super) fn forget(&mut self, team: &TeamName) {
         self.told.retain(|(of, _), _| of != team);
         self.marks.retain(|(of, _), _| of != team);
+        self.changed.retain(|(of, _)| of != team);
         self.ledgers.remove(team);
     }
 
@@ -37,6 +40,7 @@ impl Inboxes {
         Ok(ledger.unseen())
     }
 
+    /// A part of what is new, so that memory does not grow with an inbox; where there is more, it is to be looked at again.
     pub(super) fn look(&mut self, team: &Team, inbox: &str, guard: Guard) -> Result<Mail, Error> {
         let name = AgentName::foreign(inbox);
         let key = (team.name().clone(), name.clone());
@@ -44,27 +48,37 @@ impl Inboxes {
         if matches!(guard, Guard::Fed | Guard::Looks) {
             net(self.ledgers.entry(team.name().clone()).or_default().follow(team));
         }
-        let (entries, mark) = team.inbox(&name).since(before)?;
-        let mail = match before {
-            None => first(&entries, self.told.get(&key).copied().unwrap_or(0)),
-            // Its owner has taken out what it consumed, or somebody has rewritten it: nobody knows what is new.
-            Some(_) if mark.began_again() => {
-                Mail { unread: Some(mark.unread()), earlier: letters(&entries), ..Mail::default() }
-            }
-            Some(before) => {
-                let new_unread = entries.iter().filter(|entry| entry.unread().is_some()).count();
-                let read = mark.unread() < before.unread() + new_unread;
-                Mail { new: letters(&entries), unread: read.then_some(mark.unread()), ..Mail::default() }
-            }
-        };
-        let looked = match before {
-            Some(_) if !mark.began_again() && mail.unread.is_some() => Looked::Changed,
-            Some(_) if !mark.began_again() => Looked::Grown(&entries),
-            _ => Looked::Whole(&entries),
-        };
+        let (entries, mark) = team.inbox(&name).part_since(before)?;
+        let mail = self.mail(&key, &entries, &mark);
+        let grown = before.is_some() && !mark.began_again() && mail.unread.is_none();
+        if !grown {
+            self.changed.insert(key.clone());
+        }
+        self.marks.insert(key.clone(), mark);
+        if mail.more {
+            return Ok(mail);
+        }
+        self.told.remove(&key);
+        let looked = if self.changed.remove(&key) { Looked::Changed } else { Looked::Grown(&entries) };
         let put_back = net(self.settle(team, &name, looked, guard));
-        self.marks.insert(key, mark);
         Ok(Mail { put_back, ..mail })
+    }
+
+    fn mail(&self, key: &(TeamName, AgentName), entries: &[Entry], mark: &Mark) -> Mail {
+        let more = mark.is_behind();
+        // Its owner has taken out what it consumed, or somebody has rewritten it: nobody knows what is new.
+        if mark.began_again() {
+            let unread = (!more).then_some(mark.unread());
+            return Mail { earlier: letters(entries), unread, more, ..Mail::default() };
+        }
+        let told = self.told.get(key).copied().unwrap_or(0);
+        let (earlier, new) = entries.split_at(entries.partition_point(|entry| entry.index < told));
+        let is_read = |before: &Mark| {
+            let new_unread = entries.iter().filter(|entry| entry.unread().is_some()).count();
+            mark.unread() < before.unread() + new_unread
+        };
+        let unread = self.marks.get(key).is_some_and(is_read).then_some(mark.unread());
+        Mail { new: letters(new), earlier: letters(earlier), unread, more, ..Mail::default() }
     }
 
     fn settle(
@@ -95,12 +109,6 @@ fn net<T: Default>(result: Result<T, Error>) -> T {
         tracing::warn!("cannot compare an inbox with what was sent to it: {error}");
         T::default()
     })
-}
-
-/// Of an inbox that this daemon sees for the first time.
-fn first(entries: &[Entry], told: usize) -> Mail {
-    let (earlier, new) = entries.split_at(told.min(entries.len()));
-    Mail { new: letters(new), earlier: letters(earlier), ..Mail::default() }
 }
 
 /// Without those that are no messages: they have no sender.

@@ -272,6 +272,8 @@ pub(crate) struct Mail {
     pub(crate) unread: Option<usize>,
     /// Acknowledged, and gone since by another program's hand: in the inbox again.
     pub(crate) put_back: Vec<Letter>,
+    /// It is a part: there is more that was not looked at.
+    pub(crate) more: bool,
 }
 
 /// A message, without its text.

@@ -52,7 +52,7 @@ impl Files {
         let waits = |entry: &Entry| {
             entry.unread().is_some_and(|m| unless_unread.iter().any(|id| m.text.contains(id.as_str())))
         };
-        if !unless_unread.is_empty() && inbox.read()?.iter().any(waits) {
+        if !unless_unread.is_empty() && inbox.unread()?.iter().any(waits) {
             return Ok(());
         }
         let lead = AgentName::lead();
@@ -87,10 +87,11 @@ impl Files {
         team: &TeamName,
         requests: &[RequestId],
     ) -> Result<Vec<ShutdownAnswer>, Error> {
-        let entries = self.root.team(team)?.inbox(&AgentName::lead()).read()?;
-        let messages = entries.iter().filter_map(|entry| entry.message.as_ref().ok());
-        let concerned = messages.filter(|m| requests.iter().any(|request| m.text.contains(request.as_str())));
-        Ok(concerned.filter_map(answer).collect())
+        let is_to = |text: &str| requests.iter().any(|request| text.contains(request.as_str()));
+        self.root.team(team)?.inbox(&AgentName::lead()).fold(|answers: &mut Vec<ShutdownAnswer>, entry| {
+            let message = entry.message.as_ref().ok().filter(|message| is_to(&message.text));
+            answers.extend(message.and_then(answer));
+        })
     }
 
     pub(super) fn farewell(&mut self, record: &Record) -> FileDone {
@@ -226,7 +227,7 @@ fn tell_lead(team: &Team, record: &Record) -> Result<(), Error> {
                 && matches!(Payload::parse(&m.text), Some(Payload::TeammateTerminated(_)))
         })
     };
-    if inbox.read()?.iter().any(told) { Ok(()) } else { inbox.append(&message) }
+    if inbox.fold(|is: &mut bool, entry| *is |= told(&entry))? { Ok(()) } else { inbox.append(&message) }
 }
 
 /// What it left in progress, for whoever is to see to it.

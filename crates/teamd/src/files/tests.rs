@@ -2,7 +2,7 @@
 
 #![allow(clippy::disallowed_methods, reason = "the tests are that somebody")]
 
-use super::job::{Living, Ours};
+use super::job::{Living, Mail, Ours};
 use super::*;
 use crate::roster::{End, Outcome, Record, Roster, Told};
 use protocol::config::TeamConfig;
@@ -116,12 +116,57 @@ fn mail_of_a_new_team_is_told_although_an_old_one_had_its_name() {
     files.job(FileJob::Create { client: 1, create: create(), created_at: 1 });
     let team = files.root.team(&name()).unwrap();
     team.inbox(&AgentName::lead()).append(&Message::new(&AgentName::lead(), "x".into(), 1)).unwrap();
-    let Some(FileDone::Inbox { result: Ok(mail), .. }) =
-        files.job(FileJob::Inbox { team: name(), inbox: "team-lead".into(), guard: Guard::Looks })
-    else {
-        panic!()
-    };
-    assert_eq!(mail.new.len(), 1);
+    assert_eq!(mail_of_lead(&mut files).new.len(), 1);
+}
+
+fn mail_of_lead(files: &mut Files) -> Mail {
+    match files.job(FileJob::Inbox { team: name(), inbox: "team-lead".into(), guard: Guard::Looks }) {
+        Some(FileDone::Inbox { result: Ok(mail), .. }) => mail,
+        other => panic!("{other:?}"),
+    }
+}
+
+/// So many looks, until there is no more: what was new, told before, put back, and the last word of what is unread.
+fn looks(files: &mut Files) -> (usize, [usize; 3], Option<usize>) {
+    let (mut count, mut sums) = (0, [0; 3]);
+    loop {
+        let mail = mail_of_lead(files);
+        count += 1;
+        let found = [mail.new.len(), mail.earlier.len(), mail.put_back.len()];
+        sums.iter_mut().zip(found).for_each(|(sum, found)| *sum += found);
+        if !mail.more {
+            return (count, sums, mail.unread);
+        }
+    }
+}
+
+#[test]
+fn a_long_inbox_is_looked_at_in_parts_and_what_is_gone_of_it_is_found_after_the_last() {
+    let dir = tempfile::tempdir().unwrap();
+    let told = BTreeMap::from([((name(), AgentName::lead()), 7_000)]);
+    files(dir.path(), BTreeMap::new()).create(&create(), 1).unwrap();
+    let mut files = files(dir.path(), told);
+    let inbox = files.root.team(&name()).unwrap().inbox(&AgentName::lead());
+    let message = |n: u64| Message::new(&AgentName::lead(), n.to_string(), n);
+    inbox.append_all(&(0..10_000).map(message).collect::<Vec<_>>()).unwrap();
+    let (parts, found, unread) = looks(&mut files);
+    assert_eq!((parts > 3, found, unread), (true, [3_000, 7_000, 0], None), "{parts} parts");
+    assert_eq!(looks(&mut files), (1, [0, 0, 0], None));
+    // One that somebody dropped, with others after it, and one that is read.
+    inbox.append(&message(10_000)).unwrap();
+    assert_eq!(looks(&mut files), (1, [1, 0, 0], None));
+    let text = std::fs::read_to_string(inbox.path()).unwrap();
+    inbox.append(&message(10_001)).unwrap();
+    std::fs::write(inbox.path(), text.replacen("\"read\": false", "\"read\": true", 1)).unwrap();
+    assert_eq!(looks(&mut files), (1, [0, 0, 1], Some(10_000)), "the end stands where it stood, but for one");
+    assert_eq!(
+        looks(&mut files),
+        (1, [1, 0, 0], None),
+        "the one that was put back, and what came before it could be"
+    );
+    std::fs::write(inbox.path(), text.replacen("\"text\": \"5\"", "\"text\": \"-\"", 1)).unwrap();
+    let (parts, [new, earlier, back], _) = looks(&mut files);
+    assert_eq!((parts > 3, new, earlier, back), (true, 0, 10_001, 1), "begun again");
 }
 
 #[test]
@@ -130,13 +175,9 @@ fn mail_is_told_although_what_was_noted_of_it_can_not_be_read() {
     let mut files = files(dir.path(), BTreeMap::new());
     let inbox = made(&mut files).inbox(&AgentName::lead());
     let send = |text: &str| inbox.append(&Message::new(&AgentName::lead(), text.into(), 1)).unwrap();
-    let look = |files: &mut Files| match files.job(FileJob::Inbox {
-        team: name(),
-        inbox: "team-lead".into(),
-        guard: Guard::Looks,
-    }) {
-        Some(FileDone::Inbox { result: Ok(mail), .. }) => (mail.new.len(), mail.put_back.len()),
-        other => panic!("{other:?}"),
+    let look = |files: &mut Files| {
+        let mail = mail_of_lead(files);
+        (mail.new.len(), mail.put_back.len())
     };
     send("a");
     let in_the_way = dir.path().join("journal/survey.jsonl.1");
@@ -156,14 +197,7 @@ fn a_name_that_is_taken_makes_nobody_forget_what_was_told() {
     let mut files = files(dir.path(), BTreeMap::new());
     let team = made(&mut files);
     team.inbox(&AgentName::lead()).append(&Message::new(&AgentName::lead(), "x".into(), 1)).unwrap();
-    let new = |files: &mut Files| match files.job(FileJob::Inbox {
-        team: name(),
-        inbox: "team-lead".into(),
-        guard: Guard::Looks,
-    }) {
-        Some(FileDone::Inbox { result: Ok(mail), .. }) => mail.new.len(),
-        _ => panic!(),
-    };
+    let new = |files: &mut Files| mail_of_lead(files).new.len();
     assert_eq!(new(&mut files), 1);
     let policy = |files: &Files| files.state.read("policy-survey.json").unwrap();
     let before = policy(&files);

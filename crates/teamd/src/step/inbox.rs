@@ -23,6 +23,10 @@ pub(super) fn changed(state: &mut State, team: &TeamName, inbox: &str, out: &mut
     if let Some(agent) = state.member(team, &AgentName::foreign(inbox)) {
         out.push(Effect::Wake { spawn: agent.record.spawn.clone() });
     }
+    look(state, team, inbox, out);
+}
+
+fn look(state: &mut State, team: &TeamName, inbox: &str, out: &mut Vec<Effect>) {
     let guard = guard(state, team, &AgentName::foreign(inbox));
     let Some(known) = state.watched_mut(team) else { return };
     if known.reading.entry(inbox.to_owned()).or_default().is_due() {
@@ -60,12 +64,15 @@ pub(super) fn seen(
 ) {
     let Some(known) = state.watched_mut(team) else { return };
     let again = known.reading.remove(inbox) == Some(Look::Again);
+    let more = result.as_ref().is_ok_and(|mail| mail.more);
     match result {
         Err(fault) => out.push(Effect::of_team(team, What::Trouble { why: fault.message })),
         Ok(mail) => take(state, team, &AgentName::foreign(inbox), mail, now, out),
     }
     if again {
         changed(state, team, inbox, out);
+    } else if more {
+        look(state, team, inbox, out);
     }
 }
 

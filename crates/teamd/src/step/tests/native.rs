@@ -76,6 +76,19 @@ fn what_was_put_back_is_told() {
 }
 
 #[test]
+fn what_is_left_of_a_long_inbox_is_looked_at_next_and_wakes_nobody() {
+    let mut state = state();
+    running(&mut state, "ann", 50);
+    let mail = Mail { more: true, ..Mail::default() };
+    let seen = FileDone::Inbox { team: team(), inbox: "ann".into(), result: Ok(mail) };
+    let effects = step(&mut state, Event::Filed(seen), NOW);
+    assert!(
+        matches!(&effects[..], [Effect::File(FileJob::Inbox { inbox, .. })] if inbox == "ann"),
+        "{effects:?}"
+    );
+}
+
+#[test]
 fn the_mode_that_config_has_is_remembered_and_not_forgotten_with_it() {
     let mut state = state();
     let ann = native(&mut state);
