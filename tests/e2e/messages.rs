@@ -1,6 +1,6 @@
 //! Messages: stored, woken for, read; nothing that is written in them is ever executed.
 
-use harness::House;
+use harness::{House, Vitals};
 
 #[test]
 fn a_message_to_an_idle_worker_is_shown_and_marked_read() {
@@ -99,6 +99,37 @@ fn a_broadcast_reaches_everyone_but_its_sender() {
     assert_eq!(house.inbox("survey", "ann").len(), 1);
     assert_eq!(house.inbox("survey", "bob").len(), 1);
     assert!(house.inbox("survey", "team-lead").is_empty());
+    house.end();
+}
+
+/// Of inboxes of 25 MB, which it is to tell of, and of which somebody marks one message read in the middle.
+#[test]
+fn however_long_an_inbox_is_the_daemon_needs_no_more_memory() {
+    let house = House::with_team();
+    let last = 50_000;
+    let message = |n: u64| {
+        let text = format!("{n} {}", "of many ".repeat(50));
+        serde_json::json!({"from": "bob", "text": text, "timestamp": "2026-02-13T11:00:00.000Z", "read": false})
+    };
+    let mut messages: Vec<serde_json::Value> = (1..=last).map(message).collect();
+    let before = Vitals::of(house.daemon()).unwrap().peak;
+    let write = |messages: &[serde_json::Value]| {
+        house.put("out/new", serde_json::to_string_pretty(messages).unwrap());
+        let inbox = house.root().join("teams/survey/inboxes/ann.json");
+        std::fs::rename(house.path("out/new"), inbox).unwrap();
+    };
+    let is_told = |what: &str| {
+        let log = std::fs::read_dir(house.path("state/teamd")).unwrap().flatten().next().unwrap().path();
+        let all = std::fs::read_to_string(log.join("events.jsonl")).unwrap();
+        all.contains(what).then_some(())
+    };
+    write(&messages);
+    house.until("all of it is told", || is_told(&format!("\"index\":{},", last - 1)));
+    messages[7]["read"] = true.into();
+    write(&messages);
+    house.until("that one is read is told", || is_told(&format!("\"unread\":{}", last - 1)));
+    let grown = Vitals::of(house.daemon()).unwrap().peak.saturating_sub(before);
+    assert!(grown < 16 << 10, "{grown} kB");
     house.end();
 }
 

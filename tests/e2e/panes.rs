@@ -1,7 +1,7 @@
 //! Panes under bad conditions: a tmux that hangs or is full, another daemon's panes beside ours, configurations of every
 //! kind, keys that somebody presses, a flood.
 
-use harness::{House, Mcp, Processes};
+use harness::{House, Mcp, Processes, Vitals};
 use serde_json::json;
 use std::process::{Child, Command};
 use std::time::Duration;
@@ -236,24 +236,18 @@ fn under_a_dozen_configurations_an_agent_comes_is_seen_and_goes() {
     }
 }
 
-fn resident(pid: u32) -> u64 {
-    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
-    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap();
-    line.trim().trim_end_matches(" kB").parse().unwrap()
-}
-
 #[test]
 fn a_flood_in_a_pane_is_none_of_the_daemons() {
     let house = House::with_team();
     let (daemon, cwd) = (house.daemon(), house.path("").display().to_string());
-    let before = resident(daemon);
+    let before = Vitals::of(daemon).unwrap().resident;
     let flood = "yes 'a flood of words' | head -c 30000000; touch out/over; exec sleep 3600";
     house.teamctl(["spawn", "ann", "--cwd", &cwd, "--", "sh", "-c", flood]).ok();
     house.until("it is over", || {
         assert_eq!(house.member("ann").unwrap()["phase"], "running");
         house.path("out/over").exists().then_some(())
     });
-    let grown = resident(daemon).saturating_sub(before);
+    let grown = Vitals::of(daemon).unwrap().resident.saturating_sub(before);
     assert!(grown < 2_048, "{grown} kB");
     house.end();
 }

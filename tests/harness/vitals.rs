@@ -6,6 +6,8 @@ pub struct Vitals {
     pub descriptors: u64,
     /// kB, shared pages of its program included.
     pub resident: u64,
+    /// The most of that since it was started.
+    pub peak: u64,
     pub threads: u64,
     /// Children that have ended, and that it has not asked for.
     pub zombies: u64,
@@ -22,6 +24,7 @@ impl Vitals {
         Some(Vitals {
             descriptors: std::fs::read_dir(format!("/proc/{pid}/fd")).ok()?.count() as u64,
             resident: number("VmRSS")?,
+            peak: number("VmHWM")?,
             threads: number("Threads")?,
             zombies: zombies(pid),
         })
@@ -33,6 +36,7 @@ impl Vitals {
         Vitals {
             descriptors: self.descriptors.max(other.descriptors),
             resident: self.resident.max(other.resident),
+            peak: self.peak.max(other.peak),
             threads: self.threads.max(other.threads),
             zombies: self.zombies.max(other.zombies),
         }
