@@ -104,6 +104,7 @@ fn a_broadcast_reaches_everyone_but_its_sender() {
 
 /// Of inboxes of 25 MB, which it is to tell of, and of which somebody marks one message read in the middle.
 #[test]
+#[allow(clippy::disallowed_methods, reason = "another program's writer")]
 fn however_long_an_inbox_is_the_daemon_needs_no_more_memory() {
     let house = House::with_team();
     let last = 50_000;

@@ -1,8 +1,9 @@
-//! Who may do what: each role tries each verb that changes something.
+//! Who may do what: each role tries each verb.
 
 use super::only;
 use harness::{House, figure};
 use serde_json::Value;
+use std::collections::BTreeSet;
 
 /// Whose it is, beside the lead and a person.
 #[derive(Clone, Copy)]
@@ -13,6 +14,8 @@ enum May {
     LeadAtFiles,
     /// A member's, too.
     Member,
+    /// The same, and the daemon answers it: not to a token of which it knows nothing.
+    Known,
     /// That one's alone, as it goes by its name.
     Own,
     /// Another's alone.
@@ -25,6 +28,7 @@ impl May {
             May::Lead => !matches!(role, Role::Person | Role::Lead),
             May::LeadAtFiles => matches!(role, Role::Member | Role::Forger),
             May::Member => false,
+            May::Known => matches!(role, Role::Forger),
             May::Own => !matches!(role, Role::Member | Role::Forger),
             May::Anothers => true,
         }
@@ -45,7 +49,7 @@ enum Role {
 
 /// In a form that does no harm where it is allowed: nobody of that name, a wrong word, something that goes on; and with
 /// which code it ends then.
-const VERBS: [(&[&str], May, &[i32]); 34] = [
+const VERBS: [(&[&str], May, &[i32]); 49] = [
     (&["create", "survey"], May::Lead, &[73]),
     (&["spawn", "bob", "--", "true"], May::Lead, &[73]),
     (&["shutdown", "nobody", "--grace=1s"], May::Lead, &[67]),
@@ -80,7 +84,38 @@ const VERBS: [(&[&str], May, &[i32]); 34] = [
     (&["why", "bob"], May::Member, &[0]),
     (&["why", "ann"], May::LeadAtFiles, &[0]),
     (&["trace", "0"], May::LeadAtFiles, &[0, 64, 67]),
+    (&["up"], May::Member, &[0]),
+    (&["status"], May::Known, &[0]),
+    (&["capture", "ann"], May::Known, &[0, 67]),
+    (&["logs", "ann"], May::Member, &[67]),
+    (&["wait", "--timeout", "0s"], May::Member, &[0, 75]),
+    (&["requests"], May::LeadAtFiles, &[0]),
+    (&["plan", "out/plan.md"], May::Own, &[76]),
+    (&["events"], May::Member, &[0]),
+    (&["agents"], May::Member, &[0]),
+    (&["setup", "codex"], May::Member, &[0]),
+    (&["hook", "nothing"], May::Member, &[0]),
+    (&["work"], May::Member, &[64]),
+    (&["completions", "bash"], May::Member, &[0]),
+    (&["man"], May::Member, &[0]),
+    (&["help"], May::Member, &[0]),
 ];
+
+/// Those that no role is refused and that go on for as long as somebody watches them, or serve a program, and that which
+/// comes last.
+const OTHERS: [&str; 4] = ["attach", "top", "mcp", "down"];
+
+#[test]
+fn no_verb_is_forgotten() {
+    let house = House::empty();
+    let help = house.teamctl(["--help"]).stdout;
+    let verbs =
+        help.lines().skip_while(|line| *line != "Commands:").skip(1).take_while(|line| !line.is_empty());
+    let verbs: BTreeSet<&str> = verbs.map(|line| line.split_whitespace().next().unwrap()).collect();
+    let tried = VERBS.iter().map(|(words, ..)| words[0]).chain(OTHERS);
+    assert_eq!(verbs, tried.collect());
+    house.end();
+}
 
 #[test]
 fn each_role_may_do_what_is_its_own_and_no_more() {
@@ -90,6 +125,7 @@ fn each_role_may_do_what_is_its_own_and_no_more() {
         house.teamctl(["spawn", name, "--backend", "in-process", "--", &agent, "stay"]).ok();
     }
     house.teamctl(["task", "create", "one"]).ok();
+    house.put("out/plan.md", "one thing after the other");
     let roster = std::fs::read_to_string(only(&house.path("state/teamd"), "roster.json")).unwrap();
     let roster: Value = serde_json::from_str(&roster).unwrap();
     let bob = roster["agents"].as_array().unwrap().iter().find(|agent| agent["name"] == "bob").unwrap();
