@@ -20,7 +20,8 @@ pub(crate) struct Walk {
     /// None where the part is all there is.
     file: Option<File>,
     size: u64,
-    /// By what the file is known to be unchanged.
+    /// The file when it was opened; and by what it is known to be unchanged.
+    identity: Option<Identity>,
     settled: Option<Identity>,
     /// The part: bytes of the file from `start` on.
     bytes: Vec<u8>,
@@ -52,15 +53,38 @@ impl Walk {
         let identity = Identity::of(&stat);
         let settled = (!identity.is_fresh(opening)).then_some(identity);
         let (bytes, size) = (Vec::new(), identity.size());
-        let file = Some(file);
-        Ok(Some(Walk { file, size, settled, bytes, start: 0, end: 0, shown, is_last: false, began: false }))
+        let (file, identity) = (Some(file), Some(identity));
+        Ok(Some(Walk {
+            file,
+            size,
+            identity,
+            settled,
+            bytes,
+            start: 0,
+            end: 0,
+            shown,
+            is_last: false,
+            began: false,
+        }))
     }
 
     /// At the start of what was read whole.
     pub(crate) fn of(snapshot: Snapshot, shown: usize) -> Walk {
         let (settled, bytes) = (snapshot.settled(), snapshot.into_bytes());
         let size = bytes.len() as u64;
-        Walk { file: None, size, settled, bytes, start: 0, end: 0, shown, is_last: true, began: false }
+        let (file, identity) = (None, None);
+        Walk { file, size, identity, settled, bytes, start: 0, end: 0, shown, is_last: true, began: false }
+    }
+
+    /// Goes back to the start.
+    pub(crate) fn rewind(&mut self) -> Result<(), Odd> {
+        if let Some(file) = &mut self.file {
+            file.rewind()?;
+            self.bytes.clear();
+            (self.start, self.is_last) = (0, false);
+        }
+        (self.end, self.began) = (0, false);
+        Ok(())
     }
 
     /// Goes to behind an element that ends at `end` bytes; what stands before it is for the caller to know it by.
@@ -90,32 +114,33 @@ impl Walk {
         &self.bytes[self.end.saturating_sub(self.shown)..self.end]
     }
 
-    /// By what the file is known to be unchanged; none where that can't be told. For one that is looked through.
+    /// By what the file is known to be unchanged; none where that can't be told, or another one is at its place by now.
     ///
     /// # Errors
-    /// Where it has changed meanwhile.
+    /// Where it has changed since it was opened.
     pub(crate) fn settled(&self) -> Result<Option<Identity>, Odd> {
-        let Some(file) = &self.file else { return Ok(self.settled) };
+        let (Some(file), Some(before)) = (&self.file, &self.identity) else { return Ok(self.settled) };
         let now = Identity::of(&fstat(file).map_err(|_| Odd)?);
-        if now.size() == self.size && self.settled.is_none_or(|before| before == now) {
-            return Ok(self.settled);
+        if !now.is_renamed(before) {
+            return Err(Odd);
         }
-        Err(Odd)
+        Ok(self.settled.filter(|before| *before == now))
     }
 
     /// The next element, as it is spelled; none at the end of the array.
     pub(crate) fn next(&mut self) -> Result<Option<&str>, Odd> {
-        if self.end as u64 > PART {
+        if self.file.is_some() && self.end as u64 > PART {
             self.let_go();
         }
         let Some(from) = self.next_begins()? else { return Ok(None) };
         let length = loop {
-            match json::first(&self.bytes[from..]).map_err(|_| Odd)? {
+            match json::first(&self.bytes[from..]) {
                 // A number that ends where the part does may go on.
-                Some((value, end)) if self.is_last || from + end < self.bytes.len() => {
+                Ok(Some((value, end))) if self.is_last || from + end < self.bytes.len() => {
                     self.end = from + end;
                     break value.get().len();
                 }
+                // So may one that is none yet: `1.` for example.
                 _ => self.more()?,
             }
         };

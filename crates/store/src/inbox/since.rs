@@ -86,7 +86,8 @@ impl Mark {
         self.last = new.last().map_or(self.last, said);
         self.end = walk.end();
         self.window = digest(walk.before());
-        self.identity = if self.behind { None } else { walk.settled()? };
+        let settled = walk.settled()?;
+        self.identity = settled.filter(|_| !self.behind);
         Ok((new, self))
     }
 
@@ -159,7 +160,7 @@ impl Inbox {
             return Ok(followed);
         }
         if let Some(mut walk) = walked(dir, &self.file)?
-            && let Ok(Some(looked)) = anew(mark, &mut walk, most, || walked(dir, &self.file))
+            && let Ok(looked) = anew(mark, &mut walk, most)
         {
             return Ok(looked);
         }
@@ -167,20 +168,13 @@ impl Inbox {
             Shape::Array.check(text)
         })?;
         let Some((snapshot, ())) = read else { return nothing() };
-        let whole = || Ok(Some(Walk::of(snapshot.clone(), WINDOW)));
-        let looked = whole()?.and_then(|mut walk| anew(mark, &mut walk, most, whole).ok().flatten());
-        looked.ok_or_else(|| Error::Contended(self.path()))
+        anew(mark, &mut Walk::of(snapshot, WINDOW), most).map_err(|Odd| Error::Contended(self.path()))
     }
 }
 
 /// What is new in a look at all of it: behind the last entry that `mark` has seen, or all, where that is not at its place.
-fn anew(
-    mark: Option<&Mark>,
-    walk: &mut Walk,
-    most: usize,
-    again: impl FnOnce() -> Result<Option<Walk>, Error>,
-) -> Result<Option<Looked>, Odd> {
-    let Some(mark) = mark else { return Mark::empty(false).go_on(walk, most).map(Some) };
+fn anew(mark: Option<&Mark>, walk: &mut Walk, most: usize) -> Result<Looked, Odd> {
+    let Some(mark) = mark else { return Mark::empty(false).go_on(walk, most) };
     let (mut at, mut last) = (Mark::empty(mark.began_again && mark.behind), None);
     while at.entries < mark.entries
         && let Some(raw) = walk.next()?
@@ -191,10 +185,10 @@ fn anew(
     }
     if at.entries == mark.entries && last.as_ref().map(said) == Some(mark.last) {
         at.last = mark.last;
-        return at.go_on(walk, most).map(Some);
+        return at.go_on(walk, most);
     }
-    let Ok(Some(mut walk)) = again() else { return Ok(None) };
-    Mark::empty(true).go_on(&mut walk, most).map(Some)
+    walk.rewind()?;
+    Mark::empty(true).go_on(walk, most)
 }
 
 /// At the start of the file; none where it is missing or too large, which is for others to tell.

@@ -11,6 +11,7 @@ use super::Stamp;
 use super::kernel::Flock;
 use crate::directory::Directory;
 use crate::error::Error;
+use nix::errno::Errno;
 use nix::sys::stat::{FchmodatFlags, FileStat, Mode, fchmod, fchmodat, fstat};
 use nix::unistd::geteuid;
 use std::fs::{File, TryLockError};
@@ -34,6 +35,12 @@ pub(super) enum Reached {
 /// A directory with the mark is watched for so long before somebody reaches for it: whoever has just made it grips it
 /// sooner, but for one that is stopped just then.
 pub(super) const WINDOW: Duration = Duration::from_millis(50);
+/// So long after it was about to be made nobody can have watched it for that long, whatever the clocks' ticks.
+const OURS: Duration = Duration::from_millis(25);
+/// The same where it has no mark that would tell of a dead holder: others take none that is younger than ten seconds.
+const SURE: Duration = Duration::from_secs(5);
+/// Whether a directory has the mark as soon as it is made; else it gets it later.
+const AT_ONCE: bool = cfg!(target_os = "linux");
 
 /// When a directory was about to be made, by both clocks: the one can be set, the other stands still with the machine.
 #[derive(Debug, Clone, Copy)]
@@ -49,8 +56,8 @@ impl Before {
         Before(Instant::now().checked_sub(watch).unwrap(), SystemTime::now() - wall)
     }
 
-    fn is_recent(self) -> bool {
-        self.0.elapsed() < WINDOW && self.1.elapsed().map_or(true, |passed| passed < WINDOW)
+    fn is_within(self, time: Duration) -> bool {
+        self.0.elapsed() < time && self.1.elapsed().map_or(true, |passed| passed < time)
     }
 }
 
@@ -70,39 +77,54 @@ pub(super) fn hold(
         Ok(None) => Ok(None),
         Ok(Some(lock)) => {
             let stat = fstat(&lock).map_err(Error::at("look at", &dir.join(name)))?;
-            let grip = Flock::try_on(file(lock));
-            Ok(match grip {
+            Ok(match Flock::try_on(file(lock)) {
                 Ok(grip) => holds(dir, name, &stat, &grip, before).then(|| (Stamp::of(&stat), Some(grip))),
                 // Taken for one of the dead.
                 Err((_, TryLockError::WouldBlock)) => None,
-                Err(_) => before.is_recent().then(|| (Stamp::of(&stat), None)),
+                // There is no flock here, so the mark says nothing.
+                Err((lock, TryLockError::Error(_))) => before.is_within(SURE).then(|| {
+                    fchmod(&lock, Mode::S_IRWXU).ok();
+                    (Stamp::of(&stat), None)
+                }),
             })
         }
         // Without descriptors it is a lock all the same.
-        Err(_) => without_grip(dir, name, before),
+        Err(_) if before.is_within(OURS) => without_grip(dir, name, before),
+        Err(_) => Ok(None),
     }
 }
 
 /// Nobody has reached for it yet, or somebody may have: then it is ours where it has the mark and is at its place.
 fn holds(dir: &Directory, name: &str, stat: &FileStat, grip: &Grip, before: Before) -> bool {
-    if before.is_recent() {
-        // Not every file system takes the mark from the beginning. Only what is gripped may have it later.
-        return is_marked(stat) || fchmod(grip.file(), mark()).is_ok();
+    if is_marked(stat) && !before.is_within(OURS) {
+        return is(dir.stat(name).ok().flatten(), Stamp::of(stat));
     }
-    is_marked(stat) && is(dir.stat(name).ok().flatten(), Stamp::of(stat))
+    let is_ours = before.is_within(if AT_ONCE { OURS } else { SURE });
+    if is_ours && !is_marked(stat) {
+        // Only what is gripped may have it. Some file systems have none such; there the ten seconds count.
+        fchmod(grip.file(), mark()).ok();
+    }
+    is_ours
 }
 
 /// Only what is gripped may have the mark.
 fn without_grip(dir: &Directory, name: &str, before: Before) -> Result<Option<(Stamp, Option<Grip>)>, Error> {
-    let unmarked = fchmodat(dir, name, Mode::S_IRWXU, FchmodatFlags::FollowSymlink);
-    unmarked.map_err(Error::at("lock", &dir.join(name)))?;
+    match fchmodat(dir, name, Mode::S_IRWXU, FchmodatFlags::FollowSymlink) {
+        Err(Errno::ENOENT) => return Ok(None),
+        changed => changed.map_err(Error::at("lock", &dir.join(name)))?,
+    }
     let stamp = dir.stat(name)?.map(|stat| Stamp::of(&stat));
-    Ok(stamp.filter(|_| before.is_recent()).map(|stamp| (stamp, None)))
+    Ok(stamp.filter(|_| before.is_within(WINDOW)).map(|stamp| (stamp, None)))
 }
 
 /// True if a holder of ours had a grip on it.
 pub(super) fn is_marked(stat: &FileStat) -> bool {
     Mode::from_bits_truncate(stat.st_mode).contains(Mode::S_ISVTX) && stat.st_uid == geteuid().as_raw()
+}
+
+/// The same of one that is gripped now.
+pub(super) fn has_mark(grip: &Grip) -> bool {
+    fstat(grip.file()).is_ok_and(|stat| is_marked(&stat))
 }
 
 /// Reaches for the grip on the lock that `stamp` was seen of.

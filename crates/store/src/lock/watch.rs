@@ -1,6 +1,6 @@
 //! Looking at a lock that somebody holds, until it is free or proves abandoned.
 
-use super::grip::{Grip, Reached, WINDOW, is_marked, reach};
+use super::grip::{Grip, Reached, WINDOW, has_mark, is_marked, reach};
 use super::{SECOND_LOOK, STALE, Stamp};
 use crate::directory::{Directory, file_type};
 use crate::error::Error;
@@ -45,10 +45,14 @@ impl Watch {
         let watched = since.elapsed();
         let stale = watched >= STALE || (stamp.is_old() && watched >= SECOND_LOOK);
         let marked = is_marked(&stat);
-        if self.odd || !(stale || marked && watched >= WINDOW) {
+        // Where stamps are whole seconds the one before may have had the same.
+        let window = if stamp.nanoseconds == 0 { SECOND_LOOK * 4 } else { WINDOW };
+        if self.odd || !(stale || marked && watched >= window) {
             return Ok(Look::Held);
         }
         Ok(match reach(dir, name, stamp) {
+            // One that has no descriptors holds without a grip, and has taken the mark off.
+            Reached::Got(grip) if !stale && !has_mark(&grip) => Look::Held,
             Reached::Got(grip) => {
                 self.grip = Some(grip);
                 Look::Abandoned

@@ -4,7 +4,7 @@ use super::job::{Guard, Letter, Mail};
 use protocol::message::{Entry, Message};
 use protocol::name::{AgentName, TeamName};
 use protocol::payload::Payload;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use store::{Error, Ledger, Looked, Mark, Reader, Team};
 
 /// How far each inbox has been looked at.
@@ -13,22 +13,23 @@ pub(super) struct Inboxes {
     /// How many entries an earlier daemon told of each, until this one has looked through it.
     told: BTreeMap<(TeamName, AgentName), usize>,
     marks: BTreeMap<(TeamName, AgentName), Mark>,
-    /// Those that have more than grown, since they were held against what was acknowledged.
-    changed: BTreeSet<(TeamName, AgentName)>,
+    /// Those that have more than grown, since they were held against what was acknowledged; and whether of them some were
+    /// read, which nobody was told yet.
+    changed: BTreeMap<(TeamName, AgentName), bool>,
     /// What was acknowledged.
     ledgers: BTreeMap<TeamName, Ledger>,
 }
 
 impl Inboxes {
     pub(super) fn new(told: BTreeMap<(TeamName, AgentName), usize>) -> Inboxes {
-        Inboxes { told, marks: BTreeMap::new(), changed: BTreeSet::new(), ledgers: BTreeMap::new() }
+        Inboxes { told, marks: BTreeMap::new(), changed: BTreeMap::new(), ledgers: BTreeMap::new() }
     }
 
     /// A later team of that name begins with empty inboxes.
     pub(super) fn forget(&mut self, team: &TeamName) {
         self.told.retain(|(of, _), _| of != team);
         self.marks.retain(|(of, _), _| of != team);
-        self.changed.retain(|(of, _)| of != team);
+        self.changed.retain(|(of, _), _| of != team);
         self.ledgers.remove(team);
     }
 
@@ -46,30 +47,39 @@ impl Inboxes {
         let key = (team.name().clone(), name.clone());
         let before = self.marks.get(&key);
         if matches!(guard, Guard::Fed | Guard::Looks) {
-            net(self.ledgers.entry(team.name().clone()).or_default().follow(team));
+            let followed = self.ledgers.entry(team.name().clone()).or_default().follow(team);
+            followed.unwrap_or_else(|error| untold(&error));
         }
         let (entries, mark) = team.inbox(&name).part_since(before)?;
-        let mail = self.mail(&key, &entries, &mark);
-        let grown = before.is_some() && !mark.began_again() && mail.unread.is_none();
-        if !grown {
-            self.changed.insert(key.clone());
+        let mut mail = self.mail(&key, &entries, &mark);
+        if before.is_none() || mark.began_again() || mail.unread.is_some() {
+            *self.changed.entry(key.clone()).or_default() |= mail.unread.is_some();
         }
+        let unread = mark.unread();
         self.marks.insert(key.clone(), mark);
         if mail.more {
-            return Ok(mail);
+            return Ok(Mail { unread: None, ..mail });
         }
         self.told.remove(&key);
-        let looked = if self.changed.remove(&key) { Looked::Changed } else { Looked::Grown(&entries) };
-        let put_back = net(self.settle(team, &name, looked, guard));
-        Ok(Mail { put_back, ..mail })
+        let changed = self.changed.get_mut(&key);
+        let looked = if changed.is_some() { Looked::Changed } else { Looked::Grown(&entries) };
+        mail.unread = changed.is_some_and(std::mem::take).then_some(unread);
+        match self.settle(team, &name, looked, guard) {
+            Ok(put_back) => {
+                self.changed.remove(&key);
+                mail.put_back = put_back;
+            }
+            // What has changed is held against it at the next look.
+            Err(error) => untold(&error),
+        }
+        Ok(mail)
     }
 
     fn mail(&self, key: &(TeamName, AgentName), entries: &[Entry], mark: &Mark) -> Mail {
         let more = mark.is_behind();
         // Its owner has taken out what it consumed, or somebody has rewritten it: nobody knows what is new.
         if mark.began_again() {
-            let unread = (!more).then_some(mark.unread());
-            return Mail { earlier: letters(entries), unread, more, ..Mail::default() };
+            return Mail { earlier: letters(entries), unread: Some(mark.unread()), more, ..Mail::default() };
         }
         let told = self.told.get(key).copied().unwrap_or(0);
         let (earlier, new) = entries.split_at(entries.partition_point(|entry| entry.index < told));
@@ -104,11 +114,8 @@ impl Inboxes {
 }
 
 /// What was acknowledged is looked at beside what is new, which is told whatever came of that: it stays noted.
-fn net<T: Default>(result: Result<T, Error>) -> T {
-    result.unwrap_or_else(|error| {
-        tracing::warn!("cannot compare an inbox with what was sent to it: {error}");
-        T::default()
-    })
+fn untold(error: &Error) {
+    tracing::warn!("cannot compare an inbox with what was sent to it: {error}");
 }
 
 /// Without those that are no messages: they have no sender.

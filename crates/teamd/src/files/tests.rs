@@ -141,6 +141,22 @@ fn looks(files: &mut Files) -> (usize, [usize; 3], Option<usize>) {
 }
 
 #[test]
+fn what_is_read_between_two_parts_is_told_with_the_last() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut files = files(dir.path(), BTreeMap::new());
+    let inbox = made(&mut files).inbox(&AgentName::lead());
+    let message = |n: u64| Message::new(&AgentName::lead(), n.to_string(), n);
+    inbox.append_all(&(0..10_000).map(message).collect::<Vec<_>>()).unwrap();
+    let first = mail_of_lead(&mut files);
+    assert_eq!((first.more, first.unread), (true, None));
+    let entries = inbox.read().unwrap();
+    inbox.mark_read(&entries[1..4]).unwrap();
+    let (parts, [new, ..], unread) = looks(&mut files);
+    assert_eq!((parts > 2, first.new.len() + new, unread), (true, 10_000, Some(9_997)));
+    assert_eq!(looks(&mut files), (1, [0, 0, 0], None), "told once");
+}
+
+#[test]
 fn a_long_inbox_is_looked_at_in_parts_and_what_is_gone_of_it_is_found_after_the_last() {
     let dir = tempfile::tempdir().unwrap();
     let told = BTreeMap::from([((name(), AgentName::lead()), 7_000)]);

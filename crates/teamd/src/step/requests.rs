@@ -35,7 +35,10 @@ pub(super) fn mail(
     let opens = owner.is_lead() && letters().any(|letter| letter.asks());
     let closes = !known.asked.is_empty()
         && (owner.is_lead() && mail.unread.is_some() || letters().any(|letter| letter.answers().is_some()));
-    if opens || closes {
+    if mail.more {
+        // A look is at all of it: one, after the last part.
+        known.unseen_asked |= opens || closes;
+    } else if opens || closes || known.unseen_asked {
         look(state, team, out);
     }
     if !owner.is_lead() {

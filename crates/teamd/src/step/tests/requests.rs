@@ -255,6 +255,21 @@ fn a_time_that_no_clock_reaches_is_no_end_of_the_daemon() {
 }
 
 #[test]
+fn what_is_asked_in_parts_of_a_long_inbox_is_looked_for_after_the_last() {
+    let mut state = state();
+    let mut part = |texts: &[&str], more| {
+        let letter = |text: &&str| {
+            let payload = Payload::parse(text);
+            Letter { index: 0, from: AgentName::foreign("ann"), summary: None, payload }
+        };
+        let mail = Mail { new: texts.iter().map(letter).collect(), more, ..Mail::default() };
+        let done = FileDone::Inbox { team: team(), inbox: "team-lead".into(), result: Ok(mail) };
+        looks(&step(&mut state, Event::Filed(done), NOW))
+    };
+    assert_eq!([part(&[PERMISSION], true), part(&[], true), part(&["that was all"], false)], [0, 0, 1]);
+}
+
+#[test]
 fn what_members_of_a_session_ask_is_told_and_left_to_its_lead() {
     let mut state = state();
     let session = TeamName::parse("session-0123abcd").unwrap();
