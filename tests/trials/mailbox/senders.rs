@@ -67,7 +67,8 @@ pub(super) fn sends(round: &Round, which: usize, share: u64, rings: &[Sender<()>
             }
             Became::Killed => {}
         }
-        assert!(refused.len() as u64 <= 20 + share / 5, "too many are refused: {refused:#?}");
+        let many = refused.len() as u64 > 20 + share / 5;
+        assert!(!many, "{} of {seq} are refused, the last: {:?}", refused.len(), refused.last());
         rings[to].send(()).unwrap();
     }
     if let Door::Server(server) = door {
