@@ -117,7 +117,7 @@ fn without_grip(dir: &Directory, name: &str, before: Before) -> Result<Option<(S
     Ok(stamp.filter(|_| before.is_within(WINDOW)).map(|stamp| (stamp, None)))
 }
 
-/// True if a holder of ours had a grip on it.
+/// True if one of ours made it, and has or had a grip on it, or was about to.
 pub(super) fn is_marked(stat: &FileStat) -> bool {
     Mode::from_bits_truncate(stat.st_mode).contains(Mode::S_ISVTX) && stat.st_uid == geteuid().as_raw()
 }
