@@ -29,7 +29,8 @@ function exists() {
 
 function grown(text) {
   const messages = JSON.parse(fs.readFileSync(file, 'utf8'));
-  messages.push({ from: 'peer', text, timestamp: new Date().toISOString(), read: false });
+  const message = { from: 'peer', text, timestamp: new Date().toISOString(), read: false };
+  messages.push({ ...message, theirs: { of: text } });
   return JSON.stringify(messages, null, 2);
 }
 

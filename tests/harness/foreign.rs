@@ -1,14 +1,14 @@
 //! Programs that are not ours on the same files, each with the lock that its kind takes, and what the dead among them
 //! leave in a lock's place. For any trial that runs beside them: start, do something, ask what became of it.
 
-use crate::{House, skipped};
+use crate::{House, pause, skipped};
 use serde_json::Value;
 use std::fs::{File, Metadata};
 use std::io::ErrorKind;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, symlink};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread::JoinHandle;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -235,7 +235,7 @@ impl Planted {
 }
 
 /// Puts one after the other in the locks' places of some files, a kind after the other, and takes each away after a
-/// moment, but for the dead ones, which somebody else is to take over.
+/// moment, but for the dead ones: somebody else is to take these over, until another is to stand there.
 #[derive(Debug)]
 pub struct Planter {
     stop: Sender<()>,
@@ -244,36 +244,48 @@ pub struct Planter {
 
 impl Planter {
     /// Begins, with a pause between two; at least one of these files is there.
-    pub fn start(targets: Vec<PathBuf>, pause: Duration) -> Planter {
+    pub fn start(targets: Vec<PathBuf>, between: Duration) -> Planter {
         let (stop, stopped) = channel();
-        let stand = Duration::from_millis(200);
-        let planting = move || {
-            let (mut told, mut dead) = (Vec::new(), Vec::new());
-            for (kind, target) in Stale::ALL.iter().cycle().zip(targets.iter().cycle()) {
-                let planted = kind.plant(target);
-                let over = stopped.recv_timeout(stand) != Err(RecvTimeoutError::Timeout);
-                match planted {
-                    Some(planted) if *kind == Stale::Dead => dead.push(planted),
-                    Some(planted) => told.push((*kind, planted.take_away())),
-                    None => {}
-                }
-                if over || stopped.recv_timeout(pause) != Err(RecvTimeoutError::Timeout) {
-                    break;
-                }
-            }
-            told.extend(dead.into_iter().map(|planted| (Stale::Dead, planted.take_away())));
-            told
-        };
-        Planter { stop, thread: std::thread::spawn(planting) }
+        Planter { stop, thread: std::thread::spawn(move || plant_all(&targets, between, &stopped)) }
     }
 
-    /// Stops, and tells what was planted, with whether it was treated as it must be.
+    /// Stops when each kind has stood there, and tells what was planted, with whether it was treated as it must be.
     ///
     /// # Panics
     /// Where something could not be planted.
     pub fn stop(self) -> Vec<(Stale, bool)> {
-        self.stop.send(()).ok();
+        drop(self.stop);
         self.thread.join().expect("it can plant")
+    }
+}
+
+fn plant_all(targets: &[PathBuf], between: Duration, stopped: &Receiver<()>) -> Vec<(Stale, bool)> {
+    let (mut told, mut dead): (_, Vec<(&PathBuf, Planted)>) = (Vec::new(), Vec::new());
+    for (nth, (kind, target)) in Stale::ALL.into_iter().cycle().zip(targets.iter().cycle()).enumerate() {
+        let old = dead.extract_if(.., |(of, _)| *of == target);
+        told.extend(old.map(|(_, planted)| (Stale::Dead, planted.take_away())));
+        let planted = planted(kind, target);
+        pause(Duration::from_millis(200));
+        match kind {
+            Stale::Dead => dead.push((target, planted)),
+            _ => told.push((kind, planted.take_away())),
+        }
+        let is_over = stopped.recv_timeout(between) != Err(RecvTimeoutError::Timeout);
+        if is_over && nth + 1 >= Stale::ALL.len() {
+            break;
+        }
+    }
+    told.extend(dead.into_iter().map(|(_, planted)| (Stale::Dead, planted.take_away())));
+    told
+}
+
+/// Whoever holds the lock lets it go in a moment.
+fn planted(kind: Stale, target: &Path) -> Planted {
+    loop {
+        match kind.plant(target) {
+            Some(planted) => return planted,
+            None => pause(Duration::from_millis(1)),
+        }
     }
 }
 

@@ -20,10 +20,20 @@ pub(crate) fn complete(house: &House, crew: &[Member], living: &BTreeSet<String>
     let spawn = |Member(name, backend, runs): &Member| {
         let program: &[&str] =
             if *runs == Runs::Worker { &["--agent", "worker"] } else { &["--", &agent, "stay"] };
-        house.teamctl_with(&[&["spawn", name, "--backend", backend], program].concat(), &[]).ok();
+        spawned(house, &[&["spawn", name, "--backend", backend], program].concat());
         *name
     };
     missing.map(spawn).collect()
+}
+
+/// Until it is done, beside somebody who writes config.json without a lock: half written for longer than anybody waits it
+/// is a reason to be refused, and who was not told so may be there.
+pub(crate) fn spawned(house: &House, words: &[&str]) {
+    house.until("it is spawned", || {
+        let ran = house.teamctl_with(words, &[]);
+        assert!([0, 65, 73].contains(&ran.code), "{ran:?}");
+        (ran.code != 65).then_some(())
+    });
 }
 
 /// Their names.

@@ -5,7 +5,8 @@
 //! `KILLS=n` says how many; after each hundred comes a house of its own.
 
 use crate::crew::{Member, Runs, complete, names};
-use crate::traffic::{Others, Post, stored};
+use crate::others::{Others, PACED};
+use crate::traffic::{Post, stored};
 use harness::history::{Diary, Id, What};
 use harness::{Call, House, Nemesis, Whom, checker, figure, rounds};
 use std::collections::BTreeSet;
@@ -77,7 +78,7 @@ fn season(kills: u64, seed: u64) -> u64 {
     complete(&house, &CREW, &BTreeSet::new());
     let mut nemesis = Nemesis::of(&house, seed);
     let post = Post { house: &house, diaries: house.path("out"), readers: &READERS };
-    let mut others = Others::of(&house, READERS[0]);
+    let mut others = Others::of(&house, "survey", PACED);
     others.come();
     let (mut looks, mut hit) = (Vec::new(), 0);
     let (rings, bells): (Vec<_>, Vec<_>) = READERS.map(|_| channel()).into_iter().unzip();

@@ -4,11 +4,12 @@
 //! In rounds, each with a team and inboxes of its own, since an inbox is read and written whole. `MESSAGES=n` says how
 //! many of ours are to be stored in all; `SEED=n` chooses who is killed when.
 
-mod beside;
 mod readers;
 mod senders;
 
-use beside::Beside;
+use crate::crew::spawned;
+use crate::others::{Cast, Others};
+use harness::foreign::Manner;
 use harness::history::{Diary, History, Id, Look, What};
 use harness::{House, checker, figure, history, rounds, start_time};
 use serde_json::Value;
@@ -22,6 +23,38 @@ const READERS: usize = 8;
 const LANES: u64 = 2;
 /// A round takes a few seconds; one that takes longer hangs.
 const PATIENCE: Duration = Duration::from_secs(240);
+
+/// Each of theirs sends one beside so many of ours to a reader.
+const BESIDE: u64 = 10;
+const QUICK: Cast = Cast {
+    writers: &[
+        ("r0", Manner::Renaming, "f"),
+        ("r0", Manner::GivingUp, "g"),
+        ("r1", Manner::Renaming, "h"),
+        ("r2", Manner::Truncating, "t"),
+    ],
+    // The first three of the kinds look dead.
+    locked: &[
+        "inboxes/r3.json",
+        "inboxes/r4.json",
+        "inboxes/r5.json",
+        "inboxes/r0.json",
+        "inboxes/r0.json",
+        "config.json",
+        "config.json",
+        "config.json",
+        "config.json",
+        "config.json",
+    ],
+    count: None,
+    pace: None,
+    planting: Duration::from_millis(700),
+};
+
+/// One of them writes this inbox in place.
+fn is_truncated(inbox: &str) -> bool {
+    QUICK.writers.iter().any(|(name, manner, _)| *name == inbox && *manner != Manner::Renaming)
+}
 
 /// One round: a team of its own.
 struct Round<'h> {
@@ -61,9 +94,10 @@ impl Round<'_> {
     }
 
     /// Makes the team; its members come while config.json is rewritten by somebody who takes no lock.
-    fn begin(&self, each: u64) -> Beside {
+    fn begin(&self, each: u64) -> Others<'_> {
         self.house.teamctl(["create", &self.team]).ok();
-        let beside = Beside::start(self, each);
+        let mut others = Others::of(self.house, &self.team, Cast { count: Some(each / BESIDE), ..QUICK });
+        others.come();
         let agent = self.house.agent();
         std::thread::scope(|scope| {
             for which in 0..READERS {
@@ -71,17 +105,11 @@ impl Round<'_> {
                 scope.spawn(move || {
                     let words =
                         ["-t", &self.team, "spawn", &name, "--backend", "in-process", "--", agent, "stay"];
-                    // A file that is half written for longer than anybody waits is a reason to be refused.
-                    let spawned = || {
-                        let ran = self.house.teamctl(words);
-                        assert!([0, 65, 73].contains(&ran.code), "{ran:?}");
-                        (ran.code != 65).then_some(())
-                    };
-                    self.house.until("it is spawned", spawned);
+                    spawned(self.house, &words);
                 });
             }
         });
-        beside
+        others
     }
 
     /// Everybody at once, until `share` messages of each sender are stored, and all is read; what was seen meanwhile.
@@ -157,12 +185,12 @@ impl Round<'_> {
 
     /// From the team's begin to its end, with so many messages for each reader; how many of ours were stored.
     fn run(&self, each: u64) -> u64 {
-        let beside = self.begin(each);
+        let mut others = self.begin(each);
         let looks = self.traffic(each * READERS as u64 / senders::ALL as u64);
-        let theirs = beside.end();
+        others.go();
         let history = self.history(looks);
         assert_eq!(checker::check(&history), [], "in round {} of SEED={}", self.number, rounds("SEED", 1));
-        theirs.check(self);
+        others.check();
         self.house.teamctl(["delete", &self.team, "--force"]).ok();
         history.deeds.iter().filter(|deed| matches!(deed.what, What::Stored { .. })).count() as u64
     }

@@ -14,6 +14,7 @@ mod hostile;
 mod kills;
 mod mailbox;
 mod orphans;
+mod others;
 mod recovery;
 mod servers;
 mod soak;

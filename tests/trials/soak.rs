@@ -7,8 +7,8 @@
 mod strikes;
 
 use crate::crew::{Member, Runs, complete, names};
-use crate::traffic::{Others, Post, stored};
-use harness::foreign::Planter;
+use crate::others::{Others, PACED};
+use crate::traffic::{Post, stored};
 use harness::history::Look;
 use harness::{
     Disk, House, Nemesis, Vitals, Whom, can_limit_watches, checker, figure, pause, rounds, skipped,
@@ -69,7 +69,7 @@ impl Times {
 #[derive(Default)]
 struct Watched {
     most: Vitals,
-    /// In the calm, of one daemon: at each second, where nobody was starved or stopped.
+    /// In the calm, of the one daemon that lives in it: at each second.
     calm: Vec<Vitals>,
     daemon: u32,
     locks: BTreeMap<(PathBuf, u64), Instant>,
@@ -80,14 +80,9 @@ impl Watched {
     fn look(&mut self, house: &House, daemon: Option<u32>, calm: bool) {
         if let Some((pid, vitals)) = daemon.and_then(|pid| Some((pid, Vitals::of(pid)?))) {
             self.most = self.most.most(vitals);
-            if calm && pid != self.daemon && !self.calm.is_empty() {
-                self.wrong.push(format!("the daemon {} did not live through the calm", self.daemon));
+            if calm {
+                self.look_at_calm(pid, vitals);
             }
-            if pid != self.daemon || !calm {
-                self.calm.clear();
-            }
-            self.daemon = pid;
-            self.calm.push(vitals);
             let bounds = [
                 ("descriptors", vitals.descriptors, 150),
                 ("kB resident", vitals.resident, 65_536),
@@ -99,6 +94,15 @@ impl Watched {
         }
         self.look_at_locks(house);
         self.look_at_logs(&house.path("state"));
+    }
+
+    fn look_at_calm(&mut self, pid: u32, vitals: Vitals) {
+        if self.calm.is_empty() {
+            self.daemon = pid;
+        } else if pid != self.daemon {
+            self.wrong.push(format!("the daemon {} did not live through the calm", self.daemon));
+        }
+        self.calm.push(vitals);
     }
 
     /// A lock is somebody's for a moment; what the dead leave is taken over within twelve seconds by whoever comes.
@@ -203,8 +207,7 @@ fn storm(
 ) -> (Watched, Vec<Look>) {
     let house = post.house;
     let times = &Times { began: Instant::now(), whole, calm_from: OnceLock::new() };
-    let mut others = Others::of(house, READERS[0]);
-    let planter = Planter::start(inboxes(house, &READERS[1..]), Duration::from_secs(7));
+    let mut others = Others::of(house, "survey", PACED);
     let (rings, bells): (Vec<_>, Vec<_>) = READERS.map(|_| channel()).into_iter().unzip();
     let (seen, looks) = std::thread::scope(|scope| {
         let reading = |(me, bell): (&'static str, Receiver<()>)| scope.spawn(move || post.reads(me, &bell));
@@ -245,14 +248,8 @@ fn storm(
         let looks = readers.into_iter().flat_map(|reader| reader.join().unwrap()).collect::<Vec<_>>();
         (watcher.join().unwrap(), looks)
     });
-    let spoiled = planter.stop().into_iter().filter(|(_, well)| !well).count();
-    assert_eq!(spoiled, 0, "what is no empty directory is no lock");
     others.check();
     (seen, looks)
-}
-
-fn inboxes(house: &House, of: &[&str]) -> Vec<PathBuf> {
-    of.iter().map(|name| house.root().join(format!("teams/survey/inboxes/{name}.json"))).collect()
 }
 
 /// Rings all senders four times a second; one that is still busy is not rung twice.
@@ -267,7 +264,9 @@ fn ticks(goes: &[SyncSender<()>], stop: &Receiver<()>) {
 fn watch(house: &House, times: &Times, stop: &Receiver<()>) -> Watched {
     let mut watched = Watched::default();
     while stop.recv_timeout(Duration::from_secs(1)) == Err(RecvTimeoutError::Timeout) {
-        watched.look(house, house.daemon_process(), times.is_calm());
+        // Asked first: who lives when the calm has begun is who lives in it.
+        let calm = times.is_calm();
+        watched.look(house, house.daemon_process(), calm);
     }
     watched
 }

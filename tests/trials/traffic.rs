@@ -1,14 +1,12 @@
-//! Mail for other trials to go on beside: who sends and who reads, each with a diary that the checker reads in the end, and
-//! foreign writers. Whoever they write to may just not be on the team.
+//! Mail for other trials to go on beside: who sends and who reads, each with a diary that the checker reads in the end.
+//! Whoever they write to may just not be on the team.
 
-use harness::foreign::{Foreign, Manner};
 use harness::history::{Diary, History, Id, Look, What};
 use harness::{House, Mcp, history};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, Sender};
-use std::time::Duration;
 
 /// Where the diaries are, and whose inboxes are read.
 pub(crate) struct Post<'h> {
@@ -127,59 +125,4 @@ fn is_diary(path: &Path) -> bool {
 /// How many messages were stored.
 pub(crate) fn stored(history: &History) -> u64 {
     history.deeds.iter().filter(|deed| matches!(deed.what, What::Stored { .. })).count() as u64
-}
-
-/// Foreign writers of one inbox, each in its manner. A full disk is not theirs to bear: they go before it, and come again.
-pub(crate) struct Others<'h> {
-    house: &'h House,
-    inbox: &'static str,
-    running: Vec<Foreign>,
-    rounds: u64,
-    missing: bool,
-    stored: Vec<String>,
-}
-
-impl<'h> Others<'h> {
-    /// About as often as ours send: an inbox is read whole now and then, and what that takes grows with it.
-    const PAUSE: Duration = Duration::from_millis(200);
-    const MANNERS: [(Manner, &'static str); 3] =
-        [(Manner::Renaming, "f"), (Manner::GivingUp, "g"), (Manner::Truncating, "t")];
-
-    pub(crate) fn of(house: &'h House, inbox: &'static str) -> Others<'h> {
-        Others { house, inbox, running: Vec::new(), rounds: 0, missing: false, stored: Vec::new() }
-    }
-
-    pub(crate) fn come(&mut self) {
-        if self.missing {
-            return;
-        }
-        self.rounds += 1;
-        let inbox = self.house.root().join(format!("teams/survey/inboxes/{}.json", self.inbox));
-        let start = |(manner, name)| {
-            let prefix = format!("{name}{}", self.rounds);
-            Foreign::start_paced(self.house, manner, &inbox, &prefix, None, Some(Others::PAUSE))
-        };
-        self.running = Others::MANNERS.into_iter().filter_map(start).collect();
-        // This machine has not what they need, and has said so.
-        self.missing = self.running.is_empty();
-    }
-
-    pub(crate) fn are_away(&self) -> bool {
-        self.running.is_empty()
-    }
-
-    pub(crate) fn go(&mut self) {
-        let outcomes = self.running.drain(..).map(Foreign::outcome);
-        self.stored.extend(outcomes.flat_map(|outcome| outcome.stored));
-    }
-
-    /// What they say that they have stored is there, once.
-    pub(crate) fn check(&self) {
-        assert!(self.missing || !self.stored.is_empty(), "they stored nothing");
-        let inbox = self.house.inbox("survey", self.inbox);
-        for text in &self.stored {
-            let count = inbox.iter().filter(|message| message["text"] == text.as_str()).count();
-            assert_eq!(count, 1, "{text} of theirs");
-        }
-    }
 }

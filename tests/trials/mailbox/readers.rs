@@ -1,7 +1,7 @@
 //! Those who read: each has one inbox, most by the MCP server, one by `teamctl inbox`. What they have in their hands
 //! they write down before they mark it read; they are killed with it now and then.
 
-use super::{Round, beside};
+use super::{Round, is_truncated};
 use harness::history::{Diary, Id, Look, What};
 use harness::{Mcp, moment, pause};
 use serde_json::{Value, json};
@@ -65,7 +65,7 @@ impl<'r> Reader<'r> {
             Ok(answer) => answer,
             // Half a file of theirs, for longer than anybody waits: the disk has them wait in the middle of it.
             Err(why) => {
-                assert!(beside::is_truncated(&self.me) && why.contains("cannot parse"), "{why}");
+                assert!(is_truncated(&self.me) && why.contains("cannot parse"), "{why}");
                 return;
             }
         };

@@ -18,6 +18,7 @@ pub(super) enum Kind {
     AgentKilled,
     DaemonStopped,
     JoinStopped,
+    AgentStopped,
     DescriptorsGone,
     WatchesGone,
     CallOfKillKilled,
@@ -26,11 +27,12 @@ pub(super) enum Kind {
 }
 
 use Kind::{
-    AgentKilled, CallOfKillKilled, CallOfStatusKilled, CallOfTaskKilled, ClockSet, DaemonKilled,
-    DaemonStopped, DaemonTold, DescriptorsGone, DiskFull, JoinKilled, JoinStopped, TmuxKilled, WatchesGone,
+    AgentKilled, AgentStopped, CallOfKillKilled, CallOfStatusKilled, CallOfTaskKilled, ClockSet,
+    DaemonKilled, DaemonStopped, DaemonTold, DescriptorsGone, DiskFull, JoinKilled, JoinStopped, TmuxKilled,
+    WatchesGone,
 };
 
-const ALL: [Kind; 14] = [
+const ALL: [Kind; 15] = [
     DaemonKilled,
     ClockSet,
     TmuxKilled,
@@ -40,6 +42,7 @@ const ALL: [Kind; 14] = [
     AgentKilled,
     DaemonStopped,
     JoinStopped,
+    AgentStopped,
     DescriptorsGone,
     WatchesGone,
     CallOfKillKilled,
@@ -48,7 +51,7 @@ const ALL: [Kind; 14] = [
 ];
 
 /// Those that come by chance; the daemon's end as often as four of the others, until the calm.
-const BY_CHANCE: [Kind; 13] = [
+const BY_CHANCE: [Kind; 14] = [
     DaemonKilled,
     DaemonKilled,
     DaemonTold,
@@ -57,6 +60,7 @@ const BY_CHANCE: [Kind; 13] = [
     AgentKilled,
     DaemonStopped,
     JoinStopped,
+    AgentStopped,
     DescriptorsGone,
     WatchesGone,
     CallOfKillKilled,
@@ -138,6 +142,7 @@ impl<'d> Strikes<'d> {
             TmuxKilled => nemesis.kill(Whom::Tmux).is_some(),
             DaemonStopped => nemesis.stop(Whom::Daemon, span).is_some(),
             JoinStopped => nemesis.stop(Whom::Join, span).is_some(),
+            AgentStopped => nemesis.stop(Whom::Agent, span).is_some(),
             WatchesGone => nemesis.blind().is_some(),
             DescriptorsGone => nemesis.starve(span),
             ClockSet => nemesis.set_clock(jump),

@@ -1,0 +1,152 @@
+//! Those who are not ours on the same files, for any trial to go on beside: writers of inboxes in each manner, one of
+//! config.json without a lock, one of the task list with flock alone, and what the dead leave in the locks' places.
+
+use harness::House;
+use harness::foreign::{Foreign, Manner, Outcome, Planter};
+use serde_json::Value;
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// Who they are, where they write and how fast.
+#[derive(Clone, Copy)]
+pub(crate) struct Cast {
+    /// Whose inbox, in which manner, under which name.
+    pub(crate) writers: &'static [(&'static str, Manner, &'static str)],
+    /// Files of the team in whose locks' places something is put, in turn with the kinds of it.
+    ///
+    /// Where two of theirs write there must be nothing that looks dead to them: of two one may find it so, and remove
+    /// the lock that the other has taken since, whatever stood there before.
+    pub(crate) locked: &'static [&'static str],
+    /// How often each writes; none: until it is told to stop.
+    pub(crate) count: Option<u64>,
+    /// The longest between two writes of one; without a word each has its own.
+    pub(crate) pace: Option<Duration>,
+    /// Between two that are put in a lock's place.
+    pub(crate) planting: Duration,
+}
+
+/// A cast at a team. A full disk is not theirs to bear: they go before it, and come again.
+pub(crate) struct Others<'h> {
+    house: &'h House,
+    team: String,
+    cast: Cast,
+    here: Option<Here>,
+    rounds: u64,
+    missing: bool,
+    gone: Vec<Gone>,
+}
+
+/// While they are there.
+struct Here {
+    writers: Vec<(&'static str, Manner, Foreign)>,
+    config: Option<Foreign>,
+    tasks: Option<Foreign>,
+    planter: Planter,
+}
+
+/// What those who were there have stored.
+struct Gone {
+    writers: Vec<(&'static str, Manner, Outcome)>,
+    tasks: Outcome,
+}
+
+impl<'h> Others<'h> {
+    pub(crate) fn of(house: &'h House, team: &str, cast: Cast) -> Others<'h> {
+        Others { house, team: team.to_owned(), cast, here: None, rounds: 0, missing: false, gone: Vec::new() }
+    }
+
+    fn path(&self, file: &str) -> PathBuf {
+        self.house.root().join("teams").join(&self.team).join(file)
+    }
+
+    pub(crate) fn come(&mut self) {
+        self.rounds += 1;
+        let writers = self.cast.writers.iter().filter_map(|who| self.writer(*who)).collect::<Vec<_>>();
+        // This machine has not what they need, and has said so.
+        self.missing = writers.is_empty();
+        let (tasks, named) = (self.house.root().join("tasks").join(&self.team), format!("f{}", self.rounds));
+        let locked = self.cast.locked.iter().map(|file| self.path(file)).collect();
+        self.here = Some(Here {
+            config: self.start(Manner::Config, self.path("config.json"), "", None),
+            tasks: self.start(Manner::Tasks, tasks, &named, self.cast.count),
+            writers,
+            planter: Planter::start(locked, self.cast.planting),
+        });
+    }
+
+    /// Each of theirs makes its file if it is missing, without the lock: in two steps, with the others in between.
+    fn writer(
+        &self,
+        (inbox, manner, name): (&'static str, Manner, &str),
+    ) -> Option<(&'static str, Manner, Foreign)> {
+        let file = self.path(&format!("inboxes/{inbox}.json"));
+        if !file.exists() {
+            self.house.put(&format!("root/teams/{}/inboxes/{inbox}.json", self.team), "[]");
+        }
+        let named = format!("{name}-{}", self.rounds);
+        Some((inbox, manner, self.start(manner, file, &named, self.cast.count)?))
+    }
+
+    fn start(&self, manner: Manner, target: PathBuf, named: &str, count: Option<u64>) -> Option<Foreign> {
+        if self.missing {
+            return None;
+        }
+        Foreign::start_paced(self.house, manner, &target, named, count, self.cast.pace)
+    }
+
+    pub(crate) fn are_away(&self) -> bool {
+        self.here.is_none()
+    }
+
+    /// Tells all of them to stop.
+    ///
+    /// # Panics
+    /// Where something in a lock's place was not treated as it must be: what is no empty directory is no lock.
+    pub(crate) fn go(&mut self) {
+        let Some(Here { writers, config, tasks, planter }) = self.here.take() else { return };
+        let ended = |(inbox, manner, writer): (_, _, Foreign)| (inbox, manner, writer.outcome());
+        drop(config.map(Foreign::outcome));
+        let tasks = tasks.map(Foreign::outcome).unwrap_or_default();
+        self.gone.push(Gone { writers: writers.into_iter().map(ended).collect(), tasks });
+        let planted = planter.stop();
+        assert!(planted.iter().all(|(_, well)| *well), "{planted:?}");
+    }
+
+    /// What they say they have stored is there, once, with what only they know of; who waits for a lock was refused
+    /// nothing.
+    pub(crate) fn check(&self) {
+        for (inbox, manner, outcome) in self.gone.iter().flat_map(|gone| &gone.writers) {
+            assert!(*manner == Manner::GivingUp || outcome.refused.is_empty(), "{manner:?}: {outcome:?}");
+            let file = self.house.inbox(&self.team, inbox);
+            for text in &outcome.stored {
+                let theirs: Vec<_> = file.iter().filter(|message| message["text"] == text.as_str()).collect();
+                assert_eq!(theirs.len(), 1, "{text} of theirs in {inbox}");
+                assert_eq!(theirs[0]["theirs"]["of"], text.as_str(), "{text} of theirs in {inbox}");
+            }
+        }
+        let tasks: Vec<_> = self.gone.iter().flat_map(|gone| &gone.tasks.stored).collect();
+        assert!(self.missing || !tasks.is_empty(), "they stored nothing");
+        tasks.into_iter().for_each(|said| self.check_task(said));
+    }
+
+    /// `ID SUBJECT OWNER`, as its maker knows it. What it took is its own; the rest a worker may have taken since.
+    fn check_task(&self, said: &str) {
+        let mut words = said.split(' ');
+        let (id, subject, owner) = (words.next().unwrap(), words.next().unwrap(), words.next().unwrap());
+        let text = self.house.read(&format!("root/tasks/{}/{id}.json", self.team));
+        let task: Value =
+            serde_json::from_str(&text).unwrap_or_else(|error| panic!("task {id} of theirs: {error}"));
+        assert_eq!(task["subject"], subject, "task {id} of theirs");
+        assert!(owner == "-" || task["owner"] == owner, "task {id} of theirs: {task}");
+    }
+}
+
+/// For inboxes of two readers, about as often as ours send: an inbox is read whole now and then, and what that takes
+/// grows with it.
+pub(crate) const PACED: Cast = Cast {
+    writers: &[("r0", Manner::Renaming, "f"), ("r0", Manner::GivingUp, "g"), ("r0", Manner::Truncating, "t")],
+    locked: &["inboxes/r1.json", "config.json"],
+    count: None,
+    pace: Some(Duration::from_millis(200)),
+    planting: Duration::from_secs(2),
+};
