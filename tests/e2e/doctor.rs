@@ -42,6 +42,51 @@ fn files_of_ours_that_are_open_to_others_are_closed_when_asked() {
 }
 
 #[test]
+fn a_root_that_others_can_write_is_named_and_closed_when_asked() {
+    let house = House::with_team();
+    let mode = |path: &PathBuf| path.metadata().unwrap().permissions().mode() & 0o7777;
+    for path in [house.root(), house.root().join("teams"), house.root().join("tasks")] {
+        set_permissions(&path, Permissions::from_mode(0o1777)).unwrap();
+        assert_eq!(findings(&house, &[]), ["root fail"], "{path:?}");
+        assert_eq!(mode(&path), 0o1777, "a look changes nothing");
+        assert_eq!(findings(&house, &["--fix"]), [""; 0], "{path:?}");
+        assert_eq!(mode(&path), 0o1775);
+    }
+    house.end();
+}
+
+#[test]
+fn an_empty_directory_of_a_spawn_that_was_killed_is_named_and_removed() {
+    let house = House::with_team();
+    let doctor = |words: &[&str]| {
+        let mut doctor = house.command(harness::programs().join("teamctl"));
+        let told = doctor.current_dir(house.path("repo")).arg("doctor").args(words).output().unwrap();
+        String::from_utf8(told.stdout).unwrap()
+    };
+    house.put("repo/a", "");
+    let git = house.command("git").args(["init", "--quiet"]).current_dir(house.path("repo")).status();
+    assert!(git.unwrap().success());
+    house.put("repo.worktrees/full/a", "");
+    for name in ["left", "new"] {
+        std::fs::create_dir(house.path("repo.worktrees").join(name)).unwrap();
+    }
+    let left = house.path("repo.worktrees/left");
+    for name in ["full", "left"] {
+        let old = std::time::SystemTime::now() - std::time::Duration::from_secs(7_200);
+        std::fs::File::open(house.path("repo.worktrees").join(name)).unwrap().set_modified(old).unwrap();
+    }
+    let told = doctor(&[]);
+    assert_eq!(told.matches("left by a spawn that was killed").count(), 1, "{told}");
+    assert!(left.is_dir(), "a look changes nothing");
+    assert!(
+        doctor(&["--fix"]).contains(&format!("{} was empty and nobody's, and is removed", left.display()))
+    );
+    assert!(!left.exists() && house.path("repo.worktrees/new").is_dir());
+    assert!(house.path("repo.worktrees/full/a").exists());
+    house.end();
+}
+
+#[test]
 fn files_that_the_next_daemon_could_not_read_are_named() {
     let house = House::with_team();
     house.teamctl(["task", "create", "one"]).ok();

@@ -37,6 +37,6 @@ pub use plan::{Plan, Wanted, plan};
 pub use quote::quoted;
 pub use reason::{Reason, flat};
 pub use remove::Removed;
-pub use repository::{Listed, listed, repository};
+pub use repository::{Listed, listed, place, repository};
 pub use save::Saved;
 pub use tree::{Found, Tree};

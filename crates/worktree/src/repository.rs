@@ -75,6 +75,14 @@ pub fn repository(cwd: &Path, surroundings: &Surroundings) -> Result<PathBuf, Er
     Ok(Repository::of(cwd, surroundings)?.common)
 }
 
+/// The directory in which those of the repository around `cwd` lie that we made; it need not be there.
+///
+/// # Errors
+/// [`Error::NoRepository`], and as of every call of git.
+pub fn place(cwd: &Path, surroundings: &Surroundings) -> Result<PathBuf, Error> {
+    Ok(Repository::of(cwd, surroundings)?.beside)
+}
+
 /// A submodule's worktrees would lie in the tree around it.
 fn outermost(top: &Path, surroundings: &Surroundings) -> Result<PathBuf, Error> {
     let mut top = top.to_owned();

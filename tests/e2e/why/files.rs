@@ -2,12 +2,22 @@
 
 use super::{says, says_as, signal, stays, task, types, works};
 use harness::House;
+use std::process::Command;
 use std::time::{Duration, SystemTime};
 
 const INBOX: &str = "root/teams/survey/inboxes/ann.json";
 
 fn lock(house: &House) -> std::path::PathBuf {
     house.path(&format!("{INBOX}.lock"))
+}
+
+/// One that obeys this order at a crash point.
+fn sender(house: &House, order: &str) -> Command {
+    house.put("crash/order", order);
+    house.put("crash/passed", "");
+    let mut command = house.command(harness::programs().join("teamctl"));
+    command.args(["send", "ann", "x"]).env("TEAMD_CRASH", house.path("crash"));
+    command
 }
 
 #[test]
@@ -37,10 +47,7 @@ fn its_lock_is_held_by_the_dead() {
 fn its_lock_is_of_one_who_was_killed_before_it_had_it() {
     let house = House::with_team();
     stays(&house);
-    house.put("crash/order", "kill teamctl lock.taken 1");
-    house.put("crash/passed", "");
-    let mut command = house.command(harness::programs().join("teamctl"));
-    let killed = command.args(["send", "ann", "x"]).env("TEAMD_CRASH", house.path("crash")).output().unwrap();
+    let killed = sender(&house, "kill teamctl lock.taken 1").output().unwrap();
     assert_eq!(std::os::unix::process::ExitStatusExt::signal(&killed.status), Some(9), "{killed:?}");
     assert!(lock(&house).exists());
     types(&house, &says(&house, "inbox_lock_abandoned"));
@@ -54,11 +61,7 @@ fn its_lock_is_of_one_who_was_killed_before_it_had_it() {
 fn its_lock_is_held_by_the_living() {
     let house = House::with_team();
     stays(&house);
-    house.put("crash/order", "pause teamctl lock.held 1");
-    house.put("crash/passed", "");
-    let mut command = house.command(harness::programs().join("teamctl"));
-    command.args(["send", "ann", "x"]).env("TEAMD_CRASH", house.path("crash"));
-    let mut sender = command.spawn().unwrap();
+    let mut sender = sender(&house, "pause teamctl lock.held 1").spawn().unwrap();
     let told = says(&house, "inbox_locked");
     let holder = told["evidence"][1].as_str().unwrap();
     assert!(holder.contains(&format!("process {} (teamctl)", sender.id())), "{told}");

@@ -1,12 +1,12 @@
-//! The daemon's own system calls, broken one at a time by strace while it does what it is asked: no crash point has to
-//! stand there.
+//! The daemon's own system calls, broken one at a time by strace while it does what it is asked, or comes after one that
+//! was killed: no crash point has to stand there. Who it starts itself is under strace with it.
 
 use super::desk;
 use super::operations::{OPERATIONS, Operation};
 use super::scene::Scene;
 use super::tally::Tally;
 use harness::{House, figure, rounds, skipped};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::process::{Child, Stdio};
 
 /// Calls that change something, or that a change stands on.
@@ -63,8 +63,11 @@ impl Tracer {
     }
 }
 
-/// How often at most one thread makes each call in this operation.
-fn counted(scene: &mut Scene, which: usize) -> Option<BTreeMap<&'static str, u64>> {
+/// What is broken; none: the start of a daemon after a kill.
+type Which = Option<usize>;
+
+/// How often at most one thread makes each call in it.
+fn counted(scene: &mut Scene, which: Which) -> Option<BTreeMap<&'static str, u64>> {
     let trace = traced(scene, which, &[format!("-etrace={}", CALLS.join(","))])?;
     let mut times: BTreeMap<(&str, &'static str), u64> = BTreeMap::new();
     for line in trace.lines() {
@@ -80,11 +83,17 @@ fn counted(scene: &mut Scene, which: usize) -> Option<BTreeMap<&'static str, u64
     Some(most)
 }
 
-/// One operation with strace at the daemon, and all made good again; what strace wrote.
-fn traced(scene: &mut Scene, which: usize, words: &[String]) -> Option<String> {
+fn traced(scene: &mut Scene, which: Which, words: &[String]) -> Option<String> {
     scene.has_tmux();
+    match which {
+        Some(which) => operated(scene, &OPERATIONS[which], words),
+        None => Some(recovered(scene, words)),
+    }
+}
+
+/// One operation with strace at the daemon, and all made good again; what strace wrote.
+fn operated(scene: &mut Scene, operation: &Operation, words: &[String]) -> Option<String> {
     scene.n += 1;
-    let operation: &Operation = &OPERATIONS[which];
     let typed = (operation.begin)(&scene.house, scene.n);
     let tracer = Tracer::attach(&scene.house, words)?;
     scene.type_in(&typed);
@@ -100,40 +109,71 @@ fn traced(scene: &mut Scene, which: usize, words: &[String]) -> Option<String> {
     Some(trace)
 }
 
+/// A daemon that comes after a killed one, under strace from its first call; then one that is under none. All is as before
+/// with both; what strace wrote.
+fn recovered(scene: &mut Scene, words: &[String]) -> String {
+    let words = [&["-f".to_owned(), "-o".to_owned(), "out/trace".to_owned()], words].concat();
+    scene.restart_under("strace", &words);
+    let trace = scene.house.read("out/trace");
+    let case = format!("recovery under {words:?}");
+    scene.house.age_leftovers();
+    scene.up();
+    scene.rests(&case);
+    scene.kill_daemon();
+    scene.up();
+    scene.rests(&case);
+    trace
+}
+
+/// Each call of each of them with each break, in an order by chance in which the breaks take turns.
+fn all(scene: &mut Scene, rng: &mut fastrand::Rng) -> Option<Vec<(Which, &'static str, u64, &'static str)>> {
+    let daemons = (0..OPERATIONS.len()).filter(|which| OPERATIONS[*which].is_the_daemons());
+    let mut all = Vec::new();
+    for which in daemons.map(Some).chain([None]) {
+        let calls = counted(scene, which)?;
+        let each = calls.into_iter().flat_map(|(call, times)| (1..=times).map(move |nth| (which, call, nth)));
+        all.extend(each);
+    }
+    rng.shuffle(&mut all);
+    let with = |turn: usize| {
+        move |(n, (which, call, nth)): (usize, &(_, _, _))| {
+            (*which, *call, *nth, BREAKS[(n + turn) % BREAKS.len()])
+        }
+    };
+    Some((0..BREAKS.len()).flat_map(|turn| all.iter().enumerate().map(with(turn))).collect())
+}
+
+fn is_hit(trace: &str) -> bool {
+    ["INJECTED", "DELAYED", "killed by SIGKILL"].iter().any(|word| trace.contains(word))
+}
+
 #[test]
 fn at_every_system_call_of_the_daemon_it_is_done_once_in_the_end() {
     let (wanted, seed) = (rounds("CALLS", 20), rounds("SEED", 1));
     let mut rng = fastrand::Rng::with_seed(seed);
     let mut scene = Scene::new(false);
-    let which: Vec<usize> =
-        (0..OPERATIONS.len()).filter(|which| OPERATIONS[*which].is_the_daemons()).collect();
-    let mut tally = Tally::default();
+    let (mut tally, mut broken, mut recoveries) = (Tally::default(), BTreeSet::new(), 0);
     while tally.hits < wanted {
-        let mut all = Vec::new();
-        for which in &which {
-            let Some(calls) = counted(&mut scene, *which) else {
-                return skipped("daemon-calls-broken", "strace can't attach here");
-            };
-            for (call, nth) in
-                calls.iter().flat_map(|(call, times)| (1..=*times).map(move |nth| (*call, nth)))
-            {
-                all.extend(BREAKS.map(|how| (*which, call, nth, how)));
-            }
-        }
-        rng.shuffle(&mut all);
+        let Some(all) = all(&mut scene, &mut rng) else {
+            return skipped("daemon-calls-broken", "strace can't attach here");
+        };
         for (which, call, nth, how) in all {
             let words = [format!("-etrace={call}"), format!("-einject={call}:{how}:when={nth}")];
-            tally.count(&mut scene, false, |scene| {
-                let trace = traced(scene, which, &words).unwrap();
-                let hit =
-                    ["INJECTED", "DELAYED", "killed by SIGKILL"].iter().any(|word| trace.contains(word));
-                u64::from(hit)
-            });
-            if tally.hits >= wanted {
+            let before = tally.hits;
+            tally.count(&mut scene, false, |scene| u64::from(is_hit(&traced(scene, which, &words).unwrap())));
+            if tally.hits > before {
+                broken.insert(how);
+                recoveries += u64::from(which.is_none());
+            }
+            if tally.hits >= wanted && recoveries > 0 {
                 break;
             }
         }
     }
+    assert!(
+        broken == BTreeSet::from(BREAKS) && recoveries > 0,
+        "each has hit, and in a recovery: {broken:?}"
+    );
     // Some libraries panic where a call is made to fail that no kernel fails, a write that wakes a thread; the daemon ends
     // whole then.
     let log = scene.house.teamd_log();

@@ -77,6 +77,20 @@ impl Scene {
         self.daemon = Some(teamd.unwrap());
     }
 
+    /// Kills it, and starts one under this program; it answers then, or has ended.
+    pub(super) fn restart_under(&mut self, program: &str, words: &[String]) {
+        self.kill_daemon();
+        let (mut under, teamd) = (self.house.command(program), self.house.teamd());
+        under.current_dir(self.house.path("")).args(words).arg(teamd.get_program()).args(teamd.get_args());
+        let mut child = under.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+        self.until("it answers or has ended", || {
+            let ended = child.try_wait().unwrap().is_some();
+            (ended || self.answers().is_some()).then_some(())
+        });
+        self.daemon = Some(child);
+        self.house.quiet(desk::REST);
+    }
+
     /// There is one, and it answers.
     pub(super) fn up(&mut self) {
         if self.house.teamctl(["status"]).code == 69 {
@@ -89,7 +103,7 @@ impl Scene {
         self.daemon.iter_mut().for_each(|daemon| drop(daemon.try_wait()));
     }
 
-    fn kill_daemon(&mut self) {
+    pub(super) fn kill_daemon(&mut self) {
         self.house.kill_9(self.house.daemon());
         // One that was started while another was, by a `run`, may have waited for its place.
         self.daemon.take().iter_mut().for_each(|daemon| drop(daemon.kill().and_then(|()| daemon.wait())));
@@ -299,7 +313,7 @@ impl Scene {
     }
 
     /// Everything is as it was before.
-    fn rests(&mut self, case: &str) {
+    pub(super) fn rests(&mut self, case: &str) {
         let rest = self.rest.as_ref().expect("it was looked at");
         let mut last = String::new();
         let same = || {

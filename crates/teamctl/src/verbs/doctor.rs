@@ -26,8 +26,9 @@ use store::Root;
 /// Find what is damaged, and mend what mends safely
 ///
 /// Exit code 0: nothing failed, though there may be warnings. 1: something did. --fix makes our own
-/// files and directories private again, completes half-written links between tasks, ends processes of agents whose
-/// life is over, and removes what killed writers left behind: locks after ten seconds, files after an hour. What
+/// files and directories private again, closes the root to writers of other users, completes half-written links between
+/// tasks, ends processes of agents whose life is over, and removes what the killed left behind: locks after ten seconds,
+/// files and empty directories for worktrees after an hour. What
 /// stands at a lock's place and is no empty directory stays; it says so, and why. A pane of a life that no roster
 /// knows stays too, and is named with the command that closes it.
 #[derive(Debug, clap::Args)]
@@ -53,6 +54,7 @@ pub(crate) fn run(here: &Here, args: &Doctor) -> Result<ExitCode, Fault> {
     state::examine(&here.place()?.state, treatment, &mut report);
     machine::examine(&mut report);
     let status = daemon::examine(here, &mut report);
+    places::root(&here.root_path()?, treatment, &mut report);
     // Opening the root makes what is missing there.
     if let Some(status) = &status {
         daemon::works_there(&here.root_path()?, status, &mut report);
@@ -63,7 +65,7 @@ pub(crate) fn run(here: &Here, args: &Doctor) -> Result<ExitCode, Fault> {
             teams(&root, treatment, &mut report);
             members::examine(&root, status.as_ref(), &mut report);
             leftovers::examine(&root, treatment, &mut report);
-            worktrees::examine(&root, status.as_ref(), &mut report);
+            worktrees::examine(&root, status.as_ref(), treatment, &mut report);
             if status.is_some() {
                 orphans::examine(root.path(), &here.place()?.state, treatment, &mut report);
             }

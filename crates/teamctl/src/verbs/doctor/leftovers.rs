@@ -14,7 +14,7 @@ use store::{Root, Team};
 /// Older than this nobody holds a lock.
 const STALE: Duration = Duration::from_secs(10);
 /// Older than this nobody is writing a file any more, and the store removes it.
-const OLD: Duration = Duration::from_secs(3600);
+pub(super) const OLD: Duration = Duration::from_secs(3600);
 
 /// Something that may be in the way.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,5 +1,6 @@
 //! Our own two directories: the socket's and the state's. What is in them is for nobody else, so they must be
-//! ours and private. The copies of damaged files that lie in the latter are news, too.
+//! ours and private. The copies of damaged files that lie in the latter are news, too. And the root, which no other user
+//! may write to.
 
 use super::Treatment;
 use super::report::Report;
@@ -38,6 +39,20 @@ fn private(id: &'static str, path: &Path, treatment: Treatment, report: &mut Rep
         return report.ok(id, format!("{shown} is private again"));
     }
     report.fail(id, format!("{shown} is open to others"), format!("chmod 700 {shown}"));
+}
+
+/// Closes it, and the two directories in it, where that is asked; that one of them is open is told where it is opened.
+pub(super) fn root(path: &Path, treatment: Treatment, report: &mut Report) {
+    if treatment == Treatment::Look {
+        return;
+    }
+    for path in [path.to_owned(), path.join("teams"), path.join("tasks")] {
+        let Ok(found) = symlink_metadata(&path) else { continue };
+        let closed = Permissions::from_mode(found.mode() & 0o7775);
+        if found.is_dir() && found.mode() & 0o002 != 0 && set_permissions(&path, closed).is_ok() {
+            report.ok("root", format!("{} can't be written by other users any more", path.display()));
+        }
+    }
 }
 
 fn is_private(found: &Metadata) -> bool {

@@ -1,14 +1,18 @@
-//! Worktrees that somebody should look at: recorded and gone, of a team that is gone, or of none at all. Nothing is
-//! removed here, with --fix neither: what is in them nobody but their owner can judge.
+//! Worktrees that somebody should look at: recorded and gone, of a team that is gone, or of none at all. These stay, with
+//! --fix too: what is in them nobody but their owner can judge. Directories that were made for one and never filled are
+//! removed with it.
 
+use super::Treatment;
+use super::leftovers::OLD;
 use super::report::Report;
 use protocol::control::{StatusReply, TeamStatus, WorktreeStatus};
 use std::collections::BTreeSet;
-use std::path::PathBuf;
+use std::fs::{read_dir, remove_dir, symlink_metadata};
+use std::path::{Path, PathBuf};
 use store::Root;
 use worktree::Surroundings;
 
-pub(super) fn examine(root: &Root, status: Option<&StatusReply>, report: &mut Report) {
+pub(super) fn examine(root: &Root, status: Option<&StatusReply>, treatment: Treatment, report: &mut Report) {
     // Without a daemon nobody tells which are ours; that there is none is told elsewhere.
     let Some(status) = status else { return };
     let there = root.teams().unwrap_or_default();
@@ -17,7 +21,9 @@ pub(super) fn examine(root: &Root, status: Option<&StatusReply>, report: &mut Re
         let is_there = there.contains(&team.name);
         team.worktrees.iter().for_each(|tree| tell(team, tree, is_there, report));
     }
-    orphans(status, report);
+    let (surroundings, cwd) = (Surroundings::own(), std::env::current_dir().unwrap_or_default());
+    orphans(status, &cwd, &surroundings, report);
+    unfilled(status, worktree::place(&cwd, &surroundings).ok(), treatment, report);
     if report.checks().len() == before {
         let count: usize = status.teams.iter().map(|team| team.worktrees.len()).sum();
         report.ok("worktrees", format!("of teammates there are {count}, each of a team"));
@@ -38,13 +44,12 @@ fn tell(team: &TeamStatus, tree: &WorktreeStatus, is_there: bool, report: &mut R
 
 /// Those that git has on a branch of ours beside a repository, and that no roster names: of a daemon whose state was
 /// lost. Looked for where teams are at work, and where the caller is.
-fn orphans(status: &StatusReply, report: &mut Report) {
-    let surroundings = Surroundings::own();
+fn orphans(status: &StatusReply, cwd: &Path, surroundings: &Surroundings, report: &mut Report) {
     let known: Vec<&WorktreeStatus> = status.teams.iter().flat_map(|team| &team.worktrees).collect();
-    let own = std::env::current_dir().ok().and_then(|cwd| worktree::repository(&cwd, &surroundings).ok());
+    let own = worktree::repository(cwd, surroundings).ok();
     let all: BTreeSet<PathBuf> = known.iter().map(|tree| tree.repository.clone()).chain(own).collect();
     for repository in all.iter().filter(|repository| repository.is_dir()) {
-        for tree in worktree::listed(repository, &surroundings).unwrap_or_default() {
+        for tree in worktree::listed(repository, surroundings).unwrap_or_default() {
             let is_ours = tree.branch.as_ref().is_some_and(|branch| branch.starts_with("teamd/"));
             let is_known = known.iter().any(|other| other.path == tree.path);
             if is_ours && !is_known && tree.path.is_dir() {
@@ -54,4 +59,31 @@ fn orphans(status: &StatusReply, report: &mut Report) {
             }
         }
     }
+}
+
+/// A directory is made ahead of its record, so that nobody else takes the name: of a `spawn` that was killed in between it
+/// is left, empty. Looked for beside the repositories of the above.
+fn unfilled(status: &StatusReply, own: Option<PathBuf>, treatment: Treatment, report: &mut Report) {
+    let known: BTreeSet<&PathBuf> =
+        status.teams.iter().flat_map(|team| &team.worktrees).map(|tree| &tree.path).collect();
+    let places: BTreeSet<PathBuf> =
+        known.iter().filter_map(|path| Some(path.parent()?.to_owned())).chain(own).collect();
+    let all = places.iter().flat_map(|place| read_dir(place).into_iter().flatten().flatten());
+    for path in all.map(|entry| entry.path()).filter(|path| !known.contains(path) && is_unfilled(path)) {
+        let shown = path.display();
+        // Fails where there is something in it by now.
+        if treatment == Treatment::Mend && remove_dir(&path).is_ok() {
+            report.ok("worktrees", format!("{shown} was empty and nobody's, and is removed"));
+        } else {
+            let message = format!("{shown} is empty and nobody's: left by a spawn that was killed");
+            report.warn("worktrees", message, "teamctl doctor --fix");
+        }
+    }
+}
+
+/// Nobody is about to fill it any more.
+fn is_unfilled(path: &Path) -> bool {
+    let Ok(found) = symlink_metadata(path) else { return false };
+    let is_old = found.modified().is_ok_and(|time| time.elapsed().unwrap_or_default() >= OLD);
+    found.is_dir() && is_old && read_dir(path).is_ok_and(|mut entries| entries.next().is_none())
 }
