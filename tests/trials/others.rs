@@ -19,7 +19,7 @@ pub(crate) struct Cast {
     pub(crate) locked: &'static [&'static str],
     /// How often each writes; none: until it is told to stop.
     pub(crate) count: Option<u64>,
-    /// The longest between two writes of one; without a word each has its own.
+    /// The longest between two writes of one, ten times that between two tasks; without a word each has its own.
     pub(crate) pace: Option<Duration>,
     /// Between two that are put in a lock's place.
     pub(crate) planting: Duration,
@@ -67,8 +67,15 @@ impl<'h> Others<'h> {
         let (tasks, named) = (self.house.root().join("tasks").join(&self.team), format!("f{}", self.rounds));
         let locked = self.cast.locked.iter().map(|file| self.path(file)).collect();
         self.here = Some(Here {
-            config: self.start(Manner::Config, self.path("config.json"), "", None),
-            tasks: self.start(Manner::Tasks, tasks, &named, self.cast.count),
+            config: self.start(Manner::Config, self.path("config.json"), "", None, self.cast.pace),
+            // What the daemon holds of a task it holds as long as there is that task, 2 kB or so.
+            tasks: self.start(
+                Manner::Tasks,
+                tasks,
+                &named,
+                self.cast.count,
+                self.cast.pace.map(|pace| pace * 10),
+            ),
             writers,
             planter: Planter::start(locked, self.cast.planting),
         });
@@ -84,14 +91,21 @@ impl<'h> Others<'h> {
             self.house.put(&format!("root/teams/{}/inboxes/{inbox}.json", self.team), "[]");
         }
         let named = format!("{name}-{}", self.rounds);
-        Some((inbox, manner, self.start(manner, file, &named, self.cast.count)?))
+        Some((inbox, manner, self.start(manner, file, &named, self.cast.count, self.cast.pace)?))
     }
 
-    fn start(&self, manner: Manner, target: PathBuf, named: &str, count: Option<u64>) -> Option<Foreign> {
+    fn start(
+        &self,
+        manner: Manner,
+        target: PathBuf,
+        named: &str,
+        count: Option<u64>,
+        pace: Option<Duration>,
+    ) -> Option<Foreign> {
         if self.missing {
             return None;
         }
-        Foreign::start_paced(self.house, manner, &target, named, count, self.cast.pace)
+        Foreign::start_paced(self.house, manner, &target, named, count, pace)
     }
 
     pub(crate) fn are_away(&self) -> bool {
