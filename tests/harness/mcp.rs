@@ -56,6 +56,19 @@ impl Mcp {
         }
     }
 
+    /// The names of all tools.
+    ///
+    /// # Panics
+    /// Where the server is gone.
+    pub fn tools(&mut self) -> Vec<String> {
+        self.calls += 1;
+        self.say(&json!({"jsonrpc": "2.0", "id": self.calls, "method": "tools/list"}))
+            .expect("the server reads");
+        let result = self.heard().expect("the server answers")["result"].take();
+        let names = result["tools"].as_array().into_iter().flatten().map(|tool| tool["name"].as_str());
+        names.map(|name| name.expect("a tool has a name").to_owned()).collect()
+    }
+
     fn begin(&mut self, tool: &str, arguments: &Value) -> Result<()> {
         self.calls += 1;
         let params = json!({"name": tool, "arguments": arguments});

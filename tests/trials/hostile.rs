@@ -9,6 +9,7 @@ mod files;
 mod frames;
 mod mutate;
 mod races;
+mod requests;
 mod roles;
 mod words;
 

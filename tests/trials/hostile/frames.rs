@@ -18,8 +18,13 @@ const NAMES: [&str; 8] = ["../survey", "a/b", "", "..", "\u{1b}[2J", "x\0y", "no
 
 /// What the daemon says to a person's request.
 pub(super) fn asked(house: &House, request: &Value) -> Value {
+    asked_as(house, None, request)
+}
+
+/// What it says to whoever has this token.
+pub(super) fn asked_as(house: &House, token: Option<&str>, request: &Value) -> Value {
     let mut stream = connect(house);
-    say(&mut stream, &call(request.clone()));
+    say(&mut stream, format!("{}\n", json!({"v": 1, "token": token, "request": request})).as_bytes());
     serde_json::from_str(&answered(stream)).unwrap()
 }
 

@@ -117,19 +117,30 @@ fn no_verb_is_forgotten() {
     house.end();
 }
 
-#[test]
-fn each_role_may_do_what_is_its_own_and_no_more() {
+/// With two members.
+pub(super) fn house() -> House {
     let house = House::with_team();
     for name in ["ann", "bob"] {
         let agent = house.agent();
         house.teamctl(["spawn", name, "--backend", "in-process", "--", &agent, "stay"]).ok();
     }
-    house.teamctl(["task", "create", "one"]).ok();
-    house.put("out/plan.md", "one thing after the other");
+    house
+}
+
+/// As the roster has it.
+pub(super) fn token_of(house: &House, name: &str) -> String {
     let roster = std::fs::read_to_string(only(&house.path("state/teamd"), "roster.json")).unwrap();
     let roster: Value = serde_json::from_str(&roster).unwrap();
-    let bob = roster["agents"].as_array().unwrap().iter().find(|agent| agent["name"] == "bob").unwrap();
-    let token = bob["token"].as_str().unwrap();
+    let agent = roster["agents"].as_array().unwrap().iter().find(|agent| agent["name"] == name).unwrap();
+    agent["token"].as_str().unwrap().to_owned()
+}
+
+#[test]
+fn each_role_may_do_what_is_its_own_and_no_more() {
+    let house = house();
+    house.teamctl(["task", "create", "one"]).ok();
+    house.put("out/plan.md", "one thing after the other");
+    let token = &token_of(&house, "bob");
     let roles = [
         (Role::Person, vec![]),
         (Role::Lead, vec![("TEAMD_AGENT", "team-lead")]),
