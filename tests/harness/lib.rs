@@ -11,6 +11,7 @@ mod audit;
 pub mod checker;
 mod daemons;
 mod disk;
+pub mod faults;
 mod figures;
 mod files;
 pub mod foreign;

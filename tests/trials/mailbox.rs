@@ -11,7 +11,7 @@ use crate::crew::spawned;
 use crate::others::{Cast, Others};
 use harness::foreign::Manner;
 use harness::history::{Diary, History, Id, Look, What};
-use harness::{House, checker, figure, history, rounds, start_time};
+use harness::{House, checker, faults, figure, history, rounds, start_time};
 use serde_json::Value;
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -190,6 +190,10 @@ impl Round<'_> {
         others.go();
         let history = self.history(looks);
         assert_eq!(checker::check(&history), [], "in round {} of SEED={}", self.number, rounds("SEED", 1));
+        // Of one of them, in which all is well.
+        if self.number == 0 {
+            figure("faults-caught", faults::each_is_caught(&history));
+        }
         others.check();
         self.house.teamctl(["delete", &self.team, "--force"]).ok();
         history.deeds.iter().filter(|deed| matches!(deed.what, What::Stored { .. })).count() as u64

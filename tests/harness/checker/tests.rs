@@ -1,6 +1,7 @@
 //! The checker is worth what it catches: a history in which all is well, and sixteen faults put into it.
 
 use super::{Rule, check};
+use crate::faults::each_is_caught;
 use crate::history::{Deed, History, Id, Look, Seen, What};
 
 fn id(sender: &str, seq: u64) -> Id {
@@ -57,55 +58,9 @@ fn a_history_in_which_all_is_well_breaks_no_rule() {
     assert_eq!(check(&well()), []);
 }
 
-/// What went wrong, and the rule that tells.
-type Fault = (&'static str, Rule, fn(&mut History));
-
-const FAULTS: [Fault; 16] = [
-    ("a stored message is gone", Rule::NoLoss, |h| drop(h.looks[3].messages.pop())),
-    ("a message that nobody sent", Rule::NoInvention, |h| h.looks[2].messages[1].id = id("c", 0)),
-    ("a message in another's inbox", Rule::NoInvention, |h| {
-        let stray = h.looks[2].messages.pop().unwrap();
-        h.looks[3].messages.push(stray);
-    }),
-    ("a refused message was stored all the same", Rule::NoInvention, |h| {
-        h.looks[3].messages.push(Seen { id: id("b", 2), read: false, whole: true });
-    }),
-    ("one append was done twice", Rule::NoDoubling, |h| {
-        let twice = h.looks[3].messages[0].clone();
-        h.looks[3].messages.push(twice);
-    }),
-    ("an agent did the same message twice", Rule::NoDoubling, |h| {
-        h.deeds.push(Deed { at: 95, what: What::Done { id: id("a", 0), by: "ann".into() } });
-    }),
-    ("a message was given again to one that lived on", Rule::NoDoubling, |h| {
-        h.deeds.retain(|deed| !matches!(deed.what, What::Killed { .. }));
-    }),
-    ("two of one sender changed places", Rule::OrderBySender, |h| h.looks[2].messages.swap(0, 2)),
-    ("one that was sent later stands before one that was stored", Rule::RealTime, |h| {
-        h.looks[2].messages.swap(0, 1);
-    }),
-    ("a rewrite dropped what was there", Rule::Prefix, |h| drop(h.looks[2].messages.remove(0))),
-    ("a look found half of the inbox", Rule::Prefix, |h| {
-        let half = Look { at: 92, inbox: "ann".into(), messages: h.looks[2].messages[..2].to_vec() };
-        let whole = Look { at: 93, ..h.looks[2].clone() };
-        h.looks.extend([half, whole]);
-    }),
-    ("read before its agent had it", Rule::ReadAfterGiven, |h| h.looks[2].messages[2].read = true),
-    ("a writer took a read mark back", Rule::ReadAfterGiven, |h| h.looks[2].messages[0].read = false),
-    ("a byte changed on the way", Rule::Intact, |h| h.looks[2].messages[1].whole = false),
-    ("two took one task", Rule::OneWinner, |h| {
-        h.deeds.push(Deed { at: 83, what: What::Claimed { task: 2, round: 0, by: "ann".into() } });
-    }),
-    ("an agent that nobody registered", Rule::Roster, |h| h.living.push("eve".into())),
-];
-
 #[test]
 fn each_of_sixteen_faults_is_caught_by_the_rule_it_breaks() {
-    for (fault, rule, put) in FAULTS {
-        let mut history = well();
-        put(&mut history);
-        assert!(broken(&history).contains(&rule), "{fault}: {:?}", check(&history));
-    }
+    assert_eq!(each_is_caught(&well()), 16);
     let mut history = well();
     history.members.push("eve".into());
     assert_eq!(broken(&history), [Rule::Roster], "a ghost on the team");
