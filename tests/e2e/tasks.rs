@@ -50,6 +50,28 @@ fn three_workers_and_a_task_that_waits_for_the_others() {
     house.end();
 }
 
+/// By the end of their worker, a look for damage, a new daemon and its look at all there is: with all that is in them.
+#[test]
+fn completed_tasks_stay_whoever_cleans_up() {
+    let house = House::with_team();
+    for subject in ["one", "two", "three"] {
+        let task = house.json(["task", "create", subject, "--description", "all of it"]);
+        house.teamctl(["task", "done", task["task"]["id"].as_str().unwrap()]).ok();
+    }
+    let before = house.tasks("survey");
+    assert_eq!(before.iter().filter(|task| task["status"] == "completed").count(), 3);
+    house.teamctl(["spawn", "ann", "--agent", "worker"]).ok();
+    house.teamctl(["shutdown", "ann"]).ok();
+    house.teamctl(["doctor", "--fix"]).ok();
+    house.kill_9(house.daemon());
+    house.start_daemon();
+    house.teamctl(["task", "list"]).ok();
+    let after = house.tasks("survey");
+    assert!(before.iter().all(|task| after.contains(task)), "{after:?}");
+    house.teamctl(["delete", "survey"]).ok();
+    house.end();
+}
+
 #[test]
 fn an_idle_worker_wakes_for_a_new_task_and_for_its_own_first() {
     let house = House::with_team();

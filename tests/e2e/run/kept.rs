@@ -27,17 +27,40 @@ fn a_team_that_is_kept_can_be_looked_at_and_taken_up() {
     house.end();
 }
 
+/// What the file beside the state says of a run that was killed.
+fn note(house: &House, text: &str) {
+    let place = std::fs::read_dir(house.path("state/teamd")).unwrap().next().unwrap().unwrap().file_name();
+    house.put(&format!("state/teamd/{}/run-survey.lock", place.to_str().unwrap()), text);
+}
+
 /// One that was killed between the end of its members and the deletion of its team.
 #[test]
 fn a_team_that_was_to_go_with_its_run_goes_with_the_next() {
     let house = House::start();
     let file = team(["ann"]).task("a", "", "").in_house(&house);
     house.teamctl(["run", &file, "--keep"]).ok();
-    let place = std::fs::read_dir(house.path("state/teamd")).unwrap().next().unwrap().unwrap().file_name();
-    house.put(&format!("state/teamd/{}/run-survey.lock", place.to_str().unwrap()), "its team goes with it\n");
+    note(&house, "its team goes with it\n");
     let ran = house.teamctl(["run", &file, "--resume"]).ok();
     assert!(ran.contains("1 of 1 tasks are completed"), "{ran}");
     assert_eq!(log(&house), ["a"], "what is completed never runs again");
+    let spawned = house.events().iter().filter(|event| event["event"] == "member_spawned").count();
+    assert_eq!(spawned, 1, "nobody is started for that: {:?}", house.events());
+    gone(&house);
+    house.end();
+}
+
+/// One that was killed while its team was being deleted.
+#[test]
+fn a_run_of_which_only_the_deletion_is_left_is_not_begun_anew() {
+    let house = House::start();
+    let file = team(["ann"]).task("a", "", "").in_house(&house);
+    house.teamctl(["run", &file]).ok();
+    note(&house, "it has ended, and its team is being deleted; exit code 1\n");
+    let ran = house.teamctl(["run", &file, "--resume"]);
+    assert!(ran.code == 1 && ran.stderr.contains("the run had ended with 1"), "{ran:#?}");
+    assert_eq!(log(&house), ["a"], "what is over never runs again");
+    house.teamctl(["run", &file, "--resume"]).ok();
+    assert_eq!(log(&house), ["a", "a"], "that is said once");
     gone(&house);
     house.end();
 }

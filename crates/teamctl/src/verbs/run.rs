@@ -24,6 +24,8 @@ use super::duration;
 use super::follow::Follow;
 use crate::here::{Here, fault, variable};
 use crate::output;
+use alone::Note;
+use course::End;
 use daemon::Daemon;
 use decide::Rules;
 use file::{Flaw, RunFile};
@@ -88,29 +90,41 @@ pub(crate) fn run(here: &Here, args: &Args) -> Result<ExitCode, Fault> {
     own.global.team = Some(file.name.to_string());
     let (root, state) = (own.root()?, own.state()?);
     let mut alone = alone::alone(&state, &file.name)?;
-    let (found, rules) = match taken_up::found(&root, &file, args.resume)? {
-        Found::Nothing => (None, Rules::of(&file)),
-        // Else it was killed with nothing left to do but that.
-        Found::Finished(team) if args.keep || !alone.goes() => {
+    let before = alone.before();
+    let (found, rules, is_over) = match taken_up::found(&root, &file, args.resume)? {
+        Found::Nothing => (None, Rules::of(&file), false),
+        Found::Finished(team) if args.keep || before == Note::Stays => {
             return finish::nothing_left(&own, &file, &team);
         }
-        Found::Finished(team) | Found::Unfinished(team) => {
+        // It was killed with nothing left to do but that.
+        Found::Finished(team) => (Some(team), Rules::of(&file), true),
+        Found::Unfinished(team) => {
             let tasks = team.tasks().list().map_err(fault)?;
             taken_up::differing(&file, &tasks).iter().for_each(|line| output::complain(line));
-            (Some(team), taken_up::rules(&file, &tasks))
+            (Some(team), taken_up::rules(&file, &tasks), false)
         }
     };
-    alone.note(!args.keep)?;
     warn(here, &file);
     let follow = Follow::new(&directories(&root, &state, &file))?;
     let signals = Signals::catch(follow.teller())?;
     let daemon = Daemon::begin(&own, follow.teller())?;
     let mut run = Run { here: &own, file, rules, daemon, follow, signals, deadline };
-    let mut stage = course::Stage::new(&mut run, &root, found)?;
-    let end = course::from_start_to_end(&mut run, &mut stage)?;
-    let code = finish::finish(&mut run, stage, end, args.keep)?;
-    alone.note(false)?;
-    Ok(code)
+    let code = match before {
+        Note::Ended(code) if args.resume && found.is_none() => finish::rest_of_deletion(&mut run, code)?,
+        _ => {
+            alone.note(if args.keep { Note::Stays } else { Note::Goes })?;
+            let mut stage = course::Stage::new(&mut run, &root, found)?;
+            let end = if is_over {
+                stage.is_of(&run.file);
+                End::Over
+            } else {
+                course::from_start_to_end(&mut run, &mut stage)?
+            };
+            finish::finish(&mut run, stage, end, &mut alone)?
+        }
+    };
+    alone.note(Note::Stays)?;
+    Ok(ExitCode::from(code))
 }
 
 /// The file names its team. A variable that stands in the shell is not meant for it, a flag is.

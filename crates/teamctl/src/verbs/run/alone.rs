@@ -1,5 +1,6 @@
 //! One run of a team at a time: two would give back each other's tasks. The kernel frees the lock with the
-//! process, however that ends; the file stays, and says whether the team is to go with its run.
+//! process, however that ends; the file stays, and says whether the team is to go with its run, and how that has ended
+//! whose team was being deleted.
 
 use protocol::fault::{Fault, Kind};
 use protocol::name::TeamName;
@@ -11,6 +12,40 @@ use store::StateDir;
 
 /// What the file says of a run without `--keep`, until its team is deleted.
 const GOES: &str = "its team goes with it\n";
+/// The same of one that is over, with its exit code behind.
+const ENDED: &str = "it has ended, and its team is being deleted; exit code ";
+
+/// What is noted of a run, for the one after it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Note {
+    /// Its team stays; also of none, and of one that has come to its end.
+    Stays,
+    /// Its team goes with it.
+    Goes,
+    /// All was over, and this was its exit code: nothing but the deletion is left to do.
+    Ended(u8),
+}
+
+impl Note {
+    /// The first line counts: of a kill in the midst of noting there may be more.
+    fn parse(text: &str) -> Note {
+        let line = text.split_inclusive('\n').next().unwrap_or_default();
+        let code = line.strip_prefix(ENDED).and_then(|code| code.trim_end().parse().ok());
+        match code {
+            Some(code) => Note::Ended(code),
+            None if line == GOES => Note::Goes,
+            None => Note::Stays,
+        }
+    }
+
+    fn text(self) -> String {
+        match self {
+            Note::Stays => String::new(),
+            Note::Goes => GOES.to_owned(),
+            Note::Ended(code) => format!("{ENDED}{code}\n"),
+        }
+    }
+}
 
 /// Held for as long as it lives.
 pub(super) struct Alone {
@@ -19,18 +54,20 @@ pub(super) struct Alone {
 }
 
 impl Alone {
-    /// Whether the run before, which was killed, was to delete the team.
-    pub(super) fn goes(&mut self) -> bool {
+    /// What is noted of the run before, if that was killed.
+    pub(super) fn before(&mut self) -> Note {
         let mut said = String::new();
-        self.lock.rewind().and_then(|()| self.lock.read_to_string(&mut said)).is_ok() && said == GOES
+        let read = self.lock.rewind().and_then(|()| self.lock.read_to_string(&mut said));
+        read.map_or(Note::Stays, |_| Note::parse(&said))
     }
 
-    /// Notes whether this one is.
-    pub(super) fn note(&mut self, goes: bool) -> Result<(), Fault> {
-        let text = if goes { GOES } else { "" };
-        let written = self.lock.set_len(0).and_then(|()| self.lock.rewind());
-        let written = written.and_then(|()| self.lock.write_all(text.as_bytes()));
-        written.map_err(|error| Fault::io("write", &self.path, &error))
+    /// Notes this of the present one.
+    pub(super) fn note(&mut self, note: Note) -> Result<(), Fault> {
+        let text = note.text();
+        let written = self.lock.rewind().and_then(|()| self.lock.write_all(text.as_bytes()));
+        written
+            .and_then(|()| self.lock.set_len(text.len() as u64))
+            .map_err(|error| Fault::io("write", &self.path, &error))
     }
 }
 
@@ -69,12 +106,12 @@ mod tests {
         let mut first = alone(&state, &t).unwrap();
         assert!(alone(&state, &t).is_err_and(|fault| fault.kind == Kind::Exists));
         assert!(alone(&state, &u).is_ok());
-        assert!(!first.goes());
-        first.note(true).unwrap();
-        drop(first);
-        let mut second = alone(&state, &t).unwrap();
-        assert!(second.goes());
-        second.note(false).unwrap();
-        assert!(!second.goes());
+        assert_eq!(first.before(), Note::Stays);
+        for note in [Note::Goes, Note::Ended(0), Note::Ended(75), Note::Stays] {
+            first.note(note).unwrap();
+            drop(first);
+            first = alone(&state, &t).unwrap();
+            assert_eq!(first.before(), note);
+        }
     }
 }

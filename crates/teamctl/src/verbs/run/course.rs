@@ -8,6 +8,7 @@ use super::lives::{self, Look};
 use super::log::Log;
 use super::show::Show;
 use super::stall::Stall;
+use super::taken_up::everybody;
 use super::{Run, begin, finish};
 use crate::here::now;
 use crate::output::clean;
@@ -77,6 +78,11 @@ impl Stage {
         let (ending, trouble) = (None, None);
         let (stall, patience) = (Stall::default(), None);
         Ok(Stage { team, log, show, known, look, decision, made, ending, trouble, stall, patience })
+    }
+
+    /// Where nothing is left to do: that its members have ended is no reason why a task is not done.
+    pub(super) fn is_of(&mut self, file: &RunFile) {
+        self.look.lives = everybody(file);
     }
 
     /// Prints what happened.

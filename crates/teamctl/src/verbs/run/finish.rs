@@ -2,6 +2,7 @@
 //! finds an agent of the run still at work.
 
 use super::Run;
+use super::alone::{Alone, Note};
 use super::course::{End, Stage, TICK, left};
 use super::decide::{Rules, decide};
 use super::file::RunFile;
@@ -21,17 +22,36 @@ use std::sync::mpsc::{Receiver, channel};
 use std::time::Instant;
 use store::Team;
 
-/// Ends the team and tells what it came to.
-pub(super) fn finish(run: &mut Run, mut stage: Stage, end: End, keep: bool) -> Result<ExitCode, Fault> {
+/// Ends the team and tells what it came to; the exit code.
+pub(super) fn finish(run: &mut Run, mut stage: Stage, end: End, alone: &mut Alone) -> Result<u8, Fault> {
     let ended = shut_down(run, &mut stage, end).map_err(|fault| left(run, &stage, fault));
     let rows = rows(run, &mut stage).map_err(|fault| left(run, &stage, fault));
     // What it came to is nowhere else.
-    let deleted = if keep || ended.is_err() || rows.is_err() { Ok(()) } else { delete(run) };
+    let deleted = match (&ended, &rows) {
+        (Ok(()), Ok(rows)) if alone.before() == Note::Goes => {
+            alone.note(Note::Ended(code(&run.file.name, end, rows))).and_then(|()| delete(run))
+        }
+        _ => Ok(()),
+    };
     stage.news().ok();
     // The terminal first: what is told now is to stay on it.
     drop(stage);
     let code = tell(run.here, &run.file.name, end, &rows?);
     ended.and(deleted)?;
+    Ok(code)
+}
+
+/// Of a run that was killed while its team was being deleted: what it came to was not told, and can't be any more, but for
+/// its exit code.
+pub(super) fn rest_of_deletion(run: &mut Run, code: u8) -> Result<u8, Fault> {
+    delete(run)?;
+    let name = &run.file.name;
+    let message =
+        format!("nothing is left to do: the run had ended with {code}, and team {name} was being deleted");
+    if run.here.global.json {
+        output::json(&json!({"ok": code == 0, "message": message}).to_string());
+    }
+    output::complain(&message);
     Ok(code)
 }
 
@@ -42,7 +62,7 @@ pub(super) fn nothing_left(here: &Here, file: &RunFile, team: &Team) -> Result<E
     let log = Log::open(here.state()?.path(), &file.name)?;
     let known = tasks.into_iter().filter(|task| !task.is_internal()).map(|task| (task.id, task)).collect();
     let rows = result::rows(file, &known, &decision, &log);
-    let code = tell(here, &file.name, End::Over, &rows);
+    let code = ExitCode::from(tell(here, &file.name, End::Over, &rows));
     let name = file.name.as_str();
     let failed: Vec<TaskId> =
         rows.iter().filter(|row| row.outcome == "failed").filter_map(|row| row.id).collect();
@@ -171,7 +191,7 @@ fn delete(run: &mut Run) -> Result<(), Fault> {
     }
 }
 
-fn tell(here: &Here, name: &TeamName, end: End, rows: &[Row]) -> ExitCode {
+fn tell(here: &Here, name: &TeamName, end: End, rows: &[Row]) -> u8 {
     let completed = result::completed(rows);
     let whole = completed == rows.len() && end == End::Over;
     let global = &here.global;
@@ -191,12 +211,15 @@ fn tell(here: &Here, name: &TeamName, end: End, rows: &[Row]) -> ExitCode {
     if !global.json && !global.quiet {
         result::see_why(name, rows).iter().for_each(|line| output::line(line));
     }
-    let fault = why(name, end);
-    fault.iter().for_each(|fault| output::complain(&fault.message));
-    match (fault, whole) {
-        (Some(fault), _) => ExitCode::from(fault.kind.exit_code()),
-        (None, true) => ExitCode::SUCCESS,
-        (None, false) => ExitCode::from(Kind::Partly.exit_code()),
+    why(name, end).iter().for_each(|fault| output::complain(&fault.message));
+    code(name, end, rows)
+}
+
+fn code(name: &TeamName, end: End, rows: &[Row]) -> u8 {
+    match why(name, end) {
+        Some(fault) => fault.kind.exit_code(),
+        None if result::completed(rows) == rows.len() => 0,
+        None => Kind::Partly.exit_code(),
     }
 }
 
