@@ -1,6 +1,7 @@
 //! Messages: stored, woken for, read; nothing that is written in them is ever executed.
 
 use harness::{House, Vitals};
+use std::io::Write;
 
 #[test]
 fn a_message_to_an_idle_worker_is_shown_and_marked_read() {
@@ -102,7 +103,8 @@ fn a_broadcast_reaches_everyone_but_its_sender() {
     house.end();
 }
 
-/// Of inboxes of 25 MB, which it is to tell of, and of which somebody marks one message read in the middle.
+/// Of inboxes of 25 MB, which it is to tell of, and of which somebody marks one message read in the middle, then one in place,
+/// so that it finds half of it.
 #[test]
 #[allow(clippy::disallowed_methods, reason = "another program's writer")]
 fn however_long_an_inbox_is_the_daemon_needs_no_more_memory() {
@@ -129,6 +131,14 @@ fn however_long_an_inbox_is_the_daemon_needs_no_more_memory() {
     messages[7]["read"] = true.into();
     write(&messages);
     house.until("that one is read is told", || is_told(&format!("\"unread\":{}", last - 1)));
+    messages[8]["read"] = true.into();
+    let text = serde_json::to_string_pretty(&messages).unwrap();
+    let mut inbox = std::fs::File::create(house.root().join("teams/survey/inboxes/ann.json")).unwrap();
+    inbox.write_all(&text.as_bytes()[..text.len() / 2]).unwrap();
+    // Long enough to be looked at.
+    harness::pause(std::time::Duration::from_millis(200));
+    inbox.write_all(&text.as_bytes()[text.len() / 2..]).unwrap();
+    house.until("of that one, too", || is_told(&format!("\"unread\":{}", last - 2)));
     let grown = Vitals::of(house.daemon()).unwrap().peak.saturating_sub(before);
     assert!(grown < 16 << 10, "{grown} kB");
     house.end();

@@ -15,7 +15,9 @@ mod walk;
 
 pub(crate) use change::{ATTEMPTS, Change, OPTIMISTIC, change};
 pub(crate) use end::{Known, Long, Replaced};
-pub(crate) use snapshot::{Identity, PATIENCE, Snapshot, open_for_reading, read, read_as, read_raw};
+pub(crate) use snapshot::{
+    Identity, PATIENCE, Snapshot, half_written, open_for_reading, read, read_as, read_raw,
+};
 pub(crate) use stamps::are_fine as stamps_are_fine;
 pub(crate) use temporary::{
     MARK, TWIN, Temporary, append, append_line, append_within, overwrite, place, place_as, rename,

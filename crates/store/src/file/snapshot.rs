@@ -160,16 +160,23 @@ pub(crate) fn read_as<T>(
             Ok(parsed) => return Ok(Some((snapshot, parsed))),
             Err(why) => why,
         };
-        let (first, longest) = (Duration::from_millis(10), Duration::from_millis(300));
-        // Whoever is in the middle of writing it has been so for as long as that: by a look behind the read, since it may
-        // have been truncated between the look before and the read.
-        let standing = Identity::at(dir, name)?.map_or(Duration::ZERO, |now| now.age());
-        let patience = patience.saturating_sub(standing);
-        if !pause.get_or_insert_with(|| Pause::new(patience, first, longest)).wait() {
+        let pause = match &mut pause {
+            Some(pause) => pause,
+            none => none.insert(half_written(dir, name, patience)?),
+        };
+        if !pause.wait() {
             let copy = way.aside.keep(&dir.join(name), &snapshot.bytes)?;
             return Err(Error::Corrupt { path: dir.join(name), why, copy });
         }
     }
+}
+
+/// The wait for whoever is in the middle of writing it, and has been so for as long as it has not changed: by a look behind
+/// the read, since it may have been truncated between the look before and the read.
+pub(crate) fn half_written(dir: &Directory, name: &str, patience: Duration) -> Result<Pause, Error> {
+    let standing = Identity::at(dir, name)?.map_or(Duration::ZERO, |now| now.age());
+    let (first, longest) = (Duration::from_millis(10), Duration::from_millis(300));
+    Ok(Pause::new(patience.saturating_sub(standing), first, longest))
 }
 
 fn parsed<T>(bytes: &[u8], parse: impl FnOnce(&str) -> Result<T, json::Error>) -> Result<T, String> {

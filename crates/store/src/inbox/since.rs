@@ -1,11 +1,13 @@
 //! What is new in an inbox since an earlier look. A file that only grew is read from where the last look ended;
-//! any other is read whole, and what was seen of it before is found again by its last entry.
+//! any other is looked through from its start, and what was seen of it before is found again by its last entry. Only what
+//! can't be made out for two seconds is read whole, to tell what it is.
 
 use super::{Inbox, digest, said};
 use crate::directory::Directory;
 use crate::error::Error;
-use crate::file::{INBOX_LIMIT, Identity, OPTIMISTIC, Odd, PATIENCE, Shape, Walk, read_as};
+use crate::file::{INBOX_LIMIT, Identity, OPTIMISTIC, Odd, PATIENCE, Shape, Walk, half_written, read_as};
 use protocol::message::Entry;
+use std::time::Duration;
 use uuid::Uuid;
 
 /// This many bytes before the end of the last entry must be what they were.
@@ -154,17 +156,27 @@ impl Inbox {
         let mark = mark.filter(|mark| mark.entries > 0);
         let nothing = || Ok((Vec::new(), Mark::empty(mark.is_some())));
         let Some(dir) = self.team.inboxes()? else { return nothing() };
-        if let Some(mark) = mark
-            && let Some(followed) = mark.follow(dir, &self.file, most)?
-        {
-            return Ok(followed);
+        let mut pause = None;
+        loop {
+            if let Some(mark) = mark
+                && let Some(followed) = mark.follow(dir, &self.file, most)?
+            {
+                return Ok(followed);
+            }
+            let Some(mut walk) = walked(dir, &self.file)? else { break };
+            if let Ok(looked) = anew(mark, &mut walk, most) {
+                return Ok(looked);
+            }
+            // Half written, or changed meanwhile: to read all of it would show no more.
+            let pause = match &mut pause {
+                Some(pause) => pause,
+                none => none.insert(half_written(dir, &self.file, PATIENCE)?),
+            };
+            if !pause.wait() {
+                break;
+            }
         }
-        if let Some(mut walk) = walked(dir, &self.file)?
-            && let Ok(looked) = anew(mark, &mut walk, most)
-        {
-            return Ok(looked);
-        }
-        let read = read_as(self.team.way(), dir, &self.file, INBOX_LIMIT, PATIENCE, |text| {
+        let read = read_as(self.team.way(), dir, &self.file, INBOX_LIMIT, Duration::ZERO, |text| {
             Shape::Array.check(text)
         })?;
         let Some((snapshot, ())) = read else { return nothing() };
