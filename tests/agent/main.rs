@@ -3,6 +3,7 @@
 //! Started by `sh -c 'exec agent MODE <&$TEAMD_WAKE_FD'` where it needs its wake line: then that is its
 //! standard input.
 
+mod ear;
 mod hooked;
 mod typed;
 
@@ -25,11 +26,14 @@ fn main() {
         ["dump", file] => dump(&PathBuf::from(file)),
         ["argv", file, rest @ ..] => argv(&PathBuf::from(file), rest),
         ["words", socket, rest @ ..] => words_to(socket, rest),
+        ["ear", socket] => ear::at_its_line(socket),
+        ["ear", socket, directory] => ear::at_files(socket, directory),
+        ["relay", directory] => ear::relays(directory),
         _ => {
             writeln!(
                 std::io::stderr(),
                 "agent: exit N | stay | hooked FILE [--OPTION…] [TEXT] | typed FILE [--OPTION…] [TEXT] | record FILE | children | dump FILE | argv FILE … | \
-                 words SOCKET … | ask NAME TEXT"
+                 words SOCKET … | ear SOCKET [DIRECTORY] | relay DIRECTORY | ask NAME TEXT"
             )
             .ok();
             std::process::exit(64);

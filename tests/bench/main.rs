@@ -12,6 +12,7 @@ mod mcp;
 mod tasks;
 mod top;
 mod turns;
+mod wake;
 
 use harness::{House, Recovery, quantile};
 use std::process::Child;
@@ -23,6 +24,7 @@ fn main() {
     spawn_beside_a_bare_split();
     thirty_at_once();
     message_to_wake();
+    wake::beside_the_bare_ways();
     mcp::round_trips();
     twenty_idle();
     adoption();

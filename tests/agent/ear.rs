@@ -1,0 +1,61 @@
+//! Who is woken, for `make bench`: the first thing that it does is to say when that was. Beside it the bare ways of being
+//! woken, to compare with: by inotify itself, or by somebody whom that has woken.
+
+use rustix::fs::inotify::{CreateFlags, Reader, WatchFlags, add_watch, init};
+use rustix::time::{ClockId, clock_gettime};
+use std::io::{Read, Write};
+use std::mem::MaybeUninit;
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixDatagram;
+
+/// By a byte on its standard input.
+pub(crate) fn at_its_line(socket: &str) {
+    let told = connected(socket);
+    let mut bytes = [0; 64];
+    while std::io::stdin().read(&mut bytes).is_ok_and(|read| read > 0) {
+        tell(&told);
+    }
+}
+
+/// By the kernel, when something in that directory is renamed.
+pub(crate) fn at_files(socket: &str, directory: &str) {
+    let told = connected(socket);
+    at_each(&watching(directory), || tell(&told));
+}
+
+/// A byte on its standard output for each.
+pub(crate) fn relays(directory: &str) {
+    let mut out = std::io::stdout();
+    at_each(&watching(directory), || {
+        out.write_all(b".").and_then(|()| out.flush()).expect("somebody is there");
+    });
+}
+
+/// With a first word, that it is there.
+fn connected(socket: &str) -> UnixDatagram {
+    let told = UnixDatagram::unbound().expect("a socket can be had");
+    told.connect(socket).expect("somebody is there");
+    tell(&told);
+    told
+}
+
+/// Nanoseconds on the clock that never jumps.
+fn tell(told: &UnixDatagram) {
+    let now = clock_gettime(ClockId::Monotonic);
+    let now = now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64;
+    told.send(&now.to_le_bytes()).expect("somebody is there");
+}
+
+fn watching(directory: &str) -> OwnedFd {
+    let inotify = init(CreateFlags::CLOEXEC).expect("there is a watch left");
+    add_watch(&inotify, directory, WatchFlags::MOVED_TO).expect("the directory is there");
+    inotify
+}
+
+fn at_each(inotify: &OwnedFd, mut act: impl FnMut()) {
+    let mut buffer = [MaybeUninit::uninit(); 4096];
+    let mut events = Reader::new(inotify, &mut buffer);
+    while events.next().is_ok() {
+        act();
+    }
+}
