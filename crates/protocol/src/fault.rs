@@ -36,6 +36,9 @@ pub enum Kind {
     Config,
 }
 
+/// How the word of a team ends that somebody else is deleting: refused, and over in a moment.
+pub const BEING_DELETED: &str = "is being deleted";
+
 impl Kind {
     /// The process exit code that stands for this kind.
     pub fn exit_code(self) -> u8 {

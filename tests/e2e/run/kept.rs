@@ -49,19 +49,50 @@ fn a_team_that_was_to_go_with_its_run_goes_with_the_next() {
     house.end();
 }
 
-/// One that was killed while its team was being deleted.
+const ENDED: &str = "it has ended, and its team is being deleted; exit code 1\n";
+
+/// One that was killed while its team was being deleted: nothing of that is done yet, a task is gone, all of it is.
 #[test]
 fn a_run_of_which_only_the_deletion_is_left_is_not_begun_anew() {
     let house = House::start();
-    let file = team(["ann"]).task("a", "", "").in_house(&house);
-    house.teamctl(["run", &file]).ok();
-    note(&house, "it has ended, and its team is being deleted; exit code 1\n");
-    let ran = house.teamctl(["run", &file, "--resume"]);
-    assert!(ran.code == 1 && ran.stderr.contains("the run had ended with 1"), "{ran:#?}");
-    assert_eq!(log(&house), ["a"], "what is over never runs again");
+    let file = team(["ann"]).task("a", "", "").task("b", "", "blocked_by = ['a']").in_house(&house);
+    for (gone_by_then, told) in [("nothing", true), ("a task", false), ("all", false)] {
+        house.put("out/log", "");
+        house.teamctl(["run", &file, "--keep"]).ok();
+        note(&house, ENDED);
+        match gone_by_then {
+            "a task" => {
+                let tasks = house.tasks("survey");
+                let task = tasks.iter().find(|task| task["subject"] == "do a").unwrap();
+                let file = format!("tasks/survey/{}.json", task["id"].as_str().unwrap());
+                std::fs::remove_file(house.root().join(file)).unwrap();
+            }
+            "all" => drop(house.teamctl(["delete", "survey"]).ok()),
+            _ => {}
+        }
+        let ran = house.teamctl(["run", &file, "--resume"]);
+        assert!(ran.code == 1 && ran.stderr.contains("the run had ended with 1"), "{ran:#?}");
+        assert_eq!(ran.stdout.contains("2 of 2 tasks are completed"), told, "{gone_by_then}: {ran:#?}");
+        assert_eq!(log(&house), ["a", "b"], "what is over never runs again");
+        gone(&house);
+    }
     house.teamctl(["run", &file, "--resume"]).ok();
-    assert_eq!(log(&house), ["a", "a"], "that is said once");
-    gone(&house);
+    assert_eq!(log(&house), ["a", "b", "a", "b"], "that is said once");
+    house.end();
+}
+
+#[test]
+fn a_team_that_is_kept_after_all_stays() {
+    let house = House::start();
+    let file = team(["ann"]).task("a", "", "").in_house(&house);
+    house.teamctl(["run", &file, "--keep"]).ok();
+    note(&house, ENDED);
+    for words in [&["run", &file, "--resume", "--keep"][..], &["run", &file, "--resume"]] {
+        let ran = house.teamctl_with(words, &[]);
+        assert!(ran.stderr.contains("nothing is left to do, and team survey stays"), "{ran:#?}");
+    }
+    assert!(house.path("root/teams/survey/config.json").exists());
+    house.teamctl(["delete", "survey"]).ok();
     house.end();
 }
 

@@ -25,7 +25,6 @@ use super::follow::Follow;
 use crate::here::{Here, fault, variable};
 use crate::output;
 use alone::Note;
-use course::End;
 use daemon::Daemon;
 use decide::Rules;
 use file::{Flaw, RunFile};
@@ -91,40 +90,58 @@ pub(crate) fn run(here: &Here, args: &Args) -> Result<ExitCode, Fault> {
     let (root, state) = (own.root()?, own.state()?);
     let mut alone = alone::alone(&state, &file.name)?;
     let before = alone.before();
-    let (found, rules, is_over) = match taken_up::found(&root, &file, args.resume)? {
-        Found::Nothing => (None, Rules::of(&file), false),
-        Found::Finished(team) if args.keep || before == Note::Stays => {
+    let (found, left) = match (taken_up::found(&root, &file, args.resume)?, before) {
+        (Found::Finished(team), before) if args.keep || before == Note::Stays => {
+            alone.note(Note::Stays)?;
             return finish::nothing_left(&own, &file, &team);
         }
-        // It was killed with nothing left to do but that.
-        Found::Finished(team) => (Some(team), Rules::of(&file), true),
-        Found::Unfinished(team) => {
+        (Found::Finished(team), Note::Ended(code)) => (Some(team), Left::Rest(code)),
+        (Found::Finished(team), _) => (Some(team), Left::Deletion),
+        (Found::Unfinished { is_cut: true, .. }, Note::Ended(code)) => (None, Left::Rest(code)),
+        (Found::Nothing, Note::Ended(code)) if args.resume => (None, Left::Rest(code)),
+        (Found::Unfinished { team, .. }, _) => (Some(team), Left::Work),
+        (Found::Nothing, _) => (None, Left::Work),
+    };
+    if !matches!(left, Left::Rest(_)) {
+        alone.note(if args.keep { Note::Stays } else { Note::Goes })?;
+    }
+    let rules = match &found {
+        Some(team) if left == Left::Work => {
             let tasks = team.tasks().list().map_err(fault)?;
             taken_up::differing(&file, &tasks).iter().for_each(|line| output::complain(line));
-            (Some(team), taken_up::rules(&file, &tasks), false)
+            taken_up::rules(&file, &tasks)
         }
+        _ => Rules::of(&file),
     };
     warn(here, &file);
     let follow = Follow::new(&directories(&root, &state, &file))?;
     let signals = Signals::catch(follow.teller())?;
     let daemon = Daemon::begin(&own, follow.teller())?;
     let mut run = Run { here: &own, file, rules, daemon, follow, signals, deadline };
-    let code = match before {
-        Note::Ended(code) if args.resume && found.is_none() => finish::rest_of_deletion(&mut run, code)?,
-        _ => {
-            alone.note(if args.keep { Note::Stays } else { Note::Goes })?;
+    let code = match left {
+        Left::Rest(code) => finish::rest_of_deletion(&mut run, found.as_ref(), code)?,
+        Left::Work | Left::Deletion => {
             let mut stage = course::Stage::new(&mut run, &root, found)?;
-            let end = if is_over {
-                stage.is_of(&run.file);
-                End::Over
-            } else {
-                course::from_start_to_end(&mut run, &mut stage)?
+            let end = match left {
+                Left::Work => course::from_start_to_end(&mut run, &mut stage)?,
+                _ => stage.is_over_for(&run.file)?,
             };
             finish::finish(&mut run, stage, end, &mut alone)?
         }
     };
     alone.note(Note::Stays)?;
     Ok(ExitCode::from(code))
+}
+
+/// What is left to do of a run.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Left {
+    /// Its work, or what it had not come to when it was killed.
+    Work,
+    /// It was killed between the end of its members and the deletion of its team.
+    Deletion,
+    /// It was killed in the deletion; what it came to is known.
+    Rest(u8),
 }
 
 /// The file names its team. A variable that stands in the shell is not meant for it, a flag is.

@@ -13,7 +13,7 @@ use crate::roster::Ground;
 use crate::state::{Deleting, Heir, Held, State, Team};
 use crate::worktrees::{Making, TreeDone, TreeJob};
 use protocol::control::{Delete, Reply, Spawn, Swept, Worktree, WorktreeReply, WorktreeStatus};
-use protocol::fault::{Fault, Kind};
+use protocol::fault::{BEING_DELETED, Fault, Kind};
 use protocol::name::{AgentName, TeamName};
 use std::path::PathBuf;
 use worktree::{Surroundings, Tree, Wanted};
@@ -205,7 +205,7 @@ fn refuse_deleting(name: &TeamName, team: &Team) -> Result<(), Fault> {
     if team.deleting.is_none() {
         return Ok(());
     }
-    Err(Fault::new(Kind::Refused, format!("cannot do that: {name} is being deleted")))
+    Err(Fault::new(Kind::Refused, format!("cannot do that: {name} {BEING_DELETED}")))
 }
 
 /// Whether a team can be deleted as asked: before anybody is ended for it.

@@ -10,7 +10,7 @@ use super::show::Show;
 use super::stall::Stall;
 use super::taken_up::everybody;
 use super::{Run, begin, finish};
-use crate::here::now;
+use crate::here::{fault, now};
 use crate::output::clean;
 use protocol::control::{Activity, AgentStatus, Flag};
 use protocol::fault::{Fault, Kind};
@@ -80,9 +80,12 @@ impl Stage {
         Ok(Stage { team, log, show, known, look, decision, made, ending, trouble, stall, patience })
     }
 
-    /// Where nothing is left to do: that its members have ended is no reason why a task is not done.
-    pub(super) fn is_of(&mut self, file: &RunFile) {
+    /// Nothing is left to do: that its members have ended is no reason why a task is not done.
+    pub(super) fn is_over_for(&mut self, file: &RunFile) -> Result<End, Fault> {
         self.look.lives = everybody(file);
+        let tasks = self.team.tasks().list().map_err(fault)?.into_iter();
+        self.known.extend(tasks.filter(|task| !task.is_internal()).map(|task| (task.id, task)));
+        Ok(End::Over)
     }
 
     /// Prints what happened.

@@ -13,14 +13,17 @@ use super::taken_up::{everybody, try_again};
 use crate::here::{Here, fault};
 use crate::output;
 use protocol::control::{Delete, Reply, Request, Shutdown, Targets};
-use protocol::fault::{Fault, Kind};
+use protocol::fault::{BEING_DELETED, Fault, Kind};
 use protocol::id::TaskId;
 use protocol::name::TeamName;
 use serde_json::json;
 use std::process::ExitCode;
 use std::sync::mpsc::{Receiver, channel};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 use store::Team;
+
+/// Longer than worktrees take to go.
+const DELETED: Duration = Duration::from_secs(120);
 
 /// Ends the team and tells what it came to; the exit code.
 pub(super) fn finish(run: &mut Run, mut stage: Stage, end: End, alone: &mut Alone) -> Result<u8, Fault> {
@@ -41,27 +44,24 @@ pub(super) fn finish(run: &mut Run, mut stage: Stage, end: End, alone: &mut Alon
     Ok(code)
 }
 
-/// Of a run that was killed while its team was being deleted: what it came to was not told, and can't be any more, but for
-/// its exit code.
-pub(super) fn rest_of_deletion(run: &mut Run, code: u8) -> Result<u8, Fault> {
+/// Of a run that was killed while its team was being deleted. The table can be told only where its tasks are still there,
+/// the exit code always.
+pub(super) fn rest_of_deletion(run: &mut Run, team: Option<&Team>, code: u8) -> Result<u8, Fault> {
+    let rows = team.map(|team| rows_of(run.here, &run.file, team)).transpose()?.unwrap_or_default();
     delete(run)?;
     let name = &run.file.name;
-    let message =
-        format!("nothing is left to do: the run had ended with {code}, and team {name} was being deleted");
-    if run.here.global.json {
-        output::json(&json!({"ok": code == 0, "message": message}).to_string());
+    if run.here.global.json || !rows.is_empty() {
+        table(run.here, code == 0, &rows, None);
     }
-    output::complain(&message);
+    output::complain(&format!(
+        "nothing is left to do: the run had ended with {code}, and team {name} was being deleted; a new one: teamctl run"
+    ));
     Ok(code)
 }
 
 /// A team that was kept, and in which nothing can be done: it stays as it is, and that is said.
 pub(super) fn nothing_left(here: &Here, file: &RunFile, team: &Team) -> Result<ExitCode, Fault> {
-    let tasks = team.tasks().list().map_err(fault)?;
-    let decision = decide(&Rules::default(), &tasks, &everybody(file));
-    let log = Log::open(here.state()?.path(), &file.name)?;
-    let known = tasks.into_iter().filter(|task| !task.is_internal()).map(|task| (task.id, task)).collect();
-    let rows = result::rows(file, &known, &decision, &log);
+    let rows = rows_of(here, file, team)?;
     let code = ExitCode::from(tell(here, &file.name, End::Over, &rows));
     let name = file.name.as_str();
     let failed: Vec<TaskId> =
@@ -71,6 +71,15 @@ pub(super) fn nothing_left(here: &Here, file: &RunFile, team: &Team) -> Result<E
         "nothing is left to do, and team {name} stays{again}; remove it: teamctl delete {name}"
     ));
     Ok(code)
+}
+
+/// Of a team whose members have ended.
+fn rows_of(here: &Here, file: &RunFile, team: &Team) -> Result<Vec<Row>, Fault> {
+    let tasks = team.tasks().list().map_err(fault)?;
+    let decision = decide(&Rules::default(), &tasks, &everybody(file));
+    let log = Log::open(here.state()?.path(), &file.name)?;
+    let known = tasks.into_iter().filter(|task| !task.is_internal()).map(|task| (task.id, task)).collect();
+    Ok(result::rows(file, &known, &decision, &log))
 }
 
 /// A team that could not be filled goes again. Why it could not be is what is told, not what fails here.
@@ -179,7 +188,17 @@ fn rows(run: &Run, stage: &mut Stage) -> Result<Vec<Row>, Fault> {
 /// Removes the files; a team that is gone already is fine.
 fn delete(run: &mut Run) -> Result<(), Fault> {
     let request = Request::Delete(Delete { team: run.file.name.clone(), force: true, discard: Vec::new() });
-    match run.daemon.ask(&request) {
+    let until = Instant::now() + DELETED;
+    let answer = loop {
+        match run.daemon.ask(&request) {
+            // teamd is at it for somebody who was killed.
+            Err(fault) if fault.message.ends_with(BEING_DELETED) && Instant::now() < until => {
+                run.follow.next(Some(Instant::now() + TICK))?;
+            }
+            answer => break answer,
+        }
+    };
+    match answer {
         // Work that nobody else has is what a worktree is for: the team stays, and the tasks are done all the same.
         Err(fault) if fault.kind == Kind::Refused => {
             let hint = fault.hint.iter().map(|hint| format!("\n{hint}")).collect::<String>();
@@ -192,13 +211,22 @@ fn delete(run: &mut Run) -> Result<(), Fault> {
 }
 
 fn tell(here: &Here, name: &TeamName, end: End, rows: &[Row]) -> u8 {
+    let (why, code) = (why(name, end), code(name, end, rows));
+    table(here, code == 0, rows, why.as_ref());
+    if !here.global.json && !here.global.quiet {
+        result::see_why(name, rows).iter().for_each(|line| output::line(line));
+    }
+    why.iter().for_each(|fault| output::complain(&fault.message));
+    code
+}
+
+fn table(here: &Here, ok: bool, rows: &[Row], why: Option<&Fault>) {
     let completed = result::completed(rows);
-    let whole = completed == rows.len() && end == End::Over;
     let global = &here.global;
     let failed = || rows.iter().filter(|row| row.outcome != "completed");
     if global.json {
-        let mut object = json!({"ok": whole, "tasks": rows, "completed": completed, "total": rows.len()});
-        if let Some(fault) = why(name, end) {
+        let mut object = json!({"ok": ok, "tasks": rows, "completed": completed, "total": rows.len()});
+        if let Some(fault) = why {
             object["error"] = json!(fault);
         }
         output::json(&object.to_string());
@@ -208,11 +236,6 @@ fn tell(here: &Here, name: &TeamName, end: End, rows: &[Row]) -> u8 {
     } else if failed().next().is_some() {
         output::table_clipped(&result::table(failed()));
     }
-    if !global.json && !global.quiet {
-        result::see_why(name, rows).iter().for_each(|line| output::line(line));
-    }
-    why(name, end).iter().for_each(|fault| output::complain(&fault.message));
-    code(name, end, rows)
 }
 
 fn code(name: &TeamName, end: End, rows: &[Row]) -> u8 {

@@ -16,8 +16,9 @@ use store::{Root, Team};
 pub(super) enum Found {
     /// Nothing: it is to be made.
     Nothing,
-    /// It can be gone on with.
-    Unfinished(Team),
+    /// It can be gone on with. It is cut where its members have ended, or never came, and some of its tasks are not there:
+    /// it was being deleted, or made.
+    Unfinished { team: Team, is_cut: bool },
     /// It was kept: its members have ended, and nothing in it can be done.
     Finished(Team),
 }
@@ -32,14 +33,14 @@ pub(super) fn found(root: &Root, file: &RunFile, resume: bool) -> Result<Found, 
     let config = team.config().map_err(fault)?;
     let tasks = team.tasks().list().map_err(fault)?;
     let stranger = stranger(file, &config, &tasks);
-    let finished = stranger.is_none()
-        && config.members.iter().all(|member| member.name.is_lead())
-        && is_nothing_left(file, &tasks);
+    let is_empty = config.members.iter().all(|member| member.name.is_lead());
+    let finished = stranger.is_none() && is_empty && is_nothing_left(file, &tasks);
+    let is_cut = is_empty && !has_all(file, &tasks);
     match stranger {
         _ if !resume => Err(taken(file, finished)),
         Some(stranger) => Err(stranger),
         None if finished => Ok(Found::Finished(team)),
-        None => Ok(Found::Unfinished(team)),
+        None => Ok(Found::Unfinished { team, is_cut }),
     }
 }
 
@@ -83,9 +84,13 @@ fn stranger(file: &RunFile, config: &TeamConfig, tasks: &[Task]) -> Option<Fault
 /// Whether all that the file wants is there and over, were all its members there again.
 fn is_nothing_left(file: &RunFile, tasks: &[Task]) -> bool {
     let decision = decide(&Rules::of(file), tasks, &everybody(file));
+    has_all(file, tasks) && decision.give_back.is_empty() && decision.fates.values().all(Fate::is_over)
+}
+
+/// Whether each task of the file is there; not, where the file has none.
+fn has_all(file: &RunFile, tasks: &[Task]) -> bool {
     let is_there = |plan: &Plan| tasks.iter().any(|task| key(task) == Some(&plan.key));
-    let tasks = !file.tasks.is_empty() && file.tasks.iter().all(is_there);
-    tasks && decision.give_back.is_empty() && decision.fates.values().all(Fate::is_over)
+    !file.tasks.is_empty() && file.tasks.iter().all(is_there)
 }
 
 /// All members of the file, as if they lived.
