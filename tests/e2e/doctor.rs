@@ -44,13 +44,17 @@ fn files_of_ours_that_are_open_to_others_are_closed_when_asked() {
 #[test]
 fn a_root_that_others_can_write_is_named_and_closed_when_asked() {
     let house = House::with_team();
+    // As /tmp has it: that is meant for everybody, and stays.
+    set_permissions(house.root(), Permissions::from_mode(0o1777)).unwrap();
+    assert_eq!(findings(&house, &["--fix"]), ["root fail"]);
+    set_permissions(house.root(), Permissions::from_mode(0o700)).unwrap();
     let mode = |path: &PathBuf| path.metadata().unwrap().permissions().mode() & 0o7777;
     for path in [house.root(), house.root().join("teams"), house.root().join("tasks")] {
-        set_permissions(&path, Permissions::from_mode(0o1777)).unwrap();
+        set_permissions(&path, Permissions::from_mode(0o777)).unwrap();
         assert_eq!(findings(&house, &[]), ["root fail"], "{path:?}");
-        assert_eq!(mode(&path), 0o1777, "a look changes nothing");
+        assert_eq!(mode(&path), 0o777, "a look changes nothing");
         assert_eq!(findings(&house, &["--fix"]), [""; 0], "{path:?}");
-        assert_eq!(mode(&path), 0o1775);
+        assert_eq!(mode(&path), 0o775);
     }
     house.end();
 }
@@ -76,10 +80,11 @@ fn an_empty_directory_of_a_spawn_that_was_killed_is_named_and_removed() {
         std::fs::File::open(house.path("repo.worktrees").join(name)).unwrap().set_modified(old).unwrap();
     }
     let told = doctor(&[]);
-    assert_eq!(told.matches("left by a spawn that was killed").count(), 1, "{told}");
+    assert_eq!(told.matches("a spawn that was killed leaves such a one").count(), 1, "{told}");
     assert!(left.is_dir(), "a look changes nothing");
     assert!(
-        doctor(&["--fix"]).contains(&format!("{} was empty and nobody's, and is removed", left.display()))
+        doctor(&["--fix"])
+            .contains(&format!("{} was empty, and of no team here: it is removed", left.display()))
     );
     assert!(!left.exists() && house.path("repo.worktrees/new").is_dir());
     assert!(house.path("repo.worktrees/full/a").exists());

@@ -26,7 +26,7 @@ use store::Root;
 /// Find what is damaged, and mend what mends safely
 ///
 /// Exit code 0: nothing failed, though there may be warnings. 1: something did. --fix makes our own
-/// files and directories private again, closes the root to writers of other users, completes half-written links between
+/// files and directories private again, closes a root that everybody can write to, completes half-written links between
 /// tasks, ends processes of agents whose life is over, and removes what the killed left behind: locks after ten seconds,
 /// files and empty directories for worktrees after an hour. What
 /// stands at a lock's place and is no empty directory stays; it says so, and why. A pane of a life that no roster

@@ -5,10 +5,11 @@
 use super::Treatment;
 use super::report::Report;
 use crate::here::Here;
+use nix::fcntl::OFlag;
 use nix::unistd::geteuid;
 use protocol::fault::Fault;
-use std::fs::{Metadata, Permissions, read_dir, set_permissions, symlink_metadata};
-use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::fs::{File, Metadata, Permissions, read_dir, set_permissions, symlink_metadata};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::Path;
 
 pub(super) fn examine(here: &Here, treatment: Treatment, report: &mut Report) -> Result<(), Fault> {
@@ -46,13 +47,32 @@ pub(super) fn root(path: &Path, treatment: Treatment, report: &mut Report) {
     if treatment == Treatment::Look {
         return;
     }
-    for path in [path.to_owned(), path.join("teams"), path.join("tasks")] {
-        let Ok(found) = symlink_metadata(&path) else { continue };
-        let closed = Permissions::from_mode(found.mode() & 0o7775);
-        if found.is_dir() && found.mode() & 0o002 != 0 && set_permissions(&path, closed).is_ok() {
-            report.ok("root", format!("{} can't be written by other users any more", path.display()));
+    let Ok(root) = path.canonicalize() else { return };
+    for path in [root.clone(), root.join("teams"), root.join("tasks")] {
+        match closed(&path) {
+            Ok(false) => {}
+            Ok(true) => {
+                report.ok("root", format!("{} can't be written by everybody any more", path.display()));
+            }
+            // While it is another's, what is in it may be, too.
+            Err(_) => return,
         }
     }
+}
+
+/// True if it was open. Of ours alone, and no directory that is meant for everybody, as /tmp is; by what is open, since
+/// somebody may put a link there.
+fn closed(path: &Path) -> std::io::Result<bool> {
+    let flags = (OFlag::O_DIRECTORY | OFlag::O_NOFOLLOW).bits();
+    let directory = File::options().read(true).custom_flags(flags).open(path)?;
+    let found = directory.metadata()?;
+    if found.mode() & 0o002 == 0 {
+        return Ok(false);
+    }
+    if found.uid() != geteuid().as_raw() || found.mode() & 0o1000 != 0 {
+        return Err(std::io::Error::from(std::io::ErrorKind::PermissionDenied));
+    }
+    directory.set_permissions(Permissions::from_mode(found.mode() & 0o7775)).map(|()| true)
 }
 
 fn is_private(found: &Metadata) -> bool {

@@ -23,7 +23,8 @@ pub(super) fn examine(root: &Root, status: Option<&StatusReply>, treatment: Trea
     }
     let (surroundings, cwd) = (Surroundings::own(), std::env::current_dir().unwrap_or_default());
     orphans(status, &cwd, &surroundings, report);
-    unfilled(status, worktree::place(&cwd, &surroundings).ok(), treatment, report);
+    let own = worktree::place(&cwd, &surroundings).ok().and_then(|place| place.canonicalize().ok());
+    unfilled(status, own, treatment, report);
     if report.checks().len() == before {
         let count: usize = status.teams.iter().map(|team| team.worktrees.len()).sum();
         report.ok("worktrees", format!("of teammates there are {count}, each of a team"));
@@ -71,12 +72,17 @@ fn unfilled(status: &StatusReply, own: Option<PathBuf>, treatment: Treatment, re
     let all = places.iter().flat_map(|place| read_dir(place).into_iter().flatten().flatten());
     for path in all.map(|entry| entry.path()).filter(|path| !known.contains(path) && is_unfilled(path)) {
         let shown = path.display();
-        // Fails where there is something in it by now.
-        if treatment == Treatment::Mend && remove_dir(&path).is_ok() {
-            report.ok("worktrees", format!("{shown} was empty and nobody's, and is removed"));
-        } else {
-            let message = format!("{shown} is empty and nobody's: left by a spawn that was killed");
+        if treatment == Treatment::Look {
+            let message =
+                format!("{shown} is empty, and of no team here: a spawn that was killed leaves such a one");
             report.warn("worktrees", message, "teamctl doctor --fix");
+            continue;
+        }
+        // Fails where there is something in it by now.
+        if let Err(error) = remove_dir(&path) {
+            report.warn("worktrees", format!("{shown} is empty, and stays: {error}"), "rmdir");
+        } else {
+            report.ok("worktrees", format!("{shown} was empty, and of no team here: it is removed"));
         }
     }
 }
