@@ -7,11 +7,12 @@ use crate::directory::Directory;
 use crate::error::Error;
 use crate::file::{INBOX_LIMIT, Identity, OPTIMISTIC, Odd, PATIENCE, Shape, Walk, half_written, read_as};
 use protocol::message::Entry;
-use std::time::Duration;
 use uuid::Uuid;
 
 /// This many bytes before the end of the last entry must be what they were.
 const WINDOW: usize = 512;
+/// So often a file may be found changed amid a look through it.
+const CHANGES: u32 = 4;
 /// The bytes of a part, without the rest of its last entry.
 const PART: usize = 256 << 10;
 
@@ -156,8 +157,8 @@ impl Inbox {
         let mark = mark.filter(|mark| mark.entries > 0);
         let nothing = || Ok((Vec::new(), Mark::empty(mark.is_some())));
         let Some(dir) = self.team.inboxes()? else { return nothing() };
-        let mut pause = None;
-        loop {
+        let (mut pause, mut changes, mut last) = (None, 0, None);
+        while changes < CHANGES {
             if let Some(mark) = mark
                 && let Some(followed) = mark.follow(dir, &self.file, most)?
             {
@@ -167,7 +168,9 @@ impl Inbox {
             if let Ok(looked) = anew(mark, &mut walk, most) {
                 return Ok(looked);
             }
-            // Half written, or changed meanwhile: to read all of it would show no more.
+            let now = Identity::at(dir, &self.file)?;
+            changes += u32::from(std::mem::replace(&mut last, now) != now);
+            // Half written: to read all of it would show no more.
             let pause = match &mut pause {
                 Some(pause) => pause,
                 none => none.insert(half_written(dir, &self.file, PATIENCE)?),
@@ -176,7 +179,8 @@ impl Inbox {
                 break;
             }
         }
-        let read = read_as(self.team.way(), dir, &self.file, INBOX_LIMIT, Duration::ZERO, |text| {
+        // Where it never stands still as long as a walk takes, or is for others to tell.
+        let read = read_as(self.team.way(), dir, &self.file, INBOX_LIMIT, PATIENCE, |text| {
             Shape::Array.check(text)
         })?;
         let Some((snapshot, ())) = read else { return nothing() };
