@@ -144,7 +144,9 @@ fn patience(request: &Request) -> Duration {
         // It is a wait: its caller has a deadline of its own.
         Request::Park(_) => Duration::from_secs(24 * 3600),
         Request::SetMode(_) => Duration::from_secs(20),
-        Request::Interrupt(_) | Request::Spawn(_) | Request::Kill(_) | Request::Down | Request::Join(_) => {
+        // Its pane, the green light, and the session that its program may have to open.
+        Request::Spawn(_) => Duration::from_secs(90),
+        Request::Interrupt(_) | Request::Kill(_) | Request::Down | Request::Join(_) => {
             Duration::from_secs(60)
         }
         // Git's own deadline, and the user's hooks and filters: several calls, one after the other.

@@ -43,6 +43,8 @@ pub(super) fn opened(
             });
             if let Phase::Starting(starting) = &mut agent.phase {
                 starting.first_pid = Some(opened.pid);
+                // Of many that were asked for at once the last has waited for tmux as long as all the others took.
+                starting.until = now.mono + START_DEADLINE;
             }
             register(state, spawn, now, out);
         }
@@ -63,6 +65,7 @@ pub(super) fn launched(
         Ok(pid) => {
             if let Phase::Starting(starting) = &mut agent.phase {
                 starting.first_pid = Some(pid);
+                starting.until = now.mono + START_DEADLINE;
             }
             register(state, spawn, now, out);
         }

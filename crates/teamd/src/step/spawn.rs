@@ -19,7 +19,7 @@ use protocol::turn::{Backend, Restart, TurnProgram};
 use std::path::{Path, PathBuf};
 use tmux::{Epoch, Label, PaneId, WindowId};
 
-/// From the request to the running agent, ms.
+/// From the request to its pane, from there to the green light, and from there to the running agent, ms each.
 pub(super) const START_DEADLINE: u64 = 15_000;
 /// From the green light to the running agent where that has to open a session before, ms: longer than its driver
 /// waits for that itself.

@@ -66,6 +66,18 @@ fn a_start_that_takes_too_long_is_given_up_and_taken_back() {
     assert!(state.agents.is_empty());
 }
 
+/// Behind many others: its pane has as long as any.
+#[test]
+fn a_start_that_waited_for_its_pane_is_given_the_time_from_there() {
+    let mut state = state();
+    let spawn = opening(&ask(&mut state, 1, order("ann")));
+    step(&mut state, opened(&spawn, 40), at(15_000));
+    assert!(
+        step(&mut state, Event::Deadline, at(29_000)).iter().all(|effect| !matches!(effect, Effect::Pane(_)))
+    );
+    assert_eq!(kind(&step(&mut state, Event::Deadline, at(31_000)), 1), Some(Kind::Timeout));
+}
+
 #[test]
 fn a_start_whose_word_was_lost_is_told_by_the_next_hello() {
     let mut state = state();
