@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread::JoinHandle;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 /// How a foreign program writes, and what.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -249,7 +249,7 @@ impl Planter {
         Planter { stop, thread: std::thread::spawn(move || plant_all(&targets, between, &stopped)) }
     }
 
-    /// Stops when each kind has stood there, and tells what was planted, with whether it was treated as it must be.
+    /// Stops when each kind has had its turn, and tells what was planted, with whether it was treated as it must be.
     ///
     /// # Panics
     /// Where something could not be planted.
@@ -264,7 +264,7 @@ fn plant_all(targets: &[PathBuf], between: Duration, stopped: &Receiver<()>) -> 
     for (nth, (kind, target)) in Stale::ALL.into_iter().cycle().zip(targets.iter().cycle()).enumerate() {
         let old = dead.extract_if(.., |(of, _)| *of == target);
         told.extend(old.map(|(_, planted)| (Stale::Dead, planted.take_away())));
-        let planted = planted(kind, target);
+        let Some(planted) = planted(kind, target) else { continue };
         pause(Duration::from_millis(200));
         match kind {
             Stale::Dead => dead.push((target, planted)),
@@ -279,12 +279,14 @@ fn plant_all(targets: &[PathBuf], between: Duration, stopped: &Receiver<()>) -> 
     told
 }
 
-/// Whoever holds the lock lets it go in a moment.
-fn planted(kind: Stale, target: &Path) -> Planted {
+/// Whoever holds the lock lets it go in a moment. None where it is of one who was killed with it, and nobody comes who would
+/// take it over.
+fn planted(kind: Stale, target: &Path) -> Option<Planted> {
+    let until = Instant::now() + Duration::from_secs(15);
     loop {
         match kind.plant(target) {
-            Some(planted) => return planted,
-            None => pause(Duration::from_millis(1)),
+            None if Instant::now() < until => pause(Duration::from_millis(1)),
+            planted => return planted,
         }
     }
 }

@@ -49,6 +49,7 @@ const QUICK: Cast = Cast {
     count: None,
     pace: None,
     planting: Duration::from_millis(700),
+    has_workers: false,
 };
 
 /// One of them writes this inbox in place.

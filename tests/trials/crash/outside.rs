@@ -143,8 +143,12 @@ fn all(scene: &mut Scene, rng: &mut fastrand::Rng) -> Option<Vec<(Which, &'stati
     Some((0..BREAKS.len()).flat_map(|turn| all.iter().enumerate().map(with(turn))).collect())
 }
 
-fn is_hit(trace: &str) -> bool {
-    ["INJECTED", "DELAYED", "killed by SIGKILL"].iter().any(|word| trace.contains(word))
+fn is_hit(trace: &str, how: &str) -> bool {
+    trace.contains(match how {
+        "signal=KILL" => "killed by SIGKILL",
+        how if how.starts_with("delay") => "DELAYED",
+        _ => "INJECTED",
+    })
 }
 
 #[test]
@@ -160,12 +164,14 @@ fn at_every_system_call_of_the_daemon_it_is_done_once_in_the_end() {
         for (which, call, nth, how) in all {
             let words = [format!("-etrace={call}"), format!("-einject={call}:{how}:when={nth}")];
             let before = tally.hits;
-            tally.count(&mut scene, false, |scene| u64::from(is_hit(&traced(scene, which, &words).unwrap())));
+            tally.count(&mut scene, false, |scene| {
+                u64::from(is_hit(&traced(scene, which, &words).unwrap(), how))
+            });
             if tally.hits > before {
                 broken.insert(how);
                 recoveries += u64::from(which.is_none());
             }
-            if tally.hits >= wanted && recoveries > 0 {
+            if tally.hits >= wanted && recoveries > 0 && broken.len() == BREAKS.len() {
                 break;
             }
         }
