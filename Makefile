@@ -111,12 +111,12 @@ demo:
 	$(CARGO) build --bins --locked
 	scripts/demo
 
-# The figures of docs/performance.md, measured here and now.
+# The figures of docs/performance.md, measured here and now; ROWS names some of them.
 bench:
 	scripts/need tmux node
 	cd tests/foreign && npm ci --silent --no-audit --no-fund
 	$(CARGO) build --release --workspace --bins --locked
-	TMPDIR=$${TMPDIR:-$$([ -w /dev/shm ] && echo /dev/shm || echo /tmp)} $(TARGET)/release/bench
+	TMPDIR=$${TMPDIR:-$$([ -w /dev/shm ] && echo /dev/shm || echo /tmp)} $(TARGET)/release/bench $(ROWS)
 
 # Programs and man pages below PREFIX.
 install: build

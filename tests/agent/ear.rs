@@ -3,10 +3,11 @@
 
 use rustix::fs::inotify::{CreateFlags, Reader, WatchFlags, add_watch, init};
 use rustix::time::{ClockId, clock_gettime};
-use std::io::{Read, Write};
+use std::io::{Read, Seek, SeekFrom, Write};
 use std::mem::MaybeUninit;
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixDatagram;
+use std::path::Path;
 
 /// By a byte on its standard input.
 pub(crate) fn at_its_line(socket: &str) {
@@ -31,6 +32,32 @@ pub(crate) fn relays(directory: &str) {
     });
 }
 
+/// Reads its inbox at each wake, what is new of it, which nobody marks read here; tells of each message when it had it.
+pub(crate) fn reads(socket: &str, inbox: &Path) {
+    let told = UnixDatagram::unbound().expect("a socket can be had");
+    told.connect(socket).expect("somebody is there");
+    let (mut bytes, mut end) = ([0; 64], 0);
+    while std::io::stdin().read(&mut bytes).is_ok_and(|read| read > 0) {
+        for message in new(inbox, &mut end).unwrap_or_default() {
+            let text = message["text"].as_str().unwrap_or_default();
+            told.send(format!("{} {text}", now()).as_bytes()).expect("somebody is there");
+        }
+    }
+}
+
+/// What stands behind `end`, where the last one ended.
+fn new(inbox: &Path, end: &mut u64) -> Option<Vec<serde_json::Value>> {
+    let mut file = std::fs::File::open(inbox).ok()?;
+    file.seek(SeekFrom::Start(*end)).ok()?;
+    let mut text = String::new();
+    file.read_to_string(&mut text).ok()?;
+    let new = text.trim_end().strip_suffix(']')?.trim_end();
+    let inside = new.trim_start_matches(['[', ',']);
+    let all = serde_json::from_str(&format!("[{inside}]")).ok()?;
+    *end += new.len() as u64;
+    Some(all)
+}
+
 /// With a first word, that it is there.
 fn connected(socket: &str) -> UnixDatagram {
     let told = UnixDatagram::unbound().expect("a socket can be had");
@@ -39,11 +66,14 @@ fn connected(socket: &str) -> UnixDatagram {
     told
 }
 
-/// Nanoseconds on the clock that never jumps.
 fn tell(told: &UnixDatagram) {
+    told.send(&now().to_le_bytes()).expect("somebody is there");
+}
+
+/// Nanoseconds on the clock that never jumps.
+fn now() -> u64 {
     let now = clock_gettime(ClockId::Monotonic);
-    let now = now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64;
-    told.send(&now.to_le_bytes()).expect("somebody is there");
+    now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
 }
 
 fn watching(directory: &str) -> OwnedFd {

@@ -28,12 +28,13 @@ fn main() {
         ["words", socket, rest @ ..] => words_to(socket, rest),
         ["ear", socket] => ear::at_its_line(socket),
         ["ear", socket, directory] => ear::at_files(socket, directory),
+        ["reader", socket] => ear::reads(socket, &inbox()),
         ["relay", directory] => ear::relays(directory),
         _ => {
             writeln!(
                 std::io::stderr(),
                 "agent: exit N | stay | hooked FILE [--OPTION…] [TEXT] | typed FILE [--OPTION…] [TEXT] | record FILE | children | dump FILE | argv FILE … | \
-                 words SOCKET … | ear SOCKET [DIRECTORY] | relay DIRECTORY | ask NAME TEXT"
+                 words SOCKET … | ear SOCKET [DIRECTORY] | reader SOCKET | relay DIRECTORY | ask NAME TEXT"
             )
             .ok();
             std::process::exit(64);

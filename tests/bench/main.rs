@@ -1,6 +1,6 @@
 //! `make bench`: the figures, measured here and now, beside a bare tmux where they are ratios.
 //!
-//! Prints a table; judges nothing. Give TMPDIR to say on which file system: what a disk costs is its own.
+//! Prints a table; judges nothing; `make bench ROWS="wake mcp"` measures these alone. Give TMPDIR to say on which file system: what a disk costs is its own.
 
 #![allow(
     clippy::unwrap_used,
@@ -8,9 +8,13 @@
     reason = "a measurement that fails must stop, and prints"
 )]
 
+mod idle;
 mod mcp;
+mod panes;
+mod processes;
 mod tasks;
 mod top;
+mod traffic;
 mod turns;
 mod wake;
 
@@ -18,25 +22,40 @@ use harness::{House, Recovery, quantile};
 use std::process::Child;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
+/// A group of rows, and what measures it.
+type Rows = (&'static str, fn());
+
+const ALL: [Rows; 21] = [
+    ("spawn", spawn_beside_a_bare_split),
+    ("thirty", thirty_at_once),
+    ("message", message_to_wake),
+    ("wake", wake::beside_the_bare_ways),
+    ("send", processes::send_beside_a_hello),
+    ("panes", panes::beside_bare_tmux),
+    ("mcp", mcp::round_trips),
+    ("idle", twenty_idle),
+    ("hundred", idle::hundred_beside_a_poller),
+    ("memory", idle::memory_of_two_hundred),
+    ("adoption", adoption),
+    ("in-flight", request_in_flight),
+    ("traffic", traffic::thousand_a_second),
+    ("leftovers", leftovers),
+    ("list", tasks::list_of_five_thousand),
+    ("claims", tasks::two_hundred_claimed_by_sixteen),
+    ("store", tasks::of_the_store),
+    ("unblocked", turns::unblocked),
+    ("headless", turns::fifty_headless_idle),
+    ("diamonds", turns::diamonds),
+    ("top", top::fifty_members),
+];
+
+/// Those that are named, or all.
 fn main() {
+    let named: Vec<String> = std::env::args().skip(1).collect();
     println!("directory {}, {} cores\n", std::env::temp_dir().display(), cores());
     println!("| what | figure | aim |\n| --- | --- | --- |");
-    spawn_beside_a_bare_split();
-    thirty_at_once();
-    message_to_wake();
-    wake::beside_the_bare_ways();
-    mcp::round_trips();
-    twenty_idle();
-    adoption();
-    request_in_flight();
-    leftovers();
-    tasks::list_of_five_thousand();
-    tasks::two_hundred_claimed_by_sixteen();
-    tasks::of_the_store();
-    turns::unblocked();
-    turns::fifty_headless_idle();
-    turns::diamonds();
-    top::fifty_members();
+    let wanted = |(name, _): &&Rows| named.is_empty() || named.iter().any(|word| word == name);
+    ALL.iter().filter(wanted).for_each(|(_, measure)| measure());
 }
 
 fn row(what: &str, figure: &str, aim: &str) {

@@ -1,0 +1,14 @@
+// What programs on these inboxes do now while nothing happens: each is read and parsed, again and again.
+//
+//   node poller.js DIRECTORY MILLISECONDS
+'use strict';
+const fs = require('fs');
+const path = require('path');
+
+const [directory, milliseconds] = process.argv.slice(2);
+
+setInterval(() => {
+  for (const name of fs.readdirSync(directory)) {
+    JSON.parse(fs.readFileSync(path.join(directory, name), 'utf8'));
+  }
+}, Number(milliseconds));
