@@ -2,6 +2,7 @@
 // and write all of it anew.
 //
 //   node baseline.js FILE          a line "append" or "mark" on the standard input is done and answered with nanoseconds
+//   node baseline.js DIRECTORY     the same of "list" and "claim": all tasks are read, each time
 //   node baseline.js FILE COUNT    COUNT messages, with retries on a held lock
 'use strict';
 const fs = require('fs');
@@ -34,6 +35,28 @@ function once(change) {
   return process.hrtime.bigint() - begun;
 }
 
+function tasks() {
+  const names = fs.readdirSync(file).filter((name) => /^[0-9]+\.json$/.test(name));
+  return names.map((name) => JSON.parse(fs.readFileSync(`${file}/${name}`, 'utf8')));
+}
+
+function list() {
+  const begun = process.hrtime.bigint();
+  tasks();
+  return process.hrtime.bigint() - begun;
+}
+
+function claim() {
+  const begun = process.hrtime.bigint();
+  const release = lockfile.lockSync(`${file}/.lock`, { lockfilePath: `${file}/.lock.lock`, realpath: false });
+  const all = tasks().sort((a, b) => Number(a.id) - Number(b.id));
+  const task = all.find((one) => one.status === 'pending' && !one.owner);
+  const whole = JSON.stringify({ ...task, owner: 'peer', status: 'in_progress' }, null, 2);
+  fs.writeFileSync(`${file}/${task.id}.json`, whole);
+  release();
+  return process.hrtime.bigint() - begun;
+}
+
 async function many() {
   for (let n = 0; n < Number(count); n += 1) {
     const release = await lockfile.lock(file, { ...options, retries });
@@ -46,6 +69,7 @@ if (count) {
   many();
 } else {
   require('readline').createInterface({ input: process.stdin }).on('line', (line) => {
-    console.log(String(once(line === 'mark' ? mark : push)));
+    const done = { list, claim, mark: () => once(mark), append: () => once(push) };
+    console.log(String(done[line]()));
   });
 }

@@ -16,6 +16,7 @@ use store::{Durability, NewTask, Planned, Root, Team};
 use tempfile::TempDir;
 
 mod inboxes;
+mod lists;
 mod peer;
 
 fn main() {
@@ -28,6 +29,7 @@ fn main() {
     inboxes::marks_and_lists();
     inboxes::torn_reads();
     inboxes::durabilities();
+    lists::lists_and_claims();
     tasks_made_together();
     claims();
     looks();
