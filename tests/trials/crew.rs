@@ -27,14 +27,16 @@ pub(crate) fn complete(house: &House, crew: &[Member], living: &BTreeSet<String>
 }
 
 /// Until it is done, beside somebody who writes config.json without a lock: half written for longer than anybody waits it
-/// is a reason to be refused, and who was refused so may be there all the same.
+/// is a reason to be refused, and who was refused so may be there all the same; and who has ended is put back into it, so
+/// that the name is not free yet.
 pub(crate) fn spawned(house: &House, words: &[&str]) {
     let mut is_again = false;
     house.until("it is spawned", || {
         let ran = house.teamctl_with(words, &[]);
-        let is_there = ran.code == 0 || (is_again && ran.code == 73);
-        assert!(is_there || ran.code == 65, "{ran:?}");
-        is_again = true;
+        let is_not_free = ran.code == 73 && ran.stderr.contains("it has ended, and is not off the team yet");
+        let is_there = ran.code == 0 || (is_again && ran.code == 73 && !is_not_free);
+        assert!(is_there || is_not_free || ran.code == 65, "{ran:?}");
+        is_again |= ran.code == 65;
         is_there.then_some(())
     });
 }
