@@ -106,9 +106,11 @@ impl<'h> Nemesis<'h> {
     pub fn tell_to_end(&mut self) -> Option<String> {
         let victim = self.find(Whom::Daemon)?;
         let process = Processes::one(pid_of(&victim));
-        let of = self.rng.usize(0..TELLING.len());
-        self.tell(&format!("{:?} to {victim}", TELLING[of]));
-        signal(pid_of(&victim), TELLING[of]);
+        let is_heard = |telling: &Signal| !ignores(pid_of(&victim), *telling);
+        let telling: Vec<Signal> = TELLING.into_iter().filter(is_heard).collect();
+        let telling = telling[self.rng.usize(0..telling.len())];
+        self.tell(&format!("{telling:?} to {victim}"));
+        signal(pid_of(&victim), telling);
         assert!(process.ended_within(Duration::from_secs(30)), "{victim} goes on\n{}", self.house.portrait());
         Some(victim)
     }
@@ -346,6 +348,15 @@ fn running(house: &House) -> Option<Vec<(String, u32)>> {
 
 fn pid_of(line: &str) -> u32 {
     line.split(' ').next().and_then(|pid| pid.parse().ok()).expect("a line begins with its pid")
+}
+
+/// A shell without job control starts what it puts into the background with some signals ignored, and all below it inherit
+/// that: those for which it has no handler of its own do nothing then.
+fn ignores(pid: u32, signal: Signal) -> bool {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+    let line = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    let ignored = line.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok());
+    ignored.is_some_and(|mask| mask & (1 << (signal.as_raw() - 1)) != 0)
 }
 
 /// One that has ended by itself meanwhile needs none.
