@@ -110,6 +110,13 @@ pub fn without_member(text: &str, name: &AgentName) -> Result<String, ConfigErro
     Ok(apply(text, removal.into_iter().collect()))
 }
 
+/// The config without the members of these names.
+pub fn without_members(text: &str, names: &[AgentName]) -> Result<String, ConfigError> {
+    let object = Object::parse(text)?;
+    let members = array(text, &object)?;
+    Ok(apply(text, members.remove_all(|raw| name_of(text, raw).is_some_and(|name| names.contains(&name)))))
+}
+
 /// The config with `fields` of that member set, null taking a field out; none if there is no such member.
 pub fn member_set(
     text: &str,
@@ -157,8 +164,9 @@ fn changed(text: &str, object: &Object, field: &str, value: &Value) -> String {
 }
 
 fn position(text: &str, members: &Array, name: &AgentName) -> Option<usize> {
-    members.elements().iter().position(|raw| {
-        let found = Object::within(text, raw).ok().and_then(|member| member.string("name").ok());
-        found.is_some_and(|found| AgentName::foreign(&found) == *name)
-    })
+    members.elements().iter().position(|raw| name_of(text, raw).as_ref() == Some(name))
+}
+
+fn name_of(text: &str, member: &RawValue) -> Option<AgentName> {
+    Object::within(text, member).ok()?.string("name").ok().map(|name| AgentName::foreign(&name))
 }

@@ -15,6 +15,7 @@ use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 use serde_json::value::RawValue;
 use std::borrow::Cow;
+use std::cmp::Ordering;
 use std::fmt;
 use std::ops::Range;
 
@@ -130,7 +131,19 @@ impl<'a> Object<'a> {
     }
 
     fn position(&self, key: &str) -> Option<usize> {
-        self.fields.iter().rposition(|(name, _)| decoded(name).is_some_and(|name| name == key))
+        self.fields.iter().rposition(|(name, _)| says(name, key))
+    }
+}
+
+/// Whether a literal says `text`. An escape is longer than what it says, so most literals need not be decoded.
+fn says(literal: &RawValue, text: &str) -> bool {
+    let spelled = literal.get().len() - 2;
+    match spelled.cmp(&text.len()) {
+        Ordering::Less => false,
+        Ordering::Equal => literal.get()[1..=spelled] == *text,
+        Ordering::Greater => {
+            literal.get().contains('\\') && decoded(literal).is_some_and(|said| said == text)
+        }
     }
 }
 

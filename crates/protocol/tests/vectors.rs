@@ -2,7 +2,7 @@
 //! ones behave as the README beside them says.
 #![allow(clippy::unwrap_used, reason = "a test that can't go on fails")]
 
-use protocol::config::{Member, TeamConfig, member_set, with_member, without_member};
+use protocol::config::{Member, TeamConfig, member_set, with_member, without_member, without_members};
 use protocol::message::{Entry, Message, appended, marked_read, parse};
 use protocol::name::AgentName;
 use protocol::payload::Payload;
@@ -49,6 +49,13 @@ fn a_member_is_added_and_removed_without_a_trace() {
         grown = with_member(&grown, member).unwrap();
     }
     assert_eq!(grown, data("seed-era/config.json"));
+    let names = |names: &[&str]| names.iter().map(|name| AgentName::foreign(name)).collect::<Vec<_>>();
+    assert_eq!(without_members(&grown, &names(&["nobody", "picker", "PRUNER", "planner"])).unwrap(), one);
+    for some in [&["pruner", "picker"][..], &["team-lead", "planner"], &["planner", "pruner"], &[]] {
+        let one_by_one =
+            names(some).iter().fold(grown.clone(), |text, name| without_member(&text, name).unwrap());
+        assert_eq!(without_members(&grown, &names(some)).unwrap(), one_by_one, "{some:?}");
+    }
     for name in ["PRUNER", "planner", "picker", "nobody"] {
         grown = without_member(&grown, &AgentName::foreign(name)).unwrap();
     }

@@ -3,7 +3,7 @@
 use crate::connection::Connections;
 use crate::effect::Effect;
 use crate::event::Event;
-use crate::files::FileJob;
+use crate::files::{FileJob, Jobs};
 use crate::headless::Headless;
 use crate::life::{Lives, Watched};
 use crate::panes::PaneJob;
@@ -23,7 +23,7 @@ use tokio::sync::mpsc::UnboundedSender;
 #[derive(Debug)]
 pub(crate) struct Hands {
     pub(crate) connections: Connections,
-    pub(crate) files: Sender<FileJob>,
+    pub(crate) files: Jobs,
     pub(crate) panes: Sender<PaneJob>,
     /// None where none can be had.
     pub(crate) watch: Option<Watch>,
@@ -74,7 +74,7 @@ impl Hands {
             Effect::WatchTeam { team } => self.watch_team(&team),
             Effect::UnwatchTeam { team } => self.watch.iter_mut().for_each(|watch| watch.leave(&team)),
             // A thread ends only with the daemon.
-            Effect::File(job) => drop(self.files.send(job)),
+            Effect::File(job) => self.files.send(job),
             Effect::Pane(job) => drop(self.panes.send(job)),
             Effect::Worktree(job) => crate::worktrees::begin(job, self.events.clone()),
             Effect::Launch { spawn, argv, log } => {
@@ -135,6 +135,6 @@ impl Hands {
         let clock = event.time.get(11..19).unwrap_or_default();
         self.screen.show(format!("{clock} {line}"));
         let json = serde_json::to_string(&event).expect("an event has nothing that JSON cannot hold");
-        drop(self.files.send(FileJob::Log(json)));
+        self.files.send(FileJob::Log(json));
     }
 }

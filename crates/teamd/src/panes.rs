@@ -17,9 +17,10 @@ use crate::event::Event;
 use crate::roster::Pane;
 use protocol::control::{CaptureReply, Keys, Layout, Reply, ScreenReply};
 use protocol::fault::{Fault, Kind};
+use protocol::name::TeamName;
 use std::collections::BTreeMap;
 use std::sync::mpsc::{Receiver, Sender, TryRecvError, channel};
-use tmux::{Address, Epoch, Error, Killed, Owner, PaneId, Server, SessionId, WindowId};
+use tmux::{Address, Epoch, Error, Killed, Owner, PaneId, PaneRow, Server, SessionId, WindowId};
 use tokio::sync::mpsc::UnboundedSender;
 
 /// Where teamd's panes go.
@@ -44,6 +45,8 @@ struct Panes {
     home: Home,
     server: Option<Server>,
     session: Option<SessionId>,
+    /// The window that each team's last pane was opened in.
+    latest: BTreeMap<TeamName, WindowId>,
     /// Windows whose panes have changed since they were last laid out.
     untidy: BTreeMap<WindowId, Layout>,
     events: UnboundedSender<Event>,
@@ -51,7 +54,8 @@ struct Panes {
 
 /// Connects (so that a too old tmux is told at once) and starts the thread.
 pub(crate) fn start(home: Home, events: UnboundedSender<Event>) -> Result<Thread, Fault> {
-    let mut panes = Panes { home, server: None, session: None, untidy: BTreeMap::new(), events };
+    let (latest, untidy) = (BTreeMap::new(), BTreeMap::new());
+    let mut panes = Panes { home, server: None, session: None, latest, untidy, events };
     let optional = panes.home.optional;
     let epoch = match panes.server() {
         Ok(server) => Some(server.epoch().clone()),
@@ -147,16 +151,21 @@ impl Panes {
     fn server(&mut self) -> Result<&mut Server, Error> {
         if self.server.is_none() {
             self.session = None;
+            self.latest.clear();
             self.untidy.clear();
             self.server = Some(Server::connect(&self.home.address, Box::new(|_| {}))?);
         }
         Ok(self.server.as_mut().expect("it was set just now"))
     }
 
-    /// Forgets a server that is not there any more: its ids mean nothing to the next one.
-    fn fresh(&mut self) {
-        if self.server.as_mut().is_some_and(|server| matches!(server.list(), Err(error) if is_gone(&error))) {
-            self.server = None;
+    /// All panes. A server that is not there any more is forgotten: its ids mean nothing to the next one.
+    fn rows(&mut self) -> Result<Vec<PaneRow>, Error> {
+        match self.server()?.list() {
+            Err(error) if is_gone(&error) => {
+                self.server = None;
+                self.server()?.list()
+            }
+            listed => listed,
         }
     }
 

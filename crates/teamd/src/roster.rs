@@ -9,7 +9,7 @@ mod record;
 pub(crate) use comeback::{Comeback, Resting};
 pub(crate) use end::{End, Outcome, Told};
 pub(crate) use protocol::control::Process;
-pub(crate) use record::{Heard, Pane, Record, SpawnId};
+pub(crate) use record::{Heard, Pane, Record, Shared, SpawnId};
 
 use protocol::control::{Layout, Lead, PastAgent};
 use protocol::name::{AgentName, TeamName};
@@ -41,7 +41,7 @@ pub(crate) struct Roster {
     /// Of their windows, where it is not the usual one.
     #[serde(default)]
     pub(crate) layouts: BTreeMap<TeamName, Layout>,
-    pub(crate) agents: Vec<Record>,
+    pub(crate) agents: Vec<Shared>,
     /// Members whose life has ended, until their name is taken again.
     #[serde(default)]
     pub(crate) past: BTreeMap<TeamName, Vec<PastAgent>>,
@@ -71,6 +71,7 @@ impl Roster {
         let Some(boot) = boot else { return };
         if self.boot.as_ref().is_some_and(|before| *before != boot) {
             for record in &mut self.agents {
+                let record: &mut Record = record;
                 let above = record.heard.above.iter_mut();
                 above.chain(&mut record.join).for_each(|process| process.start = NEVER);
             }

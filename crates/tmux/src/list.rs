@@ -3,7 +3,7 @@
 //! Always a list, never a question about one target: asked about a pane that is gone, tmux answers for the active one.
 //! The fields are numbers, flags and our own owner, so a line is a row.
 
-use tmux_interface::ListPanes;
+use tmux_interface::{ListPanes, TmuxCommand};
 
 use crate::deadline::Deadline;
 use crate::hide::HIDDEN;
@@ -55,12 +55,27 @@ impl Server {
         row.map(|row| row.session).ok_or(Error::NoPane { pane })
     }
 
+    /// The panes of one window.
+    ///
+    /// # Errors
+    /// As [`Server::list`]; `Failed` where there is no such window.
+    pub fn list_window(&mut self, window: WindowId) -> Result<Vec<PaneRow>, Error> {
+        let panes = ListPanes::new().target(window.to_string()).format(format()).build();
+        self.rows(panes, Deadline::of("list the panes of a window"))
+    }
+
+    /// tmux looks at all panes for it; but it is the spelling of a row that takes it long.
     pub(crate) fn row(&mut self, pane: PaneId, deadline: Deadline) -> Result<Option<PaneRow>, Error> {
-        Ok(self.list_until(deadline)?.into_iter().find(|row| row.pane == pane))
+        let this = format!("#{{==:#{{pane_id}},{pane}}}");
+        let rows = self.rows(ListPanes::new().all().format(format()).filter(this).build(), deadline)?;
+        Ok(rows.into_iter().find(|row| row.pane == pane))
     }
 
     fn list_until(&mut self, deadline: Deadline) -> Result<Vec<PaneRow>, Error> {
-        let panes = ListPanes::new().all().format(format()).build();
+        self.rows(ListPanes::new().all().format(format()).build(), deadline)
+    }
+
+    fn rows(&mut self, panes: TmuxCommand, deadline: Deadline) -> Result<Vec<PaneRow>, Error> {
         let answer = self.ask(&Script::of(&panes), deadline)?.text(deadline.verb())?;
         let mut rows: Vec<PaneRow> = Vec::new();
         for line in answer.lines() {

@@ -56,8 +56,24 @@ impl<'a> Array<'a> {
 
     /// Takes the element at `index` out, with its comma.
     pub fn remove(&self, index: usize) -> Option<Edit> {
-        let items: Vec<Range<usize>> = self.elements.iter().map(|e| span(self.root, e)).collect();
-        cut(&self.span, &items, index)
+        cut(&self.span, &self.items(), index..index + 1)
+    }
+
+    /// Takes all elements out that are `gone`, each with its comma.
+    pub fn remove_all(&self, gone: impl Fn(&RawValue) -> bool) -> Vec<Edit> {
+        let items = self.items();
+        let mut edits = Vec::new();
+        let mut from = 0;
+        for run in self.elements.chunk_by(|one, next| gone(one) == gone(next)) {
+            let range = from..from + run.len();
+            from = range.end;
+            edits.extend(cut(&self.span, &items, range).filter(|_| gone(run[0])));
+        }
+        edits
+    }
+
+    fn items(&self) -> Vec<Range<usize>> {
+        self.elements.iter().map(|element| span(self.root, element)).collect()
     }
 }
 
@@ -85,7 +101,8 @@ impl<'a> Object<'a> {
 
     /// Takes the field `key` out, with its comma: the one that counts, so of duplicates the last.
     pub fn remove(&self, key: &str) -> Option<Edit> {
-        cut(&self.span, &self.items(), self.position(key)?)
+        let at = self.position(key)?;
+        cut(&self.span, &self.items(), at..at + 1)
     }
 
     fn items(&self) -> Vec<Range<usize>> {
@@ -103,11 +120,12 @@ impl<'a> Object<'a> {
     }
 }
 
-fn cut(container: &Range<usize>, items: &[Range<usize>], index: usize) -> Option<Edit> {
-    let item = items.get(index)?;
-    let range = match (index.checked_sub(1), items.get(index + 1)) {
-        (Some(before), _) => items[before].end..item.end,
-        (None, Some(after)) => item.start..after.start,
+/// Those of `run` go, which must be some.
+fn cut(container: &Range<usize>, items: &[Range<usize>], run: Range<usize>) -> Option<Edit> {
+    let cut = items.get(run.clone())?;
+    let range = match (run.start.checked_sub(1), items.get(run.end)) {
+        (Some(before), _) => items[before].end..cut.last()?.end,
+        (None, Some(after)) => cut.first()?.start..after.start,
         (None, None) => container.start + 1..container.end - 1,
     };
     Some(Edit { range, text: String::new() })

@@ -28,13 +28,12 @@ impl FieldFault {
 impl<'a> Object<'a> {
     /// A string that must be there.
     pub fn string(&self, key: &str) -> Result<String, FieldFault> {
-        let value = self.get(key);
-        value.and_then(string).ok_or_else(|| FieldFault::new(key, "a string", value))
+        text(key, self.get(key))
     }
 
     /// A string that may be missing or null.
     pub fn optional_string(&self, key: &str) -> Result<Option<String>, FieldFault> {
-        self.present(key).map(|_| self.string(key)).transpose()
+        self.present(key).map(|value| text(key, Some(value))).transpose()
     }
 
     /// True or false; none if missing. Null is a fault: it is neither.
@@ -80,6 +79,10 @@ impl<'a> Object<'a> {
         let parsed = value.and_then(|value| serde_json::from_str(value.get()).ok());
         parsed.ok_or_else(|| FieldFault::new(key, expected, value))
     }
+}
+
+fn text(key: &str, value: Option<&RawValue>) -> Result<String, FieldFault> {
+    value.and_then(string).ok_or_else(|| FieldFault::new(key, "a string", value))
 }
 
 #[cfg(test)]

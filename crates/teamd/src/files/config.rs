@@ -7,8 +7,9 @@
 use super::Files;
 use super::job::{ConfigSeen, Living, Ours};
 use super::member::member;
-use protocol::config::{Member, TeamConfig, with_member, without_member};
+use protocol::config::{Member, TeamConfig, with_member, without_members};
 use protocol::name::{AgentName, TeamName};
+use std::collections::HashSet;
 use store::{Damage, Error, Team};
 
 /// Members of ours that were taken off and may come back by the hand of an old client, which writes what it read
@@ -19,10 +20,15 @@ impl Files {
     pub(super) fn look_at_config(&mut self, name: &TeamName, ours: &Ours) -> Result<ConfigSeen, Error> {
         let mended = self.mend(name, &ours.living)?;
         let team = self.root.team(name)?;
-        self.take_out_gone(&team)?;
-        let members_back = put_members_back(&team, &ours.living)?;
-        let text = team.text_of_ours()?;
-        let Ok(config) = TeamConfig::parse(&text) else { return Ok(ConfigSeen::default()) };
+        let mut text = team.text_of_ours()?;
+        let Ok(mut config) = TeamConfig::parse(&text) else { return Ok(ConfigSeen::default()) };
+        let gone_again = self.take_out_gone(&team, &config)?;
+        let members_back = put_members_back(&team, &config, &ours.living)?;
+        if gone_again || members_back {
+            text = team.text_of_ours()?;
+            let Ok(changed) = TeamConfig::parse(&text) else { return Ok(ConfigSeen::default()) };
+            config = changed;
+        }
         self.remember_face(name, &text, &config, &ours.names);
         let active = config.members.iter().filter_map(|m| Some((m.name.clone(), m.is_active?))).collect();
         let modes = config.members.iter().filter_map(|m| Some((m.name.clone(), m.mode.clone()?))).collect();
@@ -43,16 +49,17 @@ impl Files {
         }))
     }
 
-    /// Known by the moment of their birth: a namesake stays.
-    fn take_out_gone(&self, team: &Team) -> Result<(), Error> {
-        let config = team.config_of_ours()?;
+    /// Known by the moment of their birth: a namesake stays. Whether any was there.
+    fn take_out_gone(&self, team: &Team, config: &TeamConfig) -> Result<bool, Error> {
+        let mut any = false;
         for (_, name, born) in self.gone.iter().filter(|(of, ..)| of == team.name()) {
             if config.member(name).is_some_and(|member| member.joined_at == *born) {
                 tracing::warn!(member = %name, "config.json has a member again that has ended: taking it out");
                 team.remove_member(name)?;
+                any = true;
             }
         }
-        Ok(())
+        Ok(any)
     }
 
     pub(super) fn has_gone(&mut self, team: &TeamName, name: &AgentName, born: u64) {
@@ -87,8 +94,7 @@ impl Files {
             self.note("forget another team of that name", self.state.remove(&face_file(name)));
             return;
         }
-        let without = |text: String, name| without_member(&text, name).unwrap_or(text);
-        let face = ours.iter().fold(text.to_owned(), without);
+        let Ok(face) = without_members(text, ours) else { return };
         if face != known {
             self.note("remember a config", self.set_face(name, &face));
         }
@@ -96,9 +102,17 @@ impl Files {
 }
 
 /// Whether any was missing.
-fn put_members_back(team: &Team, living: &[Living]) -> Result<bool, Error> {
-    let living: Vec<Member> = living.iter().map(|one| member(&one.record, one.activity)).collect();
-    let back = team.add_missing(&living)?;
+fn put_members_back(team: &Team, config: &TeamConfig, living: &[Living]) -> Result<bool, Error> {
+    let there: HashSet<&AgentName> = config.members.iter().map(|member| &member.name).collect();
+    let missing: Vec<Member> = living
+        .iter()
+        .filter(|one| !there.contains(&one.record.name))
+        .map(|one| member(&one.record, one.activity))
+        .collect();
+    if missing.is_empty() {
+        return Ok(false);
+    }
+    let back = team.add_missing(&missing)?;
     for member in &back {
         tracing::warn!(%member, "config.json had lost a living member: it is put back");
     }

@@ -1,7 +1,7 @@
 //! What the files thread is asked to do, and what comes of it.
 
 use crate::event::ConnId;
-use crate::roster::{Record, Roster, SpawnId};
+use crate::roster::{Roster, Shared, SpawnId};
 use crate::step::Telling;
 use crate::worktrees::Making;
 use protocol::asked::Answer;
@@ -30,7 +30,7 @@ pub(crate) enum FileJob {
     Environment { file: String, env: BTreeMap<String, String> },
     /// A new member: entry, first message, tracking task. `again`: the name's mail and prompt are from a life
     /// before this one, and stay.
-    Register { spawn: SpawnId, record: Box<Record>, again: bool, at: u64 },
+    Register { spawn: SpawnId, record: Shared, again: bool, at: u64 },
     /// A shutdown request, unless one of those before is still unread.
     Ask {
         spawn: SpawnId,
@@ -44,7 +44,7 @@ pub(crate) enum FileJob {
     /// Which of these requests has the lead's inbox an answer to?
     Answers { team: TeamName, requests: Vec<RequestId> },
     /// A member that ended: its lead told (if it is to be), its entry removed, its tracking task completed.
-    Farewell { record: Box<Record> },
+    Farewell { record: Shared },
     /// What a dead join left in writing.
     LastWords { spawn: SpawnId, token: String },
     /// The team's tasks, with a look at these.
@@ -108,7 +108,7 @@ pub(crate) struct Ours {
 /// One that lives.
 #[derive(Debug, Clone)]
 pub(crate) struct Living {
-    pub(crate) record: Record,
+    pub(crate) record: Shared,
     pub(crate) activity: Activity,
 }
 

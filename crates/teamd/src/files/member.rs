@@ -21,8 +21,8 @@ use store::{Error, Team};
 impl Files {
     /// Inbox first: an agent that is on the team can be written to. A name that somebody else's member has is
     /// taken, although the roster does not know it.
-    pub(super) fn register(&self, record: &Record, again: bool, at: u64) -> Result<Enrolled, Error> {
-        let team = self.root.team(&record.team)?;
+    pub(super) fn register(&mut self, record: &Record, again: bool, at: u64) -> Result<Enrolled, Error> {
+        let team = self.team(&record.team)?;
         let config = team.config_of_ours()?;
         if config.member(&record.name).is_some() {
             return Err(Error::Exists { what: format!("member {}", record.name) });
@@ -111,7 +111,7 @@ impl Files {
             self.saved()?;
         }
         self.has_gone(&record.team, &record.name, record.born);
-        match self.root.team(&record.team) {
+        match self.team(&record.team) {
             Ok(team) => take_off(&team, record, approved).map_err(Fault::from),
             Err(Error::NoSuchTeam { .. }) => Ok(()),
             Err(error) => Err(error.into()),

@@ -8,6 +8,7 @@ mod environment;
 mod inbox;
 mod job;
 mod member;
+mod queue;
 mod root;
 mod roster;
 mod team;
@@ -19,6 +20,7 @@ pub(crate) use job::{
     ConfigSeen, Enrolled, FileDone, FileJob, Guard, Letter, Living, Mail, Ours, ShutdownAnswer, Which,
 };
 pub(crate) use member::end_record;
+pub(crate) use queue::Jobs;
 pub(crate) use team::{forget_team, still_living};
 
 use crate::event::Event;
@@ -30,10 +32,10 @@ use protocol::control::Lead;
 use protocol::fault::Fault;
 use protocol::name::{AgentName, TeamName};
 use protocol::task::Task;
+use queue::Queue;
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
-use std::sync::mpsc::{Receiver, Sender, channel};
 use store::{Error, Root, StateDir, Team};
 use tokio::sync::mpsc::UnboundedSender;
 
@@ -74,10 +76,10 @@ pub(crate) fn start(
     state: StateDir,
     told: BTreeMap<(TeamName, AgentName), usize>,
     events: UnboundedSender<Event>,
-) -> (Sender<FileJob>, std::thread::JoinHandle<()>) {
-    let (jobs, queue) = channel();
+) -> (Jobs, std::thread::JoinHandle<()>) {
+    let (jobs, queue) = queue::queue();
     let mut files = Files::new(root, state, told, events);
-    let thread = std::thread::Builder::new().name("files".into()).spawn(move || files.run(&queue));
+    let thread = std::thread::Builder::new().name("files".into()).spawn(move || files.run(queue));
     (jobs, thread.expect("a thread can be started where the daemon itself could"))
 }
 
@@ -117,7 +119,7 @@ impl Files {
         }
     }
 
-    fn run(&mut self, queue: &Receiver<FileJob>) {
+    fn run(&mut self, queue: Queue) {
         for job in queue {
             crash::point("files.job");
             self.see_root(&job);
@@ -159,7 +161,7 @@ impl Files {
             }
             FileJob::Config { team, ours } => {
                 let seen = self.look_at_config(&team, &ours);
-                FileDone::Config { team, seen: self.note("repair config.json", seen)? }
+                FileDone::Config { team, seen: self.note("repair config.json", seen).unwrap_or_default() }
             }
             FileJob::Sessions => {
                 let teams = self.note("look for sessions", self.root.teams())?;
@@ -248,7 +250,7 @@ impl Files {
     }
 
     /// No agent runs that the next daemon would not know.
-    fn registered(&self, record: &Record, again: bool, at: u64) -> Result<Enrolled, Fault> {
+    fn registered(&mut self, record: &Record, again: bool, at: u64) -> Result<Enrolled, Fault> {
         self.saved()?;
         if let Some((_, fault)) = self.unkept.as_ref().filter(|(file, _)| *file == record.env) {
             return Err(fault.clone());

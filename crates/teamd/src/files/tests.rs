@@ -243,7 +243,7 @@ fn record(name: &str, born: u64) -> Record {
 
 fn ours(names: &[(&str, Activity)]) -> Ours {
     let living =
-        |(name, activity): &(&str, Activity)| Living { record: record(name, 7), activity: *activity };
+        |(name, activity): &(&str, Activity)| Living { record: record(name, 7).into(), activity: *activity };
     let living: Vec<Living> = names.iter().map(living).collect();
     Ours { names: living.iter().map(|one| one.record.name.clone()).collect(), living }
 }
@@ -372,13 +372,12 @@ fn nobody_hears_of_an_end_nor_is_asked_for_one_before_it_is_in_the_roster() {
     let (team, _) = with_ann(&mut files);
     let end = End { how: "exit 1".into(), outcome: Outcome::Failed, then: None, at: 8, told: Told::Lead };
     let ann = Record { ended: Some(end), ..record("ann", 7) };
-    let roster = || FileJob::Roster(Roster { agents: vec![ann.clone()], ..Roster::default() });
+    let roster = || FileJob::Roster(Roster { agents: vec![ann.clone().into()], ..Roster::default() });
     let heard = |files: &mut Files| match files.job(FileJob::Heard { conn: 1 }) {
         Some(FileDone::Heard { conn: 1, result }) => result.is_ok(),
         _ => panic!("no answer"),
     };
-    let farewelled = |files: &mut Files| match files.job(FileJob::Farewell { record: Box::new(ann.clone()) })
-    {
+    let farewelled = |files: &mut Files| match files.job(FileJob::Farewell { record: ann.clone().into() }) {
         Some(FileDone::Farewelled { left, .. }) => left.is_none(),
         _ => panic!("no answer"),
     };
@@ -421,7 +420,7 @@ fn nobody_is_registered_whose_environment_could_not_be_kept() {
     let registered = |files: &mut Files| {
         let env = [("PATH".to_owned(), "/bin".to_owned())].into();
         assert!(files.job(FileJob::Environment { file: "7.json".to_owned(), env }).is_none());
-        let (spawn, record) = (ann.spawn.clone(), Box::new(ann.clone()));
+        let (spawn, record) = (ann.spawn.clone(), ann.clone().into());
         match files.job(FileJob::Register { spawn, record, again: false, at: 7 }) {
             Some(FileDone::Registered { result, .. }) => result.is_ok(),
             _ => panic!("no answer"),

@@ -9,7 +9,7 @@ use protocol::name::TeamName;
 use std::fs::DirBuilder;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
-use tmux::{Created, Error, Label, Owner, PaneId, SessionId};
+use tmux::{Created, Error, Label, Owner, PaneId, SessionId, WindowId};
 
 impl Panes {
     pub(super) fn open(
@@ -21,21 +21,32 @@ impl Panes {
         argv: &[String],
         label: &Label,
     ) -> Result<Opened, Error> {
-        self.fresh();
-        let rows = self.server()?.list()?;
-        let created = match roomy_window(&rows, beside, layout) {
+        let created = match self.room(team, beside, layout)? {
             Some(window) => match self.server()?.split(window, argv) {
                 Err(Error::NoSpace { .. }) => self.window(team, argv)?,
                 result => result?,
             },
             None => self.window(team, argv)?,
         };
+        self.latest.insert(team.clone(), created.window);
         self.untidy.insert(created.window, layout);
         let owner = spawn.owner();
         let server = self.server()?;
         server.claim(created.pane, &owner, label)?;
         let epoch = server.epoch().clone();
         Ok(Opened { pane: created.pane, window: created.window, epoch, pid: created.pid })
+    }
+
+    /// A window of the team with room for one more. The one that had the last pane is asked first, alone: of a team of
+    /// hundreds most have none.
+    fn room(&mut self, team: &TeamName, beside: &[Owner], layout: Layout) -> Result<Option<WindowId>, Error> {
+        if let Some(latest) = self.latest.get(team).copied()
+            && let Ok(rows) = self.server()?.list_window(latest)
+            && let Some(window) = roomy_window(&rows, beside, layout)
+        {
+            return Ok(Some(window));
+        }
+        Ok(roomy_window(&self.rows()?, beside, layout))
     }
 
     /// Without it the agent runs all the same; what `logs` lacks then, the log tells.

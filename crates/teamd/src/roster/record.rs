@@ -8,7 +8,9 @@ use protocol::id::{RequestId, TaskId};
 use protocol::name::{AgentName, TeamName};
 use protocol::turn::Backend;
 use serde::{Deserialize, Serialize};
+use std::ops::{Deref, DerefMut};
 use std::path::PathBuf;
+use std::sync::Arc;
 use tmux::{Owner, PaneId};
 use worktree::Tree;
 
@@ -130,6 +132,32 @@ pub(crate) struct Record {
     pub(crate) reported: Option<Ended>,
     /// Set before its lead is told, so that a crash between the two does not tell it twice.
     pub(crate) ended: Option<End>,
+}
+
+/// A record that whatever is on its way to the disk shares with the state: who changes one that is shared changes a copy,
+/// so a roster of many, of which one has changed, costs one.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(transparent)]
+pub(crate) struct Shared(Arc<Record>);
+
+impl From<Record> for Shared {
+    fn from(record: Record) -> Shared {
+        Shared(Arc::new(record))
+    }
+}
+
+impl Deref for Shared {
+    type Target = Record;
+
+    fn deref(&self) -> &Record {
+        &self.0
+    }
+}
+
+impl DerefMut for Shared {
+    fn deref_mut(&mut self) -> &mut Record {
+        Arc::make_mut(&mut self.0)
+    }
 }
 
 /// What the hooks of a program told that is needed at its next turn's end.

@@ -6,6 +6,7 @@ use crate::effect::Effect;
 use crate::event::Event;
 use crate::files::FileJob;
 use crate::panes::PaneJob;
+use std::collections::VecDeque;
 
 impl World {
     /// Carries out effects, in order.
@@ -60,7 +61,7 @@ impl World {
             }
             Effect::File(job) => {
                 if let Some(daemon) = &mut self.daemon {
-                    daemon.files.push_back(job);
+                    queue(&mut daemon.files, job);
                 }
             }
             Effect::Pane(job) => {
@@ -109,5 +110,14 @@ impl World {
 
     pub(super) fn runs(&self) -> impl Iterator<Item = (&u32, &Join)> {
         self.joins.iter().filter(|(_, join)| matches!(join.stage, Stage::Runs { .. }))
+    }
+}
+
+/// As [`crate::files::Jobs`] does: of rosters that wait the newest, in the place of the oldest.
+fn queue(files: &mut VecDeque<FileJob>, job: FileJob) {
+    let waiting = files.iter_mut().find(|waiting| matches!(waiting, FileJob::Roster(_)));
+    match (waiting, job) {
+        (Some(waiting), newest @ FileJob::Roster(_)) => *waiting = newest,
+        (_, job) => files.push_back(job),
     }
 }

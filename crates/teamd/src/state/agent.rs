@@ -2,7 +2,7 @@
 
 use super::Phase;
 use crate::event::ConnId;
-use crate::roster::{Heard, Record, SpawnId};
+use crate::roster::{Heard, Shared, SpawnId};
 use protocol::asked::AskedKind;
 use protocol::control::{Activity, Lead, TurnNow};
 use protocol::id::TaskId;
@@ -11,7 +11,7 @@ use std::collections::BTreeSet;
 /// One supervised agent.
 #[derive(Debug)]
 pub(crate) struct Agent {
-    pub(crate) record: Record,
+    pub(crate) record: Shared,
     pub(crate) phase: Phase,
     pub(crate) activity: Activity,
     /// Since when the activity is what it is, ms since the epoch.
@@ -35,7 +35,7 @@ pub(crate) struct Agent {
 }
 
 impl Agent {
-    pub(crate) fn new(record: Record, phase: Phase, since: u64) -> Agent {
+    pub(crate) fn new(record: Shared, phase: Phase, since: u64) -> Agent {
         Agent {
             record,
             phase,

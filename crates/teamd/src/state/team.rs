@@ -21,6 +21,8 @@ pub(crate) struct Team {
     pub(crate) unseen: Which,
     /// The same for inboxes, by the name of the file.
     pub(crate) reading: BTreeMap<String, Look>,
+    /// The same for its config.
+    pub(crate) checking: Look,
     /// The tasks as the event log has told them.
     pub(crate) told: BTreeMap<TaskId, TaskTale>,
     /// Members whose life has ended, the latest last.

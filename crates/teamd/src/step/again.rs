@@ -89,12 +89,12 @@ fn next(comeback: &Comeback) -> Next {
 /// A further life that was cut short by a crash of ours, before its agent ran: it is no failure.
 pub(super) fn once_more(state: &mut State, id: &SpawnId, now: Now) {
     let Some(record) = state.agents.get(id).map(|agent| agent.record.clone()) else { return };
-    let Some(comeback) = record.comeback else { return };
+    let Some(comeback) = record.comeback.clone() else { return };
     if let Some(restarts) = comeback.restarts.checked_sub(1) {
         // Until it begins nobody is to take it for gone.
         let how = "its start was cut short with teamd".to_owned();
         let (state_word, at) = (Outcome::Failed.word().to_owned(), now.wall);
-        let past = PastAgent { name: record.name, state: state_word, how, at, again_at: Some(at) };
+        let past = PastAgent { name: record.name.clone(), state: state_word, how, at, again_at: Some(at) };
         state.remember_past(&record.team, past);
         let comeback = Comeback { restarts, ..comeback };
         state.resting.push(Resting { comeback, at: now.wall, due: now.mono });

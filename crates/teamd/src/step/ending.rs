@@ -190,7 +190,7 @@ pub(super) fn put_away(state: &mut State, id: &SpawnId, out: &mut Vec<Effect>) {
     hook::release(&mut agent.hooks, Released::Ended, out);
     let closed = if pane.is_none() { Order::Done } else { Order::Pending };
     agent.phase = Phase::Gone(Gone { how, pane: closed, files: Order::Pending, heirs: Vec::new() });
-    out.push(Effect::File(FileJob::Farewell { record: Box::new(agent.record.clone()) }));
+    out.push(Effect::File(FileJob::Farewell { record: agent.record.clone() }));
     let hidden = std::mem::take(&mut agent.record.hidden).then(|| agent.record.team.clone());
     if let Some(pane) = pane {
         out.push(close(id, pane));
@@ -290,7 +290,7 @@ pub(super) fn in_order_again(state: &mut State, out: &mut Vec<Effect>) {
         let Phase::Gone(gone) = &mut agent.phase else { continue };
         if gone.files == Order::Failed {
             gone.files = Order::Pending;
-            out.push(Effect::File(FileJob::Farewell { record: Box::new(agent.record.clone()) }));
+            out.push(Effect::File(FileJob::Farewell { record: agent.record.clone() }));
         }
         if let (Order::Failed, Some(pane)) = (gone.pane, agent.record.pane.as_ref().and_then(Pane::id)) {
             gone.pane = Order::Pending;
@@ -309,7 +309,7 @@ fn bury(state: &mut State, id: &SpawnId, now: Now, out: &mut Vec<Effect>) {
     settle(state, id, &how, Left::Gone);
     let record = state.agents.remove(id).map(|agent| agent.record);
     record.iter().for_each(|record| again::freed(state, &record.team, &record.name));
-    let team = record.map(|record| record.team);
+    let team = record.map(|record| record.team.clone());
     state.dirty = true;
     // What it left in progress is told now, and what it was offered goes to another.
     if let Some(team) = team {

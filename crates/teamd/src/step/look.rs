@@ -4,7 +4,7 @@ use super::{ending, hide, mode, requests, tasks, turn};
 use crate::effect::Effect;
 use crate::event::Now;
 use crate::files::{ConfigSeen, FileJob, Living, Ours};
-use crate::state::{Phase, StartStage, State, Team, Watch};
+use crate::state::{Look, Phase, StartStage, State, Team, Watch};
 use protocol::control::Activity;
 use protocol::event::What;
 use protocol::fault::Fault;
@@ -17,7 +17,8 @@ const LOOKS_APART: u64 = 100;
 
 /// A foreign writer may have dropped a living member, or left the file damaged: that is put back, and so is
 /// which panes are hidden. Or it said there what it does.
-pub(super) fn config(state: &State, team: &TeamName, out: &mut Vec<Effect>) {
+/// A storm of changes becomes one look, and one more after it: each takes as long as the team has members.
+pub(super) fn config(state: &mut State, team: &TeamName, out: &mut Vec<Effect>) {
     if team.is_foreign() {
         // A session's directory is there before its config, by which it is known.
         if !state.sessions.contains_key(team) {
@@ -25,9 +26,12 @@ pub(super) fn config(state: &State, team: &TeamName, out: &mut Vec<Effect>) {
         }
         return;
     }
-    if !state.teams.contains_key(team) {
-        return;
+    if state.teams.get_mut(team).is_some_and(|known| known.checking.is_due()) {
+        check(state, team, out);
     }
+}
+
+fn check(state: &State, team: &TeamName, out: &mut Vec<Effect>) {
     let members = state.members(team);
     let living = members.iter().filter(|agent| is_registered(&agent.phase));
     let living = living.map(|agent| Living { record: agent.record.clone(), activity: agent.activity });
@@ -55,6 +59,8 @@ pub(super) fn config_seen(
     now: Now,
     out: &mut Vec<Effect>,
 ) {
+    let again =
+        state.teams.get_mut(team).is_some_and(|known| std::mem::take(&mut known.checking) == Look::Again);
     for (name, active) in &seen.active {
         let activity = if *active { Activity::Active } else { Activity::Idle };
         if turn::is_news(state, team, name, activity) && seen.mended.is_none() {
@@ -69,6 +75,9 @@ pub(super) fn config_seen(
     if let Some(why) = seen.mended {
         out.push(Effect::of_team(team, What::Trouble { why }));
         ending::in_order_again(state, out);
+    }
+    if again {
+        config(state, team, out);
     }
 }
 

@@ -103,7 +103,7 @@ pub(super) fn register(state: &mut State, spawn: &SpawnId, now: Now, out: &mut V
         let (file, env) = (agent.record.env.clone(), starting.spawn.env.clone());
         out.push(Effect::File(FileJob::Environment { file, env }));
     }
-    let record = Box::new(agent.record.clone());
+    let record = agent.record.clone();
     let again = is_again(&record);
     out.push(Effect::File(FileJob::Register { spawn: spawn.clone(), record, again, at: now.wall }));
 }

@@ -7,6 +7,7 @@ use crate::event::Now;
 use crate::files::FileJob;
 use crate::roster::SpawnId;
 use crate::state::{Leading, State};
+use protocol::name::TeamName;
 
 /// The effects of a start with this roster.
 pub(crate) fn restart(state: &mut State, now: Now) -> Vec<Effect> {
@@ -19,7 +20,8 @@ pub(crate) fn restart(state: &mut State, now: Now) -> Vec<Effect> {
         take_up(state, id, now, out);
     }
     // One that is missing sends no event.
-    state.teams.keys().for_each(|team| look::config(state, team, out));
+    let teams: Vec<TeamName> = state.teams.keys().cloned().collect();
+    teams.iter().for_each(|team| look::config(state, team, out));
     out.extend(state.leads.values().map(Leading::watched));
     look::everywhere(state, now, out);
     effects

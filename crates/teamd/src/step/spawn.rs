@@ -264,7 +264,7 @@ fn starting(
         stage: StartStage::Opening,
         until: now.mono + START_DEADLINE,
     });
-    Agent::new(record, phase, now.wall)
+    Agent::new(record.into(), phase, now.wall)
 }
 
 /// The permission modes that its turns can be run in.

@@ -1,6 +1,7 @@
 //! Hidden panes: tmux first, then the roster and config.json, then the answer.
 
 use super::*;
+use crate::files::ConfigSeen;
 use crate::panes::Sight;
 use protocol::control::{Layout, Locate, SetLayout, SightReply};
 use protocol::fault::Fault;
@@ -85,6 +86,8 @@ fn the_next_daemon_knows_it_and_a_foreign_writer_loses_it_for_a_moment_only() {
     let mut state = state();
     let ann = running(&mut state, "ann", 1);
     step(&mut state, moved(&ann, Sight::Hidden, Ok(())), NOW);
+    // That of its start.
+    step(&mut state, Event::Filed(FileDone::Config { team: team(), seen: ConfigSeen::default() }), NOW);
     let effects = step(&mut state, Event::ConfigChanged { team: team() }, NOW);
     assert_eq!(listed(&effects), Some(vec!["%7".to_owned()]));
     let roster: Roster = serde_json::from_value(serde_json::to_value(state.roster()).unwrap()).unwrap();

@@ -1,0 +1,102 @@
+//! The way to the files thread: its jobs in order, but that of rosters which wait only the newest is written, in the
+//! place of the oldest.
+//!
+//! A roster may be on the disk earlier than the jobs that were given ahead of it: of what those are to do it says only
+//! that it is intended, since what is done is in no roster before the thread has told. Later it must not be: an agent is
+//! known before it runs, and an end before anybody is told of it.
+
+use super::FileJob;
+use crate::roster::Roster;
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// The newest roster that waits.
+type Newest = Arc<Mutex<Option<Roster>>>;
+
+/// A place in the queue.
+#[derive(Debug)]
+enum Place {
+    Job(FileJob),
+    /// Of the newest roster.
+    Roster,
+}
+
+/// Gives jobs to the thread.
+#[derive(Debug)]
+pub(crate) struct Jobs {
+    places: Sender<Place>,
+    newest: Newest,
+}
+
+/// Takes them; ends when nobody can give any more and all are taken.
+#[derive(Debug)]
+pub(super) struct Queue {
+    places: Receiver<Place>,
+    newest: Newest,
+}
+
+pub(super) fn queue() -> (Jobs, Queue) {
+    let (sender, receiver) = channel();
+    let newest = Newest::default();
+    (Jobs { places: sender, newest: newest.clone() }, Queue { places: receiver, newest })
+}
+
+impl Jobs {
+    /// Behind those that wait; where the thread has ended it goes nowhere.
+    pub(crate) fn send(&self, job: FileJob) {
+        let place = match job {
+            FileJob::Roster(roster) => match replace(&self.newest, Some(roster)) {
+                Some(_) => return,
+                None => Place::Roster,
+            },
+            job => Place::Job(job),
+        };
+        self.places.send(place).ok();
+    }
+}
+
+impl Iterator for Queue {
+    type Item = FileJob;
+
+    fn next(&mut self) -> Option<FileJob> {
+        match self.places.recv().ok()? {
+            Place::Job(job) => Some(job),
+            Place::Roster => replace(&self.newest, None).map(FileJob::Roster),
+        }
+    }
+}
+
+fn replace(newest: &Newest, roster: Option<Roster>) -> Option<Roster> {
+    std::mem::replace(&mut *newest.lock().unwrap_or_else(PoisonError::into_inner), roster)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn roster(version: u32) -> FileJob {
+        FileJob::Roster(Roster { version, ..Roster::default() })
+    }
+
+    /// What comes out, a roster by its version.
+    fn taken(queue: Queue) -> Vec<String> {
+        let word = |job| match job {
+            FileJob::Roster(roster) => roster.version.to_string(),
+            job => format!("{job:?}"),
+        };
+        queue.map(word).collect()
+    }
+
+    #[test]
+    fn of_rosters_that_wait_the_newest_is_taken_in_the_place_of_the_oldest() {
+        let (jobs, mut queue) = queue();
+        for job in [roster(1), FileJob::Probe, roster(2), FileJob::Sessions, roster(3)] {
+            jobs.send(job);
+        }
+        assert!(matches!(queue.next(), Some(FileJob::Roster(Roster { version: 3, .. }))));
+        // What comes after it was taken has a place of its own.
+        jobs.send(roster(4));
+        drop(jobs);
+        assert_eq!(taken(queue), ["Probe", "Sessions", "4"]);
+    }
+}
