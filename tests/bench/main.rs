@@ -8,6 +8,7 @@
     reason = "a measurement that fails must stop, and prints"
 )]
 
+mod connection;
 mod idle;
 mod mcp;
 mod panes;

@@ -1,43 +1,52 @@
-//! Panes made, asked for and ended, beside the same commands of a bare tmux: by a process for each, and on one control
-//! connection.
+//! Panes made, asked for and ended: by a process for each, beside a process of tmux for each; and by one program over the
+//! daemon's socket, beside the same commands of tmux on one control connection.
 
+use crate::connection::Connection;
 use crate::{row, team, timed};
-use harness::House;
+use harness::{House, programs};
+use serde_json::{Value, json};
 use std::io::{BufRead, BufReader, Write};
-use std::process::{Child, ChildStdin, ChildStdout, Stdio};
-use std::time::{Duration, Instant};
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::process::Child;
+use std::time::Duration;
 
 /// What one way took to make so many, to ask for them, and to end them.
 type Took = [Duration; 3];
+type Way = fn(usize) -> Took;
+
+const WHAT: [&str; 3] = ["spawn", "status", "kill"];
 
 pub(crate) fn beside_bare_tmux() {
     for count in [1, 10, 50, 200] {
-        let rounds = if count > 50 { 3 } else { 5 };
-        let mut all: [Vec<Took>; 3] = Default::default();
-        for _ in 0..rounds {
-            all[0].push(ours(count));
-            all[1].push(by_processes(count));
-            all[2].push(on_a_connection(count));
-        }
-        let middle = |of: &[Took], which: usize| {
-            let mut times: Vec<Duration> = of.iter().map(|took| took[which]).collect();
-            times.sort();
-            times[times.len() / 2]
-        };
-        for (which, what) in ["spawn", "status", "kill"].into_iter().enumerate() {
-            let [ours, processes, connection] = all.each_ref().map(|of| middle(of, which));
-            let ratio = ours.as_secs_f64() / connection.as_secs_f64();
-            row(
-                &format!("{what} of {count}: ours; tmux, a process each; tmux on a control connection"),
-                &format!("{ours:.1?}; {processes:.1?}; {connection:.1?}; {ratio:.2} × the connection"),
-                "1.3 ×, and the start of join",
-            );
-        }
+        beside(
+            count,
+            "a process of teamctl each; of tmux each",
+            "-",
+            [by_processes_of_ours, by_processes_of_tmux],
+        );
+        let what = "one program over the socket; the same on a control connection, until join has begun";
+        beside(count, what, "1.3 ×", [over_the_socket, on_a_connection]);
     }
 }
 
-/// All at once, as a lead does who starts a team: a process of `teamctl` each.
-fn ours(count: usize) -> Took {
+/// Medians of pairs.
+fn beside(count: usize, ways: &str, aim: &str, [ours, theirs]: [Way; 2]) {
+    let rounds = if count > 50 { 3 } else { 5 };
+    let pairs: Vec<[Took; 2]> = (0..rounds).map(|_| [ours(count), theirs(count)]).collect();
+    for (at, what) in WHAT.into_iter().enumerate() {
+        let [ours, theirs] = [0, 1].map(|way| middle(pairs.iter().map(|pair| pair[way][at]).collect()));
+        let ratio = middle(pairs.iter().map(|[o, t]| o[at].as_secs_f64() / t[at].as_secs_f64()).collect());
+        row(&format!("{what} of {count}: {ways}"), &format!("{ours:.1?}; {theirs:.1?}; {ratio:.2} ×"), aim);
+    }
+}
+
+fn middle<T: PartialOrd + Copy>(mut of: Vec<T>) -> T {
+    of.sort_by(|one, other| one.partial_cmp(other).expect("times can be compared"));
+    of[of.len() / 2]
+}
+
+/// All at once, as a lead does who starts a team.
+fn by_processes_of_ours(count: usize) -> Took {
     let house = team();
     let spawn = timed(|| {
         let all: Vec<Child> = (0..count)
@@ -56,79 +65,79 @@ fn ours(count: usize) -> Took {
     [spawn, status, kill]
 }
 
-/// A window for each, since a window has no room for that many.
-const MAKE: [&str; 8] = ["new-window", "-d", "-P", "-F", "#{pane_id}", "--", "sleep", "3600"];
-const ASK: [&str; 4] = ["list-panes", "-a", "-F", "#{pane_id} #{pane_pid}"];
-
-fn by_processes(count: usize) -> Took {
+fn by_processes_of_tmux(count: usize) -> Took {
     let house = House::empty();
+    let make = ["new-window", "-d", "-P", "-F", "#{pane_id}", "--", "sleep", "3600"];
     let mut panes = Vec::new();
-    let spawn = timed(|| panes = (0..count).map(|_| house.tmux(MAKE)).collect());
-    let status = timed(|| drop(house.tmux(ASK)));
+    let spawn = timed(|| panes = (0..count).map(|_| house.tmux(make)).collect());
+    let status = timed(|| drop(house.tmux(["list-panes", "-a", "-F", "#{pane_id} #{pane_pid}"])));
     let kill = timed(|| panes.iter().for_each(|pane| drop(house.tmux(["kill-pane", "-t", pane]))));
     house.end();
     [spawn, status, kill]
 }
 
-fn on_a_connection(count: usize) -> Took {
-    let house = House::empty();
-    let mut connection = Connection::open(&house);
-    let mut panes = Vec::new();
-    let spawn =
-        timed(|| panes = connection.ask(&vec![MAKE.join(" ").replace("#{pane_id}", "'#{pane_id}'"); count]));
-    let status = timed(|| drop(connection.ask(&["list-panes -a -F '#{pane_id} #{pane_pid}'".to_owned()])));
-    let kill = panes.iter().map(|pane| format!("kill-pane -t {pane}")).collect::<Vec<_>>();
-    let kill = timed(|| drop(connection.ask(&kill)));
-    connection.end();
+/// A connection for each question, and all of a kind at once.
+fn over_the_socket(count: usize) -> Took {
+    let house = team();
+    let spawn = |n: usize| {
+        json!({"spawn": {"team": "bench", "name": format!("a{n}"), "unique": false, "argv": ["sleep", "3600"],
+            "cwd": "/", "env": {"PATH": "/usr/bin:/bin"}, "prompt": "", "feed": "pull"}})
+    };
+    let orders: Vec<Value> = (0..count).map(spawn).collect();
+    let spawn = timed(|| asked(&house, &orders));
+    let status = timed(|| asked(&house, &[json!("status")]));
+    let names: Vec<String> = (0..count).map(|n| format!("a{n}")).collect();
+    let kill = timed(|| asked(&house, &[json!({"kill": {"team": "bench", "names": names}})]));
     house.end();
     [spawn, status, kill]
 }
 
-/// One control client, to which commands are said one behind the other.
-struct Connection {
-    client: Child,
-    input: ChildStdin,
-    output: BufReader<ChildStdout>,
+fn asked(house: &House, requests: &[Value]) {
+    let place = std::fs::read_dir(house.path("run/teamd")).unwrap().flatten().next().unwrap().path();
+    let asking: Vec<UnixStream> = requests
+        .iter()
+        .map(|request| {
+            let mut stream = UnixStream::connect(place.join("control.sock")).unwrap();
+            stream.write_all(format!("{}\n", json!({"v": 1, "request": request})).as_bytes()).unwrap();
+            stream
+        })
+        .collect();
+    for stream in asking {
+        let mut answer = String::new();
+        BufReader::new(stream).read_line(&mut answer).unwrap();
+        assert!(!answer.is_empty() && !answer.contains("\"failed\""), "{answer}");
+    }
 }
 
-impl Connection {
-    fn open(house: &House) -> Connection {
-        let mut tmux = house.command("tmux");
-        tmux.arg("-S").arg(house.tmux_socket()).args(["-C", "attach-session", "-t", "=user"]);
-        let mut client = tmux.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
-        let (input, output) = (client.stdin.take().unwrap(), client.stdout.take().unwrap());
-        let mut connection = Connection { client, input, output: BufReader::new(output) };
-        // The answer to the attaching itself.
-        connection.answer();
-        connection
-    }
-
-    /// The first line of each answer.
-    fn ask(&mut self, commands: &[String]) -> Vec<String> {
-        self.input
-            .write_all(commands.iter().map(|command| format!("{command}\n")).collect::<String>().as_bytes())
-            .unwrap();
-        commands.iter().map(|_| self.answer()).collect()
-    }
-
-    fn answer(&mut self) -> String {
-        let (mut first, mut inside, until) = (None, false, Instant::now() + Duration::from_secs(60));
-        loop {
-            let mut line = String::new();
-            assert!(self.output.read_line(&mut line).unwrap() > 0 && Instant::now() < until, "tmux answers");
-            match line.trim_end() {
-                line if line.starts_with("%begin ") => inside = true,
-                line if line.starts_with("%end ") => return first.unwrap_or_default(),
-                line if line.starts_with("%error ") => panic!("tmux refuses: {first:?}"),
-                line if inside => drop(first.get_or_insert_with(|| line.to_owned())),
-                _ => {}
-            }
+/// What the daemon says to tmux for an agent: a pane with join in it, whose it is, what its border says, and a recorder for
+/// what it prints. It waits for join to speak up, and so does this.
+fn on_a_connection(count: usize) -> Took {
+    let house = House::empty();
+    let (socket, log) = (house.path("socket"), house.path("log"));
+    let listener = UnixListener::bind(&socket).unwrap();
+    let pane = programs().join("teamd-pane");
+    let mut connection = Connection::open(&house);
+    let (mut panes, mut joins): (Vec<String>, Vec<UnixStream>) = Default::default();
+    let spawn = timed(|| {
+        for n in 0..count {
+            let join = format!("{} join bench-{n} --socket {}", pane.display(), socket.display());
+            let made = connection.ask(&[format!("new-window -d -P -F '#{{pane_id}}' -c / -- {join}")]);
+            let marks =
+                ["@teamd", "@teamd_pid", "@teamd_name", "@teamd_color", "@teamd_state", "@teamd_task"];
+            let marks = marks.map(|mark| format!("set-option -p -t {} {mark} bench-{n}", made[0]));
+            let record = format!("exec {} record {}-{n}", pane.display(), log.display());
+            let record = format!("pipe-pane -t {} '{record}'", made[0]);
+            connection.ask(&[&marks[..], &[record]].concat());
+            panes.extend(made);
         }
-    }
-
-    fn end(self) {
-        let Connection { mut client, input, .. } = self;
-        drop(input);
-        client.wait().unwrap();
-    }
+        // None is hung up on, or it would come again.
+        joins.extend((0..count).map(|_| listener.accept().unwrap().0));
+    });
+    let status = timed(|| drop(connection.ask(&["list-panes -a -F '#{pane_id} #{pane_pid}'".to_owned()])));
+    let kill = panes.iter().map(|pane| format!("kill-pane -t {pane}")).collect::<Vec<_>>();
+    let kill = timed(|| drop(connection.ask(&kill)));
+    drop(joins);
+    connection.end();
+    house.end();
+    [spawn, status, kill]
 }

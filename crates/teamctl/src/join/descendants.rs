@@ -19,6 +19,9 @@ const KILLING: Duration = Duration::from_secs(3);
 /// Between two looks while nothing is reported: a grandchild's death is told to its parent, not to us.
 const LOOK_AGAIN: Duration = Duration::from_millis(20);
 
+/// So often the way from parent to child is tried while others come and go, before the table is looked through.
+const WALKS: usize = 3;
+
 /// Called for every child that is reaped.
 type Reaped<'a> = &'a mut dyn FnMut(u32, ExitStatus);
 
@@ -156,6 +159,45 @@ fn living(but: &[Process]) -> Vec<Process> {
 
 /// All descendants of a process that are not zombies, but for these and theirs.
 fn below(ancestor: u32, but: &[Process]) -> Vec<Process> {
+    let mut zombies = HashSet::new();
+    let walk = (0..WALKS).find_map(|_| walked(ancestor, but, &mut zombies));
+    walk.unwrap_or_else(|| of_the_table(ancestor, but))
+}
+
+/// From parent to child, which takes as long as there are descendants, where the table takes as long as there are
+/// processes. None where the kernel lists no children, and where somebody ended meanwhile, a zombie that was none at the
+/// walk before: its children are the subreaper's by now, and may not have been seen.
+fn walked(ancestor: u32, but: &[Process], zombies: &mut HashSet<u32>) -> Option<Vec<Process>> {
+    let (mut found, mut parents, mut is_whole) = (Vec::new(), vec![ancestor], true);
+    while let Some(parent) = parents.pop() {
+        for child in children(parent)? {
+            let process = Process::read(child).filter(|process| process.parent == parent)?;
+            if process.zombie {
+                is_whole &= !zombies.insert(child);
+            } else if !but.iter().any(|but| but.is(&process)) {
+                parents.push(child);
+                found.push(process);
+            }
+        }
+    }
+    is_whole.then_some(found)
+}
+
+/// Of all its threads.
+fn children(parent: u32) -> Option<Vec<u32>> {
+    let mut all = Vec::new();
+    for thread in std::fs::read_dir(format!("/proc/{parent}/task")).ok()? {
+        match std::fs::read_to_string(thread.ok()?.path().join("children")) {
+            Ok(text) => all.extend(text.split_ascii_whitespace().filter_map(|pid| pid.parse::<u32>().ok())),
+            // The thread alone has ended, and what it had started is another thread's.
+            Err(_) => return None,
+        }
+    }
+    Some(all)
+}
+
+/// The same, out of the table of all processes.
+fn of_the_table(ancestor: u32, but: &[Process]) -> Vec<Process> {
     let entries = std::fs::read_dir("/proc").into_iter().flatten().flatten();
     let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
     let all: HashMap<u32, Process> = pids.filter_map(|pid| Some((pid, Process::read(pid)?))).collect();
@@ -172,4 +214,78 @@ fn below(ancestor: u32, but: &[Process]) -> Vec<Process> {
         false
     };
     all.values().filter(|process| !process.zombie && descends(process.pid)).copied().collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::process::{Child, Command};
+
+    /// With a child, and a shell with a child of its own.
+    struct Family(Child);
+
+    impl Family {
+        fn begin() -> Family {
+            let script = "sleep 60 & sh -c 'sleep 60 & wait' & wait";
+            let family = Family(Command::new("sh").args(["-c", script]).spawn().unwrap());
+            let until = Instant::now() + Duration::from_secs(20);
+            while family.sleepers().len() < 2 {
+                assert!(Instant::now() < until, "they begin");
+                std::thread::yield_now();
+            }
+            family
+        }
+
+        fn sleepers(&self) -> Vec<Process> {
+            let all = of_the_table(self.0.id(), &[]).into_iter();
+            all.filter(|process| crate::process::name(process.pid).as_deref() == Some("sleep")).collect()
+        }
+    }
+
+    impl Drop for Family {
+        fn drop(&mut self) {
+            below(self.0.id(), &[]).into_iter().for_each(|process| send(process, Signal::KILL));
+            self.0.kill().unwrap();
+            self.0.wait().unwrap();
+        }
+    }
+
+    #[test]
+    fn the_way_from_parent_to_child_finds_whom_the_table_has() {
+        let family = Family::begin();
+        let sorted = |mut found: Vec<Process>| {
+            found.sort_by_key(|process| process.pid);
+            found
+        };
+        let of = |but: &[Process]| {
+            let found = sorted(walked(family.0.id(), but, &mut HashSet::new()).unwrap());
+            assert_eq!(found, sorted(of_the_table(family.0.id(), but)));
+            found
+        };
+        let all = of(&[]);
+        assert_eq!(all.len(), 3);
+        let shell = *all.iter().find(|one| all.iter().any(|other| other.parent == one.pid)).unwrap();
+        assert_eq!(of(&[shell]).len(), 1, "neither the shell nor what is below it");
+    }
+
+    #[test]
+    fn whoever_has_ended_leaves_the_way_without_an_answer() {
+        let mut child = Command::new("true").spawn().unwrap();
+        child.wait().unwrap();
+        assert_eq!(walked(child.id(), &[], &mut HashSet::new()), None);
+        assert!(below(child.id(), &[]).is_empty());
+        // A zombie counts as such from the second walk on.
+        let mut shell = Command::new("sh").args(["-c", "true & exec sleep 60"]).spawn().unwrap();
+        let until = Instant::now() + Duration::from_secs(20);
+        let is_zombie = |pid: &u32| Process::read(*pid).is_some_and(|process| process.zombie);
+        while !children(shell.id()).unwrap().iter().any(is_zombie) {
+            assert!(Instant::now() < until, "it ends, and sleep does not look");
+            std::thread::yield_now();
+        }
+        let mut zombies = HashSet::new();
+        assert_eq!(walked(shell.id(), &[], &mut zombies), None);
+        assert_eq!(walked(shell.id(), &[], &mut zombies), Some(vec![]));
+        shell.kill().unwrap();
+        shell.wait().unwrap();
+    }
 }
