@@ -10,11 +10,60 @@ use std::path::PathBuf;
 /// shutdown, delete, down. Inside an agent team and sender are known; elsewhere you are the lead.
 #[derive(Debug, Parser)]
 #[command(name = "teamctl", version, max_term_width = 100)]
-pub(crate) struct Cli {
+pub(crate) struct Line<V: Subcommand> {
     #[command(flatten)]
     pub(crate) global: Global,
     #[command(subcommand)]
-    pub(crate) verb: Verb,
+    pub(crate) verb: V,
+}
+
+/// Any line.
+pub(crate) type Cli = Line<Verb>;
+
+/// What was typed. To make the parser of all verbs takes longer than to send a message: it is made where a line is none
+/// of those that are said all day, and to tell what is wrong, or to help.
+pub(crate) fn parsed() -> Result<Cli, clap::Error> {
+    alone::<Often>().or_else(alone::<OfTasks>).map_or_else(Cli::try_parse, Ok)
+}
+
+fn alone<V: Subcommand + Into<Verb>>() -> Option<Cli> {
+    let is_one = |word: std::ffi::OsString| word.to_str().is_some_and(V::has_subcommand);
+    let might_be = std::env::args_os().skip(1).any(is_one);
+    let line = might_be.then(Line::<V>::try_parse)?.ok()?;
+    Some(Line { global: line.global, verb: line.verb.into() })
+}
+
+/// What agents, hooks and scripts say all day.
+#[derive(Debug, Subcommand)]
+enum Often {
+    Send(verbs::send::Send),
+    Inbox(verbs::inbox::Inbox),
+    #[command(visible_alias = "ps")]
+    Status(verbs::status::Status),
+    Hook(crate::hook::Hook),
+}
+
+/// The same, with many verbs of its own.
+#[derive(Debug, Subcommand)]
+enum OfTasks {
+    Task(verbs::task::Task),
+}
+
+impl From<OfTasks> for Verb {
+    fn from(OfTasks::Task(task): OfTasks) -> Verb {
+        Verb::Task(task)
+    }
+}
+
+impl From<Often> for Verb {
+    fn from(often: Often) -> Verb {
+        match often {
+            Often::Send(it) => Verb::Send(it),
+            Often::Inbox(it) => Verb::Inbox(it),
+            Often::Status(it) => Verb::Status(it),
+            Often::Hook(it) => Verb::Hook(it),
+        }
+    }
 }
 
 /// Accepted before and after every verb.

@@ -18,14 +18,13 @@ mod teammate;
 mod verbs;
 mod work;
 
-use clap::Parser;
 use protocol::fault::{Fault, Kind};
 use std::process::ExitCode;
 
 /// What `teamctl` does.
 pub fn teamctl() -> ExitCode {
     outlive_full_files();
-    let cli = match cli::Cli::try_parse() {
+    let cli = match cli::parsed() {
         Ok(cli) => cli,
         Err(error) => {
             let code = if error.use_stderr() { 64 } else { 0 };
