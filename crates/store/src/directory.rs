@@ -9,14 +9,21 @@ use nix::errno::Errno;
 use nix::fcntl::{AtFlags, OFlag, open, openat};
 use nix::sys::stat::{FileStat, Mode, SFlag, fstat, fstatat, mkdirat, stat};
 use nix::unistd::{UnlinkatFlags, unlinkat};
+use std::fs::File;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
+use std::time::UNIX_EPOCH;
 
 /// An open directory; its path serves error texts alone.
 #[derive(Debug)]
 pub(crate) struct Directory {
     fd: OwnedFd,
     path: PathBuf,
+    /// See [`Directory::birth`].
+    birth: OnceLock<u64>,
+    fine_stamps: OnceLock<bool>,
 }
 
 impl AsFd for Directory {
@@ -32,18 +39,39 @@ impl From<Directory> for OwnedFd {
 }
 
 impl Directory {
+    fn of(fd: OwnedFd, path: PathBuf) -> Directory {
+        Directory { fd, path, birth: OnceLock::new(), fine_stamps: OnceLock::new() }
+    }
+
+    /// What `look` says of its file system's stamps, which it is asked once.
+    pub(crate) fn has_fine_stamps(&self, look: impl FnOnce() -> bool) -> bool {
+        *self.fine_stamps.get_or_init(look)
+    }
+
+    /// What tells it from those of its name before and after it, whose number may be the same.
+    pub(crate) fn birth(&self) -> Result<u64, Error> {
+        if let Some(birth) = self.birth.get() {
+            return Ok(*birth);
+        }
+        let meta = self.fd.try_clone().and_then(|fd| File::from(fd).metadata());
+        let meta = meta.map_err(|cause| Error::io("look at", &self.path, cause))?;
+        // Not every file system remembers it.
+        let born = meta.created().ok().and_then(|born| born.duration_since(UNIX_EPOCH).ok());
+        Ok(*self.birth.get_or_init(|| meta.ino() ^ born.map_or(0, |born| born.as_nanos() as u64)))
+    }
+
     /// Opens a directory outside or at the top of a root; links in its path are followed.
     pub(crate) fn open(path: &Path) -> Result<Directory, Error> {
         let fd = open(path, OFlag::O_RDONLY | OFlag::O_DIRECTORY | OFlag::O_CLOEXEC, Mode::empty())
             .map_err(Error::at("open", path))?;
-        Ok(Directory { fd, path: path.to_owned() })
+        Ok(Directory::of(fd, path.to_owned()))
     }
 
     /// Opens a directory in this one; none if there is nothing of that name.
     pub(crate) fn sub(&self, name: &str) -> Result<Option<Directory>, Error> {
         let flags = OFlag::O_RDONLY | OFlag::O_DIRECTORY | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
         match openat(self, name, flags, Mode::empty()) {
-            Ok(fd) => Ok(Some(Directory { fd, path: self.join(name) })),
+            Ok(fd) => Ok(Some(Directory::of(fd, self.join(name)))),
             Err(Errno::ENOENT) => Ok(None),
             Err(Errno::ENOTDIR | Errno::ELOOP) => {
                 Err(Error::Odd { path: self.join(name), what: "not a directory" })

@@ -12,7 +12,7 @@ use crate::error::Error;
 use crate::file::{INBOX_LIMIT, PATIENCE, Shape, change, read_as, settle, stamps_are_fine};
 use crate::lock::{Holding, Lock, holding};
 use crate::team::Team;
-use cut::{Cut, Place};
+use cut::{Cut, Ends, Place};
 use protocol::json;
 use protocol::message::{Entry, Message, appended_all, inserted, marked_read, parse};
 use protocol::name::AgentName;
@@ -164,11 +164,17 @@ impl Inbox {
 
     fn change(&self, edit: impl Fn(&str) -> Result<Option<String>, json::Error>) -> Result<(), Error> {
         let dir = self.team.inboxes_made()?;
-        let edit = |text: Option<&str>| edit(text.unwrap_or("[]")).map(Ok);
-        let changed = change(self.team.way(), dir, &self.file, Shape::Array, edit)?;
-        let cut = changed.filter(|_| self.is_known(dir)).and_then(|(text, known)| Cut::of(&text, known));
-        cut.iter().for_each(|cut| cut.note(self));
-        Ok(())
+        let is_known = self.is_known(dir);
+        // Looked for before the lock is taken, and noted under it: or others would have changed the file by then, and whoever
+        // comes next would read all of it, and note as late.
+        let ends = Cell::new(None);
+        let edit = |text: Option<&str>| {
+            let edited = edit(text.unwrap_or("[]"))?;
+            ends.set(edited.as_deref().filter(|_| is_known).and_then(Ends::of));
+            Ok(Ok(edited))
+        };
+        let note = |known| ends.get().into_iter().for_each(|ends: Ends| ends.cut(known).note(self));
+        change(self.team.way(), dir, &self.file, Shape::Array, edit, note)
     }
 
     /// As [`Inbox::change`], for an `edit` that needs only the end of a long inbox, from an entry on: it gets a text
@@ -184,7 +190,8 @@ impl Inbox {
         self.change(|text| edit(text, 0))
     }
 
-    /// Whether it could be done in this way.
+    /// Whether it could be done in this way. What takes long is built before the lock is taken, since others may not wait
+    /// for it; but under it where somebody was faster, or all who send at once would build in vain.
     fn changed_end(
         &self,
         from: fn(&Cut) -> Place,
@@ -192,20 +199,31 @@ impl Inbox {
     ) -> Result<bool, Error> {
         let dir = self.team.inboxes_made()?;
         let noted = || Cut::noted(self).filter(|cut| cut.is_little(from));
-        // A look without the lock, which is taken for nothing where this can't be.
-        let Some(cut) = noted().filter(|cut| matches!(cut.is_of(self), Ok(true))) else { return Ok(false) };
-        let early = cut.is_quick(self).then(|| Lock::acquire(dir, &self.file)).transpose()?;
-        let cut = noted().filter(|cut| early.is_none() || cut.is_quick(self));
-        let Some(end) = cut.map(|cut| cut.end(self, from)).transpose()?.flatten() else {
-            return Ok(false);
-        };
+        let Some(cut) = noted() else { return Ok(false) };
+        if !cut.is_quick(self) && self.end_changed(cut, from, &edit, None)? {
+            return Ok(true);
+        }
+        let lock = Lock::acquire(dir, &self.file)?;
+        // What was noted under the lock is true under it.
+        noted().map_or(Ok(false), |cut| self.end_changed(cut, from, &edit, Some(lock)))
+    }
+
+    /// Whether it was still what it was.
+    fn end_changed(
+        &self,
+        cut: Cut,
+        from: fn(&Cut) -> Place,
+        edit: impl Fn(&str, usize) -> Result<Option<String>, json::Error>,
+        lock: Option<Lock>,
+    ) -> Result<bool, Error> {
+        let Some(end) = cut.end(self, from)? else { return Ok(false) };
         // What does not parse is the other way's to tell.
         let Ok(after) = edit(&end.text, end.entries_before()) else { return Ok(false) };
         let Some(after) = after else { return Ok(true) };
-        if !end.replace(self, early, &after)? {
+        if !end.replace(self, lock, &after)? {
             return Ok(false);
         }
-        settle(dir, self.team.way().durability)?;
+        settle(self.team.inboxes_made()?, self.team.way().durability)?;
         Ok(true)
     }
 

@@ -12,6 +12,7 @@ mod line;
 
 pub use ledger::{Ledger, Looked, Reader};
 
+use crate::directory::Directory;
 use crate::error::Error;
 use crate::state::StateDir;
 use crate::team::Team;
@@ -19,12 +20,8 @@ use line::{Line, Note};
 use protocol::message::{Entry, Message};
 use protocol::name::TeamName;
 use std::collections::BTreeMap;
-use std::fs::File;
-use std::os::fd::AsFd;
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
-use std::time::UNIX_EPOCH;
 
 /// The most bytes of a file, which grows for as long as no daemon looks; what is sent then is not noted.
 const LIMIT: u64 = 8 << 20;
@@ -140,15 +137,9 @@ impl Team {
     }
 }
 
-/// What tells the team's inboxes from those of an earlier or a later team of that name; none if there are none yet. A
-/// later directory may have the number of an earlier one, but not its birth.
+/// What tells the team's inboxes from those of an earlier or a later team of that name; none if there are none yet.
 fn place(team: &Team) -> Result<Option<u64>, Error> {
-    let Some(dir) = team.inboxes()? else { return Ok(None) };
-    let meta = dir.as_fd().try_clone_to_owned().and_then(|fd| File::from(fd).metadata());
-    let meta = meta.map_err(|cause| Error::io("look at", dir.path(), cause))?;
-    // Not every file system remembers it.
-    let born = meta.created().ok().and_then(|born| born.duration_since(UNIX_EPOCH).ok());
-    Ok(Some(meta.ino() ^ born.map_or(0, |born| born.as_nanos() as u64)))
+    team.inboxes()?.map(Directory::birth).transpose()
 }
 
 fn name(team: &TeamName) -> String {

@@ -192,13 +192,14 @@ impl Team {
     ) -> Result<Option<()>, Error> {
         self.writable()?;
         let mut found = None;
-        change(self.way(), &self.0.dir, CONFIG, Shape::Object, |text| {
+        let edit = |text: Option<&str>| {
             let Some(text) = text else { return Ok(Err(self.gone())) };
             Shape::Object.check(text)?;
             let edited = edit(text).map_err(|error| self.malformed(&error));
             found = edited.as_ref().ok().and_then(|edited| edited.is_some().then_some(()));
             Ok(edited.map(|edited| edited.filter(|edited| edited != text)))
-        })?;
+        };
+        change(self.way(), &self.0.dir, CONFIG, Shape::Object, edit, |_| {})?;
         Ok(found)
     }
 

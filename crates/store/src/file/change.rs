@@ -66,8 +66,8 @@ impl<'d> Change<'d> {
     }
 }
 
-/// Replaces the text of `name` (none: there is no file) by what `edit` makes of it (none: leave it); that text and its
-/// file, if it was changed.
+/// Replaces the text of `name` (none: there is no file) by what `edit` makes of it (none: leave it). `placed` hears of the
+/// file that was put in place, while the lock keeps others of ours from changing it.
 ///
 /// `edit` is what parses the text, so that a long one is looked through once: a text that it can't parse, its
 /// outer error, is waited for and then [`Error::Corrupt`].
@@ -77,7 +77,8 @@ pub(crate) fn change(
     name: &str,
     shape: Shape,
     mut edit: impl FnMut(Option<&str>) -> Result<Result<Option<String>, Error>, json::Error>,
-) -> Result<Option<(String, Known)>, Error> {
+    placed: impl Fn(Known),
+) -> Result<(), Error> {
     for attempt in 0..ATTEMPTS {
         let early = (attempt >= OPTIMISTIC).then(|| Lock::acquire(dir, name)).transpose()?;
         let (before, text) = match read_as(way, dir, name, shape.limit(), PATIENCE, |text| edit(Some(text)))?
@@ -85,13 +86,13 @@ pub(crate) fn change(
             Some((before, text)) => (Some(before), text?),
             None => (None, edit(None).map_err(|error| malformed(dir, name, &error))??),
         };
-        let Some(text) = text else { return Ok(None) };
+        let Some(text) = text else { return Ok(()) };
         let change = Change::prepare(way, dir, name, before, &text, shape)?;
         let lock = early.map_or_else(|| Lock::acquire(dir, name), Ok)?;
         if let Some(known) = change.put(&lock)? {
+            known.into_iter().for_each(placed);
             drop(lock);
-            settle(dir, way.durability)?;
-            return Ok(known.map(|known| (text, known)));
+            return settle(dir, way.durability);
         }
     }
     Err(Error::Contended(dir.join(name)))

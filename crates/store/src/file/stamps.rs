@@ -15,7 +15,8 @@ pub(crate) fn are_fine(dir: &Directory) -> bool {
         let release = nix::sys::utsname::uname();
         release.is_ok_and(|it| is_fine(&it.release().to_string_lossy()))
     });
-    is_new && fstatfs(dir).is_ok_and(|it| fine.contains(&it.filesystem_type()))
+    let is_fine = || fstatfs(dir).is_ok_and(|it| fine.contains(&it.filesystem_type()));
+    is_new && dir.has_fine_stamps(is_fine)
 }
 
 /// Not known of others.

@@ -52,16 +52,30 @@ pub(super) struct End<'d> {
     pub(super) text: String,
 }
 
-impl Cut {
-    /// Of the `text` that was put in place; none if it is short.
-    pub(super) fn of(text: &str, known: Known) -> Option<Cut> {
-        if known.size() < LONG {
+/// What of a cut stands in the text.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Ends {
+    last: Place,
+    unread: Place,
+}
+
+impl Ends {
+    /// None of a short text.
+    pub(super) fn of(text: &str) -> Option<Ends> {
+        if (text.len() as u64) < LONG {
             return None;
         }
         let (last, unread) = places_in(text, Place::START, None)?;
-        Some(Cut { known, last, unread })
+        Some(Ends { last, unread })
     }
 
+    /// In the file that was put in place.
+    pub(super) fn cut(self, known: Known) -> Cut {
+        Cut { known, last: self.last, unread: self.unread }
+    }
+}
+
+impl Cut {
     /// What `inbox` is known to be since the last change; none if that is nothing, or can't be trusted.
     pub(super) fn noted(inbox: &Inbox) -> Option<Cut> {
         let bytes = inbox.team.journal().cut(inbox.team.name(), &inbox.file)?;
@@ -74,11 +88,6 @@ impl Cut {
     /// wait for.
     pub(super) fn is_little(&self, from: fn(&Cut) -> Place) -> bool {
         self.known.size().saturating_sub(from(self).offset) <= LITTLE
-    }
-
-    /// Whether `inbox` is still what it is of, as far as a look can tell.
-    pub(super) fn is_of(&self, inbox: &Inbox) -> Result<bool, Error> {
-        inbox.team.inboxes()?.map_or(Ok(false), |dir| self.known.is_at(dir, &inbox.file))
     }
 
     /// Whether a change from one of its places on costs next to nothing, so that it is built under the lock, where all who
