@@ -53,6 +53,14 @@ pub(crate) fn appends() {
     row("append at 100,000 to append at 0, medians of 301", &figure, "1.5 ×");
 }
 
+/// What `send` does at the files, in a process that did nothing else before: the root, the team, its inbox.
+pub(crate) fn first_append() {
+    let (dir, team) = filled(100);
+    append(&of_lead(&team), 0);
+    let first = median(301, |n| append(&of_lead(&at(dir.path(), Durability::Process)), n));
+    row("root and team opened, and a message appended to an inbox of 100", &format!("{first:.1?}"), "-");
+}
+
 /// Somebody reads without a lock and without a pause while messages come.
 pub(crate) fn torn_reads() {
     let (_dir, team) = filled(60);

@@ -25,6 +25,7 @@ fn main() {
         return inboxes::write(Path::new(dir), count.parse().unwrap());
     }
     inboxes::appends();
+    inboxes::first_append();
     inboxes::sixteen_writers();
     inboxes::marks_and_lists();
     inboxes::torn_reads();
