@@ -6,6 +6,7 @@ use crate::event::Event;
 use crate::files::{FileJob, Jobs};
 use crate::headless::Headless;
 use crate::life::{Lives, Watched};
+use crate::lines::{Line, Lines};
 use crate::panes::PaneJob;
 use crate::roster::SpawnId;
 use crate::screen::Screen;
@@ -14,7 +15,6 @@ use protocol::name::TeamName;
 use protocol::time::iso8601;
 use std::collections::HashMap;
 use std::ops::ControlFlow;
-use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 use std::sync::mpsc::Sender;
 use tokio::sync::mpsc::UnboundedSender;
@@ -29,8 +29,7 @@ pub(crate) struct Hands {
     pub(crate) watch: Option<Watch>,
     pub(crate) root: PathBuf,
     pub(crate) events: UnboundedSender<Event>,
-    /// Our ends of the agents' wake lines.
-    pub(crate) lines: HashMap<SpawnId, OwnedFd>,
+    pub(crate) lines: Lines,
     pub(crate) lives: Lives,
     pub(crate) headless: Headless,
     /// Joins whose life could not be looked at.
@@ -50,9 +49,9 @@ impl Hands {
             }
             Effect::Tell { conn, word } => self.connections.send(conn, &word),
             Effect::HangUp { conn } => self.connections.close(conn),
-            Effect::Adopt { conn, spawn, process } => {
-                if let Some(line) = self.connections.take_line(conn) {
-                    self.lines.insert(spawn.clone(), line);
+            Effect::Adopt { conn, spawn, team, name, process } => {
+                if let Some(end) = self.connections.take_line(conn) {
+                    self.lines.put(spawn.clone(), Line { team, name, end });
                 }
                 self.watch_life(spawn, process);
             }
@@ -62,15 +61,18 @@ impl Hands {
                 let again: Vec<_> = self.unwatched.drain().collect();
                 again.into_iter().for_each(|(spawn, process)| self.watch_life(spawn, process));
             }
-            Effect::Wake { spawn } => self.wake(&spawn),
+            Effect::Wake { spawn, rung: false } => self.lines.ring(&spawn),
+            Effect::Wake { rung: true, .. } => {}
             Effect::KillJoin { spawn } => self.lives.kill(&spawn),
             Effect::Forget { spawn } => {
-                self.lines.remove(&spawn);
+                self.lines.drop(&spawn);
                 self.lives.forget(&spawn);
                 self.unwatched.remove(&spawn);
                 self.headless.reap();
             }
-            Effect::WatchRoot => self.watch = Watch::start(&self.root, self.events.clone()).ok(),
+            Effect::WatchRoot => {
+                self.watch = Watch::start(&self.root, self.lines.clone(), self.events.clone()).ok();
+            }
             Effect::WatchTeam { team } => self.watch_team(&team),
             Effect::UnwatchTeam { team } => self.watch.iter_mut().for_each(|watch| watch.leave(&team)),
             // A thread ends only with the daemon.
@@ -95,7 +97,7 @@ impl Hands {
     /// A watcher that could not be had at the start may be had now.
     fn watch_team(&mut self, team: &TeamName) {
         if self.watch.is_none() {
-            self.watch = Watch::start(&self.root, self.events.clone()).ok();
+            self.watch = Watch::start(&self.root, self.lines.clone(), self.events.clone()).ok();
         }
         if !self.watch.as_mut().is_some_and(|watch| watch.team(team)) {
             self.events.send(Event::Unwatched).ok();
@@ -117,14 +119,6 @@ impl Hands {
                 self.unwatched.insert(spawn, process);
             }
         }
-    }
-
-    /// A newline, so that a shell script can `read` it. A line that is full says "look" already, and one whose
-    /// agent is gone needs no word.
-    fn wake(&self, spawn: &SpawnId) {
-        let Some(line) = self.lines.get(spawn) else { return };
-        let flags = rustix::net::SendFlags::DONTWAIT | rustix::net::SendFlags::NOSIGNAL;
-        rustix::net::send(line, b"\n", flags).ok();
     }
 
     /// Into the log file, the event log and the pane that the daemon runs in. That pane may be closed: what

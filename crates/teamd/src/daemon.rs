@@ -9,6 +9,7 @@ use crate::headless::Headless;
 use crate::instance::{self, Bound, Lock};
 use crate::life::{self, Lives};
 use crate::limits::Limits;
+use crate::lines::Lines;
 use crate::panes::{self, Home};
 use crate::roster::{ROSTER_VERSION, Roster};
 use crate::screen::Screen;
@@ -98,7 +99,8 @@ impl Start {
         let (events, mut queue) = unbounded_channel();
         let panes = panes::start(self.home, events.clone())?;
         self.setting.tmux_socket = panes.epoch.map(|epoch| epoch.socket_path);
-        let watch = Watch::start(self.root.path(), events.clone());
+        let lines = Lines::default();
+        let watch = Watch::start(self.root.path(), lines.clone(), events.clone());
         if let Err(error) = &watch {
             tracing::warn!("cannot watch files, so they are looked at every 2 s: {error}");
         }
@@ -120,7 +122,7 @@ impl Start {
             watch: watch.ok(),
             root: state.setting.root.clone(),
             events: events.clone(),
-            lines: HashMap::new(),
+            lines,
             lives,
             headless: Headless::new(self.limits),
             unwatched: HashMap::new(),

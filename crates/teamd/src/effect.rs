@@ -7,7 +7,7 @@ use crate::roster::{Process, Record, SpawnId};
 use crate::worktrees::TreeJob;
 use protocol::control::{Response, ToJoin};
 use protocol::event::{Event, What};
-use protocol::name::TeamName;
+use protocol::name::{AgentName, TeamName};
 use std::path::PathBuf;
 
 /// One thing to do outside.
@@ -20,13 +20,13 @@ pub(crate) enum Effect {
     /// Hang up on somebody who has no business here.
     HangUp { conn: ConnId },
     /// The wake line that came over this connection is this agent's from now on; watch its join's life.
-    Adopt { conn: ConnId, spawn: SpawnId, process: Process },
+    Adopt { conn: ConnId, spawn: SpawnId, team: TeamName, name: AgentName, process: Process },
     /// Watch the life of a join that we know from the roster alone.
     Watch { spawn: SpawnId, process: Process },
     /// Try again to watch the joins that could not be watched.
     WatchLives,
-    /// "Look": one byte on the agent's wake line.
-    Wake { spawn: SpawnId },
+    /// "Look": one byte on the agent's wake line. `rung`: the watcher has given it that already.
+    Wake { spawn: SpawnId, rung: bool },
     /// End a join that does not listen.
     KillJoin { spawn: SpawnId },
     /// Drop the agent's descriptors.
@@ -74,6 +74,11 @@ impl Effect {
             Effect::Log(_) => "act.log",
             Effect::Exit => "act.exit",
         }
+    }
+
+    /// A wake by the loop.
+    pub(crate) fn wake(spawn: &SpawnId) -> Effect {
+        Effect::Wake { spawn: spawn.clone(), rung: false }
     }
 
     /// An event of the daemon's own.

@@ -29,8 +29,8 @@ pub(crate) enum Event {
     Closed { conn: ConnId },
     /// The pidfd of a join says that it is dead: the proof.
     Died { spawn: SpawnId },
-    /// Somebody wrote this inbox; the name is that of the file.
-    InboxChanged { team: TeamName, inbox: String },
+    /// Somebody wrote this inbox; the name is that of the file. `rung`: its owner was woken by whoever saw that.
+    InboxChanged { team: TeamName, inbox: String, rung: bool },
     /// Somebody wrote a task.
     TasksChanged { team: TeamName, task: TaskId },
     /// Somebody wrote the team's config.json, maybe we.

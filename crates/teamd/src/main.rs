@@ -11,6 +11,7 @@ mod headless;
 mod instance;
 mod life;
 mod limits;
+mod lines;
 mod log;
 mod notices;
 mod panes;

@@ -4,6 +4,7 @@
 //! kernel's queue overflows, everything is looked at.
 
 use crate::event::Event;
+use crate::lines::Lines;
 use notify::{RecommendedWatcher, RecursiveMode, Watcher};
 use protocol::id::TaskId;
 use protocol::name::TeamName;
@@ -31,7 +32,7 @@ pub(crate) fn event_for(root: &Path, path: &Path) -> Option<Event> {
         ["teams", team, "config.json"] => Some(Event::ConfigChanged { team: TeamName::parse(team).ok()? }),
         ["teams", team, "inboxes", file] if !file.starts_with('.') => {
             let inbox = file.strip_suffix(".json")?.to_owned();
-            Some(Event::InboxChanged { team: TeamName::parse(team).ok()?, inbox })
+            Some(Event::InboxChanged { team: TeamName::parse(team).ok()?, inbox, rung: false })
         }
         ["tasks", team, file] => {
             let task = TaskId::parse(file.strip_suffix(".json")?).ok()?;
@@ -72,10 +73,10 @@ pub(crate) struct Watch {
 }
 
 impl Watch {
-    /// Sends what it sees to the loop.
-    pub(crate) fn start(root: &Path, events: UnboundedSender<Event>) -> notify::Result<Watch> {
+    /// Sends what it sees to the loop, and rings for mail.
+    pub(crate) fn start(root: &Path, lines: Lines, events: UnboundedSender<Event>) -> notify::Result<Watch> {
         let base = root.to_owned();
-        let mut watcher = notify::recommended_watcher(move |event| tell(&base, event, &events))?;
+        let mut watcher = notify::recommended_watcher(move |event| tell(&base, event, &lines, &events))?;
         for directory in ["teams", "tasks"] {
             watcher.watch(&root.join(directory), RecursiveMode::NonRecursive)?;
         }
@@ -115,7 +116,7 @@ impl Watch {
     }
 }
 
-fn tell(root: &Path, event: notify::Result<notify::Event>, events: &UnboundedSender<Event>) {
+fn tell(root: &Path, event: notify::Result<notify::Event>, lines: &Lines, events: &UnboundedSender<Event>) {
     crash::point("watch.saw");
     let Ok(event) = event else {
         events.send(Event::Overflow).ok();
@@ -124,7 +125,7 @@ fn tell(root: &Path, event: notify::Result<notify::Event>, events: &UnboundedSen
     if event.need_rescan() {
         events.send(Event::Overflow).ok();
     }
-    if matches!(event.kind, notify::EventKind::Access(kind) if !is_written(kind)) {
+    if is_no_news(event.kind) {
         return;
     }
     let made = matches!(event.kind, notify::EventKind::Create(_) | notify::EventKind::Modify(_));
@@ -135,20 +136,54 @@ fn tell(root: &Path, event: notify::Result<notify::Event>, events: &UnboundedSen
     }
     for path in &event.paths {
         if let Some(event) = event_for(root, path) {
-            events.send(event).ok();
+            events.send(rung(event, lines)).ok();
         }
     }
 }
 
-/// Of the accesses only the end of a writing means a change.
-fn is_written(kind: notify::event::AccessKind) -> bool {
-    use notify::event::{AccessKind, AccessMode};
-    kind == AccessKind::Close(AccessMode::Write)
+/// The owner of an inbox hears of it at once.
+fn rung(event: Event, lines: &Lines) -> Event {
+    match event {
+        Event::InboxChanged { team, inbox, .. } => {
+            let rung = lines.ring_owner(&team, &inbox);
+            Event::InboxChanged { team, inbox, rung }
+        }
+        event => event,
+    }
+}
+
+/// Of the accesses only the end of a writing means a change; and what was moved within a directory is told of both its names
+/// before it is told of the two together.
+fn is_no_news(kind: notify::EventKind) -> bool {
+    use notify::event::{AccessKind, AccessMode, EventKind, ModifyKind, RenameMode};
+    match kind {
+        EventKind::Access(kind) => kind != AccessKind::Close(AccessMode::Write),
+        kind => kind == EventKind::Modify(ModifyKind::Name(RenameMode::Both)),
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_is_moved_is_told_of_by_each_of_its_names_and_not_of_both_again() {
+        use notify::event::{EventKind, ModifyKind, RenameMode};
+        let (root, lines) = (Path::new("/root"), Lines::default());
+        let inbox = |name: &str| root.join("teams/survey/inboxes").join(name);
+        let (events, mut told) = tokio::sync::mpsc::unbounded_channel();
+        let both = [inbox(".ann.json.tmp.1"), inbox("ann.json")];
+        let [from, to] = both.clone().map(|path| vec![path]);
+        for (mode, paths) in [(RenameMode::From, from), (RenameMode::To, to), (RenameMode::Both, both.into())]
+        {
+            let kind = EventKind::Modify(ModifyKind::Name(mode));
+            let event = notify::Event { kind, paths, attrs: notify::event::EventAttributes::new() };
+            tell(root, Ok(event), &lines, &events);
+        }
+        let told: Vec<Event> = std::iter::from_fn(|| told.try_recv().ok()).collect();
+        let [Event::InboxChanged { inbox, rung: false, .. }] = told.as_slice() else { panic!("{told:?}") };
+        assert_eq!(inbox, "ann");
+    }
 
     #[test]
     fn a_directory_that_is_made_while_its_team_is_armed_is_told_of() {

@@ -305,7 +305,7 @@ impl Files {
             let unseen = self.team(name).and_then(|team| self.inboxes.unseen(&team)).unwrap_or_default();
             for file in unseen {
                 let inbox = file.trim_end_matches(".json").to_owned();
-                self.events.send(Event::InboxChanged { team: name.clone(), inbox }).ok();
+                self.events.send(Event::InboxChanged { team: name.clone(), inbox, rung: false }).ok();
             }
         }
     }

@@ -99,12 +99,12 @@ impl World {
                 let line = serde_json::to_string(&event).expect("it can be written");
                 self.effect(Effect::File(FileJob::Log(line)));
             }
-            Effect::Wake { spawn } => {
+            Effect::Wake { spawn, rung: false } => {
                 let line = self.daemon.as_ref().is_some_and(|daemon| daemon.lines.contains(&spawn));
                 let hers = self.joins.values_mut().filter(|join| line && join.spawn == spawn);
                 hers.filter_map(|join| join.turner.as_mut()).for_each(|turner| turner.awake = true);
             }
-            Effect::WatchLives | Effect::Log(_) | Effect::Exit => {}
+            Effect::Wake { rung: true, .. } | Effect::WatchLives | Effect::Log(_) | Effect::Exit => {}
         }
     }
 

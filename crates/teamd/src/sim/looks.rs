@@ -81,7 +81,7 @@ fn event((team, part): &(TeamName, Part)) -> Event {
     let team = team.clone();
     match part {
         Part::Config => Event::ConfigChanged { team },
-        Part::Inbox(name) => Event::InboxChanged { team, inbox: name.to_string() },
+        Part::Inbox(name) => Event::InboxChanged { team, inbox: name.to_string(), rung: false },
         Part::Task(task) => Event::TasksChanged { team, task: *task },
     }
 }
@@ -99,12 +99,22 @@ impl Disk {
 }
 
 impl World {
-    /// The watcher tells the loop of a change.
+    /// The watcher tells the loop of a change, and rings for mail.
     pub(super) fn watch(&mut self) {
         let Some(news) = self.disk.news.pop_front() else { return };
         let Some(daemon) = &mut self.daemon else { return };
-        if self.disk.tells && daemon.looks.watched.contains(&news.0) {
-            daemon.events.push_back(event(&news));
+        if !self.disk.tells || !daemon.looks.watched.contains(&news.0) {
+            return;
         }
+        let mut event = event(&news);
+        if let (Event::InboxChanged { rung, .. }, (team, Part::Inbox(name))) = (&mut event, &news)
+            && let Some(agent) = daemon.state.member(team, name)
+            && daemon.lines.contains(&agent.record.spawn)
+        {
+            *rung = true;
+            let hers = self.joins.values_mut().filter(|join| join.spawn == agent.record.spawn);
+            hers.filter_map(|join| join.turner.as_mut()).for_each(|turner| turner.awake = true);
+        }
+        daemon.events.push_back(event);
     }
 }

@@ -216,7 +216,7 @@ pub(super) fn wake(hooks: &mut Hooks, out: &mut Vec<Effect>) {
 /// Whoever is woken by its wake line is woken by its hook too.
 pub(super) fn woken(state: &mut State, effects: &mut Vec<Effect>) {
     let wakes = effects.iter().filter_map(|effect| match effect {
-        Effect::Wake { spawn } => Some(spawn.clone()),
+        Effect::Wake { spawn, .. } => Some(spawn.clone()),
         _ => None,
     });
     for spawn in wakes.collect::<Vec<_>>() {

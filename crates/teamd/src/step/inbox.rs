@@ -15,13 +15,13 @@ use protocol::name::{AgentName, TeamName};
 use protocol::payload::Payload;
 
 /// A storm of changes becomes one look, and one more after it.
-pub(super) fn changed(state: &mut State, team: &TeamName, inbox: &str, out: &mut Vec<Effect>) {
+pub(super) fn changed(state: &mut State, team: &TeamName, inbox: &str, rung: bool, out: &mut Vec<Effect>) {
     if AgentName::foreign(inbox).is_lead() {
         answers(state, team, out);
         lead::mail(state, team, out);
     }
     if let Some(agent) = state.member(team, &AgentName::foreign(inbox)) {
-        out.push(Effect::Wake { spawn: agent.record.spawn.clone() });
+        out.push(Effect::Wake { spawn: agent.record.spawn.clone(), rung });
     }
     look(state, team, inbox, out);
 }
@@ -70,7 +70,7 @@ pub(super) fn seen(
         Ok(mail) => take(state, team, &AgentName::foreign(inbox), mail, now, out),
     }
     if again {
-        changed(state, team, inbox, out);
+        changed(state, team, inbox, true, out);
     } else if more {
         look(state, team, inbox, out);
     }

@@ -28,7 +28,8 @@ pub(super) fn joined(
         return out.push(Effect::HangUp { conn });
     }
     agent.record.join = Some(process);
-    out.push(Effect::Adopt { conn, spawn: id.clone(), process });
+    let (team, name) = (agent.record.team.clone(), agent.record.name.clone());
+    out.push(Effect::Adopt { conn, spawn: id.clone(), team, name, process });
     match &mut agent.phase {
         Phase::Starting(starting) => {
             starting.conn = Some(conn);
@@ -51,7 +52,7 @@ pub(super) fn joined(
             link.conn = Some(conn);
             agent.record.agent = hello.agent.or(agent.record.agent);
             out.push(Effect::Tell { conn, word: ToJoin::Adopted });
-            out.push(Effect::Wake { spawn: id.clone() });
+            out.push(Effect::wake(&id));
             turn::goes_on(state, &id, hello.turn.clone(), now, out);
             ending::press(state, &id, out);
         }
@@ -73,7 +74,7 @@ fn adopted(
         Some(pid) => {
             out.push(Effect::Tell { conn, word: ToJoin::Adopted });
             out.push(Effect::of_agent(&known.record, What::MemberAdopted { pid }));
-            out.push(Effect::Wake { spawn: id.clone() });
+            out.push(Effect::wake(id));
         }
         None => {
             out.push(Effect::Tell { conn, word: ToJoin::Refused });

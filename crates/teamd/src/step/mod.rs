@@ -61,7 +61,7 @@ pub(crate) fn step(state: &mut State, event: Event, now: Now) -> Vec<Effect> {
         Event::JoinSaid { conn, said } => join::said(state, conn, said, now, out),
         Event::Closed { conn } => closed(state, conn, out),
         Event::Died { spawn } => ending::died(state, &spawn, now, out),
-        Event::InboxChanged { team, inbox } => inbox::changed(state, &team, &inbox, out),
+        Event::InboxChanged { team, inbox, rung } => inbox::changed(state, &team, &inbox, rung, out),
         Event::TasksChanged { team, task } => tasks::changed(state, &team, task, out),
         Event::ConfigChanged { team } => look::config(state, &team, out),
         Event::SessionChanged { team } => look::session(team, out),

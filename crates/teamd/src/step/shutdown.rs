@@ -223,7 +223,7 @@ pub(super) fn ask_again(state: &mut State, id: &SpawnId, now: Now, out: &mut Vec
 /// The request stands in the inbox, or could not be put there.
 pub(super) fn delivered(state: &mut State, id: &SpawnId, result: Result<(), Fault>, out: &mut Vec<Effect>) {
     match result {
-        Ok(()) => out.push(Effect::Wake { spawn: id.clone() }),
+        Ok(()) => out.push(Effect::wake(id)),
         Err(fault) => {
             let Some(agent) = state.agents.get(id) else { return };
             let why = format!("cannot ask for a shutdown: {}", fault.message);

@@ -79,7 +79,7 @@ fn wake_takers(state: &mut State, team: &TeamName, tasks: &[Arc<Task>], out: &mu
             if let Some(agent) = state.agents.get_mut(&id) {
                 agent.offered = Some(task.id);
             }
-            out.push(Effect::Wake { spawn: id });
+            out.push(Effect::wake(&id));
         }
     }
     if !startable.is_empty() {
@@ -89,7 +89,7 @@ fn wake_takers(state: &mut State, team: &TeamName, tasks: &[Arc<Task>], out: &mu
         };
         let members = state.members(team);
         let pulling = members.iter().filter(own_turns);
-        out.extend(pulling.map(|agent| Effect::Wake { spawn: agent.record.spawn.clone() }));
+        out.extend(pulling.map(|agent| Effect::wake(&agent.record.spawn)));
     }
 }
 

@@ -46,7 +46,7 @@ fn released(effects: &[Effect], client: u64) -> Option<Released> {
 }
 
 fn mail(state: &mut State, inbox: &str) -> Vec<Effect> {
-    step(state, Event::InboxChanged { team: team(), inbox: inbox.to_owned() }, NOW)
+    step(state, Event::InboxChanged { team: team(), inbox: inbox.to_owned(), rung: true }, NOW)
 }
 
 fn shown(state: &mut State) -> protocol::control::AgentStatus {

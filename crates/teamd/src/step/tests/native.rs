@@ -43,7 +43,8 @@ fn what_somebody_took_out_of_an_inbox_comes_back_to_those_that_are_fed_or_may_be
     let guard = |state: &mut State, inbox: &str| {
         let seen = FileDone::Inbox { team: team(), inbox: inbox.into(), result: Ok(Mail::default()) };
         step(state, Event::Filed(seen), NOW);
-        let effects = step(state, Event::InboxChanged { team: team(), inbox: inbox.into() }, NOW);
+        let effects =
+            step(state, Event::InboxChanged { team: team(), inbox: inbox.into(), rung: false }, NOW);
         effects.into_iter().find_map(|effect| match effect {
             Effect::File(FileJob::Inbox { guard, .. }) => Some(guard),
             _ => None,

@@ -76,7 +76,7 @@ pub(super) fn logged(effects: &[Effect]) -> Vec<String> {
 
 pub(super) fn woken(effects: &[Effect]) -> Vec<SpawnId> {
     let wake = |effect: &Effect| match effect {
-        Effect::Wake { spawn } => Some(spawn.clone()),
+        Effect::Wake { spawn, .. } => Some(spawn.clone()),
         _ => None,
     };
     effects.iter().filter_map(wake).collect()
