@@ -111,12 +111,15 @@ demo:
 	$(CARGO) build --bins --locked
 	scripts/demo
 
+IN_MEMORY = TMPDIR=$${TMPDIR:-$$([ -w /dev/shm ] && echo /dev/shm || echo /tmp)}
+
 # The figures of docs/performance.md, measured here and now; ROWS names some of them.
 bench:
 	scripts/need tmux node
 	cd tests/foreign && npm ci --silent --no-audit --no-fund
 	$(CARGO) build --release --workspace --bins --locked
-	TMPDIR=$${TMPDIR:-$$([ -w /dev/shm ] && echo /dev/shm || echo /tmp)} $(TARGET)/release/bench $(ROWS)
+	$(IN_MEMORY) $(TARGET)/release/bench $(ROWS)
+	[ -n "$(ROWS)" ] || $(IN_MEMORY) $(CARGO) bench -q -p store --locked
 
 # Programs and man pages below PREFIX.
 install: build

@@ -92,11 +92,15 @@ fn fifty_at_once_are_all_there_have_another_daemon_and_go_at_once() {
     let colors: Vec<&str> =
         config["members"].as_array().unwrap()[1..].iter().map(|m| m["color"].as_str().unwrap()).collect();
     assert_eq!(&colors[..9], ["blue", "green", "yellow", "purple", "orange", "pink", "cyan", "red", "blue"]);
-    let small = house.tmux(["list-panes", "-a", "-F", "#{@teamd} #{pane_width} #{pane_height}"]);
-    for line in small.lines().filter(|line| !line.starts_with(' ')) {
-        let size: Vec<u32> = line.split(' ').skip(1).map(|number| number.parse().unwrap()).collect();
-        assert!(size[0] >= 60 && size[1] >= 11, "too small to read: {line}");
-    }
+    // Their windows are laid out behind the last of them.
+    house.until("all can be read", || {
+        let panes = house.tmux(["list-panes", "-a", "-F", "#{@teamd} #{pane_width} #{pane_height}"]);
+        let sizes = panes.lines().filter(|line| !line.starts_with(' ')).map(|line| {
+            let size: Vec<u32> = line.split(' ').skip(1).map(|number| number.parse().unwrap()).collect();
+            (size[0], size[1])
+        });
+        sizes.into_iter().all(|(width, height)| width >= 60 && height >= 11).then_some(())
+    });
     house.kill_9(house.daemon());
     house.start_daemon();
     house.until("all are adopted", || (running(&house) == 50).then_some(()));

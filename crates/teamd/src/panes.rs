@@ -18,8 +18,8 @@ use crate::roster::Pane;
 use protocol::control::{CaptureReply, Keys, Layout, Reply, ScreenReply};
 use protocol::fault::{Fault, Kind};
 use protocol::name::TeamName;
-use std::collections::BTreeMap;
-use std::sync::mpsc::{Receiver, Sender, TryRecvError, channel};
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::mpsc::{Receiver, Sender, channel};
 use tmux::{Address, Epoch, Error, Killed, Owner, PaneId, PaneRow, Server, SessionId, WindowId};
 use tokio::sync::mpsc::UnboundedSender;
 
@@ -69,18 +69,16 @@ pub(crate) fn start(home: Home, events: UnboundedSender<Event>) -> Result<Thread
 }
 
 impl Panes {
-    /// Lays out only when no more work waits: thirty spawns at once cost one new layout, not thirty.
+    /// Lays out as soon as nobody waits for a pane: thirty spawns at once cost one new layout, not thirty, and what is to be
+    /// said on borders does not keep panes small.
     fn run(&mut self, queue: &Receiver<PaneJob>) {
+        let mut waiting = VecDeque::new();
         loop {
-            let job = match queue.try_recv() {
-                Ok(job) => job,
-                Err(TryRecvError::Disconnected) => return,
-                Err(TryRecvError::Empty) => {
-                    self.tidy();
-                    let Ok(job) = queue.recv() else { return };
-                    job
-                }
-            };
+            waiting.extend(queue.try_iter());
+            if !waiting.iter().any(|job| matches!(job, PaneJob::Open { .. })) {
+                self.tidy();
+            }
+            let Some(job) = waiting.pop_front().or_else(|| queue.recv().ok()) else { return };
             crash::point("panes.job");
             if let Some(done) = self.job(job) {
                 crash::point("panes.done");

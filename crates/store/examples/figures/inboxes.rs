@@ -1,7 +1,8 @@
 //! Inboxes of every length: beside what other programs do with them, and beside reading their bytes.
 
+use crate::ground::{at, filled, made, message};
 use crate::peer::{Peer, command, pairs};
-use crate::{at, filled, median, message, row, timed};
+use crate::{median, row, timed};
 use protocol::name::AgentName;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -51,14 +52,6 @@ pub(crate) fn appends() {
     let flat = medians[3].as_secs_f64() / medians[0].as_secs_f64();
     let figure = format!("{:.1?} to {:.1?}; {flat:.2} ×", medians[3], medians[0]);
     row("append at 100,000 to append at 0, medians of 301", &figure, "1.5 ×");
-}
-
-/// What `send` does at the files, in a process that did nothing else before: the root, the team, its inbox.
-pub(crate) fn first_append() {
-    let (dir, team) = filled(100);
-    append(&of_lead(&team), 0);
-    let first = median(301, |n| append(&of_lead(&at(dir.path(), Durability::Process)), n));
-    row("root and team opened, and a message appended to an inbox of 100", &format!("{first:.1?}"), "-");
 }
 
 /// Somebody reads without a lock and without a pause while messages come.
@@ -163,7 +156,7 @@ pub(crate) fn durabilities() {
     std::fs::create_dir_all(&disk).unwrap();
     let figures = [Durability::Process, Durability::Ordered, Durability::Power].map(|durability| {
         let dir = tempfile::TempDir::new_in(&disk).unwrap();
-        let inbox = of_lead(&crate::made(dir.path(), durability));
+        let inbox = of_lead(&made(dir.path(), durability));
         inbox.append_all(&(0..10_000).map(|n| message(format!("{n:0>180}"))).collect::<Vec<_>>()).unwrap();
         let until = Instant::now() + Duration::from_secs(5);
         let mut times: Vec<Duration> =

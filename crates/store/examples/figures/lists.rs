@@ -1,7 +1,8 @@
 //! The task list looked at and claimed from, beside a program that reads all of its files each time.
 
+use crate::ground::team;
 use crate::peer::{Peer, pairs};
-use crate::{median, row, team};
+use crate::{median, row};
 use protocol::id::TaskId;
 use protocol::name::AgentName;
 use std::time::Duration;

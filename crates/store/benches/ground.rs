@@ -1,0 +1,60 @@
+//! Teams to measure on, with inboxes and lists of any length. Give TMPDIR to say on which file system.
+
+use protocol::config::{Member, TeamConfig};
+use protocol::message::Message;
+use protocol::name::{AgentName, TeamName};
+use std::path::Path;
+use store::{Durability, NewTask, Planned, Root, Team};
+use tempfile::TempDir;
+
+pub(crate) fn team() -> (TempDir, Team) {
+    let dir = TempDir::new().unwrap();
+    let team = made(dir.path(), Durability::Process);
+    (dir, team)
+}
+
+fn root(dir: &Path, durability: Durability) -> Root {
+    Root::open(&dir.join("root"), &dir.join("aside"), durability).unwrap()
+}
+
+/// The team that is there already, as another process has it.
+pub(crate) fn at(dir: &Path, durability: Durability) -> Team {
+    root(dir, durability).team(&TeamName::parse("bench").unwrap()).unwrap()
+}
+
+pub(crate) fn made(dir: &Path, durability: Durability) -> Team {
+    let name = TeamName::parse("bench").unwrap();
+    let config = TeamConfig {
+        name: name.to_string(),
+        description: None,
+        created_at: 1,
+        lead_agent_id: format!("team-lead@{name}"),
+        lead_session_id: "c93b690c-1c1e-4c5e-9d0e-d9451b749ac2".to_owned(),
+        members: vec![Member::lead(&name, None, String::new(), "/".to_owned(), 1)],
+        hidden_pane_ids: vec![],
+    };
+    root(dir, durability).create_team(&config).unwrap()
+}
+
+/// Entries of some 300 bytes in the file.
+pub(crate) fn filled(count: usize) -> (TempDir, Team) {
+    let (dir, team) = team();
+    let all: Vec<Message> = (0..count).map(|n| message(format!("{n:0>180}"))).collect();
+    all.chunks(10_000).for_each(|some| team.inbox(&AgentName::lead()).append_all(some).unwrap());
+    (dir, team)
+}
+
+pub(crate) fn message(text: String) -> Message {
+    Message::new(&AgentName::lead(), text, 1_771_000_000_000)
+}
+
+/// Diamonds in a chain: one, two that wait for it, one that waits for both, and so on.
+pub(crate) fn diamonds(count: usize) -> Vec<Planned> {
+    let after = |at: usize| match at % 3 {
+        0 if at == 0 => vec![],
+        0 => vec![at - 2, at - 1],
+        turn => vec![at - turn],
+    };
+    let task = |at: usize| NewTask::new(&format!("work on part {at} of the whole"), &AgentName::lead());
+    (0..count).map(|at| Planned { task: task(at), after: after(at) }).collect()
+}
