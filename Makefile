@@ -119,7 +119,7 @@ bench:
 	cd tests/foreign && npm ci --silent --no-audit --no-fund
 	$(CARGO) build --release --workspace --bins --locked
 	$(IN_MEMORY) $(TARGET)/release/bench $(ROWS)
-	[ -n "$(ROWS)" ] || $(IN_MEMORY) $(CARGO) bench -q -p store --locked
+	[ -n "$(ROWS)" ] || $(IN_MEMORY) $(CARGO) bench -q -p store --bench store --locked
 
 # Programs and man pages below PREFIX.
 install: build
