@@ -12,6 +12,7 @@ use crate::name::AgentName;
 use serde::Serialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
+use std::collections::HashSet;
 
 /// Why a text is no team's config.
 #[derive(Debug, thiserror::Error)]
@@ -114,6 +115,7 @@ pub fn without_member(text: &str, name: &AgentName) -> Result<String, ConfigErro
 pub fn without_members(text: &str, names: &[AgentName]) -> Result<String, ConfigError> {
     let object = Object::parse(text)?;
     let members = array(text, &object)?;
+    let names: HashSet<&AgentName> = names.iter().collect();
     Ok(apply(text, members.remove_all(|raw| name_of(text, raw).is_some_and(|name| names.contains(&name)))))
 }
 

@@ -137,13 +137,11 @@ impl<'a> Object<'a> {
 
 /// Whether a literal says `text`. An escape is longer than what it says, so most literals need not be decoded.
 fn says(literal: &RawValue, text: &str) -> bool {
-    let spelled = literal.get().len() - 2;
-    match spelled.cmp(&text.len()) {
+    let json = literal.get();
+    match (json.len() - 2).cmp(&text.len()) {
         Ordering::Less => false,
-        Ordering::Equal => literal.get()[1..=spelled] == *text,
-        Ordering::Greater => {
-            literal.get().contains('\\') && decoded(literal).is_some_and(|said| said == text)
-        }
+        Ordering::Equal => json[1..json.len() - 1] == *text && !text.contains('\\'),
+        Ordering::Greater => json.contains('\\') && decoded(literal).is_some_and(|said| said == text),
     }
 }
 

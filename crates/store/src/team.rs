@@ -102,15 +102,17 @@ impl Team {
     /// # Errors
     /// As those of [`Team::config`].
     pub fn config_of_ours(&self) -> Result<TeamConfig, Error> {
-        TeamConfig::parse(&self.text_of_ours()?).map_err(|error| self.malformed(&error))
+        Ok(self.config_and_text_of_ours()?.0)
     }
 
-    /// The text of its config.json, a JSON object, with as much patience.
+    /// The same, with the text that says so.
     ///
     /// # Errors
-    /// Those of reading it.
-    pub fn text_of_ours(&self) -> Result<String, Error> {
-        self.config_within(PATIENCE)
+    /// As those of [`Team::config`].
+    pub fn config_and_text_of_ours(&self) -> Result<(TeamConfig, String), Error> {
+        let text = self.config_within(PATIENCE)?;
+        let config = TeamConfig::parse(&text).map_err(|error| self.malformed(&error))?;
+        Ok((config, text))
     }
 
     fn config_within(&self, patience: Duration) -> Result<String, Error> {

@@ -38,7 +38,6 @@ fn alone<V: Subcommand + Into<Verb>>() -> Option<Cli> {
 enum Often {
     Send(verbs::send::Send),
     Inbox(verbs::inbox::Inbox),
-    #[command(visible_alias = "ps")]
     Status(verbs::status::Status),
     Hook(crate::hook::Hook),
 }

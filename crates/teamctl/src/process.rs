@@ -11,7 +11,7 @@ pub(crate) struct Process {
     pub(crate) terminal: u32,
     /// Ticks since boot.
     pub(crate) start: u64,
-    /// It has ended, and its parent has not looked.
+    /// It has ended with all its threads, and its parent has not looked.
     pub(crate) zombie: bool,
     /// A signal has stopped it, or a debugger holds it.
     pub(crate) stopped: bool,
@@ -41,7 +41,8 @@ impl Process {
             // Signed in the kernel's table, and a device's number all the same.
             terminal: fields.get(7 - 3)?.parse::<i32>().ok()?.cast_unsigned(),
             start: fields.get(22 - 3)?.parse().ok()?,
-            zombie: matches!(*fields.first()?, "Z" | "X"),
+            // Of one whose first thread alone has ended the letter is the same.
+            zombie: matches!(*fields.first()?, "Z" | "X") && number(20)? <= 1,
             stopped: matches!(*fields.first()?, "T" | "t"),
         })
     }

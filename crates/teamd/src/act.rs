@@ -65,7 +65,7 @@ impl Hands {
             Effect::Wake { rung: true, .. } => {}
             Effect::KillJoin { spawn } => self.lives.kill(&spawn),
             Effect::Forget { spawn } => {
-                self.lines.drop(&spawn);
+                self.lines.remove(&spawn);
                 self.lives.forget(&spawn);
                 self.unwatched.remove(&spawn);
                 self.headless.reap();

@@ -46,7 +46,7 @@ pub(crate) struct Connections {
     /// Closed by us, with something perhaps still on its way.
     closing: Vec<JoinHandle<()>>,
     /// The far ends of wake lines, as they came with a hello.
-    lines: Lines,
+    lines: FarEnds,
 }
 
 /// A connection's writing side.
@@ -72,7 +72,7 @@ impl Writer {
     }
 }
 
-type Lines = Arc<Mutex<HashMap<ConnId, OwnedFd>>>;
+type FarEnds = Arc<Mutex<HashMap<ConnId, OwnedFd>>>;
 
 impl Connections {
     /// Answers; a connection that is gone has nobody to hear it.
@@ -188,7 +188,7 @@ struct Reader {
     conn: ConnId,
     pid: u32,
     stream: Arc<UnixStream>,
-    lines: Lines,
+    lines: FarEnds,
     events: UnboundedSender<Event>,
     joined: bool,
 }

@@ -25,7 +25,8 @@ pub(crate) enum Effect {
     Watch { spawn: SpawnId, process: Process },
     /// Try again to watch the joins that could not be watched.
     WatchLives,
-    /// "Look": one byte on the agent's wake line. `rung`: the watcher has given it that already.
+    /// "Look": one byte on the agent's wake line. `rung`: the watcher has given it that already, and a hook of it that waits
+    /// is all that is left to wake.
     Wake { spawn: SpawnId, rung: bool },
     /// End a join that does not listen.
     KillJoin { spawn: SpawnId },

@@ -24,13 +24,13 @@ impl Lines {
         self.held().insert(spawn, line);
     }
 
-    pub(crate) fn drop(&self, spawn: &SpawnId) {
+    pub(crate) fn remove(&self, spawn: &SpawnId) {
         self.held().remove(spawn);
     }
 
     /// One byte to the agent, if it has a line.
     pub(crate) fn ring(&self, spawn: &SpawnId) {
-        self.held().get(spawn).into_iter().for_each(rung);
+        self.held().get(spawn).into_iter().for_each(ring);
     }
 
     /// The same for whoever owns the inbox; whether anybody does.
@@ -38,7 +38,7 @@ impl Lines {
         let owner = AgentName::foreign(inbox);
         let held = self.held();
         let line = held.values().find(|line| line.name == owner && line.team == *team);
-        line.into_iter().for_each(rung);
+        line.into_iter().for_each(ring);
         line.is_some()
     }
 
@@ -49,7 +49,7 @@ impl Lines {
 
 /// A newline, so that a shell script can `read` it. A line that is full says "look" already, and one whose agent is gone
 /// needs no word.
-fn rung(line: &Line) {
+fn ring(line: &Line) {
     let flags = rustix::net::SendFlags::DONTWAIT | rustix::net::SendFlags::NOSIGNAL;
     rustix::net::send(&line.end, b"\n", flags).ok();
 }
@@ -73,7 +73,7 @@ mod tests {
         });
         assert!(lines.ring_owner(&survey, "Ann"));
         assert!(!lines.ring_owner(&TeamName::parse("other").unwrap(), "ann"));
-        lines.drop(&SpawnId::claimed("bob"));
+        lines.remove(&SpawnId::claimed("bob"));
         assert!(!lines.ring_owner(&survey, "bob"));
         let mut byte = [0; 4];
         assert_eq!(ends[0].read(&mut byte).unwrap(), 1);

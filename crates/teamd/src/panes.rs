@@ -75,7 +75,7 @@ impl Panes {
         let mut waiting = VecDeque::new();
         loop {
             waiting.extend(queue.try_iter());
-            if !waiting.iter().any(|job| matches!(job, PaneJob::Open { .. })) {
+            if !waiting.iter().any(|job| matches!(job, PaneJob::Open { .. } | PaneJob::Move { .. })) {
                 self.tidy();
             }
             let Some(job) = waiting.pop_front().or_else(|| queue.recv().ok()) else { return };
@@ -145,7 +145,7 @@ impl Panes {
     }
 
     /// The connection. It mends itself while the server is the same one; where another answers, or none,
-    /// [`Panes::fresh`] begins anew.
+    /// [`Panes::rows`] begins anew.
     fn server(&mut self) -> Result<&mut Server, Error> {
         if self.server.is_none() {
             self.session = None;

@@ -136,13 +136,13 @@ fn tell(root: &Path, event: notify::Result<notify::Event>, lines: &Lines, events
     }
     for path in &event.paths {
         if let Some(event) = event_for(root, path) {
-            events.send(rung(event, lines)).ok();
+            events.send(announced(event, lines)).ok();
         }
     }
 }
 
 /// The owner of an inbox hears of it at once.
-fn rung(event: Event, lines: &Lines) -> Event {
+fn announced(event: Event, lines: &Lines) -> Event {
     match event {
         Event::InboxChanged { team, inbox, .. } => {
             let rung = lines.ring_owner(&team, &inbox);

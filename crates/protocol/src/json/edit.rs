@@ -62,12 +62,13 @@ impl<'a> Array<'a> {
     /// Takes all elements out that are `gone`, each with its comma.
     pub fn remove_all(&self, gone: impl Fn(&RawValue) -> bool) -> Vec<Edit> {
         let items = self.items();
+        let gone: Vec<bool> = self.elements.iter().map(|element| gone(element)).collect();
         let mut edits = Vec::new();
         let mut from = 0;
-        for run in self.elements.chunk_by(|one, next| gone(one) == gone(next)) {
+        for run in gone.chunk_by(|one, next| one == next) {
             let range = from..from + run.len();
             from = range.end;
-            edits.extend(cut(&self.span, &items, range).filter(|_| gone(run[0])));
+            edits.extend(cut(&self.span, &items, range).filter(|_| run[0]));
         }
         edits
     }

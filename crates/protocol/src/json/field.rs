@@ -90,6 +90,16 @@ mod tests {
     use super::*;
 
     #[test]
+    fn a_key_is_found_by_what_it_says_however_it_is_spelled() {
+        let object = Object::parse(r#"{"a\nb":1,"\u0063":2,"d\\n":3,"é":4}"#).unwrap();
+        let found = |key: &str| object.get(key).map(|value| value.get());
+        assert_eq!(found("a\nb"), Some("1"));
+        assert_eq!(found(r"a\nb"), None, "another key of the same letters");
+        assert_eq!((found("c"), found(r"d\n"), found("é")), (Some("2"), Some("3"), Some("4")));
+        assert_eq!((found(""), found("e"), found(r"\u0063")), (None, None, None));
+    }
+
+    #[test]
     fn a_fault_names_field_and_value() {
         let object = Object::parse(r#"{"a":1,"b":null,"c":["x",2],"d":1.0,"e":-1}"#).unwrap();
         assert_eq!(object.string("a").unwrap_err().to_string(), "field a should be a string, but is 1");

@@ -90,8 +90,8 @@ impl Cut {
         self.known.size().saturating_sub(from(self).offset) <= LITTLE
     }
 
-    /// Whether a change from one of its places on costs next to nothing, so that it is built under the lock, where all who
-    /// send queue; else it is built before, since others may not wait for the lock, and is built in vain where one was faster.
+    /// Whether a change from one of its places on costs next to nothing, so that it is built under the lock at once, where
+    /// all who send queue.
     pub(super) fn is_quick(&self, inbox: &Inbox) -> bool {
         self.known.is_quick(inbox.team.way().durability)
     }

@@ -20,14 +20,14 @@ impl Files {
     pub(super) fn look_at_config(&mut self, name: &TeamName, ours: &Ours) -> Result<ConfigSeen, Error> {
         let mended = self.mend(name, &ours.living)?;
         let team = self.root.team(name)?;
-        let mut text = team.text_of_ours()?;
-        let Ok(mut config) = TeamConfig::parse(&text) else { return Ok(ConfigSeen::default()) };
-        let gone_again = self.take_out_gone(&team, &config)?;
+        let (mut config, mut text) = team.config_and_text_of_ours()?;
+        if self.take_out_gone(&team, &config)? {
+            // A namesake of one of them may be missing.
+            (config, text) = team.config_and_text_of_ours()?;
+        }
         let members_back = put_members_back(&team, &config, &ours.living)?;
-        if gone_again || members_back {
-            text = team.text_of_ours()?;
-            let Ok(changed) = TeamConfig::parse(&text) else { return Ok(ConfigSeen::default()) };
-            config = changed;
+        if members_back {
+            (config, text) = team.config_and_text_of_ours()?;
         }
         self.remember_face(name, &text, &config, &ours.names);
         let active = config.members.iter().filter_map(|m| Some((m.name.clone(), m.is_active?))).collect();

@@ -3,7 +3,7 @@
 
 use super::Files;
 use crate::roster::Roster;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use store::{Error, StateDir};
 
 /// The directory of the files.
@@ -17,11 +17,13 @@ impl Files {
 
     /// Removes those that the roster on disk does not name. What could not be removed is tried again with the next.
     pub(super) fn drop_environments(&mut self, roster: &Roster) -> Result<(), Error> {
-        let count = roster.environments().count();
-        if std::mem::replace(&mut self.environments, count) <= count {
+        let named: BTreeSet<String> = roster.environments().map(str::to_owned).collect();
+        let all_stay = self.environments.as_ref().is_some_and(|before| before.is_subset(&named));
+        self.environments = Some(named);
+        if all_stay {
             return Ok(());
         }
-        drop_unknown(&self.state, roster).inspect_err(|_| self.environments = usize::MAX)
+        drop_unknown(&self.state, roster).inspect_err(|_| self.environments = None)
     }
 }
 

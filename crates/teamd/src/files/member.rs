@@ -111,10 +111,9 @@ impl Files {
             self.saved()?;
         }
         self.has_gone(&record.team, &record.name, record.born);
-        match self.team(&record.team) {
-            Ok(team) => take_off(&team, record, approved).map_err(Fault::from),
+        match self.team(&record.team).and_then(|team| take_off(&team, record, approved)) {
             Err(Error::NoSuchTeam { .. }) => Ok(()),
-            Err(error) => Err(error.into()),
+            taken => taken.map_err(Fault::from),
         }
     }
 

@@ -34,7 +34,7 @@ use protocol::name::{AgentName, TeamName};
 use protocol::task::Task;
 use queue::Queue;
 use serde_json::{Value, json};
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 use store::{Error, Root, StateDir, Team};
 use tokio::sync::mpsc::UnboundedSender;
@@ -57,8 +57,8 @@ struct Files {
     teams: BTreeMap<TeamName, Team>,
     /// Members that were taken off lately, with the time of their birth.
     gone: VecDeque<(TeamName, AgentName, u64)>,
-    /// How many environments the last roster named.
-    environments: usize,
+    /// The environments that the last roster named; none where that is not known, nor what an earlier daemon left.
+    environments: Option<BTreeSet<String>>,
     /// The environment that could not be kept last, and why.
     unkept: Option<(String, Fault)>,
     /// Why the roster on disk is not the last one.
@@ -109,8 +109,7 @@ impl Files {
             inboxes: Inboxes::new(told),
             teams: BTreeMap::new(),
             gone: VecDeque::new(),
-            // Until the first roster is written nobody knows what an earlier daemon left.
-            environments: usize::MAX,
+            environments: None,
             unkept: None,
             unsaved: None,
             leads: None,

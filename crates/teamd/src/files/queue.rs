@@ -1,9 +1,10 @@
 //! The way to the files thread: its jobs in order, but that of rosters which wait only the newest is written, in the
 //! place of the oldest.
 //!
-//! A roster may be on the disk earlier than the jobs that were given ahead of it: of what those are to do it says only
-//! that it is intended, since what is done is in no roster before the thread has told. Later it must not be: an agent is
-//! known before it runs, and an end before anybody is told of it.
+//! A roster may be on the disk earlier than the jobs that were given ahead of it. Nobody leaves it before the thread has
+//! told that all is done for that; and what it says of a lead's session or a member's mode before the files say so is written
+//! again by the next daemon, or read from them. Lines of the event log alone are lost with a daemon that is killed just
+//! then. Later than those jobs it must not be: an agent is known before it runs, and an end before anybody is told of it.
 
 use super::FileJob;
 use crate::roster::Roster;

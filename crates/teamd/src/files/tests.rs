@@ -59,6 +59,22 @@ fn what_an_earlier_daemon_left_of_an_environment_goes_with_the_first_roster() {
 }
 
 #[test]
+fn an_environment_goes_although_another_has_come_with_the_same_roster() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut files = files(dir.path(), BTreeMap::new());
+    let of = |name: &str| {
+        let record = Record { env: format!("{name}.json"), ..record(name, 7) };
+        Roster { agents: vec![record.into()], ..Roster::default() }
+    };
+    for name in ["ann", "bob"] {
+        files.keep_environment(&format!("{name}.json"), &BTreeMap::new()).unwrap();
+        files.save(&of(name)).unwrap();
+    }
+    let left = std::fs::read_dir(dir.path().join("state/env")).unwrap();
+    assert_eq!(left.map(|entry| entry.unwrap().file_name()).collect::<Vec<_>>(), ["bob.json"]);
+}
+
+#[test]
 fn an_environment_that_could_not_be_removed_goes_with_the_next_roster() {
     let dir = tempfile::tempdir().unwrap();
     let mut files = files(dir.path(), BTreeMap::new());
@@ -347,6 +363,22 @@ fn who_has_ended_does_not_come_back_by_an_old_clients_hand() {
     files.register(&record("ann", 8), false, 8).unwrap();
     files.look_at_config(&name(), &Ours::default()).unwrap();
     assert!(is_there(&team));
+    // And is there again where the earlier one is taken out.
+    std::fs::write(team.config_path(), &stale).unwrap();
+    let living = vec![Living { record: record("ann", 8).into(), activity: Activity::Idle }];
+    let ours = Ours { names: vec![AgentName::foreign("ann")], living };
+    assert!(files.look_at_config(&name(), &ours).unwrap().members_back);
+    assert_eq!(team.config().unwrap().member(&AgentName::foreign("ann")).unwrap().joined_at, 8);
+}
+
+#[test]
+fn whose_team_has_no_config_any_more_needs_not_be_taken_off_it() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut files = files(dir.path(), BTreeMap::new());
+    let (team, _) = with_ann(&mut files);
+    std::fs::remove_file(team.config_path()).unwrap();
+    let FileDone::Farewelled { left, .. } = files.farewell(&record("ann", 7)) else { panic!() };
+    assert_eq!(left, None);
 }
 
 #[test]

@@ -70,6 +70,7 @@ pub(super) fn seen(
         Ok(mail) => take(state, team, &AgentName::foreign(inbox), mail, now, out),
     }
     if again {
+        // Its owner was woken for each change.
         changed(state, team, inbox, true, out);
     } else if more {
         look(state, team, inbox, out);

@@ -23,6 +23,14 @@ pub(crate) fn restart(state: &mut State, now: Now) -> Vec<Effect> {
     let teams: Vec<TeamName> = state.teams.keys().cloned().collect();
     teams.iter().for_each(|team| look::config(state, team, out));
     out.extend(state.leads.values().map(Leading::watched));
+    // A daemon that was killed may have known a session, and not written it.
+    let sessions =
+        state.leads.iter().filter_map(|(team, leading)| Some((team, leading.lead.session.as_ref()?)));
+    let written = |(team, session): (&TeamName, &String)| FileJob::LeadSession {
+        team: team.clone(),
+        session: session.clone(),
+    };
+    out.extend(sessions.map(written).map(Effect::File));
     look::everywhere(state, now, out);
     effects
 }
