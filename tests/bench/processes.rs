@@ -3,32 +3,39 @@
 use crate::{median, row, team, timed};
 use harness::House;
 use std::process::{Command, Stdio};
+use std::time::Duration;
 
 const ROUNDS: usize = 200;
 
-/// In turn. What `send` does at the files is measured by itself: the server of MCP does the same in a process that goes on.
+/// In turn; beside a daemon, which looks at what came while the process ends, and without one. What `send` does at the files
+/// is measured by itself, by the benches of the store.
 pub(crate) fn send_beside_a_hello() {
     let house = team();
-    let (mut nothing, mut hello, mut send) = (Vec::new(), Vec::new(), Vec::new());
-    let run = |times: &mut Vec<_>, mut command: Command| {
-        command.stdin(Stdio::null()).stdout(Stdio::null());
-        times.push(timed(|| assert!(command.status().unwrap().success())));
-    };
-    for n in 0..ROUNDS {
-        run(&mut nothing, house.command("true"));
-        run(&mut hello, of(&house, "hello", &["you", "--twice"]));
-        run(&mut send, of(&house, "teamctl", &["send", "team-lead", &format!("message {n}")]));
-    }
-    let (nothing, hello, send) = (median(nothing), median(hello), median(send));
+    let [_, _, beside] = medians(&house);
+    house.teamctl(["down"]).ok();
+    let [nothing, hello, send] = medians(&house);
     row(
-        "whole process, median of 200: `true`; a Rust hello with clap; `teamctl send`",
+        "whole process, median of 200: `true`; a Rust hello with clap; `teamctl send`; the same beside teamd",
         &format!(
-            "{nothing:.2?}; {hello:.2?}; {send:.2?}; {:.2} × the hello",
+            "{nothing:.2?}; {hello:.2?}; {send:.2?}, {:.2} × the hello; {beside:.2?}",
             send.as_secs_f64() / hello.as_secs_f64()
         ),
         "1.5 × the hello and what it does at the files",
     );
     house.end();
+}
+
+fn medians(house: &House) -> [Duration; 3] {
+    let mut times: [Vec<Duration>; 3] = Default::default();
+    for n in 0..ROUNDS {
+        let send = of(house, "teamctl", &["send", "team-lead", &format!("message {n}")]);
+        let commands = [house.command("true"), of(house, "hello", &["you", "--twice"]), send];
+        for (mut command, times) in commands.into_iter().zip(&mut times) {
+            command.stdin(Stdio::null()).stdout(Stdio::null());
+            times.push(timed(|| assert!(command.status().unwrap().success())));
+        }
+    }
+    times.map(median)
 }
 
 fn of(house: &House, program: &str, words: &[&str]) -> Command {
