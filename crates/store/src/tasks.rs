@@ -86,10 +86,9 @@ impl Tasks {
 
     /// The list as this handle saw it last, with a look at these files alone: for whoever is told which files
     /// change, and looks at all of them now and then.
-    pub fn list_changed(&self, changed: &[TaskId]) -> Result<Vec<Arc<Task>>, Error> {
-        let Some(dir) = self.team.task_dir()? else { return Ok(Vec::new()) };
-        let listed = self.team.seen().look_at(self.team.way(), dir, changed)?;
-        Ok(listed.iter().map(|listed| Arc::clone(&listed.task)).collect())
+    pub fn list_changed(&self, changed: &[TaskId]) -> Result<Arc<Vec<Arc<Task>>>, Error> {
+        let Some(dir) = self.team.task_dir()? else { return Ok(Arc::default()) };
+        self.team.seen().look_at(self.team.way(), dir, changed)
     }
 
     /// One task.

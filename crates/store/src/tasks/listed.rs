@@ -12,8 +12,8 @@ use crate::pause::Pause;
 use protocol::id::TaskId;
 use protocol::json;
 use protocol::task::{Task, TaskError};
-use std::collections::BTreeSet;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 /// The highest id ever used, as far as deletions go.
@@ -39,33 +39,42 @@ pub(super) struct Listed {
 /// The list as one handle on the team saw it last; none before the first look. Nothing in it is believed without a
 /// look at the file.
 #[derive(Debug, Default)]
-pub(crate) struct Seen(Mutex<Option<Arc<Vec<Listed>>>>);
+pub(crate) struct Seen(Mutex<Option<Kept>>);
+
+/// The list, by number.
+#[derive(Debug)]
+struct Kept {
+    listed: Arc<Vec<Listed>>,
+    /// The tasks of those alone, at the same places, for whoever is given all of them.
+    tasks: Arc<Vec<Arc<Task>>>,
+}
 
 impl Seen {
     /// The list as it is now, by number. Half-written files are waited for, two seconds for all that stay so.
     pub(super) fn look(&self, way: &Way, dir: &Directory) -> Result<Arc<Vec<Listed>>, Error> {
         // Not held while files are read: of two threads each has its own list, and either may be kept.
         let before = self.last().unwrap_or_default();
-        Ok(self.keep(look(way, dir, &before)?))
+        let listed = Arc::new(look(way, dir, &before)?);
+        *self.held() = Some(Kept::of(Arc::clone(&listed)));
+        Ok(listed)
     }
 
-    /// The list as it was at the last look, with these files as they are now; without an earlier look all of it.
+    /// The tasks as they were at the last look, with these files as they are now; without an earlier look all of them.
     pub(super) fn look_at(
         &self,
         way: &Way,
         dir: &Directory,
         changed: &[TaskId],
-    ) -> Result<Arc<Vec<Listed>>, Error> {
-        let Some(before) = self.last() else { return self.look(way, dir) };
-        if changed.is_empty() {
-            return Ok(before);
-        }
-        let mut now = Vec::clone(&before);
-        let fresh = part(way, dir, &before, changed)?;
-        now.retain(|listed| !changed.contains(&listed.id));
-        now.extend(fresh);
-        now.sort_by_key(|listed| listed.id);
-        Ok(self.keep(now))
+    ) -> Result<Arc<Vec<Arc<Task>>>, Error> {
+        let Some(before) = self.last() else { return Ok(Kept::of(self.look(way, dir)?).tasks) };
+        let mut fresh: BTreeMap<TaskId, Listed> =
+            part(way, dir, &before, changed)?.into_iter().map(|listed| (listed.id, listed)).collect();
+        let mut held = self.held();
+        let kept = held.get_or_insert_with(|| Kept::of(Arc::clone(&before)));
+        // Where nobody else has the list it is changed in its place, and costs what has changed.
+        drop(before);
+        changed.iter().for_each(|id| kept.put(*id, fresh.remove(id)));
+        Ok(Arc::clone(&kept.tasks))
     }
 
     /// Reads the list if it was never read, before a turn at it: most of it will not have changed by then, and
@@ -76,17 +85,42 @@ impl Seen {
 
     /// Forgets all, so that each file is read again.
     pub(super) fn forget(&self) {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = None;
+        *self.held() = None;
     }
 
     fn last(&self) -> Option<Arc<Vec<Listed>>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.held().as_ref().map(|kept| Arc::clone(&kept.listed))
     }
 
-    fn keep(&self, now: Vec<Listed>) -> Arc<Vec<Listed>> {
-        let now = Arc::new(now);
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::clone(&now));
-        now
+    fn held(&self) -> MutexGuard<'_, Option<Kept>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Kept {
+    fn of(listed: Arc<Vec<Listed>>) -> Kept {
+        let tasks = Arc::new(listed.iter().map(|listed| Arc::clone(&listed.task)).collect());
+        Kept { listed, tasks }
+    }
+
+    /// What is known of that task now; none where it is gone.
+    fn put(&mut self, id: TaskId, now: Option<Listed>) {
+        let (listed, tasks) = (Arc::make_mut(&mut self.listed), Arc::make_mut(&mut self.tasks));
+        match (listed.binary_search_by_key(&id, |listed| listed.id), now) {
+            (Ok(at), Some(now)) => {
+                tasks[at] = Arc::clone(&now.task);
+                listed[at] = now;
+            }
+            (Ok(at), None) => {
+                tasks.remove(at);
+                listed.remove(at);
+            }
+            (Err(at), Some(now)) => {
+                tasks.insert(at, Arc::clone(&now.task));
+                listed.insert(at, now);
+            }
+            (Err(_), None) => {}
+        }
     }
 }
 

@@ -75,7 +75,9 @@ fn a_look_at_some_sees_what_changed_of_them_and_nothing_else() {
     let subjects = |changed: &[TaskId]| -> Vec<String> {
         tasks.list_changed(changed).unwrap().iter().map(|task| task.subject.clone()).collect()
     };
+    let held = tasks.list_changed(&[]).unwrap();
     assert_eq!(subjects(&[id(2)]), ["one", "new", "six"]);
+    assert_eq!(held[1].subject, "two", "what somebody has of it stays as it was");
     ground.again().tasks().create(NewTask::new("four", &agent("ann"))).unwrap();
     std::fs::remove_file(file(&tasks, 3)).unwrap();
     assert_eq!(subjects(&[id(1), id(3), id(4)]), ["new", "new", "four"]);

@@ -200,7 +200,7 @@ pub(crate) enum FileDone {
     Tasks {
         team: TeamName,
         members: Vec<AgentName>,
-        result: Result<Vec<Arc<Task>>, Fault>,
+        result: Result<Arc<Vec<Arc<Task>>>, Fault>,
     },
     Inbox {
         team: TeamName,

@@ -258,11 +258,11 @@ impl Files {
         or_fault(self.register(record, again, at))
     }
 
-    fn tasks(&mut self, name: &TeamName, which: Which) -> Result<Vec<Arc<Task>>, Error> {
+    fn tasks(&mut self, name: &TeamName, which: Which) -> Result<Arc<Vec<Arc<Task>>>, Error> {
         let tasks = self.team(name)?.tasks();
         match which {
             Which::These(changed) => tasks.list_changed(&Vec::from_iter(changed)),
-            Which::All => tasks.list_shared(),
+            Which::All => tasks.list_shared().map(Arc::new),
         }
     }
 

@@ -138,7 +138,7 @@ impl Disk {
             FileJob::Tasks { team, .. } => {
                 let known = self.teams.get(&team).into_iter();
                 let members = known.flat_map(|team| team.members.keys().cloned()).collect();
-                let result = self.team(&team).map(|files| files.tasks.clone());
+                let result = self.team(&team).map(|files| files.tasks.clone().into());
                 FileDone::Tasks { team, members, result }
             }
             FileJob::Requests { team } => {

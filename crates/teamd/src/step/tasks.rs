@@ -38,7 +38,7 @@ pub(super) fn seen(
     state: &mut State,
     team: &TeamName,
     members: &[AgentName],
-    result: Result<Vec<Arc<Task>>, Fault>,
+    result: Result<Arc<Vec<Arc<Task>>>, Fault>,
     out: &mut Vec<Effect>,
 ) {
     let Some(known) = state.watched_mut(team) else { return };

@@ -330,8 +330,11 @@ fn a_task_wakes_the_one_whose_hook_waits() {
     parked(&mut state, 60, &token);
     say(&mut state, &other, began(String::new()));
     let task = protocol::task::Task::parse(r#"{"id":"3","subject":"s","status":"pending"}"#).unwrap();
-    let seen =
-        Event::Filed(FileDone::Tasks { team: team(), members: Vec::new(), result: Ok(vec![task.into()]) });
+    let seen = Event::Filed(FileDone::Tasks {
+        team: team(),
+        members: Vec::new(),
+        result: Ok(vec![task.into()].into()),
+    });
     let effects = step(&mut state, seen, NOW);
     assert_eq!(released(&effects, 60), Some(Released::Mail));
     assert_eq!(state.agents[&ann].offered, TaskId::parse("3").ok());

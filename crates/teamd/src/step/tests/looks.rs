@@ -12,7 +12,9 @@ fn a_storm_of_task_changes_is_two_looks() {
         .map(|effects| effects.iter().filter(|e| matches!(e, Effect::File(FileJob::Tasks { .. }))).count())
         .sum();
     assert_eq!(looks, 1);
-    let seen = || Event::Filed(FileDone::Tasks { team: team(), members: Vec::new(), result: Ok(Vec::new()) });
+    let seen = || {
+        Event::Filed(FileDone::Tasks { team: team(), members: Vec::new(), result: Ok(Default::default()) })
+    };
     assert!(job(&step(&mut state, seen(), NOW), |job| matches!(job, FileJob::Tasks { .. })));
     assert!(!job(&step(&mut state, seen(), NOW), |job| matches!(job, FileJob::Tasks { .. })));
 }

@@ -89,8 +89,8 @@ pub(super) fn task(id: u32, status: &str, more: &str) -> Task {
     Task::parse(&text).unwrap()
 }
 
-pub(super) fn shared(tasks: Vec<Task>) -> Vec<Arc<Task>> {
-    tasks.into_iter().map(Arc::new).collect()
+pub(super) fn shared(tasks: Vec<Task>) -> Arc<Vec<Arc<Task>>> {
+    Arc::new(tasks.into_iter().map(Arc::new).collect())
 }
 
 pub(super) fn sees(state: &mut State, tasks: Vec<Task>) -> Vec<Effect> {
