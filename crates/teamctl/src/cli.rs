@@ -140,3 +140,31 @@ pub(crate) enum Verb {
     Completions(verbs::completions::Completions),
     Man(verbs::man::Man),
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_said_all_day_is_understood_as_the_parser_of_all_verbs_does() {
+        fn quick<V: Subcommand + Into<Verb>>(words: &[&str]) -> Option<String> {
+            let line = Line::<V>::try_parse_from(words).ok()?;
+            Some(format!("{:?}", Line::<Verb> { global: line.global, verb: line.verb.into() }))
+        }
+        for (line, is_quick) in [
+            ("teamctl send bob hello --team survey", true),
+            ("teamctl --json -t survey inbox --unread", true),
+            ("teamctl -q status", true),
+            ("teamctl task claim 3", true),
+            ("teamctl task list --available --root /r", true),
+            ("teamctl create send", false),
+            ("teamctl send", false),
+        ] {
+            let words: Vec<&str> = line.split(' ').collect();
+            let found = quick::<Often>(&words).or_else(|| quick::<OfTasks>(&words));
+            assert_eq!(found.is_some(), is_quick, "{line}");
+            let whole = Cli::try_parse_from(&words).ok().map(|line| format!("{line:?}"));
+            assert!(found.is_none() || found == whole, "{line}: {found:?}, {whole:?}");
+        }
+    }
+}
