@@ -11,7 +11,7 @@ use ground::{at, diamonds, filled, message, team};
 use protocol::id::TaskId;
 use protocol::name::AgentName;
 use std::time::Duration;
-use store::{Durability, Inbox, Team};
+use store::{Caller, Durability, Inbox, Team};
 
 const LENGTHS: [usize; 4] = [0, 1_000, 10_000, 100_000];
 const TASKS: [usize; 3] = [10, 1_000, 10_000];
@@ -37,12 +37,16 @@ fn append_to(bencher: Bencher, length: usize) {
     bencher.bench_local(|| append(&inbox));
 }
 
-/// What `send` does at the files: the root, the team and its inbox are found anew.
+/// What `send` does at the files, as a process that begins: root, team, config, inbox and journal are found anew.
 #[divan::bench(sample_count = 200, sample_size = 1)]
 fn send(bencher: Bencher) {
     let (dir, team) = filled(100);
     append(&of_lead(&team));
-    bencher.bench_local(|| append(&of_lead(&at(dir.path(), Durability::Process))));
+    bencher.bench_local(|| {
+        let team = at(dir.path(), Durability::Process);
+        let caller = Caller::new(team, AgentName::lead(), dir.path().to_owned());
+        caller.send("team-lead", format!("{:0>180}", 1), None, 1_771_000_000_000).unwrap()
+    });
 }
 
 /// Ten at the end of it.

@@ -12,6 +12,7 @@ pub use letter::{Broadcast, Missed, Sent, checked};
 
 use crate::state::StateDir;
 use crate::team::Team;
+use protocol::config::TeamConfig;
 use protocol::fault::{Fault, Kind};
 use protocol::message::Message;
 use protocol::name::AgentName;
@@ -50,8 +51,13 @@ impl Caller {
 
     /// A message of the caller's, with its colour, if it is a member that has one.
     fn message(&self, text: String, at_ms: u64) -> Message {
+        self.message_in(self.team.config().ok().as_ref(), text, at_ms)
+    }
+
+    /// The same, where the config was read.
+    fn message_in(&self, config: Option<&TeamConfig>, text: String, at_ms: u64) -> Message {
         let mut message = Message::new(&self.me, text, at_ms);
-        message.color = self.team.member(self.me.as_str()).ok().and_then(|member| member.color);
+        message.color = config.and_then(|config| config.member(&self.me)?.color.clone());
         message
     }
 

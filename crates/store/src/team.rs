@@ -125,12 +125,16 @@ impl Team {
 
     /// The member called `name`, in any case, or `NAME@TEAM`.
     pub fn member(&self, name: &str) -> Result<Member, Error> {
-        let config = self.config()?;
+        self.member_in(&self.config()?, name)
+    }
+
+    /// The same, of a config that was read.
+    pub(crate) fn member_in(&self, config: &TeamConfig, name: &str) -> Result<Member, Error> {
         let found = [name, bare(name, &self.0.name)].into_iter().find_map(|name| {
             let name = AgentName::foreign(name);
             config.member(&name).cloned()
         });
-        found.ok_or_else(|| self.no_member(name, &config))
+        found.ok_or_else(|| self.no_member(name, config))
     }
 
     pub(crate) fn no_member(&self, name: &str, config: &TeamConfig) -> Error {

@@ -11,6 +11,7 @@ use protocol::fault::{Fault, Kind};
 use protocol::name::{AgentName, TeamName, did_you_mean};
 use protocol::place::Place;
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 use std::time::Duration;
 use store::{Caller, Durability, Root, StateDir, Team};
 
@@ -18,18 +19,26 @@ use store::{Caller, Durability, Root, StateDir, Team};
 #[derive(Debug)]
 pub(crate) struct Here {
     pub(crate) global: Global,
+    /// As it was resolved first: each look at a path asks the kernel for all that is above it.
+    root: OnceLock<PathBuf>,
 }
 
 impl Here {
     pub(crate) fn new(global: Global) -> Here {
-        Here { global }
+        Here { global, root: OnceLock::new() }
     }
 
     /// The root's path as it was given or found; it need not exist.
     pub(crate) fn root_path(&self) -> Result<PathBuf, Fault> {
+        if let Some(path) = self.root.get() {
+            return Ok(path.clone());
+        }
         let absolute = absolute(&store::root_path(self.global.root.as_deref())?)?;
-        // One that does not exist yet has no links to follow.
-        Ok(absolute.canonicalize().unwrap_or(absolute))
+        // One that does not exist yet has no links to follow; it may have when it was made.
+        match absolute.canonicalize() {
+            Ok(path) => Ok(self.root.get_or_init(|| path).clone()),
+            Err(_) => Ok(absolute),
+        }
     }
 
     /// Our own directories for this root.

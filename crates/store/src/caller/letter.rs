@@ -8,6 +8,7 @@ use super::Caller;
 use crate::error::Error;
 use crate::inbox::MESSAGE_LIMIT;
 use crate::team::Team;
+use protocol::config::TeamConfig;
 use protocol::fault::{Fault, Kind};
 use protocol::message::Message;
 use protocol::name::{AgentName, bare};
@@ -119,7 +120,9 @@ impl Caller {
     /// that is no plain text, and what the files say.
     pub fn send(&self, to: &str, text: String, summary: Option<&str>, at_ms: u64) -> Result<Sent, Fault> {
         let text = checked(&self.me, text)?;
-        self.store(to, Message { summary: summary.map(str::to_owned), ..self.message(text, at_ms) })
+        let config = self.team.config();
+        let message = self.message_in(config.as_ref().ok(), text, at_ms);
+        self.store(config, to, Message { summary: summary.map(str::to_owned), ..message })
     }
 
     /// The same, as if a person typed it to the agent.
@@ -135,11 +138,11 @@ impl Caller {
     ) -> Result<Sent, Fault> {
         super::lead_only(&self.me, "send as the user")?;
         let message = Message::new(&AgentName::foreign("user"), checked(&self.me, text)?, at_ms);
-        self.store(to, Message { summary: summary.map(str::to_owned), ..message })
+        self.store(self.team.config(), to, Message { summary: summary.map(str::to_owned), ..message })
     }
 
-    fn store(&self, to: &str, message: Message) -> Result<Sent, Fault> {
-        let (to, color) = recipient(&self.team, to)?;
+    fn store(&self, config: Result<TeamConfig, Error>, to: &str, message: Message) -> Result<Sent, Fault> {
+        let (to, color) = recipient(&self.team, config, to)?;
         self.team.inbox(&to).append(&message)?;
         Ok(Sent { message, to, color })
     }
@@ -149,10 +152,12 @@ impl Caller {
     /// # Errors
     /// As [`Caller::send`]; the first of them where nobody could be reached.
     pub fn broadcast(&self, text: String, summary: Option<&str>, at_ms: u64) -> Result<Broadcast, Fault> {
-        let mut message = self.message(checked(&self.me, text)?, at_ms);
+        let text = checked(&self.me, text)?;
+        let config = self.team.config()?;
+        let mut message = self.message_in(Some(&config), text, at_ms);
         message.summary = summary.map(str::to_owned);
         let (mut reached, mut missed) = (Vec::new(), Vec::new());
-        let members = self.team.config()?.members.into_iter().map(|member| member.name);
+        let members = config.members.into_iter().map(|member| member.name);
         for name in members.filter(|name| *name != self.me) {
             match self.team.inbox(&name).append(&message) {
                 Ok(()) => reached.push(name),
@@ -166,12 +171,16 @@ impl Caller {
     }
 }
 
-fn recipient(team: &Team, address: &str) -> Result<(AgentName, Option<String>), Fault> {
+fn recipient(
+    team: &Team,
+    config: Result<TeamConfig, Error>,
+    address: &str,
+) -> Result<(AgentName, Option<String>), Fault> {
     let plain = bare(address, team.name());
     if plain.trim().is_empty() {
         return Err(Fault::new(Kind::Usage, "cannot send to nobody: the recipient is empty"));
     }
-    match team.member(address) {
+    match config.and_then(|config| team.member_in(&config, address)) {
         Ok(member) => Ok((member.name, member.color)),
         // A team that another program made may not list its lead; it has an inbox all the same.
         Err(Error::NoSuchMember { .. }) if is_lead(team, address) => Ok((AgentName::lead(), None)),
