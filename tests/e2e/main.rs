@@ -35,6 +35,7 @@ mod spawn;
 mod state;
 mod tasks;
 mod told;
+mod tomorrow;
 mod top;
 mod trace;
 mod turns;

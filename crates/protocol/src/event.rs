@@ -108,6 +108,8 @@ pub enum What {
         /// For people.
         why: String,
     },
+    /// It rests until it is brought back.
+    MemberRests,
     /// It was asked to end.
     ShutdownAsked {
         /// The request's id.
@@ -299,6 +301,7 @@ impl fmt::Display for What {
                 write!(f, "starts again {when} (restart {attempt})")
             }
             What::MemberGivenUp { why } => write!(f, "is not started again: {why}"),
+            What::MemberRests => f.write_str("rests until: teamctl up --resume"),
             What::ShutdownAsked { request } => write!(f, "asked to shut down: {request}"),
             What::ShutdownRejected { reason } => write!(f, "will not shut down: {reason}"),
             What::RequestOpened { request, about, .. } => {

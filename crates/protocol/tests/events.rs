@@ -46,6 +46,7 @@ samples! {
     MemberEnded: What::MemberEnded { state: "failed".into(), how: "exit 1".into() };
     MemberRestarts: What::MemberRestarts { attempt: 1, after_ms: 500 };
     MemberGivenUp: What::MemberGivenUp { why: why() };
+    MemberRests: What::MemberRests;
     ShutdownAsked: What::ShutdownAsked { request: "shutdown-1@ann".into() };
     ShutdownRejected: What::ShutdownRejected { reason: why() };
     RequestOpened: What::RequestOpened { request: "perm-1-x".into(), kind: AskedKind::Permission, about: why() };

@@ -155,7 +155,7 @@ fn patience(request: &Request) -> Duration {
         Request::SetMode(_) => Duration::from_secs(20),
         // Its pane, the green light, and the session that its program may have to open.
         Request::Spawn(_) => Duration::from_secs(90),
-        Request::Interrupt(_) | Request::Kill(_) | Request::Down | Request::Join(_) => {
+        Request::Interrupt(_) | Request::Kill(_) | Request::Down | Request::Rest | Request::Join(_) => {
             Duration::from_secs(60)
         }
         // Git's own deadline, and the user's hooks and filters: several calls, one after the other.
@@ -166,6 +166,7 @@ fn patience(request: &Request) -> Duration {
         | Request::Hide(_)
         | Request::Show(_)
         | Request::Layout(_)
+        | Request::BringBack(_)
         | Request::SetPolicy(_) => Duration::from_secs(20),
         Request::Shutdown(order) => {
             Duration::from_millis(order.grace_ms).saturating_add(Duration::from_secs(60))
@@ -173,7 +174,7 @@ fn patience(request: &Request) -> Duration {
     }
 }
 
-fn named_team(root: &Root, name: &str) -> Result<TeamName, Fault> {
+pub(crate) fn named_team(root: &Root, name: &str) -> Result<TeamName, Fault> {
     let wanted = TeamName::parse(name).or_else(|_| TeamName::sanitize(name));
     let wanted = wanted.map_err(|error| Fault::new(Kind::Usage, error.to_string()))?;
     let teams = root.teams().map_err(fault)?;

@@ -61,8 +61,8 @@ pub(crate) struct Ground {
     pub(crate) tree: Tree,
 }
 
-/// No process has this start.
-const NEVER: u64 = u64::MAX;
+/// No process has this start: of one of before the machine was started again.
+pub(crate) const NEVER: u64 = u64::MAX;
 
 impl Roster {
     /// After another start of the machine than this one, a process that has the number and the start time of one of
@@ -108,8 +108,8 @@ mod tests {
             "prompt": "", "feed": "pull"
         }))
         .unwrap();
-        let comeback = Comeback { env: "7.json".to_owned(), ..Comeback::of(Box::new(order)) };
-        let resting = vec![Resting { comeback, at: 0, due: 0 }];
+        let comeback = Comeback { env: "7.json".to_owned(), ..Comeback::of(&order) };
+        let resting = vec![Resting { comeback, at: 0, due: 0, put_away: false }];
         let text = serde_json::to_string(&Roster { resting, ..Roster::default() }).unwrap();
         assert!(!text.contains("secret"), "{text}");
         let mut roster: Roster = serde_json::from_str(&text).unwrap();

@@ -62,8 +62,7 @@ pub(crate) struct State {
     pub(crate) probe_at: u64,
     /// When everything was looked at last, ms.
     pub(crate) looked_at: Option<u64>,
-    /// No new agents: the daemon is going down.
-    pub(crate) closing: bool,
+    pub(crate) closing: Closing,
     /// The roster on disk is older than this one.
     pub(crate) dirty: bool,
     /// The latest time that was seen, ms since the epoch: ahead of the clock where that was set back.
@@ -72,6 +71,21 @@ pub(crate) struct State {
     pub(crate) unsaved: bool,
     /// Why nobody can be served at this root any more.
     pub(crate) lost: Option<Fault>,
+}
+
+/// Whether the daemon is going down: then there are no new agents.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Closing {
+    Not,
+    Down,
+    /// And its agents are put to rest.
+    Rest,
+}
+
+impl Closing {
+    pub(crate) fn is_under_way(self) -> bool {
+        self != Closing::Not
+    }
 }
 
 /// How many answers are kept for retries.
@@ -117,7 +131,7 @@ impl State {
             rescan_at: 0,
             probe_at: 0,
             looked_at: None,
-            closing: false,
+            closing: Closing::Not,
             dirty: false,
             latest: 0,
             unsaved: false,
@@ -233,5 +247,6 @@ impl State {
 fn begins_again(agent: &Agent) -> Option<Resting> {
     let comeback = agent.record.comeback.clone().filter(|_| agent.phase.is_starting_unseen())?;
     let restarts = comeback.restarts.checked_sub(1)?;
-    Some(Resting { comeback: Comeback { restarts, ..comeback }, at: agent.record.born, due: 0 })
+    let comeback = Comeback { restarts, ..comeback };
+    Some(Resting { comeback, at: agent.record.born, due: 0, put_away: false })
 }

@@ -247,7 +247,11 @@ fn about(member: &MemberView) -> Vec<String> {
 }
 
 fn of_past(past: &PastAgent) -> Member {
-    let again = past.again_at.map_or_else(String::new, |at| format!(", again at {}", clock(at)));
+    let again = match (past.again_at, past.rests) {
+        (Some(at), _) => format!(", again at {}", clock(at)),
+        (None, true) => "; rests until: teamctl up --resume".to_owned(),
+        (None, false) => String::new(),
+    };
     Member {
         name: past.name.to_string(),
         state: past.state.clone(),

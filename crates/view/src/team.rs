@@ -208,8 +208,7 @@ fn of_files(
 ) -> Vec<MemberView> {
     let members = team.config().map(|config| config.members).unwrap_or_default();
     // Between two lives it is told with those that have ended, and when the next one begins.
-    let is_told =
-        |member: &Member| past.iter().any(|past| past.name == member.name && past.again_at.is_some());
+    let is_told = |member: &Member| past.iter().any(|past| past.name == member.name && past.comes_back());
     // Not taken off yet, for a moment or for as long as the disk is full: until then its name is not free. A namesake that
     // somebody has put there since is another.
     let has_ended = |member: &Member| {
@@ -261,7 +260,7 @@ pub fn unread_in(team: &Team, name: &AgentName) -> Option<usize> {
 fn at_work(team: &Team, told: Option<&TeamStatus>) -> Option<Vec<AgentName>> {
     let members = team.config().ok()?.members.into_iter().map(|member| member.name);
     let living = told.into_iter().flat_map(|team| team.members.iter().map(|agent| agent.name.clone()));
-    let again = told.into_iter().flat_map(|team| team.past.iter().filter(|past| past.again_at.is_some()));
+    let again = told.into_iter().flat_map(|team| team.past.iter().filter(|past| past.comes_back()));
     Some(members.chain(living).chain(again.map(|past| past.name.clone())).collect())
 }
 
@@ -339,6 +338,7 @@ mod tests {
             how: "exit 1".into(),
             at: 7,
             again_at,
+            rests: false,
         };
         let past = vec![past("ann", None), past("bob", Some(9)), past("cy", None)];
         let phases = |past: &[PastAgent]| -> Vec<String> {

@@ -4,6 +4,17 @@ use super::{first_process, idle, says, stays, types};
 use harness::House;
 
 #[test]
+fn it_was_put_to_rest() {
+    let house = House::with_team();
+    house.teamctl(["spawn", "ann", "--agent", "worker"]).ok();
+    house.teamctl(["down", "--keep"]).ok();
+    house.start_daemon();
+    let told = types(&house, &says(&house, "at_rest"));
+    assert!(told.contains("ann runs again in pane"), "{told}");
+    house.end();
+}
+
+#[test]
 fn by_order_and_so_it_is_known_to_the_next_daemon() {
     let house = House::with_team();
     stays(&house);

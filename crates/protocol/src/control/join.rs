@@ -184,6 +184,8 @@ pub enum Ended {
     TmuxGone,
     /// Its first process was killed, so nobody knows more.
     Lost,
+    /// The machine was started again.
+    Rebooted,
     /// A turn's program could not be started; the text names it and says why.
     NotStarted(String),
 }
@@ -208,6 +210,7 @@ impl std::fmt::Display for Ended {
             Ended::PaneKilled => f.write_str("pane killed"),
             Ended::TmuxGone => f.write_str("tmux gone"),
             Ended::Lost => f.write_str("lost: its first process was killed"),
+            Ended::Rebooted => f.write_str("the machine was started again"),
             Ended::NotStarted(why) => f.write_str(why),
         }
     }

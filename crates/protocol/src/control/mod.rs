@@ -17,12 +17,12 @@ pub use hook::{HookReply, Hooked, Lead, LeadOrder, Leads, Park, Process, Release
 pub use join::{Ended, FromJoin, Go, Hello, ToJoin, TurnNow, Turns};
 pub use keys::{Keys, ScreenReply};
 pub use reply::{
-    AgentStatus, CaptureReply, CreateReply, DaemonStatus, DeleteReply, EndedAgent, EndingsReply, Flag,
-    InterruptReply, LocateReply, ModeReply, PastAgent, Reply, SpawnReply, StatusReply, TeamStatus,
+    AgentStatus, BackReply, CaptureReply, CreateReply, DaemonStatus, DeleteReply, EndedAgent, EndingsReply,
+    Flag, InterruptReply, LocateReply, ModeReply, PastAgent, Reply, SpawnReply, StatusReply, TeamStatus,
 };
 pub use request::{
-    Activity, Call, Capture, Commands, Create, Delete, Life, Locate, Request, Resume, SetMode, SetPolicy,
-    Shutdown, Spawn, Targets,
+    Activity, BringBack, Call, Capture, Commands, Create, Delete, Life, Locate, Request, Resume, SetMode,
+    SetPolicy, Shutdown, Spawn, Targets,
 };
 pub use sight::{Layout, LayoutReply, SetLayout, SightReply};
 pub use worktree::{Swept, Trashed, Worktree, WorktreeReply, WorktreeStatus};

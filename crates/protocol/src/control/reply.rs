@@ -6,6 +6,7 @@ use crate::id::TaskId;
 use crate::mode::PermissionMode;
 use crate::name::{AgentName, TeamName};
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 /// The effect of a request.
@@ -22,6 +23,8 @@ pub enum Reply {
     Spawn(SpawnReply),
     /// Of `shutdown`, `kill` and `down`.
     Endings(EndingsReply),
+    /// Of `bring_back`.
+    Back(BackReply),
     /// Of `delete`.
     Delete(DeleteReply),
     /// Of `locate`.
@@ -102,6 +105,23 @@ pub struct PastAgent {
     /// When it is started again, ms since the epoch; none: it is not.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub again_at: Option<u64>,
+    /// It is brought back by `teamctl up --resume`, and by nothing else.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub rests: bool,
+}
+
+impl PastAgent {
+    /// Its tasks stay its own, since another life follows.
+    pub fn comes_back(&self) -> bool {
+        self.again_at.is_some() || self.rests
+    }
+}
+
+/// Who is started again.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct BackReply {
+    /// By team; a start that comes to nothing is found in `status`.
+    pub members: BTreeMap<TeamName, Vec<AgentName>>,
 }
 
 /// What is to be known of a running member beside its activity.

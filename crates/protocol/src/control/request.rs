@@ -81,6 +81,10 @@ pub enum Request {
     Lead(super::LeadOrder),
     /// Shut every agent down (killing those that do not answer), then end the daemon.
     Down,
+    /// The same, and put them to rest: [`Request::BringBack`] starts each again, with its session where its program has one.
+    Rest,
+    /// Start those again that rest; answered at once with who they are.
+    BringBack(BringBack),
     /// The first process of a pane says who it is.
     Join(Hello),
 }
@@ -258,6 +262,13 @@ pub struct Delete {
     /// Worktrees that go although there is unsaved work in them, which is put into the trash first.
     #[serde(default)]
     pub discard: Vec<PathBuf>,
+}
+
+/// Whom to start again.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct BringBack {
+    /// Those of this team; none: of all.
+    pub team: Option<TeamName>,
 }
 
 /// Which member.

@@ -1,4 +1,5 @@
-//! `down`: every agent is asked to end, those that do not answer are ended, then the daemon ends.
+//! `down`: every agent is asked to end, those that do not answer are ended, then the daemon ends. With `--keep` each can
+//! be brought back by `up --resume`.
 
 use super::shutdown::endings;
 use crate::here::{Here, misunderstood};
@@ -12,23 +13,33 @@ use std::process::ExitCode;
 
 /// Shut every team's agents down, then teamd
 ///
-/// Agents are asked first; one that has not answered after 10 s is ended. Teams and their files stay.
+/// Agents are asked first; one that has not answered after 10 s is ended. Teams and their files stay. With --keep
+/// the members are put to rest: teamctl up --resume starts them again, with their tasks, their worktrees and, where
+/// the program can go on with one, their sessions.
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Examples:\n  teamctl down")]
-pub(crate) struct Down {}
+#[command(after_help = "Examples:\n  teamctl down\n  teamctl down --keep")]
+pub(crate) struct Down {
+    /// Put the members to rest, for: teamctl up --resume
+    #[arg(long)]
+    keep: bool,
+}
 
-pub(crate) fn run(here: &Here, _args: &Down) -> Result<ExitCode, Fault> {
+pub(crate) fn run(here: &Here, args: &Down) -> Result<ExitCode, Fault> {
     here.lead_only("end teamd")?;
     // Opened before it goes, so that its end can be waited for and no other process is taken for it.
     let daemon = match here.ask(Request::Status)? {
         Reply::Status(status) => open(status.daemon.pid),
         _ => None,
     };
-    let Reply::Endings(reply) = here.ask(Request::Down)? else { return Err(misunderstood()) };
+    let request = if args.keep { Request::Rest } else { Request::Down };
+    let Reply::Endings(reply) = here.ask(request)? else { return Err(misunderstood()) };
     daemon.iter().for_each(wait_for_its_end);
     let code = endings(here, &reply, None, "");
     if !here.global.json && !here.global.quiet {
         output::line("teamd has ended.");
+        if args.keep && !reply.ended.is_empty() {
+            output::line("They rest; bring them back with: teamctl up --resume");
+        }
     }
     Ok(code)
 }

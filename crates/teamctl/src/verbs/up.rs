@@ -1,6 +1,7 @@
 //! `up`: teamd in a detached tmux session of its own, unless one runs; returns when it is ready.
 
 mod alone;
+mod back;
 mod session;
 
 use super::follow::{Follow, Saw};
@@ -17,10 +18,15 @@ use std::time::{Duration, Instant};
 /// Start teamd in a detached tmux session, unless one runs
 ///
 /// On the tmux server of $TMUX where there is one, else on a server named teamd. The session is named teamd; after a
-/// crash of teamd it is the one of before, where its panes are. Returns when teamd is ready.
+/// crash of teamd it is the one of before, where its panes are. Returns when teamd is ready; with --resume when
+/// those run again that down --keep, or the machine's end, has put to rest. Each goes on with its tasks and its
+/// worktree, and with its session where its program can; the first prompt is not given again.
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Examples:\n  teamctl up\n  teamctl up --root ~/work/.claude")]
+#[command(after_help = "Examples:\n  teamctl up\n  teamctl up --resume\n  teamctl up --root ~/work/.claude")]
 pub(crate) struct Up {
+    /// Bring back who rests, of all teams or of that of -t
+    #[arg(long)]
+    resume: bool,
     /// The tmux server's name, where there is no $TMUX
     #[arg(short = 'L', value_name = "NAME", default_value = TMUX_NAME)]
     tmux_name: String,
@@ -53,11 +59,30 @@ pub(super) enum Began {
 }
 
 pub(crate) fn run(here: &Here, args: &Up) -> Result<ExitCode, Fault> {
-    Ok(match began(here, &Server::OfCaller(args.tmux_name.clone()))? {
-        Began::Runs(status) => told(here, &status, "runs already"),
-        Began::Ready(status) => told(here, &status, "is ready"),
-        Began::Refused(code) => ExitCode::from(code),
-    })
+    let (status, how) = match began(here, &Server::OfCaller(args.tmux_name.clone()))? {
+        Began::Runs(status) => (status, "runs already"),
+        Began::Ready(status) => (status, "is ready"),
+        Began::Refused(code) => return Ok(ExitCode::from(code)),
+    };
+    if args.resume {
+        return back::bring(here, &status, how);
+    }
+    output::done(
+        here,
+        &json!({"daemon": status.daemon}),
+        &format!("{}{}", told(&status, how), rests(&status)),
+    );
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Who waits to be brought back.
+fn rests(status: &StatusReply) -> String {
+    let past = status.teams.iter().flat_map(|team| &team.past);
+    match past.filter(|past| past.rests).count() {
+        0 => String::new(),
+        1 => "\nOne member rests; bring it back with: teamctl up --resume".to_owned(),
+        several => format!("\n{several} members rest; bring them back with: teamctl up --resume"),
+    }
 }
 
 /// Starts a daemon unless one answers.
@@ -133,12 +158,10 @@ fn arguments(here: &Here, socket: &Path) -> Vec<String> {
     words
 }
 
-fn told(here: &Here, status: &StatusReply, how: &str) -> ExitCode {
+fn told(status: &StatusReply, how: &str) -> String {
     let daemon = &status.daemon;
     let tmux = daemon.tmux.as_ref().map(|path| path.display().to_string()).unwrap_or_default();
-    let sentence = format!("teamd {how}: pid {}, root {}, tmux {tmux}.", daemon.pid, daemon.root.display());
-    output::done(here, &json!({"daemon": daemon}), &sentence);
-    ExitCode::SUCCESS
+    format!("teamd {how}: pid {}, root {}, tmux {tmux}.", daemon.pid, daemon.root.display())
 }
 
 fn not_ready(here: &Here) -> Fault {

@@ -16,7 +16,7 @@ use protocol::name::{AgentName, TeamName};
 use protocol::payload::{ModeSetRequest, Payload, ShutdownRequest, TeammateTerminated};
 use protocol::task::{Task, TaskStatus};
 use protocol::time::iso8601;
-use store::{Error, Team};
+use store::{Error, Inbox, Team};
 
 impl Files {
     /// Inbox first: an agent that is on the team can be written to. A name that somebody else's member has is
@@ -28,7 +28,9 @@ impl Files {
             return Err(Error::Exists { what: format!("member {}", record.name) });
         }
         let inbox = team.inbox(&record.name);
-        if !again {
+        if again {
+            let_go_of_requests(&inbox)?;
+        } else {
             inbox.retire()?;
         }
         if (!again || begins_anew(record)) && !record.prompt.is_empty() {
@@ -143,6 +145,14 @@ impl Files {
 /// Where a join leaves word of its agent's end, before it tells.
 pub(crate) fn end_record(spawn: &SpawnId) -> String {
     format!("end-{}.json", spawn.as_str())
+}
+
+/// What asked the life before to end asks the next one nothing.
+fn let_go_of_requests(inbox: &Inbox) -> Result<(), Error> {
+    let asks = |message: &Message| matches!(Payload::parse(&message.text), Some(Payload::ShutdownRequest(_)));
+    let unread = inbox.unread()?.into_iter();
+    let asked: Vec<Entry> = unread.filter(|entry| entry.unread().is_some_and(asks)).collect();
+    if asked.is_empty() { Ok(()) } else { inbox.mark_read(&asked) }
 }
 
 /// A client that reads its prompt itself, and of which no conversation is left to go on with.

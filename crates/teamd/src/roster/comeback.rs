@@ -1,16 +1,16 @@
-//! What it takes to start a member again.
+//! What it takes to start a member again: after a failure, after its plan, or on another day.
 
 use protocol::control::{Life, Spawn};
 use protocol::mode::PermissionMode;
-use protocol::turn::PlanStage;
+use protocol::turn::{PlanStage, Restart};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// A member that may have further lives: spawned with `--restart on-failure`, or one that leaves plan mode by another
-/// life alone.
+/// A member's order, and what its lives have come to.
 #[derive(Clone, Serialize, Deserialize)]
 pub(crate) struct Comeback {
-    /// On disk without its environment, which may hold secrets: that lies in the file `env`.
+    /// On disk without its environment, which may hold secrets: that lies in the file `env`. In memory without it too,
+    /// where this daemon alone can't start it again.
     #[serde(serialize_with = "without_environment")]
     pub(crate) order: Box<Spawn>,
     /// The file of its environment, below `env` of the state directory.
@@ -38,7 +38,9 @@ pub(crate) struct Comeback {
 
 impl Comeback {
     /// Of a member that lives for the first time.
-    pub(crate) fn of(order: Box<Spawn>) -> Comeback {
+    pub(crate) fn of(order: &Spawn) -> Comeback {
+        let soon = order.restart == Restart::OnFailure || !order.approved.is_empty();
+        let order = Box::new(if soon { order.clone() } else { without_env(order) });
         let (mode, plan, plan_approved) = (None, None, false);
         Comeback {
             order,
@@ -60,10 +62,14 @@ impl Comeback {
 }
 
 fn without_environment<S: serde::Serializer>(order: &Spawn, serializer: S) -> Result<S::Ok, S::Error> {
-    Spawn { env: BTreeMap::new(), ..order.clone() }.serialize(serializer)
+    without_env(order).serialize(serializer)
 }
 
-/// A member between a failed life and the next.
+fn without_env(order: &Spawn) -> Spawn {
+    Spawn { env: BTreeMap::new(), ..order.clone() }
+}
+
+/// A member between a life and the next.
 #[derive(Clone, Serialize, Deserialize)]
 pub(crate) struct Resting {
     pub(crate) comeback: Comeback,
@@ -71,6 +77,9 @@ pub(crate) struct Resting {
     pub(crate) at: u64,
     #[serde(skip)]
     pub(crate) due: u64,
+    /// Until somebody brings it back.
+    #[serde(default)]
+    pub(crate) put_away: bool,
 }
 
 impl std::fmt::Debug for Resting {

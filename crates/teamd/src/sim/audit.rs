@@ -151,7 +151,9 @@ impl World {
         let left = |whose: &&Whose| matches!(whose, Whose::Ours(_, pid) if !self.joins[pid].killed_early);
         let panes: Vec<_> = self.tmux.panes.values().filter(left).collect();
         assert!(panes.is_empty(), "left behind: {panes:?}");
-        assert!(self.disk.roster.agents.is_empty() && self.disk.roster.resting.is_empty());
+        assert!(self.disk.roster.agents.is_empty());
+        let stays = self.disk.roster.resting.iter().find(|resting| !resting.put_away);
+        assert!(stays.is_none(), "it is not put to rest, and was to be started again: {stays:?}");
         assert!(self.disk.teams.values().all(|team| team.members.is_empty()), "{:?}", self.disk.teams);
         assert!(self.clients.is_empty() || self.programs.values().any(|program| program.who.is_none()));
     }

@@ -3,8 +3,8 @@
 use super::clients::Asker;
 use super::world::World;
 use protocol::control::{
-    Capture, Create, Delete, Hello, Layout, Life, Locate, Request, SetLayout, Shutdown, Spawn, Targets,
-    Worktree, WorktreeReply,
+    BringBack, Capture, Create, Delete, Hello, Layout, Life, Locate, Request, SetLayout, Shutdown, Spawn,
+    Targets, Worktree, WorktreeReply,
 };
 use protocol::feed::Feed;
 use protocol::name::{AgentName, TeamName};
@@ -72,7 +72,14 @@ pub(super) fn somebody_asks(world: &mut World) {
         }
         29 => world.ask(Request::Status),
         30 => world.ask(Request::StatusOnScreen),
-        31 => world.ask(Request::Down),
+        31 => {
+            let request = if world.rng.bool() { Request::Rest } else { Request::Down };
+            world.ask(request);
+        }
+        37..=38 => {
+            let team = world.rng.bool().then_some(team);
+            world.ask(Request::BringBack(BringBack { team }));
+        }
         32..=36 => {
             let order = worktree(world, team.clone());
             world.ask_as(Asker::Spawner(team), None, order);

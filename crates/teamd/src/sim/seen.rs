@@ -240,6 +240,8 @@ fn of_request(request: &Request) -> &'static str {
         Request::Keys(_) => "Request::Keys",
         Request::Lead(_) => "Request::Lead",
         Request::Down => "Request::Down",
+        Request::Rest => "Request::Rest",
+        Request::BringBack(_) => "Request::BringBack",
         Request::Join(_) => "Request::Join",
     }
 }

@@ -1,15 +1,21 @@
 //! `--restart on-failure`: a member that failed is started again under its name, after a pause that doubles,
 //! and not more often than five times in ten minutes. Whoever was asked to end, or ended by force, stays gone.
+//!
+//! `down --keep` and a machine that was started again put members to rest: they keep their names' tasks, worktrees and
+//! environments, and `up --resume` begins their next life.
 
+use super::request::answer;
 use super::{spawn, tasks};
 use crate::effect::Effect;
-use crate::event::Now;
+use crate::event::{ConnId, Now};
 use crate::roster::{Comeback, Outcome, Record, Resting, SpawnId};
-use crate::state::{Deleting, Phase, State};
-use protocol::control::{EndedAgent, PastAgent};
+use crate::state::{Closing, Deleting, Phase, State};
+use protocol::control::{BackReply, BringBack, EndedAgent, PastAgent, Reply, Spawn};
 use protocol::event::{Event, What};
+use protocol::fault::{Fault, Kind};
 use protocol::name::{AgentName, TeamName, bare};
 use protocol::turn::Restart;
+use std::collections::BTreeMap;
 
 /// The first pause, ms; doubled with each failure that still counts.
 const FIRST_PAUSE: u64 = 500;
@@ -19,6 +25,8 @@ const COUNTS_FOR: u64 = 600_000;
 const TOO_MANY: usize = 5;
 /// As soon as its name is.
 pub(super) const WHEN_FREE: u64 = u64::MAX;
+/// When somebody brings it back.
+const WHEN_BROUGHT_BACK: u64 = u64::MAX - 1;
 /// Where its name is still being put in order, ms.
 const NOT_YET: u64 = 1_000;
 
@@ -32,6 +40,8 @@ pub(super) enum Next {
         after: u64,
     },
     GivenUp(String),
+    /// Until it is brought back.
+    Rests,
 }
 
 impl Next {
@@ -41,6 +51,7 @@ impl Next {
             Next::Stays => None,
             Next::Again { after, .. } => Some(format!("it is started again in {after} ms")),
             Next::GivenUp(why) => Some(format!("it is not started again: {why}")),
+            Next::Rests => Some("it rests, and teamctl up --resume brings it back".to_owned()),
         }
     }
 
@@ -59,23 +70,105 @@ impl Next {
                 Some(What::MemberRestarts { attempt: *attempt, after_ms: *after })
             }
             Next::GivenUp(why) => Some(What::MemberGivenUp { why: why.clone() }),
+            Next::Rests => Some(What::MemberRests),
         }
     }
 }
 
 /// A life has failed: is there to be another?
 pub(super) fn after_failure(state: &mut State, record: &Record, now: Now, out: &mut Vec<Effect>) -> Next {
-    let wanted = |comeback: &Comeback| !state.closing && comeback.order.restart == Restart::OnFailure;
+    let wanted = |comeback: &Comeback| comeback.order.restart == Restart::OnFailure;
+    let wanted = |comeback: &Comeback| !state.closing.is_under_way() && wanted(comeback);
     let Some(mut comeback) = record.comeback.clone().filter(wanted) else { return Next::Stays };
     comeback.failures.retain(|at| now.wall.saturating_sub(*at) < COUNTS_FOR);
     comeback.failures.push(now.wall);
     let next = next(&comeback);
     out.extend(next.what().map(|what| Effect::of_agent(record, what)));
     if let Next::Again { after, .. } = next {
-        state.resting.push(Resting { comeback, at: now.wall + after, due: now.mono + after });
+        state.resting.push(Resting {
+            comeback,
+            at: now.wall + after,
+            due: now.mono + after,
+            put_away: false,
+        });
         state.dirty = true;
     }
     next
+}
+
+/// It begins its next life when it is brought back, with a clean slate.
+pub(super) fn rest(state: &mut State, record: &Record, now: Now, out: &mut Vec<Effect>) -> Next {
+    let Some(comeback) = record.comeback.clone() else { return Next::Stays };
+    let comeback = Comeback { failures: Vec::new(), ..comeback };
+    state.resting.push(Resting { comeback, at: now.wall, due: WHEN_BROUGHT_BACK, put_away: true });
+    state.dirty = true;
+    out.extend(Next::Rests.what().map(|what| Effect::of_agent(record, what)));
+    Next::Rests
+}
+
+/// The daemon goes down: those between two lives rest from now on with all others, or are not started again. Who rests
+/// already goes on resting.
+pub(super) fn closing(state: &mut State, out: &mut Vec<Effect>) {
+    let keeps = state.closing == Closing::Rest;
+    let between: Vec<_> = state.resting.iter_mut().filter(|resting| !resting.put_away).collect();
+    if keeps {
+        between.into_iter().for_each(put_away);
+        for past in state.teams.values_mut().flat_map(|team| &mut team.past) {
+            past.rests |= past.again_at.take().is_some();
+        }
+        return;
+    }
+    let between: Vec<_> = between.iter().map(|resting| &resting.comeback.order).collect();
+    let between: Vec<_> = between.iter().map(|order| (order.team.clone(), order.name.to_string())).collect();
+    for (team, name) in between {
+        cancel(state, &team, &[name], out);
+    }
+}
+
+fn put_away(resting: &mut Resting) {
+    (resting.put_away, resting.due) = (true, WHEN_BROUGHT_BACK);
+    resting.comeback.failures.clear();
+}
+
+/// What was put to rest by the daemon before stays so; the pauses of others are over or nearly so, and nobody counts them
+/// exactly.
+pub(super) fn recalled(state: &mut State, now: Now) {
+    for resting in &mut state.resting {
+        resting.due = if resting.put_away { WHEN_BROUGHT_BACK } else { now.mono };
+    }
+}
+
+/// `up --resume`: who rests begins its next life. Answered at once; each start is told as those after a failure are.
+pub(super) fn bring_back(
+    state: &mut State,
+    client: ConnId,
+    order: &BringBack,
+    now: Now,
+    out: &mut Vec<Effect>,
+) {
+    if let Some(team) = order.team.as_ref().filter(|team| !state.teams.contains_key(team)) {
+        let fault = spawn::no_such_team(state, team);
+        return answer(state, client, Err(fault), out);
+    }
+    if state.closing.is_under_way() {
+        let fault = Fault::new(Kind::Refused, "cannot bring anybody back: teamd is going down");
+        return answer(state, client, Err(fault), out);
+    }
+    let meant = |team: &TeamName| order.team.as_ref().is_none_or(|wanted| wanted == team);
+    let mut members: BTreeMap<TeamName, Vec<AgentName>> = BTreeMap::new();
+    for resting in state.resting.iter_mut().filter(|r| r.put_away && meant(&r.comeback.order.team)) {
+        (resting.put_away, resting.due) = (false, now.mono);
+        let Spawn { team, name, .. } = &*resting.comeback.order;
+        members.entry(team.clone()).or_default().push(name.clone());
+    }
+    for (team, names) in &members {
+        let past = state.teams.get_mut(team).into_iter().flat_map(|team| &mut team.past);
+        for past in past.filter(|past| names.contains(&past.name)) {
+            (past.rests, past.again_at) = (false, Some(now.wall));
+        }
+    }
+    answer(state, client, Ok(Reply::Back(BackReply { members })), out);
+    due(state, now, out);
 }
 
 fn next(comeback: &Comeback) -> Next {
@@ -94,10 +187,11 @@ pub(super) fn once_more(state: &mut State, id: &SpawnId, now: Now) {
         // Until it begins nobody is to take it for gone.
         let how = "its start was cut short with teamd".to_owned();
         let (state_word, at) = (Outcome::Failed.word().to_owned(), now.wall);
-        let past = PastAgent { name: record.name.clone(), state: state_word, how, at, again_at: Some(at) };
+        let name = record.name.clone();
+        let past = PastAgent { name, state: state_word, how, at, again_at: Some(at), rests: false };
         state.remember_past(&record.team, past);
         let comeback = Comeback { restarts, ..comeback };
-        state.resting.push(Resting { comeback, at: now.wall, due: now.mono });
+        state.resting.push(Resting { comeback, at: now.wall, due: now.mono, put_away: false });
         state.dirty = true;
     }
 }
@@ -168,7 +262,7 @@ pub(super) fn cancel(
         cancelled.into_iter().map(|resting| resting.comeback.order.name.clone()).collect();
     if let Some(team) = state.teams.get_mut(team) {
         let ended = team.past.iter_mut().filter(|past| cancelled.contains(&past.name));
-        ended.for_each(|past| past.again_at = None);
+        ended.for_each(|past| (past.again_at, past.rests) = (None, false));
     }
     for name in &cancelled {
         let why = "it was told to end, or its name was taken".to_owned();
@@ -183,7 +277,7 @@ pub(super) fn cancel(
 
 /// For whoever waits for their ends.
 pub(super) fn not_again(names: Vec<AgentName>) -> Vec<EndedAgent> {
-    let how = "it had failed, and is not started again";
+    let how = "it was between two lives, and is not started again";
     let ended = |name| EndedAgent { name, how: how.to_owned(), gone: true, request_id: None };
     names.into_iter().map(ended).collect()
 }
@@ -196,7 +290,6 @@ fn is(resting: &Resting, team: &TeamName, name: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use protocol::control::Spawn;
 
     fn comeback(failures: usize) -> Comeback {
         let order: Spawn = serde_json::from_value(serde_json::json!({
@@ -204,7 +297,7 @@ mod tests {
             "feed": "pull"
         }))
         .unwrap();
-        Comeback { failures: vec![0; failures], restarts: 7, ..Comeback::of(Box::new(order)) }
+        Comeback { failures: vec![0; failures], restarts: 7, ..Comeback::of(&order) }
     }
 
     #[test]

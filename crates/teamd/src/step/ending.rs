@@ -1,7 +1,7 @@
 //! How an agent ends: by itself, ended by us, its pane closed, tmux gone, its join killed. Told apart by
 //! proof, told to the lead once, and put in order: pane closed and verified, member removed, task completed.
 
-use super::again;
+use super::again::{self, Next};
 use super::register::{self, close};
 use super::request::answer;
 use super::shutdown::{self, TERM_GRACE};
@@ -10,8 +10,8 @@ use crate::effect::Effect;
 use crate::event::{ConnId, Now};
 use crate::files::FileJob;
 use crate::panes::{PaneJob, Seen};
-use crate::roster::{End, Outcome, Pane, Record, SpawnId, Told};
-use crate::state::{Gone, Heir, Order, Phase, State, Stopping, Then};
+use crate::roster::{End, NEVER, Outcome, Pane, Record, SpawnId, Told};
+use crate::state::{Agent, Closing, Gone, Heir, Order, Phase, State, Stopping, Then};
 use protocol::control::{Ended, EndedAgent, PastAgent, Released, ToJoin};
 use protocol::event::{TAKEN_DOWN, What};
 use protocol::fault::Fault;
@@ -105,7 +105,12 @@ pub(super) fn last_words(
     now: Now,
     out: &mut Vec<Effect>,
 ) {
-    reported(state, id, words.unwrap_or(Ended::Lost), now, out);
+    let is_of_before = |agent: &Agent| agent.record.join.is_some_and(|join| join.start == NEVER);
+    let unheard = match state.agents.get(id).is_some_and(is_of_before) {
+        true => Ended::Rebooted,
+        false => Ended::Lost,
+    };
+    reported(state, id, words.unwrap_or(unheard), now, out);
 }
 
 /// The agent is gone, and we know how.
@@ -119,7 +124,7 @@ pub(super) fn ended(state: &mut State, id: &SpawnId, how: Ended, now: Now, out: 
         // Between the green light and its first word: whoever asked for it waits.
         return register::give_up(state, id, register::died_early(), now, out);
     }
-    let goes_on = !state.closing && plan::goes_on(agent);
+    let goes_on = !state.closing.is_under_way() && plan::goes_on(agent);
     let (said, outcome, told) = match &agent.phase {
         Phase::Gone(_) => return,
         _ if goes_on => (plan::HOW.to_owned(), Outcome::Completed, Told::Nobody),
@@ -138,9 +143,13 @@ pub(super) fn ended(state: &mut State, id: &SpawnId, how: Ended, now: Now, out: 
     ));
     let failed = running && is_failure(&how) && has_begun(&record, &how);
     let next = match (goes_on, failed) {
+        _ if state.closing == Closing::Rest => again::rest(state, &record, now, out),
         (true, _) => plan::next(state, &record, now, out),
-        (false, true) => again::after_failure(state, &record, now, out),
-        (false, false) => again::Next::Stays,
+        (false, true) => match again::after_failure(state, &record, now, out) {
+            Next::Stays if how == Ended::Rebooted => again::rest(state, &record, now, out),
+            next => next,
+        },
+        (false, false) => Next::Stays,
     };
     let past = PastAgent {
         name: record.name.clone(),
@@ -148,6 +157,7 @@ pub(super) fn ended(state: &mut State, id: &SpawnId, how: Ended, now: Now, out: 
         how: said.clone(),
         at: now.wall,
         again_at: next.at(now),
+        rests: next == Next::Rests,
     };
     state.remember_past(&record.team, past);
     if let Some(agent) = state.agents.get_mut(id) {
@@ -170,7 +180,7 @@ fn outcome(how: &Ended) -> Outcome {
 fn is_failure(how: &Ended) -> bool {
     match how {
         Ended::Exit(code) => *code != 0,
-        Ended::Signal(_) | Ended::Lost | Ended::NotStarted(_) => true,
+        Ended::Signal(_) | Ended::Lost | Ended::Rebooted | Ended::NotStarted(_) => true,
         Ended::Hangup | Ended::PaneKilled | Ended::TmuxGone => false,
     }
 }

@@ -67,7 +67,7 @@ pub(super) fn next(state: &mut State, record: &Record, now: Now, out: &mut Vec<E
     let Some(comeback) = record.comeback.clone() else { return Next::Stays };
     let next = Next::Again { attempt: comeback.restarts + 1, after: 0 };
     out.push(Effect::of_agent(record, What::MemberRestarts { attempt: comeback.restarts + 1, after_ms: 0 }));
-    state.resting.push(Resting { comeback, at: now.wall, due: WHEN_FREE });
+    state.resting.push(Resting { comeback, at: now.wall, due: WHEN_FREE, put_away: false });
     state.dirty = true;
     next
 }

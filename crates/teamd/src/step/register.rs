@@ -1,7 +1,7 @@
 //! A start, from the first process to the running agent. The files are written, only then join gets the green
 //! light: killed anywhere on the way, no agent has run that is not registered.
 
-use super::again;
+use super::again::{self, Next};
 use super::ending::{end, put_away};
 use super::request::answer;
 use super::spawn::{OPEN_DEADLINE, Opened, START_DEADLINE, color, no_such_team, relabel};
@@ -329,13 +329,18 @@ pub(super) fn give_up(state: &mut State, spawn: &SpawnId, fault: Fault, now: Now
         Some(client) => answer(state, client, Err(fault), out),
         // Nobody waits for a life that follows another: this is one more failure of it.
         None if is_again(&record) => {
-            let next = again::after_failure(state, &record, now, out);
+            let next = match again::after_failure(state, &record, now, out) {
+                // Whatever kept it from starting, it can be brought back once more.
+                Next::Stays if record.comeback.is_some() => again::rest(state, &record, now, out),
+                next => next,
+            };
             let past = PastAgent {
                 name: record.name.clone(),
                 state: "failed".to_owned(),
                 how: fault.message,
                 at: now.wall,
                 again_at: next.at(now),
+                rests: next == Next::Rests,
             };
             state.remember_past(&record.team, past);
             tasks::again(state, &record.team, out);

@@ -2,12 +2,13 @@
 
 use super::screens::Dialogs;
 use super::{
-    create, delete, hide, hook, keys, lead, mode, policy, screens, shutdown, spawn, status, turn, worktree,
+    again, create, delete, hide, hook, keys, lead, mode, policy, screens, shutdown, spawn, status, turn,
+    worktree,
 };
 use crate::effect::Effect;
 use crate::event::{ConnId, Now};
 use crate::panes::Sight;
-use crate::state::State;
+use crate::state::{Closing, State};
 use protocol::control::{Call, Hooked, Park, Reply, Request, Response, VERSION};
 use protocol::fault::{Fault, Kind};
 
@@ -61,7 +62,9 @@ fn dispatch(state: &mut State, client: ConnId, call: Call, now: Now, out: &mut V
         Request::Park(park) => hook::park(state, client, call.token.as_deref(), &park, now, out),
         Request::Keys(order) => keys::keys(state, client, call.token.as_deref(), order, out),
         Request::Lead(order) => lead::lead(state, client, order, out),
-        Request::Down => shutdown::down(state, client, now, out),
+        Request::Down => shutdown::down(state, client, Closing::Down, now, out),
+        Request::Rest => shutdown::down(state, client, Closing::Rest, now, out),
+        Request::BringBack(order) => again::bring_back(state, client, &order, now, out),
         Request::Join(_) => answer(state, client, Err(Fault::new(Kind::Usage, "cannot join twice")), out),
     }
 }

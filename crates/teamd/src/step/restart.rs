@@ -1,7 +1,7 @@
 //! After a start: every agent of the roster is adopted as soon as its join reconnects. What ended meanwhile
 //! is told by the pidfd; what was half put in order is put in order again.
 
-use super::{ending, look, shutdown};
+use super::{again, ending, look, shutdown};
 use crate::effect::Effect;
 use crate::event::Now;
 use crate::files::FileJob;
@@ -13,8 +13,7 @@ use protocol::name::TeamName;
 pub(crate) fn restart(state: &mut State, now: Now) -> Vec<Effect> {
     let mut effects = Vec::new();
     let out = &mut effects;
-    // Their pauses are over or nearly so, and nobody counts them exactly.
-    state.resting.iter_mut().for_each(|resting| resting.due = now.mono);
+    again::recalled(state, now);
     let ids: Vec<SpawnId> = state.agents.keys().cloned().collect();
     for id in &ids {
         take_up(state, id, now, out);

@@ -12,7 +12,7 @@ use crate::effect::Effect;
 use crate::event::{ConnId, Now};
 use crate::files::{FileJob, ShutdownAnswer};
 use crate::roster::SpawnId;
-use crate::state::{Agent, Asked, Phase, StartStage, State, Stopping, Then, Waiting};
+use crate::state::{Agent, Asked, Closing, Phase, StartStage, State, Stopping, Then, Waiting};
 use protocol::control::{EndedAgent, EndingsReply, Reply, Shutdown, Targets};
 use protocol::event::What;
 use protocol::fault::{Fault, Kind};
@@ -82,7 +82,10 @@ pub(super) fn kill_all(state: &mut State, waiting: Waiting, now: Now, out: &mut 
 fn stop_start(state: &mut State, id: &SpawnId, now: Now, out: &mut Vec<Effect>) {
     let Some(agent) = state.agents.get_mut(id) else { return };
     let Phase::Starting(starting) = &agent.phase else { return };
-    agent.record.comeback = None;
+    // One that had come back goes to rest with the others.
+    if state.closing != Closing::Rest {
+        agent.record.comeback = None;
+    }
     state.dirty = true;
     if starting.stage != StartStage::Going {
         settle(state, id, "stopped while it started", Left::Gone);
@@ -92,11 +95,9 @@ fn stop_start(state: &mut State, id: &SpawnId, now: Now, out: &mut Vec<Effect>) 
 }
 
 /// Everybody is asked, those that do not answer are ended, and then the daemon ends.
-pub(super) fn down(state: &mut State, client: ConnId, now: Now, out: &mut Vec<Effect>) {
-    state.closing = true;
-    let teams: Vec<TeamName> = state.teams.keys().cloned().collect();
-    teams.iter().for_each(|team| drop(again::cancel(state, team, &[], out)));
-    state.resting.clear();
+pub(super) fn down(state: &mut State, client: ConnId, closing: Closing, now: Now, out: &mut Vec<Effect>) {
+    state.closing = closing;
+    again::closing(state, out);
     state.dirty = true;
     // All that there are, whatever became of their teams.
     let living = state.agents.values().filter(|agent| !agent.phase.is_past());
@@ -257,7 +258,7 @@ fn take_answer(state: &mut State, team: &TeamName, answer: ShutdownAnswer, now: 
     match answer.rejected {
         None => approved(state, &id, now),
         // Without a daemon nobody would look after it.
-        Some(_) if state.closing => ending::end(state, &id, now, out),
+        Some(_) if state.closing.is_under_way() => ending::end(state, &id, now, out),
         Some(reason) => stays(state, &id, &format!("rejected: {reason}"), out),
     }
 }

@@ -15,7 +15,7 @@ use protocol::control::{Activity, Layout, Spawn};
 use protocol::fault::{Fault, Kind};
 use protocol::feed::Feed;
 use protocol::name::{AgentName, TeamName, did_you_mean};
-use protocol::turn::{Backend, Restart, TurnProgram};
+use protocol::turn::{Backend, TurnProgram};
 use std::path::{Path, PathBuf};
 use tmux::{Epoch, Label, PaneId, WindowId};
 
@@ -54,22 +54,21 @@ pub(super) fn spawn(
         Ok(name) => order.take_name(name),
     }
     worktree::let_go(state, &order);
-    let lives_on = order.restart == Restart::OnFailure || !order.approved.is_empty();
-    let comeback = lives_on.then(|| Comeback::of(order.clone()));
+    let comeback = Comeback::of(&order);
     open(state, Some(client), order, comeback, now, out);
 }
 
 /// The next life of a member that failed, or whose plan is approved.
 pub(super) fn again(state: &mut State, mut comeback: Comeback, now: Now, out: &mut Vec<Effect>) {
     comeback.restarts += 1;
-    open(state, None, comeback.order.clone(), Some(comeback), now, out);
+    open(state, None, comeback.order.clone(), comeback, now, out);
 }
 
 fn open(
     state: &mut State,
     client: Option<ConnId>,
     order: Box<Spawn>,
-    comeback: Option<Comeback>,
+    comeback: Comeback,
     now: Now,
     out: &mut Vec<Effect>,
 ) {
@@ -127,7 +126,7 @@ pub(super) fn leaving<'s>(
 
 /// The name it gets, or why it gets none.
 fn checked(state: &State, order: &Spawn) -> Result<AgentName, Fault> {
-    if state.closing {
+    if state.closing.is_under_way() {
         return Err(Fault::new(Kind::Refused, "cannot spawn: teamd is going down"));
     }
     if !state.teams.contains_key(&order.team) {
@@ -206,18 +205,16 @@ fn starting(
     spawn: SpawnId,
     client: Option<ConnId>,
     order: Box<Spawn>,
-    comeback: Option<Comeback>,
+    comeback: Comeback,
     now: Now,
 ) -> Agent {
     // Its next life begins in the mode of the one before.
-    let mode = comeback.as_ref().and_then(|comeback| comeback.approved.or(comeback.mode));
-    let mode = mode.map(|mode| mode.to_string());
-    let plan_approved = comeback.as_ref().is_some_and(|comeback| comeback.plan_approved);
-    let approval_given = comeback.as_ref().is_some_and(plan::is_given);
-    let env = comeback.as_ref().map(|comeback| comeback.env.clone()).filter(|env| !env.is_empty());
+    let mode = comeback.approved.or(comeback.mode).map(|mode| mode.to_string());
+    let (plan_approved, approval_given) = (comeback.plan_approved, plan::is_given(&comeback));
     // A life that follows another has its environment.
+    let env = Some(comeback.env.clone()).filter(|env| !env.is_empty());
     let env = env.unwrap_or_else(|| format!("{}.json", spawn.as_str()));
-    let comeback = comeback.map(|comeback| Comeback { env: env.clone(), ..comeback });
+    let comeback = Some(Comeback { env: env.clone(), ..comeback });
     let record = Record {
         spawn,
         env,

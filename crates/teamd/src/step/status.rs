@@ -39,7 +39,7 @@ pub(super) fn status(state: &mut State, client: ConnId, dialogs: &Dialogs, out: 
         root: state.setting.root.clone(),
         tmux: state.setting.tmux_socket.clone(),
         watch: state.watch.word().to_owned(),
-        closing: state.closing,
+        closing: state.closing.is_under_way(),
     };
     let reply = StatusReply { teams: teams.collect(), daemon };
     answer(state, client, Ok(Reply::Status(reply)), out);

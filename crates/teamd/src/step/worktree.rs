@@ -45,7 +45,7 @@ pub(super) fn worktree(state: &mut State, client: ConnId, order: Worktree, now: 
 
 /// The name that it is for.
 fn checked(state: &State, order: &Worktree) -> Result<AgentName, Fault> {
-    if state.closing {
+    if state.closing.is_under_way() {
         return Err(Fault::new(Kind::Refused, "cannot make a worktree: teamd is going down"));
     }
     let team = state.teams.get(&order.team).ok_or_else(|| no_such_team(state, &order.team))?;

@@ -103,7 +103,11 @@ fn waits(flag: Flag, name: &str) -> String {
 
 fn past(past: &PastAgent) -> Vec<String> {
     let again = past.again_at.map(|at| at.saturating_sub(now()).div_ceil(1000));
-    let again = again.map_or_else(String::new, |seconds| format!(", again in {seconds} s"));
+    let again = match (again, past.rests) {
+        (Some(seconds), _) => format!(", again in {seconds} s"),
+        (None, true) => "; rests until: teamctl up --resume".to_owned(),
+        (None, false) => String::new(),
+    };
     let mut row = vec![clean(past.name.as_str()), clean(&past.state), dash(), ago(past.at)];
     row.extend([dash(), dash(), dash(), clean(&format!("{}{again}", cut(&past.how)))]);
     row
@@ -185,7 +189,8 @@ mod tests {
         let bob = AgentName::foreign("bob");
         let again_at = Some(now() + 3_500);
         let how = "exit 1\u{1b}[2J".to_owned();
-        let past = PastAgent { name: bob.clone(), state: "failed".into(), how, at: now(), again_at };
+        let past =
+            PastAgent { name: bob.clone(), state: "failed".into(), how, at: now(), again_at, rests: false };
         let id = |id: &str| protocol::id::TaskId::parse(id).unwrap();
         TeamView {
             name: TeamName::parse("t").unwrap(),

@@ -21,6 +21,8 @@ pub(super) enum Cause {
     ConfigDamaged(String),
     /// It failed too often, as the text says.
     GivenUp(String),
+    /// It is put to rest, and how its life before ended.
+    AtRest(String),
     /// It is between two lives; ms since the epoch.
     Restarting {
         at: u64,
@@ -105,6 +107,7 @@ impl Cause {
             Cause::DaemonSilent(_) => "daemon_silent",
             Cause::ConfigDamaged(_) => "config_damaged",
             Cause::GivenUp(_) => "given_up",
+            Cause::AtRest(_) => "at_rest",
             Cause::Restarting { .. } => "restarting",
             Cause::TmuxGone(_) => "tmux_gone",
             Cause::PaneClosed(_) => "pane_closed",

@@ -79,6 +79,9 @@ fn ended(e: &Evidence) -> Cause {
     if let Some(again) = e.past.as_ref().and_then(|past| past.again_at) {
         return Cause::Restarting { at: again, how };
     }
+    if e.past.as_ref().is_some_and(|past| past.rests) {
+        return Cause::AtRest(how);
+    }
     if let Some(why) = e.chronicle.given_up() {
         return Cause::GivenUp(why);
     }

@@ -2,7 +2,8 @@
 
 use super::turns::*;
 use super::*;
-use protocol::control::Locate;
+use protocol::control::{BringBack, Locate};
+use protocol::fault::Fault;
 use protocol::task::Task;
 use protocol::turn::Restart;
 
@@ -305,4 +306,97 @@ fn a_start_that_a_new_daemon_hears_of_is_on_the_disk() {
         &effects,
         |job| matches!(job, FileJob::Roster(roster) if roster.agents[0].agent == Some(99))
     ));
+}
+
+fn tomorrow(before: &State) -> State {
+    let roster = serde_json::from_value(serde_json::to_value(before.roster()).unwrap()).unwrap();
+    let mut state = State::new(before.setting.clone(), roster, Tale::default());
+    crate::step::restart(&mut state, NOW);
+    state
+}
+
+/// Ann lives, and bob is between two lives when the daemon goes down.
+fn put_to_rest() -> State {
+    let mut state = state();
+    let ann = runs(&mut state, worker("ann", |_| {}), 50);
+    let bob = runs(&mut state, worker("bob", |order| order.restart = Restart::OnFailure), 51);
+    ends(&mut state, &bob, 51, Ended::Exit(1));
+    bury(&mut state, &bob);
+    ask(&mut state, 9, Request::Rest);
+    ends(&mut state, &ann, 50, Ended::Exit(0));
+    bury(&mut state, &ann);
+    state
+}
+
+fn past(state: &State) -> Vec<(String, bool, bool)> {
+    let past = state.teams[&team()].past.iter();
+    past.map(|past| (past.name.to_string(), past.rests, past.again_at.is_some())).collect()
+}
+
+#[test]
+fn whoever_is_put_to_rest_waits_for_the_next_daemon_and_for_somebody_who_asks() {
+    let before = put_to_rest();
+    let mut state = tomorrow(&before);
+    let rests = |name: &str| (name.to_owned(), true, false);
+    assert_eq!(past(&state), [rests("bob"), rests("ann")]);
+    let effects = step(&mut state, Event::Deadline, at(3_600_000));
+    assert!(
+        !effects.iter().any(|effect| matches!(effect, Effect::Pane(PaneJob::Open { .. }))),
+        "{effects:?}"
+    );
+    let effects = ask(&mut state, 9, Request::BringBack(BringBack { team: None }));
+    let Some(Reply::Back(back)) = done(&effects, 9) else { panic!("{effects:?}") };
+    assert_eq!(back.members[&team()].len(), 2);
+    let opened = effects.iter().filter(|effect| matches!(effect, Effect::Pane(PaneJob::Open { .. })));
+    assert_eq!(opened.count(), 2);
+    assert!(state.resting.is_empty());
+}
+
+#[test]
+fn another_day_without_them_lets_them_rest_on() {
+    let mut state = tomorrow(&put_to_rest());
+    ask(&mut state, 9, Request::Down);
+    assert_eq!(tomorrow(&state).resting.len(), 2);
+}
+
+#[test]
+fn a_rest_ends_with_the_name_by_kill_and_with_the_team() {
+    let mut state = tomorrow(&put_to_rest());
+    ask(&mut state, 8, Request::Kill(Targets { team: team(), names: vec!["ann".into()] }));
+    assert_eq!(past(&state)[1], ("ann".to_owned(), false, false));
+    runs(&mut state, worker("bob", |_| {}), 60);
+    assert!(state.resting.is_empty(), "bob would come back beside the new one");
+}
+
+#[test]
+fn who_could_not_be_brought_back_rests_on() {
+    let mut state = tomorrow(&put_to_rest());
+    ask(&mut state, 9, Request::BringBack(BringBack { team: Some(team()) }));
+    let ann = state.members(&team()).into_iter().find(|agent| agent.record.name.as_str() == "ann");
+    let life = ann.unwrap().record.spawn.clone();
+    let refused = Err(Fault::new(Kind::Missing, "cannot open a pane"));
+    step(&mut state, Event::Paned(PaneDone::Opened { spawn: life, result: refused }), NOW);
+    assert_eq!(state.resting.iter().filter(|resting| resting.put_away).count(), 1);
+    assert!(past(&state).iter().any(|(_, rests, _)| *rests), "{:?}", past(&state));
+}
+
+/// No process of before is alive, whoever has its number.
+#[test]
+fn after_a_start_of_the_machine_whoever_ran_rests_but_for_those_that_are_started_again() {
+    let mut before = state();
+    let ann = runs(&mut before, worker("ann", |_| {}), 50);
+    let bob = runs(&mut before, worker("bob", |order| order.restart = Restart::OnFailure), 51);
+    let mut roster = before.roster();
+    roster.boot = Some("yesterday".into());
+    roster.disown_before(Some("today".into()));
+    let mut state = State::new(before.setting.clone(), roster, Tale::default());
+    crate::step::restart(&mut state, NOW);
+    for life in [&ann, &bob] {
+        step(&mut state, Event::Died { spawn: life.clone() }, NOW);
+        step(&mut state, Event::Filed(FileDone::LastWords { spawn: life.clone(), ended: None }), NOW);
+        bury(&mut state, life);
+    }
+    let mut past = past(&state);
+    past.sort();
+    assert_eq!(past, [("ann".to_owned(), true, false), ("bob".to_owned(), false, true)]);
 }

@@ -1,0 +1,107 @@
+//! `up --resume`: who rests is started again, and each is told of once it runs, or will not.
+
+use super::told;
+use crate::here::{Here, misunderstood, named_team};
+use crate::output;
+use protocol::control::{AgentStatus, BackReply, BringBack, PastAgent, Reply, Request, StatusReply};
+use protocol::fault::{Fault, Kind};
+use protocol::name::{AgentName, TeamName};
+use serde_json::{Value, json};
+use std::process::ExitCode;
+use std::time::{Duration, Instant};
+use view::follow::{Follow, Saw};
+
+/// Longer than the daemon takes to give a start up.
+const PATIENCE: Duration = Duration::from_secs(90);
+
+/// What became of one.
+enum Became {
+    Runs { pane: Option<String>, pid: u32 },
+    Failed(String),
+}
+
+pub(super) fn bring(here: &Here, status: &StatusReply, how: &str) -> Result<ExitCode, Fault> {
+    // Armed before anything can happen.
+    let mut follow = Follow::new(&[here.place()?.state])?;
+    let team = match &here.global.team {
+        Some(name) => Some(named_team(&here.root()?, name)?),
+        None => None,
+    };
+    let reply = here.ask(Request::BringBack(BringBack { team }))?;
+    let Reply::Back(BackReply { members }) = reply else { return Err(misunderstood()) };
+    let members: Vec<(TeamName, AgentName)> = members
+        .into_iter()
+        .flat_map(|(team, names)| names.into_iter().map(move |name| (team.clone(), name)))
+        .collect();
+    let became = all(here, &members, &mut follow)?;
+    tell(here, status, how, &members, &became);
+    let failed = became.iter().any(|became| matches!(became, Became::Failed(_)));
+    Ok(if failed { ExitCode::from(Kind::Partly.exit_code()) } else { ExitCode::SUCCESS })
+}
+
+/// Waits until each of them runs, or is not started any more.
+fn all(here: &Here, members: &[(TeamName, AgentName)], follow: &mut Follow) -> Result<Vec<Became>, Fault> {
+    let until = Instant::now() + PATIENCE;
+    loop {
+        let Reply::Status(status) = here.ask_for_status()? else { return Err(misunderstood()) };
+        let became: Option<Vec<Became>> =
+            members.iter().map(|(team, name)| one(&status, team, name)).collect();
+        if let Some(became) = became {
+            return Ok(became);
+        }
+        if follow.next(Some(until))? == Saw::TimedOut {
+            let message = "cannot wait any longer: not all who rested run again";
+            return Err(Fault::new(Kind::Timeout, message).hinted("see: teamctl status"));
+        }
+    }
+}
+
+/// None while it starts.
+fn one(status: &StatusReply, team: &TeamName, name: &AgentName) -> Option<Became> {
+    let Some(team) = status.teams.iter().find(|status| status.name == *team) else {
+        return Some(Became::Failed("its team is gone".to_owned()));
+    };
+    if let Some(AgentStatus { pane, pid: Some(pid), .. }) =
+        team.members.iter().find(|agent| agent.name == *name && agent.phase != "starting")
+    {
+        return Some(Became::Runs { pane: pane.clone(), pid: *pid });
+    }
+    let starts = team.members.iter().any(|agent| agent.name == *name);
+    let past = team.past.iter().find(|past| past.name == *name);
+    match past {
+        Some(PastAgent { again_at: None, how, .. }) if !starts => Some(Became::Failed(how.clone())),
+        None if !starts => Some(Became::Failed("it has ended".to_owned())),
+        _ => None,
+    }
+}
+
+fn tell(here: &Here, status: &StatusReply, how: &str, members: &[(TeamName, AgentName)], became: &[Became]) {
+    let each = members.iter().zip(became);
+    let mut lines = vec![told(status, how)];
+    lines.extend(each.clone().map(|((team, name), became)| line(team, name, became)));
+    if members.is_empty() {
+        lines.push("Nobody rests.".to_owned());
+    }
+    let all: Vec<Value> = each.map(|((team, name), became)| object(team, name, became)).collect();
+    let whole = json!({"daemon": status.daemon, "members": all});
+    output::done(here, &whole, &output::clean(&lines.join("\n")));
+}
+
+fn line(team: &TeamName, name: &AgentName, became: &Became) -> String {
+    match became {
+        Became::Runs { pane: Some(pane), pid } => {
+            format!("{name} runs again in pane {pane} of {team}, pid {pid}.")
+        }
+        Became::Runs { pane: None, pid } => format!("{name} of {team} runs again without a pane, pid {pid}."),
+        Became::Failed(why) => {
+            format!("{name} of {team} could not be started, and rests on: {why}")
+        }
+    }
+}
+
+fn object(team: &TeamName, name: &AgentName, became: &Became) -> Value {
+    match became {
+        Became::Runs { pane, pid } => json!({"team": team, "name": name, "pane": pane, "pid": pid}),
+        Became::Failed(why) => json!({"team": team, "name": name, "error": why}),
+    }
+}
