@@ -25,6 +25,7 @@ mod mcp;
 mod messages;
 mod native;
 mod panes;
+mod parcels;
 mod plans;
 mod requests;
 mod root;

@@ -12,7 +12,7 @@ mod turn;
 mod update;
 
 pub use create::{NewTask, Planned};
-pub(crate) use listed::Seen;
+pub(crate) use listed::{MARK, Seen};
 pub use update::TaskUpdate;
 
 use crate::error::Error;

@@ -116,6 +116,8 @@ pub(crate) enum Verb {
     Plan(verbs::plan::Plan),
     Kill(verbs::kill::Kill),
     Delete(verbs::delete::Delete),
+    Export(verbs::export::Export),
+    Import(verbs::import::Import),
     Task(verbs::task::Task),
     Run(verbs::run::Args),
     Events(verbs::events::Events),

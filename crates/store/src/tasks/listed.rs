@@ -17,7 +17,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 /// The highest id ever used, as far as deletions go.
-pub(super) const MARK: &str = ".highwatermark";
+pub(crate) const MARK: &str = ".highwatermark";
 
 /// From this many files on it pays to share the looking among threads.
 const MANY: usize = 4000;

@@ -12,7 +12,9 @@ pub(crate) mod deny;
 pub(crate) mod doctor;
 pub(crate) mod down;
 pub(crate) mod events;
+pub(crate) mod export;
 pub(crate) mod hide;
+pub(crate) mod import;
 pub(crate) mod inbox;
 pub(crate) mod interrupt;
 pub(crate) mod kill;
@@ -79,6 +81,8 @@ pub(crate) fn run(verb: Verb, here: &Here) -> Result<ExitCode, Fault> {
         Verb::Plan(args) => plan::run(here, &args),
         Verb::Kill(args) => kill::run(here, &args),
         Verb::Delete(args) => delete::run(here, &args),
+        Verb::Export(args) => export::run(here, &args),
+        Verb::Import(args) => import::run(here, &args),
         Verb::Task(args) => task::run(here, &args),
         Verb::Run(args) => run::run(here, &args),
         Verb::Events(args) => events::run(here, &args),
