@@ -24,6 +24,7 @@ mod lives;
 mod mcp;
 mod messages;
 mod native;
+mod notices;
 mod panes;
 mod parcels;
 mod plans;

@@ -87,6 +87,11 @@ pub enum What {
         /// What that says.
         text: String,
     },
+    /// It is in a turn, and has written nothing for so long: told once for each turn.
+    MemberStuck {
+        /// ms
+        quiet_ms: u64,
+    },
     /// Its turn was ended by somebody.
     MemberInterrupted,
     /// Its life has ended.
@@ -291,6 +296,7 @@ impl fmt::Display for What {
             What::MemberIdle { reason: Some(IdleReason::Failed) } => f.write_str("idle after a failed turn"),
             What::MemberIdle { .. } => f.write_str("idle"),
             What::MemberAtDialog { text } => write!(f, "waits at a dialog: {text}"),
+            What::MemberStuck { quiet_ms } => write!(f, "has written nothing for {} s", quiet_ms / 1_000),
             What::MemberInterrupted => f.write_str("interrupted"),
             What::MemberEnded { state, how } => write!(f, "ended, {state}: {how}"),
             What::MemberRestarts { attempt, after_ms } => {

@@ -12,6 +12,7 @@ pub mod control;
 pub mod delegate;
 pub mod dialog;
 pub mod driver;
+pub mod duration;
 pub mod environment;
 pub mod event;
 pub mod fault;

@@ -83,10 +83,9 @@ impl Hands {
                 let result = self.headless.launch(&argv, &log);
                 self.events.send(Event::Launched { spawn, result }).ok();
             }
-            Effect::Notice { text, argv } => {
+            Effect::Ring { text, argv } => {
                 self.screen.ring(&text);
                 self.headless.tell(&argv);
-                drop(self.panes.send(PaneJob::Announce { text }));
             }
             Effect::Log(event) => self.log(protocol::event::Event { time: iso8601(wall), ..event }),
             Effect::Exit => return ControlFlow::Break(()),

@@ -1,7 +1,9 @@
 //! The daemon's command line.
 
 use clap::{Parser, ValueEnum};
+use protocol::duration;
 use std::path::PathBuf;
+use std::time::Duration;
 
 /// Supervise the teams of one root in tmux panes
 ///
@@ -39,6 +41,9 @@ pub(crate) struct Args {
     /// Say whether it could start here, and end
     #[arg(long, hide = true)]
     pub(crate) check: bool,
+    /// Tell people of a turn that writes nothing for so long, as in 90s, 10m or 2h; 0s: never
+    #[arg(long, value_name = "D", default_value = "10m", value_parser = duration::parse)]
+    pub(crate) stuck: Duration,
     /// Log more
     #[arg(short, long)]
     pub(crate) verbose: bool,

@@ -91,7 +91,7 @@ impl Start {
         roster.recall_environments(|file| files::environment(&state_dir, file));
         tidy(&root, &state_dir, &roster);
         crash::point("start.tidied");
-        let setting = setting(&root, socket, place.state)?;
+        let setting = setting(args, &root, socket, place.state)?;
         Ok(Start { _lock: lock, root, state_dir, roster, setting, home: home(args), limits })
     }
 
@@ -302,7 +302,7 @@ fn policy(state: &StateDir, team: &TeamName) -> Policy {
     Policy::of_bytes(bytes.as_deref())
 }
 
-fn setting(root: &Root, socket: PathBuf, state: PathBuf) -> Result<Setting, Fault> {
+fn setting(args: &Args, root: &Root, socket: PathBuf, state: PathBuf) -> Result<Setting, Fault> {
     Ok(Setting {
         root: root.path().to_owned(),
         socket,
@@ -310,6 +310,7 @@ fn setting(root: &Root, socket: PathBuf, state: PathBuf) -> Result<Setting, Faul
         pane_program: pane_program()?,
         state,
         pid: std::process::id(),
+        stuck_after: u64::try_from(args.stuck.as_millis()).ok().filter(|after| *after > 0),
     })
 }
 

@@ -46,8 +46,8 @@ pub(crate) enum Effect {
     Worktree(TreeJob),
     /// A process without a pane, with join in it.
     Launch { spawn: SpawnId, argv: Vec<String>, log: PathBuf },
-    /// Told to people, wherever they may see or hear it; `argv` has their own command tell it too.
-    Notice { text: String, argv: Vec<String> },
+    /// Told to people who are elsewhere: rung, and `argv` has their own command tell it.
+    Ring { text: String, argv: Vec<String> },
     /// For the event log and the daemon's own pane; the time is filled in when it is written.
     Log(Event),
     /// End the loop.
@@ -71,7 +71,7 @@ impl Effect {
             Effect::Pane(_) => "act.pane",
             Effect::Worktree(_) => "act.worktree",
             Effect::Launch { .. } => "act.launch",
-            Effect::Notice { .. } => "act.notice",
+            Effect::Ring { .. } => "act.ring",
             Effect::Log(_) => "act.log",
             Effect::Exit => "act.exit",
         }

@@ -1,8 +1,9 @@
-//! Telling people that somebody waits for them: once for each request, and what comes within a second of the last
-//! word in one word after it.
+//! Telling people what they have to know: that somebody waits for them, has died or is stuck, or that all is done. Once
+//! for each, and what comes within a second of the last word in one word after it.
 
 use protocol::asked::AskedKind;
 use protocol::name::{AgentName, TeamName};
+use tmux::PaneId;
 
 /// Between two words, ms.
 const PAUSE: u64 = 1_000;
@@ -19,17 +20,51 @@ pub(crate) struct Notices {
     quiet_until: u64,
 }
 
+/// What happened that needs a person.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum News {
+    /// A member waits for an answer.
+    Asks(AskedKind),
+    /// Its program waits at a dialog of its own.
+    AtDialog,
+    /// It died, and nothing follows.
+    Died,
+    /// It rests, and was not asked to.
+    Rests,
+    /// It is in a turn, and has written nothing for so long, ms.
+    Stuck(u64),
+    /// All tasks of the team are completed, so many.
+    Done(usize),
+}
+
 #[derive(Debug)]
 struct Waiting {
     team: TeamName,
-    from: AgentName,
-    kind: AskedKind,
+    /// None: the whole team.
+    who: Option<AgentName>,
+    news: News,
+    /// Where it is to be seen: whoever looks there needs not be told.
+    pane: Option<PaneId>,
+}
+
+/// A word to people.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Word {
+    /// Letters that steer neither terminal nor tmux.
+    pub(crate) text: String,
+    /// The panes that all of it is about; none where some of it is about no pane.
+    pub(crate) panes: Vec<PaneId>,
 }
 
 impl Notices {
-    /// Somebody waits for an answer.
-    pub(crate) fn add(&mut self, team: &TeamName, from: &AgentName, kind: AskedKind) {
-        self.waiting.push(Waiting { team: team.clone(), from: from.clone(), kind });
+    /// Something is to be told of a member; `pane` is where it is to be seen.
+    pub(crate) fn add(&mut self, team: &TeamName, who: &AgentName, pane: Option<PaneId>, news: News) {
+        self.waiting.push(Waiting { team: team.clone(), who: Some(who.clone()), news, pane });
+    }
+
+    /// All of a team is done.
+    pub(crate) fn add_done(&mut self, team: &TeamName, tasks: usize) {
+        self.waiting.push(Waiting { team: team.clone(), who: None, news: News::Done(tasks), pane: None });
     }
 
     /// When something is to be told; none: nothing is.
@@ -38,38 +73,81 @@ impl Notices {
     }
 
     /// The words, where their time has come.
-    pub(crate) fn take(&mut self, now: u64) -> Option<String> {
+    pub(crate) fn take(&mut self, now: u64) -> Option<Word> {
         if self.waiting.is_empty() || now < self.quiet_until {
             return None;
         }
         self.quiet_until = now + PAUSE;
-        Some(words(&std::mem::take(&mut self.waiting)))
+        let waiting = std::mem::take(&mut self.waiting);
+        let panes: Option<Vec<PaneId>> = waiting.iter().map(|waiting| waiting.pane).collect();
+        Some(Word { text: words(&waiting), panes: panes.unwrap_or_default() })
     }
 }
+
+/// What several are told as: one of them, many of them, and which these are.
+type Kind = (&'static str, &'static str, fn(&News) -> bool);
+
+const KINDS: [Kind; 5] = [
+    ("request waits for an answer", "requests wait for an answer", |n| matches!(n, News::Asks(_))),
+    ("member is at a dialog", "members are at dialogs", |n| matches!(n, News::AtDialog)),
+    ("member has ended", "members have ended", |n| matches!(n, News::Died | News::Rests)),
+    ("member is stuck", "members are stuck", |n| matches!(n, News::Stuck(_))),
+    ("team is done", "teams are done", |n| matches!(n, News::Done(_))),
+];
 
 /// Letters that mean nothing to a terminal, to tmux or to a shell alone: the names of others may hold any.
 fn words(waiting: &[Waiting]) -> String {
     match waiting {
-        [one] => {
-            let (from, what) = (plain(one.from.as_str()), what(one.kind));
-            format!("{from}@{team} {what}: teamctl requests -t {team}", team = one.team)
-        }
+        [one] => sentence(one),
         several => {
-            let mut teams: Vec<&str> = several.iter().map(|waiting| waiting.team.as_str()).collect();
-            teams.sort_unstable();
-            teams.dedup();
-            let more = if teams.len() > TEAMS { " and others" } else { "" };
-            teams.truncate(TEAMS);
-            let (many, teams) = (several.len(), teams.join(" or "));
-            format!("{many} requests wait for an answer: teamctl requests -t {teams}{more}")
+            let verb = match several.iter().all(|waiting| matches!(waiting.news, News::Asks(_))) {
+                true => "requests",
+                false => "status",
+            };
+            let told = KINDS.iter().filter_map(|(one, many, is)| {
+                match several.iter().filter(|waiting| is(&waiting.news)).count() {
+                    0 => None,
+                    1 => Some(format!("1 {one}")),
+                    count => Some(format!("{count} {many}")),
+                }
+            });
+            let told = told.collect::<Vec<_>>().join(", ");
+            format!("{told}: teamctl {verb} -t {}", of_teams(several))
         }
     }
 }
 
-fn what(kind: AskedKind) -> &'static str {
-    match kind {
-        AskedKind::Plan => "hands in a plan",
-        AskedKind::Permission => "asks for permission",
+fn of_teams(waiting: &[Waiting]) -> String {
+    let mut teams: Vec<&str> = waiting.iter().map(|waiting| waiting.team.as_str()).collect();
+    teams.sort_unstable();
+    teams.dedup();
+    let more = if teams.len() > TEAMS { " and others" } else { "" };
+    teams.truncate(TEAMS);
+    format!("{}{more}", teams.join(" or "))
+}
+
+fn sentence(one: &Waiting) -> String {
+    let team = &one.team;
+    let name = one.who.as_ref().map(|who| plain(who.as_str())).unwrap_or_default();
+    // A name that had to be changed is nobody's.
+    let known = one.who.as_ref().is_some_and(|who| who.as_str() == name);
+    let next = |verb: &str| match known {
+        true => format!("teamctl {verb} {name} -t {team}"),
+        false => format!("teamctl status -t {team}"),
+    };
+    match one.news {
+        News::Asks(AskedKind::Plan) => format!("{name}@{team} hands in a plan: teamctl requests -t {team}"),
+        News::Asks(AskedKind::Permission) => {
+            format!("{name}@{team} asks for permission: teamctl requests -t {team}")
+        }
+        News::AtDialog => format!("{name}@{team} waits at a dialog: {}", next("attach")),
+        News::Died => format!("{name}@{team} has ended: {}", next("why")),
+        News::Rests => format!("{name}@{team} rests: teamctl up --resume"),
+        News::Stuck(ms) => {
+            format!("{name}@{team} has written nothing for {} min: {}", ms / 60_000, next("why"))
+        }
+        News::Done(1) => format!("the one task of {team} is done: teamctl task list -t {team}"),
+        News::Done(tasks) => format!("all {tasks} tasks of {team} are done: teamctl task list -t {team}"),
     }
 }
 
@@ -85,48 +163,91 @@ fn plain(name: &str) -> String {
 mod tests {
     use super::*;
 
-    fn add(notices: &mut Notices, from: &str) {
-        let team = TeamName::parse("survey").unwrap();
-        notices.add(&team, &AgentName::foreign(from), AskedKind::Plan);
+    const PLAN: News = News::Asks(AskedKind::Plan);
+
+    fn survey() -> TeamName {
+        TeamName::parse("survey").unwrap()
+    }
+
+    fn add(notices: &mut Notices, from: &str, news: News) {
+        let pane = from.starts_with('a').then(|| "%3".parse().unwrap());
+        notices.add(&survey(), &AgentName::foreign(from), pane, news);
+    }
+
+    fn told(notices: &mut Notices, now: u64) -> Option<String> {
+        notices.take(now).map(|word| word.text)
     }
 
     #[test]
     fn the_first_is_told_at_once_and_what_follows_in_one_word() {
         let mut notices = Notices::default();
         assert_eq!((notices.due(), notices.take(5)), (None, None));
-        add(&mut notices, "ann");
-        assert_eq!(
-            notices.take(5).as_deref(),
-            Some("ann@survey hands in a plan: teamctl requests -t survey")
-        );
-        add(&mut notices, "bob");
-        add(&mut notices, "cat");
+        add(&mut notices, "ann", PLAN);
+        let word = notices.take(5).unwrap();
+        assert_eq!(word.text, "ann@survey hands in a plan: teamctl requests -t survey");
+        assert_eq!(word.panes, ["%3".parse().unwrap()]);
+        add(&mut notices, "ann", PLAN);
+        add(&mut notices, "bob", PLAN);
         assert_eq!((notices.take(1_004), notices.due()), (None, Some(1_005)));
-        let both = notices.take(1_005);
-        assert_eq!(both.as_deref(), Some("2 requests wait for an answer: teamctl requests -t survey"));
+        let both = notices.take(1_005).unwrap();
+        assert_eq!(both.text, "2 requests wait for an answer: teamctl requests -t survey");
+        assert!(both.panes.is_empty(), "bob is to be seen nowhere");
         assert_eq!(notices.due(), None);
+    }
+
+    #[test]
+    fn each_news_names_what_to_type() {
+        for (news, wanted) in [
+            (News::AtDialog, "ann@survey waits at a dialog: teamctl attach ann -t survey"),
+            (News::Died, "ann@survey has ended: teamctl why ann -t survey"),
+            (News::Rests, "ann@survey rests: teamctl up --resume"),
+            (News::Stuck(660_000), "ann@survey has written nothing for 11 min: teamctl why ann -t survey"),
+        ] {
+            let mut notices = Notices::default();
+            add(&mut notices, "ann", news);
+            assert_eq!(told(&mut notices, 0).as_deref(), Some(wanted));
+        }
+        let mut notices = Notices::default();
+        notices.add_done(&survey(), 7);
+        let done = "all 7 tasks of survey are done: teamctl task list -t survey";
+        assert_eq!(told(&mut notices, 0).as_deref(), Some(done));
+        for (from, news) in [("ann", News::Died), ("bob", News::Died), ("cat", PLAN)] {
+            add(&mut notices, from, news);
+        }
+        let mixed = "1 request waits for an answer, 2 members have ended: teamctl status -t survey";
+        assert_eq!(told(&mut notices, 5_000).as_deref(), Some(mixed));
     }
 
     #[test]
     fn a_name_steers_neither_terminal_nor_tmux() {
         let mut notices = Notices::default();
-        add(&mut notices, "#(touch x)\u{1b}]0;%H$`;'");
-        let told = notices.take(0).unwrap();
+        add(&mut notices, "#(touch x)\u{1b}]0;%H$`;'", News::Died);
+        let told = told(&mut notices, 0).unwrap();
         assert!(told.starts_with("touch_x___0__H____@survey "), "{told}");
+        assert!(told.ends_with("teamctl status -t survey"), "{told}");
     }
 
     #[test]
     fn whoever_asks_the_word_is_one_that_tmux_shows() {
         let team = |n: usize| TeamName::parse(&format!("{n}{}", "t".repeat(63))).unwrap();
-        for from in ["a".repeat(64), "_".repeat(64), "--x".to_owned(), "日本".to_owned()] {
-            let mut notices = Notices::default();
-            notices.add(&team(0), &AgentName::foreign(&from), AskedKind::Permission);
-            let told = notices.take(0).unwrap();
-            assert!(told.len() <= 200 && told.starts_with(|c: char| c.is_ascii_alphanumeric()), "{told}");
+        for from in ["a".repeat(64), "_".repeat(64), "--x".to_owned(), "日本".to_owned(), "b".repeat(28)] {
+            for news in [News::Asks(AskedKind::Permission), News::Died, News::Stuck(u64::MAX)] {
+                let mut notices = Notices::default();
+                notices.add(&team(0), &AgentName::foreign(&from), None, news);
+                let told = told(&mut notices, 0).unwrap();
+                let plain = told.starts_with(|c: char| c.is_ascii_alphanumeric());
+                assert!(told.len() <= tmux::LONGEST_WORD && plain, "{} {told}", told.len());
+            }
         }
         let mut notices = Notices::default();
-        (0..5).for_each(|n| notices.add(&team(n), &AgentName::foreign("ann"), AskedKind::Plan));
-        let told = notices.take(0).unwrap();
-        assert!(told.len() <= 200 && told.ends_with(" and others"), "{told}");
+        for (n, news) in
+            [PLAN, News::AtDialog, News::Died, News::Stuck(1), News::Died].into_iter().enumerate()
+        {
+            notices.add(&team(n), &AgentName::foreign("ann"), None, news);
+            notices.add(&team(n), &AgentName::foreign("bob"), None, news);
+        }
+        (0..10).for_each(|n| notices.add_done(&team(n), 3));
+        let told = told(&mut notices, 0).unwrap();
+        assert!(told.len() <= tmux::LONGEST_WORD && told.ends_with(" and others"), "{} {told}", told.len());
     }
 }

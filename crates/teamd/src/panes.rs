@@ -101,11 +101,10 @@ impl Panes {
                 }
                 None
             }
-            PaneJob::Announce { text } => {
-                if let Err(error) = self.server().and_then(|server| server.announce(&text)) {
-                    tracing::debug!("cannot tell who is attached: {error}");
-                }
-                None
+            PaneJob::Announce { text, panes } => {
+                let seen = self.server().and_then(|server| server.announce(&text, &panes));
+                let seen = seen.inspect_err(|error| tracing::debug!("cannot tell who is attached: {error}"));
+                (!seen.unwrap_or_default()).then_some(PaneDone::Announced { text })
             }
             PaneJob::Look { spawn, pane } => Some(PaneDone::Looked { spawn, seen: self.look(&pane) }),
             PaneJob::Close { spawn, pane, owner } => {

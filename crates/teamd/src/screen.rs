@@ -32,21 +32,23 @@ impl Screen {
         self.0.try_send(format!("{line}\n")).ok();
     }
 
-    /// A bell, and a notification (OSC 9) for terminals that show such. Where there is no terminal, nothing.
+    /// A bell, and a notification (OSC 9, for rxvt 777) for terminals that show such. Where there is no terminal, nothing.
     ///
     /// `text` holds nothing that steers a terminal.
     pub(crate) fn ring(&self, text: &str) {
         if std::io::stdout().is_terminal() {
             let inside_tmux = std::env::var_os("TMUX").is_some_and(|tmux| !tmux.is_empty());
-            self.0.try_send(ring(text, inside_tmux)).ok();
+            let terminal = std::env::var("TERM").unwrap_or_default();
+            self.0.try_send(ring(text, inside_tmux, &terminal)).ok();
         }
     }
 }
 
 /// tmux hands a sequence on to the terminal around it only if it is wrapped, and if `allow-passthrough` says so.
-fn ring(text: &str, inside_tmux: bool) -> String {
+fn ring(text: &str, inside_tmux: bool, terminal: &str) -> String {
     match inside_tmux {
         true => format!("\x07\x1bPtmux;\x1b\x1b]9;{text}\x07\x1b\\"),
+        false if terminal.starts_with("rxvt") => format!("\x07\x1b]777;notify;teamd;{text}\x07"),
         false => format!("\x07\x1b]9;{text}\x07"),
     }
 }
@@ -57,7 +59,8 @@ mod tests {
 
     #[test]
     fn a_bell_and_a_notification_are_rung() {
-        assert_eq!(ring("x", false), "\u{7}\u{1b}]9;x\u{7}");
-        assert_eq!(ring("x", true), "\u{7}\u{1b}Ptmux;\u{1b}\u{1b}]9;x\u{7}\u{1b}\\");
+        assert_eq!(ring("x", false, "xterm-256color"), "\u{7}\u{1b}]9;x\u{7}");
+        assert_eq!(ring("x", false, "rxvt-unicode"), "\u{7}\u{1b}]777;notify;teamd;x\u{7}");
+        assert_eq!(ring("x", true, "tmux-256color"), "\u{7}\u{1b}Ptmux;\u{1b}\u{1b}]9;x\u{7}\u{1b}\\");
     }
 }

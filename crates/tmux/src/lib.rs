@@ -43,6 +43,7 @@ mod wire;
 mod word;
 
 pub use address::{Address, Program};
+pub use announce::LONGEST_WORD;
 pub use create::Created;
 pub use epoch::Epoch;
 pub use error::Error;

@@ -154,7 +154,7 @@ fn answer(keys: &Keys<'_>, given: Option<Value>) -> Result<Map<String, Json>, Fa
 fn park(keys: &Keys<'_>, given: Option<String>) -> Result<Option<u64>, Fault> {
     let Some(word) = given else { return Ok(None) };
     let wrong = || keys.wrong("park", "must be a duration such as \"550s\"");
-    let duration = crate::verbs::duration::parse(&word).map_err(|_| wrong())?;
+    let duration = protocol::duration::parse(&word).map_err(|_| wrong())?;
     u64::try_from(duration.as_millis()).map(Some).map_err(|_| wrong())
 }
 

@@ -5,6 +5,7 @@ use super::file::parse;
 use super::keys::{Keys, did_you_mean};
 use super::{Profile, Runs};
 use crate::here::variable;
+use protocol::duration;
 use protocol::fault::{Fault, Kind};
 use protocol::name::{AgentName, nearest};
 use std::io::ErrorKind;
@@ -128,6 +129,17 @@ impl Shelf {
         self.config(|keys| notify(keys, text))
     }
 
+    /// `stuck` there: how long a turn may write nothing before people are told, as `teamd --stuck` takes it.
+    pub(crate) fn stuck(&self) -> Result<Option<String>, Fault> {
+        self.config(|keys| {
+            let text: Option<String> = keys.take("stuck", "a text, as \"10m\"")?;
+            match text.as_deref().map(duration::parse) {
+                Some(Err(why)) => Err(keys.wrong("stuck", &format!("is no duration: {why}"))),
+                _ => Ok(text),
+            }
+        })
+    }
+
     /// What `of` takes out of `config.toml`; nothing where there is no such file.
     fn config<T>(
         &self,
@@ -135,7 +147,7 @@ impl Shelf {
     ) -> Result<Option<T>, Fault> {
         let Some(path) = self.path("config.toml") else { return Ok(None) };
         let Some(text) = read(&path)? else { return Ok(None) };
-        of(&mut Keys::of(&path.display().to_string(), &text, &["agent", "notify"])?)
+        of(&mut Keys::of(&path.display().to_string(), &text, &["agent", "notify", "stuck"])?)
     }
 
     fn path(&self, name: &str) -> Option<PathBuf> {

@@ -1,10 +1,10 @@
 //! `events`: the daemon's event log, oldest first, as it is or as a line for people. The log lies outside
 //! the root and survives the daemon and the teams; the file before a rotation is read too.
 
-use super::duration;
 use super::follow::{Follow, Saw, Tail};
 use crate::here::{Here, now};
 use crate::output;
+use protocol::duration;
 use protocol::event::Event;
 use protocol::fault::Fault;
 use protocol::time::{iso8601, parse_iso8601};

@@ -43,7 +43,6 @@ pub(crate) mod up;
 pub(crate) mod wait;
 pub(crate) mod why;
 
-pub(crate) mod duration;
 mod text;
 
 use crate::cli::Verb;

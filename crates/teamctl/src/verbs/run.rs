@@ -20,7 +20,6 @@ mod signals;
 mod stall;
 mod taken_up;
 
-use super::duration;
 use super::follow::Follow;
 use crate::here::{Here, fault, variable};
 use crate::output;
@@ -28,6 +27,7 @@ use alone::Note;
 use daemon::Daemon;
 use decide::Rules;
 use file::{Flaw, RunFile};
+use protocol::duration;
 use protocol::fault::{Fault, Kind};
 use protocol::name::TeamName;
 use serde_json::json;

@@ -1,9 +1,10 @@
 //! `shutdown`: ask, wait, end, and say how each ended.
 
-use super::{duration, text};
+use super::text;
 use crate::here::{Here, misunderstood};
 use crate::output;
 use protocol::control::{self, EndedAgent, EndingsReply, Reply, Request, Targets};
+use protocol::duration;
 use protocol::fault::{Fault, Kind};
 use serde_json::{Value, json};
 use std::process::ExitCode;

@@ -7,6 +7,7 @@ mod session;
 use super::follow::{Follow, Saw};
 use crate::here::{Here, own_program, variable};
 use crate::output;
+use crate::profile::Shelf;
 use protocol::control::{Reply, StatusReply};
 use protocol::fault::{Fault, Kind};
 use serde_json::json;
@@ -143,19 +144,22 @@ fn answer(here: &Here, follow: &mut Follow, patience: Duration) -> Result<Option
 /// and its words.
 fn cannot_start(here: &Here, socket: &Path) -> Result<Option<(u8, String)>, Fault> {
     let mut teamd = Command::new(beside_us()?);
-    let ran = teamd.args(arguments(here, socket)).arg("--check").stdin(Stdio::null()).output();
+    let ran = teamd.args(arguments(here, socket)?).arg("--check").stdin(Stdio::null()).output();
     let ran = ran.map_err(|error| Fault::new(Kind::Missing, format!("cannot start teamd: {error}")))?;
     let code = ran.status.code().and_then(|code| u8::try_from(code).ok());
     let why = String::from_utf8_lossy(&ran.stderr).into_owned();
     Ok((!ran.status.success()).then(|| (code.unwrap_or(Kind::Internal.exit_code()), why)))
 }
 
-fn arguments(here: &Here, socket: &Path) -> Vec<String> {
+fn arguments(here: &Here, socket: &Path) -> Result<Vec<String>, Fault> {
     let mut words = vec!["--socket".to_owned(), socket.to_string_lossy().into_owned()];
     if let Some(root) = &here.global.root {
         words.extend(["--root".to_owned(), root.to_string_lossy().into_owned()]);
     }
-    words
+    if let Some(stuck) = Shelf::of_user().stuck()? {
+        words.extend(["--stuck".to_owned(), stuck]);
+    }
+    Ok(words)
 }
 
 fn told(status: &StatusReply, how: &str) -> String {

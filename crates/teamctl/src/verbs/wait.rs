@@ -3,11 +3,11 @@
 
 mod condition;
 
-use super::duration;
 use super::follow::{Follow, Saw};
 use crate::here::Here;
 use crate::output;
 use condition::Condition;
+use protocol::duration;
 use protocol::fault::{Fault, Kind};
 use serde_json::json;
 use std::process::ExitCode;

@@ -11,12 +11,12 @@ mod next;
 mod tasks;
 pub(super) mod words;
 
-use super::duration;
 use crate::here::Here;
 use crate::output::{self, clean};
 use cause::Cause;
 use evidence::Evidence;
 use next::Typed;
+use protocol::duration;
 use protocol::fault::{Fault, Kind};
 use protocol::name::{AgentName, bare, did_you_mean};
 use serde::Serialize;

@@ -14,6 +14,7 @@ use protocol::payload::Payload;
 use protocol::policy::{By, Policy};
 use protocol::task::Task;
 use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
 use std::sync::Arc;
 use store::{Asking, OpenRequest};
 
@@ -73,6 +74,8 @@ pub(crate) enum FileJob {
     Led { client: ConnId },
     /// `leadSessionId` of a team.
     LeadSession { team: TeamName, session: String },
+    /// When did these logs grow last?
+    Written { logs: Vec<(SpawnId, PathBuf)> },
     /// A file that comes and goes, for the watcher to see.
     Probe,
     /// What changed since the last look, for file systems and moments without events.
@@ -163,6 +166,10 @@ impl Which {
 /// What became of a job.
 #[derive(Debug)]
 pub(crate) enum FileDone {
+    /// When they did, ms since the epoch; of those that are there.
+    Written {
+        written: Vec<(SpawnId, u64)>,
+    },
     /// See the job of that name.
     Led {
         client: ConnId,

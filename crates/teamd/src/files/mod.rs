@@ -24,7 +24,7 @@ pub(crate) use queue::Jobs;
 pub(crate) use team::{forget_team, still_living};
 
 use crate::event::Event;
-use crate::roster::Record;
+use crate::roster::{Record, SpawnId};
 use crate::seen::Seen;
 use crate::tale::Tale;
 use inbox::Inboxes;
@@ -35,7 +35,9 @@ use protocol::task::Task;
 use queue::Queue;
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::UNIX_EPOCH;
 use store::{Error, Root, StateDir, Team};
 use tokio::sync::mpsc::UnboundedSender;
 
@@ -218,6 +220,7 @@ impl Files {
                 let result = or_fault(self.replace_policy(&order.team, &order.policy));
                 FileDone::PolicySet { client, order, result }
             }
+            FileJob::Written { logs } => FileDone::Written { written: written(logs) },
             FileJob::Led { client } => FileDone::Led { client },
             FileJob::Heard { conn } => FileDone::Heard { conn, result: self.saved() },
             FileJob::Recorded { making } => FileDone::Recorded { making, result: self.saved() },
@@ -314,6 +317,15 @@ impl Files {
         let lead = AgentName::foreign(inbox).is_lead() && guard == Guard::Looks;
         if lead && self.face(team).is_none() { Guard::Never } else { guard }
     }
+}
+
+/// When each grew last, as far as that can be told.
+fn written(logs: Vec<(SpawnId, PathBuf)>) -> Vec<(SpawnId, u64)> {
+    let at = |path: &Path| {
+        let at = path.metadata().ok()?.modified().ok()?.duration_since(UNIX_EPOCH).ok()?;
+        u64::try_from(at.as_millis()).ok()
+    };
+    logs.into_iter().filter_map(|(spawn, log)| Some((spawn, at(&log)?))).collect()
 }
 
 /// A failure as whoever waits for it is told.

@@ -32,7 +32,7 @@ pub(crate) enum PaneJob {
     /// Closes the pane, if it is still the one we made.
     Close { spawn: SpawnId, pane: PaneId, owner: Owner },
     /// A word to everybody who is attached.
-    Announce { text: String },
+    Announce { text: String, panes: Vec<PaneId> },
     /// Out of sight, or back: then beside panes of `beside`, or in a window of its own.
     Move {
         client: ConnId,
@@ -85,6 +85,10 @@ pub(crate) enum PaneDone {
         spawn: SpawnId,
         sight: Sight,
         result: Result<(), Fault>,
+    },
+    /// Whoever is attached was told, and does not look at what it is about.
+    Announced {
+        text: String,
     },
     /// Those that a person took out.
     InSight {

@@ -172,6 +172,9 @@ impl Disk {
                 FileDone::Noted { client, reply, result }
             }
             FileJob::Sessions => FileDone::Sessions { there: self.sessions.keys().cloned().collect() },
+            FileJob::Written { logs } => {
+                FileDone::Written { written: logs.into_iter().map(|(spawn, _)| (spawn, 0)).collect() }
+            }
             FileJob::Led { client } => FileDone::Led { client },
             FileJob::Heard { conn } => FileDone::Heard { conn, result: self.saved() },
             FileJob::Recorded { making } => FileDone::Recorded { making, result: self.saved() },

@@ -5,7 +5,6 @@ use super::world::World;
 use crate::effect::Effect;
 use crate::event::Event;
 use crate::files::FileJob;
-use crate::panes::PaneJob;
 use std::collections::VecDeque;
 
 impl World {
@@ -79,7 +78,7 @@ impl World {
                 self.joins.insert(pid, Join::new(spawn.clone(), None, mono));
                 self.tell(Event::Launched { spawn, result: Ok(pid) });
             }
-            Effect::Notice { text, .. } => self.effect(Effect::Pane(PaneJob::Announce { text })),
+            Effect::Ring { .. } => {}
             Effect::WatchRoot => {
                 if let Some(daemon) = &mut self.daemon {
                     daemon.looks.watched.clear();

@@ -102,7 +102,7 @@ fn of_effect(effect: &Effect) -> &'static str {
         Effect::Pane(_) => "Effect::Pane",
         Effect::Worktree(_) => "Effect::Worktree",
         Effect::Launch { .. } => "Effect::Launch",
-        Effect::Notice { .. } => "Effect::Notice",
+        Effect::Ring { .. } => "Effect::Ring",
         Effect::Log(_) => "Effect::Log",
         Effect::Exit => "Effect::Exit",
     }
@@ -130,6 +130,7 @@ fn of_file_job(job: &FileJob) -> &'static str {
         FileJob::Config { .. } => "FileJob::Config",
         FileJob::Hidden { .. } => "FileJob::Hidden",
         FileJob::Sessions => "FileJob::Sessions",
+        FileJob::Written { .. } => "FileJob::Written",
         FileJob::Led { .. } => "FileJob::Led",
         FileJob::LeadSession { .. } => "FileJob::LeadSession",
         FileJob::Probe => "FileJob::Probe",
@@ -143,6 +144,7 @@ fn of_file_job(job: &FileJob) -> &'static str {
 
 fn of_file_done(done: &FileDone) -> &'static str {
     match done {
+        FileDone::Written { .. } => "FileDone::Written",
         FileDone::Led { .. } => "FileDone::Led",
         FileDone::Unsaved(_) => "FileDone::Unsaved",
         FileDone::Created { .. } => "FileDone::Created",
@@ -187,6 +189,7 @@ fn of_pane_job(job: &PaneJob) -> &'static str {
 fn of_pane_done(done: &PaneDone) -> &'static str {
     match done {
         PaneDone::Opened { .. } => "PaneDone::Opened",
+        PaneDone::Announced { .. } => "PaneDone::Announced",
         PaneDone::Looked { .. } => "PaneDone::Looked",
         PaneDone::Closed { .. } => "PaneDone::Closed",
         PaneDone::Moved { .. } => "PaneDone::Moved",

@@ -142,7 +142,8 @@ impl Tmux {
                     spawns: panes.into_iter().filter(seen).map(|(spawn, ..)| spawn).collect(),
                 }
             }
-            PaneJob::Label { .. } | PaneJob::Announce { .. } => return (None, outcome),
+            PaneJob::Announce { text, .. } => PaneDone::Announced { text },
+            PaneJob::Label { .. } => return (None, outcome),
         };
         (Some(Event::Paned(done)), outcome)
     }

@@ -210,7 +210,9 @@ impl World {
         let lines = self.disk.log.iter().flatten().map(String::as_bytes);
         let tale = Tale::of(lines);
         let looks = Looks { told: tale.inboxes.clone(), ..Looks::default() };
-        let mut state = State::new(Setting::made_up(), roster, tale);
+        // So short that worlds come to it.
+        let setting = Setting { stuck_after: Some(1_000), ..Setting::made_up() };
+        let mut state = State::new(setting, roster, tale);
         let active =
             |team: &TeamName, name: &AgentName| Some(self.disk.teams.get(team)?.members.get(name)?.active);
         state.recall(active);

@@ -30,6 +30,8 @@ pub(crate) struct Agent {
     pub(crate) asks: BTreeSet<AskedKind>,
     /// What the hooks of its program have told.
     pub(crate) hooks: Hooks,
+    /// The turn, by its begin, that was told to be stuck.
+    pub(crate) stuck_since: Option<u64>,
     /// When its life ends for the next at the latest, on the clock that never jumps.
     pub(crate) leaves_at: u64,
 }
@@ -48,6 +50,7 @@ impl Agent {
             offered: None,
             asks: BTreeSet::new(),
             hooks: Hooks::default(),
+            stuck_since: None,
             leaves_at: 0,
         }
     }

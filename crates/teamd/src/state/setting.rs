@@ -14,6 +14,8 @@ pub(crate) struct Setting {
     /// Everything of ours that outlives the daemon.
     pub(crate) state: PathBuf,
     pub(crate) pid: u32,
+    /// A turn that writes nothing for so long is told, ms; none: never.
+    pub(crate) stuck_after: Option<u64>,
 }
 
 impl Setting {
@@ -27,6 +29,7 @@ impl Setting {
             pane_program: "/bin/teamd-pane".into(),
             state: "/state".into(),
             pid: 1,
+            stuck_after: Some(600_000),
         }
     }
 

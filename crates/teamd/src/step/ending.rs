@@ -9,6 +9,7 @@ use super::{hide, hook, lead, plan, requests, spawn, tasks, turn, worktree};
 use crate::effect::Effect;
 use crate::event::{ConnId, Now};
 use crate::files::FileJob;
+use crate::notices::News;
 use crate::panes::{PaneJob, Seen};
 use crate::roster::{End, NEVER, Outcome, Pane, Record, SpawnId, Told};
 use crate::state::{Agent, Closing, Gone, Heir, Order, Phase, State, Stopping, Then};
@@ -151,6 +152,9 @@ pub(super) fn ended(state: &mut State, id: &SpawnId, how: Ended, now: Now, out: 
         },
         (false, false) => Next::Stays,
     };
+    if let (true, Some(news)) = (running, news(&how, &next)) {
+        state.notices.add(&record.team, &record.name, None, news);
+    }
     let past = PastAgent {
         name: record.name.clone(),
         state: outcome.word().to_owned(),
@@ -172,6 +176,16 @@ fn outcome(how: &Ended) -> Outcome {
         Ended::Exit(0) => Outcome::Completed,
         Ended::PaneKilled => Outcome::Killed,
         _ => Outcome::Failed,
+    }
+}
+
+/// What of the end of one that nobody has asked to end needs a person. Its pane was closed by one.
+fn news(how: &Ended, next: &Next) -> Option<News> {
+    match (how, next) {
+        (Ended::TmuxGone | Ended::Hangup, Next::Stays) => Some(News::Died),
+        (_, Next::Stays | Next::GivenUp(_)) => is_failure(how).then_some(News::Died),
+        (Ended::Rebooted, Next::Rests) => Some(News::Rests),
+        (_, Next::Again { .. } | Next::Rests) => None,
     }
 }
 

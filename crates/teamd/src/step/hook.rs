@@ -8,7 +8,8 @@ use super::request::answer;
 use super::{lead, plan, tasks, turn};
 use crate::effect::Effect;
 use crate::event::{ConnId, Now};
-use crate::roster::{Record, SpawnId};
+use crate::notices::News;
+use crate::roster::{Pane, Record, SpawnId};
 use crate::state::{Agent, Hooks, State};
 use protocol::control::{
     Activity, HookReply, Hooked, Park, Released, Reply, Response, Said, Speaker, TurnNow,
@@ -87,6 +88,8 @@ fn agent_said(
         Said::Dialog { text } => {
             if agent.hooks.dialog.as_ref() != Some(&text) {
                 out.push(Effect::of_agent(&agent.record, What::MemberAtDialog { text: text.clone() }));
+                let (record, pane) = (&agent.record, agent.record.pane.as_ref().and_then(Pane::id));
+                state.notices.add(&record.team, &record.name, pane, News::AtDialog);
             }
             agent.hooks.dialog = Some(text);
         }

@@ -1,6 +1,6 @@
 //! Something changed in the config or was missed: whoever may be concerned looks. Events are hints.
 
-use super::{ending, hide, mode, requests, tasks, turn};
+use super::{ending, hide, mode, requests, stuck, tasks, turn};
 use crate::effect::Effect;
 use crate::event::Now;
 use crate::files::{ConfigSeen, FileJob, Living, Ours};
@@ -140,6 +140,7 @@ pub(super) fn everywhere(state: &mut State, now: Now, out: &mut Vec<Effect>) {
     ending::in_order_again(state, out);
     out.extend(hide::note_all(state));
     out.extend(hide::look(state));
+    stuck::look(state, now, out);
     requests::look_again(state, out);
     // Whoever was woken and did not move: the next look offers to others.
     state.agents.values_mut().for_each(|agent| agent.offered = None);

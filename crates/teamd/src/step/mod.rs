@@ -27,6 +27,7 @@ mod screens;
 mod shutdown;
 mod spawn;
 mod status;
+mod stuck;
 mod tasks;
 #[cfg(test)]
 mod tests;
@@ -42,7 +43,8 @@ pub(crate) use spawn::Opened;
 use crate::effect::Effect;
 use crate::event::{ConnId, Event, Now};
 use crate::files::{FileDone, FileJob};
-use crate::panes::PaneDone;
+use crate::notices::Word;
+use crate::panes::{PaneDone, PaneJob};
 use crate::state::State;
 use protocol::control::Reply;
 use protocol::event::What;
@@ -75,7 +77,7 @@ pub(crate) fn step(state: &mut State, event: Event, now: Now) -> Vec<Effect> {
         Event::Deadline => deadline::passed(state, now, out),
         Event::Signal(name) => signal(name, out),
     }
-    out.extend(state.notices.take(now.mono).map(|text| notice(state, text)));
+    out.extend(state.notices.take(now.mono).map(|word| notice(state, word)));
     hook::woken(state, &mut effects);
     if std::mem::take(&mut state.dirty) {
         effects.insert(0, Effect::File(FileJob::Roster(state.roster())));
@@ -100,6 +102,7 @@ fn filed(state: &mut State, done: FileDone, now: Now, out: &mut Vec<Effect>) {
         }
         FileDone::LastWords { spawn, ended } => ending::last_words(state, &spawn, ended, now, out),
         FileDone::Tasks { team, members, result } => tasks::seen(state, &team, &members, result, out),
+        FileDone::Written { written } => stuck::seen(state, written, now, out),
         FileDone::Led { client } => request::answer(state, client, Ok(Reply::Nothing), out),
         FileDone::Unsaved(fault) => unsaved(state, fault, out),
         FileDone::Inbox { team, inbox, result } => inbox::seen(state, &team, &inbox, result, now, out),
@@ -141,12 +144,22 @@ fn paned(state: &mut State, done: PaneDone, now: Now, out: &mut Vec<Effect>) {
         PaneDone::Keyed { client, result } => keys::keyed(state, client, result, out),
         PaneDone::Captured { client, result } => status::captured(state, client, result, out),
         PaneDone::Dialogs { open } => screens::seen(state, open, out),
+        PaneDone::Announced { text } => out.push(ring(state, text)),
     }
 }
 
-fn notice(state: &State, text: String) -> Effect {
+/// First to those who are attached, who may be looking at what it is about.
+fn notice(state: &State, Word { text, panes }: Word) -> Effect {
+    match state.setting.tmux_socket {
+        Some(_) => Effect::Pane(PaneJob::Announce { text, panes }),
+        None => ring(state, text),
+    }
+}
+
+/// Then to whoever is elsewhere.
+fn ring(state: &State, text: String) -> Effect {
     let words = ["notify", "--", &text].map(str::to_owned);
-    Effect::Notice { argv: [state.setting.teamctl()].into_iter().chain(words).collect(), text }
+    Effect::Ring { argv: [state.setting.teamctl()].into_iter().chain(words).collect(), text }
 }
 
 /// The agents go on; a daemon that was killed now would not know all of them.

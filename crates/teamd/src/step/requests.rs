@@ -8,6 +8,7 @@ use super::plan;
 use crate::effect::Effect;
 use crate::event::Now;
 use crate::files::{FileJob, Letter, Mail};
+use crate::notices::News;
 use crate::state::{Agent, Asking, Given, Look, Pending, State};
 use protocol::asked::{Answer, Approval, AskedKind, answers};
 use protocol::event::{Event, What};
@@ -194,7 +195,10 @@ fn take(state: &mut State, team: &TeamName, request: OpenRequest, now: Now, out:
     }
     let mut pending = Pending { request: Box::new(request), stage: Asking::Waits { until } };
     match decision {
-        Decision::Ask(_) if news => state.notices.add(team, &key.0, pending.request.asked.kind()),
+        Decision::Ask(_) if news => {
+            let pane = state.member(team, &key.0).and_then(|agent| agent.record.pane.as_ref()?.id());
+            state.notices.add(team, &key.0, pane, News::Asks(pending.request.asked.kind()));
+        }
         Decision::Ask(_) => {}
         decided => give(team, &mut pending, decided, now, out),
     }

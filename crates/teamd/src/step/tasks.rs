@@ -51,7 +51,9 @@ pub(super) fn seen(
         Ok(tasks) => {
             // First who can go on, then who reads about it.
             wake_takers(state, team, &tasks, out);
+            let was_done = state.watched_mut(team).is_some_and(|known| all_done(&known.told));
             tell(state, team, members, &tasks, out);
+            tell_done(state, team, was_done);
             show(state, team, &tasks, out);
         }
     }
@@ -137,6 +139,18 @@ fn tell(
         out.extend(gone.map(|task| Effect::of_team(team, What::TaskDeleted { task: *task })));
         known.told.retain(|id, _| there.contains(id));
     }
+}
+
+/// Once, until there is something to do again. What was told before a daemon's end counts.
+fn tell_done(state: &mut State, team: &TeamName, was_done: bool) {
+    let Some(known) = state.teams.get(team).filter(|_| !was_done) else { return };
+    if all_done(&known.told) {
+        state.notices.add_done(team, known.told.len());
+    }
+}
+
+fn all_done(told: &BTreeMap<TaskId, TaskTale>) -> bool {
+    !told.is_empty() && told.values().all(|tale| tale.stage == Stage::Completed)
 }
 
 /// Once, until it has moved on.

@@ -6,6 +6,7 @@ mod hidden;
 mod hooks;
 mod looks;
 mod native;
+mod notices;
 mod plans;
 mod requests;
 mod rests;

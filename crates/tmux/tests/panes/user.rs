@@ -101,13 +101,31 @@ fn a_zoomed_team_pane_stays_zoomed() {
 fn who_is_attached_reads_an_announcement_and_tmux_runs_nothing_of_it() {
     everywhere(|bench| {
         let (mut server, _notices) = bench.connect();
-        server.announce("nobody reads this").unwrap();
+        assert!(!server.announce("nobody reads this", &[]).unwrap());
         let _person = bench.attach();
-        server.announce("ann@survey asks for permission").unwrap();
+        assert!(!server.announce("ann@survey asks for permission", &[]).unwrap());
         let clients = bench.run(["list-clients", "-F", "#{client_control_mode} #{client_name}"]);
         let client = clients.lines().find_map(|line| line.strip_prefix("0 ")).unwrap().to_owned();
         let told = bench.run(["show-messages", "-t", &client]);
         assert!(told.contains("ann@survey asks for permission"), "{told}");
-        assert!(server.announce("#(touch x)").is_err());
+        assert!(server.announce("#(touch x)", &[]).is_err());
+    });
+}
+
+#[test]
+fn whoever_looks_at_the_pane_that_it_is_about_is_not_told() {
+    everywhere(|bench| {
+        let (mut server, _notices) = bench.connect();
+        let _person = bench.attach();
+        let shown = bench.run(["list-clients", "-F", "#{client_control_mode} #{pane_id}"]);
+        let shown = shown.lines().find_map(|line| line.strip_prefix("0 ")).unwrap().parse().unwrap();
+        assert!(server.announce("seen by who looks there", &[shown]).unwrap());
+        let other = "%99".parse().unwrap();
+        assert!(!server.announce("ann has ended", &[shown, other]).unwrap(), "the other is not seen");
+        assert!(!server.announce("bob has ended", &[other]).unwrap());
+        let clients = bench.run(["list-clients", "-F", "#{client_control_mode} #{client_name}"]);
+        let client = clients.lines().find_map(|line| line.strip_prefix("0 ")).unwrap().to_owned();
+        let told = bench.run(["show-messages", "-t", &client]);
+        assert!(told.contains("bob has ended") && !told.contains("seen by who"), "{told}");
     });
 }

@@ -66,7 +66,7 @@ fn program(here: &Here, socket: &Path) -> Result<Vec<String>, Fault> {
         }
     }
     words.extend(["--".to_owned(), escaped(&beside_us()?.to_string_lossy())]);
-    words.extend(arguments(here, socket).iter().map(|word| escaped(word)));
+    words.extend(arguments(here, socket)?.iter().map(|word| escaped(word)));
     Ok(words)
 }
 

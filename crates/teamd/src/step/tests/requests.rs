@@ -80,7 +80,7 @@ fn looks(effects: &[Effect]) -> usize {
 }
 
 fn notices(effects: &[Effect]) -> usize {
-    effects.iter().filter(|effect| matches!(effect, Effect::Notice { .. })).count()
+    effects.iter().filter(|effect| matches!(effect, Effect::Pane(PaneJob::Announce { .. }))).count()
 }
 
 fn closed(effects: &[Effect]) -> Option<Given> {

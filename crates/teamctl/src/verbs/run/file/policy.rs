@@ -2,8 +2,8 @@
 
 use super::flaw::Flaws;
 use super::section::Section;
-use crate::verbs::duration;
 use protocol::control::Commands;
+use protocol::duration;
 use protocol::policy::{After, Policy as TeamPolicy, Rule, RuleAnswer, Who};
 use std::path::Path;
 use std::time::Duration;

@@ -1,13 +1,16 @@
-//! Durations as the user types them: `500ms`, `5s`, `10m`, `2h`.
+//! Durations as a person types them: `500ms`, `5s`, `10m`, `2h`.
 
-use protocol::terminal::visible;
+use crate::terminal::visible;
 use std::time::Duration;
 
 /// No clock reaches its end from here.
 const LONGEST: Duration = Duration::from_secs(8760 * 3600);
 
-/// For clap's `value_parser`.
-pub(crate) fn parse(text: &str) -> Result<Duration, String> {
+/// A number and its unit; at most a year.
+///
+/// # Errors
+/// A sentence that says what was wanted, with nothing in it that would steer a terminal.
+pub fn parse(text: &str) -> Result<Duration, String> {
     let digits = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
     let (number, unit) = text.split_at(digits);
     // clap prints what a parser says as it is.
