@@ -105,6 +105,11 @@ soak:
 	$(CARGO) build --workspace --bins --locked
 	MIN=$(MIN) $(CARGO) test --locked -p e2e --test trials soak:: -- --nocapture
 
+# docs/ as a book, below target/book.
+book:
+	scripts/need mdbook
+	mdbook build docs
+
 # A team of three workers surveys this repository, live in tmux.
 demo:
 	scripts/need tmux
@@ -130,4 +135,4 @@ install: build
 clean:
 	$(CARGO) clean
 
-.PHONY: all build check test promises test-agents test-claude test-mixed incidents fuzz torture soak demo bench install clean
+.PHONY: all build book check test promises test-agents test-claude test-mixed incidents fuzz torture soak demo bench install clean

@@ -1,66 +1,109 @@
-//! What the documents promise, typed as they print it.
+//! What the documents promise, typed as they print it: every command of README.md and docs/, page by page, each page in
+//! a terminal, a repository and a house of its own.
 
-use harness::House;
+mod book;
+mod inline;
+mod masks;
+mod page;
+mod session;
+mod stand_ins;
 
-const AGENTS: &str = include_str!("../../docs/agents.md");
+use page::{Page, Step};
+use session::Session;
 
-/// The blocks between fences of a section, with the word after the fence.
-fn blocks(document: &'static str, title: &str) -> Vec<(&'static str, &'static str)> {
-    let section = document.split("\n## ").find(|section| section.starts_with(title)).unwrap();
-    let fenced = section.split("```").skip(1).step_by(2);
-    fenced.map(|block| block.split_once('\n').unwrap()).collect()
+/// A test for each page that has something to type, and the list of them.
+macro_rules! pages {
+    ($($name:ident $path:literal)*) => {
+        const PAGES: &[&str] = &[$($path),*];
+        $(#[test]
+        fn $name() {
+            type_page($path);
+        })*
+    };
 }
 
-/// What changes from one machine to the next, taken out of what a command prints.
-fn as_printed(house: &House, text: &str) -> String {
-    let text = text.replace(&house.path("home").display().to_string(), "/home/me");
-    let mut words = Vec::new();
-    for word in text.trim_end().split(' ') {
-        let number = |text: &str| text.trim_end_matches(['.', ',']).chars().all(|c| c.is_ascii_digit());
-        let varies =
-            word.strip_prefix('%').is_some_and(number) || words.last() == Some(&"pid") && number(word);
-        words.push(if varies { "N" } else { word });
+pages! {
+    readme_runs_as_printed "README.md"
+    agents_runs_as_printed "docs/agents.md"
+    claude_runs_as_printed "docs/claude.md"
+    events_runs_as_printed "docs/events.md"
+    lead_runs_as_printed "docs/lead.md"
+    recipes_runs_as_printed "docs/recipes.md"
+    requests_runs_as_printed "docs/requests.md"
+    run_runs_as_printed "docs/run.md"
+    sixty_seconds_runs_as_printed "docs/sixty-seconds.md"
+    team_file_runs_as_printed "docs/team-file.md"
+    troubleshooting_runs_as_printed "docs/troubleshooting.md"
+    when_runs_as_printed "docs/when.md"
+    worktrees_runs_as_printed "docs/worktrees.md"
+}
+
+/// The text of a file of the repository.
+fn document(path: &str) -> String {
+    let path = format!("{}/../{path}", env!("CARGO_MANIFEST_DIR"));
+    std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{path}: {error}"))
+}
+
+/// README.md and every page of docs/.
+fn documents() -> Vec<String> {
+    let docs = std::fs::read_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/../docs")).unwrap();
+    let names = docs.map(|entry| entry.unwrap().file_name().into_string().unwrap());
+    let mut all: Vec<String> =
+        names.filter(|name| name.ends_with(".md")).map(|name| format!("docs/{name}")).collect();
+    all.push("README.md".to_owned());
+    all.sort();
+    all
+}
+
+#[allow(clippy::print_stdout, reason = "what is not run is told")]
+fn type_page(path: &str) {
+    let page = Page::read(&document(path)).unwrap_or_else(|fault| panic!("{path}:{fault}"));
+    for (line, why) in page.not_run() {
+        println!("{path}:{line}: not run: {why}");
     }
-    words.join(" ")
-}
-
-/// The commands of a console, each with what it prints.
-fn commands(console: &'static str) -> impl Iterator<Item = (&'static str, &'static str)> {
-    let typed = console.split("$ ").skip(1);
-    typed.map(|piece| piece.split_once('\n').unwrap())
-}
-
-fn shell(house: &House, line: &str) -> String {
-    let mut command = house.command("sh");
-    let output = command.args(["-c", line]).output().unwrap();
-    assert!(output.status.success(), "{line}: {output:?}");
-    String::from_utf8(output.stdout).unwrap()
+    let session = Session::open();
+    if let Err(fault) = session.walk(&page) {
+        panic!("{path}:{fault}\n{}", session.house.portrait());
+    }
+    session.end();
 }
 
 #[test]
-fn a_program_that_has_no_profile_joins_as_the_document_says() {
-    let mut house = House::with_team();
-    let blocks = blocks(AGENTS, "A program that has no profile");
-    let [("sh", program), ("text", profile), ("console", console)] = blocks[..] else {
-        panic!("a script, a profile, and what to type: {blocks:?}")
-    };
-    let path = format!("{}:{}", house.path("home/bin").display(), shell(&house, "printf %s \"$PATH\""));
-    house.variables.push(("PATH".into(), path));
-    shell(&house, "mkdir -p ~/bin ~/.config/teamd/agents");
-    house.script("home/bin/minutes", program);
-    house.script("home/.config/teamd/agents/minutes.toml", profile);
-    for (line, printed) in commands(console) {
-        let printed = as_printed(&house, printed);
-        if line.starts_with("teamctl send") {
-            // Nobody types so quickly that its first turn goes on.
-            house.until("ann is idle", || house.member("ann").filter(|ann| ann["activity"] == "idle"));
-        }
-        if line.starts_with("teamctl capture") {
-            // A person looks when the turn has ended.
-            house.until(&printed, || (as_printed(&house, &shell(&house, line)) == printed).then_some(()));
-        } else {
-            assert_eq!(as_printed(&house, &shell(&house, line)), printed, "{line}");
-        }
+fn no_page_with_commands_is_forgotten_and_what_is_not_run_is_counted() {
+    let (mut typed, mut marked) = (0, 0);
+    for path in documents() {
+        let page = Page::read(&document(&path)).unwrap_or_else(|fault| panic!("{path}:{fault}"));
+        let types = page.steps.iter().map(|step| u64::from(matches!(step, Step::Type { .. }))).sum::<u64>();
+        assert_eq!(types > 0, PAGES.contains(&path.as_str()), "{path} has {types} commands");
+        typed += types;
+        marked += page.not_run().map(|_| 1).sum::<u64>();
     }
-    house.end();
+    harness::figure("commands_of_documents", typed);
+    harness::figure("not_run_of_documents", marked);
+}
+
+#[test]
+fn a_command_that_fails_and_one_that_prints_something_else_are_found() {
+    let mut session = Session::open();
+    session.patience = std::time::Duration::from_millis(50);
+    let walk = |text: &str| session.walk(&Page::read(text)?);
+    let console = |text: &str| walk(&format!("```console\n{text}\n```\n"));
+    assert_eq!(console("$ echo one 2 pid 3\none 2 pid 4"), Ok(()), "a pid is another each time");
+    assert_eq!(console("$ cd /\n$ export WORD=kept\n$ echo $PWD $WORD\n/ kept"), Ok(()), "it is one session");
+    assert_eq!(console("$ (exit 3)\n$ echo $?\n3"), Ok(()), "the page tells the exit code");
+    for (wrong, told) in [
+        ("$ echo one\ntwo", "2: `echo one` prints"),
+        ("$ echo one; echo two\none", "2: `echo one; echo two` prints"),
+        ("$ echo one 2\none 3", "2: `echo one 2` prints"),
+        ("$ true\n$ teamctl stauts", "3: `teamctl stauts` ends with 64"),
+        ("$ (exit 3)\n$ echo $?\n4", "3: `echo $?` prints"),
+        ("$ teamctl status\n$ echo $?\n0", "3: `echo $?` prints"),
+        ("$ teamctl agents list\nnobody", "2: `teamctl agents list` prints"),
+        ("$ echo 'open", "2: `echo 'open` ends with 2"),
+    ] {
+        let fault = console(wrong).unwrap_err();
+        assert!(fault.starts_with(told), "{fault}");
+    }
+    assert!(walk("```sh\nfalse\n```\n").unwrap_err().starts_with("2: `false` ends with 1"));
+    session.end();
 }

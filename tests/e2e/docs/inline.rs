@@ -1,0 +1,90 @@
+//! Commands in running text and in tables: each names a verb that is there, and options that it takes.
+
+use super::{document, documents};
+use harness::House;
+use std::collections::HashMap;
+
+/// The words of every span of code that begins with `teamctl`.
+fn commands(text: &str) -> Vec<Vec<String>> {
+    let prose = text.split("```").step_by(2).collect::<Vec<_>>().join("\n\n");
+    let spans = prose.split("\n\n").flat_map(|paragraph| paragraph.split('`').skip(1).step_by(2));
+    let commands = spans.filter_map(|span| span.strip_prefix("teamctl"));
+    let own = commands.filter(|rest| rest.starts_with([' ', '\n']));
+    own.map(|rest| rest.split_whitespace().map(|word| word.replace('\\', "")).collect()).collect()
+}
+
+/// What is asked for help: the verb, also behind `help`, and the verb's own where it has such.
+fn verb(words: &[String]) -> Vec<&str> {
+    let is_word = |word: &&String| word.chars().all(|letter| letter.is_ascii_lowercase() || letter == '-');
+    let own = if words.first().is_some_and(|word| word == "task" || word == "agents") { 2 } else { 1 };
+    let words = words.iter().filter(|word| !word.starts_with('-') && *word != "help").take(own);
+    words.take_while(is_word).map(String::as_str).collect()
+}
+
+/// `[--mode`, `--mode=plan`, `--json,` give `--mode` and `--json`.
+fn options(words: &[String]) -> impl Iterator<Item = &str> {
+    let ours = words.iter().take_while(|word| *word != "--");
+    let bare = ours.map(|word| word.trim_matches(['[', ']', '(', ')', ',', '…', '"', '\'']));
+    bare.filter(|word| word.starts_with("--")).map(|word| word.split('=').next().unwrap_or(word))
+}
+
+/// The help of a verb; none where there is no such verb.
+#[derive(Default)]
+struct Helps(HashMap<String, Option<String>>);
+
+impl Helps {
+    fn of(&mut self, house: &House, verb: &[&str]) -> Option<&str> {
+        let help = || {
+            let ran = house.teamctl_with(&[verb, &["--help"]].concat(), &[]);
+            (ran.code == 0).then_some(ran.stdout)
+        };
+        self.0.entry(verb.join(" ")).or_insert_with(help).as_deref()
+    }
+
+    fn fault(&mut self, house: &House, words: &[String]) -> Option<String> {
+        let said = words.join(" ");
+        let Some(help) = self.of(house, &verb(words)) else {
+            return Some(format!("there is no such verb: teamctl {said}"));
+        };
+        let known: Vec<&str> = help.split([' ', '\n', '[', ']', ',', '|', '=']).collect();
+        let unknown = options(words).find(|option| !known.contains(option));
+        unknown.map(|option| format!("{option} is no option: teamctl {said}"))
+    }
+}
+
+/// What `make` is told to do.
+fn targets(text: &str) -> Vec<&str> {
+    let spans = text.split('`').filter_map(|span| span.strip_prefix("make "));
+    spans.filter_map(|rest| rest.split_whitespace().next()).collect()
+}
+
+#[test]
+fn every_word_for_make_is_there() {
+    let makefile = document("Makefile");
+    let there = |word: &str| makefile.lines().any(|line| line.starts_with(&format!("{word}:")));
+    for page in documents() {
+        let text = document(&page);
+        let unknown: Vec<&str> = targets(&text).into_iter().filter(|word| !there(word)).collect();
+        assert!(unknown.is_empty(), "{page}: make {unknown:?}");
+    }
+    assert!(there("bench") && !there("nothing") && targets("`make bench`").contains(&"bench"));
+}
+
+#[test]
+fn every_command_in_the_text_names_a_verb_and_options_that_are_there() {
+    let (house, mut helps, mut count) = (House::empty(), Helps::default(), 0);
+    let mut faults = Vec::new();
+    for page in documents() {
+        let all = commands(&document(&page));
+        count += all.len();
+        let wrong = all.iter().filter_map(|words| helps.fault(&house, words));
+        faults.extend(wrong.map(|fault| format!("{page}: {fault}")));
+    }
+    assert_eq!(faults, Vec::<String>::new());
+    assert!(count > 100, "{count} commands are few");
+    let words = |text: &str| text.split(' ').map(str::to_owned).collect::<Vec<_>>();
+    for wrong in ["stauts", "status --al", "task creat x"] {
+        assert!(helps.fault(&house, &words(wrong)).is_some(), "{wrong}");
+    }
+    house.end();
+}
