@@ -90,10 +90,11 @@ fn fits(text: &str, pattern: &str) -> bool {
     rest.is_empty() || last.is_empty()
 }
 
-/// Types what is printed.
+/// Types what is printed, inside tmux.
 fn types(house: &House, told: &Value) -> String {
     let line = told["next"][0].as_str().unwrap();
-    let output = house.command("sh").args(["-c", line]).output().unwrap();
+    let tmux = format!("{},0,0", house.tmux_socket().display());
+    let output = house.command("sh").args(["-c", line]).env("TMUX", tmux).output().unwrap();
     assert!(output.status.success(), "{line}: {output:?}");
     String::from_utf8_lossy(&output.stdout).into_owned()
 }

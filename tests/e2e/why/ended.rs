@@ -31,7 +31,7 @@ fn by_order_and_so_it_is_known_to_the_next_daemon() {
 fn by_failures_again_and_again() {
     let house = House::with_team();
     house.teamctl(["spawn", "ann", "--restart", "on-failure", "--", "sh", "-c", "echo no; exit 3"]).ok();
-    says(&house, "restarting");
+    types(&house, &says(&house, "restarting"));
     let told = says(&house, "given_up");
     assert!(told["evidence"][1].as_str().unwrap().contains("exit 3"), "{told}");
     assert!(types(&house, &told).contains("no"));
@@ -44,7 +44,7 @@ fn its_pane_was_closed_by_hand() {
     stays(&house);
     let pane = house.member("ann").unwrap()["pane"].as_str().unwrap().to_owned();
     house.tmux(["kill-pane", "-t", &pane]);
-    says(&house, "pane_closed");
+    assert!(types(&house, &says(&house, "pane_closed")).contains("here"));
     house.end();
 }
 
@@ -58,6 +58,7 @@ fn its_program_went_away() {
     house.teamctl(["send", "ann", "two"]).ok();
     let told = says(&house, "program_missing");
     assert!(told["evidence"][0].as_str().unwrap().contains("prog"), "{told}");
+    types(&house, &told);
     house.end();
 }
 
@@ -69,7 +70,7 @@ fn its_tmux_server_went_away() {
     stays(&house);
     assert!(first_process(&house) > 0);
     house.kill_9(house.tmux(["display-message", "-p", "#{pid}"]).parse().unwrap());
-    says(&house, "tmux_gone");
+    assert!(types(&house, &says(&house, "tmux_gone")).contains("here"));
     house.tmux(["new-session", "-d", "-s", "user", "--", "cat", "-"]);
     house.teamctl(["down"]).ok();
     assert!(teamd.wait().unwrap().success());

@@ -25,7 +25,10 @@ fn it_is_damaged() {
     let house = House::with_team();
     stays(&house);
     house.put(INBOX, "[{\"from\": ");
-    says(&house, "inbox_damaged");
+    let told = says(&house, "inbox_damaged");
+    assert_eq!(told["next"][0], "teamctl doctor");
+    let found = house.teamctl(["doctor"]);
+    assert!(found.code != 0 && found.stdout.contains("inboxes/ann.json"), "{found:#?}");
     house.put(INBOX, "[]");
     house.end();
 }

@@ -10,7 +10,7 @@ fn teamd_is_not_there() {
     house.kill_9(house.daemon());
     let told = says(&house, "no_daemon");
     assert!(told["evidence"][0].as_str().unwrap().contains("without a word"), "{told}");
-    house.start_daemon();
+    types(&house, &told);
     says(&house, "works");
     house.end();
 }

@@ -1,6 +1,6 @@
 //! What it could do waits, or is not its own.
 
-use super::{says, stays, task, types, works};
+use super::{says, stays, types, works};
 use harness::House;
 
 fn bob(house: &House) {
@@ -43,7 +43,9 @@ fn there_is_work_and_it_is_anothers() {
     works(&house);
     bob(&house);
     made(&house, &["--owner", "bob"]);
-    says(&house, "others_tasks");
-    task(&house, "true");
+    let told = says(&house, "others_tasks");
+    types(&house, &told);
+    let id = told["next"][0].as_str().unwrap().split(' ').nth(3).unwrap();
+    assert_eq!(house.json(["task", "get", id])["task"]["owner"], "ann");
     house.end();
 }

@@ -84,10 +84,13 @@ fn for_the_answer_to_a_shutdown() {
     let house = House::with_team();
     stays(&house);
     let mut asked = house.teamctl_running(["shutdown", "ann", "--grace", "1m"]);
-    house.until("the request is in the event log", || {
-        says(&house, "shutting_down")["evidence"][0].as_str()?.contains("request shutdown-").then_some(())
+    let mut told = house.until("the request is in the event log", || {
+        let told = says(&house, "shutting_down");
+        told["evidence"][0].as_str()?.contains("request shutdown-").then_some(told)
     });
-    house.teamctl(["kill", "ann"]).ok();
+    // As it stands it waits for half a minute first.
+    told["next"][0] = format!("{} --grace 100ms", told["next"][0].as_str().unwrap()).into();
+    types(&house, &told);
     asked.wait().unwrap();
     house.end();
 }
@@ -127,15 +130,19 @@ fn after_turns_that_failed_and_one_that_was_interrupted() {
     let told = says(&house, "turns_failed");
     assert!(told["sentence"].as_str().unwrap().contains("last 2 turns"), "{told}");
     assert!(told["evidence"][0].as_str().unwrap().contains("exit 3"), "{told}");
+    types(&house, &told);
+    house.until("it has failed again", || (house.told("ann", "idle_notification").len() == 3).then_some(()));
+    idle(&house);
     task(&house, "true");
     says(&house, "rests");
     task(&house, "sleep 3600");
     house.until("it works", || (house.member("ann")?["activity"] == "active").then_some(()));
-    says(&house, "works");
-    says_with(&house, "silent", &["--silent", "1s"]);
+    types(&house, &says(&house, "works"));
+    types(&house, &says_with(&house, "silent", &["--silent", "1s"]));
     house.teamctl(["interrupt", "ann"]).ok();
     let told = says(&house, "interrupted");
     assert!(told["next"][0].as_str().unwrap().starts_with("teamctl task release"), "{told}");
+    types(&house, &told);
     house.end();
 }
 
@@ -145,7 +152,7 @@ fn out_of_sight_and_at_rest() {
     works(&house);
     house.teamctl(["hide", "ann"]).ok();
     types(&house, &says(&house, "hidden"));
-    says(&house, "rests");
+    types(&house, &says(&house, "rests"));
     house.end();
 }
 
