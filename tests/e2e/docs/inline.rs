@@ -1,16 +1,29 @@
-//! Commands in running text and in tables: each names a verb that is there, and options that it takes.
+//! Commands in running text and in tables, also without the word `teamctl`: each names a verb that is there, and options
+//! that it takes.
 
 use super::{document, documents};
 use harness::House;
 use std::collections::HashMap;
 
-/// The words of every span of code that begins with `teamctl`.
-fn commands(text: &str) -> Vec<Vec<String>> {
+/// The words of every span of code that begins with `teamctl`, behind that, or with one of these verbs and has options.
+fn commands(text: &str, verbs: &[String]) -> Vec<Vec<String>> {
     let prose = text.split("```").step_by(2).collect::<Vec<_>>().join("\n\n");
     let spans = prose.split("\n\n").flat_map(|paragraph| paragraph.split('`').skip(1).step_by(2));
-    let commands = spans.filter_map(|span| span.strip_prefix("teamctl"));
-    let own = commands.filter(|rest| rest.starts_with([' ', '\n']));
-    own.map(|rest| rest.split_whitespace().map(|word| word.replace('\\', "")).collect()).collect()
+    let words =
+        spans.map(|span| span.split_whitespace().map(|word| word.replace('\\', "")).collect::<Vec<_>>());
+    let commands = words.filter_map(|words| match words.split_first()? {
+        (teamctl, rest) if teamctl == "teamctl" => Some(rest.to_vec()),
+        (verb, rest) if verbs.contains(verb) && options(rest).next().is_some() => Some(words),
+        _ => None,
+    });
+    commands.collect()
+}
+
+/// What `teamctl --help` lists.
+fn verbs(house: &House) -> Vec<String> {
+    let help = house.teamctl(["--help"]).ok();
+    let (_, list) = help.split_once("Commands:\n").unwrap();
+    list.lines().map_while(|line| Some(line.split_whitespace().next()?.to_owned())).collect()
 }
 
 /// What is asked for help: the verb, also behind `help`, and the verb's own where it has such.
@@ -73,9 +86,9 @@ fn every_word_for_make_is_there() {
 #[test]
 fn every_command_in_the_text_names_a_verb_and_options_that_are_there() {
     let (house, mut helps, mut count) = (House::empty(), Helps::default(), 0);
-    let mut faults = Vec::new();
+    let (verbs, mut faults) = (verbs(&house), Vec::new());
     for page in documents() {
-        let all = commands(&document(&page));
+        let all = commands(&document(&page), &verbs);
         count += all.len();
         let wrong = all.iter().filter_map(|words| helps.fault(&house, words));
         faults.extend(wrong.map(|fault| format!("{page}: {fault}")));
