@@ -35,6 +35,7 @@ pub enum ConfigError {
 
 /// A team, in the files' order of fields.
 #[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct TeamConfig {
     /// The team's name, as the file says; the directory's name is the one that counts.
@@ -43,15 +44,19 @@ pub struct TeamConfig {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
     /// Milliseconds since the epoch.
+    #[cfg_attr(feature = "schema", schemars(with = "Option<u64>"))]
     pub created_at: u64,
     /// `team-lead@TEAM`
+    #[cfg_attr(feature = "schema", schemars(with = "Option<String>"))]
     pub lead_agent_id: String,
     /// UUID of the lead's session.
+    #[cfg_attr(feature = "schema", schemars(with = "Option<String>"))]
     pub lead_session_id: String,
     /// The lead first.
     pub members: Vec<Member>,
     /// Panes that are hidden for now.
     #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[cfg_attr(feature = "schema", schemars(with = "Option<Vec<String>>"))]
     pub hidden_pane_ids: Vec<String>,
 }
 

@@ -27,6 +27,8 @@ pub mod payload;
 pub mod place;
 pub mod policy;
 pub mod prompt;
+#[cfg(feature = "schema")]
+pub mod schema;
 pub mod task;
 pub mod terminal;
 pub mod time;

@@ -14,10 +14,11 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 
 /// One message, as it is written: the order of the fields is the files' order.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Message {
     /// The sender's plain name.
     pub from: String,
-    /// Plain text, or a [`Payload`](crate::payload::Payload) as JSON.
+    /// Plain text, or a payload as JSON.
     pub text: String,
     /// What it is about, where the sender gave it.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -15,8 +15,9 @@ use crate::json::{Object, string, whole_pairs};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// All kinds of payload.
+/// All kinds of payload, told apart by their `type`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum Payload {
     /// A teammate ended a turn.
@@ -27,17 +28,17 @@ pub enum Payload {
     TaskCompleted(TaskCompleted),
     /// The lead asks a teammate to end.
     ShutdownRequest(ShutdownRequest),
-    /// It will.
+    /// A teammate is about to end.
     ShutdownApproved(ShutdownApproved),
-    /// It will not.
+    /// A teammate will not end.
     ShutdownRejected(ShutdownRejected),
     /// A teammate in plan mode hands in its plan.
     PlanApprovalRequest(PlanApprovalRequest),
-    /// The lead's word on it.
+    /// The lead's word on a plan.
     PlanApprovalResponse(PlanApprovalResponse),
     /// A teammate asks before it uses a tool.
     PermissionRequest(PermissionRequest),
-    /// The answer.
+    /// The answer to a question for permission.
     PermissionResponse(PermissionResponse),
     /// The lead changes a teammate's permission mode.
     ModeSetRequest(ModeSetRequest),
@@ -110,6 +111,7 @@ impl Payload {
 
 /// Why a teammate is idle.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum IdleReason {
     /// Its turn ended by itself.
@@ -133,6 +135,7 @@ impl IdleReason {
 
 /// Teammate to lead, once per turn that ends.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct IdleNotification {
     /// The teammate.
@@ -158,6 +161,7 @@ pub struct IdleNotification {
 
 /// Whoever set the owner, to the new owner.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct TaskAssignment {
     /// Which task.
@@ -177,6 +181,7 @@ pub struct TaskAssignment {
 
 /// A task's owner, to the lead.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct TaskCompleted {
     /// The owner.
@@ -193,6 +198,7 @@ pub struct TaskCompleted {
 
 /// Lead to teammate.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct ShutdownRequest {
     /// What the answer refers to.
@@ -210,6 +216,7 @@ pub struct ShutdownRequest {
 
 /// Teammate to lead.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct ShutdownApproved {
     /// The request's id.
@@ -230,6 +237,7 @@ pub struct ShutdownApproved {
 
 /// Teammate to lead.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct ShutdownRejected {
     /// The request's id.
@@ -247,6 +255,7 @@ pub struct ShutdownRejected {
 
 /// Teammate to lead.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct PlanApprovalRequest {
     /// Whose plan.
@@ -267,6 +276,7 @@ pub struct PlanApprovalRequest {
 
 /// Lead to teammate.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct PlanApprovalResponse {
     /// The request's id.
@@ -287,6 +297,7 @@ pub struct PlanApprovalResponse {
 
 /// Lead to teammate.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ModeSetRequest {
     /// The permission mode.
     pub mode: String,
@@ -296,6 +307,7 @@ pub struct ModeSetRequest {
 
 /// Lead to teammate.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct TeamPermissionUpdate {
     /// What changes.
@@ -310,6 +322,7 @@ pub struct TeamPermissionUpdate {
 
 /// The ended member's name to the lead.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct TeammateTerminated {
     /// How it ended, for people.
     pub message: String,

@@ -83,6 +83,7 @@ impl Serialize for TaskStatus {
 
 /// One task, in the files' order of fields.
 #[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct Task {
     /// Its number.
@@ -90,18 +91,23 @@ pub struct Task {
     /// What to do, in the imperative.
     pub subject: String,
     /// More of it.
+    #[cfg_attr(feature = "schema", schemars(with = "Option<String>"))]
     pub description: String,
     /// What is shown while it runs.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub active_form: Option<String>,
     /// How far it is.
+    #[cfg_attr(feature = "schema", schemars(with = "String", extend("examples" = ["pending", "in_progress", "completed", "deleted"])))]
     pub status: TaskStatus,
     /// Who has it.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", schemars(with = "Option<String>"))]
     pub owner: Option<AgentName>,
     /// What waits for it.
+    #[cfg_attr(feature = "schema", schemars(with = "Option<Vec<TaskId>>"))]
     pub blocks: Vec<TaskId>,
     /// What it waits for.
+    #[cfg_attr(feature = "schema", schemars(with = "Option<Vec<TaskId>>"))]
     pub blocked_by: Vec<TaskId>,
     /// Anything else; `failure` says why its work failed.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -10,33 +10,42 @@ use serde::{Serialize, Serializer};
 
 /// One member, in the files' order of fields.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct Member {
     /// `NAME@TEAM`
+    #[cfg_attr(feature = "schema", schemars(with = "Option<String>"))]
     pub agent_id: String,
     /// Its plain name.
+    #[cfg_attr(feature = "schema", schemars(with = "String"))]
     pub name: AgentName,
     /// `team-lead`, `general-purpose` and the like; empty where others left it out.
+    #[cfg_attr(feature = "schema", schemars(with = "Option<String>"))]
     pub agent_type: String,
     /// Empty where nobody said.
+    #[cfg_attr(feature = "schema", schemars(with = "Option<String>"))]
     pub model: String,
     /// What it was spawned with.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub prompt: Option<String>,
-    /// A [`Color`]'s name, or what others wrote.
+    /// The name of one of our colours, or what others wrote.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub color: Option<String>,
     /// Whether it starts read-only.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub plan_mode_required: Option<bool>,
     /// Milliseconds since the epoch.
+    #[cfg_attr(feature = "schema", schemars(with = "Option<u64>"))]
     pub joined_at: u64,
     /// `%14`, `in-process`, empty for a lead. For showing; never acted on.
+    #[cfg_attr(feature = "schema", schemars(with = "Option<String>"))]
     pub tmux_pane_id: String,
     /// Absolute.
+    #[cfg_attr(feature = "schema", schemars(with = "Option<String>"))]
     pub cwd: String,
     /// Reserved: always empty.
     #[serde(serialize_with = "no_elements")]
+    #[cfg_attr(feature = "schema", schemars(with = "Option<serde_json::Value>"))]
     pub subscriptions: (),
     /// `tmux`, `in-process`, `iterm2`, or what others wrote.
     #[serde(skip_serializing_if = "Option::is_none")]

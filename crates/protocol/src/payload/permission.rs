@@ -7,6 +7,7 @@ use serde_json::Value;
 
 /// Teammate to lead.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct PermissionRequest {
     /// What the answer refers to; in snake case here, alone of all payloads.
     #[serde(alias = "requestId")]
@@ -31,6 +32,7 @@ pub struct PermissionRequest {
 
 /// Lead to teammate.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct PermissionResponse {
     /// The request's id.
     #[serde(alias = "requestId")]
@@ -42,6 +44,7 @@ pub struct PermissionResponse {
 
 /// The answer to a question for permission.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "subtype", rename_all = "lowercase")]
 pub enum PermissionOutcome {
     /// Yes.
@@ -58,6 +61,7 @@ pub enum PermissionOutcome {
 
 /// What a yes carries.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Granted {
     /// The input to use: the request's own, unless changed.
     #[serde(default)]
@@ -69,6 +73,7 @@ pub struct Granted {
 
 /// A change of permissions.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "type", rename_all = "camelCase")]
 pub enum Suggestion {
     /// More directories.
@@ -101,6 +106,7 @@ pub enum Suggestion {
 
 /// What a tool may be used for.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct PermissionRule {
     /// The tool.
