@@ -8,6 +8,8 @@ mod page;
 mod session;
 mod stand_ins;
 
+use crate::mcp::there;
+
 use page::{Page, Step};
 use session::Session;
 
@@ -106,4 +108,17 @@ fn a_command_that_fails_and_one_that_prints_something_else_are_found() {
     }
     assert!(walk("```sh\nfalse\n```\n").unwrap_err().starts_with("2: `false` ends with 1"));
     session.end();
+}
+
+#[test]
+fn a_validator_that_is_not_ours_judges_the_samples_as_the_schemas_say() {
+    let target = harness::programs().parent().unwrap();
+    let Some(python) = there(target.join("python/bin/python")) else { return };
+    let here = concat!(env!("CARGO_MANIFEST_DIR"), "/..");
+    let mut command = std::process::Command::new(python);
+    command.current_dir(here).arg("tests/foreign/schemas.py");
+    let output = command.args(["docs/schema", "crates/protocol/tests/data"]).output().unwrap();
+    assert!(output.status.success(), "{output:?}");
+    let seen: usize = String::from_utf8(output.stdout).unwrap().trim().parse().unwrap();
+    assert!(seen > 100, "{seen}");
 }

@@ -10,7 +10,7 @@ use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
 /// `make test` brings them, and says so: then one that is missing is a failure.
 #[allow(clippy::print_stderr, reason = "a test that did not run says so")]
-fn there(program: PathBuf) -> Option<PathBuf> {
+pub(crate) fn there(program: PathBuf) -> Option<PathBuf> {
     if program.exists() {
         return Some(program);
     }

@@ -21,6 +21,7 @@ pub enum Asked {
 
 /// Which of the two.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum AskedKind {
     /// A plan.
     #[serde(rename = "plan_approval_request")]

@@ -1,6 +1,6 @@
 //! The lines of the event log: what happened to whom, one JSON object each.
 //!
-//! The daemon alone writes them; docs/events.md and docs/events.schema.json say the same for other programs.
+//! The daemon alone writes them; docs/events.md and docs/schema/event.schema.json say the same for other programs.
 //! A reader that meets an `event` it does not know leaves that line out: later releases add kinds.
 
 use crate::asked::AskedKind;
@@ -19,6 +19,7 @@ pub const TAKEN_DOWN: &str = "asked to go down";
 
 /// One thing that happened.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Event {
     /// When it was seen: ISO 8601, UTC, milliseconds.
     pub time: String,
@@ -35,6 +36,7 @@ pub struct Event {
 
 /// What happened; the tag is the key `event`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "event", rename_all = "snake_case")]
 pub enum What {
     /// The daemon answers.

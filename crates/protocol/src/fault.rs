@@ -6,6 +6,7 @@ use std::path::Path;
 
 /// The kinds of failure; each has its exit code (after sysexits.h) and its name in JSON.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Kind {
     /// Done for some and not for others; the output says which.
@@ -62,6 +63,7 @@ impl Kind {
 
 /// A failure as it crosses the socket and as `--json` prints it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[error("{message}")]
 pub struct Fault {
     /// What kind it is; decides the exit code.

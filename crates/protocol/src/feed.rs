@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 /// How an agent gets its messages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum Feed {
     /// It speaks the files' protocol itself: Claude Code with its identity flags.
@@ -54,6 +55,7 @@ impl Feed {
 
 /// When a stored message reaches an agent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Reaches {
     /// Also in the middle of a turn.

@@ -6,6 +6,7 @@ use std::str::FromStr;
 
 /// What an agent may do without asking.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub enum PermissionMode {
     /// It asks.
@@ -16,7 +17,7 @@ pub enum PermissionMode {
     BypassPermissions,
     /// Nothing but reading, until its plan is approved.
     Plan,
-    /// Of a lead: see [`crate::delegate`].
+    /// Of a lead: it spawns, messages and works on tasks alone ([`crate::delegate`]).
     Delegate,
     /// What it would have to ask for, it leaves.
     DontAsk,

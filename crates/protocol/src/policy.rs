@@ -17,6 +17,7 @@ use serde::{Deserialize, Serialize};
 
 /// How a team is led, as far as the daemon decides it.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct Policy {
     /// Who may put a command into a task.
@@ -36,6 +37,7 @@ pub struct Policy {
 
 /// Who answers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Who {
     /// A person alone.
@@ -49,6 +51,7 @@ pub enum Who {
 
 /// What follows when nobody has answered in time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum After {
     /// It waits on.
@@ -73,6 +76,7 @@ pub enum Decision {
 
 /// Whose answer it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum By {
     /// A person's or the lead's: both answer as the lead.

@@ -1,22 +1,33 @@
 //! The JSON Schemas of the files and messages, for who writes a program of their own: docs/schema has their texts.
 //!
-//! They say what a reader takes, and are derived from the types. What is parsed from text by hand says here what it
-//! takes. Unknown fields are allowed everywhere: other programs add some.
+//! They say what a reader of ours takes, or else what teamd writes, and are derived from the types; where a file's text is looked into by hand, the fields
+//! say beside their type what may stand there. Other programs add fields to files and messages, so none is refused.
 
 use crate::config::TeamConfig;
+use crate::control::{Call, Response};
+use crate::event::Event;
 use crate::id::{RequestId, TaskId};
 use crate::message::Message;
+use crate::name::{AgentName, TeamName};
 use crate::payload::Payload;
+use crate::policy::Policy;
 use crate::task::Task;
+use schemars::generate::SchemaSettings;
+use schemars::transform::RecursiveTransform;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde_json::Value;
 use std::borrow::Cow;
 
 /// Every schema, by the name of its file before `.schema.json`.
-pub fn all() -> [(&'static str, Schema); 4] {
+pub fn all() -> [(&'static str, Schema); 8] {
     [
+        ("call", of::<Call>("What a client says on the control socket")),
         ("config", of::<TeamConfig>("teams/TEAM/config.json")),
+        ("event", told::<Event>("A line of events.jsonl")),
         ("inbox", of::<Vec<Message>>("teams/TEAM/inboxes/AGENT.json")),
         ("payload", of::<Payload>("A message's text, where it is more than text")),
+        ("policy", of::<Policy>("policy-TEAM.json")),
+        ("response", told::<Response>("What teamd answers on the control socket")),
         ("task", of::<Task>("tasks/TEAM/ID.json")),
     ]
 }
@@ -26,10 +37,28 @@ pub fn text(schema: &Schema) -> String {
     serde_json::to_string_pretty(schema).expect("a schema has string keys") + "\n"
 }
 
+/// What is read, so that all that others leave out may be missing.
 fn of<T: JsonSchema>(title: &str) -> Schema {
-    let mut schema = SchemaGenerator::default().into_root_schema_for::<T>();
+    made::<T>(title, SchemaSettings::default().for_deserialize())
+}
+
+/// What teamd alone writes, with all that it always has.
+fn told<T: JsonSchema>(title: &str) -> Schema {
+    made::<T>(title, SchemaSettings::default().for_serialize())
+}
+
+fn made<T: JsonSchema>(title: &str, settings: SchemaSettings) -> Schema {
+    let settings = settings.with_transform(RecursiveTransform(in_plain_words));
+    let mut schema = settings.into_generator().into_root_schema_for::<T>();
     schema.insert("title".to_owned(), title.into());
     schema
+}
+
+/// What is told to people on one line, without links into the documentation of the types.
+fn in_plain_words(schema: &mut Schema) {
+    if let Some(Value::String(text)) = schema.get_mut("description") {
+        *text = text.replace('\n', " ").replace("[`", "`").replace("`]", "`");
+    }
 }
 
 /// A string of ours that has a form.
@@ -50,4 +79,8 @@ macro_rules! string_of {
 string_of!(TaskId, {"type": "string", "pattern": "^[1-9][0-9]{0,8}$"});
 string_of!(RequestId, {
     "type": "string", "minLength": 1, "maxLength": 256, "pattern": r"^[^\u0000-\u001f\u007f-\u009f]*$"
+});
+string_of!(TeamName, {"type": "string", "maxLength": 64, "pattern": "^-*[a-z0-9][a-z0-9-]*$"});
+string_of!(AgentName, {
+    "type": "string", "description": "Of ours [A-Za-z0-9][A-Za-z0-9_-]{0,63}; those of others as they stand."
 });

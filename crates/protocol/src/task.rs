@@ -101,7 +101,6 @@ pub struct Task {
     pub status: TaskStatus,
     /// Who has it.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(feature = "schema", schemars(with = "Option<String>"))]
     pub owner: Option<AgentName>,
     /// What waits for it.
     #[cfg_attr(feature = "schema", schemars(with = "Option<Vec<TaskId>>"))]

@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 
 /// Where a teammate runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Backend {
     /// In a pane of the team's windows.
@@ -38,6 +39,7 @@ impl Backend {
 
 /// Whether a teammate that ended without being asked is started again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Restart {
     /// It stays gone.
@@ -49,6 +51,7 @@ pub enum Restart {
 
 /// What one turn of a teammate runs.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum TurnProgram {
     /// The built-in worker: the command of a task, with `sh -c`.
@@ -86,6 +89,7 @@ impl TurnProgram {
 
 /// The built-in worker's settings.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Worker {
     /// The command for every task, in place of the task's own.
     #[serde(default)]
@@ -103,6 +107,7 @@ pub struct Worker {
 /// `{prompt}` and `{session}` in an argument stand for the turn's text and the session's id. Where no argument
 /// holds `{prompt}` the text comes on standard input.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct TurnAgent {
     /// Program and arguments of the first turn.
     pub first: Vec<String>,
@@ -125,6 +130,7 @@ pub struct TurnAgent {
 /// A program that runs for the whole life behind a driver of ours, which speaks the program's protocol on one side
 /// and [`crate::driver`] on the other.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct StandingAgent {
     /// The driver and its own arguments.
     pub driver: Vec<String>,
@@ -143,6 +149,7 @@ pub struct StandingAgent {
 
 /// A conversation over several processes.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Session {
     /// The program has none: every turn begins anew.
@@ -159,6 +166,7 @@ pub enum Session {
 
 /// How far an agent in plan mode has come. It leaves plan mode by the approval of its plan alone.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum PlanStage {
     /// The next turn that goes well hands in a plan.

@@ -17,7 +17,6 @@ pub struct Member {
     #[cfg_attr(feature = "schema", schemars(with = "Option<String>"))]
     pub agent_id: String,
     /// Its plain name.
-    #[cfg_attr(feature = "schema", schemars(with = "String"))]
     pub name: AgentName,
     /// `team-lead`, `general-purpose` and the like; empty where others left it out.
     #[cfg_attr(feature = "schema", schemars(with = "Option<String>"))]

@@ -10,6 +10,7 @@ use std::path::PathBuf;
 
 /// One event of a program.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Hooked {
     /// The team whose lead it is; none: the agent of the token.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -29,6 +30,7 @@ pub struct Hooked {
 
 /// Who tells what happened in a program.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Speaker {
     /// The program's own hook.
@@ -40,6 +42,7 @@ pub enum Speaker {
 
 /// A process that no number reuse can be mistaken for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Process {
     /// Its number.
     pub pid: u32,
@@ -49,6 +52,7 @@ pub struct Process {
 
 /// What happened in a program that has hooks.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Said {
     /// A session began, or was taken up again.
@@ -77,6 +81,7 @@ pub enum Said {
 
 /// Waits until there is something to look at: the answer is a [`Released`]. The agent is idle meanwhile.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Park {
     /// As in [`Hooked`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -85,6 +90,7 @@ pub struct Park {
 
 /// Why a parked hook goes on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Released {
     /// Look: mail or a task may have come.
@@ -99,6 +105,7 @@ pub enum Released {
 
 /// What a hook needs to know of its agent.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct HookReply {
     /// It is fed by its hooks; false: this program is told of its mail in another way, its life is to end, or it is
     /// another that the agent's own runs, and no hook is to wait, but to say that it has marked what was handed over.
@@ -125,6 +132,7 @@ pub struct HookReply {
 
 /// The session that leads a team: a program that is not ours, in a pane that is not ours.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Lead {
     /// Its team.
     pub team: TeamName,
@@ -145,6 +153,7 @@ pub struct Lead {
 
 /// Who is to lead.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum LeadOrder {
     /// This session, from now on.

@@ -19,6 +19,7 @@ use std::process::ExitStatus;
 
 /// Who is in the pane.
 #[derive(Debug, Clone, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Hello {
     /// The id that the daemon gave it on its command line.
     pub spawn: String,
@@ -31,6 +32,7 @@ pub struct Hello {
 
 /// What an agent does whose turns join runs.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct TurnNow {
     /// In a turn or between two.
     pub activity: Activity,

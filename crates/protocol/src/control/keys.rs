@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 /// One step of it; known by the agent's token.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Keys {
     /// What the pane shows: answered by a [`ScreenReply`].
@@ -35,6 +36,7 @@ impl std::fmt::Debug for Keys {
 
 /// A pane's screen.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ScreenReply {
     /// A line each.
     pub screen: String,

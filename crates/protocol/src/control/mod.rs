@@ -36,6 +36,7 @@ pub const VERSION: u32 = 1;
 
 /// What a client gets for its call.
 #[derive(Debug, Clone, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Response {
     /// The effect has happened.

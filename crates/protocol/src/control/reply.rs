@@ -11,6 +11,7 @@ use std::path::PathBuf;
 
 /// The effect of a request.
 #[derive(Debug, Clone, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Reply {
     /// Of `status`.
@@ -51,6 +52,7 @@ pub enum Reply {
 
 /// The daemon and all that it supervises.
 #[derive(Debug, Clone, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct StatusReply {
     /// The daemon itself.
     pub daemon: DaemonStatus,
@@ -60,6 +62,7 @@ pub struct StatusReply {
 
 /// The daemon.
 #[derive(Debug, Clone, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct DaemonStatus {
     /// Its process.
     pub pid: u32,
@@ -78,6 +81,7 @@ pub struct DaemonStatus {
 
 /// A team's living members.
 #[derive(Debug, Clone, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct TeamStatus {
     /// Its name.
     pub name: TeamName,
@@ -93,6 +97,7 @@ pub struct TeamStatus {
 
 /// A member whose life has ended.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct PastAgent {
     /// Its name.
     pub name: AgentName,
@@ -126,6 +131,7 @@ pub struct BackReply {
 
 /// What is to be known of a running member beside its activity.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Flag {
     /// Its plan waits for an answer.
@@ -155,6 +161,7 @@ impl Flag {
 
 /// One supervised agent.
 #[derive(Debug, Clone, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct AgentStatus {
     /// Its name.
     pub name: AgentName,
@@ -213,6 +220,7 @@ pub struct AgentStatus {
 
 /// docs/protocol.md section 7, TeamCreate.
 #[derive(Debug, Clone, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct CreateReply {
     /// The name it got.
     pub team_name: TeamName,
@@ -224,6 +232,7 @@ pub struct CreateReply {
 
 /// docs/protocol.md section 7, spawn.
 #[derive(Debug, Clone, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct SpawnReply {
     /// Always `teammate_spawned`.
     pub status: String,
@@ -255,6 +264,7 @@ pub struct SpawnReply {
 
 /// What became of a member's turn.
 #[derive(Debug, Clone, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct InterruptReply {
     /// The member.
     pub name: AgentName,
@@ -264,6 +274,7 @@ pub struct InterruptReply {
 
 /// Whose mode was changed.
 #[derive(Debug, Clone, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ModeReply {
     /// The member, or `team-lead`.
     pub name: AgentName,
@@ -273,6 +284,7 @@ pub struct ModeReply {
 
 /// How each of several members ended, or did not.
 #[derive(Debug, Clone, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct EndingsReply {
     /// One for each member that was asked or killed.
     pub ended: Vec<EndedAgent>,
@@ -280,6 +292,7 @@ pub struct EndingsReply {
 
 /// One member's end.
 #[derive(Debug, Clone, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct EndedAgent {
     /// Its name.
     pub name: AgentName,
@@ -294,6 +307,7 @@ pub struct EndedAgent {
 
 /// docs/protocol.md section 7, TeamDelete.
 #[derive(Debug, Clone, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct DeleteReply {
     /// Always true here; a refusal is a fault.
     pub success: bool,
@@ -308,6 +322,7 @@ pub struct DeleteReply {
 
 /// Where a member is to be seen.
 #[derive(Debug, Clone, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum LocateReply {
     /// In a pane.
@@ -329,6 +344,7 @@ pub enum LocateReply {
 
 /// What a pane shows.
 #[derive(Clone, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct CaptureReply {
     /// Its lines, as tmux prints them.
     pub screen: String,

@@ -12,8 +12,9 @@ use std::path::PathBuf;
 
 /// The first line of every conversation.
 #[derive(Clone, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Call {
-    /// The version the caller speaks, [`super::VERSION`].
+    /// The version the caller speaks: 1.
     pub v: u32,
     /// The secret of the agent that asks; absent for a person or a lead.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -35,6 +36,7 @@ impl std::fmt::Debug for Call {
 
 /// One request of a client.
 #[derive(Debug, Clone, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Request {
     /// Teams and members as the daemon sees them.
@@ -91,6 +93,7 @@ pub enum Request {
 
 /// See docs/protocol.md section 7, TeamCreate.
 #[derive(Debug, Clone, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Create {
     /// The wanted name.
     pub team: TeamName,
@@ -114,6 +117,7 @@ pub struct Create {
 
 /// Who may put a command, which a worker runs, into a task.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Commands {
     /// A person or the lead.
@@ -125,6 +129,7 @@ pub enum Commands {
 
 /// Everything that a teammate needs to start. `Debug` leaves out the environment, which may hold secrets.
 #[derive(Clone, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Spawn {
     /// Its team.
     pub team: TeamName,
@@ -206,6 +211,7 @@ impl std::fmt::Debug for Spawn {
 
 /// How a program goes on with a session.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Resume {
     /// Program and arguments, with the blanks of [`crate::late`]: `{session}` beside those of a first life.
     pub argv: Vec<String>,
@@ -213,6 +219,7 @@ pub struct Resume {
 
 /// What one life of a program is started with.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Life {
     /// As that of a [`Spawn`].
     pub argv: Vec<String>,
@@ -229,6 +236,7 @@ impl Life {
 
 /// Which members of a team.
 #[derive(Debug, Clone, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Targets {
     /// Their team.
     pub team: TeamName,
@@ -238,6 +246,7 @@ pub struct Targets {
 
 /// See docs/protocol.md section 8.
 #[derive(Debug, Clone, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Shutdown {
     /// Whom.
     pub targets: Targets,
@@ -254,6 +263,7 @@ pub struct Shutdown {
 
 /// See docs/protocol.md section 7, TeamDelete.
 #[derive(Debug, Clone, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Delete {
     /// Which.
     pub team: TeamName,
@@ -273,6 +283,7 @@ pub struct BringBack {
 
 /// Which member.
 #[derive(Debug, Clone, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Locate {
     /// The member's team.
     pub team: TeamName,
@@ -282,6 +293,7 @@ pub struct Locate {
 
 /// Whose mode, and which.
 #[derive(Debug, Clone, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct SetMode {
     /// The member's team.
     pub team: TeamName,
@@ -293,6 +305,7 @@ pub struct SetMode {
 
 /// Whose policy, and which: the whole of it.
 #[derive(Debug, Clone, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct SetPolicy {
     /// The team.
     pub team: TeamName,
@@ -302,6 +315,7 @@ pub struct SetPolicy {
 
 /// Which pane, and how much of it.
 #[derive(Debug, Clone, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Capture {
     /// The member's team.
     pub team: TeamName,
@@ -313,6 +327,7 @@ pub struct Capture {
 
 /// In a turn, or waiting.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Activity {
     /// In a turn.

@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 
 /// How the panes of a team share their windows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Layout {
     /// Equal shares in rows and columns.
@@ -38,6 +39,7 @@ impl Layout {
 
 /// A team's windows are to have this layout, those that come later too.
 #[derive(Debug, Clone, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct SetLayout {
     /// Which team's.
     pub team: TeamName,
@@ -47,6 +49,7 @@ pub struct SetLayout {
 
 /// What `layout` came to.
 #[derive(Debug, Clone, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct LayoutReply {
     /// Whose windows.
     pub team_name: TeamName,
@@ -58,6 +61,7 @@ pub struct LayoutReply {
 
 /// Where a member's pane is after `hide` or `show`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct SightReply {
     /// The member.
     pub name: AgentName,

@@ -8,6 +8,7 @@ use std::path::PathBuf;
 /// A git worktree for a member that is to be spawned in it; the name is held for a while. `Debug` leaves out the
 /// environment, which may hold secrets.
 #[derive(Clone, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Worktree {
     /// The member's team.
     pub team: TeamName,
@@ -31,6 +32,7 @@ impl std::fmt::Debug for Worktree {
 
 /// The worktree that is there now.
 #[derive(Debug, Clone, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct WorktreeReply {
     /// The name that it is for.
     pub name: AgentName,
@@ -46,6 +48,7 @@ pub struct WorktreeReply {
 
 /// A worktree that was made for a member, living or not.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct WorktreeStatus {
     /// Whose.
     pub member: AgentName,
@@ -59,6 +62,7 @@ pub struct WorktreeStatus {
 
 /// What became of a team's worktrees when it was deleted.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Swept {
     /// Removed; nothing was lost with them.
     #[serde(default)]
@@ -76,6 +80,7 @@ pub struct Swept {
 
 /// A worktree that was removed with unsaved work.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Trashed {
     /// Where it was.
     pub path: PathBuf,

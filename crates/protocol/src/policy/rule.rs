@@ -12,6 +12,7 @@ use std::path::{Component, Path, PathBuf};
 
 /// A rule of a team's policy.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Rule {
     /// The tool's name; `*` in it stands for anything.
     pub tool: String,
@@ -28,6 +29,7 @@ pub struct Rule {
 
 /// What a rule says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum RuleAnswer {
     /// Yes.

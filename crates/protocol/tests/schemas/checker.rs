@@ -11,6 +11,7 @@ pub(crate) fn fault(root: &Value, value: &Value) -> Option<String> {
 fn against(root: &Value, schema: &Value, value: &Value) -> Option<String> {
     match schema {
         Value::Bool(true) => None,
+        Value::Bool(false) => Some(format!("there is {value}")),
         Value::Object(words) => {
             words.iter().find_map(|(word, said)| by_word(root, schema, word, said, value))
         }
@@ -32,6 +33,8 @@ fn by_word(root: &Value, schema: &Value, word: &str, said: &Value, value: &Value
         "maximum" => value.as_f64().is_none_or(|number| number <= said.as_f64().unwrap()),
         "minLength" => length(value).is_none_or(|length| length >= said.as_u64().unwrap()),
         "maxLength" => length(value).is_none_or(|length| length <= said.as_u64().unwrap()),
+        "minItems" => value.as_array().is_none_or(|all| all.len() as u64 >= said.as_u64().unwrap()),
+        "maxItems" => value.as_array().is_none_or(|all| all.len() as u64 <= said.as_u64().unwrap()),
         "pattern" => value.as_str().is_none_or(|text| matches(said.as_str().unwrap(), text)),
         "required" => value.as_object().is_none_or(|object| {
             said.as_array().unwrap().iter().all(|key| object.contains_key(key.as_str().unwrap()))
@@ -51,6 +54,9 @@ fn by_part(root: &Value, schema: &Value, word: &str, said: &Value, value: &Value
             against(root, found.unwrap(), value)
         }
         "items" => elements().find_map(|element| against(root, said, element)),
+        "prefixItems" => {
+            elements().zip(said.as_array().unwrap()).find_map(|(element, said)| against(root, said, element))
+        }
         "properties" => fields().find_map(|(key, field)| against(root, said.get(key)?, field)),
         "additionalProperties" => fields()
             .filter(|(key, _)| schema["properties"].get(key.as_str()).is_none())
