@@ -1,7 +1,73 @@
 //! What an agent team says on disk and on the control socket, in types.
 //!
 //! The specification in Rust: no I/O, no clock, no async. A caller that needs the time passes it in, as
-//! milliseconds since the epoch. The modules stand in the order in which they are best read.
+//! milliseconds since the epoch. docs/protocol.md says what lies where and who may write it, docs/schema has the same types
+//! as JSON Schemas, and docs/ARCHITECTURE.md the order in which the modules are best read.
+//!
+//! **Reading** is tolerant: what others leave out is filled in, what they add is passed over, and of an inbox each entry is
+//! judged by itself.
+//!
+//! ```
+//! use protocol::config::TeamConfig;
+//! use protocol::name::AgentName;
+//!
+//! let text = r#"{"name": "survey", "members": [{"name": "ann", "cwd": "/src", "later": true}]}"#;
+//! let team = TeamConfig::parse(text)?;
+//! assert_eq!(team.member(&AgentName::foreign("Ann")).unwrap().cwd, "/src");
+//! # Ok::<(), protocol::config::ConfigError>(())
+//! ```
+//!
+//! **Writing** is an edit of the text that was read: what it does not name stays byte for byte. How the text gets into
+//! its file, under the lock and in one step, is docs/protocol.md section 9.
+//!
+//! ```
+//! use protocol::message::{Message, appended, marked_read, parse};
+//! use protocol::name::AgentName;
+//!
+//! let inbox = r#"[{"from": "bob", "text": "hi", "timestamp": "2026-02-13T10:05:44.590Z", "msgV": 1}]"#;
+//! let ann = AgentName::parse("ann").unwrap();
+//! let inbox = appended(inbox, &Message::new(&ann, "done".into(), 1_770_977_144_590))?;
+//! let inbox = marked_read(&inbox, &[0])?;
+//! let unread: Vec<String> =
+//!     parse(&inbox)?.iter().filter_map(|entry| Some(entry.unread()?.text.clone())).collect();
+//! assert_eq!(unread, ["done"]);
+//! assert!(inbox.contains("\"msgV\": 1"), "what we do not know stays");
+//! # Ok::<(), protocol::json::Error>(())
+//! ```
+//!
+//! **A message may be more than text**: a payload, as JSON in its `text`. What is none is plain text, never an error.
+//!
+//! ```
+//! use protocol::payload::{Payload, ShutdownApproved};
+//!
+//! let text = r#"{"type":"shutdown_request","requestId":"shutdown-1770977144590@ann","from":"team-lead"}"#;
+//! let Some(Payload::ShutdownRequest(request)) = Payload::parse(text) else { panic!("{text}") };
+//! let answer = Payload::ShutdownApproved(ShutdownApproved {
+//!     request_id: request.request_id,
+//!     from: "ann".into(),
+//!     timestamp: protocol::time::iso8601(1_770_977_150_000),
+//!     pane_id: None,
+//!     backend_type: None,
+//! });
+//! assert!(answer.to_text().starts_with(r#"{"type":"shutdown_approved","requestId":"shutdown-"#));
+//! assert_eq!(Payload::parse("{not JSON}"), None);
+//! ```
+//!
+//! **A task** is changed field by field, and whether it can be taken follows from all of them.
+//!
+//! ```
+//! use protocol::task::{Task, edited};
+//!
+//! let text = r#"{"id": "2", "subject": "count", "status": "pending", "blockedBy": ["1"], "later": 1e3}"#;
+//! let task = Task::parse(text)?;
+//! assert!(task.available(&[&task]), "a blocker whose file is gone is over");
+//! let taken = [("status", Some("in_progress".into())), ("owner", Some("ann".into()))];
+//! assert_eq!(
+//!     edited(text, &taken)?,
+//!     r#"{"id": "2", "subject": "count", "status": "in_progress", "blockedBy": ["1"], "later": 1e3, "owner": "ann"}"#
+//! );
+//! # Ok::<(), protocol::task::TaskError>(())
+//! ```
 
 pub mod ability;
 pub mod asked;
