@@ -15,6 +15,7 @@ mod docs;
 mod doctor;
 mod doors;
 mod environment;
+mod examples;
 mod hidden;
 mod hooks;
 mod injection;
