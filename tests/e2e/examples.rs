@@ -1,5 +1,5 @@
-//! The teammates of examples/, for who writes one: each is whole in 30 lines, answers what it is told, and ends when the
-//! lead asks it to.
+//! The teammates of examples/, for who writes one: each is whole in 30 lines, answers what it is told, and ends when
+//! the lead asks it to.
 
 use harness::House;
 

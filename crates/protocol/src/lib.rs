@@ -1,11 +1,11 @@
 //! What an agent team says on disk and on the control socket, in types.
 //!
 //! The specification in Rust: no I/O, no clock, no async. A caller that needs the time passes it in, as
-//! milliseconds since the epoch. docs/protocol.md says what lies where and who may write it, docs/schema has the same types
-//! as JSON Schemas, and docs/ARCHITECTURE.md the order in which the modules are best read.
+//! milliseconds since the epoch. docs/protocol.md says what lies where and who may write it, docs/schema has the same
+//! types as JSON Schemas, and docs/ARCHITECTURE.md the order in which the modules are best read.
 //!
-//! **Reading** is tolerant: what others leave out is filled in, what they add is passed over, and of an inbox each entry is
-//! judged by itself.
+//! **Reading** is tolerant: what others leave out is filled in, what they add is passed over, and of an inbox each entry
+//! is judged by itself.
 //!
 //! ```
 //! use protocol::config::TeamConfig;

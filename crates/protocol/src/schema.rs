@@ -1,7 +1,8 @@
 //! The JSON Schemas of the files and messages, for who writes a program of their own: docs/schema has their texts.
 //!
-//! They say what a reader of ours takes, or else what teamd writes, and are derived from the types; where a file's text is looked into by hand, the fields
-//! say beside their type what may stand there. Other programs add fields to files and messages, so none is refused.
+//! They say what a reader of ours takes, or else what teamd writes, and are derived from the types; where a file's
+//! text is looked into by hand, the fields say beside their type what may stand there. Other programs add fields to
+//! files and messages, so none is refused.
 
 use crate::config::TeamConfig;
 use crate::control::{Call, Response};
