@@ -124,6 +124,7 @@ impl PastAgent {
 
 /// Who is started again.
 #[derive(Debug, Clone, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct BackReply {
     /// By team; a start that comes to nothing is found in `status`.
     pub members: BTreeMap<TeamName, Vec<AgentName>>,

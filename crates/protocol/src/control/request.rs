@@ -276,6 +276,7 @@ pub struct Delete {
 
 /// Whom to start again.
 #[derive(Debug, Clone, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct BringBack {
     /// Those of this team; none: of all.
     pub team: Option<TeamName>,
