@@ -3,16 +3,15 @@ import datetime, json, os, pathlib, time
 me, inboxes = os.environ["TEAMD_AGENT"], pathlib.Path(os.path.expandvars("$TEAMD_ROOT/teams/$TEAMD_TEAM/inboxes"))
 def change(name, edit):  # under the lock and in one step; again while that is held or an old program is amid a write
     path, beside = inboxes / f"{name}.json", inboxes / f"{name}.json.tmp.{os.getpid()}"
-    try:
-        os.mkdir(f"{path}.lock")
+    while True:
         try:
-            inbox = json.loads(path.read_bytes()) if path.exists() else []
-            if done := edit(inbox):  # nothing done, nothing written: each write would wake the reader
-                beside.write_text(json.dumps(inbox, indent=2))
-                beside.replace(path)
-            return done
-        finally: os.rmdir(f"{path}.lock")
-    except (FileExistsError, json.JSONDecodeError): return time.sleep(0.05) or change(name, edit)
+            os.mkdir(f"{path}.lock")
+            try:
+                inbox = json.loads(path.read_bytes()) if path.exists() else []
+                if done := edit(inbox): beside.write_text(json.dumps(inbox, indent=2)); beside.replace(path)
+                return done
+            finally: os.rmdir(f"{path}.lock")
+        except (FileExistsError, json.JSONDecodeError): time.sleep(0.05)
 def asked(message):  # the id of the lead's request to end, where the message is one
     try: said = dict(json.loads(message["text"]))
     except (KeyError, TypeError, ValueError, RecursionError): return None

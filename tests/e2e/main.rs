@@ -32,6 +32,7 @@ mod plans;
 mod requests;
 mod root;
 mod run;
+mod segment;
 mod sessions;
 mod shutdown;
 mod spawn;

@@ -291,13 +291,13 @@ fn whatever_ends_or_stops_it_the_terminal_is_as_it_was() {
 }
 
 /// Another tmux server, whose pane is a terminal that looks at a session of the house's.
-struct Terminal<'a> {
+pub(crate) struct Terminal<'a> {
     house: &'a House,
     socket: String,
 }
 
 impl<'a> Terminal<'a> {
-    fn at(house: &'a House, session: &str) -> Terminal<'a> {
+    pub(crate) fn at(house: &'a House, session: &str) -> Terminal<'a> {
         let inner = house.tmux_socket().display().to_string();
         let words = format!("unset TMUX TMUX_PANE; exec tmux -S '{inner}' attach -t {session}");
         let terminal = Terminal { house, socket: house.path("outer").display().to_string() };
@@ -314,7 +314,7 @@ impl<'a> Terminal<'a> {
         String::from_utf8_lossy(&output.stdout).into_owned()
     }
 
-    fn until(&self, part: &str) {
+    pub(crate) fn until(&self, part: &str) {
         let what = format!("the terminal shows {part:?}");
         self.house.until(&what, || self.tmux(&["capture-pane", "-p"]).contains(part).then_some(()));
     }

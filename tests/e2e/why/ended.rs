@@ -70,8 +70,9 @@ fn its_tmux_server_went_away() {
     stays(&house);
     assert!(first_process(&house) > 0);
     house.kill_9(house.tmux(["display-message", "-p", "#{pid}"]).parse().unwrap());
-    assert!(types(&house, &says(&house, "tmux_gone")).contains("here"));
+    let told = says(&house, "tmux_gone");
     house.tmux(["new-session", "-d", "-s", "user", "--", "cat", "-"]);
+    assert!(types(&house, &told).contains("ann runs again in pane"));
     house.teamctl(["down"]).ok();
     assert!(teamd.wait().unwrap().success());
     house.end();

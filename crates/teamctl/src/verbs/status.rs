@@ -2,6 +2,7 @@
 //! there are the files alone, and exit code 69.
 
 mod page;
+mod segment;
 
 use crate::here::{Here, fault, misunderstood};
 use crate::output;
@@ -19,17 +20,35 @@ use view::team::{TeamView, unread_in, view};
 /// how, and a task that it left behind with what to do.
 ///
 /// Exit code 0 when teamd answers, 69 when there is none: then the files are told as they stand.
+///
+/// With --format tmux it is a segment for tmux's status line: of each team how many of its members are active, behind
+/// a ! how many wait for somebody, behind an x how many have failed, behind a z how many rest.
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Examples:\n  teamctl status\n  teamctl ps ann\n  teamctl status --json")]
+#[command(
+    after_help = "Examples:\n  teamctl status\n  teamctl ps ann\n  teamctl status --json\n  tmux set -ag status-right ' #(teamctl status --format tmux)'"
+)]
 pub(crate) struct Status {
     /// Only this member
     name: Option<String>,
     /// Also teams that Claude Code keeps for its own sessions
     #[arg(long)]
     all: bool,
+    /// A segment for a status line
+    #[arg(long, value_enum, conflicts_with_all = ["name", "all"])]
+    format: Option<Format>,
+}
+
+/// See `--format`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum Format {
+    /// With tmux's styles
+    Tmux,
 }
 
 pub(crate) fn run(here: &Here, args: &Status) -> Result<ExitCode, Fault> {
+    if args.format.is_some() {
+        return segment(here);
+    }
     let asked = here.ask(Request::StatusOnScreen);
     let daemon = match asked {
         Ok(Reply::Status(status)) => Ok(status),
@@ -59,6 +78,22 @@ pub(crate) fn run(here: &Here, args: &Status) -> Result<ExitCode, Fault> {
         Err(fault) => {
             let next = fault.hint.as_ref().map_or_else(String::new, |hint| format!("\n  {hint}"));
             output::complain(&format!("{}; this is what the files say{next}", fault.message));
+            Ok(ExitCode::from(fault.kind.exit_code()))
+        }
+    }
+}
+
+/// Of what the daemon knows: no file is read, and no other word said, since a status line shows it again and again.
+fn segment(here: &Here) -> Result<ExitCode, Fault> {
+    match here.ask_for_status() {
+        Ok(Reply::Status(status)) => {
+            let team = here.global.team.as_deref().and_then(|name| TeamName::parse(name).ok());
+            output::line(&segment::line(&status, team.as_ref()));
+            Ok(ExitCode::SUCCESS)
+        }
+        Ok(_) => Err(misunderstood()),
+        Err(fault) => {
+            output::line(segment::DOWN);
             Ok(ExitCode::from(fault.kind.exit_code()))
         }
     }

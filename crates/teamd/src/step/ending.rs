@@ -106,12 +106,13 @@ pub(super) fn last_words(
     now: Now,
     out: &mut Vec<Effect>,
 ) {
+    // A machine that goes down ends all of them first, and each join leaves word of that.
     let is_of_before = |agent: &Agent| agent.record.join.is_some_and(|join| join.start == NEVER);
-    let unheard = match state.agents.get(id).is_some_and(is_of_before) {
+    let how = match state.agents.get(id).is_some_and(is_of_before) {
         true => Ended::Rebooted,
-        false => Ended::Lost,
+        false => words.unwrap_or(Ended::Lost),
     };
-    reported(state, id, words.unwrap_or(unheard), now, out);
+    reported(state, id, how, now, out);
 }
 
 /// The agent is gone, and we know how.
@@ -150,6 +151,7 @@ pub(super) fn ended(state: &mut State, id: &SpawnId, how: Ended, now: Now, out: 
             Next::Stays if how == Ended::Rebooted => again::rest(state, &record, now, out),
             next => next,
         },
+        (false, false) if running && how == Ended::TmuxGone => again::rest(state, &record, now, out),
         (false, false) => Next::Stays,
     };
     if let (true, Some(news)) = (running, news(&how, &next)) {
@@ -182,15 +184,15 @@ fn outcome(how: &Ended) -> Outcome {
 /// What of the end of one that nobody has asked to end needs a person. Its pane was closed by one.
 fn news(how: &Ended, next: &Next) -> Option<News> {
     match (how, next) {
-        (Ended::TmuxGone | Ended::Hangup, Next::Stays) => Some(News::Died),
+        (Ended::Hangup, Next::Stays) => Some(News::Died),
         (_, Next::Stays | Next::GivenUp(_)) => is_failure(how).then_some(News::Died),
-        (Ended::Rebooted, Next::Rests) => Some(News::Rests),
+        (Ended::Rebooted | Ended::TmuxGone, Next::Rests) => Some(News::Rests),
         (_, Next::Again { .. } | Next::Rests) => None,
     }
 }
 
-/// What a next life may mend. A pane that a person closed is meant so; where tmux itself is gone nothing comes
-/// back by itself.
+/// What a next life may mend. A pane that a person closed is meant so; where tmux itself is gone all rest, and nothing
+/// comes back by itself.
 fn is_failure(how: &Ended) -> bool {
     match how {
         Ended::Exit(code) => *code != 0,

@@ -73,20 +73,23 @@ fn absent(e: &Evidence, causes: &mut Vec<Cause>) {
     causes.push(ended(e));
 }
 
+/// As the daemon spells it.
+const TMUX_GONE: &str = "tmux gone";
+
 fn ended(e: &Evidence) -> Cause {
     let told = e.past.as_ref().map(|past| (past.how.clone(), past.at)).or_else(|| e.chronicle.end());
     let (how, at) = told.unwrap_or_else(|| ("nobody has told how".to_owned(), 0));
     if let Some(again) = e.past.as_ref().and_then(|past| past.again_at) {
         return Cause::Restarting { at: again, how };
     }
-    if e.past.as_ref().is_some_and(|past| past.rests) {
+    if e.past.as_ref().is_some_and(|past| past.rests) && !how.contains(TMUX_GONE) {
         return Cause::AtRest(how);
     }
     if let Some(why) = e.chronicle.given_up() {
         return Cause::GivenUp(why);
     }
     match how.as_str() {
-        how if how.contains("tmux gone") => Cause::TmuxGone(at),
+        how if how.contains(TMUX_GONE) => Cause::TmuxGone(at),
         how if how.contains("pane killed") => Cause::PaneClosed(at),
         how if how.starts_with("cannot start") || how.contains("no such program") => {
             Cause::ProgramMissing { why: how.to_owned(), at }

@@ -69,6 +69,7 @@ pub(super) fn commands(cause: &Cause, e: &Evidence, typed: &Typed) -> Vec<String
         Cause::InboxBarred(_, place) => vec![format!("ls -la {}", path(place))],
         Cause::GivenUp(_) | Cause::Restarting { .. } | Cause::ProgramMissing { .. } => vec![logs(e, typed)],
         Cause::AtRest(_) => one(&["up", "--resume"]),
+        Cause::TmuxGone(_) if e.past.as_ref().is_some_and(|past| past.rests) => one(&["up", "--resume"]),
         Cause::Ended { .. } | Cause::TmuxGone(_) | Cause::PaneClosed(_) => left(e, typed),
         Cause::Lead | Cause::PlanApproval(None) | Cause::Permission(None) => one(&["requests"]),
         Cause::Permission(Some(ask)) | Cause::PlanApproval(Some(ask)) => answers(ask, typed),
