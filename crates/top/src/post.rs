@@ -39,11 +39,24 @@ impl Post {
             self.numbered += 1;
             let letter = letter(self.numbered, name, entry, at);
             at = letter.at;
-            self.letters.push(Arc::new(letter));
+            self.take(letter);
         }
         let unread = mark.unread();
         self.marks.insert(name.clone(), mark);
         Some(unread)
+    }
+
+    /// One that says once more what its sender has just said to the same one counts there.
+    fn take(&mut self, letter: Letter) {
+        let same =
+            |last: &Letter| (&last.from, &last.to, &last.text) == (&letter.from, &letter.to, &letter.text);
+        match self.letters.last_mut().filter(|last| same(last)) {
+            Some(last) => {
+                let last = Arc::make_mut(last);
+                (last.at, last.clock, last.times) = (letter.at, letter.clock, last.times + 1);
+            }
+            None => self.letters.push(Arc::new(letter)),
+        }
     }
 
     /// The newest letters, oldest first.
@@ -85,7 +98,7 @@ fn letter(number: u64, to: &AgentName, entry: &Entry, before: u64) -> Letter {
     let at = at.unwrap_or(before);
     let about = flat(about.lines().next().unwrap_or_default()).chars().take(ABOUT).collect();
     let text = cut(text, to);
-    Letter { number, at, clock: clock(at), from, to: to.to_string(), about, text }
+    Letter { number, at, clock: clock(at), from, to: to.to_string(), about, text, times: 1 }
 }
 
 fn cut(mut text: String, to: &AgentName) -> String {
@@ -103,6 +116,21 @@ mod tests {
 
     fn of(raw: &str) -> Letter {
         letter(1, &AgentName::foreign("bob"), &Entry::of(3, raw), 7)
+    }
+
+    #[test]
+    fn what_is_said_again_at_once_counts_where_it_was_said_first() {
+        let mut post = Post::default();
+        let of = |number, from: &str, at: &str| {
+            let raw =
+                format!(r#"{{"from":"{from}","text":"done","timestamp":"1970-01-01T00:00:{at}.000Z"}}"#);
+            letter(number, &AgentName::lead(), &Entry::of(0, &raw), 0)
+        };
+        for (number, from, at) in [(1, "ann", "01"), (2, "ann", "02"), (3, "bob", "03"), (4, "ann", "04")] {
+            post.take(of(number, from, at));
+        }
+        let told: Vec<_> = post.letters().iter().map(|it| (it.number, it.at, it.times)).collect();
+        assert_eq!(told, [(1, 2_000, 2), (3, 3_000, 1), (4, 4_000, 1)]);
     }
 
     #[test]

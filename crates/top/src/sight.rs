@@ -130,6 +130,8 @@ pub(crate) struct Letter {
     /// Its summary, else how it begins.
     pub(crate) about: String,
     pub(crate) text: String,
+    /// So often in a row it has come; `at` is of the last.
+    pub(crate) times: usize,
 }
 
 /// A request that waits for an answer.

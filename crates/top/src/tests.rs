@@ -52,7 +52,7 @@ fn letter(number: u64, from: &str, to: &str, about: &str) -> Arc<Letter> {
     let clock = format!("14:{number:02}");
     let (from, to, about, text) =
         (from.to_owned(), to.to_owned(), about.to_owned(), format!("{about}, in full"));
-    Arc::new(Letter { number, at: number, clock, from, to, about, text })
+    Arc::new(Letter { number, at: number, clock, from, to, about, text, times: 1 })
 }
 
 fn request(id: &str, from: &str, whole: &str) -> Request {

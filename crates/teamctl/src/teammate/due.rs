@@ -5,7 +5,8 @@ use super::ending::{Outcome, verdict};
 use super::item::{self, Item};
 use super::plans::approval;
 use super::post::Post;
-use super::render::{Subject, asked_to_shut_down, for_the_lead};
+use super::render::{Subject, are_idle, asked_to_shut_down, for_the_lead};
+use super::report::{Report, reports};
 use crate::here::now;
 use protocol::fault::{Fault, Kind};
 use protocol::id::TaskId;
@@ -47,17 +48,21 @@ impl Post {
         Ok(if plans { due.map(ahead) } else { due })
     }
 
-    /// The same for a session that leads: what its members report, oldest first. It takes no tasks.
+    /// The same for a session that leads: what its members report, oldest first, and who is idle. It takes no tasks.
     pub(crate) fn due_for_lead(&mut self, policy: &Policy) -> Result<Option<Due>, Fault> {
-        let entries = self.readable()?;
-        let messages = entries.iter().filter_map(|entry| Some((entry, entry.unread()?)));
         let mut due = Gathered::default();
-        for (entry, message) in messages {
+        for report in reports(&self.readable()?) {
             if due.is_full() {
                 break;
             }
-            let about = format!("message from {}", message.from);
-            due.add(for_the_lead(message, policy), &about, vec![entry.clone()]);
+            let entries = report.entries().to_vec();
+            match report {
+                Report::Letter { message, times, .. } => {
+                    let about = format!("message from {}", message.from);
+                    due.add(for_the_lead(&message, times, policy), &about, entries);
+                }
+                Report::Idle { names, .. } => due.add(are_idle(&names), "who is idle", entries),
+            }
         }
         Ok(due.whole())
     }

@@ -17,6 +17,7 @@ mod plans;
 mod post;
 mod program;
 mod render;
+mod report;
 mod said;
 mod told;
 mod turn;
@@ -27,6 +28,7 @@ pub(crate) use last::Last;
 pub(crate) use plans::{ASKED, HAND_IN};
 pub(crate) use post::Post;
 pub(crate) use program::Program;
+pub(crate) use report::is_bare_idle;
 pub(crate) use said::said;
 pub(crate) use told::Told;
 

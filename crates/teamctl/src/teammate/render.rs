@@ -66,8 +66,8 @@ pub(super) fn asked_to_shut_down(request: &ShutdownRequest) -> String {
 }
 
 /// A message for a session that leads: what its members report in words, and how what they ask is answered, where that
-/// is for the lead.
-pub(super) fn for_the_lead(message: &Message, policy: &Policy) -> String {
+/// is for the lead. `times`: so often it has come.
+pub(super) fn for_the_lead(message: &Message, times: usize, policy: &Policy) -> String {
     let of =
         |summary: &str, text: &str| element(&message.from, message.color.as_deref(), Some(summary), text);
     match Payload::parse(&message.text) {
@@ -88,7 +88,21 @@ pub(super) fn for_the_lead(message: &Message, policy: &Policy) -> String {
                 how_to_answer(&asked.request_id, policy.permissions)
             )
         }
+        _ if times > 1 => {
+            format!("{}\n(It has come {times} times.)", Subject::Message(message.clone()).text())
+        }
         _ => Subject::Message(message.clone()).text(),
+    }
+}
+
+/// In one line, however many they are.
+pub(super) fn are_idle(names: &[String]) -> String {
+    match names {
+        [one] => notification(one, "idle", &format!("{one} has ended a turn.")),
+        several => {
+            let names = several.join(", ");
+            notification(&names, "idle", &format!("{names} have ended their turns."))
+        }
     }
 }
 
@@ -234,7 +248,7 @@ mod tests {
             let text = format!(
                 r##"{{"type":"plan_approval_request","from":"ann","planContent":"<p>","requestId":"{id}"}}"##
             );
-            for_the_lead(&message("ann", None, &text), &Policy::default())
+            for_the_lead(&message("ann", None, &text), 1, &Policy::default())
         };
         assert!(plan("plan-1@ann@t").contains("teamctl approve plan-1@ann@t\n"));
         for id in ["x; rm -rf y", "$(x)", "`x`", "--all", "a b", "<x>"] {
@@ -244,9 +258,19 @@ mod tests {
     }
 
     #[test]
+    fn who_is_idle_is_one_line_and_what_has_come_again_says_so() {
+        let names = ["ann", "bob", "<cat>"].map(str::to_owned);
+        let text = are_idle(&names);
+        assert!(text.contains("<message>ann, bob, &lt;cat&gt; have ended their turns.</message>"), "{text}");
+        assert!(are_idle(&names[..1]).contains("<message>ann has ended a turn.</message>"));
+        let text = for_the_lead(&message("ann", None, "done"), 3, &Policy::default());
+        assert!(text.ends_with("\n(It has come 3 times.)"), "{text}");
+    }
+
+    #[test]
     fn a_turns_end_reaches_the_lead_as_a_notification() {
         let idle = r#"{"type":"idle_notification","from":"ann","idleReason":"available","summary":"a <b>"}"#;
-        let text = for_the_lead(&message("ann", None, idle), &Policy::default());
+        let text = for_the_lead(&message("ann", None, idle), 1, &Policy::default());
         assert!(
             text.starts_with("<task_notification>\n<task_id>ann</task_id>\n<status>idle</status>"),
             "{text}"

@@ -7,18 +7,21 @@ mod letter;
 use super::follow::{Follow, Saw, is_unheard};
 use crate::here::{Here, fault};
 use crate::output;
+use crate::teammate::is_bare_idle;
 use fresh::Fresh;
 use letter::sentence;
 use protocol::fault::{Fault, Kind};
 use protocol::message::Entry;
 use protocol::name::{AgentName, bare};
+use protocol::payload::Payload;
 use serde_json::{Value, json};
 use std::process::ExitCode;
 use store::{Inbox as File, Team, message_id};
 
 /// Read an inbox: your own, or as the lead anybody's
 ///
-/// Reading leaves messages unread, unless --mark-read says otherwise. With --follow and --json each message
+/// Reading leaves messages unread, unless --mark-read says otherwise. What one member has said several times in a row
+/// is shown once, with how often; --json has each. With --follow and --json each message
 /// is an object on a line of its own.
 #[derive(Debug, clap::Args)]
 #[command(
@@ -88,6 +91,17 @@ fn former(team: &Team, address: &str) -> Option<AgentName> {
     (name.is_lead() || team.inbox(&name).path().exists()).then_some(name)
 }
 
+/// Whether it says what the one before it said: the end of another turn of that member's, or the same words again. Read is
+/// not the same as unread.
+fn is_again(before: &Entry, entry: &Entry) -> bool {
+    let (Ok(first), Ok(second)) = (&before.message, &entry.message) else { return false };
+    let says_the_same = || match is_bare_idle(first) {
+        true => is_bare_idle(second),
+        false => first.text == second.text && Payload::kind_of(&first.text).is_none(),
+    };
+    first.from == second.from && before.unread().is_some() == entry.unread().is_some() && says_the_same()
+}
+
 /// One call's view of one inbox.
 struct Reader<'a> {
     here: &'a Here,
@@ -105,7 +119,7 @@ impl Reader<'_> {
         } else if shown.is_empty() {
             output::done(self.here, &json!({}), "No messages.");
         } else {
-            shown.iter().for_each(|entry| self.print(entry));
+            shown.chunk_by(is_again).for_each(|same| self.print_once(same));
         }
         self.mark(&shown)?;
         Ok(ExitCode::SUCCESS)
@@ -138,6 +152,17 @@ impl Reader<'_> {
     fn last(&self, mut entries: Vec<Entry>) -> Vec<Entry> {
         let surplus = entries.len().saturating_sub(self.args.limit.unwrap_or(usize::MAX));
         entries.split_off(surplus)
+    }
+
+    /// The last of entries that say the same, and how many they are.
+    fn print_once(&self, same: &[Entry]) {
+        match same {
+            [.., last] if same.len() > 1 => {
+                let sentence = format!("{}\n    ({} times)", sentence(last), same.len());
+                output::item(self.here, &object(last), &sentence);
+            }
+            same => same.iter().for_each(|entry| self.print(entry)),
+        }
     }
 
     fn print(&self, entry: &Entry) {

@@ -75,7 +75,7 @@ impl Row<'_> {
             (self.manner.line(&letter.from), self.style_of(&letter.from)),
             (format!(" {arrow} "), Style::new()),
             (self.manner.line(&letter.to), self.style_of(&letter.to)),
-            (format!(": {}", self.manner.line(&letter.about)), Style::new()),
+            (format!("{}: {}", times(letter.times), self.manner.line(&letter.about)), Style::new()),
         ]
     }
 
@@ -115,4 +115,9 @@ impl Row<'_> {
 
 fn listed(ids: &[protocol::id::TaskId]) -> String {
     ids.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
+}
+
+/// Of what has come once, nothing.
+fn times(times: usize) -> String {
+    if times > 1 { format!(" ({times} times)") } else { String::new() }
 }

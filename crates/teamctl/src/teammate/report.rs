@@ -1,0 +1,131 @@
+//! What a session that leads is told of its members, without noise: those that ended a turn and have nothing to say are
+//! named in one line, and what somebody has sent several times stands once. In the inbox everything stays as it is.
+
+use protocol::message::{Entry, Message};
+use protocol::payload::{IdleNotification, IdleReason, Payload};
+
+/// One piece of news, with all entries that it stands for.
+#[derive(Debug, PartialEq)]
+pub(super) enum Report {
+    Letter {
+        message: Box<Message>,
+        times: usize,
+        entries: Vec<Entry>,
+    },
+    /// These have ended turns; where the last of them was told.
+    Idle {
+        names: Vec<String>,
+        entries: Vec<Entry>,
+    },
+}
+
+impl Report {
+    pub(super) fn entries(&self) -> &[Entry] {
+        match self {
+            Report::Letter { entries, .. } | Report::Idle { entries, .. } => entries,
+        }
+    }
+}
+
+/// What is unread, oldest first; the line of those that are idle stands where the last of them has told it.
+pub(super) fn reports(unread: &[Entry]) -> Vec<Report> {
+    let mut reports: Vec<Report> = Vec::new();
+    let mut idle: Option<Report> = None;
+    for entry in unread {
+        let Some(message) = entry.unread() else { continue };
+        if is_bare_idle(message) {
+            let (mut names, mut entries) = match idle.take() {
+                Some(Report::Idle { names, entries }) => (names, entries),
+                _ => (Vec::new(), Vec::new()),
+            };
+            names.retain(|name| *name != message.from);
+            names.push(message.from.clone());
+            entries.push(entry.clone());
+            idle = Some(Report::Idle { names, entries });
+            continue;
+        }
+        // Nobody is named as idle ahead of what he said before that.
+        match reports.iter_mut().find_map(|report| again(report, message)) {
+            Some((times, entries)) => {
+                *times += 1;
+                entries.push(entry.clone());
+            }
+            None => reports.push(Report::Letter {
+                message: Box::new(message.clone()),
+                times: 1,
+                entries: vec![entry.clone()],
+            }),
+        }
+    }
+    reports.extend(idle);
+    reports
+}
+
+/// The same words of the same member, which are no message of the protocol: each of those is for itself.
+fn again<'r>(report: &'r mut Report, message: &Message) -> Option<(&'r mut usize, &'r mut Vec<Entry>)> {
+    match report {
+        Report::Letter { message: first, times, entries }
+            if (&first.from, &first.text) == (&message.from, &message.text)
+                && Payload::kind_of(&first.text).is_none() =>
+        {
+            Some((times, entries))
+        }
+        _ => None,
+    }
+}
+
+/// The end of a turn, and no more: no task, no failure, no words.
+pub(crate) fn is_bare_idle(message: &Message) -> bool {
+    matches!(
+        Payload::parse(&message.text),
+        Some(Payload::IdleNotification(IdleNotification {
+            idle_reason: IdleReason::Available,
+            summary: None,
+            completed_task_id: None,
+            completed_status: None,
+            failure_reason: None,
+            ..
+        }))
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn entry(index: usize, from: &str, text: &str) -> Entry {
+        let raw = serde_json::json!({"from": from, "text": text, "timestamp": "", "read": false});
+        Entry::of(index, &raw.to_string())
+    }
+
+    fn idle(more: &str) -> String {
+        format!(r#"{{"type":"idle_notification","from":"x","timestamp":"","idleReason":"available"{more}}}"#)
+    }
+
+    fn told(unread: &[(&str, &str)]) -> Vec<String> {
+        let entries: Vec<Entry> =
+            unread.iter().enumerate().map(|(index, (from, text))| entry(index, from, text)).collect();
+        let reports = reports(&entries);
+        let stood_for: usize = reports.iter().map(|report| report.entries().len()).sum();
+        assert_eq!(stood_for, entries.len(), "each is marked read with what it is told in");
+        let word = |report: &Report| match report {
+            Report::Letter { message, times, .. } => format!("{}:{times}", message.from),
+            Report::Idle { names, .. } => names.join(","),
+        };
+        reports.iter().map(word).collect()
+    }
+
+    #[test]
+    fn who_has_nothing_to_say_is_named_once_with_all_others() {
+        let (bare, done) = (idle(""), idle(r#","completedTaskId":"3","completedStatus":"completed""#));
+        let unread = [("ann", &*bare), ("bob", "hello"), ("ann", &*bare), ("cat", &*done), ("bob", &*bare)];
+        assert_eq!(told(&unread), ["bob:1", "cat:1", "ann,bob"]);
+    }
+
+    #[test]
+    fn words_that_were_sent_again_stand_once_and_requests_each() {
+        let asks = r#"{"type":"permission_request","request_id":"p"}"#;
+        let unread = [("ann", "done"), ("bob", "done"), ("ann", "done"), ("ann", asks), ("ann", asks)];
+        assert_eq!(told(&unread), ["ann:2", "bob:1", "ann:1", "ann:1"]);
+    }
+}
