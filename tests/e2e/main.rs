@@ -6,6 +6,7 @@ mod acp;
 mod agents;
 mod architecture;
 mod bad_input;
+mod budgets;
 mod crash;
 mod damage;
 mod death;

@@ -89,6 +89,11 @@ pub enum What {
         /// What that says.
         text: String,
     },
+    /// A team has used up what its policy gives it: its members are asked to end.
+    BudgetSpent {
+        /// For people.
+        why: String,
+    },
     /// It is in a turn, and has written nothing for so long: told once for each turn.
     MemberStuck {
         /// ms
@@ -298,6 +303,7 @@ impl fmt::Display for What {
             What::MemberIdle { reason: Some(IdleReason::Failed) } => f.write_str("idle after a failed turn"),
             What::MemberIdle { .. } => f.write_str("idle"),
             What::MemberAtDialog { text } => write!(f, "waits at a dialog: {text}"),
+            What::BudgetSpent { why } => write!(f, "is stopped: {why}"),
             What::MemberStuck { quiet_ms } => write!(f, "has written nothing for {} s", quiet_ms / 1_000),
             What::MemberInterrupted => f.write_str("interrupted"),
             What::MemberEnded { state, how } => write!(f, "ended, {state}: {how}"),

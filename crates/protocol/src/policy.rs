@@ -33,6 +33,12 @@ pub struct Policy {
     pub after: After,
     /// For permissions; the first that fits decides.
     pub rules: Vec<Rule>,
+    /// So many turns its members may have, all together; none: any number.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub turns: Option<u64>,
+    /// So long it may take, ms from its making on; none: for ever.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub time_ms: Option<u64>,
 }
 
 /// Who answers.

@@ -46,6 +46,7 @@ samples! {
     MemberActive: What::MemberActive { about: "task 3".into() }, What::MemberActive { about: String::new() };
     MemberIdle: What::MemberIdle { reason: Some(IdleReason::Available) }, What::MemberIdle { reason: None };
     MemberAtDialog: What::MemberAtDialog { text: why() };
+    BudgetSpent: What::BudgetSpent { why: why() };
     MemberStuck: What::MemberStuck { quiet_ms: 600_000 };
     MemberInterrupted: What::MemberInterrupted;
     MemberEnded: What::MemberEnded { state: "failed".into(), how: "exit 1".into() };

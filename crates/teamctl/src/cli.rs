@@ -114,6 +114,7 @@ pub(crate) enum Verb {
     Shutdown(verbs::shutdown::Shutdown),
     Respond(verbs::respond::Respond),
     Plan(verbs::plan::Plan),
+    Policy(verbs::policy::Policy),
     Kill(verbs::kill::Kill),
     Delete(verbs::delete::Delete),
     Export(verbs::export::Export),

@@ -35,6 +35,8 @@ pub(crate) enum News {
     Stuck(u64),
     /// All tasks of the team are completed, so many.
     Done(usize),
+    /// The team has used up what it may.
+    Spent,
 }
 
 #[derive(Debug)]
@@ -67,6 +69,11 @@ impl Notices {
         self.waiting.push(Waiting { team: team.clone(), who: None, news: News::Done(tasks), pane: None });
     }
 
+    /// A team has nothing left to use up.
+    pub(crate) fn add_spent(&mut self, team: &TeamName) {
+        self.waiting.push(Waiting { team: team.clone(), who: None, news: News::Spent, pane: None });
+    }
+
     /// When something is to be told; none: nothing is.
     pub(crate) fn due(&self) -> Option<u64> {
         (!self.waiting.is_empty()).then_some(self.quiet_until)
@@ -87,11 +94,12 @@ impl Notices {
 /// What several are told as: one of them, many of them, and which these are.
 type Kind = (&'static str, &'static str, fn(&News) -> bool);
 
-const KINDS: [Kind; 5] = [
+const KINDS: [Kind; 6] = [
     ("request waits for an answer", "requests wait for an answer", |n| matches!(n, News::Asks(_))),
     ("member is at a dialog", "members are at dialogs", |n| matches!(n, News::AtDialog)),
     ("member has ended", "members have ended", |n| matches!(n, News::Died | News::Rests)),
     ("member is stuck", "members are stuck", |n| matches!(n, News::Stuck(_))),
+    ("budget is used up", "budgets are used up", |n| matches!(n, News::Spent)),
     ("team is done", "teams are done", |n| matches!(n, News::Done(_))),
 ];
 
@@ -146,6 +154,7 @@ fn sentence(one: &Waiting) -> String {
         News::Stuck(ms) => {
             format!("{name}@{team} has written nothing for {} min: {}", ms / 60_000, next("why"))
         }
+        News::Spent => format!("the budget of {team} is used up: teamctl status -t {team}"),
         News::Done(1) => format!("the one task of {team} is done: teamctl task list -t {team}"),
         News::Done(tasks) => format!("all {tasks} tasks of {team} are done: teamctl task list -t {team}"),
     }

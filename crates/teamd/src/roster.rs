@@ -52,6 +52,8 @@ pub(crate) struct Roster {
     /// Made for members of these teams, and to be removed with the team at the earliest.
     #[serde(default)]
     pub(crate) worktrees: BTreeMap<TeamName, Vec<Ground>>,
+    #[serde(default)]
+    pub(crate) spent: BTreeMap<TeamName, Spent>,
 }
 
 /// A worktree, and whose it is. Here before git makes anything: what is not here is nobody's to remove.
@@ -59,6 +61,16 @@ pub(crate) struct Roster {
 pub(crate) struct Ground {
     pub(crate) member: AgentName,
     pub(crate) tree: Tree,
+}
+
+/// What a team has used up, and why nobody is started for it any more.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Spent {
+    /// Turns of its members.
+    pub(crate) turns: u64,
+    /// When its time began, ms since the epoch.
+    pub(crate) since: u64,
+    pub(crate) why: Option<String>,
 }
 
 /// No process has this start: of one of before the machine was started again.

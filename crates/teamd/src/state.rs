@@ -102,13 +102,15 @@ impl State {
             (record.spawn.clone(), Agent::new(record, phase, since))
         });
         let (mut past, mut grounds, mut layouts) = (roster.past, roster.worktrees, roster.layouts);
+        let mut spent = roster.spent;
         let teams = roster.teams.into_iter().map(|(name, joined)| {
             let told = tale.tasks.remove(&name).unwrap_or_default();
             let past = past.remove(&name).unwrap_or_default();
             let told_asked = tale.requests.remove(&name).unwrap_or_default();
             let grounds = grounds.remove(&name).unwrap_or_default();
             let layout = layouts.remove(&name).unwrap_or_default();
-            (name, Team { joined, told, past, told_asked, grounds, layout, ..Team::default() })
+            let spent = spent.remove(&name).unwrap_or_default();
+            (name, Team { joined, told, past, told_asked, grounds, layout, spent, ..Team::default() })
         });
         State {
             setting,
@@ -238,6 +240,7 @@ impl State {
                 .chain(self.agents.values().filter_map(begins_again))
                 .collect(),
             worktrees: self.teams.iter().map(|(name, team)| (name.clone(), team.grounds.clone())).collect(),
+            spent: self.teams.iter().map(|(name, team)| (name.clone(), team.spent.clone())).collect(),
             leads: self.leads.values().map(|leading| leading.lead.clone()).collect(),
         }
     }

@@ -2,7 +2,7 @@
 
 use protocol::config::Member;
 use protocol::control::{
-    Activity, AgentStatus, Flag, Leads, PastAgent, StatusReply, TeamStatus, WorktreeStatus,
+    Activity, AgentStatus, Budget, Flag, Leads, PastAgent, StatusReply, TeamStatus, WorktreeStatus,
 };
 use protocol::environment::shown;
 use protocol::feed::{Feed, Reaches};
@@ -23,6 +23,9 @@ pub struct TeamView {
     pub past: Vec<PastAgent>,
     /// Made for its members, those that have ended too.
     pub worktrees: Vec<WorktreeStatus>,
+    /// What it has used up of what its policy gives it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub budget: Option<Budget>,
     pub tasks: Counts,
     /// In progress, and nobody works on them.
     pub left: Vec<LeftTask>,
@@ -157,8 +160,9 @@ pub fn of(team: &Team, daemon: Option<&StatusReply>, unread: &mut Unread) -> Tea
 fn of_daemon(name: TeamName, told: Option<&TeamStatus>) -> TeamView {
     let past = told.map(|team| team.past.clone()).unwrap_or_default();
     let worktrees = told.map(|team| team.worktrees.clone()).unwrap_or_default();
+    let budget = told.and_then(|team| team.budget.clone());
     let (members, tasks) = (Vec::new(), Counts::default());
-    TeamView { name, members, past, worktrees, tasks, left: Vec::new(), failed: Vec::new() }
+    TeamView { name, members, past, worktrees, budget, tasks, left: Vec::new(), failed: Vec::new() }
 }
 
 fn told_of<'a>(name: &TeamName, daemon: Option<&'a StatusReply>) -> Option<&'a TeamStatus> {
@@ -349,7 +353,13 @@ mod tests {
         assert_eq!(phases(&past), ["team-lead lead", "cy ended"], "bob is between two lives");
         let before = [PastAgent { at: 4, ..past[2].clone() }];
         assert_eq!(phases(&before)[2], "cy not ours", "another has come by that name");
-        let told = TeamStatus { name: team.name().clone(), members: Vec::new(), past, worktrees: vec![] };
+        let told = TeamStatus {
+            name: team.name().clone(),
+            members: Vec::new(),
+            past,
+            worktrees: vec![],
+            budget: None,
+        };
         assert_eq!(
             at_work(&team, Some(&told)),
             Some(["team-lead", "bob", "cy", "bob"].map(AgentName::foreign).to_vec())

@@ -1,5 +1,6 @@
 //! Messages in words.
 
+use protocol::control::Budget;
 use protocol::payload::{Payload, PermissionOutcome};
 
 /// What a message's text says: as it stands, or in words where it is a payload.
@@ -64,4 +65,22 @@ fn told(payload: &Payload) -> String {
 
 fn words(what: &str, detail: &str) -> String {
     if detail.is_empty() { what.to_owned() } else { format!("{what}: {detail}") }
+}
+
+/// In one unit.
+pub fn span(ms: u64) -> String {
+    match ms / 1000 {
+        seconds @ 0..120 => format!("{seconds}s"),
+        seconds @ 120..7200 => format!("{}m", seconds / 60),
+        seconds => format!("{}h", seconds / 3600),
+    }
+}
+
+/// What a team has used up: `12 of 200 turns, 2h of 8h`.
+pub fn used(budget: &Budget, now: u64) -> String {
+    let turns = budget.of_turns.map(|most| format!("{} of {most} turns", budget.turns));
+    let time =
+        budget.of_ms.map(|most| format!("{} of {}", span(now.saturating_sub(budget.since)), span(most)));
+    let spent = budget.spent.as_ref().map(|why| format!("stopped: {why}"));
+    [turns, time, spent].into_iter().flatten().collect::<Vec<_>>().join(", ")
 }

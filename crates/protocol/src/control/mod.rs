@@ -17,8 +17,9 @@ pub use hook::{HookReply, Hooked, Lead, LeadOrder, Leads, Park, Process, Release
 pub use join::{Ended, FromJoin, Go, Hello, ToJoin, TurnNow, Turns};
 pub use keys::{Keys, ScreenReply};
 pub use reply::{
-    AgentStatus, BackReply, CaptureReply, CreateReply, DaemonStatus, DeleteReply, EndedAgent, EndingsReply,
-    Flag, InterruptReply, LocateReply, ModeReply, PastAgent, Reply, SpawnReply, StatusReply, TeamStatus,
+    AgentStatus, BackReply, Budget, CaptureReply, CreateReply, DaemonStatus, DeleteReply, EndedAgent,
+    EndingsReply, Flag, InterruptReply, LocateReply, ModeReply, PastAgent, Reply, SpawnReply, StatusReply,
+    TeamStatus,
 };
 pub use request::{
     Activity, BringBack, Call, Capture, Commands, Create, Delete, Life, Locate, Request, Resume, SetMode,

@@ -93,6 +93,28 @@ pub struct TeamStatus {
     /// Made for its members, those that have ended too, and not removed yet.
     #[serde(default)]
     pub worktrees: Vec<WorktreeStatus>,
+    /// What it has used up of what its policy gives it; none where that sets no limit.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub budget: Option<Budget>,
+}
+
+/// What a team has used up, and of how much.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Budget {
+    /// Turns that have begun.
+    pub turns: u64,
+    /// As many as there may be.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub of_turns: Option<u64>,
+    /// When its time began, ms since the epoch.
+    pub since: u64,
+    /// How long it may take, ms.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub of_ms: Option<u64>,
+    /// Why nobody is started for it any more.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub spent: Option<String>,
 }
 
 /// A member whose life has ended.

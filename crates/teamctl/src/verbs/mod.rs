@@ -26,6 +26,7 @@ pub(crate) mod mcp;
 pub(crate) mod mode;
 pub(crate) mod notify;
 pub(crate) mod plan;
+pub(crate) mod policy;
 pub(crate) mod prompt;
 pub(crate) mod requests;
 pub(crate) mod respond;
@@ -80,6 +81,7 @@ pub(crate) fn run(verb: Verb, here: &Here) -> Result<ExitCode, Fault> {
         Verb::Plan(args) => plan::run(here, &args),
         Verb::Kill(args) => kill::run(here, &args),
         Verb::Delete(args) => delete::run(here, &args),
+        Verb::Policy(args) => policy::run(here, &args),
         Verb::Export(args) => export::run(here, &args),
         Verb::Import(args) => import::run(here, &args),
         Verb::Task(args) => task::run(here, &args),

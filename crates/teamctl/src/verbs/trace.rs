@@ -4,7 +4,6 @@
 mod chain;
 mod find;
 
-use super::why::words::span;
 use super::why::{Told, causes_of};
 use crate::here::{Here, now};
 use crate::output::{self, clean};
@@ -14,6 +13,7 @@ use protocol::fault::Fault;
 use protocol::time::iso8601;
 use serde_json::{Value, json};
 use std::process::ExitCode;
+use view::words::span;
 
 /// Say where a message is: stored, fed, read, answered; and what it waits for
 ///

@@ -17,7 +17,7 @@ type Newest = Arc<Mutex<Option<Roster>>>;
 /// A place in the queue.
 #[derive(Debug)]
 enum Place {
-    Job(FileJob),
+    Job(Box<FileJob>),
     /// Of the newest roster.
     Roster,
 }
@@ -50,7 +50,7 @@ impl Jobs {
                 Some(_) => return,
                 None => Place::Roster,
             },
-            job => Place::Job(job),
+            job => Place::Job(Box::new(job)),
         };
         self.places.send(place).ok();
     }
@@ -61,7 +61,7 @@ impl Iterator for Queue {
 
     fn next(&mut self) -> Option<FileJob> {
         match self.places.recv().ok()? {
-            Place::Job(job) => Some(job),
+            Place::Job(job) => Some(*job),
             Place::Roster => replace(&self.newest, None).map(FileJob::Roster),
         }
     }

@@ -1,7 +1,7 @@
 //! One team: what its files said as last, what is being looked at, and what its members ask.
 
 use crate::files::Which;
-use crate::roster::Ground;
+use crate::roster::{Ground, Spent};
 use crate::tale::{RequestTale, TaskTale};
 use protocol::control::{Layout, PastAgent};
 use protocol::id::{RequestId, TaskId};
@@ -47,6 +47,10 @@ pub(crate) struct Team {
     pub(crate) overlooked: BTreeSet<AgentName>,
     /// What the event log has told of it.
     pub(crate) told_asked: RequestTale,
+    /// What it has used up.
+    pub(crate) spent: Spent,
+    /// When its time is over, on [`crate::event::Now::mono`].
+    pub(crate) spent_at: Option<u64>,
 }
 
 /// How far a delete is.

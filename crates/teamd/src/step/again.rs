@@ -5,7 +5,7 @@
 //! environments, and `up --resume` begins their next life.
 
 use super::request::answer;
-use super::{spawn, tasks};
+use super::{budget, spawn, tasks};
 use crate::effect::Effect;
 use crate::event::{ConnId, Now};
 use crate::roster::{Comeback, Outcome, Record, Resting, SpawnId};
@@ -154,7 +154,13 @@ pub(super) fn bring_back(
         let fault = Fault::new(Kind::Refused, "cannot bring anybody back: teamd is going down");
         return answer(state, client, Err(fault), out);
     }
-    let meant = |team: &TeamName| order.team.as_ref().is_none_or(|wanted| wanted == team);
+    if let Some(fault) = order.team.as_ref().and_then(|team| budget::refusal(state, team)) {
+        return answer(state, client, Err(fault), out);
+    }
+    let spent: Vec<TeamName> =
+        state.teams.keys().filter(|team| budget::is_spent(state, team)).cloned().collect();
+    let meant =
+        |team: &TeamName| order.team.as_ref().is_none_or(|wanted| wanted == team) && !spent.contains(team);
     let mut members: BTreeMap<TeamName, Vec<AgentName>> = BTreeMap::new();
     for resting in state.resting.iter_mut().filter(|r| r.put_away && meant(&r.comeback.order.team)) {
         (resting.put_away, resting.due) = (false, now.mono);
@@ -219,6 +225,10 @@ pub(super) fn due(state: &mut State, now: Now, out: &mut Vec<Effect>) {
                 resting.due = now.mono + NOT_YET;
                 state.resting.push(resting);
                 continue;
+            }
+            None if budget::is_spent(state, &order.team) => {
+                put_away(&mut resting);
+                state.resting.push(resting);
             }
             None if state.teams.get(&order.team).is_none_or(|team| team.deleting.is_some()) => {}
             None => spawn::again(state, resting.comeback, now, out),

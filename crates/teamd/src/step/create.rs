@@ -1,11 +1,11 @@
 //! `create`: the files decide whether the name is free.
 
-use super::ending;
 use super::request::answer;
+use super::{budget, ending};
 use crate::effect::Effect;
 use crate::event::{ConnId, Now};
 use crate::files::FileJob;
-use crate::roster::SpawnId;
+use crate::roster::{SpawnId, Spent};
 use crate::state::{State, Team};
 use protocol::control::{Create, CreateReply, Reply};
 use protocol::event::What;
@@ -35,8 +35,10 @@ pub(super) fn created(
         strays.iter().for_each(|id| ending::end(state, id, now, out));
         // Worktrees that were made for an earlier team of that name are still ours to see to.
         let before = state.teams.remove(&reply.team_name).map(|team| team.grounds);
-        let team = Team { policy, grounds: before.unwrap_or_default(), ..Team::default() };
+        let spent = Spent { since: now.wall, ..Spent::default() };
+        let team = Team { policy, grounds: before.unwrap_or_default(), spent, ..Team::default() };
         state.teams.insert(reply.team_name.clone(), team);
+        budget::look(state, &reply.team_name, now, out);
         state.dirty = true;
         out.push(Effect::WatchTeam { team: reply.team_name.clone() });
         out.push(Effect::of_team(&reply.team_name, What::TeamCreated));

@@ -1,6 +1,6 @@
 //! Deadlines: the nearest one wakes the loop, and every one that has passed has its consequence here.
 
-use super::{again, ending, look, plan, register, requests, screens, shutdown};
+use super::{again, budget, ending, look, plan, register, requests, screens, shutdown};
 use crate::effect::Effect;
 use crate::event::Now;
 use crate::roster::SpawnId;
@@ -17,6 +17,7 @@ pub(crate) fn next(state: &State) -> u64 {
         .chain(resting)
         .chain(requests::next_due(state))
         .chain(screens::next_due(state))
+        .chain(budget::next_due(state))
         .fold(state.rescan_at, u64::min)
 }
 
@@ -50,6 +51,7 @@ pub(super) fn passed(state: &mut State, now: Now, out: &mut Vec<Effect>) {
     again::due(state, now, out);
     requests::due(state, now, out);
     screens::due(state, now, out);
+    budget::due(state, now, out);
 }
 
 /// What of an agent's stage is over.

@@ -2,6 +2,7 @@
 //! proof, told to the lead once, and put in order: pane closed and verified, member removed, task completed.
 
 use super::again::{self, Next};
+use super::budget;
 use super::register::{self, close};
 use super::request::answer;
 use super::shutdown::{self, TERM_GRACE};
@@ -145,7 +146,9 @@ pub(super) fn ended(state: &mut State, id: &SpawnId, how: Ended, now: Now, out: 
     ));
     let failed = running && is_failure(&how) && has_begun(&record, &how);
     let next = match (goes_on, failed) {
-        _ if state.closing == Closing::Rest => again::rest(state, &record, now, out),
+        _ if state.closing == Closing::Rest || budget::is_spent(state, &record.team) => {
+            again::rest(state, &record, now, out)
+        }
         (true, _) => plan::next(state, &record, now, out),
         (false, true) => match again::after_failure(state, &record, now, out) {
             Next::Stays if how == Ended::Rebooted => again::rest(state, &record, now, out),

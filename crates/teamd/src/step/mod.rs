@@ -4,6 +4,7 @@
 //! it without a machine. Every arm is one line; the files are named after what happens.
 
 mod again;
+mod budget;
 mod create;
 mod deadline;
 mod delete;
@@ -77,6 +78,7 @@ pub(crate) fn step(state: &mut State, event: Event, now: Now) -> Vec<Effect> {
         Event::Deadline => deadline::passed(state, now, out),
         Event::Signal(name) => signal(name, out),
     }
+    budget::count(state, now, out);
     out.extend(state.notices.take(now.mono).map(|word| notice(state, word)));
     hook::woken(state, &mut effects);
     if std::mem::take(&mut state.dirty) {

@@ -1,8 +1,8 @@
 //! A policy that takes the place of another while its team is there, and decides from then on what waits, too.
 
 use super::request::answer;
-use super::requests;
 use super::spawn::no_such_team;
+use super::{budget, requests};
 use crate::effect::Effect;
 use crate::event::{ConnId, Now};
 use crate::files::FileJob;
@@ -34,6 +34,7 @@ pub(super) fn written(
         if let Some(known) = state.teams.get_mut(&order.team) {
             known.policy = order.policy;
         }
+        budget::look(state, &order.team, now, out);
         requests::decide_anew(state, &order.team, now, out);
     }
     answer(state, client, result.map(|()| Reply::Nothing), out);

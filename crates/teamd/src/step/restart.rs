@@ -1,7 +1,7 @@
 //! After a start: every agent of the roster is adopted as soon as its join reconnects. What ended meanwhile
 //! is told by the pidfd; what was half put in order is put in order again.
 
-use super::{again, ending, look, shutdown};
+use super::{again, budget, ending, look, shutdown};
 use crate::effect::Effect;
 use crate::event::Now;
 use crate::files::FileJob;
@@ -14,12 +14,16 @@ pub(crate) fn restart(state: &mut State, now: Now) -> Vec<Effect> {
     let mut effects = Vec::new();
     let out = &mut effects;
     again::recalled(state, now);
+    let teams: Vec<TeamName> = state.teams.keys().cloned().collect();
+    for team in &teams {
+        since_when(state, team, now);
+        budget::look(state, team, now, out);
+    }
     let ids: Vec<SpawnId> = state.agents.keys().cloned().collect();
     for id in &ids {
         take_up(state, id, now, out);
     }
     // One that is missing sends no event.
-    let teams: Vec<TeamName> = state.teams.keys().cloned().collect();
     teams.iter().for_each(|team| look::config(state, team, out));
     out.extend(state.leads.values().map(Leading::watched));
     // A daemon that was killed may have known a session, and not written it.
@@ -32,6 +36,12 @@ pub(crate) fn restart(state: &mut State, now: Now) -> Vec<Effect> {
     out.extend(sessions.map(written).map(Effect::File));
     look::everywhere(state, now, out);
     effects
+}
+
+/// Of a team that an earlier release, or another program, has made the time begins now.
+fn since_when(state: &mut State, team: &TeamName, now: Now) {
+    let known = state.teams.get_mut(team).filter(|known| known.spent.since == 0);
+    known.into_iter().for_each(|known| known.spent.since = now.wall);
 }
 
 fn take_up(state: &mut State, id: &SpawnId, now: Now, out: &mut Vec<Effect>) {

@@ -31,6 +31,9 @@ const RESUMED_GRACE: u64 = 30_000;
 /// The grace that `down` gives, ms.
 const DOWN_GRACE: u64 = 10_000;
 
+/// The grace of members whose team has nothing left to use up, ms: a turn may come to its end.
+const BUDGET_GRACE: u64 = 60_000;
+
 /// What an agent is asked, and how long for.
 struct Question {
     reason: Option<String>,
@@ -105,6 +108,14 @@ pub(super) fn down(state: &mut State, client: ConnId, closing: Closing, now: Now
     let reason = Some("teamd is going down".to_owned());
     let question = Question { reason, grace_ms: DOWN_GRACE, force: true };
     ask_all(state, Waiting::of(client, &all, Vec::new(), Then::Down), &question, now, out);
+}
+
+/// All of a team, for nobody who waits.
+pub(super) fn ask_members(state: &mut State, team: &TeamName, why: &str, now: Now, out: &mut Vec<Effect>) {
+    let question = Question { reason: Some(why.to_owned()), grace_ms: BUDGET_GRACE, force: true };
+    for id in &ids_of(state, team) {
+        ask(state, id, &question, now, out);
+    }
 }
 
 /// Asks, for a caller that does not wait; what it says is how it is now.

@@ -2,6 +2,7 @@
 //! what follows stands in [`super::register`].
 
 use super::again;
+use super::budget;
 use super::ending;
 use super::plan;
 use super::request::answer;
@@ -131,6 +132,9 @@ fn checked(state: &State, order: &Spawn) -> Result<AgentName, Fault> {
     }
     if !state.teams.contains_key(&order.team) {
         return Err(no_such_team(state, &order.team));
+    }
+    if let Some(fault) = budget::refusal(state, &order.team) {
+        return Err(fault);
     }
     if order.backend != Backend::InProcess && state.setting.tmux_socket.is_none() {
         return Err(no_tmux(&order.name));

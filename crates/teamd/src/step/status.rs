@@ -1,5 +1,6 @@
 //! What the daemon tells without changing anything, and what agents tell about themselves.
 
+use super::budget;
 use super::request::answer;
 use super::screens::{self, Dialogs};
 use super::shutdown::find;
@@ -32,6 +33,7 @@ pub(super) fn status(state: &mut State, client: ConnId, dialogs: &Dialogs, out: 
             .collect(),
         past: known.past.clone(),
         worktrees: known.grounds.iter().map(worktree::shown).collect(),
+        budget: budget::told(known),
     });
     let daemon = DaemonStatus {
         pid: state.setting.pid,

@@ -1,5 +1,6 @@
 //! Decisions, without a machine: events go in, effects come out.
 
+mod budgets;
 mod calls;
 mod deletes;
 mod hidden;

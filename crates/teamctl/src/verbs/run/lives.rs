@@ -44,7 +44,13 @@ pub(super) fn of(run: &mut Run, team: &Team) -> Result<Look, Fault> {
 
 /// Of a team that the daemon has not seen yet.
 fn nobody(team: &Team) -> TeamStatus {
-    TeamStatus { name: team.name().clone(), members: Vec::new(), past: Vec::new(), worktrees: Vec::new() }
+    TeamStatus {
+        name: team.name().clone(),
+        members: Vec::new(),
+        past: Vec::new(),
+        worktrees: Vec::new(),
+        budget: None,
+    }
 }
 
 /// Makes a task pending again; false where it is no longer as it was when that was decided.

@@ -4,6 +4,7 @@ use crate::here::now;
 use crate::output::{clean, paint};
 use protocol::control::{Activity, Flag, PastAgent, WorktreeStatus};
 use view::team::{Counts, FailedTask, LeftTask, MemberView, TeamView};
+use view::words::used;
 
 /// As many characters of a text as a table takes.
 const WIDTH: usize = 40;
@@ -11,7 +12,8 @@ const WIDTH: usize = 40;
 /// The line above the table.
 pub(super) fn head(team: &TeamView) -> String {
     let Counts { pending, in_progress, completed } = team.tasks;
-    format!("\n{}: {pending} pending, {in_progress} in progress, {completed} completed", team.name)
+    let budget = team.budget.as_ref().map(|budget| format!("; {}", used(budget, now()))).unwrap_or_default();
+    format!("\n{}: {pending} pending, {in_progress} in progress, {completed} completed{budget}", team.name)
 }
 
 /// The table, its heading first.
@@ -197,6 +199,7 @@ mod tests {
             members: vec![ann()],
             past: vec![past],
             worktrees: vec![],
+            budget: None,
             tasks: Counts { pending: 1, in_progress: 2, completed: 3 },
             left: vec![LeftTask { id: id("3"), subject: "x".into(), owner: bob.clone() }],
             failed: vec![FailedTask {

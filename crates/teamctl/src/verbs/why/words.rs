@@ -11,6 +11,7 @@ use protocol::name::AgentName;
 use protocol::task::{Task, TaskStatus};
 use protocol::time::{iso8601, parse_iso8601};
 use store::Held;
+use view::words::span;
 
 pub(super) fn sentence(cause: &Cause, e: &Evidence) -> String {
     let name = &e.name;
@@ -184,15 +185,6 @@ fn when(what: &str, at: u64, e: &Evidence) -> String {
     let (ago, day) = (e.now.saturating_sub(at), whole.get(..10).unwrap_or_default());
     let date = if ago >= 43_200_000 { format!("{day} ") } else { String::new() };
     format!("{what} {date}{clock} UTC, {} ago", span(ago))
-}
-
-/// In one unit.
-pub(in crate::verbs) fn span(ms: u64) -> String {
-    match ms / 1000 {
-        seconds @ 0..120 => format!("{seconds}s"),
-        seconds @ 120..7200 => format!("{}m", seconds / 60),
-        seconds => format!("{}h", seconds / 3600),
-    }
 }
 
 fn many(count: usize, what: &str) -> String {

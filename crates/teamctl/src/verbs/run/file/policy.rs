@@ -26,7 +26,8 @@ impl Default for Policy {
     }
 }
 
-const KEYS: [&str; 8] = ["plans", "permissions", "commands", "timeout", "after", "rule", "grace", "retries"];
+const KEYS: [&str; 10] =
+    ["plans", "permissions", "commands", "timeout", "after", "rule", "grace", "retries", "turns", "time"];
 const WHO: [(&str, Who); 3] = [("person", Who::Person), ("lead", Who::Lead), ("auto", Who::Auto)];
 const AFTER: [(&str, After); 3] = [("deny", After::Deny), ("approve", After::Approve), ("wait", After::Wait)];
 const ANSWERS: [(&str, RuleAnswer); 3] =
@@ -62,6 +63,9 @@ fn team(table: Section, directory: &Path, otherwise: TeamPolicy, flaws: &mut Fla
             .unwrap_or(otherwise.commands),
         timeout_ms: timeout.map(|time| u64::try_from(time.as_millis()).unwrap_or(u64::MAX)),
         after: after.unwrap_or(otherwise.after),
+        turns: table.count("turns", flaws).map(u64::from),
+        time_ms: time(table, "time", "a string such as \"8h\"", flaws)
+            .map(|time| u64::try_from(time.as_millis()).unwrap_or(u64::MAX)),
         rules: rules.into_iter().filter_map(|table| rule(table, directory, flaws)).collect(),
     }
 }

@@ -54,6 +54,8 @@ cwd = "src"
 plans = "auto"
 permissions = "lead"
 commands = "any"
+turns = 500
+time = "8h"
 timeout = "10m"
 after = "deny"
 grace = "5s"
@@ -109,6 +111,8 @@ blocked_by = ["count", "count"]
         timeout_ms: Some(600_000),
         after: After::Deny,
         rules: vec![rule.clone(), Rule { matches: None, directory: None, answer: RuleAnswer::Ask, ..rule }],
+        turns: Some(500),
+        time_ms: Some(8 * 3_600_000),
     };
     assert_eq!(run.policy, Policy { team: team.clone(), grace, retries: 2 });
     assert_eq!(parse_policy(text, directory.path()), Ok(team));

@@ -1,0 +1,74 @@
+//! `policy`: who answers what members ask, and what the team may use up; another from a file.
+
+use super::run::file::read_policy;
+use crate::here::{Here, misunderstood};
+use crate::output;
+use protocol::control::{Reply, Request, SetPolicy};
+use protocol::fault::Fault;
+use protocol::policy::{After, Policy as TeamPolicy, Who};
+use serde_json::json;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use view::words::span;
+
+/// Show a team's policy, or put another in its place
+///
+/// Who answers what members ask, and what the team may use up: turns, and time from its making on. What waits for
+/// somebody is decided anew under another one, and a team whose budget was used up goes on with a larger one: bring
+/// its members back with teamctl up --resume.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:\n  teamctl policy\n  teamctl policy policy.toml -t survey")]
+pub(crate) struct Policy {
+    /// A TOML file with a table [policy] (docs/requests.md)
+    file: Option<PathBuf>,
+}
+
+pub(crate) fn run(here: &Here, args: &Policy) -> Result<ExitCode, Fault> {
+    let caller = here.caller()?;
+    let team = caller.team().name().clone();
+    let Some(path) = &args.file else {
+        let policy = caller.policy()?;
+        output::done(here, &json!({"team": team, "policy": policy}), &words(&policy));
+        return Ok(ExitCode::SUCCESS);
+    };
+    here.lead_only("change a policy")?;
+    let policy = match read_policy(path)? {
+        Ok(policy) => policy,
+        Err(flaws) => return Ok(super::run::told(here, "use", path, &flaws)),
+    };
+    let order = SetPolicy { team: team.clone(), policy: policy.clone() };
+    let Reply::Nothing = here.ask(Request::SetPolicy(order))? else { return Err(misunderstood()) };
+    let sentence = format!("The policy of {team} is another now.\n{}", words(&policy));
+    output::done(here, &json!({"team": team, "policy": policy}), &sentence);
+    Ok(ExitCode::SUCCESS)
+}
+
+fn words(policy: &TeamPolicy) -> String {
+    let rules = match policy.rules.len() {
+        0 => String::new(),
+        count => format!(" where none of {count} rules decides"),
+    };
+    let mut lines = vec![
+        format!("plans are answered by {}", who(policy.plans)),
+        format!("questions for permission are answered by {}{rules}", who(policy.permissions)),
+    ];
+    if let Some(ms) = policy.timeout_ms {
+        let then = match policy.after {
+            After::Wait => "it waits on",
+            After::Deny => "the answer is no",
+            After::Approve => "the answer is yes",
+        };
+        lines.push(format!("after {} without an answer {then}", span(ms)));
+    }
+    lines.extend(policy.turns.map(|turns| format!("at most {turns} turns")));
+    lines.extend(policy.time_ms.map(|ms| format!("at most {} from its making on", span(ms))));
+    lines.join("\n")
+}
+
+fn who(who: Who) -> &'static str {
+    match who {
+        Who::Person => "a person",
+        Who::Lead => "the lead or a person",
+        Who::Auto => "nobody: yes at once",
+    }
+}

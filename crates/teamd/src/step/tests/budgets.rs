@@ -1,0 +1,93 @@
+//! What a team may use up, and what follows when it has.
+
+use super::turns::*;
+use super::*;
+use protocol::control::{BringBack, SetPolicy};
+use protocol::event::What;
+use protocol::policy::Policy;
+
+fn with(policy: Policy) -> State {
+    let mut state = state();
+    let known = state.teams.get_mut(&team()).unwrap();
+    (known.policy, known.spent.since) = (policy, NOW.wall);
+    state
+}
+
+fn turns(state: &mut State, conn: u64, number: u64) -> Vec<Effect> {
+    let said = |activity, number| Event::JoinSaid { conn, said: FromJoin::Turn(turn(activity, number)) };
+    step(state, said(Activity::Idle, number - 1), NOW);
+    step(state, said(Activity::Active, number), NOW)
+}
+
+fn is_spent(effects: &[Effect]) -> bool {
+    effects.iter().any(|effect| match effect {
+        Effect::Log(event) => matches!(event.what, What::BudgetSpent { .. }),
+        _ => false,
+    })
+}
+
+fn asked(effects: &[Effect]) -> usize {
+    effects.iter().filter(|effect| matches!(effect, Effect::File(FileJob::Ask { .. }))).count()
+}
+
+fn written(state: &mut State, policy: Policy) {
+    let order = SetPolicy { team: team(), policy };
+    step(state, Event::Filed(FileDone::PolicySet { client: 9, order, result: Ok(()) }), NOW);
+}
+
+#[test]
+fn with_its_last_turn_its_members_are_asked_to_end_once_and_rest() {
+    let mut state = with(Policy { turns: Some(3), ..Policy::default() });
+    let ann = runs(&mut state, worker("ann", |_| {}), 50);
+    runs(&mut state, worker("bob", |_| {}), 51);
+    assert!(!is_spent(&turns(&mut state, 50, 1)) && !is_spent(&turns(&mut state, 51, 1)));
+    let effects = turns(&mut state, 50, 2);
+    assert!(is_spent(&effects), "{effects:?}");
+    assert_eq!(asked(&effects), 2);
+    assert!(!is_spent(&turns(&mut state, 51, 2)), "it is told once");
+    assert_eq!(kind(&ask(&mut state, 8, worker("cat", |_| {})), 8), Some(Kind::Refused));
+    ends(&mut state, &ann, 50, Ended::Exit(0));
+    bury(&mut state, &ann);
+    assert!(state.resting[0].put_away, "ann is to be had back");
+    let back = Request::BringBack(BringBack { team: Some(team()) });
+    assert_eq!(kind(&ask(&mut state, 9, back.clone()), 9), Some(Kind::Refused));
+    written(&mut state, Policy { turns: Some(100), ..Policy::default() });
+    let effects = ask(&mut state, 10, back);
+    assert!(matches!(done(&effects, 10), Some(Reply::Back(back)) if back.members[&team()].len() == 1));
+}
+
+#[test]
+fn its_time_is_over_at_its_moment_for_the_next_daemon_too() {
+    let mut state = with(Policy { time_ms: Some(5_000), ..Policy::default() });
+    runs(&mut state, worker("ann", |_| {}), 50);
+    written(&mut state, Policy { time_ms: Some(8_000), ..Policy::default() });
+    state.rescan_at = u64::MAX;
+    let at = |ms| Now { wall: NOW.wall + ms, mono: NOW.mono + ms };
+    assert_eq!(crate::step::next_deadline(&state), NOW.mono + 8_000);
+    assert!(!is_spent(&step(&mut state, Event::Deadline, at(7_999))));
+    assert!(is_spent(&step(&mut state, Event::Deadline, at(8_000))));
+    assert!(crate::step::next_deadline(&state) > NOW.mono + 8_000, "it would wake for ever");
+    let roster = serde_json::from_value(serde_json::to_value(state.roster()).unwrap()).unwrap();
+    let mut next = State::new(state.setting.clone(), roster, Tale::default());
+    next.teams.get_mut(&team()).unwrap().policy = Policy { time_ms: Some(8_000), ..Policy::default() };
+    let effects = crate::step::restart(&mut next, at(9_000));
+    assert!(!is_spent(&effects), "it was told");
+    assert_eq!(kind(&ask(&mut next, 8, worker("cat", |_| {})), 8), Some(Kind::Refused));
+}
+
+/// Whoever failed just then comes back with all others alone.
+#[test]
+fn between_two_lives_one_rests_with_the_others() {
+    let mut state = with(Policy { turns: Some(1), ..Policy::default() });
+    let ann = runs(&mut state, worker("ann", |order| order.restart = protocol::turn::Restart::OnFailure), 50);
+    runs(&mut state, worker("bob", |_| {}), 51);
+    ends(&mut state, &ann, 50, Ended::Exit(1));
+    bury(&mut state, &ann);
+    assert!(is_spent(&turns(&mut state, 51, 1)));
+    let effects = step(&mut state, Event::Deadline, at(10_000));
+    assert!(
+        !effects.iter().any(|effect| matches!(effect, Effect::Pane(PaneJob::Open { .. }))),
+        "{effects:?}"
+    );
+    assert!(state.resting[0].put_away);
+}

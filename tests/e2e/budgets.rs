@@ -1,0 +1,62 @@
+//! A team with a budget, from its first turn to the day after.
+
+use harness::House;
+
+fn policy(house: &House, keys: &str) -> String {
+    house.put("out/policy.toml", format!("[policy]\npermissions = \"lead\"\nplans = \"lead\"\n{keys}\n"))
+}
+
+fn work(house: &House, count: usize) {
+    for n in 0..count {
+        house.teamctl(["task", "create", &format!("count {n}"), "--metadata", r#"{"command": "true"}"#]).ok();
+    }
+}
+
+#[test]
+fn a_team_stops_with_its_last_turn_and_goes_on_with_more() {
+    let house = House::empty();
+    house.start_daemon();
+    let path = policy(&house, "turns = 2");
+    house.teamctl(["create", "survey", "--policy", &path]).ok();
+    house.teamctl(["spawn", "ann", "--agent", "worker"]).ok();
+    work(&house, 4);
+    house.until("it is told", || {
+        house.events().iter().any(|event| event["event"] == "budget_spent").then_some(())
+    });
+    house.until("ann has ended", || house.member("ann").is_none().then_some(()));
+    let status = house.teamctl(["status"]).ok();
+    assert!(status.contains("2 of 2 turns, stopped: its budget of 2 turns is used up"), "{status}");
+    house.teamctl(["spawn", "bob", "--agent", "worker"]).fails(76);
+    let open = || {
+        let tasks = house.json(["task", "list"])["tasks"].as_array().unwrap().clone();
+        tasks.iter().filter(|task| task["status"] != "completed").count()
+    };
+    assert_eq!(open(), 2, "each turn is a task");
+    house.kill_9(house.daemon());
+    house.start_daemon();
+    house.teamctl(["up", "--resume", "-t", "survey"]).fails(76);
+    let path = policy(&house, "turns = 100");
+    let ran = house.teamctl(["policy", &path]).ok();
+    assert!(ran.contains("at most 100 turns"), "{ran}");
+    house.teamctl(["up", "--resume"]).ok();
+    house.teamctl(["wait", "--for", "tasks-done", "--timeout", "20s"]).ok();
+    assert!(house.teamctl(["policy"]).ok().contains("at most 100 turns"));
+    house.end();
+}
+
+#[test]
+fn a_team_stops_when_its_time_is_over() {
+    let house = House::empty();
+    house.start_daemon();
+    let path = policy(&house, "time = \"1s\"");
+    house.teamctl(["create", "survey", "--policy", &path]).ok();
+    let status = house.json(["status"]);
+    assert_eq!(status["teams"][0]["budget"]["of_ms"], 1_000, "{status}");
+    house.until("its time is over", || {
+        house.json(["status"])["teams"][0]["budget"]["spent"].is_string().then_some(())
+    });
+    house.teamctl(["spawn", "ann", "--agent", "worker"]).fails(76);
+    house.put("out/policy.toml", "[policy]\nturns = \"many\"\n");
+    house.teamctl(["policy", &path]).fails(65);
+    house.end();
+}
