@@ -6,10 +6,9 @@ fn policy(house: &House, keys: &str) -> String {
     house.put("out/policy.toml", format!("[policy]\npermissions = \"lead\"\nplans = \"lead\"\n{keys}\n"))
 }
 
-fn work(house: &House, count: usize) {
-    for n in 0..count {
-        house.teamctl(["task", "create", &format!("count {n}"), "--metadata", r#"{"command": "true"}"#]).ok();
-    }
+fn task(house: &House, command: &str) {
+    let metadata = serde_json::json!({ "command": command }).to_string();
+    house.teamctl(["task", "create", "count", "--metadata", &metadata]).ok();
 }
 
 #[test]
@@ -19,10 +18,22 @@ fn a_team_stops_with_its_last_turn_and_goes_on_with_more() {
     let path = policy(&house, "turns = 2");
     house.teamctl(["create", "survey", "--policy", &path]).ok();
     house.teamctl(["spawn", "ann", "--agent", "worker"]).ok();
-    work(&house, 4);
+    let gate = house.gate("out/go");
+    for command in ["true", &format!("read line <{gate}"), "true", "true"] {
+        task(&house, command);
+    }
     house.until("it is told", || {
         house.events().iter().any(|event| event["event"] == "budget_spent").then_some(())
     });
+    // Its last turn comes to its end.
+    house.until("ann is asked to end", || {
+        house
+            .inbox("survey", "ann")
+            .iter()
+            .any(|it| it["text"].as_str().unwrap().contains("shutdown_request"))
+            .then_some(())
+    });
+    house.open_gate("out/go");
     house.until("ann has ended", || house.member("ann").is_none().then_some(()));
     let status = house.teamctl(["status"]).ok();
     assert!(status.contains("2 of 2 turns, stopped: its budget of 2 turns is used up"), "{status}");
