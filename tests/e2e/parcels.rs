@@ -9,7 +9,8 @@ fn team() -> House {
     house.put("policy.toml", "[policy]\npermissions = \"person\"\n");
     let policy = house.path("policy.toml").display().to_string();
     house.teamctl(["create", "survey", "--description", "counts", "--policy", &policy]).ok();
-    house.teamctl(["spawn", "ann", "--agent", "worker"]).ok();
+    // It reads nothing.
+    house.teamctl(["spawn", "ann", "--", "sleep", "3600"]).ok();
     house.teamctl(["send", "ann", "h\u{e4}llo \u{1f98a}"]).ok();
     let path = "root/teams/survey/config.json";
     let config = house.read(path).replacen('{', "{\"theirs\": {\"n\": 1.50},", 1);
