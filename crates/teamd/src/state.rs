@@ -208,8 +208,10 @@ impl State {
     pub(crate) fn remember_past(&mut self, team: &TeamName, past: PastAgent) {
         let Some(team) = self.teams.get_mut(team) else { return };
         team.past.retain(|other| other.name != past.name);
-        if team.past.len() == PAST {
-            team.past.remove(0);
+        // Who comes back is not forgotten, however many they are.
+        let gone = team.past.iter().filter(|past| !past.comes_back()).count();
+        if let Some(oldest) = team.past.iter().position(|past| !past.comes_back()).filter(|_| gone >= PAST) {
+            team.past.remove(oldest);
         }
         team.past.push(past);
         self.dirty = true;

@@ -2,6 +2,7 @@
 
 use super::create::{called, plain};
 use super::export::POLICY;
+use super::policy::words;
 use crate::here::{Here, fault, misunderstood};
 use crate::output;
 use protocol::control::{Create, CreateReply, Delete, Reply, Request};
@@ -21,7 +22,8 @@ const LIMIT: u64 = 1 << 30;
 
 /// Make a team of what teamctl export has packed
 ///
-/// With its inboxes, tasks and policy; its members are told, and are yours to spawn. Its name must be free; -t gives
+/// With its inboxes, tasks and policy, which is told; its members are told too, and are yours to spawn: to whoever comes
+/// by such a name the mail of before is read. Its name must be free; -t gives
 /// it another. A file that is not one of a team's, or that does not parse, is refused (65), and nothing is made.
 #[derive(Debug, clap::Args)]
 #[command(
@@ -40,7 +42,7 @@ pub(crate) fn run(here: &Here, args: &Import) -> Result<ExitCode, Fault> {
     };
     let name = parcel.name()?;
     let team = here.global.team.as_deref().map_or(Ok(name), called)?;
-    let request = Create { policy, ..plain(&team)? };
+    let request = Create { policy: policy.clone(), ..plain(&team)? };
     let Reply::Create(made) = here.ask(Request::Create(request))? else { return Err(misunderstood()) };
     let filled = here.root()?.team(&made.team_name).and_then(|team| team.unpack(&parcel)).map_err(fault);
     if let Err(fault) = filled {
@@ -49,7 +51,7 @@ pub(crate) fn run(here: &Here, args: &Import) -> Result<ExitCode, Fault> {
         here.ask(Request::Delete(order))?;
         return Err(fault);
     }
-    tell(here, &made, &parcel);
+    tell(here, &made, &parcel, &policy);
     Ok(ExitCode::SUCCESS)
 }
 
@@ -92,14 +94,17 @@ fn refused(name: &str, why: &str) -> Fault {
     Fault::new(Kind::Data, output::clean(&format!("cannot import {name}: {why}")))
 }
 
-fn tell(here: &Here, made: &CreateReply, parcel: &Parcel) {
+fn tell(here: &Here, made: &CreateReply, parcel: &Parcel, policy: &Policy) {
     let (inboxes, tasks) = parcel.counts();
     let mut sentence = format!("Team {} is there, with {inboxes} inboxes and {tasks} tasks.", made.team_name);
     let names: Vec<&str> = parcel.members().iter().map(AgentName::as_str).collect();
     if !names.is_empty() {
         sentence += &format!("\nIts members were {}: start them with teamctl spawn.", names.join(", "));
+        sentence += " Whoever comes by such a name finds its mail as read.";
     }
-    let result = json!({"team_name": made.team_name, "team_file_path": made.team_file_path, "inboxes": inboxes,
+    // It was written elsewhere, and decides here from now on.
+    sentence += &format!("\nIts policy: {}", words(policy).replace('\n', "\n  "));
+    let result = json!({"policy": policy, "team_name": made.team_name, "team_file_path": made.team_file_path, "inboxes": inboxes,
         "tasks": tasks, "members": names});
     output::done(here, &result, &output::clean(&sentence));
 }

@@ -43,7 +43,7 @@ pub(crate) fn run(here: &Here, args: &Policy) -> Result<ExitCode, Fault> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn words(policy: &TeamPolicy) -> String {
+pub(super) fn words(policy: &TeamPolicy) -> String {
     let rules = match policy.rules.len() {
         0 => String::new(),
         count => format!(" where none of {count} rules decides"),

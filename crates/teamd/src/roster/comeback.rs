@@ -2,15 +2,14 @@
 
 use protocol::control::{Life, Spawn};
 use protocol::mode::PermissionMode;
-use protocol::turn::{PlanStage, Restart};
+use protocol::turn::PlanStage;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 /// A member's order, and what its lives have come to.
 #[derive(Clone, Serialize, Deserialize)]
 pub(crate) struct Comeback {
-    /// On disk without its environment, which may hold secrets: that lies in the file `env`. In memory without it too,
-    /// where this daemon alone can't start it again.
+    /// On disk without its environment, which may hold secrets: that lies in the file `env`.
     #[serde(serialize_with = "without_environment")]
     pub(crate) order: Box<Spawn>,
     /// The file of its environment, below `env` of the state directory.
@@ -39,8 +38,7 @@ pub(crate) struct Comeback {
 impl Comeback {
     /// Of a member that lives for the first time.
     pub(crate) fn of(order: &Spawn) -> Comeback {
-        let soon = order.restart == Restart::OnFailure || !order.approved.is_empty();
-        let order = Box::new(if soon { order.clone() } else { without_env(order) });
+        let order = Box::new(order.clone());
         let (mode, plan, plan_approved) = (None, None, false);
         Comeback {
             order,

@@ -107,6 +107,9 @@ pub(crate) struct Record {
     /// Its program can't leave plan mode by itself: this life is to end, and the next to begin in the mode of the approval.
     #[serde(default)]
     pub(crate) goes_on: bool,
+    /// It was asked to end for a while: however this life ends, it rests then.
+    #[serde(default)]
+    pub(crate) to_rest: bool,
     /// Its program got that approval on its command line, and no hook of it knows that yet.
     #[serde(default)]
     pub(crate) approval_given: bool,

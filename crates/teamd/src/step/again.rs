@@ -125,6 +125,13 @@ pub(super) fn closing(state: &mut State, out: &mut Vec<Effect>) {
     }
 }
 
+fn is_put_away(state: &mut State, order: &Spawn) {
+    let past = state.teams.get_mut(&order.team).into_iter().flat_map(|team| &mut team.past);
+    for past in past.filter(|past| past.name == order.name) {
+        (past.again_at, past.rests) = (None, true);
+    }
+}
+
 fn put_away(resting: &mut Resting) {
     (resting.put_away, resting.due) = (true, WHEN_BROUGHT_BACK);
     resting.comeback.failures.clear();
@@ -228,6 +235,7 @@ pub(super) fn due(state: &mut State, now: Now, out: &mut Vec<Effect>) {
             }
             None if budget::is_spent(state, &order.team) => {
                 put_away(&mut resting);
+                is_put_away(state, &resting.comeback.order);
                 state.resting.push(resting);
             }
             None if state.teams.get(&order.team).is_none_or(|team| team.deleting.is_some()) => {}

@@ -1,7 +1,7 @@
 //! `create`: the files decide whether the name is free.
 
 use super::request::answer;
-use super::{budget, ending};
+use super::{again, budget, ending};
 use crate::effect::Effect;
 use crate::event::{ConnId, Now};
 use crate::files::FileJob;
@@ -33,6 +33,7 @@ pub(super) fn created(
         let strays: Vec<SpawnId> =
             state.members(&reply.team_name).into_iter().map(|agent| agent.record.spawn.clone()).collect();
         strays.iter().for_each(|id| ending::end(state, id, now, out));
+        again::cancel(state, &reply.team_name, &[], out);
         // Worktrees that were made for an earlier team of that name are still ours to see to.
         let before = state.teams.remove(&reply.team_name).map(|team| team.grounds);
         let spent = Spent { since: now.wall, ..Spent::default() };

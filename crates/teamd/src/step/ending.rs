@@ -2,7 +2,6 @@
 //! proof, told to the lead once, and put in order: pane closed and verified, member removed, task completed.
 
 use super::again::{self, Next};
-use super::budget;
 use super::register::{self, close};
 use super::request::answer;
 use super::shutdown::{self, TERM_GRACE};
@@ -13,7 +12,7 @@ use crate::files::FileJob;
 use crate::notices::News;
 use crate::panes::{PaneJob, Seen};
 use crate::roster::{End, NEVER, Outcome, Pane, Record, SpawnId, Told};
-use crate::state::{Agent, Closing, Gone, Heir, Order, Phase, State, Stopping, Then};
+use crate::state::{Agent, Gone, Heir, Order, Phase, State, Stopping, Then};
 use protocol::control::{Ended, EndedAgent, PastAgent, Released, ToJoin};
 use protocol::event::{TAKEN_DOWN, What};
 use protocol::fault::Fault;
@@ -146,12 +145,13 @@ pub(super) fn ended(state: &mut State, id: &SpawnId, how: Ended, now: Now, out: 
     ));
     let failed = running && is_failure(&how) && has_begun(&record, &how);
     let next = match (goes_on, failed) {
-        _ if state.closing == Closing::Rest || budget::is_spent(state, &record.team) => {
-            again::rest(state, &record, now, out)
-        }
+        _ if record.to_rest => again::rest(state, &record, now, out),
         (true, _) => plan::next(state, &record, now, out),
         (false, true) => match again::after_failure(state, &record, now, out) {
-            Next::Stays if how == Ended::Rebooted => again::rest(state, &record, now, out),
+            // What was brought back, and had not begun, is not lost with teamd.
+            Next::Stays if how == Ended::Rebooted || record.agent.is_none() => {
+                again::rest(state, &record, now, out)
+            }
             next => next,
         },
         (false, false) if running && how == Ended::TmuxGone => again::rest(state, &record, now, out),
@@ -208,7 +208,8 @@ fn is_failure(how: &Ended) -> bool {
 /// stand in the roster of a daemon that was killed; whoever asked for it was not told that it runs. Only a join whose
 /// agent has ended leaves a word.
 fn has_begun(record: &Record, how: &Ended) -> bool {
-    record.agent.is_some() || *how != Ended::Lost || register::is_again(record)
+    let unseen = matches!(how, Ended::Lost | Ended::Rebooted);
+    record.agent.is_some() || !unseen || register::is_again(record)
 }
 
 /// Takes an agent that does not run out of tmux and of the files. Without an end on record it never ran.

@@ -46,6 +46,7 @@ pub(super) fn shutdown(state: &mut State, client: ConnId, order: &Shutdown, now:
     match targets(state, &order.targets) {
         Err(fault) => answer(state, client, Err(fault), out),
         Ok(ids) => {
+            for_good(state, &ids);
             let rested =
                 again::not_again(again::cancel(state, &order.targets.team, &order.targets.names, out));
             let (reason, grace_ms, force) = (order.reason.clone(), order.grace_ms, order.force);
@@ -64,6 +65,7 @@ pub(super) fn kill(state: &mut State, client: ConnId, order: &Targets, now: Now,
     match targets(state, order) {
         Err(fault) => answer(state, client, Err(fault), out),
         Ok(ids) => {
+            for_good(state, &ids);
             let rested = again::cancel(state, &order.team, &order.names, out);
             kill_all(state, Waiting::of(client, &ids, again::not_again(rested), Then::Reply), now, out);
         }
@@ -86,7 +88,7 @@ fn stop_start(state: &mut State, id: &SpawnId, now: Now, out: &mut Vec<Effect>) 
     let Some(agent) = state.agents.get_mut(id) else { return };
     let Phase::Starting(starting) = &agent.phase else { return };
     // One that had come back goes to rest with the others.
-    if state.closing != Closing::Rest {
+    if !agent.record.to_rest {
         agent.record.comeback = None;
     }
     state.dirty = true;
@@ -105,6 +107,9 @@ pub(super) fn down(state: &mut State, client: ConnId, closing: Closing, now: Now
     // All that there are, whatever became of their teams.
     let living = state.agents.values().filter(|agent| !agent.phase.is_past());
     let all: BTreeSet<SpawnId> = living.map(|agent| agent.record.spawn.clone()).collect();
+    if closing == Closing::Rest {
+        to_rest(state, &all);
+    }
     let reason = Some("teamd is going down".to_owned());
     let question = Question { reason, grace_ms: DOWN_GRACE, force: true };
     ask_all(state, Waiting::of(client, &all, Vec::new(), Then::Down), &question, now, out);
@@ -113,8 +118,29 @@ pub(super) fn down(state: &mut State, client: ConnId, closing: Closing, now: Now
 /// All of a team, for nobody who waits.
 pub(super) fn ask_members(state: &mut State, team: &TeamName, why: &str, now: Now, out: &mut Vec<Effect>) {
     let question = Question { reason: Some(why.to_owned()), grace_ms: BUDGET_GRACE, force: true };
-    for id in &ids_of(state, team) {
+    let all = ids_of(state, team);
+    to_rest(state, &all);
+    for id in &all {
         ask(state, id, &question, now, out);
+    }
+}
+
+/// But for one whose spawn somebody waits for: that fails.
+fn to_rest(state: &mut State, ids: &BTreeSet<SpawnId>) {
+    for id in ids {
+        let Some(agent) = state.agents.get_mut(id) else { continue };
+        let is_new = matches!(&agent.phase, Phase::Starting(starting) if starting.client.is_some());
+        agent.record.to_rest = !is_new;
+    }
+    state.dirty = true;
+}
+
+/// These end for good, whatever they were asked to end for before.
+fn for_good(state: &mut State, ids: &BTreeSet<SpawnId>) {
+    for id in ids {
+        let agent = state.agents.get_mut(id).filter(|agent| agent.record.to_rest);
+        state.dirty |= agent.is_some();
+        agent.into_iter().for_each(|agent| agent.record.to_rest = false);
     }
 }
 
@@ -269,9 +295,13 @@ fn take_answer(state: &mut State, team: &TeamName, answer: ShutdownAnswer, now: 
     match answer.rejected {
         None => approved(state, &id, now),
         // Without a daemon nobody would look after it.
-        Some(_) if state.closing.is_under_way() => ending::end(state, &id, now, out),
+        Some(_) if state.closing.is_under_way() || rests(state, &id) => ending::end(state, &id, now, out),
         Some(reason) => stays(state, &id, &format!("rejected: {reason}"), out),
     }
+}
+
+fn rests(state: &State, id: &SpawnId) -> bool {
+    state.agents.get(id).is_some_and(|agent| agent.record.to_rest)
 }
 
 fn approved(state: &mut State, id: &SpawnId, now: Now) {
@@ -289,7 +319,8 @@ pub(super) fn resume(agent: &mut Agent, now: Now) {
         (true, _) => Stopping::Approved { until: now.mono + AFTER_APPROVAL },
         (false, false) => {
             let until = now.mono + RESUMED_GRACE;
-            Stopping::Asked(Asked { reason: None, until, again: now.mono + ASK_AGAIN, force: false })
+            let force = agent.record.to_rest;
+            Stopping::Asked(Asked { reason: None, until, again: now.mono + ASK_AGAIN, force })
         }
         (false, true) => return,
     };
@@ -306,6 +337,7 @@ pub(super) fn stays(state: &mut State, id: &SpawnId, how: &str, out: &mut Vec<Ef
     settle(state, id, how, Left::Living);
     if let Some(agent) = state.agents.get_mut(id) {
         agent.record.asked.clear();
+        agent.record.to_rest = false;
     }
     state.dirty = true;
     ending::finish_waits(state, out);

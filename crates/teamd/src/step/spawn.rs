@@ -244,6 +244,7 @@ fn starting(
         plan_approved,
         mode,
         goes_on: false,
+        to_rest: false,
         approval_given,
         modes: modes(&order),
         born: now.wall,

@@ -65,6 +65,8 @@ pub(super) fn set_policy(run: &mut Run) -> Result<(), Fault> {
 
 /// Members and tasks, as far as they are not there.
 pub(super) fn fill(run: &mut Run, stage: &mut Stage) -> Result<(), Fault> {
+    // Who was put to rest goes on with its session, and is not made anew.
+    run.daemon.ask(&Request::BringBack(control::BringBack { team: Some(run.file.name.clone()) }))?;
     let mut attempts = 1..ATTEMPTS;
     loop {
         match fill_once(run, stage) {

@@ -34,7 +34,7 @@ pub(super) fn of(run: &mut Run, team: &Team) -> Result<Look, Fault> {
     let status = status.teams.into_iter().find(|status| status.name == *team.name());
     let status = status.unwrap_or_else(|| nobody(team));
     for past in status.past {
-        let life = if past.again_at.is_some() { Life::Returns } else { Life::Gone };
+        let life = if past.comes_back() { Life::Returns } else { Life::Gone };
         lives.0.insert(past.name, life);
     }
     lives.0.extend(status.members.iter().map(|agent| (agent.name.clone(), Life::Lives)));

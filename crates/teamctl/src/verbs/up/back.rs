@@ -16,8 +16,13 @@ const PATIENCE: Duration = Duration::from_secs(90);
 
 /// What became of one.
 enum Became {
-    Runs { pane: Option<String>, pid: u32 },
-    Failed(String),
+    Runs {
+        pane: Option<String>,
+        pid: u32,
+    },
+    /// And rests on.
+    Rests(String),
+    Gone(String),
 }
 
 pub(super) fn bring(here: &Here, status: &StatusReply, how: &str) -> Result<ExitCode, Fault> {
@@ -35,7 +40,7 @@ pub(super) fn bring(here: &Here, status: &StatusReply, how: &str) -> Result<Exit
         .collect();
     let became = all(here, &members, &mut follow)?;
     tell(here, status, how, &members, &became);
-    let failed = became.iter().any(|became| matches!(became, Became::Failed(_)));
+    let failed = became.iter().any(|became| !matches!(became, Became::Runs { .. }));
     Ok(if failed { ExitCode::from(Kind::Partly.exit_code()) } else { ExitCode::SUCCESS })
 }
 
@@ -59,7 +64,7 @@ fn all(here: &Here, members: &[(TeamName, AgentName)], follow: &mut Follow) -> R
 /// None while it starts.
 fn one(status: &StatusReply, team: &TeamName, name: &AgentName) -> Option<Became> {
     let Some(team) = status.teams.iter().find(|status| status.name == *team) else {
-        return Some(Became::Failed("its team is gone".to_owned()));
+        return Some(Became::Gone("its team is gone".to_owned()));
     };
     if let Some(AgentStatus { pane, pid: Some(pid), .. }) =
         team.members.iter().find(|agent| agent.name == *name && agent.phase != "starting")
@@ -69,8 +74,9 @@ fn one(status: &StatusReply, team: &TeamName, name: &AgentName) -> Option<Became
     let starts = team.members.iter().any(|agent| agent.name == *name);
     let past = team.past.iter().find(|past| past.name == *name);
     match past {
-        Some(PastAgent { again_at: None, how, .. }) if !starts => Some(Became::Failed(how.clone())),
-        None if !starts => Some(Became::Failed("it has ended".to_owned())),
+        Some(PastAgent { rests: true, how, .. }) if !starts => Some(Became::Rests(how.clone())),
+        Some(PastAgent { again_at: None, how, .. }) if !starts => Some(Became::Gone(how.clone())),
+        None if !starts => Some(Became::Gone("it has ended".to_owned())),
         _ => None,
     }
 }
@@ -79,7 +85,9 @@ fn tell(here: &Here, status: &StatusReply, how: &str, members: &[(TeamName, Agen
     let each = members.iter().zip(became);
     let mut lines = vec![told(status, how)];
     lines.extend(each.clone().map(|((team, name), became)| line(team, name, became)));
-    if members.is_empty() {
+    let spent = status.teams.iter().filter_map(|team| Some((team, team.budget.as_ref()?.spent.as_ref()?)));
+    lines.extend(spent.map(|(team, why)| format!("Of {} nobody is started: {why}.", team.name)));
+    if lines.len() == 1 {
         lines.push("Nobody rests.".to_owned());
     }
     let all: Vec<Value> = each.map(|((team, name), became)| object(team, name, became)).collect();
@@ -93,15 +101,14 @@ fn line(team: &TeamName, name: &AgentName, became: &Became) -> String {
             format!("{name} runs again in pane {pane} of {team}, pid {pid}.")
         }
         Became::Runs { pane: None, pid } => format!("{name} of {team} runs again without a pane, pid {pid}."),
-        Became::Failed(why) => {
-            format!("{name} of {team} could not be started, and rests on: {why}")
-        }
+        Became::Rests(why) => format!("{name} of {team} could not be started, and rests on: {why}"),
+        Became::Gone(why) => format!("{name} of {team} was started, and has ended: {why}"),
     }
 }
 
 fn object(team: &TeamName, name: &AgentName, became: &Became) -> Value {
     match became {
         Became::Runs { pane, pid } => json!({"team": team, "name": name, "pane": pane, "pid": pid}),
-        Became::Failed(why) => json!({"team": team, "name": name, "error": why}),
+        Became::Rests(why) | Became::Gone(why) => json!({"team": team, "name": name, "error": why}),
     }
 }

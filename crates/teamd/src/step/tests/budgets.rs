@@ -2,6 +2,7 @@
 
 use super::turns::*;
 use super::*;
+use crate::files::ShutdownAnswer;
 use protocol::control::{BringBack, SetPolicy};
 use protocol::event::What;
 use protocol::policy::Policy;
@@ -89,5 +90,28 @@ fn between_two_lives_one_rests_with_the_others() {
         !effects.iter().any(|effect| matches!(effect, Effect::Pane(PaneJob::Open { .. }))),
         "{effects:?}"
     );
+    assert!(state.resting[0].put_away);
+}
+
+#[test]
+fn nobody_says_no_to_the_end_of_a_budget() {
+    let mut state = with(Policy { turns: Some(1), ..Policy::default() });
+    let ann = runs(&mut state, worker("ann", |_| {}), 50);
+    let effects = turns(&mut state, 50, 1);
+    let request = effects.iter().find_map(|effect| match effect {
+        Effect::File(FileJob::Ask { request, .. }) => Some(request.clone()),
+        _ => None,
+    });
+    let from = AgentName::foreign("ann");
+    let no = ShutdownAnswer { from, request: request.unwrap(), rejected: Some("not yet".into()) };
+    let effects =
+        step(&mut state, Event::Filed(FileDone::Answers { team: team(), answers: Ok(vec![no]) }), NOW);
+    assert!(
+        effects.iter().any(|effect| matches!(effect, Effect::Tell { word: ToJoin::End { .. }, .. })),
+        "{effects:?}"
+    );
+    // More that comes too late lets it rest all the same.
+    written(&mut state, Policy::default());
+    ends(&mut state, &ann, 50, Ended::Signal(15));
     assert!(state.resting[0].put_away);
 }

@@ -2,7 +2,7 @@
 
 use super::turns::*;
 use super::*;
-use protocol::control::{BringBack, Locate};
+use protocol::control::{BringBack, CreateReply, Locate, PastAgent};
 use protocol::fault::Fault;
 use protocol::task::Task;
 use protocol::turn::Restart;
@@ -399,4 +399,64 @@ fn after_a_start_of_the_machine_whoever_ran_rests_but_for_those_that_are_started
     let mut past = past(&state);
     past.sort();
     assert_eq!(past, [("ann".to_owned(), true, false), ("bob".to_owned(), false, true)]);
+}
+
+fn asked_to_rest() -> (State, SpawnId) {
+    let mut state = state();
+    let ann = runs(&mut state, worker("ann", |order| drop(order.env.insert("KEY".into(), "x".into()))), 50);
+    ask(&mut state, 9, Request::Rest);
+    (state, ann)
+}
+
+#[test]
+fn who_was_asked_to_rest_does_whoever_hears_of_its_end() {
+    let (before, ann) = asked_to_rest();
+    let mut state = tomorrow(&before);
+    step(&mut state, joined(&ann, 3, 50, Some(50)), NOW);
+    ends(&mut state, &ann, 3, Ended::Exit(0));
+    assert!(state.resting[0].put_away, "it was lost with the daemon that asked");
+}
+
+#[test]
+fn a_kill_is_for_good_whatever_was_asked_before() {
+    let (mut state, ann) = asked_to_rest();
+    ask(&mut state, 10, Request::Kill(Targets { team: team(), names: vec!["ann".into()] }));
+    ends(&mut state, &ann, 50, Ended::Signal(15));
+    assert!(state.resting.is_empty(), "it would be brought back");
+}
+
+#[test]
+fn it_comes_back_with_its_environment_to_the_daemon_that_put_it_to_rest() {
+    let (mut state, ann) = asked_to_rest();
+    ends(&mut state, &ann, 50, Ended::Exit(0));
+    assert_eq!(state.resting[0].comeback.order.env["KEY"], "x");
+}
+
+#[test]
+fn a_team_that_is_made_where_another_was_removed_has_none_of_its_rests() {
+    let (mut state, ann) = asked_to_rest();
+    ends(&mut state, &ann, 50, Ended::Exit(0));
+    bury(&mut state, &ann);
+    let made = CreateReply {
+        team_name: team(),
+        team_file_path: "/r".into(),
+        lead_agent_id: "team-lead@survey".into(),
+    };
+    let created = FileDone::Created { client: 8, policy: Default::default(), result: Ok(made) };
+    step(&mut state, Event::Filed(created), NOW);
+    assert!(state.resting.is_empty());
+}
+
+#[test]
+fn who_rests_is_not_forgotten_however_many_have_ended_since() {
+    let (mut state, ann) = asked_to_rest();
+    ends(&mut state, &ann, 50, Ended::Exit(0));
+    for n in 0..100 {
+        let name = AgentName::parse(&format!("a{n}")).unwrap();
+        let how = String::new();
+        let past = PastAgent { name, state: "failed".into(), how, at: 1, again_at: None, rests: false };
+        state.remember_past(&team(), past);
+    }
+    assert_eq!(past(&state)[0], ("ann".to_owned(), true, false));
+    assert_eq!(past(&state).len(), 33);
 }
