@@ -221,6 +221,23 @@ fn a_request_is_answered_only_after_all_of_it_was_shown() {
 }
 
 #[test]
+fn requests_that_can_not_be_read_are_told_as_not_known() {
+    let house = House::with_team();
+    spawn(&house, "ann");
+    let top = Top::open(&house);
+    top.until(" requests 0 ");
+    ask(&house, &request("perm-1-abcdefg", "ls"));
+    top.until(" requests 1 ");
+    let whole = house.read("root/teams/survey/inboxes/team-lead.json");
+    house.put("root/teams/survey/inboxes/team-lead.json", "{");
+    top.until(" requests ? ");
+    top.until("requests can't be read: teamctl requests says why");
+    house.put("root/teams/survey/inboxes/team-lead.json", whole);
+    top.until(" requests 1 ");
+    house.end();
+}
+
+#[test]
 fn it_goes_on_without_the_daemon_and_with_the_next() {
     let house = House::with_team();
     spawn(&house, "ann");

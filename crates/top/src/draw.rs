@@ -100,9 +100,15 @@ impl Pen<'_> {
             let active = sight.members.iter().filter(|member| member.state.starts_with("active")).count();
             spans.push((format!("{} active", count(active, "member", "members")), Style::new()));
         }
-        if !sight.requests.is_empty() {
-            let waits = count(sight.requests.len(), "request waits", "requests wait");
-            spans.push((format!("  {waits}"), manner.color(Color::Yellow).add_modifier(Modifier::BOLD)));
+        match sight.requests.as_ref().map_or(0, Vec::len) {
+            _ if sight.hides_requests() => {
+                spans.push(("  requests can't be read: teamctl requests says why".to_owned(), warning));
+            }
+            0 => {}
+            waiting => {
+                let waits = count(waiting, "request waits", "requests wait");
+                spans.push((format!("  {waits}"), manner.color(Color::Yellow).add_modifier(Modifier::BOLD)));
+            }
         }
         if !self.state.filter.is_empty() {
             spans.push((format!("  only: {}", manner.line(&self.state.filter)), Style::new()));
@@ -123,7 +129,12 @@ impl Pen<'_> {
     /// The part that has the keys stands in brackets.
     fn title(&mut self, y: u16, part: Part) {
         let (shown, all) = (self.state.items(part).len(), self.state.sight.items(part).len());
-        let count = if shown == all { all.to_string() } else { format!("{shown} of {all}") };
+        let count = match shown == all {
+            // That nobody waits is another thing.
+            _ if part == Part::Requests && self.state.sight.hides_requests() => "?".to_owned(),
+            true => all.to_string(),
+            false => format!("{shown} of {all}"),
+        };
         let has_keys = part == self.state.part && self.state.view == View::Lists;
         let text = match has_keys {
             true => format!("[{} {count}]", part.word()),

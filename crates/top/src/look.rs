@@ -41,8 +41,8 @@ pub(crate) struct Looker {
     post: Post,
     logs: BTreeMap<String, (Identity, String)>,
     tasks: Tasks,
-    /// The requests, and the lead's inbox as they were read from it.
-    asked: (Vec<Request>, Option<Mark>),
+    /// The requests, none where they can't be read, and the lead's inbox as they were read from it.
+    asked: (Option<Vec<Request>>, Option<Mark>),
 }
 
 /// The tasks as they were listed last, those that are left among them, and their rows.
@@ -54,7 +54,7 @@ type Identity = (u64, u64, i64, i64);
 impl Looker {
     pub(crate) fn new(arguments: Arguments, teller: Teller) -> Looker {
         let (watched, team, post, logs) = (None, None, Post::default(), BTreeMap::new());
-        let (tasks, asked) = (Tasks::default(), (Vec::new(), None));
+        let (tasks, asked) = (Tasks::default(), (None, None));
         Looker { arguments, teller, watched, team, post, logs, tasks, asked }
     }
 
@@ -100,7 +100,7 @@ impl Looker {
             let root = Root::open(&self.arguments.root, &aside, Durability::Process).ok();
             self.team = root.and_then(|root| root.team(&self.arguments.team).ok());
             self.post = Post::default();
-            self.asked = (Vec::new(), None);
+            self.asked = (None, None);
         }
         self.team.clone()
     }
@@ -141,14 +141,17 @@ impl Looker {
         line
     }
 
-    /// Those that wait. What is not asked comes only with a message to the lead; what is, may be answered anywhere.
-    fn requests(&mut self, team: &Team) -> Vec<Request> {
+    /// Those that wait; none where they can't be read. What is not asked comes only with a message to the lead; what is,
+    /// may be answered anywhere.
+    fn requests(&mut self, team: &Team) -> Option<Vec<Request>> {
+        let lead = AgentName::lead();
+        let is_readable = self.post.look(team, &lead).is_some();
         let (known, seen) = &mut self.asked;
-        if self.post.has_changed(&AgentName::lead(), seen) || !known.is_empty() {
-            let caller = Caller::new(team.clone(), AgentName::lead(), self.arguments.state.clone());
-            if let (Ok(policy), Ok(asking)) = (caller.policy(), team.requests().asking()) {
-                *known = waiting(&policy, asking).iter().map(of_request).collect();
-            }
+        let has_changed = self.post.has_changed(&lead, seen);
+        if !is_readable || has_changed || known.as_ref().is_none_or(|known| !known.is_empty()) {
+            let caller = Caller::new(team.clone(), lead, self.arguments.state.clone());
+            let asking = caller.policy().ok().zip(team.requests().asking().ok());
+            *known = asking.map(|(policy, asking)| waiting(&policy, asking).iter().map(of_request).collect());
         }
         known.clone()
     }

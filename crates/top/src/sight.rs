@@ -14,8 +14,8 @@ pub(crate) struct Sight {
     pub(crate) tasks: Arc<Vec<Task>>,
     /// Oldest first.
     pub(crate) messages: Vec<Arc<Letter>>,
-    /// Those that wait, oldest first.
-    pub(crate) requests: Vec<Request>,
+    /// Those that wait, oldest first; none where that is not known.
+    pub(crate) requests: Option<Vec<Request>>,
 }
 
 /// Whether a daemon answers.
@@ -153,8 +153,14 @@ impl Sight {
             Part::Members => self.members.iter().map(|item| item as &dyn Item).collect(),
             Part::Tasks => self.tasks.iter().map(|item| item as &dyn Item).collect(),
             Part::Messages => self.messages.iter().map(|item| &**item as &dyn Item).collect(),
-            Part::Requests => self.requests.iter().map(|item| item as &dyn Item).collect(),
+            Part::Requests => self.requests.iter().flatten().map(|item| item as &dyn Item).collect(),
         }
+    }
+
+    /// Whether somebody may wait, and it can't be read who.
+    pub(crate) fn hides_requests(&self) -> bool {
+        let has_looked = self.daemon != Daemon::Unasked && self.team == Found::There;
+        has_looked && self.requests.is_none()
     }
 
     pub(crate) fn member(&self, name: &str) -> Option<&Member> {

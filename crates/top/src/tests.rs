@@ -92,10 +92,10 @@ fn survey() -> Sight {
             letter(2, "ann", "team-lead", "task 1 completed"),
             letter(3, "bob", "ann", "which chapter do you read?"),
         ],
-        requests: vec![request(
+        requests: Some(vec![request(
             "perm-1",
             "bob",
             "asks to use Bash: run the tests\ninput: {\n  \"command\": \"make test\"\n}",
-        )],
+        )]),
     }
 }

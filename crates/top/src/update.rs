@@ -157,7 +157,9 @@ fn answer(state: &mut State, begin: impl Fn(&str) -> Answer) -> Vec<Effect> {
     if whole.part != Part::Requests {
         return Vec::new();
     }
-    let requests = &state.sight.requests;
+    let Some(requests) = &state.sight.requests else {
+        return refuse(state, "what waits can't be read: teamctl requests says why");
+    };
     let Some(request) = requests.iter().find(|request| request.key() == whole.key) else {
         return refuse(state, "it waits no longer");
     };

@@ -18,7 +18,7 @@ fn words(effects: &[Effect]) -> Vec<String> {
 /// With bob's request open.
 fn asked(whole: &str) -> State {
     let mut sight = survey();
-    sight.requests = vec![request("perm-1", "bob", whole)];
+    sight.requests = Some(vec![request("perm-1", "bob", whole)]);
     let mut state = state(sight, (80, 24));
     press(&mut state, &[Key::Tab, Key::Enter]);
     state
@@ -111,16 +111,16 @@ fn a_long_request_is_answered_only_when_its_last_line_was_drawn() {
 fn a_request_that_changes_or_goes_while_it_is_read_is_not_answered() {
     let mut state = asked("ls");
     let mut other = survey();
-    other.requests = vec![request("perm-1", "bob", "rm -r /")];
+    other.requests = Some(vec![request("perm-1", "bob", "rm -r /")]);
     update(&mut state, Event::Seen(Box::new(other)));
     assert!(update(&mut state, Event::Key(Key::Char('y'))).is_empty());
     state.drawn();
     assert_eq!(words(&text(&mut state, "y")), ["approve -- perm-1"], "now this was read");
     let mut gone = asked("ls");
-    update(&mut gone, Event::Seen(Box::new(Sight { requests: vec![], ..survey() })));
+    update(&mut gone, Event::Seen(Box::new(Sight { requests: Some(vec![]), ..survey() })));
     assert!(text(&mut gone, "y").is_empty() && told(&gone) == "it waits no longer");
     let mut twins = asked("ls");
-    let requests = vec![request("perm-1", "bob", "ls"), request("perm-1", "eve", "rm -r /")];
+    let requests = Some(vec![request("perm-1", "bob", "ls"), request("perm-1", "eve", "rm -r /")]);
     update(&mut twins, Event::Seen(Box::new(Sight { requests, ..survey() })));
     assert!(text(&mut twins, "y").is_empty() && told(&twins).contains("the same id"));
 }

@@ -111,8 +111,13 @@ fn what_is_typed_asked_and_told_stands_at_the_bottom() {
 
 #[test]
 fn a_dead_daemon_and_an_empty_team_are_told() {
-    let down = Sight { daemon: Daemon::Down, ..Sight::default() };
+    let down = Sight { daemon: Daemon::Down, requests: Some(vec![]), ..Sight::default() };
     is("down", &state(down, (80, 24)));
+}
+
+#[test]
+fn requests_that_can_not_be_read_are_not_told_as_none() {
+    is("unread", &state(Sight { requests: None, ..survey() }, (80, 24)));
 }
 
 #[test]
@@ -141,7 +146,7 @@ fn hostile_texts_steer_nothing_and_keep_to_their_lines() {
         daemon: Daemon::Answers,
         members: vec![member(evil, evil, evil, evil, evil)],
         messages: vec![letter(1, evil, evil, evil)],
-        requests: vec![request(evil, evil, evil)],
+        requests: Some(vec![request(evil, evil, evil)]),
         ..Sight::default()
     };
     let mut state = state(sight, (80, 24));
