@@ -1,5 +1,6 @@
 //! The screen, in a real tmux: what it shows, what its keys do, and how it leaves.
 
+use crate::why::Stopped;
 use harness::House;
 use serde_json::{Value, json};
 
@@ -278,6 +279,30 @@ fn nothing_is_drawn_while_nothing_changes() {
         std::fs::remove_file(house.root().join(format!("teams/survey/{n}.tmp"))).unwrap();
     }
     std::fs::remove_file(house.root().join("teams/survey/inboxes/odd.tmp")).unwrap();
+    house.end();
+}
+
+#[test]
+fn q_leaves_at_once_and_what_is_under_way_goes_on() {
+    let house = House::empty();
+    let mut teamd = house.start_teamd();
+    house.teamctl(["create", "survey"]).ok();
+    spawn(&house, "ann");
+    let top = Top::open(&house);
+    top.until("ann          active");
+    top.choose("ann");
+    let stopped = Stopped::new(teamd.id());
+    top.press("K");
+    top.until("kill ann: K once more");
+    top.press("K");
+    top.until("q:quit");
+    top.press("q");
+    top.until("this goes on without the screen: teamctl kill -- ann");
+    top.left(0);
+    drop(stopped);
+    house.until("ann is killed", || house.member("ann").is_none().then_some(()));
+    house.teamctl(["down"]).ok();
+    assert!(teamd.wait().unwrap().success());
     house.end();
 }
 

@@ -130,10 +130,10 @@ fn first_process(house: &House) -> u32 {
 }
 
 /// A process that does not run; it goes on when this is dropped, so that a failed test can look at it.
-struct Stopped(u32);
+pub(crate) struct Stopped(u32);
 
 impl Stopped {
-    fn new(pid: u32) -> Stopped {
+    pub(crate) fn new(pid: u32) -> Stopped {
         signal(pid, rustix::process::Signal::STOP);
         Stopped(pid)
     }

@@ -1,23 +1,32 @@
 //! Orders, carried out in threads of their own: the loop never waits. What `teamctl` can do is done by running it, so
-//! that a key means what the verb means, and is refused where that is.
+//! that a key means what the verb means, and is refused where that is. A verb that has begun goes on without us.
 
 use crate::args::{Arguments, Frame};
-use crate::event::{Effect, Event, Pane, Told};
+use crate::event::{Effect, Event, Outcome, Pane, Told};
 use crate::look;
+use rustix::fs::{MemfdFlags, memfd_create};
 use std::ffi::OsString;
-use std::io::Write;
+use std::fs::File;
+use std::io::{Seek, Write};
+use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
-use std::process::{Command, Output, Stdio};
-use std::sync::mpsc::Sender;
+use std::process::{Child, Command, Output, Stdio};
+use std::sync::mpsc::{Receiver, Sender};
 use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
 
 /// Lines of a log that are shown of a member without a pane.
 const LINES: usize = 40;
+/// So long those under way have to end before us: most have by then, and what became of them is told.
+const MOMENT: Duration = Duration::from_millis(500);
+/// How often it is seen whether they have.
+const STEP: Duration = Duration::from_millis(10);
 
 /// The orders under way.
 pub(crate) struct Orders {
     hand: Hand,
-    running: Vec<JoinHandle<()>>,
+    /// The verbs, as they are typed.
+    running: Vec<(String, JoinHandle<()>)>,
 }
 
 impl Orders {
@@ -25,22 +34,40 @@ impl Orders {
         Orders { hand: Hand { arguments, sender }, running: Vec::new() }
     }
 
-    /// Begins it; what becomes of it comes as an event.
+    /// Begins it; what becomes of it comes as an event. A verb has begun when this returns.
     pub(crate) fn begin(&mut self, effect: Effect) {
         let hand = self.hand.clone();
-        self.running.retain(|order| !order.is_finished());
-        self.running.push(std::thread::spawn(move || {
-            // The loop has ended: nobody wants to know.
-            hand.sender.send(hand.done(effect)).ok();
-        }));
+        self.running.retain(|(_, order)| !order.is_finished());
+        // In each: the loop has ended, and nobody wants to know.
+        match effect {
+            Effect::Verb { words, input } => {
+                let child = hand.start(&words, &input);
+                let order = move || {
+                    let output = child.and_then(Child::wait_with_output);
+                    hand.sender.send(Event::Told(told(output))).ok();
+                };
+                self.running.push((words.join(" "), std::thread::spawn(order)));
+            }
+            other => {
+                std::thread::spawn(move || hand.sender.send(hand.done(other)).ok());
+            }
+        }
     }
 
-    /// Waits for those under way: who sends a message and leaves has sent it. Each verb has a deadline of its own.
-    pub(crate) fn finish(self) {
-        for order in self.running {
-            // One that panicked has said so.
-            order.join().ok();
+    /// Gives those under way a moment, unless somebody ends us; says what failed, and which go on without us.
+    pub(crate) fn finish(self, events: &Receiver<Event>) -> Vec<String> {
+        let (until, mut said) = (Instant::now() + MOMENT, Vec::new());
+        let is_under_way = |(_, order): &&(String, JoinHandle<()>)| !order.is_finished();
+        while self.running.iter().any(|order| is_under_way(&order)) && Instant::now() < until {
+            match events.recv_timeout(STEP) {
+                Ok(Event::Told(told)) if told.outcome == Outcome::Failed => said.push(told.text),
+                Ok(Event::End(_)) => break,
+                _ => {}
+            }
         }
+        let left = self.running.iter().filter(is_under_way);
+        said.extend(left.map(|(words, _)| format!("this goes on without the screen: teamctl {words}")));
+        said
     }
 }
 
@@ -54,31 +81,30 @@ struct Hand {
 impl Hand {
     fn done(&self, effect: Effect) -> Event {
         match effect {
-            Effect::Verb { words, input } => Event::Told(told(self.verb(&words, &input))),
             Effect::Screen { name, pane } => self.screen(name, pane),
             Effect::Why { name } => self.why(name),
             Effect::Attach { name } => self.attach(&name),
-            Effect::Leave(_) | Effect::Suspend | Effect::Renew => Event::GoOn,
+            Effect::Verb { .. } | Effect::Leave(_) | Effect::Suspend | Effect::Renew => Event::GoOn,
         }
     }
 
     /// Runs the teamctl that lies beside this program.
-    fn verb(&self, words: &[String], input: &str) -> std::io::Result<Output> {
+    fn verb(&self, words: &[String]) -> std::io::Result<Output> {
+        self.start(words, "")?.wait_with_output()
+    }
+
+    /// Starts it, with that on its standard input. What ends our terminal does not end it.
+    fn start(&self, words: &[String], input: &str) -> std::io::Result<Child> {
         let mut command = Command::new(beside()?);
         command.args(place(&self.arguments)).args(["--team", self.arguments.team.as_str()]).args(words);
-        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        let mut child = command.spawn()?;
-        if let Some(mut stdin) = child.stdin.take() {
-            // One that does not read it to its end says so by itself. A line fits into a pipe.
-            stdin.write_all(input.as_bytes()).ok();
-        }
-        child.wait_with_output()
+        command.stdin(file(input)?).stdout(Stdio::piped()).stderr(Stdio::piped());
+        command.process_group(0).spawn()
     }
 
     /// Where there is no pane, or no daemon to show it, the end of what its program wrote.
     fn screen(&self, name: String, pane: Pane) -> Event {
         let words = ["capture", "--", &name].map(str::to_owned);
-        let captured = (pane == Pane::There).then(|| self.verb(&words, "").ok()).flatten();
+        let captured = (pane == Pane::There).then(|| self.verb(&words).ok()).flatten();
         let text = match captured.filter(|output| output.status.success()) {
             Some(output) => {
                 format!("its pane shows:\n{}", String::from_utf8_lossy(&output.stdout).trim_end())
@@ -93,7 +119,7 @@ impl Hand {
     }
 
     fn why(&self, name: String) -> Event {
-        let told = self.verb(&["why", "--", &name].map(str::to_owned), "").ok();
+        let told = self.verb(&["why", "--", &name].map(str::to_owned)).ok();
         let told = told.filter(|output| output.status.success());
         let text = told.map(|output| String::from_utf8_lossy(&output.stdout).trim_end().to_owned());
         Event::Why { name, text: text.unwrap_or_default() }
@@ -111,7 +137,7 @@ impl Hand {
 
     fn switch(&self, name: &str) -> Event {
         let client = Client::here();
-        let output = self.verb(&["attach", "--", name].map(str::to_owned), "");
+        let output = self.verb(&["attach", "--", name].map(str::to_owned));
         if !output.as_ref().is_ok_and(|output| output.status.success()) {
             return Event::Told(told(output));
         }
@@ -160,6 +186,14 @@ fn place(arguments: &Arguments) -> Vec<OsString> {
         words.extend(["--socket".into(), arguments.socket.clone().into()]);
     }
     words
+}
+
+/// A file without a name that holds this, from its beginning: whoever reads it needs nobody who writes.
+fn file(text: &str) -> std::io::Result<File> {
+    let mut file = File::from(memfd_create("text", MemfdFlags::CLOEXEC)?);
+    file.write_all(text.as_bytes())?;
+    file.rewind()?;
+    Ok(file)
 }
 
 fn beside() -> std::io::Result<PathBuf> {

@@ -27,6 +27,7 @@ use args::Arguments;
 use event::{Effect, Event};
 use manner::Manner;
 use protocol::fault::{Fault, Kind};
+use protocol::terminal::visible;
 use screen::Screen;
 use state::State;
 use std::io::{IsTerminal, Write};
@@ -60,8 +61,9 @@ fn run() -> Result<ExitCode, Fault> {
     let state = State::new(arguments.team.clone(), Manner::of_environment(), screen.size());
     let code = serve(&mut screen, &mut orders, state, &events)?;
     drop(screen);
-    if code == 0 {
-        orders.finish();
+    for line in orders.finish(&events) {
+        // Nobody may be there to read it.
+        writeln!(std::io::stderr(), "teamd-top: {}", visible(&line)).ok();
     }
     Ok(ExitCode::from(code))
 }
