@@ -84,7 +84,12 @@ fn what_another_program_took_out_is_told_as_gone() {
     house.put("root/teams/survey/inboxes/ann.json", "[]");
     let gone = copy(&house, &id);
     assert_eq!((&gone["index"], &gone["waits"]), (&Value::Null, &Value::Null));
-    assert!(house.teamctl(["trace", &id]).ok().contains("another program took it out"));
+    assert_eq!((&gone["read"], &gone["read_at"]), (&json!(false), &Value::Null));
+    let told = house.teamctl(["trace", &id]).ok();
+    assert!(
+        told.contains("another program took it out") && told.contains("read      not as far as"),
+        "{told}"
+    );
     house.start_daemon();
     house.until("it is back", || (copy(&house, &id)["index"] == 0).then_some(()));
     house.end();

@@ -76,8 +76,8 @@ impl Traced {
         json!({
             "team": copy.team.name(), "to": copy.to, "from": copy.message.from, "summary": copy.message.summary,
             "index": index, "sent": copy.sent(), "stored": chain.stored,
-            "fed": chain.fed.as_ref().map(|(_, at)| at), "read": chain.read != Read::NotYet,
-            "read_at": match chain.read { Read::At(at) => at, Read::NotYet => None },
+            "fed": chain.fed.as_ref().map(|(_, at)| at), "read": matches!(chain.read, Read::At(_)),
+            "read_at": match chain.read { Read::At(at) => at, Read::NotYet | Read::TakenOut => None },
             "answered": chain.answered.as_ref().map(Answered::object), "waits": waits,
         })
     }
@@ -121,6 +121,7 @@ impl Traced {
             }
             Some((about, at)) => format!("{} with the turn on {about}", self.at(*at)),
             None if self.chain.read == Read::NotYet => "not yet, as far as the event log tells".to_owned(),
+            None if self.chain.read == Read::TakenOut => "the event log does not tell".to_owned(),
             None => "by itself, or the event log does not tell".to_owned(),
         }
     }
@@ -130,6 +131,7 @@ impl Traced {
             Read::At(Some(at)) => self.at(at).trim_end_matches(',').to_owned(),
             Read::At(None) => "yes; the event log does not tell when".to_owned(),
             Read::NotYet => "not yet".to_owned(),
+            Read::TakenOut => "not as far as the event log tells: it was taken out".to_owned(),
         }
     }
 

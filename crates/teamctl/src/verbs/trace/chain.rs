@@ -31,6 +31,8 @@ pub(super) struct Chain {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Read {
     NotYet,
+    /// Others have taken it out, and nobody has told that its recipient had read it.
+    TakenOut,
     /// Since then; none: nobody has told when.
     At(Option<u64>),
 }
@@ -80,9 +82,10 @@ pub(super) fn of(copy: &Copy, events: &[Event], answers: &[Entry]) -> Chain {
     // A short turn may be told of before the look that found the message.
     let sent = events.partition_point(|event| chronicle::at(event) < copy.sent());
     let turns = from.map_or(&[][..], |at| &events[at.min(sent)..]);
-    let read = match (copy.message.read, copy.standing) {
-        (false, Standing::Stored { .. }) => Read::NotYet,
-        _ => Read::At(read_at(since)),
+    let read = match (copy.message.read, copy.standing, read_at(since)) {
+        (false, Standing::Stored { .. }, _) => Read::NotYet,
+        (false, Standing::Gone, None) => Read::TakenOut,
+        (_, _, at) => Read::At(at),
     };
     Chain {
         stored: from.map(|at| chronicle::at(&events[at])),
@@ -133,7 +136,7 @@ fn fed(copy: &Copy, since: &[Event], read: Read) -> Option<(String, u64)> {
     let turns: Vec<Option<(String, u64)>> = since.iter().filter_map(turn).collect();
     match read {
         Read::At(Some(read)) => turns.into_iter().flatten().take_while(|(_, at)| *at <= read + APART).last(),
-        Read::At(None) => None,
+        Read::At(None) | Read::TakenOut => None,
         Read::NotYet => turns.last().cloned().flatten().filter(|(about, _)| is_about(copy, about)),
     }
 }
@@ -222,6 +225,15 @@ mod tests {
         assert_eq!(super::stored(&copy, &log), Some(2));
         assert_eq!(super::stored(&copy, &log[..2]), Some(1), "others may have taken some before it");
         assert_eq!(super::stored(&copy, &log[..1]), None);
+    }
+
+    #[test]
+    fn what_others_took_out_is_read_only_where_the_log_says_so() {
+        let team = tempfile::tempdir().unwrap();
+        let gone = Copy { standing: Standing::Gone, ..copy(team.path(), "bob", 10_000) };
+        let log = [stored(10_100, 0, "bob"), read(12_500, 0)];
+        assert_eq!(of(&gone, &log, &[]).read, Read::At(Some(12_500)));
+        assert_eq!(of(&gone, &log[..1], &[]).read, Read::TakenOut);
     }
 
     fn copy(root: &Path, from: &str, at: u64) -> Copy {
