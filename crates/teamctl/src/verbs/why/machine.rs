@@ -42,24 +42,27 @@ pub(super) struct Room {
 
 /// Whether the tmux server of that socket answers. A server that is stopped still takes connections.
 pub(super) fn tmux(socket: &Path) -> Server {
-    let Server::Silent { pid, stopped: false } = server(socket) else { return server(socket) };
-    if within_patience(socket.to_owned(), |socket| says_anything(&socket)) == Some(true) {
-        Server::Answers
-    } else {
-        Server::Silent { pid, stopped: false }
+    match server(socket) {
+        Server::Silent { stopped: false, .. } if says_anything(socket) => Server::Answers,
+        found => found,
     }
 }
 
+/// The tmux that asks is ended where it hangs.
 fn says_anything(socket: &Path) -> bool {
     let mut command = Command::new("tmux");
     command.arg("-S").arg(socket).args(["display-message", "-p", "ok"]);
-    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-    command.status().is_ok_and(|status| status.success())
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
+    let Ok(mut child) = command.spawn() else { return false };
+    let said = within_patience(child.stdout.take(), |stdout| std::io::read_to_string(stdout?).ok());
+    child.kill().ok();
+    child.wait().ok();
+    said.flatten().is_some_and(|said| said == "ok\n")
 }
 
 /// Who listens at that socket, for one of which it is not known yet whether it answers.
 pub(super) fn server(socket: &Path) -> Server {
-    let found = within_patience(socket.to_owned(), |socket| match UnixStream::connect(&socket) {
+    let found = within_patience(socket.to_owned(), |socket: PathBuf| match UnixStream::connect(socket) {
         Ok(stream) => {
             getsockopt(&stream, PeerCredentials).map(|peer| peer.pid().unsigned_abs()).map_err(|_| true)
         }
@@ -76,12 +79,12 @@ pub(super) fn server(socket: &Path) -> Server {
 }
 
 /// What that came to; none where it hangs. Its thread ends with this process.
-fn within_patience<T: Send + 'static>(
-    socket: PathBuf,
-    ask: impl FnOnce(PathBuf) -> T + Send + 'static,
+fn within_patience<A: Send + 'static, T: Send + 'static>(
+    whom: A,
+    ask: impl FnOnce(A) -> T + Send + 'static,
 ) -> Option<T> {
     let (tell, told) = channel();
-    std::thread::spawn(move || tell.send(ask(socket)).ok());
+    std::thread::spawn(move || tell.send(ask(whom)).ok());
     told.recv_timeout(PATIENCE).ok()
 }
 
@@ -146,4 +149,24 @@ fn room(path: &Path) -> Option<Room> {
     let bytes = (found.blocks_available() as u64).saturating_mul(found.fragment_size() as u64);
     let files = (found.files() > 0).then_some(found.files_available() as u64);
     Some(Room { path: path.to_owned(), bytes, files })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn whoever_asks_a_silent_tmux_is_ended() {
+        let dir = tempfile::tempdir().unwrap();
+        let socket = dir.path().join("tmux");
+        let _silent = std::os::unix::net::UnixListener::bind(&socket).unwrap();
+        assert_eq!(tmux(&socket), Server::Silent { pid: Some(std::process::id()), stopped: false });
+        let asks = |process: &Process| {
+            let words = std::fs::read_to_string(format!("/proc/{}/cmdline", process.pid)).unwrap_or_default();
+            words.contains(&*socket.to_string_lossy())
+        };
+        assert!(!below(&[std::process::id()]).iter().any(asks));
+        let gone = dir.path().join("gone");
+        assert_eq!(tmux(&gone), Server::Gone(gone.clone()));
+    }
 }
