@@ -318,3 +318,20 @@ fn with_two_teams_a_request_is_seen_and_answered_without_its_teams_name() {
     house.teamctl(["deny", "perm-1", "--reason", "late"]).fails(73);
     house.end();
 }
+
+#[test]
+fn an_id_that_is_a_requests_own_means_that_one_though_one_of_another_team_begins_so() {
+    let house = house("permissions = 'person'\n");
+    house.teamctl(["create", "other"]).ok();
+    house.teamctl(["spawn", "ann", "-t", "other", "--", &house.agent(), "stay"]).ok();
+    ask(&house, PERMISSION);
+    let text = PERMISSION.replace("perm-1-abcdefg", "perm-1-abcdefg-2");
+    let near = json!([{"from": "ann", "text": text, "timestamp": "2099-01-01T00:00:00.000Z", "read": false}]);
+    house.put("root/teams/other/inboxes/team-lead.json", near.to_string());
+    house.teamctl(["approve", "perm-1"]).fails(64);
+    house.teamctl(["approve", "perm-1-abcdefg"]).ok();
+    assert_eq!(answers(&house, "ann").len(), 1);
+    house.teamctl(["approve", "perm-1-abcdefg"]).fails(73);
+    assert!(house.inbox("other", "ann").is_empty(), "nobody meant that one");
+    house.end();
+}

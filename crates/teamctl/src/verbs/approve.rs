@@ -9,7 +9,7 @@ use protocol::fault::{Fault, Kind};
 use protocol::mode::PermissionMode;
 use serde_json::Value;
 use std::process::ExitCode;
-use store::{Error, Team};
+use store::{Error, OpenRequest, Team};
 
 /// Say yes to what a member asks: its plan, or the use of a tool
 ///
@@ -61,7 +61,7 @@ pub(super) fn answer(here: &Here, id: &str, answer: &Answer) -> Result<ExitCode,
     Ok(ExitCode::SUCCESS)
 }
 
-/// The one whose member asks that.
+/// The one whose member asks that. An id that is all of a request's means that one, though others begin so.
 fn team_of(here: &Here, id: &str) -> Result<Team, Fault> {
     let (root, teams) = (here.root()?, teams(here)?);
     if let [only] = teams.as_slice() {
@@ -70,24 +70,41 @@ fn team_of(here: &Here, id: &str) -> Result<Team, Fault> {
     let mut found = Vec::new();
     let mut closed = None;
     for team in teams {
-        match root.team(&team).and_then(|team| team.requests().find(id).map(|_| team)) {
-            Ok(team) => found.push(team),
+        match root.team(&team).and_then(|team| team.requests().find(id).map(|request| (team, request))) {
+            Ok(one) => found.push(one),
             Err(Error::NoSuchRequest { .. }) => {}
+            Err(error) if closed.as_ref().is_some_and(|closed| is_of(closed, id)) => drop(error),
             Err(error) => closed = Some(error),
         }
     }
+    let is_whole = |(_, request): &(Team, OpenRequest)| request.asked.id().as_str() == id;
+    if found.iter().any(is_whole) {
+        found.retain(is_whole);
+    } else if let Some(error) = closed.take_if(|error| is_of(error, id)) {
+        return Err(fault(error));
+    }
     match (found.len(), closed) {
-        (1, _) => Ok(found.remove(0)),
+        (1, _) => Ok(found.remove(0).0),
         (0, Some(error)) => Err(fault(error)),
         (0, None) => {
             let message = format!("cannot answer {id}: no team has such a request");
             Err(Fault::new(Kind::NotFound, message).hinted("see them with: teamctl requests"))
         }
         _ => {
-            let names: Vec<&str> = found.iter().map(|team| team.name().as_str()).collect();
+            let names: Vec<&str> = found.iter().map(|(team, _)| team.name().as_str()).collect();
             let message = format!("cannot answer {id}: it could be one of {}", names.join(", "));
             Err(Fault::new(Kind::Usage, message).hinted("name the team with -t TEAM"))
         }
+    }
+}
+
+/// Whether it says why the request of that whole id takes no answer.
+fn is_of(error: &Error, wanted: &str) -> bool {
+    match error {
+        Error::Answered { id, .. } | Error::TakenBack { id, .. } | Error::AskerGone { id, .. } => {
+            id == wanted
+        }
+        _ => false,
     }
 }
 
