@@ -2,6 +2,7 @@
 
 use super::{Stopped, idle, says, says_with, stays, task, types, works};
 use harness::House;
+use serde_json::json;
 
 fn ask(house: &House, text: &str) {
     let ran = house.command(harness::programs().join("agent")).args(["ask", "ann", text]).status();
@@ -20,6 +21,10 @@ fn for_an_answer_about_permission_or_a_plan() {
     assert!(told["sentence"].as_str().unwrap().contains("Bash: {\"command\":\"cargo test\"}"), "{told}");
     assert!(told["evidence"][0].as_str().unwrap().contains("perm-1-abcdefg"), "{told}");
     assert!(types(&house, &told).contains("cargo test"));
+    let ann = [("TEAMD_AGENT", "ann"), ("TEAMD_TEAM", "survey")];
+    let herself = house.teamctl_with(&["--json", "why", "ann"], &ann).json();
+    assert_eq!(herself["causes"][0]["cause"], "permission");
+    assert_eq!(herself["causes"][0]["next"], json!(["teamctl send team-lead TEXT"]), "she may not answer it");
     let answer = told["next"][1].as_str().unwrap();
     assert!(house.command("sh").args(["-c", answer]).status().unwrap().success(), "{answer}");
     ask(

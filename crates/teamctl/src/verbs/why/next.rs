@@ -14,7 +14,20 @@ use store::Team;
 /// How `teamctl` is to be typed here: with the options that whoever asked has typed, and the team where it takes that to
 /// be understood.
 #[derive(Debug, Default)]
-pub(super) struct Typed(Vec<String>);
+pub(super) struct Typed {
+    options: Vec<String>,
+    by: By,
+}
+
+/// Who asks, and so may type what is printed.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+enum By {
+    /// The lead, or a person.
+    #[default]
+    Lead,
+    /// The member, about itself.
+    Itself,
+}
 
 impl Typed {
     pub(super) fn of(here: &Here, team: &Team) -> Result<Typed, Fault> {
@@ -33,12 +46,13 @@ impl Typed {
         if !is_only && variable("TEAMD_TEAM").as_deref() != Some(team.name().as_str()) {
             options.extend(["-t".to_owned(), team.name().to_string()]);
         }
-        Ok(Typed(options))
+        let by = if here.me().is_lead() { By::Lead } else { By::Itself };
+        Ok(Typed { options, by })
     }
 
     fn teamctl(&self, words: &[&str]) -> String {
         let all = std::iter::once("teamctl").chain(words[..1].iter().copied());
-        let all = all.chain(self.0.iter().map(String::as_str)).chain(words[1..].iter().copied());
+        let all = all.chain(self.options.iter().map(String::as_str)).chain(words[1..].iter().copied());
         all.map(quoted).collect::<Vec<_>>().join(" ")
     }
 }
@@ -54,6 +68,25 @@ pub(super) fn quoted(word: &str) -> String {
 
 /// The first is the one to type; the others are ways besides.
 pub(super) fn commands(cause: &Cause, e: &Evidence, typed: &Typed) -> Vec<String> {
+    match typed.by {
+        By::Lead => of_lead(cause, e, typed),
+        By::Itself => of_itself(cause, e, typed),
+    }
+}
+
+/// A member answers and mends nothing: its lead does, once that knows.
+fn of_itself(cause: &Cause, e: &Evidence, typed: &Typed) -> Vec<String> {
+    match cause {
+        Cause::Unfed(_) => vec![typed.teamctl(&["inbox", e.name.as_str(), "--unread"])],
+        Cause::Blocked(_) | Cause::BlockersUnowned(_) | Cause::OthersTasks(_) => {
+            vec![typed.teamctl(&["task", "list"])]
+        }
+        cause if !cause.keeps() => Vec::new(),
+        _ => vec![typed.teamctl(&["send", AgentName::lead().as_str(), "TEXT"])],
+    }
+}
+
+fn of_lead(cause: &Cause, e: &Evidence, typed: &Typed) -> Vec<String> {
     let name = e.name.as_str();
     let one = |words: &[&str]| vec![typed.teamctl(words)];
     match cause {
@@ -166,7 +199,8 @@ mod tests {
 
     #[test]
     fn a_command_is_typed_as_it_is_printed() {
-        let typed = Typed(vec!["--root".into(), "/tmp/a b".into(), "-t".into(), "survey".into()]);
+        let options = ["--root", "/tmp/a b", "-t", "survey"].map(str::to_owned).to_vec();
+        let typed = Typed { options, ..Typed::default() };
         assert_eq!(typed.teamctl(&["why", "ann"]), "teamctl why --root '/tmp/a b' -t survey ann");
         assert_eq!(Typed::default().teamctl(&["logs", "a'b; rm -r ~"]), r"teamctl logs 'a'\''b; rm -r ~'");
         assert_eq!(quoted(""), "''");
