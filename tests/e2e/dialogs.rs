@@ -4,7 +4,7 @@ use harness::House;
 use serde_json::{Value, json};
 
 /// What an agent that reads words on its terminal shows for each; before, an ordinary text that speaks of the dialog.
-const ASKER: &str = r#"printf 'It asks: Do you trust it? 1. Yes, 2. No\n'
+pub(crate) const ASKER: &str = r#"printf 'It asks: Do you trust it? 1. Yes, 2. No\n'
 while read -r word; do
     case $word in
     ask) printf '\033[2J\033[H╭───╮\n│ Do you trust it? │\n│\n│ › 1. Yes │\n│   2. No │\n╰───╯\n' ;;
@@ -14,14 +14,14 @@ done"#;
 
 const DIALOG: &str = "dialog = ['''Do you trust it?\n1. Yes''']\n";
 
-fn profile(house: &House, name: &str, feed: &str, script: &str) {
+pub(crate) fn profile(house: &House, name: &str, feed: &str, script: &str) {
     std::fs::create_dir_all(house.path("home/.config/teamd/agents")).unwrap();
     let path = house.script(&format!("{name}.sh"), &format!("#!/bin/sh\n{script}\n"));
     let text = format!("feed = '{feed}'\nprogram = '{}'\n{DIALOG}", path.display());
     drop(house.script(&format!("home/.config/teamd/agents/{name}.toml"), &text));
 }
 
-fn says(house: &House, name: &str, word: &str) {
+pub(crate) fn says(house: &House, name: &str, word: &str) {
     let pane = house.member(name).unwrap()["pane"].as_str().unwrap().to_owned();
     house.tmux(["send-keys", "-t", &pane, word, "Enter"]);
 }
@@ -30,7 +30,7 @@ fn until_flags(house: &House, name: &str, wanted: &Value) {
     house.until(&format!("{name} has {wanted}"), || (house.flags(name) == *wanted).then_some(()));
 }
 
-fn until_shown(house: &House, name: &str, text: &str) {
+pub(crate) fn until_shown(house: &House, name: &str, text: &str) {
     let shown = || house.teamctl(["capture", name]).stdout.contains(text).then_some(());
     house.until(&format!("{name} shows {text}"), shown);
 }

@@ -1,5 +1,6 @@
 //! The screen, in a real tmux: what it shows, what its keys do, and how it leaves.
 
+use crate::dialogs;
 use crate::why::Stopped;
 use harness::House;
 use serde_json::{Value, json};
@@ -250,6 +251,21 @@ fn it_goes_on_without_the_daemon_and_with_the_next() {
     top.until("team-lead -> ann: still here?");
     house.start_daemon();
     top.until("1 member active");
+    house.end();
+}
+
+#[test]
+fn a_dialog_that_only_the_screen_tells_of_is_shown() {
+    let house = House::with_team();
+    dialogs::profile(&house, "asker", "pull", dialogs::ASKER);
+    house.teamctl(["spawn", "ann", "--agent", "asker"]).ok();
+    dialogs::until_shown(&house, "ann", "It asks");
+    let top = Top::open(&house);
+    top.until("ann          ");
+    dialogs::says(&house, "ann", "ask");
+    top.until("!dialog");
+    dialogs::says(&house, "ann", "go");
+    house.until("it is gone", || (!top.shown().contains("!dialog")).then_some(()));
     house.end();
 }
 

@@ -7,7 +7,9 @@ use crate::sight::{self, Daemon, Found, Member, Request, Sight};
 use client::Connection;
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
-use protocol::control::{self, Activity, Call, PastAgent, Reply, Response, StatusReply, VERSION};
+use protocol::control::{
+    self, Activity, AgentStatus, Call, Flag, PastAgent, Reply, Response, StatusReply, VERSION,
+};
 use protocol::id::TaskId;
 use protocol::name::AgentName;
 use protocol::task::Task;
@@ -19,13 +21,13 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 use store::{Caller, Durability, Mark, Root, Team};
-use view::follow::Teller;
+use view::follow::{Saw, Teller};
 use view::request::{Waiting, waiting, words};
-use view::team::{MemberView, TeamView};
+use view::team::{MemberView, TeamView, leads};
 use view::words::flat;
 
-/// So long a daemon may take to answer; it does so at once, unless it is stopped.
-const PATIENCE: Duration = Duration::from_secs(1);
+/// So long a daemon may take to answer: it is at once, unless it is stopped, or waits two seconds for a tmux that is.
+const PATIENCE: Duration = Duration::from_secs(3);
 /// The end of a log in which its last line is looked for, in bytes; and that is shown.
 const TAIL: u64 = 8 << 10;
 /// The most of a line that is kept.
@@ -37,6 +39,8 @@ pub(crate) struct Looker {
     teller: Teller,
     /// The daemon whose end is waited for.
     watched: Option<u32>,
+    /// What it said last with a look at the screens.
+    on_screen: Option<StatusReply>,
     team: Option<Team>,
     post: Post,
     logs: BTreeMap<String, (Identity, String)>,
@@ -53,19 +57,20 @@ type Identity = (u64, u64, i64, i64);
 
 impl Looker {
     pub(crate) fn new(arguments: Arguments, teller: Teller) -> Looker {
-        let (watched, team, post, logs) = (None, None, Post::default(), BTreeMap::new());
+        let (watched, on_screen, team, post, logs) = (None, None, None, Post::default(), BTreeMap::new());
         let (tasks, asked) = (Tasks::default(), (None, None));
-        Looker { arguments, teller, watched, team, post, logs, tasks, asked }
+        Looker { arguments, teller, watched, on_screen, team, post, logs, tasks, asked }
     }
 
-    /// Everything, as it is now.
-    pub(crate) fn look(&mut self) -> Sight {
-        let (daemon, status) = self.ask();
+    /// Everything, as it is now. `saw` is why: where nothing has changed the screens are not looked at again.
+    pub(crate) fn look(&mut self, saw: Saw) -> Sight {
+        let (daemon, status) = self.ask(saw);
         let Some(team) = self.team() else {
             return Sight { daemon, team: Found::Gone, ..Sight::default() };
         };
         let post = &mut self.post;
-        let view = view::team::of(&team, status.as_ref(), &mut |team, name| post.look(team, name));
+        let mut view = view::team::of(&team, status.as_ref(), &mut |team, name| post.look(team, name));
+        view.led_from(&leads(&self.arguments.state));
         for past in &view.past {
             self.post.look(&team, &past.name);
         }
@@ -79,9 +84,17 @@ impl Looker {
         }
     }
 
-    fn ask(&mut self) -> (Daemon, Option<StatusReply>) {
-        match asked(&self.arguments.socket) {
-            Ok(status) => {
+    fn ask(&mut self, saw: Saw) -> (Daemon, Option<StatusReply>) {
+        let request = match saw {
+            Saw::TimedOut => control::Request::Status,
+            _ => control::Request::StatusOnScreen,
+        };
+        match asked(&self.arguments.socket, request) {
+            Ok(mut status) => {
+                match saw {
+                    Saw::TimedOut => keep_dialogs(&mut status, self.on_screen.as_ref()),
+                    _ => self.on_screen = Some(status.clone()),
+                }
                 if self.watched.replace(status.daemon.pid) != Some(status.daemon.pid) {
                     self.teller.look_at_the_end_of(status.daemon.pid);
                 }
@@ -157,10 +170,23 @@ impl Looker {
     }
 }
 
-fn asked(socket: &Path) -> Result<StatusReply, client::Error> {
+/// Those of the look at the screens before, of whoever is still there.
+fn keep_dialogs(status: &mut StatusReply, before: Option<&StatusReply>) {
+    let before = before.into_iter().flat_map(|before| &before.teams).flat_map(|team| &team.members);
+    let before: Vec<_> = before.collect();
+    for agent in status.teams.iter_mut().flat_map(|team| &mut team.members) {
+        let same = |known: &&&AgentStatus| (&known.agent_id, known.pid) == (&agent.agent_id, agent.pid);
+        let known = before.iter().find(same).into_iter().flat_map(|known| &known.flags);
+        let on_screen = known.filter(|flag| matches!(flag, Flag::AtDialog | Flag::DialogUnknown));
+        let missing: Vec<Flag> = on_screen.filter(|flag| !agent.flags.contains(flag)).copied().collect();
+        agent.flags.extend(missing);
+    }
+}
+
+fn asked(socket: &Path, request: control::Request) -> Result<StatusReply, client::Error> {
     let mut connection = Connection::open(socket)?;
     connection.deadline(PATIENCE)?;
-    let call = Call { v: VERSION, token: None, once: None, request: control::Request::Status };
+    let call = Call { v: VERSION, token: None, once: None, request };
     match connection.call(&call)? {
         Response::Done(reply) => match *reply {
             Reply::Status(status) => Ok(status),

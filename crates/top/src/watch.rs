@@ -8,7 +8,7 @@ use protocol::fault::Fault;
 use std::path::Path;
 use std::sync::mpsc::Sender;
 use std::time::{Duration, Instant};
-use view::follow::Follow;
+use view::follow::{Follow, Saw};
 
 /// From one look to the next, at least.
 const PACE: Duration = Duration::from_millis(250);
@@ -27,15 +27,20 @@ pub(crate) fn begin(arguments: &Arguments, sender: Sender<Event>) -> Result<(), 
     let mut follow = Follow::new(&directories)?;
     let mut looker = Looker::new(arguments.clone(), follow.teller());
     std::thread::spawn(move || {
+        let mut saw = Saw::Changed;
         loop {
             let began = Instant::now();
-            let sight = Box::new(looker.look());
+            let sight = Box::new(looker.look(saw));
             if sender.send(Event::Seen(sight)).is_err() {
                 return;
             }
-            if let Err(fault) = follow.next_after(began + PACE) {
-                sender.send(Event::Told(Told::failed(format!("{fault}: what is shown grows old")))).ok();
-                return;
+            match follow.next_after(began + PACE) {
+                Ok(seen) => saw = seen,
+                Err(fault) => {
+                    let told = Told::failed(format!("{fault}: what is shown grows old"));
+                    sender.send(Event::Told(told)).ok();
+                    return;
+                }
             }
         }
     });

@@ -31,7 +31,7 @@ const RELOOK: Duration = Duration::from_secs(30);
 pub enum Saw {
     /// Something may have changed: look.
     Changed,
-    /// The deadline is over.
+    /// The deadline is over, or nothing was told for long: see [`Follow::next_after`].
     TimedOut,
     /// Nobody reads our output any more.
     HungUp,
@@ -134,9 +134,9 @@ impl Follow {
     }
 
     /// As [`Follow::next`] without a deadline, but no earlier than `earliest`, for who would look too often: all that
-    /// changes until then is one wake.
+    /// changes until then is one wake. The look that comes without one is told as [`Saw::TimedOut`].
     pub fn next_after(&mut self, earliest: Instant) -> Result<Saw, Fault> {
-        let mut seen = self.first(None);
+        let mut seen = self.wakes.recv_timeout(RELOOK).unwrap_or(Saw::TimedOut);
         while seen == Saw::Changed
             && let Some(left) = earliest.checked_duration_since(Instant::now())
         {

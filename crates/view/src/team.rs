@@ -11,7 +11,7 @@ use protocol::name::{AgentName, TeamName};
 use protocol::task::{Task, TaskStatus};
 use serde::Serialize;
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use store::{Root, StateDir, Team};
 
 /// One team.
@@ -97,6 +97,12 @@ impl MemberView {
             shown.collect()
         });
     }
+}
+
+/// Who leads teams from a session, as our own files for the root tell.
+pub fn leads(state: &Path) -> Leads {
+    let bytes = std::fs::read(state.join(Leads::FILE)).ok();
+    bytes.and_then(|bytes| serde_json::from_slice(&bytes).ok()).unwrap_or_default()
 }
 
 /// Of the tasks, without those that track members.

@@ -54,6 +54,5 @@ pub(crate) fn led_here(here: &Here) -> Result<Option<Lead>, Fault> {
 
 /// Who leads teams from a session.
 pub(crate) fn leads(here: &Here) -> Result<Leads, Fault> {
-    let bytes = std::fs::read(here.place()?.state.join(Leads::FILE)).ok();
-    Ok(bytes.and_then(|bytes| serde_json::from_slice(&bytes).ok()).unwrap_or_default())
+    Ok(view::team::leads(&here.place()?.state))
 }
