@@ -335,14 +335,17 @@ fn whatever_ends_or_stops_it_the_terminal_is_as_it_was() {
     let house = House::with_team();
     let top = Top::open(&house);
     let pid = top.pid();
-    signal(pid, Signal::TSTP);
-    house.until("the terminal is given back", || {
-        (house.tmux(["display-message", "-p", "-t", &top.pane, "#{alternate_on}"]) == "0").then_some(())
-    });
-    let state = || std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
-    house.until("it has stopped", || state().contains(") T ").then_some(()));
-    signal(pid, Signal::CONT);
-    top.until("[members 1]");
+    let stops: [&dyn Fn(); 2] = [&|| signal(pid, Signal::TSTP), &|| top.press("C-z")];
+    for stop in stops {
+        stop();
+        house.until("the terminal is given back", || {
+            (house.tmux(["display-message", "-p", "-t", &top.pane, "#{alternate_on}"]) == "0").then_some(())
+        });
+        let state = || std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+        house.until("it has stopped", || state().contains(") T ").then_some(()));
+        signal(pid, Signal::CONT);
+        top.until("[members 1]");
+    }
     top.press("C-c");
     top.left(0);
     house.end();

@@ -66,6 +66,20 @@ fn a_kill_is_asked_for_twice_and_means_who_was_chosen_at_first() {
 }
 
 #[test]
+fn whoever_wrote_the_newest_message_is_named_and_meant_though_a_newer_one_comes() {
+    for (key, line) in [('K', "kill bob:"), ('x', "ask bob to shut down")] {
+        let mut state = state(survey(), (80, 24));
+        press(&mut state, &[Key::BackTab, Key::Char(key)]);
+        let mut more = survey();
+        more.messages.push(letter(4, "ann", "bob", "the newest"));
+        update(&mut state, Event::Seen(Box::new(more)));
+        assert!(super::screens::shown(&state).contains(line), "{line}");
+        let does = if key == 'K' { Key::Char('K') } else { Key::Enter };
+        assert!(words(&press(&mut state, &[does]))[0].ends_with(" -- bob"));
+    }
+}
+
+#[test]
 fn a_shutdown_is_asked_for_with_a_reason_or_none() {
     let mut state = state(survey(), (80, 24));
     press(&mut state, &[Key::Down]);

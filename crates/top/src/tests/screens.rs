@@ -35,6 +35,11 @@ fn lines(buffer: &Buffer) -> String {
     buffer.content.chunks(width).map(line).collect::<Vec<_>>().join("\n") + "\n"
 }
 
+/// The whole screen, as text.
+pub(super) fn shown(state: &State) -> String {
+    lines(&drawn(state))
+}
+
 #[allow(clippy::disallowed_methods, reason = "the test's own expectation, where it is asked for")]
 fn is(name: &str, state: &State) {
     let shown = lines(&drawn(state));
