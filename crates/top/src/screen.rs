@@ -32,13 +32,9 @@ enum Fresh {
 }
 
 impl Screen {
-    /// Takes the terminal; a panic gives it back before it says what it is.
+    /// Takes the terminal.
     pub(crate) fn open() -> Result<Screen, Fault> {
-        let before = std::panic::take_hook();
-        std::panic::set_hook(Box::new(move |panic| {
-            give_back();
-            before(panic);
-        }));
+        end_at_a_panic();
         take().map_err(|error| broken("take", &error))?;
         let terminal = Terminal::new(CrosstermBackend::new(stdout())).map_err(|error| broken("take", &error));
         Ok(Screen { terminal: terminal.inspect_err(|_| give_back())?, fresh: Fresh::Yes })
@@ -110,6 +106,17 @@ fn broken(verb: &str, error: &std::io::Error) -> Fault {
     Fault::new(Kind::Io, format!("cannot {verb} the terminal: {error}"))
 }
 
+/// A panic gives the terminal back, says what it is and ends us, whichever thread's it is: without the one that looks the
+/// screen would show old things as if they were new.
+fn end_at_a_panic() {
+    let before = std::panic::take_hook();
+    std::panic::set_hook(Box::new(move |panic| {
+        give_back();
+        before(panic);
+        std::process::exit(Kind::Internal.exit_code().into());
+    }));
+}
+
 /// A thread that turns signals into events, from before the terminal is taken.
 pub(crate) fn catch_signals(sender: &Sender<Event>) -> Result<(), Fault> {
     let signals = Signals::new([SIGTERM, SIGHUP, SIGINT, SIGQUIT, SIGTSTP, SIGCONT]);
@@ -129,4 +136,26 @@ pub(crate) fn catch_signals(sender: &Sender<Event>) -> Result<(), Fault> {
         }
     });
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::process::Command;
+
+    /// In a process of its own, which is this test again.
+    #[test]
+    fn a_panic_of_any_thread_ends_it_with_its_words() {
+        if std::env::var_os("PANICS").is_some() {
+            end_at_a_panic();
+            std::thread::spawn(|| panic!("a fault of ours")).join().ok();
+            return;
+        }
+        let name = "screen::tests::a_panic_of_any_thread_ends_it_with_its_words";
+        let mut again = Command::new(std::env::current_exe().unwrap());
+        let output = again.args(["--exact", name, "--nocapture"]).env("PANICS", "1").output().unwrap();
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(70), "{output:?}");
+        assert!(said.contains("a fault of ours"), "{said}");
+    }
 }
