@@ -12,6 +12,7 @@ use protocol::control::{
 };
 use protocol::id::TaskId;
 use protocol::name::AgentName;
+use protocol::policy::Policy;
 use protocol::task::Task;
 use std::collections::BTreeMap;
 use std::fs::{File, Metadata};
@@ -45,9 +46,12 @@ pub(crate) struct Looker {
     post: Post,
     logs: BTreeMap<String, (Identity, String)>,
     tasks: Tasks,
-    /// The requests, none where they can't be read, and the lead's inbox as they were read from it.
-    asked: (Option<Vec<Request>>, Option<Mark>),
+    /// The requests, none where they can't be read, and what they were read from.
+    asked: (Option<Vec<Request>>, Option<Basis>),
 }
+
+/// The inboxes, the config and the policy as they were, and the day in which times were told.
+type Basis = (BTreeMap<AgentName, Mark>, [Option<Identity>; 2], String);
 
 /// The tasks as they were listed last, those that are left among them, and their rows.
 type Tasks = (Vec<Arc<Task>>, Vec<TaskId>, Arc<Vec<sight::Task>>);
@@ -154,19 +158,25 @@ impl Looker {
         line
     }
 
-    /// Those that wait; none where they can't be read. What is not asked comes only with a message to the lead; what is,
-    /// may be answered anywhere.
+    /// Those that wait; none where they can't be read. What is asked stands in the lead's inbox, an answer in its asker's.
     fn requests(&mut self, team: &Team) -> Option<Vec<Request>> {
         let lead = AgentName::lead();
         let is_readable = self.post.look(team, &lead).is_some();
+        let basis = Some(self.basis(team));
         let (known, seen) = &mut self.asked;
-        let has_changed = self.post.has_changed(&lead, seen);
-        if !is_readable || has_changed || known.as_ref().is_none_or(|known| !known.is_empty()) {
+        if !is_readable || known.is_none() || *seen != basis {
+            *seen = basis;
             let caller = Caller::new(team.clone(), lead, self.arguments.state.clone());
             let asking = caller.policy().ok().zip(team.requests().asking().ok());
             *known = asking.map(|(policy, asking)| waiting(&policy, asking).iter().map(of_request).collect());
         }
         known.clone()
+    }
+
+    fn basis(&self, team: &Team) -> Basis {
+        let files = [team.config_path(), self.arguments.state.join(Policy::file(team.name()))];
+        let files = files.map(|path| path.metadata().ok().map(|found| identity(&found)));
+        (self.post.marks().clone(), files, today())
     }
 }
 
