@@ -1,7 +1,9 @@
 //! `trace`: where a message is, from the one who sent it to what was said to it.
 
+use crate::why::Stopped;
 use harness::House;
 use serde_json::{Value, json};
+use std::time::{Duration, Instant};
 
 fn stays(house: &House, name: &str) {
     house.teamctl(["spawn", name, "--", &house.agent(), "stay"]).ok();
@@ -72,6 +74,26 @@ fn a_message_to_all_is_followed_in_every_inbox() {
     let to: Vec<&str> =
         traced["copies"].as_array().unwrap().iter().map(|copy| copy["to"].as_str().unwrap()).collect();
     assert_eq!(to, ["ann", "bob"]);
+    house.end();
+}
+
+/// A silent daemon is waited for five seconds.
+#[test]
+fn whatever_keeps_a_message_to_all_is_looked_for_once() {
+    let house = House::empty();
+    let mut teamd = house.start_teamd();
+    house.teamctl(["create", "survey"]).ok();
+    ["ann", "bob", "cat", "dan", "eve"].iter().for_each(|name| stays(&house, name));
+    house.teamctl(["broadcast", "frozen"]).ok();
+    let stopped = Stopped::new(teamd.id());
+    let began = Instant::now();
+    let traced = house.json(["trace", "last"]);
+    assert!(began.elapsed() < Duration::from_secs(15), "{:?}", began.elapsed());
+    let causes = traced["copies"].as_array().unwrap().iter().map(|copy| &copy["waits"]["cause"]);
+    assert_eq!(causes.collect::<Vec<_>>(), [&json!("daemon_silent"); 5], "{traced}");
+    drop(stopped);
+    house.teamctl(["down"]).ok();
+    assert!(teamd.wait().unwrap().success());
     house.end();
 }
 

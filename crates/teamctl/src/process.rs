@@ -53,11 +53,15 @@ pub(crate) fn name(pid: u32) -> Option<String> {
     Some(std::fs::read_to_string(format!("/proc/{pid}/comm")).ok()?.trim().to_owned())
 }
 
-/// Those processes and all below them, each behind its parent.
-pub(crate) fn below(roots: &[u32]) -> Vec<Process> {
+/// The whole table.
+pub(crate) fn all() -> Vec<Process> {
     let pids = std::fs::read_dir("/proc").into_iter().flatten().flatten();
     let pids = pids.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
-    let all: Vec<Process> = pids.filter_map(Process::read).collect();
+    pids.filter_map(Process::read).collect()
+}
+
+/// Of a table those processes and all below them, each behind its parent.
+pub(crate) fn below(all: &[Process], roots: &[u32]) -> Vec<Process> {
     let mut found: Vec<Process> =
         all.iter().filter(|process| roots.contains(&process.pid)).copied().collect();
     let mut next = 0;

@@ -4,7 +4,8 @@
 mod chain;
 mod find;
 
-use super::why::{Told, causes_of};
+use super::why::chronicle::Log;
+use super::why::{Ground, Told, causes_of};
 use crate::here::{Here, now};
 use crate::output::{self, clean};
 use chain::{Answered, Chain, Read};
@@ -32,9 +33,12 @@ pub(crate) struct Trace {
 pub(crate) fn run(here: &Here, args: &Trace) -> Result<ExitCode, Fault> {
     here.lead_only("trace a message")?;
     let copies = find::copies(here, &args.message)?;
-    let state = here.place()?.state;
-    let traced: Vec<Traced> =
-        copies.into_iter().map(|copy| traced(here, &state, copy)).collect::<Result<_, Fault>>()?;
+    let log = Log::read(&here.place()?.state);
+    let mut traced: Vec<Traced> = copies.into_iter().map(|copy| Traced::of(copy, &log)).collect();
+    if traced.iter().any(Traced::is_waited_for) {
+        let ground = Ground::see(here, log)?;
+        traced.iter_mut().try_for_each(|traced| traced.explain(here, &ground))?;
+    }
     if here.global.json {
         let id = traced.first().map(|traced| traced.copy.id.clone());
         let copies: Vec<Value> = traced.iter().map(Traced::object).collect();
@@ -54,18 +58,25 @@ struct Traced {
     now: u64,
 }
 
-fn traced(here: &Here, state: &std::path::Path, copy: Copy) -> Result<Traced, Fault> {
-    let chain = chain::of(&copy, &chain::events(state, copy.team.name(), &copy.to), &find::answers(&copy));
-    let waits = match (&copy.standing, &chain.read) {
-        (Standing::Stored { .. }, Read::NotYet) => {
-            causes_of(here, &copy.team, copy.to.as_str())?.into_iter().next()
-        }
-        _ => None,
-    };
-    Ok(Traced { copy, chain, waits, now: now() })
-}
-
 impl Traced {
+    fn of(copy: Copy, log: &Log) -> Traced {
+        let events = chain::events(log, copy.team.name(), &copy.to);
+        let chain = chain::of(&copy, &events, &find::answers(&copy));
+        Traced { copy, chain, waits: None, now: now() }
+    }
+
+    fn is_waited_for(&self) -> bool {
+        matches!(self.copy.standing, Standing::Stored { .. }) && self.chain.read == Read::NotYet
+    }
+
+    fn explain(&mut self, here: &Here, ground: &Ground) -> Result<(), Fault> {
+        if self.is_waited_for() {
+            let Copy { team, to, .. } = &self.copy;
+            self.waits = causes_of(here, ground, team, to.as_str())?.into_iter().next();
+        }
+        Ok(())
+    }
+
     /// The keys are those of `--json`; times are ms since the epoch, null where nobody has told.
     fn object(&self) -> Value {
         let Traced { copy, chain, waits, .. } = self;

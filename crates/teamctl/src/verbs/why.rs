@@ -14,7 +14,9 @@ pub(super) mod words;
 use crate::here::Here;
 use crate::output::{self, clean};
 use cause::Cause;
+use chronicle::Log;
 use evidence::Evidence;
+pub(super) use evidence::Ground;
 use next::Typed;
 use protocol::duration;
 use protocol::fault::{Fault, Kind};
@@ -49,7 +51,8 @@ pub(crate) fn run(here: &Here, args: &Why) -> Result<ExitCode, Fault> {
     if here.me() != AgentName::foreign(bare(&args.name, team.name())) {
         here.lead_only("say why another member is not moving")?;
     }
-    let evidence = evidence::gather(here, &team, &args.name, args.silent)?;
+    let ground = Ground::see(here, Log::read(&here.place()?.state))?;
+    let evidence = evidence::gather(here, &ground, &team, &args.name, args.silent)?;
     if !evidence.is_known() {
         return Err(nobody(&evidence));
     }
@@ -70,8 +73,13 @@ pub(crate) fn run(here: &Here, args: &Why) -> Result<ExitCode, Fault> {
 }
 
 /// Why a member does not go on, for whoever follows something else to it; the strongest cause first.
-pub(super) fn causes_of(here: &Here, team: &store::Team, name: &str) -> Result<Vec<Told>, Fault> {
-    let evidence = evidence::gather(here, team, name, PATIENCE)?;
+pub(super) fn causes_of(
+    here: &Here,
+    ground: &Ground,
+    team: &store::Team,
+    name: &str,
+) -> Result<Vec<Told>, Fault> {
+    let evidence = evidence::gather(here, ground, team, name, PATIENCE)?;
     let typed = Typed::of(here, team)?;
     Ok(judge::causes(&evidence).iter().map(|cause| told(cause, &evidence, &typed)).collect())
 }

@@ -1,8 +1,8 @@
 //! What became of one message, from the files and the event log. The log tells of inboxes and turns, not of messages:
-//! which line belongs to this one follows from their order. Pure, but for reading the log.
+//! which line belongs to this one follows from their order. Pure.
 
 use super::find::{Copy, Standing};
-use crate::verbs::why::chronicle;
+use crate::verbs::why::chronicle::{self, Log};
 use protocol::asked::{Asked, answer_in};
 use protocol::event::{Event, What};
 use protocol::message::Entry;
@@ -10,7 +10,6 @@ use protocol::name::{AgentName, TeamName};
 use protocol::payload::Payload;
 use protocol::time::parse_iso8601;
 use serde_json::{Value, json};
-use std::path::Path;
 use store::message_id;
 
 /// Clocks of those who send and of the daemon are the same machine's, but not read at the same moment, ms.
@@ -63,9 +62,9 @@ impl Answered {
 }
 
 /// What the log tells of that member, in this team of that name.
-pub(super) fn events(state: &Path, team: &TeamName, name: &AgentName) -> Vec<Event> {
+pub(super) fn events(log: &Log, team: &TeamName, name: &AgentName) -> Vec<Event> {
     let mut events: Vec<Event> = Vec::new();
-    let all = chronicle::all(state, name, &["\"team_"]).into_iter();
+    let all = log.of(name, &["\"team_"]).into_iter();
     for event in all.filter(|event| event.team.as_ref() == Some(team)) {
         match event.what {
             What::TeamCreated | What::TeamDeleted => events.clear(),
@@ -178,6 +177,7 @@ fn said_at(entry: &Entry) -> Option<Answered> {
 mod tests {
     use super::*;
     use protocol::time::iso8601;
+    use std::path::Path;
 
     fn event(at: u64, what: Value) -> Event {
         let mut event = json!({"time": iso8601(at), "team": "t", "agent": "ann"});

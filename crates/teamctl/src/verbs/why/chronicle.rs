@@ -14,10 +14,35 @@ pub(super) struct Chronicle(Vec<Event>);
 const LIVES: [&str; 5] =
     ["\"daemon_", "\"team_", "\"member_spawned\"", "\"member_not_spawned\"", "\"member_ended\""];
 
-/// Both files of the log, and who else was ever told of in that team.
-pub(super) fn read(state: &Path, team: &TeamName, name: &AgentName) -> (Chronicle, Vec<String>) {
+/// The event log, as it was read once; of one that is rotated meanwhile some twice or not at all.
+#[derive(Debug)]
+pub(in crate::verbs) struct Log(Vec<String>);
+
+impl Log {
+    /// Both files.
+    pub(in crate::verbs) fn read(state: &Path) -> Log {
+        let text = |file: &str| {
+            let bytes = std::fs::read(state.join(file)).unwrap_or_default();
+            String::from_utf8(bytes)
+                .unwrap_or_else(|odd| String::from_utf8_lossy(odd.as_bytes()).into_owned())
+        };
+        Log(["events.jsonl.1", "events.jsonl"].map(text).to_vec())
+    }
+
+    /// What it tells of that member and in words like these, oldest first. It is large, and most of it is of others: only
+    /// lines that hold one of the words are parsed.
+    pub(in crate::verbs) fn of(&self, name: &AgentName, words: &[&str]) -> Vec<Event> {
+        let name = serde_json::to_string(name.as_str()).unwrap_or_default();
+        let is_meant = |line: &&str| line.contains(&name) || words.iter().any(|word| line.contains(word));
+        let lines = self.0.iter().flat_map(|text| text.lines()).filter(is_meant);
+        lines.filter_map(|line| serde_json::from_str(line).ok()).collect()
+    }
+}
+
+/// Its story, and who else was ever told of in that team.
+pub(super) fn of(log: &Log, team: &TeamName, name: &AgentName) -> (Chronicle, Vec<String>) {
     let (mut events, mut names) = (Vec::new(), Vec::new());
-    for event in all(state, name, &LIVES) {
+    for event in log.of(name, &LIVES) {
         match (&event.team, &event.agent) {
             // One of that name that is gone is another's story.
             (Some(of), _) if of == team && matches!(event.what, What::TeamCreated | What::TeamDeleted) => {
@@ -35,20 +60,6 @@ pub(super) fn read(state: &Path, team: &TeamName, name: &AgentName) -> (Chronicl
         }
     }
     (Chronicle(events), names)
-}
-
-/// What the log tells of that member and in words like these, oldest first; of a log that is rotated meanwhile some twice
-/// or not at all. The log is large, and most of it is of others: only lines that hold one of the words are parsed.
-pub(in crate::verbs) fn all(state: &Path, name: &AgentName, words: &[&str]) -> Vec<Event> {
-    let name = serde_json::to_string(name.as_str()).unwrap_or_default();
-    let is_meant = |line: &&str| line.contains(&name) || words.iter().any(|word| line.contains(word));
-    let files =
-        ["events.jsonl.1", "events.jsonl"].map(|file| std::fs::read(state.join(file)).unwrap_or_default());
-    let of = |bytes: &Vec<u8>| -> Vec<Event> {
-        let text = String::from_utf8_lossy(bytes);
-        text.lines().filter(is_meant).filter_map(|line| serde_json::from_str(line).ok()).collect()
-    };
-    files.iter().flat_map(of).collect()
 }
 
 fn is_life(what: &What) -> bool {

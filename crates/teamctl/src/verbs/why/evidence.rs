@@ -1,9 +1,10 @@
 //! What can be seen of one member: in the files, from the daemon, in the event log, on the machine. Whatever of it
 //! can't be had is left out and the rest is gathered all the same; it is what one looks for when things are broken.
 
-use super::chronicle::{self, Chronicle};
+use super::chronicle::{self, Chronicle, Log};
 use super::machine::{self, Halted, Room, Server};
 use crate::here::{Here, fault, now};
+use crate::process::{self, Process};
 use protocol::asked::{Asked, AskedKind};
 use protocol::config::{Member, TeamConfig};
 use protocol::control::{AgentStatus, DaemonStatus, PastAgent, Reply, Request, StatusReply};
@@ -57,7 +58,7 @@ pub(super) struct Evidence {
 }
 
 /// The daemon.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) enum Daemon {
     Answers(Box<DaemonStatus>),
     Absent,
@@ -105,12 +106,35 @@ impl Evidence {
     }
 }
 
-pub(super) fn gather(here: &Here, team: &Team, address: &str, silent: Duration) -> Result<Evidence, Fault> {
-    let (status, daemon) = daemon(here)?;
+/// What all members stand on: seen once, however many are asked after.
+pub(in crate::verbs) struct Ground {
+    status: Option<StatusReply>,
+    daemon: Daemon,
+    tmux: Server,
+    log: Log,
+    /// The machine's table.
+    processes: Vec<Process>,
+}
+
+impl Ground {
+    pub(in crate::verbs) fn see(here: &Here, log: Log) -> Result<Ground, Fault> {
+        let (status, daemon) = daemon(here)?;
+        Ok(Ground { status, tmux: tmux(&daemon), daemon, log, processes: process::all() })
+    }
+}
+
+pub(super) fn gather(
+    here: &Here,
+    ground: &Ground,
+    team: &Team,
+    address: &str,
+    silent: Duration,
+) -> Result<Evidence, Fault> {
     let config = team.config().map_err(fault);
-    let Known { name, agent, past, member } = known(team, address, status.as_ref(), &config);
+    let Known { name, agent, past, member } = known(team, address, ground.status.as_ref(), &config);
     let state = here.place()?.state;
-    let (chronicle, former) = chronicle::read(&state, team.name(), &name);
+    let (chronicle, former) = chronicle::of(&ground.log, team.name(), &name);
+    let stopped = |pid: u32| machine::stopped_of(&ground.processes, pid);
     let log = state.join(format!("logs/agents/{}/{}.log", team.name(), name.file_stem()));
     let inboxes = inboxes(team, &name);
     Ok(Evidence {
@@ -119,9 +143,9 @@ pub(super) fn gather(here: &Here, team: &Team, address: &str, silent: Duration) 
         members: config
             .map_or_else(|_| Vec::new(), |config| config.members.into_iter().map(|m| m.name).collect()),
         former,
-        stopped: agent.as_ref().and_then(|agent| agent.pid).map(machine::stopped_of).unwrap_or_default(),
-        tmux: tmux(&daemon),
-        daemon,
+        stopped: agent.as_ref().and_then(|agent| agent.pid).map(stopped).unwrap_or_default(),
+        tmux: ground.tmux.clone(),
+        daemon: ground.daemon.clone(),
         agent,
         past,
         member,

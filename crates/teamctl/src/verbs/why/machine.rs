@@ -98,14 +98,14 @@ pub(super) struct Halted {
     pub(super) carries: bool,
 }
 
-/// Of an agent's processes, its first one among them, those that are stopped.
-pub(super) fn stopped_of(agent: u32) -> Vec<Halted> {
+/// Of an agent's processes, its first one among them, those that are stopped in this table.
+pub(super) fn stopped_of(table: &[Process], agent: u32) -> Vec<Halted> {
     let is = |pid: u32, program: &str| name(pid).is_some_and(|name| name == program);
     let first = Process::read(agent).map(|process| process.parent).filter(|pid| is(*pid, "teamd-pane"));
     let first = first.unwrap_or(agent);
     let carries =
         |process: &Process| [process.pid, process.parent].contains(&first) || is(process.parent, "teamd-acp");
-    let stopped = below(&[first]).into_iter().filter(|process| process.stopped);
+    let stopped = below(table, &[first]).into_iter().filter(|process| process.stopped);
     stopped
         .map(|process| Halted {
             pid: process.pid,
@@ -154,6 +154,7 @@ fn room(path: &Path) -> Option<Room> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::process::all;
 
     #[test]
     fn whoever_asks_a_silent_tmux_is_ended() {
@@ -165,7 +166,7 @@ mod tests {
             let words = std::fs::read_to_string(format!("/proc/{}/cmdline", process.pid)).unwrap_or_default();
             words.contains(&*socket.to_string_lossy())
         };
-        assert!(!below(&[std::process::id()]).iter().any(asks));
+        assert!(!below(&all(), &[std::process::id()]).iter().any(asks));
         let gone = dir.path().join("gone");
         assert_eq!(tmux(&gone), Server::Gone(gone.clone()));
     }
