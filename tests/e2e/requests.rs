@@ -312,6 +312,11 @@ fn with_two_teams_a_request_is_seen_and_answered_without_its_teams_name() {
     let shown = house.teamctl(["requests"]).stdout;
     assert!(shown.contains("ann@survey  perm-1-abcdefg") && shown.contains(", denied in "), "{shown}");
     assert_eq!(house.json(["requests", "-t", "other"])["requests"], json!([]));
+    let one = house.teamctl(["requests", "-t", "survey"]).stdout;
+    assert!(
+        one.contains("Answer with: teamctl approve -t survey ID, or: teamctl deny -t survey ID"),
+        "{one}"
+    );
     house.teamctl(["approve", "perm-9"]).fails(67);
     house.teamctl(["approve", "perm-1", "-t", "other"]).fails(67);
     house.teamctl(["approve", "perm-1"]).ok();

@@ -167,8 +167,12 @@ fn status_tells_what_was_left_and_what_has_failed() {
     assert!(shown.lines().skip(1).all(|line| line.chars().count() <= 80), "{shown}");
     let one = house.teamctl(["status", "bob"]).ok();
     assert!(one.contains("  pid ") && one.contains("backend tmux") && !one.contains("left by"), "{one}");
-    house.teamctl(["task", "release", &ids[0]]).ok();
-    assert_eq!(house.json(["status"])["teams"][0]["left"], serde_json::json!([]));
+    house.teamctl(["create", "other"]).ok();
+    let release = format!("teamctl task -t survey release {}", ids[0]);
+    let shown = house.teamctl(["status", "-t", "survey"]).ok();
+    assert!(shown.contains(&format!("task {} was left by ann: {release}\n", ids[0])), "{shown}");
+    assert!(house.command("sh").args(["-c", &release]).status().unwrap().success(), "{release}");
+    assert_eq!(house.json(["status", "-t", "survey"])["teams"][0]["left"], serde_json::json!([]));
     house.end();
 }
 

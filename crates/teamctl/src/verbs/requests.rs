@@ -1,5 +1,6 @@
 //! `requests`: what members ask and nobody has answered, shown whole. Reads the files alone.
 
+use super::typed::Typed;
 use crate::here::{Here, fault, now};
 use crate::hook::led_here;
 use crate::output::{self, clean};
@@ -35,7 +36,12 @@ pub(crate) fn run(here: &Here, _: &Requests) -> Result<ExitCode, Fault> {
             Err(fault) => return Err(fault),
         }
     }
-    show(here, &open, teams.len() > 1);
+    let typed = match teams.as_slice() {
+        [only] => Typed::of(here, only)?,
+        // An id says whose request it is.
+        _ => Typed::at(here),
+    };
+    show(here, &open, teams.len() > 1, &typed);
     Ok(code)
 }
 
@@ -63,7 +69,7 @@ fn waiting(here: &Here, root: &Root, team: &TeamName) -> Result<Vec<Of>, Fault> 
     Ok(all.map(|waiting| Of { team: team.clone(), waiting }).collect())
 }
 
-fn show(here: &Here, open: &[Of], several: bool) {
+fn show(here: &Here, open: &[Of], several: bool, typed: &Typed) {
     if here.global.json {
         let requests: Vec<Value> = open.iter().map(object).collect();
         return output::done(here, &json!({"requests": requests}), "");
@@ -74,11 +80,9 @@ fn show(here: &Here, open: &[Of], several: bool) {
         [] => output::done(here, &json!({}), "Nobody waits for an answer."),
         told => {
             output::done(here, &json!({}), &told.join("\n\n"));
-            output::done(
-                here,
-                &json!({}),
-                "\nAnswer with: teamctl approve ID, or: teamctl deny ID --reason R",
-            );
+            let [yes, no] = [&["approve", "ID"][..], &["deny", "ID", "--reason", "R"]];
+            let (yes, no) = (typed.teamctl(yes), typed.teamctl(no));
+            output::done(here, &json!({}), &format!("\nAnswer with: {yes}, or: {no}"));
         }
     }
 }

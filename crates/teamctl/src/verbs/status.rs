@@ -4,6 +4,7 @@
 mod page;
 mod segment;
 
+use super::typed::Typed;
 use crate::here::{Here, fault, misunderstood};
 use crate::output;
 use protocol::control::{Reply, Request, StatusReply};
@@ -71,7 +72,7 @@ pub(crate) fn run(here: &Here, args: &Status) -> Result<ExitCode, Fault> {
         let ok = daemon.is_ok();
         output::json(&json!({"ok": ok, "daemon": told, "teams": teams}).to_string());
     } else if !here.global.quiet {
-        show(&teams, &daemon, args);
+        show(here, &teams, &daemon, args)?;
     }
     match daemon {
         Ok(_) => Ok(ExitCode::SUCCESS),
@@ -137,7 +138,12 @@ fn only(teams: &mut Vec<TeamView>, name: &str) -> Result<(), Fault> {
     Err(Fault { hint, ..Fault::new(Kind::NotFound, format!("cannot find {name}: no such member")) })
 }
 
-fn show(teams: &[TeamView], daemon: &Result<StatusReply, Fault>, args: &Status) {
+fn show(
+    here: &Here,
+    teams: &[TeamView],
+    daemon: &Result<StatusReply, Fault>,
+    args: &Status,
+) -> Result<(), Fault> {
     if let Ok(status) = daemon {
         let about = &status.daemon;
         let tmux = about
@@ -148,13 +154,15 @@ fn show(teams: &[TeamView], daemon: &Result<StatusReply, Fault>, args: &Status) 
         output::line(&format!("teamd {}, pid {}, root {root}, {tmux}", about.version, about.pid));
     }
     for team in teams {
+        let typed = Typed::of(here, &team.name)?;
         output::line(&page::head(team));
         output::table(&page::rows(team));
         if args.name.is_some() {
-            team.members.iter().flat_map(page::details).for_each(|line| output::line(&line));
+            let details = |member| page::details(member, &typed);
+            team.members.iter().flat_map(details).for_each(|line| output::line(&line));
             team.worktrees.iter().for_each(|tree| output::line(&page::worktree(tree)));
         }
-        page::notes(team).iter().for_each(|line| output::line(line));
+        page::notes(team, &typed).iter().for_each(|line| output::line(line));
         if args.name.is_some() {
             team.members.iter().flat_map(page::environment).for_each(|line| output::line(&line));
         }
@@ -162,4 +170,5 @@ fn show(teams: &[TeamView], daemon: &Result<StatusReply, Fault>, args: &Status) 
     if teams.is_empty() {
         output::line("No teams. Make one with: teamctl create NAME");
     }
+    Ok(())
 }

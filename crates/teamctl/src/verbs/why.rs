@@ -11,13 +11,13 @@ mod next;
 mod tasks;
 pub(super) mod words;
 
+use super::typed::Typed;
 use crate::here::Here;
 use crate::output::{self, clean};
 use cause::Cause;
 use chronicle::Log;
 use evidence::Evidence;
 pub(super) use evidence::Ground;
-use next::Typed;
 use protocol::duration;
 use protocol::fault::{Fault, Kind};
 use protocol::name::{AgentName, bare, did_you_mean};
@@ -56,7 +56,7 @@ pub(crate) fn run(here: &Here, args: &Why) -> Result<ExitCode, Fault> {
     if !evidence.is_known() {
         return Err(nobody(&evidence));
     }
-    let typed = Typed::of(here, &team)?;
+    let typed = Typed::of(here, team.name())?;
     let told: Vec<Told> =
         judge::causes(&evidence).iter().map(|cause| told(cause, &evidence, &typed)).collect();
     if here.global.json {
@@ -80,7 +80,7 @@ pub(super) fn causes_of(
     name: &str,
 ) -> Result<Vec<Told>, Fault> {
     let evidence = evidence::gather(here, ground, team, name, PATIENCE)?;
-    let typed = Typed::of(here, team)?;
+    let typed = Typed::of(here, team.name())?;
     Ok(judge::causes(&evidence).iter().map(|cause| told(cause, &evidence, &typed)).collect())
 }
 

@@ -2,6 +2,7 @@
 
 use crate::here::now;
 use crate::output::{clean, paint};
+use crate::verbs::typed::Typed;
 use protocol::control::{Activity, Flag, PastAgent, WorktreeStatus};
 use view::team::{Counts, FailedTask, LeftTask, MemberView, TeamView};
 use view::words::used;
@@ -26,12 +27,13 @@ pub(super) fn rows(team: &TeamView) -> Vec<Vec<String>> {
 }
 
 /// The lines below the table.
-pub(super) fn notes(team: &TeamView) -> Vec<String> {
+pub(super) fn notes(team: &TeamView, typed: &Typed) -> Vec<String> {
+    let left = |task: &LeftTask| left(task, typed);
     team.left.iter().map(left).chain(team.failed.iter().map(failed)).map(|line| clean(&line)).collect()
 }
 
 /// What the table has no room for.
-pub(super) fn details(member: &MemberView) -> Vec<String> {
+pub(super) fn details(member: &MemberView, typed: &Typed) -> Vec<String> {
     let mut lines = Vec::new();
     if let Some(pid) = member.pid {
         let backend =
@@ -51,7 +53,7 @@ pub(super) fn details(member: &MemberView) -> Vec<String> {
         lines.push(format!("  {}{}", doing.unwrap_or_default(), one_line(evidence)));
     }
     lines.extend(member.reaches.map(|reaches| format!("  {}", reaches.sentence())));
-    lines.extend(member.flags.iter().map(|flag| format!("  {}", waits(*flag, &member.name))));
+    lines.extend(member.flags.iter().map(|flag| format!("  {}", waits(*flag, &member.name, typed))));
     lines.into_iter().map(|line| clean(&line)).collect()
 }
 
@@ -88,10 +90,11 @@ fn pane(member: &MemberView) -> String {
     }
 }
 
-fn waits(flag: Flag, name: &str) -> String {
+fn waits(flag: Flag, name: &str, typed: &Typed) -> String {
     let text = match flag {
         Flag::AtDialog => {
-            return format!("its program waits at a dialog: go there with teamctl attach {name}");
+            let attach = typed.about("attach", name, &[]);
+            return format!("its program waits at a dialog: go there with {attach}");
         }
         Flag::AwaitingPlanApproval => "its plan waits for an answer",
         Flag::AwaitingPermission => "it asks for permission, and waits for the answer",
@@ -115,8 +118,9 @@ fn past(past: &PastAgent) -> Vec<String> {
     row
 }
 
-fn left(task: &LeftTask) -> String {
-    format!("task {} was left by {}: teamctl task release {}", task.id, task.owner, task.id)
+fn left(task: &LeftTask, typed: &Typed) -> String {
+    let release = typed.teamctl(&["task", "release", &task.id.to_string()]);
+    format!("task {} was left by {}: {release}", task.id, task.owner)
 }
 
 fn failed(task: &FailedTask) -> String {
@@ -233,7 +237,7 @@ mod tests {
 
     #[test]
     fn what_somebody_should_look_at_says_what_to_do() {
-        let notes = notes(&team());
+        let notes = notes(&team(), &Typed::default());
         assert_eq!(notes, ["task 3 was left by bob: teamctl task release 3", "task 4 failed (exit 1\\u{7})"]);
         assert_eq!(head(&team()), "\nt: 1 pending, 2 in progress, 3 completed");
     }
@@ -241,7 +245,7 @@ mod tests {
     #[test]
     fn one_member_is_told_with_its_evidence() {
         assert_eq!(
-            details(&ann()),
+            details(&ann(), &Typed::default()),
             [
                 "  pid 77, backend in-process, started again 2 times",
                 "  mode plan",
@@ -255,7 +259,7 @@ mod tests {
     #[test]
     fn what_nobody_knows_is_not_told_as_work_and_a_dialog_with_the_way_to_it() {
         let silent = MemberView { activity: None, mode: None, flags: vec![Flag::AtDialog], ..ann() };
-        let told = details(&silent);
+        let told = details(&silent, &Typed::default());
         assert_eq!(told[1], "  turn 3 by pid 77: task 4: count");
         assert_eq!(told[3], "  its program waits at a dialog: go there with teamctl attach ann");
         assert_eq!(member(&silent)[2], "-");
@@ -265,7 +269,7 @@ mod tests {
     fn the_environment_is_a_part_of_its_own() {
         let environment = [("A".to_owned(), "b\nc".to_owned())].into();
         let ann = MemberView { environment: Some(environment), ..ann() };
-        assert!(details(&ann).iter().all(|line| !line.contains("environment")));
+        assert!(details(&ann, &Typed::default()).iter().all(|line| !line.contains("environment")));
         assert_eq!(super::environment(&ann), ["  environment:", "    A=b c"]);
     }
 

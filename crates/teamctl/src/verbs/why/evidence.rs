@@ -25,6 +25,8 @@ pub(super) struct Evidence {
     pub(super) now: u64,
     pub(super) team: TeamName,
     pub(super) name: AgentName,
+    /// Who asks, and may type what is printed: the lead, or the member itself.
+    pub(super) asker: AgentName,
     /// Whoever is a member.
     pub(super) members: Vec<AgentName>,
     /// Whoever else was one, as far as the event log tells.
@@ -140,6 +142,7 @@ pub(super) fn gather(
     Ok(Evidence {
         now: now(),
         team: team.name().clone(),
+        asker: here.me(),
         members: config
             .map_or_else(|_| Vec::new(), |config| config.members.into_iter().map(|m| m.name).collect()),
         former,

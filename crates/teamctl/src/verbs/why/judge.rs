@@ -275,6 +275,7 @@ mod tests {
             now: 1_000_000,
             team: TeamName::parse("t").unwrap(),
             name: AgentName::foreign("ann"),
+            asker: AgentName::lead(),
             members: vec![AgentName::foreign("ann"), AgentName::foreign("bob")],
             former: Vec::new(),
             daemon: Daemon::Answers(serde_json::from_value(daemon).unwrap()),

@@ -4,80 +4,23 @@ use super::cause::Cause;
 use super::evidence::{Ask, Evidence};
 use super::machine::Server;
 use super::tasks::Wait;
-use crate::here::{Here, fault, variable};
-use protocol::fault::Fault;
+use crate::verbs::typed::{Typed, quoted};
 use protocol::name::AgentName;
 use protocol::task::{Task, TaskStatus};
 use std::path::Path;
-use store::Team;
-
-/// How `teamctl` is to be typed here: with the options that whoever asked has typed, and the team where it takes that to
-/// be understood.
-#[derive(Debug, Default)]
-pub(super) struct Typed {
-    options: Vec<String>,
-    by: By,
-}
-
-/// Who asks, and so may type what is printed.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-enum By {
-    /// The lead, or a person.
-    #[default]
-    Lead,
-    /// The member, about itself.
-    Itself,
-}
-
-impl Typed {
-    pub(super) fn of(here: &Here, team: &Team) -> Result<Typed, Fault> {
-        let mut options = Vec::new();
-        for (option, variable_name, given) in
-            [("--root", "TEAMD_ROOT", &here.global.root), ("--socket", "TEAMD_SOCKET", &here.global.socket)]
-        {
-            let typed = given.as_ref().map(|path| path.display().to_string());
-            if let Some(path) = typed.filter(|path| variable(variable_name).as_deref() != Some(path)) {
-                options.extend([option.to_owned(), path]);
-            }
-        }
-        let is_only = here.root()?.teams().map_err(fault)?.iter().filter(|name| !name.is_foreign()).count()
-            == 1
-            && !team.name().is_foreign();
-        if !is_only && variable("TEAMD_TEAM").as_deref() != Some(team.name().as_str()) {
-            options.extend(["-t".to_owned(), team.name().to_string()]);
-        }
-        let by = if here.me().is_lead() { By::Lead } else { By::Itself };
-        Ok(Typed { options, by })
-    }
-
-    fn teamctl(&self, words: &[&str]) -> String {
-        let all = std::iter::once("teamctl").chain(words[..1].iter().copied());
-        let all = all.chain(self.options.iter().map(String::as_str)).chain(words[1..].iter().copied());
-        all.map(quoted).collect::<Vec<_>>().join(" ")
-    }
-}
-
-/// A word as a shell takes it.
-pub(super) fn quoted(word: &str) -> String {
-    let plain = |c: char| c.is_ascii_alphanumeric() || "_-./:@%+=,".contains(c);
-    match !word.is_empty() && word.chars().all(plain) {
-        true => word.to_owned(),
-        false => format!("'{}'", word.replace('\'', r"'\''")),
-    }
-}
 
 /// The first is the one to type; the others are ways besides.
 pub(super) fn commands(cause: &Cause, e: &Evidence, typed: &Typed) -> Vec<String> {
-    match typed.by {
-        By::Lead => of_lead(cause, e, typed),
-        By::Itself => of_itself(cause, e, typed),
+    match e.asker.is_lead() {
+        true => of_lead(cause, e, typed),
+        false => of_itself(cause, e, typed),
     }
 }
 
 /// A member answers and mends nothing: its lead does, once that knows.
 fn of_itself(cause: &Cause, e: &Evidence, typed: &Typed) -> Vec<String> {
     match cause {
-        Cause::Unfed(_) => vec![typed.teamctl(&["inbox", e.name.as_str(), "--unread"])],
+        Cause::Unfed(_) => vec![typed.about("inbox", e.name.as_str(), &["--unread"])],
         Cause::Blocked(_) | Cause::BlockersUnowned(_) | Cause::OthersTasks(_) => {
             vec![typed.teamctl(&["task", "list"])]
         }
@@ -89,6 +32,7 @@ fn of_itself(cause: &Cause, e: &Evidence, typed: &Typed) -> Vec<String> {
 fn of_lead(cause: &Cause, e: &Evidence, typed: &Typed) -> Vec<String> {
     let name = e.name.as_str();
     let one = |words: &[&str]| vec![typed.teamctl(words)];
+    let of_it = |verb: &str, options: &[&str]| vec![typed.about(verb, name, options)];
     match cause {
         Cause::DiskFull(room) => vec![format!("df -h {}", path(&room.path))],
         Cause::NoDaemon => one(&["up"]),
@@ -108,19 +52,19 @@ fn of_lead(cause: &Cause, e: &Evidence, typed: &Typed) -> Vec<String> {
         Cause::Permission(Some(ask)) | Cause::PlanApproval(Some(ask)) => answers(ask, typed),
         Cause::Starting | Cause::Ending => one(&["events", "--since", "2m"]),
         Cause::CutOff => stopped(e).unwrap_or_else(|| one(&["doctor"])),
-        Cause::ShuttingDown(_) => one(&["shutdown", name, "--force"]),
+        Cause::ShuttingDown(_) => of_it("shutdown", &["--force"]),
         Cause::ProcessStopped { pid, .. } => vec![format!("kill -CONT {pid}")],
-        Cause::Dialog(_) => vec![typed.teamctl(&["capture", name]), typed.teamctl(&["attach", name])],
+        Cause::Dialog(_) => [of_it("capture", &[]), of_it("attach", &[])].concat(),
         Cause::NeverReady | Cause::Silent(_) | Cause::Works => look(e, typed),
         Cause::TurnsFailed { task, .. } | Cause::Interrupted { task, .. } => {
             given_back(task.as_ref(), e, typed)
         }
-        Cause::Unfed(_) => one(&["inbox", name, "--unread"]),
+        Cause::Unfed(_) => of_it("inbox", &["--unread"]),
         Cause::Blocked(waits) | Cause::BlockersUnowned(waits) => blocker(waits, e, typed),
         Cause::OthersTasks(tasks) => tasks.first().map_or_else(Vec::new, |task| assign(task, e, typed)),
-        Cause::Hidden => one(&["show", name]),
+        Cause::Hidden => of_it("show", &[]),
         // It hands in its plan at the end of its next turn.
-        Cause::PlanMode | Cause::Rests => one(&["send", name, "TEXT"]),
+        Cause::PlanMode | Cause::Rests => vec![format!("{} TEXT", typed.about("send", name, &[]))],
     }
 }
 
@@ -153,20 +97,20 @@ fn given_back(task: Option<&Task>, e: &Evidence, typed: &Typed) -> Vec<String> {
 
 /// Shown whole first: nobody should say yes to what he has not read.
 fn answers(ask: &Ask, typed: &Typed) -> Vec<String> {
-    let deny = typed.teamctl(&["deny", &ask.id, "--reason", "R"]);
-    vec![typed.teamctl(&["requests"]), typed.teamctl(&["approve", &ask.id]), deny]
+    let deny = typed.about("deny", &ask.id, &["--reason", "R"]);
+    vec![typed.teamctl(&["requests"]), typed.about("approve", &ask.id, &[]), deny]
 }
 
 /// Where it has a pane that is its screen, else what it has written.
 fn look(e: &Evidence, typed: &Typed) -> Vec<String> {
     let pane = e.agent.as_ref().is_some_and(|agent| agent.pane.is_some());
-    vec![if pane { typed.teamctl(&["capture", e.name.as_str()]) } else { logs(e, typed) }]
+    vec![if pane { typed.about("capture", e.name.as_str(), &[]) } else { logs(e, typed) }]
 }
 
 /// Who has written nothing has no log.
 fn logs(e: &Evidence, typed: &Typed) -> String {
     match e.wrote {
-        Some(_) => typed.teamctl(&["logs", e.name.as_str()]),
+        Some(_) => typed.about("logs", e.name.as_str(), &[]),
         None => typed.teamctl(&["events", "--since", "10m"]),
     }
 }
@@ -181,7 +125,7 @@ fn blocker(waits: &[Wait], e: &Evidence, typed: &Typed) -> Vec<String> {
     let lives = |name: &&AgentName| e.members.contains(name);
     match task.owner.as_ref() {
         _ if task.failure().is_some() => given_back(Some(task), e, typed)[..1].to_vec(),
-        Some(owner) if lives(&owner) => vec![typed.teamctl(&["why", owner.as_str()])],
+        Some(owner) if lives(&owner) => vec![typed.about("why", owner.as_str(), &[])],
         Some(_) if task.status == TaskStatus::InProgress => {
             vec![typed.teamctl(&["task", "release", &task.id.to_string()])]
         }
@@ -190,19 +134,5 @@ fn blocker(waits: &[Wait], e: &Evidence, typed: &Typed) -> Vec<String> {
 }
 
 fn assign(task: &Task, e: &Evidence, typed: &Typed) -> Vec<String> {
-    vec![typed.teamctl(&["task", "update", &task.id.to_string(), "--owner", e.name.as_str()])]
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_command_is_typed_as_it_is_printed() {
-        let options = ["--root", "/tmp/a b", "-t", "survey"].map(str::to_owned).to_vec();
-        let typed = Typed { options, ..Typed::default() };
-        assert_eq!(typed.teamctl(&["why", "ann"]), "teamctl why --root '/tmp/a b' -t survey ann");
-        assert_eq!(Typed::default().teamctl(&["logs", "a'b; rm -r ~"]), r"teamctl logs 'a'\''b; rm -r ~'");
-        assert_eq!(quoted(""), "''");
-    }
+    vec![typed.teamctl(&["task", "update", &task.id.to_string(), &format!("--owner={}", e.name)])]
 }
