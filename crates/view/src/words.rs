@@ -1,7 +1,7 @@
 //! Messages in words.
 
 use protocol::control::Budget;
-use protocol::payload::{Payload, PermissionOutcome};
+use protocol::payload::{IdleNotification, Payload, PermissionOutcome};
 
 /// What a message's text says: as it stands, or in words where it is a payload.
 pub fn said(text: &str) -> String {
@@ -20,15 +20,7 @@ pub fn flat(text: &str) -> String {
 fn told(payload: &Payload) -> String {
     use Payload as P;
     match payload {
-        P::IdleNotification(idle) => {
-            let task = idle
-                .completed_task_id
-                .as_ref()
-                .map(|id| format!("task {id} {}", idle.completed_status.as_deref().unwrap_or("completed")));
-            let detail = [task.as_ref(), idle.summary.as_ref(), idle.failure_reason.as_ref()];
-            let detail: Vec<&str> = detail.into_iter().flatten().map(String::as_str).collect();
-            words("is idle", &detail.join(", "))
-        }
+        P::IdleNotification(idle) => words("is idle", &how_it_ended(idle)),
         P::TaskAssignment(task) => words(&format!("task {} is yours", task.task_id), &task.subject),
         P::TaskCompleted(task) => words(&format!("task {} is completed", task.task_id), &task.task_subject),
         P::ShutdownRequest(request) => {
@@ -61,6 +53,13 @@ fn told(payload: &Payload) -> String {
         P::TeamPermissionUpdate(update) => words("changes the team's permissions", &update.tool_name),
         P::TeammateTerminated(end) => end.message.clone(),
     }
+}
+
+fn how_it_ended(idle: &IdleNotification) -> String {
+    let status = idle.completed_status.as_deref().unwrap_or("completed");
+    let task = idle.completed_task_id.as_ref().map(|id| format!("task {id} {status}"));
+    let detail = [task.as_ref(), idle.summary.as_ref(), idle.failure_reason.as_ref()];
+    detail.into_iter().flatten().map(String::as_str).collect::<Vec<_>>().join(", ")
 }
 
 fn words(what: &str, detail: &str) -> String {
