@@ -351,6 +351,27 @@ mod tests {
     use super::*;
 
     #[test]
+    fn a_look_without_a_change_keeps_what_the_screens_told() {
+        let status = |pid: u32, flags: &[&str]| -> StatusReply {
+            let agent = serde_json::json!({"name": "ann", "agent_id": "ann@t", "phase": "running", "activity": "idle",
+                "since": 1, "task": null, "feed": "turn", "pane": "%1", "pid": pid, "backend": "tmux", "color": "",
+                "flags": flags});
+            let daemon =
+                serde_json::json!({"pid": 1, "version": "", "root": "/", "tmux": null, "watch": "events"});
+            let team = serde_json::json!({"name": "t", "members": [agent]});
+            serde_json::from_value(serde_json::json!({"daemon": daemon, "teams": [team]})).unwrap()
+        };
+        let before = status(7, &["at_dialog", "shutdown_requested"]);
+        let kept = |mut now: StatusReply| {
+            keep_dialogs(&mut now, Some(&before));
+            now.teams[0].members[0].flags.clone()
+        };
+        assert_eq!(kept(status(7, &[])), [Flag::AtDialog]);
+        assert_eq!(kept(status(7, &["at_dialog"])), [Flag::AtDialog]);
+        assert_eq!(kept(status(8, &[])), [], "another life");
+    }
+
+    #[test]
     fn a_time_is_told_so_that_it_stays_true() {
         let minute = 60_000;
         let of = |ms, now| clock_of(ms, now, &TimeZone::UTC);
