@@ -14,6 +14,7 @@ use std::process::{Child, Command, Output, Stdio};
 use std::sync::mpsc::{Receiver, Sender};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
+use view::words::quoted;
 
 /// Lines of a log that are shown of a member without a pane.
 const LINES: usize = 40;
@@ -129,10 +130,10 @@ impl Hand {
         if std::env::var("TMUX").is_ok_and(|tmux| !tmux.is_empty()) {
             return self.switch(name);
         }
-        let team = self.arguments.team.as_str();
-        let text =
-            format!("not inside tmux: in a terminal of its own, type: teamctl attach {name} -t {team}");
-        Event::Told(Told::failed(text))
+        Event::Told(Told::failed(format!(
+            "not inside tmux: in a terminal of its own, type: {}",
+            attaching(&self.arguments, name, &place(&self.arguments))
+        )))
     }
 
     fn switch(&self, name: &str) -> Event {
@@ -196,6 +197,14 @@ fn file(text: &str) -> std::io::Result<File> {
     Ok(file)
 }
 
+/// As it is typed.
+fn attaching(arguments: &Arguments, name: &str, place: &[OsString]) -> String {
+    let place: String = place.iter().map(|word| format!("{} ", quoted(&word.to_string_lossy()))).collect();
+    // A name of others' making may look like an option.
+    let ahead = if name.starts_with('-') { "-- " } else { "" };
+    format!("teamctl attach {place}-t {} {ahead}{}", arguments.team, quoted(name))
+}
+
 fn beside() -> std::io::Result<PathBuf> {
     Ok(std::env::current_exe()?.with_file_name("teamctl"))
 }
@@ -244,4 +253,20 @@ fn tmux(words: &[&str]) -> Option<String> {
     let socket = std::env::var("TMUX").ok()?.split(',').next()?.to_owned();
     let output = Command::new("tmux").arg("-S").arg(socket).args(words).stdin(Stdio::null()).output().ok()?;
     output.status.success().then(|| String::from_utf8_lossy(&output.stdout).into_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::args::Arguments;
+
+    #[test]
+    fn the_way_to_a_pane_is_typed_as_it_is_told() {
+        let words = ["--root", "/r", "--state", "/s", "--socket", "/c", "--team", "survey"];
+        let arguments = Arguments::parse(words.map(OsString::from)).unwrap();
+        let place = ["--root", "/a b"].map(OsString::from);
+        let typed = |name: &str, place: &[OsString]| attaching(&arguments, name, place);
+        assert_eq!(typed("ann", &[]), "teamctl attach -t survey ann");
+        assert_eq!(typed("-x", &place), "teamctl attach --root '/a b' -t survey -- -x");
+    }
 }

@@ -16,6 +16,15 @@ pub fn flat(text: &str) -> String {
     text.replace(['\r', '\n'], " ")
 }
 
+/// A word as a shell takes it.
+pub fn quoted(word: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "_-./:@%+=,".contains(c);
+    match !word.is_empty() && word.chars().all(plain) {
+        true => word.to_owned(),
+        false => format!("'{}'", word.replace('\'', r"'\''")),
+    }
+}
+
 /// What a payload says, in words.
 fn told(payload: &Payload) -> String {
     use Payload as P;
@@ -82,4 +91,14 @@ pub fn used(budget: &Budget, now: u64) -> String {
         budget.of_ms.map(|most| format!("{} of {}", span(now.saturating_sub(budget.since)), span(most)));
     let spent = budget.spent.as_ref().map(|why| format!("stopped: {why}"));
     [turns, time, spent].into_iter().flatten().collect::<Vec<_>>().join(", ")
+}
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_word_is_one_word_to_a_shell() {
+        assert_eq!([quoted("ann@t"), quoted("a b"), quoted("")], ["ann@t", "'a b'", "''"]);
+        assert_eq!(quoted("a'b; rm -r ~"), r"'a'\''b; rm -r ~'");
+    }
 }

@@ -3,6 +3,7 @@
 use crate::here::{Here, fault, variable};
 use protocol::fault::Fault;
 use protocol::name::TeamName;
+use view::words::quoted;
 
 /// How `teamctl` is to be typed here: with the options that whoever asked has typed, and the team where it takes that to
 /// be understood.
@@ -48,15 +49,6 @@ impl Typed {
     }
 }
 
-/// A word as a shell takes it.
-pub(super) fn quoted(word: &str) -> String {
-    let plain = |c: char| c.is_ascii_alphanumeric() || "_-./:@%+=,".contains(c);
-    match !word.is_empty() && word.chars().all(plain) {
-        true => word.to_owned(),
-        false => format!("'{}'", word.replace('\'', r"'\''")),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -66,7 +58,6 @@ mod tests {
         let typed = Typed(["--root", "/tmp/a b", "-t", "survey"].map(str::to_owned).to_vec());
         assert_eq!(typed.teamctl(&["why", "ann"]), "teamctl why --root '/tmp/a b' -t survey ann");
         assert_eq!(Typed::default().teamctl(&["logs", "a'b; rm -r ~"]), r"teamctl logs 'a'\''b; rm -r ~'");
-        assert_eq!(quoted(""), "''");
     }
 
     #[test]

@@ -4,10 +4,11 @@ use super::cause::Cause;
 use super::evidence::{Ask, Evidence};
 use super::machine::Server;
 use super::tasks::Wait;
-use crate::verbs::typed::{Typed, quoted};
+use crate::verbs::typed::Typed;
 use protocol::name::AgentName;
 use protocol::task::{Task, TaskStatus};
 use std::path::Path;
+use view::words::quoted;
 
 /// The first is the one to type; the others are ways besides.
 pub(super) fn commands(cause: &Cause, e: &Evidence, typed: &Typed) -> Vec<String> {
