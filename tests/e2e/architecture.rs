@@ -4,7 +4,7 @@ use cargo_metadata::{DependencyKind, MetadataCommand, Package};
 use std::collections::BTreeSet;
 
 /// Who may import whom, beyond the libraries of others.
-const ARROWS: [(&str, &[&str]); 13] = [
+const ARROWS: [(&str, &[&str]); 14] = [
     ("acp", &["protocol"]),
     ("crash", &[]),
     ("protocol", &[]),
@@ -18,6 +18,7 @@ const ARROWS: [(&str, &[&str]); 13] = [
     ("view", &["protocol", "store"]),
     ("mcp", &["protocol", "store"]),
     ("e2e", &[]),
+    ("teamd-agents", &["acp", "mcp", "teamctl", "teamd", "top"]),
 ];
 
 /// Libraries that stay out of a room.

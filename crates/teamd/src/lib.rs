@@ -43,7 +43,8 @@ fn a_panic_ends_all() {
     }));
 }
 
-fn main() -> ExitCode {
+/// What `teamd` does.
+pub fn main() -> ExitCode {
     a_panic_ends_all();
     let args = match args::Args::try_parse() {
         Ok(args) => args,

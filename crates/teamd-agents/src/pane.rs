@@ -1,4 +1,4 @@
-//! `teamd-pane`: the first process of every agent; see the library beside it.
+//! `teamd-pane`: the first process of every agent; see the library `teamctl`.
 
 use std::process::ExitCode;
 

@@ -2,7 +2,7 @@
 //!
 //! join starts it in the agent's pane for the agent's whole life. It starts the program, is its one client, shows
 //! what it says, and takes a turn at a time from join over its standard input, a stream socket
-//! ([`protocol::driver`]). One loop owns all that is known ([`mod@drive`]); everything else sends it events.
+//! ([`protocol::driver`]). One loop owns all that is known (`drive.rs`); everything else sends it events.
 
 mod args;
 mod ask;
@@ -20,7 +20,8 @@ use args::{Args, Asked};
 use std::io::Write;
 use std::process::ExitCode;
 
-fn main() -> ExitCode {
+/// What `teamd-acp` does.
+pub fn main() -> ExitCode {
     match Args::parse(std::env::args_os().skip(1)) {
         Asked::Run(args) => drive(&args),
         Asked::Text(text) => {

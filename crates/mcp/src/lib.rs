@@ -17,7 +17,8 @@ use std::io::Write;
 use std::process::ExitCode;
 use store::Durability;
 
-fn main() -> ExitCode {
+/// What `teamd-mcp` does.
+pub fn main() -> ExitCode {
     match run() {
         Ok(()) => ExitCode::SUCCESS,
         Err(fault) => {

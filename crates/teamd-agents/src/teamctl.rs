@@ -1,4 +1,4 @@
-//! `teamctl`: see the library beside it.
+//! `teamctl`: the command line; see the library of that name.
 
 use std::process::ExitCode;
 

@@ -34,7 +34,8 @@ use std::io::{IsTerminal, Write};
 use std::process::ExitCode;
 use std::sync::mpsc::{Receiver, channel};
 
-fn main() -> ExitCode {
+/// What `teamd-top` does.
+pub fn main() -> ExitCode {
     match run() {
         Ok(code) => code,
         Err(fault) => {

@@ -1,0 +1,7 @@
+//! `teamd`: the daemon; see the library of that name.
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    teamd::main()
+}
