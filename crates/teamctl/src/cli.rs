@@ -1,5 +1,8 @@
 //! What the user may type. The doc comments are the help texts and the man pages.
 
+#[cfg(test)]
+mod examples;
+
 use crate::verbs;
 use clap::{Args, Parser, Subcommand};
 use std::path::PathBuf;
@@ -9,7 +12,12 @@ use std::path::PathBuf;
 /// A whole team from a file: teamctl run FILE. By hand: up, create, spawn, task create, status; and at the end
 /// shutdown, delete, down. Inside an agent team and sender are known; elsewhere you are the lead.
 #[derive(Debug, Parser)]
-#[command(name = "teamctl", version, max_term_width = 100)]
+#[command(
+    name = "teamctl",
+    version,
+    max_term_width = 100,
+    after_help = "Examples:\n  teamctl run survey.toml\n  teamctl up\n  teamctl create survey\n  teamctl spawn ann --agent worker\n  teamctl help spawn"
+)]
 pub(crate) struct Line<V: Subcommand> {
     #[command(flatten)]
     pub(crate) global: Global,

@@ -26,8 +26,10 @@ pub(crate) struct Agents {
 #[derive(Debug, clap::Subcommand)]
 enum What {
     /// All profiles, whether their programs are installed, and how messages reach them
+    #[command(after_help = "Examples:\n  teamctl agents list\n  teamctl agents list --json")]
     List,
     /// A profile: its text, what it starts, and what can be promised of it
+    #[command(after_help = "Examples:\n  teamctl agents show codex")]
     Show {
         /// Which
         #[arg(value_name = "NAME")]
@@ -35,6 +37,7 @@ enum What {
     },
     /// Is the program installed, in which version, does its help tell of the options that we pass, do its settings
     /// hold what it needs? Ends with 72 where it is missing, with 78 where something does not fit
+    #[command(after_help = "Examples:\n  teamctl agents check\n  teamctl agents check claude")]
     Check {
         /// Which [default: all that are installed]
         #[arg(value_name = "NAME")]

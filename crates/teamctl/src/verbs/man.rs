@@ -64,9 +64,16 @@ mod tests {
     #[test]
     fn every_verb_has_a_page_with_its_name_and_examples() {
         let pages = pages();
+        let help = Cli::command().render_help().to_string();
+        let (_, verbs) = help.split_once("Commands:\n").expect("verbs are listed");
+        let verbs = verbs.lines().map_while(|line| line.split_whitespace().next());
+        for verb in verbs.filter(|verb| *verb != "help") {
+            let page = pages.iter().find(|page| page.name == format!("teamctl-{verb}"));
+            let text = page.map(|page| String::from_utf8_lossy(&page.roff).into_owned()).unwrap_or_default();
+            assert!(text.contains("Examples:"), "{verb}");
+        }
         let page = |name: &str| pages.iter().find(|page| page.name == name);
         let text = |name: &str| page(name).map(|page| String::from_utf8_lossy(&page.roff).into_owned());
-        assert!(text("teamctl-send").is_some_and(|text| text.contains("Examples:")));
         assert!(
             text("teamctl-spawn").is_some_and(|text| text.contains("Claude Code as a teammate of its own"))
         );
