@@ -110,7 +110,13 @@ book:
 	scripts/need mdbook
 	mdbook build docs
 
-# A team of three workers surveys this repository, live in tmux.
+# A team of three workers, which stays.
+team:
+	scripts/need tmux
+	$(CARGO) build --bins --locked
+	scripts/team
+
+# A team of three workers surveys this repository, live in tmux, and goes.
 demo:
 	scripts/need tmux
 	$(CARGO) build --bins --locked
@@ -126,13 +132,47 @@ bench:
 	$(IN_MEMORY) $(TARGET)/release/bench $(ROWS)
 	[ -n "$(ROWS)" ] || $(IN_MEMORY) $(CARGO) bench -q -p store --bench store --locked
 
-# Programs and man pages below PREFIX.
-install: build
-	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/share/man/man1
-	install -m 755 $(PROGRAMS:%=$(TARGET)/release/%) $(DESTDIR)$(PREFIX)/bin
-	$(TARGET)/release/teamctl man $(DESTDIR)$(PREFIX)/share/man/man1
+# Man pages and completions, written by the teamctl that was built.
+SHARE = $(TARGET)/release/share
+share: build
+	rm -rf $(SHARE)
+	$(TARGET)/release/teamctl man $(SHARE)/man
+	for shell in bash zsh fish; do \
+	    $(TARGET)/release/teamctl completions $$shell >$(SHARE)/teamctl.$$shell || exit; \
+	done
+
+# Programs, man pages and completions below PREFIX.
+BELOW = $(DESTDIR)$(PREFIX)
+install: share
+	install -d $(BELOW)/bin $(BELOW)/share/man/man1
+	install -m 755 $(PROGRAMS:%=$(TARGET)/release/%) $(BELOW)/bin
+	install -m 644 $(SHARE)/man/* $(BELOW)/share/man/man1
+	install -D -m 644 $(SHARE)/teamctl.bash $(BELOW)/share/bash-completion/completions/teamctl
+	install -D -m 644 $(SHARE)/teamctl.zsh $(BELOW)/share/zsh/site-functions/_teamctl
+	install -D -m 644 $(SHARE)/teamctl.fish $(BELOW)/share/fish/vendor_completions.d/teamctl.fish
+
+# The Debian package, below target/debian.
+deb: share
+	scripts/need cargo-deb
+	gzip -9n $(SHARE)/man/*
+	$(CARGO) deb --package teamd-agents --no-build --output $(TARGET)/debian/teamd-agents.deb
+
+# The same, unpacked into a directory and run from there: nothing is installed.
+deb-test: deb
+	scripts/need tmux
+	packaging/try-deb $(TARGET)/debian/teamd-agents.deb
+
+# A formula for Homebrew with the source that it builds, below target/formula; URL is where the source will lie.
+VERSION = $(shell sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml | head -n 1)
+SOURCE = teamd-agents-$(VERSION)
+URL ?= file://$(abspath $(TARGET))/formula/$(SOURCE).tar.gz
+formula:
+	mkdir -p $(TARGET)/formula
+	git archive --prefix=$(SOURCE)/ --output=$(TARGET)/formula/$(SOURCE).tar.gz HEAD
+	sum=$$(sha256sum $(TARGET)/formula/$(SOURCE).tar.gz | cut -d ' ' -f 1); \
+	sed -e 's|@URL@|$(URL)|' -e "s|@SHA256@|$$sum|" packaging/teamd-agents.rb >$(TARGET)/formula/teamd-agents.rb
 
 clean:
 	$(CARGO) clean
 
-.PHONY: all build book check test promises test-agents test-claude test-mixed incidents fuzz torture soak demo bench install clean
+.PHONY: all build book check test promises test-agents test-claude test-mixed incidents fuzz torture soak team demo bench share install deb deb-test formula clean

@@ -2,6 +2,7 @@
 //! a terminal, a repository and a house of its own.
 
 mod book;
+mod clone;
 mod inline;
 mod masks;
 mod page;
@@ -29,6 +30,7 @@ pages! {
     agents_runs_as_printed "docs/agents.md"
     claude_runs_as_printed "docs/claude.md"
     events_runs_as_printed "docs/events.md"
+    install_runs_as_printed "docs/install.md"
     lead_runs_as_printed "docs/lead.md"
     recipes_runs_as_printed "docs/recipes.md"
     requests_runs_as_printed "docs/requests.md"
