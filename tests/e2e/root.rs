@@ -45,6 +45,19 @@ fn is_whole(house: &House, team: &str) {
     }
 }
 
+#[test]
+fn a_root_that_is_yet_to_be_made_may_lie_behind_a_link() {
+    let mut house = House::empty();
+    std::fs::remove_dir(house.root()).unwrap();
+    std::os::unix::fs::symlink(house.path("."), house.path("link")).unwrap();
+    let root = house.path("link/root").display().to_string();
+    house.variables.push(("TEAMD_ROOT".to_owned(), root));
+    house.start_daemon();
+    is_whole(&house, "survey");
+    house.teamctl(["delete", "survey"]).ok();
+    house.end();
+}
+
 fn move_away(path: &Path) {
     std::fs::rename(path, path.with_extension("away")).unwrap();
 }

@@ -34,10 +34,10 @@ impl Here {
             return Ok(path.clone());
         }
         let absolute = absolute(&store::root_path(self.global.root.as_deref())?)?;
-        // One that does not exist yet has no links to follow; it may have when it was made.
+        // One that does not exist yet may be a link when it was made.
         match absolute.canonicalize() {
             Ok(path) => Ok(self.root.get_or_init(|| path).clone()),
-            Err(_) => Ok(absolute),
+            Err(_) => Ok(to_be_made(&absolute)),
         }
     }
 
@@ -184,6 +184,14 @@ pub(crate) fn named_team(root: &Root, name: &str) -> Result<TeamName, Fault> {
     let near = did_you_mean(wanted.as_str(), teams.iter().map(TeamName::as_str));
     Err(Fault::new(Kind::NotFound, format!("cannot find the team {wanted}"))
         .hinted(near.unwrap_or_else(|| format!("make it with: teamctl create {wanted}"))))
+}
+
+/// Where a directory will lie once it was made: what is above it may be behind a link already, and the one who makes it
+/// is told by another path then.
+fn to_be_made(path: &Path) -> PathBuf {
+    let mut above = path.ancestors().skip(1);
+    let found = above.find_map(|above| Some(above.canonicalize().ok()?.join(path.strip_prefix(above).ok()?)));
+    found.unwrap_or_else(|| path.to_owned())
 }
 
 fn absolute(path: &Path) -> Result<PathBuf, Fault> {
