@@ -130,7 +130,7 @@ bench:
 	cd tests/foreign && npm ci --silent --no-audit --no-fund
 	$(CARGO) build --release --workspace --bins --locked
 	$(IN_MEMORY) $(TARGET)/release/bench $(ROWS)
-	[ -n "$(ROWS)" ] || $(IN_MEMORY) $(CARGO) bench -q -p store --bench store --locked
+	[ -n "$(ROWS)" ] || $(IN_MEMORY) $(CARGO) bench -q -p teamd-store --bench store --locked
 
 # Man pages and completions, written by the teamctl that was built.
 SHARE = $(TARGET)/release/share

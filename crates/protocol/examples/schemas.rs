@@ -1,4 +1,4 @@
-//! Writes docs/schema anew from the types: `cargo run -p protocol --example schemas`.
+//! Writes docs/schema anew from the types: `cargo run -p teamd-protocol --example schemas`.
 #![allow(clippy::disallowed_methods, reason = "a file of the repository, which nobody else writes")]
 
 use protocol::schema::{all, text};

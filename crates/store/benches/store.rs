@@ -1,4 +1,4 @@
-//! What the store's own steps take in one process that goes on: `cargo bench -p store --bench store`, as `make bench` does. What is a
+//! What the store's own steps take in one process that goes on: `cargo bench -p teamd-store --bench store`, as `make bench` does. What is a
 //! ratio to another program is in the example `figures`.
 
 #![allow(clippy::unwrap_used, reason = "a measurement that fails must stop")]

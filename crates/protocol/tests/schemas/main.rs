@@ -20,7 +20,7 @@ fn the_texts_are_what_the_types_say() {
     let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/schema");
     for (name, schema) in all() {
         let written = std::fs::read_to_string(directory.join(format!("{name}.schema.json"))).unwrap();
-        assert!(written == text(&schema), "{name}: cargo run -p protocol --example schemas");
+        assert!(written == text(&schema), "{name}: cargo run -p teamd-protocol --example schemas");
     }
     assert_eq!(std::fs::read_dir(directory).unwrap().count(), all().len(), "nothing else lies there");
 }
