@@ -19,7 +19,7 @@ use view::words::span;
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n  teamctl policy\n  teamctl policy policy.toml -t survey")]
 pub(crate) struct Policy {
-    /// A TOML file with a table [policy] (docs/requests.md)
+    /// A TOML file with the table policy (docs/requests.md)
     file: Option<PathBuf>,
 }
 
