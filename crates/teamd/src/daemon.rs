@@ -111,7 +111,7 @@ impl Start {
         state.dirty = true;
         state.recall(|team, name| self.root.team(team).ok()?.config_of_ours().ok()?.member(name)?.is_active);
         state.recall_policies(|team| policy(&self.state_dir, team));
-        let (files, files_thread) = files::start(self.root, self.state_dir, inboxes, events.clone());
+        let (files, files_thread) = files::start(self.root, self.state_dir, inboxes, events.clone())?;
         let lives = Lives::start(events.clone());
         let lives =
             lives.map_err(|error| Fault::new(Kind::Internal, format!("cannot watch processes: {error}")))?;

@@ -64,7 +64,7 @@ pub(crate) fn start(home: Home, events: UnboundedSender<Event>) -> Result<Thread
     };
     let (jobs, queue) = channel();
     let thread = std::thread::Builder::new().name("panes".into()).spawn(move || panes.run(&queue));
-    let handle = thread.expect("a thread can be started where the daemon itself could");
+    let handle = thread.map_err(|error| crate::files::no_thread(&error))?;
     Ok(Thread { jobs, epoch, handle })
 }
 

@@ -64,14 +64,19 @@ fn if_marked(pid: i32, marker: &str) -> Option<OwnedFd> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::process::Command;
+    use std::io::Read;
+    use std::process::{Command, Stdio};
 
     #[test]
     fn who_sweeps_is_not_swept_though_an_agent_has_started_it() {
         let own = std::fs::read("/proc/self/environ").unwrap();
         let mark = str::from_utf8(own.split(|byte| *byte == 0).next().unwrap()).unwrap();
         let (name, value) = mark.split_once('=').unwrap();
-        let mut child = Command::new("sleep").arg("1000").env(name, value).spawn().unwrap();
+        // It has its environment once it says something: for an instant of its start it has none.
+        let mut command = Command::new("sh");
+        command.args(["-c", "echo; read end"]).stdin(Stdio::piped()).stdout(Stdio::piped());
+        let mut child = command.env(name, value).spawn().unwrap();
+        child.stdout.as_mut().unwrap().read_exact(&mut [0]).unwrap();
         let found: Vec<u32> = marked(mark).map(|(pid, _)| pid.unsigned_abs()).collect();
         child.kill().unwrap();
         child.wait().unwrap();

@@ -55,12 +55,13 @@ fn requests() -> Vec<(Value, May)> {
         (json!({"park": {}}), May::Member),
         (json!({"keys": "look"}), May::Typist),
         (json!({"lead": {"release": "nobodys"}}), May::Lead),
+        (json!({"bring_back": {"team": "nobodys"}}), May::Lead),
         // Last, since whoever may would end it; nobody's that is not the first line of a first process.
         (json!({"down": null}), May::Lead),
     ]
 }
 
-/// `join` is tried by who forges it.
+/// `join` is tried by who forges it, and `rest` ends as `down` does.
 #[test]
 fn no_request_is_forgotten() {
     let told = serde_json::from_str::<Request>("\"none of them\"").unwrap_err().to_string();
@@ -69,7 +70,8 @@ fn no_request_is_forgotten() {
         Value::Object(request) => request.keys().next().unwrap().clone(),
         request => request.as_str().unwrap().to_owned(),
     };
-    let tried: BTreeSet<String> = requests().into_iter().map(name).chain(["join".to_owned()]).collect();
+    let tried: BTreeSet<String> =
+        requests().into_iter().map(name).chain(["join", "rest"].map(str::to_owned)).collect();
     assert_eq!(known, tried.iter().map(String::as_str).collect());
 }
 

@@ -49,12 +49,16 @@ enum Role {
 
 /// In a form that does no harm where it is allowed: nobody of that name, a wrong word, something that goes on; and with
 /// which code it ends then.
-const VERBS: [(&[&str], May, &[i32]); 49] = [
+const VERBS: [(&[&str], May, &[i32]); 53] = [
     (&["create", "survey"], May::Lead, &[73]),
     (&["spawn", "bob", "--", "true"], May::Lead, &[73]),
     (&["shutdown", "nobody", "--grace=1s"], May::Lead, &[67]),
     (&["kill", "nobody"], May::Lead, &[67]),
     (&["delete", "survey"], May::Lead, &[76]),
+    (&["export", "--output", "/nowhere/x.tar"], May::LeadAtFiles, &[74]),
+    (&["import", "/nowhere.tar"], May::LeadAtFiles, &[72]),
+    (&["policy", "/nowhere.toml"], May::LeadAtFiles, &[72]),
+    (&["policy"], May::Member, &[0]),
     (&["hide", "nobody"], May::Lead, &[67]),
     (&["show", "nobody"], May::Lead, &[67]),
     (&["layout", "tiled"], May::Lead, &[0]),

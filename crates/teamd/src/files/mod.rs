@@ -29,7 +29,7 @@ use crate::seen::Seen;
 use crate::tale::Tale;
 use inbox::Inboxes;
 use protocol::control::Lead;
-use protocol::fault::Fault;
+use protocol::fault::{Fault, Kind};
 use protocol::name::{AgentName, TeamName};
 use protocol::task::Task;
 use queue::Queue;
@@ -78,11 +78,17 @@ pub(crate) fn start(
     state: StateDir,
     told: BTreeMap<(TeamName, AgentName), usize>,
     events: UnboundedSender<Event>,
-) -> (Jobs, std::thread::JoinHandle<()>) {
+) -> Result<(Jobs, std::thread::JoinHandle<()>), Fault> {
     let (jobs, queue) = queue::queue();
     let mut files = Files::new(root, state, told, events);
     let thread = std::thread::Builder::new().name("files".into()).spawn(move || files.run(queue));
-    (jobs, thread.expect("a thread can be started where the daemon itself could"))
+    thread.map(|thread| (jobs, thread)).map_err(|error| no_thread(&error))
+}
+
+/// The daemon does not start without its threads.
+pub(crate) fn no_thread(error: &std::io::Error) -> Fault {
+    Fault::new(Kind::Io, format!("cannot start a thread: {error}"))
+        .hinted("are there too many processes? see: ulimit -u")
 }
 
 /// What the event log has told so far; a part that can't be read is told anew.
