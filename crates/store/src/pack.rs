@@ -1,7 +1,8 @@
 //! A team as a few files that can be carried to another machine: at the paths that they have below a root, so that anybody
 //! can unpack them there.
 //!
-//! What is on its way and what is locked stays behind; so do, of the config, the members: they run where they run.
+//! What is on its way, and locks, stay behind. Of the config the members are packed, and nobody is made of them: they run
+//! where they run.
 
 use crate::directory::Directory;
 use crate::error::Error;

@@ -125,10 +125,11 @@ pub(super) fn closing(state: &mut State, out: &mut Vec<Effect>) {
     }
 }
 
-fn is_put_away(state: &mut State, order: &Spawn) {
-    let past = state.teams.get_mut(&order.team).into_iter().flat_map(|team| &mut team.past);
-    for past in past.filter(|past| past.name == order.name) {
-        (past.again_at, past.rests) = (None, true);
+/// What `status` says of its next life: when it begins; none: it rests.
+fn shows(state: &mut State, team: &TeamName, name: &AgentName, again_at: Option<u64>) {
+    let past = state.teams.get_mut(team).into_iter().flat_map(|team| &mut team.past);
+    for past in past.filter(|past| past.name == *name) {
+        (past.again_at, past.rests) = (again_at, again_at.is_none());
     }
 }
 
@@ -175,10 +176,7 @@ pub(super) fn bring_back(
         members.entry(team.clone()).or_default().push(name.clone());
     }
     for (team, names) in &members {
-        let past = state.teams.get_mut(team).into_iter().flat_map(|team| &mut team.past);
-        for past in past.filter(|past| names.contains(&past.name)) {
-            (past.rests, past.again_at) = (false, Some(now.wall));
-        }
+        names.iter().for_each(|name| shows(state, team, name, Some(now.wall)));
     }
     answer(state, client, Ok(Reply::Back(BackReply { members })), out);
     due(state, now, out);
@@ -235,7 +233,7 @@ pub(super) fn due(state: &mut State, now: Now, out: &mut Vec<Effect>) {
             }
             None if budget::is_spent(state, &order.team) => {
                 put_away(&mut resting);
-                is_put_away(state, &resting.comeback.order);
+                shows(state, &resting.comeback.order.team, &resting.comeback.order.name, None);
                 state.resting.push(resting);
             }
             None if state.teams.get(&order.team).is_none_or(|team| team.deleting.is_some()) => {}
