@@ -73,7 +73,7 @@ pub(crate) fn two_hundred_claimed_by_sixteen() {
 /// The rows that need the store itself, which this package must not know.
 pub(crate) fn of_the_store() {
     let mut cargo = Command::new(env!("CARGO"));
-    cargo.args(["run", "--quiet", "--release", "-p", "store", "--example", "figures"]);
+    cargo.args(["run", "--quiet", "--release", "-p", "teamd-store", "--example", "figures"]);
     let ran = cargo.current_dir(env!("CARGO_MANIFEST_DIR")).status().unwrap();
     assert!(ran.success(), "the store's figures do not come to an end");
 }
