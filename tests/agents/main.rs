@@ -14,7 +14,7 @@ mod codex;
 mod programs;
 mod story;
 
-use programs::{PROGRAMS, Program};
+use programs::{PROGRAMS, Program, tellers};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
 use story::{STEPS, Story};
@@ -82,4 +82,13 @@ fn idle_ones_are_woken() {
             times.len()
         );
     }
+}
+
+#[test]
+fn what_they_have_used_up_is_what_the_model_has_told() {
+    let Some(place) = installed() else { return };
+    let failed = tellers()
+        .into_iter()
+        .filter(|program| catch_unwind(AssertUnwindSafe(|| Story::of(program, &place).counts())).is_err());
+    assert_eq!(failed.map(|program| program.profile).collect::<Vec<_>>(), [""; 0]);
 }

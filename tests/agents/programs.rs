@@ -4,6 +4,7 @@ use crate::codex;
 use serde_json::{Value, json};
 
 /// A program under test.
+#[derive(Clone, Copy)]
 pub(crate) struct Program {
     /// Its profile's name.
     pub(crate) profile: &'static str,
@@ -18,6 +19,15 @@ pub(crate) struct Program {
     pub(crate) spawn: &'static [&'static str],
     /// Whether it can run commands, and so tell the lead by itself that it has read something.
     pub(crate) acts: bool,
+}
+
+/// Other profiles of these that tell what was used up.
+pub(crate) fn tellers() -> [Program; 3] {
+    let of = |profile: &str, other| {
+        let program = PROGRAMS.into_iter().find(|program| program.profile == profile);
+        Program { profile: other, asks: None, ..program.expect("it is one of them") }
+    };
+    [of("codex", "codex-turn"), of("gemini", "gemini-acp"), of("copilot", "copilot-acp")]
 }
 
 /// All of them, the simple ones first.

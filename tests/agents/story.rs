@@ -14,14 +14,14 @@ pub(crate) const STEPS: [&str; 5] = ["check", "first prompt", "while idle", "whi
 
 pub(crate) struct Story {
     house: House,
-    program: &'static Program,
+    program: Program,
     _model: Model,
     cwd: PathBuf,
 }
 
 impl Story {
     /// The model answers, the program's settings are written, the team is there.
-    pub(crate) fn of(program: &'static Program, place: &Path) -> Story {
+    pub(crate) fn of(program: &Program, place: &Path) -> Story {
         let mut house = House::empty();
         let cwd = house.path("out/work");
         std::fs::create_dir(&cwd).unwrap();
@@ -44,7 +44,7 @@ impl Story {
         put(&house.path("home/.profile"), &format!("PATH='{}'\n", path(place)));
         house.start_daemon();
         house.teamctl(["create", "survey"]).ok();
-        Story { house, program, _model: model, cwd }
+        Story { house, program: *program, _model: model, cwd }
     }
 
     /// Counts the steps that were done.
@@ -92,6 +92,31 @@ impl Story {
         self.heard("one", "carried-out");
         self.idle();
         self.end();
+    }
+
+    /// Whether what is counted in two lives of one session is what the model has told, in each of its answers 15.
+    pub(crate) fn counts(self) {
+        self.spawn("DO: shell true\nSAY: first");
+        self.asked("first");
+        self.idle();
+        self.send("SAY: second");
+        self.asked("second");
+        self.idle();
+        self.counted();
+        self.house.teamctl(["down", "--keep"]).ok();
+        self.house.teamctl(["up", "--resume"]).ok();
+        self.send("SAY: third");
+        self.asked("third");
+        self.idle();
+        self.counted();
+        self.end();
+    }
+
+    fn counted(&self) {
+        let asked = self.house.read("model.log").lines().filter(|line| line.contains("\"last\"")).count();
+        let used = || self.house.member("ann").and_then(|ann| ann["used"]["tokens"].as_u64());
+        println!("{:14} {asked} answers, {:?} tokens", self.program.profile, used());
+        self.until("it is counted", || (used() == Some(15 * asked as u64)).then_some(()));
     }
 
     /// The request with a plan that says so.

@@ -71,3 +71,49 @@ fn a_team_stops_when_its_time_is_over() {
     house.teamctl(["policy", &path]).fails(65);
     house.end();
 }
+
+/// It tells all that its session has used up so far, as Codex does.
+const TELLS: &str = r#"
+about = "counts"
+feed = "turn"
+program = "sh"
+args = ["-c", "n=$(($(cat out/used 2>/dev/null || echo 0) + 400)); echo $n >out/used; echo '{\"id\":\"s-1\"}'; echo '{\"usage\":{\"in\":'$n',\"out\":100},\"cost\":0.5}'; : {prompt}"]
+resume = ["-c", "n=$(($(cat out/used) + 400)); echo $n >out/used; echo '{\"usage\":{\"in\":'$n',\"out\":100},\"cost\":0.5}'; : {prompt} {session}"]
+session = { told = "id" }
+used = { tokens = ["usage.in", "usage.out"], cost = "cost", per = "session" }
+"#;
+
+#[test]
+fn what_programs_tell_is_shown_and_ends_the_budget_across_lives_and_daemons() {
+    let house = House::empty();
+    house.start_daemon();
+    house.profile("counter", TELLS);
+    let path = policy(&house, "tokens = 1_300\ncost = 100");
+    house.teamctl(["create", "survey", "--policy", &path]).ok();
+    house.teamctl(["spawn", "ann", "--agent", "counter", "--prompt", "go"]).ok();
+    let used = |tokens: u64| {
+        house.until("it is counted", || {
+            let status = house.json(["status"]);
+            (status["teams"][0]["budget"]["used"]["tokens"] == tokens).then_some(status)
+        })
+    };
+    let status = used(500);
+    let ann = status["teams"][0]["members"].as_array().unwrap().iter().find(|it| it["name"] == "ann");
+    assert_eq!(ann.unwrap()["used"]["tokens"], 500, "{status}");
+    let shown = house.teamctl(["status"]).ok();
+    assert!(shown.contains("500 of 1.3k tokens, $0.50 of $100.00") && shown.contains("500 $0.50"), "{shown}");
+    house.kill_9(house.daemon());
+    house.start_daemon();
+    house.teamctl(["send", "ann", "more"]).ok();
+    used(900);
+    house.teamctl(["shutdown", "ann"]).ok();
+    house.until("ann has ended", || house.member("ann").is_none().then_some(()));
+    let shown = house.teamctl(["status"]).ok();
+    assert!(shown.contains("900 $0.50"), "of who has ended too: {shown}");
+    house.teamctl(["spawn", "bob", "--agent", "counter", "--prompt", "go"]).ok();
+    house.until("it is told", || {
+        let spent = house.json(["status"])["teams"][0]["budget"]["spent"].clone();
+        (spent == "its budget of 1.3k tokens is used up").then_some(())
+    });
+    house.end();
+}

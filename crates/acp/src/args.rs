@@ -1,6 +1,7 @@
 //! The command line. join writes it, so it is short, and read without a library that would stay in memory for as
 //! long as the agent lives.
 
+use protocol::used::Per;
 use std::ffi::OsString;
 use std::time::Duration;
 
@@ -17,6 +18,7 @@ Options:
   --session ID      Go on with this session of an earlier life, if the program can
   --anywhere ID     The mode in which we read and write files outside of the working directory too, where the program
                     asks us to; an empty one is that which it begins in by itself
+  --usage-on        What it tells to have used up in a turn counts on from the turns before
   --patience SECS   How long the program may take until its session is open [default: 30]
   --help, --version";
 
@@ -40,6 +42,8 @@ pub(crate) struct Args {
     pub(crate) session: Option<String>,
     /// The mode in which it reaches files anywhere; empty for its own choice.
     pub(crate) anywhere: Option<String>,
+    /// Since when it counts what it tells to have used up.
+    pub(crate) usage: Per,
     pub(crate) patience: Duration,
 }
 
@@ -61,8 +65,15 @@ impl Args {
 
     fn of(mut words: impl Iterator<Item = OsString>) -> Result<Asked, String> {
         let patience = Duration::from_secs(30);
-        let mut args =
-            Args { argv: Vec::new(), mode: None, reads: None, session: None, anywhere: None, patience };
+        let mut args = Args {
+            argv: Vec::new(),
+            mode: None,
+            reads: None,
+            session: None,
+            anywhere: None,
+            usage: Per::Turn,
+            patience,
+        };
         while let Some(word) = words.next() {
             let mut value = || {
                 let value = words.next().and_then(|value| value.into_string().ok());
@@ -78,6 +89,7 @@ impl Args {
                 Some("--reads") => args.reads = Some(value()?),
                 Some("--session") => args.session = Some(value()?),
                 Some("--anywhere") => args.anywhere = Some(value()?),
+                Some("--usage-on") => args.usage = Per::Session,
                 Some("--patience") => args.patience = seconds(&value()?)?,
                 _ => return Err(format!("cannot understand {}", word.display())),
             }

@@ -11,6 +11,7 @@ use crate::event::{Event, Events, Queue};
 use crate::open::{Session, set_mode};
 use crate::said::Said;
 use crate::show::{Paint, Show};
+use crate::spent::Spent;
 use crate::wire::Wire;
 use crate::{files, program};
 use agent_client_protocol::v1::ConnectionTo;
@@ -79,6 +80,7 @@ async fn live(
         wire,
         show,
         is_new: session.is_new,
+        spent: Spent::of_session(session.is_new, args.usage),
         session: Arc::new(session),
         turn: Turn::None,
         asks: BTreeMap::new(),
@@ -106,6 +108,7 @@ struct Driver<'a> {
     asks: BTreeMap<u64, Ask>,
     last_ask: u64,
     said: Said,
+    spent: Spent,
     /// What stands ahead of the next turn's text: reasons of refusals, for which the protocol has no place.
     unsaid: Vec<String>,
     /// Nothing was said in this session.
@@ -166,6 +169,7 @@ impl Driver<'_> {
 
     fn update(&mut self, update: &SessionUpdate) {
         self.said.update(update);
+        self.spent.update(update);
         self.show.update(update);
         if let (SessionUpdate::CurrentModeUpdate(now), true) = (update, self.only_reads())
             && !self.changes_mode
@@ -198,7 +202,7 @@ impl Driver<'_> {
                 None => self.prompt(text, ahead),
                 Some(why) => {
                     let how = Stop::Failed(format!("it is not in the mode in which it only reads: {why}"));
-                    self.wire.say(&FromDriver::Ended { how, said: String::new() }).await;
+                    self.wire.say(&FromDriver::Ended { how, said: String::new(), used: None }).await;
                 }
             },
             ToDriver::Cancel => self.cancel().await,

@@ -14,6 +14,7 @@ mod open;
 mod program;
 mod said;
 mod show;
+mod spent;
 mod wire;
 
 use args::{Args, Asked};

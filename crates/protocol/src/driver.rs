@@ -4,6 +4,7 @@
 //! The driver says [`FromDriver::Ready`] once, before anything else but a failure. What it is told earlier it keeps
 //! until then.
 
+use crate::used::Reading;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -78,6 +79,9 @@ pub enum FromDriver {
         /// What the agent said in it, thoughts left out; the end of it where that is long.
         #[serde(default)]
         said: String,
+        /// What it has used up; none where the agent did not say.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        used: Option<Reading>,
     },
     /// The agent waits for leave; [`ToDriver::Answer`] gives or refuses it. The end of the turn ends the question.
     Asked(Asked),
@@ -129,7 +133,7 @@ mod tests {
         let not = r#"{"answer":{"ask":3,"answer":{"not":{"why":"no"}}}}"#;
         let word = ToDriver::Answer { ask: 3, answer: Answer::Not { why: "no".into() } };
         assert_eq!(serde_json::from_str::<ToDriver>(not).unwrap(), word);
-        let ended = FromDriver::Ended { how: Stop::Failed("refusal".into()), said: "a".into() };
+        let ended = FromDriver::Ended { how: Stop::Failed("refusal".into()), said: "a".into(), used: None };
         assert_eq!(
             serde_json::to_string(&ended).unwrap(),
             r#"{"ended":{"how":{"failed":"refusal"},"said":"a"}}"#

@@ -99,3 +99,4 @@ pub mod task;
 pub mod terminal;
 pub mod time;
 pub mod turn;
+pub mod used;

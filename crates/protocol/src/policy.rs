@@ -36,6 +36,12 @@ pub struct Policy {
     /// So many turns its members may have, all together; none: any number.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub turns: Option<u64>,
+    /// So many tokens they may use up, all together, as far as their programs tell; none: any number.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tokens: Option<u64>,
+    /// So much they may cost, the same way, in millionths of a dollar of the United States; none: any amount.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub microdollars: Option<u64>,
     /// So long it may take, ms from its making on; none: for ever.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub time_ms: Option<u64>,

@@ -1,6 +1,7 @@
 //! How an agent is run: once, for its whole life, or one process a turn; where; and what follows its failure.
 
 use crate::id::RequestId;
+use crate::used::Meter;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -118,6 +119,9 @@ pub struct TurnAgent {
     /// Where what it says stands in its output: the string value of this key in lines of JSON; none: the output.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub said: Option<String>,
+    /// Where its output tells what it has used up; none: it does not tell.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub used: Option<Meter>,
     /// Put ahead of the first text of each conversation; empty for nothing.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub ahead: String,

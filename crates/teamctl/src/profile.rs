@@ -20,6 +20,7 @@ pub(crate) use order::{Facts, Ordered, writes};
 pub(crate) use shelf::{Origin, Shelf, in_a_line};
 
 use protocol::turn::Session;
+use protocol::used::{Meter, Per};
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 
@@ -99,6 +100,14 @@ pub(crate) struct Words {
     pub(crate) told: String,
 }
 
+/// Where a program with hooks tells what its session has used up: in the lines of JSON of the file that stands in its
+/// turn-end event under `file`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Receipt {
+    pub(crate) file: String,
+    pub(crate) meter: Meter,
+}
+
 /// How the program gets its messages.
 #[derive(Debug, PartialEq)]
 enum Feed {
@@ -112,14 +121,16 @@ enum Feed {
         answer: Map<String, Value>,
         park: Option<u64>,
         said: Option<Words>,
+        used: Option<Receipt>,
         taken: Option<String>,
     },
     /// One long-lived process that speaks the Agent Client Protocol; what it calls our permission modes, as far as
     /// its sessions have them.
-    Acp { modes: BTreeMap<String, String> },
+    /// `per`: since when it counts what a turn has used up.
+    Acp { modes: BTreeMap<String, String>, per: Per },
     /// One process a turn; `resume` are the arguments of all but the first, empty: the same. `said` is the key under
     /// which its lines of JSON hold what it says.
-    Turn { resume: Vec<String>, session: Session, said: Option<String> },
+    Turn { resume: Vec<String>, session: Session, said: Option<String>, used: Option<Meter> },
     /// One process for its whole life, which looks by itself.
     Pull,
     /// They are typed into its pane, where the line under the cursor looks like one of `ready`.
@@ -150,6 +161,13 @@ impl Profile {
         let Runs::Program(program) = &self.runs else { return None };
         let Feed::Hook { said, .. } = &program.feed else { return None };
         said.as_ref()
+    }
+
+    /// Where it tells what its session has used up; none: nowhere.
+    pub(crate) fn receipt(&self) -> Option<&Receipt> {
+        let Runs::Program(program) = &self.runs else { return None };
+        let Feed::Hook { used, .. } = &program.feed else { return None };
+        used.as_ref()
     }
 }
 

@@ -13,6 +13,7 @@ pub(crate) use record::{Heard, Pane, Record, Shared, SpawnId};
 
 use protocol::control::{Layout, Lead, PastAgent};
 use protocol::name::{AgentName, TeamName};
+use protocol::used::Used;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use worktree::Tree;
@@ -68,6 +69,9 @@ pub(crate) struct Ground {
 pub(crate) struct Spent {
     /// Turns of its members.
     pub(crate) turns: u64,
+    /// What those have used up, as far as their programs tell.
+    #[serde(default)]
+    pub(crate) used: Used,
     /// When its time began, ms since the epoch.
     pub(crate) since: u64,
     pub(crate) why: Option<String>,

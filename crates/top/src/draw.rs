@@ -110,6 +110,9 @@ impl Pen<'_> {
                 spans.push((format!("  {waits}"), manner.color(Color::Yellow).add_modifier(Modifier::BOLD)));
             }
         }
+        if !sight.budget.is_empty() {
+            spans.push((format!("  {}", manner.line(&sight.budget)), Style::new()));
+        }
         if !self.state.filter.is_empty() {
             spans.push((format!("  only: {}", manner.line(&self.state.filter)), Style::new()));
         }

@@ -8,12 +8,13 @@ use client::Connection;
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use protocol::control::{
-    self, Activity, AgentStatus, Call, Flag, PastAgent, Reply, Response, StatusReply, VERSION,
+    self, Activity, AgentStatus, Budget, Call, Flag, PastAgent, Reply, Response, StatusReply, VERSION,
 };
 use protocol::id::TaskId;
 use protocol::name::AgentName;
 use protocol::policy::Policy;
 use protocol::task::Task;
+use protocol::used::Used;
 use std::collections::BTreeMap;
 use std::fs::{File, Metadata};
 use std::io::{Read, Seek, SeekFrom};
@@ -81,6 +82,7 @@ impl Looker {
         Sight {
             daemon,
             team: Found::There,
+            budget: view.budget.as_ref().map(of_budget).unwrap_or_default(),
             members: self.members(&view),
             tasks: self.tasks(&team, &view),
             messages: self.post.letters(),
@@ -242,10 +244,21 @@ fn of_member(member: &MemberView, last: String) -> Member {
         since: member.since.map(clock).unwrap_or_default(),
         unread: member.unread,
         task: flat(member.task.as_deref().unwrap_or_default()),
+        used: used(member.used),
         last,
         pane: member.pane.clone(),
         about: about(member),
     }
+}
+
+fn used(used: Used) -> String {
+    if used.is_nothing() { String::new() } else { used.to_string() }
+}
+
+/// In clock times, which do not grow old.
+fn of_budget(budget: &Budget) -> String {
+    let until = budget.of_ms.map(|ms| format!("until {}", clock(budget.since.saturating_add(ms))));
+    view::words::used(budget, until)
 }
 
 /// Of one that runs what it does, with what waits behind it; of any other its phase.
@@ -296,6 +309,7 @@ fn of_past(past: &PastAgent) -> Member {
         state: past.state.clone(),
         since: clock(past.at),
         unread: Some(0),
+        used: used(past.used),
         last: flat(&format!("{}{again}", past.how)),
         about: vec![format!("ended: {}{again}", flat(&past.how))],
         ..Member::default()

@@ -9,6 +9,8 @@ use std::sync::Arc;
 pub(crate) struct Sight {
     pub(crate) daemon: Daemon,
     pub(crate) team: Found,
+    /// What the team has used up, and of how much; empty where nobody tells or limits that.
+    pub(crate) budget: String,
     pub(crate) members: Vec<Member>,
     /// Shared with the looks before and after, as long as no task changes.
     pub(crate) tasks: Arc<Vec<Task>>,
@@ -95,6 +97,8 @@ pub(crate) struct Member {
     pub(crate) unread: Option<usize>,
     /// With its number, where that is known.
     pub(crate) task: String,
+    /// What it has used up; empty where its program does not tell.
+    pub(crate) used: String,
     /// The last line that its program wrote.
     pub(crate) last: String,
     /// `%14`.
@@ -187,6 +191,9 @@ impl Item for Member {
         let mut lines = vec![format!("{}: {}{since}, {unread} unread", self.name, self.state)];
         if !self.task.is_empty() {
             lines.push(format!("task {}", self.task));
+        }
+        if !self.used.is_empty() {
+            lines.push(format!("used up {}", self.used));
         }
         lines.extend(self.about.iter().cloned());
         lines.join("\n")

@@ -42,6 +42,7 @@ fn member(name: &str, color: &str, state: &str, task: &str, last: &str) -> Membe
         since: "14:05".to_owned(),
         unread: Some(0),
         task: task.to_owned(),
+        used: String::new(),
         last: last.to_owned(),
         pane: Some("%3".to_owned()),
         about: vec!["phase running".to_owned(), "pane %3".to_owned()],
@@ -80,6 +81,7 @@ fn survey() -> Sight {
     Sight {
         daemon: Daemon::Answers,
         team: Found::There,
+        budget: String::new(),
         members: vec![
             Member { name: "team-lead".to_owned(), ..lead },
             member("ann", "blue", "active", "#2 read the manual", "reading chapter 3 of 9, which is long"),

@@ -9,6 +9,7 @@ use protocol::feed::{Feed, Reaches};
 use protocol::id::TaskId;
 use protocol::name::{AgentName, TeamName};
 use protocol::task::{Task, TaskStatus};
+use protocol::used::Used;
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -44,6 +45,8 @@ pub struct MemberView {
     pub since: Option<u64>,
     pub evidence: Option<String>,
     pub task: Option<String>,
+    #[serde(skip_serializing_if = "Used::is_nothing")]
+    pub used: Used,
     pub unread: Option<usize>,
     pub mode: Option<String>,
     pub feed: Option<Feed>,
@@ -186,6 +189,7 @@ fn of_agent(team: &Team, agent: &AgentStatus, unread: &mut Unread) -> MemberView
         since: Some(agent.since),
         evidence: Some(agent.evidence.clone()),
         task: agent.task.clone(),
+        used: agent.used,
         unread: unread(team, &agent.name),
         mode: agent.mode.clone(),
         feed: Some(agent.feed),
@@ -242,6 +246,7 @@ fn of_files(
             since: None,
             evidence: None,
             task: None,
+            used: Used::default(),
             unread: unread(team, &member.name),
             mode: member.mode,
             feed: None,
@@ -349,6 +354,7 @@ mod tests {
             at: 7,
             again_at,
             rests: false,
+            used: Used::default(),
         };
         let past = vec![past("ann", None), past("bob", Some(9)), past("cy", None)];
         let phases = |past: &[PastAgent]| -> Vec<String> {

@@ -137,3 +137,68 @@ fn fate(task: &Value) -> String {
     let word = |key: &str| task[key].as_str().unwrap_or("-").to_owned();
     [word("key"), word("owner"), word("outcome")].join(" ")
 }
+
+/// Through its hooks: its transcript tells what each answer of the model has used up, here 20.
+#[test]
+fn what_claude_code_has_used_up_is_read_off_its_transcript() {
+    let Some(place) = std::env::var_os("TEAMD_TEST_MIXED").map(PathBuf::from) else {
+        return println!("skipped: it needs the programs; make test-mixed brings them");
+    };
+    let mut world = World::new(&place);
+    let home = world.house.root().display().to_string();
+    world.house.variables.push(("CLAUDE_CONFIG_DIR".to_owned(), home));
+    world.house.teamctl(["setup", "claude-hook", "--write"]).ok();
+    world.house.teamctl(["create", "survey"]).ok();
+    let work = world.house.path("work").display().to_string();
+    let prompt = "CALL Bash {\"command\": \"true\", \"description\": \"look\"}\nSAY first";
+    world
+        .house
+        .teamctl([
+            "spawn",
+            "cloe",
+            "--agent",
+            "claude-hook",
+            "--cwd",
+            &work,
+            "--model",
+            "sonnet",
+            "--mode",
+            "bypassPermissions",
+            "--prompt",
+            prompt,
+        ])
+        .ok();
+    let counted = |at_least: u64| {
+        world.house.until_within(PATIENCE, &format!("{at_least} answers are counted"), || {
+            let team = world.house.json(["status"])["teams"][0].clone();
+            let rows =
+                [&team["members"], &team["past"]].into_iter().flat_map(|rows| rows.as_array().unwrap());
+            let cloe = rows.into_iter().find(|row| row["name"] == "cloe")?;
+            assert_eq!(cloe["used"], team["budget"]["used"], "{team}");
+            (cloe["used"]["tokens"].as_u64()? >= 20 * at_least).then(|| cloe["used"]["tokens"].clone())
+        })
+    };
+    let answered = |word: &str| {
+        world.house.until_within(PATIENCE, &format!("{word} is said"), || {
+            world.house.read("out/anthropic").contains(word).then_some(())
+        });
+        world.house.until_within(PATIENCE, "it is idle", || {
+            (world.house.member("cloe")?["reaches"] != "when_asked").then_some(())
+        });
+    };
+    answered("first");
+    world.house.teamctl(["send", "cloe", "SAY second"]).ok();
+    answered("second");
+    world.house.teamctl(["down", "--keep"]).ok();
+    world.house.teamctl(["up", "--resume"]).ok();
+    counted(3);
+    world.house.teamctl(["send", "cloe", "SAY third"]).ok();
+    answered("third");
+    world.house.teamctl(["kill", "cloe"]).ok();
+    // It writes down the last answer of a turn after that turn's end: so that counts with what its hooks tell next.
+    let answers =
+        world.house.read("out/anthropic").lines().filter(|line| line.contains("doing")).count() as u64;
+    let count = counted(answers - 1).as_u64().unwrap();
+    assert!(count <= 20 * answers && count % 20 == 0, "{count} of {answers} answers");
+    world.house.teamctl(["down"]).ok();
+}

@@ -42,7 +42,7 @@ impl Driver<'_> {
         let waiting = self.held.len();
         self.held.retain(|word| !matches!(word, ToDriver::Prompt { .. }));
         if self.held.len() < waiting {
-            self.wire.say(&FromDriver::Ended { how: Stop::Cancelled, said: String::new() }).await;
+            self.wire.say(&FromDriver::Ended { how: Stop::Cancelled, said: String::new(), used: None }).await;
         }
         if self.turn == Turn::Running {
             self.turn = Turn::Cancelled;
@@ -58,10 +58,11 @@ impl Driver<'_> {
         }
         self.withdraw();
         self.show.end();
+        let used = self.spent.turn(result.as_ref().ok());
         let how = stopped(result, self.turn);
         self.turn = Turn::None;
         let said = std::mem::take(&mut self.said).into_text();
-        self.wire.say(&FromDriver::Ended { how, said }).await;
+        self.wire.say(&FromDriver::Ended { how, said, used }).await;
     }
 }
 

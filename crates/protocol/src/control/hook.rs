@@ -5,6 +5,7 @@
 
 use crate::id::TaskId;
 use crate::name::TeamName;
+use crate::used::Report;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 
@@ -24,6 +25,9 @@ pub struct Hooked {
     /// Who tells it.
     #[serde(default)]
     pub speaker: Speaker,
+    /// What the program's session has used up, where that is told.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub used: Option<Report>,
     /// What happened.
     pub said: Said,
 }

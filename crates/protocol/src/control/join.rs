@@ -11,6 +11,7 @@ use crate::mode::PermissionMode;
 use crate::name::{AgentName, TeamName};
 use crate::payload::IdleReason;
 use crate::turn::{PlanStage, TurnProgram};
+use crate::used::Report;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::os::unix::process::ExitStatusExt;
@@ -50,6 +51,9 @@ pub struct TurnNow {
     /// The program's session, once there is one.
     #[serde(default)]
     pub session: Option<String>,
+    /// What it has used up, as far as its program tells.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub used: Option<Report>,
     /// The permission mode of its turns, where one was given or set.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mode: Option<PermissionMode>,

@@ -5,6 +5,7 @@ use crate::feed::{Feed, Reaches};
 use crate::id::TaskId;
 use crate::mode::PermissionMode;
 use crate::name::{AgentName, TeamName};
+use crate::used::Used;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -93,7 +94,7 @@ pub struct TeamStatus {
     /// Made for its members, those that have ended too, and not removed yet.
     #[serde(default)]
     pub worktrees: Vec<WorktreeStatus>,
-    /// What it has used up of what its policy gives it; none where that sets no limit.
+    /// What it has used up of what its policy gives it; none where that sets no limit, and no program tells.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub budget: Option<Budget>,
 }
@@ -107,6 +108,15 @@ pub struct Budget {
     /// As many as there may be.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub of_turns: Option<u64>,
+    /// What its members have used up, as far as their programs tell.
+    #[serde(default, skip_serializing_if = "Used::is_nothing")]
+    pub used: Used,
+    /// As many tokens as there may be.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub of_tokens: Option<u64>,
+    /// What they may cost, in millionths of a dollar of the United States.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub of_microdollars: Option<u64>,
     /// When its time began, ms since the epoch.
     pub since: u64,
     /// How long it may take, ms.
@@ -135,6 +145,9 @@ pub struct PastAgent {
     /// It is brought back by `teamctl up --resume`, and by nothing else.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub rests: bool,
+    /// What it had used up, as far as its program told.
+    #[serde(default, skip_serializing_if = "Used::is_nothing")]
+    pub used: Used,
 }
 
 impl PastAgent {
@@ -207,6 +220,9 @@ pub struct AgentStatus {
     /// How often it was started again.
     #[serde(default)]
     pub restarts: u32,
+    /// What it has used up, as far as its program tells.
+    #[serde(default, skip_serializing_if = "Used::is_nothing")]
+    pub used: Used,
     /// In a turn or not.
     pub activity: Activity,
     /// Since when it is so, ms since the epoch.

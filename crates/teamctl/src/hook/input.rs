@@ -2,13 +2,14 @@
 //! read is as if it were not there.
 
 use super::manner::Manner;
-use crate::profile::Words;
+use crate::profile::{Receipt, Words};
 use crate::teammate::said;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use serde_json::Value;
 use std::fs::File;
 use std::io::{IsTerminal, Read, Seek, SeekFrom};
 use std::os::fd::AsFd;
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 /// More than that is not read, bytes.
@@ -28,6 +29,8 @@ pub(super) struct Input {
     /// The tool that is to be used, and with what.
     pub(super) tool: Option<String>,
     pub(super) tool_input: Value,
+    /// The file that tells what the session has used up.
+    pub(super) receipt: Option<PathBuf>,
     /// Whether the turn that ends is one that a hook at a turn's end has asked for, where the program says so.
     taken: Option<bool>,
     message: Option<String>,
@@ -36,11 +39,11 @@ pub(super) struct Input {
 
 impl Input {
     pub(super) fn read(manner: &Manner) -> Input {
-        Input::of(&bytes(), manner.said.as_ref(), manner.taken.as_deref())
+        Input::of(&bytes(), manner.said.as_ref(), manner.used.as_ref(), manner.taken.as_deref())
     }
 
     /// `said`: where the agent's last words are, if not where most programs have them.
-    fn of(bytes: &[u8], said: Option<&Words>, taken: Option<&str>) -> Input {
+    fn of(bytes: &[u8], said: Option<&Words>, used: Option<&Receipt>, taken: Option<&str>) -> Input {
         let value: Value = serde_json::from_slice(bytes).unwrap_or_default();
         let text = |keys: &[&str]| {
             let found = keys.iter().find_map(|key| value.get(key)?.as_str());
@@ -56,6 +59,7 @@ impl Input {
             },
             tool: text(&["tool_name", "toolName"]),
             tool_input: tool_input.iter().find_map(|key| value.get(key)).map(unquoted).unwrap_or_default(),
+            receipt: used.and_then(|used| value.get(&used.file)?.as_str()).map(PathBuf::from),
             taken: taken.and_then(|key| value.get(key)?.as_bool()),
             message: text(&["message", "title"]),
             kind: text(&["notification_type", "notificationType", "type"]),
@@ -129,10 +133,15 @@ mod tests {
 
     #[test]
     fn several_spellings_mean_the_same() {
-        let one =
-            Input::of(br#"{"session_id":"s","tool_name":"Bash","tool_input":{"command":"ls"}}"#, None, None);
+        let one = Input::of(
+            br#"{"session_id":"s","tool_name":"Bash","tool_input":{"command":"ls"}}"#,
+            None,
+            None,
+            None,
+        );
         let two = Input::of(
             br#"{"sessionId":"s","toolName":"Bash","toolArgs":"{\"command\":\"ls\"}"}"#,
+            None,
             None,
             None,
         );
@@ -144,7 +153,7 @@ mod tests {
     fn last_words_are_where_the_profile_says() {
         let words = |file: Option<&str>| Words { file: file.map(str::to_owned), told: "content".to_owned() };
         let event = br#"{"last_assistant_message":"no","data":{"content":"in the event"}}"#;
-        assert_eq!(Input::of(event, Some(&words(None)), None).last.as_deref(), Some("in the event"));
+        assert_eq!(Input::of(event, Some(&words(None)), None, None).last.as_deref(), Some("in the event"));
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("transcript");
         let lines =
@@ -152,17 +161,17 @@ mod tests {
         std::io::Write::write_all(&mut File::create(&path).unwrap(), lines.as_bytes()).unwrap();
         let event = serde_json::json!({"transcriptPath": path, "content": "no"}).to_string();
         assert_eq!(
-            Input::of(event.as_bytes(), Some(&words(Some("transcriptPath"))), None).last.as_deref(),
+            Input::of(event.as_bytes(), Some(&words(Some("transcriptPath"))), None, None).last.as_deref(),
             Some("said")
         );
         for key in ["content", "missing"] {
-            assert_eq!(Input::of(event.as_bytes(), Some(&words(Some(key))), None).last, None);
+            assert_eq!(Input::of(event.as_bytes(), Some(&words(Some(key))), None, None).last, None);
         }
     }
 
     #[test]
     fn only_a_program_that_says_so_has_not_taken_what_it_was_handed() {
-        let took = |text: &str, key| Input::of(text.as_bytes(), None, key).took();
+        let took = |text: &str, key| Input::of(text.as_bytes(), None, None, key).took();
         let key = Some("stop_hook_active");
         assert!(took("{}", key) && took(r#"{"stop_hook_active":true}"#, key));
         assert!(!took(r#"{"stop_hook_active":false}"#, key) && took(r#"{"stop_hook_active":false}"#, None));
@@ -174,7 +183,7 @@ mod tests {
         let odd: [&[u8]; 6] = [b"", b"{", b"[]", b"\xff", b"{\"session_id\":7}", &more];
         for bytes in odd {
             assert_eq!(
-                Input::of(bytes, None, None),
+                Input::of(bytes, None, None, None),
                 Input::default(),
                 "{:?}",
                 String::from_utf8_lossy(&bytes[..bytes.len().min(9)])
@@ -184,7 +193,7 @@ mod tests {
 
     #[test]
     fn a_program_that_only_has_nothing_to_do_is_at_no_dialog() {
-        let dialog = |text: &str| Input::of(text.as_bytes(), None, None).dialog();
+        let dialog = |text: &str| Input::of(text.as_bytes(), None, None, None).dialog();
         assert_eq!(
             dialog(r#"{"message":"Claude needs your permission"}"#).as_deref(),
             Some("Claude needs your permission")

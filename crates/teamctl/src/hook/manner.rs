@@ -2,7 +2,7 @@
 
 use crate::here::variable;
 use crate::output;
-use crate::profile::{Shelf, Words};
+use crate::profile::{Receipt, Shelf, Words};
 use serde_json::{Value, json};
 use std::time::Duration;
 
@@ -18,6 +18,8 @@ pub(super) struct Manner {
     pub(super) park: Duration,
     /// Where a turn-end event has what the agent said at last; none: where most have it.
     pub(super) said: Option<Words>,
+    /// Where it tells what the session has used up; none: nowhere.
+    pub(super) used: Option<Receipt>,
     /// The key of a turn-end event that says whether the program went on with what was handed over; none: believe it.
     pub(super) taken: Option<String>,
     /// The profile that the agent was spawned by feeds it through its hooks.
@@ -34,6 +36,7 @@ impl Manner {
             answer: json!({"decision": "block", "reason": "{text}"}),
             park: PATIENCE,
             said: None,
+            used: None,
             taken: None,
             feeds,
         });
@@ -49,6 +52,7 @@ impl Manner {
             answer: Value::Object(answer.clone()),
             park: park.map_or(PATIENCE, Duration::from_millis),
             said: profile.last_words().cloned(),
+            used: profile.receipt().cloned(),
             taken: profile.taken().map(str::to_owned),
             feeds: true,
         })

@@ -11,6 +11,7 @@ mod delegate;
 mod input;
 mod manner;
 mod park;
+mod receipt;
 mod turn_end;
 mod typed;
 
@@ -121,6 +122,8 @@ impl Stand<'_> {
             session: self.input.session.clone(),
             above: ancestors::above(),
             speaker: Speaker::Program,
+            // What a program writes down of its last answer may be there only when it tells the next thing.
+            used: if said == Said::PromptRead { None } else { receipt::report(self) },
             said,
         };
         match self.here.ask(Request::Hook(hooked))? {

@@ -11,6 +11,7 @@ use protocol::control::{Ended, Go};
 use protocol::driver::{Answer, Asked, FromDriver, Stop, ToDriver};
 use protocol::mode::PermissionMode;
 use protocol::turn::StandingAgent;
+use protocol::used::Reading;
 use std::collections::VecDeque;
 use std::os::fd::BorrowedFd;
 use std::process::ExitStatus;
@@ -57,6 +58,7 @@ struct Driver {
 struct Turn {
     interrupt: Option<Interrupt>,
     how: Option<How>,
+    used: Option<Reading>,
 }
 
 /// What there is to tell.
@@ -65,7 +67,7 @@ pub(super) enum News {
     Session(String),
     Asked(Asked),
     /// The turn has ended.
-    Turn(How),
+    Turn(How, Option<Reading>),
     /// It has ended between two turns; why.
     Gone(String),
 }
@@ -218,10 +220,10 @@ impl Standing {
                 self.driver.iter_mut().for_each(|driver| driver.ready = true);
             }
             FromDriver::Asked(asked) => self.asked.push_back(asked),
-            FromDriver::Ended { how, said } => {
+            FromDriver::Ended { how, said, used } => {
                 self.said = said;
                 if let Some(turn) = &mut self.turn {
-                    turn.how = Some(ended(how));
+                    (turn.how, turn.used) = (Some(ended(how)), used);
                 }
             }
             FromDriver::Failed { message } => {
@@ -244,12 +246,12 @@ impl Standing {
         if over.is_none() && self.turn.is_some() && std::mem::take(&mut self.session_is_news) {
             return self.session.clone().map(News::Session);
         }
-        if let Some(Turn { interrupt, how: Some(how) }) = over {
+        if let Some(Turn { interrupt, how: Some(how), used }) = over {
             self.asked.clear();
             if matches!(how, How::Done) {
                 self.deaths = 0;
             }
-            return Some(News::Turn(if interrupt.is_some() { How::Interrupted } else { how }));
+            return Some(News::Turn(if interrupt.is_some() { How::Interrupted } else { how }, used));
         }
         if self.is_dead() {
             return self.buried();
@@ -273,9 +275,9 @@ impl Standing {
             Some(Turn { interrupt: Some(_), .. }) => {
                 // That was us.
                 self.deaths -= 1;
-                News::Turn(How::Interrupted)
+                News::Turn(How::Interrupted, None)
             }
-            Some(_) => News::Turn(How::Failed(self.why.clone())),
+            Some(_) => News::Turn(How::Failed(self.why.clone()), None),
             None => News::Gone(self.why.clone()),
         })
     }

@@ -7,11 +7,12 @@
 mod mark;
 
 use crate::record::BoundedLog;
-use crate::teammate::{Last, Told};
+use crate::teammate::{Last, Tells, Told};
 use mark::Mark;
 use nix::errno::Errno;
 use nix::fcntl::{FcntlArg, OFlag, fcntl};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use protocol::used::Reading;
 use rustix::pty::{OpenptFlags, grantpt, ioctl_tiocgptpeer, openpt, unlockpt};
 use rustix::termios::{
     OptionalActions, OutputModes, Termios, Winsize, tcgetattr, tcgetwinsize, tcsetattr, tcsetwinsize,
@@ -67,8 +68,7 @@ pub(super) struct Terminal {
     kept: Vec<u8>,
     mark: Mark,
     last: Last,
-    told: Option<Told>,
-    session: Option<String>,
+    told: Told,
     /// What a program printed, where somebody listens; the end of it.
     heard: Option<Vec<u8>>,
     /// Where a program's output stands, since our own last line.
@@ -114,8 +114,7 @@ impl Terminal {
             kept: Vec::new(),
             mark: Mark::default(),
             last: Last::default(),
-            told: None,
-            session: None,
+            told: Told::new(Tells::default()),
             heard: None,
             theirs: None,
         };
@@ -139,12 +138,11 @@ impl Terminal {
         Ok((self.slave.try_clone()?, self.slave.try_clone()?))
     }
 
-    /// From here on it is another program's output, which may tell a session under `key`.
-    pub(super) fn begin(&mut self, key: Option<&str>) {
+    /// From here on it is another program's output, which may tell something.
+    pub(super) fn begin(&mut self, tells: Tells) {
         self.reset();
         self.last.take();
-        self.told = key.map(|key| Told::new(key.to_owned()));
-        self.session = None;
+        self.told = Told::new(tells);
     }
 
     /// What is printed from now on is kept, until it is asked for.
@@ -164,7 +162,12 @@ impl Terminal {
 
     /// The session that the output told, once.
     pub(super) fn session(&mut self) -> Option<String> {
-        self.session.take()
+        self.told.session()
+    }
+
+    /// What the program has used up, as far as its output told.
+    pub(super) fn used(&self) -> Option<Reading> {
+        self.told.used()
     }
 
     /// What to wait for until [`Terminal::copy`] can do something.
@@ -215,9 +218,7 @@ impl Terminal {
         }
         self.mark.forget_unwritten();
         self.hand_on();
-        if let Some(told) = &mut self.told {
-            self.session = self.session.take().or_else(|| told.end());
-        }
+        self.told.end();
         self.last.take()
     }
 
@@ -232,12 +233,7 @@ impl Terminal {
             let over = if heard.len() > 2 * HEARD { heard.len() - HEARD } else { 0 };
             heard.drain(..over);
         }
-        if self.session.is_none()
-            && let Some(told) = &mut self.told
-        {
-            self.session = told.push(&output);
-            self.told = self.told.take().filter(|_| self.session.is_none());
-        }
+        self.told.push(&output);
         self.kept.extend_from_slice(&output);
         if let Some(last) = output.last() {
             self.theirs = Some(if *last == b'\n' { At::Beginning } else { At::Middle });
@@ -305,7 +301,7 @@ mod tests {
     fn all_that_a_program_wrote_is_there_when_it_has_ended() {
         let (dir, mut terminal) = log();
         for round in 0..50 {
-            terminal.begin(None);
+            terminal.begin(Tells::default());
             run(&terminal, &format!("echo out {round}; echo err {round} >&2; printf end"));
             assert_eq!(terminal.drain(), format!("out {round}\nerr {round}\nend"));
             terminal.say("── over");
@@ -318,10 +314,10 @@ mod tests {
     #[test]
     fn a_program_sees_a_terminal_and_can_not_spoil_it_for_the_next() {
         let (_dir, mut terminal) = log();
-        terminal.begin(None);
+        terminal.begin(Tells::default());
         run(&terminal, "test -t 1 && test -t 2 && echo yes; stty opost onlcr <&1; stty size <&1");
         assert_eq!(terminal.drain(), "yes\n50 120");
-        terminal.begin(None);
+        terminal.begin(Tells::default());
         run(&terminal, "stty -a <&2 | grep -o -- -opost");
         assert_eq!(terminal.drain(), "-opost");
     }
@@ -331,10 +327,10 @@ mod tests {
         let (_dir, mut terminal) = log();
         // Output is stopped: the terminal takes no mark, and gives none out.
         rustix::termios::tcflow(&terminal.slave, rustix::termios::Action::OOff).unwrap();
-        terminal.begin(None);
+        terminal.begin(Tells::default());
         assert_eq!(terminal.drain(), "");
         rustix::termios::tcflow(&terminal.slave, rustix::termios::Action::OOn).unwrap();
-        terminal.begin(None);
+        terminal.begin(Tells::default());
         run(&terminal, "echo out");
         assert_eq!(terminal.drain(), "out");
         assert!(!terminal.mark.is_due(), "its own mark has come out, and no other is waited for");
@@ -343,11 +339,11 @@ mod tests {
     #[test]
     fn a_session_is_found_in_the_output() {
         let (_dir, mut terminal) = log();
-        terminal.begin(Some("thread_id"));
+        terminal.begin(Tells { session: Some("thread_id".to_owned()), used: None });
         run(&terminal, "echo hello; echo '{\"a\":{\"thread_id\":\"x-1\"}}'; echo '{\"thread_id\":\"x-2\"}'");
         terminal.drain();
         assert_eq!(terminal.session().as_deref(), Some("x-1"));
-        terminal.begin(None);
+        terminal.begin(Tells::default());
         run(&terminal, "echo '{\"thread_id\":\"x-3\"}'");
         terminal.drain();
         assert_eq!(terminal.session(), None);

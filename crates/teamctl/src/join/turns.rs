@@ -12,7 +12,8 @@ use super::terminal::Terminal;
 use crate::here::fault;
 use crate::output;
 use crate::teammate::{
-    Beginning, CannotStart, Happened, Host, How, Over, Post, Process, Program, Teammate, TurnEnd, TurnOf,
+    Beginning, CannotStart, Happened, Host, How, Over, Post, Process, Program, Teammate, Tells, TurnEnd,
+    TurnOf,
 };
 use nix::poll::PollFlags;
 use protocol::control::{FromJoin, Go, ToJoin, TurnNow, Turns};
@@ -200,7 +201,7 @@ impl Stage<'_> {
     }
 
     fn start(&mut self, process: &Process) -> Result<u32, CannotStart> {
-        self.terminal.begin(process.told.as_deref());
+        self.terminal.begin(process.tells.clone());
         crash::point("turn.start");
         let mut child = start::turn(self.go, process, self.place, &self.terminal)?;
         crash::point("turn.started");
@@ -213,7 +214,7 @@ impl Stage<'_> {
     fn hand_over(&mut self, text: &str) -> Result<u32, CannotStart> {
         let none = || CannotStart::Ever("cannot begin a turn: nobody stands".to_owned());
         let standing = self.standing.as_mut().ok_or_else(none)?;
-        self.terminal.begin(None);
+        self.terminal.begin(Tells::default());
         standing.stand_up(self.go, self.place, &self.terminal)?;
         standing.begin(text).ok_or_else(none)
     }
@@ -324,7 +325,7 @@ impl Stage<'_> {
         match self.standing.as_mut()?.news()? {
             News::Session(session) => Some(Happened::Session(session)),
             News::Asked(asked) => Some(Happened::Asked(asked)),
-            News::Turn(how) => Some(Happened::Turn(TurnEnd { how, last: self.terminal.drain() })),
+            News::Turn(how, used) => Some(Happened::Turn(TurnEnd { how, last: self.terminal.drain(), used })),
             News::Gone(why) => {
                 self.say(&format!("{why}; it is started again for the next turn"));
                 None
@@ -347,6 +348,6 @@ impl Stage<'_> {
             (None, Some(status)) => How::Status(status),
             _ => How::Interrupted,
         };
-        Some(Happened::Turn(TurnEnd { how, last: turn.last.unwrap_or_default() }))
+        Some(Happened::Turn(TurnEnd { how, last: turn.last.unwrap_or_default(), used: self.terminal.used() }))
     }
 }

@@ -85,12 +85,15 @@ mod tests {
         let (mut wire, far) = Wire::pair().unwrap();
         let mut far = UnixStream::from(far);
         far.write_all(b"{\"ended\":{\"how\":\"done\"}}\n{\"ended\":{\"how\"").unwrap();
-        assert_eq!(wire.hear(), [FromDriver::Ended { how: Stop::Done, said: String::new() }]);
+        assert_eq!(wire.hear(), [FromDriver::Ended { how: Stop::Done, said: String::new(), used: None }]);
         assert_eq!(wire.hear(), []);
         far.write_all(b":\"cancelled\"}}\n").unwrap();
-        assert_eq!(wire.hear(), [FromDriver::Ended { how: Stop::Cancelled, said: String::new() }]);
+        assert_eq!(
+            wire.hear(),
+            [FromDriver::Ended { how: Stop::Cancelled, said: String::new(), used: None }]
+        );
         far.write_all(b"{\"ended\":{\"how\":\"done\"}}\nhello\n").unwrap();
-        assert_eq!(wire.hear(), [FromDriver::Ended { how: Stop::Done, said: String::new() }]);
+        assert_eq!(wire.hear(), [FromDriver::Ended { how: Stop::Done, said: String::new(), used: None }]);
         assert!(wire.beside().is_none(), "who says hello is no driver of ours");
     }
 

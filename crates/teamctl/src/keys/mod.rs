@@ -224,6 +224,7 @@ impl Typist<'_> {
             session: None,
             above: Vec::new(),
             speaker,
+            used: None,
             said,
         }))? {
             Reply::Hook(reply) => Ok(reply),

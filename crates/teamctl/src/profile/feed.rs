@@ -1,10 +1,11 @@
 //! The keys of a profile that say how its program is fed: which feed, and what that feed needs.
 
 use super::keys::Keys;
-use super::{Feed, Words};
+use super::{Feed, Receipt, Words};
 use protocol::fault::Fault;
 use protocol::late;
 use protocol::turn::Session;
+use protocol::used::{Meter, Per};
 use serde_json::{Map, Value as Json, json};
 use std::collections::BTreeMap;
 use toml::Value;
@@ -12,6 +13,8 @@ use toml::Value;
 const FEEDS: &str = "native, hook, acp, turn, pull or keys";
 const SESSION: &str = "\"none\", \"ours\" or { told = \"KEY\" }";
 const SAID: &str = "{ told = \"KEY\" }, or with feed hook { file = \"KEY\", told = \"KEY\" }";
+const USED: &str = "{ tokens = [\"KEY.KEY\", …], cost = \"KEY\" }, with once = \"KEY\" where each line tells a part, \
+    per = \"session\" where it counts on from turn to turn, and with feed hook file = \"KEY\"";
 const TAKEN: &str = "a text: a key of the turn-end event";
 const ANSWER: &str = "a table in which some text holds {text}";
 
@@ -20,6 +23,7 @@ struct Given {
     resume: Option<Vec<String>>,
     session: Option<Value>,
     said: Option<Value>,
+    used: Option<Value>,
     taken: Option<String>,
     answer: Option<Value>,
     park: Option<String>,
@@ -34,6 +38,7 @@ pub(super) fn feed(keys: &mut Keys<'_>) -> Result<Feed, Fault> {
         resume: keys.texts("resume", &in_resume(&word))?,
         session: keys.take("session", SESSION)?,
         said: keys.take("said", SAID)?,
+        used: keys.take("used", USED)?,
         taken: keys.take("taken", TAKEN)?,
         answer: keys.take("answer", ANSWER)?,
         park: keys.take("park", "a text: a duration such as \"550s\"")?,
@@ -49,12 +54,17 @@ pub(super) fn feed(keys: &mut Keys<'_>) -> Result<Feed, Fault> {
             answer: answer(keys, given.answer)?,
             park: park(keys, given.park)?,
             said: given.said.map(|value| words(keys, value)).transpose()?,
+            used: given.used.map(|value| receipt(keys, value)).transpose()?,
             taken: given.taken,
         },
-        "acp" => Feed::Acp { modes: given.session_modes.unwrap_or_default() },
+        "acp" => Feed::Acp {
+            modes: given.session_modes.unwrap_or_default(),
+            per: given.used.map(|value| counts(keys, value)).transpose()?.unwrap_or_default(),
+        },
         "turn" => {
             let said = given.said.map(|value| told(keys, "said", &value)).transpose()?;
-            Feed::Turn { resume, session: session(keys, given.session)?, said }
+            let used = given.used.map(|value| meter(keys, value)).transpose()?;
+            Feed::Turn { resume, session: session(keys, given.session)?, said, used }
         }
         "pull" => Feed::Pull,
         "keys" => {
@@ -92,6 +102,7 @@ fn refuse_others(keys: &Keys<'_>, word: &str, given: &Given) -> Result<(), Fault
         ("resume", given.resume.is_some(), &["turn", "hook", "native", "keys"][..]),
         ("session", given.session.is_some(), &["turn"]),
         ("said", given.said.is_some(), &["turn", "hook"]),
+        ("used", given.used.is_some(), &["turn", "hook", "acp"]),
         ("taken", given.taken.is_some(), &["hook"]),
         ("answer", given.answer.is_some(), &["hook"]),
         ("park", given.park.is_some(), &["hook"]),
@@ -133,6 +144,33 @@ fn words(keys: &Keys<'_>, value: Value) -> Result<Words, Fault> {
     let known = |words: &Words| !words.told.is_empty() && words.file.as_deref() != Some("");
     let words = value.try_into().ok().filter(known);
     words.ok_or_else(|| keys.wrong("said", &format!("must be {SAID}")))
+}
+
+/// The protocol says where, and leaves open since when.
+fn counts(keys: &Keys<'_>, value: Value) -> Result<Per, Fault> {
+    let only = value.as_table().is_some_and(|table| table.len() == 1 && table.contains_key("per"));
+    let meter: Option<Meter> = value.try_into().ok().filter(|_| only);
+    let wrong = || keys.wrong("used", "must be { per = \"turn\" } or { per = \"session\" } with feed acp");
+    meter.map(|meter| meter.per).ok_or_else(wrong)
+}
+
+fn meter(keys: &Keys<'_>, value: Value) -> Result<Meter, Fault> {
+    let known = |path: &String| path.split('.').all(|key| !key.is_empty());
+    let tells = |meter: &Meter| {
+        let mut paths = meter.tokens.iter().chain(&meter.cost).chain(&meter.once);
+        !(meter.tokens.is_empty() && meter.cost.is_none()) && paths.all(known)
+    };
+    let meter = value.try_into().ok().filter(tells);
+    meter.ok_or_else(|| keys.wrong("used", &format!("must be {USED}")))
+}
+
+/// A file is read whole at each turn's end, so it always tells the session.
+fn receipt(keys: &Keys<'_>, mut value: Value) -> Result<Receipt, Fault> {
+    let file = value.as_table_mut().and_then(|table| table.remove("file"));
+    let file = file.and_then(|file| file.as_str().map(str::to_owned)).filter(|file| !file.is_empty());
+    let file =
+        file.ok_or_else(|| keys.wrong("used", "must hold file = \"KEY\": a key of the turn-end event"))?;
+    Ok(Receipt { file, meter: Meter { per: Per::Session, ..meter(keys, value)? } })
 }
 
 /// What a turn-end hook says so that the program reads the text and goes on; that of Claude Code, which most have

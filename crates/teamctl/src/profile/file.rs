@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 use toml::Value;
 
 /// The keys of a profile.
-pub(super) const KEYS: [&str; 32] = [
+pub(super) const KEYS: [&str; 33] = [
     "about",
     "tried",
     "feed",
@@ -22,6 +22,7 @@ pub(super) const KEYS: [&str; 32] = [
     "resume",
     "session",
     "said",
+    "used",
     "taken",
     "answer",
     "park",

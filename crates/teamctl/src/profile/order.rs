@@ -15,6 +15,7 @@ use protocol::late::{self, literal, not_an_option};
 use protocol::mode::only_reads;
 use protocol::name::{AgentName, TeamName};
 use protocol::turn::{StandingAgent, TurnAgent, TurnProgram, Worker};
+use protocol::used::Per;
 use std::collections::BTreeMap;
 use std::path::Path;
 
@@ -133,24 +134,25 @@ impl Profile {
             ..Ordered::default()
         };
         match &program.feed {
-            Feed::Turn { resume, session, said } => {
+            Feed::Turn { resume, session, said, used } => {
                 let argv = |args: &[String]| vector(&program.program, args, &options, &[], facts);
                 let agent = TurnAgent {
                     first: argv(&program.args),
                     next: if resume.is_empty() { Vec::new() } else { argv(resume) },
                     session: session.clone(),
                     said: said.clone(),
+                    used: used.clone(),
                     modes: program.runtime_modes(facts),
                     ahead: std::mem::take(&mut ordered.ahead),
                 };
                 ordered.turns = Some(TurnProgram::Agent(agent));
             }
-            Feed::Acp { modes } => {
+            Feed::Acp { modes, per } => {
                 let argv = vector(&program.program, &program.args, &options, &[], facts);
                 let argv = argv.iter().map(|argument| late::filled(argument, |_| None)).collect();
                 let ahead = std::mem::take(&mut ordered.ahead);
                 let standing = StandingAgent {
-                    driver: driver(modes, facts),
+                    driver: driver(modes, *per, facts),
                     argv,
                     mode: begins_in(modes, facts),
                     modes: reachable(modes, facts),
@@ -220,13 +222,14 @@ impl Profile {
 }
 
 /// The driver of an agent that stands; it lies beside us.
-fn driver(modes: &BTreeMap<String, String>, facts: &Facts<'_>) -> Vec<String> {
+fn driver(modes: &BTreeMap<String, String>, per: Per, facts: &Facts<'_>) -> Vec<String> {
     let path = Path::new(facts.own).with_file_name("teamd-acp").to_string_lossy().into_owned();
     let all = "bypassPermissions";
     // Where it is no mode of its sessions, it is one of its life, which begins in it.
     let anywhere = modes.get(all).cloned().or_else(|| (facts.mode == Some(all)).then(String::new));
     let anywhere = anywhere.into_iter().flat_map(|mode| ["--anywhere".to_owned(), mode]);
-    [path].into_iter().chain(anywhere).collect()
+    let usage = (per == Per::Session).then(|| "--usage-on".to_owned());
+    [path].into_iter().chain(anywhere).chain(usage).collect()
 }
 
 /// What the program calls the mode to begin in. An agent of a read-only type plans.

@@ -98,7 +98,7 @@ mod tests {
     use std::os::unix::process::ExitStatusExt;
 
     fn ended(how: How, last: &str) -> Outcome {
-        outcome(&TurnEnd { how, last: last.to_owned() })
+        outcome(&TurnEnd { how, last: last.to_owned(), used: None })
     }
 
     fn exit(code: i32) -> How {

@@ -1,8 +1,10 @@
 //! What a teammate's life stands on: who runs its turns, wakes it, and is told what it does. `join` is one such
 //! host, for an agent that is run a turn at a time; `teamctl work` the other, for a worker that is an agent itself.
 
+use super::told::Tells;
 use protocol::control::TurnNow;
 use protocol::driver::{Answer, Asked};
+use protocol::used::Reading;
 use std::process::ExitStatus;
 use std::time::Instant;
 
@@ -24,8 +26,8 @@ pub(crate) struct Process {
     pub(crate) env: Vec<(String, String)>,
     /// What comes on its standard input; none: nothing does.
     pub(crate) input: Option<String>,
-    /// The key of JSON lines in its output that tells the session.
-    pub(crate) told: Option<String>,
+    /// What its output tells, in lines of JSON.
+    pub(crate) tells: Tells,
 }
 
 /// Why a turn has no process.
@@ -43,6 +45,8 @@ pub(crate) struct TurnEnd {
     pub(crate) how: How,
     /// The last lines of its output, safe to show; empty where the host does not see it.
     pub(crate) last: String,
+    /// What it has used up; none where its program did not say.
+    pub(crate) used: Option<Reading>,
 }
 
 /// By whom.

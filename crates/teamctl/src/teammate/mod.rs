@@ -6,6 +6,7 @@
 
 mod due;
 mod ending;
+mod gauge;
 mod host;
 mod item;
 mod last;
@@ -23,6 +24,7 @@ mod told;
 mod turn;
 
 pub(crate) use due::Due;
+pub(crate) use gauge::Gauge;
 pub(crate) use host::{CannotStart, Happened, Host, How, Process, TurnEnd, TurnOf};
 pub(crate) use last::Last;
 pub(crate) use plans::{ASKED, HAND_IN};
@@ -30,7 +32,7 @@ pub(crate) use post::Post;
 pub(crate) use program::Program;
 pub(crate) use report::is_bare_idle;
 pub(crate) use said::said;
-pub(crate) use told::Told;
+pub(crate) use told::{Tells, Told};
 
 use crate::here::now;
 use item::{Item, verdict};
@@ -129,6 +131,7 @@ impl<H: Host> Teammate<H> {
             pid: None,
             reason: None,
             session: program.session(),
+            used: None,
             shutdown_requested: false,
         };
         Teammate { host, post, program, now, questions: Vec::new(), carried: None, complaint: None }

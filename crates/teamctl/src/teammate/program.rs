@@ -3,12 +3,14 @@
 
 use super::host::{Process, TurnOf};
 use super::render::Subject;
+use super::told::Tells;
 use protocol::late::{self, not_an_option};
 use protocol::message::Message;
 use protocol::mode::PermissionMode;
 use protocol::payload::IdleReason;
 use protocol::task::Task;
 use protocol::turn::{Session, TurnAgent, TurnProgram, Worker};
+use protocol::used::{Per, Reading, Report};
 use std::path::PathBuf;
 use store::StateDir;
 use uuid::Uuid;
@@ -93,6 +95,15 @@ impl Program {
         };
     }
 
+    /// What it has told to have used up, where a turn has told that; `before`: what that was before the turn.
+    pub(super) fn used_up(&self, before: Option<Report>, told: Reading) -> Report {
+        let Reading { used, per } = told;
+        match per {
+            Per::Session => Report { session: self.session(), used },
+            Per::Turn => Report { session: None, used: before.map_or(used, |before| before.used.and(used)) },
+        }
+    }
+
     /// What a turn is made of; else why it can't be.
     pub(super) fn work(&mut self, subject: &Subject, ahead: Option<&str>) -> Result<TurnOf, String> {
         let text = || match ahead {
@@ -151,11 +162,12 @@ impl Program {
             argv = filled(template, &self.by_file(text)?, &session);
         }
         let placed = template.iter().any(|argument| late::holds(argument, "prompt"));
-        let told = match &agent.session {
+        let session = match &agent.session {
             Session::Told { key } if self.talk == Talk::New => Some(key.clone()),
             _ => None,
         };
-        Ok(Process { argv, env: Vec::new(), input: (!placed).then(|| text.to_owned()), told })
+        let tells = Tells { session, used: agent.used.clone() };
+        Ok(Process { argv, env: Vec::new(), input: (!placed).then(|| text.to_owned()), tells })
     }
 
     /// What a turn that begins makes of the conversation. One whose id the program tells is new until it has.
@@ -350,13 +362,13 @@ mod tests {
     fn a_session_that_is_told_is_used_once_it_is() {
         let told = Session::Told { key: "id".into() };
         let mut program = program(&["p"], &["q", "{session}"], told, None);
-        assert_eq!(run(&mut program, "x").told.as_deref(), Some("id"));
+        assert_eq!(run(&mut program, "x").tells.session.as_deref(), Some("id"));
         program.ended(IdleReason::Available);
         assert_eq!(run(&mut program, "x").argv, ["p"], "it was not told");
         program.told("abc".into());
         program.ended(IdleReason::Available);
         let process = run(&mut program, "x");
-        assert_eq!((process.argv, process.told), (words(&["q", "abc"]), None));
+        assert_eq!((process.argv, process.tells.session), (words(&["q", "abc"]), None));
     }
 
     #[test]

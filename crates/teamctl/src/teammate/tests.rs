@@ -223,7 +223,7 @@ fn after(mut act: impl FnMut(&Team) + 'static, code: i32) -> Scene {
     Box::new(move |team| {
         act(team);
         let how = How::Status(ExitStatus::from_raw(code << 8));
-        Happened::Turn(TurnEnd { how, last: "its last words".to_owned() })
+        Happened::Turn(TurnEnd { how, last: "its last words".to_owned(), used: None })
     })
 }
 

@@ -1,50 +1,74 @@
-//! The session that a program tells in its output: the string value of one key, in a line of JSON, at any depth.
+//! What a program tells in its output, in lines of JSON: its session, the string value of one key at any depth, and what
+//! it has used up.
 
+use super::gauge::Gauge;
+use protocol::used::{Meter, Reading};
 use serde_json::Value;
 
 /// A longer line is no such line, bytes.
 const LONGEST: usize = 1 << 20;
 
+/// What there is to look for.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Tells {
+    /// The key of the session.
+    pub(crate) session: Option<String>,
+    pub(crate) used: Option<Meter>,
+}
+
 /// Looks through an output as it comes.
 #[derive(Debug)]
 pub(crate) struct Told {
-    key: String,
+    /// The key of the session, until that is there.
+    key: Option<String>,
+    session: Option<String>,
+    gauge: Option<Gauge>,
     line: Vec<u8>,
 }
 
 impl Told {
-    pub(crate) fn new(key: String) -> Told {
-        Told { key, line: Vec::new() }
+    pub(crate) fn new(tells: Tells) -> Told {
+        Told { key: tells.session, session: None, gauge: tells.used.map(Gauge::new), line: Vec::new() }
     }
 
-    /// The output goes on; gives the value once it is there.
-    pub(crate) fn push(&mut self, bytes: &[u8]) -> Option<String> {
+    /// The output goes on.
+    pub(crate) fn push(&mut self, bytes: &[u8]) {
+        if self.key.is_none() && self.gauge.is_none() {
+            return;
+        }
         for piece in bytes.split_inclusive(|byte| *byte == b'\n') {
             if self.line.len() <= LONGEST {
                 self.line.extend_from_slice(piece);
             }
             if piece.ends_with(b"\n") {
-                let line = std::mem::take(&mut self.line);
-                if let Some(found) = self.look(&line) {
-                    return Some(found);
-                }
+                self.end();
             }
         }
-        None
     }
 
-    /// The output has ended, perhaps without a last newline.
-    pub(crate) fn end(&mut self) -> Option<String> {
+    /// A line has ended, or the output, perhaps without a last newline.
+    pub(crate) fn end(&mut self) {
         let line = std::mem::take(&mut self.line);
-        self.look(&line)
-    }
-
-    fn look(&self, line: &[u8]) -> Option<String> {
         let line = line.trim_ascii();
         if !line.starts_with(b"{") || line.len() > LONGEST {
-            return None;
+            return;
         }
-        find(&serde_json::from_slice(line).ok()?, &self.key)
+        let Ok(value) = serde_json::from_slice::<Value>(line) else { return };
+        if let Some(session) = self.key.as_ref().and_then(|key| find(&value, key)) {
+            self.session = Some(session);
+            self.key = None;
+        }
+        self.gauge.iter_mut().for_each(|gauge| gauge.line(&value));
+    }
+
+    /// The session, once.
+    pub(crate) fn session(&mut self) -> Option<String> {
+        self.session.take()
+    }
+
+    /// What the output has told so far.
+    pub(crate) fn used(&self) -> Option<Reading> {
+        self.gauge.as_ref().and_then(Gauge::reading)
     }
 }
 
@@ -64,9 +88,11 @@ mod tests {
     use super::*;
 
     fn told(pieces: &[&str]) -> Option<String> {
-        let mut told = Told::new("thread_id".to_owned());
-        let found = pieces.iter().find_map(|piece| told.push(piece.as_bytes()));
-        found.or_else(|| told.end())
+        let session = Some("thread_id".to_owned());
+        let mut told = Told::new(Tells { session, used: None });
+        pieces.iter().for_each(|piece| told.push(piece.as_bytes()));
+        told.end();
+        told.session()
     }
 
     #[test]
@@ -85,5 +111,19 @@ mod tests {
         );
         let long = format!("{{\"thread_id\":\"{}\"}}\n", "x".repeat(LONGEST));
         assert_eq!(told(&[&long, "{\"thread_id\":\"after\"}\n"]).as_deref(), Some("after"));
+    }
+
+    #[test]
+    fn what_it_has_used_up_is_counted_to_the_end_also_behind_the_session() {
+        let used = Meter { tokens: vec!["usage.out".to_owned()], ..Meter::default() };
+        let mut told = Told::new(Tells { session: Some("thread_id".to_owned()), used: Some(used) });
+        assert_eq!(told.used(), None);
+        told.push(b"{\"thread_id\":\"a\"}\n{\"usage\":{\"out\":3}}\nno line\n{\"usage\":");
+        told.push(b"{\"out\":7}}");
+        told.end();
+        assert_eq!(
+            (told.session().as_deref(), told.used().map(|reading| reading.used.tokens)),
+            (Some("a"), Some(7))
+        );
     }
 }

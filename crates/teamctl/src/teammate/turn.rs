@@ -72,6 +72,9 @@ impl<H: Host> Teammate<H> {
     /// Runs the turn, and says how it went.
     fn run(&mut self, job: &Job) -> Result<Outcome, Halt> {
         let end = self.process(job)?;
+        if let Some(told) = end.used {
+            self.now.used = Some(self.program.used_up(self.now.used.take(), told));
+        }
         self.withdraw_questions();
         self.program.tidy();
         self.now.pid = None;
@@ -104,7 +107,7 @@ impl<H: Host> Teammate<H> {
         }
         match begun {
             Ok(_) => self.until_end(),
-            Err(why) => Ok(TurnEnd { how: How::NotRun(why), last: String::new() }),
+            Err(why) => Ok(TurnEnd { how: How::NotRun(why), last: String::new(), used: None }),
         }
     }
 

@@ -6,6 +6,7 @@ use crate::output;
 use protocol::control::{Reply, Request, SetPolicy};
 use protocol::fault::Fault;
 use protocol::policy::{After, Policy as TeamPolicy, Who};
+use protocol::used::{dollars, short};
 use serde_json::json;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -61,6 +62,8 @@ pub(super) fn words(policy: &TeamPolicy) -> String {
         lines.push(format!("after {} without an answer {then}", span(ms)));
     }
     lines.extend(policy.turns.map(|turns| format!("at most {turns} turns")));
+    lines.extend(policy.tokens.map(|tokens| format!("at most {} tokens", short(tokens))));
+    lines.extend(policy.microdollars.map(|cost| format!("at most {}", dollars(cost))));
     lines.extend(policy.time_ms.map(|ms| format!("at most {} from its making on", span(ms))));
     lines.join("\n")
 }

@@ -108,7 +108,7 @@ impl Host for Bench<'_> {
                     Some(Ok(status)) => How::Status(status),
                     _ => How::NotRun("cannot wait for the command".to_owned()),
                 };
-                Happened::Turn(TurnEnd { how, last: String::new() })
+                Happened::Turn(TurnEnd { how, last: String::new(), used: None })
             }
         }
     }

@@ -3,6 +3,7 @@
 use protocol::control::{Life, Spawn};
 use protocol::mode::PermissionMode;
 use protocol::turn::PlanStage;
+use protocol::used::{Report, Used};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -21,6 +22,9 @@ pub(crate) struct Comeback {
     pub(crate) restarts: u32,
     /// The session that its program had, for a next life to go on with.
     pub(crate) session: Option<String>,
+    /// What it has used up in all its lives, as far as its program tells.
+    #[serde(default)]
+    pub(crate) tally: Tally,
     /// The mode that it was in; none: the one of its order.
     #[serde(default)]
     pub(crate) mode: Option<PermissionMode>,
@@ -46,6 +50,7 @@ impl Comeback {
             failures: Vec::new(),
             restarts: 0,
             session: None,
+            tally: Tally::default(),
             mode,
             plan,
             plan_approved,
@@ -65,6 +70,25 @@ fn without_environment<S: serde::Serializer>(order: &Spawn, serializer: S) -> Re
 
 fn without_env(order: &Spawn) -> Spawn {
     Spawn { env: BTreeMap::new(), ..order.clone() }
+}
+
+/// What a member has used up, and up to where its program's reports are in that.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub(crate) struct Tally {
+    pub(crate) used: Used,
+    last: Option<Report>,
+}
+
+impl Tally {
+    /// Takes in what is new in the report, and gives that: programs tell the same again, and so do joins that come back.
+    pub(crate) fn take_in(&mut self, report: Report) -> Used {
+        let before = self.last.as_ref().filter(|last| last.session == report.session);
+        let new = report.used.since(before.map(|last| last.used).unwrap_or_default());
+        self.used = self.used.and(new);
+        self.last = Some(report);
+        new
+    }
 }
 
 /// A member between a life and the next.

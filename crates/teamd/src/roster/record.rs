@@ -7,6 +7,7 @@ use protocol::feed::Feed;
 use protocol::id::{RequestId, TaskId};
 use protocol::name::{AgentName, TeamName};
 use protocol::turn::Backend;
+use protocol::used::Used;
 use serde::{Deserialize, Serialize};
 use std::ops::{Deref, DerefMut};
 use std::path::PathBuf;
@@ -135,6 +136,13 @@ pub(crate) struct Record {
     pub(crate) reported: Option<Ended>,
     /// Set before its lead is told, so that a crash between the two does not tell it twice.
     pub(crate) ended: Option<End>,
+}
+
+impl Record {
+    /// What it has used up, in its lives before as well.
+    pub(crate) fn used(&self) -> Used {
+        self.comeback.as_ref().map(|comeback| comeback.tally.used).unwrap_or_default()
+    }
 }
 
 /// A record that whatever is on its way to the disk shares with the state: who changes one that is shared changes a copy,

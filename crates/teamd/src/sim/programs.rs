@@ -173,7 +173,7 @@ impl World {
         let above = [pid, program.join].map(|pid| Process { pid, start: 1 }).to_vec();
         let speaker = if typed { Speaker::Typist } else { Speaker::Program };
         let session = Some(format!("session {pid}"));
-        let hooked = Hooked { lead: self.leads(pid), session, above, speaker, said };
+        let hooked = Hooked { lead: self.leads(pid), session, above, speaker, used: None, said };
         self.hook_asks(pid, Request::Hook(hooked))
     }
 
@@ -183,7 +183,7 @@ impl World {
         let session = Some("another".to_owned());
         let said = if self.rng.bool() { Said::Session } else { Said::Ended };
         let lead = self.leads(pid);
-        let hooked = Hooked { lead, session, above, speaker: Speaker::Program, said };
+        let hooked = Hooked { lead, session, above, speaker: Speaker::Program, used: None, said };
         let token = self.programs[&pid].who.as_ref().map(|who| who.token.clone());
         self.ask_as(Asker::Person, token, Request::Hook(hooked));
     }

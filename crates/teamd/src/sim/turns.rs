@@ -40,6 +40,7 @@ impl Turner {
             pid: None,
             reason: None,
             session: turns.session.clone(),
+            used: None,
             mode: turns.mode,
             plan: turns.plan.clone(),
             shutdown_requested: false,

@@ -199,7 +199,8 @@ pub(super) fn once_more(state: &mut State, id: &SpawnId, now: Now) {
         let how = "its start was cut short with teamd".to_owned();
         let (state_word, at) = (Outcome::Failed.word().to_owned(), now.wall);
         let name = record.name.clone();
-        let past = PastAgent { name, state: state_word, how, at, again_at: Some(at), rests: false };
+        let used = record.used();
+        let past = PastAgent { name, state: state_word, how, at, again_at: Some(at), rests: false, used };
         state.remember_past(&record.team, past);
         let comeback = Comeback { restarts, ..comeback };
         state.resting.push(Resting { comeback, at: now.wall, due: now.mono, put_away: false });

@@ -1,14 +1,16 @@
-//! What a team may use up: turns, and time since it was made. Once either is spent its members are asked to end, and
-//! rest; nobody is started for it until its policy gives it more.
+//! What a team may use up: turns, time since it was made, and what its members' programs tell of, tokens and money. Once
+//! any of it is spent its members are asked to end, and rest; nobody is started for it until its policy gives it more.
 
 use super::shutdown;
 use crate::effect::Effect;
 use crate::event::Now;
+use crate::roster::SpawnId;
 use crate::state::{State, Team};
 use protocol::control::Budget;
 use protocol::event::What;
 use protocol::fault::{Fault, Kind};
 use protocol::name::TeamName;
+use protocol::used::{Report, dollars, short};
 
 /// Counts the turns that have just begun. One that a daemon finds under way at its start it counts once more.
 pub(super) fn count(state: &mut State, now: Now, out: &mut Vec<Effect>) {
@@ -20,6 +22,23 @@ pub(super) fn count(state: &mut State, now: Now, out: &mut Vec<Effect>) {
         let Some(known) = state.teams.get_mut(&team) else { continue };
         known.spent.turns += 1;
         state.dirty |= known.policy.turns.is_some();
+        look(state, &team, now, out);
+    }
+}
+
+/// A program tells what it has used up so far, in this life of its agent or in the session that it names.
+pub(super) fn report(state: &mut State, id: &SpawnId, report: Report, now: Now, out: &mut Vec<Effect>) {
+    let Some(agent) = state.agents.get_mut(id) else { return };
+    let Some(comeback) = &mut agent.record.comeback else { return };
+    let session = report.session.or_else(|| Some(id.as_str().to_owned()));
+    let new = comeback.tally.take_in(Report { session, ..report });
+    if new.is_nothing() {
+        return;
+    }
+    state.dirty = true;
+    let team = agent.record.team.clone();
+    if let Some(known) = state.teams.get_mut(&team) {
+        known.spent.used = known.spent.used.and(new);
         look(state, &team, now, out);
     }
 }
@@ -62,24 +81,32 @@ pub(super) fn refusal(state: &State, team: &TeamName) -> Option<Fault> {
     Some(Fault::new(Kind::Refused, message).hinted("give it more with: teamctl policy FILE"))
 }
 
-/// For `status`; nothing of a team without limits.
+/// For `status`; nothing of a team without limits of which nobody tells what it uses up.
 pub(super) fn told(known: &Team) -> Option<Budget> {
-    let (turns, time_ms) = (known.policy.turns, known.policy.time_ms);
-    let spent = &known.spent;
-    (turns.is_some() || time_ms.is_some()).then(|| Budget {
+    let (policy, spent) = (&known.policy, &known.spent);
+    let limits = [policy.turns, policy.time_ms, policy.tokens, policy.microdollars];
+    (limits.iter().any(Option::is_some) || !spent.used.is_nothing()).then(|| Budget {
         turns: spent.turns,
-        of_turns: turns,
+        of_turns: policy.turns,
+        used: spent.used,
+        of_tokens: policy.tokens,
+        of_microdollars: policy.microdollars,
         since: spent.since,
-        of_ms: time_ms,
+        of_ms: policy.time_ms,
         spent: spent.why.clone(),
     })
 }
 
 fn why(known: &Team, left_ms: Option<u64>) -> Option<String> {
-    match known.policy.turns.filter(|most| known.spent.turns >= *most) {
-        Some(most) => Some(format!("its budget of {most} turns is used up")),
-        None => (left_ms == Some(0)).then(|| "its time is used up".to_owned()),
-    }
+    let (policy, spent) = (&known.policy, &known.spent);
+    let counts = [
+        (policy.turns, spent.turns, policy.turns.map(|most| format!("{most} turns"))),
+        (policy.tokens, spent.used.tokens, policy.tokens.map(|most| format!("{} tokens", short(most)))),
+        (policy.microdollars, spent.used.microdollars, policy.microdollars.map(dollars)),
+    ];
+    let over = counts.into_iter().find(|(most, count, _)| most.is_some_and(|most| *count >= most));
+    let over = over.and_then(|(_, _, words)| words).map(|words| format!("its budget of {words} is used up"));
+    over.or_else(|| (left_ms == Some(0)).then(|| "its time is used up".to_owned()))
 }
 
 /// Of its time; none where that has no limit.

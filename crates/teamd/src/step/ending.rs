@@ -167,6 +167,7 @@ pub(super) fn ended(state: &mut State, id: &SpawnId, how: Ended, now: Now, out: 
         at: now.wall,
         again_at: next.at(now),
         rests: next == Next::Rests,
+        used: record.used(),
     };
     state.remember_past(&record.team, past);
     if let Some(agent) = state.agents.get_mut(id) {

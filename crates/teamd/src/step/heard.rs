@@ -74,7 +74,8 @@ mod tests {
     fn word_of(session: &str, pids: &[u32], said: Said) -> Word {
         let heard = Heard { above: above(&[21, 20, 10]), handed: Vec::new() };
         let session = Some(session.to_owned()).filter(|session| !session.is_empty());
-        let hooked = Hooked { lead: None, session, above: above(pids), speaker: Speaker::Program, said };
+        let hooked =
+            Hooked { lead: None, session, above: above(pids), speaker: Speaker::Program, used: None, said };
         word(&heard, Some("old"), &hooked)
     }
 
@@ -106,6 +107,7 @@ mod tests {
             session: Some("new".into()),
             above: above(&[21, 20]),
             speaker: Speaker::Program,
+            used: None,
             said: Said::Ended,
         };
         assert_eq!(

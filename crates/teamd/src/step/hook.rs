@@ -5,7 +5,7 @@
 
 use super::heard::{self, Word};
 use super::request::answer;
-use super::{lead, plan, tasks, turn};
+use super::{budget, lead, plan, tasks, turn};
 use crate::effect::Effect;
 use crate::event::{ConnId, Now};
 use crate::notices::News;
@@ -55,6 +55,7 @@ fn agent_said(
         Word::Own => {}
     }
     agent.has_said = true;
+    let used = hooked.used;
     let mut reply = reply(agent);
     let was_idle = agent.activity == Activity::Idle;
     match hooked.said {
@@ -94,6 +95,7 @@ fn agent_said(
             agent.hooks.dialog = Some(text);
         }
     }
+    used.into_iter().for_each(|report| budget::report(state, &id, report, now, out));
     Ok(reply)
 }
 
@@ -142,6 +144,7 @@ fn turn_of(agent: &Agent, activity: Activity, about: String, now: Now) -> TurnNo
         pid: None,
         reason: (!active && agent.hooks.ended).then_some(IdleReason::Available),
         session: agent.record.session.clone(),
+        used: None,
         shutdown_requested: false,
         // Its program keeps these itself.
         mode: agent.turn.as_ref().and_then(|turn| turn.mode),

@@ -341,6 +341,7 @@ pub(super) fn give_up(state: &mut State, spawn: &SpawnId, fault: Fault, now: Now
                 at: now.wall,
                 again_at: next.at(now),
                 rests: next == Next::Rests,
+                used: record.used(),
             };
             state.remember_past(&record.team, past);
             tasks::again(state, &record.team, out);

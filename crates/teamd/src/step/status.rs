@@ -68,6 +68,7 @@ fn of(agent: &Agent, dialogs: &Dialogs) -> AgentStatus {
         flags: flags(agent, dialogs),
         turn_task: agent.turn.as_ref().and_then(TurnNow::task),
         evidence: evidence(agent),
+        used: record.used(),
         restarts: record.comeback.as_ref().map_or(0, |comeback| comeback.restarts),
         color: color(record),
         environment: record.env.clone(),

@@ -3,7 +3,7 @@
 use super::request::answer;
 use super::shutdown::find;
 use super::spawn::{no_such_team, relabel};
-use super::{mode, tasks};
+use super::{budget, mode, tasks};
 use crate::effect::Effect;
 use crate::event::{ConnId, Now};
 use crate::files::FileJob;
@@ -45,6 +45,7 @@ pub(super) fn says(state: &mut State, id: &SpawnId, turn: Option<TurnNow>, now: 
         (comeback.mode, comeback.plan) = (turn.mode, turn.plan.clone());
         state.dirty = true;
     }
+    let used = turn.used.clone();
     let before = agent.turn.replace(turn.clone());
     state.dirty |= mode::follows(agent, before.as_ref(), &turn, out);
     let number = before.as_ref().map(|before| before.number);
@@ -67,6 +68,7 @@ pub(super) fn says(state: &mut State, id: &SpawnId, turn: Option<TurnNow>, now: 
     if idle || was_offered {
         tasks::again(state, &team, out);
     }
+    used.into_iter().for_each(|report| budget::report(state, id, report, now, out));
 }
 
 /// The agent itself says so, known by its token. Of turns that its join runs that alone tells: nobody would take back

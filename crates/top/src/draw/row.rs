@@ -10,6 +10,8 @@ use ratatui::text::Span;
 
 /// Columns of a name.
 const NAME: usize = 12;
+/// Of what somebody has used up: `123.4k $12.34`.
+const USED: usize = 13;
 
 /// The line of that thing.
 pub(super) fn of(state: &State, item: &dyn Item) -> Spans {
@@ -41,6 +43,9 @@ impl Row<'_> {
             (self.cell(&member.since, 5), Style::new()),
             (self.cell(&unread, 7), Style::new().add_modifier(Modifier::BOLD)),
         ];
+        if self.state.sight.members.iter().any(|member| !member.used.is_empty()) {
+            spans.push((self.cell(&member.used, USED), Style::new()));
+        }
         if !member.task.is_empty() {
             spans.push((self.cell(&member.task, task), Style::new()));
         }

@@ -126,6 +126,15 @@ fn requests_that_can_not_be_read_are_not_told_as_none() {
 }
 
 #[test]
+fn what_is_used_up_has_a_column_where_a_program_tells_it() {
+    let mut sight = survey();
+    sight.budget = "12 of 200 turns, until 16:00, 14.1k of 5.0M tokens".to_owned();
+    sight.members[1].used = "12.3k $0.42".to_owned();
+    sight.members[3].used = "1.8k".to_owned();
+    is("used", &state(sight, (80, 24)));
+}
+
+#[test]
 fn ascii_where_the_locale_has_no_more() {
     let mut state = state(survey(), (80, 24));
     state.manner = Manner { letters: Letters::Ascii, ..WHOLE };

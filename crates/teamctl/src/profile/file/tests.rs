@@ -35,7 +35,7 @@ fn a_whole_file_is_read() {
     assert_eq!((profile.name.as_str(), profile.about.as_str()), ("x", "a program"));
     let Runs::Program(program) = profile.runs else { panic!("it is a program") };
     let resume = ["-r", "{session}", "{prompt}"].map(str::to_owned).to_vec();
-    assert_eq!(program.feed, Feed::Turn { resume, session: Session::Ours, said: None });
+    assert_eq!(program.feed, Feed::Turn { resume, session: Session::Ours, said: None, used: None });
     assert_eq!(program.modes["plan"], ["--plan"]);
     let pull = parse("x", "x.toml", "feed = \"pull\"\nprogram = \"p\"").unwrap();
     assert!(

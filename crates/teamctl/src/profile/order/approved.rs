@@ -26,7 +26,7 @@ impl Profile {
             return Ok(BTreeMap::new());
         }
         let modes = match &program.feed {
-            Feed::Acp { modes } => modes.keys().collect::<Vec<_>>(),
+            Feed::Acp { modes, .. } => modes.keys().collect::<Vec<_>>(),
             _ => program.modes.keys().collect(),
         };
         if let Some(missing) =

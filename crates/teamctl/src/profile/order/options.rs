@@ -61,7 +61,7 @@ impl Profile {
 
     /// The arguments that keep it from writing: those of its type, else those of the mode in which it plans.
     fn read_only<'a>(&self, program: &'a Program, agent_type: &str) -> Result<&'a [String], Fault> {
-        let in_session = matches!(&program.feed, Feed::Acp { modes } if modes.contains_key("plan"));
+        let in_session = matches!(&program.feed, Feed::Acp { modes, .. } if modes.contains_key("plan"));
         let arguments = program.types.get(agent_type).or_else(|| program.modes.get("plan"));
         match arguments.map(Vec::as_slice).or(in_session.then_some(&[])) {
             Some(arguments) => Ok(arguments),
@@ -95,7 +95,7 @@ impl Profile {
     }
 
     fn mode<'a>(&self, program: &'a Program, mode: &str) -> Result<&'a [String], Fault> {
-        if matches!(&program.feed, Feed::Acp { modes } if modes.contains_key(mode)) {
+        if matches!(&program.feed, Feed::Acp { modes, .. } if modes.contains_key(mode)) {
             return Ok(program.modes.get(mode).map_or(&[], Vec::as_slice));
         }
         program.modes.get(mode).map(Vec::as_slice).ok_or_else(|| self.no_mode(program, mode))
@@ -114,7 +114,7 @@ impl Profile {
 
     fn no_mode(&self, program: &Program, mode: &str) -> Fault {
         let mut known: Vec<&str> = program.modes.keys().map(String::as_str).collect();
-        if let Feed::Acp { modes } = &program.feed {
+        if let Feed::Acp { modes, .. } = &program.feed {
             known.extend(modes.keys().map(String::as_str).filter(|mode| !program.modes.contains_key(*mode)));
         }
         let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };

@@ -53,7 +53,7 @@ fn an_interrupted_turn_fails_its_task_and_is_answered_when_the_agent_idles() {
     let ground = Ground::new();
     let task = ground.task("long");
     let interrupted: Scene =
-        Box::new(|_| Happened::Turn(TurnEnd { how: How::Interrupted, last: "noise".to_owned() }));
+        Box::new(|_| Happened::Turn(TurnEnd { how: How::Interrupted, last: "noise".to_owned(), used: None }));
     let (stage, _) = ground.live(worker("sleep 9"), nothing(), vec![interrupted]);
     assert_eq!(ground.team.tasks().get(&task.id).unwrap().failure(), Some("interrupted"));
     let idle = &ground.idles()[0];

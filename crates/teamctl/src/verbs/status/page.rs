@@ -5,7 +5,7 @@ use crate::output::{clean, paint};
 use crate::verbs::typed::Typed;
 use protocol::control::{Activity, Flag, PastAgent, WorktreeStatus};
 use view::team::{Counts, FailedTask, LeftTask, MemberView, TeamView};
-use view::words::used;
+use view::words::{time_used, used};
 
 /// As many characters of a text as a table takes.
 const WIDTH: usize = 40;
@@ -13,16 +13,27 @@ const WIDTH: usize = 40;
 /// The line above the table.
 pub(super) fn head(team: &TeamView) -> String {
     let Counts { pending, in_progress, completed } = team.tasks;
-    let budget = team.budget.as_ref().map(|budget| format!("; {}", used(budget, now()))).unwrap_or_default();
+    let budget = team
+        .budget
+        .as_ref()
+        .map(|budget| format!("; {}", used(budget, time_used(budget, now()))))
+        .unwrap_or_default();
     format!("\n{}: {pending} pending, {in_progress} in progress, {completed} completed{budget}", team.name)
 }
 
-/// The table, its heading first.
+/// Where what somebody has used up stands.
+const USED: usize = 7;
+
+/// The table, its heading first. What somebody has used up has a column where a program tells it.
 pub(super) fn rows(team: &TeamView) -> Vec<Vec<String>> {
-    let head = ["NAME", "PHASE", "ACTIVITY", "SINCE", "UNREAD", "FEED", "PANE", "TASK"];
+    let head = ["NAME", "PHASE", "ACTIVITY", "SINCE", "UNREAD", "FEED", "PANE", "USED", "TASK"];
     let mut rows = vec![head.map(str::to_owned).to_vec()];
     rows.extend(team.members.iter().map(member));
     rows.extend(team.past.iter().map(past));
+    let mut all = team.members.iter().map(|member| member.used).chain(team.past.iter().map(|past| past.used));
+    if all.all(|used| used.is_nothing()) {
+        rows.iter_mut().for_each(|row| drop(row.remove(USED)));
+    }
     rows
 }
 
@@ -78,6 +89,7 @@ fn member(member: &MemberView) -> Vec<String> {
         member.unread.map_or_else(|| "?".to_owned(), |n| n.to_string()),
         member.feed.map_or_else(dash, |feed| feed.word().to_owned()),
         pane(member),
+        member.used.to_string(),
         member.task.as_deref().map_or_else(dash, |task| clean(&cut(task))),
     ]
 }
@@ -114,7 +126,7 @@ fn past(past: &PastAgent) -> Vec<String> {
         (None, false) => String::new(),
     };
     let mut row = vec![clean(past.name.as_str()), clean(&past.state), dash(), ago(past.at)];
-    row.extend([dash(), dash(), dash(), clean(&format!("{}{again}", cut(&past.how)))]);
+    row.extend([dash(), dash(), dash(), past.used.to_string(), clean(&format!("{}{again}", cut(&past.how)))]);
     row
 }
 
@@ -163,6 +175,7 @@ fn cut(text: &str) -> String {
 mod tests {
     use super::*;
     use protocol::name::{AgentName, TeamName};
+    use protocol::used::Used;
 
     fn ann() -> MemberView {
         MemberView {
@@ -175,6 +188,7 @@ mod tests {
             since: Some(now() + 1000),
             evidence: Some("turn 3 by pid 77: task 4:\ncount".into()),
             task: Some("count\nthe lines".into()),
+            used: Used::default(),
             unread: None,
             mode: Some("plan".into()),
             feed: Some(protocol::feed::Feed::Turn),
@@ -195,8 +209,8 @@ mod tests {
         let bob = AgentName::foreign("bob");
         let again_at = Some(now() + 3_500);
         let how = "exit 1\u{1b}[2J".to_owned();
-        let past =
-            PastAgent { name: bob.clone(), state: "failed".into(), how, at: now(), again_at, rests: false };
+        let (name, state, used) = (bob.clone(), "failed".into(), Used::default());
+        let past = PastAgent { name, state, how, at: now(), again_at, rests: false, used };
         let id = |id: &str| protocol::id::TaskId::parse(id).unwrap();
         TeamView {
             name: TeamName::parse("t").unwrap(),
@@ -226,6 +240,16 @@ mod tests {
         assert_eq!(rows[2][..3], ["bob", "failed", "-"].map(str::to_owned));
         assert_eq!(rows[2][7], "exit 1\\u{1b}[2J, again in 4 s");
         assert!(rows.iter().all(|row| row.len() == rows[0].len()));
+    }
+
+    #[test]
+    fn what_is_used_up_has_a_column_where_a_program_tells_it() {
+        let mut team = team();
+        team.members[0].used = Used { tokens: 12_300, microdollars: 420_000 };
+        let rows = rows(&team);
+        let shown: Vec<[&str; 2]> = rows.iter().map(|row| [row[0].as_str(), &row[USED]]).collect();
+        assert_eq!(shown, [["NAME", "USED"], ["ann", "12.3k $0.42"], ["bob", "-"]]);
+        assert_eq!(rows[1][USED + 1], "count");
     }
 
     #[test]

@@ -3,9 +3,10 @@
 use super::turns::*;
 use super::*;
 use crate::files::ShutdownAnswer;
-use protocol::control::{BringBack, SetPolicy};
+use protocol::control::{BringBack, Hooked, Said, SetPolicy, TurnNow};
 use protocol::event::What;
 use protocol::policy::Policy;
+use protocol::used::{Report, Used};
 
 fn with(policy: Policy) -> State {
     let mut state = state();
@@ -114,4 +115,76 @@ fn nobody_says_no_to_the_end_of_a_budget() {
     written(&mut state, Policy::default());
     ends(&mut state, &ann, 50, Ended::Signal(15));
     assert!(state.resting[0].put_away);
+}
+
+fn used(tokens: u64) -> Used {
+    Used { tokens, microdollars: tokens * 10 }
+}
+
+/// A turn's end, with what its program has told so far.
+fn told(state: &mut State, conn: u64, session: Option<&str>, tokens: u64) -> Vec<Effect> {
+    let report = Report { session: session.map(str::to_owned), used: used(tokens) };
+    let said = FromJoin::Turn(TurnNow { used: Some(report), ..turn(Activity::Idle, 1) });
+    step(state, Event::JoinSaid { conn, said }, NOW)
+}
+
+fn spent(state: &State) -> u64 {
+    state.teams[&team()].spent.used.tokens
+}
+
+#[test]
+fn what_programs_tell_is_counted_once_and_ends_the_budget() {
+    let mut state = with(Policy { tokens: Some(1_000), ..Policy::default() });
+    let ann = runs(&mut state, worker("ann", |_| {}), 50);
+    runs(&mut state, worker("bob", |_| {}), 51);
+    for (tokens, all) in [(300, 300), (300, 300), (450, 450)] {
+        assert!(!is_spent(&told(&mut state, 50, None, tokens)));
+        assert_eq!(spent(&state), all, "a join that comes back tells the same again");
+    }
+    assert_eq!(state.agents[&ann].record.used(), used(450));
+    assert!(!is_spent(&told(&mut state, 51, Some("s"), 549)));
+    let effects = told(&mut state, 51, Some("s"), 551);
+    assert!(is_spent(&effects) && asked(&effects) == 2, "{effects:?}");
+    let refused = ask(&mut state, 8, worker("cat", |_| {}));
+    assert_eq!(kind(&refused, 8), Some(Kind::Refused));
+    let why = state.teams[&team()].spent.why.clone();
+    assert_eq!(why.as_deref(), Some("its budget of 1.0k tokens is used up"));
+    written(&mut state, Policy { microdollars: Some(10_010), ..Policy::default() });
+    assert_eq!(state.teams[&team()].spent.why.as_deref(), Some("its budget of $0.02 is used up"));
+}
+
+/// A life counts from its own beginning, a session from that of the first life that had it.
+#[test]
+fn the_next_life_and_the_next_daemon_go_on_with_the_count() {
+    for (session, more, all) in [(None, 300, 900), (None, 700, 1_300), (Some("s"), 700, 700)] {
+        let mut state = with(Policy::default());
+        let restart = protocol::turn::Restart::OnFailure;
+        let ann = runs(&mut state, worker("ann", |order| order.restart = restart), 50);
+        told(&mut state, 50, session, 600);
+        ends(&mut state, &ann, 50, Ended::Exit(1));
+        bury(&mut state, &ann);
+        assert_eq!(state.teams[&team()].past[0].used, used(600));
+        let roster = serde_json::from_value(serde_json::to_value(state.roster()).unwrap()).unwrap();
+        let mut next = State::new(state.setting.clone(), roster, Tale::default());
+        crate::step::restart(&mut next, NOW);
+        let ann = begun(&step(&mut next, Event::Deadline, at(10_000)));
+        start(&mut next, &ann, 52);
+        told(&mut next, 52, session, more);
+        assert_eq!((spent(&next), next.agents[&ann].record.used()), (all, used(all)), "{session:?} {more}");
+    }
+}
+
+#[test]
+fn hooks_tell_at_a_turns_end() {
+    let mut state = with(Policy { microdollars: Some(5_000), ..Policy::default() });
+    let (ann, token) = super::hooks::hooked(&mut state, "ann", 50);
+    let ended = |tokens| Hooked {
+        used: Some(Report { session: Some("s".to_owned()), used: used(tokens) }),
+        ..super::hooks::hooked_in(Some("s"), Said::Ended)
+    };
+    let mut hook = |tokens| super::hooks::ask_as(&mut state, 70, &token, Request::Hook(ended(tokens)));
+    hook(400);
+    let effects = hook(500);
+    assert!(is_spent(&effects), "{effects:?}");
+    assert_eq!(state.agents[&ann].record.used(), used(500));
 }

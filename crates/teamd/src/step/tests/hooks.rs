@@ -5,14 +5,14 @@ use protocol::control::{Flag, HookReply, Hooked, Lead, LeadOrder, Park, Process,
 use protocol::feed::Reaches;
 
 /// A running agent that is fed by its hooks.
-fn hooked(state: &mut State, name: &str, conn: u64) -> (SpawnId, String) {
+pub(super) fn hooked(state: &mut State, name: &str, conn: u64) -> (SpawnId, String) {
     let spawn = running(state, name, conn);
     let record = &mut state.agents.get_mut(&spawn).unwrap().record;
     record.feed = Feed::Hook;
     (spawn, record.token.clone())
 }
 
-fn ask_as(state: &mut State, client: u64, token: &str, request: Request) -> Vec<Effect> {
+pub(super) fn ask_as(state: &mut State, client: u64, token: &str, request: Request) -> Vec<Effect> {
     let call = Call { token: Some(token.to_owned()), ..*call(request) };
     step(state, Event::Request { client, call: Box::new(call) }, NOW)
 }
@@ -27,7 +27,7 @@ fn say(state: &mut State, token: &str, said: Said) -> HookReply {
 
 pub(super) fn hooked_in(session: Option<&str>, said: Said) -> Hooked {
     let (session, above) = (session.map(str::to_owned), vec![Process { pid: 400, start: 4 }]);
-    Hooked { lead: None, session, above, speaker: Speaker::Program, said }
+    Hooked { lead: None, session, above, speaker: Speaker::Program, used: None, said }
 }
 
 fn began(about: String) -> Said {

@@ -454,7 +454,15 @@ fn who_rests_is_not_forgotten_however_many_have_ended_since() {
     for n in 0..100 {
         let name = AgentName::parse(&format!("a{n}")).unwrap();
         let how = String::new();
-        let past = PastAgent { name, state: "failed".into(), how, at: 1, again_at: None, rests: false };
+        let past = PastAgent {
+            name,
+            state: "failed".into(),
+            how,
+            at: 1,
+            again_at: None,
+            rests: false,
+            used: protocol::used::Used::default(),
+        };
         state.remember_past(&team(), past);
     }
     assert_eq!(past(&state)[0], ("ann".to_owned(), true, false));

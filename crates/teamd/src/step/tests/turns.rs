@@ -55,6 +55,7 @@ pub(super) fn turn(activity: Activity, number: u64) -> TurnNow {
         pid: (activity == Activity::Active).then_some(7),
         reason: (activity == Activity::Idle).then_some(IdleReason::Available),
         session: None,
+        used: None,
         shutdown_requested: false,
     }
 }

@@ -5,6 +5,7 @@ use super::section::Section;
 use protocol::control::Commands;
 use protocol::duration;
 use protocol::policy::{After, Policy as TeamPolicy, Rule, RuleAnswer, Who};
+use protocol::used::microdollars;
 use std::path::Path;
 use std::time::Duration;
 
@@ -26,8 +27,20 @@ impl Default for Policy {
     }
 }
 
-const KEYS: [&str; 10] =
-    ["plans", "permissions", "commands", "timeout", "after", "rule", "grace", "retries", "turns", "time"];
+const KEYS: [&str; 12] = [
+    "plans",
+    "permissions",
+    "commands",
+    "timeout",
+    "after",
+    "rule",
+    "grace",
+    "retries",
+    "turns",
+    "time",
+    "tokens",
+    "cost",
+];
 const WHO: [(&str, Who); 3] = [("person", Who::Person), ("lead", Who::Lead), ("auto", Who::Auto)];
 const AFTER: [(&str, After); 3] = [("deny", After::Deny), ("approve", After::Approve), ("wait", After::Wait)];
 const ANSWERS: [(&str, RuleAnswer); 3] =
@@ -64,6 +77,8 @@ fn team(table: Section, directory: &Path, otherwise: TeamPolicy, flaws: &mut Fla
         timeout_ms: timeout.map(|time| u64::try_from(time.as_millis()).unwrap_or(u64::MAX)),
         after: after.unwrap_or(otherwise.after),
         turns: table.count("turns", flaws).map(u64::from),
+        tokens: table.count("tokens", flaws).map(u64::from),
+        microdollars: table.amount("cost", flaws).and_then(microdollars),
         time_ms: time(table, "time", "a string such as \"8h\"", flaws)
             .map(|time| u64::try_from(time.as_millis()).unwrap_or(u64::MAX)),
         rules: rules.into_iter().filter_map(|table| rule(table, directory, flaws)).collect(),

@@ -96,6 +96,21 @@ impl<'a> Section<'a> {
         found.ok()
     }
 
+    /// A number from 0, perhaps with a fraction.
+    pub(super) fn amount(&self, key: &str, flaws: &mut Flaws) -> Option<f64> {
+        let (span, value) = self.get(key)?;
+        let text = match value {
+            DeValue::Integer(number) if number.radix() == 10 => number.as_str(),
+            DeValue::Float(number) => number.as_str(),
+            other => return wrong(key, "an amount such as 2.50", other, span, flaws),
+        };
+        let found = text.parse().ok().filter(|amount: &f64| amount.is_finite() && *amount >= 0.0);
+        if found.is_none() {
+            flaws.add(span.start, format!("{key} takes an amount from 0 on, such as 2.50, not {text}"));
+        }
+        found
+    }
+
     /// `true`, or a text; `false` is as if nothing stood there.
     pub(super) fn yes_or_text(&self, key: &str, flaws: &mut Flaws) -> Option<Option<String>> {
         match self.get(key)?.1 {

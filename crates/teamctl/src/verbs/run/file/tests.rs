@@ -60,6 +60,8 @@ timeout = "10m"
 after = "deny"
 grace = "5s"
 retries = 2
+tokens = 5_000_000
+cost = 2.50
 [[policy.rule]]
 tool = "Bash"
 matches = "cargo *"
@@ -112,6 +114,8 @@ blocked_by = ["count", "count"]
         after: After::Deny,
         rules: vec![rule.clone(), Rule { matches: None, directory: None, answer: RuleAnswer::Ask, ..rule }],
         turns: Some(500),
+        tokens: Some(5_000_000),
+        microdollars: Some(2_500_000),
         time_ms: Some(8 * 3_600_000),
     };
     assert_eq!(run.policy, Policy { team: team.clone(), grace, retries: 2 });

@@ -1,0 +1,73 @@
+//! What a program's session has used up, by the file that it keeps of that: read whole, since the hook of each turn is a
+//! process of its own.
+
+use super::Stand;
+use crate::profile::Receipt;
+use crate::teammate::Gauge;
+use protocol::used::{Report, Used};
+use std::fs::File;
+use std::io::{BufRead, BufReader, Read};
+use std::path::Path;
+
+/// A longer line is passed over, bytes.
+const LONGEST: u64 = 4 << 20;
+
+/// A file that can't be read tells nothing, nor does one of nobody's session.
+pub(super) fn report(stand: &Stand<'_>) -> Option<Report> {
+    let (receipt, path) = (stand.manner.used.as_ref()?, stand.input.receipt.as_ref()?);
+    let session = stand.input.session.clone()?;
+    Some(Report { session: Some(session), used: used(path, receipt)? })
+}
+
+fn used(path: &Path, receipt: &Receipt) -> Option<Used> {
+    let mut file = BufReader::new(File::open(path).ok()?);
+    let mut gauge = Gauge::new(receipt.meter.clone());
+    let mut line = Vec::new();
+    loop {
+        line.clear();
+        let read = file.by_ref().take(LONGEST).read_until(b'\n', &mut line).ok()?;
+        if read == 0 {
+            return gauge.total();
+        }
+        if mentions(&line, receipt) {
+            serde_json::from_slice(&line).iter().for_each(|value| gauge.line(value));
+        }
+    }
+}
+
+/// Most lines hold a file or a command's output, and need not be understood.
+fn mentions(line: &[u8], receipt: &Receipt) -> bool {
+    let Ok(text) = std::str::from_utf8(line) else { return false };
+    let mut paths = receipt.meter.tokens.iter().chain(&receipt.meter.cost);
+    paths.any(|path| path.rsplit('.').next().is_some_and(|key| text.contains(key)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use protocol::used::Meter;
+    use std::io::Write;
+
+    #[test]
+    fn it_is_the_sum_of_the_parts_and_what_is_no_line_of_it_is_passed_over() {
+        let meter = Meter {
+            tokens: ["message.usage.in", "message.usage.out"].map(str::to_owned).to_vec(),
+            once: Some("message.id".to_owned()),
+            ..Meter::default()
+        };
+        let receipt = Receipt { file: "transcript_path".to_owned(), meter };
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("transcript");
+        let part = |id: &str, out: u64| {
+            format!("{{\"message\":{{\"id\":\"{id}\",\"usage\":{{\"in\":1,\"out\":{out}}}}}}}\n")
+        };
+        let long = format!("{{\"out\":\"{}\"}}\n", "x".repeat(5 << 20));
+        let text =
+            [&part("a", 1), &part("a", 9), "noise out\n", &long, &part("b", 4), "{\"message\":{\"id\""];
+        File::create(&path).unwrap().write_all(text.concat().as_bytes()).unwrap();
+        assert_eq!(used(&path, &receipt).map(|used| used.tokens), Some(10 + 5));
+        assert_eq!(used(&directory.path().join("none"), &receipt), None);
+        File::create(&path).unwrap();
+        assert_eq!(used(&path, &receipt), None);
+    }
+}

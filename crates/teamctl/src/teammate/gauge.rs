@@ -1,0 +1,140 @@
+//! What a program has used up, read off its lines of JSON as its profile's [`Meter`] says: pure.
+
+use protocol::used::{Meter, Reading, Used, microdollars};
+use serde_json::Value;
+use std::collections::VecDeque;
+
+/// Parts that may still be told again. Lines of two requests stand between each other, those of more seldom.
+const OPEN: usize = 64;
+
+/// One output, or one file.
+#[derive(Debug)]
+pub(crate) struct Gauge {
+    meter: Meter,
+    total: Option<Used>,
+    /// The parts told last, by what marks them.
+    open: VecDeque<(Value, Used)>,
+}
+
+impl Gauge {
+    pub(crate) fn new(meter: Meter) -> Gauge {
+        Gauge { meter, total: None, open: VecDeque::new() }
+    }
+
+    /// One more line; most tell nothing.
+    pub(crate) fn line(&mut self, line: &Value) {
+        let Some(told) = self.told(line) else { return };
+        let Some(mark) = &self.meter.once else {
+            self.total = Some(told);
+            return;
+        };
+        let mark = at(line, mark).first().copied().cloned();
+        match self.open.iter_mut().find(|(open, _)| Some(open) == mark.as_ref()) {
+            Some((_, part)) => *part = told,
+            None => self.part(mark, told),
+        }
+    }
+
+    fn part(&mut self, mark: Option<Value>, told: Used) {
+        let closed = match mark {
+            None => Some(told),
+            Some(mark) => {
+                self.open.push_back((mark, told));
+                if self.open.len() > OPEN { self.open.pop_front().map(|(_, part)| part) } else { None }
+            }
+        };
+        let total = self.total.unwrap_or_default();
+        self.total = Some(closed.map_or(total, |part| total.and(part)));
+    }
+
+    /// All of it; none where nothing was told.
+    pub(crate) fn total(&self) -> Option<Used> {
+        Some(self.open.iter().fold(self.total?, |sum, (_, part)| sum.and(*part)))
+    }
+
+    pub(crate) fn reading(&self) -> Option<Reading> {
+        Some(Reading { used: self.total()?, per: self.meter.per })
+    }
+
+    fn told(&self, line: &Value) -> Option<Used> {
+        let counts = self.meter.tokens.iter().flat_map(|path| at(line, path));
+        let tokens = counts.filter_map(Value::as_u64).reduce(u64::saturating_add);
+        let costs = self.meter.cost.iter().flat_map(|path| at(line, path)).filter_map(Value::as_f64);
+        let cost = costs.filter_map(microdollars).reduce(u64::saturating_add);
+        (tokens.is_some() || cost.is_some())
+            .then(|| Used { tokens: tokens.unwrap_or_default(), microdollars: cost.unwrap_or_default() })
+    }
+}
+
+/// What stands there; a `*` in the path is every key.
+fn at<'a>(line: &'a Value, path: &str) -> Vec<&'a Value> {
+    path.split('.').fold(vec![line], |values, key| match key {
+        "*" => values.into_iter().filter_map(Value::as_object).flat_map(serde_json::Map::values).collect(),
+        key => values.into_iter().filter_map(|value| value.get(key)).collect(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn gauge(once: Option<&str>) -> Gauge {
+        Gauge::new(Meter {
+            tokens: ["usage.in", "usage.out"].map(str::to_owned).to_vec(),
+            cost: Some("cost".to_owned()),
+            once: once.map(str::to_owned),
+            ..Meter::default()
+        })
+    }
+
+    fn total(gauge: &mut Gauge, lines: &[Value]) -> Option<(u64, u64)> {
+        lines.iter().for_each(|line| gauge.line(line));
+        gauge.total().map(|used| (used.tokens, used.microdollars))
+    }
+
+    #[test]
+    fn the_last_line_tells_all_unless_each_tells_a_part() {
+        let lines = [
+            json!({"usage": {"in": 3, "out": 1}, "id": "a"}),
+            json!({"usage": {"in": 3, "out": 2}, "id": "a"}),
+            json!({"usage": {"in": 5}, "cost": 0.25, "id": "b"}),
+            json!({"usage": {"in": 3, "out": 4}, "id": "a"}),
+            json!({"usage": {"in": 1}}),
+            json!({"type": "end"}),
+        ];
+        assert_eq!(total(&mut gauge(None), &lines), Some((1, 0)));
+        assert_eq!(total(&mut gauge(Some("id")), &lines), Some((3 + 4 + 5 + 1, 250_000)));
+    }
+
+    #[test]
+    fn parts_of_long_ago_stay_counted() {
+        let lines: Vec<Value> = (0..1000).map(|id| json!({"usage": {"in": 2}, "id": id})).collect();
+        let mut gauge = gauge(Some("id"));
+        assert_eq!(total(&mut gauge, &lines), Some((2000, 0)));
+        assert!(gauge.open.len() <= OPEN);
+    }
+
+    #[test]
+    fn what_is_no_count_is_nothing() {
+        let lines = [
+            json!({"usage": {"in": "3", "out": -1}, "cost": "1"}),
+            json!({"usage": 7, "cost": -0.5}),
+            json!([{"usage": {"in": 3}}]),
+            json!(null),
+        ];
+        assert_eq!(total(&mut gauge(None), &lines), None);
+        let most = json!({"usage": {"in": u64::MAX, "out": u64::MAX}});
+        assert_eq!(total(&mut gauge(None), &[most]), Some((u64::MAX, 0)));
+    }
+
+    #[test]
+    fn a_star_is_every_key() {
+        let meter = Meter { tokens: vec!["models.*.in".to_owned()], ..Meter::default() };
+        let mut gauge = Gauge::new(meter);
+        assert_eq!(
+            total(&mut gauge, &[json!({"models": {"a.1": {"in": 3}, "b": {"in": 4}, "c": 7}})]),
+            Some((7, 0))
+        );
+    }
+}
