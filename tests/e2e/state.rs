@@ -5,7 +5,7 @@ use serde_json::Value;
 use std::path::PathBuf;
 
 /// The state directory of the house's root.
-fn state(house: &House, name: &str) -> PathBuf {
+pub(crate) fn state(house: &House, name: &str) -> PathBuf {
     let home = std::fs::read_dir(house.path("state/teamd")).unwrap().next().unwrap().unwrap();
     home.path().join(name)
 }

@@ -1,7 +1,12 @@
 //! A program that can not begin, ends before its time, or comes back.
 
 use super::{ends, heard, house, said, send, spawn, turn};
-use harness::House;
+use crate::dialogs::signal;
+use crate::state::state;
+use harness::{House, Processes};
+use rustix::process::Signal;
+use serde_json::Value;
+use std::time::Duration;
 
 #[test]
 fn a_crash_in_a_turn_fails_that_turn_and_the_next_goes_on_with_the_session() {
@@ -117,11 +122,55 @@ fn one_that_was_about_to_open_when_teamd_died_does_not_run_unknown() {
         assert!(!asking.wait().unwrap().success());
         house.start_daemon();
         house.until("its first process ends", || house.those(harness::Whom::Join).is_empty().then_some(()));
-        let programs = || harness::Processes::marked(&house.mark()).list();
+        let programs = || Processes::marked(&house.mark()).list();
         house.until("and it with it", || (!programs().concat().contains("acp-agent")).then_some(()));
         assert!(heard(&house, "session/prompt").is_empty() && house.member("ann").is_none());
         house.end();
     }
+}
+
+/// The first process of an agent that comes next to this point of a debug build stops there.
+fn is_to_stop_at(house: &House, point: &str) {
+    house.put("out/order", format!("pause teamd-pane {point} 1\n"));
+    house.put("out/passed", "");
+}
+
+fn stopped(house: &House) -> Option<u32> {
+    let passed = house.read("out/passed");
+    let pid = passed.lines().find_map(|line| line.strip_prefix("did ")?.parse().ok())?;
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    stat.rsplit_once(')')?.1.starts_with(" T ").then_some(pid)
+}
+
+/// It is told to end while it says hello to the next daemon, which has put it away when it tells of that. Without a pane:
+/// tmux lets no first process be stopped.
+#[test]
+fn one_that_ends_before_it_hears_that_it_is_refused_leaves_no_word() {
+    let house = house(&["held"]);
+    house.gate("out/gate");
+    // Daemons get the environment of their panes, and those without a pane that of their daemon.
+    house.tmux(["set-environment", "-g", "TEAMD_CRASH", &house.path("out").display().to_string()]);
+    house.kill_9(house.daemon());
+    house.start_daemon();
+    let spawn = ["spawn", "ann", "--agent", "scripted", "--backend", "in-process"];
+    let mut asking = house.teamctl_running(spawn);
+    house.until("it is about to open", || (!heard(&house, "session/new").is_empty()).then_some(()));
+    is_to_stop_at(&house, "join.hello");
+    house.kill_9(house.daemon());
+    assert!(!asking.wait().unwrap().success());
+    house.start_daemon();
+    let join = house.until("it is about to say hello", || stopped(&house));
+    let first = Processes::one(join);
+    is_to_stop_at(&house, "join.report");
+    signal(join, Signal::TERM);
+    signal(join, Signal::CONT);
+    house.until("it is about to tell of its end", || stopped(&house));
+    let roster = state(&house, "roster.json");
+    let agents = || serde_json::from_slice::<Value>(&std::fs::read(&roster).ok()?).ok();
+    house.until("it is put away", || agents()?["agents"].as_array()?.is_empty().then_some(()));
+    signal(join, Signal::CONT);
+    assert!(first.ended_within(Duration::from_secs(20)), "{}", house.portrait());
+    house.end();
 }
 
 /// Whoever asked is answered at once.

@@ -78,6 +78,12 @@ impl Link {
         &self.spawn
     }
 
+    /// Refused before an agent ran: nobody looks for a word of ours. Whoever refuses one that runs has lost the roster, or
+    /// works in other state directories; who has it may look.
+    pub(super) fn is_put_away(&self) -> bool {
+        self.given_up && self.agent.is_none()
+    }
+
     /// What is everybody's though our agent may have started it. One that was started a moment ago has not heard us yet.
     pub(super) fn daemons(&mut self) -> Vec<Process> {
         if self.connection.is_none() {

@@ -293,22 +293,25 @@ fn report_of(left: Left, link: &mut Link, signals: &Signals, state: &Path, how: 
 }
 
 /// Tells the daemon, and leaves word for the next one first: whoever hears of the end takes the word away, and where
-/// the answer is lost nobody can know whether it was heard.
+/// the answer is lost nobody can know whether it was heard. One that was put away before drops its own.
 fn report(link: &mut Link, signals: &Signals, state: &Path, how: &Ended) {
     crash::point("join.report");
     let words = serde_json::to_vec(how).expect("an end has nothing that JSON cannot hold");
     let file = format!("end-{}.json", link.spawn());
     let state = store::StateDir::open(state);
-    // Where it can't be left the daemon that listens needs none.
-    state.iter().for_each(|state| drop(state.overwrite(&file, &words)));
+    if !link.is_put_away() {
+        // Where it can't be left the daemon that listens needs none.
+        state.iter().for_each(|state| drop(state.overwrite(&file, &words)));
+    }
     crash::point("join.left");
-    if is_noted(link, signals, how) {
-        crash::point("join.noted");
+    let noted = is_noted(link, signals, how);
+    crash::point("join.heard");
+    if noted || link.is_put_away() {
         // Of one that was given up the daemon does not look for a word.
-        return state.iter().for_each(|state| drop(state.remove(&file)));
+        state.iter().for_each(|state| drop(state.remove(&file)));
     }
     // The pane closes with us: there is nobody to complain to.
-    if *how != Ended::Hangup {
+    if !noted && *how != Ended::Hangup {
         crash::point("join.close");
         close_our_pane(link.spawn());
     }
