@@ -60,7 +60,7 @@ pub(crate) enum Event {
 /// The time, as the step function is told it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Now {
-    /// Milliseconds on a clock that never jumps: for deadlines.
+    /// Milliseconds on a clock that never jumps, and stands still while the machine sleeps: for deadlines.
     pub(crate) mono: u64,
     /// Milliseconds since the epoch: for what is written.
     pub(crate) wall: u64,

@@ -1,8 +1,11 @@
 //! Telling people what they have to know: that somebody waits for them, has died or is stuck, or that all is done. Once
-//! for each, and what comes within a second of the last word in one word after it.
+//! for each, and what comes within a second of the last word in one word after it. What was not told yet is in the
+//! roster, for the next daemon to tell.
 
 use protocol::asked::AskedKind;
 use protocol::name::{AgentName, TeamName};
+use serde::{Deserialize, Serialize};
+use std::collections::VecDeque;
 use tmux::PaneId;
 
 /// Between two words, ms.
@@ -15,13 +18,18 @@ const TEAMS: usize = 2;
 /// What is to be told, and when.
 #[derive(Debug, Default)]
 pub(crate) struct Notices {
-    waiting: Vec<Waiting>,
+    waiting: Vec<Notice>,
+    /// On their way to those who are attached, word by word.
+    under_way: VecDeque<Vec<Notice>>,
+    /// What was not told is another than before.
+    changed: bool,
     /// Not before, on the daemon's own clock, ms.
     quiet_until: u64,
 }
 
 /// What happened that needs a person.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub(crate) enum News {
     /// A member waits for an answer.
     Asks(AskedKind),
@@ -39,13 +47,15 @@ pub(crate) enum News {
     Spent,
 }
 
-#[derive(Debug)]
-struct Waiting {
-    team: TeamName,
+/// Something that is to be told.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct Notice {
+    pub(crate) team: TeamName,
     /// None: the whole team.
     who: Option<AgentName>,
     news: News,
-    /// Where it is to be seen: whoever looks there needs not be told.
+    /// Where it is to be seen: whoever looks there needs not be told. The next daemon may find another pane of that number.
+    #[serde(skip)]
     pane: Option<PaneId>,
 }
 
@@ -59,19 +69,29 @@ pub(crate) struct Word {
 }
 
 impl Notices {
+    /// Those that the daemon before did not come to tell.
+    pub(crate) fn of(untold: impl Iterator<Item = Notice>) -> Notices {
+        Notices { waiting: untold.collect(), ..Notices::default() }
+    }
+
     /// Something is to be told of a member; `pane` is where it is to be seen.
     pub(crate) fn add(&mut self, team: &TeamName, who: &AgentName, pane: Option<PaneId>, news: News) {
-        self.waiting.push(Waiting { team: team.clone(), who: Some(who.clone()), news, pane });
+        self.push(Notice { team: team.clone(), who: Some(who.clone()), news, pane });
     }
 
     /// All of a team is done.
     pub(crate) fn add_done(&mut self, team: &TeamName, tasks: usize) {
-        self.waiting.push(Waiting { team: team.clone(), who: None, news: News::Done(tasks), pane: None });
+        self.push(Notice { team: team.clone(), who: None, news: News::Done(tasks), pane: None });
     }
 
     /// A team has nothing left to use up.
     pub(crate) fn add_spent(&mut self, team: &TeamName) {
-        self.waiting.push(Waiting { team: team.clone(), who: None, news: News::Spent, pane: None });
+        self.push(Notice { team: team.clone(), who: None, news: News::Spent, pane: None });
+    }
+
+    fn push(&mut self, notice: Notice) {
+        self.waiting.push(notice);
+        self.changed = true;
     }
 
     /// When something is to be told; none: nothing is.
@@ -86,8 +106,38 @@ impl Notices {
         }
         self.quiet_until = now + PAUSE;
         let waiting = std::mem::take(&mut self.waiting);
-        let panes: Option<Vec<PaneId>> = waiting.iter().map(|waiting| waiting.pane).collect();
-        Some(Word { text: words(&waiting), panes: panes.unwrap_or_default() })
+        let word = Word::of(&waiting);
+        self.under_way.push_back(waiting);
+        Some(word)
+    }
+
+    /// All that was not told, whatever the time: there is no later.
+    pub(crate) fn take_last(&mut self) -> Option<Word> {
+        let untold = self.untold();
+        *self = Notices { changed: !untold.is_empty(), ..Notices::default() };
+        (!untold.is_empty()).then(|| Word::of(&untold))
+    }
+
+    /// The first word that is under way was shown to those who are attached, or is rung.
+    pub(crate) fn told(&mut self) {
+        self.changed |= self.under_way.pop_front().is_some();
+    }
+
+    /// What the next daemon would have to tell.
+    pub(crate) fn untold(&self) -> Vec<Notice> {
+        self.under_way.iter().flatten().chain(&self.waiting).cloned().collect()
+    }
+
+    /// Whether that is another since it was asked last.
+    pub(crate) fn have_changed(&mut self) -> bool {
+        std::mem::take(&mut self.changed)
+    }
+}
+
+impl Word {
+    fn of(notices: &[Notice]) -> Word {
+        let panes: Option<Vec<PaneId>> = notices.iter().map(|notice| notice.pane).collect();
+        Word { text: words(notices), panes: panes.unwrap_or_default() }
     }
 }
 
@@ -104,7 +154,7 @@ const KINDS: [Kind; 6] = [
 ];
 
 /// Letters that mean nothing to a terminal, to tmux or to a shell alone: the names of others may hold any.
-fn words(waiting: &[Waiting]) -> String {
+fn words(waiting: &[Notice]) -> String {
     match waiting {
         [one] => sentence(one),
         several => {
@@ -125,7 +175,7 @@ fn words(waiting: &[Waiting]) -> String {
     }
 }
 
-fn of_teams(waiting: &[Waiting]) -> String {
+fn of_teams(waiting: &[Notice]) -> String {
     let mut teams: Vec<&str> = waiting.iter().map(|waiting| waiting.team.as_str()).collect();
     teams.sort_unstable();
     teams.dedup();
@@ -134,7 +184,7 @@ fn of_teams(waiting: &[Waiting]) -> String {
     format!("{}{more}", teams.join(" or "))
 }
 
-fn sentence(one: &Waiting) -> String {
+fn sentence(one: &Notice) -> String {
     let team = &one.team;
     let name = one.who.as_ref().map(|who| plain(who.as_str())).unwrap_or_default();
     // A name that had to be changed is nobody's.

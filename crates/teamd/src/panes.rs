@@ -104,7 +104,7 @@ impl Panes {
             PaneJob::Announce { text, panes } => {
                 let seen = self.server().and_then(|server| server.announce(&text, &panes));
                 let seen = seen.inspect_err(|error| tracing::debug!("cannot tell who is attached: {error}"));
-                (!seen.unwrap_or_default()).then_some(PaneDone::Announced { text })
+                Some(PaneDone::Announced { unseen: (!seen.unwrap_or_default()).then_some(text) })
             }
             PaneJob::Look { spawn, pane } => Some(PaneDone::Looked { spawn, seen: self.look(&pane) }),
             PaneJob::Close { spawn, pane, owner } => {

@@ -11,6 +11,7 @@ pub(crate) use end::{End, Outcome, Told};
 pub(crate) use protocol::control::Process;
 pub(crate) use record::{Heard, Pane, Record, Shared, SpawnId};
 
+use crate::notices::Notice;
 use protocol::control::{Layout, Lead, PastAgent};
 use protocol::name::{AgentName, TeamName};
 use protocol::used::Used;
@@ -55,6 +56,9 @@ pub(crate) struct Roster {
     pub(crate) worktrees: BTreeMap<TeamName, Vec<Ground>>,
     #[serde(default)]
     pub(crate) spent: BTreeMap<TeamName, Spent>,
+    /// What people are to be told, and were not yet.
+    #[serde(default)]
+    pub(crate) untold: Vec<Notice>,
 }
 
 /// A worktree, and whose it is. Here before git makes anything: what is not here is nobody's to remove.

@@ -4,19 +4,21 @@
 //! from tmux, from the joins that reconnect, and from the files.
 
 mod agent;
+mod awake;
 mod phase;
 mod setting;
 mod team;
 mod waiting;
 
 pub(crate) use agent::{Agent, Hooks, Leading};
+pub(crate) use awake::Awake;
 pub(crate) use phase::{Asked, Gone, Heir, Link, Order, Phase, StartStage, Starting, Stopping};
 pub(crate) use setting::{Setting, Watch};
 pub(crate) use team::{Asking, Deleting, Given, Held, Look, Pending, Team};
 pub(crate) use waiting::{Onlooker, Onlookers, Then, Waiting};
 
 use crate::event::ConnId;
-use crate::notices::Notices;
+use crate::notices::{Notice, Notices};
 use crate::roster::{Comeback, ROSTER_VERSION, Resting, Roster, SpawnId};
 use crate::tale::Tale;
 use protocol::color::Color;
@@ -47,6 +49,8 @@ pub(crate) struct State {
     pub(crate) resting: Vec<Resting>,
     /// What people are to be told.
     pub(crate) notices: Notices,
+    /// Since when anybody could do anything.
+    pub(crate) awake: Awake,
     /// The sessions that lead teams.
     pub(crate) leads: BTreeMap<TeamName, Leading>,
     /// Answers by the caller's own token, newest last, so that a retry does not act twice.
@@ -112,10 +116,13 @@ impl State {
             let spent = spent.remove(&name).unwrap_or_default();
             (name, Team { joined, told, past, told_asked, grounds, layout, spent, ..Team::default() })
         });
+        let teams: BTreeMap<TeamName, Team> = teams.collect();
+        let is_there = |notice: &Notice| notice.team.is_foreign() || teams.contains_key(&notice.team);
+        let notices = Notices::of(roster.untold.into_iter().filter(is_there));
         State {
             setting,
             boot: roster.boot,
-            teams: teams.collect(),
+            teams,
             sessions: BTreeMap::new(),
             told_before: tale,
             agents: agents.collect(),
@@ -123,7 +130,8 @@ impl State {
             onlookers: Onlookers::default(),
             interrupting: Vec::new(),
             resting: roster.resting,
-            notices: Notices::default(),
+            notices,
+            awake: Awake::default(),
             leads: roster.leads.into_iter().map(|lead| (lead.team.clone(), Leading::new(lead))).collect(),
             answered: VecDeque::new(),
             calls: BTreeMap::new(),
@@ -244,6 +252,7 @@ impl State {
             worktrees: self.teams.iter().map(|(name, team)| (name.clone(), team.grounds.clone())).collect(),
             spent: self.teams.iter().map(|(name, team)| (name.clone(), team.spent.clone())).collect(),
             leads: self.leads.values().map(|leading| leading.lead.clone()).collect(),
+            untold: self.notices.untold(),
         }
     }
 }

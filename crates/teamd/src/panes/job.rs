@@ -86,9 +86,9 @@ pub(crate) enum PaneDone {
         sight: Sight,
         result: Result<(), Fault>,
     },
-    /// Whoever is attached was told, and does not look at what it is about.
+    /// Whoever is attached was told; the text, where nobody looks at what it is about.
     Announced {
-        text: String,
+        unseen: Option<String>,
     },
     /// Those that a person took out.
     InSight {

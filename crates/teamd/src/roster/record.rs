@@ -114,6 +114,9 @@ pub(crate) struct Record {
     /// Its program got that approval on its command line, and no hook of it knows that yet.
     #[serde(default)]
     pub(crate) approval_given: bool,
+    /// The turn, by its begin, that was told to be stuck.
+    #[serde(default)]
+    pub(crate) stuck: Option<u64>,
     /// The permission modes that its turns can be run in.
     #[serde(default)]
     pub(crate) modes: Vec<String>,
@@ -171,13 +174,16 @@ impl DerefMut for Shared {
     }
 }
 
-/// What the hooks of a program told that is needed at its next turn's end.
+/// What the hooks of a program told that is needed later, at its next turn's end say.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Heard {
     /// The processes above the first hook of its session, the nearest first; none yet in this life.
     pub(crate) above: Vec<Process>,
     /// What was handed over last, by the digests of its messages.
     pub(crate) handed: Vec<u64>,
+    /// The dialog that the program waits at.
+    #[serde(default)]
+    pub(crate) dialog: Option<String>,
 }
 
 /// Without the token, which opens doors, and the prompt, which is nobody's business: this goes into the log.

@@ -142,7 +142,7 @@ impl Tmux {
                     spawns: panes.into_iter().filter(seen).map(|(spawn, ..)| spawn).collect(),
                 }
             }
-            PaneJob::Announce { text, .. } => PaneDone::Announced { text },
+            PaneJob::Announce { text, .. } => PaneDone::Announced { unseen: Some(text) },
             PaneJob::Label { .. } => return (None, outcome),
         };
         (Some(Event::Paned(done)), outcome)

@@ -30,8 +30,6 @@ pub(crate) struct Agent {
     pub(crate) asks: BTreeSet<AskedKind>,
     /// What the hooks of its program have told.
     pub(crate) hooks: Hooks,
-    /// The turn, by its begin, that was told to be stuck.
-    pub(crate) stuck_since: Option<u64>,
     /// When its life ends for the next at the latest, on the clock that never jumps.
     pub(crate) leaves_at: u64,
 }
@@ -50,7 +48,6 @@ impl Agent {
             offered: None,
             asks: BTreeSet::new(),
             hooks: Hooks::default(),
-            stuck_since: None,
             leaves_at: 0,
         }
     }
@@ -65,13 +62,11 @@ pub(crate) struct Hooks {
     pub(crate) look: bool,
     /// The end of the turn has been told.
     pub(crate) ended: bool,
-    /// The dialog that the program waits at.
-    pub(crate) dialog: Option<String>,
 }
 
 impl Default for Hooks {
     fn default() -> Hooks {
-        Hooks { parked: None, look: true, ended: false, dialog: None }
+        Hooks { parked: None, look: true, ended: false }
     }
 }
 

@@ -8,6 +8,7 @@ use super::request::answer;
 use super::{budget, spawn, tasks};
 use crate::effect::Effect;
 use crate::event::{ConnId, Now};
+use crate::notices::News;
 use crate::roster::{Comeback, Outcome, Record, Resting, SpawnId};
 use crate::state::{Closing, Deleting, Phase, State};
 use protocol::control::{BackReply, BringBack, EndedAgent, PastAgent, Reply, Spawn};
@@ -60,6 +61,15 @@ impl Next {
         match self {
             Next::Again { after, .. } => Some(now.wall + after),
             _ => None,
+        }
+    }
+
+    /// What of it people are to know who were told that it comes back.
+    pub(super) fn news(&self) -> Option<News> {
+        match self {
+            Next::Stays | Next::GivenUp(_) => Some(News::Died),
+            Next::Rests => Some(News::Rests),
+            Next::Again { .. } => None,
         }
     }
 

@@ -5,7 +5,7 @@ use super::again::{self, Next};
 use super::register::{self, close};
 use super::request::answer;
 use super::shutdown::{self, TERM_GRACE};
-use super::{hide, hook, lead, plan, requests, spawn, tasks, turn, worktree};
+use super::{hide, hook, lead, plan, requests, ring, spawn, tasks, turn, worktree};
 use crate::effect::Effect;
 use crate::event::{ConnId, Now};
 use crate::files::FileJob;
@@ -390,6 +390,8 @@ pub(super) fn finish_waits(state: &mut State, out: &mut Vec<Effect>) {
         }
     }
     if down {
+        // The next daemon may be another day's.
+        out.extend(state.notices.take_last().map(|word| ring(state, word.text)));
         out.push(Effect::of_daemon(What::DaemonStopped { why: TAKEN_DOWN.to_owned() }));
         out.push(Effect::Exit);
     }

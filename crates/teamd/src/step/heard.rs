@@ -72,7 +72,7 @@ mod tests {
 
     /// A session `old`, whose program 20 in the shell 10 ran its first hook by the shell 21.
     fn word_of(session: &str, pids: &[u32], said: Said) -> Word {
-        let heard = Heard { above: above(&[21, 20, 10]), handed: Vec::new() };
+        let heard = Heard { above: above(&[21, 20, 10]), handed: Vec::new(), dialog: None };
         let session = Some(session.to_owned()).filter(|session| !session.is_empty());
         let hooked =
             Hooked { lead: None, session, above: above(pids), speaker: Speaker::Program, used: None, said };

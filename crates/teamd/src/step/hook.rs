@@ -82,17 +82,18 @@ fn agent_said(
             if !reply.fed && !writes {
                 agent.leaves_at = 0;
             }
-            agent.hooks.dialog = None;
+            state.dirty |= leaves_dialog(agent);
             agent.hooks.look = false;
             reply.first = !std::mem::replace(&mut agent.hooks.ended, true) && !was_idle;
         }
         Said::Dialog { text } => {
-            if agent.hooks.dialog.as_ref() != Some(&text) {
+            if agent.record.heard.dialog.as_ref() != Some(&text) {
                 out.push(Effect::of_agent(&agent.record, What::MemberAtDialog { text: text.clone() }));
                 let (record, pane) = (&agent.record, agent.record.pane.as_ref().and_then(Pane::id));
                 state.notices.add(&record.team, &record.name, pane, News::AtDialog);
+                agent.record.heard.dialog = Some(text);
+                state.dirty = true;
             }
-            agent.hooks.dialog = Some(text);
         }
     }
     used.into_iter().for_each(|report| budget::report(state, &id, report, now, out));
@@ -103,7 +104,7 @@ fn agent_said(
 /// and by the program, is one.
 fn begins(state: &mut State, id: &SpawnId, about: String, now: Now, out: &mut Vec<Effect>) {
     let Some(agent) = state.agents.get_mut(id) else { return };
-    agent.hooks.dialog = None;
+    state.dirty |= leaves_dialog(agent);
     release(&mut agent.hooks, Released::Typed, out);
     let open = agent.activity == Activity::Active && !agent.hooks.ended && agent.turn.is_some();
     if !open {
@@ -111,6 +112,12 @@ fn begins(state: &mut State, id: &SpawnId, about: String, now: Now, out: &mut Ve
         let turn = turn_of(agent, Activity::Active, about, now);
         turn::says(state, id, Some(turn), now, out);
     }
+}
+
+/// Whether it had waited at one.
+fn leaves_dialog(agent: &mut Agent) -> bool {
+    // Who changes a record copies what is on its way to the disk.
+    agent.record.heard.dialog.is_some() && agent.record.heard.dialog.take().is_some()
 }
 
 fn reply(agent: &Agent) -> HookReply {
@@ -173,7 +180,7 @@ pub(super) fn park(
 fn agent_parks(state: &mut State, id: &SpawnId, client: ConnId, now: Now, out: &mut Vec<Effect>) {
     let Some(agent) = state.agents.get_mut(id) else { return };
     agent.has_said = true;
-    agent.hooks.dialog = None;
+    state.dirty |= leaves_dialog(agent);
     if plan::goes_on(agent) {
         agent.leaves_at = 0;
         return out.push(released(client, Released::Ended));

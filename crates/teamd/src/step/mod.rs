@@ -54,6 +54,7 @@ use protocol::fault::Fault;
 /// Takes one event.
 pub(crate) fn step(state: &mut State, event: Event, now: Now) -> Vec<Effect> {
     state.latest = state.latest.max(now.wall);
+    state.awake.goes_on(now);
     let mut effects = Vec::new();
     let out = &mut effects;
     match event {
@@ -79,8 +80,11 @@ pub(crate) fn step(state: &mut State, event: Event, now: Now) -> Vec<Effect> {
         Event::Signal(name) => signal(name, out),
     }
     budget::count(state, now, out);
-    out.extend(state.notices.take(now.mono).map(|word| notice(state, word)));
+    if let Some(word) = state.notices.take(now.mono) {
+        out.push(notice(state, word));
+    }
     hook::woken(state, &mut effects);
+    state.dirty |= state.notices.have_changed();
     if std::mem::take(&mut state.dirty) {
         effects.insert(0, Effect::File(FileJob::Roster(state.roster())));
     }
@@ -146,16 +150,23 @@ fn paned(state: &mut State, done: PaneDone, now: Now, out: &mut Vec<Effect>) {
         PaneDone::Keyed { client, result } => keys::keyed(state, client, result, out),
         PaneDone::Captured { client, result } => status::captured(state, client, result, out),
         PaneDone::Dialogs { open } => screens::seen(state, open, out),
-        PaneDone::Announced { text } => out.push(ring(state, text)),
+        PaneDone::Announced { unseen } => announced(state, unseen, out),
     }
 }
 
 /// First to those who are attached, who may be looking at what it is about.
-fn notice(state: &State, Word { text, panes }: Word) -> Effect {
-    match state.setting.tmux_socket {
-        Some(_) => Effect::Pane(PaneJob::Announce { text, panes }),
-        None => ring(state, text),
+fn notice(state: &mut State, Word { text, panes }: Word) -> Effect {
+    if state.setting.tmux_socket.is_some() {
+        return Effect::Pane(PaneJob::Announce { text, panes });
     }
+    state.notices.told();
+    ring(state, text)
+}
+
+/// Those who are attached have seen it, or nobody is.
+fn announced(state: &mut State, unseen: Option<String>, out: &mut Vec<Effect>) {
+    state.notices.told();
+    out.extend(unseen.map(|text| ring(state, text)));
 }
 
 /// Then to whoever is elsewhere.

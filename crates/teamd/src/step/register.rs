@@ -334,6 +334,10 @@ pub(super) fn give_up(state: &mut State, spawn: &SpawnId, fault: Fault, now: Now
                 Next::Stays if record.comeback.is_some() => again::rest(state, &record, now, out),
                 next => next,
             };
+            // One that rests with its team was asked to.
+            if let Some(news) = next.news().filter(|_| !record.to_rest && !state.closing.is_under_way()) {
+                state.notices.add(&record.team, &record.name, None, news);
+            }
             let past = PastAgent {
                 name: record.name.clone(),
                 state: "failed".to_owned(),

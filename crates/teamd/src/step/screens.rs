@@ -76,7 +76,7 @@ fn pane(agent: &Agent) -> Option<DialogPane> {
 
 /// What is told of its dialog: by its own hook, or by its screen.
 pub(super) fn flag(agent: &Agent, dialogs: &Dialogs) -> Option<Flag> {
-    if agent.hooks.dialog.is_some() {
+    if agent.record.heard.dialog.is_some() {
         return Some(Flag::AtDialog);
     }
     let Dialogs::Seen(open) = dialogs else { return None };

@@ -246,6 +246,7 @@ fn starting(
         goes_on: false,
         to_rest: false,
         approval_given,
+        stuck: None,
         modes: modes(&order),
         born: now.wall,
         tracking: None,

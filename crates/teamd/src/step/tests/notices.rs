@@ -3,6 +3,7 @@
 use super::turns::*;
 use super::*;
 use crate::notices::News;
+use protocol::control::{Said, TurnNow};
 use protocol::task::Task;
 use protocol::turn::Restart;
 
@@ -92,6 +93,132 @@ fn a_turn_that_writes_nothing_for_long_is_told_once() {
     assert!(told(&step(&mut state, Event::Filed(FileDone::Written { written }), later)).is_empty());
 }
 
+/// The daemon that takes up what this one has left.
+fn next_daemon(state: &State) -> State {
+    let roster = serde_json::from_value(serde_json::to_value(state.roster()).unwrap()).unwrap();
+    let mut next = State::new(state.setting.clone(), roster, Tale::default());
+    crate::step::restart(&mut next, at(800_000));
+    next.rescan_at = u64::MAX;
+    next
+}
+
+#[test]
+fn a_turn_that_is_stuck_is_told_by_one_daemon_and_not_before_its_join_has_come_back() {
+    let mut state = state();
+    let ann = runs(&mut state, worker("ann", |_| {}), 50);
+    says(&mut state, 50, turn(Activity::Active, 1));
+    let seen = |state: &mut State, mono| {
+        let written = vec![(ann.clone(), NOW.wall)];
+        told(&step(state, Event::Filed(FileDone::Written { written }), at(mono)))
+    };
+    let mut quick = next_daemon(&state);
+    assert!(seen(&mut quick, 800_100).is_empty(), "nobody has told it of that turn");
+    assert_eq!(seen(&mut state, 700_000).len(), 1);
+    step(&mut state, Event::Paned(PaneDone::Announced { unseen: None }), at(700_000));
+    let back = |state: &mut State, number, since| {
+        let turn = TurnNow { since, ..turn(Activity::Active, number) };
+        let hello = Hello { spawn: ann.as_str().to_owned(), agent: Some(50), turn: Some(turn) };
+        step(state, Event::Joined { conn: 3, hello, process: Process { pid: 50, start: 5 } }, at(800_200));
+    };
+    let mut next = next_daemon(&state);
+    back(&mut next, 1, NOW.wall);
+    assert!(seen(&mut next, 800_300).is_empty(), "it was told");
+    back(&mut quick, 1, NOW.wall);
+    assert_eq!(seen(&mut quick, 800_300).len(), 1, "it was not");
+    back(&mut next, 2, NOW.wall + 1);
+    assert_eq!(seen(&mut next, 800_300).len(), 1, "another turn");
+}
+
+#[test]
+fn while_the_machine_sleeps_nobody_is_silent() {
+    let mut state = state();
+    let ann = runs(&mut state, worker("ann", |_| {}), 50);
+    says(&mut state, 50, turn(Activity::Active, 1));
+    let asks = |state: &mut State, now| {
+        state.rescan_at = 0;
+        job(&step(state, Event::Deadline, now), |job| matches!(job, FileJob::Written { .. }))
+    };
+    let awake = Now { wall: NOW.wall + 28_800_000, mono: 20_000 };
+    assert!(!asks(&mut state, awake), "it has slept for eight hours");
+    let written = Event::Filed(FileDone::Written { written: vec![(ann, NOW.wall)] });
+    assert!(told(&step(&mut state, written, awake)).is_empty());
+    let after = |ms| Now { wall: awake.wall + ms, mono: awake.mono + ms };
+    assert!(!asks(&mut state, after(599_000)));
+    assert!(asks(&mut state, after(600_000)));
+}
+
+#[test]
+fn what_was_decided_and_not_rung_is_the_next_daemons_to_tell() {
+    let mut state = state();
+    for name in ["ann", "bob"] {
+        state.notices.add(&team(), &AgentName::foreign(name), Some("%3".parse().unwrap()), News::Died);
+    }
+    let effects = step(&mut state, Event::WatchProven, NOW);
+    let word = told(&effects);
+    let [Effect::File(FileJob::Roster(roster)), ..] = &effects[..] else { panic!("{effects:?}") };
+    assert_eq!(roster.untold.len(), 2, "the roster goes ahead of the word");
+    state.notices.add_done(&team(), 1);
+    let gone = TeamName::parse("gone").unwrap();
+    state.notices.add_spent(&gone);
+    assert_eq!(
+        told(&step(&mut next_daemon(&state), Event::WatchProven, NOW)),
+        ["2 members have ended, 1 team is done: teamctl status -t survey"],
+        "nobody is told of a team that is gone"
+    );
+    let effects = step(&mut state, Event::Paned(PaneDone::Announced { unseen: Some(word[0].clone()) }), NOW);
+    let [Effect::File(FileJob::Roster(roster)), Effect::Ring { .. }] = &effects[..] else {
+        panic!("{effects:?}")
+    };
+    assert_eq!(roster.untold.len(), 2, "what waits for the word before");
+}
+
+/// Nobody knows when the next one comes.
+#[test]
+fn whoever_takes_teamd_down_leaves_nothing_to_be_told() {
+    let mut state = state();
+    step(&mut state, Event::WatchProven, NOW);
+    state.notices.add_done(&team(), 1);
+    let effects = ask(&mut state, 9, Request::Down);
+    let rung = effects.iter().filter(|effect| matches!(effect, Effect::Ring { .. })).count();
+    assert!(rung == 1 && matches!(effects.last(), Some(Effect::Exit)), "{effects:?}");
+    assert!(state.roster().untold.is_empty());
+}
+
+#[test]
+fn a_dialog_is_told_by_one_daemon_and_is_there_for_the_next() {
+    let mut state = state();
+    let ann = running(&mut state, "ann", 50);
+    state.agents.get_mut(&ann).unwrap().record.feed = Feed::Hook;
+    let token = state.agents[&ann].record.token.clone();
+    let says = |state: &mut State, said: Said| {
+        let request = Request::Hook(super::hooks::hooked_in(Some("s-1"), said));
+        let call = Call { token: Some(token.clone()), ..*call(request) };
+        step(state, Event::Request { client: 70, call: Box::new(call) }, at(900_000))
+    };
+    let dialog = || Said::Dialog { text: "may it?".to_owned() };
+    assert_eq!(told(&says(&mut state, dialog())).len(), 1);
+    step(&mut state, Event::Paned(PaneDone::Announced { unseen: None }), NOW);
+    let mut next = next_daemon(&state);
+    assert!(told(&says(&mut next, dialog())).is_empty());
+    says(&mut next, Said::Ended);
+    assert_eq!(told(&says(&mut next, dialog())).len(), 1, "another");
+}
+
+#[test]
+fn that_nothing_follows_after_all_is_told() {
+    let mut state = state();
+    state.rescan_at = u64::MAX;
+    let ann = runs(&mut state, worker("ann", |order| order.restart = Restart::OnFailure), 50);
+    assert!(told(&ends(&mut state, &ann, 50, Ended::Exit(1))).is_empty(), "it comes back");
+    bury(&mut state, &ann);
+    let words = (1..=5).flat_map(|n| {
+        let again = begun(&step(&mut state, Event::Deadline, at(n * 60_000)));
+        let result = Err(protocol::fault::Fault::new(Kind::Io, "no"));
+        told(&step(&mut state, Event::Paned(PaneDone::Opened { spawn: again, result }), at(n * 60_000)))
+    });
+    assert_eq!(words.collect::<Vec<_>>(), ["ann@survey has ended: teamctl why ann -t survey"]);
+}
+
 #[test]
 fn whoever_looks_at_it_is_not_rung_for() {
     let mut state = state();
@@ -105,7 +232,7 @@ fn whoever_looks_at_it_is_not_rung_for() {
     assert_eq!(panes, Some(vec!["%3".parse().unwrap()]));
     let rung = |effects: &[Effect]| effects.iter().any(|effect| matches!(effect, Effect::Ring { .. }));
     assert!(!rung(&effects));
-    let announced = Event::Paned(PaneDone::Announced { text: "x".into() });
+    let announced = Event::Paned(PaneDone::Announced { unseen: Some("x".into()) });
     assert!(rung(&step(&mut state, announced, NOW)));
 }
 
