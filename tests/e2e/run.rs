@@ -1,5 +1,6 @@
 //! A whole team from a file: it ends by itself, whatever is killed in the middle, and says truly how.
 
+mod budgets;
 mod crashes;
 mod examples;
 mod faults;

@@ -73,11 +73,16 @@ pub(crate) fn failed(here: &Here, fault: &Fault) -> ExitCode {
     if here.global.json {
         json(&json!({"ok": false, "error": fault}).to_string());
     }
+    complain_of(fault);
+    ExitCode::from(fault.kind.exit_code())
+}
+
+/// What is wrong and what to do next, for people on stderr.
+pub(crate) fn complain_of(fault: &Fault) {
     complain(&fault.message);
     if let Some(hint) = &fault.hint {
         writeln!(std::io::stderr(), "  {}", clean(hint)).ok();
     }
-    ExitCode::from(fault.kind.exit_code())
 }
 
 /// A fault where nobody has said how it is to be shown.

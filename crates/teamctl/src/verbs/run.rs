@@ -43,8 +43,9 @@ use taken_up::Found;
 ///
 /// The file is checked as a whole before anything is started; every fault is told, with its line and column (65).
 /// Uses the running teamd or starts one, which stays: end it with teamctl down. Exit code 0: every task is
-/// completed. 1: some are not, or it was stopped by Ctrl-C: once asks the team to stop, twice ends it. 73: there is
-/// a team of that name. 75: the work took longer than --timeout. docs/run.md lists the keys of the file.
+/// completed. 1: some are not, or it was stopped by Ctrl-C: once asks the team to stop, twice ends it; or the team has
+/// used up its budget, and stays. 73: there is a team of that name. 75: the work took longer than --timeout.
+/// docs/run.md lists the keys of the file.
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = "Examples:\n  teamctl run survey.toml\n  teamctl run survey.toml --timeout 1h --json\n  teamctl run survey.toml --keep\n  teamctl run survey.toml --resume"
@@ -68,6 +69,8 @@ pub(crate) struct Args {
 /// A run and what it stands on.
 struct Run<'a> {
     here: &'a Here,
+    /// As it was typed.
+    path: &'a Path,
     file: RunFile,
     rules: Rules,
     daemon: Daemon<'a>,
@@ -117,7 +120,7 @@ pub(crate) fn run(here: &Here, args: &Args) -> Result<ExitCode, Fault> {
     let follow = Follow::new(&directories(&root, &state, &file))?;
     let signals = Signals::catch(follow.teller())?;
     let daemon = Daemon::begin(&own, follow.teller())?;
-    let mut run = Run { here: &own, file, rules, daemon, follow, signals, deadline };
+    let mut run = Run { here: &own, path: &args.file, file, rules, daemon, follow, signals, deadline };
     let code = match left {
         Left::Rest(code) => finish::rest_of_deletion(&mut run, found.as_ref(), code)?,
         Left::Work | Left::Deletion => {

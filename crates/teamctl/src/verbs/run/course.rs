@@ -8,10 +8,11 @@ use super::lives::{self, Look};
 use super::log::Log;
 use super::show::Show;
 use super::stall::Stall;
-use super::taken_up::everybody;
+use super::taken_up::{everybody, is_nothing_left};
 use super::{Run, begin, finish};
 use crate::here::{fault, now};
 use crate::output::clean;
+use crate::verbs::typed::Typed;
 use protocol::control::{Activity, AgentStatus, Flag};
 use protocol::fault::{Fault, Kind};
 use protocol::id::TaskId;
@@ -29,7 +30,7 @@ const LATEST: Duration = Duration::from_millis(200);
 pub(super) const TICK: Duration = Duration::from_secs(1);
 
 /// Why a run ends.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum End {
     /// Nothing is left to wait for.
     Over,
@@ -37,6 +38,8 @@ pub(super) enum End {
     Stopped,
     /// The time is over.
     TimedOut,
+    /// Its members rest, and nothing of it moves before somebody does what this says.
+    Rests(Fault),
 }
 
 /// A team, and what was seen of it.
@@ -143,6 +146,13 @@ impl Stage {
             || (self.look.living.iter().all(idle) && !self.look.lives.anybody_returns());
         done && self.decision.give_back.is_empty() && self.decision.fates.values().all(Fate::is_over)
     }
+
+    /// Why nobody will do what is left, where the daemon starts nobody any more and all have ended.
+    fn spent(&self, file: &RunFile) -> Option<String> {
+        let why = self.look.spent.clone().filter(|_| self.look.living.is_empty())?;
+        let finished = self.is_over() && is_nothing_left(file, &self.look.tasks);
+        (!finished).then_some(why)
+    }
 }
 
 /// From an empty stage to the end of the work. A team that was made now and can't be filled is taken down.
@@ -153,6 +163,10 @@ pub(super) fn from_start_to_end(run: &mut Run, stage: &mut Stage) -> Result<End,
     };
     match begun.and_then(|()| begin::fill(run, stage)) {
         Ok(()) => follow(run, stage).map_err(|fault| left(run, stage, fault)),
+        // Nobody more is started for it, and whoever was asked to end can own nothing; who lives is waited for.
+        Err(fault) if [Kind::Refused, Kind::NotFound].contains(&fault.kind) && is_spent(run, stage) => {
+            follow(run, stage).map_err(|fault| left(run, stage, fault))
+        }
         // Nobody is there who could take it down.
         Err(fault) if fault.kind == Kind::NoDaemon => Err(left(run, stage, fault)),
         Err(fault) if stage.made == Made::Now => {
@@ -161,6 +175,10 @@ pub(super) fn from_start_to_end(run: &mut Run, stage: &mut Stage) -> Result<End,
         }
         Err(fault) => Err(left(run, stage, fault)),
     }
+}
+
+fn is_spent(run: &mut Run, stage: &Stage) -> bool {
+    lives::of(run, &stage.team).is_ok_and(|look| look.spent.is_some())
 }
 
 /// A run that can't go on leaves everything as it is: nothing is lost, and somebody can go on with it.
@@ -189,6 +207,7 @@ fn follow(run: &mut Run, stage: &mut Stage) -> Result<End, Fault> {
         match step(run, stage) {
             Ok(Step::Again) => continue,
             Ok(Step::Over) => return Ok(End::Over),
+            Ok(Step::Rests(end)) => return Ok(End::Rests(end)),
             Ok(Step::Wait) => {
                 stage.trouble = None;
                 wait(run, stage, (began.elapsed() * REST).min(LATEST))?;
@@ -215,6 +234,8 @@ enum Step {
     Wait,
     /// Nothing is left to wait for.
     Over,
+    /// Nobody is there who could go on, and this is why.
+    Rests(Fault),
 }
 
 fn step(run: &mut Run, stage: &mut Stage) -> Result<Step, Fault> {
@@ -225,13 +246,26 @@ fn step(run: &mut Run, stage: &mut Stage) -> Result<Step, Fault> {
         return Ok(step);
     }
     stage.show.view(&view(&run.file, stage));
+    if let Some(why) = stage.spent(&run.file) {
+        return Ok(Step::Rests(rests(run, &why, "give it more in [policy] of its file, then go on with it")));
+    }
     let now = Instant::now();
     stage.patience = stage.stall.deadline(&stage.look, now);
     let given_up = !stage.is_over() && stage.patience.is_some_and(|patience| patience <= now);
+    if given_up && stage.look.is_of_a_team_that_rests() {
+        return Ok(Step::Rests(rests(run, "its members rest", "go on with it")));
+    }
     if given_up {
         stage.say("everybody is idle and nothing moves: what is left will not be done by itself");
     }
     Ok(if given_up || stage.is_over() { Step::Over } else { Step::Wait })
+}
+
+/// Some tasks are not completed, and the team stays for whoever goes on.
+fn rests(run: &Run, why: &str, next: &str) -> Fault {
+    let message = format!("cannot run team {} to its end: {why}", run.file.name);
+    let again = Typed::at(run.here).about("run", &run.path.display().to_string(), &["--resume"]);
+    Fault::new(Kind::Partly, message).hinted(format!("the team stays; {next}: {again}"))
 }
 
 /// None where there was nothing to give back.

@@ -23,6 +23,8 @@ pub(super) enum Life {
     Lives,
     /// It is about to be started again.
     Returns,
+    /// It rests, until somebody brings it back.
+    Rests,
     /// For good.
     Gone,
 }
@@ -40,6 +42,11 @@ impl Lives {
     /// Somebody is about to be started again.
     pub(super) fn anybody_returns(&self) -> bool {
         self.0.values().any(|life| *life == Life::Returns)
+    }
+
+    /// Somebody has what is its own for as long as nobody brings it back.
+    pub(super) fn anybody_rests(&self) -> bool {
+        self.0.values().any(|life| *life == Life::Rests)
     }
 
     fn anybody(&self) -> bool {
@@ -142,7 +149,7 @@ fn alone(rules: &Rules, task: &Task, lives: &Lives) -> (Fate, Option<GiveBack>) 
             given_back(rules, task, lives, RETRIED, again, why)
         }
         (TaskStatus::InProgress, None) => match task.owner.as_ref().map(|owner| lives.of(owner)) {
-            Some(Life::Lives | Life::Returns) => (Fate::Running, None),
+            Some(Life::Lives | Life::Returns | Life::Rests) => (Fate::Running, None),
             Some(Life::Gone) | None => {
                 let again = rules.retries.max(1) > times(task, LEFT);
                 given_back(rules, task, lives, LEFT, again, "its worker died")
@@ -174,7 +181,7 @@ fn given_back(
     match taker {
         Life::Lives if again => (Fate::Waiting, Some(give_back)),
         // It is no member at this moment, and can own nothing.
-        Life::Returns if again => (Fate::Waiting, None),
+        Life::Returns | Life::Rests if again => (Fate::Waiting, None),
         _ => (Fate::Failed(failure.to_owned()), None),
     }
 }
@@ -245,7 +252,7 @@ mod tests {
         (decision.fates.remove(&id).unwrap(), given)
     }
 
-    use Life::{Gone, Lives as Lives_, Returns};
+    use Life::{Gone, Lives as Lives_, Rests, Returns};
 
     #[test]
     fn a_failed_task_is_given_back_as_often_as_the_policy_says() {
@@ -294,6 +301,7 @@ mod tests {
         assert_eq!(one(&rules(0), left(""), &lives(&[("ann", Gone)])), (died(), None));
         assert_eq!(one(&rules(0), left(r#""key":"hers""#), &others), (died(), None));
         assert_eq!(one(&rules(0), left(""), &lives(&[("ann", Returns)])), (Fate::Running, None));
+        assert_eq!(one(&rules(0), left(""), &lives(&[("ann", Rests)])), (Fate::Running, None));
         assert_eq!(one(&rules(0), left(""), &lives(&[("ann", Lives_)])), (Fate::Running, None));
     }
 

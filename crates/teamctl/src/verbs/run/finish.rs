@@ -27,19 +27,24 @@ const DELETED: Duration = Duration::from_secs(120);
 
 /// Ends the team and tells what it came to; the exit code.
 pub(super) fn finish(run: &mut Run, mut stage: Stage, end: End, alone: &mut Alone) -> Result<u8, Fault> {
-    let ended = shut_down(run, &mut stage, end).map_err(|fault| left(run, &stage, fault));
+    // Nobody who rests is there to be asked, and asked to end it would not be brought back.
+    let ended = match &end {
+        End::Rests(_) => Ok(()),
+        _ => shut_down(run, &mut stage, &end).map_err(|fault| left(run, &stage, fault)),
+    };
     let rows = rows(run, &mut stage).map_err(|fault| left(run, &stage, fault));
     // What it came to is nowhere else.
-    let deleted = match (&ended, &rows) {
-        (Ok(()), Ok(rows)) if alone.before() == Note::Goes => {
-            alone.note(Note::Ended(code(&run.file.name, end, rows))).and_then(|()| delete(run))
+    let deleted = match (&ended, &rows, &end) {
+        (_, _, End::Rests(_)) => Ok(()),
+        (Ok(()), Ok(rows), _) if alone.before() == Note::Goes => {
+            alone.note(Note::Ended(code(&run.file.name, &end, rows))).and_then(|()| delete(run))
         }
         _ => Ok(()),
     };
     stage.news().ok();
     // The terminal first: what is told now is to stay on it.
     drop(stage);
-    let code = tell(run.here, &run.file.name, end, &rows?);
+    let code = tell(run.here, &run.file.name, &end, &rows?);
     ended.and(deleted)?;
     Ok(code)
 }
@@ -62,7 +67,7 @@ pub(super) fn rest_of_deletion(run: &mut Run, team: Option<&Team>, code: u8) -> 
 /// A team that was kept, and in which nothing can be done: it stays as it is, and that is said.
 pub(super) fn nothing_left(here: &Here, file: &RunFile, team: &Team) -> Result<ExitCode, Fault> {
     let rows = rows_of(here, file, team)?;
-    let code = ExitCode::from(tell(here, &file.name, End::Over, &rows));
+    let code = ExitCode::from(tell(here, &file.name, &End::Over, &rows));
     let name = file.name.as_str();
     let failed: Vec<TaskId> =
         rows.iter().filter(|row| row.outcome == "failed").filter_map(|row| row.id).collect();
@@ -84,15 +89,15 @@ fn rows_of(here: &Here, file: &RunFile, team: &Team) -> Result<Vec<Row>, Fault> 
 
 /// A team that could not be filled goes again. Why it could not be is what is told, not what fails here.
 pub(super) fn take_down(run: &mut Run, stage: &mut Stage) {
-    if shut_down(run, stage, End::Stopped).and_then(|()| delete(run)).is_err() {
+    if shut_down(run, stage, &End::Stopped).and_then(|()| delete(run)).is_err() {
         output::complain(&format!("team {} is left behind", run.file.name));
     }
 }
 
 /// Asks all of them, and ends who does not answer; who is in a hurry ends them at once.
-fn shut_down(run: &mut Run, stage: &mut Stage, end: End) -> Result<(), Fault> {
+fn shut_down(run: &mut Run, stage: &mut Stage, end: &End) -> Result<(), Fault> {
     // The first Ctrl-C is what began this, where it did.
-    let asked = if end == End::Stopped && run.signals.count() > 0 { 2 } else { 1 };
+    let asked = if *end == End::Stopped && run.signals.count() > 0 { 2 } else { 1 };
     stage.ends(ending(run, end, asked));
     let mut answer = ask(run, end);
     let mut killed = false;
@@ -118,11 +123,12 @@ fn shut_down(run: &mut Run, stage: &mut Stage, end: End) -> Result<(), Fault> {
 }
 
 /// For people: what is done now, how long that may take, and what ends it sooner.
-fn ending(run: &Run, end: End, asked: usize) -> String {
+fn ending(run: &Run, end: &End, asked: usize) -> String {
     let why = match end {
         End::Over => "all is over",
         End::Stopped => "stopping",
         End::TimedOut => "the time is over",
+        End::Rests(_) => "its members rest",
     };
     let grace = time(u64::try_from(run.file.policy.grace.as_millis()).unwrap_or(u64::MAX));
     let again = if asked > 1 { "Ctrl-C again" } else { "Ctrl-C" };
@@ -150,11 +156,12 @@ fn all(run: &Run) -> Targets {
 }
 
 /// In a thread of its own: a second Ctrl-C must not wait for the answer.
-fn ask(run: &Run, end: End) -> Receiver<Result<Reply, Fault>> {
+fn ask(run: &Run, end: &End) -> Receiver<Result<Reply, Fault>> {
     let reason = match end {
         End::Over => "all tasks are over",
         End::Stopped => "the run was stopped",
         End::TimedOut => "the time of the run is over",
+        End::Rests(_) => "its members rest",
     };
     let request = Request::Shutdown(Shutdown {
         targets: all(run),
@@ -210,13 +217,13 @@ fn delete(run: &mut Run) -> Result<(), Fault> {
     }
 }
 
-fn tell(here: &Here, name: &TeamName, end: End, rows: &[Row]) -> u8 {
+fn tell(here: &Here, name: &TeamName, end: &End, rows: &[Row]) -> u8 {
     let (why, code) = (why(name, end), code(name, end, rows));
     table(here, code == 0, rows, why.as_ref());
     if !here.global.json && !here.global.quiet {
         result::see_why(name, rows).iter().for_each(|line| output::line(line));
     }
-    why.iter().for_each(|fault| output::complain(&fault.message));
+    why.iter().for_each(output::complain_of);
     code
 }
 
@@ -238,7 +245,7 @@ fn table(here: &Here, ok: bool, rows: &[Row], why: Option<&Fault>) {
     }
 }
 
-fn code(name: &TeamName, end: End, rows: &[Row]) -> u8 {
+fn code(name: &TeamName, end: &End, rows: &[Row]) -> u8 {
     match why(name, end) {
         Some(fault) => fault.kind.exit_code(),
         None if result::completed(rows) == rows.len() => 0,
@@ -247,9 +254,10 @@ fn code(name: &TeamName, end: End, rows: &[Row]) -> u8 {
 }
 
 /// Why it ended before its end.
-fn why(name: &TeamName, end: End) -> Option<Fault> {
+fn why(name: &TeamName, end: &End) -> Option<Fault> {
     let (kind, why) = match end {
         End::Over => return None,
+        End::Rests(fault) => return Some(fault.clone()),
         End::Stopped => (Kind::Partly, "it was stopped"),
         End::TimedOut => (Kind::Timeout, "its time is over"),
     };

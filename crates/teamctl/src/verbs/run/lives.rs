@@ -20,6 +20,15 @@ pub(super) struct Look {
     pub(super) lives: Lives,
     /// Those that the daemon has running.
     pub(super) living: Vec<AgentStatus>,
+    /// Why the daemon starts nobody for it any more.
+    pub(super) spent: Option<String>,
+}
+
+impl Look {
+    /// Nobody runs, and somebody is to be brought back.
+    pub(super) fn is_of_a_team_that_rests(&self) -> bool {
+        self.living.is_empty() && self.lives.anybody_rests()
+    }
 }
 
 /// Looks. The tasks first: who is gone after that will not have begun one of them since.
@@ -34,12 +43,17 @@ pub(super) fn of(run: &mut Run, team: &Team) -> Result<Look, Fault> {
     let status = status.teams.into_iter().find(|status| status.name == *team.name());
     let status = status.unwrap_or_else(|| nobody(team));
     for past in status.past {
-        let life = if past.comes_back() { Life::Returns } else { Life::Gone };
+        let life = match past.rests {
+            true => Life::Rests,
+            false if past.comes_back() => Life::Returns,
+            false => Life::Gone,
+        };
         lives.0.insert(past.name, life);
     }
     lives.0.extend(status.members.iter().map(|agent| (agent.name.clone(), Life::Lives)));
     lives.1.extend(status.members.iter().filter_map(|agent| agent.turn_task));
-    Ok(Look { tasks, lives, living: status.members })
+    let spent = status.budget.and_then(|budget| budget.spent);
+    Ok(Look { tasks, lives, living: status.members, spent })
 }
 
 /// Of a team that the daemon has not seen yet.

@@ -82,7 +82,7 @@ fn stranger(file: &RunFile, config: &TeamConfig, tasks: &[Task]) -> Option<Fault
 }
 
 /// Whether all that the file wants is there and over, were all its members there again.
-fn is_nothing_left(file: &RunFile, tasks: &[Task]) -> bool {
+pub(super) fn is_nothing_left(file: &RunFile, tasks: &[Task]) -> bool {
     let decision = decide(&Rules::of(file), tasks, &everybody(file));
     has_all(file, tasks) && decision.give_back.is_empty() && decision.fates.values().all(Fate::is_over)
 }
