@@ -67,7 +67,14 @@ fn are_back(house: &House) {
 fn who_was_put_to_rest_comes_back_with_its_task_and_its_session_and_nothing_else_brings_it_back() {
     let house = team();
     let ran = house.teamctl(["down", "--keep"]).ok();
-    assert!(ran.contains("bring them back with: teamctl up --resume"), "{ran}");
+    for line in [
+        "ann rests: ",
+        "bob rests: ",
+        "cat rests: ",
+        "3 members rest; bring them back with: teamctl up --resume",
+    ] {
+        assert!(ran.contains(line), "{line}: {ran}");
+    }
     assert!(Processes::marked(&house.mark()).list().iter().all(|line| !line.contains("teamd-pane")));
     house.start_daemon();
     assert_eq!(resting(&house), ["ann", "bob", "cat"]);

@@ -335,10 +335,16 @@ pub struct EndingsReply {
 pub struct EndedAgent {
     /// Its name.
     pub name: AgentName,
+    /// Its team; a daemon of before does not say it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub team: Option<TeamName>,
     /// For people: `approved`, `exit 0`, `rejected: …`, `no answer`, `killed`…
     pub how: String,
     /// Whether it is gone.
     pub gone: bool,
+    /// Whether it rests, so that `up --resume` brings it back.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub rests: bool,
     /// The request it was asked with, if it was asked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub request_id: Option<String>,

@@ -1,11 +1,13 @@
 //! `down`: every agent is asked to end, those that do not answer are ended, then the daemon ends. With `--keep` each can
 //! be brought back by `up --resume`.
 
-use super::shutdown::endings;
+use super::shutdown::{code, ending, endings};
+use super::typed::Typed;
+use super::up::rests;
 use crate::here::{Here, misunderstood};
 use crate::output;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
-use protocol::control::{Reply, Request};
+use protocol::control::{EndedAgent, Reply, Request};
 use protocol::fault::Fault;
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 use std::os::fd::{AsFd, OwnedFd};
@@ -34,14 +36,23 @@ pub(crate) fn run(here: &Here, args: &Down) -> Result<ExitCode, Fault> {
     let request = if args.keep { Request::Rest } else { Request::Down };
     let Reply::Endings(reply) = here.ask(request)? else { return Err(misunderstood()) };
     daemon.iter().for_each(wait_for_its_end);
-    let code = endings(here, &reply, None, "");
-    if !here.global.json && !here.global.quiet {
-        output::line("teamd has ended.");
-        if args.keep && !reply.ended.is_empty() {
-            output::line("They rest; bring them back with: teamctl up --resume");
-        }
+    if here.global.json || here.global.quiet {
+        return Ok(endings(here, &reply, None, ""));
     }
-    Ok(code)
+    reply.ended.iter().for_each(|agent| output::line(&output::clean(&line(agent, args.keep))));
+    output::line("teamd has ended.");
+    let rest = reply.ended.iter().filter(|agent| agent.rests).count();
+    rests(rest, &Typed::at(here)).iter().for_each(|line| output::line(line));
+    Ok(code(&reply.ended))
+}
+
+/// Not all rest that were to: one whose spawn was under way has no life to go on with.
+fn line(agent: &EndedAgent, keep: bool) -> String {
+    match (agent.rests, keep) {
+        (true, _) => format!("{} rests: {}", agent.name, agent.how),
+        (false, true) => format!("{} has ended, and does not rest: {}", agent.name, agent.how),
+        (false, false) => ending(agent),
+    }
 }
 
 /// A process that lives, by its number.
@@ -52,4 +63,26 @@ pub(super) fn open(pid: u32) -> Option<OwnedFd> {
 /// For 5 s.
 pub(super) fn wait_for_its_end(process: &OwnedFd) {
     poll(&mut [PollFd::new(process.as_fd(), PollFlags::POLLIN)], PollTimeout::from(5_000_u16)).ok();
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use protocol::name::AgentName;
+
+    #[test]
+    fn who_does_not_rest_is_not_said_to() {
+        let ended = |rests| EndedAgent {
+            name: AgentName::parse("ann").unwrap(),
+            team: None,
+            how: "stopped while it started".into(),
+            gone: true,
+            rests,
+            request_id: None,
+        };
+        assert_eq!(line(&ended(true), true), "ann rests: stopped while it started");
+        let told = "ann has ended, and does not rest: stopped while it started";
+        assert_eq!(line(&ended(false), true), told);
+        assert_eq!(line(&ended(false), false), "ann has ended: stopped while it started");
+    }
 }

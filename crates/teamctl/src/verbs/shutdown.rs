@@ -74,15 +74,18 @@ pub(crate) fn endings(here: &Here, reply: &EndingsReply, one: Option<&EndedAgent
     if here.global.json {
         output::json(&object(reply, one).to_string());
     } else if !here.global.quiet {
-        for agent in &reply.ended {
-            let verb = if agent.gone { "has ended" } else { "lives on" };
-            output::line(&output::clean(&format!("{} {verb}: {}", agent.name, agent.how)));
-        }
+        reply.ended.iter().for_each(|agent| output::line(&output::clean(&ending(agent))));
         if reply.ended.is_empty() && !empty.is_empty() {
             output::line(empty);
         }
     }
     code(&reply.ended)
+}
+
+/// What became of one.
+pub(super) fn ending(agent: &EndedAgent) -> String {
+    let verb = if agent.gone { "has ended" } else { "lives on" };
+    format!("{} {verb}: {}", agent.name, agent.how)
 }
 
 fn object(reply: &EndingsReply, one: Option<&EndedAgent>) -> Value {
@@ -98,7 +101,7 @@ fn object(reply: &EndingsReply, one: Option<&EndedAgent>) -> Value {
 }
 
 /// A refusal is an answer, silence is not.
-fn code(ended: &[EndedAgent]) -> ExitCode {
+pub(super) fn code(ended: &[EndedAgent]) -> ExitCode {
     let living: Vec<&EndedAgent> = ended.iter().filter(|agent| !agent.gone).collect();
     match living.as_slice() {
         [] => ExitCode::SUCCESS,

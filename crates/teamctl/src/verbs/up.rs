@@ -5,6 +5,7 @@ mod back;
 mod session;
 
 use super::follow::{Follow, Saw};
+use super::typed::Typed;
 use crate::here::{Here, own_program, variable};
 use crate::output;
 use crate::profile::Shelf;
@@ -68,21 +69,20 @@ pub(crate) fn run(here: &Here, args: &Up) -> Result<ExitCode, Fault> {
     if args.resume {
         return back::bring(here, &status, how);
     }
-    output::done(
-        here,
-        &json!({"daemon": status.daemon}),
-        &format!("{}{}", told(&status, how), rests(&status)),
-    );
+    let past = status.teams.iter().flat_map(|team| &team.past);
+    let rests = rests(past.filter(|past| past.rests).count(), &Typed::at(here));
+    let lines: Vec<String> = std::iter::once(told(&status, how)).chain(rests).collect();
+    output::done(here, &json!({"daemon": status.daemon}), &lines.join("\n"));
     Ok(ExitCode::SUCCESS)
 }
 
-/// Who waits to be brought back.
-fn rests(status: &StatusReply) -> String {
-    let past = status.teams.iter().flat_map(|team| &team.past);
-    match past.filter(|past| past.rests).count() {
-        0 => String::new(),
-        1 => "\nOne member rests; bring it back with: teamctl up --resume".to_owned(),
-        several => format!("\n{several} members rest; bring them back with: teamctl up --resume"),
+/// So many wait to be brought back.
+pub(super) fn rests(count: usize, typed: &Typed) -> Option<String> {
+    let resume = typed.teamctl(&["up", "--resume"]);
+    match count {
+        0 => None,
+        1 => Some(format!("One member rests; bring it back with: {resume}")),
+        several => Some(format!("{several} members rest; bring them back with: {resume}")),
     }
 }
 

@@ -28,6 +28,8 @@ const TOO_MANY: usize = 5;
 pub(super) const WHEN_FREE: u64 = u64::MAX;
 /// When somebody brings it back.
 const WHEN_BROUGHT_BACK: u64 = u64::MAX - 1;
+/// How it was with one that had no life to be ended.
+const BETWEEN: &str = "it was between two lives";
 /// Where its name is still being put in order, ms.
 const NOT_YET: u64 = 1_000;
 
@@ -117,21 +119,27 @@ pub(super) fn rest(state: &mut State, record: &Record, now: Now, out: &mut Vec<E
 }
 
 /// The daemon goes down: those between two lives rest from now on with all others, or are not started again. Who rests
-/// already goes on resting.
-pub(super) fn closing(state: &mut State, out: &mut Vec<Effect>) {
-    let keeps = state.closing == Closing::Rest;
-    let between: Vec<_> = state.resting.iter_mut().filter(|resting| !resting.put_away).collect();
-    if keeps {
-        between.into_iter().for_each(put_away);
+/// already goes on resting. Gives those that were between two.
+pub(super) fn closing(state: &mut State, out: &mut Vec<Effect>) -> Vec<EndedAgent> {
+    let between = state.resting.iter().filter(|resting| !resting.put_away);
+    let between: Vec<_> = between.map(|resting| &resting.comeback.order).collect();
+    let between: Vec<_> = between.iter().map(|order| (order.team.clone(), order.name.clone())).collect();
+    if state.closing == Closing::Rest {
+        state.resting.iter_mut().filter(|resting| !resting.put_away).for_each(put_away);
         for past in state.teams.values_mut().flat_map(|team| &mut team.past) {
             past.rests |= past.again_at.take().is_some();
         }
-        return;
+        return between.into_iter().map(|(team, name)| ended(&team, name, BETWEEN)).collect();
     }
-    let between: Vec<_> = between.iter().map(|resting| &resting.comeback.order).collect();
-    let between: Vec<_> = between.iter().map(|order| (order.team.clone(), order.name.to_string())).collect();
-    for (team, name) in between {
-        cancel(state, &team, &[name], out);
+    between.into_iter().flat_map(|(team, name)| end(state, &team, &[name.to_string()], out)).collect()
+}
+
+/// To those who wait for a daemon's end: whom the next one can bring back.
+pub(super) fn say_who_rests(state: &State, ended: &mut [EndedAgent]) {
+    for agent in ended {
+        let Some(team) = &agent.team else { continue };
+        let is_it = |resting: &Resting| resting.put_away && is(resting, team, agent.name.as_str());
+        agent.rests = state.resting.iter().any(is_it);
     }
 }
 
@@ -302,11 +310,20 @@ pub(super) fn cancel(
     cancelled
 }
 
-/// For whoever waits for their ends.
-pub(super) fn not_again(names: Vec<AgentName>) -> Vec<EndedAgent> {
-    let how = "it was between two lives, and is not started again";
-    let ended = |name| EndedAgent { name, how: how.to_owned(), gone: true, request_id: None };
-    names.into_iter().map(ended).collect()
+/// The same, for whoever waits for their ends.
+pub(super) fn end(
+    state: &mut State,
+    team: &TeamName,
+    names: &[String],
+    out: &mut Vec<Effect>,
+) -> Vec<EndedAgent> {
+    let how = format!("{BETWEEN}, and is not started again");
+    cancel(state, team, names, out).into_iter().map(|name| ended(team, name, &how)).collect()
+}
+
+fn ended(team: &TeamName, name: AgentName, how: &str) -> EndedAgent {
+    let (team, how) = (Some(team.clone()), how.to_owned());
+    EndedAgent { name, team, how, gone: true, rests: false, request_id: None }
 }
 
 fn is(resting: &Resting, team: &TeamName, name: &str) -> bool {

@@ -19,6 +19,8 @@ use protocol::fault::Fault;
 
 /// join's own end comes at the latest this long after KILL, ms.
 pub(super) const AFTER_KILL: u64 = 3_000;
+/// How one has ended that nobody has seen run.
+pub(super) const STARTED: &str = "stopped while it started";
 
 /// Ends a running agent by force: TERM, then KILL.
 pub(super) fn end(state: &mut State, id: &SpawnId, now: Now, out: &mut Vec<Effect>) {
@@ -132,6 +134,9 @@ pub(super) fn ended(state: &mut State, id: &SpawnId, how: Ended, now: Now, out: 
         _ if goes_on => (plan::HOW.to_owned(), Outcome::Completed, Told::Nobody),
         Phase::Stopping(_, Stopping::Approved { .. } | Stopping::Ending { forced: false, .. }) => {
             ("approved".to_owned(), Outcome::Completed, Told::Nobody)
+        }
+        Phase::Stopping(_, Stopping::Ending { forced: true, .. }) if agent.record.agent.is_none() => {
+            (STARTED.to_owned(), Outcome::Killed, Told::Lead)
         }
         Phase::Stopping(_, Stopping::Ending { forced: true, .. }) => {
             (format!("killed ({how})"), Outcome::Killed, Told::Lead)
@@ -366,7 +371,8 @@ pub(super) fn settle(state: &mut State, id: &SpawnId, how: &str, left: Left) {
     let Some(agent) = state.agents.get(id) else { return };
     let request_id = agent.record.asked.first().map(ToString::to_string);
     let gone = left == Left::Gone;
-    let ended = EndedAgent { name: agent.record.name.clone(), how: how.to_owned(), gone, request_id };
+    let (name, team) = (agent.record.name.clone(), Some(agent.record.team.clone()));
+    let ended = EndedAgent { name, team, how: how.to_owned(), gone, rests: false, request_id };
     for waiting in &mut state.waiting {
         if waiting.pending.remove(id) {
             waiting.ended.push(ended.clone());
@@ -379,11 +385,12 @@ pub(super) fn finish_waits(state: &mut State, out: &mut Vec<Effect>) {
     let (done, pending) = std::mem::take(&mut state.waiting).into_iter().partition(|w| w.pending.is_empty());
     state.waiting = pending;
     let mut down = false;
-    for waiting in done {
+    for mut waiting in done {
         match waiting.then.clone() {
             Then::Reply => answer(state, waiting.client, Ok(shutdown::reply(waiting)), out),
             Then::Delete(order) => worktree::sweep(state, waiting.client, order, out),
             Then::Down => {
+                again::say_who_rests(state, &mut waiting.ended);
                 answer(state, waiting.client, Ok(shutdown::reply(waiting)), out);
                 down = true;
             }

@@ -47,8 +47,7 @@ pub(super) fn shutdown(state: &mut State, client: ConnId, order: &Shutdown, now:
         Err(fault) => answer(state, client, Err(fault), out),
         Ok(ids) => {
             for_good(state, &ids);
-            let rested =
-                again::not_again(again::cancel(state, &order.targets.team, &order.targets.names, out));
+            let rested = again::end(state, &order.targets.team, &order.targets.names, out);
             let (reason, grace_ms, force) = (order.reason.clone(), order.grace_ms, order.force);
             let question = Question { reason, grace_ms, force };
             if order.at_once {
@@ -66,8 +65,8 @@ pub(super) fn kill(state: &mut State, client: ConnId, order: &Targets, now: Now,
         Err(fault) => answer(state, client, Err(fault), out),
         Ok(ids) => {
             for_good(state, &ids);
-            let rested = again::cancel(state, &order.team, &order.names, out);
-            kill_all(state, Waiting::of(client, &ids, again::not_again(rested), Then::Reply), now, out);
+            let rested = again::end(state, &order.team, &order.names, out);
+            kill_all(state, Waiting::of(client, &ids, rested, Then::Reply), now, out);
         }
     }
 }
@@ -93,7 +92,7 @@ fn stop_start(state: &mut State, id: &SpawnId, now: Now, out: &mut Vec<Effect>) 
     }
     state.dirty = true;
     if starting.stage != StartStage::Going {
-        settle(state, id, "stopped while it started", Left::Gone);
+        settle(state, id, ending::STARTED, Left::Gone);
     }
     let fault = Fault::new(Kind::Refused, "cannot spawn: it was stopped while it started");
     cut_short(state, id, fault, now, out);
@@ -102,7 +101,7 @@ fn stop_start(state: &mut State, id: &SpawnId, now: Now, out: &mut Vec<Effect>) 
 /// Everybody is asked, those that do not answer are ended, and then the daemon ends.
 pub(super) fn down(state: &mut State, client: ConnId, closing: Closing, now: Now, out: &mut Vec<Effect>) {
     state.closing = closing;
-    again::closing(state, out);
+    let between = again::closing(state, out);
     state.dirty = true;
     // All that there are, whatever became of their teams.
     let living = state.agents.values().filter(|agent| !agent.phase.is_past());
@@ -112,7 +111,7 @@ pub(super) fn down(state: &mut State, client: ConnId, closing: Closing, now: Now
     }
     let reason = Some("teamd is going down".to_owned());
     let question = Question { reason, grace_ms: DOWN_GRACE, force: true };
-    ask_all(state, Waiting::of(client, &all, Vec::new(), Then::Down), &question, now, out);
+    ask_all(state, Waiting::of(client, &all, between, Then::Down), &question, now, out);
 }
 
 /// All of a team, for nobody who waits.
@@ -152,12 +151,13 @@ fn ask_only(
     now: Now,
     out: &mut Vec<Effect>,
 ) -> Option<EndedAgent> {
-    let name = state.agents.get(id)?.record.name.clone();
+    let record = &state.agents.get(id)?.record;
+    let (name, team) = (record.name.clone(), Some(record.team.clone()));
     ask(state, id, question, now, out);
     let asked = state.agents.get(id).filter(|agent| !agent.phase.is_past());
-    let (how, gone) = if asked.is_some() { ("asked", false) } else { ("stopped while it started", true) };
+    let (how, gone) = if asked.is_some() { ("asked", false) } else { (ending::STARTED, true) };
     let request_id = asked.and_then(|agent| agent.record.asked.last()).map(ToString::to_string);
-    Some(EndedAgent { name, how: how.to_owned(), gone, request_id })
+    Some(EndedAgent { name, team, how: how.to_owned(), gone, rests: false, request_id })
 }
 
 /// The wait stands before the first is asked: one that has not started yet ends at once.

@@ -352,6 +352,37 @@ fn whoever_is_put_to_rest_waits_for_the_next_daemon_and_for_somebody_who_asks() 
     assert!(state.resting.is_empty());
 }
 
+/// Cat's pane is being made, and dan has the green light, when the daemon goes down.
+#[test]
+fn who_asks_for_their_rest_is_told_who_rests_and_who_had_no_life_to_go_on_with() {
+    let mut state = state();
+    let ann = runs(&mut state, worker("ann", |_| {}), 50);
+    let bob = runs(&mut state, worker("bob", |order| order.restart = Restart::OnFailure), 51);
+    ends(&mut state, &bob, 51, Ended::Exit(1));
+    bury(&mut state, &bob);
+    begun(&ask(&mut state, 1, worker("cat", |_| {})));
+    let dan = begun(&ask(&mut state, 2, worker("dan", |_| {})));
+    step(&mut state, opened(&dan, 60), NOW);
+    step(&mut state, joined(&dan, 60, 60, None), NOW);
+    step(&mut state, registered(&dan), NOW);
+    ask(&mut state, 9, Request::Rest);
+    ends(&mut state, &dan, 60, Ended::Signal(15));
+    bury(&mut state, &dan);
+    ends(&mut state, &ann, 50, Ended::Exit(0));
+    let effects = bury(&mut state, &ann);
+    let Some(Reply::Endings(reply)) = done(&effects, 9) else { panic!("{effects:?}") };
+    let told: Vec<_> =
+        reply.ended.iter().map(|agent| (agent.name.as_str(), agent.rests, agent.how.as_str())).collect();
+    let cut_short = "stopped while it started";
+    let wanted = [
+        ("bob", true, "it was between two lives"),
+        ("cat", false, cut_short),
+        ("dan", false, cut_short),
+        ("ann", true, "exit 0"),
+    ];
+    assert_eq!(told, wanted);
+}
+
 #[test]
 fn another_day_without_them_lets_them_rest_on() {
     let mut state = tomorrow(&put_to_rest());
