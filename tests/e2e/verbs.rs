@@ -20,6 +20,48 @@ fn house() -> House {
     house
 }
 
+#[test]
+fn a_hint_is_typed_as_it_is_printed_wherever_it_comes_from() {
+    let house = House::with_team();
+    house.teamctl(["create", "other"]).ok();
+    house
+        .teamctl([
+            "spawn",
+            "ann",
+            "-t",
+            "survey",
+            "--backend",
+            "in-process",
+            "--",
+            "sh",
+            "-c",
+            "echo hello; sleep 3600",
+        ])
+        .ok();
+    let nowhere = house.path("second root").display().to_string();
+    let hint = |words: &[&str]| {
+        let ran = house.teamctl_with(&[words, &["--json"]].concat(), &[]);
+        let (told, error) = (ran.stderr.clone(), ran.json()["error"].clone());
+        let hint = error["hint"].as_str().unwrap().to_owned();
+        assert!(told.contains(&hint), "{told}");
+        hint
+    };
+    // The daemon does not know what was typed, and nor do those that read the files.
+    assert_eq!(hint(&["capture", "ann", "-t", "survey"]), "its output: teamctl logs ann -t survey");
+    house.teamctl(["logs", "ann", "-t", "survey"]).ok();
+    let gone = "who has printed nothing has none; whether it lives: teamctl status -t survey";
+    assert_eq!(hint(&["logs", "bob", "-t", "survey"]), gone);
+    let none = format!("make it with: teamctl create --root '{nowhere}' none");
+    assert_eq!(hint(&["--root", &nowhere, "-t", "none", "task", "list"]), none);
+    let down = house.teamctl(["status", "--root", &nowhere]);
+    assert!(
+        down.stdout.contains(&format!("Make one with: teamctl create --root '{nowhere}' NAME")),
+        "{down:#?}"
+    );
+    assert!(down.stderr.contains(&format!("start it with: teamctl up --root '{nowhere}'")), "{down:#?}");
+    house.end();
+}
+
 fn configure(house: &House, name: &str, text: &str) {
     house.put(&format!("home/.config/teamd/{name}"), text);
 }

@@ -284,7 +284,11 @@ impl Event {
             (Some(team), None) => format!("{team} "),
             _ => String::new(),
         };
-        visible(&format!("{who}{}", self.what)).replace('\n', " ")
+        let next = match (&self.what, &self.team) {
+            (What::MemberRests, Some(team)) => format!(" until: teamctl up --resume -t {team}"),
+            _ => String::new(),
+        };
+        visible(&format!("{who}{}{next}", self.what)).replace('\n', " ")
     }
 }
 
@@ -315,7 +319,7 @@ impl fmt::Display for What {
                 write!(f, "starts again {when} (restart {attempt})")
             }
             What::MemberGivenUp { why } => write!(f, "is not started again: {why}"),
-            What::MemberRests => f.write_str("rests until: teamctl up --resume"),
+            What::MemberRests => f.write_str("rests"),
             What::ShutdownAsked { request } => write!(f, "asked to shut down: {request}"),
             What::ShutdownRejected { reason } => write!(f, "will not shut down: {reason}"),
             What::RequestOpened { request, about, .. } => {
@@ -382,6 +386,8 @@ mod tests {
         );
         assert_eq!(serde_json::from_str::<Event>(&text).unwrap(), event);
         assert_eq!(event.line(), "survey task 3 failed by ann (exit 1): count\\u{1b}");
+        let rests = Event::agent(&team, &AgentName::parse("ann").unwrap(), What::MemberRests);
+        assert_eq!(rests.line(), "ann@survey rests until: teamctl up --resume -t survey");
     }
 
     #[test]

@@ -2,6 +2,7 @@
 //! wrote is shown with its control characters made visible. A reader that hangs up early is no error.
 
 use crate::here::Here;
+use crate::verbs::typed::placed;
 use protocol::fault::{Fault, Kind};
 use protocol::terminal::{visible, visible_json};
 use serde::Serialize;
@@ -70,24 +71,29 @@ fn object<T: Serialize>(result: &T) -> Value {
 
 /// A fault: a line on stderr, with `--json` an object on stdout too, and the exit code of its kind.
 pub(crate) fn failed(here: &Here, fault: &Fault) -> ExitCode {
+    let fault = as_typed(here, fault);
     if here.global.json {
         json(&json!({"ok": false, "error": fault}).to_string());
     }
-    complain_of(fault);
-    ExitCode::from(fault.kind.exit_code())
+    fatal(&fault)
 }
 
-/// What is wrong and what to do next, for people on stderr.
-pub(crate) fn complain_of(fault: &Fault) {
-    complain(&fault.message);
-    if let Some(hint) = &fault.hint {
-        writeln!(std::io::stderr(), "  {}", clean(hint)).ok();
-    }
+/// The same of one thing among several: the line alone.
+pub(crate) fn told(here: &Here, fault: &Fault) {
+    fatal(&as_typed(here, fault));
+}
+
+/// Whoever made its hint did not know what was typed here.
+fn as_typed(here: &Here, fault: &Fault) -> Fault {
+    Fault { hint: fault.hint.as_ref().map(|hint| placed(here, hint)), ..fault.clone() }
 }
 
 /// A fault where nobody has said how it is to be shown.
 pub(crate) fn fatal(fault: &Fault) -> ExitCode {
     complain(&fault.message);
+    if let Some(hint) = &fault.hint {
+        writeln!(std::io::stderr(), "  {}", clean(hint)).ok();
+    }
     ExitCode::from(fault.kind.exit_code())
 }
 

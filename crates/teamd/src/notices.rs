@@ -200,7 +200,7 @@ fn sentence(one: &Notice) -> String {
         }
         News::AtDialog => format!("{name}@{team} waits at a dialog: {}", next("attach")),
         News::Died => format!("{name}@{team} has ended: {}", next("why")),
-        News::Rests => format!("{name}@{team} rests: teamctl up --resume"),
+        News::Rests => format!("{name}@{team} rests: teamctl up --resume -t {team}"),
         News::Stuck(ms) => {
             format!("{name}@{team} has written nothing for {} min: {}", ms / 60_000, next("why"))
         }
@@ -259,7 +259,7 @@ mod tests {
         for (news, wanted) in [
             (News::AtDialog, "ann@survey waits at a dialog: teamctl attach ann -t survey"),
             (News::Died, "ann@survey has ended: teamctl why ann -t survey"),
-            (News::Rests, "ann@survey rests: teamctl up --resume"),
+            (News::Rests, "ann@survey rests: teamctl up --resume -t survey"),
             (News::Stuck(660_000), "ann@survey has written nothing for 11 min: teamctl why ann -t survey"),
         ] {
             let mut notices = Notices::default();

@@ -14,7 +14,8 @@ use std::process::{Child, Command, Output, Stdio};
 use std::sync::mpsc::{Receiver, Sender};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
-use view::words::quoted;
+use store::{Durability, Root};
+use view::typed::Typed;
 
 /// Lines of a log that are shown of a member without a pane.
 const LINES: usize = 40;
@@ -132,7 +133,7 @@ impl Hand {
         }
         Event::Told(Told::failed(format!(
             "not inside tmux: in a terminal of its own, type: {}",
-            attaching(&self.arguments, name, &place(&self.arguments))
+            attaching(&self.arguments, name, &at(&self.arguments))
         )))
     }
 
@@ -197,12 +198,21 @@ fn file(text: &str) -> std::io::Result<File> {
     Ok(file)
 }
 
-/// As it is typed.
-fn attaching(arguments: &Arguments, name: &str, place: &[OsString]) -> String {
-    let place: String = place.iter().map(|word| format!("{} ", quoted(&word.to_string_lossy()))).collect();
-    // A name of others' making may look like an option.
-    let ahead = if name.starts_with('-') { "-- " } else { "" };
-    format!("teamctl attach {place}-t {} {ahead}{}", arguments.team, quoted(name))
+/// How whoever sees the screen types a command about the team.
+pub(crate) fn typed(arguments: &Arguments) -> Typed {
+    let root = Root::open(&arguments.root, &arguments.state.join("aside"), Durability::Process).ok();
+    let teams = root.and_then(|root| root.teams().ok()).unwrap_or_default();
+    let of_environment = std::env::var("TEAMD_TEAM").ok().filter(|team| !team.is_empty());
+    at(arguments).among(&arguments.team, &teams, of_environment.as_deref())
+}
+
+/// The same about no team.
+fn at(arguments: &Arguments) -> Typed {
+    Typed::with(place(arguments).into_iter().map(|word| word.to_string_lossy().into_owned()))
+}
+
+fn attaching(arguments: &Arguments, name: &str, typed: &Typed) -> String {
+    typed.about_team(&arguments.team).about("attach", name, &[])
 }
 
 fn beside() -> std::io::Result<PathBuf> {
@@ -264,9 +274,9 @@ mod tests {
     fn the_way_to_a_pane_is_typed_as_it_is_told() {
         let words = ["--root", "/r", "--state", "/s", "--socket", "/c", "--team", "survey"];
         let arguments = Arguments::parse(words.map(OsString::from)).unwrap();
-        let place = ["--root", "/a b"].map(OsString::from);
-        let typed = |name: &str, place: &[OsString]| attaching(&arguments, name, place);
-        assert_eq!(typed("ann", &[]), "teamctl attach -t survey ann");
+        let place = Typed::with(["--root", "/a b"].map(str::to_owned));
+        let typed = |name: &str, place: &Typed| attaching(&arguments, name, place);
+        assert_eq!(typed("ann", &Typed::default()), "teamctl attach -t survey ann");
         assert_eq!(typed("-x", &place), "teamctl attach --root '/a b' -t survey -- -x");
     }
 }

@@ -89,7 +89,8 @@ impl Pen<'_> {
             (_, Daemon::Unasked) => spans.push(("looking".to_owned(), Style::new())),
             (_, Daemon::Answers) => {}
             (_, Daemon::Down) => {
-                spans.push(("teamd is down: this is what the files say (teamctl up)".to_owned(), warning));
+                let up = self.state.typed.teamctl(&["up"]);
+                spans.push((format!("teamd is down: this is what the files say ({up})"), warning));
             }
             (_, Daemon::Silent) => {
                 spans.push(("teamd does not answer: this is what the files say".to_owned(), warning));
@@ -102,7 +103,8 @@ impl Pen<'_> {
         }
         match sight.requests.as_ref().map_or(0, Vec::len) {
             _ if sight.hides_requests() => {
-                spans.push(("  requests can't be read: teamctl requests says why".to_owned(), warning));
+                let requests = self.state.typed.teamctl(&["requests"]);
+                spans.push((format!("  requests can't be read: {requests} says why"), warning));
             }
             0 => {}
             waiting => {

@@ -59,7 +59,8 @@ fn run() -> Result<ExitCode, Fault> {
     let mut screen = Screen::open()?;
     keys::begin(sender.clone());
     let mut orders = Orders::new(arguments.clone(), sender);
-    let state = State::new(arguments.team.clone(), Manner::of_environment(), screen.size());
+    let state =
+        State::new(arguments.team.clone(), act::typed(&arguments), Manner::of_environment(), screen.size());
     let code = serve(&mut screen, &mut orders, state, &events)?;
     drop(screen);
     for line in orders.finish(&events) {

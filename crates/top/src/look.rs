@@ -1,5 +1,6 @@
 //! A look at a team: the daemon's word, the files, the logs. What has not changed since the look before is not read again.
 
+use crate::act::typed;
 use crate::args::Arguments;
 use crate::graph;
 use crate::post::Post;
@@ -26,6 +27,7 @@ use store::{Caller, Durability, Mark, Root, Team};
 use view::follow::{Saw, Teller};
 use view::request::{Waiting, waiting, words};
 use view::team::{MemberView, TeamView, leads};
+use view::typed::Typed;
 use view::words::flat;
 
 /// So long a daemon may take to answer: it is at once, unless it is stopped, or waits two seconds for a tmux that is.
@@ -38,6 +40,8 @@ const LINE: usize = 300;
 /// Whoever looks, with what it remembers.
 pub(crate) struct Looker {
     arguments: Arguments,
+    /// How a command about the team is typed.
+    typed: Typed,
     teller: Teller,
     /// The daemon whose end is waited for.
     watched: Option<u32>,
@@ -62,9 +66,11 @@ type Identity = (u64, u64, i64, i64);
 
 impl Looker {
     pub(crate) fn new(arguments: Arguments, teller: Teller) -> Looker {
-        let (watched, on_screen, team, post, logs) = (None, None, None, Post::default(), BTreeMap::new());
+        let (watched, on_screen, team, logs) = (None, None, None, BTreeMap::new());
         let (tasks, asked) = (Tasks::default(), (None, None));
-        Looker { arguments, teller, watched, on_screen, team, post, logs, tasks, asked }
+        let typed = typed(&arguments);
+        let post = Post::of(&typed);
+        Looker { arguments, typed, teller, watched, on_screen, team, post, logs, tasks, asked }
     }
 
     /// Everything, as it is now. `saw` is why: where nothing has changed the screens are not looked at again.
@@ -118,7 +124,7 @@ impl Looker {
             // Nothing is written here: how durably is all the same.
             let root = Root::open(&self.arguments.root, &aside, Durability::Process).ok();
             self.team = root.and_then(|root| root.team(&self.arguments.team).ok());
-            self.post = Post::default();
+            self.post = Post::of(&self.typed);
             self.asked = (None, None);
         }
         self.team.clone()
@@ -142,7 +148,7 @@ impl Looker {
             let last = self.last_line(&member.name);
             members.push(of_member(member, last));
         }
-        members.extend(view.past.iter().map(of_past));
+        members.extend(view.past.iter().map(|past| of_past(past, &self.typed)));
         members
     }
 
@@ -298,10 +304,10 @@ fn about(member: &MemberView) -> Vec<String> {
     lines.into_iter().flatten().map(|line| flat(&line)).collect()
 }
 
-fn of_past(past: &PastAgent) -> Member {
+fn of_past(past: &PastAgent, typed: &Typed) -> Member {
     let again = match (past.again_at, past.rests) {
         (Some(at), _) => format!(", again at {}", clock(at)),
-        (None, true) => "; rests until: teamctl up --resume".to_owned(),
+        (None, true) => format!("; rests until: {}", typed.teamctl(&["up", "--resume"])),
         (None, false) => String::new(),
     };
     Member {

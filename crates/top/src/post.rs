@@ -8,6 +8,7 @@ use protocol::time::parse_iso8601;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use store::{Mark, Team};
+use view::typed::Typed;
 use view::words::{flat, said};
 
 /// The most letters that are kept, the newest.
@@ -20,6 +21,8 @@ const ABOUT: usize = 200;
 /// The inboxes as they were seen last.
 #[derive(Debug, Default)]
 pub(crate) struct Post {
+    /// How a command about the team is typed.
+    typed: Typed,
     marks: BTreeMap<AgentName, Mark>,
     letters: Vec<Arc<Letter>>,
     numbered: u64,
@@ -28,6 +31,10 @@ pub(crate) struct Post {
 }
 
 impl Post {
+    pub(crate) fn of(typed: &Typed) -> Post {
+        Post { typed: typed.clone(), ..Post::default() }
+    }
+
     /// Takes what is new for that member; how many of its messages are unread, none where its inbox can't be read.
     pub(crate) fn look(&mut self, team: &Team, name: &AgentName) -> Option<usize> {
         let (new, mark) = team.inbox(name).since(self.marks.get(name)).ok()?;
@@ -37,7 +44,7 @@ impl Post {
         let mut at = 0;
         for entry in &new {
             self.numbered += 1;
-            let letter = letter(self.numbered, name, entry, at);
+            let letter = letter(self.numbered, name, entry, at, &self.typed);
             at = letter.at;
             self.take(letter);
         }
@@ -81,7 +88,7 @@ impl Post {
 }
 
 /// One that does not say when it was sent stands behind the one before it.
-fn letter(number: u64, to: &AgentName, entry: &Entry, before: u64) -> Letter {
+fn letter(number: u64, to: &AgentName, entry: &Entry, before: u64, typed: &Typed) -> Letter {
     let (from, at, about, text) = match &entry.message {
         Ok(message) => {
             let text = said(&message.text);
@@ -94,15 +101,15 @@ fn letter(number: u64, to: &AgentName, entry: &Entry, before: u64) -> Letter {
     };
     let at = at.unwrap_or(before);
     let about = flat(about.lines().next().unwrap_or_default()).chars().take(ABOUT).collect();
-    let text = cut(text, to);
+    let text = cut(text, to, typed);
     Letter { number, at, clock: clock(at), from, to: to.to_string(), about, text, times: 1 }
 }
 
-fn cut(mut text: String, to: &AgentName) -> String {
+fn cut(mut text: String, to: &AgentName, typed: &Typed) -> String {
     if text.len() > LONGEST {
         let end = (0..=LONGEST).rev().find(|end| text.is_char_boundary(*end)).unwrap_or(0);
         text.truncate(end);
-        text.push_str(&format!("…\n\nAll of it: teamctl inbox {to}"));
+        text.push_str(&format!("…\n\nAll of it: {}", typed.about("inbox", to.as_str(), &[])));
     }
     text
 }
@@ -112,7 +119,7 @@ mod tests {
     use super::*;
 
     fn of(raw: &str) -> Letter {
-        letter(1, &AgentName::foreign("bob"), &Entry::of(3, raw), 7)
+        letter(1, &AgentName::foreign("bob"), &Entry::of(3, raw), 7, &Typed::default())
     }
 
     #[test]
@@ -121,7 +128,7 @@ mod tests {
         let of = |number, from: &str, at: &str| {
             let raw =
                 format!(r#"{{"from":"{from}","text":"done","timestamp":"1970-01-01T00:00:{at}.000Z"}}"#);
-            letter(number, &AgentName::lead(), &Entry::of(0, &raw), 0)
+            letter(number, &AgentName::lead(), &Entry::of(0, &raw), 0, &Typed::default())
         };
         for (number, from, at) in [(1, "ann", "01"), (2, "ann", "02"), (3, "bob", "03"), (4, "ann", "04")] {
             post.take(of(number, from, at));
@@ -145,7 +152,7 @@ mod tests {
 
     #[test]
     fn a_long_letter_is_cut_between_two_characters_and_says_where_the_rest_is() {
-        let cut = cut("ä".repeat(LONGEST), &AgentName::foreign("bob"));
+        let cut = cut("ä".repeat(LONGEST), &AgentName::foreign("bob"), &Typed::default());
         assert!(cut.len() < LONGEST + 100 && cut.ends_with("All of it: teamctl inbox bob"), "{}", cut.len());
     }
 }

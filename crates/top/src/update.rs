@@ -158,7 +158,8 @@ fn answer(state: &mut State, begin: impl Fn(&str) -> Answer) -> Vec<Effect> {
         return Vec::new();
     }
     let Some(requests) = &state.sight.requests else {
-        return refuse(state, "what waits can't be read: teamctl requests says why");
+        let requests = state.typed.teamctl(&["requests"]);
+        return refuse(state, &format!("what waits can't be read: {requests} says why"));
     };
     let Some(request) = requests.iter().find(|request| request.key() == whole.key) else {
         return refuse(state, "it waits no longer");
@@ -167,7 +168,8 @@ fn answer(state: &mut State, begin: impl Fn(&str) -> Answer) -> Vec<Effect> {
         return refuse(state, "read it to its end first");
     }
     if requests.iter().filter(|other| other.id == request.id).count() > 1 {
-        return refuse(state, "another request has the same id: answer it by hand, see teamctl requests");
+        let requests = state.typed.teamctl(&["requests"]);
+        return refuse(state, &format!("another request has the same id: answer it by hand, see {requests}"));
     }
     match begin(&request.id) {
         Answer::Act(effect) => {

@@ -7,4 +7,5 @@ pub mod follow;
 pub mod output;
 pub mod request;
 pub mod team;
+pub mod typed;
 pub mod words;

@@ -46,8 +46,8 @@ fn partly(here: &Here, sent: &store::Broadcast, fault: &Fault) -> ExitCode {
         output::json(&result.to_string());
     }
     for Missed { name, fault } in &sent.missed {
-        output::complain(&format!("{name}: {fault}"));
+        let message = format!("{name}: {fault}");
+        output::told(here, &Fault { message, ..fault.clone() });
     }
-    output::complain(&fault.message);
-    ExitCode::from(fault.kind.exit_code())
+    output::fatal(fault)
 }

@@ -73,6 +73,7 @@ pub(crate) fn run(here: &Here, args: &Doctor) -> Result<ExitCode, Fault> {
         Err(fault) => report.fault("root", &fault),
     }
     panes::examine(here, status.as_ref(), &mut report);
+    report.place(|fix| super::typed::placed(here, fix));
     Ok(tell(here, &report))
 }
 

@@ -2,7 +2,7 @@
 //! be brought back by `up --resume`.
 
 use super::shutdown::{code, ending, endings};
-use super::typed::Typed;
+use super::typed;
 use super::up::rests;
 use crate::here::{Here, misunderstood};
 use crate::output;
@@ -42,7 +42,7 @@ pub(crate) fn run(here: &Here, args: &Down) -> Result<ExitCode, Fault> {
     reply.ended.iter().for_each(|agent| output::line(&output::clean(&line(agent, args.keep))));
     output::line("teamd has ended.");
     let rest = reply.ended.iter().filter(|agent| agent.rests).count();
-    rests(rest, &Typed::at(here)).iter().for_each(|line| output::line(line));
+    rests(rest, &typed::at(here)).iter().for_each(|line| output::line(line));
     Ok(code(&reply.ended))
 }
 

@@ -40,7 +40,7 @@ pub(crate) mod status;
 pub(crate) mod task;
 pub(crate) mod top;
 pub(crate) mod trace;
-mod typed;
+pub(crate) mod typed;
 pub(crate) mod up;
 pub(crate) mod wait;
 pub(crate) mod why;

@@ -1,6 +1,6 @@
 //! `requests`: what members ask and nobody has answered, shown whole. Reads the files alone.
 
-use super::typed::Typed;
+use super::typed;
 use crate::here::{Here, fault, now};
 use crate::hook::led_here;
 use crate::output::{self, clean};
@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 use std::process::ExitCode;
 use store::Root;
 use view::request::{self, Waiting};
+use view::typed::Typed;
 use view::words::flat;
 
 /// What members ask: plans that wait for approval, and questions for permission
@@ -30,16 +31,16 @@ pub(crate) fn run(here: &Here, _: &Requests) -> Result<ExitCode, Fault> {
             Ok(waiting) => open.extend(waiting),
             // What the others ask is told all the same.
             Err(fault) if teams.len() > 1 => {
-                output::complain(&fault.to_string());
+                output::told(here, &fault);
                 code = ExitCode::from(Kind::Partly.exit_code());
             }
             Err(fault) => return Err(fault),
         }
     }
     let typed = match teams.as_slice() {
-        [only] => Typed::of(here, only)?,
+        [only] => typed::of(here, only)?,
         // An id says whose request it is.
-        _ => Typed::at(here),
+        _ => typed::at(here),
     };
     show(here, &open, teams.len() > 1, &typed);
     Ok(code)

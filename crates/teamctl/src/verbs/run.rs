@@ -163,7 +163,7 @@ fn refuse_another_team(here: &Here, name: &TeamName) -> Result<(), Fault> {
 fn warn(here: &Here, file: &RunFile) {
     let warnings: BTreeSet<String> = file.members.iter().flat_map(super::spawn::warnings).collect();
     if !here.global.quiet {
-        warnings.iter().for_each(|warning| output::complain(warning));
+        warnings.iter().for_each(|warning| output::complain(&super::typed::placed(here, warning)));
     }
 }
 

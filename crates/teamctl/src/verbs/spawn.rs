@@ -5,6 +5,7 @@ pub(super) mod world;
 
 pub(super) use ground::in_worktree;
 
+use super::typed;
 use crate::here::{Here, fault, misunderstood, own_program};
 use crate::output;
 use crate::profile::definition::{self, Definition};
@@ -20,6 +21,7 @@ use protocol::turn::{Backend, Restart};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use uuid::Uuid;
+use view::typed::Typed;
 
 /// Start a teammate; answers when it runs
 ///
@@ -99,7 +101,7 @@ pub(crate) fn run(here: &Here, args: Spawn) -> Result<ExitCode, Fault> {
     here.lead_only("spawn")?;
     let mut request = order(here, args.clone())?;
     if !here.global.quiet {
-        warnings(&request).iter().for_each(|warning| output::complain(warning));
+        warnings(&request).iter().for_each(|warning| output::complain(&typed::placed(here, warning)));
     }
     if args.worktree.is_some() {
         request = in_worktree(here, request, args)?;
@@ -107,7 +109,7 @@ pub(crate) fn run(here: &Here, args: Spawn) -> Result<ExitCode, Fault> {
     let Reply::Spawn(reply) = here.ask(Request::Spawn(Box::new(request)))? else {
         return Err(misunderstood());
     };
-    output::done(here, &reply, &sentence(&reply));
+    output::done(here, &reply, &sentence(&reply, &typed::of(here, &reply.team_name)?));
     Ok(ExitCode::SUCCESS)
 }
 
@@ -125,10 +127,13 @@ pub(super) fn warnings(order: &control::Spawn) -> Vec<String> {
     untried.into_iter().chain(deaf).collect()
 }
 
-fn sentence(reply: &SpawnReply) -> String {
+fn sentence(reply: &SpawnReply, typed: &Typed) -> String {
     let name = output::paint(&reply.color, reply.name.as_str());
     match reply.pane.as_str() {
-        "in-process" => format!("{name} runs without a pane, its output: teamctl logs {} -f", reply.name),
+        "in-process" => {
+            let logs = typed.teamctl(&["logs", reply.name.as_str(), "-f"]);
+            format!("{name} runs without a pane, its output: {logs}")
+        }
         pane => format!("{name} runs in pane {pane} of {}, pid {}.", reply.team_name, reply.pid),
     }
 }
@@ -373,9 +378,9 @@ mod tests {
             );
             serde_json::from_str::<SpawnReply>(&text).unwrap()
         };
-        assert_eq!(sentence(&reply("%3")), "ann runs in pane %3 of t, pid 7.");
+        assert_eq!(sentence(&reply("%3"), &Typed::default()), "ann runs in pane %3 of t, pid 7.");
         assert_eq!(
-            sentence(&reply("in-process")),
+            sentence(&reply("in-process"), &Typed::default()),
             "ann runs without a pane, its output: teamctl logs ann -f"
         );
     }

@@ -4,7 +4,7 @@
 mod page;
 mod segment;
 
-use super::typed::Typed;
+use super::typed;
 use crate::here::{Here, fault, misunderstood};
 use crate::output;
 use protocol::control::{Reply, Request, StatusReply};
@@ -77,7 +77,10 @@ pub(crate) fn run(here: &Here, args: &Status) -> Result<ExitCode, Fault> {
     match daemon {
         Ok(_) => Ok(ExitCode::SUCCESS),
         Err(fault) => {
-            let next = fault.hint.as_ref().map_or_else(String::new, |hint| format!("\n  {hint}"));
+            let next = fault
+                .hint
+                .as_ref()
+                .map_or_else(String::new, |hint| format!("\n  {}", typed::placed(here, hint)));
             output::complain(&format!("{}; this is what the files say{next}", fault.message));
             Ok(ExitCode::from(fault.kind.exit_code()))
         }
@@ -154,7 +157,7 @@ fn show(
         output::line(&format!("teamd {}, pid {}, root {root}, {tmux}", about.version, about.pid));
     }
     for team in teams {
-        let typed = Typed::of(here, &team.name)?;
+        let typed = typed::of(here, &team.name)?;
         output::line(&page::head(team));
         output::table(&page::rows(team));
         if args.name.is_some() {
@@ -168,7 +171,7 @@ fn show(
         }
     }
     if teams.is_empty() {
-        output::line("No teams. Make one with: teamctl create NAME");
+        output::line(&format!("No teams. Make one with: {}", typed::at(here).teamctl(&["create", "NAME"])));
     }
     Ok(())
 }

@@ -5,7 +5,7 @@ mod back;
 mod session;
 
 use super::follow::{Follow, Saw};
-use super::typed::Typed;
+use super::typed;
 use crate::here::{Here, own_program, variable};
 use crate::output;
 use crate::profile::Shelf;
@@ -16,6 +16,7 @@ use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Stdio};
 use std::time::{Duration, Instant};
+use view::typed::Typed;
 
 /// Start teamd in a detached tmux session, unless one runs
 ///
@@ -70,7 +71,7 @@ pub(crate) fn run(here: &Here, args: &Up) -> Result<ExitCode, Fault> {
         return back::bring(here, &status, how);
     }
     let past = status.teams.iter().flat_map(|team| &team.past);
-    let rests = rests(past.filter(|past| past.rests).count(), &Typed::at(here));
+    let rests = rests(past.filter(|past| past.rests).count(), &typed::at(here));
     let lines: Vec<String> = std::iter::once(told(&status, how)).chain(rests).collect();
     output::done(here, &json!({"daemon": status.daemon}), &lines.join("\n"));
     Ok(ExitCode::SUCCESS)
@@ -118,14 +119,14 @@ fn begin(here: &Here, server: &Server, socket: &Path) -> Result<Began, Fault> {
             true => answer(here, &mut follow, OTHER)?,
             false => None,
         };
-        return Ok(other.map_or_else(|| refused(code, &why), Began::Runs));
+        return Ok(other.map_or_else(|| refused(here, code, &why), Began::Runs));
     }
     session::start(here, server, socket)?;
     answer(here, &mut follow, READY)?.map(Began::Ready).ok_or_else(|| not_ready(here))
 }
 
-fn refused(code: u8, why: &str) -> Began {
-    why.lines().for_each(output::place);
+fn refused(here: &Here, code: u8, why: &str) -> Began {
+    why.lines().for_each(|line| output::place(&typed::placed(here, line)));
     Began::Refused(code)
 }
 

@@ -11,7 +11,7 @@ mod next;
 mod tasks;
 pub(super) mod words;
 
-use super::typed::Typed;
+use super::typed;
 use crate::here::Here;
 use crate::output::{self, clean};
 use cause::Cause;
@@ -25,6 +25,7 @@ use serde::Serialize;
 use serde_json::json;
 use std::process::ExitCode;
 use std::time::Duration;
+use view::typed::Typed;
 
 /// So long a turn may write nothing before that is worth a word, unless somebody says otherwise.
 const PATIENCE: Duration = Duration::from_secs(300);
@@ -56,7 +57,7 @@ pub(crate) fn run(here: &Here, args: &Why) -> Result<ExitCode, Fault> {
     if !evidence.is_known() {
         return Err(nobody(&evidence));
     }
-    let typed = Typed::of(here, team.name())?;
+    let typed = typed::of(here, team.name())?;
     let told: Vec<Told> =
         judge::causes(&evidence).iter().map(|cause| told(cause, &evidence, &typed)).collect();
     if here.global.json {
@@ -80,7 +81,7 @@ pub(super) fn causes_of(
     name: &str,
 ) -> Result<Vec<Told>, Fault> {
     let evidence = evidence::gather(here, ground, team, name, PATIENCE)?;
-    let typed = Typed::of(here, team.name())?;
+    let typed = typed::of(here, team.name())?;
     Ok(judge::causes(&evidence).iter().map(|cause| told(cause, &evidence, &typed)).collect())
 }
 

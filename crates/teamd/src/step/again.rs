@@ -49,12 +49,12 @@ pub(super) enum Next {
 
 impl Next {
     /// For the lead.
-    pub(super) fn words(&self) -> Option<String> {
+    pub(super) fn words(&self, team: &TeamName) -> Option<String> {
         match self {
             Next::Stays => None,
             Next::Again { after, .. } => Some(format!("it is started again in {after} ms")),
             Next::GivenUp(why) => Some(format!("it is not started again: {why}")),
-            Next::Rests => Some("it rests, and teamctl up --resume brings it back".to_owned()),
+            Next::Rests => Some(format!("it rests; bring it back with: teamctl up --resume -t {team}")),
         }
     }
 

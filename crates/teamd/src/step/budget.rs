@@ -78,7 +78,10 @@ pub(super) fn is_spent(state: &State, team: &TeamName) -> bool {
 pub(super) fn refusal(state: &State, team: &TeamName) -> Option<Fault> {
     let why = state.teams.get(team)?.spent.why.as_ref()?;
     let message = format!("cannot start anybody for {team}: {why}");
-    Some(Fault::new(Kind::Refused, message).hinted("give it more with: teamctl policy FILE"))
+    Some(
+        Fault::new(Kind::Refused, message)
+            .hinted(format!("give it more with: teamctl policy FILE -t {team}")),
+    )
 }
 
 /// For `status`; nothing of a team without limits of which nobody tells what it uses up.

@@ -176,7 +176,8 @@ pub(super) fn ended(state: &mut State, id: &SpawnId, how: Ended, now: Now, out: 
     };
     state.remember_past(&record.team, past);
     if let Some(agent) = state.agents.get_mut(id) {
-        agent.record.ended = Some(End { how: said, outcome, then: next.words(), at: now.wall, told });
+        agent.record.ended =
+            Some(End { how: said, outcome, then: next.words(&record.team), at: now.wall, told });
     }
     turn::unheard(state, id, out);
     put_away(state, id, out);

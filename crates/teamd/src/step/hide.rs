@@ -38,7 +38,7 @@ fn found(state: &State, who: &Locate, sight: Sight) -> Result<(SpawnId, PaneId, 
     let what = if sight == Sight::Hidden { "hide" } else { "show" };
     let (pane, owner) = pane_of(state, &who.team, &who.name, what)?;
     let spawn = find(state, &who.team, &who.name)?.record.spawn.clone();
-    Ok((spawn, pane.id().ok_or_else(|| no_pane(&who.name, what))?, owner))
+    Ok((spawn, pane.id().ok_or_else(|| no_pane(&who.team, &who.name, what))?, owner))
 }
 
 /// tmux has moved it, or not.

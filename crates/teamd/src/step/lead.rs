@@ -35,12 +35,14 @@ fn take(state: &mut State, lead: Lead, out: &mut Vec<Effect>) -> Result<(), Faul
     let leads = || state.leads.values().map(|leading| &leading.lead);
     if let Some(other) = leads().find(|other| same(other) && other.team != lead.team) {
         let message = format!("cannot lead {}: this session leads {} already", lead.team, other.team);
-        return Err(Fault::new(Kind::Exists, message).hinted("leave that first: teamctl lead --release"));
+        return Err(Fault::new(Kind::Exists, message)
+            .hinted(format!("leave that first: teamctl lead --release -t {}", other.team)));
     }
     if let Some(other) = leads().find(|other| other.team == lead.team && !same(other)) {
         let place = other.pane.as_ref().map_or(String::new(), |pane| format!(" in pane {pane}"));
         let message = format!("cannot lead {}: another session does{place}, pid {}", lead.team, other.pid);
-        return Err(Fault::new(Kind::Exists, message).hinted("there: teamctl lead --release"));
+        return Err(Fault::new(Kind::Exists, message)
+            .hinted(format!("there: teamctl lead --release -t {}", lead.team)));
     }
     if let Some(leading) = state.leads.get_mut(&lead.team) {
         // Whichever program of it speaks next is the one.

@@ -7,6 +7,7 @@ use super::spawn::no_such_team;
 use crate::effect::Effect;
 use crate::event::{ConnId, Now};
 use crate::files::FileJob;
+use crate::roster::Record;
 use crate::state::{Agent, Phase, State};
 use protocol::asked::AskedKind;
 use protocol::control::{ModeReply, Reply, SetMode, TurnNow};
@@ -51,7 +52,7 @@ fn whom(state: &State, order: &SetMode) -> Result<(AgentName, Telling), Fault> {
     may(agent, order.mode)?;
     match agent.record.feed {
         Feed::Native | Feed::Turn | Feed::Acp => Ok((name, Telling::Told)),
-        Feed::Hook | Feed::Keys | Feed::Pull => Err(cannot_follow(&name, agent.record.feed)),
+        Feed::Hook | Feed::Keys | Feed::Pull => Err(cannot_follow(&agent.record)),
     }
 }
 
@@ -59,7 +60,8 @@ fn may(agent: &Agent, mode: PermissionMode) -> Result<(), Fault> {
     let (name, record) = (&agent.record.name, &agent.record);
     if matches!(agent.phase, Phase::Starting(_)) {
         let message = format!("cannot set the mode of {name}: it has not started yet");
-        return Err(Fault::new(Kind::Refused, message).hinted("wait until it runs, see: teamctl status"));
+        let hint = format!("wait until it runs, see: teamctl status {name} -t {}", record.team);
+        return Err(Fault::new(Kind::Refused, message).hinted(hint));
     }
     let plans = agent.turn.as_ref().is_some_and(|turn| turn.plan.is_some());
     if plans || (record.plan_mode_required && !record.plan_approved) {
@@ -84,21 +86,23 @@ fn may(agent: &Agent, mode: PermissionMode) -> Result<(), Fault> {
 
 /// What is to be done first: answer its plan, or have it make one.
 fn how_it_leaves(agent: &Agent) -> String {
+    let Record { name, team, .. } = &*agent.record;
     if agent.asks.contains(&AskedKind::Plan) {
-        return "see: teamctl requests".to_owned();
+        return format!("see: teamctl requests -t {team}");
     }
-    let name = &agent.record.name;
-    format!("it hands in its plan at the end of its next turn; have it begin one: teamctl send {name} TEXT")
+    let send = format!("teamctl send {name} TEXT -t {team}");
+    format!("it hands in its plan at the end of its next turn; have it begin one: {send}")
 }
 
 /// A mode that is not kept is worse than none.
-fn cannot_follow(name: &AgentName, feed: Feed) -> Fault {
+fn cannot_follow(Record { team, name, feed, .. }: &Record) -> Fault {
     let message = format!(
         "cannot set the mode of {name}: its program runs for its whole life (feed {}), and takes a mode at its start alone",
         feed.word()
     );
-    Fault::new(Kind::Refused, message)
-        .hinted(format!("change it in its own pane: teamctl attach {name}; or spawn it anew with --mode"))
+    Fault::new(Kind::Refused, message).hinted(format!(
+        "change it in its own pane: teamctl attach {name} -t {team}; or spawn it anew with --mode"
+    ))
 }
 
 /// It stands in the files.

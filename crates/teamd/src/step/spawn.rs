@@ -170,8 +170,10 @@ pub(super) fn free_name(
     let taken = || {
         let gone = state.member(team, wanted).is_some_and(|agent| matches!(agent.phase, Phase::Gone(_)));
         let hint = match gone {
-            true => "it has ended, and is not off the team yet: try again, or see teamctl events",
-            false => "take another name, or let --unique choose one",
+            true => format!(
+                "it has ended, and is not off the team yet: try again, or see: teamctl events -t {team}"
+            ),
+            false => "take another name, or let --unique choose one".to_owned(),
         };
         let message = format!("cannot spawn {wanted}: {team} has a member of that name");
         Fault::new(Kind::Exists, message).hinted(hint)

@@ -161,7 +161,7 @@ fn place_of(state: &State, agent: &Agent) -> Result<LocateReply, Fault> {
     if record.backend == Backend::InProcess {
         return Ok(LocateReply::Log { path: state.setting.log_of(&record.team, &record.name) });
     }
-    let pane = record.pane.as_ref().ok_or_else(|| no_pane(record.name.as_str(), "show"))?;
+    let pane = record.pane.as_ref().ok_or_else(|| no_pane(&record.team, record.name.as_str(), "show"))?;
     let tmux = state.setting.tmux_socket.clone().ok_or_else(no_tmux)?;
     Ok(LocateReply::Pane { pane: pane.pane.clone(), tmux, hidden: record.hidden })
 }
@@ -173,7 +173,7 @@ pub(super) fn capture(state: &mut State, client: ConnId, capture: &Capture, out:
             Some(pane) => {
                 out.push(Effect::Pane(PaneJob::Capture { client, pane, owner, lines: capture.lines }));
             }
-            None => answer(state, client, Err(no_pane(&capture.name, "capture")), out),
+            None => answer(state, client, Err(no_pane(&capture.team, &capture.name, "capture")), out),
         },
     }
 }
@@ -189,13 +189,13 @@ pub(super) fn pane_of(
         return Err(no_such_team(state, team));
     }
     let agent = find(state, team, name)?;
-    let pane = agent.record.pane.clone().ok_or_else(|| no_pane(name, what))?;
+    let pane = agent.record.pane.clone().ok_or_else(|| no_pane(team, name, what))?;
     Ok((pane, agent.record.spawn.owner()))
 }
 
-pub(super) fn no_pane(name: &str, what: &str) -> Fault {
+pub(super) fn no_pane(team: &TeamName, name: &str, what: &str) -> Fault {
     Fault::new(Kind::NotFound, format!("cannot {what} {name}: it has no pane"))
-        .hinted(format!("its output: teamctl logs {name}"))
+        .hinted(format!("its output: teamctl logs {name} -t {team}"))
 }
 
 fn no_tmux() -> Fault {

@@ -168,10 +168,10 @@ pub(super) fn interrupt(state: &mut State, client: ConnId, who: &Locate, out: &m
         false => Err(no_such_team(state, &who.team)),
     };
     let reached = found.and_then(|agent| match (agent.record.has_turns, agent.phase.conn()) {
-        _ if matches!(agent.phase, Phase::Starting(_)) => Err(starting(&who.name)),
+        _ if matches!(agent.phase, Phase::Starting(_)) => Err(starting(who)),
         (true, Some(conn)) => Ok((agent.record.spawn.clone(), conn)),
-        (true, None) => Err(unreachable(&who.name)),
-        (false, _) => Err(no_turns(&who.name)),
+        (true, None) => Err(unreachable(who)),
+        (false, _) => Err(no_turns(who)),
     });
     match reached {
         Err(fault) => answer(state, client, Err(fault), out),
@@ -182,21 +182,22 @@ pub(super) fn interrupt(state: &mut State, client: ConnId, who: &Locate, out: &m
     }
 }
 
-fn no_turns(name: &str) -> Fault {
+fn no_turns(Locate { team, name }: &Locate) -> Fault {
     let message =
         format!("cannot interrupt {name}: its program runs for its whole life, and its turns are its own");
+    let attach = format!("go to its pane with: teamctl attach {name} -t {team}");
     Fault::new(Kind::Refused, message)
-        .hinted(format!("go to its pane with: teamctl attach {name}; or end it: teamctl shutdown {name}"))
+        .hinted(format!("{attach}; or end it: teamctl shutdown {name} -t {team}"))
 }
 
-fn starting(name: &str) -> Fault {
+fn starting(Locate { team, name }: &Locate) -> Fault {
     Fault::new(Kind::Refused, format!("cannot interrupt {name}: it has not started yet"))
-        .hinted("wait until it runs, see: teamctl status")
+        .hinted(format!("wait until it runs, see: teamctl status {name} -t {team}"))
 }
 
-fn unreachable(name: &str) -> Fault {
+fn unreachable(Locate { team, name }: &Locate) -> Fault {
     Fault::new(Kind::Timeout, format!("cannot interrupt {name}: its first process is not connected"))
-        .hinted("see: teamctl status; then try again")
+        .hinted(format!("see: teamctl why {name} -t {team}; then try again"))
 }
 
 /// The turn has ended, or there was none.
@@ -213,9 +214,10 @@ pub(super) fn interrupted(state: &mut State, id: &SpawnId, turn: bool, out: &mut
 
 /// Nobody is left who could tell of the turn's end.
 pub(super) fn unheard(state: &mut State, id: &SpawnId, out: &mut Vec<Effect>) {
-    let name = state.agents.get(id).map(|agent| agent.record.name.to_string()).unwrap_or_default();
+    let Some(record) = state.agents.get(id).map(|agent| &agent.record) else { return };
+    let who = Locate { team: record.team.clone(), name: record.name.to_string() };
     for client in waiting(state, id) {
-        answer(state, client, Err(unreachable(&name)), out);
+        answer(state, client, Err(unreachable(&who)), out);
     }
 }
 

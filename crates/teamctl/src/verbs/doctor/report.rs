@@ -47,6 +47,11 @@ impl Report {
         self.0.push(check);
     }
 
+    /// Whoever found something did not know what was typed here.
+    pub(super) fn place(&mut self, placed: impl Fn(&str) -> String) {
+        self.0.iter_mut().flat_map(|check| &mut check.fix).for_each(|fix| *fix = placed(fix));
+    }
+
     /// All that was found.
     pub(super) fn checks(&self) -> &[Check] {
         &self.0

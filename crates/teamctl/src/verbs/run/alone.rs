@@ -88,7 +88,7 @@ pub(super) fn alone(state: &StateDir, team: &TeamName) -> Result<Alone, Fault> {
         Ok(()) => Ok(Alone { lock, path }),
         Err(TryLockError::WouldBlock) => {
             let message = format!("cannot run team {team}: another teamctl run does so already");
-            Err(Fault::new(Kind::Exists, message).hinted("see it with: teamctl status"))
+            Err(Fault::new(Kind::Exists, message).hinted(format!("see it with: teamctl status -t {team}")))
         }
         Err(TryLockError::Error(error)) => Err(cannot(&error)),
     }

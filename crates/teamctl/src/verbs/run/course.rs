@@ -12,7 +12,7 @@ use super::taken_up::{everybody, is_nothing_left};
 use super::{Run, begin, finish};
 use crate::here::{fault, now};
 use crate::output::clean;
-use crate::verbs::typed::Typed;
+use crate::verbs::typed;
 use protocol::control::{Activity, AgentStatus, Flag};
 use protocol::fault::{Fault, Kind};
 use protocol::id::TaskId;
@@ -184,13 +184,14 @@ fn is_spent(run: &mut Run, stage: &Stage) -> bool {
 /// A run that can't go on leaves everything as it is: nothing is lost, and somebody can go on with it.
 pub(super) fn left(run: &Run, stage: &Stage, fault: Fault) -> Fault {
     if run.daemon.taken() == Taken::Down {
-        let next =
-            "its agents end with it, and the team's files are left as they are; go on with the run: --resume";
+        let next = "its agents end with it, and the team's files are left as they are; go on with the run: teamctl run FILE --resume";
         return fault.hinted(next);
     }
     let living: Vec<&str> = stage.look.living.iter().map(|agent| agent.name.as_str()).collect();
     let living = if living.is_empty() { "nobody".to_owned() } else { living.join(", ") };
-    let next = format!("the team is left as it is ({living} may still run); go on with it: --resume");
+    let next = format!(
+        "the team is left as it is ({living} may still run); go on with it: teamctl run FILE --resume"
+    );
     let hint = fault.hint.as_ref().map_or_else(|| next.clone(), |hint| format!("{hint}; {next}"));
     fault.hinted(hint)
 }
@@ -264,7 +265,7 @@ fn step(run: &mut Run, stage: &mut Stage) -> Result<Step, Fault> {
 /// Some tasks are not completed, and the team stays for whoever goes on.
 fn rests(run: &Run, why: &str, next: &str) -> Fault {
     let message = format!("cannot run team {} to its end: {why}", run.file.name);
-    let again = Typed::at(run.here).about("run", &run.path.display().to_string(), &["--resume"]);
+    let again = typed::at(run.here).about("run", &run.path.display().to_string(), &["--resume"]);
     Fault::new(Kind::Partly, message).hinted(format!("the team stays; {next}: {again}"))
 }
 

@@ -81,7 +81,7 @@ impl<'a> Daemon<'a> {
                     break status;
                 }
                 Ok(Began::Refused(code)) => {
-                    return Err(Fault::new(kind(code), "cannot start teamd: it has said why"));
+                    return Err(Fault::new(kind(code), "cannot start teamd: it has said why above"));
                 }
                 // Killed before it could answer. Where none has ever run, it would not run the next time either.
                 Err(fault) if fault.kind == Kind::NoDaemon && matches!(self.server, Server::At(_)) => {

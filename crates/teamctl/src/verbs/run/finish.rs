@@ -12,6 +12,7 @@ use super::result::{self, Row, time};
 use super::taken_up::{everybody, try_again};
 use crate::here::{Here, fault};
 use crate::output;
+use crate::verbs::typed::placed;
 use protocol::control::{Delete, Reply, Request, Shutdown, Targets};
 use protocol::fault::{BEING_DELETED, Fault, Kind};
 use protocol::id::TaskId;
@@ -58,9 +59,11 @@ pub(super) fn rest_of_deletion(run: &mut Run, team: Option<&Team>, code: u8) -> 
     if run.here.global.json || !rows.is_empty() {
         table(run.here, code == 0, &rows, None);
     }
-    output::complain(&format!(
-        "nothing is left to do: the run had ended with {code}, and team {name} was being deleted; a new one: teamctl run"
-    ));
+    let next = "a new one: teamctl run FILE";
+    let said = format!(
+        "nothing is left to do: the run had ended with {code}, and team {name} was being deleted; {next}"
+    );
+    output::complain(&placed(run.here, &said));
     Ok(code)
 }
 
@@ -72,9 +75,9 @@ pub(super) fn nothing_left(here: &Here, file: &RunFile, team: &Team) -> Result<E
     let failed: Vec<TaskId> =
         rows.iter().filter(|row| row.outcome == "failed").filter_map(|row| row.id).collect();
     let again = if failed.is_empty() { String::new() } else { format!("; {}", try_again(name, &failed)) };
-    output::complain(&format!(
-        "nothing is left to do, and team {name} stays{again}; remove it: teamctl delete {name}"
-    ));
+    let said =
+        format!("nothing is left to do, and team {name} stays{again}; remove it: teamctl delete {name}");
+    output::complain(&placed(here, &said));
     Ok(code)
 }
 
@@ -90,7 +93,9 @@ fn rows_of(here: &Here, file: &RunFile, team: &Team) -> Result<Vec<Row>, Fault> 
 /// A team that could not be filled goes again. Why it could not be is what is told, not what fails here.
 pub(super) fn take_down(run: &mut Run, stage: &mut Stage) {
     if shut_down(run, stage, &End::Stopped).and_then(|()| delete(run)).is_err() {
-        output::complain(&format!("team {} is left behind", run.file.name));
+        let name = &run.file.name;
+        let said = format!("team {name} is left behind; remove it: teamctl delete {name} --force");
+        output::complain(&placed(run.here, &said));
     }
 }
 
@@ -208,8 +213,8 @@ fn delete(run: &mut Run) -> Result<(), Fault> {
     match answer {
         // Work that nobody else has is what a worktree is for: the team stays, and the tasks are done all the same.
         Err(fault) if fault.kind == Kind::Refused => {
-            let hint = fault.hint.iter().map(|hint| format!("\n{hint}")).collect::<String>();
-            output::complain(&format!("team {} stays: {}{hint}", run.file.name, fault.message));
+            let message = format!("team {} stays: {}", run.file.name, fault.message);
+            output::told(run.here, &Fault { message, ..fault });
             Ok(())
         }
         Err(fault) if fault.kind != Kind::NotFound => Err(fault),
@@ -221,9 +226,9 @@ fn tell(here: &Here, name: &TeamName, end: &End, rows: &[Row]) -> u8 {
     let (why, code) = (why(name, end), code(name, end, rows));
     table(here, code == 0, rows, why.as_ref());
     if !here.global.json && !here.global.quiet {
-        result::see_why(name, rows).iter().for_each(|line| output::line(line));
+        result::see_why(name, rows).iter().for_each(|line| output::line(&placed(here, line)));
     }
-    why.iter().for_each(output::complain_of);
+    why.iter().for_each(|fault| output::told(here, fault));
     code
 }
 

@@ -6,8 +6,10 @@
 use super::frame::{Size, View, frame};
 use crate::here::Here;
 use crate::output;
+use crate::verbs::typed;
 use std::collections::VecDeque;
 use std::io::{IsTerminal, Write};
+use view::typed::Typed;
 
 /// The last lines are kept for the table's foot.
 const RECENT: usize = 8;
@@ -26,7 +28,7 @@ impl Show {
     pub(super) fn of(here: &Here) -> Show {
         match here.global.json || here.global.quiet {
             true => Show::Nothing,
-            false if std::io::stdout().is_terminal() => Show::Live(Live::begin()),
+            false if std::io::stdout().is_terminal() => Show::Live(Live::begin(typed::at(here))),
             false => Show::Lines,
         }
     }
@@ -56,13 +58,14 @@ impl Show {
 /// A table on the terminal's other screen; the first one comes back when this goes.
 pub(super) struct Live {
     recent: VecDeque<String>,
+    typed: Typed,
 }
 
 impl Live {
-    fn begin() -> Live {
+    fn begin(typed: Typed) -> Live {
         // The other screen, no cursor, no wrapping: the terminal itself clips what is too wide.
         write("\x1b[?1049h\x1b[?25l\x1b[?7l");
-        Live { recent: VecDeque::new() }
+        Live { recent: VecDeque::new(), typed }
     }
 
     fn add(&mut self, line: String) {
@@ -75,7 +78,7 @@ impl Live {
     fn draw(&self, view: &View) {
         let (width, height) = size();
         let recent: Vec<&str> = self.recent.iter().map(String::as_str).collect();
-        let lines = frame(view, &recent, Size { width, height }, output::colored());
+        let lines = frame(view, &recent, Size { width, height }, output::colored(), &self.typed);
         let lines: Vec<String> = lines.into_iter().map(|line| format!("{line}\x1b[K")).collect();
         write(&format!("\x1b[H{}\x1b[J", lines.join("\r\n")));
     }

@@ -51,7 +51,9 @@ fn taken(file: &RunFile, finished: bool) -> Fault {
             "nothing is left to do in it; {}; to begin anew: teamctl delete {name}",
             try_again(name.as_str(), &[])
         ),
-        false => "to go on with a run that was killed: --resume; else: teamctl delete".to_owned(),
+        false => format!(
+            "to go on with a run that was killed: teamctl run FILE --resume; else: teamctl delete {name}"
+        ),
     };
     Fault::new(Kind::Exists, format!("cannot create team {name}: it exists already")).hinted(hint)
 }
@@ -60,7 +62,7 @@ fn taken(file: &RunFile, finished: bool) -> Fault {
 pub(super) fn try_again(team: &str, failed: &[TaskId]) -> String {
     let ids: Vec<String> = failed.iter().map(ToString::to_string).collect();
     let ids = if ids.is_empty() { String::new() } else { format!(" ({})", ids.join(", ")) };
-    format!("its failed tasks{ids}: teamctl task release ID -t {team}, then --resume")
+    format!("its failed tasks{ids}: teamctl task release ID -t {team}, then: teamctl run FILE --resume")
 }
 
 /// What shows that another than this file made the team.
@@ -71,7 +73,10 @@ fn stranger(file: &RunFile, config: &TeamConfig, tasks: &[Task]) -> Option<Fault
     if let Some(other) = config.members.iter().find(|member| !known(&member.name)) {
         let name = &other.name;
         let fault = refused(format!("{name} is on it, and the file has no such member (any more)"));
-        return Some(fault.hinted(format!("put it back into the file, or end it: teamctl shutdown {name}")));
+        return Some(fault.hinted(format!(
+            "put it back into the file, or end it: teamctl shutdown {name} -t {}",
+            file.name
+        )));
     }
     let mut tasks = tasks.iter().filter(|task| !task.is_internal()).peekable();
     let ours = |task: &Task| key(task).is_some_and(|key| file.tasks.iter().any(|plan| plan.key == key));

@@ -2,9 +2,10 @@
 
 use crate::here::now;
 use crate::output::{clean, paint};
-use crate::verbs::typed::Typed;
+use crate::verbs::up::rests;
 use protocol::control::{Activity, Flag, PastAgent, WorktreeStatus};
 use view::team::{Counts, FailedTask, LeftTask, MemberView, TeamView};
+use view::typed::Typed;
 use view::words::{time_used, used};
 
 /// As many characters of a text as a table takes.
@@ -40,7 +41,9 @@ pub(super) fn rows(team: &TeamView) -> Vec<Vec<String>> {
 /// The lines below the table.
 pub(super) fn notes(team: &TeamView, typed: &Typed) -> Vec<String> {
     let left = |task: &LeftTask| left(task, typed);
-    team.left.iter().map(left).chain(team.failed.iter().map(failed)).map(|line| clean(&line)).collect()
+    let rests = rests(team.past.iter().filter(|past| past.rests).count(), typed);
+    let lines = team.left.iter().map(left).chain(team.failed.iter().map(failed)).chain(rests);
+    lines.map(|line| clean(&line)).collect()
 }
 
 /// What the table has no room for.
@@ -122,7 +125,7 @@ fn past(past: &PastAgent) -> Vec<String> {
     let again = past.again_at.map(|at| at.saturating_sub(now()).div_ceil(1000));
     let again = match (again, past.rests) {
         (Some(seconds), _) => format!(", again in {seconds} s"),
-        (None, true) => "; rests until: teamctl up --resume".to_owned(),
+        (None, true) => "; rests".to_owned(),
         (None, false) => String::new(),
     };
     let mut row = vec![clean(past.name.as_str()), clean(&past.state), dash(), ago(past.at)];
@@ -261,9 +264,15 @@ mod tests {
 
     #[test]
     fn what_somebody_should_look_at_says_what_to_do() {
-        let notes = notes(&team(), &Typed::default());
-        assert_eq!(notes, ["task 3 was left by bob: teamctl task release 3", "task 4 failed (exit 1\\u{7})"]);
-        assert_eq!(head(&team()), "\nt: 1 pending, 2 in progress, 3 completed");
+        let mut team = team();
+        let left = ["task 3 was left by bob: teamctl task release 3", "task 4 failed (exit 1\\u{7})"];
+        assert_eq!(notes(&team, &Typed::default()), left);
+        (team.past[0].again_at, team.past[0].rests) = (None, true);
+        let typed = Typed::default().about_team(&TeamName::parse("t").unwrap());
+        let rests = "One member rests; bring it back with: teamctl up -t t --resume";
+        assert_eq!(notes(&team, &typed)[2], rests);
+        assert_eq!(rows(&team)[2][7], "exit 1\\u{1b}[2J; rests");
+        assert_eq!(head(&team), "\nt: 1 pending, 2 in progress, 3 completed");
     }
 
     #[test]

@@ -4,10 +4,10 @@ use super::cause::Cause;
 use super::evidence::{Ask, Evidence};
 use super::machine::Server;
 use super::tasks::Wait;
-use crate::verbs::typed::Typed;
 use protocol::name::AgentName;
 use protocol::task::{Task, TaskStatus};
 use std::path::Path;
+use view::typed::Typed;
 use view::words::quoted;
 
 /// The first is the one to type; the others are ways besides.

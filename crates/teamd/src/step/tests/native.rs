@@ -270,5 +270,5 @@ fn who_plans_and_has_handed_in_nothing_is_said_to_need_a_turn() {
         }
     };
     assert!(hint(&[]).contains("teamctl send ann TEXT"));
-    assert_eq!(hint(&[AskedKind::Plan]), "see: teamctl requests");
+    assert_eq!(hint(&[AskedKind::Plan]), "see: teamctl requests -t survey");
 }
