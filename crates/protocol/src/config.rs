@@ -104,19 +104,31 @@ fn array<'a>(text: &'a str, object: &Object<'a>) -> Result<Array<'a>, FieldFault
 
 /// The config with `member` at the end of the members.
 pub fn with_member(text: &str, member: &Member) -> Result<String, ConfigError> {
+    with_members(text, &[member])
+}
+
+/// The config with these at the end of the members, in their order.
+pub fn with_members(text: &str, added: &[&Member]) -> Result<String, ConfigError> {
     let object = Object::parse(text)?;
-    Ok(apply(text, vec![array(text, &object)?.push(member)]))
+    let members = array(text, &object)?;
+    let edits = if added.is_empty() { Vec::new() } else { vec![members.push_all(added)] };
+    Ok(apply(text, edits))
 }
 
 /// The config without the member of that name; as it is, if there is none.
 pub fn without_member(text: &str, name: &AgentName) -> Result<String, ConfigError> {
-    let object = Object::parse(text)?;
-    let members = array(text, &object)?;
-    let removal = position(text, &members, name).and_then(|index| members.remove(index));
-    Ok(apply(text, removal.into_iter().collect()))
+    without_one_each(text, std::slice::from_ref(name))
 }
 
-/// The config without the members of these names.
+/// The config without a member of each of these names, the first where there are several.
+pub fn without_one_each(text: &str, names: &[AgentName]) -> Result<String, ConfigError> {
+    let object = Object::parse(text)?;
+    let members = array(text, &object)?;
+    let mut left: HashSet<&AgentName> = names.iter().collect();
+    Ok(apply(text, members.remove_all(|raw| name_of(text, raw).is_some_and(|name| left.remove(&name)))))
+}
+
+/// The config without all members of these names.
 pub fn without_members(text: &str, names: &[AgentName]) -> Result<String, ConfigError> {
     let object = Object::parse(text)?;
     let members = array(text, &object)?;

@@ -2,7 +2,10 @@
 //! ones behave as the README beside them says.
 #![allow(clippy::unwrap_used, reason = "a test that can't go on fails")]
 
-use protocol::config::{Member, TeamConfig, member_set, with_member, without_member, without_members};
+use protocol::config::{
+    Member, TeamConfig, member_set, with_member, with_members, without_member, without_members,
+    without_one_each,
+};
 use protocol::message::{Entry, Message, appended, marked_read, parse};
 use protocol::name::AgentName;
 use protocol::payload::Payload;
@@ -55,7 +58,16 @@ fn a_member_is_added_and_removed_without_a_trace() {
         let one_by_one =
             names(some).iter().fold(grown.clone(), |text, name| without_member(&text, name).unwrap());
         assert_eq!(without_members(&grown, &names(some)).unwrap(), one_by_one, "{some:?}");
+        assert_eq!(without_one_each(&grown, &names(some)).unwrap(), one_by_one, "{some:?}");
     }
+    let more: Vec<&Member> = all.members[1..].iter().collect();
+    assert_eq!(
+        (with_members(&one, &more).unwrap(), with_members(&one, &[]).unwrap()),
+        (grown.clone(), one.clone())
+    );
+    let twice = with_members(&grown, &more).unwrap();
+    let gone = without_one_each(&twice, &names(&["planner", "PRUNER", "picker"])).unwrap();
+    assert_eq!(TeamConfig::parse(&gone).unwrap(), all, "of two of one name the first goes");
     for name in ["PRUNER", "planner", "picker", "nobody"] {
         grown = without_member(&grown, &AgentName::foreign(name)).unwrap();
     }

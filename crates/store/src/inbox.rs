@@ -174,7 +174,7 @@ impl Inbox {
             Ok(Ok(edited))
         };
         let note = |known| ends.get().into_iter().for_each(|ends: Ends| ends.cut(known).note(self));
-        change(self.team.way(), dir, &self.file, Shape::Array, edit, note)
+        change(self.team.way(), dir, &self.file, None, Shape::Array, edit, note)
     }
 
     /// As [`Inbox::change`], for an `edit` that needs only the end of a long inbox, from an entry on: it gets a text

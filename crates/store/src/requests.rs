@@ -7,6 +7,7 @@
 //! counts.
 
 use crate::answers::Answered;
+use crate::config::Config;
 use crate::error::Error;
 use crate::inbox::{ANSWER_LIMIT, Inbox, MESSAGE_LIMIT};
 use crate::team::Team;
@@ -20,10 +21,11 @@ use protocol::payload::{Payload, PermissionOutcome, PermissionResponse};
 use protocol::policy::By;
 use protocol::time::parse_iso8601;
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 /// The requests of one team, and how its config is read.
 #[derive(Debug, Clone)]
-pub struct Requests(Team, fn(&Team) -> Result<TeamConfig, Error>);
+pub struct Requests(Team, fn(&Team) -> Result<Arc<Config>, Error>);
 
 /// A request that can be answered.
 #[derive(Debug, Clone, PartialEq)]
@@ -75,7 +77,7 @@ enum Standing {
 impl Team {
     /// What its members ask.
     pub fn requests(&self) -> Requests {
-        Requests(self.clone(), Team::config)
+        Requests(self.clone(), Team::config_mended)
     }
 
     /// The same for whoever mends its config, and would wait for itself: as [`Team::config_of_ours`].

@@ -2,28 +2,23 @@
 //! done through it can't end up in a later team of the same name.
 
 use crate::answers::Answers;
+use crate::config::Kept;
 use crate::directory::Directory;
 use crate::error::Error;
-use crate::file::{PATIENCE, Shape, Way, change, read_as};
+use crate::file::Way;
 use crate::inbox::Inbox;
 use crate::journal::Journal;
 use crate::root::{Opened, Root};
 use crate::tasks::{Seen, Tasks};
-use protocol::config::{ConfigError, Member, TeamConfig, member_set, team_set, with_member, without_member};
+use protocol::config::{Member, TeamConfig};
 use protocol::name::{AgentName, TeamName, bare, nearest};
-use serde_json::Value;
 use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
-use std::time::Duration;
 
 pub(crate) const CONFIG: &str = "config.json";
 pub(crate) const INBOXES: &str = "inboxes";
 
-/// How long a config that does not parse is waited for. Whoever mends it begins after [`PATIENCE`], and may have other
-/// things to do first.
-const CONFIG_PATIENCE: Duration = PATIENCE.saturating_add(Duration::from_secs(3));
-
-/// A team; a copy is another handle on the same, and shares what is known of its task list.
+/// A team; a copy is another handle on the same, and shares what is known of its config and its task list.
 #[derive(Debug, Clone)]
 pub struct Team(Arc<Inner>);
 
@@ -34,13 +29,15 @@ struct Inner {
     dir: Directory,
     inboxes: OnceLock<Directory>,
     tasks: OnceLock<Directory>,
+    config: Kept,
     seen: Seen,
 }
 
 impl Team {
     pub(crate) fn new(root: Arc<Opened>, name: TeamName, dir: Directory) -> Team {
         let (inboxes, tasks) = (OnceLock::new(), OnceLock::new());
-        Team(Arc::new(Inner { root, name, dir, inboxes, tasks, seen: Seen::default() }))
+        let (config, seen) = (Kept::default(), Seen::default());
+        Team(Arc::new(Inner { root, name, dir, inboxes, tasks, config, seen }))
     }
 
     /// Its name.
@@ -90,39 +87,6 @@ impl Team {
         self.0.dir.join(CONFIG)
     }
 
-    /// Who is on the team now. Waits for a damaged config.json longer than [`Team::mend`] does, so that whoever reads one
-    /// of ours finds it mended.
-    pub fn config(&self) -> Result<TeamConfig, Error> {
-        TeamConfig::parse(&self.config_within(CONFIG_PATIENCE)?).map_err(|error| self.malformed(&error))
-    }
-
-    /// As [`Team::config`], for whoever mends it, and would wait for itself: with no more patience than
-    /// [`Team::mend`] has.
-    ///
-    /// # Errors
-    /// As those of [`Team::config`].
-    pub fn config_of_ours(&self) -> Result<TeamConfig, Error> {
-        Ok(self.config_and_text_of_ours()?.0)
-    }
-
-    /// The same, with the text that says so.
-    ///
-    /// # Errors
-    /// As those of [`Team::config`].
-    pub fn config_and_text_of_ours(&self) -> Result<(TeamConfig, String), Error> {
-        let text = self.config_within(PATIENCE)?;
-        let config = TeamConfig::parse(&text).map_err(|error| self.malformed(&error))?;
-        Ok((config, text))
-    }
-
-    fn config_within(&self, patience: Duration) -> Result<String, Error> {
-        let limit = Shape::Object.limit();
-        let found =
-            read_as(self.way(), &self.0.dir, CONFIG, limit, patience, |text| Shape::Object.check(text));
-        let (snapshot, ()) = found?.ok_or_else(|| self.gone())?;
-        Ok(snapshot.text().to_owned())
-    }
-
     /// The member called `name`, in any case, or `NAME@TEAM`.
     pub fn member(&self, name: &str) -> Result<Member, Error> {
         self.member_in(&self.config()?, name)
@@ -140,73 +104,6 @@ impl Team {
     pub(crate) fn no_member(&self, name: &str, config: &TeamConfig) -> Error {
         let nearest = nearest(name, config.members.iter().map(|member| &member.name));
         Error::NoSuchMember { name: name.to_owned(), team: self.0.name.clone(), nearest }
-    }
-
-    /// Adds a member at the end. For the one writer of the config alone, as are the next four.
-    pub fn add_member(&self, member: &Member) -> Result<(), Error> {
-        self.change_config(|text| {
-            let config = TeamConfig::parse(text)?;
-            if config.member(&member.name).is_some() {
-                return Ok(None);
-            }
-            with_member(text, member).map(Some)
-        })?
-        .ok_or_else(|| Error::Exists { what: format!("member {}", member.name) })
-    }
-
-    /// Adds those who are missing, all in one change: beside somebody who writes without the lock what it read a moment
-    /// ago, those who came one after the other would be lost again one after the other. Who they were.
-    ///
-    /// # Errors
-    /// As those of [`Team::add_member`], but for that of one who is there.
-    pub fn add_missing(&self, members: &[Member]) -> Result<Vec<AgentName>, Error> {
-        let mut missing = Vec::new();
-        self.change_config(|text| {
-            let config = TeamConfig::parse(text)?;
-            let is_missing = |member: &&Member| config.member(&member.name).is_none();
-            let added: Vec<&Member> = members.iter().filter(is_missing).collect();
-            missing = added.iter().map(|member| member.name.clone()).collect();
-            added.into_iter().try_fold(text.to_owned(), |text, member| with_member(&text, member)).map(Some)
-        })?;
-        Ok(missing)
-    }
-
-    /// Takes a member out; one that is not there is fine.
-    pub fn remove_member(&self, name: &AgentName) -> Result<(), Error> {
-        self.change_config(|text| without_member(text, name).map(Some))?;
-        Ok(())
-    }
-
-    /// Sets fields of a member; null takes a field out.
-    pub fn set_member(&self, name: &AgentName, fields: &[(&str, Value)]) -> Result<(), Error> {
-        match self.change_config(|text| member_set(text, name, fields))? {
-            Some(()) => Ok(()),
-            None => Err(self.no_member(name.as_str(), &self.config()?)),
-        }
-    }
-
-    /// Sets fields of the team itself, `hiddenPaneIds` for one; null takes a field out.
-    pub fn set(&self, fields: &[(&str, Value)]) -> Result<(), Error> {
-        self.change_config(|text| team_set(text, fields).map(Some))?;
-        Ok(())
-    }
-
-    /// None if `edit` found nothing to work on.
-    fn change_config(
-        &self,
-        mut edit: impl FnMut(&str) -> Result<Option<String>, ConfigError>,
-    ) -> Result<Option<()>, Error> {
-        self.writable()?;
-        let mut found = None;
-        let edit = |text: Option<&str>| {
-            let Some(text) = text else { return Ok(Err(self.gone())) };
-            Shape::Object.check(text)?;
-            let edited = edit(text).map_err(|error| self.malformed(&error));
-            found = edited.as_ref().ok().and_then(|edited| edited.is_some().then_some(()));
-            Ok(edited.map(|edited| edited.filter(|edited| edited != text)))
-        };
-        change(self.way(), &self.0.dir, CONFIG, Shape::Object, edit, |_| {})?;
-        Ok(found)
     }
 
     /// The inbox of an agent, whether it is a member or not; the file may not be there yet.
@@ -250,6 +147,11 @@ impl Team {
             Ok(is_there().then_some(made))
         };
         opened(&self.0.tasks, make)?.ok_or_else(|| self.gone())
+    }
+
+    /// The config as this handle and its copies saw it last.
+    pub(crate) fn kept(&self) -> &Kept {
+        &self.0.config
     }
 
     /// The task list as this handle and its copies saw it last.
@@ -299,10 +201,6 @@ impl Team {
 
     pub(crate) fn gone(&self) -> Error {
         Error::NoSuchTeam { name: self.0.name.clone(), nearest: Vec::new() }
-    }
-
-    fn malformed(&self, error: &ConfigError) -> Error {
-        Error::Malformed { path: self.config_path(), why: error.to_string() }
     }
 }
 

@@ -60,7 +60,7 @@ impl<'a> Array<'a> {
     }
 
     /// Takes all elements out that are `gone`, each with its comma.
-    pub fn remove_all(&self, gone: impl Fn(&RawValue) -> bool) -> Vec<Edit> {
+    pub fn remove_all(&self, mut gone: impl FnMut(&RawValue) -> bool) -> Vec<Edit> {
         let items = self.items();
         let gone: Vec<bool> = self.elements.iter().map(|element| gone(element)).collect();
         let mut edits = Vec::new();

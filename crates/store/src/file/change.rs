@@ -67,7 +67,8 @@ impl<'d> Change<'d> {
 }
 
 /// Replaces the text of `name` (none: there is no file) by what `edit` makes of it (none: leave it). `placed` hears of the
-/// file that was put in place, while the lock keeps others of ours from changing it.
+/// file that was put in place, while the lock keeps others of ours from changing it. Whoever knows what stands there, and
+/// that it does, hands it over as `before`: then it is read only if it is another in the end.
 ///
 /// `edit` is what parses the text, so that a long one is looked through once: a text that it can't parse, its
 /// outer error, is waited for and then [`Error::Corrupt`].
@@ -75,14 +76,21 @@ pub(crate) fn change(
     way: &Way,
     dir: &Directory,
     name: &str,
+    mut before: Option<Snapshot>,
     shape: Shape,
     mut edit: impl FnMut(Option<&str>) -> Result<Result<Option<String>, Error>, json::Error>,
     placed: impl Fn(Known),
 ) -> Result<(), Error> {
     for attempt in 0..ATTEMPTS {
         let early = (attempt >= OPTIMISTIC).then(|| Lock::acquire(dir, name)).transpose()?;
-        let (before, text) = match read_as(way, dir, name, shape.limit(), PATIENCE, |text| edit(Some(text)))?
-        {
+        let found = match before.take() {
+            Some(before) => {
+                let text = edit(Some(before.text())).map_err(|error| malformed(dir, name, &error))?;
+                Some((before, text))
+            }
+            None => read_as(way, dir, name, shape.limit(), PATIENCE, |text| edit(Some(text)))?,
+        };
+        let (before, text) = match found {
             Some((before, text)) => (Some(before), text?),
             None => (None, edit(None).map_err(|error| malformed(dir, name, &error))??),
         };

@@ -44,6 +44,11 @@ impl Known {
         Known { file, durability, twin: None }
     }
 
+    /// What it was when it was left.
+    pub(crate) fn file(&self) -> Identity {
+        self.file
+    }
+
     /// Whether its next state costs what is changed alone: no copy of all of it, and no wait for a disk.
     pub(crate) fn is_quick(&self, durability: Durability) -> bool {
         self.twin.is_some() && self.durability.max(durability) == Durability::Process

@@ -52,7 +52,7 @@ impl Identity {
     }
 
     /// True if its stamp has more than whole seconds, which is all that some disks keep.
-    pub(super) fn has_fraction(&self) -> bool {
+    pub(crate) fn has_fraction(&self) -> bool {
         self.changed.1 != 0
     }
 
@@ -96,6 +96,17 @@ pub(crate) struct Snapshot {
 }
 
 impl Snapshot {
+    /// The file at `name` as it was when it said `text`; none where it has changed since.
+    pub(crate) fn known(
+        dir: &Directory,
+        name: &str,
+        identity: Identity,
+        text: &str,
+    ) -> Result<Option<Snapshot>, Error> {
+        let stat = dir.stat(name)?.filter(|stat| Identity::of(stat) == identity);
+        Ok(stat.map(|stat| Snapshot { bytes: text.as_bytes().to_vec(), identity, fresh: false, stat }))
+    }
+
     /// The text; only snapshots that have one are handed out by [`read`].
     pub(crate) fn text(&self) -> &str {
         std::str::from_utf8(&self.bytes).unwrap_or_default()

@@ -4,7 +4,8 @@ use crate::fixture::{Ground, age, agent, config, list, member, message, open, pu
 use protocol::fault::Kind;
 use protocol::name::{AgentName, TeamName};
 use std::fs::Permissions;
-use std::os::unix::fs::{PermissionsExt, symlink};
+use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
+use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 use store::{Durability, Error, NewTask, Root};
 use tempfile::TempDir;
@@ -95,6 +96,58 @@ fn members_are_added_once_changed_and_removed() {
     let missing = ground.team.add_missing(&all).unwrap();
     assert_eq!([before, missing].concat(), there(&ground), "at the end, in their order");
     assert_eq!(ground.team.add_missing(&all).unwrap(), [], "once");
+}
+
+#[test]
+fn many_come_or_go_in_one_change() {
+    let ground = Ground::new();
+    let path = ground.team.config_path();
+    let (before, inode) = (std::fs::read_to_string(&path).unwrap(), || path.metadata().unwrap().ino());
+    let dora = || member("dora");
+    assert_eq!(
+        ground.team.add_missing(&[dora(), member("carl"), dora()]).unwrap(),
+        [agent("dora"), agent("carl")]
+    );
+    let there = inode();
+    assert_eq!(ground.team.add_missing(&[dora(), member("Ann")]).unwrap(), []);
+    ground.team.remove_members(&[agent("nobody")]).unwrap();
+    assert_eq!(inode(), there, "nothing was to be changed");
+    ground.team.remove_members(&[agent("CARL"), agent("nobody"), agent("dora")]).unwrap();
+    assert_eq!(std::fs::read_to_string(&path).unwrap(), before);
+}
+
+#[test]
+fn a_config_that_says_what_it_said_is_not_parsed_again() {
+    let ground = Ground::new();
+    let (team, path) = (&ground.team, ground.team.config_path());
+    let read = || team.config_of_ours().unwrap();
+    let one = read();
+    assert!(Arc::ptr_eq(&one, &read()), "what we have written");
+    put(&path, one.text());
+    assert!(Arc::ptr_eq(&one, &read()), "the same text by another's hand");
+    team.add_member(&member("carl")).unwrap();
+    let two = read();
+    assert!(two.member(&agent("carl")).is_some() && one.member(&agent("carl")).is_none());
+    assert_eq!(two.text(), std::fs::read_to_string(&path).unwrap());
+    assert!(Arc::ptr_eq(&two, &ground.team.clone().config_of_ours().unwrap()), "a copy of the handle");
+}
+
+#[test]
+fn what_others_write_right_behind_our_change_is_read_and_kept() {
+    let ground = Ground::new();
+    let (team, path) = (&ground.team, ground.team.config_path());
+    let mode = |name: &str| team.config_of_ours().unwrap().member(&agent(name)).unwrap().mode.clone();
+    team.set_member(&agent("bob"), &[("mode", "0".into())]).unwrap();
+    for n in 0..200 {
+        team.set_member(&agent("ann"), &[("mode", "plan".into())]).unwrap();
+        // In place, and as long as it was.
+        let (was, is) = (n % 10, (n + 1) % 10);
+        let text = std::fs::read_to_string(&path).unwrap();
+        put(&path, text.replacen(&format!("\"mode\": \"{was}\""), &format!("\"mode\": \"{is}\""), 1));
+        assert_eq!(mode("bob"), Some(is.to_string()), "{n}");
+        team.set_member(&agent("ann"), &[("mode", "auto".into())]).unwrap();
+        assert_eq!((mode("ann").as_deref(), mode("bob")), (Some("auto"), Some(is.to_string())), "{n}");
+    }
 }
 
 #[test]

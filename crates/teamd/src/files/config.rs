@@ -10,7 +10,8 @@ use super::member::member;
 use protocol::config::{Member, TeamConfig, with_member, without_members};
 use protocol::name::{AgentName, TeamName};
 use std::collections::HashSet;
-use store::{Damage, Error, Team};
+use std::sync::Arc;
+use store::{Config, Damage, Error, Team};
 
 /// Members of ours that were taken off and may come back by the hand of an old client, which writes what it read
 /// before: so many are remembered.
@@ -18,21 +19,34 @@ const GONE: usize = 64;
 
 impl Files {
     pub(super) fn look_at_config(&mut self, name: &TeamName, ours: &Ours) -> Result<ConfigSeen, Error> {
-        let mended = self.mend(name, &ours.living)?;
-        let team = self.root.team(name)?;
-        let (mut config, mut text) = team.config_and_text_of_ours()?;
+        let (mut config, mended) = self.whole_config(name, &ours.living)?;
+        let team = self.team(name)?;
         if self.take_out_gone(&team, &config)? {
             // A namesake of one of them may be missing.
-            (config, text) = team.config_and_text_of_ours()?;
+            config = team.config_of_ours()?;
         }
         let members_back = put_members_back(&team, &config, &ours.living)?;
         if members_back {
-            (config, text) = team.config_and_text_of_ours()?;
+            config = team.config_of_ours()?;
         }
-        self.remember_face(name, &text, &config, &ours.names);
+        self.remember_face(name, &config, &ours.names);
         let active = config.members.iter().filter_map(|m| Some((m.name.clone(), m.is_active?))).collect();
         let modes = config.members.iter().filter_map(|m| Some((m.name.clone(), m.mode.clone()?))).collect();
         Ok(ConfigSeen { active, modes, mended, members_back })
+    }
+
+    /// As it is, or made whole: then with why it had to be.
+    fn whole_config(
+        &mut self,
+        name: &TeamName,
+        living: &[Living],
+    ) -> Result<(Arc<Config>, Option<String>), Error> {
+        let config = self.team(name).and_then(|team| team.config_of_ours());
+        if let Ok(config) = config {
+            return Ok((config, None));
+        }
+        let mended = self.mend(name, living)?;
+        Ok((self.team(name)?.config_of_ours()?, mended))
     }
 
     /// Why it had to be; none where it is whole, or not ours to write.
@@ -87,14 +101,14 @@ impl Files {
     }
 
     /// Its lead, what others have put there, and nothing of ours. That of another team of the same name is dropped.
-    fn remember_face(&self, name: &TeamName, text: &str, config: &TeamConfig, ours: &[AgentName]) {
+    fn remember_face(&self, name: &TeamName, config: &Config, ours: &[AgentName]) {
         let Some(known) = self.face(name) else { return };
         let born = |text: &str| TeamConfig::parse(text).ok().map(|config| config.created_at);
         if born(&known) != Some(config.created_at) {
             self.note("forget another team of that name", self.state.remove(&face_file(name)));
             return;
         }
-        let Ok(face) = without_members(text, ours) else { return };
+        let Ok(face) = without_members(config.text(), ours) else { return };
         if face != known {
             self.note("remember a config", self.set_face(name, &face));
         }

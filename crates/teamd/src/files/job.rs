@@ -203,7 +203,7 @@ pub(crate) enum FileDone {
         spawn: SpawnId,
         ended: Option<Ended>,
     },
-    /// And who is on the team by its config, ours or not.
+    /// And who is on the team by its config, ours or not; nobody where no task is at work.
     Tasks {
         team: TeamName,
         members: Vec<AgentName>,

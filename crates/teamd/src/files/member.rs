@@ -38,7 +38,7 @@ impl Files {
         }
         team.add_member(&member(record, first_activity(record)))?;
         let task = team.tasks().create_internal(&record.name, &record.prompt)?;
-        Ok(Enrolled { tracking: task.id, lead_session: config.lead_session_id })
+        Ok(Enrolled { tracking: task.id, lead_session: config.lead_session_id.clone() })
     }
 
     pub(super) fn ask(

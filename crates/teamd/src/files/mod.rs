@@ -31,7 +31,7 @@ use inbox::Inboxes;
 use protocol::control::Lead;
 use protocol::fault::{Fault, Kind};
 use protocol::name::{AgentName, TeamName};
-use protocol::task::Task;
+use protocol::task::{Task, TaskStatus};
 use queue::Queue;
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -156,7 +156,7 @@ impl Files {
             }
             FileJob::LeadSession { team, session } => {
                 let session = [("leadSessionId", json!(session))];
-                return self.unasked("write leadSessionId", |it| it.root.team(&team)?.set(&session));
+                return self.unasked("write leadSessionId", |it| it.team(&team)?.set(&session));
             }
             FileJob::Hidden { team, panes, tell: None } => {
                 return self.unasked("write hiddenPaneIds", |it| it.hidden(&team, &panes));
@@ -200,7 +200,9 @@ impl Files {
             }
             FileJob::Tasks { team, which } => {
                 let result = or_fault(self.tasks(&team, which));
-                FileDone::Tasks { members: self.members(&team), team, result }
+                let owned = result.as_ref().is_ok_and(|tasks| tasks.iter().any(|task| is_held(task)));
+                let members = if owned { self.members(&team) } else { Vec::new() };
+                FileDone::Tasks { members, team, result }
             }
             FileJob::Inbox { team, inbox, guard } => {
                 let guard = self.guard(&team, &inbox, guard);
@@ -254,7 +256,7 @@ impl Files {
 
     /// A field of a member.
     fn set(&mut self, team: &TeamName, name: &AgentName, field: &str, value: Value) -> Result<(), Error> {
-        self.root.team(team)?.set_member(name, &[(field, value)])
+        self.team(team)?.set_member(name, &[(field, value)])
     }
 
     /// No agent runs that the next daemon would not know.
@@ -282,7 +284,7 @@ impl Files {
         }
         let config = self.team(name).and_then(|team| team.config_of_ours());
         config
-            .map(|config| config.members.into_iter().map(|member| member.name).collect())
+            .map(|config| config.members.iter().map(|member| member.name.clone()).collect())
             .unwrap_or_default()
     }
 
@@ -323,6 +325,11 @@ impl Files {
         let lead = AgentName::foreign(inbox).is_lead() && guard == Guard::Looks;
         if lead && self.face(team).is_none() { Guard::Never } else { guard }
     }
+}
+
+/// Whether somebody may have left it: then it is asked who is there.
+fn is_held(task: &Task) -> bool {
+    task.status == TaskStatus::InProgress && task.owner.is_some()
 }
 
 /// When each grew last, as far as that can be told.

@@ -63,9 +63,9 @@ impl Files {
     /// Members that somebody else has put there may live, for all that we know.
     fn deletable(&self, name: &TeamName, force: bool) -> Result<Team, Fault> {
         let team = self.root.team(name).map_err(Fault::from)?;
-        let members = if force { Vec::new() } else { team.config_of_ours().map_err(Fault::from)?.members };
-        let others: Vec<String> =
-            members.iter().filter(|m| !m.name.is_lead()).map(|m| m.name.to_string()).collect();
+        let config = (!force).then(|| team.config_of_ours()).transpose().map_err(Fault::from)?;
+        let members = config.iter().flat_map(|config| &config.members);
+        let others: Vec<String> = members.filter(|m| !m.name.is_lead()).map(|m| m.name.to_string()).collect();
         if !others.is_empty() {
             return Err(still_living(name, &others));
         }
@@ -96,8 +96,8 @@ impl Files {
     }
 
     /// Which panes are hidden, where the file says otherwise.
-    pub(super) fn hidden(&self, name: &TeamName, panes: &[String]) -> Result<(), Error> {
-        let team = self.root.team(name)?;
+    pub(super) fn hidden(&mut self, name: &TeamName, panes: &[String]) -> Result<(), Error> {
+        let team = self.team(name)?;
         if team.config_of_ours()?.hidden_pane_ids == panes {
             return Ok(());
         }

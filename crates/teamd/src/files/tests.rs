@@ -125,6 +125,21 @@ fn a_task_directory_that_is_made_anew_is_seen() {
 }
 
 #[test]
+fn who_is_on_the_team_is_told_with_its_tasks_where_one_of_them_may_have_been_left() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut files = files(dir.path(), BTreeMap::new());
+    let team = made(&mut files);
+    let one = task(&team, "one");
+    let members = |files: &mut Files| match files.job(FileJob::Tasks { team: name(), which: Which::All }) {
+        Some(FileDone::Tasks { members, result: Ok(_), .. }) => members,
+        other => panic!("{other:?}"),
+    };
+    assert_eq!(members(&mut files), []);
+    team.tasks().claim(Some(&one), &AgentName::lead()).unwrap();
+    assert_eq!(members(&mut files), [AgentName::lead()]);
+}
+
+#[test]
 fn mail_of_a_new_team_is_told_although_an_old_one_had_its_name() {
     let dir = tempfile::tempdir().unwrap();
     let told = BTreeMap::from([((name(), AgentName::lead()), 5)]);
