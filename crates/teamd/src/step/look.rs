@@ -5,7 +5,6 @@ use crate::effect::Effect;
 use crate::event::Now;
 use crate::files::{ConfigSeen, FileJob, Living, Ours};
 use crate::state::{Look, Phase, StartStage, State, Team, Watch};
-use protocol::control::Activity;
 use protocol::event::What;
 use protocol::fault::Fault;
 use protocol::name::TeamName;
@@ -61,17 +60,16 @@ pub(super) fn config_seen(
 ) {
     let again =
         state.teams.get_mut(team).is_some_and(|known| std::mem::take(&mut known.checking) == Look::Again);
-    for (name, active) in &seen.active {
-        let activity = if *active { Activity::Active } else { Activity::Idle };
-        if turn::is_news(state, team, name, activity) && seen.mended.is_none() {
-            turn::said(state, team, name, activity, now, out);
+    for (name, activity) in turn::news(state, team, &seen.active) {
+        if seen.mended.is_none() {
+            turn::said(state, team, &name, activity, now, out);
         }
     }
     if seen.members_back || seen.mended.is_some() {
         // What a member had asked was nobody's question while it was not there.
         requests::look(state, team, out);
     }
-    seen.modes.into_iter().for_each(|(name, mode)| mode::is(state, team, &name, mode));
+    mode::are(state, team, &seen.modes);
     if let Some(why) = seen.mended {
         out.push(Effect::of_team(team, What::Trouble { why }));
         ending::in_order_again(state, out);

@@ -16,6 +16,7 @@ use protocol::fault::{Fault, Kind};
 use protocol::feed::Feed;
 use protocol::mode::{PermissionMode, only_reads};
 use protocol::name::{AgentName, TeamName, bare};
+use std::collections::HashMap;
 
 pub(super) fn set(state: &mut State, client: ConnId, order: SetMode, now: Now, out: &mut Vec<Effect>) {
     let told = match state.teams.contains_key(&order.team) {
@@ -119,13 +120,15 @@ pub(super) fn written(
     answer(state, client, result.map(|()| Reply::Mode(ModeReply { name, mode })), out);
 }
 
-/// So config.json has it: kept for when that is lost.
-pub(super) fn is(state: &mut State, team: &TeamName, name: &AgentName, mode: String) {
-    let hers = |agent: &&mut Agent| agent.record.team == *team && agent.record.name == *name;
-    let Some(agent) = state.agents.values_mut().find(hers) else { return };
-    if agent.record.mode.as_ref() != Some(&mode) {
-        agent.record.mode = Some(mode);
-        state.dirty = true;
+/// So config.json has them: kept for when that is lost.
+pub(super) fn are(state: &mut State, team: &TeamName, modes: &[(AgentName, String)]) {
+    let modes: HashMap<&AgentName, &String> = modes.iter().map(|(name, mode)| (name, mode)).collect();
+    for agent in state.agents.values_mut().filter(|agent| agent.record.team == *team) {
+        let Some(mode) = modes.get(&agent.record.name).copied() else { continue };
+        if agent.record.mode.as_ref() != Some(mode) {
+            agent.record.mode = Some(mode.clone());
+            state.dirty = true;
+        }
     }
 }
 

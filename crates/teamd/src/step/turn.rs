@@ -14,6 +14,7 @@ use protocol::event::What;
 use protocol::fault::{Fault, Kind};
 use protocol::feed::Feed;
 use protocol::name::{AgentName, TeamName};
+use std::collections::HashMap;
 
 /// A join that reconnects says what its agent does: nothing new.
 pub(super) fn goes_on(
@@ -92,13 +93,22 @@ pub(super) fn activity(
     answer(state, client, Ok(Reply::Nothing), out);
 }
 
-/// Whether its entry in config.json says something else than at the last look. It stays as it is where the client's
-/// write was lost, and its lead has been told better meanwhile.
-pub(super) fn is_news(state: &mut State, team: &TeamName, name: &AgentName, activity: Activity) -> bool {
-    let hers = |agent: &&mut Agent| agent.record.team == *team && agent.record.name == *name;
+/// Whose entries in config.json, active or not, say something else than at the last look. One stays as it is where the
+/// client's write was lost, and its lead has been told better meanwhile.
+pub(super) fn news(
+    state: &mut State,
+    team: &TeamName,
+    active: &[(AgentName, bool)],
+) -> Vec<(AgentName, Activity)> {
+    let said: HashMap<&AgentName, bool> = active.iter().map(|(name, active)| (name, *active)).collect();
     let lives = |agent: &&mut Agent| matches!(agent.phase, Phase::Running(_) | Phase::Stopping(..));
-    let agent = state.agents.values_mut().find(hers).filter(lives);
-    agent.is_some_and(|agent| agent.wrote.replace(activity) != Some(activity))
+    let members = state.agents.values_mut().filter(|agent| agent.record.team == *team).filter(lives);
+    let new = members.filter_map(|agent| {
+        let activity = if *said.get(&agent.record.name)? { Activity::Active } else { Activity::Idle };
+        let is_new = agent.wrote.replace(activity) != Some(activity);
+        is_new.then(|| (agent.record.name.clone(), activity))
+    });
+    new.collect()
 }
 
 /// A client that keeps its own entry in config.json, or tells its lead, has said what it does.
