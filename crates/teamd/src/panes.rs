@@ -11,7 +11,7 @@ mod opening;
 mod room;
 mod sight;
 
-pub(crate) use job::{DialogPane, PaneDone, PaneJob, Seen, Sight};
+pub(crate) use job::{DialogPane, Opening, PaneDone, PaneJob, Seen, Sight};
 
 use crate::event::Event;
 use crate::roster::Pane;
@@ -47,6 +47,9 @@ struct Panes {
     session: Option<SessionId>,
     /// The window that each team's last pane was opened in.
     latest: BTreeMap<TeamName, WindowId>,
+    /// The panes of the window that the last one was opened in, as they were then. For one that is opened at once behind
+    /// it, and no other: a person may move them.
+    beside: Option<(WindowId, Vec<PaneRow>)>,
     /// Windows whose panes have changed since they were last laid out.
     untidy: BTreeMap<WindowId, Layout>,
     events: UnboundedSender<Event>,
@@ -55,7 +58,7 @@ struct Panes {
 /// Connects (so that a too old tmux is told at once) and starts the thread.
 pub(crate) fn start(home: Home, events: UnboundedSender<Event>) -> Result<Thread, Fault> {
     let (latest, untidy) = (BTreeMap::new(), BTreeMap::new());
-    let mut panes = Panes { home, server: None, session: None, latest, untidy, events };
+    let mut panes = Panes { home, server: None, session: None, latest, beside: None, untidy, events };
     let optional = panes.home.optional;
     let epoch = match panes.server() {
         Ok(server) => Some(server.epoch().clone()),
@@ -75,8 +78,11 @@ impl Panes {
         let mut waiting = VecDeque::new();
         loop {
             waiting.extend(queue.try_iter());
-            if !waiting.iter().any(|job| matches!(job, PaneJob::Open { .. } | PaneJob::Move { .. })) {
+            if !waiting.iter().any(|job| matches!(job, PaneJob::Open(_) | PaneJob::Move { .. })) {
                 self.tidy();
+            }
+            if !matches!(waiting.front(), Some(PaneJob::Open(_))) {
+                self.beside = None;
             }
             let Some(job) = waiting.pop_front().or_else(|| queue.recv().ok()) else { return };
             crash::point("panes.job");
@@ -89,11 +95,9 @@ impl Panes {
 
     fn job(&mut self, job: PaneJob) -> Option<PaneDone> {
         match job {
-            PaneJob::Open { spawn, team, beside, argv, label, layout, record, log } => {
-                let opened = self.open(&spawn, &team, &beside, layout, &argv, &label);
-                let result =
-                    opened.map_err(fault).inspect(|opened| self.record(&spawn, opened.pane, &record, &log));
-                Some(PaneDone::Opened { spawn, result })
+            PaneJob::Open(opening) => {
+                let result = self.open(&opening).map_err(fault);
+                Some(PaneDone::Opened { spawn: opening.spawn, result })
             }
             PaneJob::Label { pane, owner, label } => {
                 if let Err(error) = self.server().and_then(|server| server.label(pane, &owner, &label)) {
@@ -149,6 +153,7 @@ impl Panes {
         if self.server.is_none() {
             self.session = None;
             self.latest.clear();
+            self.beside = None;
             self.untidy.clear();
             self.server = Some(Server::connect(&self.home.address, Box::new(|_| {}))?);
         }

@@ -47,8 +47,8 @@ pub(crate) fn once(
 ) -> Result<(Control, Hello), Error> {
     let mut control = Control::open(tmux, start, herald)?;
     let question = say(&format!("#{{version}} {}", Epoch::FORMAT));
-    match control.ask(&question, deadline) {
-        Ok(reply) => {
+    match control.ask(&[question], deadline) {
+        Ok([reply]) => {
             let hello = hello(&reply.text(deadline.verb())?, deadline.verb())?;
             Ok((control, hello))
         }

@@ -61,15 +61,24 @@ impl Control {
         !self.line.over.load(Ordering::Acquire)
     }
 
-    /// Sends a script and waits for all that it printed.
+    /// Sends scripts in one breath, and waits for all that each of them printed. One that fails does not keep those behind
+    /// it from being run.
     ///
     /// # Errors
-    /// `Timeout` or `Lost`, after which the connection is of no use; `Invalid` for a script that cannot be spelled.
-    pub(crate) fn ask(&mut self, script: &Script, deadline: Deadline) -> Result<Reply, Error> {
-        let word = nonce::fresh();
-        let lines = format!("{}\n{}\n", script.line()?, say(&word).line()?);
+    /// `Timeout` or `Lost`, after which the connection is of no use; `Invalid` for a script that cannot be spelled: then
+    /// none is sent.
+    pub(crate) fn ask<const N: usize>(
+        &mut self,
+        scripts: &[Script; N],
+        deadline: Deadline,
+    ) -> Result<[Reply; N], Error> {
+        let words = scripts.each_ref().map(|_| nonce::fresh());
+        let mut lines = String::new();
+        for (script, word) in scripts.iter().zip(&words) {
+            lines.extend([&script.line()?, "\n", &say(word).line()?, "\n"]);
+        }
         self.input.send(lines.into_bytes()).map_err(|_| deadline.lost())?;
-        self.collect(&word, deadline)
+        Reply::each(&words, |word| self.collect(word, deadline))
     }
 
     fn collect(&mut self, word: &str, deadline: Deadline) -> Result<Reply, Error> {

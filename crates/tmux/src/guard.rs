@@ -6,6 +6,7 @@
 use tmux_interface::{DisplayMessage, IfShell};
 
 use crate::deadline::Deadline;
+use crate::reply::Reply;
 use crate::script::Script;
 use crate::{Error, Owner, PaneId, Server, nonce};
 
@@ -21,8 +22,13 @@ impl Server {
         owner: &Owner,
         act: &Script,
     ) -> Result<String, Error> {
-        let condition = both(&self.epoch().condition(), &owner.condition());
+        let condition = self.ours(owner);
         self.conditional(deadline, pane, &condition, act)
+    }
+
+    /// Holds on `owner`'s pane alone, on this very server.
+    pub(crate) fn ours(&self, owner: &Owner) -> String {
+        both(&self.epoch().condition(), &owner.condition())
     }
 
     /// Does `act` if `condition` holds on the pane, and gives what it printed.
@@ -36,9 +42,9 @@ impl Server {
         condition: &str,
         act: &Script,
     ) -> Result<String, Error> {
-        let (script, refusal) = unless_refused(pane, condition, act)?;
-        let text = self.ask(&script, deadline)?.text(deadline.verb())?;
-        accepted(deadline, pane, text, &refusal)
+        let guarded = Guarded::new(pane, condition, act)?;
+        let reply = self.ask(&guarded.script, deadline)?;
+        guarded.done(reply, deadline)
     }
 
     /// The same for what must not be done twice.
@@ -52,20 +58,39 @@ impl Server {
         condition: &str,
         act: &Script,
     ) -> Result<String, Error> {
-        let (script, refusal) = unless_refused(pane, condition, act)?;
-        let text = self.ask_once(&script, deadline)?.text(deadline.verb())?;
-        accepted(deadline, pane, text, &refusal)
+        let guarded = Guarded::new(pane, condition, act)?;
+        let reply = self.ask_once(&guarded.script, deadline)?;
+        guarded.done(reply, deadline)
     }
 }
 
-/// `act` where the condition holds, else a word that nobody else says.
-fn unless_refused(pane: PaneId, condition: &str, act: &Script) -> Result<(Script, String), Error> {
-    let refusal = nonce::fresh();
-    Ok((either(&pane.to_string(), condition, act, &say(&refusal))?, refusal))
+/// An act that a condition on a pane stands before, for whoever asks for several in one round trip.
+pub(crate) struct Guarded {
+    pub(crate) script: Script,
+    pane: PaneId,
+    /// What is said where the condition does not hold, and by nobody else.
+    refusal: String,
 }
 
-fn accepted(deadline: Deadline, pane: PaneId, text: String, refusal: &str) -> Result<String, Error> {
-    if text == refusal { Err(Error::NotOurs { verb: deadline.verb(), pane }) } else { Ok(text) }
+impl Guarded {
+    pub(crate) fn new(pane: PaneId, condition: &str, act: &Script) -> Result<Guarded, Error> {
+        let refusal = nonce::fresh();
+        let script = either(&pane.to_string(), condition, act, &say(&refusal))?;
+        Ok(Guarded { script, pane, refusal })
+    }
+
+    /// What it printed.
+    ///
+    /// # Errors
+    /// `NotOurs` if nothing was done; `Failed`.
+    pub(crate) fn done(&self, reply: Reply, deadline: Deadline) -> Result<String, Error> {
+        let text = reply.text(deadline.verb())?;
+        if text == self.refusal {
+            Err(Error::NotOurs { verb: deadline.verb(), pane: self.pane })
+        } else {
+            Ok(text)
+        }
+    }
 }
 
 /// Prints a constant word or a constant format.

@@ -184,12 +184,16 @@ fn joining(pane: PaneId, window: WindowId) -> Result<Script, Error> {
     either(&window, "#{window_zoomed_flag}", &join.clone().then(&zoom), &join)
 }
 
+/// Holds on a pane that another one of its window is zoomed over.
+pub(crate) fn behind_a_zoom() -> String {
+    both("#{window_zoomed_flag}", "#{!=:#{pane_active},1}")
+}
+
 /// tmux ends a window's zoom with any pane that leaves it. The zoomed one is the active one, so it is zoomed again,
 /// unless it is the one to go, or the pane has moved to another window since it was listed.
 pub(crate) fn keeping_zoom(row: &PaneRow, act: &Script) -> Result<Script, Error> {
     let (pane, window) = (row.pane.to_string(), row.window.to_string());
     let zoom = ResizePane::new().zoom().target_pane(window.as_str()).build();
-    let behind = both("#{window_zoomed_flag}", "#{!=:#{pane_active},1}");
-    let behind = both(&behind, &format!("#{{==:#{{window_id}},{window}}}"));
+    let behind = both(&behind_a_zoom(), &format!("#{{==:#{{window_id}},{window}}}"));
     either(&pane, &behind, &act.clone().then(&zoom), act)
 }

@@ -1,14 +1,17 @@
 //! The one place where a pane is killed.
 //!
-//! Killing is one guarded step inside the server, and "gone" is what a list says that came back, never a failure.
+//! Killing is one guarded step inside the server, and "gone" is what a list says that came back, never a failure. Both are
+//! asked for in one round trip; the next pane's comes after it, see [`crate::mark`].
 //! A pane's end is a hang-up for its processes and no more; who must be sure of those has to see to them before.
 
 use tmux_interface::{KillPane, TmuxCommand};
 
 use crate::deadline::Deadline;
-use crate::hide::keeping_zoom;
+use crate::guard::{Guarded, either, say};
+use crate::hide::{behind_a_zoom, keeping_zoom};
+use crate::list::{of_pane, row};
 use crate::script::Script;
-use crate::{Error, Owner, PaneId, Server};
+use crate::{Error, Owner, PaneId, PaneRow, Server, nonce};
 
 /// How an attempt to kill a pane ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -29,28 +32,41 @@ impl Server {
     /// `Failed` if it is there all the same; `Timeout` and the like leave it unknown.
     pub fn kill(&mut self, pane: PaneId, owner: &Owner) -> Result<Killed, Error> {
         let deadline = Deadline::of("kill a pane");
-        let Some(row) = self.row(pane, deadline)? else { return Ok(Killed::Absent) };
-        let kill = KillPane::new().target_pane(pane.to_string()).build();
-        let act = keeping_zoom(&row, &Script::of(&kill))?;
-        match self.guarded(deadline, pane, owner, &act) {
-            Ok(_) => self.verify(pane, Killed::Killed, deadline),
-            Err(Error::NotOurs { .. }) => {
-                self.let_go(pane, owner, deadline)?;
-                self.verify(pane, Killed::Absent, deadline)
+        let kill = Script::of(&KillPane::new().target_pane(pane.to_string()).build());
+        // Whose zoom it is must be known before it ends.
+        let waits = nonce::fresh();
+        let unless_zoomed = either(&pane.to_string(), &behind_a_zoom(), &say(&waits), &kill)?;
+        let (did, there) = match self.act_and_look(pane, owner, &unless_zoomed, deadline)? {
+            (Ok(said), Some(row)) if said == waits => {
+                self.act_and_look(pane, owner, &keeping_zoom(&row, &kill)?, deadline)?
             }
-            Err(other) => Err(other),
+            tried => tried,
+        };
+        match (did, there) {
+            (Ok(_), None) => Ok(Killed::Killed),
+            (Ok(_), Some(_)) => {
+                Err(Error::Failed { verb: deadline.verb(), cause: format!("pane {pane} is still there") })
+            }
+            (Err(Error::NotOurs { .. }), None) => Ok(Killed::Absent),
+            (Err(Error::NotOurs { .. }), Some(_)) => {
+                self.let_go(pane, owner, deadline)?;
+                Ok(self.row(pane, deadline)?.map_or(Killed::Absent, |_| Killed::NotOurs))
+            }
+            (Err(other), _) => Err(other),
         }
     }
 
-    /// What became of it: `gone` if no list has it any more.
-    fn verify(&mut self, pane: PaneId, gone: Killed, deadline: Deadline) -> Result<Killed, Error> {
-        match (self.row(pane, deadline)?, gone) {
-            (None, gone) => Ok(gone),
-            (Some(_), Killed::Killed) => {
-                Err(Error::Failed { verb: deadline.verb(), cause: format!("pane {pane} is still there") })
-            }
-            (Some(_), _) => Ok(Killed::NotOurs),
-        }
+    /// What came of an act on `owner`'s pane, and the pane behind it.
+    fn act_and_look(
+        &mut self,
+        pane: PaneId,
+        owner: &Owner,
+        act: &Script,
+        deadline: Deadline,
+    ) -> Result<(Result<String, Error>, Option<PaneRow>), Error> {
+        let guarded = Guarded::new(pane, &self.ours(owner), act)?;
+        let [did, look] = self.ask_all(&[guarded.script.clone(), of_pane(pane)], deadline)?;
+        Ok((guarded.done(did, deadline), row(look, pane, deadline)?))
     }
 }
 

@@ -53,6 +53,7 @@ pub use kill::Killed;
 pub use label::Label;
 pub use layout::MAIN_PERCENT;
 pub use list::PaneRow;
+pub use mark::Claimed;
 pub use owner::Owner;
 pub use server::{Notice, Server};
 pub use version::Version;

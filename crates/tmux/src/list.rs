@@ -3,10 +3,11 @@
 //! Always a list, never a question about one target: asked about a pane that is gone, tmux answers for the active one.
 //! The fields are numbers, flags and our own owner, so a line is a row.
 
-use tmux_interface::{ListPanes, TmuxCommand};
+use tmux_interface::ListPanes;
 
 use crate::deadline::Deadline;
 use crate::hide::HIDDEN;
+use crate::reply::Reply;
 use crate::script::Script;
 use crate::{Error, Owner, PaneId, Server, SessionId, WindowId};
 
@@ -60,33 +61,47 @@ impl Server {
     /// # Errors
     /// As [`Server::list`]; `Failed` where there is no such window.
     pub fn list_window(&mut self, window: WindowId) -> Result<Vec<PaneRow>, Error> {
-        let panes = ListPanes::new().target(window.to_string()).format(format()).build();
-        self.rows(panes, Deadline::of("list the panes of a window"))
+        let deadline = Deadline::of("list the panes of a window");
+        rows(self.ask(&of_window(window), deadline)?, deadline)
     }
 
-    /// tmux looks at all panes for it; but it is the spelling of a row that takes it long.
     pub(crate) fn row(&mut self, pane: PaneId, deadline: Deadline) -> Result<Option<PaneRow>, Error> {
-        let this = format!("#{{==:#{{pane_id}},{pane}}}");
-        let rows = self.rows(ListPanes::new().all().format(format()).filter(this).build(), deadline)?;
-        Ok(rows.into_iter().find(|row| row.pane == pane))
+        row(self.ask(&of_pane(pane), deadline)?, pane, deadline)
     }
 
     fn list_until(&mut self, deadline: Deadline) -> Result<Vec<PaneRow>, Error> {
-        self.rows(ListPanes::new().all().format(format()).build(), deadline)
+        let all = Script::of(&ListPanes::new().all().format(format()).build());
+        rows(self.ask(&all, deadline)?, deadline)
     }
+}
 
-    fn rows(&mut self, panes: TmuxCommand, deadline: Deadline) -> Result<Vec<PaneRow>, Error> {
-        let answer = self.ask(&Script::of(&panes), deadline)?.text(deadline.verb())?;
-        let mut rows: Vec<PaneRow> = Vec::new();
-        for line in answer.lines() {
-            let row = parse_row(line).ok_or_else(|| Error::unexpected(deadline.verb(), line))?;
-            // A window that several sessions show is listed in each.
-            if !rows.iter().any(|known| known.pane == row.pane) {
-                rows.push(row);
-            }
+/// Asks for the panes of a window.
+pub(crate) fn of_window(window: WindowId) -> Script {
+    Script::of(&ListPanes::new().target(window.to_string()).format(format()).build())
+}
+
+/// Asks for one. tmux looks at all panes for it; but it is the spelling of a row that takes it long.
+pub(crate) fn of_pane(pane: PaneId) -> Script {
+    let this = format!("#{{==:#{{pane_id}},{pane}}}");
+    Script::of(&ListPanes::new().all().format(format()).filter(this).build())
+}
+
+/// What the answer to [`of_pane`] says.
+pub(crate) fn row(reply: Reply, pane: PaneId, deadline: Deadline) -> Result<Option<PaneRow>, Error> {
+    Ok(rows(reply, deadline)?.into_iter().find(|row| row.pane == pane))
+}
+
+/// What the answer to a list says.
+pub(crate) fn rows(reply: Reply, deadline: Deadline) -> Result<Vec<PaneRow>, Error> {
+    let mut rows: Vec<PaneRow> = Vec::new();
+    for line in reply.text(deadline.verb())?.lines() {
+        let row = parse_row(line).ok_or_else(|| Error::unexpected(deadline.verb(), line))?;
+        // A window that several sessions show is listed in each.
+        if !rows.iter().any(|known| known.pane == row.pane) {
+            rows.push(row);
         }
-        Ok(rows)
     }
+    Ok(rows)
 }
 
 fn format() -> String {

@@ -7,13 +7,26 @@
 //! that go in the same moment crash a server that has a control client, the active one's end being told when the
 //! window has no pane left; kills that come one by one do not.
 
+use std::path::PathBuf;
+
 use tmux_interface::{SetOption, TmuxCommand};
 
 use crate::deadline::Deadline;
-use crate::guard::{any, both, only_if};
+use crate::guard::{Guarded, any, both, only_if};
 use crate::label::option;
+use crate::list::{of_window, rows};
+use crate::record::recording;
 use crate::script::Script;
-use crate::{Error, Label, Owner, PaneId, Server};
+use crate::{Created, Error, Label, Owner, PaneId, PaneRow, Server};
+
+/// What came with a claim.
+#[derive(Debug)]
+pub struct Claimed {
+    /// Whether it is recorded.
+    pub recorded: Result<(), Error>,
+    /// The panes of its window, itself among them.
+    pub beside: Result<Vec<PaneRow>, Error>,
+}
 
 impl Server {
     /// Makes a pane `owner`'s and labels it, in one go. From now on it stays when its process ends.
@@ -22,14 +35,41 @@ impl Server {
     /// `NotOurs` if it is somebody else's already; `Failed` where the pane is gone.
     pub fn claim(&mut self, pane: PaneId, owner: &Owner, label: &Label) -> Result<(), Error> {
         let deadline = Deadline::of("claim a pane");
+        let claim = self.claiming(pane, owner, label)?;
+        let reply = self.ask(&claim.script, deadline)?;
+        claim.done(reply, deadline).map(drop)
+    }
+
+    /// [`Server::claim`], [`Server::record`] and [`Server::list_window`] for a pane that was just made, in one round trip.
+    ///
+    /// # Errors
+    /// Those of the first, and `Invalid` for a record that can't be spelled; else the others have their own.
+    pub fn claim_and_record(
+        &mut self,
+        made: &Created,
+        owner: &Owner,
+        label: &Label,
+        command: &[PathBuf],
+    ) -> Result<Claimed, Error> {
+        let deadline = Deadline::of("claim a pane");
+        let pane = made.pane;
+        let claim = self.claiming(pane, owner, label)?;
+        let record = Guarded::new(pane, &self.ours(owner), &recording(pane, command)?)?;
+        let scripts = [claim.script.clone(), record.script.clone(), of_window(made.window)];
+        let [claimed, recorded, listed] = self.ask_all(&scripts, deadline)?;
+        claim.done(claimed, deadline)?;
+        let recorded = record.done(recorded, deadline).map(drop);
+        Ok(Claimed { recorded, beside: rows(listed, deadline) })
+    }
+
+    fn claiming(&self, pane: PaneId, owner: &Owner, label: &Label) -> Result<Guarded, Error> {
         let unclaimed = format!("#{{==:#{{{}}},}}", Owner::OPTION);
         let free = any(&unclaimed, &owner.condition());
         let act = Script::of(&option(pane, Owner::OPTION, owner.to_string()))
             .then(&its_process(pane))
             .then(&option(pane, "remain-on-exit", "on".to_owned()))
             .and(label.script(pane));
-        let condition = both(&self.epoch().condition(), &free);
-        self.conditional(deadline, pane, &condition, &act).map(drop)
+        Guarded::new(pane, &both(&self.epoch().condition(), &free), &act)
     }
 
     /// Puts another label on a pane of `owner`'s.

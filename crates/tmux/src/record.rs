@@ -21,9 +21,12 @@ impl Server {
     /// `NotOurs`; `Invalid` for a program whose path is not absolute, or a word with a NUL. A program that fails is
     /// not noticed here.
     pub fn record(&mut self, pane: PaneId, owner: &Owner, command: &[PathBuf]) -> Result<(), Error> {
-        let pipe = PipePane::new().target_pane(pane.to_string()).shell_command(line(command)?).build();
-        self.guarded(Deadline::of("record a pane"), pane, owner, &Script::of(&pipe)).map(drop)
+        self.guarded(Deadline::of("record a pane"), pane, owner, &recording(pane, command)?).map(drop)
     }
+}
+
+pub(crate) fn recording(pane: PaneId, command: &[PathBuf]) -> Result<Script, Error> {
+    Ok(Script::of(&PipePane::new().target_pane(pane.to_string()).shell_command(line(command)?).build()))
 }
 
 fn line(command: &[PathBuf]) -> Result<String, Error> {

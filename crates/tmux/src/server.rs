@@ -106,21 +106,47 @@ impl Server {
         }
     }
 
+    /// The same for several, in one round trip. Each is run and answered, whatever became of those before it.
+    ///
+    /// # Errors
+    /// As [`Server::ask`].
+    pub(crate) fn ask_all<const N: usize>(
+        &mut self,
+        scripts: &[Script; N],
+        deadline: Deadline,
+    ) -> Result<[Reply; N], Error> {
+        match self.ask_all_once(scripts, deadline) {
+            Err(Error::Lost { .. }) => self.ask_all_once(scripts, deadline),
+            answers => answers,
+        }
+    }
+
     /// Runs a script that must not run twice. After `Timeout` and `Lost` it may have run, or may still run.
     ///
     /// # Errors
     /// As [`Server::ask`].
     pub(crate) fn ask_once(&mut self, script: &Script, deadline: Deadline) -> Result<Reply, Error> {
+        let [answer] = self.ask_all_once(std::array::from_ref(script), deadline)?;
+        Ok(answer)
+    }
+
+    fn ask_all_once<const N: usize>(
+        &mut self,
+        scripts: &[Script; N],
+        deadline: Deadline,
+    ) -> Result<[Reply; N], Error> {
         self.reconnect(deadline)?;
         crash::point("tmux.ask");
-        let Some(control) = &mut self.control else { return exec::run(&self.tmux, script, deadline) };
-        let answer = control.ask(script, deadline);
+        let Some(control) = &mut self.control else {
+            return Reply::each(scripts, |script| exec::run(&self.tmux, script, deadline));
+        };
+        let answers = control.ask(scripts, deadline);
         crash::point("tmux.answered");
-        if let Err(Error::Timeout { .. } | Error::Lost { .. }) = answer {
+        if let Err(Error::Timeout { .. } | Error::Lost { .. }) = answers {
             // Late answers would be taken for those of the next script.
             self.control = None;
         }
-        answer
+        answers
     }
 
     /// Leaves no control connection behind only if the same server answers, but takes no client.

@@ -13,18 +13,8 @@ use tmux::{Label, Owner, PaneId};
 /// Something to do in tmux.
 #[derive(Debug)]
 pub(crate) enum PaneJob {
-    /// A pane for a new agent, with join waiting in it: in a window where one of `beside` is, or in a new one.
-    /// Its output goes to the standard input of `record`, which writes it to `log`.
-    Open {
-        spawn: SpawnId,
-        team: TeamName,
-        beside: Vec<Owner>,
-        argv: Vec<String>,
-        label: Label,
-        layout: Layout,
-        record: Vec<PathBuf>,
-        log: PathBuf,
-    },
+    /// A pane for a new agent.
+    Open(Box<Opening>),
     /// What the border says.
     Label { pane: PaneId, owner: Owner, label: Label },
     /// Is this pane still there?
@@ -54,6 +44,20 @@ pub(crate) enum PaneJob {
     Capture { client: ConnId, pane: PaneId, owner: Owner, lines: Option<u32> },
     /// Which of these show a dialog.
     Dialogs { panes: Vec<DialogPane> },
+}
+
+/// A pane with join waiting in it: in a window where one of `beside` is, or in a new one. Its output goes to the standard
+/// input of `record`, which writes it to `log`.
+#[derive(Debug)]
+pub(crate) struct Opening {
+    pub(crate) spawn: SpawnId,
+    pub(crate) team: TeamName,
+    pub(crate) beside: Vec<Owner>,
+    pub(crate) argv: Vec<String>,
+    pub(crate) label: Label,
+    pub(crate) layout: Layout,
+    pub(crate) record: Vec<PathBuf>,
+    pub(crate) log: PathBuf,
 }
 
 /// A pane whose program's dialogs are known.

@@ -1,27 +1,20 @@
 //! A pane for a new agent, in a window of its team.
 
-use super::Panes;
 use super::room::roomy_window;
-use crate::roster::SpawnId;
+use super::{Opening, Panes};
 use crate::step::Opened;
 use protocol::control::Layout;
 use protocol::name::TeamName;
 use std::fs::DirBuilder;
 use std::os::unix::fs::DirBuilderExt;
-use std::path::{Path, PathBuf};
-use tmux::{Created, Error, Label, Owner, PaneId, SessionId, WindowId};
+use std::path::Path;
+use tmux::{Created, Error, Owner, PaneRow, SessionId, WindowId};
 
 impl Panes {
-    pub(super) fn open(
-        &mut self,
-        spawn: &SpawnId,
-        team: &TeamName,
-        beside: &[Owner],
-        layout: Layout,
-        argv: &[String],
-        label: &Label,
-    ) -> Result<Opened, Error> {
-        let created = match self.room(team, beside, layout)? {
+    pub(super) fn open(&mut self, opening: &Opening) -> Result<Opened, Error> {
+        let Opening { team, argv, layout, .. } = opening;
+        make_room_for(&opening.log);
+        let created = match self.room(team, &opening.beside, *layout)? {
             Some(window) => match self.server()?.split(window, argv) {
                 Err(Error::NoSpace { .. }) => self.window(team, argv)?,
                 result => result?,
@@ -29,11 +22,14 @@ impl Panes {
             None => self.window(team, argv)?,
         };
         self.latest.insert(team.clone(), created.window);
-        self.untidy.insert(created.window, layout);
-        let owner = spawn.owner();
+        self.untidy.insert(created.window, *layout);
+        let owner = opening.spawn.owner();
         let server = self.server()?;
-        server.claim(created.pane, &owner, label)?;
+        let claimed = server.claim_and_record(&created, &owner, &opening.label, &opening.record)?;
         let epoch = server.epoch().clone();
+        self.beside = claimed.beside.ok().map(|rows| (created.window, rows));
+        // Without it the agent runs all the same; what `logs` lacks then, the log tells.
+        claimed.recorded.unwrap_or_else(|error| tracing::warn!("cannot record {}: {error}", created.pane));
         Ok(Opened { pane: created.pane, window: created.window, epoch, pid: created.pid })
     }
 
@@ -41,7 +37,7 @@ impl Panes {
     /// hundreds most have none.
     fn room(&mut self, team: &TeamName, beside: &[Owner], layout: Layout) -> Result<Option<WindowId>, Error> {
         if let Some(latest) = self.latest.get(team).copied()
-            && let Ok(rows) = self.server()?.list_window(latest)
+            && let Some(rows) = self.panes_of(latest)?
             && let Some(window) = roomy_window(&rows, beside, layout)
         {
             return Ok(Some(window));
@@ -49,14 +45,12 @@ impl Panes {
         Ok(roomy_window(&self.rows()?, beside, layout))
     }
 
-    /// Without it the agent runs all the same; what `logs` lacks then, the log tells.
-    pub(super) fn record(&mut self, spawn: &SpawnId, pane: PaneId, command: &[PathBuf], log: &Path) {
-        if let Some(directory) = log.parent() {
-            let made = DirBuilder::new().recursive(true).mode(0o700).create(directory);
-            made.unwrap_or_else(|error| tracing::warn!("cannot make {}: {error}", directory.display()));
+    /// As they were a moment ago, or as they are; none where there is no such window.
+    fn panes_of(&mut self, window: WindowId) -> Result<Option<Vec<PaneRow>>, Error> {
+        match self.beside.take().filter(|(of, _)| *of == window) {
+            Some((_, rows)) => Ok(Some(rows)),
+            None => Ok(self.server()?.list_window(window).ok()),
         }
-        let recorded = self.server().and_then(|server| server.record(pane, &spawn.owner(), command));
-        recorded.unwrap_or_else(|error| tracing::warn!("cannot record {pane}: {error}"));
     }
 
     fn window(&mut self, team: &TeamName, argv: &[String]) -> Result<Created, Error> {
@@ -85,5 +79,13 @@ impl Panes {
     /// sessions of a server that was killed has one of this name, and not ours.
     pub(super) fn own_session(&mut self) -> Result<String, Error> {
         Ok(format!("teamd-{}-{}", std::process::id(), self.server()?.epoch().pid))
+    }
+}
+
+/// Where it can't be had, the recorder can't write either, and says so.
+fn make_room_for(log: &Path) {
+    if let Some(directory) = log.parent() {
+        let made = DirBuilder::new().recursive(true).mode(0o700).create(directory);
+        made.unwrap_or_else(|error| tracing::warn!("cannot make {}: {error}", directory.display()));
     }
 }

@@ -86,9 +86,9 @@ impl Tmux {
         let hangs = self.hangs;
         let answer = || if hangs { Err(silent()) } else { Ok(()) };
         let done = match job {
-            PaneJob::Open { spawn, .. } => match answer() {
-                Err(fault) => PaneDone::Opened { spawn, result: Err(fault) },
-                Ok(()) => {
+            PaneJob::Open(opening) => match (opening.spawn, answer()) {
+                (spawn, Err(fault)) => PaneDone::Opened { spawn, result: Err(fault) },
+                (spawn, Ok(())) => {
                     let pane = self.next;
                     self.next += 1;
                     self.panes.insert(pane, Whose::Ours(spawn.clone(), pid));

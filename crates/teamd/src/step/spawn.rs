@@ -9,7 +9,7 @@ use super::request::answer;
 use super::worktree;
 use crate::effect::Effect;
 use crate::event::{ConnId, Now};
-use crate::panes::PaneJob;
+use crate::panes::{Opening, PaneJob};
 use crate::roster::{Comeback, Heard, Record, SpawnId};
 use crate::state::{Agent, Gone, Heir, Phase, StartStage, Starting, State};
 use protocol::control::{Activity, Layout, Spawn};
@@ -83,7 +83,7 @@ fn open(
         Backend::InProcess => {
             Effect::Launch { spawn: id.clone(), argv: headless_argv(state, &id, &log), log }
         }
-        backend => Effect::Pane(PaneJob::Open {
+        backend => Effect::Pane(PaneJob::Open(Box::new(Opening {
             spawn: id.clone(),
             team: agent.record.team.clone(),
             beside: if backend == Backend::Tmux { beside(state, &agent.record.team) } else { Vec::new() },
@@ -92,7 +92,7 @@ fn open(
             layout: layout_of(state, &agent.record.team),
             record: record_argv(state, &log),
             log,
-        }),
+        }))),
     });
     state.agents.insert(id, agent);
 }

@@ -89,7 +89,7 @@ fn ask(state: &mut State, client: u64, request: Request) -> Vec<Effect> {
 
 fn opening(effects: &[Effect]) -> SpawnId {
     let open = effects.iter().find_map(|effect| match effect {
-        Effect::Pane(PaneJob::Open { spawn, .. }) => Some(spawn.clone()),
+        Effect::Pane(PaneJob::Open(opening)) => Some(opening.spawn.clone()),
         _ => None,
     });
     open.expect("a pane is opened")

@@ -1,5 +1,7 @@
 //! A pane from its making to its end.
 
+use std::path::PathBuf;
+
 use tmux::{Address, Error, Killed, PaneRow, Server};
 
 use crate::bench::{Bench, everywhere, idle, label, owner, plainly, until, words};
@@ -32,6 +34,35 @@ fn a_pane_is_made_claimed_seen_and_killed() {
         assert_eq!(row(&mut server, first.pane).unwrap().owner, None);
         assert_eq!(server.kill(second.pane, &owner("ann-1")).unwrap(), Killed::Killed);
         assert_eq!(server.kill(second.pane, &owner("ann-1")).unwrap(), Killed::Absent);
+    });
+}
+
+#[test]
+fn a_new_pane_is_claimed_recorded_and_seen_among_its_neighbours_in_one_go() {
+    everywhere(|bench| {
+        let (mut server, _notices) = bench.connect();
+        let fifo = bench.fifo("go");
+        let said = "read go <\"$1\"; echo heard; exec sleep 1000";
+        let first = server.new_session("team", "one", &idle()).unwrap();
+        let made =
+            server.split(first.window, &words(["sh", "-c", said, "sh", fifo.to_str().unwrap()])).unwrap();
+        let into = |name: &str| -> Vec<PathBuf> {
+            vec!["/bin/sh".into(), "-c".into(), "exec cat >\"$1\"".into(), "sh".into(), bench.path(name)]
+        };
+        let claimed = server.claim_and_record(&made, &owner("ann"), &label("ann"), &into("record")).unwrap();
+        claimed.recorded.unwrap();
+        let beside: Vec<_> = claimed.beside.unwrap().into_iter().map(|row| (row.pane, row.owner)).collect();
+        assert_eq!(beside, [(first.pane, None), (made.pane, Some("ann".to_owned()))]);
+        let refused = server.claim_and_record(&made, &owner("bob"), &label("bob"), &into("another"));
+        assert!(matches!(refused, Err(Error::NotOurs { .. })), "{refused:?}");
+        bench.file("go", "go\n");
+        until("the record", || {
+            std::fs::read_to_string(bench.path("record"))
+                .is_ok_and(|text| text.contains("heard"))
+                .then_some(())
+        });
+        assert!(!bench.path("another").exists());
+        assert_eq!(bench.run(["show-options", "-pv", "-t", &made.pane.to_string(), "@teamd_name"]), "ann");
     });
 }
 

@@ -143,7 +143,7 @@ fn a_layout_is_kept_for_panes_that_come_later_if_tmux_took_it() {
     let mut state = State::new(state.setting.clone(), roster, Tale::default());
     let effects = ask(&mut state, 1, self::order("ann"));
     let layouts = effects.iter().filter_map(|effect| match effect {
-        Effect::Pane(PaneJob::Open { layout, .. }) => Some(*layout),
+        Effect::Pane(PaneJob::Open(opening)) => Some(opening.layout),
         _ => None,
     });
     assert_eq!(layouts.collect::<Vec<_>>(), [Layout::MainVertical]);

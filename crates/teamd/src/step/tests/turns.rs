@@ -23,7 +23,8 @@ pub(super) fn runs(state: &mut State, order: Request, conn: u64) -> SpawnId {
 /// The life that these effects began.
 pub(super) fn begun(effects: &[Effect]) -> SpawnId {
     let begun = effects.iter().find_map(|effect| match effect {
-        Effect::Pane(PaneJob::Open { spawn, .. }) | Effect::Launch { spawn, .. } => Some(spawn.clone()),
+        Effect::Pane(PaneJob::Open(opening)) => Some(opening.spawn.clone()),
+        Effect::Launch { spawn, .. } => Some(spawn.clone()),
         _ => None,
     });
     begun.expect("a life begins")
