@@ -1,7 +1,6 @@
 //! The command line. join writes it, so it is short, and read without a library that would stay in memory for as
 //! long as the agent lives.
 
-use protocol::used::Per;
 use std::ffi::OsString;
 use std::time::Duration;
 
@@ -18,7 +17,7 @@ Options:
   --session ID      Go on with this session of an earlier life, if the program can
   --anywhere ID     The mode in which we read and write files outside of the working directory too, where the program
                     asks us to; an empty one is that which it begins in by itself
-  --usage-on        What it tells to have used up in a turn counts on from the turns before
+  --counts-on       What it tells to have used up, in each turn, is all since its start
   --patience SECS   How long the program may take until its session is open [default: 30]
   --help, --version";
 
@@ -42,8 +41,8 @@ pub(crate) struct Args {
     pub(crate) session: Option<String>,
     /// The mode in which it reaches files anywhere; empty for its own choice.
     pub(crate) anywhere: Option<String>,
-    /// Since when it counts what it tells to have used up.
-    pub(crate) usage: Per,
+    /// What it tells to have used up is all since its start, in each turn.
+    pub(crate) counts_on: bool,
     pub(crate) patience: Duration,
 }
 
@@ -71,7 +70,7 @@ impl Args {
             reads: None,
             session: None,
             anywhere: None,
-            usage: Per::Turn,
+            counts_on: false,
             patience,
         };
         while let Some(word) = words.next() {
@@ -89,7 +88,7 @@ impl Args {
                 Some("--reads") => args.reads = Some(value()?),
                 Some("--session") => args.session = Some(value()?),
                 Some("--anywhere") => args.anywhere = Some(value()?),
-                Some("--usage-on") => args.usage = Per::Session,
+                Some("--counts-on") => args.counts_on = true,
                 Some("--patience") => args.patience = seconds(&value()?)?,
                 _ => return Err(format!("cannot understand {}", word.display())),
             }

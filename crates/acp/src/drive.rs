@@ -68,8 +68,10 @@ async fn live(
     wire: &mut Wire,
 ) -> Result<(), String> {
     let mut show = Show::new(std::io::stdout(), Paint::of_environment());
-    let mut early = Vec::new();
-    let Some(session) = opened(&agent, args, queue, &mut early, &mut show).await? else { return Ok(()) };
+    let (mut early, mut spent) = (Vec::new(), Spent::new(args.counts_on));
+    let Some(session) = opened(&agent, args, queue, (&mut early, &mut spent), &mut show).await? else {
+        return Ok(());
+    };
     session.note.iter().for_each(|note| show.line(note));
     let modes = session.modes.known().to_vec();
     wire.say(&FromDriver::Ready { session: session.id.to_string(), modes }).await;
@@ -80,7 +82,7 @@ async fn live(
         wire,
         show,
         is_new: session.is_new,
-        spent: Spent::of_session(session.is_new, args.usage),
+        spent,
         session: Arc::new(session),
         turn: Turn::None,
         asks: BTreeMap::new(),

@@ -2,24 +2,24 @@
 //! far.
 
 use agent_client_protocol::v1::schema::{PromptResponse, SessionUpdate, Usage};
-use protocol::used::{Per, Reading, Used, microdollars};
+use protocol::used::{Used, microdollars};
 use serde_json::Value;
 
 /// Across the turns of one session.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Spent {
-    /// Since when the program counts the tokens that it tells.
-    per: Per,
-    /// What the session had cost before this turn, microdollars; none: an earlier life's, which never told.
+    /// What the program counts up from its own start on; none of one that counts each turn by itself.
+    tokens: Option<u64>,
+    /// What the session had cost when the turn began, microdollars; none: it goes on with an earlier one, and never told.
     before: Option<u64>,
     /// What it has cost by now.
     now: Option<u64>,
 }
 
 impl Spent {
-    /// One that goes on with an earlier session does not know what that had cost.
-    pub(crate) fn of_session(is_new: bool, per: Per) -> Spent {
-        Spent { per, before: is_new.then_some(0), now: None }
+    /// Before there is a session; `counts_on`: see [`crate::args::Args`].
+    pub(crate) fn new(counts_on: bool) -> Spent {
+        Spent { tokens: counts_on.then_some(0), ..Spent::default() }
     }
 
     /// Takes in what the agent tells of its session. Amounts of other currencies are left out.
@@ -31,16 +31,20 @@ impl Spent {
         }
     }
 
+    /// What came until now is of no turn: an earlier life's session told while it was opened what it had cost.
+    pub(crate) fn begins(&mut self, is_new: bool) {
+        self.before = self.now.or(self.before).or(is_new.then_some(0));
+    }
+
     /// A turn has ended, with that answer.
-    pub(crate) fn turn(&mut self, answer: Option<&PromptResponse>) -> Option<Reading> {
-        let tokens = answer.and_then(tokens);
-        let cost = match self.per {
-            Per::Session => self.now,
-            Per::Turn => self.now.zip(self.before).map(|(now, before)| now.saturating_sub(before)),
-        };
-        self.before = self.now.or(self.before);
-        let used = Used { tokens: tokens.unwrap_or_default(), microdollars: cost.unwrap_or_default() };
-        (tokens.is_some() || cost.is_some()).then_some(Reading { used, per: self.per })
+    pub(crate) fn ended(&mut self, answer: Option<&PromptResponse>) -> Option<Used> {
+        let tokens = answer.and_then(tokens).map(|told| match &mut self.tokens {
+            Some(before) => told.saturating_sub(std::mem::replace(before, told.max(*before))),
+            None => told,
+        });
+        let cost = self.now.zip(self.before).map(|(now, before)| now.saturating_sub(before));
+        (tokens.is_some() || cost.is_some())
+            .then(|| Used { tokens: tokens.unwrap_or_default(), microdollars: cost.unwrap_or_default() })
     }
 }
 
@@ -72,38 +76,46 @@ mod tests {
         serde_json::from_value(answer).unwrap()
     }
 
-    fn turns(tokens: u64, microdollars: u64) -> Option<Reading> {
-        Some(Reading { used: Used { tokens, microdollars }, per: Per::Turn })
+    fn usage(total: u64) -> PromptResponse {
+        answer(&json!({"usage": {"totalTokens": total, "inputTokens": 0, "outputTokens": 0}}))
     }
 
     #[test]
     fn tokens_are_the_turns_own_and_cost_is_what_came_to_the_sessions() {
-        let mut spent = Spent::of_session(true, Per::Turn);
-        assert_eq!(spent.turn(Some(&answer(&json!({})))), None, "nobody told");
+        let mut spent = Spent::new(false);
+        spent.begins(true);
+        assert_eq!(spent.ended(Some(&answer(&json!({})))), None, "nobody told");
+        spent.begins(false);
         spent.update(&cost(0.5, "USD"));
         spent.update(&cost(9.0, "EUR"));
-        let usage = answer(&json!({"usage": {"totalTokens": 30, "inputTokens": 20, "outputTokens": 10}}));
-        assert_eq!(spent.turn(Some(&usage)), turns(30, 500_000));
+        assert_eq!(spent.ended(Some(&usage(30))), Some(Used { tokens: 30, microdollars: 500_000 }));
+        spent.begins(false);
         spent.update(&cost(0.75, "usd"));
         let quota = json!({"_meta": {"quota": {"token_count": {"input_tokens": 3, "output_tokens": 4}}}});
-        assert_eq!(spent.turn(Some(&answer(&quota))), turns(7, 250_000));
+        assert_eq!(spent.ended(Some(&answer(&quota))), Some(Used { tokens: 7, microdollars: 250_000 }));
+        spent.begins(false);
+        assert_eq!(spent.ended(None), Some(Used::default()), "the turn failed");
     }
 
     #[test]
     fn what_an_earlier_life_had_paid_is_not_counted_again() {
-        let mut spent = Spent::of_session(false, Per::Turn);
-        spent.update(&cost(2.0, "USD"));
-        assert_eq!(spent.turn(None), None);
-        spent.update(&cost(2.5, "USD"));
-        assert_eq!(spent.turn(None), turns(0, 500_000));
+        let mut silent = Spent::new(false);
+        silent.begins(false);
+        silent.update(&cost(2.0, "USD"));
+        assert_eq!(silent.ended(None), None, "of which turn it is nobody knows");
+        let mut told = Spent::new(false);
+        told.update(&cost(2.0, "USD"));
+        told.begins(false);
+        told.update(&cost(2.5, "USD"));
+        assert_eq!(told.ended(None), Some(Used { tokens: 0, microdollars: 500_000 }));
     }
 
     #[test]
-    fn of_a_count_that_goes_on_from_turn_to_turn_all_is_told() {
-        let mut spent = Spent::of_session(false, Per::Session);
-        spent.update(&cost(0.5, "USD"));
-        let usage = answer(&json!({"usage": {"totalTokens": 45, "inputTokens": 0, "outputTokens": 0}}));
-        let used = Used { tokens: 45, microdollars: 500_000 };
-        assert_eq!(spent.turn(Some(&usage)), Some(Reading { used, per: Per::Session }));
+    fn of_a_count_that_goes_on_from_turn_to_turn_the_rest_is_the_turns() {
+        let mut spent = Spent::new(true);
+        let mut tokens = |answer: Option<&PromptResponse>| spent.ended(answer).map(|used| used.tokens);
+        assert_eq!(tokens(Some(&usage(30))), Some(30));
+        assert_eq!([tokens(None), tokens(Some(&usage(9)))], [None, Some(0)], "a turn that failed");
+        assert_eq!(tokens(Some(&usage(45))), Some(15));
     }
 }

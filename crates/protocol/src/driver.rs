@@ -4,7 +4,7 @@
 //! The driver says [`FromDriver::Ready`] once, before anything else but a failure. What it is told earlier it keeps
 //! until then.
 
-use crate::used::Reading;
+use crate::used::Used;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -81,7 +81,7 @@ pub enum FromDriver {
         said: String,
         /// What it has used up; none where the agent did not say.
         #[serde(default, skip_serializing_if = "Option::is_none")]
-        used: Option<Reading>,
+        used: Option<Used>,
     },
     /// The agent waits for leave; [`ToDriver::Answer`] gives or refuses it. The end of the turn ends the question.
     Asked(Asked),

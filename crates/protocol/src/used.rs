@@ -41,13 +41,21 @@ impl Used {
         }
     }
 
-    /// What of it is beyond `before`. A count that has become smaller began anew.
+    /// Of each the larger count: one that is told again may have lost something, or come too late.
+    #[must_use]
+    pub fn most(self, other: Used) -> Used {
+        Used {
+            tokens: self.tokens.max(other.tokens),
+            microdollars: self.microdollars.max(other.microdollars),
+        }
+    }
+
+    /// What of it is beyond `before`.
     #[must_use]
     pub fn since(self, before: Used) -> Used {
-        let beyond = |now: u64, before: u64| now.checked_sub(before).unwrap_or(now);
         Used {
-            tokens: beyond(self.tokens, before.tokens),
-            microdollars: beyond(self.microdollars, before.microdollars),
+            tokens: self.tokens.saturating_sub(before.tokens),
+            microdollars: self.microdollars.saturating_sub(before.microdollars),
         }
     }
 }
@@ -86,7 +94,7 @@ pub fn microdollars(dollars: f64) -> Option<u64> {
 }
 
 /// What a program has told at the end of a turn.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Reading {
     /// How much.
     pub used: Used,
@@ -158,10 +166,11 @@ mod tests {
     }
 
     #[test]
-    fn what_is_too_much_stays_the_most_and_what_became_less_began_anew() {
+    fn what_is_too_much_stays_the_most_and_what_became_less_is_nothing_new() {
         assert_eq!(used(u64::MAX, 1).and(used(1, 1)), used(u64::MAX, 2));
         assert_eq!(used(10, 5).since(used(4, 5)), used(6, 0));
-        assert_eq!(used(3, 7).since(used(4, 5)), used(3, 2));
+        assert_eq!(used(3, 7).since(used(4, 5)), used(0, 2));
+        assert_eq!(used(3, 7).most(used(4, 5)), used(4, 7));
     }
 
     #[test]

@@ -20,7 +20,7 @@ pub(crate) use order::{Facts, Ordered, writes};
 pub(crate) use shelf::{Origin, Shelf, in_a_line};
 
 use protocol::turn::Session;
-use protocol::used::{Meter, Per};
+use protocol::used::Meter;
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 
@@ -101,7 +101,7 @@ pub(crate) struct Words {
 }
 
 /// Where a program with hooks tells what its session has used up: in the lines of JSON of the file that stands in its
-/// turn-end event under `file`.
+/// events under `file`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Receipt {
     pub(crate) file: String,
@@ -126,8 +126,8 @@ enum Feed {
     },
     /// One long-lived process that speaks the Agent Client Protocol; what it calls our permission modes, as far as
     /// its sessions have them.
-    /// `per`: since when it counts what a turn has used up.
-    Acp { modes: BTreeMap<String, String>, per: Per },
+    /// `counts_on`: what it tells to have used up, in each turn, is all since its start.
+    Acp { modes: BTreeMap<String, String>, counts_on: bool },
     /// One process a turn; `resume` are the arguments of all but the first, empty: the same. `said` is the key under
     /// which its lines of JSON hold what it says.
     Turn { resume: Vec<String>, session: Session, said: Option<String>, used: Option<Meter> },

@@ -5,18 +5,19 @@ use crate::args::Args;
 use crate::event::{Event, Queue};
 use crate::open::{Session, open};
 use crate::show::Show;
+use crate::spent::Spent;
 use agent_client_protocol::Agent;
 use agent_client_protocol::v1::ConnectionTo;
 use protocol::driver::ToDriver;
 use std::io::Stdout;
 
 /// The session; none where join has left. What join says meanwhile is for later; what the agent says is of an earlier
-/// life, and was seen in that.
+/// life, and was seen in that; but what that had cost.
 pub(super) async fn opened(
     agent: &ConnectionTo<Agent>,
     args: &Args,
     queue: &mut Queue,
-    early: &mut Vec<ToDriver>,
+    (early, spent): (&mut Vec<ToDriver>, &mut Spent),
     show: &mut Show<Stdout>,
 ) -> Result<Option<Session>, String> {
     let name = args.program();
@@ -31,7 +32,7 @@ pub(super) async fn opened(
                 Ok(session) => {
                     // What is in the queue by now came before the session did.
                     while let Ok(event) = queue.try_recv() {
-                        before(event, early, &mut ended, show);
+                        before(event, (early, spent), &mut ended, show);
                     }
                     Ok(Some(session))
                 }
@@ -47,15 +48,21 @@ pub(super) async fn opened(
         match event {
             None => return Err(ended.in_words(&name)),
             Some(Event::HungUp(_)) => return Ok(None),
-            Some(event) => before(event, early, &mut ended, show),
+            Some(event) => before(event, (early, spent), &mut ended, show),
         }
     }
 }
 
 /// An event before there is a session.
-fn before(event: Event, early: &mut Vec<ToDriver>, ended: &mut Ended, show: &mut Show<Stdout>) {
+fn before(
+    event: Event,
+    (early, spent): (&mut Vec<ToDriver>, &mut Spent),
+    ended: &mut Ended,
+    show: &mut Show<Stdout>,
+) {
     match event {
         Event::Word(word) => early.push(word),
+        Event::Update(update) => spent.update(&update),
         Event::Stray(line) => show.line(&line),
         Event::Closed => ended.closed(),
         Event::Exited(how) => ended.exited(how),

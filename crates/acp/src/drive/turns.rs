@@ -20,7 +20,9 @@ pub(super) enum Turn {
 
 impl Driver<'_> {
     pub(super) fn prompt(&mut self, text: String, ahead: String) {
-        if std::mem::take(&mut self.is_new) && !ahead.is_empty() {
+        let is_new = std::mem::take(&mut self.is_new);
+        self.spent.begins(is_new);
+        if is_new && !ahead.is_empty() {
             self.unsaid.push(ahead);
         }
         let texts = std::mem::take(&mut self.unsaid).into_iter().chain([text]);
@@ -58,7 +60,7 @@ impl Driver<'_> {
         }
         self.withdraw();
         self.show.end();
-        let used = self.spent.turn(result.as_ref().ok());
+        let used = self.spent.ended(result.as_ref().ok());
         let how = stopped(result, self.turn);
         self.turn = Turn::None;
         let said = std::mem::take(&mut self.said).into_text();

@@ -116,14 +116,21 @@ impl Stand<'_> {
         }
     }
 
+    /// Whether the program of a member tells it, and not we: what it writes down of its last answer may be there only when
+    /// it tells the next thing.
+    fn is_of_program(&self, said: &Said) -> bool {
+        let ours = matches!(said, Said::PromptRead)
+            || matches!(said, Said::Began { handed, .. } if !handed.is_empty());
+        self.caller == Caller::Teammate && !ours
+    }
+
     fn tell(&self, said: Said) -> Result<HookReply, Fault> {
         let hooked = Hooked {
             lead: self.caller.lead(),
             session: self.input.session.clone(),
             above: ancestors::above(),
             speaker: Speaker::Program,
-            // What a program writes down of its last answer may be there only when it tells the next thing.
-            used: if said == Said::PromptRead { None } else { receipt::report(self) },
+            used: if self.is_of_program(&said) { receipt::report(self) } else { None },
             said,
         };
         match self.here.ask(Request::Hook(hooked))? {

@@ -5,8 +5,9 @@ use super::Stand;
 use crate::profile::Receipt;
 use crate::teammate::Gauge;
 use protocol::used::{Report, Used};
-use std::fs::File;
-use std::io::{BufRead, BufReader, Read};
+use std::fs::{File, Metadata};
+use std::io::{BufRead, BufReader, Read, Take};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
 /// A longer line is passed over, bytes.
@@ -20,12 +21,12 @@ pub(super) fn report(stand: &Stand<'_>) -> Option<Report> {
 }
 
 fn used(path: &Path, receipt: &Receipt) -> Option<Used> {
-    let mut file = BufReader::new(File::open(path).ok()?);
+    let mut file = BufReader::new(regular(path)?);
     let mut gauge = Gauge::new(receipt.meter.clone());
     let mut line = Vec::new();
     loop {
         line.clear();
-        let read = file.by_ref().take(LONGEST).read_until(b'\n', &mut line).ok()?;
+        let read = Read::take(&mut file, LONGEST).read_until(b'\n', &mut line).ok()?;
         if read == 0 {
             return gauge.total();
         }
@@ -35,11 +36,19 @@ fn used(path: &Path, receipt: &Receipt) -> Option<Used> {
     }
 }
 
+/// Opened so that it waits for nobody: what stands there is the program's word. As much of it as there is by now.
+fn regular(path: &Path) -> Option<Take<File>> {
+    let flags = nix::libc::O_NONBLOCK | nix::libc::O_NOCTTY;
+    let file = File::options().read(true).custom_flags(flags).open(path).ok()?;
+    let found = file.metadata().ok().filter(Metadata::is_file)?;
+    Some(file.take(found.len()))
+}
+
 /// Most lines hold a file or a command's output, and need not be understood.
 fn mentions(line: &[u8], receipt: &Receipt) -> bool {
     let Ok(text) = std::str::from_utf8(line) else { return false };
     let mut paths = receipt.meter.tokens.iter().chain(&receipt.meter.cost);
-    paths.any(|path| path.rsplit('.').next().is_some_and(|key| text.contains(key)))
+    paths.any(|path| path.rsplit('.').next().is_some_and(|key| key == "*" || text.contains(key)))
 }
 
 #[cfg(test)]
@@ -67,6 +76,14 @@ mod tests {
         File::create(&path).unwrap().write_all(text.concat().as_bytes()).unwrap();
         assert_eq!(used(&path, &receipt).map(|used| used.tokens), Some(10 + 5));
         assert_eq!(used(&directory.path().join("none"), &receipt), None);
+        let meter = Meter { tokens: vec!["message.usage.*".to_owned()], ..receipt.meter.clone() };
+        let star = Receipt { meter, ..receipt.clone() };
+        assert_eq!(used(&path, &star).map(|used| used.tokens), Some(10 + 5));
+        let fifo = directory.path().join("fifo");
+        nix::unistd::mkfifo(&fifo, nix::sys::stat::Mode::S_IRWXU).unwrap();
+        for odd in [fifo.as_path(), directory.path(), Path::new("/dev/zero")] {
+            assert_eq!(used(odd, &receipt), None, "{}", odd.display());
+        }
         File::create(&path).unwrap();
         assert_eq!(used(&path, &receipt), None);
     }

@@ -11,7 +11,7 @@ use protocol::control::{Ended, Go};
 use protocol::driver::{Answer, Asked, FromDriver, Stop, ToDriver};
 use protocol::mode::PermissionMode;
 use protocol::turn::StandingAgent;
-use protocol::used::Reading;
+use protocol::used::Used;
 use std::collections::VecDeque;
 use std::os::fd::BorrowedFd;
 use std::process::ExitStatus;
@@ -58,7 +58,7 @@ struct Driver {
 struct Turn {
     interrupt: Option<Interrupt>,
     how: Option<How>,
-    used: Option<Reading>,
+    used: Option<Used>,
 }
 
 /// What there is to tell.
@@ -67,7 +67,7 @@ pub(super) enum News {
     Session(String),
     Asked(Asked),
     /// The turn has ended.
-    Turn(How, Option<Reading>),
+    Turn(How, Option<Used>),
     /// It has ended between two turns; why.
     Gone(String),
 }

@@ -19,6 +19,7 @@ use nix::poll::PollFlags;
 use protocol::control::{FromJoin, Go, ToJoin, TurnNow, Turns};
 use protocol::driver::Answer;
 use protocol::turn::TurnProgram;
+use protocol::used::{Per, Reading};
 use std::io::Read;
 use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
@@ -325,7 +326,10 @@ impl Stage<'_> {
         match self.standing.as_mut()?.news()? {
             News::Session(session) => Some(Happened::Session(session)),
             News::Asked(asked) => Some(Happened::Asked(asked)),
-            News::Turn(how, used) => Some(Happened::Turn(TurnEnd { how, last: self.terminal.drain(), used })),
+            News::Turn(how, used) => {
+                let used = used.map(|used| Reading { used, per: Per::Turn });
+                Some(Happened::Turn(TurnEnd { how, last: self.terminal.drain(), used }))
+            }
             News::Gone(why) => {
                 self.say(&format!("{why}; it is started again for the next turn"));
                 None

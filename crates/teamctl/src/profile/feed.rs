@@ -59,7 +59,7 @@ pub(super) fn feed(keys: &mut Keys<'_>) -> Result<Feed, Fault> {
         },
         "acp" => Feed::Acp {
             modes: given.session_modes.unwrap_or_default(),
-            per: given.used.map(|value| counts(keys, value)).transpose()?.unwrap_or_default(),
+            counts_on: given.used.map(|value| counts_on(keys, &value)).transpose()?.unwrap_or_default(),
         },
         "turn" => {
             let said = given.said.map(|value| told(keys, "said", &value)).transpose()?;
@@ -147,11 +147,13 @@ fn words(keys: &Keys<'_>, value: Value) -> Result<Words, Fault> {
 }
 
 /// The protocol says where, and leaves open since when.
-fn counts(keys: &Keys<'_>, value: Value) -> Result<Per, Fault> {
-    let only = value.as_table().is_some_and(|table| table.len() == 1 && table.contains_key("per"));
-    let meter: Option<Meter> = value.try_into().ok().filter(|_| only);
-    let wrong = || keys.wrong("used", "must be { per = \"turn\" } or { per = \"session\" } with feed acp");
-    meter.map(|meter| meter.per).ok_or_else(wrong)
+fn counts_on(keys: &Keys<'_>, value: &Value) -> Result<bool, Fault> {
+    let table = value.as_table().filter(|table| table.len() == 1);
+    match table.and_then(|table| table.get("per")).and_then(Value::as_str) {
+        Some("turn") => Ok(false),
+        Some("process") => Ok(true),
+        _ => Err(keys.wrong("used", "must be { per = \"turn\" } or { per = \"process\" } with feed acp")),
+    }
 }
 
 fn meter(keys: &Keys<'_>, value: Value) -> Result<Meter, Fault> {
@@ -164,12 +166,11 @@ fn meter(keys: &Keys<'_>, value: Value) -> Result<Meter, Fault> {
     meter.ok_or_else(|| keys.wrong("used", &format!("must be {USED}")))
 }
 
-/// A file is read whole at each turn's end, so it always tells the session.
+/// A file is read whole each time, so it always tells the session.
 fn receipt(keys: &Keys<'_>, mut value: Value) -> Result<Receipt, Fault> {
     let file = value.as_table_mut().and_then(|table| table.remove("file"));
     let file = file.and_then(|file| file.as_str().map(str::to_owned)).filter(|file| !file.is_empty());
-    let file =
-        file.ok_or_else(|| keys.wrong("used", "must hold file = \"KEY\": a key of the turn-end event"))?;
+    let file = file.ok_or_else(|| keys.wrong("used", "must hold file = \"KEY\": a key of its events"))?;
     Ok(Receipt { file, meter: Meter { per: Per::Session, ..meter(keys, value)? } })
 }
 

@@ -15,7 +15,6 @@ use protocol::late::{self, literal, not_an_option};
 use protocol::mode::only_reads;
 use protocol::name::{AgentName, TeamName};
 use protocol::turn::{StandingAgent, TurnAgent, TurnProgram, Worker};
-use protocol::used::Per;
 use std::collections::BTreeMap;
 use std::path::Path;
 
@@ -147,12 +146,12 @@ impl Profile {
                 };
                 ordered.turns = Some(TurnProgram::Agent(agent));
             }
-            Feed::Acp { modes, per } => {
+            Feed::Acp { modes, counts_on } => {
                 let argv = vector(&program.program, &program.args, &options, &[], facts);
                 let argv = argv.iter().map(|argument| late::filled(argument, |_| None)).collect();
                 let ahead = std::mem::take(&mut ordered.ahead);
                 let standing = StandingAgent {
-                    driver: driver(modes, *per, facts),
+                    driver: driver(modes, *counts_on, facts),
                     argv,
                     mode: begins_in(modes, facts),
                     modes: reachable(modes, facts),
@@ -222,14 +221,14 @@ impl Profile {
 }
 
 /// The driver of an agent that stands; it lies beside us.
-fn driver(modes: &BTreeMap<String, String>, per: Per, facts: &Facts<'_>) -> Vec<String> {
+fn driver(modes: &BTreeMap<String, String>, counts_on: bool, facts: &Facts<'_>) -> Vec<String> {
     let path = Path::new(facts.own).with_file_name("teamd-acp").to_string_lossy().into_owned();
     let all = "bypassPermissions";
     // Where it is no mode of its sessions, it is one of its life, which begins in it.
     let anywhere = modes.get(all).cloned().or_else(|| (facts.mode == Some(all)).then(String::new));
     let anywhere = anywhere.into_iter().flat_map(|mode| ["--anywhere".to_owned(), mode]);
-    let usage = (per == Per::Session).then(|| "--usage-on".to_owned());
-    [path].into_iter().chain(anywhere).chain(usage).collect()
+    let counts_on = counts_on.then(|| "--counts-on".to_owned());
+    [path].into_iter().chain(anywhere).chain(counts_on).collect()
 }
 
 /// What the program calls the mode to begin in. An agent of a read-only type plans.

@@ -23,11 +23,20 @@ impl Gauge {
 
     /// One more line; most tell nothing.
     pub(crate) fn line(&mut self, line: &Value) {
-        let Some(told) = self.told(line) else { return };
+        let (tokens, cost) = self.told(line);
+        if tokens.is_none() && cost.is_none() {
+            return;
+        }
         let Some(mark) = &self.meter.once else {
-            self.total = Some(told);
+            // One may tell the tokens, and another the cost.
+            let before = self.total.unwrap_or_default();
+            self.total = Some(Used {
+                tokens: tokens.unwrap_or(before.tokens),
+                microdollars: cost.unwrap_or(before.microdollars),
+            });
             return;
         };
+        let told = Used { tokens: tokens.unwrap_or_default(), microdollars: cost.unwrap_or_default() };
         let mark = at(line, mark).first().copied().cloned();
         match self.open.iter_mut().find(|(open, _)| Some(open) == mark.as_ref()) {
             Some((_, part)) => *part = told,
@@ -56,13 +65,11 @@ impl Gauge {
         Some(Reading { used: self.total()?, per: self.meter.per })
     }
 
-    fn told(&self, line: &Value) -> Option<Used> {
-        let counts = self.meter.tokens.iter().flat_map(|path| at(line, path));
-        let tokens = counts.filter_map(Value::as_u64).reduce(u64::saturating_add);
+    /// Tokens, and microdollars, as far as the line tells of them.
+    fn told(&self, line: &Value) -> (Option<u64>, Option<u64>) {
+        let counts = self.meter.tokens.iter().flat_map(|path| at(line, path)).filter_map(Value::as_u64);
         let costs = self.meter.cost.iter().flat_map(|path| at(line, path)).filter_map(Value::as_f64);
-        let cost = costs.filter_map(microdollars).reduce(u64::saturating_add);
-        (tokens.is_some() || cost.is_some())
-            .then(|| Used { tokens: tokens.unwrap_or_default(), microdollars: cost.unwrap_or_default() })
+        (counts.reduce(u64::saturating_add), costs.filter_map(microdollars).reduce(u64::saturating_add))
     }
 }
 
@@ -103,7 +110,7 @@ mod tests {
             json!({"usage": {"in": 1}}),
             json!({"type": "end"}),
         ];
-        assert_eq!(total(&mut gauge(None), &lines), Some((1, 0)));
+        assert_eq!(total(&mut gauge(None), &lines), Some((1, 250_000)));
         assert_eq!(total(&mut gauge(Some("id")), &lines), Some((3 + 4 + 5 + 1, 250_000)));
     }
 

@@ -72,12 +72,14 @@ impl<H: Host> Teammate<H> {
     /// Runs the turn, and says how it went.
     fn run(&mut self, job: &Job) -> Result<Outcome, Halt> {
         let end = self.process(job)?;
-        if let Some(told) = end.used {
-            self.now.used = Some(self.program.used_up(self.now.used.take(), told));
-        }
         self.withdraw_questions();
         self.program.tidy();
         self.now.pid = None;
+        if let Some(told) = end.used {
+            self.now.used = Some(self.program.used_up(self.now.used.take(), told));
+            // It may be its last, or the one that has used up what there was.
+            self.host.tell(&self.now);
+        }
         Ok(outcome(&end))
     }
 

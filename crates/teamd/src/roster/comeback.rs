@@ -72,21 +72,29 @@ fn without_env(order: &Spawn) -> Spawn {
     Spawn { env: BTreeMap::new(), ..order.clone() }
 }
 
+/// As many sessions of a member are told apart; a person goes from one to the other and back.
+const SESSIONS: usize = 8;
+
 /// What a member has used up, and up to where its program's reports are in that.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub(crate) struct Tally {
     pub(crate) used: Used,
-    last: Option<Report>,
+    /// The most that each of the last sessions, or lives, has told, the latest last.
+    told: Vec<Report>,
 }
 
 impl Tally {
     /// Takes in what is new in the report, and gives that: programs tell the same again, and so do joins that come back.
     pub(crate) fn take_in(&mut self, report: Report) -> Used {
-        let before = self.last.as_ref().filter(|last| last.session == report.session);
-        let new = report.used.since(before.map(|last| last.used).unwrap_or_default());
+        let known = self.told.iter().position(|told| told.session == report.session);
+        let before = known.map(|at| self.told.remove(at).used).unwrap_or_default();
+        let used = before.most(report.used);
+        self.told.push(Report { used, ..report });
+        let over = self.told.len().saturating_sub(SESSIONS);
+        self.told.drain(..over);
+        let new = used.since(before);
         self.used = self.used.and(new);
-        self.last = Some(report);
         new
     }
 }

@@ -86,12 +86,36 @@ fn a_value_of_the_wrong_kind_is_told_with_the_right_one() {
         ("session", "{ told = 1 }", "{ told = \"KEY\" }"),
         ("session", "{ told = \"\" }", "{ told = \"KEY\" }"),
         ("session", "{ tell = \"id\" }", "{ told = \"KEY\" }"),
+        ("used", "\"cost\"", "{ tokens = ["),
+        ("used", "{ per = \"turn\" }", "{ tokens = ["),
+        ("used", "{ tokens = [\"a..b\"] }", "{ tokens = ["),
+        ("used", "{ tokens = [\"a\"], file = \"f\" }", "{ tokens = ["),
+        ("used", "{ cost = \"a\", per = \"life\" }", "{ tokens = ["),
     ] {
         let told = fault(&turn(&format!("{key} = {value}")));
         assert!(told.contains(&format!("`{key}` must be")) && told.contains(wanted), "{told}");
     }
     assert!(fault("feed = 1\nprogram = \"p\"").contains("`feed` must be a text"));
     assert!(fault("feed = \"turn\"\nprogram = [\"p\"]").contains("`program` must be a text"));
+}
+
+#[test]
+fn where_what_is_used_up_stands_is_another_thing_for_each_feed() {
+    let of = |feed: &str, used: &str| {
+        parse("x", "x.toml", &format!("feed = \"{feed}\"\nprogram = \"p\"\nused = {used}\n"))
+            .map_err(|fault| fault.message)
+    };
+    for (feed, used) in [
+        ("turn", "{ cost = \"a.*\" }"),
+        ("hook", "{ cost = \"a\", file = \"f\" }"),
+        ("acp", "{ per = \"process\" }"),
+    ] {
+        assert!(of(feed, used).is_ok(), "{feed} {used}");
+    }
+    assert!(of("hook", "{ cost = \"a\" }").unwrap_err().contains("must hold file = \"KEY\""));
+    assert!(of("acp", "{ cost = \"a\" }").unwrap_err().contains("{ per = \"process\" } with feed acp"));
+    assert!(of("acp", "{ per = \"session\" }").unwrap_err().contains("with feed acp"));
+    assert!(of("pull", "{ cost = \"a\" }").unwrap_err().contains("`used` is for feed \"turn\""));
 }
 
 #[test]

@@ -175,6 +175,18 @@ fn the_next_life_and_the_next_daemon_go_on_with_the_count() {
 }
 
 #[test]
+fn what_is_told_again_in_part_or_of_an_earlier_session_counts_nothing() {
+    let mut state = with(Policy::default());
+    runs(&mut state, worker("ann", |_| {}), 50);
+    for (session, tokens, all) in
+        [("a", 600, 600), ("a", 0, 600), ("a", 700, 700), ("b", 10, 710), ("a", 650, 710), ("a", 710, 720)]
+    {
+        told(&mut state, 50, Some(session), tokens);
+        assert_eq!(spent(&state), all, "{session} {tokens}");
+    }
+}
+
+#[test]
 fn hooks_tell_at_a_turns_end() {
     let mut state = with(Policy { microdollars: Some(5_000), ..Policy::default() });
     let (ann, token) = super::hooks::hooked(&mut state, "ann", 50);

@@ -53,7 +53,7 @@ pub(super) fn policy(table: Section, directory: &Path, flaws: &mut Flaws) -> Pol
     Policy {
         team: team(table, directory, otherwise.team, flaws),
         grace: time(table, "grace", "a string such as \"30s\"", flaws).unwrap_or(otherwise.grace),
-        retries: table.count("retries", flaws).unwrap_or(otherwise.retries),
+        retries: table.count("retries", flaws).map_or(otherwise.retries, at_most),
     }
 }
 
@@ -76,8 +76,8 @@ fn team(table: Section, directory: &Path, otherwise: TeamPolicy, flaws: &mut Fla
             .unwrap_or(otherwise.commands),
         timeout_ms: timeout.map(|time| u64::try_from(time.as_millis()).unwrap_or(u64::MAX)),
         after: after.unwrap_or(otherwise.after),
-        turns: table.count("turns", flaws).map(u64::from),
-        tokens: table.count("tokens", flaws).map(u64::from),
+        turns: table.count("turns", flaws),
+        tokens: table.count("tokens", flaws),
         microdollars: table.amount("cost", flaws).and_then(microdollars),
         time_ms: time(table, "time", "a string such as \"8h\"", flaws)
             .map(|time| u64::try_from(time.as_millis()).unwrap_or(u64::MAX)),
@@ -95,6 +95,11 @@ fn rule(table: Section, directory: &Path, flaws: &mut Flaws) -> Option<Rule> {
         None => table.required("answer", flaws).and(None),
     };
     Some(Rule { tool: tool?.value, matches, directory: place, answer: answer? })
+}
+
+/// More tries than that nobody sees the end of.
+fn at_most(count: u64) -> u32 {
+    u32::try_from(count).unwrap_or(u32::MAX)
 }
 
 fn time(table: Section, key: &str, wanted: &str, flaws: &mut Flaws) -> Option<Duration> {

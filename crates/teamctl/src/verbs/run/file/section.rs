@@ -85,15 +85,16 @@ impl<'a> Section<'a> {
         Some(At { at: span.start, value: strings })
     }
 
-    /// A number from 0.
-    pub(super) fn count(&self, key: &str, flaws: &mut Flaws) -> Option<u32> {
+    /// A number from 0, as far as numbers go in TOML.
+    pub(super) fn count(&self, key: &str, flaws: &mut Flaws) -> Option<u64> {
         let (span, value) = self.get(key)?;
         let DeValue::Integer(number) = value else { return wrong(key, "a number", value, span, flaws) };
-        let found = u32::from_str_radix(number.as_str(), number.radix());
-        if found.is_err() {
-            flaws.add(span.start, format!("{key} takes a number from 0 to {}, not {number}", u32::MAX));
+        let found = i64::from_str_radix(number.as_str(), number.radix()).ok();
+        let count = found.and_then(|number| u64::try_from(number).ok());
+        if count.is_none() {
+            flaws.add(span.start, format!("{key} takes a number from 0 to {}, not {number}", i64::MAX));
         }
-        found.ok()
+        count
     }
 
     /// A number from 0, perhaps with a fraction.

@@ -60,7 +60,7 @@ timeout = "10m"
 after = "deny"
 grace = "5s"
 retries = 2
-tokens = 5_000_000
+tokens = 5_000_000_000
 cost = 2.50
 [[policy.rule]]
 tool = "Bash"
@@ -114,7 +114,7 @@ blocked_by = ["count", "count"]
         after: After::Deny,
         rules: vec![rule.clone(), Rule { matches: None, directory: None, answer: RuleAnswer::Ask, ..rule }],
         turns: Some(500),
-        tokens: Some(5_000_000),
+        tokens: Some(5_000_000_000),
         microdollars: Some(2_500_000),
         time_ms: Some(8 * 3_600_000),
     };
@@ -229,7 +229,11 @@ fn what_is_wrong_with_a_policy() {
 
 #[test]
 fn a_value_of_the_wrong_type() {
-    flaw("[policy]\nretries = -1\n", "6:11: retries takes a number from 0 to 4294967295, not -1");
+    flaw("[policy]\ncost = -0.5\n", "6:8: cost takes an amount from 0 on, such as 2.50, not -0.5");
+    flaw("[policy]\ncost = inf\n", "6:8: cost takes an amount from 0 on, such as 2.50, not inf");
+    flaw("[policy]\ncost = \"2\"\n", "6:8: cost takes an amount such as 2.50, not a string");
+    flaw("[policy]\ntokens = 1e9\n", "6:10: tokens takes a number, not a number with a fraction");
+    flaw("[policy]\nretries = -1\n", "6:11: retries takes a number from 0 to 9223372036854775807, not -1");
     flaw("[policy]\ngrace = 30\n", "6:9: grace takes a string such as \"30s\", not a number");
     flaw("[policy]\nretries = 'x'\n", "6:11: retries takes a number, not a string");
     member("agent = 3\n", "7:9: agent takes a string, not a number");
