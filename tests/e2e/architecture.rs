@@ -159,7 +159,7 @@ fn unsafe_stands_in_two_modules_with_a_reason_for_each() {
 }
 
 /// The same without tests.
-fn product() -> Vec<(String, String)> {
+pub(crate) fn product() -> Vec<(String, String)> {
     let sources = sources().into_iter().filter(|(name, _)| !name.contains("tests"));
     sources
         .map(|(name, text)| (name, text.split("#[cfg(test)]\nmod tests {").next().unwrap().to_owned()))

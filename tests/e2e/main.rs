@@ -18,6 +18,7 @@ mod doors;
 mod environment;
 mod examples;
 mod hidden;
+mod hints;
 mod hooks;
 mod injection;
 mod journal;

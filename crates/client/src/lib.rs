@@ -54,8 +54,14 @@ impl From<Error> for Fault {
             Error::Silent(_) => {
                 Fault::new(Kind::Timeout, message).hinted("is it stopped? see: pgrep -a teamd")
             }
-            Error::Stranger { .. } => Fault::new(Kind::NotPermitted, message),
-            Error::Frame(_) => Fault::new(Kind::Internal, message),
+            Error::Stranger { ref path, .. } => {
+                let hint =
+                    format!("see whose it is: ls -l {}; or name another: --socket PATH", path.display());
+                Fault::new(Kind::NotPermitted, message).hinted(hint)
+            }
+            Error::Frame(_) => {
+                Fault::new(Kind::Internal, message).hinted("is teamd of another release? see: teamctl doctor")
+            }
         }
     }
 }

@@ -73,5 +73,6 @@ pub fn lead_only(me: &AgentName, what: &str) -> Result<(), Fault> {
     if me.is_lead() {
         return Ok(());
     }
-    Err(Fault::new(Kind::NotPermitted, format!("cannot {what} as {me}: that is for the lead or a person")))
+    let message = format!("cannot {what} as {me}: that is for the lead or a person");
+    Err(Fault::new(Kind::NotPermitted, message).hinted("ask the lead: teamctl send team-lead TEXT"))
 }

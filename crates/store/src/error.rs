@@ -297,28 +297,73 @@ impl Error {
     /// The next step, where there is one to name.
     pub fn hint(&self) -> Option<String> {
         match self {
+            Error::Io { path, cause, .. } => of_the_system(cause.kind(), path),
             Error::Untrusted { remedy, .. } => Some(remedy.clone()),
-            Error::Corrupt { copy: Some(copy), .. } => Some(format!("a copy is in {}", copy.display())),
-            Error::NoSuchTeam { nearest, .. } | Error::NoSuchMember { nearest, .. } => near(nearest),
-            Error::NoSuchRequest { open, .. } if !open.is_empty() => {
-                Some(format!("open: {}", open.join(", ")))
+            Error::Odd { path, .. } => Some(format!("see what is there: ls -ld {}", path.display())),
+            Error::TooLarge { .. } | Error::Name(_) => None,
+            Error::Corrupt { copy: Some(copy), .. } => {
+                Some(format!("a copy is in {}; what is damaged: teamctl doctor", copy.display()))
             }
-            Error::Locked { path, .. } => {
-                Some(format!("look at {}, and remove it if nothing uses it", path.display()))
+            Error::Corrupt { copy: None, .. } | Error::Malformed { .. } => {
+                Some("mend the file; what is damaged: teamctl doctor".to_owned())
             }
-            Error::AlreadyTheirs { id, .. } => {
-                Some(format!("go on with it, or give it back with: teamctl task release {id}"))
-            }
-            Error::Beyond { beyond, .. } => Some(beyond.hint.clone()),
-            Error::Leftovers { .. } => Some("move them away and delete the team again".to_owned()),
+            Error::Locked { path, .. } => Some(format!(
+                "look at {}, and remove it if nothing uses it; what the killed have left: teamctl doctor --fix",
+                path.display()
+            )),
+            Error::Contended(_) => Some("try again; who is on the team: teamctl status".to_owned()),
             Error::Untold { cause, .. } => cause.hint(),
-            _ => None,
+            about_a_team => about_a_team.hint_of_a_team(),
         }
+    }
+
+    fn hint_of_a_team(&self) -> Option<String> {
+        let hint = match self {
+            Error::NoSuchTeam { nearest, .. } => near(nearest, "teamctl status"),
+            Error::NoSuchMember { nearest, .. } => near(nearest, "teamctl status"),
+            Error::Exists { what } if what.starts_with("file") => return None,
+            Error::Exists { .. } => "take another name, or let --unique choose one".to_owned(),
+            Error::ReadOnly(_) => "make one of your own with: teamctl create NAME".to_owned(),
+            Error::Leftovers { .. } => "move them away and delete the team again".to_owned(),
+            Error::NoSuchTask { .. } => "those there are: teamctl task list".to_owned(),
+            Error::Claimed { .. } => "take another: teamctl task list --available".to_owned(),
+            Error::AlreadyTheirs { id, .. } => {
+                format!("go on with it, or give it back with: teamctl task release {id}")
+            }
+            Error::Blocked { .. } | Error::NothingAvailable(_) | Error::Cycle { .. } => {
+                "what waits for what: teamctl task list".to_owned()
+            }
+            Error::Transition { id, .. } => format!("how it stands: teamctl task get {id}"),
+            Error::NoSuchRequest { open, .. } if !open.is_empty() => format!("open: {}", open.join(", ")),
+            Error::ManyRequests { .. } => "give more of its id; all that wait: teamctl requests".to_owned(),
+            Error::NoSuchRequest { .. }
+            | Error::Answered { .. }
+            | Error::AskerGone { .. }
+            | Error::TakenBack { .. }
+            | Error::Unfit { .. } => "what waits for an answer: teamctl requests".to_owned(),
+            Error::Beyond { beyond, .. } => beyond.hint.clone(),
+            _ => return None,
+        };
+        Some(hint)
     }
 }
 
-fn near(names: &[String]) -> Option<String> {
-    (!names.is_empty()).then(|| format!("there is: {}", names.join(", ")))
+/// What may be seen, or done, about an answer of the kernel's.
+fn of_the_system(cause: io::ErrorKind, path: &Path) -> Option<String> {
+    let path = path.display();
+    match cause {
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => Some(format!("make room: df -h {path}")),
+        io::ErrorKind::PermissionDenied => Some(format!("see whose it is: ls -ld {path}")),
+        _ => None,
+    }
+}
+
+/// Those most like it, else where all are to be seen.
+fn near(names: &[String], all: &str) -> String {
+    match names {
+        [] => format!("those there are: {all}"),
+        names => format!("there is: {}", names.join(", ")),
+    }
 }
 
 fn listed(ids: &[TaskId]) -> String {

@@ -130,6 +130,7 @@ impl Parcel {
         let name = self.team.clone().filter(|_| self.has_config);
         name.ok_or_else(|| {
             Fault::new(Kind::Data, "cannot import that: there is no config.json of a team in it")
+                .hinted("pack a team with: teamctl export TEAM")
         })
     }
 

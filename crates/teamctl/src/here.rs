@@ -183,7 +183,14 @@ pub(crate) fn named_team(root: &Root, name: &str) -> Result<TeamName, Fault> {
     }
     let near = did_you_mean(wanted.as_str(), teams.iter().map(TeamName::as_str));
     Err(Fault::new(Kind::NotFound, format!("cannot find the team {wanted}"))
-        .hinted(near.unwrap_or_else(|| format!("make it with: teamctl create {wanted}"))))
+        .hinted(near.unwrap_or_else(|| instead_of(&wanted, &teams))))
+}
+
+fn instead_of(wanted: &TeamName, teams: &[TeamName]) -> String {
+    let ours = teams.iter().filter(|team| !team.is_foreign()).map(TeamName::as_str);
+    let ours: Vec<&str> = ours.collect();
+    let there = if ours.is_empty() { String::new() } else { format!("there is: {}; ", ours.join(", ")) };
+    format!("{there}make it with: teamctl create {wanted}")
 }
 
 /// Where a directory will lie once it was made: what is above it may be behind a link already, and the one who makes it
@@ -212,6 +219,7 @@ pub(crate) fn own_program() -> Result<PathBuf, Fault> {
 /// The daemon answered something else than what it was asked.
 pub(crate) fn misunderstood() -> Fault {
     Fault::new(Kind::Internal, "cannot understand the daemon's answer")
+        .hinted("is teamd of another release? see: teamctl doctor")
 }
 
 /// An environment variable that is set to something.

@@ -28,7 +28,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
-use store::{Root, StateDir};
+use store::{Durability, Root, StateDir};
 use tmux::Address;
 use tokio::net::UnixStream;
 use tokio::signal::unix::{SignalKind, signal};
@@ -63,8 +63,8 @@ struct Start {
 impl Start {
     fn new(args: &Args) -> Result<Start, Fault> {
         let path = store::root_path(args.root.as_deref())?;
-        let durability =
-            args.durability.parse().map_err(|_| Fault::new(Kind::Usage, "cannot read --durability"))?;
+        let durability = args.durability.parse::<Durability>();
+        let durability = durability.map_err(|error| Fault::new(Kind::Usage, error.to_string()))?;
         let made = std::fs::DirBuilder::new().recursive(true).mode(0o700).create(&path);
         made.map_err(|error| Fault::io("make", &path, &error))?;
         // Two spellings of one root would have two places.

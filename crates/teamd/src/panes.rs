@@ -224,5 +224,10 @@ fn fault(error: Error) -> Fault {
         Error::NotOurs { .. } | Error::NoPane { .. } => Kind::NotFound,
         _ => Kind::Io,
     };
-    Fault::new(kind, error.to_string())
+    let fault = Fault::new(kind, error.to_string());
+    match &error {
+        Error::Run { .. } | Error::TooOld { .. } | Error::NoSpace { .. } => fault,
+        Error::NotOurs { .. } | Error::NoPane { .. } => fault.hinted("who is there: teamctl status"),
+        _ => fault.hinted("is tmux answering? see: teamctl doctor"),
+    }
 }

@@ -282,6 +282,9 @@ fn fault(error: Error) -> Fault {
         Error::NotOurs { .. } | Error::BadPath(_) => fault(Kind::Refused),
         Error::Changed(_) => fault(Kind::Refused).hinted("see who works in it, and try again"),
         Error::Git { .. } | Error::Io { .. } => fault(Kind::Io),
-        Error::Timeout { .. } | Error::Locked { .. } => fault(Kind::Timeout),
+        Error::Timeout { .. } => {
+            fault(Kind::Timeout).hinted("does a hook or a filter of the repository wait?")
+        }
+        Error::Locked { .. } => fault(Kind::Timeout).hinted("try again when they are made"),
     }
 }

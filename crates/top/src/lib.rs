@@ -51,7 +51,8 @@ fn run() -> Result<ExitCode, Fault> {
     let arguments = Arguments::parse(std::env::args_os().skip(1))?;
     if !std::io::stdout().is_terminal() || !std::io::stdin().is_terminal() {
         let message = "cannot show the screen: this is no terminal";
-        return Err(Fault::new(Kind::Usage, message).hinted("for scripts: teamctl status --json"));
+        let status = act::typed(&arguments).teamctl(&["status", "--json"]);
+        return Err(Fault::new(Kind::Usage, message).hinted(format!("for scripts: {status}")));
     }
     let (sender, events) = channel();
     screen::catch_signals(&sender)?;

@@ -83,6 +83,7 @@ fn for_a_tool(fault: Fault) -> Fault {
     let hint = fault.hint.clone().unwrap_or_default();
     match hint.split_once("; any other program") {
         Some((before, _)) => fault.hinted(before),
+        None if hint.contains("--cwd DIR") => fault.hinted("name a directory that is there in cwd"),
         None if hint.contains("--unique") => fault.hinted("take another name"),
         None if hint.contains("--agent PROFILE") => {
             fault.hinted("name a program in agent; teamctl agents lists what there is")
@@ -149,6 +150,8 @@ mod tests {
         let unknown =
             "there is: a, b; any other program goes behind --, as in: teamctl spawn NAME -- PROGRAM";
         assert_eq!(hint(Kind::Usage, unknown), "there is: a, b");
+        let nowhere = "name one that is there: teamctl spawn NAME --cwd DIR";
+        assert_eq!(hint(Kind::Missing, nowhere), "name a directory that is there in cwd");
         assert_eq!(hint(Kind::NoDaemon, "start it with: teamctl up"), "start it with: teamctl up");
     }
 

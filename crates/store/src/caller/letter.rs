@@ -178,7 +178,8 @@ fn recipient(
 ) -> Result<(AgentName, Option<String>), Fault> {
     let plain = bare(address, team.name());
     if plain.trim().is_empty() {
-        return Err(Fault::new(Kind::Usage, "cannot send to nobody: the recipient is empty"));
+        let nobody = Fault::new(Kind::Usage, "cannot send to nobody: the recipient is empty");
+        return Err(nobody.hinted("name a member; those there are: teamctl status"));
     }
     match config.and_then(|config| team.member_in(&config, address)) {
         Ok(member) => Ok((member.name, member.color)),

@@ -65,7 +65,8 @@ impl Caller {
         });
         let told = self.team.inbox(&AgentName::lead()).append(&self.message(payload.to_text(), at_ms));
         told.map_err(|error| {
-            Fault::new(Kind::Partly, format!("task {} is done, but cannot tell the lead: {error}", task.id))
+            let message = format!("task {} is done, but cannot tell the lead: {error}", task.id);
+            Fault::new(Kind::Partly, message).hinted("tell it yourself: teamctl send team-lead TEXT")
         })
     }
 

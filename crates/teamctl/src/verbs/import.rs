@@ -55,14 +55,19 @@ pub(crate) fn run(here: &Here, args: &Import) -> Result<ExitCode, Fault> {
     Ok(ExitCode::SUCCESS)
 }
 
+/// Where an archive comes from.
+const PACK: &str = "pack a team with: teamctl export TEAM";
+
 fn opened(path: &Path) -> Result<File, Fault> {
-    File::open(path)
-        .map_err(|why| Fault::new(Kind::Missing, format!("cannot read {}: {why}", path.display())))
+    File::open(path).map_err(|why| {
+        Fault::new(Kind::Missing, format!("cannot read {}: {why}", path.display())).hinted(PACK)
+    })
 }
 
 fn read(from: impl Read, path: &Path) -> Result<(Parcel, Policy), Fault> {
     let unreadable = |error: std::io::Error| {
         Fault::new(Kind::Data, format!("cannot read {} as a tar archive: {error}", path.display()))
+            .hinted(PACK)
     };
     // One byte more than there may be shows that there are more.
     let mut archive = Archive::new(from.take(LIMIT + 1));

@@ -59,7 +59,7 @@ fn owner(here: &Here, team: &Team, args: &Inbox) -> Result<AgentName, Fault> {
     let me = here.me();
     if args.mark_read && team.name().is_foreign() {
         let message = format!("cannot mark messages read in {}: it belongs to Claude Code", team.name());
-        return Err(Fault::new(Kind::NotPermitted, message));
+        return Err(Fault::new(Kind::NotPermitted, message).hinted("leave --mark-read out"));
     }
     let Some(address) = &args.name else { return Ok(me) };
     let name = match team.member(address) {
@@ -70,7 +70,7 @@ fn owner(here: &Here, team: &Team, args: &Inbox) -> Result<AgentName, Fault> {
         here.lead_only(&format!("read the inbox of {name}"))?;
         if args.mark_read {
             let message = format!("cannot mark messages to {name} read: only {name} may");
-            return Err(Fault::new(Kind::NotPermitted, message));
+            return Err(Fault::new(Kind::NotPermitted, message).hinted("leave --mark-read out"));
         }
     }
     Ok(name)

@@ -72,6 +72,7 @@ fn team(here: &Here, name: Option<&str>) -> Result<(TeamName, bool), Fault> {
 fn this_session(team: &TeamName) -> Result<control::Lead, Fault> {
     let first = terminal().first().ok_or_else(|| {
         Fault::new(Kind::Missing, "cannot tell which session this is: there is nothing above this process")
+            .hinted("let the session itself run: teamctl lead TEAM")
     })?;
     let tmux = variable("TMUX").and_then(|tmux| tmux.split(',').next().map(PathBuf::from));
     let pane = variable("TMUX_PANE").filter(|_| tmux.is_some());

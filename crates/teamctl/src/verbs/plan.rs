@@ -25,8 +25,10 @@ pub(crate) struct Plan {
 pub(crate) fn run(here: &Here, args: &Plan) -> Result<ExitCode, Fault> {
     let caller = here.caller()?;
     let plan = match args.file.as_ref().filter(|file| file.as_os_str() != "-") {
-        Some(file) => std::fs::read_to_string(file)
-            .map_err(|error| Fault::new(Kind::Missing, format!("cannot read {}: {error}", file.display())))?,
+        Some(file) => std::fs::read_to_string(file).map_err(|error| {
+            Fault::new(Kind::Missing, format!("cannot read {}: {error}", file.display()))
+                .hinted("or hand it in on standard input: teamctl plan -")
+        })?,
         None => text::standard_input()?,
     };
     let result = caller.hand_in(&plan, now())?;

@@ -21,6 +21,7 @@ mod stall;
 mod taken_up;
 
 use super::follow::Follow;
+use super::typed::placed;
 use crate::here::{Here, fault, variable};
 use crate::output;
 use alone::Note;
@@ -163,7 +164,7 @@ fn refuse_another_team(here: &Here, name: &TeamName) -> Result<(), Fault> {
 fn warn(here: &Here, file: &RunFile) {
     let warnings: BTreeSet<String> = file.members.iter().flat_map(super::spawn::warnings).collect();
     if !here.global.quiet {
-        warnings.iter().for_each(|warning| output::complain(&super::typed::placed(here, warning)));
+        warnings.iter().for_each(|warning| output::complain(&placed(here, warning)));
     }
 }
 
@@ -180,7 +181,8 @@ fn directories(root: &Root, state: &store::StateDir, file: &RunFile) -> [PathBuf
 /// What is wrong with the file, for people as compilers do it.
 pub(super) fn told(here: &Here, verb: &str, path: &Path, flaws: &[Flaw]) -> ExitCode {
     let count = if flaws.len() == 1 { "1 fault".to_owned() } else { format!("{} faults", flaws.len()) };
-    let message = format!("cannot {verb} {}: {count}, and nothing was started", path.display());
+    let done = if verb == "run" { "started" } else { "changed" };
+    let message = format!("cannot {verb} {}: {count}, and nothing was {done}", path.display());
     if here.global.json {
         let error = json!({"kind": Kind::Data, "message": message, "faults": flaws});
         output::json(&json!({"ok": false, "error": error}).to_string());

@@ -137,8 +137,9 @@ fn only(teams: &mut Vec<TeamView>, name: &str) -> Result<(), Fault> {
     if !teams.is_empty() {
         return Ok(());
     }
-    let hint = did_you_mean(name, all.iter().map(String::as_str));
-    Err(Fault { hint, ..Fault::new(Kind::NotFound, format!("cannot find {name}: no such member")) })
+    let near = did_you_mean(name, all.iter().map(String::as_str));
+    Err(Fault::new(Kind::NotFound, format!("cannot find {name}: no such member"))
+        .hinted(near.unwrap_or_else(|| "those there are: teamctl status".to_owned())))
 }
 
 fn show(

@@ -146,7 +146,10 @@ fn answer(here: &Here, follow: &mut Follow, patience: Duration) -> Result<Option
 fn cannot_start(here: &Here, socket: &Path) -> Result<Option<(u8, String)>, Fault> {
     let mut teamd = Command::new(beside_us()?);
     let ran = teamd.args(arguments(here, socket)?).arg("--check").stdin(Stdio::null()).output();
-    let ran = ran.map_err(|error| Fault::new(Kind::Missing, format!("cannot start teamd: {error}")))?;
+    let ran = ran.map_err(|error| {
+        Fault::new(Kind::Missing, format!("cannot start teamd: {error}"))
+            .hinted("install teamd beside teamctl")
+    })?;
     let code = ran.status.code().and_then(|code| u8::try_from(code).ok());
     let why = String::from_utf8_lossy(&ran.stderr).into_owned();
     Ok((!ran.status.success()).then(|| (code.unwrap_or(Kind::Internal.exit_code()), why)))

@@ -87,13 +87,14 @@ pub(super) fn causes_of(
 
 fn nobody(evidence: &Evidence) -> Fault {
     let members = evidence.members.iter().map(|name| name.as_str());
-    let hint =
+    let near =
         did_you_mean(evidence.name.as_str(), members.chain(evidence.former.iter().map(String::as_str)));
     let message = format!(
         "cannot find {}: it is no member of {}, and never was as far as the event log tells",
         evidence.name, evidence.team
     );
-    Fault { hint, ..Fault::new(Kind::NotFound, message) }
+    Fault::new(Kind::NotFound, message)
+        .hinted(near.unwrap_or_else(|| "those there are: teamctl status".to_owned()))
 }
 
 /// A cause as it is printed; the keys are those of `--json`.

@@ -177,7 +177,7 @@ pub(super) fn bring_back(
         return answer(state, client, Err(fault), out);
     }
     if state.closing.is_under_way() {
-        let fault = Fault::new(Kind::Refused, "cannot bring anybody back: teamd is going down");
+        let fault = going_down("bring anybody back", "teamctl up --resume");
         return answer(state, client, Err(fault), out);
     }
     if let Some(fault) = order.team.as_ref().and_then(|team| budget::refusal(state, team)) {
@@ -198,6 +198,12 @@ pub(super) fn bring_back(
     }
     answer(state, client, Ok(Reply::Back(BackReply { members })), out);
     due(state, now, out);
+}
+
+/// Refuses what a daemon that ends does not begin; `then` is what to type once it has ended.
+pub(super) fn going_down(what: &str, then: &str) -> Fault {
+    let message = format!("cannot {what}: teamd is going down");
+    Fault::new(Kind::Refused, message).hinted(format!("once it has ended: {then}"))
 }
 
 fn next(comeback: &Comeback) -> Next {

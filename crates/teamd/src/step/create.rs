@@ -15,7 +15,8 @@ use protocol::policy::Policy;
 pub(super) fn create(state: &mut State, client: ConnId, create: Create, now: Now, out: &mut Vec<Effect>) {
     if create.team.is_foreign() {
         let message = format!("cannot create {}: names in session-* belong to Claude Code", create.team);
-        return answer(state, client, Err(Fault::new(Kind::NotPermitted, message)), out);
+        let fault = Fault::new(Kind::NotPermitted, message).hinted("take another name");
+        return answer(state, client, Err(fault), out);
     }
     out.push(Effect::File(FileJob::Create { client, create, created_at: now.wall }));
 }

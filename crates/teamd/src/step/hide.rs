@@ -66,6 +66,7 @@ pub(super) fn moved(
 
 fn ended() -> Fault {
     Fault::new(Kind::NotFound, "cannot find its pane any more: the member has ended meanwhile")
+        .hinted("see how: teamctl status")
 }
 
 /// config.json says so too, or could not be written.

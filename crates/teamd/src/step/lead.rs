@@ -58,7 +58,10 @@ fn take(state: &mut State, lead: Lead, out: &mut Vec<Effect>) -> Result<(), Faul
 
 /// Nobody leads it from a session any more.
 pub(super) fn leave(state: &mut State, team: &TeamName, out: &mut Vec<Effect>) -> Result<(), Fault> {
-    let missing = || Fault::new(Kind::NotFound, format!("cannot leave {team}: no session leads it"));
+    let missing = || {
+        Fault::new(Kind::NotFound, format!("cannot leave {team}: no session leads it"))
+            .hinted(format!("lead it from here with: teamctl lead {team}"))
+    };
     let mut leading = state.leads.remove(team).ok_or_else(missing)?;
     release(&mut leading.hooks, Released::Ended, out);
     out.push(Effect::Forget { spawn: leading.life });

@@ -85,7 +85,8 @@ pub(super) fn register(state: &mut State, spawn: &SpawnId, now: Now, out: &mut V
         return;
     }
     if first != join.pid {
-        let fault = Fault::new(Kind::NotPermitted, "cannot spawn: a stranger spoke up for the new pane");
+        let fault = Fault::new(Kind::NotPermitted, "cannot spawn: a stranger spoke up for the new pane")
+            .hinted("try again; what else there was: teamctl events --since 1m");
         return give_up(state, spawn, fault, now, out);
     }
     let team = agent.record.team.clone();

@@ -32,7 +32,7 @@ pub(super) fn asked(state: &mut State, client: ConnId, call: Call, now: Now, out
 pub(super) fn unreadable(client: ConnId, version: Option<u32>, why: &str, out: &mut Vec<Effect>) {
     let fault = match version {
         Some(other) if other != VERSION => of_another_version(other),
-        _ => Fault::new(Kind::Usage, format!("cannot understand the request: {why}")),
+        _ => Fault::new(Kind::Usage, format!("cannot understand the request: {why}")).hinted(SAME_RELEASE),
     };
     out.push(failed(client, fault));
 }
@@ -79,8 +79,11 @@ fn speaks_our_version(call: &Call) -> Result<(), Fault> {
 fn of_another_version(other: u32) -> Fault {
     let message =
         format!("cannot understand version {other} of the control socket: this teamd speaks {VERSION}");
-    Fault::new(Kind::Config, message).hinted("install teamd and teamctl of the same release")
+    Fault::new(Kind::Config, message).hinted(SAME_RELEASE)
 }
+
+const SAME_RELEASE: &str =
+    "install teamd and teamctl of the same release, and start teamd again: teamctl doctor tells";
 
 /// A guard rail between agents of one user, not a wall: a teammate is known by the token in its environment.
 fn may(state: &State, call: &Call) -> Result<(), Fault> {

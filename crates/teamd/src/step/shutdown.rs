@@ -94,7 +94,8 @@ fn stop_start(state: &mut State, id: &SpawnId, now: Now, out: &mut Vec<Effect>) 
     if starting.stage != StartStage::Going {
         settle(state, id, ending::STARTED, Left::Gone);
     }
-    let fault = Fault::new(Kind::Refused, "cannot spawn: it was stopped while it started");
+    let fault = Fault::new(Kind::Refused, "cannot spawn: it was stopped while it started")
+        .hinted("somebody has ended it, or teamd; start it again with: teamctl spawn NAME");
     cut_short(state, id, fault, now, out);
 }
 
@@ -201,8 +202,9 @@ pub(super) fn find<'a>(state: &'a State, team: &TeamName, name: &str) -> Result<
         .ok_or_else(|| {
             let members = state.members(team);
             let message = format!("cannot find {bare} in {team}: no such living member");
-            let hint = did_you_mean(bare, members.iter().map(|a| a.record.name.as_str()));
-            Fault { hint, ..Fault::new(Kind::NotFound, message) }
+            let near = did_you_mean(bare, members.iter().map(|a| a.record.name.as_str()));
+            let all = || format!("those there are: teamctl status -t {team}");
+            Fault::new(Kind::NotFound, message).hinted(near.unwrap_or_else(all))
         })
 }
 

@@ -128,7 +128,7 @@ pub(super) fn leaving<'s>(
 /// The name it gets, or why it gets none.
 fn checked(state: &State, order: &Spawn) -> Result<AgentName, Fault> {
     if state.closing.is_under_way() {
-        return Err(Fault::new(Kind::Refused, "cannot spawn: teamd is going down"));
+        return Err(again::going_down("spawn", "teamctl up"));
     }
     if !state.teams.contains_key(&order.team) {
         return Err(no_such_team(state, &order.team));
@@ -159,7 +159,8 @@ pub(super) fn free_name(
     held: Option<&AgentName>,
 ) -> Result<AgentName, Fault> {
     if wanted.is_reserved() {
-        return Err(Fault::new(Kind::Usage, format!("cannot spawn {wanted}: the name is reserved")));
+        let reserved = Fault::new(Kind::Usage, format!("cannot spawn {wanted}: the name is reserved"));
+        return Err(reserved.hinted("take another name"));
     }
     let holds = |name: &AgentName| Some(name) != held && worktree::holds(state, team, name);
     let free = |name: &AgentName| state.member(team, name).is_none() && !holds(name);

@@ -3,6 +3,7 @@
 //! First it is decided, then the roster is on the disk, only then git fills it; the name is held until its agent is
 //! started. Killed anywhere on the way, the next daemon knows what is there.
 
+use super::again;
 use super::delete;
 use super::request::answer;
 use super::spawn::{free_name, leaving, no_such_team};
@@ -46,7 +47,7 @@ pub(super) fn worktree(state: &mut State, client: ConnId, order: Worktree, now: 
 /// The name that it is for.
 fn checked(state: &State, order: &Worktree) -> Result<AgentName, Fault> {
     if state.closing.is_under_way() {
-        return Err(Fault::new(Kind::Refused, "cannot make a worktree: teamd is going down"));
+        return Err(again::going_down("make a worktree", "teamctl up"));
     }
     let team = state.teams.get(&order.team).ok_or_else(|| no_such_team(state, &order.team))?;
     refuse_deleting(&order.team, team)?;
@@ -205,7 +206,8 @@ fn refuse_deleting(name: &TeamName, team: &Team) -> Result<(), Fault> {
     if team.deleting.is_none() {
         return Ok(());
     }
-    Err(Fault::new(Kind::Refused, format!("cannot do that: {name} {BEING_DELETED}")))
+    let fault = Fault::new(Kind::Refused, format!("cannot do that: {name} {BEING_DELETED}"));
+    Err(fault.hinted("it is over in a moment; what is left then: teamctl status"))
 }
 
 /// Whether a team can be deleted as asked: before anybody is ended for it.

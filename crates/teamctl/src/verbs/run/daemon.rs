@@ -135,7 +135,8 @@ impl<'a> Daemon<'a> {
             return Ok(());
         }
         let message = format!("cannot keep teamd running: it died {STARTS} times within a minute");
-        Err(Fault::new(Kind::NoDaemon, message).hinted("see its log: teamctl doctor"))
+        let log = self.here.place()?.state.join("logs/teamd/latest");
+        Err(Fault::new(Kind::NoDaemon, message).hinted(format!("see its log: {}", log.display())))
     }
 }
 

@@ -66,6 +66,7 @@ fn text(path: &Path) -> Result<String, Fault> {
     let cannot = |error: std::io::Error| {
         let kind = if error.kind() == std::io::ErrorKind::NotFound { Kind::Missing } else { Kind::Io };
         Fault::new(kind, format!("cannot read {}: {error}", path.display()))
+            .hinted("what such a file holds: teamctl help run")
     };
     let mut bytes = Vec::new();
     std::fs::File::open(path).map_err(cannot)?.take(LIMIT + 1).read_to_end(&mut bytes).map_err(cannot)?;
@@ -170,7 +171,7 @@ fn team_name(name: &At<String>, flaws: &mut Flaws) -> Option<TeamName> {
 /// As [`read`].
 pub(in crate::verbs) fn read_policy(path: &Path) -> Result<Result<TeamPolicy, Vec<Flaw>>, Fault> {
     let caller = caller()?;
-    let text = text(path)?;
+    let text = text(path).map_err(|fault| fault.hinted("what such a file holds: teamctl help policy"))?;
     let path = caller.join(path);
     Ok(parse_policy(&text, path.parent().unwrap_or(&caller)))
 }

@@ -74,6 +74,7 @@ fn place(piece: &Piece, project: &Path) -> Result<PathBuf, Fault> {
                     Kind::Missing,
                     format!("cannot look into {}: no such directory", project.display()),
                 )
+                .hinted("name one that is there: --project DIR")
             };
             Ok(project.canonicalize().map_err(missing)?.join(file))
         }

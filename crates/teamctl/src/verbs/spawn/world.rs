@@ -18,6 +18,7 @@ pub(super) fn directory(asked: Option<&Path>) -> Result<PathBuf, Fault> {
     let absolute = path.canonicalize().ok().filter(|path| path.is_dir());
     absolute.ok_or_else(|| {
         Fault::new(Kind::Missing, format!("cannot start in {}: no such directory", path.display()))
+            .hinted("name one that is there: teamctl spawn NAME --cwd DIR")
     })
 }
 
@@ -89,8 +90,10 @@ pub(super) fn lead_to(root: &Path, env: &mut BTreeMap<String, String>) {
 pub(super) fn prompt(given: Option<String>, file: Option<&Path>, stdin: bool) -> Result<String, Fault> {
     let prompt = match (given, file, stdin) {
         (Some(prompt), _, _) => prompt,
-        (_, Some(file), _) => std::fs::read_to_string(file)
-            .map_err(|error| Fault::new(Kind::Missing, format!("cannot read {}: {error}", file.display())))?,
+        (_, Some(file), _) => std::fs::read_to_string(file).map_err(|error| {
+            Fault::new(Kind::Missing, format!("cannot read {}: {error}", file.display()))
+                .hinted("name one that is there, or say it: teamctl spawn NAME --prompt TEXT")
+        })?,
         (_, _, true) => text::standard_input()?,
         _ => String::new(),
     };

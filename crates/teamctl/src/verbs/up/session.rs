@@ -40,12 +40,16 @@ pub(super) fn start(here: &Here, server: &Server, socket: &Path) -> Result<(), F
             false if said.contains("duplicate session") && before(server, &mark)?.is_some() => return Ok(()),
             false if said.contains("duplicate session") => {}
             false => {
-                return Err(Fault::new(Kind::Io, format!("cannot start a tmux session: {}", said.trim())));
+                let message = format!("cannot start a tmux session: {}", said.trim());
+                return Err(Fault::new(Kind::Io, message).hinted(ANOTHER));
             }
         }
     }
-    Err(Fault::new(Kind::Exists, "cannot start a tmux session: both names for it are taken"))
+    Err(Fault::new(Kind::Exists, "cannot start a tmux session: both names for it are taken").hinted(ANOTHER))
 }
+
+/// What may be better where a server has none to give.
+const ANOTHER: &str = "on another tmux server, from outside tmux: teamctl up -L NAME";
 
 /// The id of the session that a daemon with this socket was in; none without a tmux server.
 fn before(server: &Server, mark: &str) -> Result<Option<String>, Fault> {

@@ -38,7 +38,7 @@ impl Condition {
             What::TasksDone if args.names.is_empty() => Condition::TasksDone { team },
             What::TasksDone => {
                 let message = "cannot wait for the tasks of some: --for tasks-done takes no names";
-                return Err(Fault::new(Kind::Usage, message));
+                return Err(Fault::new(Kind::Usage, message).hinted("for all: teamctl wait --for tasks-done"));
             }
         })
     }
@@ -127,7 +127,10 @@ fn unread(inbox: &Inbox, from: &[AgentName]) -> Result<Vec<String>, Fault> {
 fn active(config: &TeamConfig, names: &[AgentName]) -> Result<Vec<String>, Fault> {
     let mut active = Vec::new();
     for name in names {
-        let gone = || Fault::new(Kind::NotFound, format!("cannot wait for {name} to be idle: it is gone"));
+        let gone = || {
+            Fault::new(Kind::NotFound, format!("cannot wait for {name} to be idle: it is gone"))
+                .hinted(format!("how it ended: teamctl status {name}"))
+        };
         if config.member(name).ok_or_else(gone)?.is_active != Some(false) {
             active.push(format!("idle {name}"));
         }
