@@ -105,10 +105,17 @@ soak:
 	$(CARGO) build --workspace --bins --locked
 	MIN=$(MIN) $(CARGO) test --locked -p e2e --test trials soak:: -- --nocapture
 
-# docs/ as a book, below target/book.
+# docs/ as a book, below target/book: with all that its pages link to, at the same place.
+BOOK  = README.md CONTRIBUTING.md CHANGELOG.md LICENSE-APACHE LICENSE-MIT docs examples packaging
+PAGES = $(TARGET)/book-source
 book:
 	scripts/need mdbook
-	mdbook build docs
+	rm -rf $(PAGES)
+	mkdir -p $(PAGES)/src
+	cp docs/book.toml $(PAGES)
+	cp -R $(BOOK) $(PAGES)/src
+	sed -e 's|](\.\./|](|' -e t -e 's|](|](docs/|' docs/SUMMARY.md >$(PAGES)/src/SUMMARY.md
+	mdbook build $(PAGES)
 
 # A team of three workers, which stays.
 team:
