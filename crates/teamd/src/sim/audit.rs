@@ -60,10 +60,27 @@ impl World {
         let left: Vec<u32> = self.tmux.panes.values().filter_map(ours).filter(dead).collect();
         assert!(left.is_empty(), "panes of ours in which nothing runs, once of {left:?}");
         self.trees_are_known();
+        self.used_is_known();
         self.nothing_waits();
         self.sight_is_known();
         assert!(daemon.state.waiting.is_empty() && daemon.state.interrupting.is_empty());
         assert!(daemon.state.calls.is_empty() && daemon.state.also.is_empty());
+    }
+
+    /// Of who lives all that was told is counted, once; of a team nothing that nobody told.
+    fn used_is_known(&self) {
+        let daemon = self.daemon.as_ref().expect("a daemon lives");
+        for (_, join) in self.runs() {
+            let told = join.turner.as_ref().and_then(|turner| turner.now.used.as_ref());
+            let counted = daemon.state.agents[&join.spawn].record.used();
+            assert!(
+                told.is_none_or(|told| told.used == counted),
+                "{join:?} told {told:?}, known is {counted:?}"
+            );
+        }
+        let all: u64 = self.used.values().sum();
+        let counted: u64 = daemon.state.teams.values().map(|team| team.spent.used.tokens).sum();
+        assert!(counted <= all, "{counted} are counted of {all}");
     }
 
     /// A worktree on the disk is named by the roster.

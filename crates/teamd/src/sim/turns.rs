@@ -11,6 +11,7 @@ use protocol::name::AgentName;
 use protocol::payload::{IdleNotification, IdleReason, Payload, PlanApprovalRequest, PlanApprovalResponse};
 use protocol::task::TaskStatus;
 use protocol::turn::PlanStage;
+use protocol::used::{Report, Used};
 use serde_json::{Map, Value};
 use std::collections::BTreeSet;
 
@@ -154,14 +155,25 @@ impl World {
     /// Says once that there is nothing to do, looks once more, then sleeps.
     fn rests_for_now(&mut self, pid: u32) {
         let wall = self.now.wall;
-        let Some((turner, _)) = self.turner(pid) else { return };
+        let Some((turner, who)) = self.turner(pid) else { return };
         if turner.now.activity == Activity::Idle {
             turner.awake = false;
             return;
         }
         (turner.now.activity, turner.now.since, turner.now.pid) = (Activity::Idle, wall, None);
         turner.now.about.clear();
+        self.uses_up(pid, &who);
         self.tells(pid);
+    }
+
+    /// Its program tells all that its session has used up, whichever life that began in.
+    fn uses_up(&mut self, pid: u32, who: &Who) {
+        let tokens = self.used.entry(who.chain.clone()).or_default();
+        *tokens += 7;
+        let used = Used { tokens: *tokens, ..Used::default() };
+        if let Some((turner, _)) = self.turner(pid) {
+            turner.now.used = Some(Report { session: turner.now.session.clone(), used });
+        }
     }
 
     fn tells(&mut self, pid: u32) {

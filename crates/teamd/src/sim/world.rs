@@ -73,6 +73,8 @@ pub(super) struct World {
     pub(super) questions: BTreeMap<RequestId, Question>,
     /// Orders of which a plan was approved.
     pub(super) approved: BTreeSet<String>,
+    /// What the programs of an order have used up, tokens.
+    pub(super) used: BTreeMap<String, u64>,
     /// Orders whose agents have to plan first.
     pub(super) planners: BTreeSet<String>,
     /// Every policy that was ever asked for.
@@ -134,6 +136,7 @@ impl World {
             leaders: BTreeSet::new(),
             questions: BTreeMap::new(),
             approved: BTreeSet::new(),
+            used: BTreeMap::new(),
             planners: BTreeSet::new(),
             policies: BTreeMap::new(),
             clock_was_set: false,
