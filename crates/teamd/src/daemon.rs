@@ -107,8 +107,6 @@ impl Start {
         let tale = files::told(&self.state_dir);
         let inboxes = tale.inboxes.clone();
         let mut state = State::new(self.setting, self.roster, tale);
-        // What was taken in, or let go.
-        state.dirty = true;
         state.recall(|team, name| self.root.team(team).ok()?.config_of_ours().ok()?.member(name)?.is_active);
         state.recall_policies(|team| policy(&self.state_dir, team));
         let (files, files_thread) = files::start(self.root, self.state_dir, inboxes, events.clone())?;

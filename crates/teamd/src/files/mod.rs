@@ -35,6 +35,7 @@ use protocol::task::{Task, TaskStatus};
 use queue::Queue;
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::UNIX_EPOCH;
@@ -332,11 +333,14 @@ fn is_held(task: &Task) -> bool {
     task.status == TaskStatus::InProgress && task.owner.is_some()
 }
 
-/// When each grew last, as far as that can be told.
+/// When each grew last, as far as that can be told. There is none of who has never written anything.
 fn written(logs: Vec<(SpawnId, PathBuf)>) -> Vec<(SpawnId, u64)> {
-    let at = |path: &Path| {
-        let at = path.metadata().ok()?.modified().ok()?.duration_since(UNIX_EPOCH).ok()?;
-        u64::try_from(at.as_millis()).ok()
+    let at = |path: &Path| match path.metadata() {
+        Err(error) if error.kind() == ErrorKind::NotFound => Some(0),
+        log => {
+            let at = log.ok()?.modified().ok()?.duration_since(UNIX_EPOCH).ok()?;
+            u64::try_from(at.as_millis()).ok()
+        }
     };
     logs.into_iter().filter_map(|(spawn, log)| Some((spawn, at(&log)?))).collect()
 }

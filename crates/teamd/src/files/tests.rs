@@ -479,3 +479,20 @@ fn nobody_is_registered_whose_environment_could_not_be_kept() {
     std::fs::remove_file(dir.path().join("state/env")).unwrap();
     assert!(registered(&mut files));
 }
+
+#[test]
+fn who_has_never_written_anything_is_known_to_be_silent() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut files = files(dir.path(), BTreeMap::new());
+    let log = dir.path().join("ann.log");
+    let mut written = || {
+        let logs = vec![(record("ann", 7).spawn, log.clone())];
+        match files.job(FileJob::Written { logs }) {
+            Some(FileDone::Written { written }) => written[0].1,
+            _ => panic!("no answer"),
+        }
+    };
+    assert_eq!(written(), 0);
+    std::fs::write(&log, "here").unwrap();
+    assert!(written() > 0);
+}

@@ -56,6 +56,8 @@ pub(super) fn joined(
             turn::goes_on(state, &id, hello.turn.clone(), now, out);
             ending::press(state, &id, out);
         }
+        // It waits for a green light that it does not get any more.
+        Phase::Gone(_) if hello.agent.is_none() => out.push(Effect::Tell { conn, word: ToJoin::Refused }),
         Phase::Gone(_) => out.push(Effect::File(FileJob::Heard { conn })),
     }
 }

@@ -35,6 +35,9 @@ pub(crate) fn restart(state: &mut State, now: Now) -> Vec<Effect> {
     };
     out.extend(sessions.map(written).map(Effect::File));
     look::everywhere(state, now, out);
+    // With what was taken in or let go; and nobody is asked to end before it has the question.
+    state.dirty = false;
+    effects.insert(0, Effect::File(FileJob::Roster(state.roster())));
     effects
 }
 

@@ -125,12 +125,15 @@ pub(super) fn ask_members(state: &mut State, team: &TeamName, why: &str, now: No
     }
 }
 
-/// But for one whose spawn somebody waits for: that fails.
+/// But for one whose spawn somebody waits for: that fails. Who ends already does so as it was told to.
 fn to_rest(state: &mut State, ids: &BTreeSet<SpawnId>) {
     for id in ids {
         let Some(agent) = state.agents.get_mut(id) else { continue };
-        let is_new = matches!(&agent.phase, Phase::Starting(starting) if starting.client.is_some());
-        agent.record.to_rest = !is_new;
+        match &agent.phase {
+            Phase::Stopping(_, Stopping::Approved { .. } | Stopping::Ending { .. }) => {}
+            Phase::Starting(starting) => agent.record.to_rest = starting.client.is_none(),
+            _ => agent.record.to_rest = true,
+        }
     }
     state.dirty = true;
 }

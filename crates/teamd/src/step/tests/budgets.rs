@@ -67,6 +67,7 @@ fn its_time_is_over_at_its_moment_for_the_next_daemon_too() {
     let at = |ms| Now { wall: NOW.wall + ms, mono: NOW.mono + ms };
     assert_eq!(crate::step::next_deadline(&state), NOW.mono + 8_000);
     assert!(!is_spent(&step(&mut state, Event::Deadline, at(7_999))));
+    let before = state.roster();
     assert!(is_spent(&step(&mut state, Event::Deadline, at(8_000))));
     assert!(crate::step::next_deadline(&state) > NOW.mono + 8_000, "it would wake for ever");
     let roster = serde_json::from_value(serde_json::to_value(state.roster()).unwrap()).unwrap();
@@ -74,7 +75,27 @@ fn its_time_is_over_at_its_moment_for_the_next_daemon_too() {
     next.teams.get_mut(&team()).unwrap().policy = Policy { time_ms: Some(8_000), ..Policy::default() };
     let effects = crate::step::restart(&mut next, at(9_000));
     assert!(!is_spent(&effects), "it was told");
+    let roster = serde_json::from_value(serde_json::to_value(before).unwrap()).unwrap();
+    let mut late = State::new(state.setting.clone(), roster, Tale::default());
+    late.teams.get_mut(&team()).unwrap().policy = Policy { time_ms: Some(8_000), ..Policy::default() };
+    let effects = crate::step::restart(&mut late, at(9_000));
+    assert_eq!((is_spent(&effects), asked(&effects)), (true, 1), "over while no daemon looked");
+    let [Effect::File(FileJob::Roster(roster)), ..] = &effects[..] else { panic!("{effects:?}") };
+    assert_eq!(roster.agents[0].asked.len(), 1, "the roster goes ahead of the question");
     assert_eq!(kind(&ask(&mut next, 8, worker("cat", |_| {})), 8), Some(Kind::Refused));
+}
+
+#[test]
+fn whoever_was_killed_just_then_does_not_rest() {
+    let mut state = with(Policy { turns: Some(1), ..Policy::default() });
+    let ann = runs(&mut state, worker("ann", |_| {}), 50);
+    let bob = runs(&mut state, worker("bob", |_| {}), 51);
+    ask(&mut state, 9, Request::Kill(Targets { team: team(), names: vec!["ann".into()] }));
+    assert!(is_spent(&turns(&mut state, 51, 1)));
+    ends(&mut state, &ann, 50, Ended::Signal(15));
+    assert!(state.resting.is_empty(), "up --resume would bring it back");
+    ends(&mut state, &bob, 51, Ended::Exit(0));
+    assert_eq!(state.resting.len(), 1);
 }
 
 /// Whoever failed just then comes back with all others alone.

@@ -90,6 +90,20 @@ fn a_start_whose_word_was_lost_is_told_by_the_next_hello() {
     assert!(matches!(done(&effects, 1), Some(Reply::Spawn(spawn)) if spawn.pid == 99));
 }
 
+/// It lost its connection while its files were written, and comes back when it is put away for that.
+#[test]
+fn who_waits_for_a_green_light_that_does_not_come_is_refused() {
+    let mut state = state();
+    let ann = opening(&ask(&mut state, 1, order("ann")));
+    step(&mut state, opened(&ann, 40), NOW);
+    step(&mut state, joined(&ann, 50, 40, None), NOW);
+    step(&mut state, Event::Closed { conn: 50 }, NOW);
+    assert_eq!(kind(&step(&mut state, registered(&ann), NOW), 1), Some(Kind::Io));
+    let effects = step(&mut state, joined(&ann, 51, 40, None), NOW);
+    let refused = |effect: &Effect| matches!(effect, Effect::Tell { conn: 51, word: ToJoin::Refused });
+    assert!(effects.iter().any(refused), "{effects:?}");
+}
+
 #[test]
 fn a_closed_connection_is_no_death_and_a_dead_join_is() {
     let mut state = state();
