@@ -99,7 +99,12 @@ fn who_was_put_to_rest_comes_back_with_its_task_and_its_session_and_nothing_else
 fn after_the_machine_was_started_again_they_rest_and_come_back() {
     let house = team();
     house.kill_9(house.daemon());
-    Processes::marked(&house.mark()).kill();
+    let all = Processes::marked(&house.mark());
+    all.kill();
+    assert!(
+        all.ended_within(std::time::Duration::from_secs(20)),
+        "the next tmux server would be told to go to this one"
+    );
     let state = house.path("state");
     let roster = std::fs::read_dir(state.join("teamd")).unwrap().next().unwrap().unwrap().path();
     let roster = format!("{}/roster.json", roster.strip_prefix(house.path("")).unwrap().display());

@@ -124,7 +124,8 @@ fn one_that_was_about_to_open_when_teamd_died_does_not_run_unknown() {
         house.until("its first process ends", || house.those(harness::Whom::Join).is_empty().then_some(()));
         let programs = || Processes::marked(&house.mark()).list();
         house.until("and it with it", || (!programs().concat().contains("acp-agent")).then_some(()));
-        assert!(heard(&house, "session/prompt").is_empty() && house.member("ann").is_none());
+        house.until("it is put away", || house.member("ann").is_none().then_some(()));
+        assert!(heard(&house, "session/prompt").is_empty());
         house.end();
     }
 }
