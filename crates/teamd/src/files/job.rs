@@ -5,7 +5,7 @@ use crate::roster::{Roster, Shared, SpawnId};
 use crate::step::Telling;
 use crate::worktrees::Making;
 use protocol::asked::Answer;
-use protocol::control::{Activity, Create, CreateReply, Delete, Ended, SetPolicy, SightReply, Swept};
+use protocol::control::{Activity, Create, CreateReply, Delete, Ended, Reply, SetPolicy, SightReply, Swept};
 use protocol::fault::Fault;
 use protocol::id::{RequestId, TaskId};
 use protocol::mode::PermissionMode;
@@ -70,8 +70,8 @@ pub(crate) enum FileJob {
     Hidden { team: TeamName, panes: Vec<String>, tell: Option<(ConnId, SightReply)> },
     /// Which teams of Claude Code's sessions are there?
     Sessions,
-    /// Answered when all before it is done.
-    Led { client: ConnId },
+    /// Answered so when all before it is done.
+    Settled { client: ConnId, reply: Box<Reply> },
     /// `leadSessionId` of a team.
     LeadSession { team: TeamName, session: String },
     /// When did these logs grow last?
@@ -166,13 +166,14 @@ impl Which {
 /// What became of a job.
 #[derive(Debug)]
 pub(crate) enum FileDone {
-    /// When they did, ms since the epoch; of those that are there.
+    /// When they did, ms since the epoch; 0 where there is none.
     Written {
         written: Vec<(SpawnId, u64)>,
     },
     /// See the job of that name.
-    Led {
+    Settled {
         client: ConnId,
+        reply: Box<Reply>,
     },
     /// The roster could not be written.
     Unsaved(Fault),

@@ -230,7 +230,7 @@ impl Files {
                 FileDone::PolicySet { client, order, result }
             }
             FileJob::Written { logs } => FileDone::Written { written: written(logs) },
-            FileJob::Led { client } => FileDone::Led { client },
+            FileJob::Settled { client, reply } => FileDone::Settled { client, reply },
             FileJob::Heard { conn } => FileDone::Heard { conn, result: self.saved() },
             FileJob::Recorded { making } => FileDone::Recorded { making, result: self.saved() },
             FileJob::MayDelete { client, order } => {

@@ -175,7 +175,7 @@ impl Disk {
             FileJob::Written { logs } => {
                 FileDone::Written { written: logs.into_iter().map(|(spawn, _)| (spawn, 0)).collect() }
             }
-            FileJob::Led { client } => FileDone::Led { client },
+            FileJob::Settled { client, reply } => FileDone::Settled { client, reply },
             FileJob::Heard { conn } => FileDone::Heard { conn, result: self.saved() },
             FileJob::Recorded { making } => FileDone::Recorded { making, result: self.saved() },
             FileJob::MayDelete { client, order } => {

@@ -131,7 +131,7 @@ fn of_file_job(job: &FileJob) -> &'static str {
         FileJob::Hidden { .. } => "FileJob::Hidden",
         FileJob::Sessions => "FileJob::Sessions",
         FileJob::Written { .. } => "FileJob::Written",
-        FileJob::Led { .. } => "FileJob::Led",
+        FileJob::Settled { .. } => "FileJob::Settled",
         FileJob::LeadSession { .. } => "FileJob::LeadSession",
         FileJob::Probe => "FileJob::Probe",
         FileJob::Rescan { .. } => "FileJob::Rescan",
@@ -145,7 +145,7 @@ fn of_file_job(job: &FileJob) -> &'static str {
 fn of_file_done(done: &FileDone) -> &'static str {
     match done {
         FileDone::Written { .. } => "FileDone::Written",
-        FileDone::Led { .. } => "FileDone::Led",
+        FileDone::Settled { .. } => "FileDone::Settled",
         FileDone::Unsaved(_) => "FileDone::Unsaved",
         FileDone::Created { .. } => "FileDone::Created",
         FileDone::Registered { .. } => "FileDone::Registered",

@@ -11,7 +11,7 @@ use crate::event::{ConnId, Now};
 use crate::files::FileJob;
 use crate::roster::{Heard, Process, SpawnId};
 use crate::state::{Leading, State};
-use protocol::control::{HookReply, Hooked, Lead, LeadOrder, Released, Said};
+use protocol::control::{HookReply, Hooked, Lead, LeadOrder, Released, Reply, Said};
 use protocol::fault::{Fault, Kind};
 use protocol::name::TeamName;
 
@@ -23,7 +23,7 @@ pub(super) fn lead(state: &mut State, client: ConnId, order: LeadOrder, out: &mu
     match done {
         Err(fault) => answer(state, client, Err(fault), out),
         // The roster goes ahead of it: whoever has the answer finds the file.
-        Ok(()) => out.push(Effect::File(FileJob::Led { client })),
+        Ok(()) => out.push(Effect::File(FileJob::Settled { client, reply: Box::new(Reply::Nothing) })),
     }
 }
 

@@ -47,7 +47,6 @@ use crate::files::{FileDone, FileJob};
 use crate::notices::Word;
 use crate::panes::{PaneDone, PaneJob};
 use crate::state::State;
-use protocol::control::Reply;
 use protocol::event::What;
 use protocol::fault::Fault;
 
@@ -109,7 +108,7 @@ fn filed(state: &mut State, done: FileDone, now: Now, out: &mut Vec<Effect>) {
         FileDone::LastWords { spawn, ended } => ending::last_words(state, &spawn, ended, now, out),
         FileDone::Tasks { team, members, result } => tasks::seen(state, &team, &members, result, out),
         FileDone::Written { written } => stuck::seen(state, written, now, out),
-        FileDone::Led { client } => request::answer(state, client, Ok(Reply::Nothing), out),
+        FileDone::Settled { client, reply } => request::answer(state, client, Ok(*reply), out),
         FileDone::Unsaved(fault) => unsaved(state, fault, out),
         FileDone::Inbox { team, inbox, result } => inbox::seen(state, &team, &inbox, result, now, out),
         FileDone::Requests { team, result } => requests::seen(state, &team, result, now, out),

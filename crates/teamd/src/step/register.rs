@@ -236,7 +236,8 @@ fn surroundings(state: &State, record: &Record) -> Vec<(String, String)> {
     pairs.map(|(key, value)| (key.to_owned(), value)).into()
 }
 
-/// The agent runs: now the caller may know.
+/// The agent runs: the caller may know once the roster has that, without which nobody would miss it after a crash of
+/// the machine.
 pub(super) fn started(state: &mut State, spawn: &SpawnId, pid: u32, now: Now, out: &mut Vec<Effect>) {
     let Some(agent) = state.agents.get_mut(spawn) else { return };
     let Phase::Starting(starting) = &mut agent.phase else { return };
@@ -254,7 +255,7 @@ pub(super) fn started(state: &mut State, spawn: &SpawnId, pid: u32, now: Now, ou
     look::config(state, &team, out);
     again::cancel(state, &team, &[name], out);
     if let Some(client) = client {
-        answer(state, client, Ok(Reply::Spawn(reply)), out);
+        out.push(Effect::File(FileJob::Settled { client, reply: Box::new(Reply::Spawn(reply)) }));
     }
 }
 

@@ -119,6 +119,15 @@ fn started(conn: u64) -> Event {
     Event::JoinSaid { conn, said: FromJoin::Started { pid: 99 } }
 }
 
+/// What the files thread is to have answered once all else is done.
+fn settled(effects: Vec<Effect>) -> Event {
+    let settled = effects.into_iter().find_map(|effect| match effect {
+        Effect::File(FileJob::Settled { client, reply }) => Some(FileDone::Settled { client, reply }),
+        _ => None,
+    });
+    Event::Filed(settled.expect("somebody is answered"))
+}
+
 fn ended(conn: u64, how: Ended) -> Event {
     Event::JoinSaid { conn, said: FromJoin::Ended(how) }
 }

@@ -18,6 +18,7 @@ fn a_call_that_comes_twice_acts_once_and_both_are_answered() {
     step(&mut state, joined(&spawn, 50, 40, None), NOW);
     step(&mut state, registered(&spawn), NOW);
     let effects = step(&mut state, started(50), NOW);
+    let effects = step(&mut state, settled(effects), NOW);
     assert!(reply(&effects, 1).is_some() && reply(&effects, 2).is_some());
     assert!(matches!(done(&step(&mut state, twice(3), NOW), 3), Some(Reply::Spawn(_))));
     assert_eq!(state.agents.len(), 1);

@@ -272,7 +272,7 @@ fn one_session_leads_a_team_until_it_leaves_or_ends() {
     let mut state = state();
     let effects = ask(&mut state, 1, lead(7));
     assert!(matches!(effects[0], Effect::File(FileJob::Roster(_))), "before the answer: {effects:?}");
-    assert!(job(&effects, |job| matches!(job, FileJob::Led { client: 1 })));
+    assert!(job(&effects, |job| matches!(job, FileJob::Settled { client: 1, .. })));
     assert_eq!(kind(&ask(&mut state, 2, lead(8)), 2), Some(Kind::Exists));
     assert_eq!(kind(&ask(&mut state, 3, lead(7)), 3), None, "the same session once more");
     let release = Request::Lead(LeadOrder::Release(team()));

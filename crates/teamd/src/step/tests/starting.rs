@@ -25,6 +25,9 @@ fn the_green_light_comes_after_the_files_and_the_answer_after_the_start() {
         let effects = step(&mut state, registered(&spawn), NOW);
         assert_eq!((goes(&effects), reply(&effects, 1).is_some()), (1, false));
         let effects = step(&mut state, started(50), NOW);
+        let [Effect::File(FileJob::Roster(roster)), ..] = &effects[..] else { panic!("{effects:?}") };
+        assert_eq!((roster.agents[0].agent, reply(&effects, 1).is_some()), (Some(99), false));
+        let effects = step(&mut state, settled(effects), NOW);
         assert!(matches!(done(&effects, 1), Some(Reply::Spawn(spawn)) if spawn.pid == 99));
     }
 }
@@ -87,6 +90,7 @@ fn a_start_whose_word_was_lost_is_told_by_the_next_hello() {
     step(&mut state, registered(&ann), NOW);
     step(&mut state, Event::Closed { conn: 50 }, NOW);
     let effects = step(&mut state, joined(&ann, 51, 40, Some(99)), NOW);
+    let effects = step(&mut state, settled(effects), NOW);
     assert!(matches!(done(&effects, 1), Some(Reply::Spawn(spawn)) if spawn.pid == 99));
 }
 
