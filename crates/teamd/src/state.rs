@@ -259,8 +259,8 @@ impl State {
 
 /// A further life that the roster does not know yet: after a crash of ours it is begun once more.
 fn begins_again(agent: &Agent) -> Option<Resting> {
-    let comeback = agent.record.comeback.clone().filter(|_| agent.phase.is_starting_unseen())?;
+    let comeback = agent.record.comeback.as_ref().filter(|_| agent.phase.is_starting_unseen())?;
     let restarts = comeback.restarts.checked_sub(1)?;
-    let comeback = Comeback { restarts, ..comeback };
+    let comeback = Comeback { restarts, ..comeback.clone() };
     Some(Resting { comeback, at: agent.record.born, due: 0, put_away: false })
 }

@@ -8,10 +8,11 @@ use protocol::id::{RequestId, TaskId};
 use protocol::name::{AgentName, TeamName};
 use protocol::turn::Backend;
 use protocol::used::Used;
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde_json::value::{RawValue, to_raw_value};
 use std::ops::{Deref, DerefMut};
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use tmux::{Owner, PaneId};
 use worktree::Tree;
 
@@ -150,13 +151,24 @@ impl Record {
 
 /// A record that whatever is on its way to the disk shares with the state: who changes one that is shared changes a copy,
 /// so a roster of many, of which one has changed, costs one.
-#[derive(Debug, Clone, Serialize, Deserialize)]
-#[serde(transparent)]
-pub(crate) struct Shared(Arc<Record>);
+#[derive(Clone)]
+pub(crate) struct Shared(Arc<Spelled>);
+
+struct Spelled {
+    record: Record,
+    /// How it is written; none before that was asked for, or since it changed.
+    text: OnceLock<Box<RawValue>>,
+}
 
 impl From<Record> for Shared {
     fn from(record: Record) -> Shared {
-        Shared(Arc::new(record))
+        Shared(Arc::new(Spelled { record, text: OnceLock::new() }))
+    }
+}
+
+impl Clone for Spelled {
+    fn clone(&self) -> Spelled {
+        Spelled { record: self.record.clone(), text: OnceLock::new() }
     }
 }
 
@@ -164,13 +176,34 @@ impl Deref for Shared {
     type Target = Record;
 
     fn deref(&self) -> &Record {
-        &self.0
+        &self.0.record
     }
 }
 
 impl DerefMut for Shared {
     fn deref_mut(&mut self) -> &mut Record {
-        Arc::make_mut(&mut self.0)
+        let spelled = Arc::make_mut(&mut self.0);
+        spelled.text.take();
+        &mut spelled.record
+    }
+}
+
+impl Serialize for Shared {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let spelled = || to_raw_value(&self.0.record).expect("a record has nothing that JSON cannot hold");
+        self.0.text.get_or_init(spelled).serialize(serializer)
+    }
+}
+
+impl<'de> Deserialize<'de> for Shared {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Shared, D::Error> {
+        Record::deserialize(deserializer).map(Shared::from)
+    }
+}
+
+impl std::fmt::Debug for Shared {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self.0.record.fmt(f)
     }
 }
 
@@ -190,5 +223,35 @@ pub(crate) struct Heard {
 impl std::fmt::Debug for Record {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{}@{} {} {:?} {:?}", self.name, self.team, self.spawn.as_str(), self.pane, self.ended)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_record_is_spelled_once_until_it_changes_and_its_text_is_in_no_log() {
+        let record: Shared = serde_json::from_value(serde_json::json!({
+            "spawn": "c93b690c-1c1e-4c5e-9d0e-d9451b749ac2", "team": "survey", "name": "ann", "token": "secret",
+            "color": "blue", "feed": "native", "agent_type": null, "model": "", "prompt": "private", "cwd": "/",
+            "plan_mode_required": false, "born": 7, "tracking": null, "pane": null, "join": null, "agent": null,
+            "ended": null
+        }))
+        .unwrap();
+        let text = |record: &Shared| serde_json::to_string(&[record]).unwrap();
+        let place = |record: &Shared| record.0.text.get().map(|text| text.get().as_ptr());
+        let mut next = record.clone();
+        let before = text(&record);
+        assert!(place(&record).is_some() && place(&next) == place(&record), "for all who share it");
+        assert_eq!((text(&next), place(&next)), (before.clone(), place(&record)));
+        next.agent = Some(4711);
+        assert!(text(&next).contains("4711") && text(&record) == before);
+        next.agent = Some(4712);
+        assert!(text(&next).contains("4712"));
+        let read: [Shared; 1] = serde_json::from_str(&before).unwrap();
+        assert_eq!(text(&read[0]), before);
+        let shown = format!("{record:?}");
+        assert!(!shown.contains("secret") && !shown.contains("private"), "{shown}");
     }
 }
