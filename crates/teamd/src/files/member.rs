@@ -1,7 +1,8 @@
 //! A member in the files: put on the team, asked, told of, taken off again.
 
 use super::Files;
-use super::job::{Enrolled, FileDone, ShutdownAnswer};
+use super::job::{FileDone, ShutdownAnswer};
+use super::together::{Coming, Ready};
 use crate::roster::{Record, SpawnId, Told};
 use crate::step::Telling;
 use protocol::color::Color;
@@ -16,29 +17,35 @@ use protocol::name::{AgentName, TeamName};
 use protocol::payload::{ModeSetRequest, Payload, ShutdownRequest, TeammateTerminated};
 use protocol::task::{Task, TaskStatus};
 use protocol::time::iso8601;
+use std::collections::HashSet;
+use std::sync::Arc;
 use store::{Error, Inbox, Team};
 
 impl Files {
-    /// Inbox first: an agent that is on the team can be written to. A name that somebody else's member has is
-    /// taken, although the roster does not know it.
-    pub(super) fn register(&mut self, record: &Record, again: bool, at: u64) -> Result<Enrolled, Error> {
+    /// No agent runs that the next daemon would not know. A name that somebody else's member has is taken, although the
+    /// roster does not know it.
+    pub(super) fn ready(&mut self, Coming { record, again, at, .. }: &Coming) -> Result<Ready, Fault> {
+        self.saved()?;
+        if let Some(fault) = self.unkept.remove(&record.env) {
+            return Err(fault);
+        }
+        crate::worktrees::check(record)?;
         let team = self.team(&record.team)?;
         let config = team.config_of_ours()?;
         if config.member(&record.name).is_some() {
-            return Err(Error::Exists { what: format!("member {}", record.name) });
+            return Err(Fault::from(Error::Exists { what: format!("member {}", record.name) }));
         }
         let inbox = team.inbox(&record.name);
-        if again {
+        if *again {
             let_go_of_requests(&inbox)?;
         } else {
             inbox.retire()?;
         }
         if (!again || begins_anew(record)) && !record.prompt.is_empty() {
-            inbox.append(&Message::new(&AgentName::lead(), record.prompt.clone(), at))?;
+            inbox.append(&Message::new(&AgentName::lead(), record.prompt.clone(), *at))?;
         }
-        team.add_member(&member(record, first_activity(record)))?;
-        let task = team.tasks().create_internal(&record.name, &record.prompt)?;
-        Ok(Enrolled { tracking: task.id, lead_session: config.lead_session_id.clone() })
+        let member = member(record, first_activity(record));
+        Ok(Ready { team, member, lead_session: config.lead_session_id.clone() })
     }
 
     pub(super) fn ask(
@@ -96,27 +103,22 @@ impl Files {
         })
     }
 
-    pub(super) fn farewell(&mut self, record: &Record) -> FileDone {
-        // The word may stand in the lead's inbox, and not have been read yet, when the end is seen.
-        let approved = record.approved || self.has_approved(record);
-        let left = self.depart(record, approved).err();
-        if left.is_none() {
-            self.note("remove an end record", self.state.remove(&end_record(&record.spawn)));
-        }
-        FileDone::Farewelled { spawn: record.spawn.clone(), approved, left }
-    }
-
     /// Not before the next daemon would know that it has ended, and how: it would tell the lead once more, in other words.
     /// One that never ran has nothing to tell.
-    fn depart(&mut self, record: &Record, approved: bool) -> Result<(), Fault> {
+    pub(super) fn may_depart(&mut self, record: &Record) -> Result<(), Fault> {
         if record.ended.is_some() {
             self.saved()?;
         }
         self.has_gone(&record.team, &record.name, record.born);
-        match self.team(&record.team).and_then(|team| take_off(&team, record, approved)) {
-            Err(Error::NoSuchTeam { .. }) => Ok(()),
-            taken => taken.map_err(Fault::from),
+        Ok(())
+    }
+
+    /// It is off the team, but for what is `left`.
+    pub(super) fn departed(&self, record: &Record, approved: bool, left: Option<Fault>) -> FileDone {
+        if left.is_none() {
+            self.note("remove an end record", self.state.remove(&end_record(&record.spawn)));
         }
+        FileDone::Farewelled { spawn: record.spawn.clone(), approved, left }
     }
 
     pub(super) fn has_approved(&self, record: &Record) -> bool {
@@ -186,23 +188,14 @@ pub(super) fn member(record: &Record, activity: Activity) -> Member {
     Member { is_active, mode: record.mode.clone(), ..Member::teammate(&record.team, entry) }
 }
 
-/// Each part is tried, whatever became of the others: a damaged inbox must not keep a member on the team. All
-/// of it can be done again. An entry of that name from another life is not ours to remove.
-fn take_off(team: &Team, record: &Record, approved: bool) -> Result<(), Error> {
-    let told = if approved { Ok(()) } else { tell_lead(team, record) };
-    let ours = team
-        .config_of_ours()
-        .map(|config| config.member(&record.name).is_some_and(|m| m.joined_at == record.born));
-    let removed = match ours {
-        Ok(true) => complete_tracking(team, record).and(team.remove_member(&record.name)),
-        Ok(false) => Ok(()),
-        Err(error) => Err(error),
-    };
-    told.and(removed)
+/// In this very life.
+pub(super) fn is_on(team: &Team, record: &Record) -> Result<bool, Error> {
+    let config = team.config_of_ours()?;
+    Ok(config.member(&record.name).is_some_and(|member| member.joined_at == record.born))
 }
 
 /// Without its id on record (a daemon was killed between the two) it is found by what it is.
-fn complete_tracking(team: &Team, record: &Record) -> Result<(), Error> {
+pub(super) fn complete_tracking(team: &Team, record: &Record) -> Result<(), Error> {
     let tasks = team.tasks();
     // By its number alone it could be another's: a list that was removed by hand begins at 1 again.
     if let Some(id) = &record.tracking {
@@ -220,34 +213,43 @@ fn complete_tracking(team: &Team, record: &Record) -> Result<(), Error> {
 }
 
 /// Once: a farewell that is repeated after a crash finds its own message, which carries the time of the end.
-fn tell_lead(team: &Team, record: &Record) -> Result<(), Error> {
-    let Some(end) = record.ended.as_ref().filter(|end| end.told == Told::Lead) else { return Ok(()) };
-    let then = end.then.as_ref().map(|then| format!("; {then}")).unwrap_or_default();
-    let message = format!("{} has ended: {}{then}{}", record.name, end.how, left(team, record));
-    let payload = Payload::TeammateTerminated(TeammateTerminated { message });
-    let mut message = Message::new(&record.name, payload.to_text(), end.at);
-    message.color = record.color.map(|color| color.to_string());
+pub(super) fn tell_lead(team: &Team, records: &[&Record]) -> Result<(), Error> {
+    let ended = |record: &&&Record| record.ended.as_ref().is_some_and(|end| end.told == Told::Lead);
+    let records: Vec<&Record> = records.iter().filter(ended).copied().collect();
+    if records.is_empty() {
+        return Ok(());
+    }
+    let tasks = team.tasks().list_shared().unwrap_or_default();
+    let news: Vec<Message> = records.iter().filter_map(|record| news_of(record, &tasks)).collect();
     let inbox = team.inbox(&AgentName::lead());
     // Not by its text: what it left in progress may have been released between the two.
-    let told = |entry: &Entry| {
-        entry.message.as_ref().is_ok_and(|m| {
-            m.timestamp == message.timestamp
-                && m.from == message.from
-                && matches!(Payload::parse(&m.text), Some(Payload::TeammateTerminated(_)))
-        })
-    };
-    if inbox.fold(|is: &mut bool, entry| *is |= told(&entry))? { Ok(()) } else { inbox.append(&message) }
+    let told = inbox.fold(|told: &mut HashSet<(String, String)>, entry| {
+        let end = entry.message.ok().filter(|m| news.iter().any(|news| news.timestamp == m.timestamp));
+        let end = end.filter(|m| matches!(Payload::parse(&m.text), Some(Payload::TeammateTerminated(_))));
+        told.extend(end.map(|m| (m.from, m.timestamp)));
+    })?;
+    let is_told = |news: &Message| told.contains(&(news.from.clone(), news.timestamp.clone()));
+    let untold: Vec<Message> = news.into_iter().filter(|news| !is_told(news)).collect();
+    if untold.is_empty() { Ok(()) } else { inbox.append_all(&untold) }
+}
+
+fn news_of(record: &Record, tasks: &[Arc<Task>]) -> Option<Message> {
+    let end = record.ended.as_ref()?;
+    let then = end.then.as_ref().map(|then| format!("; {then}")).unwrap_or_default();
+    let message = format!("{} has ended: {}{then}{}", record.name, end.how, left(tasks, record));
+    let payload = Payload::TeammateTerminated(TeammateTerminated { message });
+    let message = Message::new(&record.name, payload.to_text(), end.at);
+    Some(Message { color: record.color.map(|color| color.to_string()), ..message })
 }
 
 /// What it left in progress, for whoever is to see to it.
-fn left(team: &Team, record: &Record) -> String {
-    let hers = |task: &&Task| {
+fn left(tasks: &[Arc<Task>], record: &Record) -> String {
+    let hers = |task: &&Arc<Task>| {
         task.status == TaskStatus::InProgress
             && !task.is_internal()
             && task.failure().is_none()
             && task.owner.as_ref() == Some(&record.name)
     };
-    let tasks = team.tasks().list().unwrap_or_default();
     let left: Vec<String> =
         tasks.iter().filter(hers).map(|task| format!("{} ({})", task.id, task.subject)).collect();
     if left.is_empty() { String::new() } else { format!("; left in progress: {}", left.join(", ")) }

@@ -14,6 +14,7 @@ mod roster;
 mod team;
 #[cfg(test)]
 mod tests;
+mod together;
 
 pub(crate) use environment::{drop_unknown, environment};
 pub(crate) use job::{
@@ -22,9 +23,10 @@ pub(crate) use job::{
 pub(crate) use member::end_record;
 pub(crate) use queue::Jobs;
 pub(crate) use team::{forget_team, still_living};
+pub(crate) use together::gather;
 
 use crate::event::Event;
-use crate::roster::{Record, SpawnId};
+use crate::roster::SpawnId;
 use crate::seen::Seen;
 use crate::tale::Tale;
 use inbox::Inboxes;
@@ -62,8 +64,8 @@ struct Files {
     gone: VecDeque<(TeamName, AgentName, u64)>,
     /// The environments that the last roster named; none where that is not known, nor what an earlier daemon left.
     environments: Option<BTreeSet<String>>,
-    /// The environment that could not be kept last, and why.
-    unkept: Option<(String, Fault)>,
+    /// The environments that could not be kept, and why, until whoever was to have them is told.
+    unkept: BTreeMap<String, Fault>,
     /// Why the roster on disk is not the last one.
     unsaved: Option<Fault>,
     /// Who leads, as the hooks find it; none: not written yet.
@@ -119,7 +121,7 @@ impl Files {
             teams: BTreeMap::new(),
             gone: VecDeque::new(),
             environments: None,
-            unkept: None,
+            unkept: BTreeMap::new(),
             unsaved: None,
             leads: None,
             lost: false,
@@ -127,16 +129,24 @@ impl Files {
         }
     }
 
-    fn run(&mut self, queue: Queue) {
-        for job in queue {
+    fn run(&mut self, mut queue: Queue) {
+        while let Some(job) = queue.next() {
             crash::point("files.job");
             self.see_root(&job);
-            if let Some(done) = self.job(job) {
-                crash::point("files.done");
-                // The loop has ended: nobody is left to be told.
-                self.events.send(Event::Filed(done)).ok();
-            }
+            let all = gather(job, |is_wanted| queue.next_if(is_wanted), |aside| self.alone(aside));
+            self.members_done(all).into_iter().for_each(|done| self.tell(done));
         }
+    }
+
+    fn alone(&mut self, job: FileJob) {
+        crash::point("files.job");
+        self.job(job).into_iter().for_each(|done| self.tell(done));
+    }
+
+    fn tell(&self, done: FileDone) {
+        crash::point("files.done");
+        // The loop has ended: nobody is left to be told.
+        self.events.send(Event::Filed(done)).ok();
     }
 
     /// None where nobody waits to be told.
@@ -145,8 +155,10 @@ impl Files {
             FileJob::Roster(roster) => return self.save(&roster).err().map(FileDone::Unsaved),
             FileJob::Log(line) => return self.unasked("log", |it| it.append(&line)),
             FileJob::Environment { file, env } => {
-                let kept = or_fault(self.keep_environment(&file, &env));
-                self.unkept = kept.err().map(|fault| (file, fault));
+                match or_fault(self.keep_environment(&file, &env)) {
+                    Ok(()) => self.unkept.remove(&file),
+                    Err(fault) => self.unkept.insert(file, fault),
+                };
                 return None;
             }
             FileJob::ModeIs { team, name, mode } => {
@@ -184,8 +196,8 @@ impl Files {
                 let result = or_fault(self.create(&create, created_at));
                 FileDone::Created { client, policy: create.policy, result }
             }
-            FileJob::Register { spawn, record, again, at } => {
-                FileDone::Registered { spawn, result: self.registered(&record, again, at) }
+            job @ (FileJob::Register { .. } | FileJob::Farewell { .. }) => {
+                return self.members_done(vec![job]).pop();
             }
             FileJob::Ask { spawn, team, name, request, reason, unless_unread, at } => {
                 // The next daemon would not know the answer for one.
@@ -195,7 +207,6 @@ impl Files {
             FileJob::Answers { team, requests } => {
                 FileDone::Answers { answers: or_fault(self.answers(&team, &requests)), team }
             }
-            FileJob::Farewell { record } => self.farewell(&record),
             FileJob::LastWords { spawn, token } => {
                 FileDone::LastWords { ended: self.last_words(&spawn, &token), spawn }
             }
@@ -258,16 +269,6 @@ impl Files {
     /// A field of a member.
     fn set(&mut self, team: &TeamName, name: &AgentName, field: &str, value: Value) -> Result<(), Error> {
         self.team(team)?.set_member(name, &[(field, value)])
-    }
-
-    /// No agent runs that the next daemon would not know.
-    fn registered(&mut self, record: &Record, again: bool, at: u64) -> Result<Enrolled, Fault> {
-        self.saved()?;
-        if let Some((_, fault)) = self.unkept.as_ref().filter(|(file, _)| *file == record.env) {
-            return Err(fault.clone());
-        }
-        crate::worktrees::check(record)?;
-        or_fault(self.register(record, again, at))
     }
 
     fn tasks(&mut self, name: &TeamName, which: Which) -> Result<Arc<Vec<Arc<Task>>>, Error> {

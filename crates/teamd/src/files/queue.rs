@@ -34,12 +34,14 @@ pub(crate) struct Jobs {
 pub(super) struct Queue {
     places: Receiver<Place>,
     newest: Newest,
+    /// Looked at, and not taken.
+    next: Option<FileJob>,
 }
 
 pub(super) fn queue() -> (Jobs, Queue) {
     let (sender, receiver) = channel();
     let newest = Newest::default();
-    (Jobs { places: sender, newest: newest.clone() }, Queue { places: receiver, newest })
+    (Jobs { places: sender, newest: newest.clone() }, Queue { places: receiver, newest, next: None })
 }
 
 impl Jobs {
@@ -60,7 +62,26 @@ impl Iterator for Queue {
     type Item = FileJob;
 
     fn next(&mut self) -> Option<FileJob> {
-        match self.places.recv().ok()? {
+        if let Some(job) = self.next.take() {
+            return Some(job);
+        }
+        let place = self.places.recv().ok()?;
+        self.job_at(place)
+    }
+}
+
+impl Queue {
+    /// The next one, if one waits and is wanted.
+    pub(super) fn next_if(&mut self, is_wanted: impl FnOnce(&FileJob) -> bool) -> Option<FileJob> {
+        if self.next.is_none() {
+            let place = self.places.try_recv().ok()?;
+            self.next = self.job_at(place);
+        }
+        self.next.take_if(|job| is_wanted(job))
+    }
+
+    fn job_at(&self, place: Place) -> Option<FileJob> {
+        match place {
             Place::Job(job) => Some(*job),
             Place::Roster => replace(&self.newest, None).map(FileJob::Roster),
         }

@@ -4,7 +4,7 @@ use super::join::{Join, Stage};
 use super::world::World;
 use crate::effect::Effect;
 use crate::event::Event;
-use crate::files::FileJob;
+use crate::files::{FileJob, gather};
 use std::collections::VecDeque;
 
 impl World {
@@ -110,6 +110,18 @@ impl World {
     pub(super) fn runs(&self) -> impl Iterator<Item = (&u32, &Join)> {
         self.joins.iter().filter(|(_, join)| matches!(join.stage, Stage::Runs { .. }))
     }
+}
+
+/// As the thread takes them: what it does in one change stands together, and ahead of it what is aside of that.
+pub(super) fn gathered(files: &mut VecDeque<FileJob>) {
+    let Some(first) = files.pop_front() else { return };
+    let mut ahead = Vec::new();
+    let next_if = |is_wanted: &dyn Fn(&FileJob) -> bool| match files.front() {
+        Some(job) if is_wanted(job) => files.pop_front(),
+        _ => None,
+    };
+    let together = gather(first, next_if, |aside| ahead.push(aside));
+    ahead.into_iter().chain(together).rev().for_each(|job| files.push_front(job));
 }
 
 /// As [`crate::files::Jobs`] does: of rosters that wait the newest, in the place of the oldest.

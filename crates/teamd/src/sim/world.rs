@@ -5,6 +5,7 @@ use super::LISTED;
 use super::asks::Question;
 use super::clients::Asker;
 use super::disk::Disk;
+use super::hands::gathered;
 use super::join::{Join, PATIENCE, Stage};
 use super::looks::Looks;
 use super::programs::Program;
@@ -291,6 +292,7 @@ impl World {
     /// The files thread does its next job.
     pub(super) fn files(&mut self) {
         let Some(daemon) = &mut self.daemon else { return };
+        gathered(&mut daemon.files);
         let Some(job) = daemon.files.pop_front() else { return };
         let line = if self.aloud == Aloud::No { String::new() } else { format!("files: {job:?}") };
         self.seen.iter_mut().for_each(|seen| seen.job(&job));
