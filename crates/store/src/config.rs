@@ -16,6 +16,7 @@ use serde_json::Value;
 use std::cell::RefCell;
 use std::collections::HashSet;
 use std::ops::Deref;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -28,16 +29,34 @@ const CONFIG_PATIENCE: Duration = PATIENCE.saturating_add(Duration::from_secs(3)
 pub struct Config {
     team: TeamConfig,
     text: String,
+    origin: Origin,
+}
+
+/// What a config has in common with all that came of it by members that we have put there or taken out: the rest of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Origin(u64);
+
+impl Origin {
+    fn fresh() -> Origin {
+        static NEXT: AtomicU64 = AtomicU64::new(0);
+        Origin(NEXT.fetch_add(1, Ordering::Relaxed))
+    }
 }
 
 impl Config {
-    fn of(text: &str) -> Result<Arc<Config>, ConfigError> {
-        Ok(Arc::new(Config { team: TeamConfig::parse(text)?, text: text.to_owned() }))
+    fn of(text: &str, origin: Origin) -> Result<Arc<Config>, ConfigError> {
+        Ok(Arc::new(Config { team: TeamConfig::parse(text)?, text: text.to_owned(), origin }))
     }
 
     /// The text.
     pub fn text(&self) -> &str {
         &self.text
+    }
+
+    /// The same for two that differ in nothing but members that [`Team::add_missing`] and [`Team::remove_members`] have put
+    /// there or taken out, one after the other.
+    pub fn origin(&self) -> Origin {
+        self.origin
     }
 }
 
@@ -88,11 +107,19 @@ impl Last {
     }
 }
 
+/// What of a config is changed.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Changed {
+    /// Members of ours, whole.
+    Members,
+    Anything,
+}
+
 /// What a text says, by what was kept where that has the same.
 fn parsed(last: Option<&Last>, text: &str) -> Result<Arc<Config>, ConfigError> {
     match last.filter(|last| last.config.text == text) {
         Some(last) => Ok(Arc::clone(&last.config)),
-        None => Config::of(text),
+        None => Config::of(text, Origin::fresh()),
     }
 }
 
@@ -157,7 +184,7 @@ impl Team {
     pub fn add_missing(&self, members: &[Member]) -> Result<Vec<AgentName>, Error> {
         let mut missing = Vec::new();
         let last = self.kept().last();
-        self.change_config(|text| {
+        self.change_config(Changed::Members, |text| {
             let config = parsed(last.as_ref(), text)?;
             let mut there: HashSet<&AgentName> = config.members.iter().map(|member| &member.name).collect();
             let added: Vec<&Member> = members.iter().filter(|member| there.insert(&member.name)).collect();
@@ -174,13 +201,13 @@ impl Team {
 
     /// Takes members out, all in one change; those that are not there are fine.
     pub fn remove_members(&self, names: &[AgentName]) -> Result<(), Error> {
-        self.change_config(|text| without_one_each(text, names).map(Some))?;
+        self.change_config(Changed::Members, |text| without_one_each(text, names).map(Some))?;
         Ok(())
     }
 
     /// Sets fields of a member; null takes a field out.
     pub fn set_member(&self, name: &AgentName, fields: &[(&str, Value)]) -> Result<(), Error> {
-        match self.change_config(|text| member_set(text, name, fields))? {
+        match self.change_config(Changed::Anything, |text| member_set(text, name, fields))? {
             Some(()) => Ok(()),
             None => Err(self.no_member(name.as_str(), &self.config()?)),
         }
@@ -188,36 +215,41 @@ impl Team {
 
     /// Sets fields of the team itself, `hiddenPaneIds` for one; null takes a field out.
     pub fn set(&self, fields: &[(&str, Value)]) -> Result<(), Error> {
-        self.change_config(|text| team_set(text, fields).map(Some))?;
+        self.change_config(Changed::Anything, |text| team_set(text, fields).map(Some))?;
         Ok(())
     }
 
     /// None if `edit` found nothing to work on.
     fn change_config(
         &self,
+        what: Changed,
         mut edit: impl FnMut(&str) -> Result<Option<String>, ConfigError>,
     ) -> Result<Option<()>, Error> {
         self.writable()?;
         let mut found = None;
+        let last = self.kept().last();
         let written = RefCell::new(None);
         let edit = |text: Option<&str>| {
             let Some(text) = text else { return Ok(Err(self.gone())) };
             let edited = whole(edit(text))?.map_err(|error| self.malformed(&error));
             found = edited.as_ref().ok().and_then(|edited| edited.is_some().then_some(()));
             let edited = edited.map(|edited| edited.filter(|edited| edited != text));
-            written.replace(edited.as_ref().ok().cloned().flatten());
+            let origin = last.as_ref().filter(|last| what == Changed::Members && last.config.text == text);
+            let origin = origin.map_or_else(Origin::fresh, |last| last.config.origin);
+            written.replace(edited.as_ref().ok().cloned().flatten().map(|text| (text, origin)));
             Ok(edited)
         };
-        let before = self.kept().last().map(|last| last.snapshot(self)).transpose()?.flatten();
-        let placed = |known| written.take().iter().for_each(|text| self.left(text, &known));
+        let before = last.as_ref().map(|last| last.snapshot(self)).transpose()?.flatten();
+        let placed =
+            |known| written.take().iter().for_each(|(text, origin)| self.left(text, *origin, &known));
         change(self.way(), self.dir(), CONFIG, before, Shape::Object, edit, placed)?;
         Ok(found)
     }
 
     /// Keeps what was just put in place. Whoever writes it from now on leaves another stamp, where stamps tell all changes
     /// apart; elsewhere the text is compared.
-    fn left(&self, text: &str, known: &Known) {
-        if let Ok(config) = Config::of(text) {
+    fn left(&self, text: &str, origin: Origin, known: &Known) {
+        if let Ok(config) = Config::of(text, origin) {
             let is_sure = stamps_are_fine(self.dir()) && known.file().has_fraction();
             self.kept().keep(&config, is_sure.then(|| known.file()));
         }

@@ -35,7 +35,7 @@ mod team;
 pub use answers::Answered;
 pub use caller::{Answer, Broadcast, Caller, Missed, Sent, checked, lead_only};
 pub use clock::now;
-pub use config::Config;
+pub use config::{Config, Origin};
 pub use definition::definition;
 pub use durability::Durability;
 pub use error::Error;

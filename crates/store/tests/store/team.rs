@@ -133,6 +133,34 @@ fn a_config_that_says_what_it_said_is_not_parsed_again() {
 }
 
 #[test]
+fn what_is_beside_our_members_is_known_to_be_the_same_while_nothing_else_was_written() {
+    let ground = Ground::new();
+    let (team, path) = (&ground.team, ground.team.config_path());
+    let origin = || team.config_of_ours().unwrap().origin();
+    let one = origin();
+    team.add_missing(&[member("carl"), member("dora")]).unwrap();
+    team.remove_members(&[agent("carl"), agent("ann")]).unwrap();
+    assert_eq!(origin(), one);
+    put(&path, team.config_of_ours().unwrap().text());
+    assert_eq!(origin(), one, "the same text by another's hand");
+    let changes: [&dyn Fn(); 4] = [
+        &|| team.set_member(&agent("bob"), &[("mode", "plan".into())]).unwrap(),
+        &|| team.set(&[("hiddenPaneIds", ["%1"].into())]).unwrap(),
+        &|| put(&path, std::fs::read_to_string(&path).unwrap().replacen("orchard", "another", 1)),
+        // Another wrote between our look and our change.
+        &|| {
+            put(&path, std::fs::read_to_string(&path).unwrap().replacen("another", "a third", 1));
+            team.add_member(&member("eve")).unwrap();
+        },
+    ];
+    for (at, change) in changes.into_iter().enumerate() {
+        let before = origin();
+        change();
+        assert_ne!(origin(), before, "{at}");
+    }
+}
+
+#[test]
 fn what_others_write_right_behind_our_change_is_read_and_kept() {
     let ground = Ground::new();
     let (team, path) = (&ground.team, ground.team.config_path());

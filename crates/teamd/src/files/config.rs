@@ -101,7 +101,10 @@ impl Files {
     }
 
     /// Its lead, what others have put there, and nothing of ours. That of another team of the same name is dropped.
-    fn remember_face(&self, name: &TeamName, config: &Config, ours: &[AgentName]) {
+    fn remember_face(&mut self, name: &TeamName, config: &Config, ours: &[AgentName]) {
+        if self.faces.get(name) == Some(&config.origin()) {
+            return;
+        }
         let Some(known) = self.face(name) else { return };
         let born = |text: &str| TeamConfig::parse(text).ok().map(|config| config.created_at);
         if born(&known) != Some(config.created_at) {
@@ -109,8 +112,9 @@ impl Files {
             return;
         }
         let Ok(face) = without_members(config.text(), ours) else { return };
-        if face != known {
-            self.note("remember a config", self.set_face(name, &face));
+        let kept = if face == known { Ok(()) } else { self.set_face(name, &face) };
+        if self.note("remember a config", kept).is_some() {
+            self.faces.insert(name.clone(), config.origin());
         }
     }
 }

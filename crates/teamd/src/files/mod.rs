@@ -41,7 +41,7 @@ use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::UNIX_EPOCH;
-use store::{Error, Root, StateDir, Team};
+use store::{Error, Origin, Root, StateDir, Team};
 use tokio::sync::mpsc::UnboundedSender;
 
 /// The file that holds the roster, in the state directory.
@@ -60,6 +60,8 @@ struct Files {
     inboxes: Inboxes,
     /// Handles that are kept, for what they remember of the tasks.
     teams: BTreeMap<TeamName, Team>,
+    /// The configs whose faces were remembered last: those that have no other need not be looked at for one.
+    faces: BTreeMap<TeamName, Origin>,
     /// Members that were taken off lately, with the time of their birth.
     gone: VecDeque<(TeamName, AgentName, u64)>,
     /// The environments that the last roster named; none where that is not known, nor what an earlier daemon left.
@@ -119,6 +121,7 @@ impl Files {
             seen: Seen::default(),
             inboxes: Inboxes::new(told),
             teams: BTreeMap::new(),
+            faces: BTreeMap::new(),
             gone: VecDeque::new(),
             environments: None,
             unkept: BTreeMap::new(),

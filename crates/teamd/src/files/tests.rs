@@ -338,6 +338,26 @@ fn a_damaged_config_comes_back_with_lead_members_and_what_others_put_there() {
 }
 
 #[test]
+fn what_could_not_be_remembered_of_a_config_is_with_the_next_look_although_that_has_not_changed() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut files = files(dir.path(), BTreeMap::new());
+    let (team, ann) = with_ann(&mut files);
+    let text = std::fs::read_to_string(team.config_path()).unwrap();
+    std::fs::write(team.config_path(), text.replacen("a survey", "another", 1)).unwrap();
+    let face = dir.path().join("state/config-survey.json");
+    let before = std::fs::read(&face).unwrap();
+    std::fs::remove_file(&face).unwrap();
+    std::fs::create_dir(&face).unwrap();
+    files.look_at_config(&name(), &ann).unwrap();
+    std::fs::remove_dir(&face).unwrap();
+    std::fs::write(&face, before).unwrap();
+    files.look_at_config(&name(), &ann).unwrap();
+    std::fs::write(team.config_path(), "").unwrap();
+    assert!(files.look_at_config(&name(), &ann).unwrap().mended.is_some());
+    assert_eq!(team.config().unwrap().description.as_deref(), Some("another"));
+}
+
+#[test]
 fn whoever_mends_a_config_does_not_wait_for_itself_to_see_what_is_asked() {
     let dir = tempfile::tempdir().unwrap();
     let mut files = files(dir.path(), BTreeMap::new());
