@@ -220,6 +220,9 @@ fn filled(template: &[String], text: &str, session: &str) -> Vec<String> {
     template.iter().map(|argument| late::filled(argument, value)).collect()
 }
 
+/// A command finds a terminal, and nobody at its keys: a pager would wait for them for ever.
+const NO_PAGER: [(&str, &str); 2] = [("PAGER", "cat"), ("GIT_PAGER", "cat")];
+
 /// The worker's command for a turn.
 fn command(worker: &Worker, subject: &Subject) -> Result<Process, String> {
     let (command, env) = match subject {
@@ -231,7 +234,8 @@ fn command(worker: &Worker, subject: &Subject) -> Result<Process, String> {
     };
     let missing = "it has no command in its metadata, and the worker no --run";
     let argv = ["sh", "-c", command.ok_or(missing)?].map(str::to_owned).to_vec();
-    let env = env.into_iter().map(|(name, value)| (name.to_owned(), without_nul(&value))).collect();
+    let env = env.into_iter().chain(NO_PAGER.map(|(name, value)| (name, value.to_owned())));
+    let env = env.map(|(name, value)| (name.to_owned(), without_nul(&value))).collect();
     Ok(Process { argv, env, ..Process::default() })
 }
 
@@ -403,6 +407,7 @@ mod tests {
         assert_eq!(process.argv, ["sh", "-c", "theirs"]);
         assert!(process.env.contains(&("TASK_ID".into(), "3".into())));
         assert!(process.env.contains(&("TASK_SUBJECT".into(), "s".into())));
+        assert!(process.env.contains(&("GIT_PAGER".into(), "cat".into())));
         assert_eq!(of(&Worker { run: Some("ours".into()), ..Worker::default() }).argv[2], "ours");
         let bare =
             Subject::Task(Box::new(Task::parse(r#"{"id":"3","subject":"s","status":"pending"}"#).unwrap()));
