@@ -7,6 +7,7 @@ mod agents;
 mod architecture;
 mod bad_input;
 mod budgets;
+mod claims;
 mod crash;
 mod damage;
 mod death;

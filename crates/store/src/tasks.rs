@@ -98,26 +98,35 @@ impl Tasks {
         found.map(|(_, task)| task).ok_or_else(|| self.no_task(*id))
     }
 
+    /// One task and those that it waits for, as their files are now: all that says whether it can be taken.
+    pub fn get_with_blockers(&self, id: &TaskId) -> Result<(Task, Vec<Arc<Task>>), Error> {
+        let task = self.get(id)?;
+        Ok((task, self.with_blockers(*id)?))
+    }
+
+    fn with_blockers(&self, id: TaskId) -> Result<Vec<Arc<Task>>, Error> {
+        let Some(dir) = self.team.task_dir()? else { return Ok(Vec::new()) };
+        let listed = listed::with_blockers(self.team.way(), dir, id);
+        Ok(listed.into_iter().map(|listed| listed.task).collect())
+    }
+
     fn no_task(&self, id: TaskId) -> Error {
         Error::NoSuchTask { id, team: self.team.name().clone() }
     }
 
-    /// Drafts a change of the list as it is, and puts it in place; again where others were faster.
-    fn change<T>(&self, mut plan: impl FnMut(&mut Draft) -> Result<T, Error>) -> Result<T, Error> {
-        self.team.writable()?;
-        let dir = self.team.task_dir_made()?;
-        self.team.seen().look_first(self.team.way(), dir)?;
-        self.change_in(&Turn::take(dir)?, Scope::List, &mut plan)
-    }
-
-    /// The same for a change that asks for nothing beyond its scope.
+    /// Drafts a change of the list as it is, and puts it in place; again where others were faster. It asks for nothing
+    /// beyond its scope.
     fn change_of<T>(
         &self,
         scope: Scope,
         mut plan: impl FnMut(&mut Draft) -> Result<T, Error>,
     ) -> Result<T, Error> {
         self.team.writable()?;
-        self.change_in(&Turn::take(self.team.task_dir_made()?)?, scope, &mut plan)
+        let dir = self.team.task_dir_made()?;
+        if matches!(scope, Scope::List) {
+            self.team.seen().look_first(self.team.way(), dir)?;
+        }
+        self.change_in(&Turn::take(dir)?, scope, &mut plan)
     }
 
     fn change_in<T>(

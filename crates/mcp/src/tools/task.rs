@@ -208,10 +208,10 @@ fn id(word: &str) -> Result<TaskId, Fault> {
         .map_err(|error| wrong(error).hinted("TaskList shows the ids"))
 }
 
-/// The task as it is now, with what follows from the others.
+/// The task as it is now, with what follows from those that it waits for.
 fn one(caller: &Caller, id: TaskId) -> Result<Value, Fault> {
-    let tasks = caller.team().tasks();
-    Ok(json!({"task": tasks.get(&id)?.with_state(&tasks.list_shared()?)}))
+    let (task, blockers) = caller.team().tasks().get_with_blockers(&id)?;
+    Ok(json!({"task": task.with_state(&blockers)}))
 }
 
 #[cfg(test)]

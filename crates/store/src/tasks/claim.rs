@@ -37,7 +37,7 @@ impl Tasks {
                 | Error::Transition { .. }
                 | Error::Blocked { .. }
                 | Error::NoSuchTask { .. },
-            ) => self.change(|draft| {
+            ) => self.change_of(Scope::List, |draft| {
                 let id = self.next(draft.tasks(), owner)?;
                 take(draft, id, owner)
             }),

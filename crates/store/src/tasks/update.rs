@@ -35,6 +35,16 @@ impl TaskUpdate {
     fn of_status(status: TaskStatus) -> TaskUpdate {
         TaskUpdate { status: Some(status), ..TaskUpdate::default() }
     }
+
+    /// Whether a link closes a circle is asked of the whole list, and whether a task may start, of what it waits for.
+    fn scope(&self, id: TaskId) -> Scope {
+        let links = !self.add_blocks.is_empty() || !self.add_blocked_by.is_empty();
+        match self.status {
+            _ if links => Scope::List,
+            Some(TaskStatus::InProgress) => Scope::Blocked(id),
+            _ => Scope::Task(id),
+        }
+    }
 }
 
 impl Tasks {
@@ -46,18 +56,14 @@ impl Tasks {
             return self.delete(id, by);
         }
         if update.owner.is_none() && update.status != Some(TaskStatus::InProgress) {
-            return if update.add_blocks.is_empty() && update.add_blocked_by.is_empty() {
-                self.change_of(Scope::Task(*id), |draft| planned(draft, *id, &update, None))
-            } else {
-                self.change(|draft| planned(draft, *id, &update, None))
-            };
+            return self.change_of(update.scope(*id), |draft| planned(draft, *id, &update, None));
         }
         let members = self.members()?;
         let owner = self.owner(&members, update.owner.as_ref().unwrap_or(by));
         let explicit = update.owner.is_some();
         let owner = if explicit { Some(owner?) } else { owner.ok() };
         let mut had = None;
-        let task = self.change(|draft| {
+        let task = self.change_of(update.scope(*id), |draft| {
             let task = draft.task(*id)?;
             had.clone_from(&task.owner);
             let takes = !explicit && !by.is_lead();
@@ -102,7 +108,7 @@ impl Tasks {
 
     /// Removes a task for good, with all links to it; its id is not used again. Returns it as it was, deleted.
     pub fn delete(&self, id: &TaskId, _by: &AgentName) -> Result<Task, Error> {
-        let mut task = self.change(|draft| {
+        let mut task = self.change_of(Scope::List, |draft| {
             let task = draft.task(*id)?.clone();
             draft.remove(*id)?;
             Ok(task)

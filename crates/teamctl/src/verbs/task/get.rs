@@ -17,8 +17,7 @@ pub(super) struct Get {
 }
 
 pub(super) fn run(here: &Here, team: &Team, args: &Get) -> Result<(), Fault> {
-    let task = team.tasks().get(&args.id).map_err(fault)?;
-    let all = team.tasks().list().map_err(fault)?;
-    output::done(here, &json!({"task": task.with_state(&all)}), &page(&task, &all));
+    let (task, blockers) = team.tasks().get_with_blockers(&args.id).map_err(fault)?;
+    output::done(here, &json!({"task": task.with_state(&blockers)}), &page(&task, &blockers));
     Ok(())
 }

@@ -20,7 +20,7 @@ pub(super) fn row<T: Borrow<Task>>(task: &Task, all: &[T], members: &[Member]) -
 }
 
 /// All that is known, a line each, the description last.
-pub(super) fn page(task: &Task, all: &[Task]) -> String {
+pub(super) fn page<T: Borrow<Task>>(task: &Task, all: &[T]) -> String {
     let mut lines = vec![format!("{}: {}", task.id, one_line(&task.subject)), line("status", &status(task))];
     let optional = [
         ("owner", task.owner.as_ref().map(ToString::to_string)),
