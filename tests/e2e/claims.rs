@@ -1,15 +1,18 @@
-//! Claims of a long list, and what of it is looked at for them.
+//! Claims of a long list, beside a daemon that is told what changes: it says which task is next, and the files decide.
 
-use harness::{House, Mcp};
+use crate::why::Stopped;
+use harness::{House, Mcp, skipped};
 use notify::event::{AccessKind, EventKind};
 use notify::{RecursiveMode, Watcher};
-use serde_json::json;
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::fs::File;
-use std::io::Write;
+use std::io::{BufRead, BufReader, Write};
+use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{Receiver, channel};
 
-/// So many that a look at all of them takes its time.
+/// So many that whoever claims asks first.
 const MANY: u32 = 600;
 
 /// As programs write a task that are not ours: truncated, in place, without a lock.
@@ -31,6 +34,10 @@ fn long() -> House {
     house.until("it has been told", || (told(&house) == MANY as usize).then_some(()));
     assert_eq!(house.json(["status"])["daemon"]["watch"], "events");
     house
+}
+
+fn claimed(house: &House) -> String {
+    house.json(["task", "claim"])["task"]["id"].as_str().unwrap().to_owned()
 }
 
 /// Sees which tasks' files are opened, by whomever.
@@ -74,6 +81,25 @@ impl Opened {
 }
 
 #[test]
+fn beside_a_daemon_a_claim_opens_the_one_that_it_takes_and_what_that_waits_for() {
+    let house = long();
+    write(&house, 2, r#""status":"completed""#);
+    write(&house, 3, r#""status":"pending","blockedBy":["2"]"#);
+    house.until("it has been told", || {
+        let done = house.events().into_iter().find(|event| event["event"] == "task_completed");
+        done.filter(|event| event["task"] == "2").map(drop)
+    });
+    let opened = Opened::of(&house);
+    assert_eq!((claimed(&house).as_str(), opened.tasks()), ("1", BTreeSet::from([1])));
+    assert_eq!((claimed(&house).as_str(), opened.tasks()), ("3", BTreeSet::from([2, 3])));
+    house.kill_9(house.daemon());
+    assert_eq!(claimed(&house), "4");
+    assert_eq!(opened.tasks(), (1..=MANY).collect(), "without a daemon there is a look at all");
+    house.start_daemon();
+    house.end();
+}
+
+#[test]
 fn a_task_that_is_named_is_shown_and_taken_without_a_look_at_any_other() {
     let house = long();
     write(&house, 300, r#""status":"pending","blockedBy":["200"]"#);
@@ -90,5 +116,193 @@ fn a_task_that_is_named_is_shown_and_taken_without_a_look_at_any_other() {
     assert_eq!(task["task"]["owner"], "team-lead");
     assert_eq!(opened.tasks(), BTreeSet::from([200, 300]));
     mcp.end();
+    house.end();
+}
+
+/// Each claim finds what was written just before it, as it would at the files.
+#[test]
+fn a_claim_takes_in_what_a_foreign_program_has_written_just_before_it() {
+    let house = long();
+    for round in 0..20 {
+        let id = 40 + round;
+        write(&house, id, r#""status":"pending","owner":"team-lead""#);
+        assert_eq!(claimed(&house), id.to_string(), "the lead's own comes first");
+        write(&house, id, r#""status":"completed""#);
+        let lowest = 1 + round;
+        assert_eq!(claimed(&house), lowest.to_string());
+        write(&house, lowest, r#""status":"pending","owner":null"#);
+        assert_eq!(claimed(&house), lowest.to_string(), "given back, it is the lowest again");
+    }
+    house.end();
+}
+
+#[test]
+fn while_the_daemon_is_stopped_claims_go_on_by_the_files() {
+    let house = long();
+    let stopped = Stopped::new(house.daemon());
+    write(&house, 1, r#""status":"completed""#);
+    write(&house, 2, r#""status":"in_progress","owner":"bob""#);
+    write(&house, 3, r#""status":"pending","blockedBy":["2"]"#);
+    assert_eq!(claimed(&house), "4");
+    assert_eq!(claimed(&house), "5");
+    drop(stopped);
+    assert_eq!(claimed(&house), "6");
+    write(&house, 2, r#""status":"completed""#);
+    assert_eq!(claimed(&house), "3");
+    house.end();
+}
+
+/// A claim that knows which is next, and has not looked at it yet.
+struct Held {
+    claim: Option<Child>,
+}
+
+impl Held {
+    fn of(house: &House) -> Held {
+        house.put("crash/passed", "");
+        house.put("crash/order", "pause teamctl client.answered 1\n");
+        let mut claim = house.command(harness::programs().join("teamctl"));
+        claim.args(["--json", "task", "claim"]).env("TEAMD_CRASH", house.path("crash"));
+        let claim = claim.stdout(Stdio::piped()).spawn().unwrap();
+        let stat = format!("/proc/{}/stat", claim.id());
+        let stopped = || std::fs::read_to_string(&stat).unwrap().contains(") T ").then_some(());
+        house.until("it has its answer", stopped);
+        Held { claim: Some(claim) }
+    }
+
+    fn goes_on(mut self) -> String {
+        let claim = self.claim.take().unwrap();
+        goes_on(&claim);
+        let ran = claim.wait_with_output().unwrap();
+        let told: Value = serde_json::from_slice(&ran.stdout).unwrap();
+        told["task"]["id"].as_str().unwrap().to_owned()
+    }
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        self.claim.iter().for_each(goes_on);
+    }
+}
+
+fn goes_on(claim: &Child) {
+    let pid = Pid::from_raw(i32::try_from(claim.id()).unwrap()).unwrap();
+    kill_process(pid, Signal::CONT).unwrap_or_default();
+}
+
+#[test]
+fn what_a_foreign_program_takes_or_bars_before_the_lock_is_passed_over() {
+    let house = long();
+    let held = Held::of(&house);
+    write(&house, 1, r#""status":"in_progress","owner":"bob""#);
+    assert_eq!(held.goes_on(), "2");
+    write(&house, 4, r#""status":"completed""#);
+    write(&house, 3, r#""status":"pending","blockedBy":["4"]"#);
+    let held = Held::of(&house);
+    write(&house, 4, r#""status":"in_progress","owner":"bob""#);
+    assert_eq!(held.goes_on(), "5", "what 3 waits for was opened again");
+    let held = Held::of(&house);
+    std::fs::remove_file(house.root().join("tasks/survey/6.json")).unwrap();
+    assert_eq!(held.goes_on(), "7");
+    let tasks = house.tasks("survey");
+    let of = |id: &str| tasks.iter().find(|task| task["id"] == id).unwrap().clone();
+    assert_eq!(
+        (&of("1")["owner"], &of("4")["owner"], &of("3")["owner"]),
+        (&json!("bob"), &json!("bob"), &Value::Null)
+    );
+    house.end();
+}
+
+/// Opens a completed task in a file that it has mapped, and keeps it so: nobody is told of that.
+const MAPPED: &str = r#"
+import mmap, sys
+file = open(sys.argv[1], 'r+b')
+mapped = mmap.mmap(file.fileno(), 0)
+at = mapped.find(b'completed"')
+mapped[at:at + 10] = b'pending"  '
+print('written', flush=True)
+sys.stdin.read()
+"#;
+
+#[test]
+fn that_there_is_nothing_is_said_by_the_files_alone() {
+    let house = long();
+    (1..=MANY).for_each(|id| write(&house, id, r#""status":"completed""#));
+    house.until("it has been told", || {
+        let done = house.events().into_iter().filter(|event| event["event"] == "task_completed").count();
+        (done == MANY as usize).then_some(())
+    });
+    assert_eq!(house.teamctl(["task", "claim"]).code, 67);
+    let path = house.root().join("tasks/survey/77.json");
+    let mut python = Command::new("python3");
+    python.args(["-c", MAPPED]).arg(&path).env("HOUSE", house.path(""));
+    let Ok(mut python) = python.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn() else {
+        skipped("mapped", "python3 is not installed");
+        return house.end();
+    };
+    let mut line = String::new();
+    BufReader::new(python.stdout.take().unwrap()).read_line(&mut line).unwrap();
+    assert_eq!(claimed(&house), "77");
+    drop(python.stdin.take());
+    assert!(python.wait().unwrap().success());
+    house.end();
+}
+
+/// With the two locks of its kind, and in place, it takes what ours try for at the same time; and what others wait for it
+/// ends without any.
+#[test]
+fn beside_a_foreign_program_each_task_has_one_owner_and_none_is_left() {
+    const GATES: u32 = 20;
+    let scripts = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("foreign");
+    if !scripts.join("node_modules").is_dir() {
+        assert!(std::env::var_os("FOREIGN").is_none(), "the node modules are not there: run make test");
+        return skipped("foreign-claims", "the node modules are not there");
+    }
+    let house = House::with_team();
+    for id in 1..=MANY {
+        let gate = id.is_multiple_of(3).then(|| id % GATES + 1).filter(|gate| *gate < id);
+        let more = match gate {
+            _ if id <= GATES => r#""status":"in_progress","owner":"bob""#.to_owned(),
+            Some(gate) => format!(r#""status":"pending","blockedBy":["{gate}"]"#),
+            None => r#""status":"pending""#.to_owned(),
+        };
+        write(&house, id, &more);
+    }
+    house.until("it has been told", || (told(&house) == MANY as usize).then_some(()));
+    let mut foreign = Command::new("node");
+    foreign.arg(scripts.join("claimant.js")).arg(house.root().join("tasks/survey")).arg("bob");
+    foreign.env("HOUSE", house.path("")).stdin(Stdio::piped()).stdout(Stdio::piped());
+    let mut foreign = foreign.spawn().unwrap();
+    let mut ids = foreign.stdin.take().unwrap();
+    (0..150).for_each(|n| writeln!(ids, "{}", GATES + 1 + n * 3).unwrap());
+    drop(ids);
+    let take = |_: u32| {
+        let mut looping = house.command("sh");
+        looping.args(["-c", "while teamctl --json task claim; do :; done"]);
+        looping.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap()
+    };
+    let ours: Vec<Child> = (0..6).map(take).collect();
+    (1..=GATES).for_each(|gate| write(&house, gate, r#""status":"completed""#));
+    let said = foreign.wait_with_output().unwrap();
+    assert!(said.status.success());
+    let outputs = ours.into_iter().map(|child| child.wait_with_output().unwrap().stdout);
+    // Those that waited when the last of ours had looked.
+    let last = take(0).wait_with_output().unwrap().stdout;
+    let all = outputs
+        .chain([last])
+        .flat_map(|output| String::from_utf8(output).unwrap().lines().map(str::to_owned).collect::<Vec<_>>());
+    let taken: Vec<u32> = all
+        .filter_map(|line| {
+            let told: Value = serde_json::from_str(&line).unwrap();
+            told["task"]["id"].as_str()?.parse().ok()
+        })
+        .collect();
+    let theirs = String::from_utf8(said.stdout).unwrap();
+    let won = theirs.lines().enumerate().filter(|(_, word)| *word == "won");
+    let won: BTreeSet<u32> = won.map(|(n, _)| GATES + 1 + u32::try_from(n).unwrap() * 3).collect();
+    let ours: BTreeSet<u32> = taken.iter().copied().collect();
+    assert_eq!(ours.len(), taken.len(), "none was taken twice");
+    assert!(!won.is_empty() && !ours.is_empty() && ours.is_disjoint(&won), "{won:?}");
+    assert_eq!(&ours | &won, (GATES + 1..=MANY).collect(), "none is left");
     house.end();
 }

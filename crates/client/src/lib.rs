@@ -3,7 +3,10 @@
 //! A connection that ends before the answer is told at once as "no daemon": never a time-out, never a
 //! guess whether it was done. The peer's uid is checked, so that a planted socket gets nothing.
 
-use nix::sys::socket::{getsockopt, sockopt::PeerCredentials};
+use nix::errno::Errno;
+use nix::sys::socket::{
+    AddressFamily, SockFlag, SockType, UnixAddr, connect, getsockopt, socket, sockopt::PeerCredentials,
+};
 use protocol::control::frame::{self, Assembler};
 use protocol::control::{Call, Response};
 use protocol::fault::{Fault, Kind};
@@ -80,9 +83,27 @@ impl Connection {
     /// # Errors
     /// [`Error::NoDaemon`], [`Error::Stranger`].
     pub fn open(path: &Path) -> Result<Connection, Error> {
-        let no_daemon = |source| Error::NoDaemon { path: path.to_owned(), source };
         crash::point("client.connect");
-        let stream = UnixStream::connect(path).map_err(no_daemon)?;
+        let stream = UnixStream::connect(path);
+        Connection::of(path, stream.map_err(|source| Error::NoDaemon { path: path.to_owned(), source })?)
+    }
+
+    /// The same, without a wait: a daemon that is stopped takes nobody up, and once too many wait for it the next
+    /// would be held.
+    ///
+    /// # Errors
+    /// [`Error::Silent`] for that, else as [`Connection::open`].
+    pub fn open_at_once(path: &Path) -> Result<Connection, Error> {
+        crash::point("client.connect");
+        let stream = connected(path).map_err(|errno| match errno {
+            Errno::EAGAIN => Error::Silent(path.to_owned()),
+            errno => Error::NoDaemon { path: path.to_owned(), source: errno.into() },
+        })?;
+        Connection::of(path, stream)
+    }
+
+    fn of(path: &Path, stream: UnixStream) -> Result<Connection, Error> {
+        let no_daemon = |source| Error::NoDaemon { path: path.to_owned(), source };
         let peer = getsockopt(&stream, PeerCredentials).map_err(|errno| no_daemon(errno.into()))?;
         if peer.uid() != nix::unistd::geteuid().as_raw() {
             return Err(Error::Stranger { path: path.to_owned(), uid: peer.uid() });
@@ -190,5 +211,38 @@ impl Connection {
 
     fn went_away(&self) -> Error {
         Error::WentAway(self.path.clone())
+    }
+}
+
+fn connected(path: &Path) -> nix::Result<UnixStream> {
+    let flags = SockFlag::SOCK_CLOEXEC | SockFlag::SOCK_NONBLOCK;
+    let fd = socket(AddressFamily::Unix, SockType::Stream, flags, None)?;
+    connect(fd.as_raw_fd(), &UnixAddr::new(path)?)?;
+    let stream = UnixStream::from(fd);
+    stream.set_nonblocking(false).map_err(|error| Errno::from_raw(error.raw_os_error().unwrap_or(0)))?;
+    Ok(stream)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use nix::sys::socket::{Backlog, bind, listen};
+
+    #[test]
+    fn a_daemon_that_takes_nobody_up_holds_nobody_who_asks_at_once() {
+        let path = std::env::temp_dir().join(format!("silent-{}.sock", std::process::id()));
+        let (kind, flags) = (SockType::Stream, SockFlag::SOCK_CLOEXEC);
+        let stopped = socket(AddressFamily::Unix, kind, flags, None).unwrap();
+        bind(stopped.as_raw_fd(), &UnixAddr::new(&path).unwrap()).unwrap();
+        listen(&stopped, Backlog::new(2).unwrap()).unwrap();
+        let mut waiting = Vec::new();
+        let last = loop {
+            match Connection::open_at_once(&path) {
+                Ok(connection) => waiting.push(connection),
+                Err(error) => break error,
+            }
+        };
+        std::fs::remove_file(path).unwrap();
+        assert!(matches!(last, Error::Silent(_)) && !waiting.is_empty(), "{last}");
     }
 }

@@ -4,6 +4,10 @@
 //! was written when its blocker is done. A status we do not know is shown, blocks what waits for it, and is
 //! never rewritten.
 
+mod next;
+
+pub use next::{left, next};
+
 use crate::id::TaskId;
 use crate::json::{Error, FieldFault, Object, apply, value};
 use crate::name::AgentName;

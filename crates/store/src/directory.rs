@@ -123,6 +123,12 @@ impl Directory {
         }
     }
 
+    /// How large the directory itself is, bytes: on all common file systems at least 16 for each name in it.
+    pub(crate) fn size(&self) -> Result<u64, Error> {
+        let stat = fstat(self).map_err(Error::at("look at", &self.path))?;
+        Ok(u64::try_from(stat.st_size).unwrap_or(0))
+    }
+
     /// Whether `name` in it is `held`. A look that fails says nothing, so it does not say no.
     pub(crate) fn still_has(&self, name: &str, held: &Directory) -> bool {
         held.is(fstatat(self, name, AtFlags::AT_SYMLINK_NOFOLLOW))

@@ -5,6 +5,7 @@
 pub(crate) use store::now;
 
 use crate::cli::Global;
+use crate::hints::Hints;
 use client::Connection;
 use protocol::control::{Call, Reply, Request, Response, VERSION};
 use protocol::fault::{Fault, Kind};
@@ -52,6 +53,11 @@ impl Here {
             Some(path) => absolute(path),
             None => Ok(self.place()?.socket()),
         }
+    }
+
+    /// Where to ask which task is next.
+    pub(crate) fn hints(&self) -> Result<Hints, Fault> {
+        Ok(Hints::of(self.socket()?))
     }
 
     /// Our own files for this root, outside of it.
@@ -146,6 +152,7 @@ fn patience(request: &Request) -> Duration {
     match request {
         Request::Status
         | Request::StatusOnScreen
+        | Request::NextTask(_)
         | Request::Activity(_)
         | Request::Locate(_)
         | Request::Hook(_)

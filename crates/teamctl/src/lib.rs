@@ -7,6 +7,7 @@
 mod cli;
 mod exec;
 mod here;
+mod hints;
 mod hook;
 mod join;
 mod keys;

@@ -10,7 +10,7 @@ use crate::lines::{Line, Lines};
 use crate::panes::PaneJob;
 use crate::roster::SpawnId;
 use crate::screen::Screen;
-use crate::watch::Watch;
+use crate::watch::{Marks, Watch};
 use protocol::name::TeamName;
 use protocol::time::iso8601;
 use std::collections::HashMap;
@@ -28,6 +28,7 @@ pub(crate) struct Hands {
     /// None where none can be had.
     pub(crate) watch: Option<Watch>,
     pub(crate) root: PathBuf,
+    pub(crate) marks: Marks,
     pub(crate) events: UnboundedSender<Event>,
     pub(crate) lines: Lines,
     pub(crate) lives: Lives,
@@ -70,11 +71,10 @@ impl Hands {
                 self.unwatched.remove(&spawn);
                 self.headless.reap();
             }
-            Effect::WatchRoot => {
-                self.watch = Watch::start(&self.root, self.lines.clone(), self.events.clone()).ok();
-            }
+            Effect::WatchRoot => self.watch(),
             Effect::WatchTeam { team } => self.watch_team(&team),
             Effect::UnwatchTeam { team } => self.watch.iter_mut().for_each(|watch| watch.leave(&team)),
+            Effect::Mark { mark } => self.mark(mark),
             // A thread ends only with the daemon.
             Effect::File(job) => self.files.send(job),
             Effect::Pane(job) => drop(self.panes.send(job)),
@@ -93,10 +93,24 @@ impl Hands {
         ControlFlow::Continue(())
     }
 
+    fn watch(&mut self) {
+        let (lines, events) = (self.lines.clone(), self.events.clone());
+        self.watch = Watch::start(&self.root, self.marks.clone(), lines, events).ok();
+    }
+
+    fn mark(&self, mark: u64) {
+        let made =
+            self.watch.as_ref().map_or(Err("there is no watcher".to_owned()), |watch| watch.mark(mark));
+        if let Err(why) = made {
+            tracing::warn!("cannot mark what has been written, so claims look at all tasks: {why}");
+            self.events.send(Event::Unmarked).ok();
+        }
+    }
+
     /// A watcher that could not be had at the start may be had now.
     fn watch_team(&mut self, team: &TeamName) {
         if self.watch.is_none() {
-            self.watch = Watch::start(&self.root, self.lines.clone(), self.events.clone()).ok();
+            self.watch();
         }
         if !self.watch.as_mut().is_some_and(|watch| watch.team(team)) {
             self.events.send(Event::Unwatched).ok();

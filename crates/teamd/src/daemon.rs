@@ -15,7 +15,7 @@ use crate::roster::{ROSTER_VERSION, Roster};
 use crate::screen::Screen;
 use crate::state::{Setting, State};
 use crate::step::{next_deadline, restart, step};
-use crate::watch::Watch;
+use crate::watch::{Marks, Watch};
 use crate::{files, log};
 use protocol::control::Leads;
 use protocol::event::What;
@@ -100,7 +100,8 @@ impl Start {
         let panes = panes::start(self.home, events.clone())?;
         self.setting.tmux_socket = panes.epoch.map(|epoch| epoch.socket_path);
         let lines = Lines::default();
-        let watch = Watch::start(self.root.path(), lines.clone(), events.clone());
+        let marks = Marks::below(&self.setting.state);
+        let watch = Watch::start(self.root.path(), marks.clone(), lines.clone(), events.clone());
         if let Err(error) = &watch {
             tracing::warn!("cannot watch files, so they are looked at every 2 s: {error}");
         }
@@ -119,6 +120,7 @@ impl Start {
             panes: panes.jobs,
             watch: watch.ok(),
             root: state.setting.root.clone(),
+            marks,
             events: events.clone(),
             lines,
             lives,

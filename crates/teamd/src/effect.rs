@@ -38,6 +38,8 @@ pub(crate) enum Effect {
     WatchTeam { team: TeamName },
     /// The team is gone.
     UnwatchTeam { team: TeamName },
+    /// Put a mark behind what has been written, for the watcher to tell of.
+    Mark { mark: u64 },
     /// For the files thread.
     File(FileJob),
     /// For the panes thread.
@@ -67,6 +69,7 @@ impl Effect {
             Effect::KillJoin { .. } => "act.kill",
             Effect::Forget { .. } => "act.forget",
             Effect::WatchRoot | Effect::WatchTeam { .. } | Effect::UnwatchTeam { .. } => "act.watch-team",
+            Effect::Mark { .. } => "act.mark",
             Effect::File(_) => "act.file",
             Effect::Pane(_) => "act.pane",
             Effect::Worktree(_) => "act.worktree",

@@ -39,6 +39,10 @@ pub(crate) enum Event {
     SessionChanged { team: TeamName },
     /// Our own probe was told: events arrive on this file system.
     WatchProven,
+    /// The watcher has told of all that was written before this mark.
+    Marked { mark: u64 },
+    /// No mark can be made.
+    Unmarked,
     /// A directory can't be watched: no more watches are to be had, say.
     Unwatched,
     /// The root's directories were removed or moved: it was opened anew, or can't be.

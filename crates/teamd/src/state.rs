@@ -20,6 +20,7 @@ pub(crate) use waiting::{Onlooker, Onlookers, Then, Waiting};
 use crate::event::ConnId;
 use crate::notices::{Notice, Notices};
 use crate::roster::{Comeback, ROSTER_VERSION, Resting, Roster, SpawnId};
+use crate::step::Asks;
 use crate::tale::Tale;
 use protocol::color::Color;
 use protocol::control::{Activity, Layout, PastAgent, Response};
@@ -61,6 +62,8 @@ pub(crate) struct State {
     pub(crate) also: Vec<(ConnId, String)>,
     pub(crate) mint: Mint,
     pub(crate) watch: Watch,
+    /// Who asks which task is next.
+    pub(crate) asks: Asks,
     pub(crate) rescan_at: u64,
     /// When the watcher is asked again whether it tells.
     pub(crate) probe_at: u64,
@@ -138,6 +141,7 @@ impl State {
             also: Vec::new(),
             mint: Mint::default(),
             watch: Watch::Rescan,
+            asks: Asks::default(),
             rescan_at: 0,
             probe_at: 0,
             looked_at: None,

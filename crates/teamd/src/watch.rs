@@ -3,6 +3,10 @@
 //! Says what changed, never how: one change may come as several events, and several as one. When the
 //! kernel's queue overflows, everything is looked at.
 
+mod marks;
+
+pub(crate) use marks::Marks;
+
 use crate::event::Event;
 use crate::lines::Lines;
 use notify::{RecommendedWatcher, RecursiveMode, Watcher};
@@ -68,22 +72,44 @@ fn session(name: &str) -> Option<Event> {
 pub(crate) struct Watch {
     watcher: RecommendedWatcher,
     root: PathBuf,
+    /// Else why not: then nobody says which task is next.
+    marks: Result<Marks, String>,
     /// That something can't be watched was told.
     told: bool,
 }
 
 impl Watch {
     /// Sends what it sees to the loop, and rings for mail.
-    pub(crate) fn start(root: &Path, lines: Lines, events: UnboundedSender<Event>) -> notify::Result<Watch> {
-        let base = root.to_owned();
-        let mut watcher = notify::recommended_watcher(move |event| tell(&base, event, &lines, &events))?;
+    pub(crate) fn start(
+        root: &Path,
+        marks: Marks,
+        lines: Lines,
+        events: UnboundedSender<Event>,
+    ) -> notify::Result<Watch> {
+        let (base, ours) = (root.to_owned(), marks.clone());
+        let mut watcher =
+            notify::recommended_watcher(move |event| tell((&base, &ours), event, &lines, &events))?;
         for directory in ["teams", "tasks"] {
             watcher.watch(&root.join(directory), RecursiveMode::NonRecursive)?;
         }
         // Of the removal of a directory that we have open nobody tells but the one above it. Without this watch it is
         // found at the next look.
         watcher.watch(root, RecursiveMode::NonRecursive).ok();
-        Ok(Watch { watcher, root: root.to_owned(), told: false })
+        let watched = marks.directory().map_err(notify::Error::io);
+        let watched = watched.and_then(|directory| watcher.watch(directory, RecursiveMode::NonRecursive));
+        let watched = watched.map(|()| marks);
+        Ok(Watch {
+            watcher,
+            root: root.to_owned(),
+            marks: watched.map_err(|error| error.to_string()),
+            told: false,
+        })
+    }
+
+    /// Has a mark told of behind all that has been written so far.
+    pub(crate) fn mark(&self, mark: u64) -> Result<(), String> {
+        let marks = self.marks.as_ref().map_err(String::clone)?;
+        marks.make(mark).map_err(|error| error.to_string())
     }
 
     /// Arms the directories of a team; those that are missing come with the next rescan. False where one is there and
@@ -116,7 +142,12 @@ impl Watch {
     }
 }
 
-fn tell(root: &Path, event: notify::Result<notify::Event>, lines: &Lines, events: &UnboundedSender<Event>) {
+fn tell(
+    (root, marks): (&Path, &Marks),
+    event: notify::Result<notify::Event>,
+    lines: &Lines,
+    events: &UnboundedSender<Event>,
+) {
     crash::point("watch.saw");
     let Ok(event) = event else {
         events.send(Event::Overflow).ok();
@@ -135,7 +166,7 @@ fn tell(root: &Path, event: notify::Result<notify::Event>, lines: &Lines, events
         events.send(Event::Overflow).ok();
     }
     for path in &event.paths {
-        if let Some(event) = event_for(root, path) {
+        if let Some(event) = event_for(root, path).or_else(|| marks.event(event.kind, path)) {
             events.send(announced(event, lines)).ok();
         }
     }
@@ -165,6 +196,8 @@ fn is_no_news(kind: notify::EventKind) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::io::Write;
+    use std::time::Duration;
 
     #[test]
     fn what_is_moved_is_told_of_by_each_of_its_names_and_not_of_both_again() {
@@ -178,11 +211,40 @@ mod tests {
         {
             let kind = EventKind::Modify(ModifyKind::Name(mode));
             let event = notify::Event { kind, paths, attrs: notify::event::EventAttributes::new() };
-            tell(root, Ok(event), &lines, &events);
+            tell((root, &Marks::below(Path::new("/state"))), Ok(event), &lines, &events);
         }
         let told: Vec<Event> = std::iter::from_fn(|| told.try_recv().ok()).collect();
         let [Event::InboxChanged { inbox, rung: false, .. }] = told.as_slice() else { panic!("{told:?}") };
         assert_eq!(inbox, "ann");
+    }
+
+    #[tokio::test]
+    async fn a_mark_is_told_of_behind_all_that_was_written_before_it() {
+        let dir = tempfile::tempdir().unwrap();
+        let (root, team) = (dir.path().join("root"), TeamName::parse("survey").unwrap());
+        for directory in directories(&root, &team) {
+            std::fs::create_dir_all(directory).unwrap();
+        }
+        let (events, mut told) = tokio::sync::mpsc::unbounded_channel();
+        let mut watch =
+            Watch::start(&root, Marks::below(&dir.path().join("state")), Lines::default(), events).unwrap();
+        assert!(watch.team(&team));
+        for mark in 1..=50 {
+            // In place, as programs do that are not ours.
+            let task = root.join(format!("tasks/survey/{mark}.json"));
+            std::fs::File::create(task).unwrap().write_all(b"{}").unwrap();
+            watch.mark(mark).unwrap();
+            let mut tasks = std::collections::BTreeSet::new();
+            loop {
+                match tokio::time::timeout(Duration::from_secs(20), told.recv()).await.unwrap() {
+                    Some(Event::TasksChanged { task, .. }) => drop(tasks.insert(u64::from(task.number()))),
+                    Some(Event::Marked { mark: caught }) if caught == mark => break,
+                    Some(_) => {}
+                    None => panic!("it has stopped"),
+                }
+            }
+            assert!(tasks.contains(&mark), "{tasks:?}");
+        }
     }
 
     #[test]

@@ -49,6 +49,7 @@ fn requests() -> Vec<(Value, May)> {
         (json!({"hide": nobody}), May::Lead),
         (json!({"show": nobody}), May::Lead),
         (json!({"layout": {"team": "survey", "layout": "tiled"}}), May::Lead),
+        (json!({"next_task": {"team": "survey", "owner": "nobody"}}), May::All),
         // Of whoever has no token it says nothing.
         (json!({"activity": "idle"}), May::All),
         (json!({"hook": {"said": "ended"}}), May::Member),

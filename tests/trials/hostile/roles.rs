@@ -49,7 +49,7 @@ enum Role {
 
 /// In a form that does no harm where it is allowed: nobody of that name, a wrong word, something that goes on; and with
 /// which code it ends then.
-const VERBS: [(&[&str], May, &[i32]); 53] = [
+const VERBS: [(&[&str], May, &[i32]); 54] = [
     (&["create", "survey"], May::Lead, &[73]),
     (&["spawn", "bob", "--", "true"], May::Lead, &[73]),
     (&["shutdown", "nobody", "--grace=1s"], May::Lead, &[67]),
@@ -79,6 +79,7 @@ const VERBS: [(&[&str], May, &[i32]); 53] = [
     (&["task", "get", "1"], May::Member, &[0]),
     (&["task", "update", "1", "--subject", "x"], May::Member, &[0]),
     (&["task", "claim", "999"], May::Member, &[67]),
+    (&["task", "claim"], May::Member, &[0, 67]),
     (&["task", "done", "999"], May::Member, &[67]),
     (&["task", "release", "999"], May::Member, &[67]),
     (&["task", "delete", "999"], May::Member, &[67]),

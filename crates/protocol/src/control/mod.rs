@@ -8,6 +8,7 @@ pub mod frame;
 mod hook;
 mod join;
 mod keys;
+mod next;
 mod reply;
 mod request;
 mod sight;
@@ -16,6 +17,7 @@ mod worktree;
 pub use hook::{HookReply, Hooked, Lead, LeadOrder, Leads, Park, Process, Released, Said, Speaker};
 pub use join::{Ended, FromJoin, Go, Hello, ToJoin, TurnNow, Turns};
 pub use keys::{Keys, ScreenReply};
+pub use next::{Next, NextTask};
 pub use reply::{
     AgentStatus, BackReply, Budget, CaptureReply, CreateReply, DaemonStatus, DeleteReply, EndedAgent,
     EndingsReply, Flag, InterruptReply, LocateReply, ModeReply, PastAgent, Reply, SpawnReply, StatusReply,

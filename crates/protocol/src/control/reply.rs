@@ -1,6 +1,6 @@
 //! What the daemon answers; the keys are those that `--json` prints.
 
-use super::{Activity, LayoutReply, SightReply, Swept, WorktreeReply, WorktreeStatus};
+use super::{Activity, LayoutReply, Next, SightReply, Swept, WorktreeReply, WorktreeStatus};
 use crate::feed::{Feed, Reaches};
 use crate::id::TaskId;
 use crate::mode::PermissionMode;
@@ -33,6 +33,8 @@ pub enum Reply {
     Locate(LocateReply),
     /// Of `capture`.
     Capture(CaptureReply),
+    /// Of `next_task`.
+    NextTask(Next),
     /// Of `interrupt`.
     Interrupt(InterruptReply),
     /// Of `hide` and `show`.

@@ -1,6 +1,6 @@
 //! What a client may ask of the daemon.
 
-use super::{Hello, SetLayout, Worktree};
+use super::{Hello, NextTask, SetLayout, Worktree};
 use crate::feed::Feed;
 use crate::mode::PermissionMode;
 use crate::name::{AgentName, TeamName};
@@ -71,6 +71,8 @@ pub enum Request {
     Show(Locate),
     /// Give a team's windows a layout.
     Layout(SetLayout),
+    /// Which task a member may take up.
+    NextTask(NextTask),
     /// An agent says whether it is in a turn; known by its token.
     Activity(Activity),
     /// A hook of an agent's program tells what happened.

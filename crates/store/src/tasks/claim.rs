@@ -1,13 +1,41 @@
 //! Taking a task: owner and status in one step, of several claimants one.
+//!
+//! Which one is next follows from all files, and of a long list a look at them takes most of the time. So whoever is told
+//! of every change, the daemon, may say it: a hint, followed only as far as the files agree.
 
+use super::announce::Members;
 use super::draft::Draft;
 use super::{Scope, Tasks};
+use crate::directory::Directory;
 use crate::error::Error;
+use protocol::control::Next;
 use protocol::id::TaskId;
 use protocol::name::AgentName;
-use protocol::task::{Task, TaskStatus, with_metadata};
+use protocol::task::{Task, TaskStatus, left, next, with_metadata};
 use serde_json::{Map, Value};
 use std::sync::Arc;
+
+/// How large the directory of a list is for which it pays to ask first, bytes: a look at some 200 files.
+const LONG: u64 = 4096;
+/// How often it is asked again where others are faster. Of sixteen claimants the last one has its own by then.
+const ASKED: usize = 16;
+
+/// Where a hint has led to.
+enum Led {
+    /// To one that was the asker's already, and in progress.
+    Back(Task),
+    To(Task),
+    /// There is nothing to take.
+    Off,
+    /// The files must be looked at.
+    Nowhere,
+}
+
+impl Led {
+    fn by(next: Next) -> Led {
+        if next == Next::Nothing { Led::Off } else { Led::Nowhere }
+    }
+}
 
 impl Tasks {
     /// Gives `owner` the task `id`, or without one its own first startable task, or the lowest available.
@@ -16,12 +44,95 @@ impl Tasks {
     /// ([`Error::Blocked`]); with nothing to take it is [`Error::NothingAvailable`]. An earlier failure is
     /// forgotten.
     pub fn claim(&self, id: Option<&TaskId>, owner: &AgentName) -> Result<Task, Error> {
+        self.claim_by(owner, |owner| match id {
+            Some(id) => self.take(*id, owner),
+            None => self.take_next(&self.list_shared()?, owner),
+        })
+    }
+
+    /// As [`Tasks::claim`] without an id; of a long list whoever knows it is asked first. That there is nothing is said
+    /// by the files alone.
+    pub fn claim_told(&self, owner: &AgentName, told: impl Fn() -> Next) -> Result<Task, Error> {
+        match self.follow(owner, told)? {
+            Led::To(task) => Ok(task),
+            Led::Back(_) | Led::Off | Led::Nowhere => self.claim(None, owner),
+        }
+    }
+
+    /// The lowest task that `owner` has in progress and that has not failed: what an earlier life of it left,
+    /// for the next one to go on with. Writes nothing. One that waits for others by now is left out.
+    pub fn resume(&self, owner: &AgentName) -> Result<Option<Task>, Error> {
+        Ok(left(&self.list_shared()?, owner).cloned())
+    }
+
+    /// As [`Tasks::resume`], but for those that are `settled`; else as [`Tasks::claim`] without an id. One look
+    /// serves both, or whoever is `told`, and is believed that there is nothing: for those that are woken when there is.
+    pub fn resume_or_claim(
+        &self,
+        owner: &AgentName,
+        settled: impl Fn(TaskId) -> bool,
+        told: impl Fn() -> Next,
+    ) -> Result<Task, Error> {
+        match self.follow(owner, told)? {
+            Led::Back(task) if settled(task.id) => {}
+            Led::Back(task) | Led::To(task) => return Ok(task),
+            Led::Off => return Err(self.nothing()),
+            Led::Nowhere => {}
+        }
+        let all = self.list_shared()?;
+        if let Some(task) = left(&all, owner).filter(|task| !settled(task.id)) {
+            return Ok(task.clone());
+        }
+        self.next(&all, owner)?;
+        self.claim_by(owner, |owner| self.take_next(&all, owner))
+    }
+
+    /// Asks, of a long list, and takes what is said, if the files say so too. Where somebody was faster that is known by
+    /// whoever is asked again.
+    fn follow(&self, owner: &AgentName, told: impl Fn() -> Next) -> Result<Led, Error> {
+        if self.team.task_dir()?.map_or(Ok(0), Directory::size)? <= LONG {
+            return Ok(Led::Nowhere);
+        }
+        let mut next = told();
+        if !matches!(next, Next::Task(_)) {
+            return Ok(Led::by(next));
+        }
         let members = self.members()?;
         let owner = self.owner(&members, owner)?;
-        let task = match id {
-            Some(id) => self.change_of(Scope::Blocked(*id), |draft| take(draft, *id, &owner))?,
-            None => self.take_next(&self.list_shared()?, &owner)?,
-        };
+        for _ in 0..ASKED {
+            let Next::Task(id) = next else { break };
+            if let Some(led) = self.take_told(id, &members, &owner)? {
+                return Ok(led);
+            }
+            next = told();
+        }
+        Ok(Led::by(next))
+    }
+
+    /// None where the files do not say so any more.
+    fn take_told(&self, id: TaskId, members: &Members, owner: &AgentName) -> Result<Option<Led>, Error> {
+        match self.take(id, owner) {
+            Ok(task) => {
+                self.tell(members, &task, owner)?;
+                Ok(Some(Led::To(task)))
+            }
+            Err(Error::AlreadyTheirs { .. }) => {
+                Ok(left(&self.with_blockers(id)?, owner).cloned().map(Led::Back))
+            }
+            Err(error) if is_no_more(&error) => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Has a member take one, and tells it so.
+    fn claim_by(
+        &self,
+        owner: &AgentName,
+        take: impl FnOnce(&AgentName) -> Result<Task, Error>,
+    ) -> Result<Task, Error> {
+        let members = self.members()?;
+        let owner = self.owner(&members, owner)?;
+        let task = take(&owner)?;
         self.tell(&members, &task, &owner)?;
         Ok(task)
     }
@@ -30,14 +141,8 @@ impl Tasks {
     /// what it chose is looked at again in the turn. Where others were faster it looks and takes in one turn.
     fn take_next(&self, all: &[Arc<Task>], owner: &AgentName) -> Result<Task, Error> {
         let id = self.next(all, owner)?;
-        match self.change_of(Scope::Blocked(id), |draft| take(draft, id, owner)) {
-            Err(
-                Error::Claimed { .. }
-                | Error::AlreadyTheirs { .. }
-                | Error::Transition { .. }
-                | Error::Blocked { .. }
-                | Error::NoSuchTask { .. },
-            ) => self.change_of(Scope::List, |draft| {
+        match self.take(id, owner) {
+            Err(error) if is_no_more(&error) => self.change_of(Scope::List, |draft| {
                 let id = self.next(draft.tasks(), owner)?;
                 take(draft, id, owner)
             }),
@@ -45,47 +150,31 @@ impl Tasks {
         }
     }
 
-    /// The lowest task that `owner` has in progress and that has not failed: what an earlier life of it left,
-    /// for the next one to go on with. Writes nothing. One that waits for others by now is left out.
-    pub fn resume(&self, owner: &AgentName) -> Result<Option<Task>, Error> {
-        Ok(left(&self.list_shared()?, owner))
-    }
-
-    /// As [`Tasks::resume`], but for those that are `settled`; else as [`Tasks::claim`] without an id. One look
-    /// serves both.
-    pub fn resume_or_claim(
-        &self,
-        owner: &AgentName,
-        settled: impl Fn(TaskId) -> bool,
-    ) -> Result<Task, Error> {
-        let all = self.list_shared()?;
-        if let Some(task) = left(&all, owner).filter(|task| !settled(task.id)) {
-            return Ok(task);
-        }
-        self.next(&all, owner)?;
-        let members = self.members()?;
-        let owner = self.owner(&members, owner)?;
-        let task = self.take_next(&all, &owner)?;
-        self.tell(&members, &task, &owner)?;
-        Ok(task)
+    fn take(&self, id: TaskId, owner: &AgentName) -> Result<Task, Error> {
+        self.change_of(Scope::Blocked(id), |draft| take(draft, id, owner))
     }
 
     fn next(&self, all: &[Arc<Task>], owner: &AgentName) -> Result<TaskId, Error> {
-        let own = |task: &&Arc<Task>| task.owner.as_ref() == Some(owner) && task.startable(all);
-        let found = all.iter().find(own).or_else(|| all.iter().find(|task| task.available(all)));
-        found.map(|task| task.id).ok_or_else(|| Error::NothingAvailable(self.team.name().clone()))
+        next(all, owner).ok_or_else(|| self.nothing())
+    }
+
+    fn nothing(&self) -> Error {
+        Error::NothingAvailable(self.team.name().clone())
     }
 }
 
-fn left(all: &[Arc<Task>], owner: &AgentName) -> Option<Task> {
-    let left = |task: &&Arc<Task>| {
-        task.status == TaskStatus::InProgress
-            && task.owner.as_ref() == Some(owner)
-            && !task.is_internal()
-            && task.failure().is_none()
-            && task.open_blockers(all).is_empty()
-    };
-    all.iter().find(left).map(|task| Task::clone(task))
+/// It is not as it was when it was chosen.
+fn is_no_more(error: &Error) -> bool {
+    matches!(
+        error,
+        Error::Claimed { .. }
+            | Error::AlreadyTheirs { .. }
+            | Error::Transition { .. }
+            | Error::Blocked { .. }
+            | Error::NoSuchTask { .. }
+            | Error::Corrupt { .. }
+            | Error::Malformed { .. }
+    )
 }
 
 fn take(draft: &mut Draft, id: TaskId, owner: &AgentName) -> Result<Task, Error> {

@@ -21,3 +21,4 @@ mod since;
 mod state;
 mod tasks;
 mod team;
+mod told;

@@ -82,7 +82,7 @@ pub(super) fn post(stand: &Stand<'_>) -> Result<Post, Fault> {
     };
     let me = stand.caller.name(stand.here);
     let color = team.member(me.as_str()).ok().and_then(|member| member.color);
-    Ok(Post::new(team, me, color))
+    Ok(Post::new(team, me, color).told_by(stand.here.hints()?))
 }
 
 fn settle(stand: &Stand<'_>, post: &mut Post, reply: &HookReply) -> Result<(), Fault> {

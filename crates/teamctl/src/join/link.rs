@@ -2,6 +2,7 @@
 
 use super::descendants;
 use super::signals::Signals;
+use crate::hints::Hints;
 use crate::process::Process;
 use client::Connection;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
@@ -72,6 +73,11 @@ impl Link {
             agent: None,
             turn: None,
         }
+    }
+
+    /// Where to ask which task is next.
+    pub(super) fn hints(&self) -> Hints {
+        Hints::of(self.socket.clone())
     }
 
     pub(super) fn spawn(&self) -> &str {

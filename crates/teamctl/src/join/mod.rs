@@ -131,7 +131,7 @@ fn in_turns(
     log: Option<&Path>,
 ) -> Result<ExitCode, String> {
     let place = if log.is_some() { Place::Headless } else { Place::Pane };
-    let stands_on = turns::prepared(go, turns)?;
+    let stands_on = turns::prepared(go, turns, link.hints())?;
     let terminal = log.map_or_else(Terminal::of_the_pane, Terminal::of_the_log).map_err(no_terminal)?;
     line.set_nonblocking(true).map_err(no_terminal)?;
     let mut lived = turns::live((link, signals), (go, turns), stands_on, (terminal, place), line);

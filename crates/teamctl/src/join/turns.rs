@@ -10,6 +10,7 @@ use super::standing::{News, Standing};
 use super::start::{self, Place};
 use super::terminal::Terminal;
 use crate::here::fault;
+use crate::hints::Hints;
 use crate::output;
 use crate::teammate::{
     Beginning, CannotStart, Happened, Host, How, Over, Post, Process, Program, Teammate, Tells, TurnEnd,
@@ -60,7 +61,7 @@ pub(super) enum Birth {
 }
 
 /// All that can be missing is looked for before the daemon hears that the agent runs.
-pub(super) fn prepared(go: &Go, turns: &Turns) -> Result<(Post, Program), String> {
+pub(super) fn prepared(go: &Go, turns: &Turns, hints: Hints) -> Result<(Post, Program), String> {
     let programs = match &turns.program {
         TurnProgram::Worker(_) => [None, None],
         TurnProgram::Agent(agent) => [agent.first.first(), agent.next.first()],
@@ -74,7 +75,7 @@ pub(super) fn prepared(go: &Go, turns: &Turns) -> Result<(Post, Program), String
     let owner = format!("{}@{}", turns.name, turns.team);
     let program = Program::new(turns.program.clone(), turns.session.clone(), go.state.clone(), &owner);
     let color = turns.color.map(|color| color.to_string());
-    Ok((Post::new(team, turns.name.clone(), color), program))
+    Ok((Post::new(team, turns.name.clone(), color).told_by(hints), program))
 }
 
 /// From the first turn to the last.

@@ -56,7 +56,7 @@ pub(crate) fn run(here: &Here) -> Result<ExitCode, Fault> {
     let typist = Typist {
         here,
         prompt,
-        post: Post::new(team, me, color),
+        post: Post::new(team, me, color).told_by(here.hints()?),
         output: Output::of(&log)?,
         wait,
         in_turn: true,

@@ -4,6 +4,8 @@ use super::item::{permissions, requests};
 use super::peers::Peers;
 use super::plan::answers_to;
 use crate::here::{fault, now};
+use crate::hints::Hints;
+use protocol::control::{Next, NextTask};
 use protocol::fault::Fault;
 use protocol::id::{RequestId, TaskId};
 use protocol::message::{Entry, Message};
@@ -30,6 +32,7 @@ pub(crate) struct Post {
     team: Team,
     me: AgentName,
     color: Option<String>,
+    hints: Option<Hints>,
     /// How far the own inbox was read, and what of that is unread.
     seen: Option<Mark>,
     pending: Vec<Entry>,
@@ -52,6 +55,7 @@ impl Post {
             team,
             me,
             color,
+            hints: None,
             seen: None,
             pending: Vec::new(),
             peers: Peers::default(),
@@ -61,6 +65,11 @@ impl Post {
             given_back: BTreeMap::new(),
             unsettled: BTreeSet::new(),
         }
+    }
+
+    /// From now on it asks which task is next, before it looks at all of them.
+    pub(crate) fn told_by(self, hints: Hints) -> Post {
+        Post { hints: Some(hints), ..self }
     }
 
     pub(super) fn team(&self) -> &Team {
@@ -249,7 +258,16 @@ impl Post {
                 None => self.claim()?,
             });
         }
-        self.claimed(self.team.tasks().resume_or_claim(&self.me, |id| self.unsettled.contains(&id)))
+        let settled = |id| self.unsettled.contains(&id);
+        self.claimed(self.team.tasks().resume_or_claim(&self.me, settled, || self.told()))
+    }
+
+    /// Who has nothing to do is woken when that changes, so it is believed that there is nothing.
+    fn told(&self) -> Next {
+        // What is not to be run again is known here alone.
+        let hints = self.hints.as_ref().filter(|_| self.unsettled.is_empty());
+        let asked = || NextTask { team: self.team.name().clone(), owner: self.me.clone(), resume: true };
+        hints.map_or(Next::Unknown, |hints| hints.next(asked()))
     }
 
     fn claim(&self) -> Result<Option<Task>, Fault> {

@@ -62,7 +62,8 @@ pub(crate) fn run(here: &Here, args: &Work) -> Result<ExitCode, Fault> {
     let program = Program::new(TurnProgram::Worker(worker), None, here.place()?.state, me.as_str());
     let bench = Bench { here, line, command: None, told: None };
     let beginning = Beginning { prompt: String::new(), again: true, ..Beginning::default() };
-    let (_, over) = Teammate::new(bench, Post::new(team, me, color), program).live(beginning);
+    let (_, over) =
+        Teammate::new(bench, Post::new(team, me, color).told_by(here.hints()?), program).live(beginning);
     match over {
         Over::NotStarted(why) => Err(Fault::new(Kind::Missing, why)),
         // Without join nobody could wake us: that is an end as any other.

@@ -5,7 +5,9 @@ use crate::roster::{Roster, Shared, SpawnId};
 use crate::step::Telling;
 use crate::worktrees::Making;
 use protocol::asked::Answer;
-use protocol::control::{Activity, Create, CreateReply, Delete, Ended, Reply, SetPolicy, SightReply, Swept};
+use protocol::control::{
+    Activity, Create, CreateReply, Delete, Ended, Next, NextTask, Reply, SetPolicy, SightReply, Swept,
+};
 use protocol::fault::Fault;
 use protocol::id::{RequestId, TaskId};
 use protocol::mode::PermissionMode;
@@ -50,6 +52,8 @@ pub(crate) enum FileJob {
     LastWords { spawn: SpawnId, token: String },
     /// The team's tasks, with a look at these.
     Tasks { team: TeamName, which: Which },
+    /// Which task is next for a member, with a look at these.
+    Next { client: ConnId, asked: NextTask, which: Which },
     /// What is new in an inbox, by the name of its file; and what somebody else took out of it is put back.
     Inbox { team: TeamName, inbox: String, guard: Guard },
     /// What the team's members ask, all of it.
@@ -209,6 +213,10 @@ pub(crate) enum FileDone {
         team: TeamName,
         members: Vec<AgentName>,
         result: Result<Arc<Vec<Arc<Task>>>, Fault>,
+    },
+    Next {
+        client: ConnId,
+        next: Next,
     },
     Inbox {
         team: TeamName,

@@ -30,7 +30,7 @@ use crate::roster::SpawnId;
 use crate::seen::Seen;
 use crate::tale::Tale;
 use inbox::Inboxes;
-use protocol::control::Lead;
+use protocol::control::{Lead, Next};
 use protocol::fault::{Fault, Kind};
 use protocol::name::{AgentName, TeamName};
 use protocol::task::{Task, TaskStatus};
@@ -218,6 +218,11 @@ impl Files {
                 let owned = result.as_ref().is_ok_and(|tasks| tasks.iter().any(|task| is_held(task)));
                 let members = if owned { self.members(&team) } else { Vec::new() };
                 FileDone::Tasks { members, team, result }
+            }
+            FileJob::Next { client, asked, which } => {
+                let all = self.tasks(&asked.team, which);
+                let next = self.note("say which task is next", all).map(|all| asked.of(&all));
+                FileDone::Next { client, next: next.unwrap_or(Next::Unknown) }
             }
             FileJob::Inbox { team, inbox, guard } => {
                 let guard = self.guard(&team, &inbox, guard);

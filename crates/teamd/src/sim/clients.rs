@@ -12,6 +12,8 @@ pub(super) enum Asker {
     Person,
     /// A hook's of that program.
     Hook(u32),
+    /// That of an agent that is run a turn at a time, by its join.
+    Turner(u32),
     /// That of a session that wants to lead, by its first process.
     Leader(TeamName, u32),
     /// Somebody's who spawns a member into the worktree that they ask for.
@@ -50,9 +52,12 @@ impl World {
     pub(super) fn leave(&mut self) {
         let who = self.clients.iter().find(|(_, asker)| !matches!(asker, Asker::Hook(_)));
         let Some(client) = who.map(|(client, _)| *client) else { return };
-        self.clients.remove(&client);
+        let who = self.clients.remove(&client);
         self.gone.insert(client);
         self.tell(Event::Closed { conn: client });
+        if let Some(Asker::Turner(pid)) = who {
+            self.looks_itself(pid);
+        }
     }
 
     /// Whoever asks is answered once.
@@ -70,6 +75,7 @@ impl World {
                 }
             }
             (Some(Asker::Leader(team, pid)), Response::Done(_)) => self.lead_starts(pid, team),
+            (Some(Asker::Turner(pid)), response) => self.is_told(pid, response),
             (Some(Asker::Hook(pid)), response) => self.hook_hears(pid, client, response),
             _ => {}
         }

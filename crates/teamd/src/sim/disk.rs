@@ -1,14 +1,14 @@
 //! What lies on the disk, and the files thread that writes it.
 
 use super::letters::{Files, Member, Standing};
-use super::looks::{Looks, Part};
+use super::looks::{Looks, News, Part};
 use super::trees::Woods;
 use crate::event::Event;
 use crate::files::{ConfigSeen, Enrolled, FileDone, FileJob, Living, Ours, ShutdownAnswer};
 use crate::roster::{Record, Roster, SpawnId};
 use crate::step::Telling;
 use protocol::asked::Answer;
-use protocol::control::{Activity, Create, CreateReply, Ended};
+use protocol::control::{Activity, Create, CreateReply, Ended, Next};
 use protocol::fault::{Fault, Kind};
 use protocol::id::{RequestId, TaskId};
 use protocol::mode::PermissionMode;
@@ -39,8 +39,8 @@ pub(super) struct Disk {
     /// Which change each file has had last.
     pub(super) versions: BTreeMap<(TeamName, Part), u64>,
     pub(super) writes: u64,
-    /// Changes that no watcher has told yet.
-    pub(super) news: VecDeque<(TeamName, Part)>,
+    /// What no watcher has told yet.
+    pub(super) news: VecDeque<News>,
     /// Events arrive on this file system.
     pub(super) tells: bool,
     /// The event log; none where nobody keeps one, which is quicker.
@@ -85,6 +85,17 @@ impl Disk {
         match job {
             FileJob::Probe if self.tells => told.push_back(Event::WatchProven),
             FileJob::Rescan { teams } => told.extend(looks.rescan(&teams, &self.versions)),
+            FileJob::Tasks { team, which } => {
+                let known = self.teams.get(&team).into_iter();
+                let members = known.flat_map(|team| team.members.keys().cloned()).collect();
+                let result = self.team(&team).map(|files| looks.tasks(&team, which, &files.tasks));
+                told.push_back(Event::Filed(FileDone::Tasks { team, members, result }));
+            }
+            FileJob::Next { client, asked, which } => {
+                let all = self.team(&asked.team).map(|files| looks.tasks(&asked.team, which, &files.tasks));
+                let next = all.map_or(Next::Unknown, |all| asked.of(&all));
+                told.push_back(Event::Filed(FileDone::Next { client, next }));
+            }
             FileJob::Inbox { team, inbox, .. } => {
                 let name = AgentName::foreign(&inbox);
                 let files = self.team(&team);
@@ -134,12 +145,6 @@ impl Disk {
             FileJob::Farewell { record } => self.farewell(&record),
             FileJob::LastWords { spawn, .. } => {
                 FileDone::LastWords { ended: self.words.remove(&spawn), spawn }
-            }
-            FileJob::Tasks { team, .. } => {
-                let known = self.teams.get(&team).into_iter();
-                let members = known.flat_map(|team| team.members.keys().cloned()).collect();
-                let result = self.team(&team).map(|files| files.tasks.clone().into());
-                FileDone::Tasks { team, members, result }
             }
             FileJob::Requests { team } => {
                 let result = self.team(&team).map(|files| files.asking());
@@ -208,9 +213,12 @@ impl Disk {
                 self.log.iter_mut().filter(|_| !self.full).for_each(|log| log.push(line.clone()));
                 return None;
             }
-            FileJob::LeadSession { .. } | FileJob::Probe | FileJob::Rescan { .. } | FileJob::Inbox { .. } => {
-                return None;
-            }
+            FileJob::LeadSession { .. }
+            | FileJob::Probe
+            | FileJob::Rescan { .. }
+            | FileJob::Inbox { .. }
+            | FileJob::Tasks { .. }
+            | FileJob::Next { .. } => return None,
         })
     }
 

@@ -1,6 +1,7 @@
 //! What the step function wants done, done in the made-up world.
 
 use super::join::{Join, Stage};
+use super::looks::News;
 use super::world::World;
 use crate::effect::Effect;
 use crate::event::Event;
@@ -58,6 +59,8 @@ impl World {
                     daemon.lines.remove(&spawn);
                 }
             }
+            Effect::Mark { .. } if !self.calm && self.rng.u8(..) < 60 => self.tell(Event::Unmarked),
+            Effect::Mark { mark } => self.disk.news.push_back(News::Mark(mark)),
             Effect::File(job) => {
                 if let Some(daemon) = &mut self.daemon {
                     queue(&mut daemon.files, job);

@@ -108,7 +108,7 @@ impl Join {
 
     /// Whether it is to look for mail and tasks.
     pub(super) fn looks(&self) -> bool {
-        self.turner.as_ref().is_some_and(|turner| turner.awake && !turner.turn)
+        self.turner.as_ref().is_some_and(|turner| turner.awake && !turner.turn && !turner.asks)
     }
 
     /// Whether it has something to do, where there is a daemon to reach, at that time.

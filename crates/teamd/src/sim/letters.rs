@@ -187,6 +187,17 @@ impl Files {
         true
     }
 
+    /// Whether the files give it that one.
+    pub(super) fn may_take(&self, name: &AgentName, id: TaskId) -> bool {
+        let one = |task: &&Arc<Task>| task.id == id;
+        self.tasks.iter().find(one).is_some_and(|task| {
+            let hers = task.owner.as_ref() == Some(name);
+            let left = hers && task.status == TaskStatus::InProgress && task.failure().is_none();
+            let free = (hers || task.owner.is_none()) && task.startable(&self.tasks);
+            free || left && task.open_blockers(&self.tasks).is_empty()
+        })
+    }
+
     /// What that member would take up next: what it left, what is its own, what is anybody's.
     pub(super) fn next_task(&self, name: &AgentName, but: &BTreeSet<TaskId>) -> Option<TaskId> {
         let all = &self.tasks;

@@ -4,10 +4,12 @@ use super::disk::Disk;
 use super::letters::Letter;
 use super::world::World;
 use crate::event::Event;
-use crate::files::{self, Mail};
+use crate::files::{self, Mail, Which};
 use protocol::id::TaskId;
 use protocol::name::{AgentName, TeamName};
+use protocol::task::Task;
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 /// A file of a team.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -15,6 +17,13 @@ pub(super) enum Part {
     Config,
     Inbox(AgentName),
     Task(TaskId),
+}
+
+/// What the watcher is to tell, in the order in which it happened.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum News {
+    Changed(TeamName, Part),
+    Mark(u64),
 }
 
 /// See the head of this file.
@@ -26,6 +35,8 @@ pub(super) struct Looks {
     pub(super) marks: BTreeMap<(TeamName, AgentName), (usize, usize)>,
     /// How each file was at the last rescan.
     pub(super) files: BTreeMap<(TeamName, Part), u64>,
+    /// The tasks of each team as they were at the last look.
+    pub(super) tasks: BTreeMap<TeamName, BTreeMap<TaskId, Arc<Task>>>,
     /// The teams whose directories are watched.
     pub(super) watched: BTreeSet<TeamName>,
 }
@@ -35,6 +46,21 @@ impl Looks {
     pub(super) fn forget(&mut self, team: &TeamName) {
         self.told.retain(|(of, _), _| of != team);
         self.marks.retain(|(of, _), _| of != team);
+        self.tasks.remove(team);
+    }
+
+    /// A look at these alone, and at all where there was none before.
+    pub(super) fn tasks(&mut self, team: &TeamName, which: Which, now: &[Arc<Task>]) -> Arc<Vec<Arc<Task>>> {
+        let now = || now.iter().map(|task| (task.id, task.clone()));
+        let seen = self.tasks.entry(team.clone()).or_insert_with(|| now().collect());
+        match which {
+            Which::All => *seen = now().collect(),
+            Which::These(changed) => {
+                seen.retain(|id, _| !changed.contains(id));
+                seen.extend(now().filter(|(id, _)| changed.contains(id)));
+            }
+        }
+        Arc::new(seen.values().cloned().collect())
     }
 
     pub(super) fn mail(&mut self, team: &TeamName, name: &AgentName, letters: &[Letter]) -> Mail {
@@ -90,11 +116,11 @@ impl Disk {
     /// Somebody has written it.
     pub(super) fn touch(&mut self, team: &TeamName, part: Part) {
         self.writes += 1;
-        let key = (team.clone(), part);
-        if self.news.back() != Some(&key) {
-            self.news.push_back(key.clone());
+        let news = News::Changed(team.clone(), part.clone());
+        if self.news.back() != Some(&news) {
+            self.news.push_back(news);
         }
-        self.versions.insert(key, self.writes);
+        self.versions.insert((team.clone(), part), self.writes);
     }
 }
 
@@ -103,6 +129,10 @@ impl World {
     pub(super) fn watch(&mut self) {
         let Some(news) = self.disk.news.pop_front() else { return };
         let Some(daemon) = &mut self.daemon else { return };
+        let news = match news {
+            News::Mark(mark) => return daemon.events.push_back(Event::Marked { mark }),
+            News::Changed(team, part) => (team, part),
+        };
         if !self.disk.tells || !daemon.looks.watched.contains(&news.0) {
             return;
         }

@@ -37,7 +37,11 @@ pub(super) fn something_fails(world: &mut World) {
         11 => world.set_clock(),
         12 => {
             let event = match world.rng.u8(..) {
-                0..100 => Event::Overflow,
+                0..100 => {
+                    // What was not told yet is lost.
+                    world.disk.news.clear();
+                    Event::Overflow
+                }
                 100..200 => Event::Unwatched,
                 200..250 => Event::Root(Ok(())),
                 _ => Event::Root(Err(Fault::new(Kind::NoDaemon, "another teamd has it"))),

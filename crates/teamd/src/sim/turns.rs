@@ -1,11 +1,12 @@
 //! An agent that is run a turn at a time, as its join lives it: it looks at its mail and the tasks when it is woken, takes
 //! one thing, and rests when there is nothing.
 
+use super::clients::Asker;
 use super::join::{Join, Stage, Who};
 use super::letters::Files;
 use super::looks::Part;
 use super::world::World;
-use protocol::control::{Activity, FromJoin, TurnNow, Turns};
+use protocol::control::{Activity, FromJoin, Next, NextTask, Reply, Request, Response, TurnNow, Turns};
 use protocol::id::{RequestId, TaskId};
 use protocol::name::AgentName;
 use protocol::payload::{IdleNotification, IdleReason, Payload, PlanApprovalRequest, PlanApprovalResponse};
@@ -23,6 +24,8 @@ pub(super) struct Turner {
     pub(super) awake: bool,
     /// A turn is under way.
     pub(super) turn: bool,
+    /// It has asked which task is next.
+    pub(super) asks: bool,
     /// The task that the turn, or its plan, is about.
     task: Option<TaskId>,
     /// Its own, but what became of them could not be written.
@@ -49,7 +52,8 @@ impl Turner {
         // A plan of the life before is handed in again, by its next turn.
         let plan = now.plan.clone().map(|_| PlanStage::Planning);
         let now = TurnNow { plan, ..now };
-        Turner { now, awake: true, turn: false, task: None, unsettled: BTreeSet::new(), asked: Vec::new() }
+        let (task, unsettled, asked) = (None, BTreeSet::new(), Vec::new());
+        Turner { now, awake: true, turn: false, asks: false, task, unsettled, asked }
     }
 
     fn waits(&self) -> bool {
@@ -76,9 +80,48 @@ impl World {
         Some((join.turner.as_mut()?, join.who.clone()?))
     }
 
-    /// It looks.
+    /// It looks; for a task some ask the daemon first.
     pub(super) fn looks(&mut self, pid: u32) {
         let Some((turner, who)) = self.turner(pid) else { return };
+        let may_ask = !turner.waits() && turner.unsettled.is_empty();
+        let letters =
+            self.disk.teams.get(&who.team).is_some_and(|files| files.unread(&who.name).next().is_some());
+        if may_ask && !letters && self.rng.bool() {
+            let asked = NextTask { team: who.team, owner: who.name, resume: true };
+            let asks = self.ask_as(Asker::Turner(pid), None, Request::NextTask(asked)).is_some();
+            if asks {
+                // A wake that comes meanwhile is kept.
+                return self.turner(pid).into_iter().for_each(|(it, _)| (it.asks, it.awake) = (true, false));
+            }
+        }
+        self.looks_itself(pid);
+    }
+
+    /// The daemon's word; that there is nothing is believed. A task that it can't have any more it asks for again.
+    pub(super) fn is_told(&mut self, pid: u32, response: &Response) {
+        let Some((turner, who)) = self.turner(pid).filter(|(turner, _)| turner.asks) else { return };
+        let woken = std::mem::replace(&mut turner.awake, true);
+        turner.asks = false;
+        let Response::Done(reply) = response else { return self.looks_itself(pid) };
+        match **reply {
+            Reply::NextTask(Next::Nothing) => {
+                self.rests_for_now(pid);
+                self.turner(pid).into_iter().for_each(|(turner, _)| turner.awake |= woken);
+            }
+            Reply::NextTask(Next::Task(id)) => {
+                let files = self.disk.teams.get(&who.team);
+                if files.is_some_and(|files| files.may_take(&who.name, id)) {
+                    self.takes(pid, &who, id);
+                }
+            }
+            _ => self.looks_itself(pid),
+        }
+    }
+
+    /// At the files.
+    pub(super) fn looks_itself(&mut self, pid: u32) {
+        let Some((turner, who)) = self.turner(pid) else { return };
+        (turner.asks, turner.awake) = (false, true);
         let (waits, unsettled) = (turner.waits(), turner.unsettled.clone());
         let Some(files) = self.disk.teams.get(&who.team) else { return self.rests_for_now(pid) };
         let task = || if waits { None } else { files.next_task(&who.name, &unsettled) };
@@ -89,14 +132,16 @@ impl World {
         match found {
             Found::Nothing => self.rests_for_now(pid),
             Found::Letter(digest, payload) => self.has_letter(pid, &who, digest, *payload),
-            Found::Task(id) => {
-                self.claim(&who, id);
-                if let Some((turner, _)) = self.turner(pid) {
-                    turner.task = Some(id);
-                }
-                self.begins(pid, format!("task {id}: count"));
-            }
+            Found::Task(id) => self.takes(pid, &who, id),
         }
+    }
+
+    fn takes(&mut self, pid: u32, who: &Who, id: TaskId) {
+        self.claim(who, id);
+        if let Some((turner, _)) = self.turner(pid) {
+            turner.task = Some(id);
+        }
+        self.begins(pid, format!("task {id}: count"));
     }
 
     pub(super) fn claim(&mut self, who: &Who, id: TaskId) {

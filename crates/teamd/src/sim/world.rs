@@ -249,6 +249,8 @@ impl World {
         for join in self.joins.values_mut() {
             join.conn = None;
             join.heard.clear();
+            let asks = join.turner.iter_mut().filter(|turner| turner.asks);
+            asks.for_each(|turner| (turner.asks, turner.awake) = (false, true));
         }
     }
 

@@ -1,6 +1,6 @@
 //! Something changed in the config or was missed: whoever may be concerned looks. Events are hints.
 
-use super::{ending, hide, mode, requests, stuck, tasks, turn};
+use super::{ending, hide, mode, next, requests, stuck, tasks, turn};
 use crate::effect::Effect;
 use crate::event::Now;
 use crate::files::{ConfigSeen, FileJob, Living, Ours};
@@ -88,7 +88,8 @@ pub(super) fn watch_proven(state: &mut State, now: Now) {
 }
 
 /// Events of some directory do not arrive: until all can be watched again, files are looked at.
-pub(super) fn unwatched(state: &mut State, now: Now) {
+pub(super) fn unwatched(state: &mut State, now: Now, out: &mut Vec<Effect>) {
+    next::missed(state, out);
     state.watch = Watch::Blind;
     state.rescan_at = state.rescan_at.min(now.mono + state.watch.rescan_every());
 }
@@ -114,6 +115,7 @@ pub(super) fn root(state: &mut State, opened: Result<(), Fault>, now: Now, out: 
 
 /// Something happened that no event tells of: a look at everything, now, or soon after the last one.
 pub(super) fn missed(state: &mut State, now: Now, out: &mut Vec<Effect>) {
+    next::missed(state, out);
     match state.looked_at.map(|last| last + LOOKS_APART).filter(|next| *next > now.mono) {
         Some(next) => state.rescan_at = state.rescan_at.min(next),
         None => everywhere(state, now, out),

@@ -18,6 +18,7 @@ mod keys;
 mod lead;
 mod look;
 mod mode;
+mod next;
 mod plan;
 mod policy;
 mod register;
@@ -37,6 +38,7 @@ mod worktree;
 
 pub(crate) use deadline::next as next_deadline;
 pub(crate) use mode::Telling;
+pub(crate) use next::Asks;
 pub(crate) use register::place;
 pub(crate) use restart::restart;
 pub(crate) use spawn::Opened;
@@ -69,7 +71,9 @@ pub(crate) fn step(state: &mut State, event: Event, now: Now) -> Vec<Effect> {
         Event::ConfigChanged { team } => look::config(state, &team, out),
         Event::SessionChanged { team } => look::session(team, out),
         Event::WatchProven => look::watch_proven(state, now),
-        Event::Unwatched => look::unwatched(state, now),
+        Event::Marked { mark } => next::marked(state, mark, out),
+        Event::Unmarked => next::missed(state, out),
+        Event::Unwatched => look::unwatched(state, now, out),
         Event::Root(opened) => look::root(state, opened, now, out),
         Event::Overflow => look::missed(state, now, out),
         Event::Filed(done) => filed(state, done, now, out),
@@ -93,6 +97,7 @@ pub(crate) fn step(state: &mut State, event: Event, now: Now) -> Vec<Effect> {
 fn closed(state: &mut State, conn: ConnId, out: &mut Vec<Effect>) {
     join::closed(state, conn, out);
     hook::closed(state, conn);
+    next::closed(state, conn);
 }
 
 fn filed(state: &mut State, done: FileDone, now: Now, out: &mut Vec<Effect>) {
@@ -107,6 +112,7 @@ fn filed(state: &mut State, done: FileDone, now: Now, out: &mut Vec<Effect>) {
         }
         FileDone::LastWords { spawn, ended } => ending::last_words(state, &spawn, ended, now, out),
         FileDone::Tasks { team, members, result } => tasks::seen(state, &team, &members, result, out),
+        FileDone::Next { client, next } => next::found(state, client, next, out),
         FileDone::Written { written } => stuck::seen(state, written, now, out),
         FileDone::Settled { client, reply } => request::answer(state, client, Ok(*reply), out),
         FileDone::Unsaved(fault) => unsaved(state, fault, out),

@@ -2,8 +2,8 @@
 
 use super::screens::Dialogs;
 use super::{
-    again, create, delete, hide, hook, keys, lead, mode, policy, screens, shutdown, spawn, status, turn,
-    worktree,
+    again, create, delete, hide, hook, keys, lead, mode, next, policy, screens, shutdown, spawn, status,
+    turn, worktree,
 };
 use crate::effect::Effect;
 use crate::event::{ConnId, Now};
@@ -55,6 +55,7 @@ fn dispatch(state: &mut State, client: ConnId, call: Call, now: Now, out: &mut V
         Request::Hide(who) => hide::put(state, client, &who, Sight::Hidden, out),
         Request::Show(who) => hide::put(state, client, &who, Sight::Shown, out),
         Request::Layout(order) => hide::layout(state, client, &order, out),
+        Request::NextTask(asked) => next::asked(state, client, asked, out),
         Request::Activity(activity) => {
             turn::activity(state, client, call.token.as_deref(), activity, now, out);
         }
@@ -94,6 +95,7 @@ fn may(state: &State, call: &Call) -> Result<(), Fault> {
     match call.request {
         Request::Status
         | Request::StatusOnScreen
+        | Request::NextTask(_)
         | Request::Activity(_)
         | Request::Locate(_)
         | Request::Capture(_)

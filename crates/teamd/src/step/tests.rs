@@ -7,6 +7,7 @@ mod hidden;
 mod hooks;
 mod looks;
 mod native;
+mod next;
 mod notices;
 mod plans;
 mod requests;

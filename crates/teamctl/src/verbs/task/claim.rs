@@ -2,6 +2,7 @@
 
 use super::told;
 use crate::here::{Here, fault};
+use protocol::control::NextTask;
 use protocol::fault::Fault;
 use protocol::id::TaskId;
 use store::Team;
@@ -17,7 +18,13 @@ pub(super) struct Claim {
 }
 
 pub(super) fn run(here: &Here, team: &Team, args: &Claim) -> Result<(), Fault> {
-    let task = team.tasks().claim(args.id.as_ref(), &here.me()).map_err(fault)?;
+    let (tasks, me, hints) = (team.tasks(), here.me(), here.hints()?);
+    let asked = || NextTask { team: team.name().clone(), owner: me.clone(), resume: false };
+    let task = match &args.id {
+        Some(id) => tasks.claim(Some(id), &me),
+        None => tasks.claim_told(&me, || hints.next(asked())),
+    };
+    let task = task.map_err(fault)?;
     told(here, &task, &format!("Task {} is {}'s: {}", task.id, here.me(), task.subject));
     Ok(())
 }

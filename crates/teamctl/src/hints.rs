@@ -1,0 +1,95 @@
+//! Asks the daemon which task is next: of a long list that is much sooner answered than by a look at all its files. Its
+//! word is a hint, and none is no loss: then there is that look.
+
+use client::{Connection, Error};
+use protocol::control::{Call, Next, NextTask, Reply, Request, Response, VERSION};
+use std::cell::Cell;
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+/// It answers within a millisecond; one that is busy for longer than this is as good as stopped.
+const WAIT: Duration = Duration::from_secs(1);
+/// One that has said nothing is not asked again for so long.
+const SILENCE: Duration = Duration::from_secs(10);
+
+/// See the head of this file.
+#[derive(Debug)]
+pub(crate) struct Hints {
+    socket: PathBuf,
+    silent_until: Cell<Option<Instant>>,
+}
+
+impl Hints {
+    /// Of the daemon that serves this socket, whether there is one or not.
+    pub(crate) fn of(socket: PathBuf) -> Hints {
+        Hints { socket, silent_until: Cell::new(None) }
+    }
+
+    pub(crate) fn next(&self, asked: NextTask) -> Next {
+        if self.silent_until.get().is_some_and(|until| Instant::now() < until) {
+            return Next::Unknown;
+        }
+        self.ask(asked).unwrap_or_else(|error| {
+            if matches!(error, Error::Silent(_)) {
+                self.silent_until.set(Some(Instant::now() + SILENCE));
+            }
+            Next::Unknown
+        })
+    }
+
+    fn ask(&self, asked: NextTask) -> Result<Next, Error> {
+        let mut connection = Connection::open_at_once(&self.socket)?;
+        connection.deadline(WAIT)?;
+        let call = Call { v: VERSION, token: None, once: None, request: Request::NextTask(asked) };
+        Ok(match connection.call(&call)? {
+            Response::Done(reply) => match *reply {
+                Reply::NextTask(next) => next,
+                _ => Next::Unknown,
+            },
+            // Of another release, say.
+            Response::Failed(_) => Next::Unknown,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use protocol::name::{AgentName, TeamName};
+    use std::io::{BufRead, BufReader, Write};
+    use std::os::unix::net::UnixListener;
+
+    fn asked() -> NextTask {
+        NextTask { team: TeamName::parse("t").unwrap(), owner: AgentName::lead(), resume: false }
+    }
+
+    #[test]
+    fn who_says_nothing_is_waited_for_once() {
+        let dir = tempfile::tempdir().unwrap();
+        let socket = dir.path().join("socket");
+        let hints = Hints::of(socket.clone());
+        assert_eq!(hints.next(asked()), Next::Unknown, "nobody is there");
+        let daemon = UnixListener::bind(socket).unwrap();
+        assert_eq!(hints.next(asked()), Next::Unknown, "it takes the question and does not answer");
+        daemon.accept().unwrap();
+        assert_eq!(hints.next(asked()), Next::Unknown);
+        daemon.set_nonblocking(true).unwrap();
+        assert!(daemon.accept().is_err(), "it is not asked again");
+    }
+
+    #[test]
+    fn a_daemon_of_another_release_knows_nothing() {
+        let dir = tempfile::tempdir().unwrap();
+        let socket = dir.path().join("socket");
+        let daemon = UnixListener::bind(&socket).unwrap();
+        let refuses = std::thread::spawn(move || {
+            let (mut stream, _) = daemon.accept().unwrap();
+            let mut line = String::new();
+            BufReader::new(stream.try_clone().unwrap()).read_line(&mut line).unwrap();
+            writeln!(stream, r#"{{"failed":{{"kind":"usage","message":"cannot understand"}}}}"#).unwrap();
+            line
+        });
+        assert_eq!(Hints::of(socket).next(asked()), Next::Unknown);
+        assert!(refuses.join().unwrap().contains(r#"{"next_task":{"team":"t","owner":"team-lead""#));
+    }
+}
