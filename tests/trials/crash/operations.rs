@@ -54,7 +54,7 @@ pub(super) const RESIDENTS: [&str; 2] = ["ann", "bob"];
 pub(super) const IN_A_PANE: usize = 1;
 pub(super) const IN_A_WORKTREE: usize = 10;
 
-pub(super) const OPERATIONS: [Operation; 12] = [
+pub(super) const OPERATIONS: [Operation; 13] = [
     Operation {
         name: "create",
         keeps: None,
@@ -196,6 +196,21 @@ pub(super) const OPERATIONS: [Operation; 12] = [
         },
         clean: made_anew_and_deleted,
     },
+    Operation {
+        name: "kill of three at once",
+        keeps: None,
+        begin: |house, n| {
+            let begun = made(house, n, words(&["kill", "-t", &team(n), "eve", "fay", "gil"]));
+            for name in ["eve", "fay", "gil"] {
+                house.teamctl(["spawn", "-t", &team(n), name, "--", "sleep", "3600"]).ok();
+            }
+            begun
+        },
+        again: |_, n| Some(words(&["shutdown", "-t", &team(n), "--all", "--force", "--grace", "0s"])),
+        done: |house, n| usize::from(members(house, &team(n)) == ["team-lead"]),
+        whole: |house, n| have_ended_once(house, n, 3),
+        clean: deleted,
+    },
 ];
 
 pub(super) fn team(n: u64) -> String {
@@ -284,6 +299,10 @@ fn is_one(house: &House, n: u64, its_panes: usize) -> Result<(), String> {
 
 /// Told to the lead once, and nothing of it left.
 pub(super) fn has_ended_once(house: &House, n: u64) -> Result<(), String> {
+    have_ended_once(house, n, 1)
+}
+
+fn have_ended_once(house: &House, n: u64, many: usize) -> Result<(), String> {
     is("members", members(house, &team(n)), words(&["team-lead"]))?;
     is("processes", living(house, n), 0)?;
     is("joins", joins(house), RESIDENTS.len())?;
@@ -293,7 +312,7 @@ pub(super) fn has_ended_once(house: &House, n: u64) -> Result<(), String> {
         lead.iter().filter(|mail| mail["text"].as_str().is_some_and(|text| text.contains(kind))).count()
     };
     let (approved, terminated) = (told("shutdown_approved"), told("teammate_terminated"));
-    if approved + terminated == 1 {
+    if approved + terminated == many {
         Ok(())
     } else {
         Err(format!("told {approved} + {terminated} times: {lead:?}"))
