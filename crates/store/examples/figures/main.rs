@@ -10,6 +10,7 @@
 use std::path::Path;
 use std::time::{Duration, Instant};
 
+mod daemon;
 #[path = "../../benches/ground.rs"]
 #[allow(dead_code, reason = "the benches use what is not used here")]
 mod ground;
