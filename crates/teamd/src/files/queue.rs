@@ -121,4 +121,20 @@ mod tests {
         drop(jobs);
         assert_eq!(taken(queue), ["Probe", "Sessions", "4"]);
     }
+
+    #[test]
+    fn what_waits_and_is_not_wanted_stays_the_next_and_nothing_is_waited_for() {
+        let (jobs, mut queue) = queue();
+        assert!(queue.next_if(|_| true).is_none());
+        jobs.send(FileJob::Probe);
+        jobs.send(roster(1));
+        assert!(queue.next_if(|job| matches!(job, FileJob::Sessions)).is_none());
+        jobs.send(roster(2));
+        assert!(matches!(queue.next_if(|job| matches!(job, FileJob::Probe)), Some(FileJob::Probe)));
+        assert!(matches!(queue.next_if(|_| true), Some(FileJob::Roster(Roster { version: 2, .. }))));
+        jobs.send(FileJob::Probe);
+        assert!(queue.next_if(|_| false).is_none());
+        drop(jobs);
+        assert_eq!(taken(queue), ["Probe"]);
+    }
 }
