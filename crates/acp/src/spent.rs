@@ -10,7 +10,8 @@ use serde_json::Value;
 pub(crate) struct Spent {
     /// What the program counts up from its own start on; none of one that counts each turn by itself.
     tokens: Option<u64>,
-    /// What the session had cost when the turn began, microdollars; none: it goes on with an earlier one, and never told.
+    /// What the session had cost when the turn before ended, microdollars; none: it goes on with an earlier one, and never
+    /// told.
     before: Option<u64>,
     /// What it has cost by now.
     now: Option<u64>,
@@ -31,9 +32,10 @@ impl Spent {
         }
     }
 
-    /// What came until now is of no turn: an earlier life's session told while it was opened what it had cost.
+    /// What came before the first is of no turn: an earlier life's session told while it was opened what it had cost. What
+    /// comes behind the answer of a turn, as agents may tell it, is counted with the next.
     pub(crate) fn begins(&mut self, is_new: bool) {
-        self.before = self.now.or(self.before).or(is_new.then_some(0));
+        self.before = self.before.or(self.now).or(is_new.then_some(0));
     }
 
     /// A turn has ended, with that answer.
@@ -43,6 +45,7 @@ impl Spent {
             None => told,
         });
         let cost = self.now.zip(self.before).map(|(now, before)| now.saturating_sub(before));
+        self.before = self.now.or(self.before);
         (tokens.is_some() || cost.is_some())
             .then(|| Used { tokens: tokens.unwrap_or_default(), microdollars: cost.unwrap_or_default() })
     }
@@ -98,11 +101,24 @@ mod tests {
     }
 
     #[test]
+    fn what_is_told_behind_an_answer_is_counted_with_the_next_turn() {
+        let mut spent = Spent::new(false);
+        spent.begins(true);
+        assert_eq!(spent.ended(Some(&usage(30))), Some(Used { tokens: 30, microdollars: 0 }));
+        spent.update(&cost(0.5, "USD"));
+        spent.begins(false);
+        assert_eq!(spent.ended(Some(&usage(30))), Some(Used { tokens: 30, microdollars: 500_000 }));
+    }
+
+    #[test]
     fn what_an_earlier_life_had_paid_is_not_counted_again() {
         let mut silent = Spent::new(false);
         silent.begins(false);
         silent.update(&cost(2.0, "USD"));
         assert_eq!(silent.ended(None), None, "of which turn it is nobody knows");
+        silent.begins(false);
+        silent.update(&cost(2.25, "USD"));
+        assert_eq!(silent.ended(None), Some(Used { tokens: 0, microdollars: 250_000 }));
         let mut told = Spent::new(false);
         told.update(&cost(2.0, "USD"));
         told.begins(false);
