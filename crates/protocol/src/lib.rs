@@ -93,6 +93,7 @@ pub mod payload;
 pub mod place;
 pub mod policy;
 pub mod prompt;
+pub mod rest;
 #[cfg(feature = "schema")]
 pub mod schema;
 pub mod task;

@@ -53,9 +53,17 @@ impl Answers {
 
     /// What the program of that member can follow, as the daemon's roster beside them tells.
     pub(crate) fn ability(&self, team: &TeamName, name: &AgentName) -> Ability {
-        let Some(state) = self.0.parent().filter(|state| state.is_dir()) else { return Ability::default() };
-        let bytes = StateDir::open(state).and_then(|state| state.read(Abilities::FILE)).ok().flatten();
-        Abilities::of_bytes(bytes.as_deref()).member(team, name)
+        Abilities::of_bytes(self.roster().as_deref()).member(team, name)
+    }
+
+    /// Whether that member rests, as the same tells.
+    pub(crate) fn rests(&self, team: &TeamName, name: &AgentName) -> bool {
+        protocol::rest::rests(self.roster().as_deref(), team, name)
+    }
+
+    fn roster(&self) -> Option<Vec<u8>> {
+        let state = self.0.parent().filter(|state| state.is_dir())?;
+        StateDir::open(state).and_then(|state| state.read(Abilities::FILE)).ok().flatten()
     }
 
     pub(crate) fn add(&self, team: &TeamName, answered: &Answered) -> Result<(), Error> {

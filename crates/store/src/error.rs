@@ -88,7 +88,7 @@ pub enum Error {
         nearest: Vec<String>,
     },
     /// No such member.
-    #[error("cannot find {name:?} in team {team}")]
+    #[error("cannot find {name:?} in team {team}{}", if *rests { ": it rests" } else { "" })]
     NoSuchMember {
         /// The name asked for.
         name: String,
@@ -96,6 +96,8 @@ pub enum Error {
         team: TeamName,
         /// Those most like it.
         nearest: Vec<String>,
+        /// It is none at present, and can be brought back.
+        rests: bool,
     },
     /// No such task.
     #[error("cannot find task {id} in team {team}")]
@@ -320,6 +322,7 @@ impl Error {
     fn hint_of_a_team(&self) -> Option<String> {
         let hint = match self {
             Error::NoSuchTeam { nearest, .. } => near(nearest, "teamctl status"),
+            Error::NoSuchMember { rests: true, .. } => "bring it back with: teamctl up --resume".to_owned(),
             Error::NoSuchMember { nearest, .. } => near(nearest, "teamctl status"),
             Error::Exists { what } if what.starts_with("file") => return None,
             Error::Exists { .. } => "take another name, or let --unique choose one".to_owned(),
@@ -350,10 +353,12 @@ impl Error {
 
 /// What may be seen, or done, about an answer of the kernel's.
 fn of_the_system(cause: io::ErrorKind, path: &Path) -> Option<String> {
-    let path = path.display();
     match cause {
-        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => Some(format!("make room: df -h {path}")),
-        io::ErrorKind::PermissionDenied => Some(format!("see whose it is: ls -ld {path}")),
+        // What could not be written is gone again: its directory is there.
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
+            Some(format!("make room: df -h {}", path.parent().unwrap_or(path).display()))
+        }
+        io::ErrorKind::PermissionDenied => Some(format!("see whose it is: ls -ld {}", path.display())),
         _ => None,
     }
 }

@@ -103,7 +103,8 @@ impl Team {
 
     pub(crate) fn no_member(&self, name: &str, config: &TeamConfig) -> Error {
         let nearest = nearest(name, config.members.iter().map(|member| &member.name));
-        Error::NoSuchMember { name: name.to_owned(), team: self.0.name.clone(), nearest }
+        let rests = self.answers().rests(&self.0.name, &AgentName::foreign(bare(name, &self.0.name)));
+        Error::NoSuchMember { name: name.to_owned(), team: self.0.name.clone(), nearest, rests }
     }
 
     /// The inbox of an agent, whether it is a member or not; the file may not be there yet.

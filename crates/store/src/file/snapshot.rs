@@ -185,9 +185,15 @@ pub(crate) fn read_as<T>(
 /// The wait for whoever is in the middle of writing it, and has been so for as long as it has not changed: by a look behind
 /// the read, since it may have been truncated between the look before and the read.
 pub(crate) fn half_written(dir: &Directory, name: &str, patience: Duration) -> Result<Pause, Error> {
-    let standing = Identity::at(dir, name)?.map_or(Duration::ZERO, |now| now.age());
+    let standing = || Identity::at(dir, name).map(|now| now.map_or(Duration::ZERO, |now| now.age()));
     let (first, longest) = (Duration::from_millis(10), Duration::from_millis(300));
-    Ok(Pause::new(patience.saturating_sub(standing), first, longest))
+    let mut left = patience.saturating_sub(standing()?);
+    if left.is_zero() && !patience.is_zero() {
+        // The kernel shows that a file was truncated before it shows when.
+        Pause::new(first, first, first).wait();
+        left = patience.saturating_sub(standing()?);
+    }
+    Ok(Pause::new(left, first, longest))
 }
 
 fn parsed<T>(bytes: &[u8], parse: impl FnOnce(&str) -> Result<T, json::Error>) -> Result<T, String> {

@@ -4,6 +4,7 @@ use crate::fixture::{Ground, agent, delay, hostile, message, put};
 use protocol::fault::Kind;
 use protocol::name::AgentName;
 use protocol::task::TaskStatus;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use store::{Error, NewTask};
 
 #[test]
@@ -78,6 +79,36 @@ fn a_half_written_file_is_waited_for() {
     });
     assert_eq!(inbox.read().unwrap().len(), 2);
     assert!(ground.aside().is_empty());
+}
+
+/// The kernel shows that they are empty before it shows since when.
+#[test]
+fn files_that_others_have_just_emptied_are_waited_for_however_long_they_stood() {
+    let ground = Ground::new();
+    let tasks = ground.team.tasks();
+    let all = [0; 200].map(|_| tasks.create(NewTask::new("x", &AgentName::lead())).unwrap().id);
+    delay(2_100);
+    let (reads, written, mut failed) = (AtomicUsize::new(0), AtomicUsize::new(0), Vec::new());
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            for id in all {
+                let path = tasks.path().join(format!("{id}.json"));
+                let text = std::fs::read_to_string(&path).unwrap();
+                let before = reads.load(Ordering::Relaxed);
+                while reads.load(Ordering::Relaxed) < before + 3 {}
+                put(&path, "");
+                put(&path, &text);
+                written.fetch_add(1, Ordering::Relaxed);
+            }
+        });
+        for (n, id) in all.iter().enumerate() {
+            while written.load(Ordering::Relaxed) <= n {
+                failed.extend(tasks.get(id).err());
+                reads.fetch_add(1, Ordering::Relaxed);
+            }
+        }
+    });
+    assert!(failed.is_empty() && ground.aside().is_empty(), "{failed:?}");
 }
 
 #[test]
