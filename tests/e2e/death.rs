@@ -106,6 +106,23 @@ fn while_no_daemon_looks() {
     house.end();
 }
 
+#[test]
+fn by_a_kill_whose_daemon_dies_for_good() {
+    let house = House::with_team();
+    let told = house.path("told");
+    let deaf = format!("trap \"echo >'{}'\" TERM; while :; do read x; done", told.display());
+    house.teamctl(["spawn", "ann", "--restart", "on-failure", "--", "sh", "-c", &deaf]).ok();
+    let mut kill = house.teamctl_running(["kill", "ann"]);
+    house.until("its program is told", || told.exists().then_some(()));
+    house.kill_9(house.daemon());
+    kill.wait().unwrap();
+    house.start_daemon();
+    dies(&house, "ann", "killed");
+    let past = house.json(["status"])["teams"][0]["past"].clone();
+    assert!(past[0]["again_at"].is_null() && past[0]["rests"] != true, "{past}");
+    house.end();
+}
+
 /// Up to tmux 3.6 this crashed a server with a control client, where panes closed by themselves.
 #[test]
 fn all_at_once_without_harm_to_the_server() {

@@ -5,6 +5,7 @@
 
 mod agent;
 mod awake;
+mod board;
 mod phase;
 mod setting;
 mod team;
@@ -12,6 +13,7 @@ mod waiting;
 
 pub(crate) use agent::{Agent, Hooks, Leading};
 pub(crate) use awake::Awake;
+pub(crate) use board::Board;
 pub(crate) use phase::{Asked, Gone, Heir, Link, Order, Phase, StartStage, Starting, Stopping};
 pub(crate) use setting::{Setting, Watch};
 pub(crate) use team::{Asking, Deleting, Given, Held, Look, Pending, Team};
@@ -70,6 +72,8 @@ pub(crate) struct State {
     /// When everything was looked at last, ms.
     pub(crate) looked_at: Option<u64>,
     pub(crate) closing: Closing,
+    /// Who waits for the daemon's end, the last of them: with the answer it ends.
+    pub(crate) leaves_with: Option<ConnId>,
     /// The roster on disk is older than this one.
     pub(crate) dirty: bool,
     /// The latest time that was seen, ms since the epoch: ahead of the clock where that was set back.
@@ -146,6 +150,7 @@ impl State {
             probe_at: 0,
             looked_at: None,
             closing: Closing::Not,
+            leaves_with: None,
             dirty: false,
             latest: 0,
             unsaved: false,

@@ -6,6 +6,7 @@ use super::sight::{Sight, What, sight, unkept};
 use super::tally::TmuxDied;
 use super::{Case, trees};
 use harness::House;
+use serde_json::Value;
 use std::collections::BTreeSet;
 use std::process::{Child, Stdio};
 use std::time::Duration;
@@ -312,13 +313,25 @@ impl Scene {
         self.rests(case);
     }
 
+    /// Whose first process has not found this daemon yet: what that passes on its way would be the next case's.
+    fn unheard(&self) -> String {
+        let status = self.house.teamctl_with(&["status", "--json"], &[("TEAMD_CRASH", "")]);
+        let runs = |name: &&str| {
+            let members = serde_json::from_str::<Value>(&status.stdout).unwrap_or_default();
+            let teams = members["teams"].as_array().cloned().unwrap_or_default();
+            let mut all = teams.iter().flat_map(|team| team["members"].as_array().into_iter().flatten());
+            all.any(|member| member["name"] == **name && member["phase"] == "running")
+        };
+        RESIDENTS.iter().filter(|name| !runs(name)).map(|name| format!("{name} is not heard\n")).collect()
+    }
+
     /// Everything is as it was before.
     pub(super) fn rests(&mut self, case: &str) {
         let rest = self.rest.as_ref().expect("it was looked at");
         let mut last = String::new();
         let same = || {
             let now = sight(&self.house);
-            let other = now.unlike(rest) + &unkept(&self.house, &self.kept);
+            let other = now.unlike(rest) + &unkept(&self.house, &self.kept) + &self.unheard();
             if other != last {
                 // For the portrait of a house that does not come to rest.
                 self.house.put("out/unlike", &other);

@@ -49,7 +49,7 @@ enum Role {
 
 /// In a form that does no harm where it is allowed: nobody of that name, a wrong word, something that goes on; and with
 /// which code it ends then.
-const VERBS: [(&[&str], May, &[i32]); 54] = [
+const VERBS: [(&[&str], May, &[i32]); 55] = [
     (&["create", "survey"], May::Lead, &[73]),
     (&["spawn", "bob", "--", "true"], May::Lead, &[73]),
     (&["shutdown", "nobody", "--grace=1s"], May::Lead, &[67]),
@@ -101,6 +101,7 @@ const VERBS: [(&[&str], May, &[i32]); 54] = [
     (&["setup", "codex"], May::Member, &[0]),
     (&["hook", "nothing"], May::Member, &[0]),
     (&["work"], May::Member, &[64]),
+    (&["notify", "a word"], May::Member, &[78]),
     (&["completions", "bash"], May::Member, &[0]),
     (&["man"], May::Member, &[0]),
     (&["help"], May::Member, &[0]),

@@ -2,9 +2,7 @@
 
 use crate::id::TaskId;
 use crate::name::{AgentName, TeamName};
-use crate::task::{Task, left, next};
 use serde::{Deserialize, Serialize};
-use std::borrow::Borrow;
 
 /// Which task may a member take up? Answered by what was written before it was asked.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -17,14 +15,6 @@ pub struct NextTask {
     /// One that it has in progress comes first.
     #[serde(default)]
     pub resume: bool,
-}
-
-impl NextTask {
-    /// The answer of whoever has the list.
-    pub fn of<T: Borrow<Task>>(&self, all: &[T]) -> Next {
-        let back = self.resume.then(|| left(all, &self.owner)).flatten().map(|task| task.id);
-        back.or_else(|| next(all, &self.owner)).map_or(Next::Nothing, Next::Task)
-    }
 }
 
 /// The answer, a hint: who has the task is decided by the files, under their locks.

@@ -101,6 +101,13 @@ pub struct TeamStatus {
     pub budget: Option<Budget>,
 }
 
+impl TeamStatus {
+    /// Nobody is started for it any more, until its policy gives it more.
+    pub fn is_spent(&self) -> bool {
+        self.budget.as_ref().is_some_and(|budget| budget.spent.is_some())
+    }
+}
+
 /// What a team has used up, and of how much.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]

@@ -6,7 +6,7 @@ use crate::step::Telling;
 use crate::worktrees::Making;
 use protocol::asked::Answer;
 use protocol::control::{
-    Activity, Create, CreateReply, Delete, Ended, Next, NextTask, Reply, SetPolicy, SightReply, Swept,
+    Activity, Create, CreateReply, Delete, Ended, NextTask, Reply, SetPolicy, SightReply, Swept,
 };
 use protocol::fault::Fault;
 use protocol::id::{RequestId, TaskId};
@@ -34,7 +34,7 @@ pub(crate) enum FileJob {
     /// A new member: entry, first message, tracking task. `again`: the name's mail and prompt are from a life
     /// before this one, and stay.
     Register { spawn: SpawnId, record: Shared, again: bool, at: u64 },
-    /// A shutdown request, unless one of those before is still unread.
+    /// A shutdown request, unless one of those before is still unread; where it is one of them itself, unless it is there.
     Ask {
         spawn: SpawnId,
         team: TeamName,
@@ -50,10 +50,8 @@ pub(crate) enum FileJob {
     Farewell { record: Shared },
     /// What a dead join left in writing.
     LastWords { spawn: SpawnId, token: String },
-    /// The team's tasks, with a look at these.
-    Tasks { team: TeamName, which: Which },
-    /// Which task is next for a member, with a look at these.
-    Next { client: ConnId, asked: NextTask, which: Which },
+    /// The team's tasks, with a look at these. Then clients are told which of them is next.
+    Tasks { team: TeamName, which: Which, asks: Vec<(ConnId, NextTask)> },
     /// What is new in an inbox, by the name of its file; and what somebody else took out of it is put back.
     Inbox { team: TeamName, inbox: String, guard: Guard },
     /// What the team's members ask, all of it.
@@ -160,6 +158,10 @@ impl Which {
         std::mem::replace(self, Which::These(BTreeSet::new()))
     }
 
+    pub(crate) fn is_none(&self) -> bool {
+        matches!(self, Which::These(tasks) if tasks.is_empty())
+    }
+
     pub(crate) fn add(&mut self, task: TaskId) {
         if let Which::These(tasks) = self {
             tasks.insert(task);
@@ -213,10 +215,7 @@ pub(crate) enum FileDone {
         team: TeamName,
         members: Vec<AgentName>,
         result: Result<Arc<Vec<Arc<Task>>>, Fault>,
-    },
-    Next {
-        client: ConnId,
-        next: Next,
+        asks: Vec<(ConnId, NextTask)>,
     },
     Inbox {
         team: TeamName,

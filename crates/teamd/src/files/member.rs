@@ -58,6 +58,9 @@ impl Files {
         at: u64,
     ) -> Result<(), Error> {
         let inbox = self.root.team(team)?.inbox(name);
+        if unless_unread.contains(request) && was_asked(&inbox, request)? {
+            return Ok(());
+        }
         let waits = |entry: &Entry| {
             entry.unread().is_some_and(|m| unless_unread.iter().any(|id| m.text.contains(id.as_str())))
         };
@@ -121,10 +124,16 @@ impl Files {
         FileDone::Farewelled { spawn: record.spawn.clone(), approved, left }
     }
 
-    pub(super) fn has_approved(&self, record: &Record) -> bool {
+    /// Its word may stand in the lead's inbox, and not have been read yet, when its end is seen.
+    pub(super) fn has_approved(&self, record: &Record) -> Result<bool, Error> {
         let hers = |answer: &ShutdownAnswer| answer.rejected.is_none() && answer.from == record.name;
-        !record.asked.is_empty()
-            && self.answers(&record.team, &record.asked).is_ok_and(|all| all.iter().any(hers))
+        if record.approved || record.asked.is_empty() {
+            return Ok(record.approved);
+        }
+        match self.answers(&record.team, &record.asked) {
+            Err(Error::NoSuchTeam { .. }) => Ok(false),
+            answers => answers.map(|all| all.iter().any(hers)),
+        }
     }
 
     /// None and nothing swept where the words can't be read: that is not the same as none. Half a word is of a join that
@@ -253,6 +262,13 @@ fn left(tasks: &[Arc<Task>], record: &Record) -> String {
     let left: Vec<String> =
         tasks.iter().filter(hers).map(|task| format!("{} ({})", task.id, task.subject)).collect();
     if left.is_empty() { String::new() } else { format!("; left in progress: {}", left.join(", ")) }
+}
+
+/// Whether it stands there, read or not.
+fn was_asked(inbox: &Inbox, request: &RequestId) -> Result<bool, Error> {
+    inbox.fold(|was: &mut bool, entry| {
+        *was |= entry.message.is_ok_and(|message| message.text.contains(request.as_str()));
+    })
 }
 
 fn answer(message: &Message) -> Option<ShutdownAnswer> {

@@ -30,7 +30,7 @@ use crate::roster::SpawnId;
 use crate::seen::Seen;
 use crate::tale::Tale;
 use inbox::Inboxes;
-use protocol::control::{Lead, Next};
+use protocol::control::Lead;
 use protocol::fault::{Fault, Kind};
 use protocol::name::{AgentName, TeamName};
 use protocol::task::{Task, TaskStatus};
@@ -213,16 +213,11 @@ impl Files {
             FileJob::LastWords { spawn, token } => {
                 FileDone::LastWords { ended: self.last_words(&spawn, &token), spawn }
             }
-            FileJob::Tasks { team, which } => {
+            FileJob::Tasks { team, which, asks } => {
                 let result = or_fault(self.tasks(&team, which));
                 let owned = result.as_ref().is_ok_and(|tasks| tasks.iter().any(|task| is_held(task)));
                 let members = if owned { self.members(&team) } else { Vec::new() };
-                FileDone::Tasks { members, team, result }
-            }
-            FileJob::Next { client, asked, which } => {
-                let all = self.tasks(&asked.team, which);
-                let next = self.note("say which task is next", all).map(|all| asked.of(&all));
-                FileDone::Next { client, next: next.unwrap_or(Next::Unknown) }
+                FileDone::Tasks { members, team, result, asks }
             }
             FileJob::Inbox { team, inbox, guard } => {
                 let guard = self.guard(&team, &inbox, guard);

@@ -105,16 +105,19 @@ impl Files {
     }
 
     fn farewelled(&mut self, going: &[Shared]) -> Vec<FileDone> {
-        // The word may stand in the lead's inbox, and not have been read yet, when the end is seen.
-        let approved: Vec<bool> = going.iter().map(|it| it.approved || self.has_approved(it)).collect();
+        let approved: Vec<Result<bool, Error>> = going.iter().map(|it| self.has_approved(it)).collect();
         let ready: Vec<Result<(), Fault>> = going.iter().map(|record| self.may_depart(record)).collect();
         let able = going.iter().zip(&approved).zip(&ready).filter(|(_, ready)| ready.is_ok());
-        let able: Vec<(&Record, bool)> = able.map(|((it, approved), _)| (&**it, *approved)).collect();
+        // Where nobody can tell whether its lead has its word, that is not told now: it is all done once more.
+        let able: Vec<(&Record, bool)> =
+            able.map(|((it, approved), _)| (&**it, matches!(approved, Ok(false)))).collect();
         let mut taken = self.taken_off(&able).into_iter();
         let all = going.iter().zip(approved).zip(ready);
         all.map(|((record, approved), ready)| {
             let taken = ready.and_then(|()| or_fault(taken.next().expect("one for each who may depart")));
-            self.departed(record, approved, taken.err())
+            let approved = or_fault(approved);
+            let left = taken.and(approved.clone().map(drop));
+            self.departed(record, approved.unwrap_or(false), left.err())
         })
         .collect()
     }
@@ -151,9 +154,10 @@ fn add_all(team: &Team, members: &[Member]) -> Vec<Result<(), Error>> {
 }
 
 /// Each part is tried, whatever became of the others: a damaged inbox must not keep a member on the team. All
-/// of it can be done again. An entry of that name from another life is not ours to remove.
+/// of it can be done again. An entry of that name from another life is not ours to remove. With each stands whether its
+/// lead is to be told.
 fn take_off(team: &Team, all: &[(&Record, bool)]) -> Vec<Result<(), Error>> {
-    let untold: Vec<&Record> = all.iter().filter(|(_, approved)| !approved).map(|(it, _)| *it).collect();
+    let untold: Vec<&Record> = all.iter().filter(|(_, tells)| *tells).map(|(it, _)| *it).collect();
     let mut told = together(&untold, |some| tell_lead(team, some)).into_iter();
     let tracked: Vec<Result<bool, Error>> = all
         .iter()
@@ -165,8 +169,8 @@ fn take_off(team: &Team, all: &[(&Record, bool)]) -> Vec<Result<(), Error>> {
     let ours = all.iter().zip(&tracked).filter(|(_, tracked)| matches!(tracked, Ok(true)));
     let names: Vec<AgentName> = ours.map(|((record, _), _)| record.name.clone()).collect();
     let mut removed = together(&names, |some| team.remove_members(some)).into_iter();
-    let results = all.iter().zip(tracked).map(|((_, approved), tracked)| {
-        let told = if *approved { Ok(()) } else { told.next().expect("one for each who was not told of") };
+    let results = all.iter().zip(tracked).map(|((_, tells), tracked)| {
+        let told = if *tells { told.next().expect("one for each who was not told of") } else { Ok(()) };
         told.and(tracked.and_then(|ours| match ours {
             true => removed.next().expect("one for each of ours"),
             false => Ok(()),

@@ -112,6 +112,9 @@ pub(crate) struct Record {
     /// It was asked to end for a while: however this life ends, it rests then.
     #[serde(default)]
     pub(crate) to_rest: bool,
+    /// It is to end by force, whatever it was asked: a daemon after this one goes on with that.
+    #[serde(default)]
+    pub(crate) killed: bool,
     /// Its program got that approval on its command line, and no hook of it knows that yet.
     #[serde(default)]
     pub(crate) approval_given: bool,

@@ -8,7 +8,7 @@ use crate::files::{ConfigSeen, Enrolled, FileDone, FileJob, Living, Ours, Shutdo
 use crate::roster::{Record, Roster, SpawnId};
 use crate::step::Telling;
 use protocol::asked::Answer;
-use protocol::control::{Activity, Create, CreateReply, Ended, Next};
+use protocol::control::{Activity, Create, CreateReply, Ended};
 use protocol::fault::{Fault, Kind};
 use protocol::id::{RequestId, TaskId};
 use protocol::mode::PermissionMode;
@@ -85,16 +85,11 @@ impl Disk {
         match job {
             FileJob::Probe if self.tells => told.push_back(Event::WatchProven),
             FileJob::Rescan { teams } => told.extend(looks.rescan(&teams, &self.versions)),
-            FileJob::Tasks { team, which } => {
+            FileJob::Tasks { team, which, asks } => {
                 let known = self.teams.get(&team).into_iter();
                 let members = known.flat_map(|team| team.members.keys().cloned()).collect();
                 let result = self.team(&team).map(|files| looks.tasks(&team, which, &files.tasks));
-                told.push_back(Event::Filed(FileDone::Tasks { team, members, result }));
-            }
-            FileJob::Next { client, asked, which } => {
-                let all = self.team(&asked.team).map(|files| looks.tasks(&asked.team, which, &files.tasks));
-                let next = all.map_or(Next::Unknown, |all| asked.of(&all));
-                told.push_back(Event::Filed(FileDone::Next { client, next }));
+                told.push_back(Event::Filed(FileDone::Tasks { team, members, result, asks }));
             }
             FileJob::Inbox { team, inbox, .. } => {
                 let name = AgentName::foreign(&inbox);
@@ -217,8 +212,7 @@ impl Disk {
             | FileJob::Probe
             | FileJob::Rescan { .. }
             | FileJob::Inbox { .. }
-            | FileJob::Tasks { .. }
-            | FileJob::Next { .. } => return None,
+            | FileJob::Tasks { .. } => return None,
         })
     }
 

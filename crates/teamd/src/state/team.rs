@@ -1,9 +1,11 @@
 //! One team: what its files said as last, what is being looked at, and what its members ask.
 
+use super::Board;
+use crate::event::ConnId;
 use crate::files::Which;
 use crate::roster::{Ground, Spent};
 use crate::tale::{RequestTale, TaskTale};
-use protocol::control::{Layout, PastAgent};
+use protocol::control::{Layout, NextTask, PastAgent};
 use protocol::id::{RequestId, TaskId};
 use protocol::name::AgentName;
 use protocol::policy::{By, Policy};
@@ -23,6 +25,10 @@ pub(crate) struct Team {
     pub(crate) reading: BTreeMap<String, Look>,
     /// The same for its config.
     pub(crate) checking: Look,
+    /// Who is told after the next look which of them comes next.
+    pub(crate) asks: Vec<(ConnId, NextTask)>,
+    /// The tasks as the last look found them.
+    pub(crate) board: Board,
     /// The tasks as the event log has told them.
     pub(crate) told: BTreeMap<TaskId, TaskTale>,
     /// Members whose life has ended, the latest last.
@@ -76,6 +82,13 @@ pub(crate) enum Held {
 pub(crate) struct Pending {
     pub(crate) request: Box<OpenRequest>,
     pub(crate) stage: Asking,
+}
+
+impl Team {
+    /// Its board is as the files are, as far as anybody was told.
+    pub(crate) fn is_seen(&self) -> bool {
+        self.looking == Look::Rest && self.unseen.is_none()
+    }
 }
 
 impl Pending {

@@ -59,6 +59,14 @@ pub(super) fn look(state: &mut State, team: &TeamName, now: Now, out: &mut Vec<E
     }
 }
 
+/// Of all whose time has a limit, at each rescan: that is of the wall clock, and where the machine sleeps, or somebody sets
+/// it, the clock of the deadlines does not go along.
+pub(super) fn look_again(state: &mut State, now: Now, out: &mut Vec<Effect>) {
+    let timed = state.teams.iter().filter(|(_, known)| known.policy.time_ms.is_some());
+    let timed: Vec<TeamName> = timed.map(|(team, _)| team.clone()).collect();
+    timed.iter().for_each(|team| look(state, team, now, out));
+}
+
 /// Those whose time is over by now.
 pub(super) fn due(state: &mut State, now: Now, out: &mut Vec<Effect>) {
     let over = |known: &Team| known.spent_at.is_some_and(|at| at <= now.mono);

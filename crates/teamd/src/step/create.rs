@@ -1,7 +1,7 @@
 //! `create`: the files decide whether the name is free.
 
 use super::request::answer;
-use super::{again, budget, ending};
+use super::{again, budget, ending, next};
 use crate::effect::Effect;
 use crate::event::{ConnId, Now};
 use crate::files::FileJob;
@@ -36,6 +36,7 @@ pub(super) fn created(
         strays.iter().for_each(|id| ending::end(state, id, now, out));
         again::cancel(state, &reply.team_name, &[], out);
         // Worktrees that were made for an earlier team of that name are still ours to see to.
+        next::forget(state, &reply.team_name, out);
         let before = state.teams.remove(&reply.team_name).map(|team| team.grounds);
         let spent = Spent { since: now.wall, ..Spent::default() };
         let team = Team { policy, grounds: before.unwrap_or_default(), spent, ..Team::default() };

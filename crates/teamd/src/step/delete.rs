@@ -2,6 +2,7 @@
 
 use super::again;
 use super::lead;
+use super::next;
 use super::request::answer;
 use super::shutdown::{ids_of, kill_all};
 use super::worktree;
@@ -67,6 +68,7 @@ pub(super) fn deleted(
     let was = state.teams.get_mut(team).and_then(|team| team.deleting.take());
     if result.is_ok() {
         again::cancel(state, team, &[], out);
+        next::forget(state, team, out);
         state.teams.remove(team);
         // It may be nobody's session.
         lead::leave(state, team, out).ok();

@@ -3,7 +3,6 @@
 
 use super::again::{self, Next};
 use super::register::{self, close};
-use super::request::answer;
 use super::shutdown::{self, TERM_GRACE};
 use super::{hide, hook, lead, plan, requests, ring, spawn, tasks, turn, worktree};
 use crate::effect::Effect;
@@ -31,9 +30,14 @@ pub(super) fn end(state: &mut State, id: &SpawnId, now: Now, out: &mut Vec<Effec
         Phase::Stopping(link, _) => std::mem::take(link),
     };
     agent.record.goes_on = false;
-    let until = now.mono + TERM_GRACE + AFTER_KILL;
-    agent.phase = Phase::Stopping(link, Stopping::Ending { until, forced: true });
+    agent.record.killed = true;
+    agent.phase = Phase::Stopping(link, by_force(now));
+    state.dirty = true;
     press(state, id, out);
+}
+
+pub(super) fn by_force(now: Now) -> Stopping {
+    Stopping::Ending { until: now.mono + TERM_GRACE + AFTER_KILL, forced: true }
 }
 
 /// Lets an agent that approved, and did not end, feel TERM and KILL; it still counts as approved.
@@ -385,19 +389,22 @@ pub(super) fn settle(state: &mut State, id: &SpawnId, how: &str, left: Left) {
 pub(super) fn finish_waits(state: &mut State, out: &mut Vec<Effect>) {
     let (done, pending) = std::mem::take(&mut state.waiting).into_iter().partition(|w| w.pending.is_empty());
     state.waiting = pending;
-    let mut down = false;
     for mut waiting in done {
         match waiting.then.clone() {
-            Then::Reply => answer(state, waiting.client, Ok(shutdown::reply(waiting)), out),
+            Then::Reply => out.push(shutdown::settled(waiting.client, waiting.ended)),
             Then::Delete(order) => worktree::sweep(state, waiting.client, order, out),
             Then::Down => {
                 again::say_who_rests(state, &mut waiting.ended);
-                answer(state, waiting.client, Ok(shutdown::reply(waiting)), out);
-                down = true;
+                state.leaves_with = Some(waiting.client);
+                out.push(shutdown::settled(waiting.client, waiting.ended));
             }
         }
     }
-    if down {
+}
+
+/// It has gone down, and this is who was told so last.
+pub(super) fn leave(state: &mut State, client: ConnId, out: &mut Vec<Effect>) {
+    if state.leaves_with == Some(client) {
         // The next daemon may be another day's.
         out.extend(state.notices.take_last().map(|word| ring(state, word.text)));
         out.push(Effect::of_daemon(What::DaemonStopped { why: TAKEN_DOWN.to_owned() }));

@@ -1,6 +1,6 @@
 //! Something changed in the config or was missed: whoever may be concerned looks. Events are hints.
 
-use super::{ending, hide, mode, next, requests, stuck, tasks, turn};
+use super::{budget, ending, hide, mode, next, requests, stuck, tasks, turn};
 use crate::effect::Effect;
 use crate::event::Now;
 use crate::files::{ConfigSeen, FileJob, Living, Ours};
@@ -141,6 +141,7 @@ pub(super) fn everywhere(state: &mut State, now: Now, out: &mut Vec<Effect>) {
     out.extend(hide::note_all(state));
     out.extend(hide::look(state));
     stuck::look(state, now, out);
+    budget::look_again(state, now, out);
     requests::look_again(state, out);
     // Whoever was woken and did not move: the next look offers to others.
     state.agents.values_mut().for_each(|agent| agent.offered = None);
@@ -157,6 +158,7 @@ pub(super) fn session(team: TeamName, out: &mut Vec<Effect>) {
 pub(super) fn sessions(state: &mut State, there: &[TeamName], out: &mut Vec<Effect>) {
     let gone: Vec<TeamName> = state.sessions.keys().filter(|team| !there.contains(team)).cloned().collect();
     for team in gone {
+        next::forget(state, &team, out);
         state.sessions.remove(&team);
         out.push(Effect::UnwatchTeam { team });
     }

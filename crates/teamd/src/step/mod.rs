@@ -111,10 +111,14 @@ fn filed(state: &mut State, done: FileDone, now: Now, out: &mut Vec<Effect>) {
             ending::filed(state, &spawn, approved, left, now, out);
         }
         FileDone::LastWords { spawn, ended } => ending::last_words(state, &spawn, ended, now, out),
-        FileDone::Tasks { team, members, result } => tasks::seen(state, &team, &members, result, out),
-        FileDone::Next { client, next } => next::found(state, client, next, out),
+        FileDone::Tasks { team, members, result, asks } => {
+            tasks::seen(state, &team, &members, result, asks, out);
+        }
         FileDone::Written { written } => stuck::seen(state, written, now, out),
-        FileDone::Settled { client, reply } => request::answer(state, client, Ok(*reply), out),
+        FileDone::Settled { client, reply } => {
+            request::answer(state, client, Ok(*reply), out);
+            ending::leave(state, client, out);
+        }
         FileDone::Unsaved(fault) => unsaved(state, fault, out),
         FileDone::Inbox { team, inbox, result } => inbox::seen(state, &team, &inbox, result, now, out),
         FileDone::Requests { team, result } => requests::seen(state, &team, result, now, out),

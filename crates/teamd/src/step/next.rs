@@ -4,11 +4,12 @@
 //! their order, and once it has told of the mark, what is known to have changed is looked at.
 
 use super::request::answer;
+use super::tasks;
 use crate::effect::Effect;
 use crate::event::ConnId;
-use crate::files::FileJob;
-use crate::state::{State, Watch};
+use crate::state::{Board, State, Watch};
 use protocol::control::{Next, NextTask, Reply};
+use protocol::name::TeamName;
 
 /// What is asked, and how far the watcher is.
 #[derive(Debug, Default)]
@@ -49,19 +50,42 @@ pub(super) fn asked(state: &mut State, client: ConnId, asked: NextTask, out: &mu
     state.asks.mark(out);
 }
 
-/// All that was written ahead of the mark has been told.
+/// All that was written ahead of the mark has been told. Of a list that nobody has written to since it was looked at all is
+/// known; else there is a look first.
 pub(super) fn marked(state: &mut State, mark: u64, out: &mut Vec<Effect>) {
     for (client, asked) in state.asks.take(mark) {
-        match state.watched_mut(&asked.team) {
-            // Those are looked at again by whoever tells of them.
-            Some(team) => {
-                let which = team.unseen.clone();
-                out.push(Effect::File(FileJob::Next { client, asked, which }));
-            }
+        let team = asked.team.clone();
+        match state.watched_mut(&team) {
             None => found(state, client, Next::Unknown, out),
+            Some(known) if known.is_seen() => {
+                let next = known.board.next(&asked);
+                found(state, client, next, out);
+            }
+            Some(known) => {
+                known.asks.push((client, asked));
+                tasks::again(state, &team, out);
+            }
         }
     }
     state.asks.mark(out);
+}
+
+/// After the look for which they have waited.
+pub(super) fn told(state: &mut State, board: &Board, asks: Vec<(ConnId, NextTask)>, out: &mut Vec<Effect>) {
+    for (client, asked) in asks {
+        found(state, client, board.next(&asked), out);
+    }
+}
+
+/// The look came to nothing.
+pub(super) fn unknown(state: &mut State, asks: Vec<(ConnId, NextTask)>, out: &mut Vec<Effect>) {
+    asks.into_iter().for_each(|(client, _)| found(state, client, Next::Unknown, out));
+}
+
+/// The team is gone.
+pub(super) fn forget(state: &mut State, team: &TeamName, out: &mut Vec<Effect>) {
+    let asks = state.watched_mut(team).map(|known| std::mem::take(&mut known.asks));
+    unknown(state, asks.unwrap_or_default(), out);
 }
 
 /// Nobody will tell: there is no watcher, or it has lost what it was to tell of.
@@ -72,7 +96,7 @@ pub(super) fn missed(state: &mut State, out: &mut Vec<Effect>) {
     }
 }
 
-pub(super) fn found(state: &mut State, client: ConnId, next: Next, out: &mut Vec<Effect>) {
+fn found(state: &mut State, client: ConnId, next: Next, out: &mut Vec<Effect>) {
     answer(state, client, Ok(Reply::NextTask(next)), out);
 }
 

@@ -10,8 +10,8 @@ use crate::effect::Effect;
 use crate::event::Now;
 use crate::files::{Enrolled, FileJob};
 use crate::panes::PaneJob;
-use crate::roster::{Comeback, Pane, Record, SpawnId};
-use crate::state::{Link, Phase, StartStage, Starting, State};
+use crate::roster::{Comeback, End, Outcome, Pane, Record, Shared, SpawnId, Told};
+use crate::state::{Link, Order, Phase, StartStage, Starting, State};
 use protocol::control::{Go, PastAgent, Reply, Spawn, SpawnReply, ToJoin, Turns};
 use protocol::event::What;
 use protocol::fault::{Fault, Kind};
@@ -41,10 +41,18 @@ pub(super) fn opened(
                 window: opened.window.to_string(),
                 epoch: opened.epoch.to_string(),
             });
-            if let Phase::Starting(starting) = &mut agent.phase {
-                starting.first_pid = Some(opened.pid);
-                // Of many that were asked for at once the last has waited for tmux as long as all the others took.
-                starting.until = now.mono + START_DEADLINE;
+            match &mut agent.phase {
+                Phase::Starting(starting) => {
+                    starting.first_pid = Some(opened.pid);
+                    // Of many that were asked for at once the last has waited for tmux as long as all the others took.
+                    starting.until = now.mono + START_DEADLINE;
+                }
+                // It was given up meanwhile, and its lead is being told.
+                Phase::Gone(gone) => {
+                    gone.pane = Order::Pending;
+                    return out.push(close(spawn, opened.pane));
+                }
+                Phase::Running(_) | Phase::Stopping(..) => {}
             }
             register(state, spawn, now, out);
         }
@@ -319,39 +327,44 @@ pub(super) fn give_up(state: &mut State, spawn: &SpawnId, fault: Fault, now: Now
     }
     out.push(Effect::of_agent(&agent.record, What::MemberNotSpawned { why: fault.message.clone() }));
     let record = agent.record.clone();
-    if stage == StartStage::Opening {
-        let pane = agent.record.pane.as_ref().and_then(Pane::id);
+    // Nobody waits for a life that follows another: this is one more failure of it.
+    let told = client.is_none() && is_again(&record) && failed_again(state, &record, &fault, now, out);
+    if stage == StartStage::Opening && !told {
+        let pane = record.pane.as_ref().and_then(Pane::id);
         out.extend(pane.map(|pane| close(spawn, pane)));
         state.agents.remove(spawn);
         out.push(Effect::Forget { spawn: spawn.clone() });
     } else {
         put_away(state, spawn, out);
     }
-    match client {
-        Some(client) => answer(state, client, Err(fault), out),
-        // Nobody waits for a life that follows another: this is one more failure of it.
-        None if is_again(&record) => {
-            let next = match again::after_failure(state, &record, now, out) {
-                // Whatever kept it from starting, it can be brought back once more.
-                Next::Stays if record.comeback.is_some() => again::rest(state, &record, now, out),
-                next => next,
-            };
-            // One that rests with its team was asked to.
-            if let Some(news) = next.news().filter(|_| !record.to_rest && !state.closing.is_under_way()) {
-                state.notices.add(&record.team, &record.name, None, news);
-            }
-            let past = PastAgent {
-                name: record.name.clone(),
-                state: "failed".to_owned(),
-                how: fault.message,
-                at: now.wall,
-                again_at: next.at(now),
-                rests: next == Next::Rests,
-                used: record.used(),
-            };
-            state.remember_past(&record.team, past);
-            tasks::again(state, &record.team, out);
-        }
-        None => {}
+    if let Some(client) = client {
+        answer(state, client, Err(fault), out);
     }
+}
+
+/// Whether its lead, who was told that it comes back, is to hear that it does not.
+fn failed_again(state: &mut State, record: &Shared, fault: &Fault, now: Now, out: &mut Vec<Effect>) -> bool {
+    let next = match again::after_failure(state, record, now, out) {
+        // Whatever kept it from starting, it can be brought back once more.
+        Next::Stays if record.comeback.is_some() => again::rest(state, record, now, out),
+        next => next,
+    };
+    let past = PastAgent {
+        name: record.name.clone(),
+        state: Outcome::Failed.word().to_owned(),
+        how: fault.message.clone(),
+        at: now.wall,
+        again_at: next.at(now),
+        rests: next == Next::Rests,
+        used: record.used(),
+    };
+    state.remember_past(&record.team, past);
+    tasks::again(state, &record.team, out);
+    // One that rests with its team was asked to.
+    let news = next.news().filter(|_| !record.to_rest && !state.closing.is_under_way());
+    let (Some(news), Some(agent)) = (news, state.agents.get_mut(&record.spawn)) else { return false };
+    state.notices.add(&record.team, &record.name, None, news);
+    let (how, then) = (fault.message.clone(), next.words(&record.team));
+    agent.record.ended = Some(End { how, outcome: Outcome::Failed, then, at: now.wall, told: Told::Lead });
+    true
 }

@@ -49,7 +49,7 @@ fn since_when(state: &mut State, team: &TeamName, now: Now) {
 
 fn take_up(state: &mut State, id: &SpawnId, now: Now, out: &mut Vec<Effect>) {
     let Some(agent) = state.agents.get_mut(id) else { return };
-    shutdown::resume(agent, now);
+    shutdown::resume(agent, now, out);
     if let (None, Some(how)) = (&agent.record.ended, agent.record.reported.clone()) {
         return ending::reported(state, id, how, now, out);
     }

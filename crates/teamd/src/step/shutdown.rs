@@ -11,7 +11,7 @@ use super::spawn::{no_such_team, relabel};
 use crate::effect::Effect;
 use crate::event::{ConnId, Now};
 use crate::files::{FileJob, ShutdownAnswer};
-use crate::roster::SpawnId;
+use crate::roster::{Record, SpawnId};
 use crate::state::{Agent, Asked, Closing, Phase, StartStage, State, Stopping, Then, Waiting};
 use protocol::control::{EndedAgent, EndingsReply, Reply, Shutdown, Targets};
 use protocol::event::What;
@@ -53,7 +53,7 @@ pub(super) fn shutdown(state: &mut State, client: ConnId, order: &Shutdown, now:
             if order.at_once {
                 let asked = ids.iter().map(|id| ask_only(state, id, &question, now, out));
                 let ended = rested.into_iter().chain(asked.flatten().collect::<Vec<_>>()).collect();
-                return answer(state, client, Ok(Reply::Endings(EndingsReply { ended })), out);
+                return out.push(settled(client, ended));
             }
             ask_all(state, Waiting::of(client, &ids, rested, Then::Reply), &question, now, out);
         }
@@ -248,19 +248,22 @@ pub(super) fn ask_again(state: &mut State, id: &SpawnId, now: Now, out: &mut Vec
     let Phase::Stopping(_, Stopping::Asked(asked)) = &mut agent.phase else { return };
     let request = RequestId::shutdown(ms, &agent.record.name);
     asked.again = now.mono + ASK_AGAIN;
-    let unless_unread = agent.record.asked.clone();
+    let (reason, unless_unread) = (asked.reason.clone(), agent.record.asked.clone());
     agent.record.asked.push(request.clone());
     state.dirty = true;
     out.push(Effect::of_agent(&agent.record, What::ShutdownAsked { request: request.to_string() }));
-    out.push(Effect::File(FileJob::Ask {
-        spawn: id.clone(),
-        team: agent.record.team.clone(),
-        name: agent.record.name.clone(),
-        request,
-        reason: asked.reason.clone(),
-        unless_unread,
-        at: now.wall,
-    }));
+    out.push(question(&agent.record, request, reason, unless_unread, now));
+}
+
+fn question(
+    record: &Record,
+    request: RequestId,
+    reason: Option<String>,
+    unless_unread: Vec<RequestId>,
+    now: Now,
+) -> Effect {
+    let (spawn, team, name) = (record.spawn.clone(), record.team.clone(), record.name.clone());
+    Effect::File(FileJob::Ask { spawn, team, name, request, reason, unless_unread, at: now.wall })
 }
 
 /// The request stands in the inbox, or could not be put there.
@@ -317,12 +320,18 @@ fn approved(state: &mut State, id: &SpawnId, now: Now) {
     state.dirty = true;
 }
 
-/// After a restart: a shutdown that was under way goes on, with the usual patience and nobody who waits.
-pub(super) fn resume(agent: &mut Agent, now: Now) {
+/// After a restart: a shutdown that was under way goes on, with the usual patience and nobody who waits, and so does an end
+/// by force.
+pub(super) fn resume(agent: &mut Agent, now: Now, out: &mut Vec<Effect>) {
     let Phase::Running(link) = &mut agent.phase else { return };
     let stopping = match (agent.record.approved, agent.record.asked.is_empty()) {
         (true, _) => Stopping::Approved { until: now.mono + AFTER_APPROVAL },
+        _ if agent.record.killed => ending::by_force(now),
         (false, false) => {
+            // Its daemon may have died before it was asked.
+            let asked = agent.record.asked.clone();
+            let last = asked.last().cloned();
+            out.extend(last.map(|last| question(&agent.record, last, None, asked, now)));
             let until = now.mono + RESUMED_GRACE;
             let force = agent.record.to_rest;
             Stopping::Asked(Asked { reason: None, until, again: now.mono + ASK_AGAIN, force })
@@ -348,7 +357,7 @@ pub(super) fn stays(state: &mut State, id: &SpawnId, how: &str, out: &mut Vec<Ef
     ending::finish_waits(state, out);
 }
 
-/// The end of a wait for ends.
-pub(super) fn reply(waiting: Waiting) -> Reply {
-    Reply::Endings(EndingsReply { ended: waiting.ended })
+/// The end of a wait for ends, once the roster on the disk has them: that one without a process ended is nowhere else.
+pub(super) fn settled(client: ConnId, ended: Vec<EndedAgent>) -> Effect {
+    Effect::File(FileJob::Settled { client, reply: Box::new(Reply::Endings(EndingsReply { ended })) })
 }

@@ -174,6 +174,7 @@ pub(super) fn free_name(
             true => format!(
                 "it has ended, and is not off the team yet: try again, or see: teamctl events -t {team}"
             ),
+            false if unique => "take a shorter name: behind this one no number fits".to_owned(),
             false => "take another name, or let --unique choose one".to_owned(),
         };
         let message = format!("cannot spawn {wanted}: {team} has a member of that name");
@@ -248,6 +249,7 @@ fn starting(
         mode,
         goes_on: false,
         to_rest: false,
+        killed: false,
         approval_given,
         stuck: None,
         modes: modes(&order),

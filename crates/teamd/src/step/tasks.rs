@@ -1,13 +1,15 @@
 //! The task list, looked at: what changed is told, whoever can take something is woken, and the borders show
 //! who does what.
 
+use super::next;
 use super::spawn::relabel;
 use crate::effect::Effect;
+use crate::event::ConnId;
 use crate::files::{FileJob, Which};
 use crate::roster::SpawnId;
-use crate::state::{Agent, Look, Phase, State};
+use crate::state::{Agent, Board, Look, Phase, State};
 use crate::tale::{Stage, TaskTale, since};
-use protocol::control::Activity;
+use protocol::control::{Activity, NextTask};
 use protocol::event::What;
 use protocol::fault::Fault;
 use protocol::id::TaskId;
@@ -29,7 +31,8 @@ pub(super) fn again(state: &mut State, team: &TeamName, out: &mut Vec<Effect>) {
     let Some(known) = state.watched_mut(team) else { return };
     if known.looking.is_due() {
         let which = known.unseen.take();
-        out.push(Effect::File(FileJob::Tasks { team: team.clone(), which }));
+        let asks = std::mem::take(&mut known.asks);
+        out.push(Effect::File(FileJob::Tasks { team: team.clone(), which, asks }));
     }
 }
 
@@ -39,22 +42,30 @@ pub(super) fn seen(
     team: &TeamName,
     members: &[AgentName],
     result: Result<Arc<Vec<Arc<Task>>>, Fault>,
+    asks: Vec<(ConnId, NextTask)>,
     out: &mut Vec<Effect>,
 ) {
-    let Some(known) = state.watched_mut(team) else { return };
+    let Some(known) = state.watched_mut(team) else { return next::unknown(state, asks, out) };
     let again = std::mem::take(&mut known.looking) == Look::Again;
     match result {
         Err(fault) => {
             known.unseen = Which::All;
+            next::unknown(state, asks, out);
             out.push(Effect::of_team(team, What::Trouble { why: fault.message }));
         }
         Ok(tasks) => {
+            let mut board = std::mem::take(&mut known.board);
+            let changed = board.take(&tasks);
+            // Nobody else has the list then, and the files thread changes it in its place.
+            drop(tasks);
             // First who can go on, then who reads about it.
-            wake_takers(state, team, &tasks, out);
+            next::told(state, &board, asks, out);
+            wake_takers(state, team, &board, out);
             let was_done = state.watched_mut(team).is_some_and(|known| all_done(&known.told));
-            tell(state, team, members, &tasks, out);
+            tell(state, team, members, (&board, changed), out);
             tell_done(state, team, was_done);
-            show(state, team, &tasks, out);
+            show(state, team, &board, out);
+            state.watched_mut(team).into_iter().for_each(|known| known.board = std::mem::take(&mut board));
         }
     }
     if again {
@@ -64,19 +75,16 @@ pub(super) fn seen(
 
 /// As many as there is work for. Of agents whose turns are their own nobody knows who takes tasks: all of them
 /// are woken, which does no harm.
-fn wake_takers(state: &mut State, team: &TeamName, tasks: &[Arc<Task>], out: &mut Vec<Effect>) {
+fn wake_takers(state: &mut State, team: &TeamName, board: &Board, out: &mut Vec<Effect>) {
     if state.members(team).iter().all(|agent| agent.activity == Activity::Active) {
         return;
     }
-    let startable: Vec<&Task> =
-        tasks.iter().map(|task| &**task).filter(|task| task.startable(tasks)).collect();
     let mut offered: Vec<TaskId> = Vec::new();
     for agent in state.agents.values_mut().filter(|agent| agent.record.team == *team) {
-        agent.offered = agent.offered.filter(|id| startable.iter().any(|task| task.id == *id));
+        agent.offered = agent.offered.filter(|id| board.is_startable(*id));
         offered.extend(agent.offered);
     }
-    let open: Vec<&&Task> = startable.iter().filter(|task| !offered.contains(&task.id)).collect();
-    for task in open {
+    for task in board.startable().filter(|task| !offered.contains(&task.id)) {
         if let Some(id) = taker(state, team, task) {
             if let Some(agent) = state.agents.get_mut(&id) {
                 agent.offered = Some(task.id);
@@ -84,7 +92,7 @@ fn wake_takers(state: &mut State, team: &TeamName, tasks: &[Arc<Task>], out: &mu
             out.push(Effect::wake(&id));
         }
     }
-    if !startable.is_empty() {
+    if board.startable().next().is_some() {
         // One whose hooks wait for it is asked as those are that we run.
         let own_turns = |agent: &&&Agent| {
             !agent.record.has_turns && !agent.record.feed.is_hooked() && agent.activity == Activity::Idle
@@ -107,17 +115,19 @@ fn taker(state: &State, team: &TeamName, task: &Task) -> Option<SpawnId> {
     state.members(team).into_iter().filter(free).find(may).map(|agent| agent.record.spawn.clone())
 }
 
+/// What has changed; and of those that are begun, whether their owners are still there.
 fn tell(
     state: &mut State,
     team: &TeamName,
     members: &[AgentName],
-    tasks: &[Arc<Task>],
+    (board, changed): (&Board, Vec<TaskId>),
     out: &mut Vec<Effect>,
 ) {
     let living: Vec<AgentName> = members.iter().cloned().chain(living(state, team)).collect();
     let Some(known) = state.watched_mut(team) else { return };
-    let shown = || tasks.iter().filter(|task| !task.is_internal());
-    for task in shown() {
+    let looked: BTreeSet<TaskId> = board.begun().map(|task| task.id).chain(changed).collect();
+    let looked = looked.into_iter().filter_map(|id| board.task(id));
+    for task in looked.filter(|task| !task.is_internal()) {
         let told = known.told.get_mut(&task.id);
         // One that can't be read now is what it was.
         if told.is_some() && matches!(task.status, TaskStatus::Other(_)) {
@@ -133,8 +143,8 @@ fn tell(
         tell_left(team, task, &mut now, &living, out);
         known.told.insert(task.id, now);
     }
-    if known.told.len() > shown().count() {
-        let there: BTreeSet<TaskId> = shown().map(|task| task.id).collect();
+    if known.told.len() > board.shown() {
+        let there: BTreeSet<TaskId> = board.ids().collect();
         let gone = known.told.keys().filter(|id| !there.contains(*id));
         out.extend(gone.map(|task| Effect::of_team(team, What::TaskDeleted { task: *task })));
         known.told.retain(|id, _| there.contains(id));
@@ -150,7 +160,8 @@ fn tell_done(state: &mut State, team: &TeamName, was_done: bool) {
 }
 
 fn all_done(told: &BTreeMap<TaskId, TaskTale>) -> bool {
-    !told.is_empty() && told.values().all(|tale| tale.stage == Stage::Completed)
+    // The newest first: of work that is under way those are still open.
+    !told.is_empty() && told.values().rev().all(|tale| tale.stage == Stage::Completed)
 }
 
 /// Once, until it has moved on.
@@ -179,12 +190,9 @@ fn is_left(tale: &TaskTale, living: &[AgentName]) -> bool {
     tale.stage == Stage::Started && tale.owner.as_ref().is_some_and(|owner| !living.contains(owner))
 }
 
-fn show(state: &mut State, team: &TeamName, tasks: &[Arc<Task>], out: &mut Vec<Effect>) {
+fn show(state: &mut State, team: &TeamName, board: &Board, out: &mut Vec<Effect>) {
     let mut working: BTreeMap<&AgentName, &str> = BTreeMap::new();
-    let at_work = |task: &&Arc<Task>| {
-        task.status == TaskStatus::InProgress && task.failure().is_none() && !task.is_internal()
-    };
-    for task in tasks.iter().filter(at_work) {
+    for task in board.begun().filter(|task| task.failure().is_none()) {
         task.owner.as_ref().map(|owner| working.entry(owner).or_insert(&task.subject));
     }
     for agent in state.agents.values_mut().filter(|agent| agent.record.team == *team) {

@@ -11,6 +11,7 @@ mod next;
 mod notices;
 mod plans;
 mod requests;
+mod restarts;
 mod rests;
 mod screens;
 mod shutdowns;
@@ -127,6 +128,14 @@ fn settled(effects: Vec<Effect>) -> Event {
         _ => None,
     });
     Event::Filed(settled.expect("somebody is answered"))
+}
+
+/// These, and what follows once what they answer is on the disk.
+fn with_settled(state: &mut State, effects: Vec<Effect>) -> Vec<Effect> {
+    let (settled, mut all): (Vec<Effect>, Vec<Effect>) =
+        effects.into_iter().partition(|effect| matches!(effect, Effect::File(FileJob::Settled { .. })));
+    settled.into_iter().for_each(|effect| all.extend(step(state, self::settled(vec![effect]), NOW)));
+    all
 }
 
 fn ended(conn: u64, how: Ended) -> Event {

@@ -86,6 +86,18 @@ fn its_time_is_over_at_its_moment_for_the_next_daemon_too() {
 }
 
 #[test]
+fn while_the_machine_sleeps_its_time_goes_on() {
+    let mut state = with(Policy::default());
+    runs(&mut state, worker("ann", |_| {}), 50);
+    written(&mut state, Policy { time_ms: Some(3_600_000), ..Policy::default() });
+    let awake = |mono: u64, slept: u64| Now { wall: NOW.wall + mono + slept, mono: NOW.mono + mono };
+    assert!(!is_spent(&step(&mut state, Event::Deadline, awake(40_000, 0))));
+    assert!(!is_spent(&step(&mut state, Event::Deadline, awake(80_000, 3_000_000))));
+    let effects = step(&mut state, Event::Deadline, awake(120_000, 3_600_000));
+    assert_eq!((is_spent(&effects), asked(&effects)), (true, 1));
+}
+
+#[test]
 fn whoever_was_killed_just_then_does_not_rest() {
     let mut state = with(Policy { turns: Some(1), ..Policy::default() });
     let ann = runs(&mut state, worker("ann", |_| {}), 50);

@@ -82,5 +82,7 @@ fn going_down_ends_agents_without_a_team_too() {
     step(&mut state, ended(1, Ended::Exit(0)), NOW);
     step(&mut state, pane_closed(&ann), NOW);
     let effects = step(&mut state, farewelled(&ann, false, None), NOW);
+    assert!(done(&effects, 2).is_none(), "not before the roster has it");
+    let effects = with_settled(&mut state, effects);
     assert!(done(&effects, 2).is_some() && effects.iter().any(|effect| matches!(effect, Effect::Exit)));
 }

@@ -334,6 +334,7 @@ fn a_task_wakes_the_one_whose_hook_waits() {
         team: team(),
         members: Vec::new(),
         result: Ok(vec![task.into()].into()),
+        asks: Vec::new(),
     });
     let effects = step(&mut state, seen, NOW);
     assert_eq!(released(&effects, 60), Some(Released::Mail));

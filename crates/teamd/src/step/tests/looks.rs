@@ -13,7 +13,12 @@ fn a_storm_of_task_changes_is_two_looks() {
         .sum();
     assert_eq!(looks, 1);
     let seen = || {
-        Event::Filed(FileDone::Tasks { team: team(), members: Vec::new(), result: Ok(Default::default()) })
+        Event::Filed(FileDone::Tasks {
+            team: team(),
+            members: Vec::new(),
+            result: Ok(Default::default()),
+            asks: Vec::new(),
+        })
     };
     assert!(job(&step(&mut state, seen(), NOW), |job| matches!(job, FileJob::Tasks { .. })));
     assert!(!job(&step(&mut state, seen(), NOW), |job| matches!(job, FileJob::Tasks { .. })));

@@ -179,6 +179,7 @@ fn whoever_takes_teamd_down_leaves_nothing_to_be_told() {
     step(&mut state, Event::WatchProven, NOW);
     state.notices.add_done(&team(), 1);
     let effects = ask(&mut state, 9, Request::Down);
+    let effects = with_settled(&mut state, effects);
     let rung = effects.iter().filter(|effect| matches!(effect, Effect::Ring { .. })).count();
     assert!(rung == 1 && matches!(effects.last(), Some(Effect::Exit)), "{effects:?}");
     assert!(state.roster().untold.is_empty());

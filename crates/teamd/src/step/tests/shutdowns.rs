@@ -1,11 +1,13 @@
 //! Ends that are asked for, and what is told of an end.
 
+use super::turns::{ends, runs, worker};
 use super::*;
 use crate::files::ShutdownAnswer;
 use crate::roster::Told;
 use crate::state::Stopping;
 use protocol::fault::Fault;
 use protocol::id::RequestId;
+use protocol::turn::Restart;
 
 /// Its join gets the order to end it.
 fn is_ending(effects: &[Effect]) -> bool {
@@ -50,6 +52,7 @@ fn only_the_agent_that_was_asked_can_answer() {
         assert!(!matches!(&state.agents[&ann].phase, Phase::Stopping(_, Stopping::Approved { .. })));
     }
     let effects = step(&mut state, answers(&request, "Ann", Some("two trees left")), NOW);
+    let effects = with_settled(&mut state, effects);
     let Some(Reply::Endings(endings)) = done(&effects, 9) else { panic!("{effects:?}") };
     assert_eq!((endings.ended[0].how.as_str(), endings.ended[0].gone), ("rejected: two trees left", false));
     assert!(matches!(state.agents[&ann].phase, Phase::Running(_)));
@@ -70,6 +73,7 @@ fn an_approved_end_is_nobodys_news_and_any_other_is_the_leads() {
         assert!(reply(&effects, 9).is_none(), "not before pane and files are in order");
         step(&mut state, farewelled(&ann, false, None), NOW);
         let effects = step(&mut state, pane_closed(&ann), NOW);
+        let effects = with_settled(&mut state, effects);
         assert!(reply(&effects, 9).is_some());
         assert!(state.agents.is_empty());
     }
@@ -104,6 +108,7 @@ fn silence_ends_in_a_question_asked_again_and_then_in_what_was_said() {
         let second = asked_with(&step(&mut state, Event::Deadline, at(12_000)));
         assert_ne!(first, second, "a fresh id");
         let effects = step(&mut state, Event::Deadline, at(40_000));
+        let effects = with_settled(&mut state, effects);
         assert_eq!((is_ending(&effects), reply(&effects, 9).is_some()), (force, !force));
         assert_eq!(state.agents[&ann].phase.word(), if force { "stopping" } else { "running" });
     }
@@ -124,6 +129,7 @@ fn one_that_is_still_starting_is_shut_down_at_once() {
     let mut state = state();
     ask(&mut state, 1, order("ann"));
     let effects = ask(&mut state, 9, shutdown(false));
+    let effects = with_settled(&mut state, effects);
     assert_eq!(endings(&effects, 9), [("stopped while it started".to_owned(), true)]);
     assert_eq!(kind(&effects, 1), Some(Kind::Refused));
 }
@@ -165,9 +171,10 @@ fn who_does_not_wait_is_answered_when_the_request_is_on_its_way() {
     let Request::Shutdown(mut order) = shutdown(false) else { panic!() };
     order.at_once = true;
     let effects = ask(&mut state, 9, Request::Shutdown(order));
+    let request = asked_with(&effects);
+    let effects = with_settled(&mut state, effects);
     assert_eq!(endings(&effects, 9), [("asked".to_owned(), false)]);
     let Some(Reply::Endings(reply)) = done(&effects, 9) else { panic!("{effects:?}") };
-    let request = asked_with(&effects);
     assert_eq!(reply.ended[0].request_id.as_deref(), Some(request.as_str()));
     step(&mut state, answers(&request, "ann", None), NOW);
     assert!(matches!(state.agents[&ann].phase, Phase::Stopping(_, Stopping::Approved { .. })));
@@ -181,6 +188,7 @@ fn a_yes_that_was_read_only_after_the_end_still_counts() {
     step(&mut state, ended(50, Ended::Exit(0)), NOW);
     step(&mut state, pane_closed(&ann), NOW);
     let effects = step(&mut state, farewelled(&ann, true, None), NOW);
+    let effects = with_settled(&mut state, effects);
     assert_eq!(endings(&effects, 9), [("approved".to_owned(), true)]);
 }
 
@@ -215,6 +223,7 @@ fn what_could_not_be_filed_is_tried_again_and_the_name_stays_taken() {
     step(&mut state, pane_closed(&ann), NOW);
     let fault = Fault::new(Kind::Data, "cannot parse config.json");
     let effects = step(&mut state, farewelled(&ann, false, Some(fault)), NOW);
+    let effects = with_settled(&mut state, effects);
     assert_eq!(endings(&effects, 9), [("killed (signal 15)".to_owned(), true)]);
     let again = |effects: &[Effect]| job(effects, |job| matches!(job, FileJob::Farewell { .. }));
     let effects = step(&mut state, Event::Overflow, NOW);
@@ -241,4 +250,46 @@ fn a_shutdown_that_was_under_way_goes_on_after_a_crash() {
     step(&mut state, answers(&request, "ann", None), NOW);
     let effects = step(&mut state, Event::Deadline, at(20_000));
     assert!(is_ending(&effects), "{effects:?}");
+}
+
+/// Its daemon may have died between the roster and the inbox.
+#[test]
+fn who_was_to_be_asked_when_teamd_died_is_asked_at_once() {
+    let mut before = state();
+    running(&mut before, "ann", 50);
+    let request = asked_with(&ask(&mut before, 9, shutdown(false)));
+    let mut state = State::new(before.setting.clone(), before.roster(), Tale::default());
+    let effects = crate::step::restart(&mut state, NOW);
+    let asks = |effect: &Effect| match effect {
+        Effect::File(FileJob::Ask { request: again, unless_unread, .. }) => {
+            *again == request && unless_unread.contains(&request)
+        }
+        _ => false,
+    };
+    assert!(effects.iter().any(asks), "it goes on with turn after turn: {effects:?}");
+}
+
+/// Its join, told to end it, does so without a daemon too.
+#[test]
+fn a_kill_that_was_under_way_is_for_good_after_a_crash() {
+    for ends_meanwhile in [true, false] {
+        let mut before = state();
+        let ann = runs(&mut before, worker("ann", |order| order.restart = Restart::OnFailure), 50);
+        let kill = Request::Kill(Targets { team: team(), names: vec!["ann".into()] });
+        let effects = ask(&mut before, 9, kill);
+        let known = effects.iter().any(|effect| matches!(effect, Effect::File(FileJob::Roster(_))));
+        assert!(known && is_ending(&effects), "{effects:?}");
+        let roster = serde_json::from_value(serde_json::to_value(before.roster()).unwrap()).unwrap();
+        let mut state = State::new(before.setting.clone(), roster, Tale::default());
+        crate::step::restart(&mut state, NOW);
+        if ends_meanwhile {
+            let words = FileDone::LastWords { spawn: ann.clone(), ended: Some(Ended::Signal(9)) };
+            step(&mut state, Event::Filed(words), NOW);
+        } else {
+            assert!(is_ending(&step(&mut state, joined(&ann, 51, 50, Some(99)), NOW)));
+            ends(&mut state, &ann, 51, Ended::Signal(9));
+        }
+        assert!(state.resting.is_empty(), "it would come back");
+        assert_eq!(state.teams[&team()].past[0].how, "killed (signal 9)");
+    }
 }

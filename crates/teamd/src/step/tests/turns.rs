@@ -99,7 +99,12 @@ pub(super) fn sees(state: &mut State, tasks: Vec<Task>) -> Vec<Effect> {
     step(state, Event::TasksChanged { team: team(), task: TaskId::parse("1").unwrap() }, NOW);
     step(
         state,
-        Event::Filed(FileDone::Tasks { team: team(), members: vec![], result: Ok(shared(tasks)) }),
+        Event::Filed(FileDone::Tasks {
+            team: team(),
+            members: vec![],
+            result: Ok(shared(tasks)),
+            asks: Vec::new(),
+        }),
         NOW,
     )
 }
@@ -242,6 +247,7 @@ fn a_shutdown_reaches_a_member_between_two_lives() {
     let targets = Targets { team: team(), names: vec!["ann".into()] };
     let order = Shutdown { targets, reason: None, grace_ms: 1_000, force: false, at_once: false };
     let effects = ask(&mut state, 9, Request::Shutdown(order));
+    let effects = with_settled(&mut state, effects);
     assert!(matches!(done(&effects, 9), Some(Reply::Endings(_))), "{effects:?}");
     assert!(state.resting.is_empty());
 }
@@ -255,7 +261,12 @@ fn what_a_dead_owner_left_is_told_once() {
     ends(&mut state, &ann, 50, Ended::Lost);
     let effects = bury(&mut state, &ann);
     assert!(effects.iter().any(|effect| matches!(effect, Effect::File(FileJob::Tasks { .. }))));
-    let looked = Event::Filed(FileDone::Tasks { team: team(), members: vec![], result: Ok(shared(hers())) });
+    let looked = Event::Filed(FileDone::Tasks {
+        team: team(),
+        members: vec![],
+        result: Ok(shared(hers())),
+        asks: Vec::new(),
+    });
     assert_eq!(logged(&step(&mut state, looked, NOW)), ["task_left"]);
     assert_eq!(logged(&sees(&mut state, hers())), [""; 0]);
 }

@@ -1,0 +1,126 @@
+//! Members that are taken off, and teams that are deleted.
+
+use super::*;
+
+#[test]
+fn a_team_that_was_deleted_stays_so() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut files = files(dir.path(), BTreeMap::new());
+    let (team, ann) = with_ann(&mut files);
+    std::fs::remove_dir_all(team.path()).unwrap();
+    assert!(matches!(files.look_at_config(&name(), &ann), Err(Error::NoSuchTeam { .. })));
+    assert!(!team.path().exists());
+}
+
+#[test]
+fn who_has_ended_does_not_come_back_by_an_old_clients_hand() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut files = files(dir.path(), BTreeMap::new());
+    let (team, _) = with_ann(&mut files);
+    let stale = std::fs::read(team.config_path()).unwrap();
+    farewell(&mut files, record("ann", 7));
+    std::fs::write(team.config_path(), &stale).unwrap();
+    files.look_at_config(&name(), &Ours::default()).unwrap();
+    let is_there = |team: &Team| team.config().unwrap().member(&AgentName::foreign("ann")).is_some();
+    assert!(!is_there(&team));
+    // A later life of that name is another.
+    register(&mut files, record("ann", 8));
+    files.look_at_config(&name(), &Ours::default()).unwrap();
+    assert!(is_there(&team));
+    // And is there again where the earlier one is taken out.
+    std::fs::write(team.config_path(), &stale).unwrap();
+    let living = vec![Living { record: record("ann", 8).into(), activity: Activity::Idle }];
+    let ours = Ours { names: vec![AgentName::foreign("ann")], living };
+    assert!(files.look_at_config(&name(), &ours).unwrap().members_back);
+    assert_eq!(team.config().unwrap().member(&AgentName::foreign("ann")).unwrap().joined_at, 8);
+}
+
+#[test]
+fn whose_team_has_no_config_any_more_needs_not_be_taken_off_it() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut files = files(dir.path(), BTreeMap::new());
+    let (team, _) = with_ann(&mut files);
+    std::fs::remove_file(team.config_path()).unwrap();
+    assert_eq!(farewell(&mut files, record("ann", 7)), None);
+}
+
+#[test]
+fn what_a_deletion_could_not_remove_goes_later() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut files = files(dir.path(), BTreeMap::new());
+    made(&mut files);
+    let policy = |team: &str| dir.path().join("state").join(Policy::file(&TeamName::parse(team).unwrap()));
+    let face = |team: &str| dir.path().join(format!("state/config-{team}.json"));
+    for left in [policy("gone"), face("gone"), face("known"), policy("survey")] {
+        std::fs::write(left, "{}").unwrap();
+    }
+    files.job(FileJob::Rescan { teams: vec![TeamName::parse("known").unwrap()] });
+    let there = [policy("gone"), face("gone"), face("known"), policy("survey"), face("survey")];
+    assert_eq!(there.map(|file| file.exists()), [false, false, true, true, true]);
+}
+
+/// A daemon that was killed knows the question, and not whether it was asked.
+#[test]
+fn what_was_asked_already_is_not_asked_once_more() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut files = files(dir.path(), BTreeMap::new());
+    let (team, _) = with_ann(&mut files);
+    let inbox = team.inbox(&AgentName::parse("ann").unwrap());
+    let request = RequestId::parse("shutdown-1@ann").unwrap();
+    let asked = |unless_unread: Vec<RequestId>| {
+        let name = AgentName::parse("ann").unwrap();
+        files.ask(&self::name(), &name, &request, None, &unless_unread, 8).unwrap();
+        inbox.read().unwrap().len()
+    };
+    let before = inbox.read().unwrap().len();
+    assert_eq!(asked(vec![request.clone()]), before + 1, "it had not been");
+    inbox.mark_read(&inbox.read().unwrap()).unwrap();
+    assert_eq!(asked(vec![request.clone()]), before + 1);
+}
+
+/// The next daemon would see the end for the first time, and tell it in other words; and know nothing of a question.
+#[test]
+fn nobody_hears_of_an_end_nor_is_asked_for_one_before_it_is_in_the_roster() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut files = files(dir.path(), BTreeMap::new());
+    let (team, _) = with_ann(&mut files);
+    let end = End { how: "exit 1".into(), outcome: Outcome::Failed, then: None, at: 8, told: Told::Lead };
+    let ann = Record { ended: Some(end), ..record("ann", 7) };
+    let roster = || FileJob::Roster(Roster { agents: vec![ann.clone().into()], ..Roster::default() });
+    let heard = |files: &mut Files| match files.job(FileJob::Heard { conn: 1 }) {
+        Some(FileDone::Heard { conn: 1, result }) => result.is_ok(),
+        _ => panic!("no answer"),
+    };
+    let farewelled = |files: &mut Files| match files.job(FileJob::Farewell { record: ann.clone().into() }) {
+        Some(FileDone::Farewelled { left, .. }) => left.is_none(),
+        _ => panic!("no answer"),
+    };
+    let asked = |files: &mut Files| {
+        let request = RequestId::parse("shutdown-1@ann").unwrap();
+        let (spawn, name, team) = (ann.spawn.clone(), ann.name.clone(), self::name());
+        match files.job(FileJob::Ask {
+            spawn,
+            team,
+            name,
+            request,
+            reason: None,
+            unless_unread: vec![],
+            at: 8,
+        }) {
+            Some(FileDone::Asked { result, .. }) => result.is_ok(),
+            _ => panic!("no answer"),
+        }
+    };
+    let told = || team.inbox(&AgentName::lead()).read().unwrap().len();
+    let is_there = || team.config().unwrap().member(&ann.name).is_some();
+    std::fs::create_dir(dir.path().join("state").join(ROSTER)).unwrap();
+    assert!(matches!(files.job(roster()), Some(FileDone::Unsaved(_))));
+    assert!(!heard(&mut files) && !asked(&mut files) && !farewelled(&mut files));
+    assert!(team.inbox(&ann.name).read().unwrap().iter().all(|entry| entry.index == 0), "ann is asked");
+    files.look_at_config(&name(), &Ours::default()).unwrap();
+    assert_eq!((told(), is_there()), (0, true));
+    std::fs::remove_dir(dir.path().join("state").join(ROSTER)).unwrap();
+    assert!(files.job(roster()).is_none());
+    assert!(heard(&mut files) && asked(&mut files) && farewelled(&mut files));
+    assert_eq!((told(), is_there()), (1, false));
+}

@@ -1,0 +1,187 @@
+//! What is new in inboxes and task lists, whatever became of the directories that they were in.
+
+use super::*;
+
+#[test]
+fn a_handle_that_an_inbox_made_has_seen_no_tasks() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut files = files(dir.path(), BTreeMap::new());
+    let team = made(&mut files);
+    let (one, two) = (task(&team, "one"), task(&team, "two"));
+    assert_eq!(files.tasks(&name(), Which::All).unwrap().len(), 2);
+    // config's directory is made anew by somebody else, the tasks stay.
+    let home = dir.path().join("root/teams/survey");
+    let config = std::fs::read(home.join("config.json")).unwrap();
+    std::fs::remove_dir_all(&home).unwrap();
+    std::fs::create_dir_all(home.join("inboxes")).unwrap();
+    std::fs::write(home.join("config.json"), config).unwrap();
+    files.job(FileJob::Inbox { team: name(), inbox: "team-lead".into(), guard: Guard::Looks });
+    let seen = files.tasks(&name(), Which::These(BTreeSet::from([one]))).unwrap();
+    assert_eq!(seen.iter().map(|task| task.id).collect::<Vec<_>>(), [one, two]);
+}
+
+#[test]
+fn a_task_directory_that_is_made_anew_is_seen() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut files = files(dir.path(), BTreeMap::new());
+    let team = made(&mut files);
+    task(&team, "one");
+    assert_eq!(files.tasks(&name(), Which::All).unwrap().len(), 1);
+    std::fs::remove_dir_all(dir.path().join("root/tasks/survey")).unwrap();
+    let again = files.root.team(&name()).unwrap();
+    let one = task(&again, "one");
+    task(&again, "two");
+    assert_eq!(again.tasks().list().unwrap().len(), 2);
+    assert_eq!(files.tasks(&name(), Which::These(BTreeSet::from([one]))).unwrap().len(), 2);
+    assert_eq!(files.tasks(&name(), Which::All).unwrap().len(), 2, "all");
+}
+
+#[test]
+fn who_is_on_the_team_is_told_with_its_tasks_where_one_of_them_may_have_been_left() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut files = files(dir.path(), BTreeMap::new());
+    let team = made(&mut files);
+    let one = task(&team, "one");
+    let members = |files: &mut Files| match files.job(FileJob::Tasks {
+        team: name(),
+        which: Which::All,
+        asks: Vec::new(),
+    }) {
+        Some(FileDone::Tasks { members, result: Ok(_), .. }) => members,
+        other => panic!("{other:?}"),
+    };
+    assert_eq!(members(&mut files), []);
+    team.tasks().claim(Some(&one), &AgentName::lead()).unwrap();
+    assert_eq!(members(&mut files), [AgentName::lead()]);
+}
+
+#[test]
+fn mail_of_a_new_team_is_told_although_an_old_one_had_its_name() {
+    let dir = tempfile::tempdir().unwrap();
+    let told = BTreeMap::from([((name(), AgentName::lead()), 5)]);
+    let mut files = files(dir.path(), told);
+    files.job(FileJob::Create { client: 1, create: create(), created_at: 1 });
+    let team = files.root.team(&name()).unwrap();
+    team.inbox(&AgentName::lead()).append(&Message::new(&AgentName::lead(), "x".into(), 1)).unwrap();
+    assert_eq!(mail_of_lead(&mut files).new.len(), 1);
+}
+
+fn mail_of_lead(files: &mut Files) -> Mail {
+    match files.job(FileJob::Inbox { team: name(), inbox: "team-lead".into(), guard: Guard::Looks }) {
+        Some(FileDone::Inbox { result: Ok(mail), .. }) => mail,
+        other => panic!("{other:?}"),
+    }
+}
+
+/// So many looks, until there is no more: what was new, told before, put back, and the last word of what is unread.
+fn looks(files: &mut Files) -> (usize, [usize; 3], Option<usize>) {
+    let (mut count, mut sums) = (0, [0; 3]);
+    loop {
+        let mail = mail_of_lead(files);
+        count += 1;
+        let found = [mail.new.len(), mail.earlier.len(), mail.put_back.len()];
+        sums.iter_mut().zip(found).for_each(|(sum, found)| *sum += found);
+        if !mail.more {
+            return (count, sums, mail.unread);
+        }
+    }
+}
+
+#[test]
+fn what_is_read_between_two_parts_is_told_with_the_last() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut files = files(dir.path(), BTreeMap::new());
+    let inbox = made(&mut files).inbox(&AgentName::lead());
+    let message = |n: u64| Message::new(&AgentName::lead(), n.to_string(), n);
+    inbox.append_all(&(0..10_000).map(message).collect::<Vec<_>>()).unwrap();
+    let first = mail_of_lead(&mut files);
+    assert_eq!((first.more, first.unread), (true, None));
+    let entries = inbox.read().unwrap();
+    inbox.mark_read(&entries[1..4]).unwrap();
+    let (parts, [new, ..], unread) = looks(&mut files);
+    assert_eq!((parts > 2, first.new.len() + new, unread), (true, 10_000, Some(9_997)));
+    assert_eq!(looks(&mut files), (1, [0, 0, 0], None), "told once");
+}
+
+#[test]
+fn a_long_inbox_is_looked_at_in_parts_and_what_is_gone_of_it_is_found_after_the_last() {
+    let dir = tempfile::tempdir().unwrap();
+    let told = BTreeMap::from([((name(), AgentName::lead()), 7_000)]);
+    files(dir.path(), BTreeMap::new()).create(&create(), 1).unwrap();
+    let mut files = files(dir.path(), told);
+    let inbox = files.root.team(&name()).unwrap().inbox(&AgentName::lead());
+    let message = |n: u64| Message::new(&AgentName::lead(), n.to_string(), n);
+    inbox.append_all(&(0..10_000).map(message).collect::<Vec<_>>()).unwrap();
+    let (parts, found, unread) = looks(&mut files);
+    assert_eq!((parts > 3, found, unread), (true, [3_000, 7_000, 0], None), "{parts} parts");
+    assert_eq!(looks(&mut files), (1, [0, 0, 0], None));
+    // One that somebody dropped, with others after it, and one that is read.
+    inbox.append(&message(10_000)).unwrap();
+    assert_eq!(looks(&mut files), (1, [1, 0, 0], None));
+    let text = std::fs::read_to_string(inbox.path()).unwrap();
+    inbox.append(&message(10_001)).unwrap();
+    std::fs::write(inbox.path(), text.replacen("\"read\": false", "\"read\": true", 1)).unwrap();
+    assert_eq!(looks(&mut files), (1, [0, 0, 1], Some(10_000)), "the end stands where it stood, but for one");
+    assert_eq!(
+        looks(&mut files),
+        (1, [1, 0, 0], None),
+        "the one that was put back, and what came before it could be"
+    );
+    std::fs::write(inbox.path(), text.replacen("\"text\": \"5\"", "\"text\": \"-\"", 1)).unwrap();
+    let (parts, [new, earlier, back], _) = looks(&mut files);
+    assert_eq!((parts > 3, new, earlier, back), (true, 0, 10_001, 1), "begun again");
+}
+
+#[test]
+fn mail_is_told_although_what_was_noted_of_it_can_not_be_read() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut files = files(dir.path(), BTreeMap::new());
+    let inbox = made(&mut files).inbox(&AgentName::lead());
+    let send = |text: &str| inbox.append(&Message::new(&AgentName::lead(), text.into(), 1)).unwrap();
+    let look = |files: &mut Files| {
+        let mail = mail_of_lead(files);
+        (mail.new.len(), mail.put_back.len())
+    };
+    send("a");
+    let in_the_way = dir.path().join("journal/survey.jsonl.1");
+    std::fs::create_dir(&in_the_way).unwrap();
+    assert_eq!(look(&mut files), (1, 0));
+    send("b");
+    assert_eq!(look(&mut files), (1, 0), "from where the last look ended");
+    std::fs::write(inbox.path(), "[]").unwrap();
+    assert_eq!(look(&mut files).1, 0);
+    std::fs::remove_dir(&in_the_way).unwrap();
+    assert_eq!(look(&mut files).1, 2, "both are still noted");
+}
+
+#[test]
+fn a_name_that_is_taken_makes_nobody_forget_what_was_told() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut files = files(dir.path(), BTreeMap::new());
+    let team = made(&mut files);
+    team.inbox(&AgentName::lead()).append(&Message::new(&AgentName::lead(), "x".into(), 1)).unwrap();
+    let new = |files: &mut Files| mail_of_lead(files).new.len();
+    assert_eq!(new(&mut files), 1);
+    let policy = |files: &Files| files.state.read("policy-survey.json").unwrap();
+    let before = policy(&files);
+    let any = Create { policy: Policy { commands: Commands::Any, ..Policy::default() }, ..create() };
+    files.job(FileJob::Create { client: 1, create: any, created_at: 2 });
+    assert_eq!((new(&mut files), policy(&files)), (0, before));
+}
+
+#[test]
+fn who_has_never_written_anything_is_known_to_be_silent() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut files = files(dir.path(), BTreeMap::new());
+    let log = dir.path().join("ann.log");
+    let mut written = || {
+        let logs = vec![(record("ann", 7).spawn, log.clone())];
+        match files.job(FileJob::Written { logs }) {
+            Some(FileDone::Written { written }) => written[0].1,
+            _ => panic!("no answer"),
+        }
+    };
+    assert_eq!(written(), 0);
+    std::fs::write(&log, "here").unwrap();
+    assert!(written() > 0);
+}

@@ -1,0 +1,220 @@
+//! The tasks of a team as the last look found them, and what follows from them: which can be started, and which somebody
+//! is at. Brought up to date by what has changed since the look before, which of a long list is next to nothing.
+
+use protocol::control::{Next, NextTask};
+use protocol::id::TaskId;
+use protocol::name::AgentName;
+use protocol::task::{Task, TaskStatus, find};
+use std::cmp::Ordering;
+use std::collections::btree_map::Entry;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+/// See the head of this file.
+#[derive(Debug, Default)]
+pub(crate) struct Board {
+    /// By number.
+    tasks: Vec<Arc<Task>>,
+    /// What waits for each, whether that is there or not.
+    waiting: BTreeMap<TaskId, BTreeSet<TaskId>>,
+    /// With their owners.
+    startable: BTreeMap<TaskId, Option<AgentName>>,
+    begun: BTreeSet<TaskId>,
+    shown: usize,
+}
+
+/// A task at the look before, and now.
+struct Change {
+    before: Option<Arc<Task>>,
+    now: Option<Arc<Task>>,
+}
+
+impl Board {
+    /// What a look has found, by number; gives those that are not as they were, or gone, in this order.
+    pub(crate) fn take(&mut self, found: &[Arc<Task>]) -> Vec<TaskId> {
+        let changes = changes(&self.tasks, found);
+        self.put(&changes, found);
+        let changed: Vec<TaskId> = changes.iter().filter_map(Change::id).collect();
+        changes.into_iter().for_each(|change| self.link(change));
+        let waiting = changed.iter().filter_map(|id| self.waiting.get(id)).flatten();
+        let concerned: Vec<TaskId> = changed.iter().chain(waiting).copied().collect();
+        concerned.into_iter().for_each(|id| self.weigh(id));
+        changed
+    }
+
+    pub(crate) fn task(&self, id: TaskId) -> Option<&Arc<Task>> {
+        self.tasks.binary_search_by_key(&id, |task| task.id).ok().map(|at| &self.tasks[at])
+    }
+
+    /// How many there are without those that track agents.
+    pub(crate) fn shown(&self) -> usize {
+        self.shown
+    }
+
+    pub(crate) fn ids(&self) -> impl Iterator<Item = TaskId> {
+        self.tasks.iter().filter(|task| !task.is_internal()).map(|task| task.id)
+    }
+
+    pub(crate) fn is_startable(&self, id: TaskId) -> bool {
+        self.startable.contains_key(&id)
+    }
+
+    /// Those whose owner, or anybody, may begin.
+    pub(crate) fn startable(&self) -> impl Iterator<Item = &Task> {
+        self.startable.keys().filter_map(|id| Some(&**self.task(*id)?))
+    }
+
+    /// Those that are in progress, failed ones too, without those that track agents.
+    pub(crate) fn begun(&self) -> impl Iterator<Item = &Task> {
+        self.begun.iter().filter_map(|id| Some(&**self.task(*id)?))
+    }
+
+    /// What a claim would give by it: [`protocol::task::left`], then [`protocol::task::next`].
+    pub(crate) fn next(&self, asked: &NextTask) -> Next {
+        let back = asked.resume.then(|| self.left(&asked.owner)).flatten();
+        let of = |owner: Option<&AgentName>| {
+            self.startable.iter().find(|(_, its)| its.as_ref() == owner).map(|(id, _)| *id)
+        };
+        back.or_else(|| of(Some(&asked.owner))).or_else(|| of(None)).map_or(Next::Nothing, Next::Task)
+    }
+
+    fn left(&self, owner: &AgentName) -> Option<TaskId> {
+        let mut hers = self.begun().filter(|task| task.owner.as_ref() == Some(owner));
+        hers.find(|task| task.failure().is_none() && task.open_blockers(&self.tasks).is_empty())
+            .map(|task| task.id)
+    }
+
+    /// Where none came or went each takes its place, and the others are left alone.
+    fn put(&mut self, changes: &[Change], found: &[Arc<Task>]) {
+        if changes.iter().any(|change| change.before.is_none() || change.now.is_none()) {
+            self.tasks = found.to_vec();
+            return;
+        }
+        for now in changes.iter().filter_map(|change| change.now.as_ref()) {
+            if let Ok(at) = self.tasks.binary_search_by_key(&now.id, |task| task.id) {
+                self.tasks[at] = Arc::clone(now);
+            }
+        }
+    }
+
+    fn link(&mut self, Change { before, now }: Change) {
+        if let Some(task) = before {
+            self.shown -= usize::from(!task.is_internal());
+            self.begun.remove(&task.id);
+            for blocker in &task.blocked_by {
+                self.unlink(*blocker, task.id);
+            }
+        }
+        if let Some(task) = now {
+            self.shown += usize::from(!task.is_internal());
+            if task.status == TaskStatus::InProgress && !task.is_internal() {
+                self.begun.insert(task.id);
+            }
+            for blocker in &task.blocked_by {
+                self.waiting.entry(*blocker).or_default().insert(task.id);
+            }
+        }
+    }
+
+    fn unlink(&mut self, blocker: TaskId, task: TaskId) {
+        if let Entry::Occupied(mut waiting) = self.waiting.entry(blocker) {
+            waiting.get_mut().remove(&task);
+            if waiting.get().is_empty() {
+                waiting.remove();
+            }
+        }
+    }
+
+    fn weigh(&mut self, id: TaskId) {
+        match find(&self.tasks, id).filter(|task| task.startable(&self.tasks)) {
+            Some(task) => drop(self.startable.insert(id, task.owner.clone())),
+            None => drop(self.startable.remove(&id)),
+        }
+    }
+}
+
+impl Change {
+    fn id(&self) -> Option<TaskId> {
+        self.now.as_ref().or(self.before.as_ref()).map(|task| task.id)
+    }
+}
+
+/// What was not read anew is the very same.
+fn changes(before: &[Arc<Task>], now: &[Arc<Task>]) -> Vec<Change> {
+    let (mut changes, mut old, mut new) = (Vec::new(), before.iter().peekable(), now.iter().peekable());
+    loop {
+        let order = match (old.peek(), new.peek()) {
+            (None, None) => return changes,
+            (Some(_), None) => Ordering::Less,
+            (None, Some(_)) => Ordering::Greater,
+            (Some(before), Some(now)) if Arc::ptr_eq(before, now) => {
+                old.next();
+                new.next();
+                continue;
+            }
+            (Some(before), Some(now)) => before.id.cmp(&now.id),
+        };
+        let before = if order.is_le() { old.next().cloned() } else { None };
+        let now = if order.is_ge() { new.next().cloned() } else { None };
+        changes.push(Change { before, now });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use protocol::name::TeamName;
+    use protocol::task::{left, next};
+
+    fn task(id: u32, rng: &mut fastrand::Rng) -> Arc<Task> {
+        let status = ["pending", "pending", "in_progress", "completed", "unreadable"];
+        let status = rng.choice(status).unwrap();
+        let blocker = rng.u32(1..20);
+        let metadata = match rng.u8(..) {
+            0..40 => r#","metadata":{"_internal":true}"#,
+            40..80 => r#","metadata":{"failure":"exit 1"}"#,
+            _ => "",
+        };
+        let owner = rng.choice(["", "ann", "bob"]).unwrap();
+        let text = format!(
+            r#"{{"id":"{id}","subject":"x","status":"{status}","owner":"{owner}","blockedBy":["{blocker}"]{metadata}}}"#
+        );
+        Arc::new(Task::parse(&text).unwrap())
+    }
+
+    #[test]
+    fn what_follows_from_what_has_changed_is_what_follows_from_all() {
+        let mut rng = fastrand::Rng::with_seed(7);
+        let (mut board, mut all) = (Board::default(), BTreeMap::new());
+        for _ in 0..3_000 {
+            let mut expected = BTreeSet::new();
+            for _ in 0..rng.u32(0..4) {
+                let id = rng.u32(1..20);
+                let was = if rng.u8(..) < 60 { all.remove(&id) } else { all.insert(id, task(id, &mut rng)) };
+                expected.extend((was.is_some() || all.contains_key(&id)).then_some(id));
+            }
+            let found: Vec<Arc<Task>> = all.values().cloned().collect();
+            let changed = board.take(&found);
+            // One that came and went between two looks has not changed.
+            assert!(changed.iter().all(|id| expected.contains(&id.number())), "{changed:?} of {expected:?}");
+            let now =
+                |is: &dyn Fn(&&Arc<Task>) -> bool| found.iter().filter(is).map(|task| task.id).collect();
+            let startable: Vec<TaskId> = now(&|task| task.startable(&found));
+            let begun: Vec<TaskId> =
+                now(&|task| task.status == TaskStatus::InProgress && !task.is_internal());
+            let shown: Vec<TaskId> = now(&|task| !task.is_internal());
+            assert_eq!(board.startable().map(|task| task.id).collect::<Vec<_>>(), startable);
+            assert_eq!(board.begun().map(|task| task.id).collect::<Vec<_>>(), begun);
+            assert_eq!((board.ids().collect::<Vec<_>>(), board.shown()), (shown.clone(), shown.len()));
+            for resume in [true, false] {
+                let (team, owner) = (TeamName::parse("t").unwrap(), AgentName::foreign("ANN"));
+                let asked = NextTask { team, owner, resume };
+                let back = resume.then(|| left(&found, &asked.owner)).flatten().map(|task| task.id);
+                let expected = back.or_else(|| next(&found, &asked.owner));
+                assert_eq!(board.next(&asked), expected.map_or(Next::Nothing, Next::Task));
+            }
+            assert!(board.take(&found).is_empty());
+            assert!(board.waiting.values().all(|waiting| !waiting.is_empty()), "it would grow for ever");
+        }
+    }
+}
