@@ -3,14 +3,15 @@
 use crate::daemon::Daemon;
 use crate::ground::team;
 use crate::peer::{Peer, pairs};
-use crate::{median, row, timed};
+use crate::{median, row};
 use protocol::id::TaskId;
 use protocol::name::AgentName;
+use protocol::task::TaskStatus;
 use std::time::Duration;
-use store::{NewTask, Planned};
+use store::{NewTask, Planned, Tasks};
 
-/// How many tasks, and rounds, of which each takes three.
-const LENGTHS: [(usize, usize); 3] = [(10, 3), (1_000, 31), (10_000, 7)];
+/// How many tasks, and pairs.
+const LENGTHS: [(usize, usize); 3] = [(10, 31), (1_000, 31), (10_000, 15)];
 
 pub(crate) fn lists_and_claims() {
     for (length, count) in LENGTHS {
@@ -48,20 +49,31 @@ pub(crate) fn lists_and_claims() {
         let Some(daemon) = Daemon::at(dir.path()) else {
             return row("claim", "skipped: teamd is not built in this profile", "");
         };
-        let [mut told, mut alone, mut theirs] = [const { Vec::new() }; 3];
-        for _ in 0..count {
-            told.push(timed(|| drop(tasks.claim_told(&lead, || daemon.next()).unwrap())));
-            alone.push(timed(|| drop(tasks.claim(None, &lead).unwrap())));
-            theirs.push(peer.does("claim"));
-        }
-        let [told, alone, theirs] = [told, alone, theirs].map(|mut times| {
-            times.sort();
-            times[count / 2]
-        });
+        let mut theirs = || {
+            let took = peer.does("claim");
+            give_back(&tasks);
+            daemon.next();
+            took
+        };
+        let told = pairs(count, |_| drop(tasks.claim_told(&lead, || daemon.next()).unwrap()), &mut theirs);
+        let alone = pairs(count, |_| drop(tasks.claim(None, &lead).unwrap()), theirs);
         row(
-            &format!("claim among {length} tasks: beside teamd, by the files alone; Node"),
-            &format!("{told:.1?}, {alone:.1?}; {theirs:.1?}"),
+            &format!("claim among {length} tasks: beside teamd; by the files alone; Node; ratios"),
+            &format!(
+                "{:.1?}; {:.1?}; {:.1?}; {:.0} ×, {:.0} ×",
+                told.ours[count / 2],
+                alone.ours[count / 2],
+                alone.theirs[count / 2],
+                told.ratio,
+                alone.ratio
+            ),
             "1 ms",
         );
     }
+}
+
+/// What was taken, so that the next ones find as much.
+fn give_back(tasks: &Tasks) {
+    let begun = tasks.list().unwrap().into_iter().filter(|task| task.status == TaskStatus::InProgress);
+    begun.for_each(|task| drop(tasks.release(&task.id, &AgentName::lead()).unwrap()));
 }
