@@ -13,6 +13,12 @@ struct Top<'a> {
 
 impl<'a> Top<'a> {
     fn open(house: &'a House) -> Top<'a> {
+        let top = Top::begin(house);
+        top.until("team-lead");
+        top
+    }
+
+    fn begin(house: &'a House) -> Top<'a> {
         let teamctl = harness::programs().join("teamctl").display().to_string();
         let shell = format!("'{teamctl}' top; echo left $?; stty -a; exec sleep 3600");
         let pane = house.tmux([
@@ -32,9 +38,7 @@ impl<'a> Top<'a> {
             "-c",
             &shell,
         ]);
-        let top = Top { house, pane };
-        top.until("team-lead");
-        top
+        Top { house, pane }
     }
 
     fn shown(&self) -> String {
@@ -246,7 +250,7 @@ fn it_goes_on_without_the_daemon_and_with_the_next() {
     let top = Top::open(&house);
     top.until("1 member active");
     house.kill_9(house.daemon());
-    top.until("teamd is down: this is what the files say");
+    top.until("teamd is down (teamctl up): this is what the files say");
     house.teamctl(["send", "ann", "still here?"]).ok();
     top.until("team-lead -> ann: still here?");
     house.start_daemon();
@@ -380,7 +384,7 @@ impl<'a> Terminal<'a> {
         self.house.until(&what, || self.tmux(&["capture-pane", "-p"]).contains(part).then_some(()));
     }
 
-    fn press(&self, key: &str) {
+    pub(crate) fn press(&self, key: &str) {
         self.tmux(&["send-keys", key]);
     }
 
@@ -443,6 +447,35 @@ fn a_popup_shows_the_same_and_closes_to_show_a_pane() {
     house.until("the popup has closed", || {
         (!terminal.tmux(&["capture-pane", "-p"]).contains("[members 2]")).then_some(())
     });
+    drop(terminal);
+    house.end();
+}
+
+#[test]
+fn of_several_teams_one_key_chooses() {
+    let house = House::with_team();
+    house.teamctl(["create", "other"]).ok();
+    let top = Top::begin(&house);
+    let shown = top.until("Which team?");
+    assert!(shown.contains("\n 1  other\n 2  survey"), "{shown}");
+    top.press("3");
+    top.press("2");
+    top.until("survey  0 members active");
+    top.press("q");
+    top.left(0);
+    let terminal = Terminal::at(&house, "top");
+    let teamctl = harness::programs().join("teamctl").display().to_string();
+    for (key, shows) in [("1", "other  0 members active"), ("q", "closed 0")] {
+        let shell = format!("'{teamctl}' top --popup; echo closed $?; exec sleep 3600");
+        house.tmux(["new-window", "-t", "top:", "--", "sh", "-c", &shell]);
+        terminal.until("Which team?");
+        terminal.press(key);
+        terminal.until(shows);
+        terminal.press("q");
+        terminal.until("closed 0");
+    }
+    let said = house.teamctl(["top"]).fails(64);
+    assert!(said.contains("this is no terminal") && !said.contains("-t other"), "{said}");
     drop(terminal);
     house.end();
 }

@@ -14,8 +14,10 @@ pub(crate) struct Arguments {
     pub(crate) state: PathBuf,
     /// The daemon's socket.
     pub(crate) socket: PathBuf,
-    /// What is shown.
+    /// What is shown; where several may be meant the first of them, until one was chosen.
     pub(crate) team: TeamName,
+    /// All that may be meant.
+    pub(crate) teams: Vec<TeamName>,
     /// Where the screen is drawn.
     pub(crate) frame: Frame,
 }
@@ -32,7 +34,7 @@ pub(crate) enum Frame {
 impl Arguments {
     /// Reads them.
     pub(crate) fn parse(words: impl IntoIterator<Item = OsString>) -> Result<Arguments, Fault> {
-        let (mut root, mut state, mut socket, mut team) = (None, None, None, None);
+        let (mut root, mut state, mut socket, mut teams) = (None, None, None, Vec::new());
         let mut frame = Frame::Terminal;
         let mut words = words.into_iter();
         while let Some(flag) = words.next() {
@@ -40,7 +42,10 @@ impl Arguments {
                 Some("--root") => &mut root,
                 Some("--state") => &mut state,
                 Some("--socket") => &mut socket,
-                Some("--team") => &mut team,
+                Some("--team") => {
+                    teams.push(team(words.next())?);
+                    continue;
+                }
                 Some("--in-popup") => {
                     frame = Frame::Popup;
                     continue;
@@ -50,15 +55,20 @@ impl Arguments {
             *place = Some(words.next().ok_or_else(|| unknown(&flag.to_string_lossy()))?);
         }
         let needed = |value: Option<OsString>, flag: &str| value.ok_or_else(|| unknown(flag));
-        let team = TeamName::parse(&needed(team, "--team")?.to_string_lossy());
         Ok(Arguments {
             root: needed(root, "--root")?.into(),
             state: needed(state, "--state")?.into(),
             socket: needed(socket, "--socket")?.into(),
-            team: team.map_err(|error| Fault::new(Kind::Usage, error.to_string()))?,
+            team: teams.first().cloned().ok_or_else(|| unknown("--team"))?,
+            teams,
             frame,
         })
     }
+}
+
+fn team(word: Option<OsString>) -> Result<TeamName, Fault> {
+    let word = word.ok_or_else(|| unknown("--team"))?;
+    TeamName::parse(&word.to_string_lossy()).map_err(|error| Fault::new(Kind::Usage, error.to_string()))
 }
 
 fn unknown(flag: &str) -> Fault {

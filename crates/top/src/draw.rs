@@ -89,8 +89,8 @@ impl Pen<'_> {
             (_, Daemon::Unasked) => spans.push(("looking".to_owned(), Style::new())),
             (_, Daemon::Answers) => {}
             (_, Daemon::Down) => {
-                let up = self.state.typed.teamctl(&["up"]);
-                spans.push((format!("teamd is down: this is what the files say ({up})"), warning));
+                let up = self.state.typed.about_none().teamctl(&["up"]);
+                spans.push((format!("teamd is down ({up}): this is what the files say"), warning));
             }
             (_, Daemon::Silent) => {
                 spans.push(("teamd does not answer: this is what the files say".to_owned(), warning));
@@ -112,11 +112,11 @@ impl Pen<'_> {
                 spans.push((format!("  {waits}"), manner.color(Color::Yellow).add_modifier(Modifier::BOLD)));
             }
         }
-        if !sight.budget.is_empty() {
-            spans.push((format!("  {}", manner.line(&sight.budget)), Style::new()));
-        }
         if !self.state.filter.is_empty() {
             spans.push((format!("  only: {}", manner.line(&self.state.filter)), Style::new()));
+        }
+        if !sight.budget.is_empty() {
+            spans.push((format!("  {}", manner.line(&sight.budget)), Style::new()));
         }
         self.put(0, 0, &spans);
     }

@@ -6,6 +6,7 @@
 
 mod act;
 mod args;
+mod choose;
 mod draw;
 mod event;
 mod graph;
@@ -24,6 +25,7 @@ mod watch;
 
 use act::Orders;
 use args::Arguments;
+use choose::Choice;
 use event::{Effect, Event};
 use manner::Manner;
 use protocol::fault::{Fault, Kind};
@@ -48,17 +50,23 @@ pub fn main() -> ExitCode {
 }
 
 fn run() -> Result<ExitCode, Fault> {
-    let arguments = Arguments::parse(std::env::args_os().skip(1))?;
+    let mut arguments = Arguments::parse(std::env::args_os().skip(1))?;
     if !std::io::stdout().is_terminal() || !std::io::stdin().is_terminal() {
         let message = "cannot show the screen: this is no terminal";
-        let status = act::typed(&arguments).teamctl(&["status", "--json"]);
+        let typed = act::typed(&arguments);
+        let typed = if arguments.teams.len() > 1 { typed.about_none() } else { typed };
+        let status = typed.teamctl(&["status", "--json"]);
         return Err(Fault::new(Kind::Usage, message).hinted(format!("for scripts: {status}")));
     }
     let (sender, events) = channel();
     screen::catch_signals(&sender)?;
-    watch::begin(&arguments, sender.clone())?;
     let mut screen = Screen::open()?;
     keys::begin(sender.clone());
+    match choose::choose(&mut screen, &arguments.teams, Manner::of_environment(), &events)? {
+        Choice::Team(team) => arguments.team = team,
+        Choice::Leave(code) => return Ok(ExitCode::from(code)),
+    }
+    watch::begin(&arguments, sender.clone())?;
     let mut orders = Orders::new(arguments.clone(), sender);
     let state =
         State::new(arguments.team.clone(), act::typed(&arguments), Manner::of_environment(), screen.size());

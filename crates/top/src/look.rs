@@ -26,7 +26,7 @@ use std::time::Duration;
 use store::{Caller, Durability, Mark, Root, Team};
 use view::follow::{Saw, Teller};
 use view::request::{Waiting, waiting, words};
-use view::team::{MemberView, TeamView, leads};
+use view::team::{Lives, MemberView, TeamView, leads, resting};
 use view::typed::Typed;
 use view::words::flat;
 
@@ -80,7 +80,9 @@ impl Looker {
             return Sight { daemon, team: Found::Gone, ..Sight::default() };
         };
         let post = &mut self.post;
-        let mut view = view::team::of(&team, status.as_ref(), &mut |team, name| post.look(team, name));
+        let written = if status.is_none() { resting(&self.arguments.state) } else { Vec::new() };
+        let lives = Lives::told(status.as_ref(), &written);
+        let mut view = view::team::of(&team, lives, &mut |team, name| post.look(team, name));
         view.led_from(&leads(&self.arguments.state));
         for past in &view.past {
             self.post.look(&team, &past.name);

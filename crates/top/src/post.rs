@@ -53,11 +53,11 @@ impl Post {
         Some(unread)
     }
 
-    /// One that says once more what its sender has just said to the same one counts there.
+    /// One that says once more what its sender has said last to the same one counts there, and stands where the last does.
     fn take(&mut self, letter: Letter) {
-        let same =
-            |last: &Letter| (&last.from, &last.to, &last.text) == (&letter.from, &letter.to, &letter.text);
-        match self.letters.last_mut().filter(|last| same(last)) {
+        let before =
+            self.letters.iter_mut().rfind(|last| (&last.from, &last.to) == (&letter.from, &letter.to));
+        match before.filter(|before| before.text == letter.text) {
             Some(last) => {
                 let last = Arc::make_mut(last);
                 (last.at, last.clock, last.times) = (letter.at, letter.clock, last.times + 1);
@@ -123,18 +123,26 @@ mod tests {
     }
 
     #[test]
-    fn what_is_said_again_at_once_counts_where_it_was_said_first() {
+    fn what_its_sender_said_last_is_told_once_however_others_speak_in_between() {
         let mut post = Post::default();
-        let of = |number, from: &str, at: &str| {
-            let raw =
-                format!(r#"{{"from":"{from}","text":"done","timestamp":"1970-01-01T00:00:{at}.000Z"}}"#);
+        let of = |number, from: &str, text: &str| {
+            let at = format!("1970-01-01T00:00:0{number}.000Z");
+            let raw = format!(r#"{{"from":"{from}","text":"{text}","timestamp":"{at}"}}"#);
             letter(number, &AgentName::lead(), &Entry::of(0, &raw), 0, &Typed::default())
         };
-        for (number, from, at) in [(1, "ann", "01"), (2, "ann", "02"), (3, "bob", "03"), (4, "ann", "04")] {
-            post.take(of(number, from, at));
+        let said = [
+            ("ann", "done"),
+            ("ann", "done"),
+            ("bob", "done"),
+            ("ann", "done"),
+            ("bob", "no"),
+            ("bob", "done"),
+        ];
+        for (number, (from, text)) in (1..).zip(said) {
+            post.take(of(number, from, text));
         }
         let told: Vec<_> = post.letters().iter().map(|it| (it.number, it.at, it.times)).collect();
-        assert_eq!(told, [(1, 2_000, 2), (3, 3_000, 1), (4, 4_000, 1)]);
+        assert_eq!(told, [(3, 3_000, 1), (1, 4_000, 3), (5, 5_000, 1), (6, 6_000, 1)]);
     }
 
     #[test]

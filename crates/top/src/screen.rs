@@ -6,6 +6,7 @@ use crate::state::State;
 use protocol::fault::{Fault, Kind};
 use ratatui::Terminal;
 use ratatui::backend::CrosstermBackend;
+use ratatui::buffer::Buffer;
 use ratatui::crossterm::cursor::{Hide, Show};
 use ratatui::crossterm::event::{DisableBracketedPaste, EnableBracketedPaste};
 use ratatui::crossterm::execute;
@@ -13,6 +14,7 @@ use ratatui::crossterm::terminal::{
     EnterAlternateScreen, LeaveAlternateScreen, disable_raw_mode, enable_raw_mode,
 };
 use ratatui::layout::Rect;
+use ratatui::style::Style;
 use signal_hook::consts::{SIGCONT, SIGHUP, SIGINT, SIGQUIT, SIGSTOP, SIGTERM, SIGTSTP};
 use signal_hook::iterator::Signals;
 use std::io::{Stdout, stdout};
@@ -48,20 +50,32 @@ impl Screen {
 
     /// Draws what has changed.
     pub(crate) fn draw(&mut self, state: &mut State) -> Result<(), Fault> {
+        self.draw_by(|area, buffer| {
+            state.size = (area.width, area.height);
+            draw(state, buffer);
+        })?;
+        state.drawn();
+        Ok(())
+    }
+
+    /// Draws lines, their texts harmless, from the top.
+    pub(crate) fn draw_lines(&mut self, lines: &[String]) -> Result<(), Fault> {
+        self.draw_by(|area, buffer| {
+            for (y, line) in (0..area.height).zip(lines) {
+                buffer.set_stringn(0, y, line, area.width.into(), Style::new());
+            }
+        })
+    }
+
+    fn draw_by(&mut self, by: impl FnOnce(Rect, &mut Buffer)) -> Result<(), Fault> {
         if std::mem::replace(&mut self.fresh, Fresh::Yes) == Fresh::No {
             // Not its `clear`, which asks the terminal for its cursor: that answer would come among the keys.
             let (width, height) = self.size();
             let all = Rect::new(0, 0, width, height);
             self.terminal.resize(all).map_err(|error| broken("clear", &error))?;
         }
-        let drawn = self.terminal.draw(|frame| {
-            let area = frame.area();
-            state.size = (area.width, area.height);
-            draw(state, frame.buffer_mut());
-        });
-        drawn.map_err(|error| broken("draw on", &error))?;
-        state.drawn();
-        Ok(())
+        let drawn = self.terminal.draw(|frame| by(frame.area(), frame.buffer_mut()));
+        drawn.map(|_| ()).map_err(|error| broken("draw on", &error))
     }
 
     /// Whether all of it must be drawn anew.

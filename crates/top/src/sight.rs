@@ -134,7 +134,7 @@ pub(crate) struct Letter {
     /// Its summary, else how it begins.
     pub(crate) about: String,
     pub(crate) text: String,
-    /// So often in a row it has come; `at` is of the last.
+    /// So often it has come, its sender saying nothing else to this one in between; `at` is of the last.
     pub(crate) times: usize,
 }
 

@@ -1,5 +1,6 @@
 //! What is known of teams and members, from the daemon and from the files; the keys are those of `--json`.
 
+use protocol::ability::Abilities;
 use protocol::config::Member;
 use protocol::control::{
     Activity, AgentStatus, Budget, Flag, Leads, PastAgent, StatusReply, TeamStatus, WorktreeStatus,
@@ -108,6 +109,33 @@ pub fn leads(state: &Path) -> Leads {
     bytes.and_then(|bytes| serde_json::from_slice(&bytes).ok()).unwrap_or_default()
 }
 
+/// Who rests, as the daemon's roster tells: for whoever finds no daemon.
+pub fn resting(state: &Path) -> Vec<TeamStatus> {
+    protocol::rest::resting(std::fs::read(state.join(Abilities::FILE)).ok().as_deref())
+}
+
+/// What is told of lives.
+#[derive(Debug, Clone, Copy)]
+pub enum Lives<'a> {
+    /// By the daemon.
+    Answered(&'a [TeamStatus]),
+    /// By its roster, since none answers.
+    Written(&'a [TeamStatus]),
+}
+
+impl<'a> Lives<'a> {
+    /// What a daemon has answered, else what is written.
+    pub fn told(answer: Option<&'a StatusReply>, written: &'a [TeamStatus]) -> Lives<'a> {
+        answer.map_or(Lives::Written(written), |status| Lives::Answered(&status.teams))
+    }
+
+    /// Of that team.
+    pub fn of(self, name: &TeamName) -> Option<&'a TeamStatus> {
+        let (Lives::Answered(teams) | Lives::Written(teams)) = self;
+        teams.iter().find(|team| team.name == *name)
+    }
+}
+
 /// Of the tasks, without those that track members.
 #[derive(Debug, Default, PartialEq, Serialize)]
 pub struct Counts {
@@ -136,25 +164,25 @@ pub struct FailedTask {
 /// How many messages of a member are unread; none where its inbox can't be read: that is not the same as none.
 pub type Unread<'a> = dyn FnMut(&Team, &AgentName) -> Option<usize> + 'a;
 
-/// All that is known of that team; `daemon` is none where there is none.
-pub fn view(root: &Root, name: TeamName, daemon: Option<&StatusReply>, unread: &mut Unread) -> TeamView {
+/// All that is known of that team.
+pub fn view(root: &Root, name: TeamName, lives: Lives, unread: &mut Unread) -> TeamView {
     match root.team(&name) {
-        Ok(team) => of(&team, daemon, unread),
+        Ok(team) => of(&team, lives, unread),
         Err(_) => {
-            let told = told_of(&name, daemon);
+            let told = lives.of(&name);
             of_daemon(name, told)
         }
     }
 }
 
 /// The same of a team that is open.
-pub fn of(team: &Team, daemon: Option<&StatusReply>, unread: &mut Unread) -> TeamView {
+pub fn of(team: &Team, lives: Lives, unread: &mut Unread) -> TeamView {
     let name = team.name().clone();
-    let told = told_of(&name, daemon);
+    let told = lives.of(&name);
     let living: &[AgentStatus] = told.map_or(&[], |team| &team.members);
     let past = told.map(|team| team.past.clone()).unwrap_or_default();
     let mut members: Vec<MemberView> = living.iter().map(|agent| of_agent(team, agent, unread)).collect();
-    members.extend(of_files(team, living, &past, daemon.is_some(), unread));
+    members.extend(of_files(team, living, &past, matches!(lives, Lives::Answered(_)), unread));
     let tasks = team.tasks().list().unwrap_or_default();
     TeamView {
         left: at_work(team, told).map_or_else(Vec::new, |at_work| left(&tasks, &at_work)),
@@ -172,10 +200,6 @@ fn of_daemon(name: TeamName, told: Option<&TeamStatus>) -> TeamView {
     let budget = told.and_then(|team| team.budget.clone());
     let (members, tasks) = (Vec::new(), Counts::default());
     TeamView { name, members, past, worktrees, budget, tasks, left: Vec::new(), failed: Vec::new() }
-}
-
-fn told_of<'a>(name: &TeamName, daemon: Option<&'a StatusReply>) -> Option<&'a TeamStatus> {
-    daemon.and_then(|status| status.teams.iter().find(|team| team.name == *name))
 }
 
 fn of_agent(team: &Team, agent: &AgentStatus, unread: &mut Unread) -> MemberView {

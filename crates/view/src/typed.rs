@@ -5,23 +5,28 @@ use protocol::name::TeamName;
 
 /// How `teamctl` is to be typed: with these options behind the verb.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Typed(Vec<String>);
+pub struct Typed {
+    /// With their values.
+    options: Vec<String>,
+    team: Option<TeamName>,
+}
 
 impl Typed {
     /// With root and socket where `teamctl` would not find them by itself.
     pub fn with(options: impl IntoIterator<Item = String>) -> Typed {
-        Typed(options.into_iter().collect())
+        Typed { options: options.into_iter().collect(), team: None }
     }
 
     /// The same with the team, for what could be meant of another.
     #[must_use]
     pub fn about_team(&self, team: &TeamName) -> Typed {
-        let team = match team.as_str().strip_prefix('-') {
-            None => vec!["-t".to_owned(), team.to_string()],
-            // Behind a blank it would be an option.
-            Some(_) => vec![format!("--team={team}")],
-        };
-        Typed([self.0.clone(), team].concat())
+        Typed { options: self.options.clone(), team: Some(team.clone()) }
+    }
+
+    /// The same for what is about no team.
+    #[must_use]
+    pub fn about_none(&self) -> Typed {
+        Typed { options: self.options.clone(), team: None }
     }
 
     /// The same, unless that is meant anyhow: the environment (`TEAMD_TEAM`) says so, or it is the only one of these.
@@ -36,8 +41,10 @@ impl Typed {
 
     /// The command of these words, the verb first.
     pub fn teamctl(&self, words: &[&str]) -> String {
+        let team = self.team.iter().flat_map(|team| ["-t", team.as_str()]);
         let all = std::iter::once("teamctl").chain(words[..1].iter().copied());
-        let all = all.chain(self.0.iter().map(String::as_str)).chain(words[1..].iter().copied());
+        let all = all.chain(self.options.iter().map(String::as_str)).chain(team);
+        let all = all.chain(words[1..].iter().copied());
         all.map(quoted).collect::<Vec<_>>().join(" ")
     }
 
@@ -88,7 +95,7 @@ mod tests {
         assert_eq!(deny("perm-1"), "teamctl deny -t survey perm-1 --reason R");
         assert_eq!(deny("-1"), "teamctl deny -t survey --reason R -- -1");
         let odd = Typed::default().about_team(&TeamName::parse("-x").unwrap());
-        assert_eq!(odd.teamctl(&["status"]), "teamctl status --team=-x");
+        assert_eq!(odd.teamctl(&["status"]), "teamctl status -t -x");
     }
 
     #[test]

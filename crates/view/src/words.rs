@@ -100,7 +100,8 @@ pub fn used(budget: &Budget, time: Option<String>) -> String {
     let tokens = of(budget.used.tokens, budget.of_tokens, short).map(|count| format!("{count} tokens"));
     let cost = of(budget.used.microdollars, budget.of_microdollars, dollars);
     let spent = budget.spent.as_ref().map(|why| format!("stopped: {why}"));
-    [turns, time, tokens, cost, spent].into_iter().flatten().collect::<Vec<_>>().join(", ")
+    // First what is to be seen wherever the line is cut.
+    [spent, turns, time, tokens, cost].into_iter().flatten().collect::<Vec<_>>().join(", ")
 }
 
 #[cfg(test)]
