@@ -36,7 +36,7 @@ fn a_team_stops_with_its_last_turn_and_goes_on_with_more() {
     house.open_gate("out/go");
     house.until("ann has ended", || house.member("ann").is_none().then_some(()));
     let status = house.teamctl(["status"]).ok();
-    assert!(status.contains("2 of 2 turns, stopped: its budget of 2 turns is used up"), "{status}");
+    assert!(status.contains("stopped: its budget of 2 turns is used up, 2 of 2 turns"), "{status}");
     house.teamctl(["spawn", "bob", "--agent", "worker"]).fails(76);
     let open = || {
         let tasks = house.json(["task", "list"])["tasks"].as_array().unwrap().clone();
@@ -45,7 +45,14 @@ fn a_team_stops_with_its_last_turn_and_goes_on_with_more() {
     assert_eq!(open(), 2, "each turn is a task");
     house.teamctl(["up", "--resume", "-t", "survey"]).fails(76);
     let ran = house.teamctl(["up", "--resume"]).ok();
-    assert!(ran.contains("Of survey nobody is started: its budget of 2 turns is used up."), "{ran}");
+    let hint = "Of survey nobody is started: its budget of 2 turns is used up.\n  give it more with: teamctl policy FILE -t survey";
+    assert!(ran.contains(hint) && !ran.contains("Nobody rests"), "{ran}");
+    let ran = house.teamctl(["up"]).ok();
+    assert!(ran.contains(hint) && !ran.contains("bring it back with"), "{ran}");
+    let status = house.teamctl(["status"]).ok();
+    assert!(!status.contains("One member rests"), "{status}");
+    let line = "used up; give it more with: teamctl policy FILE; then bring back who rests with: teamctl up --resume";
+    assert!(status.contains(line), "{status}");
     let path = policy(&house, "turns = 100");
     let ran = house.teamctl(["policy", &path]).ok();
     assert!(ran.contains("at most 100 turns"), "{ran}");

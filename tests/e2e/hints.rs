@@ -88,9 +88,10 @@ const ON_A_TEAM: [(&str, i32); 43] = [
 ];
 
 /// The same where no command helps: it says what else does.
-const IN_WORDS: [(&str, i32); 7] = [
+const IN_WORDS: [(&str, i32); 8] = [
     ("create survey", 73),
     ("inbox ann --mark-read", 77),
+    ("notify hello", 78),
     ("spawn ann -- true", 73),
     ("spawn cat -- nothing", 72),
     ("spawn cat --worktree -- true", 76),

@@ -90,6 +90,22 @@ fn hostile_text_is_stored_and_shown_harmlessly() {
 }
 
 #[test]
+fn what_two_say_again_in_turn_is_shown_once_each_and_stays_as_it_is() {
+    let house = House::with_team();
+    let idle = r#"{"type":"idle_notification","from":"x","timestamp":"","idleReason":"available"}"#;
+    let mail = ["tim", "tom"].repeat(3).into_iter().map(|from| {
+        serde_json::json!({"from": from, "text": idle, "timestamp": "2026-01-01T00:00:00.000Z", "read": false})
+    });
+    let mail = serde_json::Value::from_iter(mail);
+    house.put("root/teams/survey/inboxes/team-lead.json", mail.to_string());
+    let shown = house.teamctl(["inbox"]).ok();
+    assert_eq!((shown.matches("is idle").count(), shown.matches("(3 times)").count()), (2, 2), "{shown}");
+    assert_eq!(house.json(["inbox"])["messages"].as_array().unwrap().len(), 6);
+    assert_eq!(serde_json::Value::from(house.inbox("survey", "team-lead")), mail);
+    house.end();
+}
+
+#[test]
 fn a_broadcast_reaches_everyone_but_its_sender() {
     let house = House::with_team();
     for name in ["ann", "bob"] {

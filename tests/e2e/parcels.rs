@@ -32,7 +32,11 @@ fn it_is_the_same_team_elsewhere_but_for_who_runs() {
     let ran = house.teamctl(["export", "survey", "-o", &archive(&house)]).ok();
     assert!(ran.contains("survey is packed in"), "{ran}");
     assert_eq!(house.teamctl(["export", "-o", &archive(&house)]).code, 73);
-    assert_eq!(house.teamctl(["import", &archive(&house)]).code, 73);
+    let packed = archive(&house);
+    for ran in [house.teamctl(["import", &packed]), house.teamctl(["import", &packed, "-t", "survey"])] {
+        let taken = ran.fails(73);
+        assert!(taken.contains("with -t NAME") && !taken.contains("--unique"), "{taken}");
+    }
     let other = House::start();
     let ran = other.teamctl(["import", &archive(&house)]).ok();
     assert!(ran.contains("Its members were ann: start them with teamctl spawn."), "{ran}");
@@ -69,12 +73,18 @@ fn what_is_no_teams_archive_makes_nothing() {
         "cd x; rm teams/survey/inboxes/bob.json; printf '[' >teams/survey/inboxes/bob.json; tar -cf ../half.tar .",
     );
     shell("head -c 1500 survey.tar >cut.tar; echo no >text.tar; : >empty.tar");
+    let path = |name: &str| house.path(&format!("out/{name}.tar")).display().to_string();
+    let passwd = house.put("out/passwd", "root:x:0:0:root:/root:/bin/sh\n".repeat(40));
     let other = House::start();
     for name in ["link", "half", "cut", "text", "empty"] {
-        let path = house.path(&format!("out/{name}.tar")).display().to_string();
-        let ran = other.teamctl(["import", &path]);
+        let ran = other.teamctl(["import", &path(name)]);
         assert_eq!(ran.code, 65, "{ran:#?}");
         assert!(!other.path("root/teams/survey").exists(), "{name} has made something");
+    }
+    for text in [passwd, path("cut")] {
+        let said = other.teamctl(["import", &text]).fails(65);
+        let line = format!("teamctl: cannot import {text}: it is no tar archive, or only a part of one\n");
+        assert_eq!(said, format!("{line}  pack a team with: teamctl export TEAM\n"));
     }
     let missing = other.teamctl(["import", "/nowhere.tar"]);
     assert_eq!(missing.code, 72, "{missing:#?}");

@@ -283,6 +283,11 @@ fn the_border_says_that_one_asks_and_nothing_of_its_words_is_run() {
 #[test]
 fn a_command_of_the_persons_is_told_that_one_waits() {
     let house = house("permissions = 'person'\n");
+    let none = house.teamctl(["notify", "x"]).fails(78);
+    assert!(
+        none.contains(".config/teamd/config.toml names no command") && none.contains("notify = ["),
+        "{none}"
+    );
     let out = house.path("out/told").display().to_string();
     let tell = house.script("tell", &format!("#!/bin/sh\nprintf '%s|' \"$1\" \"$TEAMD_NOTICE\" >>{out}\n"));
     house.put("home/.config/teamd/config.toml", format!("notify = ['{}', '-m {{text}}']\n", tell.display()));

@@ -1,4 +1,4 @@
-//! The segment for a status line, in a real one.
+//! The example of a tmux.conf, in a real tmux: its status line and its key.
 
 use crate::top::Terminal;
 use harness::House;
@@ -8,7 +8,10 @@ fn configuration(house: &House) {
     let text = include_str!("../../examples/tmux.conf");
     let teamctl = harness::programs().join("teamctl").display().to_string();
     let root = house.root().display().to_string();
-    let text = text.replace("teamctl status", &format!("{teamctl} --root {root} status"));
+    let ours = |text: String, verb: &str| {
+        text.replace(&format!("teamctl {verb}"), &format!("{teamctl} --root {root} {verb}"))
+    };
+    let text = ours(ours(text.to_owned(), "status"), "top");
     let path = house.put("out/tmux.conf", text);
     // An older tmux has no such option.
     let known = house.tmux(["show-options", "-gw"]).contains("allow-passthrough");
@@ -42,5 +45,17 @@ fn a_status_line_shows_who_works_and_who_failed_and_that_teamd_is_down() {
     terminal.until("teamd down");
     drop(terminal);
     house.start_daemon();
+    house.end();
+}
+
+#[test]
+fn its_key_says_why_there_is_nothing_to_show() {
+    let house = House::start();
+    configuration(&house);
+    let terminal = Terminal::at(&house, "user");
+    terminal.press("C-b");
+    terminal.press("t");
+    terminal.until("cannot find a team: there is none");
+    drop(terminal);
     house.end();
 }

@@ -63,6 +63,18 @@ fn are_back(house: &House) {
     house.until("bob is idle", || (house.member("bob")?["activity"] == "idle").then_some(()));
 }
 
+/// The roster says who rests, and that bob's task is still his.
+fn is_told_without_teamd(house: &House) {
+    let told = house.teamctl(["status"]);
+    assert_eq!(told.code, 69, "{}", told.stderr);
+    for line in ["killed (signal 15); rests", "3 members rest; bring them back with: teamctl up --resume"] {
+        assert!(told.stdout.contains(line), "{line}: {}", told.stdout);
+    }
+    assert!(!told.stdout.contains("was left by"), "{}", told.stdout);
+    let why = &house.json(["why", "bob"])["causes"][0];
+    assert_eq!((&why["cause"], &why["next"][0]), (&"at_rest".into(), &"teamctl up --resume".into()), "{why}");
+}
+
 #[test]
 fn who_was_put_to_rest_comes_back_with_its_task_and_its_session_and_nothing_else_brings_it_back() {
     let house = team();
@@ -76,11 +88,18 @@ fn who_was_put_to_rest_comes_back_with_its_task_and_its_session_and_nothing_else
         assert!(ran.contains(line), "{line}: {ran}");
     }
     assert!(Processes::marked(&house.mark()).list().iter().all(|line| !line.contains("teamd-pane")));
+    is_told_without_teamd(&house);
     house.start_daemon();
     assert_eq!(resting(&house), ["ann", "bob", "cat"]);
     assert!(house.member("ann").is_none());
     let up = house.teamctl(["up"]).ok();
     assert!(up.contains("3 members rest; bring them back with: teamctl up --resume"), "{up}");
+    let task = house.json(["task", "list"])["tasks"][0]["id"].as_str().unwrap().to_owned();
+    for words in [&["create", "count"][..], &["update", &task]] {
+        let refused = house.teamctl_with(&[&["task"], words, &["--owner", "ann"]].concat(), &[]).fails(67);
+        assert!(refused.contains("cannot find \"ann\" in team survey: it rests"), "{refused}");
+        assert!(refused.contains("bring it back with: teamctl up --resume"), "{refused}");
+    }
     let why: Value = house.json(["why", "ann"]);
     assert_eq!(why["causes"][0]["cause"], "at_rest");
     let up = house.teamctl(["up", "--resume"]).ok();

@@ -84,7 +84,16 @@ pub(crate) struct Global {
     #[arg(long, global = true, env = "TEAMD_SOCKET", value_name = "PATH", hide_env_values = true)]
     pub(crate) socket: Option<PathBuf>,
     /// The team; may be left out where there is just one
-    #[arg(short, long, global = true, env = "TEAMD_TEAM", value_name = "TEAM", hide_env_values = true)]
+    // A team of another program's may be called -x.
+    #[arg(
+        short,
+        long,
+        global = true,
+        env = "TEAMD_TEAM",
+        value_name = "TEAM",
+        hide_env_values = true,
+        allow_hyphen_values = true
+    )]
     pub(crate) team: Option<String>,
     /// Print one JSON object (streams: one per line)
     #[arg(long, global = true)]
@@ -140,7 +149,6 @@ pub(crate) enum Verb {
     Hook(crate::hook::Hook),
     Lead(verbs::lead::Lead),
     Work(crate::work::Work),
-    #[command(hide = true)]
     Notify(verbs::notify::Notify),
     #[command(hide = true)]
     Keys(crate::keys::Keys),
@@ -168,6 +176,7 @@ mod tests {
             ("teamctl -q status", true),
             ("teamctl task claim 3", true),
             ("teamctl task list --available --root /r", true),
+            ("teamctl status -t -x", true),
             ("teamctl create send", false),
             ("teamctl send", false),
         ] {
@@ -177,5 +186,11 @@ mod tests {
             let whole = Cli::try_parse_from(&words).ok().map(|line| format!("{line:?}"));
             assert!(found.is_none() || found == whole, "{line}: {found:?}, {whole:?}");
         }
+    }
+
+    #[test]
+    fn a_team_may_be_called_as_an_option_is() {
+        let line = Cli::try_parse_from(["teamctl", "up", "--resume", "-t", "-x"]).unwrap();
+        assert!(format!("{line:?}").contains(r#"team: Some("-x")"#), "{line:?}");
     }
 }

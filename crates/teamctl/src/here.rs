@@ -73,23 +73,31 @@ impl Here {
 
     /// The team that was named, or the only one there is.
     pub(crate) fn team_name(&self, root: &Root) -> Result<TeamName, Fault> {
-        if let Some(name) = &self.global.team {
-            return named_team(root, name);
-        }
-        let teams: Vec<TeamName> =
-            root.teams().map_err(fault)?.into_iter().filter(|t| !t.is_foreign()).collect();
-        match teams.as_slice() {
+        match self.teams_meant(root)?.as_slice() {
             [only] => Ok(only.clone()),
-            [] => Err(Fault::new(Kind::NotFound, "cannot find a team: there is none")
-                .hinted("make one with: teamctl create NAME")),
             several => {
-                if let Some(lead) = crate::hook::led_here(self)? {
-                    return named_team(root, lead.team.as_str());
-                }
                 let names: Vec<&str> = several.iter().map(TeamName::as_str).collect();
                 let message = format!("cannot tell which team is meant: there are {}", names.join(", "));
                 Err(Fault::new(Kind::Usage, message).hinted("name one with -t TEAM"))
             }
+        }
+    }
+
+    /// That one; or all that may be meant, where there are several.
+    pub(crate) fn teams_meant(&self, root: &Root) -> Result<Vec<TeamName>, Fault> {
+        if let Some(name) = &self.global.team {
+            return Ok(vec![named_team(root, name)?]);
+        }
+        let teams: Vec<TeamName> =
+            root.teams().map_err(fault)?.into_iter().filter(|t| !t.is_foreign()).collect();
+        match teams.as_slice() {
+            [_] => Ok(teams),
+            [] => Err(Fault::new(Kind::NotFound, "cannot find a team: there is none")
+                .hinted("make one with: teamctl create NAME")),
+            _ => match crate::hook::led_here(self)? {
+                Some(lead) => Ok(vec![named_team(root, lead.team.as_str())?]),
+                None => Ok(teams),
+            },
         }
     }
 

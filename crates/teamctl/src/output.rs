@@ -78,13 +78,13 @@ pub(crate) fn failed(here: &Here, fault: &Fault) -> ExitCode {
     fatal(&fault)
 }
 
-/// The same of one thing among several: the line alone.
+/// The same of one thing among several: no object.
 pub(crate) fn told(here: &Here, fault: &Fault) {
     fatal(&as_typed(here, fault));
 }
 
 /// Whoever made its hint did not know what was typed here.
-fn as_typed(here: &Here, fault: &Fault) -> Fault {
+pub(crate) fn as_typed(here: &Here, fault: &Fault) -> Fault {
     Fault { hint: fault.hint.as_ref().map(|hint| placed(here, hint)), ..fault.clone() }
 }
 

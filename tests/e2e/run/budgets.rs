@@ -81,6 +81,12 @@ fn it_has_nothing_to_begin_with() {
     let ran = house.teamctl(["run", &file, "--json"]);
     let came = is_spent(&house, ran, "its budget of 0 turns is used up");
     assert_eq!(came, ["a not_done: it was never made"]);
+    let root = house.path("root").display().to_string();
+    let typed = ["run", &file, "--resume", "--json", "--root", &root];
+    let ran = house.teamctl_with(&typed, &[("TEAMD_ROOT", "/nothing")]);
+    let next = format!("teamctl run --root {root} {file} --resume");
+    assert!(ran.stderr.trim_end().ends_with(&next), "{ran:#?}");
+    assert!(ran.json()["error"]["hint"].as_str().unwrap().ends_with(&next));
     team(["ann", "bob"]).task("a", "", "").in_house(&house);
     house.teamctl(["run", &file, "--resume"]).ok();
     gone(&house);

@@ -1,6 +1,6 @@
 //! It does not live: how it ended, from whoever knows.
 
-use super::{first_process, idle, says, stays, types};
+use super::{first_process, idle, says, stays, task, types};
 use harness::House;
 
 #[test]
@@ -11,6 +11,19 @@ fn it_was_put_to_rest() {
     house.start_daemon();
     let told = types(&house, &says(&house, "at_rest"));
     assert!(told.contains("ann runs again in pane"), "{told}");
+    house.end();
+}
+
+#[test]
+fn its_teams_budget_is_used_up() {
+    let house = House::empty();
+    house.start_daemon();
+    let policy = house.put("out/policy.toml", "[policy]\nturns = 1\n");
+    house.teamctl(["create", "survey", "--policy", &policy]).ok();
+    house.teamctl(["spawn", "ann", "--agent", "worker"]).ok();
+    task(&house, "true");
+    let told = says(&house, "budget_spent");
+    assert_eq!(told["next"], serde_json::json!(["teamctl policy FILE", "teamctl up --resume"]), "{told}");
     house.end();
 }
 

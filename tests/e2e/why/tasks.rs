@@ -38,6 +38,21 @@ fn it_waits_for_a_task_that_nobody_has() {
 }
 
 #[test]
+fn a_chain_is_told_by_what_stands_at_its_end() {
+    let house = House::with_team();
+    works(&house);
+    bob(&house);
+    let first = made(&house, &["--owner", "bob"]);
+    let second = made(&house, &["--blocked-by", &first]);
+    let third = made(&house, &["--owner", "ann", "--blocked-by", &second]);
+    let told = says(&house, "blocked");
+    let line = format!("task {third} waits for task {first} (think), which is bob's, not begun");
+    assert_eq!(told["evidence"], serde_json::json!([line]));
+    assert!(types(&house, &told).contains("bob"));
+    house.end();
+}
+
+#[test]
 fn there_is_work_and_it_is_anothers() {
     let house = House::with_team();
     works(&house);

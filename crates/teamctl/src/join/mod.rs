@@ -307,7 +307,6 @@ fn report(link: &mut Link, signals: &Signals, state: &Path, how: &Ended) {
     let noted = is_noted(link, signals, how);
     crash::point("join.heard");
     if noted || link.is_put_away() {
-        // Of one that was given up the daemon does not look for a word.
         state.iter().for_each(|state| drop(state.remove(&file)));
     }
     // The pane closes with us: there is nobody to complain to.

@@ -150,7 +150,8 @@ impl Shelf {
         of(&mut Keys::of(&path.display().to_string(), &text, &["agent", "notify", "stuck"])?)
     }
 
-    fn path(&self, name: &str) -> Option<PathBuf> {
+    /// Where the user has what is called so.
+    pub(crate) fn path(&self, name: &str) -> Option<PathBuf> {
         self.directory.as_ref().map(|directory| directory.join(name))
     }
 

@@ -1,7 +1,7 @@
 //! `completions`: what a shell needs to complete the verbs, their flags and values.
 
 use crate::cli::Cli;
-use clap::CommandFactory;
+use clap::{Command, CommandFactory};
 use clap_complete::Shell;
 use protocol::fault::{Fault, Kind};
 use std::io::{ErrorKind, Write};
@@ -18,10 +18,23 @@ pub(crate) struct Completions {
 }
 
 pub(crate) fn run(args: &Completions) -> Result<ExitCode, Fault> {
-    // Into memory first: the generator panics where its output is closed early.
+    printed(&script(args.shell))
+}
+
+/// In memory: the generator panics where its output is closed early.
+fn script(shell: Shell) -> Vec<u8> {
     let mut script = Vec::new();
-    clap_complete::generate(args.shell, &mut Cli::command(), "teamctl", &mut script);
-    printed(&script)
+    clap_complete::generate(shell, &mut without_hidden(&Cli::command()), "teamctl", &mut script);
+    script
+}
+
+/// The generator offers hidden verbs as well, and none can be taken away: the program is put together anew.
+fn without_hidden(all: &Command) -> Command {
+    let shown = all.get_subcommands().filter(|verb| !verb.is_hide_set()).cloned();
+    Command::new("teamctl")
+        .version(env!("CARGO_PKG_VERSION"))
+        .args(all.get_arguments().cloned())
+        .subcommands(shown)
 }
 
 /// To stdout; a reader that hangs up early is no error.
@@ -31,5 +44,32 @@ pub(super) fn printed(bytes: &[u8]) -> Result<ExitCode, Fault> {
             Err(Fault::new(Kind::Io, format!("cannot write to standard output: {error}")))
         }
         _ => Ok(ExitCode::SUCCESS),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_shell_is_told_of_all_verbs_but_hidden_ones() {
+        let teamctl = Cli::command();
+        for shell in [Shell::Bash, Shell::Zsh, Shell::Fish] {
+            let script = String::from_utf8(script(shell)).unwrap();
+            let words = |verb: &Command| match shell {
+                Shell::Fish => format!(" -a \"{}\"", verb.get_name()),
+                Shell::Zsh => format!("\n'{}:", verb.get_name()),
+                _ => format!("\n            teamctl,{})\n", verb.get_name()),
+            };
+            for verb in teamctl.get_subcommands() {
+                assert_eq!(
+                    script.contains(&words(verb)),
+                    !verb.is_hide_set(),
+                    "{shell}: {}",
+                    verb.get_name()
+                );
+            }
+            assert!(["socket", "json", "version"].iter().all(|flag| script.contains(flag)), "{shell}");
+        }
     }
 }

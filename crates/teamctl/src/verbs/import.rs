@@ -43,7 +43,12 @@ pub(crate) fn run(here: &Here, args: &Import) -> Result<ExitCode, Fault> {
     let name = parcel.name()?;
     let team = here.global.team.as_deref().map_or(Ok(name), called)?;
     let request = Create { policy: policy.clone(), ..plain(&team)? };
-    let Reply::Create(made) = here.ask(Request::Create(request))? else { return Err(misunderstood()) };
+    let reply = here.ask(Request::Create(request)).map_err(|fault| match fault.kind {
+        // What the daemon names is for `create`.
+        Kind::Exists => fault.hinted("give it another name with -t NAME"),
+        _ => fault,
+    })?;
+    let Reply::Create(made) = reply else { return Err(misunderstood()) };
     let filled = here.root()?.team(&made.team_name).and_then(|team| team.unpack(&parcel)).map_err(fault);
     if let Err(fault) = filled {
         // Nobody takes half a team for the whole.
@@ -66,8 +71,12 @@ fn opened(path: &Path) -> Result<File, Fault> {
 
 fn read(from: impl Read, path: &Path) -> Result<(Parcel, Policy), Fault> {
     let unreadable = |error: std::io::Error| {
-        Fault::new(Kind::Data, format!("cannot read {} as a tar archive: {error}", path.display()))
-            .hinted(PACK)
+        // The library's own words have what stands in the file.
+        let why = match error.raw_os_error() {
+            Some(_) => error.to_string(),
+            None => "it is no tar archive, or only a part of one".to_owned(),
+        };
+        Fault::new(Kind::Data, format!("cannot import {}: {why}", path.display())).hinted(PACK)
     };
     // One byte more than there may be shows that there are more.
     let mut archive = Archive::new(from.take(LIMIT + 1));

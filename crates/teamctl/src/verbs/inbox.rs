@@ -1,28 +1,28 @@
 //! `inbox`: what was sent to an agent. Reading takes no lock and changes nothing; only the owner may mark
 //! messages read, and only those that were shown, after they were.
 
+mod again;
 mod fresh;
 mod letter;
 
 use super::follow::{Follow, Saw, is_unheard};
 use crate::here::{Here, fault};
 use crate::output;
-use crate::teammate::is_bare_idle;
+use again::each_once;
 use fresh::Fresh;
 use letter::sentence;
 use protocol::fault::{Fault, Kind};
 use protocol::message::Entry;
 use protocol::name::{AgentName, bare};
-use protocol::payload::Payload;
 use serde_json::{Value, json};
 use std::process::ExitCode;
 use store::{Inbox as File, Team, message_id};
 
 /// Read an inbox: your own, or as the lead anybody's
 ///
-/// Reading leaves messages unread, unless --mark-read says otherwise. What one member has said several times in a row
-/// is shown once, with how often; --json has each. With --follow and --json each message
-/// is an object on a line of its own.
+/// Reading leaves messages unread, unless --mark-read says otherwise. What one member has said several times, with no
+/// other words of its own in between, is shown once, where it said it last, with how often; --json and --follow have each.
+/// With --follow and --json each message is an object on a line of its own.
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = "Examples:\n  teamctl inbox\n  teamctl inbox ann --unread\n  teamctl inbox --unread --mark-read\n  teamctl inbox --follow --json"
@@ -91,17 +91,6 @@ fn former(team: &Team, address: &str) -> Option<AgentName> {
     (name.is_lead() || team.inbox(&name).path().exists()).then_some(name)
 }
 
-/// Whether it says what the one before it said: the end of another turn of that member's, or the same words again. Read is
-/// not the same as unread.
-fn is_again(before: &Entry, entry: &Entry) -> bool {
-    let (Ok(first), Ok(second)) = (&before.message, &entry.message) else { return false };
-    let says_the_same = || match is_bare_idle(first) {
-        true => is_bare_idle(second),
-        false => first.text == second.text && Payload::kind_of(&first.text).is_none(),
-    };
-    first.from == second.from && before.unread().is_some() == entry.unread().is_some() && says_the_same()
-}
-
 /// One call's view of one inbox.
 struct Reader<'a> {
     here: &'a Here,
@@ -119,7 +108,7 @@ impl Reader<'_> {
         } else if shown.is_empty() {
             output::done(self.here, &json!({}), "No messages.");
         } else {
-            shown.chunk_by(is_again).for_each(|same| self.print_once(same));
+            each_once(&shown).into_iter().for_each(|(last, times)| self.print_once(last, times));
         }
         self.mark(&shown)?;
         Ok(ExitCode::SUCCESS)
@@ -155,14 +144,12 @@ impl Reader<'_> {
     }
 
     /// The last of entries that say the same, and how many they are.
-    fn print_once(&self, same: &[Entry]) {
-        match same {
-            [.., last] if same.len() > 1 => {
-                let sentence = format!("{}\n    ({} times)", sentence(last), same.len());
-                output::item(self.here, &object(last), &sentence);
-            }
-            same => same.iter().for_each(|entry| self.print(entry)),
+    fn print_once(&self, last: &Entry, times: usize) {
+        if times == 1 {
+            return self.print(last);
         }
+        let sentence = format!("{}\n    ({times} times)", sentence(last));
+        output::item(self.here, &object(last), &sentence);
     }
 
     fn print(&self, entry: &Entry) {

@@ -77,7 +77,7 @@ mod tests {
         assert!(
             text("teamctl-spawn").is_some_and(|text| text.contains("Claude Code as a teammate of its own"))
         );
-        assert!(text("teamctl-task-create").is_some());
+        assert!(text("teamctl-task-create").is_some() && text("teamctl-notify").is_some());
         assert!(page("teamctl-join").is_none() && page("teamctl-help").is_none());
     }
 }

@@ -5,6 +5,7 @@ use nix::sys::signal::{Signal, killpg};
 use nix::unistd::Pid;
 use protocol::fault::{Fault, Kind};
 use std::os::unix::process::CommandExt;
+use std::path::PathBuf;
 use std::process::{Command, ExitCode, ExitStatus, Stdio};
 use std::sync::mpsc;
 use std::time::Duration;
@@ -12,10 +13,10 @@ use std::time::Duration;
 /// How long it may take.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// Tell a person something by the command that `notify` in ~/.config/teamd/config.toml names
+/// Tell a person something by the command that you have named for it
 ///
-/// teamd does so when a request waits. By hand it shows whether the command works. Without such a command nothing
-/// happens. See docs/requests.md.
+/// The command is `notify` in ~/.config/teamd/config.toml. teamd runs it when a request waits, and for the rest that
+/// docs/requests.md tells of. By hand it shows whether the command works; where none is named it says so (78).
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n  teamctl notify 'a word to try it'")]
 pub(crate) struct Notify {
@@ -24,10 +25,16 @@ pub(crate) struct Notify {
 }
 
 pub(crate) fn run(args: &Notify) -> Result<ExitCode, Fault> {
-    match Shelf::of_user().notify(&args.text)? {
-        Some(words) => told(&words, &args.text, PATIENCE).map(|()| ExitCode::SUCCESS),
-        None => Ok(ExitCode::SUCCESS),
-    }
+    let shelf = Shelf::of_user();
+    let words = shelf.notify(&args.text)?.ok_or_else(|| unnamed(shelf.path("config.toml")))?;
+    told(&words, &args.text, PATIENCE).map(|()| ExitCode::SUCCESS)
+}
+
+/// That ends in the exit code alone where teamd asks, which shows it to nobody: to have no command is no fault there.
+fn unnamed(config: Option<PathBuf>) -> Fault {
+    let config = config.unwrap_or_else(|| "~/.config/teamd/config.toml".into()).display().to_string();
+    Fault::new(Kind::Config, format!("cannot tell anybody: {config} names no command for it"))
+        .hinted(r#"name one there, as in: notify = ["notify-send", "{text}"]"#)
 }
 
 fn told(words: &[String], text: &str, patience: Duration) -> Result<(), Fault> {

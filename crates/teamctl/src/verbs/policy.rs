@@ -14,11 +14,13 @@ use view::words::span;
 
 /// Show a team's policy, or put another in its place
 ///
-/// Who answers what members ask, and what the team may use up: turns, and time from its making on. What waits for
+/// Who answers what members ask, and what the team may use up: turns, tokens, money, and time from its making on. What waits for
 /// somebody is decided anew under another one, and a team whose budget was used up goes on with a larger one: bring
 /// its members back with teamctl up --resume.
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Examples:\n  teamctl policy\n  teamctl policy policy.toml -t survey")]
+#[command(
+    after_help = "Examples:\n  teamctl policy\n  teamctl policy policy.toml -t survey\n\nA whole file:\n  [policy]\n  plans = \"auto\"\n  turns = 200\n  time = \"8h\""
+)]
 pub(crate) struct Policy {
     /// A TOML file with the table policy (docs/requests.md)
     file: Option<PathBuf>,

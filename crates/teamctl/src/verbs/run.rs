@@ -49,7 +49,7 @@ use taken_up::Found;
 /// docs/run.md lists the keys of the file.
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "Examples:\n  teamctl run survey.toml\n  teamctl run survey.toml --timeout 1h --json\n  teamctl run survey.toml --keep\n  teamctl run survey.toml --resume"
+    after_help = "Examples:\n  teamctl run survey.toml\n  teamctl run survey.toml --timeout 1h --json\n  teamctl run survey.toml --keep\n  teamctl run survey.toml --resume\n\nA whole file:\n  name = \"survey\"\n  [[member]]\n  name = \"ann\"\n  agent = \"worker\"\n  [[task]]\n  key = \"count\"\n  subject = \"count the lines\"\n  command = \"wc -l *.md\""
 )]
 pub(crate) struct Args {
     /// The file: TOML, with the team's members and tasks

@@ -1,5 +1,5 @@
 //! `status`: teams and members. The daemon tells who lives; the files tell mail and tasks. Without a daemon
-//! there are the files alone, and exit code 69.
+//! there are the files alone, and its roster for who rests, and exit code 69.
 
 mod page;
 mod segment;
@@ -13,14 +13,14 @@ use protocol::name::{TeamName, bare, did_you_mean};
 use serde_json::json;
 use std::process::ExitCode;
 use store::Root;
-use view::team::{TeamView, unread_in, view};
+use view::team::{Lives, TeamView, resting, unread_in, view};
 
 /// Show teams and members: phase, activity, task, unread mail, pane
 ///
 /// With a name also its process, and what tells us that it is active or idle. A member that ended is told with
 /// how, and a task that it left behind with what to do.
 ///
-/// Exit code 0 when teamd answers, 69 when there is none: then the files are told as they stand.
+/// Exit code 0 when teamd answers, 69 when there is none: then the files are told as they stand, and who rests.
 ///
 /// With --format tmux it is a segment for tmux's status line: of each team how many of its members are active, behind
 /// a ! how many wait for somebody, behind an x how many have failed, behind a z how many rest.
@@ -58,7 +58,8 @@ pub(crate) fn run(here: &Here, args: &Status) -> Result<ExitCode, Fault> {
         Err(fault) => return Err(fault),
     };
     let root = here.root()?;
-    let mut teams = views(here, &root, daemon.as_ref().ok(), args)?;
+    let written = if daemon.is_err() { resting(&here.place()?.state) } else { Vec::new() };
+    let mut teams = views(here, &root, Lives::told(daemon.as_ref().ok(), &written), args)?;
     let leads = crate::hook::leads(here)?;
     teams.iter_mut().for_each(|team| team.led_from(&leads));
     if let Some(name) = &args.name {
@@ -103,19 +104,14 @@ fn segment(here: &Here) -> Result<ExitCode, Fault> {
     }
 }
 
-fn views(
-    here: &Here,
-    root: &Root,
-    daemon: Option<&StatusReply>,
-    args: &Status,
-) -> Result<Vec<TeamView>, Fault> {
+fn views(here: &Here, root: &Root, lives: Lives, args: &Status) -> Result<Vec<TeamView>, Fault> {
     let named = here.global.team.is_some().then(|| here.team_name(root)).transpose()?;
     let shown = |team: &TeamName| match &named {
         Some(named) => team == named,
         None => args.all || !team.is_foreign(),
     };
     let names: Vec<TeamName> = root.teams().map_err(fault)?.into_iter().filter(shown).collect();
-    Ok(names.into_iter().map(|name| view(root, name, daemon, &mut unread_in)).collect())
+    Ok(names.into_iter().map(|name| view(root, name, lives, &mut unread_in)).collect())
 }
 
 fn only(teams: &mut Vec<TeamView>, name: &str) -> Result<(), Fault> {

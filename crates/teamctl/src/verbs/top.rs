@@ -1,5 +1,5 @@
 //! `top`: the screen, which is a program of its own beside ours: what draws it would slow every other verb. Whose team it
-//! shows is settled here, and handed over in its arguments.
+//! shows is settled here, and handed over in its arguments; where several may be meant it has them all, and asks.
 
 use super::up::no_tmux;
 use crate::here::{Here, own_program, variable};
@@ -34,10 +34,11 @@ const VARIABLES: [&str; 13] = [
 /// Members with what they do, since when, their task, unread mail and the last line of their output; requests, tasks and
 /// what they wait for, messages. Enter shows all of one, of a member also why it is not moving and what its pane shows; y and n answer a request once it was shown to its end; s sends,
 /// x asks to shut down, K kills (asked twice), a goes to the pane, / filters, ? tells all keys, q leaves. Works without
-/// colour (NO_COLOR), in ASCII (LANG=C), from 40 columns and 10 lines on, and with the daemon dead.
+/// colour (NO_COLOR), in ASCII (LANG=C), from 40 columns and 10 lines on, and with the daemon dead. Where there are several
+/// teams and none is named, one key chooses.
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "Examples:\n  teamctl top\n  teamctl top -t survey\n  teamctl top --popup\n  tmux bind-key t run-shell -b 'teamctl top --popup'"
+    after_help = "Examples:\n  teamctl top\n  teamctl top -t survey\n  teamctl top --popup\n  tmux bind-key t run-shell -b 'teamctl top --popup 2>&1'"
 )]
 pub(crate) struct Top {
     /// In a popup of tmux, over what is there
@@ -48,11 +49,11 @@ pub(crate) struct Top {
 /// Becomes the screen; returns only where it can't.
 pub(crate) fn run(here: &Here, args: &Top) -> Result<ExitCode, Fault> {
     here.lead_only("watch the whole team")?;
-    let team = here.team_name(&here.root()?)?;
+    let teams = here.teams_meant(&here.root()?)?;
     let program = own_program()?.with_file_name(PROGRAM);
     let mut words: Vec<OsString> = vec!["--root".into(), here.root_path()?.into()];
     words.extend(["--state".into(), here.place()?.state.into(), "--socket".into(), here.socket()?.into()]);
-    words.extend(["--team".into(), team.as_str().into()]);
+    words.extend(teams.iter().flat_map(|team| ["--team".into(), team.as_str().into()]));
     if args.popup {
         return Err(popup(&program, &words));
     }

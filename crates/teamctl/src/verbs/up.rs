@@ -9,7 +9,7 @@ use super::typed;
 use crate::here::{Here, own_program, variable};
 use crate::output;
 use crate::profile::Shelf;
-use protocol::control::{Reply, StatusReply};
+use protocol::control::{Reply, StatusReply, TeamStatus};
 use protocol::fault::{Fault, Kind};
 use serde_json::json;
 use std::os::unix::fs::DirBuilderExt;
@@ -70,9 +70,10 @@ pub(crate) fn run(here: &Here, args: &Up) -> Result<ExitCode, Fault> {
     if args.resume {
         return back::bring(here, &status, how);
     }
-    let past = status.teams.iter().flat_map(|team| &team.past);
+    let spent = status.teams.iter().filter_map(|team| spent(here, team));
+    let past = status.teams.iter().filter(|team| !team.is_spent()).flat_map(|team| &team.past);
     let rests = rests(past.filter(|past| past.rests).count(), &typed::at(here));
-    let lines: Vec<String> = std::iter::once(told(&status, how)).chain(rests).collect();
+    let lines: Vec<String> = std::iter::once(told(&status, how)).chain(rests).chain(spent).collect();
     output::done(here, &json!({"daemon": status.daemon}), &lines.join("\n"));
     Ok(ExitCode::SUCCESS)
 }
@@ -85,6 +86,13 @@ pub(super) fn rests(count: usize, typed: &Typed) -> Option<String> {
         1 => Some(format!("One member rests; bring it back with: {resume}")),
         several => Some(format!("{several} members rest; bring them back with: {resume}")),
     }
+}
+
+/// Why nobody of that team can be brought back, where its budget is used up, and what to do first.
+fn spent(here: &Here, team: &TeamStatus) -> Option<String> {
+    let why = team.budget.as_ref()?.spent.as_ref()?;
+    let more = typed::placed(here, &format!("give it more with: teamctl policy FILE -t {}", team.name));
+    Some(format!("Of {} nobody is started: {why}.\n  {more}", team.name))
 }
 
 /// Starts a daemon unless one answers.

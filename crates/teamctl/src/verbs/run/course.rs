@@ -12,7 +12,6 @@ use super::taken_up::{everybody, is_nothing_left};
 use super::{Run, begin, finish};
 use crate::here::{fault, now};
 use crate::output::clean;
-use crate::verbs::typed;
 use protocol::control::{Activity, AgentStatus, Flag};
 use protocol::fault::{Fault, Kind};
 use protocol::id::TaskId;
@@ -21,6 +20,7 @@ use protocol::task::Task;
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 use store::{Root, Team};
+use view::typed::Typed;
 
 /// Looking takes at most a fifth of the time, so that a long list leaves room for those who work.
 const REST: u32 = 4;
@@ -253,8 +253,9 @@ fn step(run: &mut Run, stage: &mut Stage) -> Result<Step, Fault> {
     let now = Instant::now();
     stage.patience = stage.stall.deadline(&stage.look, now);
     let given_up = !stage.is_over() && stage.patience.is_some_and(|patience| patience <= now);
-    if given_up && stage.look.is_of_a_team_that_rests() {
-        return Ok(Step::Rests(rests(run, "its members rest", "go on with it")));
+    if given_up && stage.look.lives.anybody_rests() {
+        let why = if stage.look.living.is_empty() { "its members rest" } else { "some of its members rest" };
+        return Ok(Step::Rests(rests(run, why, "go on with it")));
     }
     if given_up {
         stage.say("everybody is idle and nothing moves: what is left will not be done by itself");
@@ -265,7 +266,7 @@ fn step(run: &mut Run, stage: &mut Stage) -> Result<Step, Fault> {
 /// Some tasks are not completed, and the team stays for whoever goes on.
 fn rests(run: &Run, why: &str, next: &str) -> Fault {
     let message = format!("cannot run team {} to its end: {why}", run.file.name);
-    let again = typed::at(run.here).about("run", &run.path.display().to_string(), &["--resume"]);
+    let again = Typed::default().about("run", &run.path.display().to_string(), &["--resume"]);
     Fault::new(Kind::Partly, message).hinted(format!("the team stays; {next}: {again}"))
 }
 

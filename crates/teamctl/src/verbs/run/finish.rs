@@ -239,7 +239,7 @@ fn table(here: &Here, ok: bool, rows: &[Row], why: Option<&Fault>) {
     if global.json {
         let mut object = json!({"ok": ok, "tasks": rows, "completed": completed, "total": rows.len()});
         if let Some(fault) = why {
-            object["error"] = json!(fault);
+            object["error"] = json!(output::as_typed(here, fault));
         }
         output::json(&object.to_string());
     } else if !global.quiet {

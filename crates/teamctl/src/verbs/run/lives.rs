@@ -24,13 +24,6 @@ pub(super) struct Look {
     pub(super) spent: Option<String>,
 }
 
-impl Look {
-    /// Nobody runs, and somebody is to be brought back.
-    pub(super) fn is_of_a_team_that_rests(&self) -> bool {
-        self.living.is_empty() && self.lives.anybody_rests()
-    }
-}
-
 /// Looks. The tasks first: who is gone after that will not have begun one of them since.
 pub(super) fn of(run: &mut Run, team: &Team) -> Result<Look, Fault> {
     let tasks = team.tasks().list().map_err(fault)?;

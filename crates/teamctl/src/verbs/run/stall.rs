@@ -1,6 +1,6 @@
 //! A team in which everybody is idle and nothing changes, although something is left to do: an agent gave a task
-//! back and nobody takes it, or took one and forgot it; or all of them rest, since their tmux server went away say. Such a
-//! run ends after a while, since nobody will wake it.
+//! back and nobody takes it, or took one and forgot it; or some rest, since their tmux server went away say. Such a run
+//! ends after a while, since nobody will wake it.
 
 use super::lives::Look;
 use protocol::control::{Activity, AgentStatus, Flag};
@@ -25,8 +25,8 @@ impl Stall {
     /// When it is over, if nothing moves until then; none while somebody may still do something.
     pub(super) fn deadline(&mut self, look: &Look, now: Instant) -> Option<Instant> {
         let picture = picture(look);
-        let idles = !look.living.is_empty() && look.living.iter().all(waits) && !look.lives.anybody_rests();
-        let waits = (idles || look.is_of_a_team_that_rests()) && !somebody_elses(&picture);
+        let anybody = !look.living.is_empty() || look.lives.anybody_rests();
+        let waits = anybody && look.living.iter().all(waits) && !somebody_elses(&picture);
         if !waits || look.lives.anybody_returns() {
             self.since = None;
             return None;
@@ -85,7 +85,9 @@ mod tests {
         assert_eq!(stall.deadline(&look("idle", "in_progress", "team-lead"), later), None);
         let mut rests = look("idle", "pending", "");
         rests.lives.0.insert(AgentName::foreign("bob"), Life::Rests);
-        assert_eq!(stall.deadline(&rests, later), None, "ann may yet be told something");
+        assert_eq!(stall.deadline(&rests, later), Some(later + PATIENCE), "what is bob's ann does not do");
+        rests.living.iter_mut().for_each(|ann| ann.activity = Activity::Active);
+        assert_eq!(stall.deadline(&rests, later), None, "she is at something");
         rests.living.clear();
         assert_eq!(stall.deadline(&rests, later), Some(later + PATIENCE));
         rests.lives.0.insert(AgentName::foreign("ann"), Life::Returns);

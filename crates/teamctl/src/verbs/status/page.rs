@@ -41,8 +41,12 @@ pub(super) fn rows(team: &TeamView) -> Vec<Vec<String>> {
 /// The lines below the table.
 pub(super) fn notes(team: &TeamView, typed: &Typed) -> Vec<String> {
     let left = |task: &LeftTask| left(task, typed);
-    let rests = rests(team.past.iter().filter(|past| past.rests).count(), typed);
-    let lines = team.left.iter().map(left).chain(team.failed.iter().map(failed)).chain(rests);
+    let resting = team.past.iter().filter(|past| past.rests).count();
+    let last = match team.budget.as_ref().and_then(|budget| budget.spent.as_ref()) {
+        Some(why) => Some(stopped(why, resting > 0, typed)),
+        None => rests(resting, typed),
+    };
+    let lines = team.left.iter().map(left).chain(team.failed.iter().map(failed)).chain(last);
     lines.map(|line| clean(&line)).collect()
 }
 
@@ -138,6 +142,14 @@ fn left(task: &LeftTask, typed: &Typed) -> String {
     format!("task {} was left by {}: {release}", task.id, task.owner)
 }
 
+/// Before it has more nobody comes back.
+fn stopped(why: &str, rests: bool, typed: &Typed) -> String {
+    let more = typed.teamctl(&["policy", "FILE"]);
+    let resume = typed.teamctl(&["up", "--resume"]);
+    let back = if rests { format!("; then bring back who rests with: {resume}") } else { String::new() };
+    format!("Nobody is started: {why}; give it more with: {more}{back}")
+}
+
 fn failed(task: &FailedTask) -> String {
     format!("task {} failed ({})", task.id, cut(&task.failure))
 }
@@ -179,6 +191,7 @@ mod tests {
     use super::*;
     use protocol::name::{AgentName, TeamName};
     use protocol::used::Used;
+    use serde_json::json;
 
     fn ann() -> MemberView {
         MemberView {
@@ -272,6 +285,12 @@ mod tests {
         let rests = "One member rests; bring it back with: teamctl up -t t --resume";
         assert_eq!(notes(&team, &typed)[2], rests);
         assert_eq!(rows(&team)[2][7], "exit 1\\u{1b}[2J; rests");
+        let spent = json!({"turns": 2, "since": 1, "spent": "its budget of 2 turns is used up"});
+        team.budget = Some(serde_json::from_value(spent).unwrap());
+        let stopped = "Nobody is started: its budget of 2 turns is used up; give it more with: teamctl policy FILE; \
+                       then bring back who rests with: teamctl up --resume";
+        assert_eq!(notes(&team, &Typed::default())[2], stopped);
+        team.budget = None;
         assert_eq!(head(&team), "\nt: 1 pending, 2 in progress, 3 completed");
     }
 

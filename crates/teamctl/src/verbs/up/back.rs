@@ -1,6 +1,6 @@
 //! `up --resume`: who rests is started again, and each is told of once it runs, or will not.
 
-use super::told;
+use super::{spent, told};
 use crate::here::{Here, misunderstood, named_team};
 use crate::output;
 use protocol::control::{AgentStatus, BackReply, BringBack, PastAgent, Reply, Request, StatusReply};
@@ -85,8 +85,7 @@ fn tell(here: &Here, status: &StatusReply, how: &str, members: &[(TeamName, Agen
     let each = members.iter().zip(became);
     let mut lines = vec![told(status, how)];
     lines.extend(each.clone().map(|((team, name), became)| line(team, name, became)));
-    let spent = status.teams.iter().filter_map(|team| Some((team, team.budget.as_ref()?.spent.as_ref()?)));
-    lines.extend(spent.map(|(team, why)| format!("Of {} nobody is started: {why}.", team.name)));
+    lines.extend(status.teams.iter().filter_map(|team| spent(here, team)));
     if lines.len() == 1 {
         lines.push("Nobody rests.".to_owned());
     }

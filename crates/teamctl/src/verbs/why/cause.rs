@@ -23,6 +23,8 @@ pub(super) enum Cause {
     GivenUp(String),
     /// It is put to rest, and how its life before ended.
     AtRest(String),
+    /// The same, and nobody can bring it back before its team is given more; first why.
+    BudgetSpent(String, String),
     /// It is between two lives; ms since the epoch.
     Restarting {
         at: u64,
@@ -86,7 +88,7 @@ pub(super) enum Cause {
     Unfed(Vec<Message>),
     /// What it could do waits for these.
     Blocked(Vec<Wait>),
-    /// The same, where nobody is at work on what it waits for.
+    /// The same, where nobody is at work on something of that, so that it would wait for ever.
     BlockersUnowned(Vec<Wait>),
     PlanMode,
     /// In a turn, and since when it has written nothing.
@@ -108,6 +110,7 @@ impl Cause {
             Cause::ConfigDamaged(_) => "config_damaged",
             Cause::GivenUp(_) => "given_up",
             Cause::AtRest(_) => "at_rest",
+            Cause::BudgetSpent(..) => "budget_spent",
             Cause::Restarting { .. } => "restarting",
             Cause::TmuxGone(_) => "tmux_gone",
             Cause::PaneClosed(_) => "pane_closed",

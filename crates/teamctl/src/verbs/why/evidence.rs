@@ -7,7 +7,7 @@ use crate::here::{Here, fault, now};
 use crate::process::{self, Process};
 use protocol::asked::{Asked, AskedKind};
 use protocol::config::{Member, TeamConfig};
-use protocol::control::{AgentStatus, DaemonStatus, PastAgent, Reply, Request, StatusReply};
+use protocol::control::{AgentStatus, DaemonStatus, PastAgent, Reply, Request, StatusReply, TeamStatus};
 use protocol::fault::{Fault, Kind};
 use protocol::message::{Entry, Message};
 use protocol::name::{AgentName, TeamName, bare};
@@ -27,7 +27,7 @@ pub(super) struct Evidence {
     pub(super) name: AgentName,
     /// Who asks, and may type what is printed: the lead, or the member itself.
     pub(super) asker: AgentName,
-    /// Whoever is a member.
+    /// Whoever is a member, or comes back as one.
     pub(super) members: Vec<AgentName>,
     /// Whoever else was one, as far as the event log tells.
     pub(super) former: Vec<String>,
@@ -36,6 +36,8 @@ pub(super) struct Evidence {
     pub(super) agent: Option<AgentStatus>,
     /// As it ended.
     pub(super) past: Option<PastAgent>,
+    /// Why nobody is started for its team, where a budget is used up.
+    pub(super) spent: Option<String>,
     /// Its entry in config.json, or why that can't be read.
     pub(super) member: Result<Option<Member>, Fault>,
     /// What is unread in its inbox, oldest first.
@@ -103,6 +105,11 @@ impl Evidence {
         listed || self.agent.is_some() || self.past.is_some() || self.chronicle.has_lived()
     }
 
+    /// Whether it goes on as soon as somebody brings it back.
+    pub(super) fn rests(&self) -> bool {
+        self.past.as_ref().is_some_and(|past| past.rests)
+    }
+
     pub(super) fn is_lead(&self) -> bool {
         self.name.is_lead()
     }
@@ -110,7 +117,8 @@ impl Evidence {
 
 /// What all members stand on: seen once, however many are asked after.
 pub(in crate::verbs) struct Ground {
-    status: Option<StatusReply>,
+    /// As the daemon answers, else who rests as its roster tells.
+    teams: Vec<TeamStatus>,
     daemon: Daemon,
     tmux: Server,
     log: Log,
@@ -121,7 +129,9 @@ pub(in crate::verbs) struct Ground {
 impl Ground {
     pub(in crate::verbs) fn see(here: &Here, log: Log) -> Result<Ground, Fault> {
         let (status, daemon) = daemon(here)?;
-        Ok(Ground { status, tmux: tmux(&daemon), daemon, log, processes: process::all() })
+        let state = here.place()?.state;
+        let teams = status.map_or_else(|| view::team::resting(&state), |status| status.teams);
+        Ok(Ground { teams, tmux: tmux(&daemon), daemon, log, processes: process::all() })
     }
 }
 
@@ -133,7 +143,9 @@ pub(super) fn gather(
     silent: Duration,
 ) -> Result<Evidence, Fault> {
     let config = team.config().map_err(fault);
-    let Known { name, agent, past, member } = known(team, address, ground.status.as_ref(), &config);
+    let Known { name, agent, past, member } = known(team, address, &ground.teams, &config);
+    let told = ground.teams.iter().find(|told| told.name == *team.name());
+    let rest = told.into_iter().flat_map(|told| &told.past).filter(|past| past.comes_back());
     let state = here.place()?.state;
     let (chronicle, former) = chronicle::of(&ground.log, team.name(), &name);
     let stopped = |pid: u32| machine::stopped_of(&ground.processes, pid);
@@ -144,13 +156,18 @@ pub(super) fn gather(
         team: team.name().clone(),
         asker: here.me(),
         members: config
-            .map_or_else(|_| Vec::new(), |config| config.members.into_iter().map(|m| m.name).collect()),
+            .map_or_else(|_| Vec::new(), |config| config.members)
+            .into_iter()
+            .map(|member| member.name)
+            .chain(rest.map(|past| past.name.clone()))
+            .collect(),
         former,
         stopped: agent.as_ref().and_then(|agent| agent.pid).map(stopped).unwrap_or_default(),
         tmux: ground.tmux.clone(),
         daemon: ground.daemon.clone(),
         agent,
         past,
+        spent: told.and_then(|told| told.budget.as_ref()?.spent.clone()),
         member,
         unread: inboxes.first().map(State::unread).unwrap_or_default(),
         asks: inboxes.last().map_or_else(Vec::new, |lead| asks(here, team, &name, lead)),
@@ -174,14 +191,9 @@ struct Known {
     member: Result<Option<Member>, Fault>,
 }
 
-fn known(
-    team: &Team,
-    address: &str,
-    status: Option<&StatusReply>,
-    config: &Result<TeamConfig, Fault>,
-) -> Known {
+fn known(team: &Team, address: &str, teams: &[TeamStatus], config: &Result<TeamConfig, Fault>) -> Known {
     let wanted = AgentName::foreign(bare(address, team.name()));
-    let told = status.and_then(|status| status.teams.iter().find(|told| told.name == *team.name()));
+    let told = teams.iter().find(|told| told.name == *team.name());
     let agent = told.and_then(|told| told.members.iter().find(|agent| agent.name == wanted)).cloned();
     let past = told.and_then(|told| told.past.iter().rev().find(|past| past.name == wanted)).cloned();
     let member = config.as_ref().map(|config| config.member(&wanted).cloned()).map_err(Clone::clone);

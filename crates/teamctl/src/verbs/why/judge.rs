@@ -40,6 +40,8 @@ pub(super) fn causes(e: &Evidence) -> Vec<Cause> {
 fn daemon(e: &Evidence) -> Option<Cause> {
     match &e.daemon {
         Daemon::Answers(_) => None,
+        // Whoever brings it back starts teamd too.
+        Daemon::Absent if e.rests() => None,
         Daemon::Absent => Some(Cause::NoDaemon),
         Daemon::Silent(server) => Some(Cause::DaemonSilent(server.clone())),
     }
@@ -82,7 +84,10 @@ fn ended(e: &Evidence) -> Cause {
     if let Some(again) = e.past.as_ref().and_then(|past| past.again_at) {
         return Cause::Restarting { at: again, how };
     }
-    if e.past.as_ref().is_some_and(|past| past.rests) && !how.contains(TMUX_GONE) {
+    if let Some(why) = e.spent.clone().filter(|_| e.rests()) {
+        return Cause::BudgetSpent(why, how);
+    }
+    if e.rests() && !how.contains(TMUX_GONE) {
         return Cause::AtRest(how);
     }
     if let Some(why) = e.chronicle.given_up() {
@@ -233,7 +238,7 @@ fn is_of_blocked_task(e: &Evidence, message: &Message) -> bool {
 fn by_tasks(e: &Evidence) -> Option<Cause> {
     let waits = waits(&e.tasks, &e.name);
     let lives = |owner: &AgentName| e.members.contains(owner);
-    match waits.iter().all(|wait| wait.is_unowned(lives)) {
+    match waits.iter().all(|wait| wait.is_for_nobody(lives)) {
         _ if waits.is_empty() => None,
         true => Some(Cause::BlockersUnowned(waits)),
         false => Some(Cause::Blocked(waits)),
@@ -281,6 +286,7 @@ mod tests {
             daemon: Daemon::Answers(serde_json::from_value(daemon).unwrap()),
             agent: Some(agent(more)),
             past: None,
+            spent: None,
             member: Ok(None),
             unread: Vec::new(),
             inboxes: vec![inbox_of("ann", None), inbox_of("team-lead", None)],
@@ -374,6 +380,30 @@ mod tests {
         assert_eq!(words(&e), ["blockers_unowned"], "mail that came just now is on its way");
         e.tasks.push(task(3, "ann", &[]));
         assert_eq!(words(&e), ["rests"], "there is one that it can start");
+    }
+
+    #[test]
+    fn a_chain_is_followed_to_what_stands_in_the_way() {
+        let mut e = evidence(&json!({}));
+        e.tasks = vec![task(4, "bob", &[]), task(5, "", &["4"]), task(6, "ann", &["5"])];
+        let roots = |e: &Evidence| match &causes(e)[0] {
+            Cause::Blocked(waits) | Cause::BlockersUnowned(waits) => {
+                waits[0].blockers.iter().map(|task| task.id.number()).collect()
+            }
+            _ => Vec::new(),
+        };
+        assert_eq!((words(&e), roots(&e)), (vec!["blocked"], vec![4]), "5 is nobody's, and 4 is in its way");
+        e.tasks[0] = task(4, "", &[]);
+        assert_eq!((words(&e), roots(&e)), (vec!["blockers_unowned"], vec![4]));
+        e.tasks.insert(0, task(3, "bob", &[]));
+        e.tasks[2] = task(5, "", &["3", "4"]);
+        assert_eq!(
+            (words(&e), roots(&e)),
+            (vec!["blockers_unowned"], vec![3, 4]),
+            "bob's alone does not help"
+        );
+        e.tasks = vec![task(4, "bob", &["5"]), task(5, "", &["4"]), task(6, "ann", &["5"])];
+        assert_eq!((words(&e), roots(&e)), (vec!["blockers_unowned"], vec![5]), "in a circle");
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use super::cause::Cause;
 use super::evidence::{Ask, Evidence};
 use super::machine::Server;
-use super::tasks::Wait;
+use super::tasks::{Wait, is_nobodys};
 use protocol::name::AgentName;
 use protocol::task::{Task, TaskStatus};
 use std::path::Path;
@@ -46,8 +46,11 @@ fn of_lead(cause: &Cause, e: &Evidence, typed: &Typed) -> Vec<String> {
         Cause::InboxAbandoned(..) => one(&["doctor", "--fix"]),
         Cause::InboxBarred(_, place) => vec![format!("ls -la {}", path(place))],
         Cause::GivenUp(_) | Cause::Restarting { .. } | Cause::ProgramMissing { .. } => vec![logs(e, typed)],
+        Cause::BudgetSpent(..) => {
+            [&["policy", "FILE"], &["up", "--resume"]].map(|words| typed.teamctl(words)).to_vec()
+        }
         Cause::AtRest(_) => one(&["up", "--resume"]),
-        Cause::TmuxGone(_) if e.past.as_ref().is_some_and(|past| past.rests) => one(&["up", "--resume"]),
+        Cause::TmuxGone(_) if e.rests() => one(&["up", "--resume"]),
         Cause::Ended { .. } | Cause::TmuxGone(_) | Cause::PaneClosed(_) => left(e, typed),
         Cause::Lead | Cause::PlanApproval(None) | Cause::Permission(None) => one(&["requests"]),
         Cause::Permission(Some(ask)) | Cause::PlanApproval(Some(ask)) => answers(ask, typed),
@@ -116,17 +119,16 @@ fn logs(e: &Evidence, typed: &Typed) -> String {
     }
 }
 
-/// About the first thing that stands in the way: a failed one is given back, one without an owner given to somebody,
-/// else its owner is asked after.
+/// About the first thing that stands in the way, what is nobody's ahead of the others: a failed one is given back, one
+/// without an owner given to somebody, else its owner is asked after.
 fn blocker(waits: &[Wait], e: &Evidence, typed: &Typed) -> Vec<String> {
-    let all: Vec<&Task> = waits.iter().flat_map(|wait| &wait.blockers).collect();
-    // What waits itself is not what everything waits for.
-    let root = all.iter().find(|task| task.open_blockers(&e.tasks).is_empty()).or(all.first());
-    let Some(task) = root else { return vec![typed.teamctl(&["task", "list"])] };
-    let lives = |name: &&AgentName| e.members.contains(name);
+    let lives = |name: &AgentName| e.members.contains(name);
+    let all = || waits.iter().flat_map(|wait| &wait.blockers);
+    let first = all().find(|task| is_nobodys(task, lives)).or_else(|| all().next());
+    let Some(task) = first else { return vec![typed.teamctl(&["task", "list"])] };
     match task.owner.as_ref() {
         _ if task.failure().is_some() => given_back(Some(task), e, typed)[..1].to_vec(),
-        Some(owner) if lives(&owner) => vec![typed.about("why", owner.as_str(), &[])],
+        Some(owner) if lives(owner) => vec![typed.about("why", owner.as_str(), &[])],
         Some(_) if task.status == TaskStatus::InProgress => {
             vec![typed.teamctl(&["task", "release", &task.id.to_string()])]
         }

@@ -3,8 +3,9 @@
 use protocol::id::TaskId;
 use protocol::name::AgentName;
 use protocol::task::{Task, TaskStatus, find};
+use std::collections::BTreeSet;
 
-/// A task, and what it waits for.
+/// A task, and what it waits for in the end: those of its blockers, and of theirs, that wait for nothing themselves.
 #[derive(Debug, Clone)]
 pub(super) struct Wait {
     pub(super) task: TaskId,
@@ -27,16 +28,33 @@ pub(super) fn waits(tasks: &[Task], name: &AgentName) -> Vec<Wait> {
     wanted.iter().map(|task| wait(task, tasks)).collect()
 }
 
+/// Where others have written tasks that wait for each other in a circle there is no end: what stands next is told.
 fn wait(task: &Task, tasks: &[Task]) -> Wait {
-    let blockers = task.open_blockers(tasks).into_iter().filter_map(|id| find(tasks, id).cloned());
-    Wait { task: task.id, blockers: blockers.collect() }
+    let next = task.open_blockers(tasks);
+    let (mut seen, mut open) = (BTreeSet::new(), next.clone());
+    while let Some(id) = open.pop() {
+        if seen.insert(id) {
+            open.extend(find(tasks, id).into_iter().flat_map(|blocker| blocker.open_blockers(tasks)));
+        }
+    }
+    let all = || seen.iter().filter_map(|id| find(tasks, *id).cloned());
+    let mut blockers: Vec<Task> = all().filter(|task| task.open_blockers(tasks).is_empty()).collect();
+    if blockers.is_empty() {
+        blockers = all().filter(|task| next.contains(&task.id)).collect();
+    }
+    Wait { task: task.id, blockers }
 }
 
 impl Wait {
-    /// Nobody is at work on any of what it waits for, nor has it for his own.
-    pub(super) fn is_unowned(&self, lives: impl Fn(&AgentName) -> bool) -> bool {
-        self.blockers.iter().all(|task| task.owner.as_ref().is_none_or(|owner| !lives(owner)))
+    /// Something that it waits for is nobody's, so that it would wait for ever.
+    pub(super) fn is_for_nobody(&self, lives: impl Fn(&AgentName) -> bool) -> bool {
+        self.blockers.iter().any(|task| is_nobodys(task, &lives))
     }
+}
+
+/// Nobody is at work on it, nor has it for his own.
+pub(super) fn is_nobodys(task: &Task, lives: impl Fn(&AgentName) -> bool) -> bool {
+    task.owner.as_ref().is_none_or(|owner| !lives(owner))
 }
 
 /// What it has in progress and has not failed.

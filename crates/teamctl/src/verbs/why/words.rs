@@ -27,6 +27,7 @@ pub(super) fn sentence(cause: &Cause, e: &Evidence) -> String {
             format!("{name} has failed, and is started again in {}.", span(at.saturating_sub(e.now)))
         }
         Cause::AtRest(_) => format!("{name} rests until somebody brings it back."),
+        Cause::BudgetSpent(why, _) => format!("{name} rests, and nobody is started for {}: {why}.", e.team),
         Cause::TmuxGone(_) => format!("{name} has ended: its tmux server went away."),
         Cause::PaneClosed(_) => format!("{name} has ended: somebody closed its pane."),
         Cause::ProgramMissing { .. } => format!("{name} has ended: its program can't be started."),
@@ -99,8 +100,9 @@ pub(super) fn evidence(cause: &Cause, e: &Evidence) -> Vec<String> {
         Cause::DaemonSilent(server) | Cause::TmuxSilent(server) => vec![server_of(server)],
         Cause::ConfigDamaged(why) | Cause::InboxDamaged(_, why) => vec![why.clone()],
         Cause::GivenUp(why) => std::iter::once(why.clone()).chain(ends(e)).collect(),
-        Cause::AtRest(how) | Cause::Restarting { how, .. } => {
-            std::iter::once(format!("its last life: {how}")).chain(ends(e)).collect()
+        Cause::AtRest(how) | Cause::BudgetSpent(_, how) | Cause::Restarting { how, .. } => {
+            let down = matches!(e.daemon, Daemon::Absent).then(|| "teamd is not running".to_owned());
+            down.into_iter().chain([format!("its last life: {how}")]).chain(ends(e)).collect()
         }
         Cause::TmuxGone(at) | Cause::PaneClosed(at) => lines([Some(when("ended", *at, e)), left(e)]),
         Cause::ProgramMissing { why, at } => lines([Some(why.clone()), Some(when("ended", *at, e))]),
