@@ -115,19 +115,22 @@ impl Watch {
     /// Arms the directories of a team; those that are missing come with the next rescan. False where one is there and
     /// can't be watched.
     pub(crate) fn team(&mut self, team: &TeamName) -> bool {
-        let armed = directories(&self.root, team).map(|directory| self.arm(&directory, team));
+        let armed = directories(&self.root, team).map(|directory| self.arm(&directory));
         let all = armed.iter().all(|armed| *armed);
         self.told |= !all;
         all
     }
 
-    fn arm(&mut self, directory: &Path, team: &TeamName) -> bool {
+    /// Of one that is not there nobody is asked: an answer waits until all that was seen so far is told, and in a storm of
+    /// changes that is long, for each team whose directories somebody has removed.
+    fn arm(&mut self, directory: &Path) -> bool {
+        if !directory.is_dir() {
+            return true;
+        }
         let Err(error) = self.watcher.watch(directory, RecursiveMode::NonRecursive) else { return true };
         let there = !matches!(error.kind, notify::ErrorKind::PathNotFound) && directory.is_dir();
-        // Others make theirs when they need them; and what is tried again with each look is told once.
-        if team.is_foreign() && !there || self.told {
-            tracing::debug!("cannot watch {}: {error}", directory.display());
-        } else {
+        // What is tried again with each look is told once.
+        if there && !self.told {
             tracing::warn!("cannot watch {}: {error}", directory.display());
         }
         !there

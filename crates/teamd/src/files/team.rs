@@ -97,7 +97,10 @@ impl Files {
 
     /// Which panes are hidden, where the file says otherwise.
     pub(super) fn hidden(&mut self, name: &TeamName, panes: &[String]) -> Result<(), Error> {
-        let team = self.team(name)?;
+        let team = match self.team(name) {
+            Err(Error::NoSuchTeam { .. }) if panes.is_empty() => return Ok(()),
+            team => team?,
+        };
         if team.config_of_ours()?.hidden_pane_ids == panes {
             return Ok(());
         }

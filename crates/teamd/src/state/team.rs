@@ -29,6 +29,8 @@ pub(crate) struct Team {
     pub(crate) asks: Vec<(ConnId, NextTask)>,
     /// The tasks as the last look found them.
     pub(crate) board: Board,
+    /// Why the last look could not be had, as that was told.
+    pub(crate) trouble: Option<String>,
     /// The tasks as the event log has told them.
     pub(crate) told: BTreeMap<TaskId, TaskTale>,
     /// Members whose life has ended, the latest last.

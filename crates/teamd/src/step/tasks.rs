@@ -51,9 +51,10 @@ pub(super) fn seen(
         Err(fault) => {
             known.unseen = Which::All;
             next::unknown(state, asks, out);
-            out.push(Effect::of_team(team, What::Trouble { why: fault.message }));
+            tell_trouble(state, team, fault.message, out);
         }
         Ok(tasks) => {
+            known.trouble = None;
             let mut board = std::mem::take(&mut known.board);
             let changed = board.take(&tasks);
             // Nobody else has the list then, and the files thread changes it in its place.
@@ -70,6 +71,15 @@ pub(super) fn seen(
     }
     if again {
         self::again(state, team, out);
+    }
+}
+
+/// Once: the next rescan looks again, all night long.
+fn tell_trouble(state: &mut State, team: &TeamName, why: String, out: &mut Vec<Effect>) {
+    let Some(known) = state.watched_mut(team) else { return };
+    if known.trouble.as_ref() != Some(&why) {
+        known.trouble = Some(why.clone());
+        out.push(Effect::of_team(team, What::Trouble { why }));
     }
 }
 

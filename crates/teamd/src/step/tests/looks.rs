@@ -1,6 +1,7 @@
 //! When files are looked at.
 
 use super::*;
+use protocol::fault::{Fault, Kind};
 
 #[test]
 fn a_storm_of_task_changes_is_two_looks() {
@@ -22,6 +23,19 @@ fn a_storm_of_task_changes_is_two_looks() {
     };
     assert!(job(&step(&mut state, seen(), NOW), |job| matches!(job, FileJob::Tasks { .. })));
     assert!(!job(&step(&mut state, seen(), NOW), |job| matches!(job, FileJob::Tasks { .. })));
+}
+
+#[test]
+fn why_tasks_can_not_be_looked_at_is_told_once_until_they_can() {
+    let mut state = state();
+    let mut told = |result: Result<(), &str>| {
+        let result = result.map(|()| Default::default()).map_err(|why| Fault::new(Kind::Io, why));
+        let seen = FileDone::Tasks { team: team(), members: Vec::new(), result, asks: Vec::new() };
+        let effects = step(&mut state, Event::Filed(seen), NOW);
+        effects.iter().any(|effect| format!("{effect:?}").contains("Trouble"))
+    };
+    let all = [Err("gone"), Err("gone"), Err("full"), Ok(()), Err("full")].map(&mut told);
+    assert_eq!(all, [true, false, true, false, true]);
 }
 
 #[test]
