@@ -6,6 +6,7 @@
 
 use super::signals::Signals;
 use crate::process::Process;
+use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::wait::{WaitPidFlag, waitpid};
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
@@ -43,19 +44,21 @@ pub(super) fn end_all(
 ) -> Left {
     let term_until = Instant::now() + grace;
     let kill_until = term_until + KILLING;
-    signal_all(Signal::TERM, everybodys);
+    let mut left = living(everybodys);
+    signal_all(&left, Signal::TERM);
     // A stopped process takes TERM only once it goes on.
-    signal_all(Signal::CONT, everybodys);
-    while !none_left(everybodys, reaped) && Instant::now() < term_until {
+    signal_all(&left, Signal::CONT);
+    while !left.is_empty() && Instant::now() < term_until {
         meanwhile();
         wait(signals, term_until);
+        left = unreaped(everybodys, reaped);
     }
-    while !none_left(everybodys, reaped) {
+    while !unreaped(everybodys, reaped).is_empty() {
         if Instant::now() >= kill_until {
             return Left::Some;
         }
         stop_all(everybodys, kill_until);
-        signal_all(Signal::KILL, everybodys);
+        signal_all(&living(everybodys), Signal::KILL);
         meanwhile();
         wait(signals, Instant::now() + LOOK_AGAIN);
     }
@@ -91,8 +94,8 @@ pub(super) fn signal_in(session: u32, signal: Signal) {
     inside.for_each(|process| send(process, signal));
 }
 
-/// Collects whoever has ended.
-pub(super) fn reap(reaped: Reaped<'_>) {
+/// Collects whoever has ended. False where no child is left, and so, with us as the subreaper, nobody at all.
+pub(super) fn reap(reaped: Reaped<'_>) -> bool {
     loop {
         // nix's own decoding drops what ExitStatus keeps, so the status is put together again.
         match waitpid(None, Some(WaitPidFlag::WNOHANG)) {
@@ -102,15 +105,16 @@ pub(super) fn reap(reaped: Reaped<'_>) {
             Ok(nix::sys::wait::WaitStatus::Signaled(pid, signal, _)) => {
                 reaped(pid.as_raw().unsigned_abs(), ExitStatus::from_raw(signal as i32));
             }
-            Ok(nix::sys::wait::WaitStatus::StillAlive) | Err(_) => return,
+            Ok(nix::sys::wait::WaitStatus::StillAlive) => return true,
+            Err(errno) => return errno != Errno::ECHILD,
             Ok(_) => {}
         }
     }
 }
 
-fn none_left(everybodys: &[Process], reaped: Reaped<'_>) -> bool {
-    reap(reaped);
-    living(everybodys).is_empty()
+/// Who lives once all that have ended are collected.
+fn unreaped(everybodys: &[Process], reaped: Reaped<'_>) -> Vec<Process> {
+    if reap(reaped) { living(everybodys) } else { Vec::new() }
 }
 
 fn wait(signals: &Signals, until: Instant) {
@@ -134,8 +138,8 @@ fn stop_all(everybodys: &[Process], until: Instant) {
     }
 }
 
-fn signal_all(signal: Signal, everybodys: &[Process]) {
-    living(everybodys).into_iter().for_each(|process| send(process, signal));
+fn signal_all(processes: &[Process], signal: Signal) {
+    processes.iter().for_each(|process| send(*process, signal));
 }
 
 /// By pidfd, opened before the start time is compared: a number that was reused meanwhile is left alone.
