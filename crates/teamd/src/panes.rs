@@ -4,6 +4,7 @@
 //! window that is full is followed by a next one before panes get too small to read. tmux may be gone at any
 //! moment: then the next job connects anew, and says so if it can't.
 
+mod closing;
 mod dialogs;
 mod job;
 mod layout;
@@ -15,6 +16,7 @@ pub(crate) use job::{DialogPane, Opening, PaneDone, PaneJob, Seen, Sight};
 
 use crate::event::Event;
 use crate::roster::Pane;
+use opening::Burst;
 use protocol::control::{CaptureReply, Keys, Layout, Reply, ScreenReply};
 use protocol::fault::{Fault, Kind};
 use protocol::name::TeamName;
@@ -47,9 +49,9 @@ struct Panes {
     session: Option<SessionId>,
     /// The window that each team's last pane was opened in.
     latest: BTreeMap<TeamName, WindowId>,
-    /// The panes of the window that the last one was opened in, as they were then. For one that is opened at once behind
-    /// it, and no other: a person may move them.
-    beside: Option<(WindowId, Vec<PaneRow>)>,
+    /// What is known from those that were opened just before. For one that is opened at once behind them, and no other: a
+    /// person may move panes.
+    burst: Option<Burst>,
     /// Windows whose panes have changed since they were last laid out.
     untidy: BTreeMap<WindowId, Layout>,
     events: UnboundedSender<Event>,
@@ -58,7 +60,7 @@ struct Panes {
 /// Connects (so that a too old tmux is told at once) and starts the thread.
 pub(crate) fn start(home: Home, events: UnboundedSender<Event>) -> Result<Thread, Fault> {
     let (latest, untidy) = (BTreeMap::new(), BTreeMap::new());
-    let mut panes = Panes { home, server: None, session: None, latest, beside: None, untidy, events };
+    let mut panes = Panes { home, server: None, session: None, latest, burst: None, untidy, events };
     let optional = panes.home.optional;
     let epoch = match panes.server() {
         Ok(server) => Some(server.epoch().clone()),
@@ -82,21 +84,56 @@ impl Panes {
                 self.tidy();
             }
             if !matches!(waiting.front(), Some(PaneJob::Open(_))) {
-                self.beside = None;
+                self.burst = None;
             }
+            self.close_together(&mut waiting);
             let Some(job) = waiting.pop_front().or_else(|| queue.recv().ok()) else { return };
             crash::point("panes.job");
-            if let Some(done) = self.job(job) {
+            if let Some(done) = self.job(job, waiting.front()) {
                 crash::point("panes.done");
                 self.events.send(Event::Paned(done)).ok();
             }
         }
     }
 
-    fn job(&mut self, job: PaneJob) -> Option<PaneDone> {
+    /// Of those at the head of the queue that are to be closed some of as many windows, in one round trip. Who stays is closed
+    /// by itself, as is whoever is alone.
+    fn close_together(&mut self, waiting: &mut VecDeque<PaneJob>) {
+        let some = closing::of_as_many_windows(waiting);
+        if some.len() < 2 {
+            return;
+        }
+        crash::point("panes.job");
+        let panes: Vec<_> = some.iter().map(|(_, pane)| pane.clone()).collect();
+        let gone = match self.server().and_then(|server| server.kill_each(&panes)) {
+            Err(error) if !is_gone(&error) => Err(fault(error)),
+            gone => Ok(gone.unwrap_or_default()),
+        };
+        for (nth, (at, _)) in some.iter().enumerate().rev() {
+            let Some(PaneJob::Close { spawn, window, .. }) = waiting.get_mut(*at) else { continue };
+            let left = match &gone {
+                Ok(gone) if gone.get(nth) == Some(&true) => None,
+                Ok(_) => {
+                    *window = None;
+                    continue;
+                }
+                // Nobody waits as long for each.
+                Err(fault) => Some(fault.clone()),
+            };
+            let spawn = spawn.clone();
+            waiting.remove(*at);
+            crash::point("panes.done");
+            self.events.send(Event::Paned(PaneDone::Closed { spawn, left })).ok();
+        }
+    }
+
+    /// `next` is the one behind it.
+    fn job(&mut self, job: PaneJob, next: Option<&PaneJob>) -> Option<PaneDone> {
         match job {
             PaneJob::Open(opening) => {
-                let result = self.open(&opening).map_err(fault);
+                let next =
+                    next.and_then(|next| if let PaneJob::Open(next) = next { Some(&**next) } else { None });
+                let result = self.open(&opening, next).map_err(fault);
                 Some(PaneDone::Opened { spawn: opening.spawn, result })
             }
             PaneJob::Label { pane, owner, label } => {
@@ -111,7 +148,7 @@ impl Panes {
                 Some(PaneDone::Announced { unseen: (!seen.unwrap_or_default()).then_some(text) })
             }
             PaneJob::Look { spawn, pane } => Some(PaneDone::Looked { spawn, seen: self.look(&pane) }),
-            PaneJob::Close { spawn, pane, owner } => {
+            PaneJob::Close { spawn, pane, owner, .. } => {
                 let left = self.close(pane, &owner).err().map(fault);
                 Some(PaneDone::Closed { spawn, left })
             }
@@ -153,7 +190,7 @@ impl Panes {
         if self.server.is_none() {
             self.session = None;
             self.latest.clear();
-            self.beside = None;
+            self.burst = None;
             self.untidy.clear();
             self.server = Some(Server::connect(&self.home.address, Box::new(|_| {}))?);
         }

@@ -48,7 +48,8 @@ pub(crate) fn once(
     let mut control = Control::open(tmux, start, herald)?;
     let question = say(&format!("#{{version}} {}", Epoch::FORMAT));
     match control.ask(&[question], deadline) {
-        Ok([reply]) => {
+        Ok(mut replies) => {
+            let reply = replies.pop().expect("one for one");
             let hello = hello(&reply.text(deadline.verb())?, deadline.verb())?;
             Ok((control, hello))
         }

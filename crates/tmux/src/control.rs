@@ -1,16 +1,22 @@
 //! One control-mode client: how commands usually reach the server.
 //!
 //! The client sits in a hidden session of its own, so that it has no say in the size, the focus or the environment
-//! of the user's. That session ends with us, however we end: see [`Client`]. A writer thread takes whole lines, a reader
-//! thread never waits for anybody: a client that is not read would keep the server from ever ending. After every
-//! script goes a word that nobody else can know; the answer is what came before its echo.
+//! of the user's. That session ends with us, however we end: see [`Client`]. A reader thread never waits for anybody: a
+//! client that is not read would keep the server from ever ending. What is written goes there without a thread between, whose
+//! turn would have to come where the processors are busy. After every script goes a word that nobody else can know; the answer
+//! is what came before its echo.
 
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::{BufRead, BufReader, ErrorKind, Read, Write};
 use std::process::ChildStdin;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
+use std::time::Duration;
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
+use rustix::io::Errno;
 
 use crate::address::Tmux;
 use crate::client::{Client, Start};
@@ -25,8 +31,8 @@ use crate::{Error, nonce};
 /// An open connection. Dropped, it takes its client and its hidden session along, and tells nobody.
 pub(crate) struct Control {
     client: Client,
-    /// To the writer thread, which closes the client's input when this is dropped.
-    input: Sender<Vec<u8>>,
+    /// Takes what it has room for, and does not wait.
+    input: ChildStdin,
     blocks: Receiver<Block>,
     line: Arc<Line>,
 }
@@ -46,15 +52,14 @@ impl Control {
     /// `Run`, or `Invalid` for a script that cannot be spelled.
     pub(crate) fn open(tmux: &Tmux, start: Start, herald: &Herald) -> Result<Control, Error> {
         let (client, stdin, stdout) = Client::start(tmux, start)?;
-        let (input, commands) = channel();
+        let input = stdin.ok_or_else(|| tmux.not_run(ErrorKind::BrokenPipe.into()))?;
+        set_nonblocking(&input).map_err(|errno| tmux.not_run(errno.into()))?;
         let (sender, blocks) = channel();
         let line = Arc::new(Line::default());
         let reader = Reader { line: line.clone(), blocks: sender, herald: herald.clone() };
-        let control = Control { client, input, blocks, line };
-        let threads = thread("tmux writer", move || write(stdin, &commands))
-            .and_then(|()| thread("tmux reader", move || reader.run(stdout)));
-        threads.map_err(|source| tmux.not_run(source))?;
-        Ok(control)
+        let thread = thread::Builder::new().name("tmux reader".to_owned());
+        thread.spawn(move || reader.run(stdout)).map_err(|source| tmux.not_run(source))?;
+        Ok(Control { client, input, blocks, line })
     }
 
     pub(crate) fn is_open(&self) -> bool {
@@ -67,18 +72,36 @@ impl Control {
     /// # Errors
     /// `Timeout` or `Lost`, after which the connection is of no use; `Invalid` for a script that cannot be spelled: then
     /// none is sent.
-    pub(crate) fn ask<const N: usize>(
-        &mut self,
-        scripts: &[Script; N],
-        deadline: Deadline,
-    ) -> Result<[Reply; N], Error> {
-        let words = scripts.each_ref().map(|_| nonce::fresh());
+    pub(crate) fn ask(&mut self, scripts: &[Script], deadline: Deadline) -> Result<Vec<Reply>, Error> {
+        let words: Vec<String> = scripts.iter().map(|_| nonce::fresh()).collect();
         let mut lines = String::new();
         for (script, word) in scripts.iter().zip(&words) {
             lines.extend([&script.line()?, "\n", &say(word).line()?, "\n"]);
         }
-        self.input.send(lines.into_bytes()).map_err(|_| deadline.lost())?;
-        Reply::each(&words, |word| self.collect(word, deadline))
+        self.write(lines.as_bytes(), deadline)?;
+        words.iter().map(|word| self.collect(word, deadline)).collect()
+    }
+
+    /// A stopped server can hold it up, until the deadline.
+    fn write(&mut self, mut lines: &[u8], deadline: Deadline) -> Result<(), Error> {
+        while !lines.is_empty() {
+            match self.input.write(lines) {
+                Ok(taken) => lines = &lines[taken..],
+                Err(error) if error.kind() == ErrorKind::WouldBlock => self.wait_for_room(deadline)?,
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(_) => return Err(deadline.lost()),
+            }
+        }
+        Ok(())
+    }
+
+    fn wait_for_room(&self, deadline: Deadline) -> Result<(), Error> {
+        let left = Timespec::try_from(deadline.left()).map_err(|_| deadline.passed())?;
+        match poll(&mut [PollFd::new(&self.input, PollFlags::OUT)], Some(&left)) {
+            Ok(0) => Err(deadline.passed()),
+            Ok(_) | Err(Errno::INTR) => Ok(()),
+            Err(_) => Err(deadline.lost()),
+        }
     }
 
     fn collect(&mut self, word: &str, deadline: Deadline) -> Result<Reply, Error> {
@@ -95,8 +118,10 @@ impl Control {
 
     /// Why the connection ended, as far as tmux has told.
     pub(crate) fn cause(&mut self) -> String {
-        let said = self.line.complaint.lock().unwrap_or_else(PoisonError::into_inner).take();
         let printed = self.client.end();
+        // Until the reader is at the end: what could not be written was known before it.
+        while self.blocks.recv_timeout(Duration::from_millis(500)).is_ok() {}
+        let said = self.line.complaint.lock().unwrap_or_else(PoisonError::into_inner).take();
         match said {
             Some(said) => said,
             None if printed.is_empty() => "it closed the connection".to_owned(),
@@ -112,19 +137,8 @@ impl Drop for Control {
     }
 }
 
-fn thread(name: &str, run: impl FnOnce() + Send + 'static) -> std::io::Result<()> {
-    thread::Builder::new().name(name.to_owned()).spawn(run).map(drop)
-}
-
-/// Ends when the connection is dropped, or when the client no longer reads. A stopped server can hold it up; nobody
-/// waits for it.
-fn write(stdin: Option<ChildStdin>, commands: &Receiver<Vec<u8>>) {
-    let Some(mut stdin) = stdin else { return };
-    for lines in commands {
-        if stdin.write_all(&lines).is_err() {
-            return;
-        }
-    }
+fn set_nonblocking(input: &ChildStdin) -> Result<(), Errno> {
+    fcntl_setfl(input, fcntl_getfl(input)? | OFlags::NONBLOCK)
 }
 
 struct Reader {

@@ -9,6 +9,7 @@ use crate::client::session_option;
 use crate::deadline::Deadline;
 use crate::guard::either;
 use crate::label::BORDER;
+use crate::reply::Reply;
 use crate::script::Script;
 use crate::{Error, PaneId, Server, SessionId, WindowId, word};
 
@@ -83,10 +84,7 @@ impl Server {
         script: &Script,
         deadline: Deadline,
     ) -> Result<Created, Error> {
-        match self.create(script, deadline) {
-            Err(error) if error.is_no_space() => Err(Error::NoSpace { window }),
-            result => result,
-        }
+        made_by_split(self.ask_once(script, deadline)?, window, deadline)
     }
 
     fn create_window(&mut self, script: &Script, deadline: Deadline) -> Result<Created, Error> {
@@ -101,9 +99,21 @@ impl Server {
     }
 
     fn create(&mut self, script: &Script, deadline: Deadline) -> Result<Created, Error> {
-        let answer = self.ask_once(script, deadline)?.text(deadline.verb())?;
-        created(&answer).ok_or_else(|| Error::unexpected(deadline.verb(), &answer))
+        made(self.ask_once(script, deadline)?, deadline)
     }
+}
+
+/// What the answer to [`split_script`] says.
+pub(crate) fn made_by_split(answer: Reply, window: WindowId, deadline: Deadline) -> Result<Created, Error> {
+    match made(answer, deadline) {
+        Err(error) if error.is_no_space() => Err(Error::NoSpace { window }),
+        result => result,
+    }
+}
+
+fn made(answer: Reply, deadline: Deadline) -> Result<Created, Error> {
+    let answer = answer.text(deadline.verb())?;
+    created(&answer).ok_or_else(|| Error::unexpected(deadline.verb(), &answer))
 }
 
 fn created(answer: &str) -> Option<Created> {
@@ -124,7 +134,7 @@ fn running<'a>(mut command: TmuxCommand<'a>, argv: &'a [String]) -> Result<TmuxC
 }
 
 /// `-Z` keeps a zoom, but also makes one where there was none, so it is asked for only on a zoomed window.
-fn split_script(window: WindowId, argv: &[String]) -> Result<Script, Error> {
+pub(crate) fn split_script(window: WindowId, argv: &[String]) -> Result<Script, Error> {
     let window = window.to_string();
     let plain = SplitWindow::new().detached().print().format(FORMAT).start_directory("/");
     let plain = plain.target_pane(window.as_str());

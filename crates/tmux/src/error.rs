@@ -1,7 +1,7 @@
 //! What can go wrong with panes, told so that the reader knows what was not done.
 //!
 //! The variants are the cases that a caller tells apart; the rest is `Failed`, with tmux's own words. None of
-//! them ever means "the pane is gone": that is what a list that came back says.
+//! them ever means "the pane is gone": that is what an answer that came back says.
 
 use std::io;
 use std::path::PathBuf;
@@ -34,7 +34,7 @@ pub enum Error {
         /// In tmux's words, if it had any.
         cause: String,
     },
-    /// No answer in time. Whether the act happened is unknown: look with a list.
+    /// No answer in time. Whether the act happened is unknown: look.
     #[error("cannot {verb}: tmux did not answer in {seconds} s; it may still happen")]
     Timeout {
         /// What was tried.
@@ -42,7 +42,7 @@ pub enum Error {
         /// How long the whole call was given.
         seconds: u64,
     },
-    /// The connection ended before the answer. Whether the act happened is unknown: look with a list.
+    /// The connection ended before the answer. Whether the act happened is unknown: look.
     #[error("cannot {verb}: the connection to tmux ended before the answer; it may have happened")]
     Lost {
         /// What was tried.

@@ -1,6 +1,6 @@
 //! Looking: which panes there are, and where.
 //!
-//! Always a list, never a question about one target: asked about a pane that is gone, tmux answers for the active one.
+//! A list, and no question about one target: asked about a pane that is gone, tmux answers for another one.
 //! The fields are numbers, flags and our own owner, so a line is a row.
 
 use tmux_interface::ListPanes;

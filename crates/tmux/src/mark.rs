@@ -5,27 +5,29 @@
 //!
 //! A claimed pane stays when its process ends, until it is killed by its owner. Up to tmux 3.6, two panes of a window
 //! that go in the same moment crash a server that has a control client, the active one's end being told when the
-//! window has no pane left; kills that come one by one do not.
+//! window has no pane left; so do two windows whose end is that of their session. Kills that come one by one do not.
 
 use std::path::PathBuf;
 
 use tmux_interface::{SetOption, TmuxCommand};
 
+use crate::create::{made_by_split, split_script};
 use crate::deadline::Deadline;
 use crate::guard::{Guarded, any, both, only_if};
 use crate::label::option;
-use crate::list::{of_window, rows};
 use crate::record::recording;
 use crate::script::Script;
-use crate::{Created, Error, Label, Owner, PaneId, PaneRow, Server};
+use crate::{Created, Error, Label, Owner, PaneId, Server, WindowId};
 
-/// What came with a claim.
+/// What came of a claim, and with it.
 #[derive(Debug)]
 pub struct Claimed {
-    /// Whether it is recorded.
+    /// As [`Server::claim`].
+    pub claimed: Result<(), Error>,
+    /// Whether the pane is recorded.
     pub recorded: Result<(), Error>,
-    /// The panes of its window, itself among them.
-    pub beside: Result<Vec<PaneRow>, Error>,
+    /// The pane that was asked for besides, if that was sent; after `Timeout` and `Lost` it may exist.
+    pub next: Option<Result<Created, Error>>,
 }
 
 impl Server {
@@ -40,26 +42,43 @@ impl Server {
         claim.done(reply, deadline).map(drop)
     }
 
-    /// [`Server::claim`], [`Server::record`] and [`Server::list_window`] for a pane that was just made, in one round trip.
+    /// [`Server::claim`] and [`Server::record`] for a pane that was just made; and a split for the one that comes next, all in
+    /// one round trip.
     ///
     /// # Errors
-    /// Those of the first, and `Invalid` for a record that can't be spelled; else the others have their own.
+    /// `Invalid` for words that can't be spelled: then nothing was asked for. Else each has its own.
     pub fn claim_and_record(
         &mut self,
-        made: &Created,
+        pane: PaneId,
         owner: &Owner,
         label: &Label,
         command: &[PathBuf],
+        next: Option<(WindowId, &[String])>,
     ) -> Result<Claimed, Error> {
         let deadline = Deadline::of("claim a pane");
-        let pane = made.pane;
         let claim = self.claiming(pane, owner, label)?;
         let record = Guarded::new(pane, &self.ours(owner), &recording(pane, command)?)?;
-        let scripts = [claim.script.clone(), record.script.clone(), of_window(made.window)];
-        let [claimed, recorded, listed] = self.ask_all(&scripts, deadline)?;
-        claim.done(claimed, deadline)?;
-        let recorded = record.done(recorded, deadline).map(drop);
-        Ok(Claimed { recorded, beside: rows(listed, deadline) })
+        let mut scripts = vec![claim.script.clone(), record.script.clone()];
+        scripts.extend(next.map(|(window, argv)| split_script(window, argv)).transpose()?);
+        // A pane is not made twice.
+        let answers = match self.ask_each_once(&scripts, deadline) {
+            Err(Error::Lost { .. }) => self.ask_each(&scripts[..2], deadline),
+            answers => answers,
+        };
+        let mut answers = match answers {
+            Err(error) => {
+                let sent = matches!(error, Error::Timeout { .. } | Error::Lost { .. });
+                let next = next.filter(|_| sent).map(|_| Err(deadline.lost()));
+                return Ok(Claimed { claimed: Err(error), recorded: Err(deadline.lost()), next });
+            }
+            Ok(answers) => answers.into_iter(),
+        };
+        let mut answer = || answers.next().ok_or(deadline.lost());
+        Ok(Claimed {
+            claimed: answer().and_then(|reply| claim.done(reply, deadline).map(drop)),
+            recorded: answer().and_then(|reply| record.done(reply, deadline).map(drop)),
+            next: next.map(|(window, _)| made_by_split(answer()?, window, deadline)),
+        })
     }
 
     fn claiming(&self, pane: PaneId, owner: &Owner, label: &Label) -> Result<Guarded, Error> {

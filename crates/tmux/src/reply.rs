@@ -17,18 +17,6 @@ impl Reply {
         Reply { lines: vec![text], error }
     }
 
-    /// One for each of several that were asked, up to the first that can't be had.
-    pub(crate) fn each<T, const N: usize>(
-        of: &[T; N],
-        mut answer: impl FnMut(&T) -> Result<Reply, Error>,
-    ) -> Result<[Reply; N], Error> {
-        let mut replies = [(); N].map(|()| Reply::default());
-        for (reply, asked) in replies.iter_mut().zip(of) {
-            *reply = answer(asked)?;
-        }
-        Ok(replies)
-    }
-
     /// Adds the next block; an `if-shell` or an alias gives several for one command.
     pub(crate) fn take(&mut self, block: Block) {
         match block.outcome {

@@ -115,8 +115,16 @@ impl Server {
         scripts: &[Script; N],
         deadline: Deadline,
     ) -> Result<[Reply; N], Error> {
-        match self.ask_all_once(scripts, deadline) {
-            Err(Error::Lost { .. }) => self.ask_all_once(scripts, deadline),
+        Ok(self.ask_each(scripts, deadline)?.try_into().expect("one for each"))
+    }
+
+    /// The same for any number.
+    ///
+    /// # Errors
+    /// As [`Server::ask`].
+    pub(crate) fn ask_each(&mut self, scripts: &[Script], deadline: Deadline) -> Result<Vec<Reply>, Error> {
+        match self.ask_each_once(scripts, deadline) {
+            Err(Error::Lost { .. }) => self.ask_each_once(scripts, deadline),
             answers => answers,
         }
     }
@@ -126,19 +134,18 @@ impl Server {
     /// # Errors
     /// As [`Server::ask`].
     pub(crate) fn ask_once(&mut self, script: &Script, deadline: Deadline) -> Result<Reply, Error> {
-        let [answer] = self.ask_all_once(std::array::from_ref(script), deadline)?;
-        Ok(answer)
+        Ok(self.ask_each_once(std::slice::from_ref(script), deadline)?.pop().expect("one for one"))
     }
 
-    fn ask_all_once<const N: usize>(
+    pub(crate) fn ask_each_once(
         &mut self,
-        scripts: &[Script; N],
+        scripts: &[Script],
         deadline: Deadline,
-    ) -> Result<[Reply; N], Error> {
+    ) -> Result<Vec<Reply>, Error> {
         self.reconnect(deadline)?;
         crash::point("tmux.ask");
         let Some(control) = &mut self.control else {
-            return Reply::each(scripts, |script| exec::run(&self.tmux, script, deadline));
+            return scripts.iter().map(|script| exec::run(&self.tmux, script, deadline)).collect();
         };
         let answers = control.ask(scripts, deadline);
         crash::point("tmux.answered");

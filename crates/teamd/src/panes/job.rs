@@ -8,7 +8,7 @@ use protocol::fault::Fault;
 use protocol::name::TeamName;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
-use tmux::{Label, Owner, PaneId};
+use tmux::{Label, Owner, PaneId, WindowId};
 
 /// Something to do in tmux.
 #[derive(Debug)]
@@ -19,8 +19,8 @@ pub(crate) enum PaneJob {
     Label { pane: PaneId, owner: Owner, label: Label },
     /// Is this pane still there?
     Look { spawn: SpawnId, pane: Pane },
-    /// Closes the pane, if it is still the one we made.
-    Close { spawn: SpawnId, pane: PaneId, owner: Owner },
+    /// Closes the pane, if it is still the one we made; in that window, as far as anybody knows.
+    Close { spawn: SpawnId, pane: PaneId, owner: Owner, window: Option<WindowId> },
     /// A word to everybody who is attached.
     Announce { text: String, panes: Vec<PaneId> },
     /// Out of sight, or back: then beside panes of `beside`, or in a window of its own.

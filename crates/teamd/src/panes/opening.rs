@@ -2,6 +2,7 @@
 
 use super::room::roomy_window;
 use super::{Opening, Panes};
+use crate::roster::SpawnId;
 use crate::step::Opened;
 use protocol::control::Layout;
 use protocol::name::TeamName;
@@ -11,46 +12,81 @@ use std::path::Path;
 use tmux::{Created, Error, Owner, PaneRow, SessionId, WindowId};
 
 impl Panes {
-    pub(super) fn open(&mut self, opening: &Opening) -> Result<Opened, Error> {
-        let Opening { team, argv, layout, .. } = opening;
+    /// Of those that are opened at once the next one's pane is made with the claim of this one.
+    pub(super) fn open(&mut self, opening: &Opening, next: Option<&Opening>) -> Result<Opened, Error> {
+        let Opening { team, layout, .. } = opening;
         make_room_for(&opening.log);
-        let created = match self.room(team, &opening.beside, *layout)? {
-            Some(window) => match self.server()?.split(window, argv) {
-                Err(Error::NoSpace { .. }) => self.window(team, argv)?,
-                result => result?,
-            },
-            None => self.window(team, argv)?,
-        };
+        // Of what was known something is not so: the next one looks.
+        let created = self.created(opening).inspect_err(|_| self.burst = None)?;
         self.latest.insert(team.clone(), created.window);
         self.untidy.insert(created.window, *layout);
         let owner = opening.spawn.owner();
+        self.burst.iter_mut().for_each(|burst| burst.joined(&created, &owner));
+        let next = next.filter(|next| next.team == *team && next.layout == *layout);
+        let room = next.and_then(|next| Some((self.burst.as_ref()?.room_for(next)?, next)));
+        let beside = room.map(|(window, next)| (window, &next.argv[..]));
         let server = self.server()?;
-        let claimed = server.claim_and_record(&created, &owner, &opening.label, &opening.record)?;
+        let claimed =
+            server.claim_and_record(created.pane, &owner, &opening.label, &opening.record, beside)?;
         let epoch = server.epoch().clone();
-        self.beside = claimed.beside.ok().map(|rows| (created.window, rows));
+        if let (Some(burst), Some((_, next)), Some(made)) = (&mut self.burst, room, claimed.next) {
+            burst.made = Some((next.spawn.clone(), made));
+        }
         // Without it the agent runs all the same; what `logs` lacks then, the log tells.
+        if claimed.claimed.is_err() {
+            self.burst.iter_mut().for_each(Burst::forget);
+        }
+        claimed.claimed?;
         claimed.recorded.unwrap_or_else(|error| tracing::warn!("cannot record {}: {error}", created.pane));
         Ok(Opened { pane: created.pane, window: created.window, epoch, pid: created.pid })
+    }
+
+    fn created(&mut self, opening: &Opening) -> Result<Created, Error> {
+        match self.burst.as_mut().and_then(|burst| burst.made.take_if(|(of, _)| *of == opening.spawn)) {
+            // The window is tiled first.
+            None | Some((_, Err(Error::NoSpace { .. }))) => self.make(opening),
+            Some((_, Err(Error::Failed { .. }))) => {
+                self.burst = None;
+                self.make(opening)
+            }
+            Some((_, made)) => made,
+        }
+    }
+
+    fn make(&mut self, opening: &Opening) -> Result<Created, Error> {
+        let Opening { team, argv, layout, .. } = opening;
+        match self.room(team, &opening.beside, *layout)? {
+            Some(window) => match self.server()?.split(window, argv) {
+                Err(Error::NoSpace { .. }) => self.window(team, argv),
+                result => result,
+            },
+            None => self.window(team, argv),
+        }
     }
 
     /// A window of the team with room for one more. The one that had the last pane is asked first, alone: of a team of
     /// hundreds most have none.
     fn room(&mut self, team: &TeamName, beside: &[Owner], layout: Layout) -> Result<Option<WindowId>, Error> {
-        if let Some(latest) = self.latest.get(team).copied()
-            && let Some(rows) = self.panes_of(latest)?
-            && let Some(window) = roomy_window(&rows, beside, layout)
-        {
-            return Ok(Some(window));
+        let mut burst = self.burst.take().filter(|burst| burst.team == *team);
+        if let Some(latest) = self.latest.get(team).copied() {
+            let known = burst.as_mut().and_then(|burst| burst.rows.take_if(|(of, _)| *of == latest));
+            let rows = known.map(|(_, rows)| rows).or_else(|| self.server().ok()?.list_window(latest).ok());
+            if let Some(rows) = rows
+                && let Some(window) = roomy_window(&rows, beside, layout)
+            {
+                let full = burst.is_some_and(|burst| burst.others_are_full);
+                let rows = Some((window, rows));
+                self.burst = Some(Burst { team: team.clone(), rows, others_are_full: full, made: None });
+                return Ok(Some(window));
+            }
         }
-        Ok(roomy_window(&self.rows()?, beside, layout))
-    }
-
-    /// As they were a moment ago, or as they are; none where there is no such window.
-    fn panes_of(&mut self, window: WindowId) -> Result<Option<Vec<PaneRow>>, Error> {
-        match self.beside.take().filter(|(of, _)| *of == window) {
-            Some((_, rows)) => Ok(Some(rows)),
-            None => Ok(self.server()?.list_window(window).ok()),
-        }
+        let roomy = match burst.is_some_and(|burst| burst.others_are_full) {
+            true => None,
+            false => roomy_window(&self.rows()?, beside, layout),
+        };
+        let others_are_full = roomy.is_none() && !beside.is_empty();
+        self.burst = Some(Burst { team: team.clone(), rows: None, others_are_full, made: None });
+        Ok(roomy)
     }
 
     fn window(&mut self, team: &TeamName, argv: &[String]) -> Result<Created, Error> {
@@ -79,6 +115,39 @@ impl Panes {
     /// sessions of a server that was killed has one of this name, and not ours.
     pub(super) fn own_session(&mut self) -> Result<String, Error> {
         Ok(format!("teamd-{}-{}", std::process::id(), self.server()?.epoch().pid))
+    }
+}
+
+/// Panes of one team that are opened at once behind one another, and what is known of its windows from the last.
+pub(super) struct Burst {
+    team: TeamName,
+    /// The window that the next one goes to if it has room, with the panes in it.
+    rows: Option<(WindowId, Vec<PaneRow>)>,
+    /// Nor had any other window of the team room when all were looked at.
+    others_are_full: bool,
+    /// The pane of the one that comes next.
+    made: Option<(SpawnId, Result<Created, Error>)>,
+}
+
+impl Burst {
+    /// The window that it goes to, as far as that is known without a look.
+    fn room_for(&self, next: &Opening) -> Option<WindowId> {
+        roomy_window(&self.rows.as_ref()?.1, &next.beside, next.layout)
+    }
+
+    /// What the windows are like, but not what is made.
+    fn forget(&mut self) {
+        (self.rows, self.others_are_full) = (None, false);
+    }
+
+    /// The one that was just made: where it is beside those that are known, it is as they are.
+    fn joined(&mut self, created: &Created, owner: &Owner) {
+        if let Some((window, rows)) = self.rows.as_mut().filter(|(window, _)| *window == created.window)
+            && let Some(beside) = rows.first().filter(|row| row.window == *window).cloned()
+        {
+            let owner = Some(owner.as_str().to_owned());
+            rows.push(PaneRow { pane: created.pane, pid: created.pid, owner, dead: false, ..beside });
+        }
     }
 }
 

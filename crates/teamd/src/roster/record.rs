@@ -13,7 +13,7 @@ use serde_json::value::{RawValue, to_raw_value};
 use std::ops::{Deref, DerefMut};
 use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
-use tmux::{Owner, PaneId};
+use tmux::{Owner, PaneId, WindowId};
 use worktree::Tree;
 
 /// The id of one life of an agent: on join's command line, in the pane's option `@teamd`, in the roster.
@@ -52,6 +52,11 @@ pub(crate) struct Pane {
 impl Pane {
     pub(crate) fn id(&self) -> Option<PaneId> {
         self.pane.parse().ok()
+    }
+
+    /// With the window that it was made in.
+    pub(crate) fn place(&self) -> Option<(PaneId, Option<WindowId>)> {
+        Some((self.id()?, self.window.parse().ok()))
     }
 }
 

@@ -99,7 +99,7 @@ impl Tmux {
             PaneJob::Look { spawn, pane } => {
                 PaneDone::Looked { spawn, seen: self.look(&pane.epoch, &pane.pane) }
             }
-            PaneJob::Close { spawn, pane, owner } => {
+            PaneJob::Close { spawn, pane, owner, .. } => {
                 assert_eq!(owner, spawn.owner(), "a pane is closed in the name of the one it was made for");
                 let left = answer().err();
                 let pane = number(&pane.to_string());

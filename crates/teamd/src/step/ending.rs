@@ -227,7 +227,7 @@ fn has_begun(record: &Record, how: &Ended) -> bool {
 pub(super) fn put_away(state: &mut State, id: &SpawnId, out: &mut Vec<Effect>) {
     let Some(agent) = state.agents.get_mut(id) else { return };
     let how = agent.record.ended.as_ref().map_or("not spawned", |end| &end.how).to_owned();
-    let pane = agent.record.pane.as_ref().and_then(Pane::id);
+    let pane = agent.record.pane.as_ref().and_then(Pane::place);
     hook::release(&mut agent.hooks, Released::Ended, out);
     let closed = if pane.is_none() { Order::Done } else { Order::Pending };
     agent.phase = Phase::Gone(Gone { how, pane: closed, files: Order::Pending, heirs: Vec::new() });
@@ -333,7 +333,7 @@ pub(super) fn in_order_again(state: &mut State, out: &mut Vec<Effect>) {
             gone.files = Order::Pending;
             out.push(Effect::File(FileJob::Farewell { record: agent.record.clone() }));
         }
-        if let (Order::Failed, Some(pane)) = (gone.pane, agent.record.pane.as_ref().and_then(Pane::id)) {
+        if let (Order::Failed, Some(pane)) = (gone.pane, agent.record.pane.as_ref().and_then(Pane::place)) {
             gone.pane = Order::Pending;
             out.push(close(id, pane));
         }

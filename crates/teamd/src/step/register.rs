@@ -20,7 +20,7 @@ use protocol::id::AgentId;
 use protocol::late;
 use protocol::mode::PermissionMode;
 use protocol::turn::{Backend, PlanStage, TurnProgram};
-use tmux::PaneId;
+use tmux::{PaneId, WindowId};
 
 /// The pane is there, and marked as ours.
 pub(super) fn opened(
@@ -31,7 +31,9 @@ pub(super) fn opened(
     out: &mut Vec<Effect>,
 ) {
     let Some(agent) = state.agents.get_mut(spawn) else {
-        return result.into_iter().for_each(|opened| out.push(close(spawn, opened.pane)));
+        return result
+            .into_iter()
+            .for_each(|opened| out.push(close(spawn, (opened.pane, Some(opened.window)))));
     };
     match result {
         Err(fault) => give_up(state, spawn, fault, now, out),
@@ -50,7 +52,7 @@ pub(super) fn opened(
                 // It was given up meanwhile, and its lead is being told.
                 Phase::Gone(gone) => {
                     gone.pane = Order::Pending;
-                    return out.push(close(spawn, opened.pane));
+                    return out.push(close(spawn, (opened.pane, Some(opened.window))));
                 }
                 Phase::Running(_) | Phase::Stopping(..) => {}
             }
@@ -80,8 +82,8 @@ pub(super) fn launched(
     }
 }
 
-pub(super) fn close(spawn: &SpawnId, pane: PaneId) -> Effect {
-    Effect::Pane(PaneJob::Close { spawn: spawn.clone(), pane, owner: spawn.owner() })
+pub(super) fn close(spawn: &SpawnId, (pane, window): (PaneId, Option<WindowId>)) -> Effect {
+    Effect::Pane(PaneJob::Close { spawn: spawn.clone(), pane, owner: spawn.owner(), window })
 }
 
 /// Once both the first process and its word are there: writes the member. Called after either came.
@@ -330,7 +332,7 @@ pub(super) fn give_up(state: &mut State, spawn: &SpawnId, fault: Fault, now: Now
     // Nobody waits for a life that follows another: this is one more failure of it.
     let told = client.is_none() && is_again(&record) && failed_again(state, &record, &fault, now, out);
     if stage == StartStage::Opening && !told {
-        let pane = record.pane.as_ref().and_then(Pane::id);
+        let pane = record.pane.as_ref().and_then(Pane::place);
         out.extend(pane.map(|pane| close(spawn, pane)));
         state.agents.remove(spawn);
         out.push(Effect::Forget { spawn: spawn.clone() });

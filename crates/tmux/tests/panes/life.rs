@@ -38,7 +38,7 @@ fn a_pane_is_made_claimed_seen_and_killed() {
 }
 
 #[test]
-fn a_new_pane_is_claimed_recorded_and_seen_among_its_neighbours_in_one_go() {
+fn a_new_pane_is_claimed_and_recorded_in_one_go() {
     everywhere(|bench| {
         let (mut server, _notices) = bench.connect();
         let fifo = bench.fifo("go");
@@ -49,11 +49,17 @@ fn a_new_pane_is_claimed_recorded_and_seen_among_its_neighbours_in_one_go() {
         let into = |name: &str| -> Vec<PathBuf> {
             vec!["/bin/sh".into(), "-c".into(), "exec cat >\"$1\"".into(), "sh".into(), bench.path(name)]
         };
-        let claimed = server.claim_and_record(&made, &owner("ann"), &label("ann"), &into("record")).unwrap();
-        claimed.recorded.unwrap();
-        let beside: Vec<_> = claimed.beside.unwrap().into_iter().map(|row| (row.pane, row.owner)).collect();
-        assert_eq!(beside, [(first.pane, None), (made.pane, Some("ann".to_owned()))]);
-        let refused = server.claim_and_record(&made, &owner("bob"), &label("bob"), &into("another"));
+        let next = Some((first.window, &idle()[..]));
+        let claimed =
+            server.claim_and_record(made.pane, &owner("ann"), &label("ann"), &into("record"), next).unwrap();
+        claimed.claimed.and(claimed.recorded).unwrap();
+        let next = claimed.next.unwrap().unwrap();
+        let beside: Vec<_> =
+            server.list_window(first.window).unwrap().into_iter().map(|row| (row.pane, row.owner)).collect();
+        assert_eq!(beside, [(first.pane, None), (next.pane, None), (made.pane, Some("ann".to_owned()))]);
+        let refused =
+            server.claim_and_record(made.pane, &owner("bob"), &label("bob"), &into("another"), None);
+        let refused = refused.unwrap().claimed;
         assert!(matches!(refused, Err(Error::NotOurs { .. })), "{refused:?}");
         bench.file("go", "go\n");
         until("the record", || {
@@ -63,6 +69,57 @@ fn a_new_pane_is_claimed_recorded_and_seen_among_its_neighbours_in_one_go() {
         });
         assert!(!bench.path("another").exists());
         assert_eq!(bench.run(["show-options", "-pv", "-t", &made.pane.to_string(), "@teamd_name"]), "ann");
+    });
+}
+
+#[test]
+fn of_several_windows_a_pane_each_goes_in_one_round_trip_if_it_is_where_it_was_said_to_be() {
+    everywhere(|bench| {
+        let (mut server, _notices) = bench.connect();
+        let first = server.new_session("team", "one", &idle()).unwrap();
+        let names = ["ann", "bob", "carl", "dora"];
+        let made = names.map(|name| {
+            let made = server.new_window(first.session, name, &idle()).unwrap();
+            server.claim(made.pane, &owner(name), &label(name)).unwrap();
+            made
+        });
+        let [_, bob, carl, dora] = made;
+        bench.run(["join-pane", "-d", "-s", &dora.pane.to_string(), "-t", &first.pane.to_string()]);
+        bench.run(["split-window", "-t", &carl.pane.to_string(), "sleep 1000"]);
+        bench.run(["resize-pane", "-Z", "-t", &carl.window.to_string()]);
+        let all = [0, 1, 2, 3].map(|at| {
+            let name = if made[at].pane == bob.pane { "another" } else { names[at] };
+            (made[at].pane, owner(name), made[at].window)
+        });
+        let gone = server.kill_each(&all).unwrap();
+        assert_eq!(
+            gone,
+            [true, false, false, false],
+            "bob's is another's, carl's behind a zoom, dora's elsewhere"
+        );
+        assert_eq!(server.kill_each(&all).unwrap(), gone, "who is gone stays so");
+        for name in ["bob", "carl", "dora"] {
+            let pane = made[names.iter().position(|one| *one == name).unwrap()].pane;
+            assert_eq!(server.kill(pane, &owner(name)).unwrap(), Killed::Killed);
+        }
+    });
+}
+
+/// Else the server dies, up to tmux 3.6, with all of its sessions.
+#[test]
+fn a_session_does_not_end_in_a_round_trip_of_several() {
+    everywhere(|bench| {
+        let (mut server, _notices) = bench.connect();
+        let other = server.new_session("other", "one", &idle()).unwrap();
+        let one = server.new_session("team", "one", &idle()).unwrap();
+        let two = server.new_window(one.session, "two", &idle()).unwrap();
+        let all = [(one, "ann"), (two, "bob")].map(|(made, name)| {
+            server.claim(made.pane, &owner(name), &label(name)).unwrap();
+            (made.pane, owner(name), made.window)
+        });
+        assert_eq!(server.kill_each(&all).unwrap(), [true, false]);
+        assert_eq!(server.kill(two.pane, &owner("bob")).unwrap(), Killed::Killed);
+        assert!(server.list().unwrap().iter().any(|row| row.pane == other.pane), "the server lives");
     });
 }
 
