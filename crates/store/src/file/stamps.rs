@@ -8,8 +8,10 @@ use std::sync::OnceLock;
 /// True if a file in `dir` that was looked at can't change, in its length or not, without having another change time.
 #[cfg(target_os = "linux")]
 pub(crate) fn are_fine(dir: &Directory) -> bool {
-    use nix::sys::statfs::{BTRFS_SUPER_MAGIC, EXT4_SUPER_MAGIC, TMPFS_MAGIC, XFS_SUPER_MAGIC, fstatfs};
+    use nix::sys::statfs::{BTRFS_SUPER_MAGIC, EXT4_SUPER_MAGIC, FsType, TMPFS_MAGIC, fstatfs};
     static KERNEL: OnceLock<bool> = OnceLock::new();
+    // nix names it where the C library is glibc.
+    const XFS_SUPER_MAGIC: FsType = FsType(0x5846_5342);
     let fine = [BTRFS_SUPER_MAGIC, EXT4_SUPER_MAGIC, TMPFS_MAGIC, XFS_SUPER_MAGIC];
     let is_new = *KERNEL.get_or_init(|| {
         let release = nix::sys::utsname::uname();
