@@ -26,13 +26,28 @@ pub(crate) fn beside_bare_tmux() {
         );
         let what = "one program over the socket; the same on a control connection, until join has begun";
         beside(count, what, "1.3 ×", [over_the_socket, on_a_connection]);
+        spawn_beside_agents(count);
     }
+}
+
+/// Whoever spawns is answered once the agent runs; so are those who have waited here.
+fn spawn_beside_agents(count: usize) {
+    let pairs: Vec<[Duration; 2]> =
+        (0..rounds(count)).map(|_| [over_the_socket(count)[0], agents_on_a_connection(count)]).collect();
+    let [ours, theirs] = [0, 1].map(|way| middle(pairs.iter().map(|pair| pair[way]).collect()));
+    let ratio = middle(pairs.iter().map(|[o, t]| o.as_secs_f64() / t.as_secs_f64()).collect());
+    let what = "one program over the socket; the same on a control connection, until the agent of each runs";
+    row(&format!("spawn of {count}: {what}"), &format!("{ours:.1?}; {theirs:.1?}; {ratio:.2} ×"), "1.3 ×");
+}
+
+/// More of what is quick.
+fn rounds(count: usize) -> usize {
+    if count > 50 { 3 } else { 5 }
 }
 
 /// Medians of pairs.
 fn beside(count: usize, ways: &str, aim: &str, [ours, theirs]: [Way; 2]) {
-    let rounds = if count > 50 { 3 } else { 5 };
-    let pairs: Vec<[Took; 2]> = (0..rounds).map(|_| [ours(count), theirs(count)]).collect();
+    let pairs: Vec<[Took; 2]> = (0..rounds(count)).map(|_| [ours(count), theirs(count)]).collect();
     for (at, what) in WHAT.into_iter().enumerate() {
         let [ours, theirs] = [0, 1].map(|way| middle(pairs.iter().map(|pair| pair[way][at]).collect()));
         let ratio = middle(pairs.iter().map(|[o, t]| o[at].as_secs_f64() / t[at].as_secs_f64()).collect());
@@ -86,6 +101,8 @@ fn over_the_socket(count: usize) -> Took {
     let orders: Vec<Value> = (0..count).map(spawn).collect();
     let spawn = timed(|| asked(&house, &orders));
     let status = timed(|| asked(&house, &[json!("status")]));
+    // Its windows are laid out behind the last spawn, and that is none of what a kill takes.
+    asked(&house, &[json!({"capture": {"team": "bench", "name": "a0", "lines": null}})]);
     let names: Vec<String> = (0..count).map(|n| format!("a{n}")).collect();
     let kill = timed(|| asked(&house, &[json!({"kill": {"team": "bench", "names": names}})]));
     house.end();
@@ -109,35 +126,87 @@ fn asked(house: &House, requests: &[Value]) {
     }
 }
 
-/// What the daemon says to tmux for an agent: a pane with join in it, whose it is, what its border says, and a recorder for
-/// what it prints. It waits for join to speak up, and so does this.
+/// It waits for join to speak up, and so does this.
 fn on_a_connection(count: usize) -> Took {
-    let house = House::empty();
-    let (socket, log) = (house.path("socket"), house.path("log"));
-    let listener = UnixListener::bind(&socket).unwrap();
-    let pane = programs().join("teamd-pane");
-    let mut connection = Connection::open(&house);
+    let (house, mut connection) = connected();
+    let listener = UnixListener::bind(house.path("socket")).unwrap();
     let (mut panes, mut joins): (Vec<String>, Vec<UnixStream>) = Default::default();
     let spawn = timed(|| {
-        for n in 0..count {
-            let join = format!("{} join bench-{n} --socket {}", pane.display(), socket.display());
-            let made = connection.ask(&[format!("new-window -d -P -F '#{{pane_id}}' -c / -- {join}")]);
-            let marks =
-                ["@teamd", "@teamd_pid", "@teamd_name", "@teamd_color", "@teamd_state", "@teamd_task"];
-            let marks = marks.map(|mark| format!("set-option -p -t {} {mark} bench-{n}", made[0]));
-            let record = format!("exec {} record {}-{n}", pane.display(), log.display());
-            let record = format!("pipe-pane -t {} '{record}'", made[0]);
-            connection.ask(&[&marks[..], &[record]].concat());
-            panes.extend(made);
-        }
+        panes = panes_with_joins(&house, &mut connection, count);
         // None is hung up on, or it would come again.
         joins.extend((0..count).map(|_| listener.accept().unwrap().0));
     });
     let status = timed(|| drop(connection.ask(&["list-panes -a -F '#{pane_id} #{pane_pid}'".to_owned()])));
-    let kill = panes.iter().map(|pane| format!("kill-pane -t {pane}")).collect::<Vec<_>>();
-    let kill = timed(|| drop(connection.ask(&kill)));
+    let kill = timed(|| drop(connection.ask(&kills(&panes))));
     drop(joins);
     connection.end();
     house.end();
     [spawn, status, kill]
+}
+
+/// The same with an agent in each: join is told at once to start it, and says that it runs.
+fn agents_on_a_connection(count: usize) -> Duration {
+    let (house, mut connection) = connected();
+    let listener = UnixListener::bind(house.path("socket")).unwrap();
+    let agent = json!({"argv": ["sleep", "3600"], "cwd": "/", "env": {"PATH": "/usr/bin:/bin"}, "state": house.path("")});
+    let go = format!("{}\n", json!({"go": agent}));
+    let joins = std::thread::spawn(move || {
+        let begun = |_| {
+            let mut join = listener.accept().unwrap().0;
+            join.write_all(go.as_bytes()).unwrap();
+            BufReader::new(join)
+        };
+        let mut joins: Vec<_> = (0..count).map(begun).collect();
+        joins.iter_mut().for_each(|join| hear(join, "started"));
+        joins
+    });
+    let (mut panes, mut running) = (Vec::new(), Vec::new());
+    let spawn = timed(|| {
+        panes = panes_with_joins(&house, &mut connection, count);
+        running = joins.join().unwrap();
+    });
+    connection.ask(&kills(&panes));
+    for join in &mut running {
+        hear(join, "ended");
+        // It does not wait for long.
+        join.get_mut().write_all(b"\"noted\"\n").ok();
+    }
+    connection.end();
+    house.end();
+    spawn
+}
+
+fn hear(join: &mut BufReader<UnixStream>, word: &str) {
+    let mut said = String::new();
+    while !said.contains(word) {
+        said.clear();
+        assert!(join.read_line(&mut said).unwrap() > 0, "join says that its agent has {word}");
+    }
+}
+
+fn kills(panes: &[String]) -> Vec<String> {
+    panes.iter().map(|pane| format!("kill-pane -t {pane}")).collect()
+}
+
+fn connected() -> (House, Connection) {
+    let house = House::empty();
+    let connection = Connection::open(&house);
+    (house, connection)
+}
+
+/// What the daemon says to tmux for an agent: a pane with join in it, whose it is, what its border says, and a recorder for
+/// what it prints.
+fn panes_with_joins(house: &House, connection: &mut Connection, count: usize) -> Vec<String> {
+    let (socket, log, pane) = (house.path("socket"), house.path("log"), programs().join("teamd-pane"));
+    let one = |n| {
+        let join = format!("{} join bench-{n} --socket {}", pane.display(), socket.display());
+        let made = connection.ask(&[format!("new-window -d -P -F '#{{pane_id}}' -c / -- {join}")]).remove(0);
+        let marks = ["@teamd", "@teamd_pid", "@teamd_name", "@teamd_color", "@teamd_state", "@teamd_task"];
+        let marks = marks.map(|mark| format!("set-option -p -t {made} {mark} bench-{n}"));
+        let record = format!("exec {} record {}-{n}", pane.display(), log.display());
+        let record = format!("pipe-pane -t {made} '{record}'");
+        connection.ask(&[&marks[..], &[record]].concat());
+        made
+    };
+    (0..count).map(one).collect()
 }
