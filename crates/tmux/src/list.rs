@@ -76,23 +76,23 @@ impl Server {
 }
 
 /// Asks for the panes of a window.
-pub(crate) fn of_window(window: WindowId) -> Script {
+fn of_window(window: WindowId) -> Script {
     Script::of(&ListPanes::new().target(window.to_string()).format(format()).build())
 }
 
 /// Asks for one. tmux looks at all panes for it; but it is the spelling of a row that takes it long.
-pub(crate) fn of_pane(pane: PaneId) -> Script {
+fn of_pane(pane: PaneId) -> Script {
     let this = format!("#{{==:#{{pane_id}},{pane}}}");
     Script::of(&ListPanes::new().all().format(format()).filter(this).build())
 }
 
 /// What the answer to [`of_pane`] says.
-pub(crate) fn row(reply: Reply, pane: PaneId, deadline: Deadline) -> Result<Option<PaneRow>, Error> {
+fn row(reply: Reply, pane: PaneId, deadline: Deadline) -> Result<Option<PaneRow>, Error> {
     Ok(rows(reply, deadline)?.into_iter().find(|row| row.pane == pane))
 }
 
 /// What the answer to a list says.
-pub(crate) fn rows(reply: Reply, deadline: Deadline) -> Result<Vec<PaneRow>, Error> {
+fn rows(reply: Reply, deadline: Deadline) -> Result<Vec<PaneRow>, Error> {
     let mut rows: Vec<PaneRow> = Vec::new();
     for line in reply.text(deadline.verb())?.lines() {
         let row = parse_row(line).ok_or_else(|| Error::unexpected(deadline.verb(), line))?;

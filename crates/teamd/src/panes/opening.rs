@@ -142,8 +142,8 @@ impl Burst {
 
     /// The one that was just made: where it is beside those that are known, it is as they are.
     fn joined(&mut self, created: &Created, owner: &Owner) {
-        if let Some((window, rows)) = self.rows.as_mut().filter(|(window, _)| *window == created.window)
-            && let Some(beside) = rows.first().filter(|row| row.window == *window).cloned()
+        if let Some((_, rows)) = self.rows.as_mut().filter(|(window, _)| *window == created.window)
+            && let Some(beside) = rows.first().cloned()
         {
             let owner = Some(owner.as_str().to_owned());
             rows.push(PaneRow { pane: created.pane, pid: created.pid, owner, dead: false, ..beside });
