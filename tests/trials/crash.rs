@@ -60,7 +60,7 @@ fn cases(scene: &mut Scene, rng: &mut fastrand::Rng, all: bool) -> Vec<Case> {
 
 /// In the loop, its threads and its tasks, each with an operation that passes there; not the one that watches lives, whose
 /// word comes before that of who ended, or never.
-const EVERYWHERE: [(&str, usize); 9] = [
+const EVERYWHERE: [(&str, usize); 10] = [
     ("act.file", operations::IN_A_PANE),
     ("files.job", operations::IN_A_PANE),
     ("panes.job", operations::IN_A_PANE),
@@ -68,6 +68,7 @@ const EVERYWHERE: [(&str, usize); 9] = [
     ("connection.heard", operations::IN_A_PANE),
     ("connection.write", operations::IN_A_PANE),
     ("watch.saw", operations::IN_A_PANE),
+    ("watch.asked", operations::A_TEAM),
     ("screen.line", operations::IN_A_PANE),
     ("worktree.job", operations::IN_A_WORKTREE),
 ];

@@ -10,12 +10,10 @@ use crate::lines::{Line, Lines};
 use crate::panes::PaneJob;
 use crate::roster::SpawnId;
 use crate::screen::Screen;
-use crate::watch::{Marks, Watch};
-use protocol::name::TeamName;
+use crate::watch::{Ask, Missed};
 use protocol::time::iso8601;
 use std::collections::HashMap;
 use std::ops::ControlFlow;
-use std::path::PathBuf;
 use std::sync::mpsc::Sender;
 use tokio::sync::mpsc::UnboundedSender;
 
@@ -25,10 +23,8 @@ pub(crate) struct Hands {
     pub(crate) connections: Connections,
     pub(crate) files: Jobs,
     pub(crate) panes: Sender<PaneJob>,
-    /// None where none can be had.
-    pub(crate) watch: Option<Watch>,
-    pub(crate) root: PathBuf,
-    pub(crate) marks: Marks,
+    pub(crate) watch: Sender<Ask>,
+    pub(crate) missed: Missed,
     pub(crate) events: UnboundedSender<Event>,
     pub(crate) lines: Lines,
     pub(crate) lives: Lives,
@@ -71,11 +67,12 @@ impl Hands {
                 self.unwatched.remove(&spawn);
                 self.headless.reap();
             }
-            Effect::WatchRoot => self.watch(),
-            Effect::WatchTeam { team } => self.watch_team(&team),
-            Effect::UnwatchTeam { team } => self.watch.iter_mut().for_each(|watch| watch.leave(&team)),
-            Effect::Mark { mark } => self.mark(mark),
             // A thread ends only with the daemon.
+            Effect::WatchRoot => drop(self.watch.send(Ask::Root)),
+            Effect::WatchTeam { team } => drop(self.watch.send(Ask::Team(team))),
+            Effect::UnwatchTeam { team } => drop(self.watch.send(Ask::Leave(team))),
+            Effect::SayWatched { probe } => drop(self.watch.send(Ask::Say { probe })),
+            Effect::Mark { mark } => drop(self.watch.send(Ask::Mark(mark))),
             Effect::File(job) => self.files.send(job),
             Effect::Pane(job) => drop(self.panes.send(job)),
             Effect::Worktree(job) => crate::worktrees::begin(job, self.events.clone()),
@@ -91,30 +88,6 @@ impl Hands {
             Effect::Exit => return ControlFlow::Break(()),
         }
         ControlFlow::Continue(())
-    }
-
-    fn watch(&mut self) {
-        let (lines, events) = (self.lines.clone(), self.events.clone());
-        self.watch = Watch::start(&self.root, self.marks.clone(), lines, events).ok();
-    }
-
-    fn mark(&self, mark: u64) {
-        let made =
-            self.watch.as_ref().map_or(Err("there is no watcher".to_owned()), |watch| watch.mark(mark));
-        if let Err(why) = made {
-            tracing::warn!("cannot mark what has been written, so claims look at all tasks: {why}");
-            self.events.send(Event::Unmarked).ok();
-        }
-    }
-
-    /// A watcher that could not be had at the start may be had now.
-    fn watch_team(&mut self, team: &TeamName) {
-        if self.watch.is_none() {
-            self.watch();
-        }
-        if !self.watch.as_mut().is_some_and(|watch| watch.team(team)) {
-            self.events.send(Event::Unwatched).ok();
-        }
     }
 
     fn watch_life(&mut self, spawn: SpawnId, process: crate::roster::Process) {

@@ -15,7 +15,7 @@ use crate::roster::{ROSTER_VERSION, Roster};
 use crate::screen::Screen;
 use crate::state::{Setting, State};
 use crate::step::{next_deadline, restart, step};
-use crate::watch::{Marks, Watch};
+use crate::watch::{Asked, Marks, Missed};
 use crate::{files, log};
 use protocol::control::Leads;
 use protocol::event::What;
@@ -100,11 +100,9 @@ impl Start {
         let panes = panes::start(self.home, events.clone())?;
         self.setting.tmux_socket = panes.epoch.map(|epoch| epoch.socket_path);
         let lines = Lines::default();
-        let marks = Marks::below(&self.setting.state);
-        let watch = Watch::start(self.root.path(), marks.clone(), lines.clone(), events.clone());
-        if let Err(error) = &watch {
-            tracing::warn!("cannot watch files, so they are looked at every 2 s: {error}");
-        }
+        let (marks, missed) = (Marks::below(&self.setting.state), Missed::default());
+        let (root, told) = (self.setting.root.clone(), (lines.clone(), missed.clone(), events.clone()));
+        let watch = Asked::new(root, marks, told).start()?;
         let tale = files::told(&self.state_dir);
         let inboxes = tale.inboxes.clone();
         let mut state = State::new(self.setting, self.roster, tale);
@@ -118,9 +116,8 @@ impl Start {
             connections: Connections::default(),
             files,
             panes: panes.jobs,
-            watch: watch.ok(),
-            root: state.setting.root.clone(),
-            marks,
+            watch,
+            missed,
             events: events.clone(),
             lines,
             lives,
@@ -185,8 +182,10 @@ async fn turn(
             () = tokio::time::sleep_until(deadline.into()) => Event::Deadline,
         };
         tracing::debug!(?event);
-        if let Event::Closed { conn } = event {
-            hands.connections.forget(conn);
+        match event {
+            Event::Closed { conn } => hands.connections.forget(conn),
+            Event::Overflow => hands.missed.heard(),
+            _ => {}
         }
         effects = step(state, event, now(clock));
     }

@@ -38,6 +38,8 @@ pub(crate) enum Effect {
     WatchTeam { team: TeamName },
     /// The team is gone.
     UnwatchTeam { team: TeamName },
+    /// Say so once all is watched that was to be until now.
+    SayWatched { probe: bool },
     /// Put a mark behind what has been written, for the watcher to tell of.
     Mark { mark: u64 },
     /// For the files thread.
@@ -68,7 +70,10 @@ impl Effect {
             Effect::Wake { .. } => "act.wake",
             Effect::KillJoin { .. } => "act.kill",
             Effect::Forget { .. } => "act.forget",
-            Effect::WatchRoot | Effect::WatchTeam { .. } | Effect::UnwatchTeam { .. } => "act.watch-team",
+            Effect::WatchRoot
+            | Effect::WatchTeam { .. }
+            | Effect::UnwatchTeam { .. }
+            | Effect::SayWatched { .. } => "act.watch-team",
             Effect::Mark { .. } => "act.mark",
             Effect::File(_) => "act.file",
             Effect::Pane(_) => "act.pane",

@@ -43,6 +43,8 @@ pub(crate) enum Event {
     Marked { mark: u64 },
     /// No mark can be made.
     Unmarked,
+    /// All is watched that was to be: now it can be looked at. `probe`: and seen whether events arrive.
+    Watched { probe: bool },
     /// A directory can't be watched: no more watches are to be had, say.
     Unwatched,
     /// The root's directories were removed or moved: it was opened anew, or can't be.

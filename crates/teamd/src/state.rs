@@ -66,6 +66,8 @@ pub(crate) struct State {
     pub(crate) watch: Watch,
     /// Who asks which task is next.
     pub(crate) asks: Asks,
+    /// What is to be looked at is being watched.
+    pub(crate) arming: Look,
     pub(crate) rescan_at: u64,
     /// When the watcher is asked again whether it tells.
     pub(crate) probe_at: u64,
@@ -146,6 +148,7 @@ impl State {
             mint: Mint::default(),
             watch: Watch::Rescan,
             asks: Asks::default(),
+            arming: Look::default(),
             rescan_at: 0,
             probe_at: 0,
             looked_at: None,

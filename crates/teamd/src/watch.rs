@@ -3,8 +3,11 @@
 //! Says what changed, never how: one change may come as several events, and several as one. When the
 //! kernel's queue overflows, everything is looked at.
 
+mod asked;
 mod marks;
 
+use asked::Told;
+pub(crate) use asked::{Ask, Asked};
 pub(crate) use marks::Marks;
 
 use crate::event::Event;
@@ -13,6 +16,8 @@ use notify::{RecommendedWatcher, RecursiveMode, Watcher};
 use protocol::id::TaskId;
 use protocol::name::TeamName;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use tokio::sync::mpsc::UnboundedSender;
 
 /// The watched directories of a team; one within another comes after it: made in between, the other's watch tells.
@@ -67,6 +72,24 @@ fn session(name: &str) -> Option<Event> {
     Some(Event::SessionChanged { team })
 }
 
+/// That something was missed is told once until the loop has heard it: in a storm each change would tell it again, and what
+/// comes behind them would wait for as long.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Missed(Arc<AtomicBool>);
+
+impl Missed {
+    fn tell(&self, events: &UnboundedSender<Event>) {
+        if !self.0.swap(true, Ordering::SeqCst) {
+            events.send(Event::Overflow).ok();
+        }
+    }
+
+    /// Before anybody looks: what is missed from now on is told.
+    pub(crate) fn heard(&self) {
+        self.0.store(false, Ordering::SeqCst);
+    }
+}
+
 /// Watches what it is told to, for as long as it lives.
 #[derive(Debug)]
 pub(crate) struct Watch {
@@ -80,15 +103,9 @@ pub(crate) struct Watch {
 
 impl Watch {
     /// Sends what it sees to the loop, and rings for mail.
-    pub(crate) fn start(
-        root: &Path,
-        marks: Marks,
-        lines: Lines,
-        events: UnboundedSender<Event>,
-    ) -> notify::Result<Watch> {
+    pub(crate) fn start(root: &Path, marks: Marks, told: Told) -> notify::Result<Watch> {
         let (base, ours) = (root.to_owned(), marks.clone());
-        let mut watcher =
-            notify::recommended_watcher(move |event| tell((&base, &ours), event, &lines, &events))?;
+        let mut watcher = notify::recommended_watcher(move |event| tell((&base, &ours), event, &told))?;
         for directory in ["teams", "tasks"] {
             watcher.watch(&root.join(directory), RecursiveMode::NonRecursive)?;
         }
@@ -148,16 +165,12 @@ impl Watch {
 fn tell(
     (root, marks): (&Path, &Marks),
     event: notify::Result<notify::Event>,
-    lines: &Lines,
-    events: &UnboundedSender<Event>,
+    (lines, missed, events): &Told,
 ) {
     crash::point("watch.saw");
-    let Ok(event) = event else {
-        events.send(Event::Overflow).ok();
-        return;
-    };
+    let Ok(event) = event else { return missed.tell(events) };
     if event.need_rescan() {
-        events.send(Event::Overflow).ok();
+        missed.tell(events);
     }
     if is_no_news(event.kind) {
         return;
@@ -166,7 +179,7 @@ fn tell(
     let unwatched = |path: &PathBuf| is_of_the_root(root, path) || made && is_team_directory(root, path);
     if event.paths.iter().any(unwatched) {
         // Made anew, it has no watch yet, and what came into it was told by nobody.
-        events.send(Event::Overflow).ok();
+        missed.tell(events);
     }
     for path in &event.paths {
         if let Some(event) = event_for(root, path).or_else(|| marks.event(event.kind, path)) {
@@ -205,20 +218,40 @@ mod tests {
     #[test]
     fn what_is_moved_is_told_of_by_each_of_its_names_and_not_of_both_again() {
         use notify::event::{EventKind, ModifyKind, RenameMode};
-        let (root, lines) = (Path::new("/root"), Lines::default());
+        let root = Path::new("/root");
         let inbox = |name: &str| root.join("teams/survey/inboxes").join(name);
         let (events, mut told) = tokio::sync::mpsc::unbounded_channel();
+        let told_to = (Lines::default(), Missed::default(), events);
         let both = [inbox(".ann.json.tmp.1"), inbox("ann.json")];
         let [from, to] = both.clone().map(|path| vec![path]);
         for (mode, paths) in [(RenameMode::From, from), (RenameMode::To, to), (RenameMode::Both, both.into())]
         {
             let kind = EventKind::Modify(ModifyKind::Name(mode));
             let event = notify::Event { kind, paths, attrs: notify::event::EventAttributes::new() };
-            tell((root, &Marks::below(Path::new("/state"))), Ok(event), &lines, &events);
+            tell((root, &Marks::below(Path::new("/state"))), Ok(event), &told_to);
         }
         let told: Vec<Event> = std::iter::from_fn(|| told.try_recv().ok()).collect();
         let [Event::InboxChanged { inbox, rung: false, .. }] = told.as_slice() else { panic!("{told:?}") };
         assert_eq!(inbox, "ann");
+    }
+
+    #[test]
+    fn in_a_storm_what_was_missed_is_told_once_until_it_is_heard() {
+        let (root, missed) = (Path::new("/root"), Missed::default());
+        let (events, mut told) = tokio::sync::mpsc::unbounded_channel();
+        let told_to = (Lines::default(), missed.clone(), events);
+        let mut storm = || {
+            for team in (0..1_000).map(|n| root.join(format!("teams/t{n}"))) {
+                let kind = notify::EventKind::Create(notify::event::CreateKind::Folder);
+                let event =
+                    notify::Event { kind, paths: vec![team], attrs: notify::event::EventAttributes::new() };
+                tell((root, &Marks::below(Path::new("/state"))), Ok(event), &told_to);
+            }
+            std::iter::from_fn(|| told.try_recv().ok()).count()
+        };
+        assert_eq!([storm(), storm()], [1, 0]);
+        missed.heard();
+        assert_eq!(storm(), 1);
     }
 
     #[tokio::test]
@@ -229,8 +262,8 @@ mod tests {
             std::fs::create_dir_all(directory).unwrap();
         }
         let (events, mut told) = tokio::sync::mpsc::unbounded_channel();
-        let mut watch =
-            Watch::start(&root, Marks::below(&dir.path().join("state")), Lines::default(), events).unwrap();
+        let marks = Marks::below(&dir.path().join("state"));
+        let mut watch = Watch::start(&root, marks, (Lines::default(), Missed::default(), events)).unwrap();
         assert!(watch.team(&team));
         for mark in 1..=50 {
             // In place, as programs do that are not ours.

@@ -51,6 +51,7 @@ pub(super) fn all_are_wanted() -> bool {
 pub(super) const RESIDENTS: [&str; 2] = ["ann", "bob"];
 
 /// Where in the list.
+pub(super) const A_TEAM: usize = 0;
 pub(super) const IN_A_PANE: usize = 1;
 pub(super) const IN_A_WORKTREE: usize = 10;
 

@@ -92,6 +92,7 @@ impl World {
                     daemon.looks.watched.insert(team);
                 }
             }
+            Effect::SayWatched { probe } => self.tell(Event::Watched { probe }),
             Effect::UnwatchTeam { team } => {
                 if let Some(daemon) = &mut self.daemon {
                     daemon.looks.watched.remove(&team);

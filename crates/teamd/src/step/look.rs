@@ -21,7 +21,7 @@ pub(super) fn config(state: &mut State, team: &TeamName, out: &mut Vec<Effect>) 
     if team.is_foreign() {
         // A session's directory is there before its config, by which it is known.
         if !state.sessions.contains_key(team) {
-            session(team.clone(), out);
+            session(state, team.clone(), out);
         }
         return;
     }
@@ -126,16 +126,14 @@ pub(super) fn missed(state: &mut State, now: Now, out: &mut Vec<Effect>) {
 pub(super) fn everywhere(state: &mut State, now: Now, out: &mut Vec<Effect>) {
     state.looked_at = Some(now.mono);
     state.rescan_at = now.mono + state.watch.rescan_every();
-    // A directory that was made anew needs a new watch; for the others it changes nothing.
-    out.extend(state.watched().into_iter().map(|team| Effect::WatchTeam { team }));
     // What can't be watched is told before the probe can be.
-    if state.watch != Watch::Events && now.mono >= state.probe_at {
-        state.watch = Watch::Rescan;
-        state.probe_at = now.mono + PROBE_EVERY;
-        out.push(Effect::File(FileJob::Probe));
+    let probe = state.watch != Watch::Events && now.mono >= state.probe_at;
+    match arm(state, probe, out) {
+        true if probe => (state.watch, state.probe_at) = (Watch::Rescan, now.mono + PROBE_EVERY),
+        true => {}
+        // Nobody has said so since the last look: what is there is looked at meanwhile.
+        false => look(state, out),
     }
-    out.push(Effect::File(FileJob::Rescan { teams: state.watched() }));
-    out.push(Effect::File(FileJob::Sessions));
     out.push(Effect::WatchLives);
     ending::in_order_again(state, out);
     out.extend(hide::note_all(state));
@@ -148,10 +146,37 @@ pub(super) fn everywhere(state: &mut State, now: Now, out: &mut Vec<Effect>) {
     state.watched().iter().for_each(|team| tasks::again(state, team, out));
 }
 
-/// Armed before anybody looks what is there, so that nothing is missed in between.
-pub(super) fn session(team: TeamName, out: &mut Vec<Effect>) {
-    out.push(Effect::WatchTeam { team });
+/// All is watched before anybody looks what is there, so that nothing is missed in between. One at a time: in a storm of
+/// changes the watcher is long in saying so. True where it is asked now.
+fn arm(state: &mut State, probe: bool, out: &mut Vec<Effect>) -> bool {
+    let due = state.arming.is_due();
+    if due {
+        // A directory that was made anew needs a new watch; for the others it changes nothing.
+        out.extend(state.watched().into_iter().map(|team| Effect::WatchTeam { team }));
+        out.push(Effect::SayWatched { probe });
+    }
+    due
+}
+
+/// At what is there now.
+fn look(state: &State, out: &mut Vec<Effect>) {
+    out.push(Effect::File(FileJob::Rescan { teams: state.watched() }));
     out.push(Effect::File(FileJob::Sessions));
+}
+
+/// Nothing is missed from now on.
+pub(super) fn watched(state: &mut State, probe: bool, now: Now, out: &mut Vec<Effect>) {
+    out.extend(probe.then_some(Effect::File(FileJob::Probe)));
+    look(state, out);
+    if std::mem::take(&mut state.arming) == Look::Again {
+        missed(state, now, out);
+    }
+}
+
+/// A directory of a session.
+pub(super) fn session(state: &mut State, team: TeamName, out: &mut Vec<Effect>) {
+    out.push(Effect::WatchTeam { team });
+    arm(state, false, out);
 }
 
 /// The teams of Claude Code's sessions that are there now.
@@ -162,15 +187,18 @@ pub(super) fn sessions(state: &mut State, there: &[TeamName], out: &mut Vec<Effe
         state.sessions.remove(&team);
         out.push(Effect::UnwatchTeam { team });
     }
+    let mut is_new = false;
     for team in there {
         if !state.sessions.contains_key(team) {
             let told = state.told_before.tasks.remove(team).unwrap_or_default();
             let told_asked = state.told_before.requests.remove(team).unwrap_or_default();
             state.sessions.insert(team.clone(), Team { told, told_asked, ..Team::default() });
-            out.push(Effect::WatchTeam { team: team.clone() });
             tasks::again(state, team, out);
+            is_new = true;
         }
     }
-    // Mail that came before its directory was watched.
-    out.push(Effect::File(FileJob::Rescan { teams: state.watched() }));
+    if is_new {
+        // Mail that came before its directory was watched.
+        arm(state, false, out);
+    }
 }

@@ -38,13 +38,24 @@ fn why_tasks_can_not_be_looked_at_is_told_once_until_they_can() {
     assert_eq!(all, [true, false, true, false, true]);
 }
 
+/// What comes of an event where the watcher answers at once.
+fn looked(state: &mut State, event: Event, now: Now) -> Vec<Effect> {
+    let mut effects = step(state, event, now);
+    let asked = effects.iter().find_map(|effect| match effect {
+        Effect::SayWatched { probe } => Some(*probe),
+        _ => None,
+    });
+    effects.extend(asked.into_iter().flat_map(|probe| step(state, Event::Watched { probe }, now)));
+    effects
+}
+
 #[test]
 fn a_storm_of_new_directories_is_a_look_each_hundred_milliseconds() {
     let mut state = state();
     let mut looks = 0;
     for ms in 0..1_000 {
         for event in [Event::Overflow, Event::Deadline] {
-            let effects = step(&mut state, event, at(ms));
+            let effects = looked(&mut state, event, at(ms));
             looks += usize::from(job(&effects, |job| matches!(job, FileJob::Rescan { .. })));
         }
     }
@@ -56,7 +67,7 @@ fn a_storm_of_new_directories_is_a_look_each_hundred_milliseconds() {
 #[test]
 fn what_cannot_be_watched_is_looked_at_and_tried_again_until_it_can() {
     let mut state = state();
-    step(&mut state, Event::Deadline, at(0));
+    looked(&mut state, Event::Deadline, at(0));
     step(&mut state, Event::WatchProven, at(10));
     assert_eq!((state.watch.word(), state.rescan_at), ("events", 30_010));
     step(&mut state, Event::Unwatched, at(1_000));
@@ -64,7 +75,7 @@ fn what_cannot_be_watched_is_looked_at_and_tried_again_until_it_can() {
     step(&mut state, Event::WatchProven, at(1_010));
     assert_eq!(state.watch.word(), "rescan", "the probe lies in a directory that can be watched");
     let probes = |state: &mut State, ms| {
-        job(&step(state, Event::Deadline, at(ms)), |job| matches!(job, FileJob::Probe))
+        job(&looked(state, Event::Deadline, at(ms)), |job| matches!(job, FileJob::Probe))
     };
     assert!(!probes(&mut state, 3_000) && probes(&mut state, 31_000));
     step(&mut state, Event::WatchProven, at(31_010));
@@ -74,22 +85,43 @@ fn what_cannot_be_watched_is_looked_at_and_tried_again_until_it_can() {
 #[test]
 fn directories_are_watched_before_anybody_looks_what_is_in_them() {
     let mut state = state();
+    let is_look = |effects: &[Effect]| job(effects, |job| matches!(job, FileJob::Rescan { .. }));
     let effects = step(&mut state, Event::Overflow, at(0));
     let place = |is_it: fn(&Effect) -> bool| effects.iter().position(is_it).unwrap();
     let armed = place(|effect| matches!(effect, Effect::WatchTeam { .. }));
-    assert!(armed < place(|effect| matches!(effect, Effect::File(FileJob::Rescan { .. }))));
+    assert!(armed < place(|effect| matches!(effect, Effect::SayWatched { probe: true })));
+    assert!(!is_look(&effects));
+    assert!(is_look(&step(&mut state, Event::Watched { probe: true }, at(1))));
+}
+
+#[test]
+fn where_the_watcher_is_long_in_coming_all_is_looked_at_without_it_and_once_more_behind_it() {
+    let mut state = state();
+    let looks = |state: &mut State, event, ms| {
+        let effects = step(state, event, at(ms));
+        let asked = effects.iter().filter(|effect| matches!(effect, Effect::SayWatched { .. })).count();
+        (asked, job(&effects, |job| matches!(job, FileJob::Rescan { .. })))
+    };
+    assert_eq!(looks(&mut state, Event::Overflow, 0), (1, false));
+    assert_eq!(looks(&mut state, Event::Overflow, 100), (0, true), "asked once until it answers");
+    assert_eq!(looks(&mut state, Event::Watched { probe: false }, 200), (1, true));
+    assert_eq!(looks(&mut state, Event::Watched { probe: false }, 300), (0, true));
+    assert_eq!(looks(&mut state, Event::Overflow, 400), (1, false));
 }
 
 #[test]
 fn files_are_looked_at_often_until_events_are_known_to_arrive() {
     let mut state = state();
     let looks = |state: &mut State, until: u64| {
-        let passed = (0..until).step_by(100).map(|ms| step(state, Event::Deadline, at(ms)));
+        let passed = (0..until).step_by(100).map(|ms| looked(state, Event::Deadline, at(ms)));
         passed.filter(|effects| job(effects, |job| matches!(job, FileJob::Rescan { .. }))).count()
     };
     assert_eq!(looks(&mut state, 10_000), 5);
     step(&mut state, Event::WatchProven, at(10_000));
     state.rescan_at = 0;
     assert_eq!(looks(&mut state, 59_000), 2);
-    assert!(job(&step(&mut state, Event::Overflow, at(59_100)), |job| matches!(job, FileJob::Rescan { .. })));
+    assert!(job(&looked(&mut state, Event::Overflow, at(59_100)), |job| matches!(
+        job,
+        FileJob::Rescan { .. }
+    )));
 }
