@@ -1,9 +1,11 @@
 //! One daemon per root: a lock that the kernel frees with its holder, and the socket behind it.
 
 use protocol::fault::{Fault, Kind};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 use std::fs::{DirBuilder, File, Metadata, TryLockError};
 use std::io::{Read, Seek, Write};
+use std::os::fd::OwnedFd;
 use std::os::unix::fs::{DirBuilderExt, FileTypeExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
@@ -12,12 +14,18 @@ use store::Root;
 /// The longest path that a socket can have, on Linux; macOS takes 103.
 const SOCKET_PATH: usize = 103;
 
+/// 10 ms, in ns.
+const MOMENT: i64 = 10_000_000;
+
 /// So many moments the holder of the lock has to write its pid into it.
 const NAMED: u32 = 50;
 
 /// So many moments one that was killed has until all that it held is free: its descriptors are closed one after the
 /// other, and what it had just forked has them until it is another program.
 const DEAD: u32 = 200;
+
+/// So many one whose socket is still there.
+const SERVED: u32 = 20;
 
 /// Held for the daemon's life. Never deleted: a lock on a deleted file excludes nobody.
 #[derive(Debug)]
@@ -64,10 +72,8 @@ fn named(file: &mut File) -> Option<i32> {
     holder(file)
 }
 
-/// 10 ms.
 fn moment() {
-    let span = rustix::event::Timespec { tv_sec: 0, tv_nsec: 10_000_000 };
-    rustix::event::poll(&mut [], Some(&span)).ok();
+    poll(&mut [], Some(&Timespec { tv_sec: 0, tv_nsec: MOMENT })).ok();
 }
 
 /// What the file says.
@@ -77,22 +83,25 @@ fn holder(file: &mut File) -> Option<i32> {
     pid.trim().parse().ok()
 }
 
-/// A daemon that was just killed holds its lock, and even its socket, for a moment; one whose socket nobody
-/// serves is on its way out (or in), and gets longer.
+/// A daemon that was just killed holds its lock, and even its socket, for a moment. One whose socket nobody serves is on its
+/// way out, and gets longer; or it is on its way in, and once it serves it is there: who waited on would take its place at
+/// the next `down`, unasked.
 fn has_ended(pid: Option<i32>, socket: &Path) -> bool {
-    use rustix::event::{PollFd, PollFlags, Timespec, poll};
-    let moment = match UnixStream::connect(socket) {
-        Ok(_) => Timespec { tv_sec: 0, tv_nsec: 200_000_000 },
-        Err(_) => Timespec { tv_sec: 2, tv_nsec: 0 },
-    };
-    let pidfd = pid.and_then(Pid::from_raw).map(|pid| pidfd_open(pid, PidfdFlags::empty()));
-    match pidfd {
-        Some(Ok(pidfd)) => {
-            poll(&mut [PollFd::new(&pidfd, PollFlags::IN)], Some(&moment)).is_ok_and(|ready| ready > 0)
-        }
-        Some(Err(_)) => true,
-        None => false,
+    let Some(pid) = pid.and_then(Pid::from_raw) else { return false };
+    let Ok(pidfd) = pidfd_open(pid, PidfdFlags::empty()) else { return true };
+    let serves = || UnixStream::connect(socket).is_ok();
+    if serves() {
+        return ends(&pidfd, SERVED);
     }
+    (0..DEAD)
+        .find_map(|_| ends(&pidfd, 1).then_some(true).or_else(|| serves().then_some(false)))
+        .unwrap_or(false)
+}
+
+/// Whether it does within so many moments.
+fn ends(pidfd: &OwnedFd, moments: u32) -> bool {
+    let span = Timespec { tv_sec: 0, tv_nsec: i64::from(moments) * MOMENT };
+    poll(&mut [PollFd::new(pidfd, PollFlags::IN)], Some(&span)).is_ok_and(|ready| ready > 0)
 }
 
 /// Takes the lock on the root itself, for daemons whose state lies elsewhere. It is on the very directory that is worked
@@ -252,6 +261,42 @@ mod tests {
     }
 
     #[test]
+    fn whoever_begins_to_serve_is_waited_for_no_longer() {
+        let directory = tempfile::tempdir().unwrap();
+        let socket = directory.path().join("s");
+        let mut holder = std::process::Command::new("sleep").arg("60").spawn().unwrap();
+        let pid = i32::try_from(holder.id()).ok();
+        std::thread::scope(|scope| {
+            let waiting = asleep(scope, || has_ended(pid, &socket));
+            let served = UnixListener::bind(&socket).unwrap();
+            let looked =
+                poll(&mut [PollFd::new(&served, PollFlags::IN)], Some(&Timespec { tv_sec: 20, tv_nsec: 0 }));
+            assert_eq!(looked, Ok(1), "it is looked whether it serves");
+            assert!(!waiting.join().unwrap());
+        });
+        holder.kill().and_then(|()| holder.wait()).unwrap();
+        assert!(has_ended(pid, &socket));
+    }
+
+    /// Does it on a thread, and waits until that sleeps.
+    fn asleep<'a, T: Send + 'a>(
+        scope: &'a std::thread::Scope<'a, '_>,
+        act: impl FnOnce() -> T + Send + 'a,
+    ) -> std::thread::ScopedJoinHandle<'a, T> {
+        let (tell, told) = std::sync::mpsc::channel();
+        let acting = scope.spawn(move || {
+            tell.send(std::fs::read_link("/proc/thread-self").unwrap()).unwrap();
+            act()
+        });
+        let stat = Path::new("/proc").join(told.recv().unwrap()).join("stat");
+        // Nothing but that makes it sleep.
+        while std::fs::read_to_string(&stat).is_ok_and(|stat| !stat.contains(") S ")) {
+            std::thread::yield_now();
+        }
+        acting
+    }
+
+    #[test]
     fn a_root_that_somebody_lets_go_of_in_a_moment_is_waited_for() {
         let directory = tempfile::tempdir().unwrap();
         let open = || {
@@ -264,16 +309,7 @@ mod tests {
         let (first, second) = (open().unwrap(), open().unwrap());
         hold(&first).unwrap();
         std::thread::scope(|scope| {
-            let (tell, told) = std::sync::mpsc::channel();
-            let waiting = scope.spawn(move || {
-                tell.send(std::fs::read_link("/proc/thread-self").unwrap()).unwrap();
-                hold(&second)
-            });
-            let stat = Path::new("/proc").join(told.recv().unwrap()).join("stat");
-            // Nothing but that makes it sleep.
-            while std::fs::read_to_string(&stat).is_ok_and(|stat| !stat.contains(") S ")) {
-                std::thread::yield_now();
-            }
+            let waiting = asleep(scope, move || hold(&second));
             first.release().unwrap();
             waiting.join().unwrap().unwrap();
         });
