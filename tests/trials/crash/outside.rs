@@ -6,6 +6,8 @@ use super::operations::{OPERATIONS, Operation};
 use super::scene::Scene;
 use super::tally::Tally;
 use harness::{House, figure, rounds, skipped};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::process::{Pid, PidfdFlags, Signal, kill_process, pidfd_open};
 use std::collections::{BTreeMap, BTreeSet};
 use std::process::{Child, Stdio};
 
@@ -55,9 +57,16 @@ impl Tracer {
         }
     }
 
+    /// Told to go, strace waits until each thread has stopped; one that has just forked can't before its child has gone on, and
+    /// that is strace's to let go. Killed, it leaves all of them to themselves.
     fn detach(mut self, house: &House) -> String {
-        let end = rustix::process::Pid::from_child(&self.0);
-        rustix::process::kill_process(end, rustix::process::Signal::INT).unwrap_or_default();
+        let strace = Pid::from_child(&self.0);
+        kill_process(strace, Signal::INT).unwrap_or_default();
+        let pidfd = pidfd_open(strace, PidfdFlags::empty()).unwrap();
+        let gone = poll(&mut [PollFd::new(&pidfd, PollFlags::IN)], Some(&Timespec { tv_sec: 5, tv_nsec: 0 }));
+        if gone == Ok(0) {
+            kill_process(strace, Signal::KILL).unwrap();
+        }
         self.0.wait().unwrap();
         house.read("out/trace")
     }
