@@ -82,9 +82,9 @@ fn a_panic_anywhere_ends_the_whole_daemon_and_no_agent() {
         // So that the first to pass is of this operation.
         scene.house.quiet(Duration::from_millis(200));
         assert_eq!(scene.try_case(&case), 1, "{name} was not passed");
+        let log = scene.house.teamd_log();
+        assert!(log.contains(&format!("a trial wants it so at {name}")), "{name}: no panic is in the log");
     }
-    let panics = scene.house.teamd_log().matches("panicked at").count();
-    assert!(panics >= EVERYWHERE.len(), "{panics} panics are in the log");
     scene.house.end_after_panics();
 }
 
