@@ -7,6 +7,7 @@ use crate::error::Error;
 use nix::dir::Dir;
 use nix::errno::Errno;
 use nix::fcntl::{AtFlags, OFlag, open, openat};
+use nix::libc::{dev_t, ino_t};
 use nix::sys::stat::{FileStat, Mode, SFlag, fstat, fstatat, mkdirat, stat};
 use nix::unistd::{UnlinkatFlags, unlinkat};
 use std::fs::File;
@@ -23,7 +24,15 @@ pub(crate) struct Directory {
     path: PathBuf,
     /// See [`Directory::birth`].
     birth: OnceLock<u64>,
+    identity: OnceLock<Identity>,
     fine_stamps: OnceLock<bool>,
+}
+
+/// Device and number.
+type Identity = (dev_t, ino_t);
+
+fn identity(stat: &FileStat) -> Identity {
+    (stat.st_dev, stat.st_ino)
 }
 
 impl AsFd for Directory {
@@ -40,7 +49,13 @@ impl From<Directory> for OwnedFd {
 
 impl Directory {
     fn of(fd: OwnedFd, path: PathBuf) -> Directory {
-        Directory { fd, path, birth: OnceLock::new(), fine_stamps: OnceLock::new() }
+        Directory {
+            fd,
+            path,
+            birth: OnceLock::new(),
+            identity: OnceLock::new(),
+            fine_stamps: OnceLock::new(),
+        }
     }
 
     /// What `look` says of its file system's stamps, which it is asked once.
@@ -141,12 +156,20 @@ impl Directory {
     }
 
     fn is(&self, found: Result<FileStat, Errno>) -> bool {
-        let identity = |stat: FileStat| (stat.st_dev, stat.st_ino);
-        match (found, fstat(self)) {
+        match (found, self.identity()) {
             (Err(Errno::ENOENT | Errno::ENOTDIR), _) => false,
-            (Ok(found), Ok(own)) => identity(found) == identity(own),
+            (Ok(found), Ok(own)) => identity(&found) == own,
             (Err(_), _) | (_, Err(_)) => true,
         }
+    }
+
+    /// Never another as long as it is open.
+    fn identity(&self) -> Result<Identity, Errno> {
+        if let Some(identity) = self.identity.get() {
+            return Ok(*identity);
+        }
+        let own = identity(&fstat(self)?);
+        Ok(*self.identity.get_or_init(|| own))
     }
 
     /// Removes a file; one that is gone is fine.

@@ -73,7 +73,7 @@ impl Hands {
             Effect::UnwatchTeam { team } => drop(self.watch.send(Ask::Leave(team))),
             Effect::SayWatched { probe } => drop(self.watch.send(Ask::Say { probe })),
             Effect::Mark { mark } => drop(self.watch.send(Ask::Mark(mark))),
-            Effect::File(job) => self.files.send(job),
+            Effect::File(job) => self.files.give(job),
             Effect::Pane(job) => drop(self.panes.send(job)),
             Effect::Worktree(job) => crate::worktrees::begin(job, self.events.clone()),
             Effect::Launch { spawn, argv, log } => {
@@ -115,6 +115,6 @@ impl Hands {
         let clock = event.time.get(11..19).unwrap_or_default();
         self.screen.show(format!("{clock} {line}"));
         let json = serde_json::to_string(&event).expect("an event has nothing that JSON cannot hold");
-        self.files.send(FileJob::Log(json));
+        self.files.give(FileJob::Log(json));
     }
 }

@@ -166,10 +166,10 @@ async fn turn(
     let mut conn = 0;
     loop {
         let wall = now(clock).wall;
-        for effect in effects.drain(..) {
-            if hands.act(effect, wall).is_break() {
-                return;
-            }
+        let ends = effects.drain(..).any(|effect| hands.act(effect, wall).is_break());
+        hands.files.go();
+        if ends {
+            return;
         }
         let deadline = clock + std::time::Duration::from_millis(next_deadline(state));
         let event = tokio::select! {

@@ -8,23 +8,29 @@ use rustix::buffer::spare_capacity;
 use rustix::event::epoll::{self, CreateFlags, EventData, EventFlags};
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 use std::collections::HashMap;
-use std::io;
+use std::fs::File;
+use std::io::{self, Read};
 use std::os::fd::OwnedFd;
 use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::mpsc::UnboundedSender;
+
+/// Bytes, more than the kernel has to say: it says all in one read.
+const STAT: usize = 4096;
 
 /// Field 22 of /proc/PID/stat, ticks since boot; none for a process that is gone or a zombie.
 ///
 /// # Errors
 /// Where it can't be looked up, which is not the same as gone: too many open files, say.
 pub(crate) fn start_time(pid: u32) -> io::Result<Option<u64>> {
-    let stat = match std::fs::read_to_string(format!("/proc/{pid}/stat")) {
+    let mut room = [0; STAT];
+    let read = File::open(format!("/proc/{pid}/stat")).and_then(|mut stat| stat.read(&mut room));
+    let stat = match read {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         // It ended between the opening and the reading.
         Err(error) if error.raw_os_error() == Some(rustix::io::Errno::SRCH.raw_os_error()) => {
             return Ok(None);
         }
-        stat => stat?,
+        read => String::from_utf8_lossy(&room[..read?]),
     };
     // The second field is the program's name in parentheses, which may hold anything.
     let fields = stat.rsplit_once(')').map_or("", |(_, fields)| fields);

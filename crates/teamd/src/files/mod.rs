@@ -24,6 +24,7 @@ pub(crate) use member::end_record;
 pub(crate) use queue::Jobs;
 pub(crate) use team::{forget_team, still_living};
 pub(crate) use together::gather;
+use together::is_aside;
 
 use crate::event::Event;
 use crate::roster::SpawnId;
@@ -135,7 +136,9 @@ impl Files {
     fn run(&mut self, mut queue: Queue) {
         while let Some(job) = queue.next() {
             crash::point("files.job");
-            self.see_root(&job);
+            if !is_aside(&job) {
+                self.see_root(&job);
+            }
             let all = gather(job, |is_wanted| queue.next_if(is_wanted), |aside| self.alone(aside));
             self.members_done(all).into_iter().for_each(|done| self.tell(done));
         }

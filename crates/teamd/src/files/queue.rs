@@ -8,6 +8,7 @@
 
 use super::FileJob;
 use crate::roster::Roster;
+use std::collections::VecDeque;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -22,17 +23,19 @@ enum Place {
     Roster,
 }
 
-/// Gives jobs to the thread.
+/// Gives jobs to the thread: those of one event at once, so that it is woken once.
 #[derive(Debug)]
 pub(crate) struct Jobs {
-    places: Sender<Place>,
+    given: Vec<Place>,
+    places: Sender<Vec<Place>>,
     newest: Newest,
 }
 
 /// Takes them; ends when nobody can give any more and all are taken.
 #[derive(Debug)]
 pub(super) struct Queue {
-    places: Receiver<Place>,
+    places: Receiver<Vec<Place>>,
+    taken: VecDeque<Place>,
     newest: Newest,
     /// Looked at, and not taken.
     next: Option<FileJob>,
@@ -41,12 +44,13 @@ pub(super) struct Queue {
 pub(super) fn queue() -> (Jobs, Queue) {
     let (sender, receiver) = channel();
     let newest = Newest::default();
-    (Jobs { places: sender, newest: newest.clone() }, Queue { places: receiver, newest, next: None })
+    let jobs = Jobs { given: Vec::new(), places: sender, newest: newest.clone() };
+    (jobs, Queue { places: receiver, taken: VecDeque::new(), newest, next: None })
 }
 
 impl Jobs {
-    /// Behind those that wait; where the thread has ended it goes nowhere.
-    pub(crate) fn send(&self, job: FileJob) {
+    /// Behind those that wait, with the next [`Jobs::go`].
+    pub(crate) fn give(&mut self, job: FileJob) {
         let place = match job {
             FileJob::Roster(roster) => match replace(&self.newest, Some(roster)) {
                 Some(_) => return,
@@ -54,7 +58,14 @@ impl Jobs {
             },
             job => Place::Job(Box::new(job)),
         };
-        self.places.send(place).ok();
+        self.given.push(place);
+    }
+
+    /// Where the thread has ended they go nowhere.
+    pub(crate) fn go(&mut self) {
+        if !self.given.is_empty() {
+            self.places.send(std::mem::take(&mut self.given)).ok();
+        }
     }
 }
 
@@ -65,7 +76,10 @@ impl Iterator for Queue {
         if let Some(job) = self.next.take() {
             return Some(job);
         }
-        let place = self.places.recv().ok()?;
+        while self.taken.is_empty() {
+            self.taken.extend(self.places.recv().ok()?);
+        }
+        let place = self.taken.pop_front()?;
         self.job_at(place)
     }
 }
@@ -74,7 +88,10 @@ impl Queue {
     /// The next one, if one waits and is wanted.
     pub(super) fn next_if(&mut self, is_wanted: impl FnOnce(&FileJob) -> bool) -> Option<FileJob> {
         if self.next.is_none() {
-            let place = self.places.try_recv().ok()?;
+            while let Ok(given) = self.places.try_recv() {
+                self.taken.extend(given);
+            }
+            let place = self.taken.pop_front()?;
             self.next = self.job_at(place);
         }
         self.next.take_if(|job| is_wanted(job))
@@ -111,28 +128,33 @@ mod tests {
 
     #[test]
     fn of_rosters_that_wait_the_newest_is_taken_in_the_place_of_the_oldest() {
-        let (jobs, mut queue) = queue();
+        let (mut jobs, mut queue) = queue();
         for job in [roster(1), FileJob::Probe, roster(2), FileJob::Sessions, roster(3)] {
-            jobs.send(job);
+            jobs.give(job);
         }
+        jobs.go();
         assert!(matches!(queue.next(), Some(FileJob::Roster(Roster { version: 3, .. }))));
         // What comes after it was taken has a place of its own.
-        jobs.send(roster(4));
+        jobs.give(roster(4));
+        jobs.go();
         drop(jobs);
         assert_eq!(taken(queue), ["Probe", "Sessions", "4"]);
     }
 
     #[test]
     fn what_waits_and_is_not_wanted_stays_the_next_and_nothing_is_waited_for() {
-        let (jobs, mut queue) = queue();
+        let (mut jobs, mut queue) = queue();
         assert!(queue.next_if(|_| true).is_none());
-        jobs.send(FileJob::Probe);
-        jobs.send(roster(1));
+        jobs.give(FileJob::Probe);
+        jobs.give(roster(1));
+        jobs.go();
         assert!(queue.next_if(|job| matches!(job, FileJob::Sessions)).is_none());
-        jobs.send(roster(2));
+        jobs.give(roster(2));
+        jobs.go();
         assert!(matches!(queue.next_if(|job| matches!(job, FileJob::Probe)), Some(FileJob::Probe)));
         assert!(matches!(queue.next_if(|_| true), Some(FileJob::Roster(Roster { version: 2, .. }))));
-        jobs.send(FileJob::Probe);
+        jobs.give(FileJob::Probe);
+        jobs.go();
         assert!(queue.next_if(|_| false).is_none());
         drop(jobs);
         assert_eq!(taken(queue), ["Probe"]);

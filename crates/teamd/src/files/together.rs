@@ -61,7 +61,7 @@ fn of_a_member(job: &FileJob) -> Option<&Record> {
 }
 
 /// It touches our own files alone, and may be there before what was asked ahead of it: see [`super::queue`].
-fn is_aside(job: &FileJob) -> bool {
+pub(super) fn is_aside(job: &FileJob) -> bool {
     matches!(job, FileJob::Roster(_) | FileJob::Environment { .. } | FileJob::Heard { .. } | FileJob::Log(_))
 }
 

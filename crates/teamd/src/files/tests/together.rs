@@ -6,8 +6,9 @@ use super::*;
 fn told_of(files: &mut Files, jobs: Vec<FileJob>) -> Vec<FileDone> {
     let (events, mut told) = tokio::sync::mpsc::unbounded_channel();
     files.events = events;
-    let (giver, queue) = queue::queue();
-    jobs.into_iter().for_each(|job| giver.send(job));
+    let (mut giver, queue) = queue::queue();
+    jobs.into_iter().for_each(|job| giver.give(job));
+    giver.go();
     drop(giver);
     files.run(queue);
     let told = std::iter::from_fn(|| told.try_recv().ok());
