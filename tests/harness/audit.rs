@@ -7,7 +7,8 @@ use std::time::{Duration, Instant};
 
 /// Field 22 of /proc/PID/stat; none for a process that is gone or a zombie.
 pub fn start_time(pid: u32) -> Option<u64> {
-    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    let stat = std::fs::read(format!("/proc/{pid}/stat")).ok()?;
+    let stat = String::from_utf8_lossy(&stat);
     let mut fields = stat.rsplit_once(')')?.1.split_whitespace();
     (fields.next()? != "Z").then(|| fields.nth(18)?.parse().ok())?
 }

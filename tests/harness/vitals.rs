@@ -46,7 +46,8 @@ impl Vitals {
 fn zombies(parent: u32) -> u64 {
     let pids = std::fs::read_dir("/proc").into_iter().flatten().flatten();
     let is_one = |pid: &std::ffi::OsString| {
-        let stat = std::fs::read_to_string(format!("/proc/{}/stat", pid.display())).ok()?;
+        let stat = std::fs::read(format!("/proc/{}/stat", pid.display())).ok()?;
+        let stat = String::from_utf8_lossy(&stat);
         let mut fields = stat.rsplit_once(')')?.1.split_whitespace();
         (fields.next()? == "Z" && fields.next()? == parent.to_string()).then_some(())
     };

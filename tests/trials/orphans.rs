@@ -1,6 +1,6 @@
-//! Whatever an agent leaves behind, and however it ends, soon nothing of it lives: children in the
-//! background, deaf to a hang-up, under nohup, in a session of their own, forked twice; at its own exit, with its pane
-//! closed by a person, with its tmux server or its join killed, shut down, and with no daemon there.
+//! Whatever an agent leaves behind, and however it ends, soon nothing of it lives: children in the background, deaf to a
+//! hang-up, with a name that is no text, under nohup, in a session of their own, forked twice; at its own exit, with its
+//! pane closed by a person, with its tmux server or its join killed, shut down, and with no daemon there.
 //!
 //! `ORPHANS=n` says how many children (200 unless said). Each is held by its pidfd from its first word on.
 
@@ -14,7 +14,8 @@ use std::time::Duration;
 const CHILD: &str = "echo $$ >>out/children\nexec sleep 3600\n";
 
 /// What a shell starts it with.
-const KINDS: [&str; 5] = [
+const KINDS: [&str; 6] = [
+    "out/named &",
     "out/child &",
     "out/deaf &",
     "nohup out/deaf >/dev/null 2>&1 &",
@@ -67,6 +68,10 @@ impl Orphanage {
         house.gate("out/go");
         house.script("out/child", &format!("#!/bin/sh\n{CHILD}"));
         house.script("out/deaf", &format!("#!/bin/sh\ntrap '' HUP TERM\n{CHILD}"));
+        // The kernel cuts a long name in the middle of a letter.
+        house.gate("out/never");
+        let named = "printf 'cut\\303' >/proc/self/comm\necho $$ >>out/children\nread -r line <out/never\n";
+        house.script("out/named", &format!("#!/bin/sh\ntrap '' HUP TERM\n{named}"));
         let gate = File::options().read(true).write(true).open(house.path("out/go")).unwrap();
         Orphanage { house, daemon, gate }
     }

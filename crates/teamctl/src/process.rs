@@ -1,5 +1,11 @@
 //! A process as the kernel's table has it.
 
+use std::fs::File;
+use std::io::Read;
+
+/// Bytes, more than a line has: the kernel says all of it in one read.
+const STAT: usize = 4096;
+
 /// One line of /proc/PID/stat; number and start together are one process for ever, however numbers are reused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Process {
@@ -30,7 +36,7 @@ impl Process {
 
     /// None where there is no such process, or no /proc.
     pub(crate) fn read(pid: u32) -> Option<Process> {
-        let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+        let stat = line(pid)?;
         // The second field is the program's name in parentheses, which may hold anything: these count from the third.
         let fields: Vec<&str> = stat.rsplit_once(')')?.1.split_whitespace().collect();
         let number = |field: usize| fields.get(field - 3)?.parse().ok();
@@ -48,9 +54,17 @@ impl Process {
     }
 }
 
+/// Its line in the table. The name in it is bytes, cut in the middle of a letter where it is long.
+fn line(pid: u32) -> Option<String> {
+    let mut room = [0; STAT];
+    let read = File::open(format!("/proc/{pid}/stat")).ok()?.read(&mut room).ok()?;
+    Some(String::from_utf8_lossy(&room[..read]).into_owned())
+}
+
 /// Its program's name, as far as the kernel keeps it.
 pub(crate) fn name(pid: u32) -> Option<String> {
-    Some(std::fs::read_to_string(format!("/proc/{pid}/comm")).ok()?.trim().to_owned())
+    let name = std::fs::read(format!("/proc/{pid}/comm")).ok()?;
+    Some(String::from_utf8_lossy(&name).trim().to_owned())
 }
 
 /// The whole table.
@@ -90,6 +104,20 @@ pub(crate) fn chain() -> Vec<Process> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn one_whose_name_is_no_text_is_there_as_any_other() {
+        let named = r"printf 'n\303' > /proc/self/comm; echo; read -r nothing";
+        let (input, output) = (std::process::Stdio::piped(), std::process::Stdio::piped());
+        let mut child =
+            std::process::Command::new("sh").args(["-c", named]).stdin(input).stdout(output).spawn().unwrap();
+        child.stdout.as_mut().unwrap().read_exact(&mut [0]).unwrap();
+        assert_eq!(name(child.id()).unwrap(), "n\u{fffd}");
+        let seen = Process::read(child.id());
+        drop(child.stdin.take());
+        child.wait().unwrap();
+        assert_eq!(seen.unwrap().parent, std::process::id());
+    }
 
     #[test]
     fn our_own_line_is_read() {

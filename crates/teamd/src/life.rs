@@ -14,7 +14,7 @@ use std::os::fd::OwnedFd;
 use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::mpsc::UnboundedSender;
 
-/// Bytes, more than the kernel has to say: it says all in one read.
+/// Bytes, more than a line has: the kernel says all of it in one read.
 const STAT: usize = 4096;
 
 /// Field 22 of /proc/PID/stat, ticks since boot; none for a process that is gone or a zombie.
@@ -22,21 +22,26 @@ const STAT: usize = 4096;
 /// # Errors
 /// Where it can't be looked up, which is not the same as gone: too many open files, say.
 pub(crate) fn start_time(pid: u32) -> io::Result<Option<u64>> {
-    let mut room = [0; STAT];
-    let read = File::open(format!("/proc/{pid}/stat")).and_then(|mut stat| stat.read(&mut room));
-    let stat = match read {
+    let stat = match line(pid) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         // It ended between the opening and the reading.
         Err(error) if error.raw_os_error() == Some(rustix::io::Errno::SRCH.raw_os_error()) => {
             return Ok(None);
         }
-        read => String::from_utf8_lossy(&room[..read?]),
+        line => line?,
     };
     // The second field is the program's name in parentheses, which may hold anything.
     let fields = stat.rsplit_once(')').map_or("", |(_, fields)| fields);
     let mut fields = fields.split_whitespace();
     let zombie = fields.next() == Some("Z");
     Ok(fields.nth(18).filter(|_| !zombie).and_then(|start| start.parse().ok()))
+}
+
+/// Its line in the table. The name in it is bytes, cut in the middle of a letter where it is long.
+fn line(pid: u32) -> io::Result<String> {
+    let mut room = [0; STAT];
+    let read = File::open(format!("/proc/{pid}/stat"))?.read(&mut room)?;
+    Ok(String::from_utf8_lossy(&room[..read]).into_owned())
 }
 
 /// The id of this start of the machine; none where the kernel does not say.
@@ -46,7 +51,7 @@ pub(crate) fn boot() -> Option<String> {
 
 /// Field 4 of its stat: whose child a process is. None where that is nobody, or the process gone.
 pub(crate) fn parent(pid: u32) -> Option<u32> {
-    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    let stat = line(pid).ok()?;
     let (_, fields) = stat.rsplit_once(')')?;
     fields.split_whitespace().nth(1)?.parse().ok().filter(|parent| *parent > 0)
 }

@@ -55,8 +55,8 @@ fn left(tmux: &Tmux, deadline: Deadline) -> BTreeSet<String> {
 
 /// A zombie has; its number says nothing in another container, where we wait in vain.
 fn has_ended(pid: u32) -> bool {
-    let Ok(stat) = std::fs::read_to_string(format!("/proc/{pid}/stat")) else { return true };
-    stat.rsplit_once(") ").is_some_and(|(_, state)| state.starts_with(['Z', 'X']))
+    let Ok(stat) = std::fs::read(format!("/proc/{pid}/stat")) else { return true };
+    String::from_utf8_lossy(&stat).rsplit_once(") ").is_some_and(|(_, state)| state.starts_with(['Z', 'X']))
 }
 
 #[cfg(test)]

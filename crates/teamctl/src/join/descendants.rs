@@ -69,8 +69,7 @@ pub(super) fn end_all(
 /// in the background is reparented to us.
 pub(super) fn of_the_daemon(pid: u32) -> Vec<Process> {
     let called = |process: &Process, name: &str| {
-        let comm = std::fs::read_to_string(format!("/proc/{}/comm", process.pid));
-        comm.is_ok_and(|comm| comm.starts_with(name))
+        crate::process::name(process.pid).is_some_and(|called| called.starts_with(name))
     };
     let daemon = Process::read(pid).filter(|daemon| called(daemon, "teamd"));
     let around = daemon.and_then(|daemon| Process::read(daemon.parent));
