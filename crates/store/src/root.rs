@@ -137,9 +137,16 @@ impl Root {
     /// # Errors
     /// `Io`.
     pub fn probe(&self) -> Result<(), Error> {
-        // What a daemon left that was killed in the middle of this.
-        remove_halves(&self.0.teams, PROBE)?;
+        self.remove_probes()?;
         Temporary::write(&self.0.teams, PROBE, b"", 0o600, Durability::Process).map(drop)
+    }
+
+    /// What a daemon left that was killed in the middle of that, or could not remove it.
+    ///
+    /// # Errors
+    /// `Io`.
+    pub fn remove_probes(&self) -> Result<(), Error> {
+        remove_halves(&self.0.teams, PROBE)
     }
 
     /// All teams by name: the directories that hold a config.json and have a name for a team.

@@ -1,4 +1,4 @@
-//! Carries out effects, in order. Holds every descriptor of the daemon: the state holds none.
+//! Carries out effects, in order, but that the files thread has the jobs of one event once the rest is done. Holds every descriptor of the daemon: the state holds none.
 
 use crate::connection::Connections;
 use crate::effect::Effect;

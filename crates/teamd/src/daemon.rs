@@ -129,7 +129,7 @@ impl Start {
         signals(&events)?;
         turn(&mut state, &mut hands, &mut queue, &mut admitted).await;
         hands.connections.flush().await;
-        // The threads finish what they have been given, then the socket goes with its lock.
+        // The socket goes with its lock. What files and panes have been given is finished; nobody waits for the watcher.
         bound.remove();
         drop(hands);
         files_thread.join().ok();

@@ -9,13 +9,14 @@ use std::os::fd::OwnedFd;
 use std::os::unix::fs::{DirBuilderExt, FileTypeExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 use store::Root;
 
 /// The longest path that a socket can have, on Linux; macOS takes 103.
 const SOCKET_PATH: usize = 103;
 
-/// 10 ms, in ns.
-const MOMENT: i64 = 10_000_000;
+/// What is looked for again is so then.
+const MOMENT: Duration = Duration::from_millis(10);
 
 /// So many moments the holder of the lock has to write its pid into it.
 const NAMED: u32 = 50;
@@ -73,7 +74,7 @@ fn named(file: &mut File) -> Option<i32> {
 }
 
 fn moment() {
-    poll(&mut [], Some(&Timespec { tv_sec: 0, tv_nsec: MOMENT })).ok();
+    poll(&mut [], Timespec::try_from(MOMENT).ok().as_ref()).ok();
 }
 
 /// What the file says.
@@ -100,8 +101,8 @@ fn has_ended(pid: Option<i32>, socket: &Path) -> bool {
 
 /// Whether it does within so many moments.
 fn ends(pidfd: &OwnedFd, moments: u32) -> bool {
-    let span = Timespec { tv_sec: 0, tv_nsec: i64::from(moments) * MOMENT };
-    poll(&mut [PollFd::new(pidfd, PollFlags::IN)], Some(&span)).is_ok_and(|ready| ready > 0)
+    let span = Timespec::try_from(MOMENT * moments).ok();
+    poll(&mut [PollFd::new(pidfd, PollFlags::IN)], span.as_ref()).is_ok_and(|ready| ready > 0)
 }
 
 /// Takes the lock on the root itself, for daemons whose state lies elsewhere. It is on the very directory that is worked

@@ -30,7 +30,7 @@ use protocol::fault::Fault;
 use protocol::id::Mint;
 use protocol::name::{AgentName, TeamName};
 use protocol::policy::Policy;
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 /// Everything the loop owns.
 #[derive(Debug)]
@@ -66,8 +66,10 @@ pub(crate) struct State {
     pub(crate) watch: Watch,
     /// Who asks which task is next.
     pub(crate) asks: Asks,
-    /// What is to be looked at is being watched.
+    /// The watcher was asked to watch all that is to be looked at, and has not said that it does / is to be asked again.
     pub(crate) arming: Look,
+    /// What it is to be asked to watch besides, the next time: nobody knows yet whether there is a team in it.
+    pub(crate) newcomers: BTreeSet<TeamName>,
     pub(crate) rescan_at: u64,
     /// When the watcher is asked again whether it tells.
     pub(crate) probe_at: u64,
@@ -149,6 +151,7 @@ impl State {
             watch: Watch::Rescan,
             asks: Asks::default(),
             arming: Look::default(),
+            newcomers: BTreeSet::new(),
             rescan_at: 0,
             probe_at: 0,
             looked_at: None,

@@ -64,8 +64,8 @@ impl Tracer {
         kill_process(strace, Signal::INT).unwrap_or_default();
         let pidfd = pidfd_open(strace, PidfdFlags::empty()).unwrap();
         let gone = poll(&mut [PollFd::new(&pidfd, PollFlags::IN)], Some(&Timespec { tv_sec: 5, tv_nsec: 0 }));
-        if gone == Ok(0) {
-            kill_process(strace, Signal::KILL).unwrap();
+        if gone != Ok(1) {
+            kill_process(strace, Signal::KILL).unwrap_or_default();
         }
         self.0.wait().unwrap();
         house.read("out/trace")

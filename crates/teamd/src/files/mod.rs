@@ -316,6 +316,7 @@ impl Files {
 
     fn rescan(&mut self, teams: &[TeamName]) {
         self.note("forget a team", self.forget_deleted(teams));
+        self.note("remove a probe", self.root.remove_probes());
         for event in self.seen.changes(self.root.path(), teams) {
             self.events.send(event).ok();
         }

@@ -1,11 +1,11 @@
 //! What the step function wants done, done in the made-up world.
 
 use super::join::{Join, Stage};
-use super::looks::News;
 use super::world::World;
 use crate::effect::Effect;
 use crate::event::Event;
 use crate::files::{FileJob, gather};
+use crate::watch::Ask;
 use std::collections::VecDeque;
 
 impl World {
@@ -59,8 +59,7 @@ impl World {
                     daemon.lines.remove(&spawn);
                 }
             }
-            Effect::Mark { .. } if !self.calm && self.rng.u8(..) < 60 => self.tell(Event::Unmarked),
-            Effect::Mark { mark } => self.disk.news.push_back(News::Mark(mark)),
+            Effect::Mark { mark } => self.ask_the_watcher(Ask::Mark(mark)),
             Effect::File(job) => {
                 if let Some(daemon) = &mut self.daemon {
                     queue(&mut daemon.files, job);
@@ -82,22 +81,10 @@ impl World {
                 self.tell(Event::Launched { spawn, result: Ok(pid) });
             }
             Effect::Ring { .. } => {}
-            Effect::WatchRoot => {
-                if let Some(daemon) = &mut self.daemon {
-                    daemon.looks.watched.clear();
-                }
-            }
-            Effect::WatchTeam { team } => {
-                if let Some(daemon) = &mut self.daemon {
-                    daemon.looks.watched.insert(team);
-                }
-            }
-            Effect::SayWatched { probe } => self.tell(Event::Watched { probe }),
-            Effect::UnwatchTeam { team } => {
-                if let Some(daemon) = &mut self.daemon {
-                    daemon.looks.watched.remove(&team);
-                }
-            }
+            Effect::WatchRoot => self.ask_the_watcher(Ask::Root),
+            Effect::WatchTeam { team } => self.ask_the_watcher(Ask::Team(team)),
+            Effect::SayWatched { probe } => self.ask_the_watcher(Ask::Say { probe }),
+            Effect::UnwatchTeam { team } => self.ask_the_watcher(Ask::Leave(team)),
             Effect::Log(event) if self.disk.log.is_some() => {
                 let line = serde_json::to_string(&event).expect("it can be written");
                 self.effect(Effect::File(FileJob::Log(line)));

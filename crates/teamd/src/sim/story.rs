@@ -56,6 +56,9 @@ fn due(world: &World) -> Vec<fn(&mut World)> {
         if !daemon.trees.is_empty() {
             due.push(World::trees);
         }
+        if !daemon.asks.is_empty() {
+            due.push(World::arms);
+        }
         if !world.disk.news.is_empty() {
             due.push(World::watch);
         }

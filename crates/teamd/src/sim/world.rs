@@ -7,7 +7,7 @@ use super::clients::Asker;
 use super::disk::Disk;
 use super::hands::gathered;
 use super::join::{Join, PATIENCE, Stage};
-use super::looks::Looks;
+use super::looks::{Looks, News};
 use super::programs::Program;
 use super::seen::Seen;
 use super::tmux::{Outcome, Tmux};
@@ -19,6 +19,7 @@ use crate::roster::SpawnId;
 use crate::state::{Setting, State};
 use crate::step::{next_deadline, restart, step};
 use crate::tale::Tale;
+use crate::watch::Ask;
 use crate::worktrees::TreeJob;
 use protocol::id::RequestId;
 use protocol::name::{AgentName, TeamName};
@@ -43,6 +44,8 @@ pub(super) struct Daemon {
     /// Each on a thread of its own.
     pub(super) trees: VecDeque<TreeJob>,
     pub(super) looks: Looks,
+    /// What the watcher is asked.
+    pub(super) asks: VecDeque<Ask>,
     /// Done by the threads, and not told yet.
     pub(super) done: VecDeque<Event>,
     /// Whose wake lines it holds.
@@ -232,6 +235,7 @@ impl World {
             panes: VecDeque::new(),
             trees: VecDeque::new(),
             looks,
+            asks: VecDeque::new(),
             done: VecDeque::new(),
             lines: BTreeSet::new(),
             watched: BTreeMap::new(),
@@ -312,6 +316,24 @@ impl World {
             self.approves(&id, &answer);
         }
         self.note(|| line);
+    }
+
+    pub(super) fn ask_the_watcher(&mut self, ask: Ask) {
+        self.daemon.iter_mut().for_each(|daemon| daemon.asks.push_back(ask.clone()));
+    }
+
+    /// The watcher does what it was asked to.
+    pub(super) fn arms(&mut self) {
+        let Some(daemon) = &mut self.daemon else { return };
+        match daemon.asks.pop_front() {
+            Some(Ask::Root) => daemon.looks.watched.clear(),
+            Some(Ask::Team(team)) => drop(daemon.looks.watched.insert(team)),
+            Some(Ask::Leave(team)) => drop(daemon.looks.watched.remove(&team)),
+            Some(Ask::Mark(_)) if !self.calm && self.rng.u8(..) < 60 => self.tell(Event::Unmarked),
+            Some(Ask::Mark(mark)) => self.disk.news.push_back(News::Mark(mark)),
+            Some(Ask::Say { probe }) => self.tell(Event::Watched { probe }),
+            None => {}
+        }
     }
 
     /// The panes thread does.

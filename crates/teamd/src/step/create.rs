@@ -1,7 +1,7 @@
 //! `create`: the files decide whether the name is free.
 
 use super::request::answer;
-use super::{again, budget, ending, next};
+use super::{again, budget, ending, look, next};
 use crate::effect::Effect;
 use crate::event::{ConnId, Now};
 use crate::files::FileJob;
@@ -43,7 +43,7 @@ pub(super) fn created(
         state.teams.insert(reply.team_name.clone(), team);
         budget::look(state, &reply.team_name, now, out);
         state.dirty = true;
-        out.push(Effect::WatchTeam { team: reply.team_name.clone() });
+        look::arm(state, false, out);
         out.push(Effect::of_team(&reply.team_name, What::TeamCreated));
     }
     answer(state, client, result.map(Reply::Create), out);

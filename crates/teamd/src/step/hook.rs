@@ -8,6 +8,7 @@ use super::request::answer;
 use super::{budget, lead, plan, tasks, turn};
 use crate::effect::Effect;
 use crate::event::{ConnId, Now};
+use crate::files::FileJob;
 use crate::notices::News;
 use crate::roster::{Pane, Record, SpawnId};
 use crate::state::{Agent, Hooks, State};
@@ -31,7 +32,13 @@ pub(super) fn said(
         Some(team) => lead::said(state, team, &hooked, now, out),
         None => agent_said(state, token, hooked, now, out),
     };
-    answer(state, client, result.map(Reply::Hook), out);
+    match result {
+        // What the next daemon is to know of it, it does by then.
+        Ok(reply) if state.dirty => {
+            out.push(Effect::File(FileJob::Settled { client, reply: Box::new(Reply::Hook(reply)) }));
+        }
+        result => answer(state, client, result.map(Reply::Hook), out),
+    }
 }
 
 fn agent_said(

@@ -11,6 +11,8 @@ use protocol::name::TeamName;
 
 /// Where no events arrive they may one day: so often it is tried, ms.
 const PROBE_EVERY: u64 = 30_000;
+/// So long the watcher may be in saying that it watches, until all is looked at without it, ms.
+const UNSAID: u64 = 2_000;
 /// Between two looks at everything, ms: whoever makes directories in a loop would have one for each.
 const LOOKS_APART: u64 = 100;
 
@@ -19,7 +21,6 @@ const LOOKS_APART: u64 = 100;
 /// A storm of changes becomes one look, and one more after it: each takes as long as the team has members.
 pub(super) fn config(state: &mut State, team: &TeamName, out: &mut Vec<Effect>) {
     if team.is_foreign() {
-        // A session's directory is there before its config, by which it is known.
         if !state.sessions.contains_key(team) {
             session(state, team.clone(), out);
         }
@@ -83,6 +84,14 @@ pub(super) fn config_seen(
 pub(super) fn watch_proven(state: &mut State, now: Now) {
     if state.watch != Watch::Blind {
         state.watch = Watch::Events;
+        put_off(state, now);
+    }
+}
+
+/// The next look is the regular one, unless one is due soon.
+fn put_off(state: &mut State, now: Now) {
+    let soon = state.looked_at.map_or(0, |last| last + LOOKS_APART);
+    if state.rescan_at > soon {
         state.rescan_at = now.mono + state.watch.rescan_every();
     }
 }
@@ -113,9 +122,14 @@ pub(super) fn root(state: &mut State, opened: Result<(), Fault>, now: Now, out: 
     }
 }
 
-/// Something happened that no event tells of: a look at everything, now, or soon after the last one.
+/// Something happened that no event tells of.
 pub(super) fn missed(state: &mut State, now: Now, out: &mut Vec<Effect>) {
     next::missed(state, out);
+    soon(state, now, out);
+}
+
+/// A look at everything, now, or soon after the last one.
+fn soon(state: &mut State, now: Now, out: &mut Vec<Effect>) {
     match state.looked_at.map(|last| last + LOOKS_APART).filter(|next| *next > now.mono) {
         Some(next) => state.rescan_at = state.rescan_at.min(next),
         None => everywhere(state, now, out),
@@ -125,7 +139,7 @@ pub(super) fn missed(state: &mut State, now: Now, out: &mut Vec<Effect>) {
 /// The named rescan.
 pub(super) fn everywhere(state: &mut State, now: Now, out: &mut Vec<Effect>) {
     state.looked_at = Some(now.mono);
-    state.rescan_at = now.mono + state.watch.rescan_every();
+    state.rescan_at = now.mono + UNSAID;
     // What can't be watched is told before the probe can be.
     let probe = state.watch != Watch::Events && now.mono >= state.probe_at;
     match arm(state, probe, out) {
@@ -148,11 +162,12 @@ pub(super) fn everywhere(state: &mut State, now: Now, out: &mut Vec<Effect>) {
 
 /// All is watched before anybody looks what is there, so that nothing is missed in between. One at a time: in a storm of
 /// changes the watcher is long in saying so. True where it is asked now.
-fn arm(state: &mut State, probe: bool, out: &mut Vec<Effect>) -> bool {
+pub(super) fn arm(state: &mut State, probe: bool, out: &mut Vec<Effect>) -> bool {
     let due = state.arming.is_due();
     if due {
         // A directory that was made anew needs a new watch; for the others it changes nothing.
-        out.extend(state.watched().into_iter().map(|team| Effect::WatchTeam { team }));
+        let teams = state.watched().into_iter().chain(std::mem::take(&mut state.newcomers));
+        out.extend(teams.map(|team| Effect::WatchTeam { team }));
         out.push(Effect::SayWatched { probe });
     }
     due
@@ -168,14 +183,15 @@ fn look(state: &State, out: &mut Vec<Effect>) {
 pub(super) fn watched(state: &mut State, probe: bool, now: Now, out: &mut Vec<Effect>) {
     out.extend(probe.then_some(Effect::File(FileJob::Probe)));
     look(state, out);
+    put_off(state, now);
     if std::mem::take(&mut state.arming) == Look::Again {
-        missed(state, now, out);
+        soon(state, now, out);
     }
 }
 
-/// A directory of a session.
+/// A directory of a session, which is there before its config, by which it is known.
 pub(super) fn session(state: &mut State, team: TeamName, out: &mut Vec<Effect>) {
-    out.push(Effect::WatchTeam { team });
+    state.newcomers.insert(team);
     arm(state, false, out);
 }
 

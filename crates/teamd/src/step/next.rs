@@ -33,7 +33,8 @@ impl Asks {
 
     /// Whose answer lies behind no later mark.
     fn take(&mut self, told: u64) -> Vec<(ConnId, NextTask)> {
-        self.told = self.told.max(told);
+        // One that nobody has made is another daemon's.
+        self.told = self.told.max(told.min(self.made));
         let all = std::mem::take(&mut self.waiting);
         let (ready, waiting) = all.into_iter().partition(|(.., mark)| *mark <= told);
         self.waiting = waiting;

@@ -12,7 +12,7 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use tokio::sync::mpsc::UnboundedSender;
 
 /// One thing to do; they are done in order.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) enum Ask {
     /// Watch the root anew, and no team yet.
     Root,

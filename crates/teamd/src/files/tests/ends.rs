@@ -45,18 +45,20 @@ fn whose_team_has_no_config_any_more_needs_not_be_taken_off_it() {
 }
 
 #[test]
-fn what_a_deletion_could_not_remove_goes_later() {
+fn what_could_not_be_removed_goes_later() {
     let dir = tempfile::tempdir().unwrap();
     let mut files = files(dir.path(), BTreeMap::new());
     made(&mut files);
     let policy = |team: &str| dir.path().join("state").join(Policy::file(&TeamName::parse(team).unwrap()));
     let face = |team: &str| dir.path().join(format!("state/config-{team}.json"));
-    for left in [policy("gone"), face("gone"), face("known"), policy("survey")] {
+    let probe = files.root.path().join("teams/.probe.tmp.1");
+    for left in [&policy("gone"), &face("gone"), &face("known"), &policy("survey"), &probe] {
         std::fs::write(left, "{}").unwrap();
     }
     files.job(FileJob::Rescan { teams: vec![TeamName::parse("known").unwrap()] });
     let there = [policy("gone"), face("gone"), face("known"), policy("survey"), face("survey")];
     assert_eq!(there.map(|file| file.exists()), [false, false, true, true, true]);
+    assert!(!probe.exists());
 }
 
 /// A daemon that was killed knows the question, and not whether it was asked.

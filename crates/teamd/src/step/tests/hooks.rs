@@ -14,7 +14,8 @@ pub(super) fn hooked(state: &mut State, name: &str, conn: u64) -> (SpawnId, Stri
 
 pub(super) fn ask_as(state: &mut State, client: u64, token: &str, request: Request) -> Vec<Effect> {
     let call = Call { token: Some(token.to_owned()), ..*call(request) };
-    step(state, Event::Request { client, call: Box::new(call) }, NOW)
+    let effects = step(state, Event::Request { client, call: Box::new(call) }, NOW);
+    with_settled(state, effects)
 }
 
 fn say(state: &mut State, token: &str, said: Said) -> HookReply {
@@ -203,6 +204,22 @@ fn a_prompt_on_the_command_line_is_told_until_a_hook_has_marked_it() {
 }
 
 #[test]
+fn a_hook_that_tells_of_a_new_session_is_answered_once_that_is_on_the_disk() {
+    let mut state = state();
+    let (_, token) = hooked(&mut state, "ann", 50);
+    let mut place = |is_it: fn(&Effect) -> bool| {
+        let call = Call {
+            token: Some(token.clone()),
+            ..*call(Request::Hook(hooked_in(Some("s-1"), Said::Session)))
+        };
+        let effects = step(&mut state, Event::Request { client: 70, call: Box::new(call) }, NOW);
+        effects.iter().position(is_it)
+    };
+    assert!(place(|effect| matches!(effect, Effect::File(FileJob::Settled { client: 70, .. }))) > Some(0));
+    assert_eq!(place(|effect| matches!(effect, Effect::File(FileJob::Roster(_)))), None, "nothing new");
+}
+
+#[test]
 fn a_program_that_the_agents_own_runs_is_neither_fed_nor_believed() {
     let mut state = state();
     let (spawn, token) = hooked(&mut state, "ann", 50);
@@ -291,7 +308,8 @@ fn a_program_that_the_leading_one_runs_is_not_fed_and_another_in_its_place_is() 
     let tell = |state: &mut State, session: &str, pids: &[u32], said: Said| {
         let above = pids.iter().map(|pid| Process { pid: *pid, start: 1 }).collect();
         let hooked = Hooked { above, lead: Some(team()), ..hooked_in(Some(session), said) };
-        match done(&ask(state, 70, Request::Hook(hooked)), 70) {
+        let effects = ask(state, 70, Request::Hook(hooked));
+        match done(&with_settled(state, effects), 70) {
             Some(Reply::Hook(reply)) => reply.fed,
             other => panic!("{other:?}"),
         }

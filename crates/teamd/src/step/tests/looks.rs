@@ -110,6 +110,34 @@ fn where_the_watcher_is_long_in_coming_all_is_looked_at_without_it_and_once_more
 }
 
 #[test]
+fn that_events_arrive_puts_off_no_look_that_is_due() {
+    let mut state = state();
+    looked(&mut state, Event::Deadline, at(0));
+    looked(&mut state, Event::Overflow, at(50));
+    step(&mut state, Event::WatchProven, at(60));
+    assert_eq!((state.watch.word(), state.rescan_at), ("events", 100));
+}
+
+#[test]
+fn directories_of_sessions_that_come_while_the_watcher_is_asked_are_watched_the_next_time() {
+    let mut state = state();
+    let watched = |effects: Vec<Effect>| {
+        let team =
+            |effect| if let Effect::WatchTeam { team } = effect { Some(team.to_string()) } else { None };
+        effects.into_iter().filter_map(team).filter(|team| team.starts_with("session-")).collect::<Vec<_>>()
+    };
+    let came = |name: &str| Event::SessionChanged { team: TeamName::parse(name).unwrap() };
+    assert_eq!(watched(step(&mut state, came("session-1"), at(0))), ["session-1"]);
+    for _ in 0..1_000 {
+        assert!(
+            step(&mut state, came("session-2"), at(1)).is_empty(),
+            "a storm of them asks for nothing more"
+        );
+    }
+    assert_eq!(watched(looked(&mut state, Event::Watched { probe: false }, at(2))), ["session-2"]);
+}
+
+#[test]
 fn files_are_looked_at_often_until_events_are_known_to_arrive() {
     let mut state = state();
     let looks = |state: &mut State, until: u64| {
