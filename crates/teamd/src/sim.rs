@@ -58,11 +58,10 @@ fn mixed(number: u64) -> u64 {
 
 /// Of so many seeds each thing that there is must be seen.
 const ENOUGH: usize = 15_000;
-/// Of so many worlds one keeps a list of what it goes through.
-const LISTED: u64 = 8;
 
-/// One world from its beginning to its end; where something did not hold, what, and the end of its story.
-fn lives(seed: u64) -> Result<Option<Seen>, String> {
+/// One world from its beginning to its end, and what it went through; where something did not hold, what, and the end of its
+/// story.
+fn lives(seed: u64) -> Result<Seen, String> {
     let alone = number("SEED").is_some();
     let (world, lived_well) = lived(World::new(seed, if alone { Aloud::All } else { Aloud::No }));
     if alone {
@@ -73,6 +72,18 @@ fn lives(seed: u64) -> Result<Option<Seen>, String> {
     let (world, again) = lived(World::new(seed, Aloud::End));
     assert_eq!(again.as_ref(), Err(&what), "seed {seed} goes another way the second time");
     Err(format!("seed {seed}: {what}\nThe end of its story:\n{}", world.tale()))
+}
+
+/// What these worlds went through, and the stories of those that failed.
+fn of_all<'a>(seeds: impl Iterator<Item = &'a u64>) -> (BTreeSet<&'static str>, Vec<String>) {
+    let (mut seen, mut failed) = (BTreeSet::new(), Vec::new());
+    for seed in seeds {
+        match lives(*seed) {
+            Ok(list) => seen.extend(list.0),
+            Err(story) => failed.push(story),
+        }
+    }
+    (seen, failed)
 }
 
 fn lived(mut world: World) -> (World, Result<(), String>) {
@@ -110,23 +121,15 @@ fn whatever_happens_in_whatever_order_no_promise_is_broken() {
     // Told below, with their stories.
     std::panic::set_hook(Box::new(|_| {}));
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
-    let lived: Vec<Result<Option<Seen>, String>> = std::thread::scope(|scope| {
+    let (seen, failed): (BTreeSet<&str>, Vec<String>) = std::thread::scope(|scope| {
         let share = |thread: usize| seeds.iter().skip(thread).step_by(threads);
-        let run = |thread| {
-            let kept = |lived: &Result<Option<Seen>, String>| !matches!(lived, Ok(None));
-            scope.spawn(move || share(thread).map(|seed| lives(*seed)).filter(kept).collect::<Vec<_>>())
-        };
+        let run = |thread| scope.spawn(move || of_all(share(thread)));
         let running: Vec<_> = (0..threads).map(run).collect();
-        running.into_iter().flat_map(|thread| thread.join().unwrap()).collect()
+        let (seen, failed): (Vec<_>, Vec<_>) =
+            running.into_iter().map(|thread| thread.join().unwrap()).unzip();
+        (seen.into_iter().flatten().collect(), failed.concat())
     });
     drop(std::panic::take_hook());
-    let (mut seen, mut failed) = (BTreeSet::new(), Vec::new());
-    for lived in lived {
-        match lived {
-            Ok(list) => seen.extend(list.into_iter().flat_map(|list| list.0)),
-            Err(story) => failed.push(story),
-        }
-    }
     for what in failed.iter().filter_map(|story| story.lines().next()) {
         eprintln!("{what}");
     }

@@ -12,7 +12,7 @@ impl World {
     /// Carries out effects, in order.
     pub(super) fn act(&mut self, effects: Vec<Effect>) {
         for effect in effects {
-            self.seen.iter_mut().for_each(|seen| seen.effect(&effect));
+            self.seen.effect(&effect);
             if matches!(effect, Effect::Exit) {
                 return self.stop();
             }

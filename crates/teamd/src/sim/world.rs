@@ -1,7 +1,6 @@
 //! All there is: a clock, a disk, tmux, processes, clients, and a daemon for as long as it lives. Everything that can
 //! happen is a method; who decides which is next is [`super::story`].
 
-use super::LISTED;
 use super::asks::Question;
 use super::clients::Asker;
 use super::disk::Disk;
@@ -88,8 +87,8 @@ pub(super) struct World {
     pub(super) calm: bool,
     aloud: Aloud,
     pub(super) temper: Temper,
-    /// What it has gone through, where somebody keeps a list.
-    pub(super) seen: Option<Seen>,
+    /// What it has gone through.
+    pub(super) seen: Seen,
     pub(super) seed: u64,
 }
 
@@ -146,7 +145,7 @@ impl World {
             clock_was_set: false,
             calm: false,
             aloud,
-            seen: seed.is_multiple_of(LISTED).then(Seen::default),
+            seen: Seen::default(),
             seed,
         }
     }
@@ -279,7 +278,7 @@ impl World {
         }
         let now = self.now;
         let line = if self.aloud == Aloud::No { String::new() } else { format!("{event:?}") };
-        self.seen.iter_mut().for_each(|seen| seen.event(&event));
+        self.seen.event(&event);
         let effects = step(&mut daemon.state, event, now);
         let wakes = effects.iter().any(|effect| matches!(effect, Effect::Wake { .. }));
         self.note(|| line);
@@ -301,7 +300,7 @@ impl World {
         gathered(&mut daemon.files);
         let Some(job) = daemon.files.pop_front() else { return };
         let line = if self.aloud == Aloud::No { String::new() } else { format!("files: {job:?}") };
-        self.seen.iter_mut().for_each(|seen| seen.job(&job));
+        self.seen.job(&job);
         let answer = match &job {
             FileJob::Answer { request, answer, by, .. } if !self.disk.full => {
                 Some((request.asked.id().clone(), answer.clone(), *by))
@@ -341,7 +340,7 @@ impl World {
         let (pid, mono) = (self.next_pid(), self.now.mono);
         let Some(daemon) = &mut self.daemon else { return };
         let Some(job) = daemon.panes.pop_front() else { return };
-        self.seen.iter_mut().for_each(|seen| seen.pane_job(&job));
+        self.seen.pane_job(&job);
         let line = if self.aloud == Aloud::No { String::new() } else { format!("panes: {job:?}") };
         let (done, outcome) = self.tmux.job(job, pid);
         daemon.done.extend(done);
