@@ -17,9 +17,13 @@ use nix::fcntl::{OFlag, openat, renameat};
 use nix::sys::stat::{FileStat, Mode, fstat};
 use nix::unistd::fsync;
 use serde::{Deserialize, Serialize};
+use std::cell::Cell;
 use std::fs::{File, Permissions};
-use std::io::{Read, Seek, SeekFrom};
+use std::io::{ErrorKind, Read, Seek, SeekFrom};
 use std::os::unix::fs::{FileExt, PermissionsExt};
+
+/// So many bytes are brought over in the call that writes what comes behind them.
+const LITTLE: u64 = 64 << 10;
 
 /// A file as we left it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -85,10 +89,12 @@ impl<'d> Long<'d> {
     }
 
     /// What stands from `offset` on; none if it is no text, or is not what it was any more.
-    pub(crate) fn end(&mut self, offset: u64) -> Result<Option<String>, Error> {
-        let mut end = Vec::with_capacity(self.known.size().saturating_sub(offset) as usize + 1);
-        let read = self.file.seek(SeekFrom::Start(offset)).and_then(|_| self.file.read_to_end(&mut end));
-        read.map_err(|cause| Error::io("read", &self.dir.join(self.name), cause))?;
+    pub(crate) fn end(&self, offset: u64) -> Result<Option<String>, Error> {
+        let mut end = vec![0; self.known.size().saturating_sub(offset) as usize];
+        match self.file.read_exact_at(&mut end, offset) {
+            Err(cause) if cause.kind() == ErrorKind::UnexpectedEof => return Ok(None),
+            read => read.map_err(|cause| Error::io("read", &self.dir.join(self.name), cause))?,
+        }
         let after = fstat(&self.file).map_err(Error::at("look at", &self.dir.join(self.name)))?;
         Ok(String::from_utf8(end).ok().filter(|_| Identity::of(&after) == self.known.file))
     }
@@ -158,6 +164,7 @@ impl<'d> Long<'d> {
     fn left(&self, own: &Own) -> Option<Twin> {
         let twin = twin_of(self.name);
         renameat(self.dir, own.name.as_str(), self.dir, twin.as_str()).ok()?;
+        own.gone.set(true);
         let identity = Identity::at(self.dir, &twin).ok()??;
         identity.is_renamed(&self.known.file).then_some(Twin { identity, common: own.common })
     }
@@ -165,11 +172,12 @@ impl<'d> Long<'d> {
     /// A file under a name of its own, as all is to be: nobody else writes into it, whoever has the lock.
     fn own(&self, common: u64, end: &[u8], durability: Durability) -> std::io::Result<Own<'d>> {
         let name = fresh_name(self.name);
-        let mut own = Own { dir: self.dir, name, filled: self.known.file, common, durability };
-        let kept = self.known.twin.and_then(|twin| Some((self.kept(&twin, &own.name)?, twin.common)));
-        let (file, same) = match &kept {
-            Some((file, same)) => (file, (*same).min(common)),
-            None => (&self.made(&own.name)?, 0),
+        let (filled, gone) = (self.known.file, Cell::new(false));
+        let mut own = Own { dir: self.dir, name, filled, common, durability, gone };
+        let kept = self.known.twin.and_then(|twin| Some((self.kept(&twin, &own.name)?, twin)));
+        let (file, same, size) = match &kept {
+            Some((file, twin)) => (file, twin.common.min(common), twin.identity.size()),
+            None => (&self.made(&own.name)?, 0, 0),
         };
         // It was the file itself before. Who has it open still reads in it; who is about to waits.
         let lease = Lease::take(file).ok_or(std::io::ErrorKind::ResourceBusy)?;
@@ -177,8 +185,12 @@ impl<'d> Long<'d> {
             // After a power cut its old name may lead to it again, until that it has none is on the disk.
             fsync(self.dir)?;
         }
-        copy(&self.file, file, same, common)?;
-        fill(file, end, common, durability)?;
+        let at = if common - same > LITTLE { common } else { same };
+        copy(&self.file, file, same, at)?;
+        let mut bytes = vec![0; (common - at) as usize];
+        self.file.read_exact_at(&mut bytes, at)?;
+        bytes.extend_from_slice(end);
+        fill((file, size), &bytes, at, durability)?;
         drop(lease);
         own.filled = Identity::of(&fstat(file)?);
         Ok(own)
@@ -225,16 +237,23 @@ pub(crate) struct Own<'d> {
     /// So many bytes from the start it has in common with the file that it is to replace.
     common: u64,
     durability: Durability,
+    /// Nothing is left under its name.
+    gone: Cell<bool>,
 }
 
 impl Drop for Own<'_> {
     fn drop(&mut self) {
-        drop(self.dir.unlink(&self.name));
+        if !self.gone.get() {
+            drop(self.dir.unlink(&self.name));
+        }
     }
 }
 
-/// Brings the bytes `from` to `to` over; a few, or all of a file that may be long, which the kernel does on its own.
+/// Brings the bytes `from` to `to` over, of a file that may be long: the kernel does it on its own.
 fn copy(file: &File, twin: &File, from: u64, to: u64) -> std::io::Result<()> {
+    if from == to {
+        return Ok(());
+    }
     let (mut source, mut sink) = (file, twin);
     source.seek(SeekFrom::Start(from))?;
     sink.seek(SeekFrom::Start(from))?;
@@ -242,10 +261,14 @@ fn copy(file: &File, twin: &File, from: u64, to: u64) -> std::io::Result<()> {
     if copied == to - from { Ok(()) } else { Err(std::io::ErrorKind::UnexpectedEof.into()) }
 }
 
-fn fill(twin: &File, end: &[u8], at: u64, durability: Durability) -> std::io::Result<()> {
+/// From `at` on there is `end`, and nothing behind it in a twin that was of that size.
+fn fill((twin, size): (&File, u64), end: &[u8], at: u64, durability: Durability) -> std::io::Result<()> {
     crash::before_call("end.write")?;
     twin.write_all_at(end, at)?;
-    twin.set_len(at + end.len() as u64)?;
+    let to = at + end.len() as u64;
+    if size > to {
+        twin.set_len(to)?;
+    }
     crash::before_call("end.written")?;
     if durability >= Durability::Ordered { twin.sync_all() } else { Ok(()) }
 }

@@ -107,7 +107,7 @@ impl Cut {
     /// The end of `inbox` from one of its places on, if it is still what it was.
     pub(super) fn end<'i>(self, inbox: &'i Inbox, from: fn(&Cut) -> Place) -> Result<Option<End<'i>>, Error> {
         let Some(dir) = inbox.team.inboxes()? else { return Ok(None) };
-        let Some(mut long) = Long::open(dir, &inbox.file, self.known)? else { return Ok(None) };
+        let Some(long) = Long::open(dir, &inbox.file, self.known)? else { return Ok(None) };
         let place = from(&self);
         let text = long.end(place.offset)?.map(|end| format!("[{end}"));
         Ok(text.map(|text| End { long, cut: self, place, text }))
