@@ -184,8 +184,8 @@ impl Panes {
         }
     }
 
-    /// The connection. It mends itself while the server is the same one; where another answers, or none,
-    /// [`Panes::rows`] begins anew.
+    /// The connection. It mends itself while the server is the same one; where another answers, or none, [`Panes::rows`] and
+    /// [`Panes::open`] begin anew.
     fn server(&mut self) -> Result<&mut Server, Error> {
         if self.server.is_none() {
             self.session = None;
@@ -197,13 +197,16 @@ impl Panes {
         Ok(self.server.as_mut().expect("it was set just now"))
     }
 
-    /// All panes. A server that is not there any more is forgotten: its ids mean nothing to the next one.
+    /// The next one, where that is not there any more, whose ids mean nothing to it.
+    fn server_anew(&mut self) -> Result<&mut Server, Error> {
+        self.server = None;
+        self.server()
+    }
+
+    /// All panes.
     fn rows(&mut self) -> Result<Vec<PaneRow>, Error> {
         match self.server()?.list() {
-            Err(error) if is_gone(&error) => {
-                self.server = None;
-                self.server()?.list()
-            }
+            Err(error) if is_gone(&error) => self.server_anew()?.list(),
             listed => listed,
         }
     }

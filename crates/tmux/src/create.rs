@@ -9,6 +9,7 @@ use crate::client::session_option;
 use crate::deadline::Deadline;
 use crate::guard::either;
 use crate::label::BORDER;
+use crate::layout::tiling;
 use crate::reply::Reply;
 use crate::script::Script;
 use crate::{Error, PaneId, Server, SessionId, WindowId, word};
@@ -24,12 +25,17 @@ pub struct Created {
     pub session: SessionId,
     /// The process that tmux started in it.
     pub pid: u32,
+    /// Columns and rows of its window.
+    pub size: (u32, u32),
+    /// It is the first one of a new window, which looks as the user's do until it is claimed.
+    pub first: bool,
 }
 
-const FORMAT: &str = "#{pane_id} #{window_id} #{session_id} #{pane_pid}";
+const FORMAT: &str = "#{pane_id} #{window_id} #{session_id} #{pane_pid} #{window_width} #{window_height}";
 
 impl Server {
     /// A session of 200 by 50 with one window, which stays although nobody is attached.
+    /// [`Server::claim_and_record`] makes that window one of ours.
     ///
     /// # Errors
     /// `Invalid` for a name that is not plain or fewer than two words; `Failed` for a name that is taken. After
@@ -42,10 +48,10 @@ impl Server {
         // In one go: a user may have this option on, and then any client that leaves takes the new session along.
         let script =
             Script::of(&running(session, argv)?).then(&session_option(name, "destroy-unattached", "off"));
-        self.create_window(&script, deadline)
+        self.create_first(&script, deadline)
     }
 
-    /// A window behind the last one of the session, with a border that shows the panes' labels.
+    /// A window behind the last one of the session. [`Server::claim_and_record`] makes it one of ours.
     ///
     /// # Errors
     /// As [`Server::new_session`], but `Failed` where the session is gone.
@@ -58,7 +64,7 @@ impl Server {
         let deadline = Deadline::of("make a window");
         let command = NewWindow::new().after().detached().print().format(FORMAT).start_directory("/");
         let command = command.target_window(format!("{session}:{{end}}")).window_name(word::name(window)?);
-        self.create_window(&Script::of(&running(command.build(), argv)?), deadline)
+        self.create_first(&Script::of(&running(command.build(), argv)?), deadline)
     }
 
     /// One more pane in a window; a zoomed one stays zoomed. Where there is no space the panes are tiled first.
@@ -68,38 +74,40 @@ impl Server {
     /// the window is gone. After `Timeout` and `Lost` the pane may exist.
     pub fn split(&mut self, window: WindowId, argv: &[String]) -> Result<Created, Error> {
         let deadline = Deadline::of("split a window");
-        let script = split_script(window, argv)?;
-        match self.split_once(window, &script, deadline) {
-            Err(Error::NoSpace { .. }) => {
-                self.tile(window, deadline)?;
-                self.split_once(window, &script, deadline)
-            }
+        let split = split_script(window, argv)?;
+        match made_by_split(self.ask_once(&split, deadline)?, window, deadline) {
+            Err(Error::NoSpace { .. }) => self.tile_and_split(window, split, deadline),
             result => result,
         }
     }
 
-    fn split_once(
-        &mut self,
-        window: WindowId,
-        script: &Script,
-        deadline: Deadline,
-    ) -> Result<Created, Error> {
-        made_by_split(self.ask_once(script, deadline)?, window, deadline)
+    /// As [`Server::split`], where a split has found no space just now: the panes are tiled first.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn split_tiled(&mut self, window: WindowId, argv: &[String]) -> Result<Created, Error> {
+        self.tile_and_split(window, split_script(window, argv)?, Deadline::of("split a window"))
     }
 
-    fn create_window(&mut self, script: &Script, deadline: Deadline) -> Result<Created, Error> {
-        let created = self.create(script, deadline)?;
-        self.dress_window(created.window, deadline)?;
-        Ok(created)
+    fn tile_and_split(
+        &mut self,
+        window: WindowId,
+        split: Script,
+        deadline: Deadline,
+    ) -> Result<Created, Error> {
+        let mut answers = self.ask_each_once(&[tiling(window)?, split], deadline)?.into_iter();
+        let mut answer = || answers.next().ok_or(deadline.lost());
+        let tiled = answer()?.done(deadline.verb());
+        made_by_split(answer()?, window, deadline).or_else(|error| tiled.and(Err(error)))
+    }
+
+    fn create_first(&mut self, script: &Script, deadline: Deadline) -> Result<Created, Error> {
+        Ok(Created { first: true, ..made(self.ask_once(script, deadline)?, deadline)? })
     }
 
     /// Makes a window one of ours: its border, and that its layout is our affair.
     pub(crate) fn dress_window(&mut self, window: WindowId, deadline: Deadline) -> Result<(), Error> {
-        self.ask(&window_options(window), deadline)?.done(deadline.verb())
-    }
-
-    fn create(&mut self, script: &Script, deadline: Deadline) -> Result<Created, Error> {
-        made(self.ask_once(script, deadline)?, deadline)
+        self.ask(&dressing(window), deadline)?.done(deadline.verb())
     }
 }
 
@@ -122,7 +130,8 @@ fn created(answer: &str) -> Option<Created> {
     let window = words.next()?.parse().ok()?;
     let session = words.next()?.parse().ok()?;
     let pid = words.next()?.parse().ok()?;
-    words.next().is_none().then_some(Created { pane, window, session, pid })
+    let size = (words.next()?.parse().ok()?, words.next()?.parse().ok()?);
+    words.next().is_none().then_some(Created { pane, window, session, pid, size, first: false })
 }
 
 fn running<'a>(mut command: TmuxCommand<'a>, argv: &'a [String]) -> Result<TmuxCommand<'a>, Error> {
@@ -145,7 +154,7 @@ pub(crate) fn split_script(window: WindowId, argv: &[String]) -> Result<Script, 
 
 /// Options of our window alone: the border, and whatever a user's settings could do to a pane of ours: keep it
 /// after its end, rename it, type into all of them at once.
-fn window_options(window: WindowId) -> Script {
+pub(crate) fn dressing(window: WindowId) -> Script {
     let set = |name: &'static str, value: &'static str| {
         SetOption::new().window().target_pane(window.to_string()).option(name).value(value).build()
     };
@@ -164,8 +173,9 @@ mod tests {
 
     #[test]
     fn only_a_whole_answer_is_one() {
-        assert_eq!(created("%5 @3 $0 4711").unwrap().pid, 4711);
-        for answer in ["", "%5", "%5 @3 $0", "%5 @3 $0 x", "%5 @3 $0 1 2", "@3 %5 $0 1"] {
+        let made = created("%5 @3 $0 4711 80 24").unwrap();
+        assert_eq!((made.pid, made.size), (4711, (80, 24)));
+        for answer in ["", "%5", "%5 @3 $0 1", "%5 @3 $0 x 8 2", "%5 @3 $0 1 8 2 3", "@3 %5 $0 1 8 2"] {
             assert!(created(answer).is_none(), "{answer:?}");
         }
     }

@@ -9,6 +9,7 @@ use tmux_interface::{BreakPane, HasSession, JoinPane, NewSession, ResizePane, Tm
 use crate::client::session_option;
 use crate::deadline::Deadline;
 use crate::guard::{both, either};
+use crate::layout::tiling;
 use crate::script::Script;
 use crate::{Error, Owner, PaneId, PaneRow, Server, SessionId, WindowId, kill, word};
 
@@ -39,7 +40,7 @@ impl Server {
         let script = joining(pane, window)?;
         match self.guarded(deadline, pane, owner, &script) {
             Err(error) if error.is_no_space() => {
-                self.tile(window, deadline)?;
+                self.ask(&tiling(window)?, deadline)?.done(deadline.verb())?;
                 let again = self.guarded(deadline, pane, owner, &script);
                 again.map_err(|error| if error.is_no_space() { Error::NoSpace { window } } else { error })?;
             }

@@ -30,13 +30,12 @@ impl Server {
         let script = only_if(&window, &condition, &act)?;
         self.ask(&script, deadline)?.done(deadline.verb())
     }
+}
 
-    /// Gives the panes of a window equal shares, unless one of them is zoomed.
-    pub(crate) fn tile(&mut self, window: WindowId, deadline: Deadline) -> Result<(), Error> {
-        let window = window.to_string();
-        let script = only_if(&window, NOT_ZOOMED, &Script::of(&select("tiled", &window)))?;
-        self.ask(&script, deadline)?.done(deadline.verb())
-    }
+/// Gives the panes of a window equal shares, unless one of them is zoomed.
+pub(crate) fn tiling(window: WindowId) -> Result<Script, Error> {
+    let window = window.to_string();
+    only_if(&window, NOT_ZOOMED, &Script::of(&select("tiled", &window)))
 }
 
 /// tmux does the sum itself, as it lays out: before 3.3 it takes no percentage there.

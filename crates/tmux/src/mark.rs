@@ -11,7 +11,7 @@ use std::path::PathBuf;
 
 use tmux_interface::{SetOption, TmuxCommand};
 
-use crate::create::{made_by_split, split_script};
+use crate::create::{dressing, made_by_split, split_script};
 use crate::deadline::Deadline;
 use crate::guard::{Guarded, any, both, only_if};
 use crate::label::option;
@@ -24,6 +24,8 @@ use crate::{Created, Error, Label, Owner, PaneId, Server, WindowId};
 pub struct Claimed {
     /// As [`Server::claim`].
     pub claimed: Result<(), Error>,
+    /// Whether its window, if that is new, is one of ours.
+    pub dressed: Result<(), Error>,
     /// Whether the pane is recorded.
     pub recorded: Result<(), Error>,
     /// The pane that was asked for besides, if that was sent; after `Timeout` and `Lost` it may exist.
@@ -37,57 +39,65 @@ impl Server {
     /// `NotOurs` if it is somebody else's already; `Failed` where the pane is gone.
     pub fn claim(&mut self, pane: PaneId, owner: &Owner, label: &Label) -> Result<(), Error> {
         let deadline = Deadline::of("claim a pane");
-        let claim = self.claiming(pane, owner, label)?;
+        let claim = self.claiming(pane, owner, label.script(pane))?;
         let reply = self.ask(&claim.script, deadline)?;
         claim.done(reply, deadline).map(drop)
     }
 
-    /// [`Server::claim`] and [`Server::record`] for a pane that was just made; and a split for the one that comes next, all in
-    /// one round trip.
+    /// [`Server::claim`] and [`Server::record`] for a pane that was just made, whose window becomes one of ours if it is new: then
+    /// its border shows the panes' labels. And a split for the one that comes next, all in one round trip.
     ///
     /// # Errors
     /// `Invalid` for words that can't be spelled: then nothing was asked for. Else each has its own.
     pub fn claim_and_record(
         &mut self,
-        pane: PaneId,
+        Created { pane, window, first, .. }: Created,
         owner: &Owner,
         label: &Label,
         command: &[PathBuf],
         next: Option<(WindowId, &[String])>,
     ) -> Result<Claimed, Error> {
         let deadline = Deadline::of("claim a pane");
-        let claim = self.claiming(pane, owner, label)?;
-        let record = Guarded::new(pane, &self.ours(owner), &recording(pane, command)?)?;
-        let mut scripts = vec![claim.script.clone(), record.script.clone()];
+        let claim = self.claiming(pane, owner, label.script(pane).and(recording(pane, command)?))?;
+        let mut scripts: Vec<Script> = first.then(|| dressing(window)).into_iter().collect();
+        scripts.push(claim.script.clone());
+        let ours = scripts.len();
         scripts.extend(next.map(|(window, argv)| split_script(window, argv)).transpose()?);
         // A pane is not made twice.
         let answers = match self.ask_each_once(&scripts, deadline) {
-            Err(Error::Lost { .. }) => self.ask_each(&scripts[..2], deadline),
+            Err(Error::Lost { .. }) => self.ask_each(&scripts[..ours], deadline),
             answers => answers,
         };
         let mut answers = match answers {
             Err(error) => {
                 let sent = matches!(error, Error::Timeout { .. } | Error::Lost { .. });
                 let next = next.filter(|_| sent).map(|_| Err(deadline.lost()));
-                return Ok(Claimed { claimed: Err(error), recorded: Err(deadline.lost()), next });
+                let [dressed, recorded] = [Err(deadline.lost()), Err(deadline.lost())];
+                return Ok(Claimed { claimed: Err(error), dressed, recorded, next });
             }
             Ok(answers) => answers.into_iter(),
         };
         let mut answer = || answers.next().ok_or(deadline.lost());
-        Ok(Claimed {
-            claimed: answer().and_then(|reply| claim.done(reply, deadline).map(drop)),
-            recorded: answer().and_then(|reply| record.done(reply, deadline).map(drop)),
-            next: next.map(|(window, _)| made_by_split(answer()?, window, deadline)),
-        })
+        let dressed = if first { answer().and_then(|reply| reply.done(deadline.verb())) } else { Ok(()) };
+        let claimed = answer().and_then(|reply| claim.done(reply, deadline).map(drop));
+        let next = next.map(|(window, _)| made_by_split(answer()?, window, deadline));
+        let (claimed, recorded) = match claimed {
+            Ok(()) => (Ok(()), Ok(())),
+            // Which of the two could not be done?
+            Err(Error::Failed { .. }) => (self.claim(pane, owner, label), self.record(pane, owner, command)),
+            Err(error) => (Err(error), Err(deadline.lost())),
+        };
+        Ok(Claimed { claimed, dressed, recorded, next })
     }
 
-    fn claiming(&self, pane: PaneId, owner: &Owner, label: &Label) -> Result<Guarded, Error> {
+    /// And what else is to be done if it may be claimed.
+    fn claiming(&self, pane: PaneId, owner: &Owner, besides: Script) -> Result<Guarded, Error> {
         let unclaimed = format!("#{{==:#{{{}}},}}", Owner::OPTION);
         let free = any(&unclaimed, &owner.condition());
         let act = Script::of(&option(pane, Owner::OPTION, owner.to_string()))
             .then(&its_process(pane))
             .then(&option(pane, "remain-on-exit", "on".to_owned()))
-            .and(label.script(pane));
+            .and(besides);
         Guarded::new(pane, &both(&self.epoch().condition(), &free), &act)
     }
 

@@ -1,7 +1,7 @@
 //! A pane for a new agent, in a window of its team.
 
 use super::room::roomy_window;
-use super::{Opening, Panes};
+use super::{Opening, Panes, is_gone};
 use crate::roster::SpawnId;
 use crate::step::Opened;
 use protocol::control::Layout;
@@ -26,8 +26,7 @@ impl Panes {
         let room = next.and_then(|next| Some((self.burst.as_ref()?.room_for(next)?, next)));
         let beside = room.map(|(window, next)| (window, &next.argv[..]));
         let server = self.server()?;
-        let claimed =
-            server.claim_and_record(created.pane, &owner, &opening.label, &opening.record, beside)?;
+        let claimed = server.claim_and_record(created, &owner, &opening.label, &opening.record, beside)?;
         let epoch = server.epoch().clone();
         if let (Some(burst), Some((_, next)), Some(made)) = (&mut self.burst, room, claimed.next) {
             burst.made = Some((next.spawn.clone(), made));
@@ -37,30 +36,51 @@ impl Panes {
             self.burst.iter_mut().for_each(Burst::forget);
         }
         claimed.claimed?;
+        claimed.dressed.unwrap_or_else(|error| tracing::warn!("cannot set up {}: {error}", created.window));
         claimed.recorded.unwrap_or_else(|error| tracing::warn!("cannot record {}: {error}", created.pane));
         Ok(Opened { pane: created.pane, window: created.window, epoch, pid: created.pid })
     }
 
     fn created(&mut self, opening: &Opening) -> Result<Created, Error> {
         match self.burst.as_mut().and_then(|burst| burst.made.take_if(|(of, _)| *of == opening.spawn)) {
-            // The window is tiled first.
-            None | Some((_, Err(Error::NoSpace { .. }))) => self.make(opening),
+            None => self.make(opening, None),
+            Some((_, Err(Error::NoSpace { window }))) => self.make(opening, Some(window)),
             Some((_, Err(Error::Failed { .. }))) => {
                 self.burst = None;
-                self.make(opening)
+                self.make(opening, None)
             }
             Some((_, made)) => made,
         }
     }
 
-    fn make(&mut self, opening: &Opening) -> Result<Created, Error> {
+    /// In the `crowded` window a split has found no space just now.
+    fn make(&mut self, opening: &Opening, crowded: Option<WindowId>) -> Result<Created, Error> {
+        let was_connected = self.server.is_some();
+        match self.make_here(opening, crowded) {
+            // Nothing was made: another server answered.
+            Err(error) if was_connected && is_gone(&error) => {
+                self.server_anew()?;
+                self.make_here(opening, None)
+            }
+            made => made,
+        }
+    }
+
+    fn make_here(&mut self, opening: &Opening, crowded: Option<WindowId>) -> Result<Created, Error> {
         let Opening { team, argv, layout, .. } = opening;
-        match self.room(team, &opening.beside, *layout)? {
-            Some(window) => match self.server()?.split(window, argv) {
-                Err(Error::NoSpace { .. }) => self.window(team, argv),
-                result => result,
+        let split = match crowded {
+            Some(window) => self.server()?.split_tiled(window, argv),
+            None => match self.room(team, &opening.beside, *layout)? {
+                Some(window) => self.server()?.split(window, argv),
+                None => return self.window(team, argv),
             },
-            None => self.window(team, argv),
+        };
+        match split {
+            Err(Error::NoSpace { .. }) => {
+                self.burst = None;
+                self.window(team, argv)
+            }
+            made => made,
         }
     }
 
@@ -80,7 +100,7 @@ impl Panes {
                 return Ok(Some(window));
             }
         }
-        let roomy = match burst.is_some_and(|burst| burst.others_are_full) {
+        let roomy = match beside.is_empty() || burst.is_some_and(|burst| burst.others_are_full) {
             true => None,
             false => roomy_window(&self.rows()?, beside, layout),
         };
@@ -142,13 +162,24 @@ impl Burst {
 
     /// The one that was just made: where it is beside those that are known, it is as they are.
     fn joined(&mut self, created: &Created, owner: &Owner) {
-        if let Some((_, rows)) = self.rows.as_mut().filter(|(window, _)| *window == created.window)
-            && let Some(beside) = rows.first().cloned()
-        {
-            let owner = Some(owner.as_str().to_owned());
-            rows.push(PaneRow { pane: created.pane, pid: created.pid, owner, dead: false, ..beside });
+        let owner = Some(owner.as_str().to_owned());
+        match &mut self.rows {
+            _ if created.first => self.rows = Some((created.window, vec![alone(created, owner)])),
+            Some((window, rows)) if *window == created.window => {
+                let beside = rows.first().cloned();
+                let row = |it| PaneRow { pane: created.pane, pid: created.pid, owner, dead: false, ..it };
+                rows.extend(beside.map(row));
+            }
+            _ => {}
         }
     }
+}
+
+/// In a new window of ours.
+fn alone(created: &Created, owner: Option<String>) -> PaneRow {
+    let Created { pane, window, session, pid, size: (width, height), .. } = *created;
+    let (dead, zoomed, hidden, home) = (false, false, false, true);
+    PaneRow { pane, window, session, pid, dead, owner, zoomed, hidden, home, width, height }
 }
 
 /// Where it can't be had, the recorder can't write either, and says so.

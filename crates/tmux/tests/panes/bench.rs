@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use std::{env, fs, thread};
 
 use tempfile::TempDir;
-use tmux::{Address, Label, Notice, Owner, Program, Server};
+use tmux::{Address, Created, Label, Notice, Owner, Program, Server};
 
 /// How long anything may take before a test fails.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -251,6 +251,13 @@ pub(crate) fn owner(name: &str) -> Owner {
 
 pub(crate) fn label(text: &str) -> Label {
     Label { name: text.into(), color: "orange".into(), state: text.into(), task: text.into() }
+}
+
+/// Claimed as agents' panes are, with a recorder that keeps nothing.
+pub(crate) fn claim(server: &mut Server, made: Created, owner: &Owner, label: &Label) {
+    let record = ["/bin/sh", "-c", "exec cat >/dev/null"].map(PathBuf::from);
+    let claimed = server.claim_and_record(made, owner, label, &record, None).unwrap();
+    claimed.claimed.and(claimed.dressed).and(claimed.recorded).unwrap();
 }
 
 /// Sits in a pane and does nothing.

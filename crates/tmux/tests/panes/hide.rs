@@ -2,7 +2,7 @@
 
 use tmux::{Created, Error, Killed, PaneRow, Server};
 
-use crate::bench::{Bench, everywhere, idle, label, owner, plainly};
+use crate::bench::{Bench, claim, everywhere, idle, label, owner, plainly};
 
 fn row(server: &mut Server, pane: tmux::PaneId) -> PaneRow {
     server.list().unwrap().into_iter().find(|row| row.pane == pane).unwrap()
@@ -17,7 +17,7 @@ fn two(server: &mut Server) -> (Created, Created) {
     let session = session(server);
     let one = server.new_window(session, "team", &idle()).unwrap();
     let other = server.split(one.window, &idle()).unwrap();
-    server.claim(one.pane, &owner("ann"), &label("ann")).unwrap();
+    claim(server, one, &owner("ann"), &label("ann"));
     server.claim(other.pane, &owner("bob"), &label("bob")).unwrap();
     (one, other)
 }

@@ -2,9 +2,9 @@
 
 use std::path::PathBuf;
 
-use tmux::{Address, Error, Killed, PaneRow, Server};
+use tmux::{Address, Error, Killed, PaneId, PaneRow, Server};
 
-use crate::bench::{Bench, everywhere, idle, label, owner, plainly, until, words};
+use crate::bench::{Bench, claim, everywhere, idle, label, owner, plainly, until, words};
 
 fn row(server: &mut Server, pane: tmux::PaneId) -> Option<PaneRow> {
     server.list().unwrap().into_iter().find(|row| row.pane == pane)
@@ -51,14 +51,13 @@ fn a_new_pane_is_claimed_and_recorded_in_one_go() {
         };
         let next = Some((first.window, &idle()[..]));
         let claimed =
-            server.claim_and_record(made.pane, &owner("ann"), &label("ann"), &into("record"), next).unwrap();
+            server.claim_and_record(made, &owner("ann"), &label("ann"), &into("record"), next).unwrap();
         claimed.claimed.and(claimed.recorded).unwrap();
         let next = claimed.next.unwrap().unwrap();
         let beside: Vec<_> =
             server.list_window(first.window).unwrap().into_iter().map(|row| (row.pane, row.owner)).collect();
         assert_eq!(beside, [(first.pane, None), (next.pane, None), (made.pane, Some("ann".to_owned()))]);
-        let refused =
-            server.claim_and_record(made.pane, &owner("bob"), &label("bob"), &into("another"), None);
+        let refused = server.claim_and_record(made, &owner("bob"), &label("bob"), &into("another"), None);
         let refused = refused.unwrap().claimed;
         assert!(matches!(refused, Err(Error::NotOurs { .. })), "{refused:?}");
         bench.file("go", "go\n");
@@ -139,16 +138,39 @@ fn a_new_session_stays_with_nobody_in_it() {
 }
 
 #[test]
+fn a_pane_whose_process_has_ended_is_claimed_and_cannot_be_recorded() {
+    plainly(|bench| {
+        let (mut server, _notices) = bench.connect();
+        bench.run(["set-option", "-g", "remain-on-exit", "on"]);
+        let session = main_session(bench, &mut server);
+        let first = server.new_window(session, "team", &idle()).unwrap();
+        let made = server.split(first.window, &words(["sh", "-c", "exit 0"])).unwrap();
+        let is_dead = ["display-message", "-p", "-t", &made.pane.to_string(), "#{pane_dead}"];
+        until("its end", || (bench.run(is_dead) == "1").then_some(()));
+        let record = ["/bin/cat".into()];
+        let claimed = server.claim_and_record(made, &owner("ann"), &label("ann"), &record, None).unwrap();
+        claimed.claimed.unwrap();
+        assert!(matches!(claimed.recorded, Err(Error::Failed { .. })), "{:?}", claimed.recorded);
+        assert_eq!(server.kill(made.pane, &owner("ann")).unwrap(), Killed::Killed);
+    });
+}
+
+#[test]
 fn a_new_window_goes_behind_the_last_and_stays_in_the_background() {
     everywhere(|bench| {
         let (mut server, _notices) = bench.connect();
         let session = main_session(bench, &mut server);
         bench.run(["new-window", "-d", "-t", "=main:7", "sleep", "1000"]);
         let made = server.new_window(session, "team", &idle()).unwrap();
-        let format = "#{window_index} #{window_active} #{window_name} #{remain-on-exit} #{automatic-rename} \
-                      #{synchronize-panes} #{pane-border-status}";
+        claim(&mut server, made, &owner("ann"), &label("ann"));
+        let format = "#{window_index} #{window_active} #{window_name} #{automatic-rename} #{synchronize-panes} \
+                      #{pane-border-status}";
         let seen = bench.run(["display-message", "-p", "-t", &made.pane.to_string(), format]);
-        assert_eq!(seen, "8 0 team off 0 0 top");
+        assert_eq!(seen, "8 0 team 0 0 top");
+        let window = made.window.to_string();
+        assert_eq!(bench.run(["show-options", "-wv", "-t", &window, "remain-on-exit"]), "off");
+        let row = server.list_window(made.window).unwrap().remove(0);
+        assert_eq!((row.width, row.height), made.size);
     });
 }
 
@@ -158,11 +180,13 @@ fn the_border_shows_the_label() {
         let (mut server, _notices) = bench.connect();
         let session = main_session(bench, &mut server);
         let made = server.new_window(session, "team", &idle()).unwrap();
-        let border =
-            || bench.run(["display-message", "-p", "-t", &made.pane.to_string(), "#{T:pane-border-format}"]);
-        assert!(["0", "1"].contains(&border().trim()));
-        server.claim(made.pane, &owner("ann"), &label("日本")).unwrap();
-        assert_eq!(border().trim(), "#[fg=colour208]#[bold]日本#[default] 日本 | 日本");
+        let border = |pane: PaneId| {
+            bench.run(["display-message", "-p", "-t", &pane.to_string(), "#{T:pane-border-format}"])
+        };
+        claim(&mut server, made, &owner("ann"), &label("日本"));
+        assert_eq!(border(made.pane).trim(), "#[fg=colour208]#[bold]日本#[default] 日本 | 日本");
+        let unclaimed = server.split(made.window, &idle()).unwrap();
+        assert!(border(unclaimed.pane).trim().parse::<u32>().is_ok());
     });
 }
 

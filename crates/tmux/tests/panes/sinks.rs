@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use tmux::{Created, Error, Server};
 
-use crate::bench::{Bench, everywhere, idle, label, owner, plainly, read, until, words};
+use crate::bench::{Bench, claim, everywhere, idle, label, owner, plainly, read, until, words};
 
 /// Each would leave a mark, or lose a letter, in one of the places where tmux expands. None holds a slash, so that
 /// all can be the names of files.
@@ -53,7 +53,7 @@ fn assert_arrived(argv: &[String]) {
 
 fn team(server: &mut Server) -> Created {
     let made = server.new_session("team", "one", &idle()).unwrap();
-    server.claim(made.pane, &owner("ann"), &label("")).unwrap();
+    claim(server, made, &owner("ann"), &label(""));
     made
 }
 
