@@ -48,6 +48,8 @@ pub(crate) struct State {
     pub(crate) onlookers: Onlookers,
     /// Clients that wait for the end of an agent's turn.
     pub(crate) interrupting: Vec<(SpawnId, ConnId)>,
+    /// Agents that can be put on their teams, and since when, ms on [`crate::event::Now::mono`]; the oldest first.
+    pub(crate) enrolling: Vec<(u64, SpawnId)>,
     /// Members that are to be started again.
     pub(crate) resting: Vec<Resting>,
     /// What people are to be told.
@@ -140,6 +142,7 @@ impl State {
             waiting: Vec::new(),
             onlookers: Onlookers::default(),
             interrupting: Vec::new(),
+            enrolling: Vec::new(),
             resting: roster.resting,
             notices,
             awake: Awake::default(),

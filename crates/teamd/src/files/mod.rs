@@ -136,7 +136,7 @@ impl Files {
     fn run(&mut self, mut queue: Queue) {
         while let Some(job) = queue.next() {
             crash::point("files.job");
-            if !is_aside(&job) {
+            if !is_aside(&job) && !matches!(job, FileJob::Settled { .. }) {
                 self.see_root(&job);
             }
             let all = gather(job, |is_wanted| queue.next_if(is_wanted), |aside| self.alone(aside));

@@ -1,7 +1,7 @@
 //! The root, where somebody removes or moves its directories while we work in them.
 //!
 //! What is open stays the old directory for ever: nothing comes into it, and what we write there nobody reads. So what is
-//! at its place is opened before the next job, and is ours to work in once its lock is: of two daemons one has that.
+//! at its place is opened before the next job that touches it, and is ours to work in once its lock is: of two daemons one has that.
 
 use super::{FileJob, Files};
 use crate::event::Event;

@@ -32,8 +32,13 @@ impl Phase {
     }
 
     /// Not worth a line on disk: its join waits for a green light that only this daemon can give.
-    pub(super) fn is_starting_unseen(&self) -> bool {
+    pub(crate) fn is_starting_unseen(&self) -> bool {
         matches!(self, Phase::Starting(starting) if starting.stage == StartStage::Opening)
+    }
+
+    /// tmux makes its pane, or we its first process.
+    pub(crate) fn has_no_process(&self) -> bool {
+        matches!(self, Phase::Starting(starting) if starting.first_pid.is_none())
     }
 
     /// The word for `status`.

@@ -18,6 +18,7 @@ pub(crate) fn next(state: &State) -> u64 {
         .chain(requests::next_due(state))
         .chain(screens::next_due(state))
         .chain(budget::next_due(state))
+        .chain(register::next_due(state))
         .fold(state.rescan_at, u64::min)
 }
 

@@ -84,6 +84,7 @@ pub(crate) fn step(state: &mut State, event: Event, now: Now) -> Vec<Effect> {
         Event::Signal(name) => signal(name, out),
     }
     budget::count(state, now, out);
+    register::enrol(state, now, out);
     if let Some(word) = state.notices.take(now.mono) {
         out.push(notice(state, word));
     }

@@ -22,6 +22,10 @@ use protocol::mode::PermissionMode;
 use protocol::turn::{Backend, PlanStage, TurnProgram};
 use tmux::{PaneId, WindowId};
 
+/// How long whoever could be put on the team waits for those whose panes are being opened, ms: about a dozen of them. The config
+/// is one file that grows with the team, and a start at which tmux is slow is not to wait for the next.
+const TOGETHER: u64 = 50;
+
 /// The pane is there, and marked as ours.
 pub(super) fn opened(
     state: &mut State,
@@ -86,7 +90,7 @@ pub(super) fn close(spawn: &SpawnId, (pane, window): (PaneId, Option<WindowId>))
     Effect::Pane(PaneJob::Close { spawn: spawn.clone(), pane, owner: spawn.owner(), window })
 }
 
-/// Once both the first process and its word are there: writes the member. Called after either came.
+/// Once both the first process and its word are there: it is to be put on its team. Called after either came.
 pub(super) fn register(state: &mut State, spawn: &SpawnId, now: Now, out: &mut Vec<Effect>) {
     let Some(agent) = state.agents.get_mut(spawn) else { return };
     let Phase::Starting(starting) = &mut agent.phase else { return };
@@ -99,6 +103,31 @@ pub(super) fn register(state: &mut State, spawn: &SpawnId, now: Now, out: &mut V
             .hinted("try again; what else there was: teamctl events --since 1m");
         return give_up(state, spawn, fault, now, out);
     }
+    state.enrolling.push((now.mono, spawn.clone()));
+}
+
+/// Puts those on their teams who can be, those of a team in one change of the file that holds them: once nobody waits for a pane
+/// any more, or the first of them has waited for the others long enough.
+pub(super) fn enrol(state: &mut State, now: Now, out: &mut Vec<Effect>) {
+    let Some(due) = next_due(state) else { return };
+    if now.mono < due && state.agents.values().any(|agent| agent.phase.has_no_process()) {
+        return;
+    }
+    let mut all = std::mem::take(&mut state.enrolling);
+    all.sort_by_cached_key(|(_, spawn)| state.agents.get(spawn).map(|agent| agent.record.team.clone()));
+    all.iter().for_each(|(_, spawn)| enrol_one(state, spawn, now, out));
+}
+
+/// When the first of those who wait for others has done so long enough.
+pub(super) fn next_due(state: &State) -> Option<u64> {
+    state.enrolling.first().map(|(since, _)| since + TOGETHER)
+}
+
+fn enrol_one(state: &mut State, spawn: &SpawnId, now: Now, out: &mut Vec<Effect>) {
+    // It was given up meanwhile.
+    let Some(agent) = state.agents.get(spawn).filter(|agent| agent.phase.is_starting_unseen()) else {
+        return;
+    };
     let team = agent.record.team.clone();
     let Some(color) = state.next_color(&team) else {
         let fault = no_such_team(state, &team);
@@ -107,13 +136,10 @@ pub(super) fn register(state: &mut State, spawn: &SpawnId, now: Now, out: &mut V
     state.dirty = true;
     let Some(agent) = state.agents.get_mut(spawn) else { return };
     agent.record.color = Some(color);
-    if let Phase::Starting(starting) = &mut agent.phase {
-        starting.stage = StartStage::Registering;
-    }
-    if let Phase::Starting(starting) = &agent.phase {
-        let (file, env) = (agent.record.env.clone(), starting.spawn.env.clone());
-        out.push(Effect::File(FileJob::Environment { file, env }));
-    }
+    let Phase::Starting(starting) = &mut agent.phase else { return };
+    starting.stage = StartStage::Registering;
+    let (file, env) = (agent.record.env.clone(), starting.spawn.env.clone());
+    out.push(Effect::File(FileJob::Environment { file, env }));
     let record = agent.record.clone();
     let again = is_again(&record);
     out.push(Effect::File(FileJob::Register { spawn: spawn.clone(), record, again, at: now.wall }));

@@ -1,6 +1,8 @@
 //! From the order to the running agent, and how its join comes back.
 
 use super::*;
+use crate::step::deadline::next;
+use protocol::fault::Fault;
 
 fn goes(effects: &[Effect]) -> usize {
     effects.iter().filter(|e| matches!(e, Effect::Tell { word: ToJoin::Go(_), .. })).count()
@@ -30,6 +32,59 @@ fn the_green_light_comes_after_the_files_and_the_answer_after_the_start() {
         let effects = step(&mut state, settled(effects), NOW);
         assert!(matches!(done(&effects, 1), Some(Reply::Spawn(spawn)) if spawn.pid == 99));
     }
+}
+
+fn registering(effects: &[Effect]) -> Vec<SpawnId> {
+    let mut all = Vec::new();
+    for effect in effects {
+        if let Effect::File(FileJob::Register { spawn, .. }) = effect {
+            all.push(spawn.clone());
+        }
+    }
+    all
+}
+
+/// Three whose panes are asked for, and the first two of which are there, with a join in each.
+fn two_of_three() -> (State, Vec<SpawnId>) {
+    let mut state = state();
+    let all: Vec<SpawnId> =
+        ["ann", "bob", "cid"].iter().map(|name| opening(&ask(&mut state, 1, order(name)))).collect();
+    for (at, spawn) in all[..2].iter().enumerate() {
+        let (conn, pid) = (50 + at as u64, 40 + at as u32);
+        assert!(registering(&step(&mut state, joined(spawn, conn, pid, None), NOW)).is_empty());
+        assert!(registering(&step(&mut state, opened(spawn, pid), NOW)).is_empty());
+    }
+    (state, all)
+}
+
+#[test]
+fn those_who_come_at_once_are_put_on_the_team_in_one_change_once_nobody_waits_for_a_pane() {
+    let (mut state, all) = two_of_three();
+    let effects = step(&mut state, opened(&all[2], 42), NOW);
+    assert_eq!(registering(&effects), all[..2], "nobody waits for a join that has not spoken");
+    assert!(matches!(effects[0], Effect::File(FileJob::Roster(_))), "the roster is first: {effects:?}");
+    assert_eq!(registering(&step(&mut state, joined(&all[2], 52, 42, None), NOW)), all[2..]);
+}
+
+#[test]
+fn nobody_waits_long_for_anothers_pane() {
+    let (mut state, all) = two_of_three();
+    state.rescan_at = 1_000_000;
+    let due = next(&state);
+    assert!(due <= NOW.mono + 50, "{due}");
+    assert!(registering(&step(&mut state, Event::WatchProven, at(due - 1))).is_empty());
+    assert_eq!(registering(&step(&mut state, Event::Deadline, at(due))), all[..2]);
+    assert!(next(&state) > due, "that is done");
+}
+
+#[test]
+fn who_is_given_up_while_it_waits_for_another_is_not_put_on_the_team() {
+    let (mut state, all) = two_of_three();
+    step(&mut state, Event::Died { spawn: all[0].clone() }, NOW);
+    let gone = Err(Fault::new(Kind::Timeout, "no pane"));
+    let effects =
+        step(&mut state, Event::Paned(PaneDone::Opened { spawn: all[2].clone(), result: gone }), NOW);
+    assert_eq!(registering(&effects), all[1..2]);
 }
 
 #[test]
