@@ -26,10 +26,17 @@ impl Connection {
         self.input
             .write_all(commands.iter().map(|command| format!("{command}\n")).collect::<String>().as_bytes())
             .unwrap();
-        commands.iter().map(|_| self.answer()).collect()
+        let answer = |_| self.answer().unwrap_or_else(|why| panic!("tmux refuses: {why}"));
+        commands.iter().map(answer).collect()
     }
 
-    fn answer(&mut self) -> String {
+    /// The first line of the answer, or of the refusal.
+    pub(crate) fn try_one(&mut self, command: &str) -> Result<String, String> {
+        self.input.write_all(format!("{command}\n").as_bytes()).unwrap();
+        self.answer()
+    }
+
+    fn answer(&mut self) -> Result<String, String> {
         let (mut first, mut inside, until) = (None, false, Instant::now() + Duration::from_secs(60));
         loop {
             let mut line = String::new();
@@ -37,8 +44,8 @@ impl Connection {
             match line.trim_end() {
                 // What it does by itself, the attaching for one, ends with another number.
                 line if line.starts_with("%begin ") => inside = line.ends_with(" 1"),
-                line if inside && line.starts_with("%end ") => return first.unwrap_or_default(),
-                line if inside && line.starts_with("%error ") => panic!("tmux refuses: {first:?}"),
+                line if inside && line.starts_with("%end ") => return Ok(first.unwrap_or_default()),
+                line if inside && line.starts_with("%error ") => return Err(first.unwrap_or_default()),
                 line if inside => drop(first.get_or_insert_with(|| line.to_owned())),
                 _ => {}
             }

@@ -194,19 +194,52 @@ fn connected() -> (House, Connection) {
     (house, connection)
 }
 
-/// What the daemon says to tmux for an agent: a pane with join in it, whose it is, what its border says, and a recorder for
-/// what it prints.
+/// What the daemon says to tmux for an agent, without the questions that it asks before: a pane with join in it, in a window for
+/// nine, whose it is, what its border says, and a recorder for what it prints.
 fn panes_with_joins(house: &House, connection: &mut Connection, count: usize) -> Vec<String> {
     let (socket, log, pane) = (house.path("socket"), house.path("log"), programs().join("teamd-pane"));
+    let mut window = String::new();
     let one = |n| {
         let join = format!("{} join bench-{n} --socket {}", pane.display(), socket.display());
-        let made = connection.ask(&[format!("new-window -d -P -F '#{{pane_id}}' -c / -- {join}")]).remove(0);
-        let marks = ["@teamd", "@teamd_pid", "@teamd_name", "@teamd_color", "@teamd_state", "@teamd_task"];
-        let marks = marks.map(|mark| format!("set-option -p -t {made} {mark} bench-{n}"));
+        let join = format!("-d -P -F '#{{pane_id}} #{{window_id}}' -c / -- {join}");
+        let made = match n % IN_A_WINDOW {
+            0 => connection.ask(&[format!("new-window -a -n bench -t '{{end}}' {join}")]).remove(0),
+            _ => split(connection, &window, &join),
+        };
+        let (made, its_window) = made.split_once(' ').unwrap();
+        its_window.clone_into(&mut window);
+        let window_is_new = n % IN_A_WINDOW == 0;
+        let options = OF_A_WINDOW.map(|option| format!("set-option -w -t {window} {option}"));
+        let marks = MARKS.map(|mark| format!("set-option -p -t {made} {mark} bench-{n}"));
         let record = format!("exec {} record {}-{n}", pane.display(), log.display());
-        let record = format!("pipe-pane -t {made} '{record}'");
-        connection.ask(&[&marks[..], &[record]].concat());
-        made
+        let record =
+            [format!("set-option -p -t {made} remain-on-exit on"), format!("pipe-pane -t {made} '{record}'")];
+        connection.ask(&[if window_is_new { &options[..] } else { &[] }, &marks, &record].concat());
+        made.to_owned()
     };
     (0..count).map(one).collect()
+}
+
+/// As the daemon fills a terminal of 200 by 50.
+const IN_A_WINDOW: usize = 9;
+
+const OF_A_WINDOW: [&str; 7] = [
+    "pane-border-status top",
+    "pane-border-format '#{?#{@teamd}, #[fg=#{@teamd_color}]#{@teamd_name} #{@teamd_state} #{@teamd_task},#{pane_index}}'",
+    "remain-on-exit off",
+    "automatic-rename off",
+    "allow-rename off",
+    "synchronize-panes off",
+    "@teamd_window 1",
+];
+
+const MARKS: [&str; 6] =
+    ["@teamd", "@teamd_pid", "@teamd_name", "@teamd_color", "@teamd_state", "@teamd_task"];
+
+/// Where there is no space the panes are laid out before.
+fn split(connection: &mut Connection, window: &str, join: &str) -> String {
+    let split = format!("split-window -t {window} {join}");
+    connection
+        .try_one(&split)
+        .unwrap_or_else(|_| connection.ask(&[format!("select-layout -t {window} tiled"), split]).remove(1))
 }
