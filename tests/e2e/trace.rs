@@ -29,9 +29,11 @@ fn a_message_is_followed_from_its_sender_to_the_answer() {
     house.until("ann is idle", || (house.member("ann")?["activity"] == "idle").then_some(()));
     let id = send(&house, "hello");
     let done = house
-        // The log tells of the look that found it read, a moment after.
+        // The log tells of its turn, and of the look that found it read, a moment after the answer is in the file.
         .until("it was answered", || {
-            Some(copy(&house, "last")).filter(|copy| copy["answered"].is_object() && copy["read_at"].is_u64())
+            Some(copy(&house, "last")).filter(|copy| {
+                copy["answered"].is_object() && copy["fed"].is_u64() && copy["read_at"].is_u64()
+            })
         });
     assert_eq!(
         (&done["to"], &done["from"], &done["read"]),

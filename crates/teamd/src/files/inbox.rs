@@ -83,11 +83,11 @@ impl Inboxes {
         }
         let told = self.told.get(key).copied().unwrap_or(0);
         let (earlier, new) = entries.split_at(entries.partition_point(|entry| entry.index < told));
-        let is_read = |before: &Mark| {
-            let new_unread = entries.iter().filter(|entry| entry.unread().is_some()).count();
-            mark.unread() < before.unread() + new_unread
-        };
-        let unread = self.marks.get(key).is_some_and(is_read).then_some(mark.unread());
+        // What is new was unread once, even if its owner was faster than this look.
+        let was_unread = self.marks.get(key).map_or(0, Mark::unread)
+            + earlier.iter().filter(|entry| entry.unread().is_some()).count()
+            + new.iter().filter(|entry| entry.message.is_ok()).count();
+        let unread = (mark.unread() < was_unread).then_some(mark.unread());
         Mail { new: letters(new), earlier: letters(earlier), unread, more, ..Mail::default() }
     }
 

@@ -68,15 +68,25 @@ impl Looks {
         let unread = letters.iter().filter(|letter| !letter.read).count();
         let before = self.marks.insert(key.clone(), (letters.len(), unread));
         let told = self.told.get(&key).copied().unwrap_or(0).min(letters.len());
+        // What is new was unread once.
+        let is_read = |from: usize, was: usize| unread < was + letters[from..].len();
         match before {
-            None => Mail { new: seen(letters, told), earlier: seen(&letters[..told], 0), ..Mail::default() },
+            None => {
+                let earlier = letters[..told].iter().filter(|letter| !letter.read).count();
+                let unread = is_read(told, earlier).then_some(unread);
+                Mail {
+                    new: seen(letters, told),
+                    earlier: seen(&letters[..told], 0),
+                    unread,
+                    ..Mail::default()
+                }
+            }
             // Somebody has emptied it.
             Some((count, _)) if count > letters.len() => {
                 Mail { unread: Some(unread), earlier: seen(letters, 0), ..Mail::default() }
             }
             Some((count, was)) => {
-                let new = letters[count..].iter().filter(|letter| !letter.read).count();
-                let unread = (unread < was + new).then_some(unread);
+                let unread = is_read(count, was).then_some(unread);
                 Mail { new: seen(letters, count), unread, ..Mail::default() }
             }
         }

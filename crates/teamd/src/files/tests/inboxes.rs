@@ -104,6 +104,22 @@ fn what_is_read_between_two_parts_is_told_with_the_last() {
 }
 
 #[test]
+fn what_was_read_before_anybody_looked_is_told_as_read() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut files = files(dir.path(), BTreeMap::new());
+    let inbox = made(&mut files).inbox(&AgentName::lead());
+    let send_and_read = |text: &str| {
+        inbox.append(&Message::new(&AgentName::lead(), text.into(), 1)).unwrap();
+        inbox.mark_read(&inbox.unread().unwrap()).unwrap();
+    };
+    send_and_read("before the first look");
+    assert_eq!(looks(&mut files), (1, [1, 0, 0], Some(0)));
+    send_and_read("between two");
+    assert_eq!(looks(&mut files), (1, [1, 0, 0], Some(0)));
+    assert_eq!(looks(&mut files), (1, [0, 0, 0], None), "told once");
+}
+
+#[test]
 fn a_long_inbox_is_looked_at_in_parts_and_what_is_gone_of_it_is_found_after_the_last() {
     let dir = tempfile::tempdir().unwrap();
     let told = BTreeMap::from([((name(), AgentName::lead()), 7_000)]);
