@@ -98,6 +98,31 @@ fn a_session_of_that_name_that_is_not_its_own_is_told_of() {
     house.end();
 }
 
+/// From outside of tmux, as a unit of systemd asks for it, it would begin on a server of its own, from which nobody can
+/// close these panes.
+#[test]
+fn it_comes_back_on_the_tmux_server_of_its_panes_wherever_it_is_asked_for() {
+    let house = team_of(1);
+    let socket = house.tmux_socket().display().to_string();
+    house.kill_9(house.daemon());
+    let ran = house.teamctl(["up"]);
+    assert!(
+        ran.stderr.contains(&format!("agents live on the tmux server {socket}: teamd goes there")),
+        "{ran:#?}"
+    );
+    assert!(ran.ok().contains(&format!("tmux {socket}.")));
+    house.until("it is back", || house.member("a0")?["pid"].as_u64());
+    let pane = house.member("a0").unwrap()["pane"].as_str().unwrap().to_owned();
+    house.teamctl(["kill", "a0"]).ok();
+    assert!(!house.tmux(["list-panes", "-a", "-F", "#{pane_id}"]).lines().any(|line| line == pane));
+    // Nobody lives there any more.
+    house.kill_9(house.daemon());
+    let ran = house.teamctl(["up"]);
+    assert_eq!(ran.stderr, "");
+    assert!(!ran.ok().contains(&socket));
+    house.end();
+}
+
 #[test]
 fn sending_reading_and_tasks_work_without_a_daemon() {
     let house = team_of(1);

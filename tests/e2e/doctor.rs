@@ -3,6 +3,7 @@
 use harness::{House, Processes};
 use serde_json::{Value, json};
 use std::fs::{Permissions, set_permissions};
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 
@@ -24,6 +25,17 @@ fn findings(house: &House, words: &[&str]) -> Vec<String> {
 
 fn state(house: &House) -> PathBuf {
     std::fs::read_dir(house.path("state/teamd")).unwrap().next().unwrap().unwrap().path()
+}
+
+#[test]
+fn a_variable_that_is_no_text_is_in_nobodys_way() {
+    let house = House::with_team();
+    let mut doctor = house.command(harness::programs().join("teamctl"));
+    doctor.arg("doctor").env("ODD", std::ffi::OsStr::from_bytes(b"\xff"));
+    let ran = doctor.output().unwrap();
+    let said = String::from_utf8_lossy(&ran.stdout);
+    assert!(ran.status.success() && said.contains("every pane with our mark"), "{ran:?}");
+    house.end();
 }
 
 #[test]

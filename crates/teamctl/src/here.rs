@@ -242,6 +242,12 @@ pub(crate) fn variable(name: &str) -> Option<String> {
     std::env::var(name).ok().filter(|value| !value.is_empty())
 }
 
+/// The whole environment, but for what is no text.
+pub(crate) fn variables() -> impl Iterator<Item = (String, String)> {
+    std::env::vars_os()
+        .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
+}
+
 /// A failure of the store, as the command line tells it.
 pub(crate) fn fault(error: store::Error) -> Fault {
     Fault::from(error)

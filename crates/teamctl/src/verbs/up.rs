@@ -2,16 +2,18 @@
 
 mod alone;
 mod back;
+pub(super) mod server;
 mod session;
 
 use super::follow::{Follow, Saw};
 use super::typed;
-use crate::here::{Here, own_program, variable};
+use crate::here::{Here, own_program};
 use crate::output;
 use crate::profile::Shelf;
 use protocol::control::{Reply, StatusReply, TeamStatus};
 use protocol::fault::{Fault, Kind};
 use serde_json::json;
+use server::Server;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Stdio};
@@ -21,7 +23,7 @@ use view::typed::Typed;
 /// Start teamd in a detached tmux session, unless one runs
 ///
 /// On the tmux server of $TMUX where there is one, else on a server named teamd. The session is named teamd; after a
-/// crash of teamd it is the one of before, where its panes are. Returns when teamd is ready; with --resume when
+/// crash of teamd server and session are those of before, where its panes are. Returns when teamd is ready; with --resume when
 /// those run again that down --keep, or the machine's end, has put to rest. Each goes on with its tasks and its
 /// worktree, and with its session where its program can; the first prompt is not given again.
 #[derive(Debug, clap::Args)]
@@ -41,15 +43,6 @@ pub(super) const TMUX_NAME: &str = "teamd";
 const READY: Duration = Duration::from_secs(10);
 /// Somebody else's that holds the root answers within this, or not here.
 const OTHER: Duration = Duration::from_secs(5);
-
-/// The tmux server that a daemon is started on.
-#[derive(Debug, Clone)]
-pub(super) enum Server {
-    /// That of `$TMUX`, else the one of this name.
-    OfCaller(String),
-    /// The one with this socket: that of the daemon before.
-    At(PathBuf),
-}
 
 /// Whether a daemon answers.
 pub(super) enum Began {
@@ -129,7 +122,7 @@ fn begin(here: &Here, server: &Server, socket: &Path) -> Result<Began, Fault> {
         };
         return Ok(other.map_or_else(|| refused(here, code, &why), Began::Runs));
     }
-    session::start(here, server, socket)?;
+    session::start(here, &server.or_where_panes_are(&here.place()?.state), socket)?;
     answer(here, &mut follow, READY)?.map(Began::Ready).ok_or_else(|| not_ready(here))
 }
 
@@ -184,32 +177,6 @@ fn not_ready(here: &Here) -> Fault {
     let state = here.place().map(|place| place.state.display().to_string()).unwrap_or_default();
     Fault::new(Kind::NoDaemon, "cannot start teamd: it was not ready within 10 s")
         .hinted(format!("run teamd by hand to see why; its log is {state}/logs/teamd/latest"))
-}
-
-/// What an agent that calls has of its own. A tmux server keeps it for ever, and with it all that runs there: who looks
-/// for what that agent left, or asks who calls, would find all of that.
-const OF_AN_AGENT: [&str; 5] = ["TEAMD_TEAM", "TEAMD_AGENT", "TEAMD_TOKEN", "TEAMD_SPAWN", "TEAMD_WAKE_FD"];
-
-/// tmux itself, on that server.
-fn tmux(server: &Server) -> Command {
-    let mut command = Command::new("tmux");
-    let of_caller = || variable("TMUX").and_then(|tmux| tmux.split(',').next().map(PathBuf::from));
-    match (server, of_caller()) {
-        (Server::At(socket), _) => {
-            command.args(["-u", "-S"]).arg(socket);
-        }
-        (Server::OfCaller(_), Some(socket)) => {
-            command.args(["-u", "-S"]).arg(socket);
-        }
-        (Server::OfCaller(name), None) => {
-            command.args(["-u", "-L", name]);
-        }
-    }
-    for name in OF_AN_AGENT {
-        command.env_remove(name);
-    }
-    command.env_remove("TMUX").stdin(Stdio::null());
-    command
 }
 
 /// An argument that ends in `;` would end the tmux command.

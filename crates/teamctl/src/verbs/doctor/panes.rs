@@ -4,10 +4,8 @@
 use super::orphans::known;
 use super::report::Report;
 use crate::here::{Here, variable};
-use crate::verbs::agents::ask::ask;
-use crate::verbs::up::TMUX_NAME;
+use crate::verbs::up::{TMUX_NAME, server};
 use protocol::control::{Reply, StatusReply};
-use std::collections::BTreeMap;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 
@@ -82,9 +80,7 @@ fn servers(status: Option<&StatusReply>) -> Vec<[String; 2]> {
 
 /// Nothing of a server that is not there.
 fn marked(server: &[String; 2]) -> Vec<Marked> {
-    let words = ["list-panes", "-a", "-F", FORMAT].map(str::to_owned);
-    let env: BTreeMap<String, String> = std::env::vars().filter(|(name, _)| name != "TMUX").collect();
-    let listed = ask(Path::new("tmux"), &[&server[..], &words].concat(), &env).unwrap_or_default();
+    let listed = server::ask(server, &["list-panes", "-a", "-F", FORMAT]).unwrap_or_default();
     let mut all: Vec<Marked> = listed.lines().filter_map(|line| Marked::of(server, line)).collect();
     // A window that several sessions show is listed in each.
     all.sort_by(|a, b| a.pane.cmp(&b.pane));

@@ -1,7 +1,7 @@
 //! What a new agent finds around it: its directory, its environment, its program, its first message. All of
 //! it is checked before the daemon is asked for anything.
 
-use crate::here::variable;
+use crate::here::{variable, variables};
 use crate::profile::Ordered;
 use crate::verbs::text;
 use protocol::environment::is_passed_on;
@@ -61,10 +61,8 @@ pub(in crate::verbs) fn environment(
     ordered: &Ordered,
     asked: BTreeMap<String, String>,
 ) -> BTreeMap<String, String> {
-    let ours = std::env::vars_os()
-        .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)));
     let passed = |name: &String| is_passed_on(name) || ordered.pass.contains(name);
-    let mut env: BTreeMap<String, String> = ours.filter(|(name, _)| passed(name)).collect();
+    let mut env: BTreeMap<String, String> = variables().filter(|(name, _)| passed(name)).collect();
     env.retain(|name, _| !ordered.unset.contains(name));
     env.extend(ordered.env.clone());
     env.extend(asked);

@@ -4,7 +4,8 @@
 //! A session of ours has our socket's path in an option of its own. Another that has the name we want, a person's or
 //! that of the daemon of another root, gets nothing from us.
 
-use super::{Server, arguments, beside_us, escaped, no_tmux, tmux};
+use super::server::Server;
+use super::{arguments, beside_us, escaped, no_tmux};
 use crate::here::{Here, variable};
 use crate::output;
 use protocol::fault::{Fault, Kind};
@@ -97,5 +98,5 @@ fn goes(window: &str) -> [String; 7] {
 }
 
 fn run(server: &Server, words: &[String]) -> Result<Output, Fault> {
-    tmux(server).args(words).output().map_err(|error| no_tmux(&error))
+    server.tmux().args(words).output().map_err(|error| no_tmux(&error))
 }

@@ -1,0 +1,89 @@
+//! The tmux server that teamd is started on: the one on which agents of the teamd before live on in their panes, since no
+//! other can show or close these. Else that of `$TMUX`, else one of a name.
+
+use crate::here::{variable, variables};
+use crate::output;
+use crate::verbs::agents::ask;
+use protocol::ability::Abilities;
+use serde_json::Value;
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+/// The tmux server that a daemon is started on.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(in crate::verbs) enum Server {
+    /// That of `$TMUX`, else the one of this name.
+    OfCaller(String),
+    /// The one with this socket.
+    At(PathBuf),
+}
+
+/// What tells a server from any other, as the roster has it of each pane.
+const EPOCH: &str = "#{pid}:#{start_time}:#{socket_path}";
+
+/// What an agent that calls has of its own. A tmux server keeps it for ever, and with it all that runs there: who looks
+/// for what that agent left, or asks who calls, would find all of that.
+const OF_AN_AGENT: [&str; 5] = ["TEAMD_TEAM", "TEAMD_AGENT", "TEAMD_TOKEN", "TEAMD_SPAWN", "TEAMD_WAKE_FD"];
+
+impl Server {
+    /// This one, unless panes of the daemon with this state directory are on another that runs, and none is on this.
+    pub(super) fn or_where_panes_are(&self, state: &Path) -> Server {
+        let epochs = epochs_in(state);
+        if epochs.is_empty() || self.epoch().is_some_and(|epoch| epochs.contains(&epoch)) {
+            return self.clone();
+        }
+        let runs = |epoch: &String| {
+            let server = Server::At(epoch.splitn(3, ':').nth(2)?.into());
+            (server.epoch().as_ref() == Some(epoch)).then_some(server)
+        };
+        let Some(theirs) = epochs.iter().find_map(runs) else { return self.clone() };
+        let [_, socket] = theirs.named();
+        output::complain(&format!("agents live on the tmux server {socket}: teamd goes there"));
+        theirs
+    }
+
+    /// tmux itself, on this server.
+    pub(super) fn tmux(&self) -> Command {
+        let mut command = Command::new("tmux");
+        command.arg("-u").args(self.named());
+        for name in OF_AN_AGENT {
+            command.env_remove(name);
+        }
+        command.env_remove("TMUX").stdin(Stdio::null());
+        command
+    }
+
+    /// As tmux is told of it.
+    fn named(&self) -> [String; 2] {
+        let of_caller = || variable("TMUX").and_then(|tmux| Some(tmux.split(',').next()?.to_owned()));
+        let (flag, name) = match self {
+            Server::At(socket) => ("-S", socket.to_string_lossy().into_owned()),
+            Server::OfCaller(name) => {
+                of_caller().map_or_else(|| ("-L", name.clone()), |socket| ("-S", socket))
+            }
+        };
+        [flag.to_owned(), name]
+    }
+
+    /// None of one that does not run, or does not answer.
+    fn epoch(&self) -> Option<String> {
+        let sessions = ask(&self.named(), &["list-sessions", "-F", EPOCH]).ok()?;
+        sessions.lines().next().map(str::to_owned)
+    }
+}
+
+/// What tmux answers on that server; why it does not, in words.
+pub(in crate::verbs) fn ask(server: &[String; 2], words: &[&str]) -> Result<String, String> {
+    let words = server.iter().cloned().chain(words.iter().map(|word| (*word).to_owned()));
+    let env = variables().filter(|(name, _)| name != "TMUX").collect();
+    ask::ask(Path::new("tmux"), &words.collect::<Vec<_>>(), &env)
+}
+
+/// The servers of all panes in the roster, each once.
+fn epochs_in(state: &Path) -> BTreeSet<String> {
+    let roster = std::fs::read(state.join(Abilities::FILE)).unwrap_or_default();
+    let roster: Value = serde_json::from_slice(&roster).unwrap_or_default();
+    let agents = roster["agents"].as_array().into_iter().flatten();
+    agents.filter_map(|agent| agent["pane"]["epoch"].as_str().map(str::to_owned)).collect()
+}
