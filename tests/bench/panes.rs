@@ -202,13 +202,13 @@ fn panes_with_joins(house: &House, connection: &mut Connection, count: usize) ->
     let one = |n| {
         let join = format!("{} join bench-{n} --socket {}", pane.display(), socket.display());
         let join = format!("-d -P -F '#{{pane_id}} #{{window_id}}' -c / -- {join}");
-        let made = match n % IN_A_WINDOW {
-            0 => connection.ask(&[format!("new-window -a -n bench -t '{{end}}' {join}")]).remove(0),
-            _ => split(connection, &window, &join),
+        let window_is_new = n % IN_A_WINDOW == 0;
+        let made = match window_is_new {
+            true => connection.ask(&[format!("new-window -a -n bench -t '{{end}}' {join}")]).remove(0),
+            false => split(connection, &window, &join),
         };
         let (made, its_window) = made.split_once(' ').unwrap();
         its_window.clone_into(&mut window);
-        let window_is_new = n % IN_A_WINDOW == 0;
         let options = OF_A_WINDOW.map(|option| format!("set-option -w -t {window} {option}"));
         let marks = MARKS.map(|mark| format!("set-option -p -t {made} {mark} bench-{n}"));
         let record = format!("exec {} record {}-{n}", pane.display(), log.display());

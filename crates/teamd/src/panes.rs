@@ -197,7 +197,7 @@ impl Panes {
         Ok(self.server.as_mut().expect("it was set just now"))
     }
 
-    /// The next one, where that is not there any more, whose ids mean nothing to it.
+    /// That of the server that answers now, where the one we knew is gone: the ids of that mean nothing here.
     fn server_anew(&mut self) -> Result<&mut Server, Error> {
         self.server = None;
         self.server()

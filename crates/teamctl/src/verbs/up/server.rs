@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 /// The tmux server that a daemon is started on.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 pub(in crate::verbs) enum Server {
     /// That of `$TMUX`, else the one of this name.
     OfCaller(String),
@@ -73,11 +73,12 @@ impl Server {
     }
 }
 
-/// What tmux answers on that server; why it does not, in words.
+/// What tmux answers on that server, letter by letter in any locale; why it does not, in words.
 pub(in crate::verbs) fn ask(server: &[String; 2], words: &[&str]) -> Result<String, String> {
-    let words = server.iter().cloned().chain(words.iter().map(|word| (*word).to_owned()));
+    let words = words.iter().map(|word| (*word).to_owned());
+    let words: Vec<String> = std::iter::once("-u".to_owned()).chain(server.clone()).chain(words).collect();
     let env = variables().filter(|(name, _)| name != "TMUX").collect();
-    ask::ask(Path::new("tmux"), &words.collect::<Vec<_>>(), &env)
+    ask::ask(Path::new("tmux"), &words, &env)
 }
 
 /// The servers of all panes in the roster, each once.
