@@ -1,6 +1,7 @@
 //! Telling people what they have to know: that somebody waits for them, has died or is stuck, or that all is done. Once
 //! for each, and what comes within a second of the last word in one word after it. What was not told yet is in the
-//! roster, for the next daemon to tell.
+//! roster, for the next daemon to tell; so is for a moment what is being told, and may be told twice where the daemon is killed
+//! in that.
 
 use protocol::asked::AskedKind;
 use protocol::name::{AgentName, TeamName};
