@@ -6,14 +6,14 @@ use std::collections::BTreeSet;
 /// Who may import whom, beyond the libraries of others.
 const ARROWS: [(&str, &[&str]); 14] = [
     ("acp", &["protocol"]),
-    ("crash", &[]),
+    ("failpoint", &[]),
     ("protocol", &[]),
-    ("store", &["crash", "protocol"]),
-    ("tmux", &["crash"]),
-    ("client", &["crash", "protocol"]),
-    ("worktree", &["crash"]),
-    ("teamd", &["crash", "protocol", "store", "tmux", "worktree"]),
-    ("teamctl", &["client", "crash", "protocol", "store", "view", "worktree"]),
+    ("store", &["failpoint", "protocol"]),
+    ("tmux", &["failpoint"]),
+    ("client", &["failpoint", "protocol"]),
+    ("worktree", &["failpoint"]),
+    ("teamd", &["failpoint", "protocol", "store", "tmux", "worktree"]),
+    ("teamctl", &["client", "failpoint", "protocol", "store", "view", "worktree"]),
     ("top", &["client", "protocol", "store", "view"]),
     ("view", &["protocol", "store"]),
     ("mcp", &["protocol", "store"]),
@@ -138,12 +138,12 @@ fn crash_points_are_of_debug_builds_alone() {
     let sources = sources();
     let asking: Vec<&str> = sources
         .iter()
-        .filter(|(_, text)| text.contains("TEAMD_CRASH"))
+        .filter(|(_, text)| text.contains("TEAMD_FAILPOINTS"))
         .map(|(name, _)| name.as_str())
         .collect();
-    assert_eq!(asking.iter().filter(|name| !name.ends_with("crash/src/lib.rs")).count(), 1, "{asking:?}");
-    let gate = sources.iter().find(|(name, _)| name == "crash/src/lib.rs").expect("it is there");
-    assert!(gate.1.contains("#[cfg(debug_assertions)]\nmod order;"), "{}", gate.1);
+    assert_eq!(asking.iter().filter(|name| !name.ends_with("failpoint/src/lib.rs")).count(), 1, "{asking:?}");
+    let gate = sources.iter().find(|(name, _)| name == "failpoint/src/lib.rs").expect("it is there");
+    assert!(gate.1.contains("#[cfg(debug_assertions)]\nmod directory;"), "{}", gate.1);
 }
 
 #[test]

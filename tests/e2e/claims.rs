@@ -179,10 +179,10 @@ struct Held {
 
 impl Held {
     fn of(house: &House) -> Held {
-        house.put("crash/passed", "");
-        house.put("crash/order", "pause teamctl client.answered 1\n");
+        house.put("crash/hits", "");
+        house.put("crash/armed", "pause teamctl client.answered 1\n");
         let mut claim = house.command(harness::programs().join("teamctl"));
-        claim.args(["--json", "task", "claim"]).env("TEAMD_CRASH", house.path("crash"));
+        claim.args(["--json", "task", "claim"]).env("TEAMD_FAILPOINTS", house.path("crash"));
         let claim = claim.stdout(Stdio::piped()).spawn().unwrap();
         let stat = format!("/proc/{}/stat", claim.id());
         let stopped = || std::fs::read_to_string(&stat).unwrap().contains(") T ").then_some(());

@@ -74,7 +74,7 @@ fn that_each_is_told_once_whoever_is_killed() {
 #[test]
 fn that_of_which_nobody_was_told_when_the_daemon_was_killed() {
     let house = house("");
-    house.tmux(["set-environment", "-g", "TEAMD_CRASH", &house.path("out").display().to_string()]);
+    house.tmux(["set-environment", "-g", "TEAMD_FAILPOINTS", &house.path("out").display().to_string()]);
     house.put("out/order", "kill teamd act.ring 2\n");
     house.put("out/passed", "");
     house.start_daemon();

@@ -83,7 +83,7 @@ impl Connection {
     /// # Errors
     /// [`Error::NoDaemon`], [`Error::Stranger`].
     pub fn open(path: &Path) -> Result<Connection, Error> {
-        crash::point("client.connect");
+        failpoint::hit("client.connect");
         let stream = UnixStream::connect(path);
         Connection::of(path, stream.map_err(|source| Error::NoDaemon { path: path.to_owned(), source })?)
     }
@@ -94,7 +94,7 @@ impl Connection {
     /// # Errors
     /// [`Error::Silent`] for that, else as [`Connection::open`].
     pub fn open_at_once(path: &Path) -> Result<Connection, Error> {
-        crash::point("client.connect");
+        failpoint::hit("client.connect");
         let stream = connected(path).map_err(|errno| match errno {
             Errno::EAGAIN => Error::Silent(path.to_owned()),
             errno => Error::NoDaemon { path: path.to_owned(), source: errno.into() },
@@ -120,11 +120,11 @@ impl Connection {
     /// # Errors
     /// [`Error::WentAway`] the moment the daemon dies.
     pub fn call(&mut self, call: &Call) -> Result<Response, Error> {
-        crash::point("client.ask");
+        failpoint::hit("client.ask");
         self.send(call)?;
-        crash::point("client.asked");
+        failpoint::hit("client.asked");
         let response = self.receive();
-        crash::point("client.answered");
+        failpoint::hit("client.answered");
         response
     }
 

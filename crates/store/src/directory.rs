@@ -97,9 +97,10 @@ impl Directory {
 
     /// Opens a directory in this one, and makes it (0700) if it is missing.
     pub(crate) fn sub_made(&self, name: &str) -> Result<Directory, Error> {
-        crash::before_call("store.mkdir").map_err(|cause| Error::io("create", &self.join(name), cause))?;
+        failpoint::hit_before_call("store.mkdir")
+            .map_err(|cause| Error::io("create", &self.join(name), cause))?;
         match mkdirat(self, name, Mode::S_IRWXU) {
-            Ok(()) | Err(Errno::EEXIST) => crash::point("store.made"),
+            Ok(()) | Err(Errno::EEXIST) => failpoint::hit("store.made"),
             Err(errno) => return Err(Error::io("create", &self.join(name), errno)),
         }
         let gone = || Error::io("open", &self.join(name), Errno::ENOENT);
@@ -183,10 +184,11 @@ impl Directory {
     }
 
     fn remove(&self, name: &str, flags: UnlinkatFlags) -> Result<(), Error> {
-        crash::before_call("store.remove").map_err(|cause| Error::io("remove", &self.join(name), cause))?;
+        failpoint::hit_before_call("store.remove")
+            .map_err(|cause| Error::io("remove", &self.join(name), cause))?;
         match unlinkat(self, name, flags) {
             Ok(()) | Err(Errno::ENOENT) => {
-                crash::point("store.removed");
+                failpoint::hit("store.removed");
                 Ok(())
             }
             Err(errno) => Err(Error::io("remove", &self.join(name), errno)),

@@ -80,14 +80,15 @@ impl<'d> Lock<'d> {
         let name = format!("{target}.lock");
         let mut pause = Pause::new(DEADLINE, HOLD, LONGEST);
         let mut watch = Watch::new();
-        crash::before_call("lock.take").map_err(|cause| Error::io("lock", &dir.join(&name), cause))?;
+        failpoint::hit_before_call("lock.take")
+            .map_err(|cause| Error::io("lock", &dir.join(&name), cause))?;
         loop {
             let before = Before::now();
             match mkdirat(dir, name.as_str(), mark()) {
                 Ok(()) => {
-                    crash::point("lock.taken");
+                    failpoint::hit("lock.taken");
                     let held = hold(dir, &name, before)?;
-                    crash::point("lock.held");
+                    failpoint::hit("lock.held");
                     match held {
                         Some((stamp, grip)) => return Ok(Lock { dir, stamp, name, _grip: grip }),
                         None if pause.wait() => continue,
@@ -191,9 +192,9 @@ fn take_away(dir: &Directory, name: &str, watch: &Watch) -> Result<Taken, Error>
         return Err(Error::Locked { path: dir.join(name), why });
     }
     let moved = format!(".{name}.stale.{}", Uuid::new_v4().simple());
-    crash::point("lock.move");
+    failpoint::hit("lock.move");
     match rename_fresh(dir, name, &moved) {
-        Ok(()) => crash::point("lock.moved"),
+        Ok(()) => failpoint::hit("lock.moved"),
         Err(Errno::ENOENT) => return Ok(Taken::Missed),
         Err(errno) => return Err(Error::io("take over", &dir.join(name), errno)),
     }

@@ -38,7 +38,7 @@ pub(crate) struct Hands {
 impl Hands {
     /// Break: the daemon is to end.
     pub(crate) fn act(&mut self, effect: Effect, wall: u64) -> ControlFlow<()> {
-        crash::point(effect.point());
+        failpoint::hit(effect.point());
         match effect {
             Effect::Reply { client, response } => {
                 self.connections.send(client, &response);

@@ -143,7 +143,7 @@ pub(crate) async fn accept(listener: UnixListener, admit: UnboundedSender<UnixSt
     loop {
         match listener.accept().await {
             Ok((stream, _)) => {
-                crash::point("connection.accepted");
+                failpoint::hit("connection.accepted");
                 told = false;
                 if admit.send(stream).is_err() {
                     return;
@@ -162,7 +162,7 @@ pub(crate) async fn accept(listener: UnixListener, admit: UnboundedSender<UnixSt
 /// Who can't be answered is hung up on: it would wait for ever.
 async fn write(stream: Arc<UnixStream>, mut queue: UnboundedReceiver<Out>, waiting: Arc<AtomicUsize>) {
     while let Some(Out::Lines(lines)) = queue.recv().await {
-        crash::point("connection.write");
+        failpoint::hit("connection.write");
         if write_all(&stream, &lines).await.is_err() {
             break;
         }
@@ -248,7 +248,7 @@ impl Reader {
     }
 
     fn object(&mut self, text: &str) -> Result<(), Box<dyn std::error::Error>> {
-        crash::point("connection.heard");
+        failpoint::hit("connection.heard");
         let conn = self.conn;
         let event = if self.joined {
             Event::JoinSaid { conn, said: serde_json::from_str::<FromJoin>(text)? }

@@ -83,14 +83,14 @@ impl Start {
             log::start(args, &place.state)?;
         }
         let limits = Limits::before_ours();
-        crash::point("start.locked");
+        failpoint::hit("start.locked");
         let mut roster = read_roster(&state_dir)?;
         roster.disown_before(life::boot());
         take_in(&root, &mut roster);
         let_go(&root, &state_dir, &mut roster);
         roster.recall_environments(|file| files::environment(&state_dir, file));
         tidy(&root, &state_dir, &roster);
-        crash::point("start.tidied");
+        failpoint::hit("start.tidied");
         let setting = setting(args, &root, socket, place.state)?;
         Ok(Start { _lock: lock, root, state_dir, roster, setting, home: home(args), limits })
     }

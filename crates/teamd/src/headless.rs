@@ -33,9 +33,9 @@ impl Headless {
         let (program, arguments) = argv.split_first().expect("a command line of ours has a program");
         let mut command = Command::new(program);
         command.args(arguments).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-        crash::point("headless.start");
+        failpoint::hit("headless.start");
         let child = command.spawn().map_err(|error| Fault::io("start", Path::new(program), &error))?;
-        crash::point("headless.started");
+        failpoint::hit("headless.started");
         let pid = child.id();
         // Its agent does not begin before the green light.
         self.limits.give_back(pid);

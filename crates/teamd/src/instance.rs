@@ -50,7 +50,7 @@ impl Lock {
             Err(TryLockError::WouldBlock) => return Err(runs_already(&mut file, root)),
             Err(TryLockError::Error(error)) => return Err(io("lock", &error)),
         }
-        crash::point("instance.locked");
+        failpoint::hit("instance.locked");
         let pid = std::process::id().to_string();
         let written =
             file.set_len(0).and_then(|()| file.rewind()).and_then(|()| file.write_all(pid.as_bytes()));
@@ -142,7 +142,7 @@ impl Bound {
     pub(crate) fn remove(&self) {
         let ours = |meta: &Metadata| meta.dev() == self.device && meta.ino() == self.inode;
         if std::fs::symlink_metadata(&self.path).as_ref().is_ok_and(ours) {
-            crash::point("instance.unbind");
+            failpoint::hit("instance.unbind");
             std::fs::remove_file(&self.path).ok();
         }
     }
@@ -166,11 +166,11 @@ pub(crate) fn check_place(socket: &Path) -> Result<(), Fault> {
 pub(crate) fn listen(path: &Path) -> Result<(UnixListener, Bound), Fault> {
     check_place(path)?;
     let io = |error: std::io::Error| Fault::io("listen on", path, &error);
-    crash::point("instance.listen");
+    failpoint::hit("instance.listen");
     remove_dead(path)?;
-    crash::point("instance.bind");
+    failpoint::hit("instance.bind");
     let listener = UnixListener::bind(path).map_err(io)?;
-    crash::point("instance.bound");
+    failpoint::hit("instance.bound");
     std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o600)).map_err(io)?;
     listener.set_nonblocking(true).map_err(io)?;
     let meta = std::fs::symlink_metadata(path).map_err(io)?;

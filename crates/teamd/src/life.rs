@@ -149,7 +149,7 @@ fn tell_deaths(epoll: &OwnedFd, names: &Mutex<HashMap<u64, SpawnId>>, events: &U
         // Interrupted by a signal: the next round sees what there was.
         epoll::wait(epoll, spare_capacity(&mut ready), None).ok();
         for event in ready.drain(..) {
-            crash::point("life.ended");
+            failpoint::hit("life.ended");
             let name = names.lock().unwrap_or_else(PoisonError::into_inner).remove(&event.data.u64());
             if let Some(spawn) = name
                 && events.send(Event::Died { spawn }).is_err()

@@ -88,9 +88,9 @@ impl Panes {
             }
             self.close_together(&mut waiting);
             let Some(job) = waiting.pop_front().or_else(|| queue.recv().ok()) else { return };
-            crash::point("panes.job");
+            failpoint::hit("panes.job");
             if let Some(done) = self.job(job, waiting.front()) {
-                crash::point("panes.done");
+                failpoint::hit("panes.done");
                 self.events.send(Event::Paned(done)).ok();
             }
         }
@@ -103,7 +103,7 @@ impl Panes {
         if some.len() < 2 {
             return;
         }
-        crash::point("panes.job");
+        failpoint::hit("panes.job");
         let panes: Vec<_> = some.iter().map(|(_, pane)| pane.clone()).collect();
         let gone = match self.server().and_then(|server| server.kill_each(&panes)) {
             Err(error) if !is_gone(&error) => Err(fault(error)),
@@ -122,7 +122,7 @@ impl Panes {
             };
             let spawn = spawn.clone();
             waiting.remove(*at);
-            crash::point("panes.done");
+            failpoint::hit("panes.done");
             self.events.send(Event::Paned(PaneDone::Closed { spawn, left })).ok();
         }
     }

@@ -17,7 +17,7 @@ impl Screen {
         let (lines, queue) = sync_channel::<String>(LINES);
         let write = move || {
             queue.iter().for_each(|text| {
-                crash::point("screen.line");
+                failpoint::hit("screen.line");
                 let mut out = std::io::stdout();
                 out.write_all(text.as_bytes()).and_then(|()| out.flush()).unwrap_or_default();
             });

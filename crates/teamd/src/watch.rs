@@ -167,7 +167,7 @@ fn tell(
     event: notify::Result<notify::Event>,
     (lines, missed, events): &Told,
 ) {
-    crash::point("watch.saw");
+    failpoint::hit("watch.saw");
     let Ok(event) = event else { return missed.tell(events) };
     if event.need_rescan() {
         missed.tell(events);

@@ -76,9 +76,9 @@ pub(crate) fn begin(job: TreeJob, events: UnboundedSender<Event>) {
     let (same, told) = (Arc::clone(&job), events.clone());
     // The loop has ended: nobody is left to be told.
     let run = move || {
-        crash::point("worktree.job");
+        failpoint::hit("worktree.job");
         let done = done(&same);
-        crash::point("worktree.done");
+        failpoint::hit("worktree.done");
         drop(told.send(Event::Worktree(done)));
     };
     if let Err(error) = std::thread::Builder::new().name("worktree".into()).spawn(run) {

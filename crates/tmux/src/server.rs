@@ -71,9 +71,9 @@ impl Server {
         let tmux = Tmux { program: program.clone(), address: address.clone() };
         let herald = Herald(Arc::new(Mutex::new(notice)));
         let deadline = Deadline::of_a_start("connect to tmux");
-        crash::point("tmux.connect");
+        failpoint::hit("tmux.connect");
         let (control, hello) = connect::first(&tmux, &herald, deadline)?;
-        crash::point("tmux.connected");
+        failpoint::hit("tmux.connected");
         let Hello { epoch, version } = hello;
         Ok(Server { tmux, epoch, version, control: Some(control), herald })
     }
@@ -143,12 +143,12 @@ impl Server {
         deadline: Deadline,
     ) -> Result<Vec<Reply>, Error> {
         self.reconnect(deadline)?;
-        crash::point("tmux.ask");
+        failpoint::hit("tmux.ask");
         let Some(control) = &mut self.control else {
             return scripts.iter().map(|script| exec::run(&self.tmux, script, deadline)).collect();
         };
         let answers = control.ask(scripts, deadline);
-        crash::point("tmux.answered");
+        failpoint::hit("tmux.answered");
         if let Err(Error::Timeout { .. } | Error::Lost { .. }) = answers {
             // Late answers would be taken for those of the next script.
             self.control = None;

@@ -169,13 +169,13 @@ impl<'a> Git<'a> {
         let mut command = self.command();
         command.args(arguments);
         command.stdin(stdin(input)?).stdout(shared(stdout)?).stderr(shared(stderr)?);
-        crash::point("git.run");
+        failpoint::hit("git.run");
         let child = command.spawn().map_err(|error| match error.kind() {
             std::io::ErrorKind::NotFound => Error::NoGit,
             _ => io("start", Path::new("git"))(error),
         })?;
         let ended = ended(child, verb, patience);
-        crash::point("git.ran");
+        failpoint::hit("git.ran");
         ended
     }
 

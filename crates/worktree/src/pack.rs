@@ -71,6 +71,6 @@ fn verified(archive: &Path, count: usize) -> Result<(), Error> {
 
 /// A file that nobody has made before.
 pub(crate) fn new(path: &Path) -> Result<File, Error> {
-    crash::before_call("worktree.pack").map_err(io("make", path))?;
+    failpoint::hit_before_call("worktree.pack").map_err(io("make", path))?;
     File::options().create_new(true).read(true).write(true).open(path).map_err(io("make", path))
 }

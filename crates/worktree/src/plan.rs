@@ -145,10 +145,10 @@ fn directory(beside: &Path, name: &str) -> Result<PathBuf, Error> {
     let beside = beside.canonicalize().map_err(io("find", beside))?;
     for name in numbered(name) {
         let path = beside.join(name);
-        crash::before_call("worktree.mkdir").map_err(io("make", &path))?;
+        failpoint::hit_before_call("worktree.mkdir").map_err(io("make", &path))?;
         match create_dir(&path) {
             Ok(()) => {
-                crash::point("worktree.made");
+                failpoint::hit("worktree.made");
                 return Ok(path);
             }
             Err(error) if error.kind() == ErrorKind::AlreadyExists => {}

@@ -150,7 +150,7 @@ fn one_that_ends_before_it_hears_that_it_is_refused_leaves_no_word() {
     let house = house(&["held"]);
     house.gate("out/gate");
     // Daemons get the environment of their panes, and those without a pane that of their daemon.
-    house.tmux(["set-environment", "-g", "TEAMD_CRASH", &house.path("out").display().to_string()]);
+    house.tmux(["set-environment", "-g", "TEAMD_FAILPOINTS", &house.path("out").display().to_string()]);
     house.kill_9(house.daemon());
     house.start_daemon();
     let spawn = ["spawn", "ann", "--agent", "scripted", "--backend", "in-process"];

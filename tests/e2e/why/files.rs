@@ -13,10 +13,10 @@ fn lock(house: &House) -> std::path::PathBuf {
 
 /// One that obeys this order at a crash point.
 fn sender(house: &House, order: &str) -> Command {
-    house.put("crash/order", order);
-    house.put("crash/passed", "");
+    house.put("crash/armed", order);
+    house.put("crash/hits", "");
     let mut command = house.command(harness::programs().join("teamctl"));
-    command.args(["send", "ann", "x"]).env("TEAMD_CRASH", house.path("crash"));
+    command.args(["send", "ann", "x"]).env("TEAMD_FAILPOINTS", house.path("crash"));
     command
 }
 

@@ -40,30 +40,30 @@ pub(super) const REST: Duration = Duration::from_millis(60);
 /// Every process of the house that is started from now on looks there.
 pub(super) fn open(house: &mut House) {
     let path = house.path("crash").display().to_string();
-    house.tmux(["set-environment", "-g", "TEAMD_CRASH", &path]);
-    house.variables.push(("TEAMD_CRASH".to_owned(), path));
+    house.tmux(["set-environment", "-g", "TEAMD_FAILPOINTS", &path]);
+    house.variables.push(("TEAMD_FAILPOINTS".to_owned(), path));
 }
 
 /// From now on what is passed is written down, and the order holds.
 pub(super) fn begin(house: &House, order: Option<(&Point, Deed)>) {
     let line = order.map(|(at, deed)| format!("{} {} {} {}\n", deed.word(), at.program, at.name, at.nth));
     // Without the one nothing is counted, and nobody obeys: what is passed in between is of no order.
-    std::fs::remove_file(house.path("crash/passed")).unwrap_or_default();
-    house.put("crash/order", line.unwrap_or_default());
-    house.put("crash/passed", "");
+    std::fs::remove_file(house.path("crash/hits")).unwrap_or_default();
+    house.put("crash/armed", line.unwrap_or_default());
+    house.put("crash/hits", "");
 }
 
 /// No more.
 pub(super) fn end(house: &House) {
-    for name in ["order", "passed"] {
+    for name in ["armed", "hits"] {
         std::fs::remove_file(house.path("crash").join(name)).unwrap_or_default();
     }
 }
 
 /// Who did as was ordered.
 pub(super) fn did(house: &House) -> Option<u32> {
-    let passed = house.read("crash/passed");
-    passed.lines().find_map(|line| line.strip_prefix("did ")?.parse().ok())
+    let passed = house.read("crash/hits");
+    passed.lines().find_map(|line| line.strip_prefix("acted ")?.parse().ok())
 }
 
 /// Waits until somebody has, or nothing is to come any more; gives who has.
@@ -83,7 +83,7 @@ pub(super) fn ended(pid: u32) {
 pub(super) fn passed(house: &House) -> Vec<Point> {
     house.quiet(REST);
     let (mut times, mut points) = (BTreeMap::new(), Vec::new());
-    for line in house.read("crash/passed").lines() {
+    for line in house.read("crash/hits").lines() {
         let words: Vec<&str> = line.split(' ').collect();
         let [program, name, kind, _pid] = words[..] else { continue };
         let nth = times.entry((program.to_owned(), name.to_owned())).or_insert(0);

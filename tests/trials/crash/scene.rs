@@ -173,7 +173,7 @@ impl Scene {
         };
         for point in case.then.iter().filter(|_| case.deed == Deed::Kill) {
             desk::begin(&self.house, Some((point, Deed::Kill)));
-            if self.house.teamctl_with(&["status"], &[("TEAMD_CRASH", "")]).code == 69 {
+            if self.house.teamctl_with(&["status"], &[("TEAMD_FAILPOINTS", "")]).code == 69 {
                 hits += self.hit_start();
             }
         }
@@ -225,7 +225,7 @@ impl Scene {
 
     /// A daemon does; who asks passes no point.
     fn answers(&self) -> Option<()> {
-        (self.house.teamctl_with(&["status"], &[("TEAMD_CRASH", "")]).code == 0).then_some(())
+        (self.house.teamctl_with(&["status"], &[("TEAMD_FAILPOINTS", "")]).code == 0).then_some(())
     }
 
     fn hit(&mut self, words: &[String], deed: Deed) -> u64 {
@@ -274,7 +274,8 @@ impl Scene {
         self.house.age_leftovers();
         let mail = format!("the mail that came meanwhile in the {}th", self.n);
         for to in ["bob", "ann"] {
-            let ran = self.house.teamctl_with(&["-t", "survey", "send", to, &mail], &[("TEAMD_CRASH", "")]);
+            let ran =
+                self.house.teamctl_with(&["-t", "survey", "send", to, &mail], &[("TEAMD_FAILPOINTS", "")]);
             assert_eq!(ran.code, 0, "{ran:#?}");
         }
         self.kept.insert((What::Mail, mail));
@@ -315,7 +316,7 @@ impl Scene {
 
     /// Whose first process has not found this daemon yet: what that passes on its way would be the next case's.
     fn unheard(&self) -> String {
-        let status = self.house.teamctl_with(&["status", "--json"], &[("TEAMD_CRASH", "")]);
+        let status = self.house.teamctl_with(&["status", "--json"], &[("TEAMD_FAILPOINTS", "")]);
         let runs = |name: &&str| {
             let members = serde_json::from_str::<Value>(&status.stdout).unwrap_or_default();
             let teams = members["teams"].as_array().cloned().unwrap_or_default();

@@ -132,7 +132,7 @@ impl<'d> Long<'d> {
         if exchange(self.dir, &own.name, self.name).is_err() {
             return Ok(Replaced::Not);
         }
-        crash::point("end.exchanged");
+        failpoint::hit("end.exchanged");
         let at = |name| Identity::at(self.dir, name);
         // A look that fails is no failure any more: whoever is told of one sends it again.
         let (Ok(public), Ok(came_out)) = (at(self.name), at(&own.name)) else {
@@ -212,7 +212,7 @@ impl<'d> Long<'d> {
 
     fn made(&self, own: &str) -> std::io::Result<File> {
         let flags = OFlag::O_RDWR | OFlag::O_CREAT | OFlag::O_EXCL | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
-        crash::before_call("end.create")?;
+        failpoint::hit_before_call("end.create")?;
         let file = File::from(openat(self.dir, own, flags, Mode::S_IRUSR | Mode::S_IWUSR)?);
         file.set_permissions(Permissions::from_mode(self.stat.st_mode & 0o7777))?;
         Ok(file)
@@ -263,12 +263,12 @@ fn copy(file: &File, twin: &File, from: u64, to: u64) -> std::io::Result<()> {
 
 /// From `at` on there is `end`, and nothing behind it in a twin that was of that size.
 fn fill((twin, size): (&File, u64), end: &[u8], at: u64, durability: Durability) -> std::io::Result<()> {
-    crash::before_call("end.write")?;
+    failpoint::hit_before_call("end.write")?;
     twin.write_all_at(end, at)?;
     let to = at + end.len() as u64;
     if size > to {
         twin.set_len(to)?;
     }
-    crash::before_call("end.written")?;
+    failpoint::hit_before_call("end.written")?;
     if durability >= Durability::Ordered { twin.sync_all() } else { Ok(()) }
 }

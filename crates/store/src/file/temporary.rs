@@ -54,7 +54,7 @@ impl<'d> Temporary<'d> {
         let name = fresh_name(target);
         let path = dir.join(&name);
         let flags = OFlag::O_WRONLY | OFlag::O_CREAT | OFlag::O_EXCL | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
-        let made = crash::before_call("store.create")
+        let made = failpoint::hit_before_call("store.create")
             .and_then(|()| Ok(openat(dir, name.as_str(), flags, Mode::S_IRUSR | Mode::S_IWUSR)?));
         let fd = made.map_err(|cause| Error::io("create", &path, cause))?;
         let mut temporary = Temporary { dir, name, file: File::from(fd), durability, placed: false };
@@ -67,11 +67,11 @@ impl<'d> Temporary<'d> {
     /// changed it by then. Flushing the directory is the caller's, by [`settle`], after its locks.
     pub(crate) fn replace(mut self, target: &str) -> Result<Option<Known>, Error> {
         let written = self.identity();
-        crash::before_call("store.replace")
+        failpoint::hit_before_call("store.replace")
             .and_then(|()| Ok(renameat(self.dir, self.name.as_str(), self.dir, target)?))
             .map_err(|cause| Error::io("replace", &self.dir.join(target), cause))?;
         self.placed = true;
-        crash::point("store.replaced");
+        failpoint::hit("store.replaced");
         let there = self.identity().filter(|it| written.is_some_and(|written| it.is_renamed(&written)));
         Ok(there.map(|file| Known::placed(file, self.durability)))
     }
@@ -83,13 +83,13 @@ impl<'d> Temporary<'d> {
     /// Puts it at `target` if nothing is there; false if something is. Then as [`Temporary::replace`].
     pub(crate) fn create(mut self, target: &str) -> Result<bool, Error> {
         let path = self.dir.join(target);
-        crash::before_call("store.place").map_err(|cause| Error::io("create", &path, cause))?;
+        failpoint::hit_before_call("store.place").map_err(|cause| Error::io("create", &path, cause))?;
         match rename_fresh(self.dir, &self.name, target) {
             Ok(()) => self.placed = true,
             Err(Errno::EEXIST) => {}
             Err(errno) => return Err(Error::io("create", &path, errno)),
         }
-        crash::point("store.placed");
+        failpoint::hit("store.placed");
         Ok(self.placed)
     }
 }
@@ -99,7 +99,7 @@ pub(crate) fn settle(dir: &Directory, durability: Durability) -> Result<(), Erro
     if durability < Durability::Power {
         return Ok(());
     }
-    crash::before_call("store.settle")
+    failpoint::hit_before_call("store.settle")
         .and_then(|()| Ok(fsync(dir)?))
         .map_err(|cause| Error::io("flush", dir.path(), cause))
 }
@@ -114,9 +114,9 @@ impl Drop for Temporary<'_> {
 }
 
 fn fill(file: &mut File, bytes: &[u8], mode: u32, durability: Durability) -> std::io::Result<()> {
-    crash::before_call("store.write")?;
+    failpoint::hit_before_call("store.write")?;
     file.write_all(bytes)?;
-    crash::before_call("store.written")?;
+    failpoint::hit_before_call("store.written")?;
     file.set_permissions(Permissions::from_mode(mode))?;
     if durability >= Durability::Ordered {
         file.sync_all()?;
@@ -170,10 +170,10 @@ fn add(dir: &Directory, name: &str, bytes: &[u8], limit: u64, torn: Torn) -> Res
     };
     // Half of it may stand there after a failure. It is not cut off: whoever follows the file would take that for a
     // new one, and read it from its start.
-    crash::before_call("store.append")
+    failpoint::hit_before_call("store.append")
         .and_then(|()| file.write_all(&bytes))
         .map_err(|cause| Error::io("write", &path, cause))?;
-    crash::point("store.appended");
+    failpoint::hit("store.appended");
     Ok(())
 }
 
@@ -184,17 +184,17 @@ pub(crate) fn append_within(dir: &Directory, name: &str, bytes: &[u8], limit: u6
     if before + bytes.len() as u64 > limit {
         return Ok(());
     }
-    crash::before_call("store.note")
+    failpoint::hit_before_call("store.note")
         .and_then(|()| file.write_all(bytes))
         .map_err(|cause| Error::io("write", &dir.join(name), cause))?;
-    crash::point("store.noted");
+    failpoint::hit("store.noted");
     Ok(())
 }
 
 /// Writes `bytes` over the beginning of a file of ours.
 pub(crate) fn overwrite(dir: &Directory, name: &str, bytes: &[u8]) -> Result<(), Error> {
     let (file, _) = open_to_write(dir, name, OFlag::empty())?;
-    crash::before_call("store.overwrite")
+    failpoint::hit_before_call("store.overwrite")
         .and_then(|()| file.write_all_at(bytes, 0))
         .map_err(|cause| Error::io("write", &dir.join(name), cause))
 }
@@ -218,7 +218,7 @@ fn open_to_write(dir: &Directory, name: &str, how: OFlag) -> Result<(File, u64),
 
 /// Renames within `dir`, onto what is there.
 pub(crate) fn rename(dir: &Directory, from: &str, to: &str) -> Result<(), Error> {
-    crash::before_call("store.rotate")
+    failpoint::hit_before_call("store.rotate")
         .and_then(|()| Ok(renameat(dir, from, dir, to)?))
         .map_err(|cause| Error::io("rename", &dir.join(from), cause))
 }

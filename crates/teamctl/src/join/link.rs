@@ -213,9 +213,9 @@ impl Link {
         connection.deadline(SILENCE)?;
         let hello = Hello { spawn: self.spawn.clone(), agent: self.agent, turn: self.turn.clone() };
         let call = Call { v: VERSION, token: None, once: None, request: Request::Join(hello) };
-        crash::point("join.hello");
+        failpoint::hit("join.hello");
         connection.send_with(&call, self.line.as_fd())?;
-        crash::point("join.greeted");
+        failpoint::hit("join.greeted");
         Ok(connection)
     }
 

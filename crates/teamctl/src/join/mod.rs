@@ -87,14 +87,14 @@ pub(crate) fn run(args: &Join, socket: &Path) -> Result<ExitCode, Fault> {
         Fault::new(protocol::fault::Kind::Internal, format!("cannot become the parent of orphans: {errno}"))
     })?;
     let mut link = Link::new(socket.to_owned(), &args.spawn, far.into());
-    crash::point("join.begin");
+    failpoint::hit("join.begin");
     let Some(go) = green_light(&mut link, &signals) else {
-        crash::point("join.refused");
+        failpoint::hit("join.refused");
         // A daemon that was killed before it wrote us down leaves nobody who knows of this pane.
         close_our_pane(&args.spawn);
         return Ok(ExitCode::from(75));
     };
-    crash::point("join.go");
+    failpoint::hit("join.go");
     let life = match &go.turns {
         Some(turns) => in_turns(&mut link, &signals, (&go, turns), near, args.headless.as_deref()),
         None => at_once(&mut link, &signals, &go, near, args.headless.as_deref()),
@@ -176,10 +176,10 @@ fn live(
     agent: Child,
     terminal: &mut Option<Terminal>,
 ) -> ExitCode {
-    crash::point("join.agent");
+    failpoint::hit("join.agent");
     link.agent = Some(agent.id());
     link.tell(&FromJoin::Started { pid: agent.id() });
-    crash::point("join.told");
+    failpoint::hit("join.told");
     let mut family = Family { agent: agent.id(), status: None, beside: Beside::begin(go) };
     let grace = supervise(link, signals, go, &mut family, terminal);
     let copy = &mut || terminal.iter_mut().for_each(Terminal::copy);
@@ -295,7 +295,7 @@ fn report_of(left: Left, link: &mut Link, signals: &Signals, state: &Path, how: 
 /// Tells the daemon, and leaves word for the next one first: whoever hears of the end takes the word away, and where
 /// the answer is lost nobody can know whether it was heard. One that was put away before drops its own.
 fn report(link: &mut Link, signals: &Signals, state: &Path, how: &Ended) {
-    crash::point("join.report");
+    failpoint::hit("join.report");
     let words = serde_json::to_vec(how).expect("an end has nothing that JSON cannot hold");
     let file = format!("end-{}.json", link.spawn());
     let state = store::StateDir::open(state);
@@ -303,15 +303,15 @@ fn report(link: &mut Link, signals: &Signals, state: &Path, how: &Ended) {
         // Where it can't be left the daemon that listens needs none.
         state.iter().for_each(|state| drop(state.overwrite(&file, &words)));
     }
-    crash::point("join.left");
+    failpoint::hit("join.left");
     let noted = is_noted(link, signals, how);
-    crash::point("join.heard");
+    failpoint::hit("join.heard");
     if noted || link.is_put_away() {
         state.iter().for_each(|state| drop(state.remove(&file)));
     }
     // The pane closes with us: there is nobody to complain to.
     if !noted && *how != Ended::Hangup {
-        crash::point("join.close");
+        failpoint::hit("join.close");
         close_our_pane(link.spawn());
     }
 }

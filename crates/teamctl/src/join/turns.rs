@@ -98,7 +98,7 @@ pub(super) fn live(
     let pid = std::process::id();
     stage.link.agent = Some(pid);
     stage.link.tell(&FromJoin::Started { pid });
-    crash::point("join.told");
+    failpoint::hit("join.told");
     let beginning = Beginning {
         prompt: turns.prompt.clone(),
         again: turns.again,
@@ -157,7 +157,7 @@ impl Host for Stage<'_> {
     }
 
     fn tell(&mut self, now: &TurnNow) {
-        crash::point("turn.tell");
+        failpoint::hit("turn.tell");
         self.link.turn = Some(now.clone());
         self.link.tell(&FromJoin::Turn(now.clone()));
     }
@@ -204,9 +204,9 @@ impl Stage<'_> {
 
     fn start(&mut self, process: &Process) -> Result<u32, CannotStart> {
         self.terminal.begin(process.tells.clone());
-        crash::point("turn.start");
+        failpoint::hit("turn.start");
         let mut child = start::turn(self.go, process, self.place, &self.terminal)?;
-        crash::point("turn.started");
+        failpoint::hit("turn.started");
         let input =
             child.stdin.take().zip(process.input.clone()).and_then(|(pipe, text)| Input::new(pipe, text));
         self.turn = Some(Running { pid: child.id(), status: None, input, interrupt: None, last: None });

@@ -135,7 +135,7 @@ impl Files {
 
     fn run(&mut self, mut queue: Queue) {
         while let Some(job) = queue.next() {
-            crash::point("files.job");
+            failpoint::hit("files.job");
             if !is_aside(&job) && !matches!(job, FileJob::Settled { .. }) {
                 self.see_root(&job);
             }
@@ -145,12 +145,12 @@ impl Files {
     }
 
     fn alone(&mut self, job: FileJob) {
-        crash::point("files.job");
+        failpoint::hit("files.job");
         self.job(job).into_iter().for_each(|done| self.tell(done));
     }
 
     fn tell(&self, done: FileDone) {
-        crash::point("files.done");
+        failpoint::hit("files.done");
         // The loop has ended: nobody is left to be told.
         self.events.send(Event::Filed(done)).ok();
     }

@@ -35,7 +35,7 @@ impl Files {
         // Where the tasks alone were removed this is the directory that we have locked.
         self.root.release()?;
         instance::hold(&root)?;
-        crash::point("files.root");
+        failpoint::hit("files.root");
         std::mem::take(&mut self.teams).keys().for_each(|team| self.inboxes.forget(team));
         self.root = root;
         Ok(())

@@ -54,7 +54,7 @@ impl Asked {
 
     fn run(mut self, asked: &Receiver<Ask>) {
         for ask in asked {
-            crash::point("watch.asked");
+            failpoint::hit("watch.asked");
             match ask {
                 Ask::Root => self.root(),
                 Ask::Team(team) => self.team(&team),

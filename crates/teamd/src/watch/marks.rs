@@ -28,9 +28,9 @@ impl Marks {
     pub(super) fn make(&self, mark: u64) -> io::Result<()> {
         let path = self.0.join(mark.to_string());
         File::create(&path)?;
-        crash::point("watch.mark");
+        failpoint::hit("watch.mark");
         remove_file(path)?;
-        crash::point("watch.marked");
+        failpoint::hit("watch.marked");
         Ok(())
     }
 

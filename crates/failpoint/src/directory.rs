@@ -1,0 +1,118 @@
+//! The directory through which a test arms a failpoint and learns which ones were hit.
+//!
+//! - `armed` is one line, `ACTION PROGRAM FAILPOINT NTH`: the action is `kill`, `pause`, `panic` or
+//!   `error`, and it is taken at the nth hit.
+//! - `hits` has one line for each hit, `PROGRAM FAILPOINT KIND PID`. The process that takes the
+//!   action adds `acted PID` first. The lock on this file puts the hits of all processes in order.
+//!
+//! If a file is missing or unreadable, no failpoint acts.
+
+use rustix::io::Errno;
+use rustix::process::{Signal, getpid, kill_process};
+use std::fs::File;
+use std::io::{Read, Seek, Write};
+use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
+
+/// What stands behind a failpoint.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum FailpointKind {
+    Plain,
+    /// A system call, which `error` makes fail.
+    BeforeCall,
+}
+
+/// The directory, and the file name of this program.
+struct FailpointDirectory {
+    directory: PathBuf,
+    program: String,
+}
+
+/// Records the hit and takes the action that is armed for it. Returns the error with which the
+/// next system call is to fail.
+pub(crate) fn hit(failpoint: &'static str, kind: FailpointKind) -> Option<Errno> {
+    static DIRECTORY: OnceLock<Option<FailpointDirectory>> = OnceLock::new();
+    let directory = DIRECTORY.get_or_init(FailpointDirectory::from_env).as_ref()?;
+    match directory.record_hit(failpoint, kind)?.as_str() {
+        "kill" => signal_self(Signal::KILL),
+        "pause" => signal_self(Signal::STOP),
+        "panic" => panic!("failpoint {failpoint} is armed with panic"),
+        "error" if kind == FailpointKind::BeforeCall => return Some(Errno::NOSPC),
+        _ => {}
+    }
+    None
+}
+
+fn signal_self(signal: Signal) {
+    // The own process exists, so this cannot fail.
+    kill_process(getpid(), signal).unwrap_or_default();
+    if signal == Signal::KILL {
+        std::process::abort();
+    }
+}
+
+impl FailpointDirectory {
+    fn from_env() -> Option<FailpointDirectory> {
+        let directory =
+            PathBuf::from(std::env::var_os("TEAMD_FAILPOINTS").filter(|value| !value.is_empty())?);
+        let program = std::env::current_exe().ok()?;
+        Some(FailpointDirectory { directory, program: program.file_name()?.to_string_lossy().into_owned() })
+    }
+
+    /// Adds a line to `hits`. Returns the action, if this hit is the armed one.
+    fn record_hit(&self, failpoint: &str, kind: FailpointKind) -> Option<String> {
+        let path = self.directory.join("hits");
+        let mut hits = File::options().read(true).append(true).open(path).ok()?;
+        hits.lock().ok()?;
+        let kind = if kind == FailpointKind::BeforeCall { "call" } else { "plain" };
+        let (program, pid) = (&self.program, std::process::id());
+        hits.write_all(format!("{program} {failpoint} {kind} {pid}\n").as_bytes()).ok()?;
+        let action = armed_action(&self.directory.join("armed"), program, failpoint, &mut hits)?;
+        hits.write_all(format!("acted {pid}\n").as_bytes()).ok()?;
+        Some(action)
+    }
+}
+
+/// Returns the armed action, if the last line of `hits` is the hit that it is armed for.
+fn armed_action(armed: &Path, program: &str, failpoint: &str, hits: &mut File) -> Option<String> {
+    let armed = std::fs::read_to_string(armed).ok()?;
+    let [action, armed_program, armed_failpoint, nth] =
+        armed.split_whitespace().collect::<Vec<_>>().try_into().ok()?;
+    if (armed_program, armed_failpoint) != (program, failpoint) {
+        return None;
+    }
+    let mut text = String::new();
+    hits.rewind().and_then(|()| hits.read_to_string(&mut text)).ok()?;
+    let line_start = format!("{program} {failpoint} ");
+    let count = text.lines().filter(|line| line.starts_with(&line_start)).count();
+    (nth.parse() == Ok(count)).then(|| action.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_the_armed_hit_gets_the_action() {
+        let directory = std::env::temp_dir().join(format!("failpoint-{}", std::process::id()));
+        std::fs::create_dir(&directory).unwrap();
+        File::create(directory.join("hits")).unwrap();
+        let arm = |text: &str| File::create(directory.join("armed")).unwrap().write_all(text.as_bytes());
+        let directory_of_teamd =
+            FailpointDirectory { directory: directory.clone(), program: "teamd".to_owned() };
+        assert_eq!(directory_of_teamd.record_hit("a", FailpointKind::Plain), None, "nothing is armed");
+        arm("kill teamd a 3\n").unwrap();
+        assert_eq!(directory_of_teamd.record_hit("a", FailpointKind::Plain), None);
+        assert_eq!(directory_of_teamd.record_hit("b", FailpointKind::BeforeCall), None);
+        assert_eq!(directory_of_teamd.record_hit("a", FailpointKind::Plain).as_deref(), Some("kill"));
+        assert_eq!(directory_of_teamd.record_hit("a", FailpointKind::Plain), None);
+        let hits = std::fs::read_to_string(directory.join("hits")).unwrap();
+        let hits: Vec<&str> = hits.lines().map(|line| line.rsplit_once(' ').unwrap().0).collect();
+        let a = "teamd a plain";
+        assert_eq!(hits, [a, a, "teamd b call", a, "acted", a]);
+        for name in ["armed", "hits"] {
+            std::fs::remove_file(directory.join(name)).unwrap();
+        }
+        std::fs::remove_dir(directory).unwrap();
+    }
+}
