@@ -11,8 +11,8 @@ use harness::foreign::{Foreign, Manner, Outcome};
 use harness::history::{Deed, History, What, now};
 use harness::{House, checker, figure, rounds};
 use protocol::color::Color;
-use protocol::config::{Member, TeammateEntry};
 use protocol::name::{AgentName, TeamName};
+use protocol::team_config::{Member, TeammateEntry};
 use serde_json::Value;
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -175,7 +175,7 @@ fn theirs_made(theirs: &Outcome) -> Vec<(u64, String)> {
 
 fn entry(name: &str) -> TeammateEntry {
     TeammateEntry {
-        name: AgentName::foreign(name),
+        name: AgentName::new_unchecked(name),
         agent_type: None,
         model: String::new(),
         prompt: "claim".to_owned(),

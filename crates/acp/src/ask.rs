@@ -4,20 +4,23 @@ use agent_client_protocol::v1::schema::{
     Diff, PermissionOption, PermissionOptionId, PermissionOptionKind, RequestPermissionRequest,
     ToolCallContent, ToolCallUpdateFields, ToolKind,
 };
-use protocol::driver::{Answer, Asked};
-use protocol::policy::CAPTION;
+use protocol::driver_protocol::{PermissionAnswer, PermissionQuestion};
+use protocol::policy::CAPTION_KEY;
 use serde_json::{Map, Value};
 
 /// What the agent wants to do.
-pub(crate) fn asked(ask: u64, request: &RequestPermissionRequest) -> Asked {
+pub(crate) fn asked(ask: u64, request: &RequestPermissionRequest) -> PermissionQuestion {
     let fields = &request.tool_call.fields;
-    Asked {
-        ask,
-        tool: tool(fields),
-        call: request.tool_call.tool_call_id.to_string(),
+    PermissionQuestion {
+        id: ask,
+        tool_name: tool(fields),
+        call_id: request.tool_call.tool_call_id.to_string(),
         title: fields.title.clone().unwrap_or_default(),
         input: input(fields),
-        always: request.options.iter().any(|option| option.kind == PermissionOptionKind::AllowAlways),
+        can_allow_always: request
+            .options
+            .iter()
+            .any(|option| option.kind == PermissionOptionKind::AllowAlways),
     }
 }
 
@@ -66,7 +69,7 @@ fn seen(fields: &ToolCallUpdateFields) -> Map<String, Value> {
         input.insert("edits".to_owned(), edits.into_iter().map(Value::Object).collect());
     }
     if let (Some(ToolKind::Execute), Some(title)) = (fields.kind, &fields.title) {
-        input.insert(CAPTION.to_owned(), Value::String(title.clone()));
+        input.insert(CAPTION_KEY.to_owned(), Value::String(title.clone()));
     }
     input
 }
@@ -97,12 +100,12 @@ fn names(value: &Value, path: &Value) -> bool {
 }
 
 /// The agent's option for an answer; none: it offers nothing that grants no more than that.
-pub(crate) fn choice(options: &[PermissionOption], answer: &Answer) -> Option<PermissionOptionId> {
+pub(crate) fn choice(options: &[PermissionOption], answer: &PermissionAnswer) -> Option<PermissionOptionId> {
     use PermissionOptionKind::{AllowAlways, AllowOnce, RejectAlways, RejectOnce};
     let kinds = match answer {
-        Answer::Once => &[AllowOnce][..],
-        Answer::Always => &[AllowAlways, AllowOnce],
-        Answer::Not { .. } => &[RejectOnce, RejectAlways],
+        PermissionAnswer::AllowOnce => &[AllowOnce][..],
+        PermissionAnswer::AllowAlways => &[AllowAlways, AllowOnce],
+        PermissionAnswer::Deny { .. } => &[RejectOnce, RejectAlways],
     };
     let of = |kind: &PermissionOptionKind| options.iter().find(|option| option.kind == *kind);
     kinds.iter().find_map(of).map(|option| option.option_id.clone())
@@ -126,16 +129,19 @@ mod tests {
     fn a_command_and_an_edit_are_asked_as_others_ask_them() {
         let call = json!({"toolCallId": "c1", "kind": "execute", "title": "rm -r x"});
         let of = asked(7, &request(&call, &["allow_once", "allow_always", "reject_once"]));
-        assert_eq!((of.ask, of.tool.as_str(), of.call.as_str(), of.always), (7, "Bash", "c1", true));
+        assert_eq!(
+            (of.id, of.tool_name.as_str(), of.call_id.as_str(), of.can_allow_always),
+            (7, "Bash", "c1", true)
+        );
         assert_eq!(of.input, json!({"caption": "rm -r x"}), "what is shown is no command");
         let diff = json!([{"type": "diff", "path": "/a/b", "oldText": "x", "newText": "y"}]);
         let call = json!({"toolCallId": "c2", "kind": "edit", "title": "b", "content": diff});
         let of = asked(8, &request(&call, &["allow_once"]));
-        assert_eq!((of.tool.as_str(), of.always), ("Edit", false));
+        assert_eq!((of.tool_name.as_str(), of.can_allow_always), ("Edit", false));
         assert_eq!(of.input, json!({"file_path": "/a/b", "old_string": "x", "new_string": "y"}));
         let call = json!({"toolCallId": "c3", "name": "write_file", "kind": "edit", "rawInput": {"p": 1}});
         let of = asked(9, &request(&call, &[]));
-        assert_eq!((of.tool.as_str(), of.input), ("write_file", json!({"p": 1})));
+        assert_eq!((of.tool_name.as_str(), of.input), ("write_file", json!({"p": 1})));
     }
 
     #[test]
@@ -159,17 +165,17 @@ mod tests {
 
     #[test]
     fn no_answer_grants_more_than_it_says() {
-        let of = |kinds: &[&str], answer: &Answer| {
+        let of = |kinds: &[&str], answer: &PermissionAnswer| {
             let request = request(&json!({"toolCallId": "c"}), kinds);
             choice(&request.options, answer).map(|id| id.to_string())
         };
         let all = ["reject_always", "allow_always", "allow_once", "reject_once"];
-        let not = Answer::Not { why: String::new() };
-        assert_eq!(of(&all, &Answer::Once).as_deref(), Some("o-allow_once"));
-        assert_eq!(of(&all, &Answer::Always).as_deref(), Some("o-allow_always"));
+        let not = PermissionAnswer::Deny { reason: String::new() };
+        assert_eq!(of(&all, &PermissionAnswer::AllowOnce).as_deref(), Some("o-allow_once"));
+        assert_eq!(of(&all, &PermissionAnswer::AllowAlways).as_deref(), Some("o-allow_always"));
         assert_eq!(of(&all, &not).as_deref(), Some("o-reject_once"));
-        assert_eq!(of(&["allow_once"], &Answer::Always).as_deref(), Some("o-allow_once"));
-        assert_eq!(of(&["allow_always"], &Answer::Once), None);
+        assert_eq!(of(&["allow_once"], &PermissionAnswer::AllowAlways).as_deref(), Some("o-allow_once"));
+        assert_eq!(of(&["allow_always"], &PermissionAnswer::AllowOnce), None);
         assert_eq!(of(&["allow_once"], &not), None);
     }
 }

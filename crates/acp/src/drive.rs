@@ -20,7 +20,7 @@ use agent_client_protocol::{Agent, Error};
 use asks::Ask;
 use ended::Ended;
 use opening::opened;
-use protocol::driver::{FromDriver, Stop, ToDriver};
+use protocol::driver_protocol::{FromDriver, ToDriver, TurnEndReason};
 use std::collections::{BTreeMap, VecDeque};
 use std::io::Stdout;
 use std::sync::Arc;
@@ -74,7 +74,7 @@ async fn live(
     };
     session.note.iter().for_each(|note| show.line(note));
     let modes = session.modes.known().to_vec();
-    wire.say(&FromDriver::Ready { session: session.id.to_string(), modes }).await;
+    wire.say(&FromDriver::Ready { session_id: session.id.to_string(), modes }).await;
     let driver = Driver {
         agent,
         args,
@@ -199,17 +199,22 @@ impl Driver<'_> {
 
     async fn word(&mut self, word: ToDriver) {
         match word {
-            ToDriver::Prompt { .. } | ToDriver::Mode { .. } if self.changes_mode => self.held.push_back(word),
-            ToDriver::Prompt { text, ahead } => match &self.astray {
+            ToDriver::Prompt { .. } | ToDriver::SetMode { .. } if self.changes_mode => {
+                self.held.push_back(word)
+            }
+            ToDriver::Prompt { text, prefix: ahead } => match &self.astray {
                 None => self.prompt(text, ahead),
                 Some(why) => {
-                    let how = Stop::Failed(format!("it is not in the mode in which it only reads: {why}"));
-                    self.wire.say(&FromDriver::Ended { how, said: String::new(), used: None }).await;
+                    let how =
+                        TurnEndReason::Failed(format!("it is not in the mode in which it only reads: {why}"));
+                    self.wire
+                        .say(&FromDriver::TurnEnded { end_reason: how, reply: String::new(), usage: None })
+                        .await;
                 }
             },
             ToDriver::Cancel => self.cancel().await,
-            ToDriver::Mode { id } => self.change_mode(id),
-            ToDriver::Answer { ask, answer } => self.answer(ask, &answer),
+            ToDriver::SetMode { id } => self.change_mode(id),
+            ToDriver::AnswerPermission { question_id: ask, answer } => self.answer(ask, &answer),
         }
     }
 
@@ -238,7 +243,7 @@ impl Driver<'_> {
             }
             Err(why) => self.show.line(&format!("The mode {id} can't be had: {why}")),
         }
-        self.wire.say(&FromDriver::Mode { id, refused: result.err() }).await;
+        self.wire.say(&FromDriver::ModeSet { id, error: result.err() }).await;
         self.changes_mode = false;
         for word in std::mem::take(&mut self.held) {
             self.word(word).await;

@@ -6,7 +6,7 @@ use agent_client_protocol::v1::schema::{
     PromptResponse, ReadTextFileRequest, ReadTextFileResponse, RequestPermissionRequest,
     RequestPermissionResponse, SessionUpdate, WriteTextFileRequest, WriteTextFileResponse,
 };
-use protocol::driver::ToDriver;
+use protocol::driver_protocol::ToDriver;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender};
 
 /// See the head of this file.

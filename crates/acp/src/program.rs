@@ -4,7 +4,7 @@
 use crate::args::Args;
 use crate::event::{Event, Events};
 use futures_util::{Sink, Stream, sink, stream};
-use protocol::control::Ended;
+use protocol::control::ExitReport;
 use std::io;
 use std::process::Stdio;
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
@@ -33,8 +33,10 @@ pub(crate) fn start(args: &Args, events: Events) -> Result<Ends, String> {
 }
 
 async fn watch(mut child: Child, events: Events) {
-    let how =
-        child.wait().await.map_or_else(|error| error.to_string(), |status| Ended::of(status).to_string());
+    let how = child
+        .wait()
+        .await
+        .map_or_else(|error| error.to_string(), |status| ExitReport::from_status(status).to_string());
     events.send(Event::Exited(how)).ok();
 }
 

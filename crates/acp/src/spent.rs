@@ -1,8 +1,8 @@
 //! What a turn of the agent has used up: the answer to its prompt tells the tokens, updates what the session has cost so
 //! far.
 
-use agent_client_protocol::v1::schema::{PromptResponse, SessionUpdate, Usage};
-use protocol::used::{Used, microdollars};
+use agent_client_protocol::v1::schema::{self, PromptResponse, SessionUpdate};
+use protocol::usage::{Usage, to_microdollars};
 use serde_json::Value;
 
 /// Across the turns of one session.
@@ -28,7 +28,7 @@ impl Spent {
         if let SessionUpdate::UsageUpdate(usage) = update
             && let Some(cost) = usage.cost.as_ref().filter(|cost| cost.currency.eq_ignore_ascii_case("USD"))
         {
-            self.now = microdollars(cost.amount).or(self.now);
+            self.now = to_microdollars(cost.amount).or(self.now);
         }
     }
 
@@ -39,7 +39,7 @@ impl Spent {
     }
 
     /// A turn has ended, with that answer.
-    pub(crate) fn ended(&mut self, answer: Option<&PromptResponse>) -> Option<Used> {
+    pub(crate) fn ended(&mut self, answer: Option<&PromptResponse>) -> Option<Usage> {
         let tokens = answer.and_then(tokens).map(|told| match &mut self.tokens {
             Some(before) => told.saturating_sub(std::mem::replace(before, told.max(*before))),
             None => told,
@@ -47,13 +47,15 @@ impl Spent {
         let cost = self.now.zip(self.before).map(|(now, before)| now.saturating_sub(before));
         self.before = self.now.or(self.before);
         (tokens.is_some() || cost.is_some())
-            .then(|| Used { tokens: tokens.unwrap_or_default(), microdollars: cost.unwrap_or_default() })
+            .then(|| Usage { tokens: tokens.unwrap_or_default(), microdollars: cost.unwrap_or_default() })
     }
 }
 
 /// By the protocol's own word, else by that of Gemini CLI (0.61).
 fn tokens(answer: &PromptResponse) -> Option<u64> {
-    let all = |usage: &Usage| usage.total_tokens.max(usage.input_tokens.saturating_add(usage.output_tokens));
+    let all = |usage: &schema::Usage| {
+        usage.total_tokens.max(usage.input_tokens.saturating_add(usage.output_tokens))
+    };
     let quota = || {
         let count = answer.meta.as_ref()?.get("quota")?.get("token_count")?;
         let counts = ["input_tokens", "output_tokens"].map(|key| count.get(key).and_then(Value::as_u64));
@@ -91,23 +93,23 @@ mod tests {
         spent.begins(false);
         spent.update(&cost(0.5, "USD"));
         spent.update(&cost(9.0, "EUR"));
-        assert_eq!(spent.ended(Some(&usage(30))), Some(Used { tokens: 30, microdollars: 500_000 }));
+        assert_eq!(spent.ended(Some(&usage(30))), Some(Usage { tokens: 30, microdollars: 500_000 }));
         spent.begins(false);
         spent.update(&cost(0.75, "usd"));
         let quota = json!({"_meta": {"quota": {"token_count": {"input_tokens": 3, "output_tokens": 4}}}});
-        assert_eq!(spent.ended(Some(&answer(&quota))), Some(Used { tokens: 7, microdollars: 250_000 }));
+        assert_eq!(spent.ended(Some(&answer(&quota))), Some(Usage { tokens: 7, microdollars: 250_000 }));
         spent.begins(false);
-        assert_eq!(spent.ended(None), Some(Used::default()), "the turn failed");
+        assert_eq!(spent.ended(None), Some(Usage::default()), "the turn failed");
     }
 
     #[test]
     fn what_is_told_behind_an_answer_is_counted_with_the_next_turn() {
         let mut spent = Spent::new(false);
         spent.begins(true);
-        assert_eq!(spent.ended(Some(&usage(30))), Some(Used { tokens: 30, microdollars: 0 }));
+        assert_eq!(spent.ended(Some(&usage(30))), Some(Usage { tokens: 30, microdollars: 0 }));
         spent.update(&cost(0.5, "USD"));
         spent.begins(false);
-        assert_eq!(spent.ended(Some(&usage(30))), Some(Used { tokens: 30, microdollars: 500_000 }));
+        assert_eq!(spent.ended(Some(&usage(30))), Some(Usage { tokens: 30, microdollars: 500_000 }));
     }
 
     #[test]
@@ -118,12 +120,12 @@ mod tests {
         assert_eq!(silent.ended(None), None, "of which turn it is nobody knows");
         silent.begins(false);
         silent.update(&cost(2.25, "USD"));
-        assert_eq!(silent.ended(None), Some(Used { tokens: 0, microdollars: 250_000 }));
+        assert_eq!(silent.ended(None), Some(Usage { tokens: 0, microdollars: 250_000 }));
         let mut told = Spent::new(false);
         told.update(&cost(2.0, "USD"));
         told.begins(false);
         told.update(&cost(2.5, "USD"));
-        assert_eq!(told.ended(None), Some(Used { tokens: 0, microdollars: 500_000 }));
+        assert_eq!(told.ended(None), Some(Usage { tokens: 0, microdollars: 500_000 }));
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! The socket to join, which is our standard input: words come in by a task of their own, and go out from the loop.
 
 use crate::event::{Event, Events};
-use protocol::driver::{FromDriver, LONGEST_WORD};
+use protocol::driver_protocol::{FromDriver, MAX_DRIVER_LINE_BYTES};
 use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream as Plain;
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
@@ -39,7 +39,7 @@ async fn listen(from: OwnedReadHalf, events: Events) {
     let mut from = BufReader::new(from);
     let why = loop {
         let mut line = Vec::new();
-        let read = (&mut from).take(LONGEST_WORD as u64).read_until(b'\n', &mut line).await;
+        let read = (&mut from).take(MAX_DRIVER_LINE_BYTES as u64).read_until(b'\n', &mut line).await;
         match read {
             Ok(0) => break "join is gone".to_owned(),
             Err(error) => break format!("cannot hear join: {error}"),

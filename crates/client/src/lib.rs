@@ -7,9 +7,9 @@ use nix::errno::Errno;
 use nix::sys::socket::{
     AddressFamily, SockFlag, SockType, UnixAddr, connect, getsockopt, socket, sockopt::PeerCredentials,
 };
-use protocol::control::frame::{self, Assembler};
+use protocol::control::framing::{self, LineAssembler};
 use protocol::control::{Call, Response};
-use protocol::fault::{Fault, Kind};
+use protocol::error::{ErrorKind, ErrorReport};
 use serde::{Serialize, de::DeserializeOwned};
 use std::io::{BufRead, BufReader, IoSlice, Read, Write};
 use std::os::fd::{AsRawFd, BorrowedFd};
@@ -44,27 +44,26 @@ pub enum Error {
     },
     /// Not our conversation.
     #[error(transparent)]
-    Frame(#[from] frame::FrameError),
+    Frame(#[from] framing::FrameError),
 }
 
-impl From<Error> for Fault {
-    fn from(error: Error) -> Fault {
+impl From<Error> for ErrorReport {
+    fn from(error: Error) -> ErrorReport {
         let message = error.to_string();
         match error {
             Error::NoDaemon { .. } | Error::WentAway(_) => {
-                Fault::new(Kind::NoDaemon, message).hinted("start it with: teamctl up")
+                ErrorReport::new(ErrorKind::NoDaemon, message).with_help("start it with: teamctl up")
             }
             Error::Silent(_) => {
-                Fault::new(Kind::Timeout, message).hinted("is it stopped? see: pgrep -a teamd")
+                ErrorReport::new(ErrorKind::Timeout, message).with_help("is it stopped? see: pgrep -a teamd")
             }
             Error::Stranger { ref path, .. } => {
                 let hint =
                     format!("see whose it is: ls -l {}; or name another: --socket PATH", path.display());
-                Fault::new(Kind::NotPermitted, message).hinted(hint)
+                ErrorReport::new(ErrorKind::NotPermitted, message).with_help(hint)
             }
-            Error::Frame(_) => {
-                Fault::new(Kind::Internal, message).hinted("is teamd of another release? see: teamctl doctor")
-            }
+            Error::Frame(_) => ErrorReport::new(ErrorKind::Internal, message)
+                .with_help("is teamd of another release? see: teamctl doctor"),
         }
     }
 }
@@ -74,7 +73,7 @@ impl From<Error> for Fault {
 pub struct Connection {
     path: PathBuf,
     reader: BufReader<UnixStream>,
-    assembler: Assembler,
+    assembler: LineAssembler,
 }
 
 impl Connection {
@@ -111,7 +110,7 @@ impl Connection {
         Ok(Connection {
             path: path.to_owned(),
             reader: BufReader::new(stream),
-            assembler: Assembler::default(),
+            assembler: LineAssembler::default(),
         })
     }
 
@@ -133,7 +132,7 @@ impl Connection {
     /// # Errors
     /// [`Error::WentAway`], [`Error::Frame`].
     pub fn send<T: Serialize>(&mut self, value: &T) -> Result<(), Error> {
-        let lines = frame::encode(value)?;
+        let lines = framing::encode(value)?;
         self.reader.get_mut().write_all(&lines).map_err(|error| self.lost(&error))
     }
 
@@ -143,7 +142,7 @@ impl Connection {
     /// As [`Connection::send`].
     pub fn send_with<T: Serialize>(&mut self, value: &T, descriptor: BorrowedFd<'_>) -> Result<(), Error> {
         use nix::sys::socket::{ControlMessage, MsgFlags, sendmsg};
-        let lines = frame::encode(value)?;
+        let lines = framing::encode(value)?;
         let rights = [descriptor.as_raw_fd()];
         let sent = sendmsg::<()>(
             self.reader.get_ref().as_raw_fd(),
@@ -163,13 +162,13 @@ impl Connection {
     pub fn receive<T: DeserializeOwned>(&mut self) -> Result<T, Error> {
         loop {
             let mut line = String::new();
-            let limit = frame::LINE as u64;
+            let limit = framing::MAX_LINE_BYTES as u64;
             let read =
                 self.reader.by_ref().take(limit).read_line(&mut line).map_err(|error| self.lost(&error))?;
             if read == 0 || !line.ends_with('\n') {
                 return Err(self.went_away());
             }
-            if let Some(text) = self.assembler.take(line.trim_end_matches('\n'))? {
+            if let Some(text) = self.assembler.push_line(line.trim_end_matches('\n'))? {
                 return serde_json::from_str(&text).map_err(|error| Error::Frame(error.into()));
             }
         }

@@ -9,7 +9,7 @@ mod seat;
 mod server;
 mod tools;
 
-use protocol::fault::{Fault, Kind};
+use protocol::error::{ErrorKind, ErrorReport};
 use rmcp::ServiceExt;
 use rmcp::transport::stdio_pipes;
 use seat::{Arguments, Seat};
@@ -22,7 +22,7 @@ pub fn main() -> ExitCode {
     match run() {
         Ok(()) => ExitCode::SUCCESS,
         Err(fault) => {
-            let hint = fault.hint.as_ref().map_or_else(String::new, |hint| format!("\n  {hint}"));
+            let hint = fault.help.as_ref().map_or_else(String::new, |hint| format!("\n  {hint}"));
             // Nobody may be there to read it.
             writeln!(std::io::stderr(), "teamd-mcp: {}{hint}", fault.message).ok();
             ExitCode::from(fault.kind.exit_code())
@@ -30,11 +30,12 @@ pub fn main() -> ExitCode {
     }
 }
 
-fn run() -> Result<(), Fault> {
+fn run() -> Result<(), ErrorReport> {
     let arguments = Arguments::parse(std::env::args_os().skip(1))?;
     let server = server::Server::new(Seat::new(arguments, durability()?));
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-    let runtime = runtime.map_err(|error| Fault::new(Kind::Io, format!("cannot start: {error}")))?;
+    let runtime =
+        runtime.map_err(|error| ErrorReport::new(ErrorKind::Io, format!("cannot start: {error}")))?;
     let served = runtime.block_on(serve(server));
     // What still blocks at a file then ends with the process.
     runtime.shutdown_background();
@@ -42,13 +43,15 @@ fn run() -> Result<(), Fault> {
 }
 
 /// Until the program that started us closes our standard input.
-async fn serve(server: server::Server) -> Result<(), Fault> {
-    let broken = |error: String| Fault::new(Kind::Data, format!("cannot serve on standard input: {error}"));
+async fn serve(server: server::Server) -> Result<(), ErrorReport> {
+    let broken = |error: String| {
+        ErrorReport::new(ErrorKind::InvalidData, format!("cannot serve on standard input: {error}"))
+    };
     let running = server.serve(stdio_pipes()).await.map_err(|error| broken(error.to_string()))?;
     running.waiting().await.map(drop).map_err(|error| broken(error.to_string()))
 }
 
-fn durability() -> Result<Durability, Fault> {
+fn durability() -> Result<Durability, ErrorReport> {
     let level = std::env::var("TEAMD_DURABILITY").ok().filter(|level| !level.is_empty());
     Durability::of_environment(level.as_deref())
 }

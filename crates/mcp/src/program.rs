@@ -2,9 +2,9 @@
 //! by running it. It is ended where the call that waits for it is given up.
 
 use crate::seat::Seat;
-use protocol::fault::{Fault, Kind};
+use protocol::error::{ErrorKind, ErrorReport};
 use serde_json::Value;
-use std::io::ErrorKind;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::process::{Output, Stdio};
 use tokio::io::AsyncWriteExt;
@@ -64,7 +64,7 @@ impl Call {
     }
 
     /// Runs it for the seat's agent, on its team. What it answers is the object that `--json` prints, without `ok`.
-    pub(crate) async fn run(self, seat: &Seat) -> Result<Value, Fault> {
+    pub(crate) async fn run(self, seat: &Seat) -> Result<Value, ErrorReport> {
         let program = beside()?;
         let mut command = Command::new(&program);
         command
@@ -85,18 +85,18 @@ impl Call {
     }
 }
 
-fn unstartable(program: &Path, error: &std::io::Error) -> Fault {
+fn unstartable(program: &Path, error: &std::io::Error) -> ErrorReport {
     let message = |why: &str| format!("cannot start {}: {why}", program.display());
     match error.kind() {
-        ErrorKind::ArgumentListTooLong => {
-            Fault::new(Kind::Usage, message("what was handed over is too long"))
-                .hinted("only texts may be long: put shorter words into the other arguments")
+        io::ErrorKind::ArgumentListTooLong => {
+            ErrorReport::new(ErrorKind::Usage, message("what was handed over is too long"))
+                .with_help("only texts may be long: put shorter words into the other arguments")
         }
-        ErrorKind::NotFound | ErrorKind::PermissionDenied => {
-            Fault::new(Kind::Missing, message(&error.to_string()))
-                .hinted("install it beside teamd-mcp: make install")
+        io::ErrorKind::NotFound | io::ErrorKind::PermissionDenied => {
+            ErrorReport::new(ErrorKind::MissingPath, message(&error.to_string()))
+                .with_help("install it beside teamd-mcp: make install")
         }
-        _ => Fault::new(Kind::Io, message(&error.to_string())),
+        _ => ErrorReport::new(ErrorKind::Io, message(&error.to_string())),
     }
 }
 
@@ -109,13 +109,14 @@ async fn fed(mut child: Child, input: String) -> std::io::Result<Output> {
     child.wait_with_output().await
 }
 
-fn beside() -> Result<PathBuf, Fault> {
-    let own = std::env::current_exe()
-        .map_err(|error| Fault::new(Kind::Internal, format!("cannot find our own program: {error}")))?;
+fn beside() -> Result<PathBuf, ErrorReport> {
+    let own = std::env::current_exe().map_err(|error| {
+        ErrorReport::new(ErrorKind::Internal, format!("cannot find our own program: {error}"))
+    })?;
     Ok(own.with_file_name("teamctl"))
 }
 
-fn answer(output: &Output) -> Result<Value, Fault> {
+fn answer(output: &Output) -> Result<Value, ErrorReport> {
     let told = serde_json::from_slice::<Value>(&output.stdout).ok();
     let fault = told.as_ref().and_then(|told| serde_json::from_value(told.get("error")?.clone()).ok());
     match (told, fault) {
@@ -129,12 +130,12 @@ fn answer(output: &Output) -> Result<Value, Fault> {
 }
 
 /// It printed no object: its arguments were refused before it knew that one was wanted.
-fn misunderstood(output: &Output) -> Fault {
+fn misunderstood(output: &Output) -> ErrorReport {
     let text = String::from_utf8_lossy(&output.stderr).into_owned();
     let text = text.lines().find(|line| !line.trim().is_empty()).unwrap_or("it said nothing");
     let text = text.trim_start_matches("error: ").trim_start_matches("teamctl: ");
-    let kind = if output.status.code() == Some(64) { Kind::Usage } else { Kind::Internal };
-    Fault::new(kind, format!("teamctl refused: {text}"))
+    let kind = if output.status.code() == Some(64) { ErrorKind::Usage } else { ErrorKind::Internal };
+    ErrorReport::new(kind, format!("teamctl refused: {text}"))
 }
 
 #[cfg(test)]
@@ -143,7 +144,7 @@ mod tests {
     use serde_json::json;
     use std::os::unix::process::ExitStatusExt;
 
-    fn of(code: i32, stdout: &str, stderr: &str) -> Result<Value, Fault> {
+    fn of(code: i32, stdout: &str, stderr: &str) -> Result<Value, ErrorReport> {
         let status = std::process::ExitStatus::from_raw(code << 8);
         answer(&Output { status, stdout: stdout.into(), stderr: stderr.into() })
     }
@@ -154,14 +155,14 @@ mod tests {
         let refused = r#"{"ok":false,"error":{"kind":"refused","message":"cannot x: y","hint":"z"}}"#;
         assert_eq!(
             of(76, refused, "teamctl: cannot x: y"),
-            Err(Fault::new(Kind::Refused, "cannot x: y").hinted("z"))
+            Err(ErrorReport::new(ErrorKind::Refused, "cannot x: y").with_help("z"))
         );
         let usage = of(64, "", "error: unexpected argument '--x'\n\nUsage: …").unwrap_err();
         assert_eq!(
             (usage.kind, usage.message.as_str()),
-            (Kind::Usage, "teamctl refused: unexpected argument '--x'")
+            (ErrorKind::Usage, "teamctl refused: unexpected argument '--x'")
         );
-        assert_eq!(of(101, "", "").map_err(|fault| fault.kind), Err(Kind::Internal));
+        assert_eq!(of(101, "", "").map_err(|fault| fault.kind), Err(ErrorKind::Internal));
     }
 
     #[test]

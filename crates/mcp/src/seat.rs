@@ -1,7 +1,7 @@
 //! Where the server sits: for which agent it speaks, at which root, on which team. Said once, in its arguments; what
 //! a call says changes none of it, but that a lead may make its team.
 
-use protocol::fault::{Fault, Kind};
+use protocol::error::{ErrorKind, ErrorReport};
 use protocol::name::{AgentName, TeamName};
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -25,7 +25,7 @@ pub(crate) struct Arguments {
 
 impl Arguments {
     /// Reads them; each flag has a value.
-    pub(crate) fn parse(words: impl IntoIterator<Item = OsString>) -> Result<Arguments, Fault> {
+    pub(crate) fn parse(words: impl IntoIterator<Item = OsString>) -> Result<Arguments, ErrorReport> {
         let (mut root, mut state, mut socket, mut agent, mut team) = (None, None, None, None, None);
         let mut words = words.into_iter();
         while let Some(flag) = words.next() {
@@ -45,15 +45,15 @@ impl Arguments {
             root: needed(root, "--root")?.into(),
             state: needed(state, "--state")?.into(),
             socket: needed(socket, "--socket")?.into(),
-            agent: AgentName::foreign(&needed(agent, "--agent")?.to_string_lossy()),
-            team: team.map_err(|error| Fault::new(Kind::Usage, error.to_string()))?,
+            agent: AgentName::new_unchecked(&needed(agent, "--agent")?.to_string_lossy()),
+            team: team.map_err(|error| ErrorReport::new(ErrorKind::Usage, error.to_string()))?,
         })
     }
 }
 
-fn unknown(flag: &str) -> Fault {
+fn unknown(flag: &str) -> ErrorReport {
     let message = format!("cannot read the arguments: {flag} is missing, not known, or has no value");
-    Fault::new(Kind::Usage, message).hinted("this program is started by: teamctl mcp")
+    ErrorReport::new(ErrorKind::Usage, message).with_help("this program is started by: teamctl mcp")
 }
 
 /// The server's place, for as long as it runs.
@@ -79,7 +79,7 @@ impl Seat {
     }
 
     /// The root, checked and open.
-    pub(crate) fn root(&self) -> Result<Root, Fault> {
+    pub(crate) fn root(&self) -> Result<Root, ErrorReport> {
         Ok(Root::open(&self.arguments.root, &self.arguments.state.join("aside"), self.durability)?)
     }
 
@@ -89,11 +89,11 @@ impl Seat {
     }
 
     /// The same, for what can't be done without one.
-    pub(crate) fn needed_team(&self) -> Result<TeamName, Fault> {
+    pub(crate) fn needed_team(&self) -> Result<TeamName, ErrorReport> {
         self.team().ok_or_else(|| {
             let message =
                 "cannot tell which team is meant: none was made here, and none was named at the start";
-            Fault::new(Kind::NotFound, message).hinted(
+            ErrorReport::new(ErrorKind::NotFound, message).with_help(
                 "make one with TeamCreate, or let the person start this server with: teamctl mcp --team NAME",
             )
         })
@@ -105,7 +105,7 @@ impl Seat {
     }
 
     /// The agent at its team's files.
-    pub(crate) fn caller(&self) -> Result<Caller, Fault> {
+    pub(crate) fn caller(&self) -> Result<Caller, ErrorReport> {
         let name = self.needed_team()?;
         let mut opened = locked(&self.opened);
         let team = match opened.take().filter(|team| *team.name() == name && team.is_at_its_place()) {
@@ -126,7 +126,7 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 mod tests {
     use super::*;
 
-    fn parse(line: &str) -> Result<Arguments, Kind> {
+    fn parse(line: &str) -> Result<Arguments, ErrorKind> {
         Arguments::parse(line.split(' ').map(OsString::from)).map_err(|fault| fault.kind)
     }
 
@@ -141,7 +141,7 @@ mod tests {
             "--root /r --state /s --socket /c --agent ann --from bob",
             "--root /r --state /s --socket /c --agent ann --team ../x",
         ] {
-            assert_eq!(parse(broken), Err(Kind::Usage), "{broken}");
+            assert_eq!(parse(broken), Err(ErrorKind::Usage), "{broken}");
         }
     }
 
@@ -149,7 +149,7 @@ mod tests {
     fn a_lead_without_a_team_is_told_how_to_have_one() {
         let arguments = parse("--root /r --state /s --socket /c --agent team-lead").unwrap();
         let seat = Seat::new(arguments, Durability::Process);
-        assert_eq!(seat.needed_team().map_err(|fault| fault.kind), Err(Kind::NotFound));
+        assert_eq!(seat.needed_team().map_err(|fault| fault.kind), Err(ErrorKind::NotFound));
         let survey = TeamName::parse("survey").unwrap();
         seat.settle(Some(survey.clone()));
         assert_eq!(seat.team(), Some(survey));

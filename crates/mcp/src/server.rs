@@ -4,8 +4,8 @@
 
 use crate::seat::Seat;
 use crate::tools::{self, Entry};
-use protocol::fault::Fault;
-use protocol::prompt::{Facts, Presence};
+use protocol::error::ErrorReport;
+use protocol::instructions::{InstructionContext, Interactivity};
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, Implementation, ListToolsResult,
     PaginatedRequestParams, ProgressNotificationParam, ServerCapabilities, ServerConfig, Tool,
@@ -39,12 +39,12 @@ impl Server {
     fn instructions(&self) -> String {
         let team = self.seat.team();
         let config = self.seat.caller().ok().and_then(|caller| caller.team().config().ok());
-        protocol::prompt::text(&Facts {
-            me: self.seat.me(),
+        protocol::instructions::render(&InstructionContext {
+            name: self.seat.me(),
             team: team.as_ref(),
             config: config.as_ref(),
             root: &self.seat.arguments.root.to_string_lossy(),
-            presence: Presence::Unknown,
+            interactivity: Interactivity::Unknown,
         })
     }
 }
@@ -102,7 +102,7 @@ async fn telling(context: &RequestContext<RoleServer>) {
     }
 }
 
-fn answer(result: Result<Value, Fault>) -> CallToolResult {
+fn answer(result: Result<Value, ErrorReport>) -> CallToolResult {
     match result {
         Ok(value) => CallToolResult::structured(value),
         Err(fault) => CallToolResult::error(vec![ContentBlock::text(told(&fault))]),
@@ -110,8 +110,8 @@ fn answer(result: Result<Value, Fault>) -> CallToolResult {
 }
 
 /// What could not be done, why, and what to do next.
-fn told(fault: &Fault) -> String {
-    match &fault.hint {
+fn told(fault: &ErrorReport) -> String {
+    match &fault.help {
         Some(hint) => format!("{}.\nNext: {hint}.", fault.message),
         None => format!("{}.", fault.message),
     }

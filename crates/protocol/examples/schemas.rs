@@ -1,14 +1,14 @@
 //! Writes docs/schema anew from the types: `cargo run -p teamd-protocol --example schemas`.
 #![allow(clippy::disallowed_methods, reason = "a file of the repository, which nobody else writes")]
 
-use protocol::schema::{all, text};
+use protocol::json_schema::{all_schemas, to_text};
 use std::path::Path;
 
 fn main() -> std::io::Result<()> {
     let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/schema");
     std::fs::create_dir_all(&directory)?;
-    for (name, schema) in all() {
-        std::fs::write(directory.join(format!("{name}.schema.json")), text(&schema))?;
+    for (name, schema) in all_schemas() {
+        std::fs::write(directory.join(format!("{name}.schema.json")), to_text(&schema))?;
     }
     Ok(())
 }

@@ -33,7 +33,7 @@ impl Color {
     ];
 
     /// The colour of the teammate before whom `joined` others joined, since the team began.
-    pub fn nth(joined: u64) -> Color {
+    pub fn for_joined_count(joined: u64) -> Color {
         Color::ALL[(joined % 8) as usize]
     }
 
@@ -69,9 +69,9 @@ mod tests {
 
     #[test]
     fn the_ninth_is_blue_again() {
-        assert_eq!(Color::nth(0), Color::Blue);
-        assert_eq!(Color::nth(7), Color::Red);
-        assert_eq!(Color::nth(8), Color::Blue);
+        assert_eq!(Color::for_joined_count(0), Color::Blue);
+        assert_eq!(Color::for_joined_count(7), Color::Red);
+        assert_eq!(Color::for_joined_count(8), Color::Blue);
         assert!(Color::ALL.iter().all(|c| Color::from_name(c.as_str()) == Some(*c)));
     }
 }

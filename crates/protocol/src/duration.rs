@@ -4,7 +4,7 @@ use crate::terminal::visible;
 use std::time::Duration;
 
 /// No clock reaches its end from here.
-const LONGEST: Duration = Duration::from_secs(8760 * 3600);
+const MAX_DURATION: Duration = Duration::from_secs(8760 * 3600);
 
 /// A number and its unit; at most a year.
 ///
@@ -25,7 +25,7 @@ pub fn parse(text: &str) -> Result<Duration, String> {
         _ => return Err(wrong()),
     };
     let whole = number.checked_mul(milliseconds).map(Duration::from_millis).ok_or_else(wrong)?;
-    if whole > LONGEST {
+    if whole > MAX_DURATION {
         return Err(format!("cannot take the duration {shown}: a year, 8760h, is the longest"));
     }
     Ok(whole)

@@ -3,19 +3,19 @@
 //! The daemon alone writes them; docs/events.md and docs/schema/event.schema.json say the same for other programs.
 //! A reader that meets an `event` it does not know leaves that line out: later releases add kinds.
 
-use crate::asked::AskedKind;
 use crate::id::TaskId;
-use crate::mode::PermissionMode;
+use crate::member_request::MemberRequestKind;
 use crate::name::{AgentName, TeamName};
 use crate::payload::IdleReason;
-use crate::policy::By;
+use crate::permission_mode::PermissionMode;
+use crate::policy::AnsweredBy;
 use crate::terminal::visible;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::path::PathBuf;
 
 /// Why a daemon stopped that somebody took down: whoever starts one again when it dies leaves that alone.
-pub const TAKEN_DOWN: &str = "asked to go down";
+pub const REQUESTED_STOP_REASON: &str = "asked to go down";
 
 /// One thing that happened.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -28,17 +28,19 @@ pub struct Event {
     pub team: Option<TeamName>,
     /// To which member: for a message its recipient, for a task none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub agent: Option<AgentName>,
+    #[serde(rename = "agent")]
+    pub member: Option<AgentName>,
     /// What.
     #[serde(flatten)]
-    pub what: What,
+    #[serde(rename = "what")]
+    pub kind: EventKind,
 }
 
 /// What happened; the tag is the key `event`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "event", rename_all = "snake_case")]
-pub enum What {
+pub enum EventKind {
     /// The daemon answers.
     DaemonReady {
         /// Its process.
@@ -49,7 +51,8 @@ pub enum What {
     /// The daemon ends.
     DaemonStopped {
         /// For people.
-        why: String,
+        #[serde(rename = "why")]
+        reason: String,
     },
     /// A team was made.
     TeamCreated,
@@ -63,9 +66,11 @@ pub enum What {
         pane: String,
     },
     /// An agent was to run, and does not.
-    MemberNotSpawned {
+    #[serde(rename = "member_not_spawned")]
+    MemberSpawnFailed {
         /// For people.
-        why: String,
+        #[serde(rename = "why")]
+        reason: String,
     },
     /// A daemon that was started again has it back.
     MemberAdopted {
@@ -76,7 +81,8 @@ pub enum What {
     MemberActive {
         /// What it is about, where that is known.
         #[serde(default, skip_serializing_if = "String::is_empty")]
-        about: String,
+        #[serde(rename = "about")]
+        summary: String,
     },
     /// A turn ended.
     MemberIdle {
@@ -90,42 +96,56 @@ pub enum What {
         text: String,
     },
     /// A team has used up what its policy gives it: its members are asked to end.
-    BudgetSpent {
+    #[serde(rename = "budget_spent")]
+    BudgetExhausted {
         /// For people.
-        why: String,
+        #[serde(rename = "why")]
+        reason: String,
     },
     /// It is in a turn, and has written nothing for so long: told once for each turn.
-    MemberStuck {
+    #[serde(rename = "member_stuck")]
+    MemberNoOutput {
         /// ms
-        quiet_ms: u64,
+        #[serde(rename = "quiet_ms")]
+        no_output_ms: u64,
     },
     /// Its turn was ended by somebody.
     MemberInterrupted,
     /// Its life has ended.
-    MemberEnded {
+    #[serde(rename = "member_ended")]
+    MemberExited {
         /// `completed`, `failed`, `killed`.
-        state: String,
+        #[serde(rename = "state")]
+        outcome: String,
         /// For people: `exit 1`, `approved`…
-        how: String,
+        #[serde(rename = "how")]
+        description: String,
     },
     /// It ended by a failure and is started again.
-    MemberRestarts {
+    #[serde(rename = "member_restarts")]
+    MemberRespawnScheduled {
         /// The how-manieth time.
         attempt: u32,
         /// After this many milliseconds.
-        after_ms: u64,
+        #[serde(rename = "after_ms")]
+        delay_ms: u64,
     },
     /// It ended by a failure too often and is not started again.
-    MemberGivenUp {
+    #[serde(rename = "member_given_up")]
+    MemberRespawnsExhausted {
         /// For people.
-        why: String,
+        #[serde(rename = "why")]
+        reason: String,
     },
     /// It rests until it is brought back.
-    MemberRests,
+    #[serde(rename = "member_rests")]
+    MemberSuspended,
     /// It was asked to end.
-    ShutdownAsked {
+    #[serde(rename = "shutdown_asked")]
+    ShutdownRequested {
         /// The request's id.
-        request: String,
+        #[serde(rename = "request")]
+        request_id: String,
     },
     /// It said no.
     ShutdownRejected {
@@ -135,25 +155,30 @@ pub enum What {
     /// It asks something, and waits for the answer.
     RequestOpened {
         /// The request's id.
-        request: String,
+        #[serde(rename = "request")]
+        request_id: String,
         /// A plan, or a question for permission.
-        kind: AskedKind,
+        kind: MemberRequestKind,
         /// In a few words.
-        about: String,
+        #[serde(rename = "about")]
+        summary: String,
     },
     /// It has its answer.
     RequestAnswered {
         /// The request's id.
-        request: String,
+        #[serde(rename = "request")]
+        request_id: String,
         /// Whether that is a yes.
         approved: bool,
         /// Whose it is.
-        by: By,
+        #[serde(rename = "by")]
+        answered_by: AnsweredBy,
     },
     /// It waits for the answer no longer: the turn that asked is over.
     RequestWithdrawn {
         /// The request's id.
-        request: String,
+        #[serde(rename = "request")]
+        request_id: String,
     },
     /// Its permission mode was changed.
     ModeSet {
@@ -194,7 +219,8 @@ pub enum What {
         /// Whose work.
         owner: Option<AgentName>,
         /// How.
-        why: String,
+        #[serde(rename = "why")]
+        reason: String,
     },
     /// It is pending again.
     TaskReleased {
@@ -204,7 +230,8 @@ pub enum What {
         subject: String,
     },
     /// Its owner is gone, and it is still in progress.
-    TaskLeft {
+    #[serde(rename = "task_left")]
+    TaskAbandoned {
         /// Its id.
         task: TaskId,
         /// Its subject.
@@ -213,7 +240,8 @@ pub enum What {
         owner: AgentName,
     },
     /// Something else about it changed: subject, owner, links, metadata.
-    TaskChanged {
+    #[serde(rename = "task_changed")]
+    TaskUpdated {
         /// Its id.
         task: TaskId,
         /// Its subject.
@@ -245,7 +273,8 @@ pub enum What {
     },
     /// A message was gone from the inbox of `agent` that was stored and not read: somebody has rewritten it without. It is
     /// there again.
-    MessagePutBack {
+    #[serde(rename = "message_put_back")]
+    MessageRestored {
         /// From whom, as the message says.
         from: String,
         /// `text`, or the payload's type.
@@ -255,112 +284,126 @@ pub enum What {
         summary: Option<String>,
     },
     /// Something could not be done or read.
-    Trouble {
+    #[serde(rename = "trouble")]
+    Error {
         /// For people: what, why, what to do.
-        why: String,
+        #[serde(rename = "why")]
+        message: String,
     },
 }
 
 impl Event {
     /// About the daemon; the time is filled in where it is written.
-    pub fn daemon(what: What) -> Event {
-        Event { time: String::new(), team: None, agent: None, what }
+    pub fn for_daemon(what: EventKind) -> Event {
+        Event { time: String::new(), team: None, member: None, kind: what }
     }
 
     /// About a team or a task of it.
-    pub fn team(team: &TeamName, what: What) -> Event {
-        Event { team: Some(team.clone()), ..Event::daemon(what) }
+    pub fn for_team(team: &TeamName, what: EventKind) -> Event {
+        Event { team: Some(team.clone()), ..Event::for_daemon(what) }
     }
 
     /// About a member.
-    pub fn agent(team: &TeamName, agent: &AgentName, what: What) -> Event {
-        Event { agent: Some(agent.clone()), ..Event::team(team, what) }
+    pub fn for_member(team: &TeamName, agent: &AgentName, what: EventKind) -> Event {
+        Event { member: Some(agent.clone()), ..Event::for_team(team, what) }
     }
 
     /// The line for people, without the time, safe to show.
-    pub fn line(&self) -> String {
-        let who = match (&self.team, &self.agent) {
+    pub fn to_text(&self) -> String {
+        let who = match (&self.team, &self.member) {
             (Some(team), Some(agent)) => format!("{agent}@{team} "),
             (Some(team), None) => format!("{team} "),
             _ => String::new(),
         };
-        let next = match (&self.what, &self.team) {
-            (What::MemberRests, Some(team)) => format!(" until: teamctl up --resume -t {team}"),
+        let next = match (&self.kind, &self.team) {
+            (EventKind::MemberSuspended, Some(team)) => format!(" until: teamctl up --resume -t {team}"),
             _ => String::new(),
         };
-        visible(&format!("{who}{}{next}", self.what)).replace('\n', " ")
+        visible(&format!("{who}{}{next}", self.kind)).replace('\n', " ")
     }
 }
 
-impl fmt::Display for What {
+impl fmt::Display for EventKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            What::DaemonReady { pid, root } => write!(f, "ready: pid {pid}, root {}", root.display()),
-            What::DaemonStopped { why } => write!(f, "stops: {why}"),
-            What::TeamCreated => f.write_str("created"),
-            What::TeamDeleted => f.write_str("deleted"),
-            What::MemberSpawned { pid, pane } => write!(f, "spawned: pid {pid}, pane {pane}"),
-            What::MemberNotSpawned { why } => write!(f, "not spawned: {why}"),
-            What::MemberAdopted { pid } => write!(f, "adopted: pid {pid}"),
-            What::MemberActive { about } if about.is_empty() => f.write_str("active"),
-            What::MemberActive { about } => write!(f, "active: {about}"),
-            What::MemberIdle { reason: Some(IdleReason::Failed) } => f.write_str("idle after a failed turn"),
-            What::MemberIdle { .. } => f.write_str("idle"),
-            What::MemberAtDialog { text } => write!(f, "waits at a dialog: {text}"),
-            What::BudgetSpent { why } => write!(f, "is stopped: {why}"),
-            What::MemberStuck { quiet_ms } => write!(f, "has written nothing for {} s", quiet_ms / 1_000),
-            What::MemberInterrupted => f.write_str("interrupted"),
-            What::MemberEnded { state, how } => write!(f, "ended, {state}: {how}"),
-            What::MemberRestarts { attempt, after_ms } => {
+            EventKind::DaemonReady { pid, root } => write!(f, "ready: pid {pid}, root {}", root.display()),
+            EventKind::DaemonStopped { reason: why } => write!(f, "stops: {why}"),
+            EventKind::TeamCreated => f.write_str("created"),
+            EventKind::TeamDeleted => f.write_str("deleted"),
+            EventKind::MemberSpawned { pid, pane } => write!(f, "spawned: pid {pid}, pane {pane}"),
+            EventKind::MemberSpawnFailed { reason: why } => write!(f, "not spawned: {why}"),
+            EventKind::MemberAdopted { pid } => write!(f, "adopted: pid {pid}"),
+            EventKind::MemberActive { summary: about } if about.is_empty() => f.write_str("active"),
+            EventKind::MemberActive { summary: about } => write!(f, "active: {about}"),
+            EventKind::MemberIdle { reason: Some(IdleReason::Failed) } => {
+                f.write_str("idle after a failed turn")
+            }
+            EventKind::MemberIdle { .. } => f.write_str("idle"),
+            EventKind::MemberAtDialog { text } => write!(f, "waits at a dialog: {text}"),
+            EventKind::BudgetExhausted { reason: why } => write!(f, "is stopped: {why}"),
+            EventKind::MemberNoOutput { no_output_ms: quiet_ms } => {
+                write!(f, "has written nothing for {} s", quiet_ms / 1_000)
+            }
+            EventKind::MemberInterrupted => f.write_str("interrupted"),
+            EventKind::MemberExited { outcome: state, description: how } => {
+                write!(f, "ended, {state}: {how}")
+            }
+            EventKind::MemberRespawnScheduled { attempt, delay_ms: after_ms } => {
                 let when = match after_ms {
                     0 => "at once".to_owned(),
                     _ => format!("in {after_ms} ms"),
                 };
                 write!(f, "starts again {when} (restart {attempt})")
             }
-            What::MemberGivenUp { why } => write!(f, "is not started again: {why}"),
-            What::MemberRests => f.write_str("rests"),
-            What::ShutdownAsked { request } => write!(f, "asked to shut down: {request}"),
-            What::ShutdownRejected { reason } => write!(f, "will not shut down: {reason}"),
-            What::RequestOpened { request, about, .. } => {
+            EventKind::MemberRespawnsExhausted { reason: why } => write!(f, "is not started again: {why}"),
+            EventKind::MemberSuspended => f.write_str("rests"),
+            EventKind::ShutdownRequested { request_id: request } => {
+                write!(f, "asked to shut down: {request}")
+            }
+            EventKind::ShutdownRejected { reason } => write!(f, "will not shut down: {reason}"),
+            EventKind::RequestOpened { request_id: request, summary: about, .. } => {
                 write!(f, "{about}, and waits for the answer: {request}")
             }
-            What::RequestAnswered { request, approved: true, by } => {
-                write!(f, "has a yes by {} to {request}", by.word())
+            EventKind::RequestAnswered { request_id: request, approved: true, answered_by: by } => {
+                write!(f, "has a yes by {} to {request}", by.as_str())
             }
-            What::RequestAnswered { request, approved: false, by } => {
-                write!(f, "has a no by {} to {request}", by.word())
+            EventKind::RequestAnswered { request_id: request, approved: false, answered_by: by } => {
+                write!(f, "has a no by {} to {request}", by.as_str())
             }
-            What::RequestWithdrawn { request } => write!(f, "waits no longer for the answer to {request}"),
-            What::ModeSet { mode } => write!(f, "is in the mode {mode} now"),
-            What::TaskCreated { task, subject } => write!(f, "task {task} created: {subject}"),
-            What::TaskStarted { task, subject, owner } => {
-                write!(f, "task {task} started{}: {subject}", by(owner))
+            EventKind::RequestWithdrawn { request_id: request } => {
+                write!(f, "waits no longer for the answer to {request}")
             }
-            What::TaskCompleted { task, subject, owner } => {
-                write!(f, "task {task} completed{}: {subject}", by(owner))
+            EventKind::ModeSet { mode } => write!(f, "is in the mode {mode} now"),
+            EventKind::TaskCreated { task, subject } => write!(f, "task {task} created: {subject}"),
+            EventKind::TaskStarted { task, subject, owner } => {
+                write!(f, "task {task} started{}: {subject}", by_owner(owner))
             }
-            What::TaskFailed { task, subject, owner, why } => {
-                write!(f, "task {task} failed{} ({why}): {subject}", by(owner))
+            EventKind::TaskCompleted { task, subject, owner } => {
+                write!(f, "task {task} completed{}: {subject}", by_owner(owner))
             }
-            What::TaskReleased { task, subject } => write!(f, "task {task} released: {subject}"),
-            What::TaskLeft { task, subject, owner } => write!(f, "task {task} left by {owner}: {subject}"),
-            What::TaskChanged { task, subject, .. } => write!(f, "task {task} changed: {subject}"),
-            What::TaskDeleted { task } => write!(f, "task {task} deleted"),
-            What::MessageStored { from, kind, summary: Some(summary), .. } => {
+            EventKind::TaskFailed { task, subject, owner, reason: why } => {
+                write!(f, "task {task} failed{} ({why}): {subject}", by_owner(owner))
+            }
+            EventKind::TaskReleased { task, subject } => write!(f, "task {task} released: {subject}"),
+            EventKind::TaskAbandoned { task, subject, owner } => {
+                write!(f, "task {task} left by {owner}: {subject}")
+            }
+            EventKind::TaskUpdated { task, subject, .. } => write!(f, "task {task} changed: {subject}"),
+            EventKind::TaskDeleted { task } => write!(f, "task {task} deleted"),
+            EventKind::MessageStored { from, kind, summary: Some(summary), .. } => {
                 write!(f, "has {kind} from {from}: {summary}")
             }
-            What::MessageStored { from, kind, summary: None, .. } => write!(f, "has {kind} from {from}"),
-            What::MessageRead { unread } => write!(f, "has read: {unread} unread"),
-            What::MessagePutBack { from, kind, .. } => {
+            EventKind::MessageStored { from, kind, summary: None, .. } => write!(f, "has {kind} from {from}"),
+            EventKind::MessageRead { unread } => write!(f, "has read: {unread} unread"),
+            EventKind::MessageRestored { from, kind, .. } => {
                 write!(f, "has {kind} from {from} again: another program had dropped it")
             }
-            What::Trouble { why } => write!(f, "trouble: {why}"),
+            EventKind::Error { message: why } => write!(f, "trouble: {why}"),
         }
     }
 }
 
-fn by(owner: &Option<AgentName>) -> String {
+fn by_owner(owner: &Option<AgentName>) -> String {
     owner.as_ref().map_or_else(String::new, |owner| format!(" by {owner}"))
 }
 
@@ -371,13 +414,13 @@ mod tests {
     #[test]
     fn a_line_is_flat_and_comes_back_as_it_was() {
         let team = TeamName::parse("survey").unwrap();
-        let what = What::TaskFailed {
+        let what = EventKind::TaskFailed {
             task: TaskId::parse("3").unwrap(),
             subject: "count\u{1b}".into(),
             owner: Some(AgentName::parse("ann").unwrap()),
-            why: "exit 1".into(),
+            reason: "exit 1".into(),
         };
-        let event = Event { time: "2026-02-13T10:00:00.000Z".into(), ..Event::team(&team, what) };
+        let event = Event { time: "2026-02-13T10:00:00.000Z".into(), ..Event::for_team(&team, what) };
         let text = serde_json::to_string(&event).unwrap();
         let value: serde_json::Value = serde_json::from_str(&text).unwrap();
         assert_eq!(
@@ -385,9 +428,9 @@ mod tests {
             (&"task_failed".into(), &"survey".into(), &"3".into())
         );
         assert_eq!(serde_json::from_str::<Event>(&text).unwrap(), event);
-        assert_eq!(event.line(), "survey task 3 failed by ann (exit 1): count\\u{1b}");
-        let rests = Event::agent(&team, &AgentName::parse("ann").unwrap(), What::MemberRests);
-        assert_eq!(rests.line(), "ann@survey rests until: teamctl up --resume -t survey");
+        assert_eq!(event.to_text(), "survey task 3 failed by ann (exit 1): count\\u{1b}");
+        let rests = Event::for_member(&team, &AgentName::parse("ann").unwrap(), EventKind::MemberSuspended);
+        assert_eq!(rests.to_text(), "ann@survey rests until: teamctl up --resume -t survey");
     }
 
     #[test]

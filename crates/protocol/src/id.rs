@@ -38,7 +38,7 @@ impl AgentId {
         let unreadable = || IdError::Agent(text.chars().take(200).collect());
         let (name, team) = text.split_once('@').ok_or_else(unreadable)?;
         let team = TeamName::parse(team).map_err(|_| unreadable())?;
-        Ok(AgentId { name: AgentName::foreign(name), team })
+        Ok(AgentId { name: AgentName::new_unchecked(name), team })
     }
 }
 
@@ -55,7 +55,7 @@ pub struct TaskId(u32);
 
 impl TaskId {
     /// The largest number that an id may be.
-    pub const LAST: u32 = 999_999_999;
+    pub const MAX: u32 = 999_999_999;
 
     /// Reads `[1-9][0-9]{0,8}`.
     pub fn parse(text: &str) -> Result<TaskId, IdError> {
@@ -68,7 +68,7 @@ impl TaskId {
 
     /// The id of that number, if it is one.
     pub fn from_number(number: u32) -> Option<TaskId> {
-        (1..=TaskId::LAST).contains(&number).then_some(TaskId(number))
+        (1..=TaskId::MAX).contains(&number).then_some(TaskId(number))
     }
 
     /// The id as a number.
@@ -177,12 +177,12 @@ id_text!(RequestId);
 
 /// Hands out milliseconds for ids, each later than the one before. One per process, as a `static`.
 #[derive(Debug, Default)]
-pub struct Mint(AtomicU64);
+pub struct UniqueMillis(AtomicU64);
 
-impl Mint {
+impl UniqueMillis {
     /// A mint that has handed out nothing.
-    pub const fn new() -> Mint {
-        Mint(AtomicU64::new(0))
+    pub const fn new() -> UniqueMillis {
+        UniqueMillis(AtomicU64::new(0))
     }
 
     /// `now_ms`, or the next millisecond that this mint has not handed out.
@@ -232,7 +232,7 @@ mod tests {
 
     #[test]
     fn a_mint_never_hands_out_a_millisecond_twice() {
-        let mint = Mint::new();
+        let mint = UniqueMillis::new();
         assert_eq!([mint.next(10), mint.next(10), mint.next(5), mint.next(20)], [10, 11, 12, 20]);
     }
 }

@@ -7,8 +7,8 @@
 mod edit;
 mod field;
 
-pub use edit::{Edit, apply};
-pub use field::FieldFault;
+pub use edit::{Edit, apply_edits};
+pub use field::FieldError;
 
 use serde::de::{MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
@@ -21,51 +21,51 @@ use std::ops::Range;
 
 /// Why a text can't be looked into as asked.
 #[derive(Debug, thiserror::Error)]
-pub enum Error {
+pub enum JsonError {
     /// Not JSON.
     #[error("{0}")]
     Syntax(#[from] serde_json::Error),
     /// JSON, but of another shape.
     #[error("it should be an {expected}, but is {found}")]
-    Shape {
+    WrongType {
         /// `array` or `object`.
         expected: &'static str,
         /// The beginning of what is there.
         found: String,
     },
     /// JSON, but nested beyond all reason: others' parsers may fall over it, and so it counts as damage.
-    #[error("it is nested deeper than {DEEPEST} levels")]
-    Depth,
+    #[error("it is nested deeper than {MAX_DEPTH} levels")]
+    TooDeep,
 }
 
 /// The deepest nesting that is taken for somebody's data.
-const DEEPEST: usize = 1000;
+const MAX_DEPTH: usize = 1000;
 
 /// An array in a text.
 #[derive(Debug)]
 pub struct Array<'a> {
-    root: &'a str,
+    text: &'a str,
     span: Range<usize>,
     elements: Vec<&'a RawValue>,
 }
 
 impl<'a> Array<'a> {
     /// The whole text is the array; a byte order mark is skipped.
-    pub fn parse(root: &'a str) -> Result<Array<'a>, Error> {
-        let text = content(root);
+    pub fn parse(root: &'a str) -> Result<Array<'a>, JsonError> {
+        let text = strip_bom(root);
         if let Ok(elements) = serde_json::from_str::<Vec<&RawValue>>(text) {
-            shallow(elements.iter().copied(), DEEPEST - 1)?;
-            return Ok(Array { root, span: place(root, text), elements });
+            check_depth(elements.iter().copied(), MAX_DEPTH - 1)?;
+            return Ok(Array { text: root, span: document_span(root, text), elements });
         }
         // Not an array, or not JSON: looked at anew for an error that says which.
-        Array::within(root, document(root)?)
+        Array::from_raw(root, parse_document(root)?)
     }
 
     /// `value`, which must be a slice of `root`, is the array.
-    pub fn within(root: &'a str, value: &'a RawValue) -> Result<Array<'a>, Error> {
+    pub fn from_raw(root: &'a str, value: &'a RawValue) -> Result<Array<'a>, JsonError> {
         expect_start(value, '[', "array")?;
         let elements = serde_json::from_str(value.get())?;
-        Ok(Array { root, span: span(root, value), elements })
+        Ok(Array { text: root, span: span(root, value), elements })
     }
 
     /// The elements, in order.
@@ -75,12 +75,12 @@ impl<'a> Array<'a> {
 
     /// Where in the text each element's part begins: behind the bracket or the comma before it. A bracket and what stands
     /// from there on is the array without the elements before.
-    pub fn parts(&self) -> impl DoubleEndedIterator<Item = usize> + ExactSizeIterator {
+    pub fn element_starts(&self) -> impl DoubleEndedIterator<Item = usize> + ExactSizeIterator {
         let begins = |at: usize| match at.checked_sub(1) {
             Some(before) => {
-                let end = span(self.root, self.elements[before]).end;
+                let end = span(self.text, self.elements[before]).end;
                 // Nothing but white space stands between an element and its comma.
-                end + self.root[end..].find(',').unwrap_or_default() + 1
+                end + self.text[end..].find(',').unwrap_or_default() + 1
             }
             None => self.span.start + 1,
         };
@@ -89,35 +89,35 @@ impl<'a> Array<'a> {
 
     /// Where in the text the last element ends; none if there is none.
     pub fn last_end(&self) -> Option<usize> {
-        self.elements.last().map(|last| span(self.root, last).end)
+        self.elements.last().map(|last| span(self.text, last).end)
     }
 }
 
 /// An object in a text.
 #[derive(Debug)]
 pub struct Object<'a> {
-    root: &'a str,
+    text: &'a str,
     span: Range<usize>,
     fields: Vec<(&'a RawValue, &'a RawValue)>,
 }
 
 impl<'a> Object<'a> {
     /// The whole text is the object; a byte order mark is skipped.
-    pub fn parse(root: &'a str) -> Result<Object<'a>, Error> {
-        let text = content(root);
+    pub fn parse(root: &'a str) -> Result<Object<'a>, JsonError> {
+        let text = strip_bom(root);
         if let Ok(Fields(fields)) = serde_json::from_str(text) {
-            shallow(fields.iter().map(|(_, value)| *value), DEEPEST - 1)?;
-            return Ok(Object { root, span: place(root, text), fields });
+            check_depth(fields.iter().map(|(_, value)| *value), MAX_DEPTH - 1)?;
+            return Ok(Object { text: root, span: document_span(root, text), fields });
         }
         // Not an object, or not JSON: looked at anew for an error that says which.
-        Object::within(root, document(root)?)
+        Object::from_raw(root, parse_document(root)?)
     }
 
     /// `value`, which must be a slice of `root`, is the object.
-    pub fn within(root: &'a str, value: &'a RawValue) -> Result<Object<'a>, Error> {
+    pub fn from_raw(root: &'a str, value: &'a RawValue) -> Result<Object<'a>, JsonError> {
         expect_start(value, '{', "object")?;
         let Fields(fields) = serde_json::from_str(value.get())?;
-        Ok(Object { root, span: span(root, value), fields })
+        Ok(Object { text: root, span: span(root, value), fields })
     }
 
     /// The value under `key`, as it is spelled.
@@ -127,46 +127,46 @@ impl<'a> Object<'a> {
 
     /// All fields in order, keys decoded; one that can't be is left out.
     pub fn entries(&self) -> impl Iterator<Item = (Cow<'a, str>, &'a RawValue)> {
-        self.fields.iter().filter_map(|(key, value)| Some((decoded(key)?, *value)))
+        self.fields.iter().filter_map(|(key, value)| Some((decode(key)?, *value)))
     }
 
     fn position(&self, key: &str) -> Option<usize> {
-        self.fields.iter().rposition(|(name, _)| says(name, key))
+        self.fields.iter().rposition(|(name, _)| is_literal(name, key))
     }
 }
 
 /// Whether a literal says `text`. An escape is longer than what it says, so most literals need not be decoded.
-fn says(literal: &RawValue, text: &str) -> bool {
+fn is_literal(literal: &RawValue, text: &str) -> bool {
     let json = literal.get();
     match (json.len() - 2).cmp(&text.len()) {
         Ordering::Less => false,
         Ordering::Equal => json[1..json.len() - 1] == *text && !text.contains('\\'),
-        Ordering::Greater => json.contains('\\') && decoded(literal).is_some_and(|said| said == text),
+        Ordering::Greater => json.contains('\\') && decode(literal).is_some_and(|said| said == text),
     }
 }
 
 /// What a string literal says, with U+FFFD for each half of a pair that stands alone; none if it is no string.
-pub fn string(value: &RawValue) -> Option<String> {
-    decoded(value).map(Cow::into_owned)
+pub fn decode_string(value: &RawValue) -> Option<String> {
+    decode(value).map(Cow::into_owned)
 }
 
 /// The same; a literal without escapes says what stands between its quotes.
-fn decoded(value: &RawValue) -> Option<Cow<'_, str>> {
+fn decode(value: &RawValue) -> Option<Cow<'_, str>> {
     let json = value.get();
     match json.strip_prefix('"').and_then(|rest| rest.strip_suffix('"')) {
         Some(plain) if !plain.contains('\\') => Some(Cow::Borrowed(plain)),
-        _ => serde_json::from_str(&whole_pairs(json)).ok().map(Cow::Owned),
+        _ => serde_json::from_str(&replace_lone_surrogates(json)).ok().map(Cow::Owned),
     }
 }
 
 /// A value for showing; what no [`Value`] can hold (1e999, deep nesting) as a string of how it is spelled.
-pub fn value(raw: &RawValue) -> Value {
-    serde_json::from_str(&whole_pairs(raw.get())).unwrap_or_else(|_| Value::from(raw.get()))
+pub fn to_value(raw: &RawValue) -> Value {
+    serde_json::from_str(&replace_lone_surrogates(raw.get())).unwrap_or_else(|_| Value::from(raw.get()))
 }
 
 /// `json` with every lone surrogate's escape replaced by U+FFFD's: what serde_json refuses to decode, and
 /// JavaScript writes when it cuts a text inside an emoji.
-pub fn whole_pairs(json: &str) -> Cow<'_, str> {
+pub fn replace_lone_surrogates(json: &str) -> Cow<'_, str> {
     if !json.contains("\\u") {
         return Cow::Borrowed(json);
     }
@@ -175,7 +175,7 @@ pub fn whole_pairs(json: &str) -> Cow<'_, str> {
     while let Some(at) = rest.find('\\') {
         whole.push_str(&rest[..at]);
         rest = &rest[at..];
-        let (written, consumed) = escape(rest);
+        let (written, consumed) = read_escape(rest);
         whole.push_str(written);
         rest = &rest[consumed..];
     }
@@ -184,8 +184,8 @@ pub fn whole_pairs(json: &str) -> Cow<'_, str> {
 }
 
 /// The escape at the start of `text`: how to write it, and how many bytes it takes.
-fn escape(text: &str) -> (&str, usize) {
-    match (unit(text), text.get(6..).and_then(unit)) {
+fn read_escape(text: &str) -> (&str, usize) {
+    match (parse_code_unit(text), text.get(6..).and_then(parse_code_unit)) {
         (Some(0xd800..0xdc00), Some(0xdc00..0xe000)) => (&text[..12], 12),
         (Some(0xd800..0xe000), _) => ("\\ufffd", 6),
         _ => {
@@ -196,14 +196,14 @@ fn escape(text: &str) -> (&str, usize) {
     }
 }
 
-fn unit(text: &str) -> Option<u16> {
+fn parse_code_unit(text: &str) -> Option<u16> {
     let digits = text.strip_prefix("\\u")?.get(..4)?;
     u16::from_str_radix(digits, 16).ok()
 }
 
-fn document(root: &str) -> Result<&RawValue, Error> {
-    let document = serde_json::from_str(content(root))?;
-    shallow(std::iter::once(document), DEEPEST)?;
+fn parse_document(root: &str) -> Result<&RawValue, JsonError> {
+    let document = serde_json::from_str(strip_bom(root))?;
+    check_depth(std::iter::once(document), MAX_DEPTH)?;
     Ok(document)
 }
 
@@ -212,26 +212,26 @@ fn document(root: &str) -> Result<&RawValue, Error> {
 ///
 /// # Errors
 /// `Syntax`, `Depth`. The line and column are those of the whole of `text`.
-pub fn first(text: &[u8]) -> Result<Option<(&RawValue, usize)>, Error> {
+pub fn parse_first(text: &[u8]) -> Result<Option<(&RawValue, usize)>, JsonError> {
     let mut values = serde_json::Deserializer::from_slice(text).into_iter::<&RawValue>();
     match values.next() {
         None => Ok(None),
         Some(Err(error)) if error.is_eof() => Ok(None),
         Some(value) => {
             let value = value?;
-            shallow(std::iter::once(value), DEEPEST - 1)?;
+            check_depth(std::iter::once(value), MAX_DEPTH - 1)?;
             Ok(Some((value, values.byte_offset())))
         }
     }
 }
 
 /// The text behind a byte order mark.
-fn content(root: &str) -> &str {
+fn strip_bom(root: &str) -> &str {
     root.strip_prefix('\u{feff}').unwrap_or(root)
 }
 
 /// Where in `root` the document of its `content` lies.
-fn place(root: &str, content: &str) -> Range<usize> {
+fn document_span(root: &str, content: &str) -> Range<usize> {
     let blank = [' ', '\t', '\n', '\r'];
     let start = root.len() - content.trim_start_matches(blank).len();
     start..start + content.trim_matches(blank).len()
@@ -239,21 +239,21 @@ fn place(root: &str, content: &str) -> Range<usize> {
 
 /// Refuses values nested deeper than `deepest`. It takes two brackets a level, so a short one need not be
 /// looked through.
-fn shallow<'a>(mut values: impl Iterator<Item = &'a RawValue>, deepest: usize) -> Result<(), Error> {
+fn check_depth<'a>(mut values: impl Iterator<Item = &'a RawValue>, deepest: usize) -> Result<(), JsonError> {
     let too_deep = |value: &RawValue| {
         let text = value.get();
-        text.len() > 2 * deepest && brackets(text) > deepest && depth(text) > deepest
+        text.len() > 2 * deepest && count_brackets(text) > deepest && nesting_depth(text) > deepest
     };
-    if values.any(too_deep) { Err(Error::Depth) } else { Ok(()) }
+    if values.any(too_deep) { Err(JsonError::TooDeep) } else { Ok(()) }
 }
 
 /// No text is nested deeper than it has these, wherever they stand; they are counted in a fraction of the time.
-fn brackets(text: &str) -> usize {
+fn count_brackets(text: &str) -> usize {
     text.bytes().filter(|byte| matches!(byte, b'[' | b'{')).count()
 }
 
 /// How deep a valid JSON text is nested.
-fn depth(text: &str) -> usize {
+fn nesting_depth(text: &str) -> usize {
     let (mut depth, mut deepest) = (0_usize, 0);
     let mut bytes = text.bytes();
     while let Some(byte) = bytes.next() {
@@ -280,15 +280,15 @@ fn skip_string(bytes: &mut impl Iterator<Item = u8>) {
     }
 }
 
-fn expect_start(value: &RawValue, open: char, expected: &'static str) -> Result<(), Error> {
+fn expect_start(value: &RawValue, open: char, expected: &'static str) -> Result<(), JsonError> {
     if value.get().starts_with(open) {
         return Ok(());
     }
-    Err(Error::Shape { expected, found: clipped(value.get()) })
+    Err(JsonError::WrongType { expected, found: clip(value.get()) })
 }
 
 /// Enough of a value to recognise it in an error.
-pub(crate) fn clipped(json: &str) -> String {
+pub(crate) fn clip(json: &str) -> String {
     let mut short: String = json.chars().take(60).collect();
     if short.len() < json.len() {
         short.push('…');
@@ -342,7 +342,7 @@ mod tests {
             (r#""\\ud83e""#, "\\ud83e"),
             (r#""\\\ud83e!""#, "\\\u{fffd}!"),
         ] {
-            assert_eq!(string(&RawValue::from_string(json.to_owned()).unwrap()).unwrap(), text);
+            assert_eq!(decode_string(&RawValue::from_string(json.to_owned()).unwrap()).unwrap(), text);
         }
     }
 
@@ -357,19 +357,19 @@ mod tests {
     fn a_wrong_shape_is_named() {
         let error = Array::parse("{}").unwrap_err();
         assert_eq!(error.to_string(), "it should be an array, but is {}");
-        assert!(matches!(Array::parse("[]\n[]"), Err(Error::Syntax(_))));
-        assert!(matches!(Array::parse(""), Err(Error::Syntax(_))));
+        assert!(matches!(Array::parse("[]\n[]"), Err(JsonError::Syntax(_))));
+        assert!(matches!(Array::parse(""), Err(JsonError::Syntax(_))));
     }
 
     #[test]
     fn depth_is_no_matter_up_to_a_thousand_and_damage_beyond() {
         let nested = |levels: usize| format!("{}\"[\\\"[\"{}", "[".repeat(levels), "]".repeat(levels));
         assert_eq!(Array::parse(&nested(1000)).unwrap().elements().len(), 1);
-        assert!(matches!(Array::parse(&nested(1001)), Err(Error::Depth)));
-        assert!(matches!(Array::parse(&nested(500_000)), Err(Error::Depth)));
+        assert!(matches!(Array::parse(&nested(1001)), Err(JsonError::TooDeep)));
+        assert!(matches!(Array::parse(&nested(500_000)), Err(JsonError::TooDeep)));
         let object = |levels: usize| format!("{{\"a\":{}}}", nested(levels));
         assert!(Object::parse(&object(999)).is_ok());
-        assert!(matches!(Object::parse(&object(1000)), Err(Error::Depth)));
+        assert!(matches!(Object::parse(&object(1000)), Err(JsonError::TooDeep)));
         let wide = format!("{{\"a\":[{}]}}", vec!["[{}]"; 2000].join(","));
         assert!(Object::parse(&wide).is_ok(), "many brackets beside one another");
     }

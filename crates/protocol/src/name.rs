@@ -11,10 +11,10 @@ use std::hash::{Hash, Hasher};
 use std::str::FromStr;
 
 /// The longest name of a team or of an agent of ours, in bytes.
-pub const LONGEST: usize = 64;
+pub const MAX_NAME_BYTES: usize = 64;
 
-const LEAD: &str = "team-lead";
-const RESERVED: [&str; 4] = [LEAD, "user", "system", "task-list"];
+const LEAD_NAME: &str = "team-lead";
+const RESERVED_NAMES: [&str; 4] = [LEAD_NAME, "user", "system", "task-list"];
 
 /// Why a text is not a name.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -41,11 +41,11 @@ impl TeamName {
     /// Takes the name as it is, or refuses it.
     pub fn parse(text: &str) -> Result<TeamName, NameError> {
         if text.bytes().all(|b| b == b'-') {
-            return Err(NameError::NoLetter(shown(text)));
+            return Err(NameError::NoLetter(clip(text)));
         }
         let fits = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-';
-        if text.len() > LONGEST || !text.bytes().all(fits) {
-            return Err(NameError::Team(shown(text)));
+        if text.len() > MAX_NAME_BYTES || !text.bytes().all(fits) {
+            return Err(NameError::Team(clip(text)));
         }
         Ok(TeamName(text.to_owned()))
     }
@@ -63,13 +63,13 @@ impl TeamName {
             }
         }
         TeamName::parse(&name).map_err(|error| match error {
-            NameError::NoLetter(_) => NameError::NoLetter(shown(wanted)),
-            _ => NameError::Team(shown(wanted)),
+            NameError::NoLetter(_) => NameError::NoLetter(clip(wanted)),
+            _ => NameError::Team(clip(wanted)),
         })
     }
 
     /// True for `session-*`: such a team is Claude Code's own, and read-only for us.
-    pub fn is_foreign(&self) -> bool {
+    pub fn is_claude_session(&self) -> bool {
         self.0.starts_with("session-")
     }
 
@@ -81,7 +81,7 @@ impl TeamName {
 
 /// The name in `NAME` or `NAME@TEAM`, the team in any case. With another team behind it, it is no name here: its namesake
 /// is not meant.
-pub fn bare<'a>(address: &'a str, team: &TeamName) -> &'a str {
+pub fn strip_team<'a>(address: &'a str, team: &TeamName) -> &'a str {
     match address.rsplit_once('@') {
         Some((name, of)) if of.eq_ignore_ascii_case(team.as_str()) => name,
         _ => address,
@@ -98,30 +98,30 @@ impl AgentName {
     pub fn parse(text: &str) -> Result<AgentName, NameError> {
         let starts = text.bytes().next().is_some_and(|b| b.is_ascii_alphanumeric());
         let fits = |b: u8| b.is_ascii_alphanumeric() || b == b'_' || b == b'-';
-        if !starts || text.len() > LONGEST || !text.bytes().all(fits) {
-            return Err(NameError::Agent(shown(text)));
+        if !starts || text.len() > MAX_NAME_BYTES || !text.bytes().all(fits) {
+            return Err(NameError::Agent(clip(text)));
         }
         Ok(AgentName(text.to_owned()))
     }
 
     /// A name from somebody else's file, as it stands.
-    pub fn foreign(text: &str) -> AgentName {
+    pub fn new_unchecked(text: &str) -> AgentName {
         AgentName(text.to_owned())
     }
 
     /// The lead of every team.
     pub fn lead() -> AgentName {
-        AgentName(LEAD.to_owned())
+        AgentName(LEAD_NAME.to_owned())
     }
 
     /// True for the lead.
     pub fn is_lead(&self) -> bool {
-        self.0.eq_ignore_ascii_case(LEAD)
+        self.0.eq_ignore_ascii_case(LEAD_NAME)
     }
 
     /// True for the names that no teammate may take.
     pub fn is_reserved(&self) -> bool {
-        RESERVED.iter().any(|name| self.0.eq_ignore_ascii_case(name))
+        RESERVED_NAMES.iter().any(|name| self.0.eq_ignore_ascii_case(name))
     }
 
     /// The name of its file without `.json`: `@`, path separators, controls and a leading dot become `-`,
@@ -141,7 +141,7 @@ impl AgentName {
         &self.0
     }
 
-    fn folded(&self) -> impl Iterator<Item = u8> {
+    fn lowercase_bytes(&self) -> impl Iterator<Item = u8> {
         self.0.bytes().map(|b| b.to_ascii_lowercase())
     }
 }
@@ -156,7 +156,7 @@ impl Eq for AgentName {}
 
 impl Ord for AgentName {
     fn cmp(&self, other: &AgentName) -> Ordering {
-        self.folded().cmp(other.folded())
+        self.lowercase_bytes().cmp(other.lowercase_bytes())
     }
 }
 
@@ -168,7 +168,7 @@ impl PartialOrd for AgentName {
 
 impl Hash for AgentName {
     fn hash<H: Hasher>(&self, state: &mut H) {
-        self.folded().for_each(|b| b.hash(state));
+        self.lowercase_bytes().for_each(|b| b.hash(state));
     }
 }
 
@@ -212,10 +212,10 @@ text_of!(TeamName);
 text_of!(AgentName);
 
 /// The candidates that may have been meant by `wanted`, the nearest first, three at most; none where none is like it.
-pub fn nearest<S: AsRef<str>>(wanted: &str, candidates: impl IntoIterator<Item = S>) -> Vec<String> {
+pub fn nearest_names<S: AsRef<str>>(wanted: &str, candidates: impl IntoIterator<Item = S>) -> Vec<String> {
     let mut ranked: Vec<(usize, String)> = candidates
         .into_iter()
-        .map(|name| (distance(wanted, name.as_ref()), name.as_ref().to_owned()))
+        .map(|name| (edit_distance(wanted, name.as_ref()), name.as_ref().to_owned()))
         .filter(|(distance, name)| is_near(wanted, name, *distance))
         .collect();
     ranked.sort();
@@ -224,7 +224,7 @@ pub fn nearest<S: AsRef<str>>(wanted: &str, candidates: impl IntoIterator<Item =
 
 /// The hint for who wrote `wanted`: those that may have been meant.
 pub fn did_you_mean<S: AsRef<str>>(wanted: &str, candidates: impl IntoIterator<Item = S>) -> Option<String> {
-    let near = nearest(wanted, candidates);
+    let near = nearest_names(wanted, candidates);
     (!near.is_empty()).then(|| format!("did you mean {}?", near.join(", ")))
 }
 
@@ -237,10 +237,10 @@ fn is_near(wanted: &str, name: &str, distance: usize) -> bool {
 }
 
 /// How many insertions, deletions and replacements lie between two names, without regard to case.
-fn distance(a: &str, b: &str) -> usize {
-    let b: Vec<char> = b.to_lowercase().chars().take(2 * LONGEST).collect();
+fn edit_distance(a: &str, b: &str) -> usize {
+    let b: Vec<char> = b.to_lowercase().chars().take(2 * MAX_NAME_BYTES).collect();
     let mut row: Vec<usize> = (0..=b.len()).collect();
-    for (i, ca) in a.to_lowercase().chars().take(2 * LONGEST).enumerate() {
+    for (i, ca) in a.to_lowercase().chars().take(2 * MAX_NAME_BYTES).enumerate() {
         let mut diagonal = std::mem::replace(&mut row[0], i + 1);
         for (j, cb) in b.iter().enumerate() {
             let replaced = diagonal + usize::from(ca != *cb);
@@ -252,7 +252,7 @@ fn distance(a: &str, b: &str) -> usize {
 }
 
 /// Enough of a refused name to know it again.
-fn shown(text: &str) -> String {
+fn clip(text: &str) -> String {
     text.chars().take(80).collect()
 }
 
@@ -279,7 +279,7 @@ mod tests {
         for refused in ["A", "a/b", "..", "a_b", "", "-", "a\0", "é", &"a".repeat(65)] {
             assert!(TeamName::parse(refused).is_err(), "{refused}");
         }
-        assert!(TeamName::parse("session-1234abcd").unwrap().is_foreign());
+        assert!(TeamName::parse("session-1234abcd").unwrap().is_claude_session());
     }
 
     #[test]
@@ -296,7 +296,7 @@ mod tests {
     fn a_foreign_name_never_leaves_the_inbox_directory() {
         for (name, stem) in [("a@b", "a-b"), ("../../x", "-.-..-x"), ("..", "-."), ("", "-"), ("a\0b", "a-b")]
         {
-            assert_eq!(AgentName::foreign(name).file_stem(), stem);
+            assert_eq!(AgentName::new_unchecked(name).file_stem(), stem);
         }
     }
 
@@ -307,22 +307,22 @@ mod tests {
         assert_eq!(a.cmp(&b), Ordering::Equal);
         assert_eq!(HashSet::from([a.clone(), b]).len(), 1);
         assert_eq!(a.to_string(), "Bob");
-        assert!(AgentName::foreign("TEAM-LEAD").is_lead());
-        assert!(AgentName::foreign("User").is_reserved());
+        assert!(AgentName::new_unchecked("TEAM-LEAD").is_lead());
+        assert!(AgentName::new_unchecked("User").is_reserved());
     }
 
     #[test]
     fn the_nearest_names_come_first() {
-        assert_eq!(nearest("wroker", ["ann", "worker", "worker-2", "zed"]), ["worker"]);
-        assert_eq!(nearest("worker-9", ["zed", "worker", "Worker-12"]), ["Worker-12", "worker"]);
-        assert_eq!(nearest("retry", ["grace", "retries"]), ["retries"]);
-        assert!(nearest("x", Vec::<String>::new()).is_empty());
+        assert_eq!(nearest_names("wroker", ["ann", "worker", "worker-2", "zed"]), ["worker"]);
+        assert_eq!(nearest_names("worker-9", ["zed", "worker", "Worker-12"]), ["Worker-12", "worker"]);
+        assert_eq!(nearest_names("retry", ["grace", "retries"]), ["retries"]);
+        assert!(nearest_names("x", Vec::<String>::new()).is_empty());
     }
 
     #[test]
     fn what_nobody_can_have_meant_is_not_suggested() {
         for (wanted, name) in [("zed", "ann"), ("a", "b"), ("ab", "ba"), ("", "ann"), ("survey", "report")] {
-            assert!(nearest(wanted, [name]).is_empty(), "{wanted}: {name}");
+            assert!(nearest_names(wanted, [name]).is_empty(), "{wanted}: {name}");
         }
     }
 }

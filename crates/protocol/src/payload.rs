@@ -7,11 +7,12 @@
 mod permission;
 
 pub use permission::{
-    Granted, PermissionOutcome, PermissionRequest, PermissionResponse, PermissionRule, Suggestion,
+    PermissionGrant, PermissionOutcome, PermissionRequest, PermissionResponse, PermissionRule,
+    PermissionUpdate,
 };
 
 use crate::id::{RequestId, TaskId};
-use crate::json::{Object, string, whole_pairs};
+use crate::json::{Object, decode_string, replace_lone_surrogates};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -49,7 +50,7 @@ pub enum Payload {
 }
 
 /// Every `type` that is more than text to some program: ours, and two that Claude Code alone reads.
-const KINDS: [&str; 15] = [
+const PAYLOAD_TYPES: [&str; 15] = [
     "idle_notification",
     "task_assignment",
     "task_completed",
@@ -69,9 +70,9 @@ const KINDS: [&str; 15] = [
 
 impl Payload {
     /// What a text would be to a program that looks at its `type` and is content with less beside it than we are.
-    pub fn kind_of(text: &str) -> Option<&'static str> {
-        let kind = string(Object::parse(text).ok()?.get("type")?)?;
-        KINDS.into_iter().find(|known| *known == kind)
+    pub fn detect_type(text: &str) -> Option<&'static str> {
+        let kind = decode_string(Object::parse(text).ok()?.get("type")?)?;
+        PAYLOAD_TYPES.into_iter().find(|known| *known == kind)
     }
 
     /// Reads a message's text; none is plain text.
@@ -80,7 +81,7 @@ impl Payload {
             return None;
         }
         // By way of a value, which lets the last of duplicate keys win.
-        let value: Value = serde_json::from_str(&whole_pairs(text)).ok()?;
+        let value: Value = serde_json::from_str(&replace_lone_surrogates(text)).ok()?;
         serde_json::from_value(value).ok()
     }
 
@@ -90,7 +91,7 @@ impl Payload {
     }
 
     /// The value of its `type`.
-    pub fn kind(&self) -> &'static str {
+    pub fn type_name(&self) -> &'static str {
         match self {
             Payload::IdleNotification(_) => "idle_notification",
             Payload::TaskAssignment(_) => "task_assignment",
@@ -124,7 +125,7 @@ pub enum IdleReason {
 
 impl IdleReason {
     /// As it is spelled.
-    pub fn word(self) -> &'static str {
+    pub fn as_str(self) -> &'static str {
         match self {
             IdleReason::Available => "available",
             IdleReason::Interrupted => "interrupted",
@@ -311,7 +312,7 @@ pub struct ModeSetRequest {
 #[serde(rename_all = "camelCase")]
 pub struct TeamPermissionUpdate {
     /// What changes.
-    pub permission_update: Suggestion,
+    pub permission_update: PermissionUpdate,
     /// For which directory.
     #[serde(default)]
     pub directory_path: String,
@@ -352,14 +353,14 @@ mod tests {
 
     #[test]
     fn a_kind_is_known_whatever_stands_beside_it() {
-        for kind in KINDS {
+        for kind in PAYLOAD_TYPES {
             let deep = format!(" {{\"x\":{}{},\"type\":\"{kind}\"}}", "[".repeat(200), "]".repeat(200));
             for text in [format!("\n{{\"type\": \"{kind}\"}} "), deep] {
-                assert_eq!(Payload::kind_of(&text), Some(kind), "{text}");
+                assert_eq!(Payload::detect_type(&text), Some(kind), "{text}");
             }
         }
         for text in ["", "idle_notification", "{}", r#"{"type":"other"}"#, r#"{"type":7}"#, r#"["type"]"#] {
-            assert_eq!(Payload::kind_of(text), None, "{text}");
+            assert_eq!(Payload::detect_type(text), None, "{text}");
         }
     }
 

@@ -4,12 +4,12 @@
 //! was written when its blocker is done. A status we do not know is shown, blocks what waits for it, and is
 //! never rewritten.
 
-mod next;
+mod selection;
 
-pub use next::{left, next};
+pub use selection::{next_task, resumable_task};
 
 use crate::id::TaskId;
-use crate::json::{Error, FieldFault, Object, apply, value};
+use crate::json::{FieldError, JsonError, Object, apply_edits, to_value};
 use crate::name::AgentName;
 use serde::{Serialize, Serializer};
 use serde_json::{Map, Value};
@@ -23,10 +23,10 @@ use std::fmt;
 pub enum TaskError {
     /// Not JSON, or no object.
     #[error(transparent)]
-    Json(#[from] Error),
+    Json(#[from] JsonError),
     /// A field missing or of an unexpected type.
     #[error(transparent)]
-    Field(#[from] FieldFault),
+    Field(#[from] FieldError),
 }
 
 /// How far a task is.
@@ -68,7 +68,7 @@ impl TaskStatus {
     }
 
     /// True once nothing has to wait for it any more.
-    pub fn is_over(&self) -> bool {
+    pub fn is_closed(&self) -> bool {
         matches!(self, TaskStatus::Completed | TaskStatus::Deleted)
     }
 }
@@ -117,10 +117,11 @@ pub struct Task {
     pub metadata: Option<Map<String, Value>>,
     /// Fields that we do not know, for showing: an edit of the file keeps them as they are spelled.
     #[serde(flatten)]
-    pub extra: Map<String, Value>,
+    #[serde(rename = "extra")]
+    pub unknown_fields: Map<String, Value>,
 }
 
-const KNOWN: [&str; 9] =
+const KNOWN_FIELDS: [&str; 9] =
     ["id", "subject", "description", "activeForm", "status", "owner", "blocks", "blockedBy", "metadata"];
 
 impl Task {
@@ -128,7 +129,7 @@ impl Task {
     pub fn parse(text: &str) -> Result<Task, TaskError> {
         let object = Object::parse(text)?;
         Ok(Task {
-            id: id(&object)?,
+            id: parse_id(&object)?,
             subject: object.string("subject")?,
             description: object.optional_string("description")?.unwrap_or_default(),
             active_form: object.optional_string("activeForm")?,
@@ -136,14 +137,14 @@ impl Task {
             owner: object
                 .optional_string("owner")?
                 .filter(|name| !name.is_empty())
-                .map(|name| AgentName::foreign(&name)),
-            blocks: links(&object, "blocks")?,
-            blocked_by: links(&object, "blockedBy")?,
-            metadata: metadata(text, &object)?,
-            extra: object
+                .map(|name| AgentName::new_unchecked(&name)),
+            blocks: parse_links(&object, "blocks")?,
+            blocked_by: parse_links(&object, "blockedBy")?,
+            metadata: parse_metadata(text, &object)?,
+            unknown_fields: object
                 .entries()
-                .filter(|(key, _)| !KNOWN.contains(&key.as_ref()))
-                .map(|(key, raw)| (key.into_owned(), value(raw)))
+                .filter(|(key, _)| !KNOWN_FIELDS.contains(&key.as_ref()))
+                .map(|(key, raw)| (key.into_owned(), to_value(raw)))
                 .collect(),
         })
     }
@@ -170,24 +171,24 @@ impl Task {
 
     /// The blockers that are not over. One whose file is gone is: it was deleted, or completed and tidied up.
     pub fn open_blockers<T: Borrow<Task>>(&self, all: &[T]) -> Vec<TaskId> {
-        let open = |id: &TaskId| find(all, *id).is_some_and(|task| !task.status.is_over());
+        let open = |id: &TaskId| find_task(all, *id).is_some_and(|task| !task.status.is_closed());
         self.blocked_by.iter().copied().filter(open).collect()
     }
 
     /// True if anyone may take it now.
-    pub fn available<T: Borrow<Task>>(&self, all: &[T]) -> bool {
-        self.owner.is_none() && self.startable(all)
+    pub fn is_available<T: Borrow<Task>>(&self, all: &[T]) -> bool {
+        self.owner.is_none() && self.is_startable(all)
     }
 
     /// True if its owner may begin now: pending, not internal, nothing in the way.
-    pub fn startable<T: Borrow<Task>>(&self, all: &[T]) -> bool {
+    pub fn is_startable<T: Borrow<Task>>(&self, all: &[T]) -> bool {
         self.status == TaskStatus::Pending && !self.is_internal() && self.open_blockers(all).is_empty()
     }
 
     /// The task with `available` and `open_blockers`, which follow from all tasks.
-    pub fn with_state<T: Borrow<Task>>(&self, all: &[T]) -> Value {
+    pub fn to_json<T: Borrow<Task>>(&self, all: &[T]) -> Value {
         let mut object = serde_json::json!(self);
-        object["available"] = serde_json::json!(self.available(all));
+        object["available"] = serde_json::json!(self.is_available(all));
         object["open_blockers"] = serde_json::json!(self.open_blockers(all));
         object
     }
@@ -199,7 +200,7 @@ impl Task {
 }
 
 /// The task `id`, found at once in a list by number, as it is read, and found all the same in any other.
-pub fn find<T: Borrow<Task>>(all: &[T], id: TaskId) -> Option<&Task> {
+pub fn find_task<T: Borrow<Task>>(all: &[T], id: TaskId) -> Option<&Task> {
     match all.binary_search_by_key(&id, |task| task.borrow().id) {
         Ok(at) => Some(all[at].borrow()),
         Err(_) => all.iter().map(Borrow::borrow).find(|task| task.id == id),
@@ -207,7 +208,7 @@ pub fn find<T: Borrow<Task>>(all: &[T], id: TaskId) -> Option<&Task> {
 }
 
 /// The text with each field set, in its place or at the end; none takes the field out.
-pub fn edited(text: &str, fields: &[(&str, Option<Value>)]) -> Result<String, TaskError> {
+pub fn with_fields(text: &str, fields: &[(&str, Option<Value>)]) -> Result<String, TaskError> {
     let mut edited = text.to_owned();
     for (field, value) in fields {
         let object = Object::parse(&edited)?;
@@ -215,7 +216,7 @@ pub fn edited(text: &str, fields: &[(&str, Option<Value>)]) -> Result<String, Ta
             Some(value) => object.set(&[(field, value.clone())]),
             None => object.remove(field).into_iter().collect(),
         };
-        edited = apply(&edited, edits);
+        edited = apply_edits(&edited, edits);
     }
     Ok(edited)
 }
@@ -223,41 +224,41 @@ pub fn edited(text: &str, fields: &[(&str, Option<Value>)]) -> Result<String, Ta
 /// The text with `changes` merged into its metadata; null takes a key out.
 pub fn with_metadata(text: &str, changes: &Map<String, Value>) -> Result<String, TaskError> {
     let object = Object::parse(text)?;
-    if object.present("metadata").is_none() {
+    if object.non_null("metadata").is_none() {
         let fresh = changes.iter().filter(|(_, value)| !value.is_null());
         let fresh: Map<String, Value> = fresh.map(|(key, value)| (key.clone(), value.clone())).collect();
-        return edited(text, &[("metadata", (!fresh.is_empty()).then_some(Value::Object(fresh)))]);
+        return with_fields(text, &[("metadata", (!fresh.is_empty()).then_some(Value::Object(fresh)))]);
     }
     let mut merged = text.to_owned();
     for (key, value) in changes {
-        merged = metadata_field(&merged, key, value)?;
+        merged = with_metadata_key(&merged, key, value)?;
     }
     Ok(merged)
 }
 
-fn metadata_field(text: &str, key: &str, value: &Value) -> Result<String, TaskError> {
+fn with_metadata_key(text: &str, key: &str, value: &Value) -> Result<String, TaskError> {
     let object = Object::parse(text)?;
     let found = object.get("metadata");
-    let metadata = found.and_then(|raw| Object::within(text, raw).ok());
-    let metadata = metadata.ok_or_else(|| FieldFault::new("metadata", "an object", found))?;
+    let metadata = found.and_then(|raw| Object::from_raw(text, raw).ok());
+    let metadata = metadata.ok_or_else(|| FieldError::new("metadata", "an object", found))?;
     let edits = match value {
         Value::Null => metadata.remove(key).into_iter().collect(),
         value => metadata.set(&[(key, value.clone())]),
     };
-    Ok(apply(text, edits))
+    Ok(apply_edits(text, edits))
 }
 
 /// The way from `blocked` back to itself that a link "`blocker` blocks `blocked`" would close, if it would.
-pub fn cycle<T: Borrow<Task>>(all: &[T], blocker: TaskId, blocked: TaskId) -> Option<Vec<TaskId>> {
+pub fn find_cycle<T: Borrow<Task>>(all: &[T], blocker: TaskId, blocked: TaskId) -> Option<Vec<TaskId>> {
     if blocker == blocked {
         return Some(vec![blocker, blocked]);
     }
-    let waiting = waiting(all);
+    let waiting = dependents(all);
     let mut came_from = BTreeMap::from([(blocked, blocked)]);
     let mut open = vec![blocked];
     while let Some(at) = open.pop() {
         if at == blocker {
-            return Some(way(&came_from, blocked, blocker));
+            return Some(path_between(&came_from, blocked, blocker));
         }
         for next in waiting.get(&at).into_iter().flatten() {
             if let Entry::Vacant(unseen) = came_from.entry(*next) {
@@ -270,7 +271,7 @@ pub fn cycle<T: Borrow<Task>>(all: &[T], blocker: TaskId, blocked: TaskId) -> Op
 }
 
 /// What waits for each task. Both ends are looked at: a crash may have left a link half written.
-pub fn waiting<T: Borrow<Task>>(all: &[T]) -> BTreeMap<TaskId, BTreeSet<TaskId>> {
+pub fn dependents<T: Borrow<Task>>(all: &[T]) -> BTreeMap<TaskId, BTreeSet<TaskId>> {
     let mut waiting: BTreeMap<TaskId, BTreeSet<TaskId>> = BTreeMap::new();
     for task in all.iter().map(Borrow::borrow) {
         if !task.blocks.is_empty() {
@@ -283,7 +284,7 @@ pub fn waiting<T: Borrow<Task>>(all: &[T]) -> BTreeMap<TaskId, BTreeSet<TaskId>>
     waiting
 }
 
-fn way(came_from: &BTreeMap<TaskId, TaskId>, from: TaskId, to: TaskId) -> Vec<TaskId> {
+fn path_between(came_from: &BTreeMap<TaskId, TaskId>, from: TaskId, to: TaskId) -> Vec<TaskId> {
     let mut way = vec![from, to];
     while let Some(at) = way.last().copied().filter(|at| *at != from) {
         way.push(came_from[&at]);
@@ -292,25 +293,25 @@ fn way(came_from: &BTreeMap<TaskId, TaskId>, from: TaskId, to: TaskId) -> Vec<Ta
     way
 }
 
-fn id(object: &Object) -> Result<TaskId, FieldFault> {
-    let fault = || FieldFault::new("id", "a number in a string", object.get("id"));
+fn parse_id(object: &Object) -> Result<TaskId, FieldError> {
+    let fault = || FieldError::new("id", "a number in a string", object.get("id"));
     TaskId::parse(&object.string("id")?).map_err(|_| fault())
 }
 
-fn links(object: &Object, key: &str) -> Result<Vec<TaskId>, FieldFault> {
-    let fault = || FieldFault::new(key, "an array of task ids", object.get(key));
+fn parse_links(object: &Object, key: &str) -> Result<Vec<TaskId>, FieldError> {
+    let fault = || FieldError::new(key, "an array of task ids", object.get(key));
     object.strings(key)?.iter().map(|text| TaskId::parse(text).map_err(|_| fault())).collect()
 }
 
-fn metadata(text: &str, object: &Object) -> Result<Option<Map<String, Value>>, FieldFault> {
-    let Some(raw) = object.present("metadata") else { return Ok(None) };
-    let fault = |_| FieldFault::new("metadata", "an object", Some(raw));
-    let metadata = Object::within(text, raw).map_err(fault)?;
-    Ok(Some(values(&metadata).collect()))
+fn parse_metadata(text: &str, object: &Object) -> Result<Option<Map<String, Value>>, FieldError> {
+    let Some(raw) = object.non_null("metadata") else { return Ok(None) };
+    let fault = |_| FieldError::new("metadata", "an object", Some(raw));
+    let metadata = Object::from_raw(text, raw).map_err(fault)?;
+    Ok(Some(to_values(&metadata).collect()))
 }
 
-fn values(object: &Object) -> impl Iterator<Item = (String, Value)> {
-    object.entries().map(|(key, raw)| (key.into_owned(), value(raw)))
+fn to_values(object: &Object) -> impl Iterator<Item = (String, Value)> {
+    object.entries().map(|(key, raw)| (key.into_owned(), to_value(raw)))
 }
 
 #[cfg(test)]
@@ -329,7 +330,7 @@ mod tests {
             blocks: vec![],
             blocked_by: blocked_by.iter().map(|number| id(*number)).collect(),
             metadata: None,
-            extra: Map::new(),
+            unknown_fields: Map::new(),
         }
     }
 
@@ -342,9 +343,9 @@ mod tests {
             task(3, TaskStatus::Pending, &[1, 9]),
             task(4, TaskStatus::Pending, &[1, 2]),
         ];
-        assert!(all[2].available(&all), "a missing blocker is over");
+        assert!(all[2].is_available(&all), "a missing blocker is over");
         assert_eq!(all[3].open_blockers(&all), [all[1].id]);
-        assert!(!all[3].available(&all) && !all[0].available(&all) && !all[1].available(&all));
+        assert!(!all[3].is_available(&all) && !all[0].is_available(&all) && !all[1].is_available(&all));
         let [a, b, c, d] = all;
         let unordered = [d, a, c, b];
         assert_eq!(unordered[0].open_blockers(&unordered), [unordered[3].id], "in any order");
@@ -358,10 +359,10 @@ mod tests {
             task(3, TaskStatus::Pending, &[2]),
         ];
         let [a, b, c] = [all[0].id, all[1].id, all[2].id];
-        assert_eq!(cycle(&all, c, a), Some(vec![a, b, c, a]));
-        assert_eq!(cycle(&all, b, a), Some(vec![a, b, a]));
-        assert_eq!(cycle(&all, a, a), Some(vec![a, a]));
-        assert_eq!(cycle(&all, a, c), None);
+        assert_eq!(find_cycle(&all, c, a), Some(vec![a, b, c, a]));
+        assert_eq!(find_cycle(&all, b, a), Some(vec![a, b, a]));
+        assert_eq!(find_cycle(&all, a, a), Some(vec![a, a]));
+        assert_eq!(find_cycle(&all, a, c), None);
     }
 
     #[test]
@@ -390,7 +391,7 @@ mod tests {
             r#"{"id":"1","subject":"s","status":"pending","metadata":{"n":1e999,"f":"x"},"new":[1e999]}"#;
         let task = Task::parse(text).unwrap();
         assert_eq!(task.metadata.unwrap()["n"], "1e999");
-        assert_eq!(task.extra["new"], "[1e999]");
+        assert_eq!(task.unknown_fields["new"], "[1e999]");
     }
 
     #[test]
@@ -399,6 +400,6 @@ mod tests {
         let fields =
             [("status", Some(Value::from("completed"))), ("owner", None), ("new", Some(Value::from(1)))];
         let expected = r#"{"id":"1","future":1000.0,"status":"completed","new":1}"#;
-        assert_eq!(edited(text, &fields).unwrap(), expected);
+        assert_eq!(with_fields(text, &fields).unwrap(), expected);
     }
 }

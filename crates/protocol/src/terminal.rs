@@ -6,7 +6,7 @@
 pub fn visible(text: &str) -> String {
     let mut shown = String::with_capacity(text.len());
     for c in text.chars() {
-        if steers(c) {
+        if is_control(c) {
             shown.extend(c.escape_unicode());
         } else {
             shown.push(c);
@@ -20,7 +20,7 @@ pub fn visible(text: &str) -> String {
 pub fn visible_json(json: &str) -> String {
     let mut shown = String::with_capacity(json.len());
     for c in json.chars() {
-        match steers(c) {
+        match is_control(c) {
             true => shown.push_str(&format!("\\u{:04x}", u32::from(c))),
             false => shown.push(c),
         }
@@ -28,7 +28,7 @@ pub fn visible_json(json: &str) -> String {
     shown
 }
 
-fn steers(c: char) -> bool {
+fn is_control(c: char) -> bool {
     let directs =
         matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
     directs || (c.is_control() && c != '\n' && c != '\t')

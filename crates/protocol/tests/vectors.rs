@@ -2,14 +2,14 @@
 //! ones behave as the README beside them says.
 #![allow(clippy::unwrap_used, reason = "a test that can't go on fails")]
 
-use protocol::config::{
-    Member, TeamConfig, member_set, with_member, with_members, without_member, without_members,
-    without_one_each,
+use protocol::team_config::{
+    Member, TeamConfig, with_member, with_member_fields, with_members, without_first_matches, without_member,
+    without_members,
 };
-use protocol::message::{Entry, Message, appended, marked_read, parse};
+use protocol::message::{InboxEntry, Message, parse_inbox, with_marked_read, with_message};
 use protocol::name::AgentName;
 use protocol::payload::Payload;
-use protocol::task::{Task, TaskStatus, edited, with_metadata};
+use protocol::task::{Task, TaskStatus, with_fields, with_metadata};
 use serde_json::{Map, Value};
 use std::path::{Path, PathBuf};
 
@@ -52,13 +52,13 @@ fn a_member_is_added_and_removed_without_a_trace() {
         grown = with_member(&grown, member).unwrap();
     }
     assert_eq!(grown, data("seed-era/config.json"));
-    let names = |names: &[&str]| names.iter().map(|name| AgentName::foreign(name)).collect::<Vec<_>>();
+    let names = |names: &[&str]| names.iter().map(|name| AgentName::new_unchecked(name)).collect::<Vec<_>>();
     assert_eq!(without_members(&grown, &names(&["nobody", "picker", "PRUNER", "planner"])).unwrap(), one);
     for some in [&["pruner", "picker"][..], &["team-lead", "planner"], &["planner", "pruner"], &[]] {
         let one_by_one =
             names(some).iter().fold(grown.clone(), |text, name| without_member(&text, name).unwrap());
         assert_eq!(without_members(&grown, &names(some)).unwrap(), one_by_one, "{some:?}");
-        assert_eq!(without_one_each(&grown, &names(some)).unwrap(), one_by_one, "{some:?}");
+        assert_eq!(without_first_matches(&grown, &names(some)).unwrap(), one_by_one, "{some:?}");
     }
     let more: Vec<&Member> = all.members[1..].iter().collect();
     assert_eq!(
@@ -66,10 +66,10 @@ fn a_member_is_added_and_removed_without_a_trace() {
         (grown.clone(), one.clone())
     );
     let twice = with_members(&grown, &more).unwrap();
-    let gone = without_one_each(&twice, &names(&["planner", "PRUNER", "picker"])).unwrap();
+    let gone = without_first_matches(&twice, &names(&["planner", "PRUNER", "picker"])).unwrap();
     assert_eq!(TeamConfig::parse(&gone).unwrap(), all, "of two of one name the first goes");
     for name in ["PRUNER", "planner", "picker", "nobody"] {
-        grown = without_member(&grown, &AgentName::foreign(name)).unwrap();
+        grown = without_member(&grown, &AgentName::new_unchecked(name)).unwrap();
     }
     assert_eq!(grown, one);
 }
@@ -83,17 +83,17 @@ fn one_field_of_a_member_is_set_and_the_rest_stays() {
     ] {
         let value = if to.is_empty() { Value::Null } else { Value::Bool(true) };
         let text = data(name);
-        let set = member_set(&text, &AgentName::foreign(who), &[("isActive", value)]).unwrap();
+        let set = with_member_fields(&text, &AgentName::new_unchecked(who), &[("isActive", value)]).unwrap();
         assert_eq!(set.unwrap(), text.replacen(from, to, 1), "{name}");
     }
     let text = data("later-era/config.json");
-    assert_eq!(member_set(&text, &AgentName::foreign("x"), &[]).unwrap(), None);
+    assert_eq!(with_member_fields(&text, &AgentName::new_unchecked("x"), &[]).unwrap(), None);
 }
 
 #[test]
 fn a_later_config_is_read_with_what_it_leaves_out() {
     let config = TeamConfig::parse(&data("later-era/config.json")).unwrap();
-    let worker: &Member = config.member(&AgentName::foreign("w1")).unwrap();
+    let worker: &Member = config.member(&AgentName::new_unchecked("w1")).unwrap();
     assert_eq!((worker.agent_type.as_str(), worker.model.as_str()), ("", ""));
     assert_eq!(config.members[0].tmux_pane_id, "leader");
 }
@@ -109,14 +109,14 @@ fn a_config_with_a_field_of_another_type_names_it() {
 fn every_inbox_is_read_marked_and_appended_to() {
     for name in ["seed-era/inbox-pruner.json", "seed-era/inbox-team-lead.json", "later-era/inbox-w1.json"] {
         let text = data(name);
-        let entries = parse(&text).unwrap();
+        let entries = parse_inbox(&text).unwrap();
         assert!(entries.iter().all(|entry| entry.message.is_ok()), "{name}");
         assert_eq!(
-            appended(&text, &message()).unwrap(),
+            with_message(&text, &message()).unwrap(),
             format!("{},\n{MESSAGE}", text.strip_suffix("\n]").unwrap())
         );
         let unread = entries.iter().position(|entry| entry.unread().is_some()).unwrap();
-        let marked = marked_read(&text, &[unread]).unwrap();
+        let marked = with_marked_read(&text, &[unread]).unwrap();
         assert_eq!(marked, text.replacen("\"read\": false", "\"read\": true", 1), "{name}");
     }
 }
@@ -124,10 +124,10 @@ fn every_inbox_is_read_marked_and_appended_to() {
 #[test]
 fn our_inboxes_are_spelled_like_the_originals() {
     for name in ["seed-era/inbox-pruner.json", "seed-era/inbox-team-lead.json"] {
-        let entries = parse(&data(name)).unwrap();
-        let grown = entries
-            .iter()
-            .fold("[]".to_owned(), |text, entry| appended(&text, entry.message.as_ref().unwrap()).unwrap());
+        let entries = parse_inbox(&data(name)).unwrap();
+        let grown = entries.iter().fold("[]".to_owned(), |text, entry| {
+            with_message(&text, entry.message.as_ref().unwrap()).unwrap()
+        });
         assert_eq!(grown, data(name));
     }
 }
@@ -136,13 +136,13 @@ fn our_inboxes_are_spelled_like_the_originals() {
 fn every_payload_is_spelled_like_the_originals() {
     let mut kinds = std::collections::BTreeSet::new();
     for name in ["seed-era/inbox-pruner.json", "seed-era/inbox-team-lead.json"] {
-        for entry in parse(&data(name)).unwrap() {
+        for entry in parse_inbox(&data(name)).unwrap() {
             let text = entry.message.unwrap().text;
             if text.starts_with('{') {
                 let payload = Payload::parse(&text).unwrap();
                 assert_eq!(payload.to_text(), text);
-                assert!(text.contains(&format!("\"type\":\"{}\"", payload.kind())));
-                kinds.insert(payload.kind());
+                assert!(text.contains(&format!("\"type\":\"{}\"", payload.type_name())));
+                kinds.insert(payload.type_name());
             } else {
                 assert_eq!(Payload::parse(&text), None);
             }
@@ -161,7 +161,7 @@ fn every_task_is_read_and_edited() {
         let status = Some(Value::from("deleted"));
         let was = format!("\"status\": \"{}\"", task.status);
         let expected = text.replacen(&was, "\"status\": \"deleted\"", 1);
-        assert_eq!(edited(&text, &[("status", status)]).unwrap(), expected);
+        assert_eq!(with_fields(&text, &[("status", status)]).unwrap(), expected);
     }
 }
 
@@ -180,11 +180,11 @@ fn a_later_task_keeps_what_we_do_not_know() {
 fn hostile_arrays_are_read_and_their_entries_stay_byte_for_byte() {
     for name in ["lone-surrogate", "wrong-types", "duplicate-keys", "numbers", "spoof"] {
         let text = data(&format!("hostile-inboxes/{name}.json"));
-        let before: Vec<String> = raws(&text);
-        let grown = appended(&text, &message()).unwrap();
-        assert_eq!(raws(&grown)[..before.len()], before, "{name}");
+        let before: Vec<String> = raw_entries(&text);
+        let grown = with_message(&text, &message()).unwrap();
+        assert_eq!(raw_entries(&grown)[..before.len()], before, "{name}");
         for index in 0..before.len() {
-            let mut marked = raws(&marked_read(&text, &[index]).unwrap());
+            let mut marked = raw_entries(&with_marked_read(&text, &[index]).unwrap());
             marked[index].clone_from(&before[index]);
             assert_eq!(marked, before, "{name}");
         }
@@ -193,7 +193,7 @@ fn hostile_arrays_are_read_and_their_entries_stay_byte_for_byte() {
 
 #[test]
 fn what_is_odd_in_an_entry_is_its_own_affair() {
-    let entries = parse(&data("hostile-inboxes/wrong-types.json")).unwrap();
+    let entries = parse_inbox(&data("hostile-inboxes/wrong-types.json")).unwrap();
     let said: Vec<String> = entries
         .iter()
         .map(|entry| entry.message.as_ref().map_or_else(ToString::to_string, |message| message.text.clone()))
@@ -206,7 +206,7 @@ fn what_is_odd_in_an_entry_is_its_own_affair() {
     ];
     assert_eq!(said, expected);
     let read = |name: &str| -> Message {
-        parse(&data(&format!("hostile-inboxes/{name}.json"))).unwrap().remove(0).message.unwrap()
+        parse_inbox(&data(&format!("hostile-inboxes/{name}.json"))).unwrap().remove(0).message.unwrap()
     };
     assert_eq!(read("lone-surrogate").text, "cut emoji \u{fffd}");
     let twice = read("duplicate-keys");
@@ -219,8 +219,8 @@ fn what_does_not_parse_is_refused_whatever_is_asked() {
         ["deep", "empty", "nul-tail", "object-not-array", "trailing-comma", "truncated", "two-documents"]
     {
         let text = data(&format!("hostile-inboxes/{name}.json"));
-        assert!(parse(&text).is_err(), "{name}");
-        assert!(appended(&text, &message()).is_err() && marked_read(&text, &[0]).is_err(), "{name}");
+        assert!(parse_inbox(&text).is_err(), "{name}");
+        assert!(with_message(&text, &message()).is_err() && with_marked_read(&text, &[0]).is_err(), "{name}");
     }
     assert!(String::from_utf8(bytes("hostile-inboxes/invalid-utf8.json")).is_err());
 }
@@ -228,8 +228,8 @@ fn what_does_not_parse_is_refused_whatever_is_asked() {
 #[test]
 fn a_byte_order_mark_is_skipped_and_kept() {
     let text = data("hostile-inboxes/bom.json");
-    assert!(parse(&text).unwrap().is_empty());
-    assert_eq!(appended(&text, &message()).unwrap(), format!("\u{feff}[\n{MESSAGE}"));
+    assert!(parse_inbox(&text).unwrap().is_empty());
+    assert_eq!(with_message(&text, &message()).unwrap(), format!("\u{feff}[\n{MESSAGE}"));
 }
 
 #[test]
@@ -238,6 +238,6 @@ fn no_sample_was_forgotten() {
     assert_eq!(std::fs::read_dir(dir).unwrap().count(), 14);
 }
 
-fn raws(text: &str) -> Vec<String> {
-    parse(text).unwrap().into_iter().map(|entry: Entry| entry.raw).collect()
+fn raw_entries(text: &str) -> Vec<String> {
+    parse_inbox(text).unwrap().into_iter().map(|entry: InboxEntry| entry.raw).collect()
 }

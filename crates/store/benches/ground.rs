@@ -1,8 +1,8 @@
 //! Teams to measure on, with inboxes and lists of any length. Give TMPDIR to say on which file system.
 
-use protocol::config::{Member, TeamConfig};
 use protocol::message::Message;
 use protocol::name::{AgentName, TeamName};
+use protocol::team_config::{Member, TeamConfig};
 use std::path::Path;
 use store::{Durability, NewTask, Planned, Root, Team};
 use tempfile::TempDir;

@@ -7,10 +7,10 @@
 use crate::error::Error;
 use crate::file::FILE_LIMIT;
 use crate::state::StateDir;
-use protocol::ability::{Abilities, Ability};
+use protocol::capabilities::{Capabilities, RosterFile};
 use protocol::id::RequestId;
 use protocol::name::{AgentName, TeamName};
-use protocol::policy::By;
+use protocol::policy::AnsweredBy;
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 
@@ -31,7 +31,7 @@ pub struct Answered {
     /// Whether it was a yes.
     pub approved: bool,
     /// Whose.
-    pub by: By,
+    pub by: AnsweredBy,
     /// When it was asked, as the asker says, ms since the epoch: what is asked later is asked anew.
     pub asked: u64,
 }
@@ -52,18 +52,18 @@ impl Answers {
     }
 
     /// What the program of that member can follow, as the daemon's roster beside them tells.
-    pub(crate) fn ability(&self, team: &TeamName, name: &AgentName) -> Ability {
-        Abilities::of_bytes(self.roster().as_deref()).member(team, name)
+    pub(crate) fn ability(&self, team: &TeamName, name: &AgentName) -> Capabilities {
+        RosterFile::parse_or_default(self.roster().as_deref()).member_capabilities(team, name)
     }
 
     /// Whether that member rests, as the same tells.
     pub(crate) fn rests(&self, team: &TeamName, name: &AgentName) -> bool {
-        protocol::rest::rests(self.roster().as_deref(), team, name)
+        protocol::roster_file::is_suspended(self.roster().as_deref(), team, name)
     }
 
     fn roster(&self) -> Option<Vec<u8>> {
         let state = self.0.parent().filter(|state| state.is_dir())?;
-        StateDir::open(state).and_then(|state| state.read(Abilities::FILE)).ok().flatten()
+        StateDir::open(state).and_then(|state| state.read(RosterFile::FILE_NAME)).ok().flatten()
     }
 
     pub(crate) fn add(&self, team: &TeamName, answered: &Answered) -> Result<(), Error> {
@@ -84,7 +84,8 @@ impl Answers {
         let Ok(true) = self.0.try_exists() else { return Ok(()) };
         let names = StateDir::open(&self.0)?.names()?;
         let team = |name: &String| TeamName::parse(name.split(".jsonl").next()?).ok();
-        let gone = names.iter().filter_map(team).filter(|team| team.is_foreign() && !there.contains(team));
+        let gone =
+            names.iter().filter_map(team).filter(|team| team.is_claude_session() && !there.contains(team));
         gone.into_iter().try_for_each(|team| self.forget(&team))
     }
 }

@@ -12,11 +12,11 @@ pub use letter::{Broadcast, Missed, Sent, checked};
 
 use crate::state::StateDir;
 use crate::team::Team;
-use protocol::config::TeamConfig;
-use protocol::fault::{Fault, Kind};
+use protocol::error::{ErrorKind, ErrorReport};
 use protocol::message::Message;
 use protocol::name::AgentName;
 use protocol::policy::Policy;
+use protocol::team_config::TeamConfig;
 use std::path::PathBuf;
 
 /// Who acts, on which team.
@@ -45,7 +45,7 @@ impl Caller {
     }
 
     /// The member of that name, as the team spells it.
-    pub fn member(&self, name: &str) -> Result<AgentName, Fault> {
+    pub fn member(&self, name: &str) -> Result<AgentName, ErrorReport> {
         Ok(self.team.member(name)?.name)
     }
 
@@ -62,17 +62,18 @@ impl Caller {
     }
 
     /// The team's policy, as the daemon wrote it down; where it did not, the usual one.
-    pub fn policy(&self) -> Result<Policy, Fault> {
-        let bytes = StateDir::open(&self.state)?.read(&Policy::file(self.team.name()))?;
-        Ok(Policy::of_bytes(bytes.as_deref()))
+    pub fn policy(&self) -> Result<Policy, ErrorReport> {
+        let bytes = StateDir::open(&self.state)?.read(&Policy::file_name(self.team.name()))?;
+        Ok(Policy::parse_or_default(bytes.as_deref()))
     }
 }
 
 /// Refuses what is for the lead or a person alone; `what` completes "cannot …".
-pub fn lead_only(me: &AgentName, what: &str) -> Result<(), Fault> {
+pub fn lead_only(me: &AgentName, what: &str) -> Result<(), ErrorReport> {
     if me.is_lead() {
         return Ok(());
     }
     let message = format!("cannot {what} as {me}: that is for the lead or a person");
-    Err(Fault::new(Kind::NotPermitted, message).hinted("ask the lead: teamctl send team-lead TEXT"))
+    Err(ErrorReport::new(ErrorKind::NotPermitted, message)
+        .with_help("ask the lead: teamctl send team-lead TEXT"))
 }

@@ -7,11 +7,12 @@
 use crate::error::Error;
 use crate::file::{Identity, Known, PATIENCE, Shape, Snapshot, change, read_as, stamps_are_fine};
 use crate::team::{CONFIG, Team};
-use protocol::config::{
-    ConfigError, Member, TeamConfig, member_set, team_set, with_members, without_one_each,
-};
 use protocol::json;
 use protocol::name::AgentName;
+use protocol::team_config::{
+    ConfigError, Member, TeamConfig, with_member_fields, with_members, with_team_fields,
+    without_first_matches,
+};
 use serde_json::Value;
 use std::cell::RefCell;
 use std::collections::HashSet;
@@ -124,7 +125,7 @@ fn parsed(last: Option<&Last>, text: &str) -> Result<Arc<Config>, ConfigError> {
 }
 
 /// A text that can't be parsed at all may be one that is being written: the outer error.
-fn whole<T>(parsed: Result<T, ConfigError>) -> Result<Result<T, ConfigError>, json::Error> {
+fn whole<T>(parsed: Result<T, ConfigError>) -> Result<Result<T, ConfigError>, json::JsonError> {
     match parsed {
         Err(ConfigError::Json(error)) => Err(error),
         parsed => Ok(parsed),
@@ -201,13 +202,13 @@ impl Team {
 
     /// Takes members out, all in one change; those that are not there are fine.
     pub fn remove_members(&self, names: &[AgentName]) -> Result<(), Error> {
-        self.change_config(Changed::Members, |text| without_one_each(text, names).map(Some))?;
+        self.change_config(Changed::Members, |text| without_first_matches(text, names).map(Some))?;
         Ok(())
     }
 
     /// Sets fields of a member; null takes a field out.
     pub fn set_member(&self, name: &AgentName, fields: &[(&str, Value)]) -> Result<(), Error> {
-        match self.change_config(Changed::Anything, |text| member_set(text, name, fields))? {
+        match self.change_config(Changed::Anything, |text| with_member_fields(text, name, fields))? {
             Some(()) => Ok(()),
             None => Err(self.no_member(name.as_str(), &self.config()?)),
         }
@@ -215,7 +216,7 @@ impl Team {
 
     /// Sets fields of the team itself, `hiddenPaneIds` for one; null takes a field out.
     pub fn set(&self, fields: &[(&str, Value)]) -> Result<(), Error> {
-        self.change_config(Changed::Anything, |text| team_set(text, fields).map(Some))?;
+        self.change_config(Changed::Anything, |text| with_team_fields(text, fields).map(Some))?;
         Ok(())
     }
 

@@ -1,6 +1,6 @@
 //! How much a finished write survives. Killing any process never hurts a file; this is about power.
 
-use protocol::fault::{Fault, Kind};
+use protocol::error::{ErrorKind, ErrorReport};
 use serde::{Deserialize, Serialize};
 use std::str::FromStr;
 
@@ -27,9 +27,10 @@ impl Durability {
     ///
     /// # Errors
     /// `Config` where it is not the name of one.
-    pub fn of_environment(level: Option<&str>) -> Result<Durability, Fault> {
+    pub fn of_environment(level: Option<&str>) -> Result<Durability, ErrorReport> {
         level.map_or(Ok(Durability::default()), |level| {
-            let unknown = |_| Fault::new(Kind::Config, format!("cannot use $TEAMD_DURABILITY: {level}"));
+            let unknown =
+                |_| ErrorReport::new(ErrorKind::Config, format!("cannot use $TEAMD_DURABILITY: {level}"));
             level.parse().map_err(unknown)
         })
     }

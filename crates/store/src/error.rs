@@ -1,8 +1,8 @@
 //! What can go wrong with the files, in words for people: what could not be done, why, and what to do next.
 
 use nix::errno::Errno;
-use protocol::ability::Beyond;
-use protocol::fault::{Fault, Kind};
+use protocol::capabilities::UnsupportedAnswer;
+use protocol::error::{ErrorKind, ErrorReport};
 use protocol::id::TaskId;
 use protocol::name::{AgentName, TeamName};
 use std::io;
@@ -239,12 +239,12 @@ pub enum Error {
         why: &'static str,
     },
     /// Whoever asks could not follow the answer.
-    #[error("cannot answer {id} like that: {}", beyond.why)]
+    #[error("cannot answer {id} like that: {}", beyond.reason)]
     Beyond {
         /// Which.
         id: String,
         /// Why not, and what can be done.
-        beyond: Beyond,
+        beyond: UnsupportedAnswer,
     },
     /// Files that we do not know are in the team's directories.
     #[error("cannot delete team {team}: not known to us and kept: {}", paths(leftovers))]
@@ -256,9 +256,9 @@ pub enum Error {
     },
 }
 
-impl From<Error> for Fault {
-    fn from(error: Error) -> Fault {
-        Fault { kind: error.kind(), message: error.to_string(), hint: error.hint() }
+impl From<Error> for ErrorReport {
+    fn from(error: Error) -> ErrorReport {
+        ErrorReport { kind: error.kind(), message: error.to_string(), help: error.hint() }
     }
 }
 
@@ -273,26 +273,30 @@ impl Error {
     }
 
     /// What kind of failure it is; decides the exit code.
-    pub fn kind(&self) -> Kind {
+    pub fn kind(&self) -> ErrorKind {
         match self {
-            Error::Io { .. } | Error::TooLarge { .. } => Kind::Io,
-            Error::Untrusted { .. } => Kind::NotPermitted,
-            Error::Corrupt { .. } | Error::Malformed { .. } | Error::Odd { .. } => Kind::Data,
-            Error::Locked { .. } | Error::Contended(_) => Kind::Timeout,
+            Error::Io { .. } | Error::TooLarge { .. } => ErrorKind::Io,
+            Error::Untrusted { .. } => ErrorKind::NotPermitted,
+            Error::Corrupt { .. } | Error::Malformed { .. } | Error::Odd { .. } => ErrorKind::InvalidData,
+            Error::Locked { .. } | Error::Contended(_) => ErrorKind::Timeout,
             Error::NoSuchTeam { .. } | Error::NoSuchMember { .. } | Error::NoSuchTask { .. } => {
-                Kind::NotFound
+                ErrorKind::NotFound
             }
-            Error::NothingAvailable(_) => Kind::NotFound,
-            Error::Exists { .. } | Error::Claimed { .. } | Error::AlreadyTheirs { .. } => Kind::Exists,
-            Error::ReadOnly(_) => Kind::NotPermitted,
-            Error::Name(_) | Error::NoSuchPlanned { .. } => Kind::Usage,
-            Error::Blocked { .. } | Error::Cycle { .. } | Error::PlannedCycle { .. } => Kind::Refused,
-            Error::Transition { .. } => Kind::Refused,
-            Error::Leftovers { .. } | Error::Beyond { .. } => Kind::Refused,
-            Error::NoSuchRequest { .. } | Error::AskerGone { .. } | Error::TakenBack { .. } => Kind::NotFound,
-            Error::Answered { .. } => Kind::Exists,
-            Error::ManyRequests { .. } | Error::Unfit { .. } => Kind::Usage,
-            Error::Untold { .. } => Kind::Partly,
+            Error::NothingAvailable(_) => ErrorKind::NotFound,
+            Error::Exists { .. } | Error::Claimed { .. } | Error::AlreadyTheirs { .. } => {
+                ErrorKind::AlreadyExists
+            }
+            Error::ReadOnly(_) => ErrorKind::NotPermitted,
+            Error::Name(_) | Error::NoSuchPlanned { .. } => ErrorKind::Usage,
+            Error::Blocked { .. } | Error::Cycle { .. } | Error::PlannedCycle { .. } => ErrorKind::Refused,
+            Error::Transition { .. } => ErrorKind::Refused,
+            Error::Leftovers { .. } | Error::Beyond { .. } => ErrorKind::Refused,
+            Error::NoSuchRequest { .. } | Error::AskerGone { .. } | Error::TakenBack { .. } => {
+                ErrorKind::NotFound
+            }
+            Error::Answered { .. } => ErrorKind::AlreadyExists,
+            Error::ManyRequests { .. } | Error::Unfit { .. } => ErrorKind::Usage,
+            Error::Untold { .. } => ErrorKind::Partial,
         }
     }
 
@@ -344,7 +348,7 @@ impl Error {
             | Error::AskerGone { .. }
             | Error::TakenBack { .. }
             | Error::Unfit { .. } => "what waits for an answer: teamctl requests".to_owned(),
-            Error::Beyond { beyond, .. } => beyond.hint.clone(),
+            Error::Beyond { beyond, .. } => beyond.help.clone(),
             _ => return None,
         };
         Some(hint)

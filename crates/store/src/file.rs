@@ -44,7 +44,7 @@ pub(crate) enum Shape {
 }
 
 impl Shape {
-    pub(crate) fn check(self, text: &str) -> Result<(), json::Error> {
+    pub(crate) fn check(self, text: &str) -> Result<(), json::JsonError> {
         match self {
             Shape::Array => json::Array::parse(text).map(drop),
             Shape::Object => json::Object::parse(text).map(drop),

@@ -14,7 +14,7 @@ use crate::lock::{Holding, Lock, holding};
 use crate::team::Team;
 use cut::{Cut, Ends, Place};
 use protocol::json;
-use protocol::message::{Entry, Message, appended_all, inserted, marked_read, parse};
+use protocol::message::{InboxEntry, Message, parse_inbox, with_inserted, with_marked_read, with_messages};
 use protocol::name::AgentName;
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
@@ -53,9 +53,9 @@ impl Inbox {
     }
 
     /// All entries, oldest first; none if nobody ever wrote to it.
-    pub fn read(&self) -> Result<Vec<Entry>, Error> {
+    pub fn read(&self) -> Result<Vec<InboxEntry>, Error> {
         let Some(dir) = self.team.inboxes()? else { return Ok(Vec::new()) };
-        let read = read_as(self.team.way(), dir, &self.file, INBOX_LIMIT, PATIENCE, parse)?;
+        let read = read_as(self.team.way(), dir, &self.file, INBOX_LIMIT, PATIENCE, parse_inbox)?;
         Ok(read.map(|(_, entries)| entries).unwrap_or_default())
     }
 
@@ -68,7 +68,7 @@ impl Inbox {
     }
 
     /// The entries that nobody has read, oldest first; as [`Inbox::read`], at the cost of these and what came after them.
-    pub fn unread(&self) -> Result<Vec<Entry>, Error> {
+    pub fn unread(&self) -> Result<Vec<InboxEntry>, Error> {
         let end = self.is_long()?.then(|| Cut::noted(self)).flatten();
         let end = end.map(|cut| cut.end(self, |cut| cut.unread)).transpose()?.flatten();
         let entries = end.and_then(|end| end.entries()).map_or_else(|| self.read(), Ok)?;
@@ -85,7 +85,7 @@ impl Inbox {
     /// [`Inbox::append`].
     pub fn append_all(&self, messages: &[Message]) -> Result<(), Error> {
         self.check_lengths(messages, MESSAGE_LIMIT)?;
-        self.change_end(|cut| cut.last, |text, _| changed(text, appended_all(text, messages)?))?;
+        self.change_end(|cut| cut.last, |text, _| changed(text, with_messages(text, messages)?))?;
         self.team.journal().sent(&self.team, &self.file, messages);
         Ok(())
     }
@@ -104,17 +104,17 @@ impl Inbox {
         &self,
         message: &Message,
         limit: usize,
-        is_needless: impl Fn(&[Entry]) -> bool,
+        is_needless: impl Fn(&[InboxEntry]) -> bool,
     ) -> Result<bool, Error> {
         self.check_lengths(std::slice::from_ref(message), limit)?;
         // Decided anew each time that the change is built: others may have been faster.
         let written = Cell::new(false);
         self.change(|text| {
-            written.set(!is_needless(&parse(text)?));
+            written.set(!is_needless(&parse_inbox(text)?));
             if !written.get() {
                 return Ok(None);
             }
-            changed(text, appended_all(text, std::slice::from_ref(message))?)
+            changed(text, with_messages(text, std::slice::from_ref(message))?)
         })?;
         if written.get() {
             self.team.journal().sent(&self.team, &self.file, std::slice::from_ref(message));
@@ -131,23 +131,23 @@ impl Inbox {
     ) -> Result<Vec<Message>, Error> {
         let put = RefCell::new(Vec::new());
         self.change(|text| {
-            let missing = missing(sent, lost, &parse(text)?);
+            let missing = missing(sent, lost, &parse_inbox(text)?);
             put.replace(missing.iter().map(|(_, message)| (*message).clone()).collect());
-            changed(text, inserted(text, &missing)?)
+            changed(text, with_inserted(text, &missing)?)
         })?;
         Ok(put.into_inner())
     }
 
     /// Marks these entries read. Each is known by its spelling, first at its place, then anywhere: others
     /// may have removed some before it. One that is gone is fine.
-    pub fn mark_read(&self, entries: &[Entry]) -> Result<(), Error> {
+    pub fn mark_read(&self, entries: &[InboxEntry]) -> Result<(), Error> {
         self.team.writable()?;
         self.team.journal().read(&self.team, &self.file, entries);
         self.change_end(
             |cut| cut.unread,
             |text, before| {
-                let current = parse(text)?;
-                changed(text, marked_read(text, &places(&current, entries, before))?)
+                let current = parse_inbox(text)?;
+                changed(text, with_marked_read(text, &places(&current, entries, before))?)
             },
         )
     }
@@ -157,12 +157,12 @@ impl Inbox {
         self.team.writable()?;
         self.team.journal().retired(&self.team, &self.file);
         self.change(|text| {
-            let unread: Vec<usize> = (0..parse(text)?.len()).collect();
-            changed(text, marked_read(text, &unread)?)
+            let unread: Vec<usize> = (0..parse_inbox(text)?.len()).collect();
+            changed(text, with_marked_read(text, &unread)?)
         })
     }
 
-    fn change(&self, edit: impl Fn(&str) -> Result<Option<String>, json::Error>) -> Result<(), Error> {
+    fn change(&self, edit: impl Fn(&str) -> Result<Option<String>, json::JsonError>) -> Result<(), Error> {
         let dir = self.team.inboxes_made()?;
         let is_known = self.is_known(dir);
         // Looked for before the lock is taken, and noted under it: or others would have changed the file by then, and whoever
@@ -182,7 +182,7 @@ impl Inbox {
     fn change_end(
         &self,
         from: fn(&Cut) -> Place,
-        edit: impl Fn(&str, usize) -> Result<Option<String>, json::Error>,
+        edit: impl Fn(&str, usize) -> Result<Option<String>, json::JsonError>,
     ) -> Result<(), Error> {
         if self.is_long()? && self.changed_end(from, &edit)? {
             return Ok(());
@@ -195,7 +195,7 @@ impl Inbox {
     fn changed_end(
         &self,
         from: fn(&Cut) -> Place,
-        edit: impl Fn(&str, usize) -> Result<Option<String>, json::Error>,
+        edit: impl Fn(&str, usize) -> Result<Option<String>, json::JsonError>,
     ) -> Result<bool, Error> {
         let dir = self.team.inboxes_made()?;
         let noted = || Cut::noted(self).filter(|cut| cut.is_little(from));
@@ -213,7 +213,7 @@ impl Inbox {
         &self,
         cut: Cut,
         from: fn(&Cut) -> Place,
-        edit: impl Fn(&str, usize) -> Result<Option<String>, json::Error>,
+        edit: impl Fn(&str, usize) -> Result<Option<String>, json::JsonError>,
         lock: Option<Lock>,
     ) -> Result<bool, Error> {
         let Some(end) = cut.end(self, from)? else { return Ok(false) };
@@ -230,7 +230,7 @@ impl Inbox {
     /// Whether anything can be known of it from one change to the next: nothing of a session's, whose program writes it
     /// whole, nor where stamps don't tell everything.
     fn is_known(&self, dir: &Directory) -> bool {
-        !self.team.name().is_foreign() && stamps_are_fine(dir)
+        !self.team.name().is_claude_session() && stamps_are_fine(dir)
     }
 
     /// Whether it may have an end that was noted.
@@ -240,15 +240,15 @@ impl Inbox {
     }
 }
 
-fn changed(before: &str, after: String) -> Result<Option<String>, json::Error> {
+fn changed(before: &str, after: String) -> Result<Option<String>, json::JsonError> {
     Ok((after != before).then_some(after))
 }
 
 /// Where in `current`, which has `before` others before it, each of `wanted` is now; two that are spelled alike take two
 /// places. One that somebody has spelled anew is known by what it says.
-fn places(current: &[Entry], wanted: &[Entry], before: usize) -> Vec<usize> {
-    let is = |index: usize, entry: &Entry| current.get(index).is_some_and(|at| at.raw == entry.raw);
-    let there = |entry: &Entry| entry.index.checked_sub(before).filter(|index| is(*index, entry));
+fn places(current: &[InboxEntry], wanted: &[InboxEntry], before: usize) -> Vec<usize> {
+    let is = |index: usize, entry: &InboxEntry| current.get(index).is_some_and(|at| at.raw == entry.raw);
+    let there = |entry: &InboxEntry| entry.index.checked_sub(before).filter(|index| is(*index, entry));
     let mut taken: BTreeSet<usize> = wanted.iter().filter_map(there).collect();
     for entry in wanted.iter().filter(|entry| there(entry).is_none()) {
         let free = |at: &usize| !taken.contains(at);
@@ -264,7 +264,7 @@ fn places(current: &[Entry], wanted: &[Entry], before: usize) -> Vec<usize> {
 fn missing<'m>(
     sent: &'m [(String, Message)],
     lost: &BTreeSet<String>,
-    there: &[Entry],
+    there: &[InboxEntry],
 ) -> Vec<(usize, &'m Message)> {
     let ids: Vec<String> = there.iter().map(|entry| said(entry).simple().to_string()).collect();
     let places: BTreeMap<&String, usize> = ids.iter().enumerate().map(|(at, id)| (id, at)).collect();
@@ -316,13 +316,13 @@ fn ahead(sent: &[(String, Message)], places: &BTreeMap<&String, usize>, end: usi
     all
 }
 
-fn says_the_same(one: &Entry, other: &Entry) -> bool {
+fn says_the_same(one: &InboxEntry, other: &InboxEntry) -> bool {
     let (Ok(one), Ok(other)) = (&one.message, &other.message) else { return false };
     (&one.from, &one.timestamp, &one.text) == (&other.from, &other.timestamp, &other.text)
 }
 
 /// What an entry says, whether it was read or not: being read alone does not make it another.
-pub(crate) fn said(entry: &Entry) -> Uuid {
+pub(crate) fn said(entry: &InboxEntry) -> Uuid {
     match &entry.message {
         Ok(message) => said_by(message),
         Err(_) => digest(entry.raw.as_bytes()),
@@ -349,14 +349,14 @@ mod tests {
     use super::*;
     use std::time::{Duration, Instant};
 
-    fn entry(message: &Message) -> Entry {
-        Entry::of(0, &serde_json::to_string(message).unwrap())
+    fn entry(message: &Message) -> InboxEntry {
+        InboxEntry::parse(0, &serde_json::to_string(message).unwrap())
     }
 
     #[test]
     fn what_its_sender_has_not_noted_yet_stays_behind_what_is_put_back() {
         let message =
-            |from: &str, text: &str, at| Message::new(&AgentName::foreign(from), text.to_owned(), at);
+            |from: &str, text: &str, at| Message::new(&AgentName::new_unchecked(from), text.to_owned(), at);
         let sent: Vec<_> = [message("a", "1", 1), message("b", "2", 2), message("a", "3", 3)]
             .map(|message| (message_id(&message), message))
             .into();
@@ -371,11 +371,12 @@ mod tests {
 
     #[test]
     fn what_is_put_back_is_looked_for_once_and_not_for_each() {
-        let message = |n: usize| Message::new(&AgentName::foreign(&format!("s{}", n % 4)), n.to_string(), 1);
+        let message =
+            |n: usize| Message::new(&AgentName::new_unchecked(&format!("s{}", n % 4)), n.to_string(), 1);
         let sent: Vec<(String, Message)> =
             (0..20_000).map(message).map(|message| (message_id(&message), message)).collect();
         let lost = sent.iter().map(|(id, _)| id.clone()).collect();
-        let there: Vec<Entry> = sent.iter().step_by(1_000).map(|(_, message)| entry(message)).collect();
+        let there: Vec<InboxEntry> = sent.iter().step_by(1_000).map(|(_, message)| entry(message)).collect();
         let begun = Instant::now();
         let missing = missing(&sent, &lost, &there);
         assert!(begun.elapsed() < Duration::from_secs(5), "{:?}", begun.elapsed());

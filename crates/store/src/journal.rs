@@ -17,7 +17,7 @@ use crate::error::Error;
 use crate::state::StateDir;
 use crate::team::Team;
 use line::{Line, Note};
-use protocol::message::{Entry, Message};
+use protocol::message::{InboxEntry, Message};
 use protocol::name::TeamName;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -45,7 +45,7 @@ impl Journal {
     }
 
     /// The owner of the inbox has these.
-    pub(crate) fn read(&self, team: &Team, file: &str, entries: &[Entry]) {
+    pub(crate) fn read(&self, team: &Team, file: &str, entries: &[InboxEntry]) {
         let had: Vec<String> =
             entries.iter().filter(|entry| entry.unread().is_some()).map(line::id).collect();
         self.note(team, file, (!had.is_empty()).then_some(Note::Read(had)));
@@ -58,7 +58,7 @@ impl Journal {
 
     /// Left out where it can't be written, or where the files are not ours.
     fn note(&self, team: &Team, file: &str, notes: impl IntoIterator<Item = Note>) {
-        if !team.name().is_foreign() {
+        if !team.name().is_claude_session() {
             let lines = notes.into_iter().map(|note| (file.to_owned(), note));
             self.add(team, lines, false).ok();
         }

@@ -9,12 +9,12 @@ use crate::error::Error;
 use crate::file::{FILE_LIMIT, INBOX_LIMIT, PATIENCE, Shape, Temporary, place, read_as, read_raw, settle};
 use crate::tasks::MARK;
 use crate::team::{CONFIG, INBOXES, Team};
-use protocol::config::TeamConfig;
-use protocol::fault::{Fault, Kind};
+use protocol::error::{ErrorKind, ErrorReport};
 use protocol::id::TaskId;
 use protocol::message;
 use protocol::name::{AgentName, TeamName};
 use protocol::task::Task;
+use protocol::team_config::TeamConfig;
 use serde_json::Value;
 use std::collections::BTreeMap;
 
@@ -98,11 +98,11 @@ impl Parcel {
     ///
     /// # Errors
     /// `Data` for any other path, for a file that is there twice or is none of its kind, and for one that is too large.
-    pub fn add(&mut self, path: &str, bytes: Vec<u8>) -> Result<(), Fault> {
+    pub fn add(&mut self, path: &str, bytes: Vec<u8>) -> Result<(), ErrorReport> {
         let parts: Vec<&str> = path.split('/').collect();
         let name = parts.get(1).and_then(|name| TeamName::parse(name).ok());
         let name = name
-            .filter(|name| !name.is_foreign() && ["teams", "tasks"].contains(&parts[0]))
+            .filter(|name| !name.is_claude_session() && ["teams", "tasks"].contains(&parts[0]))
             .ok_or_else(|| refused(path, "no file of a team"))?;
         if self.team.get_or_insert_with(|| name.clone()) != &name {
             return Err(refused(path, "of another team than the first"));
@@ -126,11 +126,14 @@ impl Parcel {
     ///
     /// # Errors
     /// `Data` where its config is missing.
-    pub fn name(&self) -> Result<TeamName, Fault> {
+    pub fn name(&self) -> Result<TeamName, ErrorReport> {
         let name = self.team.clone().filter(|_| self.has_config);
         name.ok_or_else(|| {
-            Fault::new(Kind::Data, "cannot import that: there is no config.json of a team in it")
-                .hinted("pack a team with: teamctl export TEAM")
+            ErrorReport::new(
+                ErrorKind::InvalidData,
+                "cannot import that: there is no config.json of a team in it",
+            )
+            .with_help("pack a team with: teamctl export TEAM")
         })
     }
 
@@ -144,7 +147,7 @@ impl Parcel {
         (self.inboxes.len(), self.tasks.len())
     }
 
-    fn config(&mut self, path: &str, text: &str) -> Result<(), Fault> {
+    fn config(&mut self, path: &str, text: &str) -> Result<(), ErrorReport> {
         let config = TeamConfig::parse(text).map_err(|why| refused(path, &why.to_string()))?;
         let names = config.members.into_iter().map(|member| member.name);
         self.members = names.filter(|name| !name.is_lead()).collect();
@@ -154,13 +157,13 @@ impl Parcel {
         once(path, std::mem::replace(&mut self.has_config, true))
     }
 
-    fn inbox(&mut self, path: &str, file: &str, text: String) -> Result<(), Fault> {
+    fn inbox(&mut self, path: &str, file: &str, text: String) -> Result<(), ErrorReport> {
         inbox_of(file).ok_or_else(|| refused(path, "not the name of an inbox"))?;
-        message::parse(&text).map_err(|why| refused(path, &why.to_string()))?;
+        message::parse_inbox(&text).map_err(|why| refused(path, &why.to_string()))?;
         once(path, self.inboxes.insert(file.to_owned(), text).is_some())
     }
 
-    fn task(&mut self, path: &str, file: &str, text: String) -> Result<(), Fault> {
+    fn task(&mut self, path: &str, file: &str, text: String) -> Result<(), ErrorReport> {
         let id = task_of(file).ok_or_else(|| refused(path, "not the name of a task"))?;
         let task = Task::parse(&text).map_err(|why| refused(path, &why.to_string()))?;
         if task.id != id {
@@ -173,25 +176,25 @@ impl Parcel {
         once(path, self.tasks.insert(id, text).is_some())
     }
 
-    fn mark(&mut self, path: &str, text: &str) -> Result<(), Fault> {
+    fn mark(&mut self, path: &str, text: &str) -> Result<(), ErrorReport> {
         let mark = text.trim().parse().map_err(|_| refused(path, "not a number"))?;
         once(path, self.mark.replace(mark).is_some())
     }
 }
 
-fn once(path: &str, was_there: bool) -> Result<(), Fault> {
+fn once(path: &str, was_there: bool) -> Result<(), ErrorReport> {
     if was_there { Err(refused(path, "there twice")) } else { Ok(()) }
 }
 
-fn refused(path: &str, why: &str) -> Fault {
+fn refused(path: &str, why: &str) -> ErrorReport {
     let shown: String = path.chars().take(200).collect();
-    Fault::new(Kind::Data, format!("cannot import {shown}: {why}"))
+    ErrorReport::new(ErrorKind::InvalidData, format!("cannot import {shown}: {why}"))
 }
 
 /// Whose inbox has this file.
 fn inbox_of(file: &str) -> Option<AgentName> {
     let stem = file.strip_suffix(".json")?;
-    let name = AgentName::foreign(stem);
+    let name = AgentName::new_unchecked(stem);
     (name.file_stem() == stem).then_some(name)
 }
 
@@ -249,6 +252,6 @@ mod tests {
         let mut parcel = Parcel::default();
         parcel.add("teams/t/config.json", CONFIG_TEXT.into()).unwrap();
         assert_eq!(parcel.fields.keys().collect::<Vec<_>>(), ["note"]);
-        assert_eq!(parcel.members(), [AgentName::foreign("ann")]);
+        assert_eq!(parcel.members(), [AgentName::new_unchecked("ann")]);
     }
 }

@@ -1,30 +1,31 @@
 //! What the environment says of where things lie: the same for whoever looks, daemon and command line.
 
 use nix::unistd::geteuid;
-use protocol::fault::{Fault, Kind};
-use protocol::place::{Environment, Place};
+use protocol::directories::{Directories, DirectoryEnvironment};
+use protocol::error::{ErrorKind, ErrorReport};
 use std::path::{Path, PathBuf};
 
 /// The root that was `named`, else the one of `$CLAUDE_CONFIG_DIR`, else `~/.claude`; as it is spelled there.
 ///
 /// # Errors
 /// `Config` where none of them is.
-pub fn root_path(named: Option<&Path>) -> Result<PathBuf, Fault> {
+pub fn root_path(named: Option<&Path>) -> Result<PathBuf, ErrorReport> {
     let found = named.map(Path::to_owned).or_else(|| path("CLAUDE_CONFIG_DIR"));
     found.or_else(|| path("HOME").map(|home| home.join(".claude"))).ok_or_else(|| {
-        Fault::new(Kind::Config, "cannot find a root: $HOME is not set").hinted("name one with --root DIR")
+        ErrorReport::new(ErrorKind::Config, "cannot find a root: $HOME is not set")
+            .with_help("name one with --root DIR")
     })
 }
 
 /// Our own directories for a root, which must be canonical.
-pub fn place_of(root: &Path) -> Place {
-    let environment = Environment {
+pub fn place_of(root: &Path) -> Directories {
+    let environment = DirectoryEnvironment {
         runtime_dir: path("XDG_RUNTIME_DIR"),
         state_home: path("XDG_STATE_HOME"),
         home: path("HOME"),
         uid: geteuid().as_raw(),
     };
-    Place::of(root, &environment)
+    Directories::for_root(root, &environment)
 }
 
 fn path(name: &str) -> Option<PathBuf> {

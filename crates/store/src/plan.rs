@@ -5,17 +5,17 @@ use crate::error::Error;
 use crate::file::{FILE_LIMIT, Temporary, read_raw, settle};
 use crate::team::Team;
 use nix::errno::Errno;
-use protocol::id::{Mint, RequestId};
+use protocol::id::{RequestId, UniqueMillis};
 use protocol::message::Message;
 use protocol::name::AgentName;
 use protocol::payload::{Payload, PlanApprovalRequest};
-use protocol::time::iso8601;
+use protocol::timestamp::iso8601;
 use std::path::PathBuf;
 use uuid::Uuid;
 
 const PLANS: &str = "plans";
 /// For the ids of requests, each once.
-static MOMENTS: Mint = Mint::new();
+static MOMENTS: UniqueMillis = UniqueMillis::new();
 /// So many names are tried.
 const TRIES: usize = 100;
 

@@ -11,15 +11,15 @@ use crate::config::Config;
 use crate::error::Error;
 use crate::inbox::{ANSWER_LIMIT, Inbox, MESSAGE_LIMIT};
 use crate::team::Team;
-use protocol::asked::{Answer, Asked, answer_in};
-use protocol::config::TeamConfig;
 use protocol::id::RequestId;
-use protocol::message::{Entry, Message};
-use protocol::mode::PermissionMode;
+use protocol::member_request::{Answer, MemberRequest, parse_answer};
+use protocol::message::{InboxEntry, Message};
 use protocol::name::AgentName;
 use protocol::payload::{Payload, PermissionOutcome, PermissionResponse};
-use protocol::policy::By;
-use protocol::time::parse_iso8601;
+use protocol::permission_mode::PermissionMode;
+use protocol::policy::AnsweredBy;
+use protocol::team_config::TeamConfig;
+use protocol::timestamp::parse_iso8601;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -31,7 +31,7 @@ pub struct Requests(Team, fn(&Team) -> Result<Arc<Config>, Error>);
 #[derive(Debug, Clone, PartialEq)]
 pub struct OpenRequest {
     /// What is asked.
-    pub asked: Asked,
+    pub asked: MemberRequest,
     /// Who asks: a member.
     pub from: AgentName,
     /// Since when, ms since the epoch; 0 where the message does not tell.
@@ -43,7 +43,7 @@ pub struct OpenRequest {
     /// The message's text, as it stands.
     pub text: String,
     /// Its entries in the lead's inbox.
-    entries: Vec<Entry>,
+    entries: Vec<InboxEntry>,
 }
 
 /// All that a team's members have asked in this life.
@@ -69,7 +69,7 @@ struct Found {
 #[derive(Clone, Copy, PartialEq)]
 enum Standing {
     Open,
-    Answered { approved: bool, by: By },
+    Answered { approved: bool, by: AnsweredBy },
     TakenBack,
     Gone,
 }
@@ -105,7 +105,7 @@ impl Requests {
     /// The plan of a member that has no answer, whoever has read it.
     pub fn plan_of(&self, member: &AgentName) -> Result<Option<RequestId>, Error> {
         let waits = |found: &Found| {
-            let plan = matches!(found.request.asked, Asked::Plan(_));
+            let plan = matches!(found.request.asked, MemberRequest::Plan(_));
             plan && found.standing == Standing::Open && found.request.from == *member
         };
         let found = self.all()?.into_iter().rev().find(waits);
@@ -116,7 +116,7 @@ impl Requests {
     pub fn plan_text(&self, id: &RequestId) -> Result<Option<String>, Error> {
         let all = self.all()?.into_iter();
         Ok(all.map(|found| found.request.asked).find_map(|asked| match asked {
-            Asked::Plan(plan) if plan.request_id == *id => Some(plan.plan_content),
+            MemberRequest::Plan(plan) if plan.request_id == *id => Some(plan.plan_content),
             _ => None,
         }))
     }
@@ -147,17 +147,23 @@ impl Requests {
     /// # Errors
     /// `Unfit`; `Beyond` for what its program is known not to follow; `Answered` or `TakenBack` where somebody was faster; else what writing came to. A failure to note it or to
     /// mark the request read is none: it is answered.
-    pub fn answer(&self, request: &OpenRequest, answer: &Answer, by: By, at_ms: u64) -> Result<(), Error> {
+    pub fn answer(
+        &self,
+        request: &OpenRequest,
+        answer: &Answer,
+        by: AnsweredBy,
+        at_ms: u64,
+    ) -> Result<(), Error> {
         let id = request.asked.id();
-        if let Some(why) = request.asked.refuses(answer) {
+        if let Some(why) = request.asked.check_answer(answer) {
             return Err(Error::Unfit { id: id.to_string(), why });
         }
         let ability = self.0.answers().ability(self.0.name(), &request.from);
-        if let Some(beyond) = ability.refuses(&request.asked, answer) {
+        if let Some(beyond) = ability.check_answer(&request.asked, answer) {
             return Err(Error::Beyond { id: id.to_string(), beyond });
         }
-        let mode = ability.followed(self.lead_mode()?);
-        let payload = request.asked.answered(answer, mode, at_ms);
+        let mode = ability.supported_mode(self.lead_mode()?);
+        let payload = request.asked.response(answer, mode, at_ms);
         let message = Message::new(&AgentName::lead(), payload.to_text(), at_ms);
         let inbox = self.0.inbox(&request.from);
         if let Some(standing) = self.noted(request) {
@@ -171,7 +177,7 @@ impl Requests {
         let answered = Answered { to, request: id.clone(), approved, by, asked: request.last };
         self.0.answers().add(self.0.name(), &answered).ok();
         // In a team of Claude Code's it is its lead that marks, or removes, what it has read.
-        if !self.0.name().is_foreign() {
+        if !self.0.name().is_claude_session() {
             self.0.inbox(&AgentName::lead()).mark_read(&request.entries).ok();
         }
         Ok(())
@@ -190,7 +196,7 @@ impl Requests {
             let response = PermissionResponse { request_id: id.clone(), outcome };
             let text = Payload::PermissionResponse(response).to_text();
             let message = Message { read: true, ..Message::new(from, text, at_ms) };
-            let closed = |entries: &[Entry]| word_to(entries, id, AgentName::is_lead).is_some();
+            let closed = |entries: &[InboxEntry]| word_to(entries, id, AgentName::is_lead).is_some();
             inbox.append_unless(&message, MESSAGE_LIMIT, closed)?;
         }
         Ok(())
@@ -206,7 +212,7 @@ impl Requests {
         let config = (self.1)(&self.0)?;
         let mode = config.member(&AgentName::lead()).and_then(|lead| lead.mode.as_deref());
         let mode = mode.and_then(|mode| mode.parse::<PermissionMode>().ok());
-        Ok(mode.map_or(PermissionMode::Default, PermissionMode::handed_on))
+        Ok(mode.map_or(PermissionMode::Default, PermissionMode::for_approved_member))
     }
 
     /// Every request there is in the lead's inbox, and how it stands.
@@ -222,7 +228,7 @@ impl Requests {
 
     fn standings(&self, asked: Vec<OpenRequest>) -> Result<Vec<Found>, Error> {
         let (config, answers) = ((self.1)(&self.0)?, self.0.answers().of(self.0.name()));
-        let mut inboxes: BTreeMap<AgentName, Vec<Entry>> = BTreeMap::new();
+        let mut inboxes: BTreeMap<AgentName, Vec<InboxEntry>> = BTreeMap::new();
         let mut all = Vec::with_capacity(asked.len());
         for mut request in asked {
             let standing = match joined(&config, &mut request) {
@@ -273,10 +279,10 @@ impl Standing {
 /// Whose last two plans nobody has answered in time.
 fn overlooked(all: &[Found]) -> BTreeSet<AgentName> {
     let mut in_a_row: BTreeMap<&AgentName, u32> = BTreeMap::new();
-    for found in all.iter().filter(|found| matches!(found.request.asked, Asked::Plan(_))) {
+    for found in all.iter().filter(|found| matches!(found.request.asked, MemberRequest::Plan(_))) {
         let count = in_a_row.entry(&found.request.from).or_default();
         match found.standing {
-            Standing::Answered { approved: false, by: By::Timeout } => *count += 1,
+            Standing::Answered { approved: false, by: AnsweredBy::Timeout } => *count += 1,
             Standing::Answered { .. } => *count = 0,
             Standing::Open | Standing::TakenBack | Standing::Gone => {}
         }
@@ -309,11 +315,11 @@ fn joined(config: &TeamConfig, request: &mut OpenRequest) -> Option<u64> {
 
 impl OpenRequest {
     /// What an entry of the lead's inbox asks, if it does. Where its member works is not known from that.
-    pub fn of(entry: Entry) -> Option<OpenRequest> {
+    pub fn of(entry: InboxEntry) -> Option<OpenRequest> {
         let message = entry.message.as_ref().ok()?;
-        let asked = Asked::parse(&message.text)?;
+        let asked = MemberRequest::parse(&message.text)?;
         let since = parse_iso8601(&message.timestamp).unwrap_or(0);
-        let (from, text) = (AgentName::foreign(&message.from), message.text.clone());
+        let (from, text) = (AgentName::new_unchecked(&message.from), message.text.clone());
         Some(OpenRequest { asked, from, since, last: since, cwd: String::new(), text, entries: vec![entry] })
     }
 }
@@ -332,30 +338,30 @@ fn join(asked: &mut Vec<OpenRequest>, request: OpenRequest) {
 }
 
 /// What of an inbox may be an answer.
-fn words_in(inbox: &Inbox) -> Result<Vec<Entry>, Error> {
-    inbox.fold(|words: &mut Vec<Entry>, entry| words.extend(Some(entry).filter(may_answer)))
+fn words_in(inbox: &Inbox) -> Result<Vec<InboxEntry>, Error> {
+    inbox.fold(|words: &mut Vec<InboxEntry>, entry| words.extend(Some(entry).filter(may_answer)))
 }
 
 /// Most messages need not be parsed.
-fn may_answer(entry: &Entry) -> bool {
+fn may_answer(entry: &InboxEntry) -> bool {
     entry.message.as_ref().is_ok_and(|message| message.text.contains("_response"))
 }
 
 /// How what its asker's inbox holds has closed it: of several answers a yes counts, and any before what the asker says.
-fn closed_by(entries: &[Entry], request: &OpenRequest) -> Option<Standing> {
+fn closed_by(entries: &[InboxEntry], request: &OpenRequest) -> Option<Standing> {
     let id = request.asked.id();
     let answer = word_to(entries, id, AgentName::is_lead);
     let taken = || word_to(entries, id, |from| *from == request.from);
-    let answered = answer.map(|approved| Standing::Answered { approved, by: By::Lead });
+    let answered = answer.map(|approved| Standing::Answered { approved, by: AnsweredBy::Lead });
     answered.or_else(|| taken().map(|_| Standing::TakenBack))
 }
 
 /// Whether they hold an answer to that request of whoever `is`, and which.
-fn word_to(entries: &[Entry], id: &RequestId, is: impl Fn(&AgentName) -> bool) -> Option<bool> {
+fn word_to(entries: &[InboxEntry], id: &RequestId, is: impl Fn(&AgentName) -> bool) -> Option<bool> {
     let near =
         entries.iter().filter(|entry| may_answer(entry)).filter_map(|entry| entry.message.as_ref().ok());
-    let theirs = near.filter(|message| is(&AgentName::foreign(&message.from)));
-    let answers = theirs.filter_map(|message| answer_in(&message.text)).filter(|(of, _)| of == id);
+    let theirs = near.filter(|message| is(&AgentName::new_unchecked(&message.from)));
+    let answers = theirs.filter_map(|message| parse_answer(&message.text)).filter(|(of, _)| of == id);
     answers.map(|(_, approved)| approved).reduce(|one, other| one || other)
 }
 

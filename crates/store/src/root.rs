@@ -10,8 +10,8 @@ use crate::journal::Journal;
 use crate::leftover::remove_halves;
 use crate::state::{made, trusted};
 use crate::team::{CONFIG, INBOXES, Team};
-use protocol::config::TeamConfig;
-use protocol::name::{TeamName, nearest};
+use protocol::name::{TeamName, nearest_names};
+use protocol::team_config::TeamConfig;
 use std::fs::{File, TryLockError};
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
@@ -160,9 +160,10 @@ impl Root {
     pub fn team(&self, name: &TeamName) -> Result<Team, Error> {
         match self.find(name)? {
             Some(dir) => Ok(self.team_at(name, dir)),
-            None => {
-                Err(Error::NoSuchTeam { name: name.clone(), nearest: nearest(name.as_str(), self.teams()?) })
-            }
+            None => Err(Error::NoSuchTeam {
+                name: name.clone(),
+                nearest: nearest_names(name.as_str(), self.teams()?),
+            }),
         }
     }
 
@@ -183,7 +184,7 @@ impl Root {
     /// callers one makes the team, and what a crash left without a config is completed.
     pub fn create_team(&self, config: &TeamConfig) -> Result<Team, Error> {
         let name = TeamName::parse(&config.name)?;
-        if name.is_foreign() {
+        if name.is_claude_session() {
             return Err(Error::ReadOnly(name));
         }
         let dir = self.0.teams.sub_made(name.as_str())?;

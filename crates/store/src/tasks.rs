@@ -173,6 +173,6 @@ fn unreadable(id: TaskId, why: &Error) -> Task {
         blocks: Vec::new(),
         blocked_by: Vec::new(),
         metadata: None,
-        extra: Map::new(),
+        unknown_fields: Map::new(),
     }
 }

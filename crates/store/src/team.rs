@@ -10,8 +10,8 @@ use crate::inbox::Inbox;
 use crate::journal::Journal;
 use crate::root::{Opened, Root};
 use crate::tasks::{Seen, Tasks};
-use protocol::config::{Member, TeamConfig};
-use protocol::name::{AgentName, TeamName, bare, nearest};
+use protocol::name::{AgentName, TeamName, nearest_names, strip_team};
+use protocol::team_config::{Member, TeamConfig};
 use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 
@@ -94,16 +94,17 @@ impl Team {
 
     /// The same, of a config that was read.
     pub(crate) fn member_in(&self, config: &TeamConfig, name: &str) -> Result<Member, Error> {
-        let found = [name, bare(name, &self.0.name)].into_iter().find_map(|name| {
-            let name = AgentName::foreign(name);
+        let found = [name, strip_team(name, &self.0.name)].into_iter().find_map(|name| {
+            let name = AgentName::new_unchecked(name);
             config.member(&name).cloned()
         });
         found.ok_or_else(|| self.no_member(name, config))
     }
 
     pub(crate) fn no_member(&self, name: &str, config: &TeamConfig) -> Error {
-        let nearest = nearest(name, config.members.iter().map(|member| &member.name));
-        let rests = self.answers().rests(&self.0.name, &AgentName::foreign(bare(name, &self.0.name)));
+        let nearest = nearest_names(name, config.members.iter().map(|member| &member.name));
+        let rests =
+            self.answers().rests(&self.0.name, &AgentName::new_unchecked(strip_team(name, &self.0.name)));
         Error::NoSuchMember { name: name.to_owned(), team: self.0.name.clone(), nearest, rests }
     }
 
@@ -189,12 +190,12 @@ impl Team {
     }
 
     pub(crate) fn way(&self) -> &Way {
-        if self.0.name.is_foreign() { &self.0.root.foreign } else { &self.0.root.way }
+        if self.0.name.is_claude_session() { &self.0.root.foreign } else { &self.0.root.way }
     }
 
     /// Refuses changes of a team that belongs to Claude Code.
     pub(crate) fn writable(&self) -> Result<(), Error> {
-        if self.0.name.is_foreign() {
+        if self.0.name.is_claude_session() {
             return Err(Error::ReadOnly(self.0.name.clone()));
         }
         Ok(())

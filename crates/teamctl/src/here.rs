@@ -7,10 +7,10 @@ pub(crate) use store::now;
 use crate::cli::Global;
 use crate::hints::Hints;
 use client::Connection;
-use protocol::control::{Call, Reply, Request, Response, VERSION};
-use protocol::fault::{Fault, Kind};
+use protocol::control::{Call, PROTOCOL_VERSION, Reply, Request, Response};
+use protocol::directories::Directories;
+use protocol::error::{ErrorKind, ErrorReport};
 use protocol::name::{AgentName, TeamName, did_you_mean};
-use protocol::place::Place;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 use std::time::Duration;
@@ -30,7 +30,7 @@ impl Here {
     }
 
     /// The root's path as it was given or found; it need not exist.
-    pub(crate) fn root_path(&self) -> Result<PathBuf, Fault> {
+    pub(crate) fn root_path(&self) -> Result<PathBuf, ErrorReport> {
         if let Some(path) = self.root.get() {
             return Ok(path.clone());
         }
@@ -43,57 +43,57 @@ impl Here {
     }
 
     /// Our own directories for this root.
-    pub(crate) fn place(&self) -> Result<Place, Fault> {
+    pub(crate) fn place(&self) -> Result<Directories, ErrorReport> {
         Ok(store::place_of(&self.root_path()?))
     }
 
     /// The daemon's socket.
-    pub(crate) fn socket(&self) -> Result<PathBuf, Fault> {
+    pub(crate) fn socket(&self) -> Result<PathBuf, ErrorReport> {
         match &self.global.socket {
             Some(path) => absolute(path),
-            None => Ok(self.place()?.socket()),
+            None => Ok(self.place()?.control_socket()),
         }
     }
 
     /// Where to ask which task is next.
-    pub(crate) fn hints(&self) -> Result<Hints, Fault> {
+    pub(crate) fn hints(&self) -> Result<Hints, ErrorReport> {
         Ok(Hints::of(self.socket()?))
     }
 
     /// Our own files for this root, outside of it.
-    pub(crate) fn state(&self) -> Result<StateDir, Fault> {
-        StateDir::open(&self.place()?.state).map_err(fault)
+    pub(crate) fn state(&self) -> Result<StateDir, ErrorReport> {
+        StateDir::open(&self.place()?.state_dir).map_err(fault)
     }
 
     /// The root, checked and open.
-    pub(crate) fn root(&self) -> Result<Root, Fault> {
+    pub(crate) fn root(&self) -> Result<Root, ErrorReport> {
         let durability = Durability::of_environment(variable("TEAMD_DURABILITY").as_deref())?;
-        Root::open(&self.root_path()?, &self.place()?.state.join("aside"), durability).map_err(fault)
+        Root::open(&self.root_path()?, &self.place()?.state_dir.join("aside"), durability).map_err(fault)
     }
 
     /// The team that was named, or the only one there is.
-    pub(crate) fn team_name(&self, root: &Root) -> Result<TeamName, Fault> {
+    pub(crate) fn team_name(&self, root: &Root) -> Result<TeamName, ErrorReport> {
         match self.teams_meant(root)?.as_slice() {
             [only] => Ok(only.clone()),
             several => {
                 let names: Vec<&str> = several.iter().map(TeamName::as_str).collect();
                 let message = format!("cannot tell which team is meant: there are {}", names.join(", "));
-                Err(Fault::new(Kind::Usage, message).hinted("name one with -t TEAM"))
+                Err(ErrorReport::new(ErrorKind::Usage, message).with_help("name one with -t TEAM"))
             }
         }
     }
 
     /// That one; or all that may be meant, where there are several.
-    pub(crate) fn teams_meant(&self, root: &Root) -> Result<Vec<TeamName>, Fault> {
+    pub(crate) fn teams_meant(&self, root: &Root) -> Result<Vec<TeamName>, ErrorReport> {
         if let Some(name) = &self.global.team {
             return Ok(vec![named_team(root, name)?]);
         }
         let teams: Vec<TeamName> =
-            root.teams().map_err(fault)?.into_iter().filter(|t| !t.is_foreign()).collect();
+            root.teams().map_err(fault)?.into_iter().filter(|t| !t.is_claude_session()).collect();
         match teams.as_slice() {
             [_] => Ok(teams),
-            [] => Err(Fault::new(Kind::NotFound, "cannot find a team: there is none")
-                .hinted("make one with: teamctl create NAME")),
+            [] => Err(ErrorReport::new(ErrorKind::NotFound, "cannot find a team: there is none")
+                .with_help("make one with: teamctl create NAME")),
             _ => match crate::hook::led_here(self)? {
                 Some(lead) => Ok(vec![named_team(root, lead.team.as_str())?]),
                 None => Ok(teams),
@@ -102,28 +102,28 @@ impl Here {
     }
 
     /// The same, opened.
-    pub(crate) fn team(&self) -> Result<Team, Fault> {
+    pub(crate) fn team(&self) -> Result<Team, ErrorReport> {
         let root = self.root()?;
         root.team(&self.team_name(&root)?).map_err(fault)
     }
 
     /// The caller at its team's files.
-    pub(crate) fn caller(&self) -> Result<Caller, Fault> {
+    pub(crate) fn caller(&self) -> Result<Caller, ErrorReport> {
         self.caller_at(self.team()?)
     }
 
     /// The same at a team that was found another way.
-    pub(crate) fn caller_at(&self, team: Team) -> Result<Caller, Fault> {
-        Ok(Caller::new(team, self.me(), self.place()?.state))
+    pub(crate) fn caller_at(&self, team: Team) -> Result<Caller, ErrorReport> {
+        Ok(Caller::new(team, self.me(), self.place()?.state_dir))
     }
 
     /// Who the caller is on its team.
     pub(crate) fn me(&self) -> AgentName {
-        variable("TEAMD_AGENT").map_or_else(AgentName::lead, |name| AgentName::foreign(&name))
+        variable("TEAMD_AGENT").map_or_else(AgentName::lead, |name| AgentName::new_unchecked(&name))
     }
 
     /// Refuses what is for the lead or a person alone.
-    pub(crate) fn lead_only(&self, what: &str) -> Result<(), Fault> {
+    pub(crate) fn lead_only(&self, what: &str) -> Result<(), ErrorReport> {
         store::lead_only(&self.me(), what)
     }
 
@@ -133,21 +133,21 @@ impl Here {
     }
 
     /// Asks the daemon; its death is told at once.
-    pub(crate) fn ask(&self, request: Request) -> Result<Reply, Fault> {
+    pub(crate) fn ask(&self, request: Request) -> Result<Reply, ErrorReport> {
         self.ask_as(self.token(), request)
     }
 
     /// Asks who runs there, which anybody may know: also an agent that this daemon knows nothing of, since its life is
     /// over or what the daemon before knew is lost.
-    pub(crate) fn ask_for_status(&self) -> Result<Reply, Fault> {
+    pub(crate) fn ask_for_status(&self) -> Result<Reply, ErrorReport> {
         self.ask_as(None, Request::Status)
     }
 
-    fn ask_as(&self, token: Option<String>, request: Request) -> Result<Reply, Fault> {
+    fn ask_as(&self, token: Option<String>, request: Request) -> Result<Reply, ErrorReport> {
         let mut connection = Connection::open(&self.socket()?)?;
         connection.deadline(patience(&request))?;
         let once = Some(uuid::Uuid::new_v4().to_string());
-        match connection.call(&Call { v: VERSION, token, once, request })? {
+        match connection.call(&Call { version: PROTOCOL_VERSION, token, idempotency_key: once, request })? {
             Response::Done(reply) => Ok(*reply),
             Response::Failed(fault) => Err(fault),
         }
@@ -159,29 +159,31 @@ impl Here {
 fn patience(request: &Request) -> Duration {
     match request {
         Request::Status
-        | Request::StatusOnScreen
+        | Request::StatusWithScreens
         | Request::NextTask(_)
-        | Request::Activity(_)
-        | Request::Locate(_)
-        | Request::Hook(_)
-        | Request::Lead(_) => Duration::from_secs(5),
+        | Request::ReportActivity(_)
+        | Request::LocatePane(_)
+        | Request::ReportHook(_)
+        | Request::SetLead(_) => Duration::from_secs(5),
         // It is a wait: its caller has a deadline of its own.
-        Request::Park(_) => Duration::from_secs(24 * 3600),
+        Request::LongPoll(_) => Duration::from_secs(24 * 3600),
         Request::SetMode(_) => Duration::from_secs(20),
         // Its pane, the green light, and the session that its program may have to open.
         Request::Spawn(_) => Duration::from_secs(90),
-        Request::Interrupt(_) | Request::Kill(_) | Request::Down | Request::Rest | Request::Join(_) => {
-            Duration::from_secs(60)
-        }
+        Request::Interrupt(_)
+        | Request::Kill(_)
+        | Request::StopDaemon
+        | Request::StopDaemonAndSuspend
+        | Request::ConnectShim(_) => Duration::from_secs(60),
         // Git's own deadline, and the user's hooks and filters: several calls, one after the other.
-        Request::Worktree(_) | Request::Delete(_) => Duration::from_secs(900),
-        Request::Create(_)
-        | Request::Capture(_)
-        | Request::Keys(_)
-        | Request::Hide(_)
-        | Request::Show(_)
-        | Request::Layout(_)
-        | Request::BringBack(_)
+        Request::CreateWorktree(_) | Request::DeleteTeam(_) => Duration::from_secs(900),
+        Request::CreateTeam(_)
+        | Request::CapturePane(_)
+        | Request::TypeInPane(_)
+        | Request::HidePane(_)
+        | Request::ShowPane(_)
+        | Request::SetLayout(_)
+        | Request::ResumeMembers(_)
         | Request::SetPolicy(_) => Duration::from_secs(20),
         Request::Shutdown(order) => {
             Duration::from_millis(order.grace_ms).saturating_add(Duration::from_secs(60))
@@ -189,20 +191,20 @@ fn patience(request: &Request) -> Duration {
     }
 }
 
-pub(crate) fn named_team(root: &Root, name: &str) -> Result<TeamName, Fault> {
+pub(crate) fn named_team(root: &Root, name: &str) -> Result<TeamName, ErrorReport> {
     let wanted = TeamName::parse(name).or_else(|_| TeamName::sanitize(name));
-    let wanted = wanted.map_err(|error| Fault::new(Kind::Usage, error.to_string()))?;
+    let wanted = wanted.map_err(|error| ErrorReport::new(ErrorKind::Usage, error.to_string()))?;
     let teams = root.teams().map_err(fault)?;
     if teams.contains(&wanted) {
         return Ok(wanted);
     }
     let near = did_you_mean(wanted.as_str(), teams.iter().map(TeamName::as_str));
-    Err(Fault::new(Kind::NotFound, format!("cannot find the team {wanted}"))
-        .hinted(near.unwrap_or_else(|| instead_of(&wanted, &teams))))
+    Err(ErrorReport::new(ErrorKind::NotFound, format!("cannot find the team {wanted}"))
+        .with_help(near.unwrap_or_else(|| instead_of(&wanted, &teams))))
 }
 
 fn instead_of(wanted: &TeamName, teams: &[TeamName]) -> String {
-    let ours = teams.iter().filter(|team| !team.is_foreign()).map(TeamName::as_str);
+    let ours = teams.iter().filter(|team| !team.is_claude_session()).map(TeamName::as_str);
     let ours: Vec<&str> = ours.collect();
     let there = if ours.is_empty() { String::new() } else { format!("there is: {}; ", ours.join(", ")) };
     format!("{there}make it with: teamctl create {wanted}")
@@ -216,25 +218,26 @@ fn to_be_made(path: &Path) -> PathBuf {
     found.unwrap_or_else(|| path.to_owned())
 }
 
-fn absolute(path: &Path) -> Result<PathBuf, Fault> {
-    std::path::absolute(path).map_err(|error| Fault::io("find", path, &error))
+fn absolute(path: &Path) -> Result<PathBuf, ErrorReport> {
+    std::path::absolute(path).map_err(|error| ErrorReport::from_io("find", path, &error))
 }
 
 /// The member of that name, as the team spells it.
-pub(crate) fn member(team: &Team, name: &str) -> Result<AgentName, Fault> {
+pub(crate) fn member(team: &Team, name: &str) -> Result<AgentName, ErrorReport> {
     team.member(name).map(|member| member.name).map_err(fault)
 }
 
 /// Where our own program lies, for what is installed beside it.
-pub(crate) fn own_program() -> Result<PathBuf, Fault> {
-    std::env::current_exe()
-        .map_err(|error| Fault::new(Kind::Internal, format!("cannot find our own program: {error}")))
+pub(crate) fn own_program() -> Result<PathBuf, ErrorReport> {
+    std::env::current_exe().map_err(|error| {
+        ErrorReport::new(ErrorKind::Internal, format!("cannot find our own program: {error}"))
+    })
 }
 
 /// The daemon answered something else than what it was asked.
-pub(crate) fn misunderstood() -> Fault {
-    Fault::new(Kind::Internal, "cannot understand the daemon's answer")
-        .hinted("is teamd of another release? see: teamctl doctor")
+pub(crate) fn misunderstood() -> ErrorReport {
+    ErrorReport::new(ErrorKind::Internal, "cannot understand the daemon's answer")
+        .with_help("is teamd of another release? see: teamctl doctor")
 }
 
 /// An environment variable that is set to something.
@@ -249,6 +252,6 @@ pub(crate) fn variables() -> impl Iterator<Item = (String, String)> {
 }
 
 /// A failure of the store, as the command line tells it.
-pub(crate) fn fault(error: store::Error) -> Fault {
-    Fault::from(error)
+pub(crate) fn fault(error: store::Error) -> ErrorReport {
+    ErrorReport::from(error)
 }

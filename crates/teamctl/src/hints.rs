@@ -2,7 +2,7 @@
 //! word is a hint, and none is no loss: then there is that look.
 
 use client::{Connection, Error};
-use protocol::control::{Call, Next, NextTask, Reply, Request, Response, VERSION};
+use protocol::control::{Call, NextTaskHint, NextTaskRequest, PROTOCOL_VERSION, Reply, Request, Response};
 use std::cell::Cell;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -25,29 +25,34 @@ impl Hints {
         Hints { socket, silent_until: Cell::new(None) }
     }
 
-    pub(crate) fn next(&self, asked: NextTask) -> Next {
+    pub(crate) fn next(&self, asked: NextTaskRequest) -> NextTaskHint {
         if self.silent_until.get().is_some_and(|until| Instant::now() < until) {
-            return Next::Unknown;
+            return NextTaskHint::Unknown;
         }
         self.ask(asked).unwrap_or_else(|error| {
             if matches!(error, Error::Silent(_)) {
                 self.silent_until.set(Some(Instant::now() + SILENCE));
             }
-            Next::Unknown
+            NextTaskHint::Unknown
         })
     }
 
-    fn ask(&self, asked: NextTask) -> Result<Next, Error> {
+    fn ask(&self, asked: NextTaskRequest) -> Result<NextTaskHint, Error> {
         let mut connection = Connection::open_at_once(&self.socket)?;
         connection.deadline(WAIT)?;
-        let call = Call { v: VERSION, token: None, once: None, request: Request::NextTask(asked) };
+        let call = Call {
+            version: PROTOCOL_VERSION,
+            token: None,
+            idempotency_key: None,
+            request: Request::NextTask(asked),
+        };
         Ok(match connection.call(&call)? {
             Response::Done(reply) => match *reply {
                 Reply::NextTask(next) => next,
-                _ => Next::Unknown,
+                _ => NextTaskHint::Unknown,
             },
             // Of another release, say.
-            Response::Failed(_) => Next::Unknown,
+            Response::Failed(_) => NextTaskHint::Unknown,
         })
     }
 }
@@ -59,8 +64,12 @@ mod tests {
     use std::io::{BufRead, BufReader, Write};
     use std::os::unix::net::UnixListener;
 
-    fn asked() -> NextTask {
-        NextTask { team: TeamName::parse("t").unwrap(), owner: AgentName::lead(), resume: false }
+    fn asked() -> NextTaskRequest {
+        NextTaskRequest {
+            team: TeamName::parse("t").unwrap(),
+            owner: AgentName::lead(),
+            include_in_progress: false,
+        }
     }
 
     #[test]
@@ -68,11 +77,11 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let socket = dir.path().join("socket");
         let hints = Hints::of(socket.clone());
-        assert_eq!(hints.next(asked()), Next::Unknown, "nobody is there");
+        assert_eq!(hints.next(asked()), NextTaskHint::Unknown, "nobody is there");
         let daemon = UnixListener::bind(socket).unwrap();
-        assert_eq!(hints.next(asked()), Next::Unknown, "it takes the question and does not answer");
+        assert_eq!(hints.next(asked()), NextTaskHint::Unknown, "it takes the question and does not answer");
         daemon.accept().unwrap();
-        assert_eq!(hints.next(asked()), Next::Unknown);
+        assert_eq!(hints.next(asked()), NextTaskHint::Unknown);
         daemon.set_nonblocking(true).unwrap();
         assert!(daemon.accept().is_err(), "it is not asked again");
     }
@@ -89,7 +98,7 @@ mod tests {
             writeln!(stream, r#"{{"failed":{{"kind":"usage","message":"cannot understand"}}}}"#).unwrap();
             line
         });
-        assert_eq!(Hints::of(socket).next(asked()), Next::Unknown);
+        assert_eq!(Hints::of(socket).next(asked()), NextTaskHint::Unknown);
         assert!(refuses.join().unwrap().contains(r#"{"next_task":{"team":"t","owner":"team-lead""#));
     }
 }

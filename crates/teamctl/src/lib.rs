@@ -19,7 +19,7 @@ mod teammate;
 mod verbs;
 mod work;
 
-use protocol::fault::{Fault, Kind};
+use protocol::error::{ErrorKind, ErrorReport};
 use std::process::ExitCode;
 
 /// What `teamctl` does.
@@ -38,7 +38,7 @@ pub fn teamctl() -> ExitCode {
     match verbs::run(cli.verb, &here) {
         Ok(_) if output::was_lost() => {
             output::complain("cannot write to standard output: what was printed is not whole");
-            ExitCode::from(Kind::Io.exit_code())
+            ExitCode::from(ErrorKind::Io.exit_code())
         }
         Ok(code) => code,
         Err(fault) => output::failed(&here, &fault),
@@ -92,8 +92,8 @@ pub fn teamd_pane() -> ExitCode {
         (Some((join, socket)), _) => join::run(&join, &socket),
         (None, Some(record)) => record::run(&record),
         (None, None) => {
-            Err(Fault::new(Kind::Usage, "cannot tell what to do: teamd-pane is started by teamd")
-                .hinted("see teamctl --help"))
+            Err(ErrorReport::new(ErrorKind::Usage, "cannot tell what to do: teamd-pane is started by teamd")
+                .with_help("see teamctl --help"))
         }
     };
     ended.unwrap_or_else(|fault| output::fatal(&fault))

@@ -3,18 +3,18 @@
 
 use crate::here::Here;
 use crate::verbs::typed::placed;
-use protocol::fault::{Fault, Kind};
+use protocol::error::{ErrorKind, ErrorReport};
 use protocol::terminal::{visible, visible_json};
 use serde::Serialize;
 use serde_json::{Value, json};
-use std::io::{ErrorKind, IsTerminal, Write};
+use std::io::{self, IsTerminal, Write};
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// A line for people on stdout, as it stands: what comes from agents goes through [`clean`] before.
 pub(crate) fn line(text: &str) {
     if let Err(error) = writeln!(std::io::stdout(), "{text}")
-        && error.kind() != ErrorKind::BrokenPipe
+        && error.kind() != io::ErrorKind::BrokenPipe
     {
         LOST.store(true, Ordering::Relaxed);
     }
@@ -29,10 +29,10 @@ pub(crate) fn json(text: &str) {
 ///
 /// # Errors
 /// Where nobody reads it any more: then it was not handed over.
-pub(crate) fn answer(text: &str) -> Result<(), Fault> {
+pub(crate) fn answer(text: &str) -> Result<(), ErrorReport> {
     let mut stdout = std::io::stdout().lock();
     let written = writeln!(stdout, "{text}").and_then(|()| stdout.flush());
-    written.map_err(|error| Fault::new(Kind::Io, format!("cannot write the answer: {error}")))
+    written.map_err(|error| ErrorReport::new(ErrorKind::Io, format!("cannot write the answer: {error}")))
 }
 
 /// Whether something could not be printed, a full disk say: then nobody may take the output for whole.
@@ -70,7 +70,7 @@ fn object<T: Serialize>(result: &T) -> Value {
 }
 
 /// A fault: a line on stderr, with `--json` an object on stdout too, and the exit code of its kind.
-pub(crate) fn failed(here: &Here, fault: &Fault) -> ExitCode {
+pub(crate) fn failed(here: &Here, fault: &ErrorReport) -> ExitCode {
     let fault = as_typed(here, fault);
     if here.global.json {
         json(&json!({"ok": false, "error": fault}).to_string());
@@ -79,19 +79,19 @@ pub(crate) fn failed(here: &Here, fault: &Fault) -> ExitCode {
 }
 
 /// The same of one thing among several: no object.
-pub(crate) fn told(here: &Here, fault: &Fault) {
+pub(crate) fn told(here: &Here, fault: &ErrorReport) {
     fatal(&as_typed(here, fault));
 }
 
 /// Whoever made its hint did not know what was typed here.
-pub(crate) fn as_typed(here: &Here, fault: &Fault) -> Fault {
-    Fault { hint: fault.hint.as_ref().map(|hint| placed(here, hint)), ..fault.clone() }
+pub(crate) fn as_typed(here: &Here, fault: &ErrorReport) -> ErrorReport {
+    ErrorReport { help: fault.help.as_ref().map(|hint| placed(here, hint)), ..fault.clone() }
 }
 
 /// A fault where nobody has said how it is to be shown.
-pub(crate) fn fatal(fault: &Fault) -> ExitCode {
+pub(crate) fn fatal(fault: &ErrorReport) -> ExitCode {
     complain(&fault.message);
-    if let Some(hint) = &fault.hint {
+    if let Some(hint) = &fault.help {
         writeln!(std::io::stderr(), "  {}", clean(hint)).ok();
     }
     ExitCode::from(fault.kind.exit_code())

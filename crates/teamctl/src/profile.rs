@@ -19,8 +19,8 @@ mod view;
 pub(crate) use order::{Facts, Ordered, writes};
 pub(crate) use shelf::{Origin, Shelf, in_a_line};
 
-use protocol::turn::Session;
-use protocol::used::Meter;
+use protocol::turn_program::SessionSource;
+use protocol::usage::UsagePaths;
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 
@@ -105,7 +105,7 @@ pub(crate) struct Words {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Receipt {
     pub(crate) file: String,
-    pub(crate) meter: Meter,
+    pub(crate) meter: UsagePaths,
 }
 
 /// How the program gets its messages.
@@ -130,7 +130,7 @@ enum Feed {
     Acp { modes: BTreeMap<String, String>, counts_on: bool },
     /// One process a turn; `resume` are the arguments of all but the first, empty: the same. `said` is the key under
     /// which its lines of JSON hold what it says.
-    Turn { resume: Vec<String>, session: Session, said: Option<String>, used: Option<Meter> },
+    Turn { resume: Vec<String>, session: SessionSource, said: Option<String>, used: Option<UsagePaths> },
     /// One process for its whole life, which looks by itself.
     Pull,
     /// They are typed into its pane, where the line under the cursor looks like one of `ready`.
@@ -181,14 +181,14 @@ impl Profile {
 }
 
 impl Feed {
-    fn kind(&self) -> protocol::feed::Feed {
+    fn kind(&self) -> protocol::delivery::Delivery {
         match self {
-            Feed::Native { .. } => protocol::feed::Feed::Native,
-            Feed::Hook { .. } => protocol::feed::Feed::Hook,
-            Feed::Acp { .. } => protocol::feed::Feed::Acp,
-            Feed::Turn { .. } => protocol::feed::Feed::Turn,
-            Feed::Pull => protocol::feed::Feed::Pull,
-            Feed::Keys { .. } => protocol::feed::Feed::Keys,
+            Feed::Native { .. } => protocol::delivery::Delivery::Native,
+            Feed::Hook { .. } => protocol::delivery::Delivery::Hook,
+            Feed::Acp { .. } => protocol::delivery::Delivery::Acp,
+            Feed::Turn { .. } => protocol::delivery::Delivery::Turn,
+            Feed::Pull => protocol::delivery::Delivery::Pull,
+            Feed::Keys { .. } => protocol::delivery::Delivery::Keys,
         }
     }
 

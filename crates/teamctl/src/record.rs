@@ -4,7 +4,7 @@
 //! full disk does not take is lost: whoever writes the output must never wait for it.
 
 use crate::here::fault;
-use protocol::fault::{Fault, Kind};
+use protocol::error::{ErrorKind, ErrorReport};
 use std::ffi::OsString;
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -30,10 +30,13 @@ pub(crate) struct BoundedLog {
 
 impl BoundedLog {
     /// The log at `path`; its directory is made if it is missing, the file with the first bytes.
-    pub(crate) fn at(path: &Path) -> Result<BoundedLog, Fault> {
+    pub(crate) fn at(path: &Path) -> Result<BoundedLog, ErrorReport> {
         let parts = path.parent().zip(path.file_name().and_then(|name| name.to_str()));
         let (dir, name) = parts.ok_or_else(|| {
-            Fault::new(Kind::Usage, format!("cannot record to {}: it names no file", path.display()))
+            ErrorReport::new(
+                ErrorKind::Usage,
+                format!("cannot record to {}: it names no file", path.display()),
+            )
         })?;
         Ok(BoundedLog { dir: StateDir::open(dir).map_err(fault)?, name: name.to_owned() })
     }
@@ -56,7 +59,7 @@ impl Record {
     }
 }
 
-pub(crate) fn run(args: &Record) -> Result<ExitCode, Fault> {
+pub(crate) fn run(args: &Record) -> Result<ExitCode, ErrorReport> {
     let log = BoundedLog::at(&args.path)?;
     let mut bytes = vec![0; 64 << 10];
     loop {
@@ -64,7 +67,9 @@ pub(crate) fn run(args: &Record) -> Result<ExitCode, Fault> {
             Ok(0) => return Ok(ExitCode::SUCCESS),
             Ok(read) => log.add(&bytes[..read]),
             Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
-            Err(error) => return Err(Fault::new(Kind::Io, format!("cannot read standard input: {error}"))),
+            Err(error) => {
+                return Err(ErrorReport::new(ErrorKind::Io, format!("cannot read standard input: {error}")));
+            }
         }
     }
 }
@@ -99,6 +104,6 @@ mod tests {
 
     #[test]
     fn a_path_without_a_file_is_refused() {
-        assert_eq!(BoundedLog::at(Path::new("/")).unwrap_err().kind, Kind::Usage);
+        assert_eq!(BoundedLog::at(Path::new("/")).unwrap_err().kind, ErrorKind::Usage);
     }
 }

@@ -11,7 +11,7 @@ use crate::panes::PaneJob;
 use crate::roster::SpawnId;
 use crate::screen::Screen;
 use crate::watch::{Ask, Missed};
-use protocol::time::iso8601;
+use protocol::timestamp::iso8601;
 use std::collections::HashMap;
 use std::ops::ControlFlow;
 use std::sync::mpsc::Sender;
@@ -110,7 +110,7 @@ impl Hands {
     /// Into the log file, the event log and the pane that the daemon runs in. That pane may be closed: what
     /// can't be shown there is no error.
     fn log(&mut self, event: protocol::event::Event) {
-        let line = event.line();
+        let line = event.to_text();
         tracing::info!("{line}");
         let clock = event.time.get(11..19).unwrap_or_default();
         self.screen.show(format!("{clock} {line}"));

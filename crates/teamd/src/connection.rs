@@ -6,8 +6,8 @@
 
 use crate::event::{ConnId, Event};
 use crate::roster::Process;
-use protocol::control::frame::{Assembler, LINE, encode};
-use protocol::control::{Call, FromJoin, Request};
+use protocol::control::framing::{LineAssembler, MAX_LINE_BYTES, encode};
+use protocol::control::{Call, FromShim, Request};
 use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, recvmsg};
 use serde::Serialize;
 use std::collections::HashMap;
@@ -28,7 +28,7 @@ const CONNECTIONS: usize = 512;
 /// How long an object may take from its first byte to its last, and the first one from the connection on.
 const SPEAKING: Duration = Duration::from_secs(5);
 /// So many bytes of answers may wait for a peer: several of the largest.
-const UNTAKEN: usize = 4 * protocol::control::frame::LIMIT;
+const UNTAKEN: usize = 4 * protocol::control::framing::MAX_OBJECT_BYTES;
 /// How long a last answer may take to be taken.
 const FLUSH: Duration = Duration::from_millis(500);
 
@@ -202,7 +202,7 @@ impl Reader {
     }
 
     async fn read(&mut self) -> Result<(), Box<dyn std::error::Error>> {
-        let mut assembler = Assembler::default();
+        let mut assembler = LineAssembler::default();
         let mut pending = Vec::new();
         let mut buffer = vec![0; 16 * 1024];
         let mut due = Some(Instant::now() + SPEAKING);
@@ -214,15 +214,15 @@ impl Reader {
             pending.extend_from_slice(&buffer[..read]);
             while let Some(end) = pending.iter().position(|byte| *byte == b'\n') {
                 let line: Vec<u8> = pending.drain(..=end).collect();
-                if let Some(text) = assembler.take(std::str::from_utf8(&line[..end])?)? {
+                if let Some(text) = assembler.push_line(std::str::from_utf8(&line[..end])?)? {
                     self.object(&text)?;
                     due = None;
                 }
             }
-            if pending.len() > LINE {
+            if pending.len() > MAX_LINE_BYTES {
                 return Err("a line of over 64 KiB".into());
             }
-            if !pending.is_empty() || assembler.is_waiting() {
+            if !pending.is_empty() || assembler.is_incomplete() {
                 due.get_or_insert_with(|| Instant::now() + SPEAKING);
             }
         }
@@ -251,14 +251,14 @@ impl Reader {
         failpoint::hit("connection.heard");
         let conn = self.conn;
         let event = if self.joined {
-            Event::JoinSaid { conn, said: serde_json::from_str::<FromJoin>(text)? }
+            Event::JoinSaid { conn, said: serde_json::from_str::<FromShim>(text)? }
         } else {
             let call: Call = match serde_json::from_str(text) {
                 Ok(call) => call,
                 Err(error) => return Ok(self.events.send(unreadable(conn, text, &error))?),
             };
             match call.request {
-                Request::Join(hello) => {
+                Request::ConnectShim(hello) => {
                     self.joined = true;
                     Event::Joined { conn, hello, process: process(self.pid)? }
                 }
@@ -294,7 +294,7 @@ fn unreadable(client: ConnId, text: &str, error: &serde_json::Error) -> Event {
 /// The process behind a pid, while it lives.
 fn process(pid: u32) -> Result<Process, Box<dyn std::error::Error>> {
     let start = crate::life::start_time(pid)?.ok_or("a peer that ended while it spoke")?;
-    Ok(Process { pid, start })
+    Ok(Process { pid, start_time: start })
 }
 
 #[cfg(test)]

@@ -17,9 +17,9 @@ use crate::state::{Setting, State};
 use crate::step::{next_deadline, restart, step};
 use crate::watch::{Asked, Marks, Missed};
 use crate::{files, log};
-use protocol::control::Leads;
-use protocol::event::What;
-use protocol::fault::{Fault, Kind};
+use protocol::control::LeadsFile;
+use protocol::error::{ErrorKind, ErrorReport};
+use protocol::event::EventKind;
 use protocol::name::TeamName;
 use protocol::policy::Policy;
 use std::collections::{BTreeSet, HashMap};
@@ -38,14 +38,14 @@ use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 ///
 /// # Errors
 /// What keeps it from starting.
-pub(crate) fn run(args: &Args) -> Result<(), Fault> {
+pub(crate) fn run(args: &Args) -> Result<(), ErrorReport> {
     let start = Start::new(args)?;
     if args.check {
         return Ok(());
     }
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-    let runtime =
-        runtime.map_err(|error| Fault::new(Kind::Internal, format!("cannot start the loop: {error}")))?;
+    let runtime = runtime
+        .map_err(|error| ErrorReport::new(ErrorKind::Internal, format!("cannot start the loop: {error}")))?;
     runtime.block_on(start.run())
 }
 
@@ -61,26 +61,28 @@ struct Start {
 }
 
 impl Start {
-    fn new(args: &Args) -> Result<Start, Fault> {
+    fn new(args: &Args) -> Result<Start, ErrorReport> {
         let path = store::root_path(args.root.as_deref())?;
         let durability = args.durability.parse::<Durability>();
-        let durability = durability.map_err(|error| Fault::new(Kind::Usage, error.to_string()))?;
+        let durability = durability.map_err(|error| ErrorReport::new(ErrorKind::Usage, error.to_string()))?;
         let made = std::fs::DirBuilder::new().recursive(true).mode(0o700).create(&path);
-        made.map_err(|error| Fault::io("make", &path, &error))?;
+        made.map_err(|error| ErrorReport::from_io("make", &path, &error))?;
         // Two spellings of one root would have two places.
-        let canonical = path.canonicalize().map_err(|error| Fault::io("find", &path, &error))?;
+        let canonical = path.canonicalize().map_err(|error| ErrorReport::from_io("find", &path, &error))?;
         let place = store::place_of(&canonical);
-        let state_dir = StateDir::open(&place.state).map_err(Fault::from)?;
-        let root = Root::open(&canonical, &place.state.join("aside"), durability).map_err(Fault::from)?;
-        let socket = args.socket.clone().unwrap_or_else(|| place.socket());
+        let state_dir = StateDir::open(&place.state_dir).map_err(ErrorReport::from)?;
+        let root =
+            Root::open(&canonical, &place.state_dir.join("aside"), durability).map_err(ErrorReport::from)?;
+        let socket = args.socket.clone().unwrap_or_else(|| place.control_socket());
         // Panes start in another directory than ours.
-        let socket = std::path::absolute(&socket).map_err(|error| Fault::io("find", &socket, &error))?;
+        let socket =
+            std::path::absolute(&socket).map_err(|error| ErrorReport::from_io("find", &socket, &error))?;
         instance::check_length(&socket)?;
         instance::check_place(&socket)?;
-        let lock = Lock::take(&place.state.join("teamd.lock"), root.path(), &socket)?;
+        let lock = Lock::take(&place.state_dir.join("teamd.lock"), root.path(), &socket)?;
         instance::hold(&root)?;
         if !args.check {
-            log::start(args, &place.state)?;
+            log::start(args, &place.state_dir)?;
         }
         let limits = Limits::before_ours();
         failpoint::hit("start.locked");
@@ -91,11 +93,11 @@ impl Start {
         roster.recall_environments(|file| files::environment(&state_dir, file));
         tidy(&root, &state_dir, &roster);
         failpoint::hit("start.tidied");
-        let setting = setting(args, &root, socket, place.state)?;
+        let setting = setting(args, &root, socket, place.state_dir)?;
         Ok(Start { _lock: lock, root, state_dir, roster, setting, home: home(args), limits })
     }
 
-    async fn run(mut self) -> Result<(), Fault> {
+    async fn run(mut self) -> Result<(), ErrorReport> {
         let (events, mut queue) = unbounded_channel();
         let panes = panes::start(self.home, events.clone())?;
         self.setting.tmux_socket = panes.epoch.map(|epoch| epoch.socket_path);
@@ -110,8 +112,9 @@ impl Start {
         state.recall_policies(|team| policy(&self.state_dir, team));
         let (files, files_thread) = files::start(self.root, self.state_dir, inboxes, events.clone())?;
         let lives = Lives::start(events.clone());
-        let lives =
-            lives.map_err(|error| Fault::new(Kind::Internal, format!("cannot watch processes: {error}")))?;
+        let lives = lives.map_err(|error| {
+            ErrorReport::new(ErrorKind::Internal, format!("cannot watch processes: {error}"))
+        })?;
         let mut hands = Hands {
             connections: Connections::default(),
             files,
@@ -139,11 +142,11 @@ impl Start {
 }
 
 /// Who connects from now on, and the socket to remove in the end.
-fn listen(socket: &Path) -> Result<(UnboundedReceiver<UnixStream>, Bound), Fault> {
+fn listen(socket: &Path) -> Result<(UnboundedReceiver<UnixStream>, Bound), ErrorReport> {
     let (admit, admitted) = unbounded_channel();
     let (listener, bound) = instance::listen(socket)?;
     let listener = tokio::net::UnixListener::from_std(listener)
-        .map_err(|error| Fault::new(Kind::Internal, format!("cannot listen: {error}")))?;
+        .map_err(|error| ErrorReport::new(ErrorKind::Internal, format!("cannot listen: {error}")))?;
     tokio::spawn(accept(listener, admit));
     Ok((admitted, bound))
 }
@@ -157,11 +160,11 @@ async fn turn(
 ) {
     let clock = Instant::now();
     let mut effects = restart(state, now(clock));
-    let ready = What::DaemonReady { pid: state.setting.pid, root: state.setting.root.clone() };
+    let ready = EventKind::DaemonReady { pid: state.setting.pid, root: state.setting.root.clone() };
     effects.push(Effect::of_daemon(ready));
     if state.setting.tmux_socket.is_none() {
         let why = "there is no tmux: teammates run without panes alone, with --backend in-process";
-        effects.push(Effect::of_daemon(What::Trouble { why: why.to_owned() }));
+        effects.push(Effect::of_daemon(EventKind::Error { message: why.to_owned() }));
     }
     let mut conn = 0;
     loop {
@@ -195,7 +198,7 @@ fn now(clock: Instant) -> Now {
     Now { mono: clock.elapsed().as_millis() as u64, wall: store::now() }
 }
 
-fn signals(events: &UnboundedSender<Event>) -> Result<(), Fault> {
+fn signals(events: &UnboundedSender<Event>) -> Result<(), ErrorReport> {
     // Where no file may grow further (`ulimit -f`) a write shall fail. Once it is listened to, it ends nobody.
     signal(SignalKind::from_raw(rustix::process::Signal::XFSZ.as_raw())).ok();
     let kinds = [
@@ -209,8 +212,9 @@ fn signals(events: &UnboundedSender<Event>) -> Result<(), Fault> {
         let number = kind.as_raw_value();
         signal_hook::flag::register_conditional_shutdown(number, 128 + number, said.clone()).ok();
         let stream = signal(kind);
-        let mut stream =
-            stream.map_err(|error| Fault::new(Kind::Internal, format!("cannot wait for {name}: {error}")))?;
+        let mut stream = stream.map_err(|error| {
+            ErrorReport::new(ErrorKind::Internal, format!("cannot wait for {name}: {error}"))
+        })?;
         let (events, said) = (events.clone(), said.clone());
         tokio::spawn(async move {
             if stream.recv().await.is_some() {
@@ -222,14 +226,16 @@ fn signals(events: &UnboundedSender<Event>) -> Result<(), Fault> {
     Ok(())
 }
 
-fn read_roster(state: &StateDir) -> Result<Roster, Fault> {
-    let Some(bytes) = state.read(files::ROSTER).map_err(Fault::from)? else { return Ok(Roster::default()) };
+fn read_roster(state: &StateDir) -> Result<Roster, ErrorReport> {
+    let Some(bytes) = state.read(files::ROSTER).map_err(ErrorReport::from)? else {
+        return Ok(Roster::default());
+    };
     let path = state.path().join(files::ROSTER);
     let form: Form = serde_json::from_slice(&bytes).map_err(|error| unreadable(&path, &error))?;
     if form.version > ROSTER_VERSION {
         let message =
             format!("cannot read {}: a newer teamd wrote it (version {})", path.display(), form.version);
-        return Err(Fault::new(Kind::Config, message).hinted("start that teamd again"));
+        return Err(ErrorReport::new(ErrorKind::Config, message).with_help("start that teamd again"));
     }
     serde_json::from_slice(&bytes).map_err(|error| unreadable(&path, &error))
 }
@@ -240,15 +246,15 @@ struct Form {
     version: u32,
 }
 
-fn unreadable(path: &Path, error: &serde_json::Error) -> Fault {
-    Fault::new(Kind::Data, format!("cannot read {}: {error}", path.display()))
-        .hinted("move it aside; agents that run then are not adopted")
+fn unreadable(path: &Path, error: &serde_json::Error) -> ErrorReport {
+    ErrorReport::new(ErrorKind::InvalidData, format!("cannot read {}: {error}", path.display()))
+        .with_help("move it aside; agents that run then are not adopted")
 }
 
 /// Teams that lie in the root and that no roster knows: made by another program, or by a teamd whose state was
 /// lost. They can be spawned into, and deleted; whoever is on them already is not ours to end.
 fn take_in(root: &Root, roster: &mut Roster) {
-    for name in root.teams().unwrap_or_default().into_iter().filter(|name| !name.is_foreign()) {
+    for name in root.teams().unwrap_or_default().into_iter().filter(|name| !name.is_claude_session()) {
         let members = || {
             root.team(&name).and_then(|team| team.config_of_ours()).map_or(0, |config| config.members.len())
         };
@@ -278,7 +284,7 @@ fn let_go(root: &Root, state: &StateDir, roster: &mut Roster) {
 /// What a killed daemon left of the files that daemons alone write. Where it can't be removed it does no harm.
 fn tidy(root: &Root, state: &StateDir, roster: &Roster) {
     let names = state.names().unwrap_or_default();
-    let ours = [files::ROSTER, Leads::FILE, "policy-", "config-"].map(|name| format!(".{name}"));
+    let ours = [files::ROSTER, LeadsFile::FILE_NAME, "policy-", "config-"].map(|name| format!(".{name}"));
     let halves =
         names.iter().filter(|name| name.contains(".tmp.") && ours.iter().any(|of| name.starts_with(of)));
     halves.for_each(|half| state.remove(half).unwrap_or_else(|error| tracing::warn!("{error}")));
@@ -294,14 +300,14 @@ fn tidy(root: &Root, state: &StateDir, roster: &Roster) {
 
 /// Of a team whose policy can't be read a person or the lead answers everything.
 fn policy(state: &StateDir, team: &TeamName) -> Policy {
-    let bytes = state.read(&Policy::file(team)).unwrap_or_else(|error| {
+    let bytes = state.read(&Policy::file_name(team)).unwrap_or_else(|error| {
         tracing::warn!("cannot read a policy: {error}");
         None
     });
-    Policy::of_bytes(bytes.as_deref())
+    Policy::parse_or_default(bytes.as_deref())
 }
 
-fn setting(args: &Args, root: &Root, socket: PathBuf, state: PathBuf) -> Result<Setting, Fault> {
+fn setting(args: &Args, root: &Root, socket: PathBuf, state: PathBuf) -> Result<Setting, ErrorReport> {
     Ok(Setting {
         root: root.path().to_owned(),
         socket,
@@ -314,9 +320,10 @@ fn setting(args: &Args, root: &Root, socket: PathBuf, state: PathBuf) -> Result<
 }
 
 /// The one that came with this teamd.
-fn pane_program() -> Result<PathBuf, Fault> {
+fn pane_program() -> Result<PathBuf, ErrorReport> {
     let missing = |why: String| {
-        Fault::new(Kind::Missing, format!("cannot find teamd-pane: {why}")).hinted("install it beside teamd")
+        ErrorReport::new(ErrorKind::MissingPath, format!("cannot find teamd-pane: {why}"))
+            .with_help("install it beside teamd")
     };
     let own = std::env::current_exe().map_err(|error| missing(error.to_string()))?;
     let path = own.with_file_name("teamd-pane");

@@ -5,8 +5,8 @@ use crate::files::FileJob;
 use crate::panes::PaneJob;
 use crate::roster::{Process, Record, SpawnId};
 use crate::worktrees::TreeJob;
-use protocol::control::{Response, ToJoin};
-use protocol::event::{Event, What};
+use protocol::control::{Response, ToShim};
+use protocol::event::{Event, EventKind};
 use protocol::name::{AgentName, TeamName};
 use std::path::PathBuf;
 
@@ -16,7 +16,7 @@ pub(crate) enum Effect {
     /// Answer a client, and close.
     Reply { client: ConnId, response: Response },
     /// Tell a join.
-    Tell { conn: ConnId, word: ToJoin },
+    Tell { conn: ConnId, word: ToShim },
     /// Hang up on somebody who has no business here.
     HangUp { conn: ConnId },
     /// The wake line that came over this connection is this agent's from now on; watch its join's life.
@@ -91,17 +91,17 @@ impl Effect {
     }
 
     /// An event of the daemon's own.
-    pub(crate) fn of_daemon(what: What) -> Effect {
-        Effect::Log(Event::daemon(what))
+    pub(crate) fn of_daemon(what: EventKind) -> Effect {
+        Effect::Log(Event::for_daemon(what))
     }
 
     /// An event of a team.
-    pub(crate) fn of_team(team: &TeamName, what: What) -> Effect {
-        Effect::Log(Event::team(team, what))
+    pub(crate) fn of_team(team: &TeamName, what: EventKind) -> Effect {
+        Effect::Log(Event::for_team(team, what))
     }
 
     /// An event of a member.
-    pub(crate) fn of_agent(record: &Record, what: What) -> Effect {
-        Effect::Log(Event::agent(&record.team, &record.name, what))
+    pub(crate) fn of_agent(record: &Record, what: EventKind) -> Effect {
+        Effect::Log(Event::for_member(&record.team, &record.name, what))
     }
 }

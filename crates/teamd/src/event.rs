@@ -4,8 +4,8 @@ use crate::files::FileDone;
 use crate::panes::PaneDone;
 use crate::roster::{Process, SpawnId};
 use crate::worktrees::TreeDone;
-use protocol::control::{Call, FromJoin, Hello};
-use protocol::fault::Fault;
+use protocol::control::{Call, FromShim, ShimHello};
+use protocol::error::ErrorReport;
 use protocol::id::TaskId;
 use protocol::name::TeamName;
 
@@ -20,11 +20,11 @@ pub(crate) enum Event {
     /// A client asked something that is no request of ours.
     Unreadable { client: ConnId, version: Option<u32>, why: String },
     /// A process without a pane was started for an agent, or could not be.
-    Launched { spawn: SpawnId, result: Result<u32, Fault> },
+    Launched { spawn: SpawnId, result: Result<u32, ErrorReport> },
     /// A pane's first process said who it is; `process` is the kernel's word.
-    Joined { conn: ConnId, hello: Hello, process: Process },
+    Joined { conn: ConnId, hello: ShimHello, process: Process },
     /// It reported.
-    JoinSaid { conn: ConnId, said: FromJoin },
+    JoinSaid { conn: ConnId, said: FromShim },
     /// A connection closed: of a join a hint, of a client the end of its interest.
     Closed { conn: ConnId },
     /// The pidfd of a join says that it is dead: the proof.
@@ -48,7 +48,7 @@ pub(crate) enum Event {
     /// A directory can't be watched: no more watches are to be had, say.
     Unwatched,
     /// The root's directories were removed or moved: it was opened anew, or can't be.
-    Root(Result<(), Fault>),
+    Root(Result<(), ErrorReport>),
     /// The watcher lost events: look everywhere.
     Overflow,
     /// The files thread finished a job.

@@ -5,7 +5,7 @@
 //! here they are only collected.
 
 use crate::limits::Limits;
-use protocol::fault::Fault;
+use protocol::error::ErrorReport;
 use std::os::unix::fs::DirBuilderExt;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
@@ -25,16 +25,17 @@ impl Headless {
     }
 
     /// Starts `argv`; the directory of `log` is made first. Gives the pid.
-    pub(crate) fn launch(&mut self, argv: &[String], log: &Path) -> Result<u32, Fault> {
+    pub(crate) fn launch(&mut self, argv: &[String], log: &Path) -> Result<u32, ErrorReport> {
         if let Some(directory) = log.parent() {
             let made = std::fs::DirBuilder::new().recursive(true).mode(0o700).create(directory);
-            made.map_err(|error| Fault::io("make", directory, &error))?;
+            made.map_err(|error| ErrorReport::from_io("make", directory, &error))?;
         }
         let (program, arguments) = argv.split_first().expect("a command line of ours has a program");
         let mut command = Command::new(program);
         command.args(arguments).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
         failpoint::hit("headless.start");
-        let child = command.spawn().map_err(|error| Fault::io("start", Path::new(program), &error))?;
+        let child =
+            command.spawn().map_err(|error| ErrorReport::from_io("start", Path::new(program), &error))?;
         failpoint::hit("headless.started");
         let pid = child.id();
         // Its agent does not begin before the green light.

@@ -1,6 +1,6 @@
 //! One daemon per root: a lock that the kernel frees with its holder, and the socket behind it.
 
-use protocol::fault::{Fault, Kind};
+use protocol::error::{ErrorKind, ErrorReport};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 use std::fs::{DirBuilder, File, Metadata, TryLockError};
@@ -37,8 +37,8 @@ pub(crate) struct Lock {
 impl Lock {
     /// # Errors
     /// `NoDaemon` (exit 69) naming the other daemon's pid.
-    pub(crate) fn take(path: &Path, root: &Path, socket: &Path) -> Result<Lock, Fault> {
-        let io = |verb: &str, error: &std::io::Error| Fault::io(verb, path, error);
+    pub(crate) fn take(path: &Path, root: &Path, socket: &Path) -> Result<Lock, ErrorReport> {
+        let io = |verb: &str, error: &std::io::Error| ErrorReport::from_io(verb, path, error);
         let open = File::options().create(true).truncate(false).read(true).write(true).mode(0o600).open(path);
         let mut file = open.map_err(|error| io("open", &error))?;
         let mut locked = file.try_lock();
@@ -110,9 +110,9 @@ fn ends(pidfd: &OwnedFd, moments: u32) -> bool {
 ///
 /// # Errors
 /// `NoDaemon` (exit 69).
-pub(crate) fn hold(root: &Root) -> Result<(), Fault> {
+pub(crate) fn hold(root: &Root) -> Result<(), ErrorReport> {
     for _ in 0..DEAD {
-        if root.hold().map_err(Fault::from)? {
+        if root.hold().map_err(ErrorReport::from)? {
             return Ok(());
         }
         moment();
@@ -120,13 +120,13 @@ pub(crate) fn hold(root: &Root) -> Result<(), Fault> {
     let message =
         format!("cannot supervise {}: a teamd does already, from other directories", root.path().display());
     let hint = "is it one with another XDG_STATE_HOME or XDG_RUNTIME_DIR? find it with: pgrep -a teamd";
-    Err(Fault::new(Kind::NoDaemon, message).hinted(hint))
+    Err(ErrorReport::new(ErrorKind::NoDaemon, message).with_help(hint))
 }
 
-fn runs_already(file: &mut File, root: &Path) -> Fault {
+fn runs_already(file: &mut File, root: &Path) -> ErrorReport {
     let pid = named(file).map_or_else(|| "unknown".to_owned(), |pid| pid.to_string());
     let message = format!("cannot supervise {}: a teamd does already, pid {pid}", root.display());
-    Fault::new(Kind::NoDaemon, message).hinted("use it, or end it with: teamctl down")
+    ErrorReport::new(ErrorKind::NoDaemon, message).with_help("use it, or end it with: teamctl down")
 }
 
 /// The socket's path while it is ours.
@@ -149,23 +149,23 @@ impl Bound {
 }
 
 /// A longer path than a socket can have is told before anything is made.
-pub(crate) fn check_length(path: &Path) -> Result<(), Fault> {
+pub(crate) fn check_length(path: &Path) -> Result<(), ErrorReport> {
     if path.as_os_str().len() <= SOCKET_PATH {
         return Ok(());
     }
     let message = format!("cannot listen on {}: the path is longer than {SOCKET_PATH} bytes", path.display());
-    Err(Fault::new(Kind::Config, message).hinted("choose a shorter one with --socket"))
+    Err(ErrorReport::new(ErrorKind::Config, message).with_help("choose a shorter one with --socket"))
 }
 
 /// Makes the socket's directory; one in which another user could have put something is told before anything starts.
-pub(crate) fn check_place(socket: &Path) -> Result<(), Fault> {
+pub(crate) fn check_place(socket: &Path) -> Result<(), ErrorReport> {
     socket.parent().map_or(Ok(()), private_directory)
 }
 
 /// Binds the socket. What lies at its path goes if it is a dead daemon's, and only then.
-pub(crate) fn listen(path: &Path) -> Result<(UnixListener, Bound), Fault> {
+pub(crate) fn listen(path: &Path) -> Result<(UnixListener, Bound), ErrorReport> {
     check_place(path)?;
-    let io = |error: std::io::Error| Fault::io("listen on", path, &error);
+    let io = |error: std::io::Error| ErrorReport::from_io("listen on", path, &error);
     failpoint::hit("instance.listen");
     remove_dead(path)?;
     failpoint::hit("instance.bind");
@@ -177,23 +177,24 @@ pub(crate) fn listen(path: &Path) -> Result<(UnixListener, Bound), Fault> {
     Ok((listener, Bound { path: path.to_owned(), device: meta.dev(), inode: meta.ino() }))
 }
 
-fn remove_dead(path: &Path) -> Result<(), Fault> {
-    let refused = |kind, why: &str| Fault::new(kind, format!("cannot listen on {}: {why}", path.display()));
+fn remove_dead(path: &Path) -> Result<(), ErrorReport> {
+    let refused =
+        |kind, why: &str| ErrorReport::new(kind, format!("cannot listen on {}: {why}", path.display()));
     match std::fs::symlink_metadata(path) {
         Err(_) => Ok(()),
         Ok(meta) if !meta.file_type().is_socket() => {
-            Err(refused(Kind::Exists, "something that is no socket is there"))
+            Err(refused(ErrorKind::AlreadyExists, "something that is no socket is there"))
         }
         Ok(_) if UnixStream::connect(path).is_ok() => {
-            Err(refused(Kind::NoDaemon, "a daemon listens there already"))
+            Err(refused(ErrorKind::NoDaemon, "a daemon listens there already"))
         }
-        Ok(_) => std::fs::remove_file(path).map_err(|error| refused(Kind::Io, &error.to_string())),
+        Ok(_) => std::fs::remove_file(path).map_err(|error| refused(ErrorKind::Io, &error.to_string())),
     }
 }
 
 /// Makes the directory, or makes sure that nobody else can have put something into it, or another in its place.
-fn private_directory(path: &Path) -> Result<(), Fault> {
-    let io = |error: std::io::Error| Fault::io("make", path, &error);
+fn private_directory(path: &Path) -> Result<(), ErrorReport> {
+    let io = |error: std::io::Error| ErrorReport::from_io("make", path, &error);
     if let Some(above) = path.parent() {
         held_by_us(above)?;
     }
@@ -207,12 +208,12 @@ fn private_directory(path: &Path) -> Result<(), Fault> {
         return Ok(());
     }
     let message = format!("cannot trust {}: it must be a directory of yours with mode 0700", path.display());
-    Err(Fault::new(Kind::NotPermitted, message).hinted(format!("chmod 700 {}", path.display())))
+    Err(ErrorReport::new(ErrorKind::NotPermitted, message).with_help(format!("chmod 700 {}", path.display())))
 }
 
 /// In `/tmp` anybody may make the directory that ours goes into, before us: then ours could be taken away and another
 /// put there. What is ours or root's will do, unless everybody may write there as they like.
-fn held_by_us(directory: &Path) -> Result<(), Fault> {
+fn held_by_us(directory: &Path) -> Result<(), ErrorReport> {
     let Ok(meta) = std::fs::symlink_metadata(directory) else { return Ok(()) };
     let owned = [0, nix::unistd::geteuid().as_raw()].contains(&meta.uid());
     let sticky = meta.mode() & 0o1000 != 0;
@@ -222,7 +223,7 @@ fn held_by_us(directory: &Path) -> Result<(), Fault> {
     let shown = directory.display();
     let message = format!("cannot trust {shown}: others can put what they like there");
     let hint = format!("see whose it is: ls -ld {shown}; or choose a place of your own: XDG_RUNTIME_DIR");
-    Err(Fault::new(Kind::NotPermitted, message).hinted(hint))
+    Err(ErrorReport::new(ErrorKind::NotPermitted, message).with_help(hint))
 }
 
 #[cfg(test)]
@@ -250,7 +251,7 @@ mod tests {
                 second.join().unwrap()
             });
             let (kind, me) = (refused.kind, std::process::id());
-            assert_eq!(kind, Kind::NoDaemon);
+            assert_eq!(kind, ErrorKind::NoDaemon);
             assert!(refused.message.ends_with(&format!(", pid {me}")), "{}", refused.message);
         }
     }

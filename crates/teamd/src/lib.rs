@@ -57,7 +57,7 @@ pub fn main() -> ExitCode {
         Ok(()) => ExitCode::SUCCESS,
         Err(fault) => {
             tracing::error!("{fault}");
-            let hint = fault.hint.as_ref().map(|hint| format!("\n  {hint}")).unwrap_or_default();
+            let hint = fault.help.as_ref().map(|hint| format!("\n  {hint}")).unwrap_or_default();
             writeln!(std::io::stderr(), "teamd: {fault}{hint}").ok();
             ExitCode::from(fault.kind.exit_code())
         }

@@ -112,7 +112,7 @@ impl Lives {
             Err(rustix::io::Errno::SRCH) => return Ok(None),
             pidfd => pidfd?,
         };
-        Ok((start_time(process.pid)? == Some(process.start)).then_some(pidfd))
+        Ok((start_time(process.pid)? == Some(process.start_time)).then_some(pidfd))
     }
 
     fn sleep_on(&mut self, spawn: &SpawnId, pidfd: OwnedFd) -> io::Result<()> {
@@ -170,11 +170,11 @@ mod tests {
         let mut child = std::process::Command::new("sleep").arg("1000").spawn().unwrap();
         let (pid, spawn) = (child.id(), SpawnId::fresh());
         let start = start_time(pid).unwrap().unwrap();
-        let other = Process { pid, start: start + 1 };
+        let other = Process { pid, start_time: start + 1 };
         assert!(matches!(lives.watch(&spawn, other), Watched::Dead));
         lives.kill(&spawn);
         assert!(!lives.knows(&spawn) && child.try_wait().unwrap().is_none(), "it lives");
-        assert!(matches!(lives.watch(&spawn, Process { pid, start }), Watched::Alive));
+        assert!(matches!(lives.watch(&spawn, Process { pid, start_time: start }), Watched::Alive));
         lives.kill(&spawn);
         assert!(!child.wait().unwrap().success());
     }

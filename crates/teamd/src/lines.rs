@@ -35,7 +35,7 @@ impl Lines {
 
     /// The same for whoever owns the inbox; whether anybody does.
     pub(crate) fn ring_owner(&self, team: &TeamName, inbox: &str) -> bool {
-        let owner = AgentName::foreign(inbox);
+        let owner = AgentName::new_unchecked(inbox);
         let held = self.held();
         let line = held.values().find(|line| line.name == owner && line.team == *team);
         line.into_iter().for_each(ring);
@@ -67,7 +67,7 @@ mod tests {
         let mut ends = ["ann", "bob"].map(|name| {
             let (ours, theirs) = UnixStream::pair().unwrap();
             theirs.set_nonblocking(true).unwrap();
-            let line = Line { team: survey.clone(), name: AgentName::foreign(name), end: ours.into() };
+            let line = Line { team: survey.clone(), name: AgentName::new_unchecked(name), end: ours.into() };
             lines.put(SpawnId::claimed(name), line);
             theirs
         });

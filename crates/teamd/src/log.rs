@@ -3,8 +3,8 @@
 //! file that the arguments name is its owner's to keep small.
 
 use crate::args::{Args, LogFormat};
-use protocol::fault::{Fault, Kind};
-use protocol::time::iso8601;
+use protocol::error::{ErrorKind, ErrorReport};
+use protocol::timestamp::iso8601;
 use std::fs::File;
 use std::io::Write;
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, symlink};
@@ -19,7 +19,7 @@ const KEPT: usize = 10;
 const FULL: u64 = 10 << 20;
 
 /// Starts logging, into the state directory or where the arguments say.
-pub(crate) fn start(args: &Args, state: &Path) -> Result<(), Fault> {
+pub(crate) fn start(args: &Args, state: &Path) -> Result<(), ErrorReport> {
     let log = match &args.log_file {
         Some(path) => Log { file: open(path)?, written: 0, directory: None },
         None => Log::fresh(state.join("logs").join("teamd"))?,
@@ -27,7 +27,7 @@ pub(crate) fn start(args: &Args, state: &Path) -> Result<(), Fault> {
     begin(args, log)
 }
 
-fn begin(args: &Args, file: Log) -> Result<(), Fault> {
+fn begin(args: &Args, file: Log) -> Result<(), ErrorReport> {
     let level = if args.verbose { LevelFilter::DEBUG } else { LevelFilter::INFO };
     let log = Subscriber::builder().with_max_level(level).with_ansi(false).log_internal_errors(false);
     let set = match args.log_format {
@@ -38,7 +38,7 @@ fn begin(args: &Args, file: Log) -> Result<(), Fault> {
             tracing::subscriber::set_global_default(log.json().with_writer(Mutex::new(file)).finish())
         }
     };
-    set.map_err(|error| Fault::new(Kind::Internal, format!("cannot start the log: {error}")))
+    set.map_err(|error| ErrorReport::new(ErrorKind::Internal, format!("cannot start the log: {error}")))
 }
 
 /// The file of now.
@@ -50,7 +50,7 @@ struct Log {
 }
 
 impl Log {
-    fn fresh(directory: PathBuf) -> Result<Log, Fault> {
+    fn fresh(directory: PathBuf) -> Result<Log, ErrorReport> {
         Ok(Log { file: open(&fresh(&directory)?)?, written: 0, directory: Some(directory) })
     }
 
@@ -81,15 +81,15 @@ impl Write for Log {
 }
 
 /// It tells who does what: for its owner alone.
-fn open(path: &Path) -> Result<File, Fault> {
+fn open(path: &Path) -> Result<File, ErrorReport> {
     let file = File::options().create(true).append(true).mode(0o600).open(path);
-    file.map_err(|error| Fault::io("open", path, &error))
+    file.map_err(|error| ErrorReport::from_io("open", path, &error))
 }
 
 /// The file of this start. A link that can't be set, or an old file that can't go, keeps nobody from starting.
-fn fresh(directory: &Path) -> Result<PathBuf, Fault> {
+fn fresh(directory: &Path) -> Result<PathBuf, ErrorReport> {
     let made = std::fs::DirBuilder::new().recursive(true).mode(0o700).create(directory);
-    made.map_err(|error| Fault::io("make", directory, &error))?;
+    made.map_err(|error| ErrorReport::from_io("make", directory, &error))?;
     let name = format!("{}.log", iso8601(store::now()).replace(':', "-"));
     let latest = directory.join("latest");
     std::fs::remove_file(&latest).ok();

@@ -3,7 +3,7 @@
 //! roster, for the next daemon to tell; so is for a moment what is being told, and may be told twice where the daemon is killed
 //! in that.
 
-use protocol::asked::AskedKind;
+use protocol::member_request::MemberRequestKind;
 use protocol::name::{AgentName, TeamName};
 use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
@@ -33,7 +33,7 @@ pub(crate) struct Notices {
 #[serde(rename_all = "snake_case")]
 pub(crate) enum News {
     /// A member waits for an answer.
-    Asks(AskedKind),
+    Asks(MemberRequestKind),
     /// Its program waits at a dialog of its own.
     AtDialog,
     /// It died, and nothing follows.
@@ -195,8 +195,10 @@ fn sentence(one: &Notice) -> String {
         false => format!("teamctl status -t {team}"),
     };
     match one.news {
-        News::Asks(AskedKind::Plan) => format!("{name}@{team} hands in a plan: teamctl requests -t {team}"),
-        News::Asks(AskedKind::Permission) => {
+        News::Asks(MemberRequestKind::Plan) => {
+            format!("{name}@{team} hands in a plan: teamctl requests -t {team}")
+        }
+        News::Asks(MemberRequestKind::Permission) => {
             format!("{name}@{team} asks for permission: teamctl requests -t {team}")
         }
         News::AtDialog => format!("{name}@{team} waits at a dialog: {}", next("attach")),
@@ -223,7 +225,7 @@ fn plain(name: &str) -> String {
 mod tests {
     use super::*;
 
-    const PLAN: News = News::Asks(AskedKind::Plan);
+    const PLAN: News = News::Asks(MemberRequestKind::Plan);
 
     fn survey() -> TeamName {
         TeamName::parse("survey").unwrap()
@@ -231,7 +233,7 @@ mod tests {
 
     fn add(notices: &mut Notices, from: &str, news: News) {
         let pane = from.starts_with('a').then(|| "%3".parse().unwrap());
-        notices.add(&survey(), &AgentName::foreign(from), pane, news);
+        notices.add(&survey(), &AgentName::new_unchecked(from), pane, news);
     }
 
     fn told(notices: &mut Notices, now: u64) -> Option<String> {
@@ -291,9 +293,9 @@ mod tests {
     fn whoever_asks_the_word_is_one_that_tmux_shows() {
         let team = |n: usize| TeamName::parse(&format!("{n}{}", "t".repeat(63))).unwrap();
         for from in ["a".repeat(64), "_".repeat(64), "--x".to_owned(), "日本".to_owned(), "b".repeat(28)] {
-            for news in [News::Asks(AskedKind::Permission), News::Died, News::Stuck(u64::MAX)] {
+            for news in [News::Asks(MemberRequestKind::Permission), News::Died, News::Stuck(u64::MAX)] {
                 let mut notices = Notices::default();
-                notices.add(&team(0), &AgentName::foreign(&from), None, news);
+                notices.add(&team(0), &AgentName::new_unchecked(&from), None, news);
                 let told = told(&mut notices, 0).unwrap();
                 let plain = told.starts_with(|c: char| c.is_ascii_alphanumeric());
                 assert!(told.len() <= tmux::LONGEST_WORD && plain, "{} {told}", told.len());
@@ -303,8 +305,8 @@ mod tests {
         for (n, news) in
             [PLAN, News::AtDialog, News::Died, News::Stuck(1), News::Died].into_iter().enumerate()
         {
-            notices.add(&team(n), &AgentName::foreign("ann"), None, news);
-            notices.add(&team(n), &AgentName::foreign("bob"), None, news);
+            notices.add(&team(n), &AgentName::new_unchecked("ann"), None, news);
+            notices.add(&team(n), &AgentName::new_unchecked("bob"), None, news);
         }
         (0..10).for_each(|n| notices.add_done(&team(n), 3));
         let told = told(&mut notices, 0).unwrap();

@@ -17,8 +17,8 @@ pub(crate) use job::{DialogPane, Opening, PaneDone, PaneJob, Seen, Sight};
 use crate::event::Event;
 use crate::roster::Pane;
 use opening::Burst;
-use protocol::control::{CaptureReply, Keys, Layout, Reply, ScreenReply};
-use protocol::fault::{Fault, Kind};
+use protocol::control::{CapturePaneReply, Layout, PaneInput, Reply, ScreenReply};
+use protocol::error::{ErrorKind, ErrorReport};
 use protocol::name::TeamName;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -58,7 +58,7 @@ struct Panes {
 }
 
 /// Connects (so that a too old tmux is told at once) and starts the thread.
-pub(crate) fn start(home: Home, events: UnboundedSender<Event>) -> Result<Thread, Fault> {
+pub(crate) fn start(home: Home, events: UnboundedSender<Event>) -> Result<Thread, ErrorReport> {
     let (latest, untidy) = (BTreeMap::new(), BTreeMap::new());
     let mut panes = Panes { home, server: None, session: None, latest, burst: None, untidy, events };
     let optional = panes.home.optional;
@@ -177,7 +177,7 @@ impl Panes {
             PaneJob::Capture { client, pane, owner, lines } => {
                 let result =
                     self.server().and_then(|server| server.capture(pane, &owner, lines)).map_err(fault);
-                let result = result.map(|screen| CaptureReply { screen });
+                let result = result.map(|screen| CapturePaneReply { screen });
                 Some(PaneDone::Captured { client, result })
             }
             PaneJob::Dialogs { panes } => Some(PaneDone::Dialogs { open: self.dialogs(&panes) }),
@@ -239,14 +239,14 @@ impl Panes {
         }
     }
 
-    fn keys(&mut self, pane: PaneId, owner: &Owner, keys: Keys) -> Result<Reply, Error> {
+    fn keys(&mut self, pane: PaneId, owner: &Owner, keys: PaneInput) -> Result<Reply, Error> {
         let server = self.server()?;
         match keys {
-            Keys::Look => server
+            PaneInput::Capture => server
                 .look(pane, owner)
                 .map(|seen| Reply::Screen(ScreenReply { screen: seen.screen, cursor: seen.cursor })),
-            Keys::Paste { cursor, text } => server.paste(pane, owner, cursor, &text).map(|()| Reply::Nothing),
-            Keys::Enter { cursor } => server.enter(pane, owner, cursor).map(|()| Reply::Nothing),
+            PaneInput::Type { cursor, text } => server.paste(pane, owner, cursor, &text).map(|()| Reply::Ack),
+            PaneInput::Enter { cursor } => server.enter(pane, owner, cursor).map(|()| Reply::Ack),
         }
     }
 }
@@ -256,18 +256,18 @@ fn is_gone(error: &Error) -> bool {
     matches!(error, Error::Restarted { .. } | Error::Connect { .. })
 }
 
-fn fault(error: Error) -> Fault {
+fn fault(error: Error) -> ErrorReport {
     let kind = match &error {
-        Error::Run { .. } => Kind::Missing,
-        Error::TooOld { .. } => Kind::Config,
-        Error::Timeout { .. } | Error::NoSpace { .. } => Kind::Timeout,
-        Error::NotOurs { .. } | Error::NoPane { .. } => Kind::NotFound,
-        _ => Kind::Io,
+        Error::Run { .. } => ErrorKind::MissingPath,
+        Error::TooOld { .. } => ErrorKind::Config,
+        Error::Timeout { .. } | Error::NoSpace { .. } => ErrorKind::Timeout,
+        Error::NotOurs { .. } | Error::NoPane { .. } => ErrorKind::NotFound,
+        _ => ErrorKind::Io,
     };
-    let fault = Fault::new(kind, error.to_string());
+    let fault = ErrorReport::new(kind, error.to_string());
     match &error {
         Error::Run { .. } | Error::TooOld { .. } | Error::NoSpace { .. } => fault,
-        Error::NotOurs { .. } | Error::NoPane { .. } => fault.hinted("who is there: teamctl status"),
-        _ => fault.hinted("is tmux answering? see: teamctl doctor"),
+        Error::NotOurs { .. } | Error::NoPane { .. } => fault.with_help("who is there: teamctl status"),
+        _ => fault.with_help("is tmux answering? see: teamctl doctor"),
     }
 }

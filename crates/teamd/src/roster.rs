@@ -12,9 +12,9 @@ pub(crate) use protocol::control::Process;
 pub(crate) use record::{Heard, Pane, Record, Shared, SpawnId};
 
 use crate::notices::Notice;
-use protocol::control::{Layout, Lead, PastAgent};
+use protocol::control::{Layout, LeadProcess, PastMember};
 use protocol::name::{AgentName, TeamName};
-use protocol::used::Used;
+use protocol::usage::Usage;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use worktree::Tree;
@@ -46,11 +46,11 @@ pub(crate) struct Roster {
     pub(crate) agents: Vec<Shared>,
     /// Members whose life has ended, until their name is taken again.
     #[serde(default)]
-    pub(crate) past: BTreeMap<TeamName, Vec<PastAgent>>,
+    pub(crate) past: BTreeMap<TeamName, Vec<PastMember>>,
     #[serde(default)]
     pub(crate) resting: Vec<Resting>,
     #[serde(default)]
-    pub(crate) leads: Vec<Lead>,
+    pub(crate) leads: Vec<LeadProcess>,
     /// Made for members of these teams, and to be removed with the team at the earliest.
     #[serde(default)]
     pub(crate) worktrees: BTreeMap<TeamName, Vec<Ground>>,
@@ -75,7 +75,7 @@ pub(crate) struct Spent {
     pub(crate) turns: u64,
     /// What those have used up, as far as their programs tell.
     #[serde(default)]
-    pub(crate) used: Used,
+    pub(crate) used: Usage,
     /// When its time began, ms since the epoch.
     pub(crate) since: u64,
     pub(crate) why: Option<String>,
@@ -93,9 +93,9 @@ impl Roster {
             for record in &mut self.agents {
                 let record: &mut Record = record;
                 let above = record.heard.above.iter_mut();
-                above.chain(&mut record.join).for_each(|process| process.start = NEVER);
+                above.chain(&mut record.join).for_each(|process| process.start_time = NEVER);
             }
-            self.leads.iter_mut().for_each(|lead| lead.start = NEVER);
+            self.leads.iter_mut().for_each(|lead| lead.start_time = NEVER);
         }
         self.boot = Some(boot);
     }
@@ -119,11 +119,11 @@ impl Roster {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use protocol::control::Spawn;
+    use protocol::control::SpawnRequest;
 
     #[test]
     fn an_environment_is_not_in_the_roster_and_comes_back_from_its_file() {
-        let order: Spawn = serde_json::from_value(serde_json::json!({
+        let order: SpawnRequest = serde_json::from_value(serde_json::json!({
             "team": "survey", "name": "ann", "unique": false, "argv": ["x"], "cwd": "/", "env": {"KEY": "secret"},
             "prompt": "", "feed": "pull"
         }))
@@ -146,7 +146,7 @@ mod tests {
         for (boot, start) in [(None, 7), (Some("one"), 7), (Some("two"), NEVER)] {
             let mut roster: Roster = serde_json::from_value(roster.clone()).unwrap();
             roster.disown_before(boot.map(str::to_owned));
-            assert_eq!(roster.leads[0].start, start, "{boot:?}");
+            assert_eq!(roster.leads[0].start_time, start, "{boot:?}");
             assert_eq!(roster.boot.as_deref(), boot.or(Some("one")));
         }
     }

@@ -25,9 +25,9 @@ use crate::roster::{Comeback, ROSTER_VERSION, Resting, Roster, SpawnId};
 use crate::step::Asks;
 use crate::tale::Tale;
 use protocol::color::Color;
-use protocol::control::{Activity, Layout, PastAgent, Response};
-use protocol::fault::Fault;
-use protocol::id::Mint;
+use protocol::control::{Activity, Layout, PastMember, Response};
+use protocol::error::ErrorReport;
+use protocol::id::UniqueMillis;
 use protocol::name::{AgentName, TeamName};
 use protocol::policy::Policy;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -64,7 +64,7 @@ pub(crate) struct State {
     pub(crate) calls: BTreeMap<ConnId, String>,
     /// Clients that asked again what is under way already.
     pub(crate) also: Vec<(ConnId, String)>,
-    pub(crate) mint: Mint,
+    pub(crate) mint: UniqueMillis,
     pub(crate) watch: Watch,
     /// Who asks which task is next.
     pub(crate) asks: Asks,
@@ -87,7 +87,7 @@ pub(crate) struct State {
     /// It could not be written: again at the next rescan.
     pub(crate) unsaved: bool,
     /// Why nobody can be served at this root any more.
-    pub(crate) lost: Option<Fault>,
+    pub(crate) lost: Option<ErrorReport>,
 }
 
 /// Whether the daemon is going down: then there are no new agents.
@@ -130,7 +130,7 @@ impl State {
             (name, Team { joined, told, past, told_asked, grounds, layout, spent, ..Team::default() })
         });
         let teams: BTreeMap<TeamName, Team> = teams.collect();
-        let is_there = |notice: &Notice| notice.team.is_foreign() || teams.contains_key(&notice.team);
+        let is_there = |notice: &Notice| notice.team.is_claude_session() || teams.contains_key(&notice.team);
         let notices = Notices::of(roster.untold.into_iter().filter(is_there));
         State {
             setting,
@@ -150,7 +150,7 @@ impl State {
             answered: VecDeque::new(),
             calls: BTreeMap::new(),
             also: Vec::new(),
-            mint: Mint::default(),
+            mint: UniqueMillis::default(),
             watch: Watch::Rescan,
             asks: Asks::default(),
             arming: Look::default(),
@@ -183,7 +183,7 @@ impl State {
 
     /// A team whose files are watched, ours or not.
     pub(crate) fn watched_mut(&mut self, team: &TeamName) -> Option<&mut Team> {
-        if team.is_foreign() { self.sessions.get_mut(team) } else { self.teams.get_mut(team) }
+        if team.is_claude_session() { self.sessions.get_mut(team) } else { self.teams.get_mut(team) }
     }
 
     /// Their names, ours first.
@@ -219,7 +219,7 @@ impl State {
     pub(crate) fn next_color(&mut self, team: &TeamName) -> Option<Color> {
         let team = self.teams.get_mut(team)?;
         team.joined += 1;
-        Some(Color::nth(team.joined - 1))
+        Some(Color::for_joined_count(team.joined - 1))
     }
 
     /// Remembers an answer for a caller that asks again.
@@ -231,12 +231,12 @@ impl State {
     }
 
     /// For `status`; of one name the latest life alone.
-    pub(crate) fn remember_past(&mut self, team: &TeamName, past: PastAgent) {
+    pub(crate) fn remember_past(&mut self, team: &TeamName, past: PastMember) {
         let Some(team) = self.teams.get_mut(team) else { return };
         team.past.retain(|other| other.name != past.name);
         // Who comes back is not forgotten, however many they are.
-        let gone = team.past.iter().filter(|past| !past.comes_back()).count();
-        if let Some(oldest) = team.past.iter().position(|past| !past.comes_back()).filter(|_| gone >= PAST) {
+        let gone = team.past.iter().filter(|past| !past.has_respawn()).count();
+        if let Some(oldest) = team.past.iter().position(|past| !past.has_respawn()).filter(|_| gone >= PAST) {
             team.past.remove(oldest);
         }
         team.past.push(past);

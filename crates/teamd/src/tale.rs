@@ -3,7 +3,7 @@
 //! After a start it is read from the log itself, so that what happened while no daemon looked is told too, and
 //! nothing twice.
 
-use protocol::event::{Event, What};
+use protocol::event::{Event, EventKind};
 use protocol::id::{RequestId, TaskId};
 use protocol::name::{AgentName, TeamName};
 use protocol::task::{Task, TaskStatus};
@@ -69,19 +69,23 @@ impl Tale {
 
     fn take(&mut self, event: Event) {
         let Some(team) = event.team else { return };
-        match (event.what, event.agent) {
-            (What::TeamDeleted | What::TeamCreated, _) => {
+        match (event.kind, event.member) {
+            (EventKind::TeamDeleted | EventKind::TeamCreated, _) => {
                 self.tasks.remove(&team);
                 self.requests.remove(&team);
                 self.inboxes.retain(|(of, _), _| *of != team);
             }
-            (What::MessageStored { index, .. }, Some(agent)) => {
+            (EventKind::MessageStored { index, .. }, Some(agent)) => {
                 self.inboxes.insert((team, agent), index + 1);
             }
-            (What::RequestOpened { request, .. }, _) => {
+            (EventKind::RequestOpened { request_id: request, .. }, _) => {
                 self.requests.entry(team).or_default().opened.extend(RequestId::parse(&request).ok());
             }
-            (What::RequestAnswered { request, .. } | What::RequestWithdrawn { request }, _) => {
+            (
+                EventKind::RequestAnswered { request_id: request, .. }
+                | EventKind::RequestWithdrawn { request_id: request },
+                _,
+            ) => {
                 self.requests.entry(team).or_default().closed.extend(RequestId::parse(&request).ok());
             }
             (what, _) => take_task(self.tasks.entry(team).or_default(), what),
@@ -89,34 +93,38 @@ impl Tale {
     }
 }
 
-fn take_task(tasks: &mut BTreeMap<TaskId, TaskTale>, what: What) {
+fn take_task(tasks: &mut BTreeMap<TaskId, TaskTale>, what: EventKind) {
     let mut put = |task, stage, subject, owner, left| {
         tasks.insert(task, TaskTale { stage, subject, owner, left, task: None });
     };
     match what {
-        What::TaskCreated { task, subject } | What::TaskReleased { task, subject } => {
+        EventKind::TaskCreated { task, subject } | EventKind::TaskReleased { task, subject } => {
             put(task, Stage::Pending, subject, None, false);
         }
-        What::TaskStarted { task, subject, owner } => put(task, Stage::Started, subject, owner, false),
-        What::TaskCompleted { task, subject, owner } => put(task, Stage::Completed, subject, owner, false),
-        What::TaskFailed { task, subject, owner, .. } => put(task, Stage::Failed, subject, owner, false),
-        What::TaskLeft { task, subject, owner } => put(task, Stage::Started, subject, Some(owner), true),
-        What::TaskChanged { task, subject, owner } => {
+        EventKind::TaskStarted { task, subject, owner } => put(task, Stage::Started, subject, owner, false),
+        EventKind::TaskCompleted { task, subject, owner } => {
+            put(task, Stage::Completed, subject, owner, false)
+        }
+        EventKind::TaskFailed { task, subject, owner, .. } => put(task, Stage::Failed, subject, owner, false),
+        EventKind::TaskAbandoned { task, subject, owner } => {
+            put(task, Stage::Started, subject, Some(owner), true)
+        }
+        EventKind::TaskUpdated { task, subject, owner } => {
             if let Some(tale) = tasks.get_mut(&task) {
                 (tale.subject, tale.owner) = (subject, owner);
             }
         }
-        What::TaskDeleted { task } => drop(tasks.remove(&task)),
+        EventKind::TaskDeleted { task } => drop(tasks.remove(&task)),
         _ => {}
     }
 }
 
 /// What a task came to since it was told, in the order in which it must have happened.
-pub(crate) fn since(told: Option<&TaskTale>, task: &Arc<Task>) -> Vec<What> {
+pub(crate) fn since(told: Option<&TaskTale>, task: &Arc<Task>) -> Vec<EventKind> {
     let (id, subject, owner) = (task.id, task.subject.clone(), task.owner.clone());
     let now = TaskTale::of(task);
-    let created = || What::TaskCreated { task: id, subject: subject.clone() };
-    let started = || What::TaskStarted { task: id, subject: subject.clone(), owner: owner.clone() };
+    let created = || EventKind::TaskCreated { task: id, subject: subject.clone() };
+    let started = || EventKind::TaskStarted { task: id, subject: subject.clone(), owner: owner.clone() };
     let mut what = Vec::new();
     let before = match told {
         Some(told) => told.stage,
@@ -134,15 +142,15 @@ pub(crate) fn since(told: Option<&TaskTale>, task: &Arc<Task>) -> Vec<What> {
         _ if told.is_some() && matches!(task.status, TaskStatus::Other(_)) => {}
         stage if stage == before => {
             if told.is_some_and(|told| told.differs(&now)) {
-                what.push(What::TaskChanged { task: id, subject, owner });
+                what.push(EventKind::TaskUpdated { task: id, subject, owner });
             }
         }
-        Stage::Pending => what.push(What::TaskReleased { task: id, subject }),
+        Stage::Pending => what.push(EventKind::TaskReleased { task: id, subject }),
         Stage::Started => what.push(started()),
-        Stage::Completed => what.push(What::TaskCompleted { task: id, subject, owner }),
+        Stage::Completed => what.push(EventKind::TaskCompleted { task: id, subject, owner }),
         Stage::Failed => {
             let why = task.failure().unwrap_or_default().to_owned();
-            what.push(What::TaskFailed { task: id, subject, owner, why });
+            what.push(EventKind::TaskFailed { task: id, subject, owner, reason: why });
         }
     }
     what
@@ -189,7 +197,8 @@ mod tests {
     }
 
     fn words(told: Option<&TaskTale>, task: &Arc<Task>) -> Vec<String> {
-        let value = |what: What| serde_json::to_value(what).unwrap()["event"].as_str().unwrap().to_owned();
+        let value =
+            |what: EventKind| serde_json::to_value(what).unwrap()["event"].as_str().unwrap().to_owned();
         since(told, task).into_iter().map(value).collect()
     }
 
@@ -222,12 +231,12 @@ mod tests {
         let mut lines = Vec::new();
         let done = task("completed", r#","owner":"ann""#);
         for what in since(None, &done) {
-            lines.push(serde_json::to_vec(&Event::team(&team, what)).unwrap());
+            lines.push(serde_json::to_vec(&Event::for_team(&team, what)).unwrap());
         }
         lines.push(b"cut sho".to_vec());
         let tale = Tale::of(lines.iter().map(Vec::as_slice));
         assert_eq!(words(tale.tasks[&team].get(&done.id), &done), [""; 0]);
-        lines.push(serde_json::to_vec(&Event::team(&team, What::TeamDeleted)).unwrap());
+        lines.push(serde_json::to_vec(&Event::for_team(&team, EventKind::TeamDeleted)).unwrap());
         assert!(Tale::of(lines.iter().map(Vec::as_slice)).tasks.is_empty());
     }
 

@@ -55,7 +55,7 @@ pub(crate) fn event_for(root: &Path, path: &Path) -> Option<Event> {
 fn is_team_directory(root: &Path, path: &Path) -> bool {
     match parts(root, path).as_slice() {
         ["teams" | "tasks", team] | ["teams", team, "inboxes"] => {
-            TeamName::parse(team).is_ok_and(|team| !team.is_foreign())
+            TeamName::parse(team).is_ok_and(|team| !team.is_claude_session())
         }
         _ => false,
     }
@@ -68,7 +68,7 @@ fn is_of_the_root(root: &Path, path: &Path) -> bool {
 
 /// Of other teams we hear from whoever asks us to make them.
 fn session(name: &str) -> Option<Event> {
-    let team = TeamName::parse(name).ok().filter(TeamName::is_foreign)?;
+    let team = TeamName::parse(name).ok().filter(TeamName::is_claude_session)?;
     Some(Event::SessionChanged { team })
 }
 

@@ -6,10 +6,10 @@
 use crate::event::{ConnId, Event};
 use crate::life;
 use crate::roster::{Ground, Record};
-use protocol::control::{Delete, Swept, Trashed};
-use protocol::fault::{Fault, Kind};
+use protocol::control::{DeleteTeamRequest, RemovedWorktrees, TrashedWorktree};
+use protocol::error::{ErrorKind, ErrorReport};
 use protocol::name::{AgentName, TeamName};
-use protocol::time::iso8601;
+use protocol::timestamp::iso8601;
 use std::collections::BTreeSet;
 use std::iter::successors;
 use std::path::{Path, PathBuf};
@@ -35,9 +35,9 @@ pub(crate) enum TreeJob {
     /// Fill it; the roster on disk names it.
     Add(Box<Making>),
     /// See whether any of them would refuse it once those below these joins have ended. Nothing is touched.
-    Look { client: ConnId, order: Delete, grounds: Vec<Ground>, joins: BTreeSet<u32> },
+    Look { client: ConnId, order: DeleteTeamRequest, grounds: Vec<Ground>, joins: BTreeSet<u32> },
     /// Remove all of a team, or none: those with unsaved work only if they are named, and saved below `trash`.
-    Sweep { client: ConnId, order: Delete, grounds: Vec<Ground>, trash: PathBuf },
+    Sweep { client: ConnId, order: DeleteTeamRequest, grounds: Vec<Ground>, trash: PathBuf },
 }
 
 /// What became of it.
@@ -47,26 +47,26 @@ pub(crate) enum TreeDone {
         client: ConnId,
         team: TeamName,
         name: AgentName,
-        result: Result<Box<Making>, Fault>,
+        result: Result<Box<Making>, ErrorReport>,
     },
     /// The directory in it; `is_there`: something is at its path, made or not.
     Added {
         making: Box<Making>,
-        result: Result<PathBuf, Fault>,
+        result: Result<PathBuf, ErrorReport>,
         is_there: bool,
     },
     /// Why not, as far as can be seen while members live.
     Looked {
         client: ConnId,
-        order: Delete,
-        result: Result<(), Fault>,
+        order: DeleteTeamRequest,
+        result: Result<(), ErrorReport>,
     },
     /// What became of each, also where the whole failed.
     Swept {
         client: ConnId,
-        order: Delete,
-        swept: Swept,
-        result: Result<(), Fault>,
+        order: DeleteTeamRequest,
+        swept: RemovedWorktrees,
+        result: Result<(), ErrorReport>,
     },
 }
 
@@ -82,14 +82,14 @@ pub(crate) fn begin(job: TreeJob, events: UnboundedSender<Event>) {
         drop(told.send(Event::Worktree(done)));
     };
     if let Err(error) = std::thread::Builder::new().name("worktree".into()).spawn(run) {
-        let fault = Fault::new(Kind::Io, format!("cannot start a thread for a worktree: {error}"));
+        let fault = ErrorReport::new(ErrorKind::Io, format!("cannot start a thread for a worktree: {error}"));
         events.send(Event::Worktree(job.undone(fault))).ok();
     }
 }
 
 impl TreeJob {
     /// Nothing was done.
-    fn undone(&self, fault: Fault) -> TreeDone {
+    fn undone(&self, fault: ErrorReport) -> TreeDone {
         match self {
             TreeJob::Plan { client, team, name, .. } => {
                 let (team, name) = (team.clone(), name.clone());
@@ -102,7 +102,7 @@ impl TreeJob {
                 TreeDone::Looked { client: *client, order: order.clone(), result: Err(fault) }
             }
             TreeJob::Sweep { client, order, .. } => {
-                let (order, swept) = (order.clone(), Swept::default());
+                let (order, swept) = (order.clone(), RemovedWorktrees::default());
                 TreeDone::Swept { client: *client, order, swept, result: Err(fault) }
             }
         }
@@ -129,7 +129,7 @@ fn done(job: &TreeJob) -> TreeDone {
             TreeDone::Looked { client: *client, order: order.clone(), result: look(order, grounds, joins) }
         }
         TreeJob::Sweep { client, order, grounds, trash } => {
-            let mut swept = Swept::default();
+            let mut swept = RemovedWorktrees::default();
             let result = sweep(order, grounds, trash, &mut swept);
             TreeDone::Swept { client: *client, order: order.clone(), swept, result }
         }
@@ -137,14 +137,15 @@ fn done(job: &TreeJob) -> TreeDone {
 }
 
 /// Before its agent starts, in each of its lives: it is what we made. No git, so that it takes no time.
-pub(crate) fn check(record: &Record) -> Result<(), Fault> {
+pub(crate) fn check(record: &Record) -> Result<(), ErrorReport> {
     let Some(tree) = &record.worktree else { return Ok(()) };
     match tree.look() {
         Ok(Found::Ours(_)) => Ok(()),
         Ok(_) => {
             let path = tree.path.display();
             let message = format!("cannot start {} in its worktree {path}: it is gone", record.name);
-            Err(Fault::new(Kind::Refused, message).hinted("spawn it again with --worktree for another one"))
+            Err(ErrorReport::new(ErrorKind::Refused, message)
+                .with_help("spawn it again with --worktree for another one"))
         }
         Err(error) => Err(fault(error)),
     }
@@ -157,9 +158,9 @@ struct Seen<'a> {
 }
 
 /// What is somebody else's is left alone, and refuses nothing.
-fn look(order: &Delete, grounds: &[Ground], joins: &BTreeSet<u32>) -> Result<(), Fault> {
+fn look(order: &DeleteTeamRequest, grounds: &[Ground], joins: &BTreeSet<u32>) -> Result<(), ErrorReport> {
     let surroundings = Surroundings::own();
-    let seen = grounds.iter().filter(|ground| !order.discard.contains(&ground.tree.path));
+    let seen = grounds.iter().filter(|ground| !order.discard_worktrees.contains(&ground.tree.path));
     let seen = seen.filter_map(|ground| {
         let reasons = reasons(ground, &surroundings).ok()?;
         Some(Seen { ground, reasons: but_for_members(reasons, joins) })
@@ -183,18 +184,23 @@ fn but_for_members(reasons: Vec<Reason>, joins: &BTreeSet<u32>) -> Vec<Reason> {
 }
 
 /// All are looked at before the first is touched.
-fn sweep(order: &Delete, grounds: &[Ground], trash: &Path, swept: &mut Swept) -> Result<(), Fault> {
+fn sweep(
+    order: &DeleteTeamRequest,
+    grounds: &[Ground],
+    trash: &Path,
+    swept: &mut RemovedWorktrees,
+) -> Result<(), ErrorReport> {
     let surroundings = Surroundings::own();
     let mut seen = Vec::new();
     for ground in grounds {
         match reasons(ground, &surroundings) {
             Ok(reasons) => seen.push(Seen { ground, reasons }),
-            Err(stranger) => swept.left.push(stranger.to_string()),
+            Err(stranger) => swept.kept.push(stranger.to_string()),
         }
     }
     let (clean, unsaved): (Vec<&Seen>, Vec<&Seen>) = seen.iter().partition(|seen| seen.reasons.is_empty());
     let (named, kept): (Vec<&Seen>, Vec<&Seen>) =
-        unsaved.into_iter().partition(|it| order.discard.contains(&it.ground.tree.path));
+        unsaved.into_iter().partition(|it| order.discard_worktrees.contains(&it.ground.tree.path));
     if !kept.is_empty() {
         return Err(refused(order, &kept));
     }
@@ -202,28 +208,28 @@ fn sweep(order: &Delete, grounds: &[Ground], trash: &Path, swept: &mut Swept) ->
         named.into_iter().partition(|it| matches!(it.ground.tree.look(), Ok(Found::Missing)));
     for (tree, saved) in saved(order, &named, trash, &surroundings)? {
         tree.discard(&saved, &surroundings).map_err(fault)?;
-        swept.trashed.push(Trashed { path: tree.path.clone(), trash: saved.directory });
+        swept.trashed.push(TrashedWorktree { path: tree.path.clone(), trash_dir: saved.directory });
     }
     for it in clean {
         let tree = &it.ground.tree;
         match tree.remove(&surroundings).map_err(fault)? {
             Removed::Not(reasons) => return Err(refused(order, &[&Seen { ground: it.ground, reasons }])),
-            Removed::WasGone => swept.gone.push(tree.path.clone()),
+            Removed::WasGone => swept.missing.push(tree.path.clone()),
             Removed::Wholly | Removed::ButItsBranch => swept.removed.push(tree.path.clone()),
         }
     }
     // There is nothing to be saved or removed; whoever named it knows that.
-    swept.gone.extend(missing.into_iter().map(|it| it.ground.tree.path.clone()));
+    swept.missing.extend(missing.into_iter().map(|it| it.ground.tree.path.clone()));
     Ok(())
 }
 
 /// All of them are in the trash before the first is discarded.
 fn saved<'a>(
-    order: &Delete,
+    order: &DeleteTeamRequest,
     named: &[&Seen<'a>],
     trash: &Path,
     surroundings: &Surroundings,
-) -> Result<Vec<(&'a Tree, Saved)>, Fault> {
+) -> Result<Vec<(&'a Tree, Saved)>, ErrorReport> {
     let save = |it: &&Seen<'a>| {
         let (tree, directory) = (&it.ground.tree, place(trash, &order.team, &it.ground.member));
         tree.save(&directory, surroundings).map(|saved| (tree, saved)).map_err(fault)
@@ -241,20 +247,20 @@ fn reasons(ground: &Ground, surroundings: &Surroundings) -> Result<Vec<Reason>, 
 }
 
 /// Each path with its reasons, and the very command.
-fn refused(order: &Delete, kept: &[&Seen]) -> Fault {
+fn refused(order: &DeleteTeamRequest, kept: &[&Seen]) -> ErrorReport {
     let told = kept.iter().map(|seen| {
         let reasons: Vec<String> = seen.reasons.iter().map(ToString::to_string).collect();
         let path = flat(&seen.ground.tree.path.display().to_string());
         format!("{path} ({}): {}", seen.ground.member, reasons.join("; "))
     });
     let told: Vec<String> = told.collect();
-    let paths = order.discard.iter().chain(kept.iter().map(|seen| &seen.ground.tree.path));
+    let paths = order.discard_worktrees.iter().chain(kept.iter().map(|seen| &seen.ground.tree.path));
     let words: Vec<String> = paths.map(|path| format!("--discard {}", quoted(path))).collect();
     let message = format!("cannot delete {}: there is unsaved work\n{}", order.team, told.join("\n"));
     let force = if order.force { " --force" } else { "" };
     let command = format!("teamctl delete {}{force} {}", order.team, words.join(" "));
-    Fault::new(Kind::Refused, message)
-        .hinted(format!("commit and push it, or merge it; to put it into the trash instead: {command}"))
+    ErrorReport::new(ErrorKind::Refused, message)
+        .with_help(format!("commit and push it, or merge it; to put it into the trash instead: {command}"))
 }
 
 /// A directory that is not there yet.
@@ -268,23 +274,24 @@ fn place(trash: &Path, team: &TeamName, member: &AgentName) -> PathBuf {
     paths.find(|path| !path.exists()).expect("there is always a next number")
 }
 
-fn fault(error: Error) -> Fault {
+fn fault(error: Error) -> ErrorReport {
     let message = error.to_string();
-    let fault = |kind| Fault::new(kind, &message);
+    let fault = |kind| ErrorReport::new(kind, &message);
     match &error {
-        Error::NoGit => fault(Kind::Missing).hinted("install git, or do without --worktree"),
-        Error::NoRepository(_) => {
-            fault(Kind::Refused).hinted("name a directory of one with --cwd, or do without --worktree")
+        Error::NoGit => fault(ErrorKind::MissingPath).with_help("install git, or do without --worktree"),
+        Error::NoRepository(_) => fault(ErrorKind::Refused)
+            .with_help("name a directory of one with --cwd, or do without --worktree"),
+        Error::NoCommit(_) => fault(ErrorKind::Refused).with_help("make a first commit"),
+        Error::BadBranch(_) => fault(ErrorKind::Usage).with_help("git check-ref-format --branch NAME tells"),
+        Error::BranchTaken { .. } => {
+            fault(ErrorKind::AlreadyExists).with_help("name another branch, or none")
         }
-        Error::NoCommit(_) => fault(Kind::Refused).hinted("make a first commit"),
-        Error::BadBranch(_) => fault(Kind::Usage).hinted("git check-ref-format --branch NAME tells"),
-        Error::BranchTaken { .. } => fault(Kind::Exists).hinted("name another branch, or none"),
-        Error::NotOurs { .. } | Error::BadPath(_) => fault(Kind::Refused),
-        Error::Changed(_) => fault(Kind::Refused).hinted("see who works in it, and try again"),
-        Error::Git { .. } | Error::Io { .. } => fault(Kind::Io),
+        Error::NotOurs { .. } | Error::BadPath(_) => fault(ErrorKind::Refused),
+        Error::Changed(_) => fault(ErrorKind::Refused).with_help("see who works in it, and try again"),
+        Error::Git { .. } | Error::Io { .. } => fault(ErrorKind::Io),
         Error::Timeout { .. } => {
-            fault(Kind::Timeout).hinted("does a hook or a filter of the repository wait?")
+            fault(ErrorKind::Timeout).with_help("does a hook or a filter of the repository wait?")
         }
-        Error::Locked { .. } => fault(Kind::Timeout).hinted("try again when they are made"),
+        Error::Locked { .. } => fault(ErrorKind::Timeout).with_help("try again when they are made"),
     }
 }

@@ -1,6 +1,6 @@
 //! The arguments, as `teamctl top` writes them.
 
-use protocol::fault::{Fault, Kind};
+use protocol::error::{ErrorKind, ErrorReport};
 use protocol::name::TeamName;
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -33,7 +33,7 @@ pub(crate) enum Frame {
 
 impl Arguments {
     /// Reads them.
-    pub(crate) fn parse(words: impl IntoIterator<Item = OsString>) -> Result<Arguments, Fault> {
+    pub(crate) fn parse(words: impl IntoIterator<Item = OsString>) -> Result<Arguments, ErrorReport> {
         let (mut root, mut state, mut socket, mut teams) = (None, None, None, Vec::new());
         let mut frame = Frame::Terminal;
         let mut words = words.into_iter();
@@ -66,12 +66,13 @@ impl Arguments {
     }
 }
 
-fn team(word: Option<OsString>) -> Result<TeamName, Fault> {
+fn team(word: Option<OsString>) -> Result<TeamName, ErrorReport> {
     let word = word.ok_or_else(|| unknown("--team"))?;
-    TeamName::parse(&word.to_string_lossy()).map_err(|error| Fault::new(Kind::Usage, error.to_string()))
+    TeamName::parse(&word.to_string_lossy())
+        .map_err(|error| ErrorReport::new(ErrorKind::Usage, error.to_string()))
 }
 
-fn unknown(flag: &str) -> Fault {
+fn unknown(flag: &str) -> ErrorReport {
     let message = format!("cannot read the arguments: {flag} is missing, not known, or has no value");
-    Fault::new(Kind::Usage, message).hinted("this program is started by: teamctl top")
+    ErrorReport::new(ErrorKind::Usage, message).with_help("this program is started by: teamctl top")
 }

@@ -3,7 +3,7 @@
 use crate::event::{Event, Key};
 use crate::manner::Manner;
 use crate::screen::Screen;
-use protocol::fault::Fault;
+use protocol::error::ErrorReport;
 use protocol::name::TeamName;
 use std::sync::mpsc::Receiver;
 
@@ -33,7 +33,7 @@ pub(crate) fn choose(
     teams: &[TeamName],
     manner: Manner,
     events: &Receiver<Event>,
-) -> Result<Choice, Fault> {
+) -> Result<Choice, ErrorReport> {
     if let [only] = teams {
         return Ok(Choice::Team(only.clone()));
     }

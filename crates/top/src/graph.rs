@@ -13,7 +13,7 @@ const DEEPEST: usize = 8;
 /// The rows of all tasks but those that track members; `left` are in progress, and nobody works on them.
 pub(crate) fn rows<T: Borrow<Task>>(all: &[T], left: &[TaskId]) -> Vec<Row> {
     let shown: Vec<&Task> = all.iter().map(Borrow::borrow).filter(|task| !task.is_internal()).collect();
-    let (done, open): (Vec<&Task>, Vec<&Task>) = shown.into_iter().partition(|task| task.status.is_over());
+    let (done, open): (Vec<&Task>, Vec<&Task>) = shown.into_iter().partition(|task| task.status.is_closed());
     let blockers: BTreeMap<TaskId, Vec<TaskId>> =
         open.iter().map(|task| (task.id, task.open_blockers(all))).collect();
     let by_id: BTreeMap<TaskId, &Task> = open.iter().map(|task| (task.id, *task)).collect();
@@ -96,7 +96,7 @@ fn whole<T: Borrow<Task>>(task: &Task, state: &str, all: &[T]) -> String {
 }
 
 fn of<T: Borrow<Task>>(id: TaskId, all: &[T]) -> String {
-    protocol::task::find(all, id).map_or_else(
+    protocol::task::find_task(all, id).map_or_else(
         || "gone".to_owned(),
         |task| format!("{} ({})", task.subject.replace('\n', " "), task.status),
     )

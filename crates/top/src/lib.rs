@@ -28,7 +28,7 @@ use args::Arguments;
 use choose::Choice;
 use event::{Effect, Event};
 use manner::Manner;
-use protocol::fault::{Fault, Kind};
+use protocol::error::{ErrorKind, ErrorReport};
 use protocol::terminal::visible;
 use screen::Screen;
 use state::State;
@@ -41,7 +41,7 @@ pub fn main() -> ExitCode {
     match run() {
         Ok(code) => code,
         Err(fault) => {
-            let hint = fault.hint.as_ref().map_or_else(String::new, |hint| format!("\n  {hint}"));
+            let hint = fault.help.as_ref().map_or_else(String::new, |hint| format!("\n  {hint}"));
             // Nobody may be there to read it.
             writeln!(std::io::stderr(), "teamd-top: {}{hint}", fault.message).ok();
             ExitCode::from(fault.kind.exit_code())
@@ -49,14 +49,14 @@ pub fn main() -> ExitCode {
     }
 }
 
-fn run() -> Result<ExitCode, Fault> {
+fn run() -> Result<ExitCode, ErrorReport> {
     let mut arguments = Arguments::parse(std::env::args_os().skip(1))?;
     if !std::io::stdout().is_terminal() || !std::io::stdin().is_terminal() {
         let message = "cannot show the screen: this is no terminal";
         let typed = act::typed(&arguments);
         let typed = if arguments.teams.len() > 1 { typed.about_none() } else { typed };
         let status = typed.teamctl(&["status", "--json"]);
-        return Err(Fault::new(Kind::Usage, message).hinted(format!("for scripts: {status}")));
+        return Err(ErrorReport::new(ErrorKind::Usage, message).with_help(format!("for scripts: {status}")));
     }
     let (sender, events) = channel();
     screen::catch_signals(&sender)?;
@@ -85,7 +85,7 @@ fn serve(
     orders: &mut Orders,
     mut state: State,
     events: &Receiver<Event>,
-) -> Result<u8, Fault> {
+) -> Result<u8, ErrorReport> {
     screen.draw(&mut state)?;
     while let Ok(event) = events.recv() {
         let before = state.clone();

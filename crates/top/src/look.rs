@@ -9,13 +9,14 @@ use client::Connection;
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use protocol::control::{
-    self, Activity, AgentStatus, Budget, Call, Flag, PastAgent, Reply, Response, StatusReply, VERSION,
+    self, Activity, BudgetStatus, Call, MemberFlag, MemberStatus, PROTOCOL_VERSION, PastMember, Reply,
+    Response, StatusReply,
 };
 use protocol::id::TaskId;
 use protocol::name::AgentName;
 use protocol::policy::Policy;
 use protocol::task::Task;
-use protocol::used::Used;
+use protocol::usage::Usage;
 use std::collections::BTreeMap;
 use std::fs::{File, Metadata};
 use std::io::{Read, Seek, SeekFrom};
@@ -101,7 +102,7 @@ impl Looker {
     fn ask(&mut self, saw: Saw) -> (Daemon, Option<StatusReply>) {
         let request = match saw {
             Saw::TimedOut => control::Request::Status,
-            _ => control::Request::StatusOnScreen,
+            _ => control::Request::StatusWithScreens,
         };
         match asked(&self.arguments.socket, request) {
             Ok(mut status) => {
@@ -184,7 +185,7 @@ impl Looker {
     }
 
     fn basis(&self, team: &Team) -> Basis {
-        let files = [team.config_path(), self.arguments.state.join(Policy::file(team.name()))];
+        let files = [team.config_path(), self.arguments.state.join(Policy::file_name(team.name()))];
         let files = files.map(|path| path.metadata().ok().map(|found| identity(&found)));
         (self.post.marks().clone(), files, today())
     }
@@ -195,10 +196,11 @@ fn keep_dialogs(status: &mut StatusReply, before: Option<&StatusReply>) {
     let before = before.into_iter().flat_map(|before| &before.teams).flat_map(|team| &team.members);
     let before: Vec<_> = before.collect();
     for agent in status.teams.iter_mut().flat_map(|team| &mut team.members) {
-        let same = |known: &&&AgentStatus| (&known.agent_id, known.pid) == (&agent.agent_id, agent.pid);
+        let same = |known: &&&MemberStatus| (&known.agent_id, known.pid) == (&agent.agent_id, agent.pid);
         let known = before.iter().find(same).into_iter().flat_map(|known| &known.flags);
-        let on_screen = known.filter(|flag| matches!(flag, Flag::AtDialog | Flag::DialogUnknown));
-        let missing: Vec<Flag> = on_screen.filter(|flag| !agent.flags.contains(flag)).copied().collect();
+        let on_screen = known.filter(|flag| matches!(flag, MemberFlag::AtDialog | MemberFlag::DialogUnknown));
+        let missing: Vec<MemberFlag> =
+            on_screen.filter(|flag| !agent.flags.contains(flag)).copied().collect();
         agent.flags.extend(missing);
     }
 }
@@ -206,7 +208,7 @@ fn keep_dialogs(status: &mut StatusReply, before: Option<&StatusReply>) {
 fn asked(socket: &Path, request: control::Request) -> Result<StatusReply, client::Error> {
     let mut connection = Connection::open(socket)?;
     connection.deadline(PATIENCE)?;
-    let call = Call { v: VERSION, token: None, once: None, request };
+    let call = Call { version: PROTOCOL_VERSION, token: None, idempotency_key: None, request };
     match connection.call(&call)? {
         Response::Done(reply) => match *reply {
             Reply::Status(status) => Ok(status),
@@ -218,7 +220,7 @@ fn asked(socket: &Path, request: control::Request) -> Result<StatusReply, client
 
 /// Where what a member's program writes is kept.
 pub(crate) fn log(arguments: &Arguments, name: &str) -> PathBuf {
-    let file = format!("{}.log", AgentName::foreign(name).file_stem());
+    let file = format!("{}.log", AgentName::new_unchecked(name).file_stem());
     logs(arguments).join(file)
 }
 
@@ -259,13 +261,13 @@ fn of_member(member: &MemberView, last: String) -> Member {
     }
 }
 
-fn used(used: Used) -> String {
-    if used.is_nothing() { String::new() } else { used.to_string() }
+fn used(used: Usage) -> String {
+    if used.is_zero() { String::new() } else { used.to_string() }
 }
 
 /// In clock times, which do not grow old.
-fn of_budget(budget: &Budget) -> String {
-    let until = budget.of_ms.map(|ms| format!("until {}", clock(budget.since.saturating_add(ms))));
+fn of_budget(budget: &BudgetStatus) -> String {
+    let until = budget.max_time_ms.map(|ms| format!("until {}", clock(budget.started_at.saturating_add(ms))));
     view::words::used(budget, until)
 }
 
@@ -300,26 +302,26 @@ fn about(member: &MemberView) -> Vec<String> {
         member.mode.as_ref().map(|mode| format!("mode {mode}")),
         restarts.map(|times| format!("started again {times} times")),
         member.worktree.as_ref().map(|path| format!("worktree {}", path.display())),
-        member.reaches.map(|reaches| reaches.sentence().to_string()),
+        member.reaches.map(|reaches| reaches.description().to_string()),
         member.evidence.clone().filter(|evidence| !evidence.is_empty()),
     ];
     lines.into_iter().flatten().map(|line| flat(&line)).collect()
 }
 
-fn of_past(past: &PastAgent, typed: &Typed) -> Member {
-    let again = match (past.again_at, past.rests) {
+fn of_past(past: &PastMember, typed: &Typed) -> Member {
+    let again = match (past.respawns_at, past.is_suspended) {
         (Some(at), _) => format!(", again at {}", clock(at)),
         (None, true) => format!("; rests until: {}", typed.teamctl(&["up", "--resume"])),
         (None, false) => String::new(),
     };
     Member {
         name: past.name.to_string(),
-        state: past.state.clone(),
-        since: clock(past.at),
+        state: past.outcome.clone(),
+        since: clock(past.ended_at),
         unread: Some(0),
-        used: used(past.used),
-        last: flat(&format!("{}{again}", past.how)),
-        about: vec![format!("ended: {}{again}", flat(&past.how))],
+        used: used(past.usage),
+        last: flat(&format!("{}{again}", past.description)),
+        about: vec![format!("ended: {}{again}", flat(&past.description))],
         ..Member::default()
     }
 }
@@ -388,8 +390,8 @@ mod tests {
             keep_dialogs(&mut now, Some(&before));
             now.teams[0].members[0].flags.clone()
         };
-        assert_eq!(kept(status(7, &[])), [Flag::AtDialog]);
-        assert_eq!(kept(status(7, &["at_dialog"])), [Flag::AtDialog]);
+        assert_eq!(kept(status(7, &[])), [MemberFlag::AtDialog]);
+        assert_eq!(kept(status(7, &["at_dialog"])), [MemberFlag::AtDialog]);
         assert_eq!(kept(status(8, &[])), [], "another life");
     }
 

@@ -2,9 +2,9 @@
 
 use crate::look::{clock, today};
 use crate::sight::Letter;
-use protocol::message::Entry;
+use protocol::message::InboxEntry;
 use protocol::name::AgentName;
-use protocol::time::parse_iso8601;
+use protocol::timestamp::parse_iso8601;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use store::{Mark, Team};
@@ -88,7 +88,7 @@ impl Post {
 }
 
 /// One that does not say when it was sent stands behind the one before it.
-fn letter(number: u64, to: &AgentName, entry: &Entry, before: u64, typed: &Typed) -> Letter {
+fn letter(number: u64, to: &AgentName, entry: &InboxEntry, before: u64, typed: &Typed) -> Letter {
     let (from, at, about, text) = match &entry.message {
         Ok(message) => {
             let text = said(&message.text);
@@ -119,7 +119,7 @@ mod tests {
     use super::*;
 
     fn of(raw: &str) -> Letter {
-        letter(1, &AgentName::foreign("bob"), &Entry::of(3, raw), 7, &Typed::default())
+        letter(1, &AgentName::new_unchecked("bob"), &InboxEntry::parse(3, raw), 7, &Typed::default())
     }
 
     #[test]
@@ -128,7 +128,7 @@ mod tests {
         let of = |number, from: &str, text: &str| {
             let at = format!("1970-01-01T00:00:0{number}.000Z");
             let raw = format!(r#"{{"from":"{from}","text":"{text}","timestamp":"{at}"}}"#);
-            letter(number, &AgentName::lead(), &Entry::of(0, &raw), 0, &Typed::default())
+            letter(number, &AgentName::lead(), &InboxEntry::parse(0, &raw), 0, &Typed::default())
         };
         let said = [
             ("ann", "done"),
@@ -160,7 +160,7 @@ mod tests {
 
     #[test]
     fn a_long_letter_is_cut_between_two_characters_and_says_where_the_rest_is() {
-        let cut = cut("ä".repeat(LONGEST), &AgentName::foreign("bob"), &Typed::default());
+        let cut = cut("ä".repeat(LONGEST), &AgentName::new_unchecked("bob"), &Typed::default());
         assert!(cut.len() < LONGEST + 100 && cut.ends_with("All of it: teamctl inbox bob"), "{}", cut.len());
     }
 }

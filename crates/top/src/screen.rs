@@ -3,7 +3,7 @@
 use crate::draw::draw;
 use crate::event::Event;
 use crate::state::State;
-use protocol::fault::{Fault, Kind};
+use protocol::error::{ErrorKind, ErrorReport};
 use ratatui::Terminal;
 use ratatui::backend::CrosstermBackend;
 use ratatui::buffer::Buffer;
@@ -35,7 +35,7 @@ enum Fresh {
 
 impl Screen {
     /// Takes the terminal.
-    pub(crate) fn open() -> Result<Screen, Fault> {
+    pub(crate) fn open() -> Result<Screen, ErrorReport> {
         end_at_a_panic();
         take().map_err(|error| broken("take", &error))?;
         let terminal = Terminal::new(CrosstermBackend::new(stdout())).map_err(|error| broken("take", &error));
@@ -49,7 +49,7 @@ impl Screen {
     }
 
     /// Draws what has changed.
-    pub(crate) fn draw(&mut self, state: &mut State) -> Result<(), Fault> {
+    pub(crate) fn draw(&mut self, state: &mut State) -> Result<(), ErrorReport> {
         self.draw_by(|area, buffer| {
             state.size = (area.width, area.height);
             draw(state, buffer);
@@ -59,7 +59,7 @@ impl Screen {
     }
 
     /// Draws lines, their texts harmless, from the top.
-    pub(crate) fn draw_lines(&mut self, lines: &[String]) -> Result<(), Fault> {
+    pub(crate) fn draw_lines(&mut self, lines: &[String]) -> Result<(), ErrorReport> {
         self.draw_by(|area, buffer| {
             for (y, line) in (0..area.height).zip(lines) {
                 buffer.set_stringn(0, y, line, area.width.into(), Style::new());
@@ -67,7 +67,7 @@ impl Screen {
         })
     }
 
-    fn draw_by(&mut self, by: impl FnOnce(Rect, &mut Buffer)) -> Result<(), Fault> {
+    fn draw_by(&mut self, by: impl FnOnce(Rect, &mut Buffer)) -> Result<(), ErrorReport> {
         if std::mem::replace(&mut self.fresh, Fresh::Yes) == Fresh::No {
             // Not its `clear`, which asks the terminal for its cursor: that answer would come among the keys.
             let (width, height) = self.size();
@@ -84,14 +84,14 @@ impl Screen {
     }
 
     /// Gives the terminal back, and stops until somebody lets us go on.
-    pub(crate) fn suspend(&mut self) -> Result<(), Fault> {
+    pub(crate) fn suspend(&mut self) -> Result<(), ErrorReport> {
         give_back();
         // Cannot fail for ourselves. What comes then is SIGCONT, and so the renewal.
         signal_hook::low_level::raise(SIGSTOP).map_err(|error| broken("leave", &error))
     }
 
     /// Takes the terminal again: others had it.
-    pub(crate) fn renew(&mut self) -> Result<(), Fault> {
+    pub(crate) fn renew(&mut self) -> Result<(), ErrorReport> {
         self.fresh = Fresh::No;
         // It may have another mode by now, though we have not given it back.
         disable_raw_mode().map_err(|error| broken("take", &error))?;
@@ -116,8 +116,8 @@ fn give_back() {
     disable_raw_mode().ok();
 }
 
-fn broken(verb: &str, error: &std::io::Error) -> Fault {
-    Fault::new(Kind::Io, format!("cannot {verb} the terminal: {error}"))
+fn broken(verb: &str, error: &std::io::Error) -> ErrorReport {
+    ErrorReport::new(ErrorKind::Io, format!("cannot {verb} the terminal: {error}"))
 }
 
 /// A panic gives the terminal back, says what it is and ends us, whichever thread's it is: without the one that looks the
@@ -127,15 +127,15 @@ fn end_at_a_panic() {
     std::panic::set_hook(Box::new(move |panic| {
         give_back();
         before(panic);
-        std::process::exit(Kind::Internal.exit_code().into());
+        std::process::exit(ErrorKind::Internal.exit_code().into());
     }));
 }
 
 /// A thread that turns signals into events, from before the terminal is taken.
-pub(crate) fn catch_signals(sender: &Sender<Event>) -> Result<(), Fault> {
+pub(crate) fn catch_signals(sender: &Sender<Event>) -> Result<(), ErrorReport> {
     let signals = Signals::new([SIGTERM, SIGHUP, SIGINT, SIGQUIT, SIGTSTP, SIGCONT]);
-    let mut signals =
-        signals.map_err(|error| Fault::new(Kind::Internal, format!("cannot catch signals: {error}")))?;
+    let mut signals = signals
+        .map_err(|error| ErrorReport::new(ErrorKind::Internal, format!("cannot catch signals: {error}")))?;
     let sender = sender.clone();
     std::thread::spawn(move || {
         for signal in signals.forever() {

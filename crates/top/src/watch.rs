@@ -4,7 +4,7 @@
 use crate::args::Arguments;
 use crate::event::{Event, Told};
 use crate::look::{Looker, logs};
-use protocol::fault::Fault;
+use protocol::error::ErrorReport;
 use std::path::Path;
 use std::sync::mpsc::Sender;
 use std::time::{Duration, Instant};
@@ -14,7 +14,7 @@ use view::follow::{Follow, Saw};
 const PACE: Duration = Duration::from_millis(250);
 
 /// Arms the watches, then looks in a thread until nobody listens any more.
-pub(crate) fn begin(arguments: &Arguments, sender: Sender<Event>) -> Result<(), Fault> {
+pub(crate) fn begin(arguments: &Arguments, sender: Sender<Event>) -> Result<(), ErrorReport> {
     let team = arguments.root.join("teams").join(arguments.team.as_str());
     let directories = [
         team.join("inboxes"),

@@ -13,7 +13,7 @@ use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use notify::event::{AccessKind, AccessMode, EventKind};
 use notify::{RecommendedWatcher, RecursiveMode, Watcher};
-use protocol::fault::{Fault, Kind};
+use protocol::error::{ErrorKind, ErrorReport};
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 use std::os::fd::AsFd;
 use std::os::unix::fs::MetadataExt;
@@ -89,7 +89,7 @@ struct Place {
 
 impl Follow {
     /// Arms `directories`, which are absolute and need not exist.
-    pub fn new(directories: &[PathBuf]) -> Result<Follow, Fault> {
+    pub fn new(directories: &[PathBuf]) -> Result<Follow, ErrorReport> {
         let (sender, wakes) = channel();
         let (tell, told) = (sender.clone(), Arc::new(AtomicBool::new(false)));
         let already = Arc::clone(&told);
@@ -102,12 +102,12 @@ impl Follow {
         let mut watcher = watcher.map_err(|error| unwatchable(Path::new("any directory"), &error))?;
         let arm =
             |wanted: &PathBuf| Ok(Armed { wanted: wanted.clone(), watched: arm(&mut watcher, wanted)? });
-        let armed = directories.iter().map(arm).collect::<Result<_, Fault>>()?;
+        let armed = directories.iter().map(arm).collect::<Result<_, ErrorReport>>()?;
         Ok(Follow { watcher, sender, wakes, told, armed })
     }
 
     /// The same, for a stream: it also ends when nobody reads stdout any more.
-    pub fn streaming(directories: &[PathBuf]) -> Result<Follow, Fault> {
+    pub fn streaming(directories: &[PathBuf]) -> Result<Follow, ErrorReport> {
         let follow = Follow::new(directories)?;
         let tell = follow.sender.clone();
         // It waits for the hang-up alone, and ends with the process where none comes.
@@ -125,7 +125,7 @@ impl Follow {
     }
 
     /// Waits until something changes, or for ever without a deadline. Several changes may be one wake.
-    pub fn next(&mut self, deadline: Option<Instant>) -> Result<Saw, Fault> {
+    pub fn next(&mut self, deadline: Option<Instant>) -> Result<Saw, ErrorReport> {
         let seen = self.wake(deadline);
         if seen == Saw::Changed {
             self.rearm()?;
@@ -135,7 +135,7 @@ impl Follow {
 
     /// As [`Follow::next`] without a deadline, but no earlier than `earliest`, for who would look too often: all that
     /// changes until then is one wake. The look that comes without one is told as [`Saw::TimedOut`].
-    pub fn next_after(&mut self, earliest: Instant) -> Result<Saw, Fault> {
+    pub fn next_after(&mut self, earliest: Instant) -> Result<Saw, ErrorReport> {
         let mut seen = self.wakes.recv_timeout(RELOOK).unwrap_or(Saw::TimedOut);
         while seen == Saw::Changed
             && let Some(left) = earliest.checked_duration_since(Instant::now())
@@ -172,7 +172,7 @@ impl Follow {
     }
 
     /// Follows what was made, removed or replaced on the way to a wanted directory.
-    fn rearm(&mut self) -> Result<(), Fault> {
+    fn rearm(&mut self) -> Result<(), ErrorReport> {
         for armed in &mut self.armed {
             if nearest(&armed.wanted).as_ref() != Some(&armed.watched) {
                 armed.watched = arm(&mut self.watcher, &armed.wanted)?;
@@ -183,10 +183,13 @@ impl Follow {
 }
 
 /// Watches `wanted`, or the nearest directory above that exists; again if that changed meanwhile.
-fn arm(watcher: &mut RecommendedWatcher, wanted: &Path) -> Result<Place, Fault> {
+fn arm(watcher: &mut RecommendedWatcher, wanted: &Path) -> Result<Place, ErrorReport> {
     loop {
         let place = nearest(wanted).ok_or_else(|| {
-            Fault::new(Kind::Missing, format!("cannot watch {}: nothing above it exists", wanted.display()))
+            ErrorReport::new(
+                ErrorKind::MissingPath,
+                format!("cannot watch {}: nothing above it exists", wanted.display()),
+            )
         })?;
         // The kernel tells of a directory's own end only when nobody holds it open, and our store does; the
         // one above it tells at once. That one may be another's: then the slow look is all there is.
@@ -209,8 +212,9 @@ fn nearest(wanted: &Path) -> Option<Place> {
     })
 }
 
-fn unwatchable(path: &Path, error: &notify::Error) -> Fault {
-    Fault::io("watch", path, error).hinted("see whether the system's limits are too low: teamctl doctor")
+fn unwatchable(path: &Path, error: &notify::Error) -> ErrorReport {
+    ErrorReport::from_io("watch", path, error)
+        .with_help("see whether the system's limits are too low: teamctl doctor")
 }
 
 /// Our own reading is seen too, and must not wake us; a lost event is as good as one.

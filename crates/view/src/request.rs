@@ -1,9 +1,9 @@
 //! A request that waits for an answer, whole: what a person reads before the answer.
 
 use crate::words::flat;
-use protocol::asked::{Asked, AskedKind};
+use protocol::member_request::{MemberRequest, MemberRequestKind};
 use protocol::payload::{PermissionRequest, PlanApprovalRequest};
-use protocol::policy::{Decision, Policy};
+use protocol::policy::{Policy, PolicyDecision};
 use serde_json::Value;
 use store::{Asking, OpenRequest};
 
@@ -19,7 +19,8 @@ pub struct Waiting {
 /// Those that are open, oldest first.
 pub fn waiting(policy: &Policy, asking: Asking) -> Vec<Waiting> {
     let of = |request: OpenRequest| {
-        let waits = request.asked.kind() == AskedKind::Plan && asking.overlooked.contains(&request.from);
+        let waits =
+            request.asked.kind() == MemberRequestKind::Plan && asking.overlooked.contains(&request.from);
         let ends = if waits { None } else { ends(policy, &request) };
         Waiting { ends, request }
     };
@@ -28,17 +29,17 @@ pub fn waiting(policy: &Policy, asking: Asking) -> Vec<Waiting> {
 
 /// As far as the files tell: the daemon counts from when it saw the request.
 fn ends(policy: &Policy, request: &OpenRequest) -> Option<(u64, bool)> {
-    let asks = matches!(policy.decide(&request.asked, &request.cwd), Decision::Ask(_));
-    let approved = matches!(policy.overdue()?, Decision::Approve(_));
-    let at = request.since.saturating_add(policy.timeout_ms?);
+    let asks = matches!(policy.decide(&request.asked, &request.cwd), PolicyDecision::Ask(_));
+    let approved = matches!(policy.timeout_decision()?, PolicyDecision::Approve(_));
+    let at = request.since.saturating_add(policy.answer_timeout_ms?);
     (asks && request.since > 0).then_some((at, approved))
 }
 
 /// All of it, over several lines.
-pub fn words(asked: &Asked) -> String {
+pub fn words(asked: &MemberRequest) -> String {
     match asked {
-        Asked::Plan(plan) => of_plan(plan),
-        Asked::Permission(permission) => of_permission(permission),
+        MemberRequest::Plan(plan) => of_plan(plan),
+        MemberRequest::Permission(permission) => of_permission(permission),
     }
 }
 

@@ -1,16 +1,17 @@
 //! What is known of teams and members, from the daemon and from the files; the keys are those of `--json`.
 
-use protocol::ability::Abilities;
-use protocol::config::Member;
+use protocol::capabilities::RosterFile;
 use protocol::control::{
-    Activity, AgentStatus, Budget, Flag, Leads, PastAgent, StatusReply, TeamStatus, WorktreeStatus,
+    Activity, BudgetStatus, LeadsFile, MemberFlag, MemberStatus, PastMember, StatusReply, TeamStatus,
+    WorktreeStatus,
 };
-use protocol::environment::shown;
-use protocol::feed::{Feed, Reaches};
+use protocol::delivery::{Delivery, DeliveryPoint};
+use protocol::env_filter::redact;
 use protocol::id::TaskId;
 use protocol::name::{AgentName, TeamName};
 use protocol::task::{Task, TaskStatus};
-use protocol::used::Used;
+use protocol::team_config::Member;
+use protocol::usage::Usage;
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -22,12 +23,12 @@ pub struct TeamView {
     pub name: TeamName,
     pub members: Vec<MemberView>,
     /// Whose life has ended, the latest last.
-    pub past: Vec<PastAgent>,
+    pub past: Vec<PastMember>,
     /// Made for its members, those that have ended too.
     pub worktrees: Vec<WorktreeStatus>,
     /// What it has used up of what its policy gives it.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub budget: Option<Budget>,
+    pub budget: Option<BudgetStatus>,
     pub tasks: Counts,
     /// In progress, and nobody works on them.
     pub left: Vec<LeftTask>,
@@ -41,17 +42,17 @@ pub struct MemberView {
     pub agent_id: String,
     pub phase: String,
     pub state: Option<String>,
-    pub flags: Vec<Flag>,
+    pub flags: Vec<MemberFlag>,
     pub activity: Option<Activity>,
     pub since: Option<u64>,
     pub evidence: Option<String>,
     pub task: Option<String>,
-    #[serde(skip_serializing_if = "Used::is_nothing")]
-    pub used: Used,
+    #[serde(skip_serializing_if = "Usage::is_zero")]
+    pub used: Usage,
     pub unread: Option<usize>,
     pub mode: Option<String>,
-    pub feed: Option<Feed>,
-    pub reaches: Option<Reaches>,
+    pub feed: Option<Delivery>,
+    pub reaches: Option<DeliveryPoint>,
     pub pane: Option<String>,
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub hidden: bool,
@@ -69,9 +70,9 @@ pub struct MemberView {
 
 impl TeamView {
     /// Its lead sits where a session has taken the lead, if one has.
-    pub fn led_from(&mut self, leads: &Leads) {
+    pub fn led_from(&mut self, leads: &LeadsFile) {
         let lead = leads.leads.iter().find(|lead| lead.team == self.name);
-        let row = self.members.iter_mut().find(|member| AgentName::foreign(&member.name).is_lead());
+        let row = self.members.iter_mut().find(|member| AgentName::new_unchecked(&member.name).is_lead());
         if let (Some(lead), Some(row)) = (lead, row) {
             (row.pane, row.pid) = (lead.pane.clone(), Some(lead.pid));
         }
@@ -81,12 +82,12 @@ impl TeamView {
 impl MemberView {
     /// Its phase, with its flags behind it: `running!shutdown`.
     pub fn phase_and_flags(&self) -> String {
-        let flag = |flag: &Flag| match flag {
-            Flag::AwaitingPlanApproval => "!plan",
-            Flag::AwaitingPermission => "!asks",
-            Flag::ShutdownRequested => "!shutdown",
-            Flag::AtDialog => "!dialog",
-            Flag::DialogUnknown => "?dialog",
+        let flag = |flag: &MemberFlag| match flag {
+            MemberFlag::AwaitingPlanApproval => "!plan",
+            MemberFlag::AwaitingPermission => "!asks",
+            MemberFlag::ShutdownRequested => "!shutdown",
+            MemberFlag::AtDialog => "!dialog",
+            MemberFlag::DialogUnknown => "?dialog",
         };
         std::iter::once(self.phase.as_str()).chain(self.flags.iter().map(flag)).collect()
     }
@@ -97,21 +98,21 @@ impl MemberView {
         let bytes = Some(self.environment_file.as_str()).filter(|file| !file.is_empty()).and_then(read);
         let all = bytes.and_then(|bytes| serde_json::from_slice::<BTreeMap<String, String>>(&bytes).ok());
         self.environment = all.map(|all| {
-            let shown = all.iter().map(|(name, value)| (name.clone(), shown(name, value).to_owned()));
+            let shown = all.iter().map(|(name, value)| (name.clone(), redact(name, value).to_owned()));
             shown.collect()
         });
     }
 }
 
 /// Who leads teams from a session, as our own files for the root tell.
-pub fn leads(state: &Path) -> Leads {
-    let bytes = std::fs::read(state.join(Leads::FILE)).ok();
+pub fn leads(state: &Path) -> LeadsFile {
+    let bytes = std::fs::read(state.join(LeadsFile::FILE_NAME)).ok();
     bytes.and_then(|bytes| serde_json::from_slice(&bytes).ok()).unwrap_or_default()
 }
 
 /// Who rests, as the daemon's roster tells: for whoever finds no daemon.
 pub fn resting(state: &Path) -> Vec<TeamStatus> {
-    protocol::rest::resting(std::fs::read(state.join(Abilities::FILE)).ok().as_deref())
+    protocol::roster_file::suspended_teams(std::fs::read(state.join(RosterFile::FILE_NAME)).ok().as_deref())
 }
 
 /// What is told of lives.
@@ -179,8 +180,8 @@ pub fn view(root: &Root, name: TeamName, lives: Lives, unread: &mut Unread) -> T
 pub fn of(team: &Team, lives: Lives, unread: &mut Unread) -> TeamView {
     let name = team.name().clone();
     let told = lives.of(&name);
-    let living: &[AgentStatus] = told.map_or(&[], |team| &team.members);
-    let past = told.map(|team| team.past.clone()).unwrap_or_default();
+    let living: &[MemberStatus] = told.map_or(&[], |team| &team.members);
+    let past = told.map(|team| team.past_members.clone()).unwrap_or_default();
     let mut members: Vec<MemberView> = living.iter().map(|agent| of_agent(team, agent, unread)).collect();
     members.extend(of_files(team, living, &past, matches!(lives, Lives::Answered(_)), unread));
     let tasks = team.tasks().list().unwrap_or_default();
@@ -195,62 +196,62 @@ pub fn of(team: &Team, lives: Lives, unread: &mut Unread) -> TeamView {
 
 /// Of a team whose files can't be read.
 fn of_daemon(name: TeamName, told: Option<&TeamStatus>) -> TeamView {
-    let past = told.map(|team| team.past.clone()).unwrap_or_default();
+    let past = told.map(|team| team.past_members.clone()).unwrap_or_default();
     let worktrees = told.map(|team| team.worktrees.clone()).unwrap_or_default();
     let budget = told.and_then(|team| team.budget.clone());
     let (members, tasks) = (Vec::new(), Counts::default());
     TeamView { name, members, past, worktrees, budget, tasks, left: Vec::new(), failed: Vec::new() }
 }
 
-fn of_agent(team: &Team, agent: &AgentStatus, unread: &mut Unread) -> MemberView {
+fn of_agent(team: &Team, agent: &MemberStatus, unread: &mut Unread) -> MemberView {
     MemberView {
         name: agent.name.to_string(),
         agent_id: agent.agent_id.clone(),
-        phase: agent.phase.clone(),
+        phase: agent.lifecycle.clone(),
         state: Some(agent.state.clone()),
         flags: agent.flags.clone(),
         activity: Some(agent.activity).filter(|_| !is_silent(agent)),
-        since: Some(agent.since),
+        since: Some(agent.activity_since),
         evidence: Some(agent.evidence.clone()),
         task: agent.task.clone(),
-        used: agent.used,
+        used: agent.usage,
         unread: unread(team, &agent.name),
         mode: agent.mode.clone(),
-        feed: Some(agent.feed),
-        reaches: agent.reaches,
+        feed: Some(agent.delivery),
+        reaches: agent.delivery_point,
         pane: agent.pane.clone(),
         hidden: agent.hidden,
         pid: agent.pid,
         backend: Some(agent.backend.clone()),
-        restarts: Some(agent.restarts),
+        restarts: Some(agent.respawns),
         worktree: agent.worktree.clone(),
         color: agent.color.clone(),
         environment: None,
-        environment_file: agent.environment.clone(),
+        environment_file: agent.environment_file.clone(),
     }
 }
 
 /// A program with hooks, none of which has said anything: whether it is in a turn, or ever was, nobody knows.
-fn is_silent(agent: &AgentStatus) -> bool {
-    let when_asked = agent.reaches == Some(Reaches::WhenAsked);
-    agent.feed == Feed::Hook && agent.activity == Activity::Active && when_asked
+fn is_silent(agent: &MemberStatus) -> bool {
+    let when_asked = agent.delivery_point == Some(DeliveryPoint::OnPull);
+    agent.delivery == Delivery::Hook && agent.activity == Activity::Active && when_asked
 }
 
 /// Members that config.json has and no daemon speaks for. The lead is nobody's to supervise.
 fn of_files(
     team: &Team,
-    living: &[AgentStatus],
-    past: &[PastAgent],
+    living: &[MemberStatus],
+    past: &[PastMember],
     daemon: bool,
     unread: &mut Unread,
 ) -> Vec<MemberView> {
     let members = team.config().map(|config| config.members).unwrap_or_default();
     // Between two lives it is told with those that have ended, and when the next one begins.
-    let is_told = |member: &Member| past.iter().any(|past| past.name == member.name && past.comes_back());
+    let is_told = |member: &Member| past.iter().any(|past| past.name == member.name && past.has_respawn());
     // Not taken off yet, for a moment or for as long as the disk is full: until then its name is not free. A namesake that
     // somebody has put there since is another.
     let has_ended = |member: &Member| {
-        past.iter().any(|past| past.name == member.name && (1..=past.at).contains(&member.joined_at))
+        past.iter().any(|past| past.name == member.name && (1..=past.ended_at).contains(&member.joined_at))
     };
     let unspoken = members
         .into_iter()
@@ -270,7 +271,7 @@ fn of_files(
             since: None,
             evidence: None,
             task: None,
-            used: Used::default(),
+            used: Usage::default(),
             unread: unread(team, &member.name),
             mode: member.mode,
             feed: None,
@@ -299,7 +300,7 @@ pub fn unread_in(team: &Team, name: &AgentName) -> Option<usize> {
 fn at_work(team: &Team, told: Option<&TeamStatus>) -> Option<Vec<AgentName>> {
     let members = team.config().ok()?.members.into_iter().map(|member| member.name);
     let living = told.into_iter().flat_map(|team| team.members.iter().map(|agent| agent.name.clone()));
-    let again = told.into_iter().flat_map(|team| team.past.iter().filter(|past| past.comes_back()));
+    let again = told.into_iter().flat_map(|team| team.past_members.iter().filter(|past| past.has_respawn()));
     Some(members.chain(living).chain(again.map(|past| past.name.clone())).collect())
 }
 
@@ -355,7 +356,7 @@ mod tests {
             task(6, "in_progress", "bob", r#""_internal":true"#),
             task(7, "in_progress", "", ""),
         ];
-        let ann = AgentName::foreign("ann");
+        let ann = AgentName::new_unchecked("ann");
         let left: Vec<String> = left(&tasks, &[ann]).iter().map(|task| task.id.to_string()).collect();
         assert_eq!(left, ["2"]);
         let failed = failed(&tasks);
@@ -370,35 +371,35 @@ mod tests {
         let root = Root::open(&dir.path().join("r"), &dir.path().join("aside"), level).unwrap();
         let text =
             r#"{"name":"t","members":[{"name":"team-lead"},{"name":"bob"},{"name":"cy","joinedAt":5}]}"#;
-        let team = root.create_team(&protocol::config::TeamConfig::parse(text).unwrap()).unwrap();
-        let past = |name: &str, again_at| PastAgent {
-            name: AgentName::foreign(name),
-            state: "failed".into(),
-            how: "exit 1".into(),
-            at: 7,
-            again_at,
-            rests: false,
-            used: Used::default(),
+        let team = root.create_team(&protocol::team_config::TeamConfig::parse(text).unwrap()).unwrap();
+        let past = |name: &str, again_at| PastMember {
+            name: AgentName::new_unchecked(name),
+            outcome: "failed".into(),
+            description: "exit 1".into(),
+            ended_at: 7,
+            respawns_at: again_at,
+            is_suspended: false,
+            usage: Usage::default(),
         };
         let past = vec![past("ann", None), past("bob", Some(9)), past("cy", None)];
-        let phases = |past: &[PastAgent]| -> Vec<String> {
+        let phases = |past: &[PastMember]| -> Vec<String> {
             let all = of_files(&team, &[], past, true, &mut unread_in).into_iter();
             all.map(|member| format!("{} {}", member.name, member.phase)).collect()
         };
         assert_eq!(phases(&[]), ["team-lead lead", "bob not ours", "cy not ours"]);
         assert_eq!(phases(&past), ["team-lead lead", "cy ended"], "bob is between two lives");
-        let before = [PastAgent { at: 4, ..past[2].clone() }];
+        let before = [PastMember { ended_at: 4, ..past[2].clone() }];
         assert_eq!(phases(&before)[2], "cy not ours", "another has come by that name");
         let told = TeamStatus {
             name: team.name().clone(),
             members: Vec::new(),
-            past,
+            past_members: past,
             worktrees: vec![],
             budget: None,
         };
         assert_eq!(
             at_work(&team, Some(&told)),
-            Some(["team-lead", "bob", "cy", "bob"].map(AgentName::foreign).to_vec())
+            Some(["team-lead", "bob", "cy", "bob"].map(AgentName::new_unchecked).to_vec())
         );
         std::fs::remove_file(team.config_path()).unwrap();
         assert_eq!(at_work(&team, Some(&told)), None);

@@ -32,7 +32,9 @@ impl Typed {
     /// The same, unless that is meant anyhow: the environment (`TEAMD_TEAM`) says so, or it is the only one of these.
     #[must_use]
     pub fn among(&self, team: &TeamName, teams: &[TeamName], of_environment: Option<&str>) -> Typed {
-        let is_only = || !team.is_foreign() && teams.iter().filter(|name| !name.is_foreign()).count() == 1;
+        let is_only = || {
+            !team.is_claude_session() && teams.iter().filter(|name| !name.is_claude_session()).count() == 1
+        };
         match of_environment.map_or_else(is_only, |of| of == team.as_str()) {
             true => self.clone(),
             false => self.about_team(team),

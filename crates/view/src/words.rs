@@ -1,8 +1,8 @@
 //! Messages in words.
 
-use protocol::control::Budget;
+use protocol::control::BudgetStatus;
 use protocol::payload::{IdleNotification, Payload, PermissionOutcome};
-use protocol::used::{dollars, short};
+use protocol::usage::{format_count, format_dollars};
 
 /// What a message's text says: as it stands, or in words where it is a payload.
 pub fn said(text: &str) -> String {
@@ -86,20 +86,23 @@ pub fn span(ms: u64) -> String {
 }
 
 /// How much of its time is over, `2h of 8h`, where that has an end.
-pub fn time_used(budget: &Budget, now: u64) -> Option<String> {
-    budget.of_ms.map(|most| format!("{} of {}", span(now.saturating_sub(budget.since)), span(most)))
+pub fn time_used(budget: &BudgetStatus, now: u64) -> Option<String> {
+    budget
+        .max_time_ms
+        .map(|most| format!("{} of {}", span(now.saturating_sub(budget.started_at)), span(most)))
 }
 
 /// What a team has used up: `12 of 200 turns, 2h of 8h, 12.3k of 5.0M tokens, $0.42`. What is said of its time is `time`.
-pub fn used(budget: &Budget, time: Option<String>) -> String {
-    let turns = budget.of_turns.map(|most| format!("{} of {most} turns", budget.turns));
+pub fn used(budget: &BudgetStatus, time: Option<String>) -> String {
+    let turns = budget.max_turns.map(|most| format!("{} of {most} turns", budget.turns));
     let of = |count: u64, most: Option<u64>, words: fn(u64) -> String| match most {
         Some(most) => Some(format!("{} of {}", words(count), words(most))),
         None => (count > 0).then(|| words(count)),
     };
-    let tokens = of(budget.used.tokens, budget.of_tokens, short).map(|count| format!("{count} tokens"));
-    let cost = of(budget.used.microdollars, budget.of_microdollars, dollars);
-    let spent = budget.spent.as_ref().map(|why| format!("stopped: {why}"));
+    let tokens =
+        of(budget.usage.tokens, budget.max_tokens, format_count).map(|count| format!("{count} tokens"));
+    let cost = of(budget.usage.microdollars, budget.max_microdollars, format_dollars);
+    let spent = budget.exhausted_reason.as_ref().map(|why| format!("stopped: {why}"));
     // First what is to be seen wherever the line is cut.
     [spent, turns, time, tokens, cost].into_iter().flatten().collect::<Vec<_>>().join(", ")
 }

@@ -89,7 +89,7 @@ impl Claimant {
 }
 
 fn library(round: &Round, me: &str) -> Claimant {
-    Claimant::Library { tasks: round.open().tasks(), me: AgentName::foreign(me) }
+    Claimant::Library { tasks: round.open().tasks(), me: AgentName::new_unchecked(me) }
 }
 
 fn server(round: &Round, me: &str) -> Mcp {

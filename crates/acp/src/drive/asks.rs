@@ -7,7 +7,7 @@ use agent_client_protocol::v1::schema::{
     PermissionOption, PermissionOptionId, RequestPermissionOutcome, RequestPermissionRequest,
     RequestPermissionResponse, SelectedPermissionOutcome, ToolKind,
 };
-use protocol::driver::{Answer, FromDriver};
+use protocol::driver_protocol::{FromDriver, PermissionAnswer};
 
 /// A question that waits.
 pub(super) struct Ask {
@@ -37,10 +37,10 @@ impl Driver<'_> {
         }
         self.last_ask += 1;
         let asked = asked(self.last_ask, request);
-        self.show.ask(&asked.call, &asked.title, &asked.tool);
+        self.show.ask(&asked.call_id, &asked.title, &asked.tool_name);
         let ask = Ask { options: request.options.clone(), title: asked.title.clone(), responder };
-        self.asks.insert(asked.ask, ask);
-        self.wire.say(&FromDriver::Asked(asked)).await;
+        self.asks.insert(asked.id, ask);
+        self.wire.say(&FromDriver::PermissionAsked(asked)).await;
     }
 
     /// It may leave its reading mode by the approval of its plan alone. What it shows with that question is its plan.
@@ -52,24 +52,27 @@ impl Driver<'_> {
         let plan = request.tool_call.fields.raw_input.as_ref().and_then(|input| input["plan"].as_str());
         plan.iter().for_each(|plan| self.said.paragraph(plan));
         self.show.line("  not yet: it leaves this mode once its plan is approved");
-        respond(responder, choice(&request.options, &Answer::Not { why: String::new() }));
+        respond(responder, choice(&request.options, &PermissionAnswer::Deny { reason: String::new() }));
     }
 
     /// One that is no question any more was answered by the turn's end.
-    pub(super) fn answer(&mut self, ask: u64, answer: &Answer) {
+    pub(super) fn answer(&mut self, ask: u64, answer: &PermissionAnswer) {
         let Some(ask) = self.asks.remove(&ask) else { return };
         let chosen = choice(&ask.options, answer);
         let (what, why) = match (answer, &chosen) {
-            (Answer::Not { why }, _) => ("refused", why.as_str()),
-            (Answer::Once | Answer::Always, Some(_)) => ("allowed", ""),
-            (Answer::Once | Answer::Always, None) => ("refused", "it takes no such yes"),
+            (PermissionAnswer::Deny { reason: why }, _) => ("refused", why.as_str()),
+            (PermissionAnswer::AllowOnce | PermissionAnswer::AllowAlways, Some(_)) => ("allowed", ""),
+            (PermissionAnswer::AllowOnce | PermissionAnswer::AllowAlways, None) => {
+                ("refused", "it takes no such yes")
+            }
         };
         let why = if why.is_empty() { String::new() } else { format!(": {why}") };
         self.show.line(&format!("  {what}{why}"));
         if what == "refused" && !why.is_empty() {
             self.unsaid.push(format!("Why this was refused ({}){why}", ask.title));
         }
-        let option = chosen.or_else(|| choice(&ask.options, &Answer::Not { why: String::new() }));
+        let option =
+            chosen.or_else(|| choice(&ask.options, &PermissionAnswer::Deny { reason: String::new() }));
         respond(ask.responder, option);
     }
 }

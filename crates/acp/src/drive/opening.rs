@@ -8,7 +8,7 @@ use crate::show::Show;
 use crate::spent::Spent;
 use agent_client_protocol::Agent;
 use agent_client_protocol::v1::ConnectionTo;
-use protocol::driver::ToDriver;
+use protocol::driver_protocol::ToDriver;
 use std::io::Stdout;
 
 /// The session; none where join has left. What join says meanwhile is for later; what the agent says is of an earlier

@@ -8,7 +8,7 @@ use agent_client_protocol::Error;
 use agent_client_protocol::v1::schema::{
     CancelNotification, ContentBlock, PromptRequest, PromptResponse, StopReason, TextContent,
 };
-use protocol::driver::{FromDriver, Stop, ToDriver};
+use protocol::driver_protocol::{FromDriver, ToDriver, TurnEndReason};
 
 /// Where it stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -44,7 +44,13 @@ impl Driver<'_> {
         let waiting = self.held.len();
         self.held.retain(|word| !matches!(word, ToDriver::Prompt { .. }));
         if self.held.len() < waiting {
-            self.wire.say(&FromDriver::Ended { how: Stop::Cancelled, said: String::new(), used: None }).await;
+            self.wire
+                .say(&FromDriver::TurnEnded {
+                    end_reason: TurnEndReason::Cancelled,
+                    reply: String::new(),
+                    usage: None,
+                })
+                .await;
         }
         if self.turn == Turn::Running {
             self.turn = Turn::Cancelled;
@@ -64,21 +70,23 @@ impl Driver<'_> {
         let how = stopped(result, self.turn);
         self.turn = Turn::None;
         let said = std::mem::take(&mut self.said).into_text();
-        self.wire.say(&FromDriver::Ended { how, said, used }).await;
+        self.wire.say(&FromDriver::TurnEnded { end_reason: how, reply: said, usage: used }).await;
     }
 }
 
-fn stopped(result: Result<PromptResponse, Error>, turn: Turn) -> Stop {
+fn stopped(result: Result<PromptResponse, Error>, turn: Turn) -> TurnEndReason {
     match result {
-        _ if turn == Turn::Cancelled => Stop::Cancelled,
+        _ if turn == Turn::Cancelled => TurnEndReason::Cancelled,
         Ok(response) => match response.stop_reason {
-            StopReason::EndTurn => Stop::Done,
-            StopReason::Cancelled => Stop::Cancelled,
-            StopReason::MaxTokens => Stop::Failed("it came to its limit of tokens".to_owned()),
-            StopReason::MaxTurnRequests => Stop::Failed("it came to its limit of requests".to_owned()),
-            StopReason::Refusal => Stop::Failed("it refused".to_owned()),
-            _ => Stop::Failed("it stopped for an unknown reason".to_owned()),
+            StopReason::EndTurn => TurnEndReason::Completed,
+            StopReason::Cancelled => TurnEndReason::Cancelled,
+            StopReason::MaxTokens => TurnEndReason::Failed("it came to its limit of tokens".to_owned()),
+            StopReason::MaxTurnRequests => {
+                TurnEndReason::Failed("it came to its limit of requests".to_owned())
+            }
+            StopReason::Refusal => TurnEndReason::Failed("it refused".to_owned()),
+            _ => TurnEndReason::Failed("it stopped for an unknown reason".to_owned()),
         },
-        Err(error) => Stop::Failed(in_words(&error)),
+        Err(error) => TurnEndReason::Failed(in_words(&error)),
     }
 }

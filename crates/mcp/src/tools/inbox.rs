@@ -4,8 +4,8 @@
 use super::schema::{Property, always};
 use super::{Described, Effect, at_files};
 use crate::seat::Seat;
-use protocol::fault::{Fault, Kind};
-use protocol::message::Entry;
+use protocol::error::{ErrorKind, ErrorReport};
+use protocol::message::InboxEntry;
 use protocol::name::AgentName;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -44,12 +44,12 @@ impl Described for ReadInbox {
     type Input = Which;
     const OUTPUT: &'static [Property] = &[always("messages", "array"), always("unread", "integer")];
 
-    async fn call(seat: &Arc<Seat>, input: Which) -> Result<Value, Fault> {
+    async fn call(seat: &Arc<Seat>, input: Which) -> Result<Value, ErrorReport> {
         at_files(seat, move |seat| read(&seat.caller()?, &input)).await
     }
 }
 
-fn read(caller: &Caller, input: &Which) -> Result<Value, Fault> {
+fn read(caller: &Caller, input: &Which) -> Result<Value, ErrorReport> {
     let inbox = inbox(caller, input.name.as_deref())?;
     let entries = if input.all == Some(true) { inbox.read()? } else { inbox.unread()? };
     let unread = entries.iter().filter(|entry| entry.unread().is_some()).count();
@@ -58,15 +58,15 @@ fn read(caller: &Caller, input: &Which) -> Result<Value, Fault> {
     Ok(json!({"messages": &wanted[surplus..], "unread": unread}))
 }
 
-fn shown(entry: &Entry) -> Value {
-    let mut object = entry.with_kind();
+fn shown(entry: &InboxEntry) -> Value {
+    let mut object = entry.to_json();
     object["id"] = json!(id(entry));
     object
 }
 
 /// By which a message is named: its place, and what it says. Others may take entries out of the file between a look and
 /// a mark, so a place alone would name another message then. Whether it is read does not count.
-fn id(entry: &Entry) -> String {
+fn id(entry: &InboxEntry) -> String {
     let mut said = DefaultHasher::new();
     match &entry.message {
         Ok(message) => (&message.from, &message.text, &message.timestamp).hash(&mut said),
@@ -76,13 +76,13 @@ fn id(entry: &Entry) -> String {
 }
 
 /// The message of that id: where it was, else where it is now.
-fn named<'a>(entries: &'a [Entry], wanted: &str) -> Option<&'a Entry> {
+fn named<'a>(entries: &'a [InboxEntry], wanted: &str) -> Option<&'a InboxEntry> {
     let said = |id: &str| id.split_once('-').map(|(_, said)| said.to_owned());
-    let same = |entry: &&Entry| said(wanted).is_some() && said(&id(entry)) == said(wanted);
+    let same = |entry: &&InboxEntry| said(wanted).is_some() && said(&id(entry)) == said(wanted);
     entries.iter().find(|entry| id(entry) == wanted).or_else(|| entries.iter().find(same))
 }
 
-fn inbox(caller: &Caller, name: Option<&str>) -> Result<Inbox, Fault> {
+fn inbox(caller: &Caller, name: Option<&str>) -> Result<Inbox, ErrorReport> {
     let owner = match name {
         Some(name) => caller.member(name)?,
         None => caller.me().clone(),
@@ -113,19 +113,20 @@ impl Described for MarkRead {
     type Input = Ids;
     const OUTPUT: &'static [Property] = &[always("success", "boolean"), always("unread", "integer")];
 
-    async fn call(seat: &Arc<Seat>, input: Ids) -> Result<Value, Fault> {
+    async fn call(seat: &Arc<Seat>, input: Ids) -> Result<Value, ErrorReport> {
         at_files(seat, move |seat| mark(&seat.caller()?, &input.ids)).await
     }
 }
 
-fn mark(caller: &Caller, ids: &[String]) -> Result<Value, Fault> {
+fn mark(caller: &Caller, ids: &[String]) -> Result<Value, ErrorReport> {
     let own: &AgentName = caller.me();
     let inbox = caller.team().inbox(own);
     let entries = inbox.read()?;
     let of = |id: &String| {
         let missing = || {
             let message = format!("cannot mark {id:?} read: no message of yours has that id");
-            Fault::new(Kind::NotFound, message).hinted("ReadInbox gives the id of each that is there")
+            ErrorReport::new(ErrorKind::NotFound, message)
+                .with_help("ReadInbox gives the id of each that is there")
         };
         named(&entries, id).cloned().ok_or_else(missing)
     };
@@ -141,9 +142,9 @@ fn mark(caller: &Caller, ids: &[String]) -> Result<Value, Fault> {
 mod tests {
     use super::*;
 
-    fn entry(index: usize, text: &str, read: bool) -> Entry {
+    fn entry(index: usize, text: &str, read: bool) -> InboxEntry {
         let raw = json!({"from": "ann", "text": text, "timestamp": "t", "read": read});
-        Entry::of(index, &raw.to_string())
+        InboxEntry::parse(index, &raw.to_string())
     }
 
     #[test]

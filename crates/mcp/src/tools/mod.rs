@@ -11,7 +11,7 @@ mod team;
 mod wait;
 
 use crate::seat::Seat;
-use protocol::fault::{Fault, Kind};
+use protocol::error::{ErrorKind, ErrorReport};
 use rmcp::model::{JsonObject, Tool, ToolAnnotations};
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
@@ -48,10 +48,10 @@ trait Described {
     const OUTPUT: &'static [schema::Property];
 
     /// Does it.
-    fn call(seat: &Arc<Seat>, input: Self::Input) -> impl Future<Output = Result<Value, Fault>> + Send;
+    fn call(seat: &Arc<Seat>, input: Self::Input) -> impl Future<Output = Result<Value, ErrorReport>> + Send;
 }
 
-type Called<'a> = Pin<Box<dyn Future<Output = Result<Value, Fault>> + Send + 'a>>;
+type Called<'a> = Pin<Box<dyn Future<Output = Result<Value, ErrorReport>> + Send + 'a>>;
 
 /// A tool in the table of all.
 pub(crate) struct Entry {
@@ -89,7 +89,7 @@ fn entry<T: Described + 'static>() -> Entry {
     Entry { tool, call: |seat, arguments| Box::pin(called::<T>(seat, arguments)) }
 }
 
-async fn called<T: Described>(seat: &Arc<Seat>, arguments: JsonObject) -> Result<Value, Fault> {
+async fn called<T: Described>(seat: &Arc<Seat>, arguments: JsonObject) -> Result<Value, ErrorReport> {
     T::call(seat, schema::read(T::NAME, arguments)?).await
 }
 
@@ -108,11 +108,13 @@ fn annotations(title: &str, effect: Effect) -> ToolAnnotations {
 /// Does what blocks, at the files, beside the loop.
 async fn at_files<T: Send + 'static>(
     seat: &Arc<Seat>,
-    act: impl FnOnce(&Seat) -> Result<T, Fault> + Send + 'static,
-) -> Result<T, Fault> {
+    act: impl FnOnce(&Seat) -> Result<T, ErrorReport> + Send + 'static,
+) -> Result<T, ErrorReport> {
     let seat = Arc::clone(seat);
     let done = tokio::task::spawn_blocking(move || act(&seat)).await;
-    done.unwrap_or_else(|_| Err(Fault::new(Kind::Internal, "cannot finish the call: it failed within")))
+    done.unwrap_or_else(|_| {
+        Err(ErrorReport::new(ErrorKind::Internal, "cannot finish the call: it failed within"))
+    })
 }
 
 #[cfg(test)]

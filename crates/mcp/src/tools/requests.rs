@@ -5,10 +5,10 @@ use super::schema::{Property, always, maybe};
 use super::{Described, Effect, at_files};
 use crate::program::Call;
 use crate::seat::Seat;
-use protocol::asked::{Answer, Approval};
-use protocol::fault::{Fault, Kind};
+use protocol::error::{ErrorKind, ErrorReport};
 use protocol::id::RequestId;
-use protocol::mode::PermissionMode;
+use protocol::member_request::{Answer, Approval};
+use protocol::permission_mode::PermissionMode;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 use std::sync::Arc;
@@ -31,7 +31,7 @@ impl Described for Requests {
     type Input = Nothing;
     const OUTPUT: &'static [Property] = &[always("requests", "array")];
 
-    async fn call(seat: &Arc<Seat>, _: Nothing) -> Result<Value, Fault> {
+    async fn call(seat: &Arc<Seat>, _: Nothing) -> Result<Value, ErrorReport> {
         lead_only(seat.me(), "see the requests")?;
         seat.needed_team()?;
         Call::of("requests").run(seat).await
@@ -71,16 +71,17 @@ impl Described for Approve {
     type Input = Yes;
     const OUTPUT: &'static [Property] = ANSWERED;
 
-    async fn call(seat: &Arc<Seat>, given: Yes) -> Result<Value, Fault> {
+    async fn call(seat: &Arc<Seat>, given: Yes) -> Result<Value, ErrorReport> {
         let mode = given.mode.as_deref().map(mode).transpose()?;
-        let approval = Approval { mode, input: given.input.map(Value::Object), always: false };
+        let approval = Approval { mode, input: given.input.map(Value::Object), apply_suggestions: false };
         answer(seat, id(&given.id)?, Answer::Approve(approval)).await
     }
 }
 
-fn mode(word: &str) -> Result<PermissionMode, Fault> {
-    word.parse()
-        .map_err(|error| Fault::new(Kind::Usage, format!("cannot approve in the mode {word:?}: {error}")))
+fn mode(word: &str) -> Result<PermissionMode, ErrorReport> {
+    word.parse().map_err(|error| {
+        ErrorReport::new(ErrorKind::Usage, format!("cannot approve in the mode {word:?}: {error}"))
+    })
 }
 
 /// The tool.
@@ -105,18 +106,23 @@ impl Described for Deny {
     type Input = No;
     const OUTPUT: &'static [Property] = ANSWERED;
 
-    async fn call(seat: &Arc<Seat>, given: No) -> Result<Value, Fault> {
+    async fn call(seat: &Arc<Seat>, given: No) -> Result<Value, ErrorReport> {
         answer(seat, id(&given.id)?, Answer::Deny { reason: given.reason }).await
     }
 }
 
-fn id(word: &str) -> Result<RequestId, Fault> {
-    RequestId::parse(word)
-        .map_err(|error| Fault::new(Kind::Usage, error.to_string()).hinted("Requests shows the ids"))
+fn id(word: &str) -> Result<RequestId, ErrorReport> {
+    RequestId::parse(word).map_err(|error| {
+        ErrorReport::new(ErrorKind::Usage, error.to_string()).with_help("Requests shows the ids")
+    })
 }
 
 /// Says yes or no. Whoever calls a tool is a program: what the team's policy leaves to a person is not its to answer.
-pub(super) async fn answer(seat: &Arc<Seat>, request: RequestId, answer: Answer) -> Result<Value, Fault> {
+pub(super) async fn answer(
+    seat: &Arc<Seat>,
+    request: RequestId,
+    answer: Answer,
+) -> Result<Value, ErrorReport> {
     lead_only(seat.me(), "answer a request")?;
     at_files(seat, move |seat| seat.caller()?.answer_as_program(request.as_str(), &answer, now())).await
 }

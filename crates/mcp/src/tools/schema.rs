@@ -1,7 +1,7 @@
 //! Schemas that every program takes: one flat object of plain types. What is optional is left out, never null, though
 //! a null that comes all the same is taken for "left out".
 
-use protocol::fault::{Fault, Kind};
+use protocol::error::{ErrorKind, ErrorReport};
 use rmcp::model::JsonObject;
 use schemars::{JsonSchema, SchemaGenerator};
 use serde::de::DeserializeOwned;
@@ -71,11 +71,11 @@ pub(super) fn output(properties: &[Property]) -> JsonObject {
 }
 
 /// The arguments, or what is wrong with them.
-pub(super) fn read<T: DeserializeOwned>(tool: &str, mut arguments: JsonObject) -> Result<T, Fault> {
+pub(super) fn read<T: DeserializeOwned>(tool: &str, mut arguments: JsonObject) -> Result<T, ErrorReport> {
     arguments.retain(|_, value| !value.is_null());
     serde_json::from_value(Value::Object(arguments)).map_err(|error| {
-        Fault::new(Kind::Usage, format!("cannot call {tool}: {error}"))
-            .hinted("look at the tool's schema, and call it again")
+        ErrorReport::new(ErrorKind::Usage, format!("cannot call {tool}: {error}"))
+            .with_help("look at the tool's schema, and call it again")
     })
 }
 

@@ -6,9 +6,9 @@ use super::schema::{Property, always, maybe};
 use super::{Described, Effect, at_files};
 use crate::program::Call;
 use crate::seat::Seat;
-use protocol::asked::{Answer as Leave, Approval};
-use protocol::fault::{Fault, Kind};
+use protocol::error::{ErrorKind, ErrorReport};
 use protocol::id::RequestId;
+use protocol::member_request::{Answer as Leave, Approval};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
@@ -91,7 +91,7 @@ impl Described for SendMessage {
         maybe("target", "string"),
     ];
 
-    async fn call(seat: &Arc<Seat>, input: Input) -> Result<Value, Fault> {
+    async fn call(seat: &Arc<Seat>, input: Input) -> Result<Value, ErrorReport> {
         match order(input)? {
             Order::AskToEnd { to, reason } => ask_to_end(seat, to, reason).await,
             Order::Plan { request, feedback } => plan(seat, request, feedback).await,
@@ -100,7 +100,7 @@ impl Described for SendMessage {
     }
 }
 
-fn write(seat: &Seat, order: Order) -> Result<Value, Fault> {
+fn write(seat: &Seat, order: Order) -> Result<Value, ErrorReport> {
     let caller = seat.caller()?;
     match order {
         Order::Message { to, text, summary } => {
@@ -112,12 +112,12 @@ fn write(seat: &Seat, order: Order) -> Result<Value, Fault> {
         }
         Order::Answer { request, answer } => caller.respond(&request, &answer, now()),
         Order::AskToEnd { .. } | Order::Plan { .. } => {
-            Err(Fault::new(Kind::Internal, "cannot write this: it is not for the files alone"))
+            Err(ErrorReport::new(ErrorKind::Internal, "cannot write this: it is not for the files alone"))
         }
     }
 }
 
-async fn ask_to_end(seat: &Arc<Seat>, to: String, reason: Option<String>) -> Result<Value, Fault> {
+async fn ask_to_end(seat: &Arc<Seat>, to: String, reason: Option<String>) -> Result<Value, ErrorReport> {
     lead_only(seat.me(), "ask for a shutdown")?;
     let name = at_files(seat, move |seat| seat.caller()?.member(&to)).await?;
     let call = Call::of("shutdown").flag("no-wait").option("grace", Some(GRACE)).text("reason", reason);
@@ -128,7 +128,7 @@ async fn ask_to_end(seat: &Arc<Seat>, to: String, reason: Option<String>) -> Res
     Ok(result)
 }
 
-async fn plan(seat: &Arc<Seat>, request: RequestId, feedback: Option<String>) -> Result<Value, Fault> {
+async fn plan(seat: &Arc<Seat>, request: RequestId, feedback: Option<String>) -> Result<Value, ErrorReport> {
     let answer = match feedback {
         None => Leave::Approve(Approval::default()),
         Some(reason) => Leave::Deny { reason },
@@ -137,7 +137,7 @@ async fn plan(seat: &Arc<Seat>, request: RequestId, feedback: Option<String>) ->
 }
 
 /// What the arguments mean.
-fn order(input: Input) -> Result<Order, Fault> {
+fn order(input: Input) -> Result<Order, ErrorReport> {
     let flat = flattened(input)?;
     let to = || flat.recipient.clone().filter(|to| !to.trim().is_empty());
     let someone = || to().ok_or_else(|| wanting("recipient", "say who shall get it: a member's name"));
@@ -163,15 +163,18 @@ fn order(input: Input) -> Result<Order, Fault> {
             let feedback = if decided(approve)? { None } else { Some(why(&flat)?) };
             Ok(Order::Plan { request, feedback })
         }
-        other => Err(Fault::new(Kind::Usage, format!("cannot send a {other:?}: there is no such type"))
-            .hinted(
-                "there is: message, broadcast, shutdown_request, shutdown_response, plan_approval_response",
-            )),
+        other => Err(ErrorReport::new(
+            ErrorKind::Usage,
+            format!("cannot send a {other:?}: there is no such type"),
+        )
+        .with_help(
+            "there is: message, broadcast, shutdown_request, shutdown_response, plan_approval_response",
+        )),
     }
 }
 
 /// The later shape in the words of the first.
-fn flattened(input: Input) -> Result<Input, Fault> {
+fn flattened(input: Input) -> Result<Input, ErrorReport> {
     let mut flat = input;
     flat.recipient = flat.recipient.or(flat.to.take());
     match flat.message.take() {
@@ -182,11 +185,11 @@ fn flattened(input: Input) -> Result<Input, Fault> {
         },
         Some(Value::Object(object)) => flat = told(flat, &object)?,
         Some(other) => {
-            return Err(Fault::new(
-                Kind::Usage,
+            return Err(ErrorReport::new(
+                ErrorKind::Usage,
                 format!("cannot send {other}: message is a text or an object"),
             )
-            .hinted("for a text: {\"to\": NAME, \"message\": TEXT, \"summary\": \"a few words\"}"));
+            .with_help("for a text: {\"to\": NAME, \"message\": TEXT, \"summary\": \"a few words\"}"));
         }
     }
     let said = flat.content.take().or(flat.reason.take()).or(flat.feedback.take());
@@ -202,7 +205,7 @@ fn object(text: &str) -> Option<Map<String, Value>> {
 }
 
 /// What the object of the later shape says, ahead of what stands beside it.
-fn told(flat: Input, object: &Map<String, Value>) -> Result<Input, Fault> {
+fn told(flat: Input, object: &Map<String, Value>) -> Result<Input, ErrorReport> {
     let text = |key: &str| object.get(key).and_then(Value::as_str).map(str::to_owned);
     let r#type = text("type").ok_or_else(|| wanting("message.type", "say what the object is"))?;
     Ok(Input {
@@ -214,32 +217,33 @@ fn told(flat: Input, object: &Map<String, Value>) -> Result<Input, Fault> {
     })
 }
 
-fn request(flat: &Input) -> Result<RequestId, Fault> {
+fn request(flat: &Input) -> Result<RequestId, ErrorReport> {
     let id = flat.request_id.as_deref().unwrap_or_default();
     RequestId::parse(id).map_err(|error| {
-        Fault::new(Kind::Usage, error.to_string()).hinted("request_id is the id that the request gives")
+        ErrorReport::new(ErrorKind::Usage, error.to_string())
+            .with_help("request_id is the id that the request gives")
     })
 }
 
-fn decided(approve: Option<bool>) -> Result<bool, Fault> {
+fn decided(approve: Option<bool>) -> Result<bool, ErrorReport> {
     approve.ok_or_else(|| wanting("approve", "say true or false"))
 }
 
 /// A no says why.
-fn why(flat: &Input) -> Result<String, Fault> {
+fn why(flat: &Input) -> Result<String, ErrorReport> {
     let said = flat.content.clone().filter(|text| !text.trim().is_empty());
     said.ok_or_else(|| wanting("content", "a no says why: put that into content"))
 }
 
-fn wanting(what: &str, next: &str) -> Fault {
-    Fault::new(Kind::Usage, format!("cannot send this: {what} is missing")).hinted(next)
+fn wanting(what: &str, next: &str) -> ErrorReport {
+    ErrorReport::new(ErrorKind::Usage, format!("cannot send this: {what} is missing")).with_help(next)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn of(arguments: Value) -> Result<Order, Fault> {
+    fn of(arguments: Value) -> Result<Order, ErrorReport> {
         order(serde_json::from_value(arguments).unwrap())
     }
 
@@ -307,9 +311,9 @@ mod tests {
             (json!({"type": "order", "recipient": "ann", "content": "x"}), "no such type"),
         ] {
             let fault = of(arguments.clone()).unwrap_err();
-            assert_eq!(fault.kind, Kind::Usage, "{arguments}");
+            assert_eq!(fault.kind, ErrorKind::Usage, "{arguments}");
             assert!(fault.message.contains(missing), "{arguments}: {fault}");
-            assert!(fault.hint.is_some(), "{arguments}");
+            assert!(fault.help.is_some(), "{arguments}");
         }
     }
 

@@ -4,7 +4,7 @@ use super::schema::{Property, always, maybe};
 use super::{Described, Effect};
 use crate::program::Call;
 use crate::seat::Seat;
-use protocol::fault::{Fault, Kind};
+use protocol::error::{ErrorKind, ErrorReport};
 use protocol::name::{AgentName, TeamName};
 use serde::Deserialize;
 use serde_json::Value;
@@ -71,7 +71,7 @@ impl Described for SpawnTeammate {
         maybe("backend", "string"),
     ];
 
-    async fn call(seat: &Arc<Seat>, input: Input) -> Result<Value, Fault> {
+    async fn call(seat: &Arc<Seat>, input: Input) -> Result<Value, ErrorReport> {
         lead_only(seat.me(), "spawn")?;
         refuse_another(&seat.needed_team()?, input.team_name.as_deref())?;
         order(input)?.run(seat).await.map_err(for_a_tool)
@@ -79,31 +79,31 @@ impl Described for SpawnTeammate {
 }
 
 /// Some of teamctl's hints are for a command line: no call of ours has such words.
-fn for_a_tool(fault: Fault) -> Fault {
-    let hint = fault.hint.clone().unwrap_or_default();
+fn for_a_tool(fault: ErrorReport) -> ErrorReport {
+    let hint = fault.help.clone().unwrap_or_default();
     match hint.split_once("; any other program") {
-        Some((before, _)) => fault.hinted(before),
-        None if hint.contains("--cwd DIR") => fault.hinted("name a directory that is there in cwd"),
-        None if hint.contains("--unique") => fault.hinted("take another name"),
+        Some((before, _)) => fault.with_help(before),
+        None if hint.contains("--cwd DIR") => fault.with_help("name a directory that is there in cwd"),
+        None if hint.contains("--unique") => fault.with_help("take another name"),
         None if hint.contains("--agent PROFILE") => {
-            fault.hinted("name a program in agent; teamctl agents lists what there is")
+            fault.with_help("name a program in agent; teamctl agents lists what there is")
         }
         None => fault,
     }
 }
 
-fn refuse_another(own: &TeamName, named: Option<&str>) -> Result<(), Fault> {
+fn refuse_another(own: &TeamName, named: Option<&str>) -> Result<(), ErrorReport> {
     match named.filter(|named| *named != own.as_str()) {
         None => Ok(()),
         Some(named) => {
             let message = format!("cannot start a member of {named}: your team is {own}");
-            Err(Fault::new(Kind::Usage, message).hinted("leave team_name out"))
+            Err(ErrorReport::new(ErrorKind::Usage, message).with_help("leave team_name out"))
         }
     }
 }
 
-fn order(input: Input) -> Result<Call, Fault> {
-    let wrong = |error: protocol::name::NameError| Fault::new(Kind::Usage, error.to_string());
+fn order(input: Input) -> Result<Call, ErrorReport> {
+    let wrong = |error: protocol::name::NameError| ErrorReport::new(ErrorKind::Usage, error.to_string());
     let name = AgentName::parse(&input.name).map_err(wrong)?;
     let call = Call::of("spawn").word(name.to_string()).option("agent", input.agent.as_deref());
     let call = call.option("type", input.subagent_type.as_deref()).option("model", input.model.as_deref());
@@ -117,7 +117,7 @@ fn order(input: Input) -> Result<Call, Fault> {
         (false, None) => Ok(call),
         (false, Some(branch)) => {
             let message = format!("cannot start {name} on the branch {branch}: it has no worktree");
-            Err(Fault::new(Kind::Usage, message).hinted("say worktree: true beside branch"))
+            Err(ErrorReport::new(ErrorKind::Usage, message).with_help("say worktree: true beside branch"))
         }
     }
 }
@@ -127,7 +127,7 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    fn call(input: &Value) -> Result<String, Kind> {
+    fn call(input: &Value) -> Result<String, ErrorKind> {
         let input = serde_json::from_value(input.clone()).unwrap();
         order(input).map(|call| format!("{call:?}")).map_err(|fault| fault.kind)
     }
@@ -136,7 +136,7 @@ mod tests {
     fn a_name_is_a_name_and_no_flag() {
         let named = |name: &str| call(&json!({"name": name, "prompt": "--all"}));
         for name in ["--all", "-", "", "a b", "../x", "team-lead --force"] {
-            assert_eq!(named(name), Err(Kind::Usage), "{name}");
+            assert_eq!(named(name), Err(ErrorKind::Usage), "{name}");
         }
         assert!(
             named("ann").is_ok_and(|call| call.contains(r#"words: ["spawn", "ann", "-"], input: "--all""#))
@@ -145,14 +145,17 @@ mod tests {
 
     #[test]
     fn a_hint_has_no_words_of_the_command_line() {
-        let hint = |kind, hint: &str| for_a_tool(Fault::new(kind, "x").hinted(hint)).hint.unwrap();
-        assert_eq!(hint(Kind::Exists, "take another name, or let --unique choose one"), "take another name");
+        let hint = |kind, hint: &str| for_a_tool(ErrorReport::new(kind, "x").with_help(hint)).help.unwrap();
+        assert_eq!(
+            hint(ErrorKind::AlreadyExists, "take another name, or let --unique choose one"),
+            "take another name"
+        );
         let unknown =
             "there is: a, b; any other program goes behind --, as in: teamctl spawn NAME -- PROGRAM";
-        assert_eq!(hint(Kind::Usage, unknown), "there is: a, b");
+        assert_eq!(hint(ErrorKind::Usage, unknown), "there is: a, b");
         let nowhere = "name one that is there: teamctl spawn NAME --cwd DIR";
-        assert_eq!(hint(Kind::Missing, nowhere), "name a directory that is there in cwd");
-        assert_eq!(hint(Kind::NoDaemon, "start it with: teamctl up"), "start it with: teamctl up");
+        assert_eq!(hint(ErrorKind::MissingPath, nowhere), "name a directory that is there in cwd");
+        assert_eq!(hint(ErrorKind::NoDaemon, "start it with: teamctl up"), "start it with: teamctl up");
     }
 
     #[test]
@@ -168,6 +171,6 @@ mod tests {
         has(json!({"worktree": true}), r#""-", "--worktree"]"#);
         has(json!({"worktree": true, "branch": "--x"}), r#""-", "--worktree=--x"]"#);
         has(json!({"branch": ""}), r#""-"]"#);
-        assert_eq!(words(json!({"branch": "x"})), Err(Kind::Usage));
+        assert_eq!(words(json!({"branch": "x"})), Err(ErrorKind::Usage));
     }
 }

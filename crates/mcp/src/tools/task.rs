@@ -3,7 +3,7 @@
 use super::schema::{Property, always};
 use super::{Described, Effect, at_files};
 use crate::seat::Seat;
-use protocol::fault::{Fault, Kind};
+use protocol::error::{ErrorKind, ErrorReport};
 use protocol::id::TaskId;
 use protocol::task::TaskStatus;
 use serde::Deserialize;
@@ -42,7 +42,7 @@ impl Described for TaskCreate {
     type Input = New;
     const OUTPUT: &'static [Property] = ONE;
 
-    async fn call(seat: &Arc<Seat>, input: New) -> Result<Value, Fault> {
+    async fn call(seat: &Arc<Seat>, input: New) -> Result<Value, ErrorReport> {
         at_files(seat, move |seat| {
             let caller = seat.caller()?;
             let new = NewTask {
@@ -77,7 +77,7 @@ impl Described for TaskGet {
     type Input = Which;
     const OUTPUT: &'static [Property] = ONE;
 
-    async fn call(seat: &Arc<Seat>, input: Which) -> Result<Value, Fault> {
+    async fn call(seat: &Arc<Seat>, input: Which) -> Result<Value, ErrorReport> {
         let id = id(&input.task_id)?;
         at_files(seat, move |seat| one(&seat.caller()?, id)).await
     }
@@ -105,12 +105,12 @@ impl Described for TaskList {
     type Input = Filter;
     const OUTPUT: &'static [Property] = &[always("tasks", "array")];
 
-    async fn call(seat: &Arc<Seat>, input: Filter) -> Result<Value, Fault> {
+    async fn call(seat: &Arc<Seat>, input: Filter) -> Result<Value, ErrorReport> {
         at_files(seat, move |seat| {
             let all = seat.caller()?.team().tasks().list_shared()?;
             let wanted = all.iter().filter(|task| !task.is_internal());
-            let wanted = wanted.filter(|task| input.available != Some(true) || task.available(&all));
-            Ok(json!({"tasks": wanted.map(|task| task.with_state(&all)).collect::<Vec<_>>()}))
+            let wanted = wanted.filter(|task| input.available != Some(true) || task.is_available(&all));
+            Ok(json!({"tasks": wanted.map(|task| task.to_json(&all)).collect::<Vec<_>>()}))
         })
         .await
     }
@@ -155,7 +155,7 @@ impl Described for TaskUpdate {
     type Input = Change;
     const OUTPUT: &'static [Property] = ONE;
 
-    async fn call(seat: &Arc<Seat>, input: Change) -> Result<Value, Fault> {
+    async fn call(seat: &Arc<Seat>, input: Change) -> Result<Value, ErrorReport> {
         let id = id(&input.task_id)?;
         at_files(seat, move |seat| {
             let caller = seat.caller()?;
@@ -167,7 +167,7 @@ impl Described for TaskUpdate {
     }
 }
 
-fn update(caller: &Caller, input: Change) -> Result<Update, Fault> {
+fn update(caller: &Caller, input: Change) -> Result<Update, ErrorReport> {
     Ok(Update {
         subject: input.subject,
         description: input.description,
@@ -181,37 +181,38 @@ fn update(caller: &Caller, input: Change) -> Result<Update, Fault> {
 }
 
 /// Somebody else was faster.
-fn another(fault: Fault) -> Fault {
+fn another(fault: ErrorReport) -> ErrorReport {
     match fault.kind {
-        Kind::Exists => fault.hinted("take another: TaskList with available"),
+        ErrorKind::AlreadyExists => fault.with_help("take another: TaskList with available"),
         _ => fault,
     }
 }
 
-fn status(word: &str) -> Result<TaskStatus, Fault> {
+fn status(word: &str) -> Result<TaskStatus, ErrorReport> {
     match TaskStatus::from_name(word) {
         TaskStatus::Other(_) => {
             let message = format!("cannot set the status {word:?}: there is no such");
-            Err(Fault::new(Kind::Usage, message).hinted("there is: pending, in_progress, completed, deleted"))
+            Err(ErrorReport::new(ErrorKind::Usage, message)
+                .with_help("there is: pending, in_progress, completed, deleted"))
         }
         known => Ok(known),
     }
 }
 
-fn ids(words: Option<Vec<String>>) -> Result<Vec<TaskId>, Fault> {
+fn ids(words: Option<Vec<String>>) -> Result<Vec<TaskId>, ErrorReport> {
     words.unwrap_or_default().iter().map(|word| id(word)).collect()
 }
 
-fn id(word: &str) -> Result<TaskId, Fault> {
-    let wrong = |error: protocol::id::IdError| Fault::new(Kind::Usage, error.to_string());
+fn id(word: &str) -> Result<TaskId, ErrorReport> {
+    let wrong = |error: protocol::id::IdError| ErrorReport::new(ErrorKind::Usage, error.to_string());
     TaskId::parse(word.trim().trim_start_matches('#'))
-        .map_err(|error| wrong(error).hinted("TaskList shows the ids"))
+        .map_err(|error| wrong(error).with_help("TaskList shows the ids"))
 }
 
 /// The task as it is now, with what follows from those that it waits for.
-fn one(caller: &Caller, id: TaskId) -> Result<Value, Fault> {
+fn one(caller: &Caller, id: TaskId) -> Result<Value, ErrorReport> {
     let (task, blockers) = caller.team().tasks().get_with_blockers(&id)?;
-    Ok(json!({"task": task.with_state(&blockers)}))
+    Ok(json!({"task": task.to_json(&blockers)}))
 }
 
 #[cfg(test)]
@@ -222,9 +223,9 @@ mod tests {
     fn ids_and_states_are_read_with_care() {
         assert_eq!(id("#3").map(TaskId::number), Ok(3));
         for wrong in ["", "0", "three", "../1", "-1"] {
-            assert_eq!(id(wrong).map_err(|fault| fault.kind), Err(Kind::Usage), "{wrong}");
+            assert_eq!(id(wrong).map_err(|fault| fault.kind), Err(ErrorKind::Usage), "{wrong}");
         }
         assert_eq!(status("in_progress"), Ok(TaskStatus::InProgress));
-        assert_eq!(status("done").map_err(|fault| fault.kind), Err(Kind::Usage));
+        assert_eq!(status("done").map_err(|fault| fault.kind), Err(ErrorKind::Usage));
     }
 }

@@ -4,7 +4,7 @@ use super::schema::{Property, always, maybe};
 use super::{Described, Effect, at_files};
 use crate::program::Call;
 use crate::seat::Seat;
-use protocol::fault::{Fault, Kind};
+use protocol::error::{ErrorKind, ErrorReport};
 use protocol::name::TeamName;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -42,7 +42,7 @@ impl Described for TeamCreate {
         always("lead_agent_id", "string"),
     ];
 
-    async fn call(seat: &Arc<Seat>, input: New) -> Result<Value, Fault> {
+    async fn call(seat: &Arc<Seat>, input: New) -> Result<Value, ErrorReport> {
         lead_only(seat.me(), "create a team")?;
         at_files(seat, refuse_second).await?;
         let call = Call::of("create").flag("unique").text("description", input.description);
@@ -55,14 +55,14 @@ impl Described for TeamCreate {
 }
 
 /// One team each: a second would be led by nobody.
-fn refuse_second(seat: &Seat) -> Result<(), Fault> {
+fn refuse_second(seat: &Seat) -> Result<(), ErrorReport> {
     let Some(team) = seat.team() else { return Ok(()) };
     if !seat.root()?.teams()?.contains(&team) {
         return Ok(());
     }
     let message = format!("cannot create a team: you lead {team} already");
-    Err(Fault::new(Kind::Refused, message)
-        .hinted("go on with that one, or end it: ask its members to shut down, then TeamDelete"))
+    Err(ErrorReport::new(ErrorKind::Refused, message)
+        .with_help("go on with that one, or end it: ask its members to shut down, then TeamDelete"))
 }
 
 /// The tool.
@@ -83,13 +83,13 @@ impl Described for TeamDelete {
     const OUTPUT: &'static [Property] =
         &[always("success", "boolean"), always("message", "string"), maybe("team_name", "string")];
 
-    async fn call(seat: &Arc<Seat>, _: Nothing) -> Result<Value, Fault> {
+    async fn call(seat: &Arc<Seat>, _: Nothing) -> Result<Value, ErrorReport> {
         lead_only(seat.me(), "delete a team")?;
         let Some(team) = seat.team() else {
             return Ok(json!({"success": true, "message": "No team name found, nothing to clean up"}));
         };
         match Call::of("delete").rest([team.to_string()]).run(seat).await {
-            Err(Fault { kind: Kind::Refused, message, hint }) => {
+            Err(ErrorReport { kind: ErrorKind::Refused, message, help: hint }) => {
                 let next = hint.map_or_else(String::new, |hint| format!(".\nNext: {hint}"));
                 Ok(json!({"success": false, "message": format!("{message}{next}"), "team_name": team}))
             }

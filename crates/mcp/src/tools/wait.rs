@@ -4,7 +4,7 @@ use super::schema::{Property, always, maybe};
 use super::{Described, Effect};
 use crate::program::Call;
 use crate::seat::Seat;
-use protocol::fault::{Fault, Kind};
+use protocol::error::{ErrorKind, ErrorReport};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -45,7 +45,7 @@ impl Described for Wait {
     const OUTPUT: &'static [Property] =
         &[always("happened", "boolean"), always("for", "string"), maybe("message", "string")];
 
-    async fn call(seat: &Arc<Seat>, input: Input) -> Result<Value, Fault> {
+    async fn call(seat: &Arc<Seat>, input: Input) -> Result<Value, ErrorReport> {
         let what = input.r#for.unwrap_or_else(|| "message".to_owned());
         let timeout = format!("{}s", input.timeout_seconds.unwrap_or(USUAL).clamp(1, LONGEST));
         seat.needed_team()?;
@@ -53,7 +53,7 @@ impl Described for Wait {
             Call::of("wait").flag("while-read").option("for", Some(&what)).option("timeout", Some(&timeout));
         match call.rest(input.names.unwrap_or_default()).run(seat).await {
             Ok(_) => Ok(json!({"happened": true, "for": what})),
-            Err(Fault { kind: Kind::Timeout, message, .. }) => {
+            Err(ErrorReport { kind: ErrorKind::Timeout, message, .. }) => {
                 Ok(json!({"happened": false, "for": what, "message": message}))
             }
             Err(fault) => Err(fault),

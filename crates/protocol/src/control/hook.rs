@@ -5,38 +5,44 @@
 
 use crate::id::TaskId;
 use crate::name::TeamName;
-use crate::used::Report;
+use crate::usage::UsageReport;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 
 /// One event of a program.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct Hooked {
+pub struct HookReport {
     /// The team whose lead it is; none: the agent of the token.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub lead: Option<TeamName>,
+    #[serde(rename = "lead")]
+    pub leads_team: Option<TeamName>,
     /// The program's session, where the event names it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub session: Option<String>,
+    #[serde(rename = "session")]
+    pub session_id: Option<String>,
     /// The processes above the hook, its parent first; empty where they can't be seen.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub above: Vec<Process>,
+    #[serde(rename = "above")]
+    pub ancestors: Vec<Process>,
     /// Who tells it.
     #[serde(default)]
-    pub speaker: Speaker,
+    #[serde(rename = "speaker")]
+    pub source: HookSource,
     /// What the program's session has used up, where that is told.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub used: Option<Report>,
+    #[serde(rename = "used")]
+    pub usage: Option<UsageReport>,
     /// What happened.
-    pub said: Said,
+    #[serde(rename = "said")]
+    pub event: HookEvent,
 }
 
 /// Who tells what happened in a program.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
-pub enum Speaker {
+pub enum HookSource {
     /// The program's own hook.
     #[default]
     Program,
@@ -51,31 +57,38 @@ pub struct Process {
     /// Its number.
     pub pid: u32,
     /// Field 22 of /proc/PID/stat, ticks since boot.
-    pub start: u64,
+    #[serde(rename = "start")]
+    pub start_time: u64,
 }
 
 /// What happened in a program that has hooks.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
-pub enum Said {
+pub enum HookEvent {
     /// A session began, or was taken up again.
-    Session,
+    #[serde(rename = "session")]
+    SessionStarted,
     /// A turn began: somebody typed, or a hook handed something over.
-    Began {
+    #[serde(rename = "began")]
+    TurnStarted {
         /// For people, one line: `message from bob`, `task 3: count the lines`.
-        about: String,
+        #[serde(rename = "about")]
+        summary: String,
         /// What was handed over and is unread yet, by [`crate::message::Entry::digest`]: whether the program took it
         /// is seen when its turn ends.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
-        handed: Vec<u64>,
+        #[serde(rename = "handed")]
+        delivered_ids: Vec<u64>,
     },
     /// The prompt of the program's command line is marked read.
     PromptRead,
     /// A turn ended. Whether the agent is idle now is known only once its hook has looked for mail.
-    Ended,
+    #[serde(rename = "ended")]
+    TurnEnded,
     /// It waits at a dialog, for a permission say.
-    Dialog {
+    #[serde(rename = "dialog")]
+    DialogShown {
         /// What it says, for people.
         text: String,
     },
@@ -86,25 +99,29 @@ pub enum Said {
 /// Waits until there is something to look at: the answer is a [`Released`]. The agent is idle meanwhile.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct Park {
+pub struct LongPollRequest {
     /// As in [`Hooked`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub lead: Option<TeamName>,
+    #[serde(rename = "lead")]
+    pub leads_team: Option<TeamName>,
 }
 
 /// Why a parked hook goes on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
-pub enum Released {
+pub enum LongPollEnd {
     /// Look: mail or a task may have come.
-    Mail,
+    #[serde(rename = "mail")]
+    WorkMayWait,
     /// A person gave the agent something to do.
-    Typed,
+    #[serde(rename = "typed")]
+    PersonTyped,
     /// A newer hook of the same agent waits in its place.
     Superseded,
     /// There is nobody to wait for any more.
-    Ended,
+    #[serde(rename = "ended")]
+    AgentExited,
 }
 
 /// What a hook needs to know of its agent.
@@ -113,67 +130,76 @@ pub enum Released {
 pub struct HookReply {
     /// It is fed by its hooks; false: this program is told of its mail in another way, its life is to end, or it is
     /// another that the agent's own runs, and no hook is to wait, but to say that it has marked what was handed over.
-    pub fed: bool,
+    #[serde(rename = "fed")]
+    pub delivers_by_hook: bool,
     /// Since when the turn runs, or ran that has ended: ms since the epoch.
-    pub since: u64,
+    #[serde(rename = "since")]
+    pub turn_started_at: u64,
     /// This is the first word of that turn's end: the lead is to be told.
-    pub first: bool,
+    #[serde(rename = "first")]
+    pub is_first_report: bool,
     /// The task that the turn was on, where a hook handed it over.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub task: Option<TaskId>,
     /// The text of the first message where the program got it on its command line: it is read, and that is
     /// told by [`Said::PromptRead`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub given: Option<String>,
+    #[serde(rename = "given")]
+    pub prompt_in_args: Option<String>,
     /// The program got the approval of its plan on its command line: it is read, and that is
     /// told by [`Said::PromptRead`] too.
     #[serde(default)]
-    pub approved: bool,
+    #[serde(rename = "approved")]
+    pub approval_in_args: bool,
     /// What was handed over last, as [`Said::Began`] had it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub handed: Vec<u64>,
+    #[serde(rename = "handed")]
+    pub delivered_ids: Vec<u64>,
 }
 
 /// The session that leads a team: a program that is not ours, in a pane that is not ours.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct Lead {
+pub struct LeadProcess {
     /// Its team.
     pub team: TeamName,
     /// The first process of its terminal.
     pub pid: u32,
     /// When that started: field 22 of /proc/PID/stat.
-    pub start: u64,
+    #[serde(rename = "start")]
+    pub start_time: u64,
     /// Its pane, `%3`, where it is in tmux.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pane: Option<String>,
     /// That tmux server's socket.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub tmux: Option<PathBuf>,
+    #[serde(rename = "tmux")]
+    pub tmux_socket: Option<PathBuf>,
     /// Its program's session, once a hook has told it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub session: Option<String>,
+    #[serde(rename = "session")]
+    pub session_id: Option<String>,
 }
 
 /// Who is to lead.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
-pub enum LeadOrder {
+pub enum SetLeadRequest {
     /// This session, from now on.
-    Take(Lead),
+    Take(LeadProcess),
     /// No session any more.
     Release(TeamName),
 }
 
 /// Every session that leads a team, as the daemon leaves it in its state directory for the hooks to find.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Leads {
+pub struct LeadsFile {
     /// In order of teams.
-    pub leads: Vec<Lead>,
+    pub leads: Vec<LeadProcess>,
 }
 
-impl Leads {
+impl LeadsFile {
     /// Its file in the state directory.
-    pub const FILE: &str = "leads.json";
+    pub const FILE_NAME: &str = "leads.json";
 }

@@ -4,38 +4,42 @@
 //! after the effect. A *join* (the first process in a pane) opens with [`Request::Join`] and stays: see
 //! [`ToJoin`] and [`FromJoin`]. Both sides of every line stand in this module, so they cannot drift.
 
-pub mod frame;
+pub mod framing;
 mod hook;
-mod join;
-mod keys;
-mod next;
+mod layout;
+mod next_task;
+mod pane_input;
 mod reply;
 mod request;
-mod sight;
+mod shim;
 mod worktree;
 
-pub use hook::{HookReply, Hooked, Lead, LeadOrder, Leads, Park, Process, Released, Said, Speaker};
-pub use join::{Ended, FromJoin, Go, Hello, ToJoin, TurnNow, Turns};
-pub use keys::{Keys, ScreenReply};
-pub use next::{Next, NextTask};
+pub use hook::{
+    HookEvent, HookReply, HookReport, HookSource, LeadProcess, LeadsFile, LongPollEnd, LongPollRequest,
+    Process, SetLeadRequest,
+};
+pub use layout::{Layout, SetLayoutReply, SetLayoutRequest, VisibilityReply};
+pub use next_task::{NextTaskHint, NextTaskRequest};
+pub use pane_input::{PaneInput, ScreenReply};
 pub use reply::{
-    AgentStatus, BackReply, Budget, CaptureReply, CreateReply, DaemonStatus, DeleteReply, EndedAgent,
-    EndingsReply, Flag, InterruptReply, LocateReply, ModeReply, PastAgent, Reply, SpawnReply, StatusReply,
-    TeamStatus,
+    AgentExit, BudgetStatus, CapturePaneReply, CreateTeamReply, DaemonStatus, DeleteTeamReply, ExitsReply,
+    InterruptReply, LocatePaneReply, MemberFlag, MemberStatus, PastMember, Reply, ResumeMembersReply,
+    SetModeReply, SpawnReply, StatusReply, TeamStatus,
 };
 pub use request::{
-    Activity, BringBack, Call, Capture, Commands, Create, Delete, Life, Locate, Request, Resume, SetMode,
-    SetPolicy, Shutdown, Spawn, Targets,
+    Activity, Call, CapturePaneRequest, CreateTeamRequest, DeleteTeamRequest, LaunchArgv, MemberAddress,
+    MemberSelection, Request, ResumeArgv, ResumeMembersRequest, SetModeRequest, SetPolicyRequest,
+    ShutdownMembersRequest, SpawnRequest, TaskCommandPolicy,
 };
-pub use sight::{Layout, LayoutReply, SetLayout, SightReply};
-pub use worktree::{Swept, Trashed, Worktree, WorktreeReply, WorktreeStatus};
+pub use shim::{ExitReport, FromShim, ShimHello, StartAgent, ToShim, TurnSetup, TurnStatus};
+pub use worktree::{RemovedWorktrees, TrashedWorktree, WorktreeReply, WorktreeRequest, WorktreeStatus};
 
-use crate::fault::Fault;
+use crate::error::ErrorReport;
 use serde::{Deserialize, Serialize};
 
 /// The version of this conversation. A daemon answers a [`Call`] of another version with a fault of kind
 /// `config`, and does nothing.
-pub const VERSION: u32 = 1;
+pub const PROTOCOL_VERSION: u32 = 1;
 
 /// What a client gets for its call.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -45,5 +49,5 @@ pub enum Response {
     /// The effect has happened.
     Done(Box<Reply>),
     /// Nothing was done, or what was done is told in the fault.
-    Failed(Fault),
+    Failed(ErrorReport),
 }

@@ -1,11 +1,13 @@
 //! What the daemon answers; the keys are those that `--json` prints.
 
-use super::{Activity, LayoutReply, Next, SightReply, Swept, WorktreeReply, WorktreeStatus};
-use crate::feed::{Feed, Reaches};
+use super::{
+    Activity, NextTaskHint, RemovedWorktrees, SetLayoutReply, VisibilityReply, WorktreeReply, WorktreeStatus,
+};
+use crate::delivery::{Delivery, DeliveryPoint};
 use crate::id::TaskId;
-use crate::mode::PermissionMode;
 use crate::name::{AgentName, TeamName};
-use crate::used::Used;
+use crate::permission_mode::PermissionMode;
+use crate::usage::Usage;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -18,39 +20,52 @@ pub enum Reply {
     /// Of `status`.
     Status(StatusReply),
     /// Of `create`.
-    Create(CreateReply),
+    #[serde(rename = "create")]
+    CreateTeam(CreateTeamReply),
     /// Of a worktree.
-    Worktree(WorktreeReply),
+    #[serde(rename = "worktree")]
+    CreateWorktree(WorktreeReply),
     /// Of `spawn`.
     Spawn(SpawnReply),
     /// Of `shutdown`, `kill` and `down`.
-    Endings(EndingsReply),
+    #[serde(rename = "endings")]
+    Exits(ExitsReply),
     /// Of `bring_back`.
-    Back(BackReply),
+    #[serde(rename = "back")]
+    ResumeMembers(ResumeMembersReply),
     /// Of `delete`.
-    Delete(DeleteReply),
+    #[serde(rename = "delete")]
+    DeleteTeam(DeleteTeamReply),
     /// Of `locate`.
-    Locate(LocateReply),
+    #[serde(rename = "locate")]
+    LocatePane(LocatePaneReply),
     /// Of `capture`.
-    Capture(CaptureReply),
+    #[serde(rename = "capture")]
+    CapturePane(CapturePaneReply),
     /// Of `next_task`.
-    NextTask(Next),
+    NextTask(NextTaskHint),
     /// Of `interrupt`.
     Interrupt(InterruptReply),
     /// Of `hide` and `show`.
-    Sight(SightReply),
+    #[serde(rename = "sight")]
+    Visibility(VisibilityReply),
     /// Of `layout`.
-    Layout(LayoutReply),
+    #[serde(rename = "layout")]
+    SetLayout(SetLayoutReply),
     /// Of `set_mode`.
-    Mode(ModeReply),
+    #[serde(rename = "mode")]
+    SetMode(SetModeReply),
     /// Of `hook`.
-    Hook(super::HookReply),
+    #[serde(rename = "hook")]
+    ReportHook(super::HookReply),
     /// Of a look at one's own pane.
     Screen(super::ScreenReply),
     /// Of `park`.
-    Park(super::Released),
+    #[serde(rename = "park")]
+    LongPoll(super::LongPollEnd),
     /// Of requests that have nothing to tell.
-    Nothing,
+    #[serde(rename = "nothing")]
+    Ack,
 }
 
 /// The daemon and all that it supervises.
@@ -76,10 +91,12 @@ pub struct DaemonStatus {
     /// The tmux server's socket; none where there is no tmux: then teammates run without panes alone.
     pub tmux: Option<PathBuf>,
     /// `events`, or `rescan` where the file system sends none.
-    pub watch: String,
+    #[serde(rename = "watch")]
+    pub watch_mode: String,
     /// Somebody asked it to go down, and it waits for its agents to end.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub closing: bool,
+    #[serde(rename = "closing")]
+    pub is_stopping: bool,
 }
 
 /// A team's living members.
@@ -89,87 +106,101 @@ pub struct TeamStatus {
     /// Its name.
     pub name: TeamName,
     /// Those the daemon supervises.
-    pub members: Vec<AgentStatus>,
+    pub members: Vec<MemberStatus>,
     /// Those whose life has ended and whose name nobody has taken since, the latest last.
     #[serde(default)]
-    pub past: Vec<PastAgent>,
+    #[serde(rename = "past")]
+    pub past_members: Vec<PastMember>,
     /// Made for its members, those that have ended too, and not removed yet.
     #[serde(default)]
     pub worktrees: Vec<WorktreeStatus>,
     /// What it has used up of what its policy gives it; none where that sets no limit, and no program tells.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub budget: Option<Budget>,
+    pub budget: Option<BudgetStatus>,
 }
 
 impl TeamStatus {
     /// Nobody is started for it any more, until its policy gives it more.
-    pub fn is_spent(&self) -> bool {
-        self.budget.as_ref().is_some_and(|budget| budget.spent.is_some())
+    pub fn is_budget_exhausted(&self) -> bool {
+        self.budget.as_ref().is_some_and(|budget| budget.exhausted_reason.is_some())
     }
 }
 
 /// What a team has used up, and of how much.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct Budget {
+pub struct BudgetStatus {
     /// Turns that have begun.
     pub turns: u64,
     /// As many as there may be.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub of_turns: Option<u64>,
+    #[serde(rename = "of_turns")]
+    pub max_turns: Option<u64>,
     /// What its members have used up, as far as their programs tell.
-    #[serde(default, skip_serializing_if = "Used::is_nothing")]
-    pub used: Used,
+    #[serde(default, skip_serializing_if = "Usage::is_zero")]
+    #[serde(rename = "used")]
+    pub usage: Usage,
     /// As many tokens as there may be.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub of_tokens: Option<u64>,
+    #[serde(rename = "of_tokens")]
+    pub max_tokens: Option<u64>,
     /// What they may cost, in millionths of a dollar of the United States.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub of_microdollars: Option<u64>,
+    #[serde(rename = "of_microdollars")]
+    pub max_microdollars: Option<u64>,
     /// When its time began, ms since the epoch.
-    pub since: u64,
+    #[serde(rename = "since")]
+    pub started_at: u64,
     /// How long it may take, ms.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub of_ms: Option<u64>,
+    #[serde(rename = "of_ms")]
+    pub max_time_ms: Option<u64>,
     /// Why nobody is started for it any more.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub spent: Option<String>,
+    #[serde(rename = "spent")]
+    pub exhausted_reason: Option<String>,
 }
 
 /// A member whose life has ended.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct PastAgent {
+pub struct PastMember {
     /// Its name.
     pub name: AgentName,
     /// `completed` (by itself or with its own yes), `failed`, `killed`.
-    pub state: String,
+    #[serde(rename = "state")]
+    pub outcome: String,
     /// For people: `exit 1`, `killed (signal 9)`, `approved`…
-    pub how: String,
+    #[serde(rename = "how")]
+    pub description: String,
     /// When, ms since the epoch.
-    pub at: u64,
+    #[serde(rename = "at")]
+    pub ended_at: u64,
     /// When it is started again, ms since the epoch; none: it is not.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub again_at: Option<u64>,
+    #[serde(rename = "again_at")]
+    pub respawns_at: Option<u64>,
     /// It is brought back by `teamctl up --resume`, and by nothing else.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub rests: bool,
+    #[serde(rename = "rests")]
+    pub is_suspended: bool,
     /// What it had used up, as far as its program told.
-    #[serde(default, skip_serializing_if = "Used::is_nothing")]
-    pub used: Used,
+    #[serde(default, skip_serializing_if = "Usage::is_zero")]
+    #[serde(rename = "used")]
+    pub usage: Usage,
 }
 
-impl PastAgent {
+impl PastMember {
     /// Its tasks stay its own, since another life follows.
-    pub fn comes_back(&self) -> bool {
-        self.again_at.is_some() || self.rests
+    pub fn has_respawn(&self) -> bool {
+        self.respawns_at.is_some() || self.is_suspended
     }
 }
 
 /// Who is started again.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct BackReply {
+pub struct ResumeMembersReply {
     /// By team; a start that comes to nothing is found in `status`.
     pub members: BTreeMap<TeamName, Vec<AgentName>>,
 }
@@ -178,7 +209,7 @@ pub struct BackReply {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
-pub enum Flag {
+pub enum MemberFlag {
     /// Its plan waits for an answer.
     AwaitingPlanApproval,
     /// It asks for permission, and waits for the answer.
@@ -191,15 +222,15 @@ pub enum Flag {
     DialogUnknown,
 }
 
-impl Flag {
+impl MemberFlag {
     /// The word in `status`.
-    pub fn word(self) -> &'static str {
+    pub fn as_str(self) -> &'static str {
         match self {
-            Flag::AwaitingPlanApproval => "awaiting_plan_approval",
-            Flag::AwaitingPermission => "awaiting_permission",
-            Flag::ShutdownRequested => "shutdown_requested",
-            Flag::AtDialog => "at_dialog",
-            Flag::DialogUnknown => "dialog_unknown",
+            MemberFlag::AwaitingPlanApproval => "awaiting_plan_approval",
+            MemberFlag::AwaitingPermission => "awaiting_permission",
+            MemberFlag::ShutdownRequested => "shutdown_requested",
+            MemberFlag::AtDialog => "at_dialog",
+            MemberFlag::DialogUnknown => "dialog_unknown",
         }
     }
 }
@@ -207,19 +238,20 @@ impl Flag {
 /// One supervised agent.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct AgentStatus {
+pub struct MemberStatus {
     /// Its name.
     pub name: AgentName,
     /// `NAME@TEAM`.
     pub agent_id: String,
     /// `starting`, `running`, `stopping`, `unknown` (its first process is not connected).
-    pub phase: String,
+    #[serde(rename = "phase")]
+    pub lifecycle: String,
     /// As other programs on these files name it: `pending` or `running`.
     #[serde(default)]
     pub state: String,
     /// What waits.
     #[serde(default)]
-    pub flags: Vec<Flag>,
+    pub flags: Vec<MemberFlag>,
     /// The task that its turn is on, where that is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub turn_task: Option<TaskId>,
@@ -228,14 +260,17 @@ pub struct AgentStatus {
     pub evidence: String,
     /// How often it was started again.
     #[serde(default)]
-    pub restarts: u32,
+    #[serde(rename = "restarts")]
+    pub respawns: u32,
     /// What it has used up, as far as its program tells.
-    #[serde(default, skip_serializing_if = "Used::is_nothing")]
-    pub used: Used,
+    #[serde(default, skip_serializing_if = "Usage::is_zero")]
+    #[serde(rename = "used")]
+    pub usage: Usage,
     /// In a turn or not.
     pub activity: Activity,
     /// Since when it is so, ms since the epoch.
-    pub since: u64,
+    #[serde(rename = "since")]
+    pub activity_since: u64,
     /// The task it works on.
     pub task: Option<String>,
     /// Its permission mode, as far as it is known.
@@ -243,10 +278,12 @@ pub struct AgentStatus {
     pub mode: Option<String>,
     /// How it gets its messages.
     #[serde(default)]
-    pub feed: Feed,
+    #[serde(rename = "feed")]
+    pub delivery: Delivery,
     /// When they reach it; other than the feed promises where just now it can't be told.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub reaches: Option<Reaches>,
+    #[serde(rename = "reaches")]
+    pub delivery_point: Option<DeliveryPoint>,
     /// `%14`.
     pub pane: Option<String>,
     /// That pane is out of sight.
@@ -263,13 +300,14 @@ pub struct AgentStatus {
     pub color: String,
     /// The file of its environment, below `env` of the daemon's state directory.
     #[serde(default, skip_serializing_if = "String::is_empty")]
-    pub environment: String,
+    #[serde(rename = "environment")]
+    pub environment_file: String,
 }
 
 /// docs/protocol.md section 7, TeamCreate.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct CreateReply {
+pub struct CreateTeamReply {
     /// The name it got.
     pub team_name: TeamName,
     /// Its config.json.
@@ -317,13 +355,14 @@ pub struct InterruptReply {
     /// The member.
     pub name: AgentName,
     /// It was in a turn, which has ended; false: there was none to end.
-    pub turn: bool,
+    #[serde(rename = "turn")]
+    pub was_in_turn: bool,
 }
 
 /// Whose mode was changed.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct ModeReply {
+pub struct SetModeReply {
     /// The member, or `team-lead`.
     pub name: AgentName,
     /// Its mode: now, or as soon as its program follows.
@@ -333,27 +372,31 @@ pub struct ModeReply {
 /// How each of several members ended, or did not.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct EndingsReply {
+pub struct ExitsReply {
     /// One for each member that was asked or killed.
-    pub ended: Vec<EndedAgent>,
+    #[serde(rename = "ended")]
+    pub exits: Vec<AgentExit>,
 }
 
 /// One member's end.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct EndedAgent {
+pub struct AgentExit {
     /// Its name.
     pub name: AgentName,
     /// Its team; a daemon of before does not say it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub team: Option<TeamName>,
     /// For people: `approved`, `exit 0`, `rejected: …`, `no answer`, `killed`…
-    pub how: String,
+    #[serde(rename = "how")]
+    pub description: String,
     /// Whether it is gone.
-    pub gone: bool,
+    #[serde(rename = "gone")]
+    pub has_exited: bool,
     /// Whether it rests, so that `up --resume` brings it back.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub rests: bool,
+    #[serde(rename = "rests")]
+    pub is_suspended: bool,
     /// The request it was asked with, if it was asked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub request_id: Option<String>,
@@ -362,7 +405,7 @@ pub struct EndedAgent {
 /// docs/protocol.md section 7, TeamDelete.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct DeleteReply {
+pub struct DeleteTeamReply {
     /// Always true here; a refusal is a fault.
     pub success: bool,
     /// For people.
@@ -371,14 +414,14 @@ pub struct DeleteReply {
     pub team_name: TeamName,
     /// What became of its worktrees.
     #[serde(default, flatten)]
-    pub worktrees: Swept,
+    pub worktrees: RemovedWorktrees,
 }
 
 /// Where a member is to be seen.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
-pub enum LocateReply {
+pub enum LocatePaneReply {
     /// In a pane.
     Pane {
         /// `%14`.
@@ -399,13 +442,13 @@ pub enum LocateReply {
 /// What a pane shows.
 #[derive(Clone, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct CaptureReply {
+pub struct CapturePaneReply {
     /// Its lines, as tmux prints them.
     pub screen: String,
 }
 
 /// Without what a person sees there: this goes into the log.
-impl std::fmt::Debug for CaptureReply {
+impl std::fmt::Debug for CapturePaneReply {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "a screen of {} bytes", self.screen.len())
     }

@@ -9,7 +9,7 @@ use std::path::PathBuf;
 /// environment, which may hold secrets.
 #[derive(Clone, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct Worktree {
+pub struct WorktreeRequest {
     /// The member's team.
     pub team: TeamName,
     /// The wanted name.
@@ -24,7 +24,7 @@ pub struct Worktree {
     pub env: BTreeMap<String, String>,
 }
 
-impl std::fmt::Debug for Worktree {
+impl std::fmt::Debug for WorktreeRequest {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "worktree for {}@{} of {} {:?}", self.name, self.team, self.cwd.display(), self.branch)
     }
@@ -43,7 +43,8 @@ pub struct WorktreeReply {
     /// The directory in it that the asked one stands for.
     pub cwd: PathBuf,
     /// It was there already, from an earlier life of the member.
-    pub again: bool,
+    #[serde(rename = "again")]
+    pub is_reused: bool,
 }
 
 /// A worktree that was made for a member, living or not.
@@ -63,34 +64,37 @@ pub struct WorktreeStatus {
 /// What became of a team's worktrees when it was deleted.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct Swept {
+pub struct RemovedWorktrees {
     /// Removed; nothing was lost with them.
     #[serde(default)]
     pub removed: Vec<PathBuf>,
     /// Removed, and what was in them is saved.
     #[serde(default)]
-    pub trashed: Vec<Trashed>,
+    pub trashed: Vec<TrashedWorktree>,
     /// Neither there any more nor known to git; and those not there that were named all the same. Nothing was touched.
     #[serde(default)]
-    pub gone: Vec<PathBuf>,
+    #[serde(rename = "gone")]
+    pub missing: Vec<PathBuf>,
     /// Left where they are, each with the reason: what is there is not what was made.
     #[serde(default)]
-    pub left: Vec<String>,
+    #[serde(rename = "left")]
+    pub kept: Vec<String>,
 }
 
 /// A worktree that was removed with unsaved work.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct Trashed {
+pub struct TrashedWorktree {
     /// Where it was.
     pub path: PathBuf,
     /// Where what was in it is saved; README there says how it is had back.
-    pub trash: PathBuf,
+    #[serde(rename = "trash")]
+    pub trash_dir: PathBuf,
 }
 
-impl std::fmt::Display for Trashed {
+impl std::fmt::Display for TrashedWorktree {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let (path, readme) = (self.path.display(), self.trash.join("README"));
+        let (path, readme) = (self.path.display(), self.trash_dir.join("README"));
         write!(f, "{path} is in the trash; how to have it back: {}", readme.display())
     }
 }

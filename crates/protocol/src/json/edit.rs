@@ -17,7 +17,7 @@ pub struct Edit {
 }
 
 /// `root` with all of `edits` made; their ranges must not overlap.
-pub fn apply(root: &str, mut edits: Vec<Edit>) -> String {
+pub fn apply_edits(root: &str, mut edits: Vec<Edit>) -> String {
     edits.sort_by_key(|edit| edit.range.start);
     let mut edited = String::with_capacity(root.len() + edits.iter().map(|e| e.text.len()).sum::<usize>());
     let mut done = 0;
@@ -39,63 +39,68 @@ impl<'a> Array<'a> {
     /// Puts all of `values`, which must be some, at the end, in their order.
     pub fn push_all(&self, values: &[impl Serialize]) -> Edit {
         let last_two = &self.elements[self.elements.len().saturating_sub(2)..];
-        let items: Vec<Range<usize>> = last_two.iter().map(|e| span(self.root, e)).collect();
-        let gap = Gap::of(self.root, &self.span, &items);
+        let items: Vec<Range<usize>> = last_two.iter().map(|e| span(self.text, e)).collect();
+        let gap = ItemSpacing::spacing_between_items(self.text, &self.span, &items);
         let texts: Vec<String> = values.iter().map(|value| gap.render(value)).collect();
-        gap.insert(&texts.join(&format!(",{}", gap.before)))
+        gap.insert(&texts.join(&format!(",{}", gap.space_before)))
     }
 
     /// Puts `value` before the element at `index`; none if there is no such element.
     pub fn insert(&self, index: usize, value: &impl Serialize) -> Option<Edit> {
-        let at = span(self.root, self.elements.get(index)?).start;
+        let at = span(self.text, self.elements.get(index)?).start;
         let last_two = &self.elements[self.elements.len().saturating_sub(2)..];
-        let items: Vec<Range<usize>> = last_two.iter().map(|e| span(self.root, e)).collect();
-        let gap = Gap::of(self.root, &self.span, &items);
-        Some(Edit { range: at..at, text: format!("{},{}", gap.render(value), gap.before) })
+        let items: Vec<Range<usize>> = last_two.iter().map(|e| span(self.text, e)).collect();
+        let gap = ItemSpacing::spacing_between_items(self.text, &self.span, &items);
+        Some(Edit { range: at..at, text: format!("{},{}", gap.render(value), gap.space_before) })
     }
 
     /// Takes the element at `index` out, with its comma.
     pub fn remove(&self, index: usize) -> Option<Edit> {
-        cut(&self.span, &self.items(), index..index + 1)
+        removal_edit(&self.span, &self.item_spans(), index..index + 1)
     }
 
     /// Takes all elements out that are `gone`, each with its comma.
     pub fn remove_all(&self, mut gone: impl FnMut(&RawValue) -> bool) -> Vec<Edit> {
-        let items = self.items();
+        let items = self.item_spans();
         let gone: Vec<bool> = self.elements.iter().map(|element| gone(element)).collect();
         let mut edits = Vec::new();
         let mut from = 0;
         for run in gone.chunk_by(|one, next| one == next) {
             let range = from..from + run.len();
             from = range.end;
-            edits.extend(cut(&self.span, &items, range).filter(|_| run[0]));
+            edits.extend(removal_edit(&self.span, &items, range).filter(|_| run[0]));
         }
         edits
     }
 
-    fn items(&self) -> Vec<Range<usize>> {
-        self.elements.iter().map(|element| span(self.root, element)).collect()
+    fn item_spans(&self) -> Vec<Range<usize>> {
+        self.elements.iter().map(|element| span(self.text, element)).collect()
     }
 }
 
 impl<'a> Object<'a> {
     /// Sets each field: in its place where it is there, else at the end, in the order given.
     pub fn set(&self, fields: &[(&str, Value)]) -> Vec<Edit> {
-        let items = self.items();
-        let gap = Gap::of(self.root, &self.span, &items);
+        let items = self.item_spans();
+        let gap = ItemSpacing::spacing_between_items(self.text, &self.span, &items);
         let mut edits = Vec::new();
         let mut fresh = Vec::new();
         for (key, value) in fields {
             match self.position(key) {
                 Some(at) => {
-                    let range = span(self.root, self.fields[at].1);
+                    let range = span(self.text, self.fields[at].1);
                     edits.push(Edit { range, text: gap.render(value) });
                 }
-                None => fresh.push(format!("{}{}{}", Value::from(*key), self.colon(&gap), gap.render(value))),
+                None => fresh.push(format!(
+                    "{}{}{}",
+                    Value::from(*key),
+                    self.key_separator(&gap),
+                    gap.render(value)
+                )),
             }
         }
         if !fresh.is_empty() {
-            edits.push(gap.insert(&fresh.join(&format!(",{}", gap.before))));
+            edits.push(gap.insert(&fresh.join(&format!(",{}", gap.space_before))));
         }
         edits
     }
@@ -103,18 +108,18 @@ impl<'a> Object<'a> {
     /// Takes the field `key` out, with its comma: the one that counts, so of duplicates the last.
     pub fn remove(&self, key: &str) -> Option<Edit> {
         let at = self.position(key)?;
-        cut(&self.span, &self.items(), at..at + 1)
+        removal_edit(&self.span, &self.item_spans(), at..at + 1)
     }
 
-    fn items(&self) -> Vec<Range<usize>> {
+    fn item_spans(&self) -> Vec<Range<usize>> {
         let item =
-            |(key, value): &(&RawValue, &RawValue)| span(self.root, key).start..span(self.root, value).end;
+            |(key, value): &(&RawValue, &RawValue)| span(self.text, key).start..span(self.text, value).end;
         self.fields.iter().map(item).collect()
     }
 
-    fn colon(&self, gap: &Gap) -> &'a str {
+    fn key_separator(&self, gap: &ItemSpacing) -> &'a str {
         match self.fields.last() {
-            Some((key, value)) => &self.root[span(self.root, key).end..span(self.root, value).start],
+            Some((key, value)) => &self.text[span(self.text, key).end..span(self.text, value).start],
             None if gap.indent.is_some() => ": ",
             None => ":",
         }
@@ -122,7 +127,7 @@ impl<'a> Object<'a> {
 }
 
 /// Those of `run` go, which must be some.
-fn cut(container: &Range<usize>, items: &[Range<usize>], run: Range<usize>) -> Option<Edit> {
+fn removal_edit(container: &Range<usize>, items: &[Range<usize>], run: Range<usize>) -> Option<Edit> {
     let cut = items.get(run.clone())?;
     let range = match (run.start.checked_sub(1), items.get(run.end)) {
         (Some(before), _) => items[before].end..cut.last()?.end,
@@ -133,36 +138,54 @@ fn cut(container: &Range<usize>, items: &[Range<usize>], run: Range<usize>) -> O
 }
 
 /// How items of one container are set apart, and where the next one goes.
-struct Gap {
-    at: Range<usize>,
-    lead: &'static str,
-    before: String,
-    after: String,
+struct ItemSpacing {
+    insert_at: Range<usize>,
+    comma: &'static str,
+    space_before: String,
+    space_after: String,
     /// The indentation of items; none where they share a line.
     indent: Option<String>,
 }
 
-impl Gap {
-    fn of(root: &str, container: &Range<usize>, items: &[Range<usize>]) -> Gap {
-        let Some(last) = items.last() else { return Gap::empty(root, container) };
+impl ItemSpacing {
+    fn spacing_between_items(root: &str, container: &Range<usize>, items: &[Range<usize>]) -> ItemSpacing {
+        let Some(last) = items.last() else { return ItemSpacing::spacing_in_empty(root, container) };
         let from = if items.len() > 1 { items[items.len() - 2].end } else { container.start };
         // Nothing but white space and one comma or bracket can stand between two items.
         let before = root[from..last.start].trim_start();
         let before = before.get(1..).unwrap_or_default().to_owned();
         let indent = before.rfind('\n').map(|at| before[at + 1..].to_owned());
-        Gap { at: last.end..last.end, lead: ",", before, after: String::new(), indent }
+        ItemSpacing {
+            insert_at: last.end..last.end,
+            comma: ",",
+            space_before: before,
+            space_after: String::new(),
+            indent,
+        }
     }
 
-    fn empty(root: &str, container: &Range<usize>) -> Gap {
+    fn spacing_in_empty(root: &str, container: &Range<usize>) -> ItemSpacing {
         let at = container.start + 1..container.end - 1;
         let line = root[..container.start].rfind('\n').map_or(0, |at| at + 1);
         let line = root[line..container.start].trim_start_matches('\u{feff}');
         if !line.is_empty() && !root.contains('\n') {
-            return Gap { at, lead: "", before: String::new(), after: String::new(), indent: None };
+            return ItemSpacing {
+                insert_at: at,
+                comma: "",
+                space_before: String::new(),
+                space_after: String::new(),
+                indent: None,
+            };
         }
         let base = &line[..line.len() - line.trim_start_matches([' ', '\t']).len()];
         let before = format!("\n{base}  ");
-        Gap { at, lead: "", before, after: format!("\n{base}"), indent: Some(format!("{base}  ")) }
+        ItemSpacing {
+            insert_at: at,
+            comma: "",
+            space_before: before,
+            space_after: format!("\n{base}"),
+            indent: Some(format!("{base}  ")),
+        }
     }
 
     fn render(&self, value: &impl Serialize) -> String {
@@ -179,7 +202,10 @@ impl Gap {
     }
 
     fn insert(&self, text: &str) -> Edit {
-        Edit { range: self.at.clone(), text: format!("{}{}{text}{}", self.lead, self.before, self.after) }
+        Edit {
+            range: self.insert_at.clone(),
+            text: format!("{}{}{text}{}", self.comma, self.space_before, self.space_after),
+        }
     }
 }
 
@@ -189,11 +215,11 @@ mod tests {
     use serde_json::json;
 
     fn set(text: &str, fields: &[(&str, Value)]) -> String {
-        apply(text, Object::parse(text).unwrap().set(fields))
+        apply_edits(text, Object::parse(text).unwrap().set(fields))
     }
 
     fn push(text: &str, value: &Value) -> String {
-        apply(text, vec![Array::parse(text).unwrap().push(value)])
+        apply_edits(text, vec![Array::parse(text).unwrap().push(value)])
     }
 
     #[test]
@@ -207,8 +233,9 @@ mod tests {
 
     #[test]
     fn several_elements_are_pushed_as_one_after_the_other() {
-        let all =
-            |text: &str| apply(text, vec![Array::parse(text).unwrap().push_all(&[json!(1), json!([2])])]);
+        let all = |text: &str| {
+            apply_edits(text, vec![Array::parse(text).unwrap().push_all(&[json!(1), json!([2])])])
+        };
         for text in ["[]", " [ ]\n", "[0]", "[\n  0\n]", "\u{feff}[ 7 , 8 ]"] {
             assert_eq!(all(text), push(&push(text, &json!(1)), &json!([2])), "{text}");
         }
@@ -231,20 +258,21 @@ mod tests {
     fn an_empty_container_deep_inside_takes_its_lines_indentation() {
         let text = "{\n  \"members\": []\n}";
         let object = Object::parse(text).unwrap();
-        let members = Array::within(text, object.get("members").unwrap()).unwrap();
-        assert_eq!(apply(text, vec![members.push(&1)]), "{\n  \"members\": [\n    1\n  ]\n}");
+        let members = Array::from_raw(text, object.get("members").unwrap()).unwrap();
+        assert_eq!(apply_edits(text, vec![members.push(&1)]), "{\n  \"members\": [\n    1\n  ]\n}");
     }
 
     #[test]
     fn what_is_removed_takes_its_comma_along() {
-        let removed =
-            |text: &str, key: &str| apply(text, vec![Object::parse(text).unwrap().remove(key).unwrap()]);
+        let removed = |text: &str, key: &str| {
+            apply_edits(text, vec![Object::parse(text).unwrap().remove(key).unwrap()])
+        };
         assert_eq!(removed(r#"{ "a" : 1, "b": 2, "c": 3}"#, "a"), r#"{ "b": 2, "c": 3}"#);
         assert_eq!(removed(r#"{ "a" : 1, "b": 2, "c": 3}"#, "b"), r#"{ "a" : 1, "c": 3}"#);
         assert_eq!(removed(r#"{ "a" : 1, "b": 2, "c": 3}"#, "c"), r#"{ "a" : 1, "b": 2}"#);
         assert_eq!(removed("{\n  \"a\": 1\n}", "a"), "{}");
         let text = "[\n  1,\n  2\n]";
-        assert_eq!(apply(text, vec![Array::parse(text).unwrap().remove(0).unwrap()]), "[\n  2\n]");
+        assert_eq!(apply_edits(text, vec![Array::parse(text).unwrap().remove(0).unwrap()]), "[\n  2\n]");
         assert!(Array::parse("[]").unwrap().remove(0).is_none());
     }
 }

@@ -1,14 +1,14 @@
 //! Typed looks into one field of an object. A field may be missing, which is the reader's to judge; one of
 //! an unexpected type is a fault that names field and value, and null is a missing one unless said otherwise.
 
-use super::{Array, Object, clipped, string};
+use super::{Array, Object, clip, decode_string};
 use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
 
 /// A known field that is missing or of an unexpected type.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("field {field} should be {expected}, but is {found}")]
-pub struct FieldFault {
+pub struct FieldError {
     /// The field's name, or what stands for the whole.
     pub field: String,
     /// What it should be.
@@ -17,72 +17,73 @@ pub struct FieldFault {
     pub found: String,
 }
 
-impl FieldFault {
+impl FieldError {
     /// The fault of `field` having `found` (none: missing) where `expected` should be.
-    pub fn new(field: &str, expected: &'static str, found: Option<&RawValue>) -> FieldFault {
-        let found = found.map_or_else(|| "missing".to_owned(), |value| clipped(value.get()));
-        FieldFault { field: field.to_owned(), expected, found }
+    pub fn new(field: &str, expected: &'static str, found: Option<&RawValue>) -> FieldError {
+        let found = found.map_or_else(|| "missing".to_owned(), |value| clip(value.get()));
+        FieldError { field: field.to_owned(), expected, found }
     }
 }
 
 impl<'a> Object<'a> {
     /// A string that must be there.
-    pub fn string(&self, key: &str) -> Result<String, FieldFault> {
-        text(key, self.get(key))
+    pub fn string(&self, key: &str) -> Result<String, FieldError> {
+        string_value(key, self.get(key))
     }
 
     /// A string that may be missing or null.
-    pub fn optional_string(&self, key: &str) -> Result<Option<String>, FieldFault> {
-        self.present(key).map(|value| text(key, Some(value))).transpose()
+    pub fn optional_string(&self, key: &str) -> Result<Option<String>, FieldError> {
+        self.non_null(key).map(|value| string_value(key, Some(value))).transpose()
     }
 
     /// True or false; none if missing. Null is a fault: it is neither.
-    pub fn boolean(&self, key: &str) -> Result<Option<bool>, FieldFault> {
-        self.get(key).map(|_| self.typed(key, "true or false")).transpose()
+    pub fn boolean(&self, key: &str) -> Result<Option<bool>, FieldError> {
+        self.get(key).map(|_| self.parse_field(key, "true or false")).transpose()
     }
 
     /// True or false; none if missing or null.
-    pub fn optional_boolean(&self, key: &str) -> Result<Option<bool>, FieldFault> {
-        self.present(key).map(|_| self.typed(key, "true or false")).transpose()
+    pub fn optional_boolean(&self, key: &str) -> Result<Option<bool>, FieldError> {
+        self.non_null(key).map(|_| self.parse_field(key, "true or false")).transpose()
     }
 
     /// A whole number of milliseconds or the like; none if missing or null.
-    pub fn optional_integer(&self, key: &str) -> Result<Option<u64>, FieldFault> {
-        self.present(key).map(|value| self.integer(key, value)).transpose()
+    pub fn optional_integer(&self, key: &str) -> Result<Option<u64>, FieldError> {
+        self.non_null(key).map(|value| self.integer(key, value)).transpose()
     }
 
     /// The strings of an array; none are there if it is missing or null.
-    pub fn strings(&self, key: &str) -> Result<Vec<String>, FieldFault> {
+    pub fn strings(&self, key: &str) -> Result<Vec<String>, FieldError> {
         let expected = "an array of strings";
-        let Some(value) = self.present(key) else { return Ok(Vec::new()) };
+        let Some(value) = self.non_null(key) else { return Ok(Vec::new()) };
         let array =
-            Array::within(value.get(), value).map_err(|_| FieldFault::new(key, expected, Some(value)))?;
-        let texts: Option<Vec<String>> = array.elements().iter().map(|element| string(element)).collect();
-        texts.ok_or_else(|| FieldFault::new(key, expected, Some(value)))
+            Array::from_raw(value.get(), value).map_err(|_| FieldError::new(key, expected, Some(value)))?;
+        let texts: Option<Vec<String>> =
+            array.elements().iter().map(|element| decode_string(element)).collect();
+        texts.ok_or_else(|| FieldError::new(key, expected, Some(value)))
     }
 
     /// The value under `key` unless it is null.
-    pub fn present(&self, key: &str) -> Option<&'a RawValue> {
+    pub fn non_null(&self, key: &str) -> Option<&'a RawValue> {
         self.get(key).filter(|value| value.get() != "null")
     }
 
     /// JavaScript writers may spell a whole number as 1.77e12 or with a fraction of a millisecond.
-    fn integer(&self, key: &str, value: &RawValue) -> Result<u64, FieldFault> {
+    fn integer(&self, key: &str, value: &RawValue) -> Result<u64, FieldError> {
         let whole = serde_json::from_str(value.get()).ok();
         let rounded = || serde_json::from_str::<f64>(value.get()).ok().filter(|n| (0.0..9e15).contains(n));
         let number = whole.or_else(|| rounded().map(|n| n as u64));
-        number.ok_or_else(|| FieldFault::new(key, "a whole number", Some(value)))
+        number.ok_or_else(|| FieldError::new(key, "a whole number", Some(value)))
     }
 
-    fn typed<T: DeserializeOwned>(&self, key: &str, expected: &'static str) -> Result<T, FieldFault> {
+    fn parse_field<T: DeserializeOwned>(&self, key: &str, expected: &'static str) -> Result<T, FieldError> {
         let value = self.get(key);
         let parsed = value.and_then(|value| serde_json::from_str(value.get()).ok());
-        parsed.ok_or_else(|| FieldFault::new(key, expected, value))
+        parsed.ok_or_else(|| FieldError::new(key, expected, value))
     }
 }
 
-fn text(key: &str, value: Option<&RawValue>) -> Result<String, FieldFault> {
-    value.and_then(string).ok_or_else(|| FieldFault::new(key, "a string", value))
+fn string_value(key: &str, value: Option<&RawValue>) -> Result<String, FieldError> {
+    value.and_then(decode_string).ok_or_else(|| FieldError::new(key, "a string", value))
 }
 
 #[cfg(test)]

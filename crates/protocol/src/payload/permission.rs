@@ -27,7 +27,7 @@ pub struct PermissionRequest {
     pub input: Value,
     /// What could be allowed along with it.
     #[serde(default)]
-    pub permission_suggestions: Vec<Suggestion>,
+    pub permission_suggestions: Vec<PermissionUpdate>,
 }
 
 /// Lead to teammate.
@@ -50,7 +50,7 @@ pub enum PermissionOutcome {
     /// Yes.
     Success {
         /// With what.
-        response: Granted,
+        response: PermissionGrant,
     },
     /// No.
     Error {
@@ -62,20 +62,20 @@ pub enum PermissionOutcome {
 /// What a yes carries.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct Granted {
+pub struct PermissionGrant {
     /// The input to use: the request's own, unless changed.
     #[serde(default)]
     pub updated_input: Value,
     /// What is allowed from now on.
     #[serde(default)]
-    pub permission_updates: Vec<Suggestion>,
+    pub permission_updates: Vec<PermissionUpdate>,
 }
 
 /// A change of permissions.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "type", rename_all = "camelCase")]
-pub enum Suggestion {
+pub enum PermissionUpdate {
     /// More directories.
     AddDirectories {
         /// Absolute paths.

@@ -1,35 +1,35 @@
 //! docs/schema is what the types say, takes every sample, and refuses what the readers refuse.
 #![allow(clippy::unwrap_used, reason = "a test that can't go on fails")]
 
-mod checker;
 mod samples;
+mod validator;
 
-use checker::fault;
-use protocol::schema::{all, text};
-use samples::{FILES, altered, bytes, data, is_read, payloads, planted, value};
+use protocol::json_schema::{all_schemas, to_text};
+use samples::{SAMPLE_FILES, altered, bytes, data, is_read, payloads, planted, value};
 use serde_json::Value;
 use std::path::Path;
+use validator::fault;
 
 fn schema(kind: &str) -> Value {
-    let (_, schema) = all().into_iter().find(|(name, _)| *name == kind).unwrap();
+    let (_, schema) = all_schemas().into_iter().find(|(name, _)| *name == kind).unwrap();
     schema.to_value()
 }
 
 #[test]
 fn the_texts_are_what_the_types_say() {
     let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/schema");
-    for (name, schema) in all() {
+    for (name, schema) in all_schemas() {
         let written = std::fs::read_to_string(directory.join(format!("{name}.schema.json"))).unwrap();
-        assert!(written == text(&schema), "{name}: cargo run -p teamd-protocol --example schemas");
+        assert!(written == to_text(&schema), "{name}: cargo run -p teamd-protocol --example schemas");
     }
-    assert_eq!(std::fs::read_dir(directory).unwrap().count(), all().len(), "nothing else lies there");
+    assert_eq!(std::fs::read_dir(directory).unwrap().count(), all_schemas().len(), "nothing else lies there");
 }
 
 #[test]
 fn fields_may_be_added_to_files_and_messages() {
     // The control socket is ours: a request that is two is none.
-    for (name, schema) in all().into_iter().filter(|(name, _)| !["call", "response"].contains(name)) {
-        let text = text(&schema);
+    for (name, schema) in all_schemas().into_iter().filter(|(name, _)| !["call", "response"].contains(name)) {
+        let text = to_text(&schema);
         assert!(!text.contains("\"additionalProperties\": false"), "{name}");
         assert!(!text.contains("unevaluated"), "{name}");
     }
@@ -37,7 +37,7 @@ fn fields_may_be_added_to_files_and_messages() {
 
 #[test]
 fn every_sample_is_as_its_schema_says() {
-    for (kind, name) in FILES {
+    for (kind, name) in SAMPLE_FILES {
         assert_eq!(fault(&schema(kind), &value(&data(name)).unwrap()), None, "{name}");
     }
     let payloads = payloads();
@@ -61,7 +61,7 @@ fn what_was_planted_is_taken_or_refused() {
 
 #[test]
 fn a_schema_refuses_what_its_reader_refuses_and_nothing_else() {
-    let of_files = FILES.map(|(kind, name)| (kind.to_owned(), value(&data(name)).unwrap()));
+    let of_files = SAMPLE_FILES.map(|(kind, name)| (kind.to_owned(), value(&data(name)).unwrap()));
     let of_texts = payloads().into_iter().map(|payload| ("payload".to_owned(), payload));
     for (kind, sample) in of_files.into_iter().chain(of_texts).chain(planted("taken")) {
         let schema = schema(&kind);
@@ -84,7 +84,7 @@ fn what_a_reader_forgives_no_schema_allows() {
     // An inbox of which one entry is none is refused as a whole; the reader leaves that entry out.
     let text = data("hostile-inboxes/wrong-types.json");
     assert_eq!(
-        protocol::message::parse(&text).unwrap().iter().filter(|entry| entry.message.is_ok()).count(),
+        protocol::message::parse_inbox(&text).unwrap().iter().filter(|entry| entry.message.is_ok()).count(),
         1
     );
     assert!(fault(&schema("inbox"), &value(&text).unwrap()).is_some());

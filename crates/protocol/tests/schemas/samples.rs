@@ -1,18 +1,18 @@
 //! The samples of tests/data, as values, and what becomes of them when one thing in them is another.
 
-use protocol::config::TeamConfig;
 use protocol::control::{Call, Response};
 use protocol::event::Event;
-use protocol::json::whole_pairs;
+use protocol::json::replace_lone_surrogates;
 use protocol::message;
 use protocol::payload::Payload;
 use protocol::policy::Policy;
 use protocol::task::Task;
+use protocol::team_config::TeamConfig;
 use serde_json::{Value, json};
 use std::path::Path;
 
 /// Every sample that is in order, with its schema.
-pub(crate) const FILES: [(&str, &str); 11] = [
+pub(crate) const SAMPLE_FILES: [(&str, &str); 11] = [
     ("config", "seed-era/config.json"),
     ("config", "seed-era/config-lead-only.json"),
     ("config", "later-era/config.json"),
@@ -36,13 +36,13 @@ pub(crate) fn data(name: &str) -> String {
 
 /// A text as a validator gets it: without the mark, and with all of its pairs whole.
 pub(crate) fn value(text: &str) -> Option<Value> {
-    serde_json::from_str(&whole_pairs(text.trim_start_matches('\u{feff}'))).ok()
+    serde_json::from_str(&replace_lone_surrogates(text.trim_start_matches('\u{feff}'))).ok()
 }
 
 /// What the messages of the samples say that is more than text.
 pub(crate) fn payloads() -> Vec<Value> {
-    let inboxes = FILES.iter().filter(|(kind, _)| *kind == "inbox");
-    let entries = inboxes.flat_map(|(_, name)| message::parse(&data(name)).unwrap());
+    let inboxes = SAMPLE_FILES.iter().filter(|(kind, _)| *kind == "inbox");
+    let entries = inboxes.flat_map(|(_, name)| message::parse_inbox(&data(name)).unwrap());
     let texts = entries.map(|entry| entry.message.unwrap().text);
     texts.filter_map(|text| value(&text)).filter(Value::is_object).collect()
 }
@@ -59,7 +59,7 @@ pub(crate) fn is_read(kind: &str, sample: &Value) -> bool {
     let text = sample.to_string();
     match kind {
         "config" => TeamConfig::parse(&text).is_ok(),
-        "inbox" => message::parse(&text).is_ok_and(|all| all.iter().all(|entry| entry.message.is_ok())),
+        "inbox" => message::parse_inbox(&text).is_ok_and(|all| all.iter().all(|entry| entry.message.is_ok())),
         "call" => serde_json::from_str::<Call>(&text).is_ok(),
         "event" => serde_json::from_str::<Event>(&text).is_ok(),
         "policy" => serde_json::from_str::<Policy>(&text).is_ok(),

@@ -1,9 +1,9 @@
 //! A daemon beside the list, as `teamctl task claim` asks it which task is next.
 
-use protocol::control::frame::encode;
-use protocol::control::{Call, Next, NextTask, Reply, Request, Response, VERSION};
+use protocol::control::framing::encode;
+use protocol::control::{Call, NextTaskHint, NextTaskRequest, PROTOCOL_VERSION, Reply, Request, Response};
+use protocol::directories::{Directories, DirectoryEnvironment};
 use protocol::name::{AgentName, TeamName};
-use protocol::place::{Environment, Place};
 use std::io::{BufRead, BufReader, Write};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
@@ -28,23 +28,34 @@ impl Daemon {
         teamd.env("PATH", std::env::var_os("PATH").unwrap_or_default());
         teamd.env("XDG_RUNTIME_DIR", &run).env("XDG_STATE_HOME", &state);
         let child = teamd.stdout(Stdio::null()).stderr(Stdio::null()).spawn().ok()?;
-        let place = Environment { runtime_dir: Some(run), state_home: Some(state), ..Environment::default() };
-        let daemon = Daemon { child, socket: Place::of(&root.canonicalize().unwrap(), &place).socket() };
-        while daemon.next() == Next::Unknown {
+        let place = DirectoryEnvironment {
+            runtime_dir: Some(run),
+            state_home: Some(state),
+            ..DirectoryEnvironment::default()
+        };
+        let daemon = Daemon {
+            child,
+            socket: Directories::for_root(&root.canonicalize().unwrap(), &place).control_socket(),
+        };
+        while daemon.next() == NextTaskHint::Unknown {
             std::thread::park_timeout(Duration::from_millis(20));
         }
         Some(daemon)
     }
 
-    pub(crate) fn next(&self) -> Next {
-        self.ask().unwrap_or(Next::Unknown)
+    pub(crate) fn next(&self) -> NextTaskHint {
+        self.ask().unwrap_or(NextTaskHint::Unknown)
     }
 
-    fn ask(&self) -> std::io::Result<Next> {
+    fn ask(&self) -> std::io::Result<NextTaskHint> {
         let mut stream = UnixStream::connect(&self.socket)?;
         let team = TeamName::parse("bench").unwrap();
-        let request = Request::NextTask(NextTask { team, owner: AgentName::lead(), resume: false });
-        stream.write_all(&encode(&Call { v: VERSION, token: None, once: None, request }).unwrap())?;
+        let request =
+            Request::NextTask(NextTaskRequest { team, owner: AgentName::lead(), include_in_progress: false });
+        stream.write_all(
+            &encode(&Call { version: PROTOCOL_VERSION, token: None, idempotency_key: None, request })
+                .unwrap(),
+        )?;
         let mut line = String::new();
         BufReader::new(stream).read_line(&mut line)?;
         match serde_json::from_str(&line)? {

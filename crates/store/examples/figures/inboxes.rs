@@ -103,7 +103,7 @@ pub(crate) fn sixteen_writers() {
     });
     let stored = of_lead(&team).read().unwrap().len();
     assert_eq!(stored, WRITERS * 500, "none is lost");
-    let peer = copied(&team.inbox(&AgentName::foreign("nobody")));
+    let peer = copied(&team.inbox(&AgentName::new_unchecked("nobody")));
     let theirs = together(20, |count| {
         let mut node = command(&peer).unwrap();
         node.arg(count);

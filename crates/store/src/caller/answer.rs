@@ -5,12 +5,12 @@
 use super::Caller;
 use crate::error::Error;
 use crate::inbox::MESSAGE_LIMIT;
-use protocol::fault::{Fault, Kind};
+use protocol::error::{ErrorKind, ErrorReport};
 use protocol::id::RequestId;
-use protocol::message::Entry;
+use protocol::message::InboxEntry;
 use protocol::name::AgentName;
 use protocol::payload::{Payload, ShutdownApproved, ShutdownRejected, ShutdownRequest};
-use protocol::time::{iso8601, parse_iso8601};
+use protocol::timestamp::{iso8601, parse_iso8601};
 use serde_json::{Value, json};
 
 /// Yes or no to a request to shut down.
@@ -58,16 +58,19 @@ impl Caller {
     /// # Errors
     /// `NotPermitted` for whoever was not asked, `NotFound` for a request that nobody got in this life, `Exists` for one
     /// that has its answer.
-    pub fn respond(&self, request: &RequestId, answer: &Answer, at_ms: u64) -> Result<Value, Fault> {
+    pub fn respond(&self, request: &RequestId, answer: &Answer, at_ms: u64) -> Result<Value, ErrorReport> {
         if self.me.is_lead() {
-            let fault =
-                Fault::new(Kind::NotPermitted, "cannot answer for a teammate: only who was asked may");
-            return Err(fault.hinted("end it without asking: teamctl kill NAME"));
+            let fault = ErrorReport::new(
+                ErrorKind::NotPermitted,
+                "cannot answer for a teammate: only who was asked may",
+            );
+            return Err(fault.with_help("end it without asking: teamctl kill NAME"));
         }
         let entry = self.asked(request)?;
         let payload = answer.payload(request, &self.me, iso8601(at_ms));
         let (lead, message) = (self.team.inbox(&AgentName::lead()), self.message(payload.to_text(), at_ms));
-        let mine = |entries: &[Entry]| entries.iter().find_map(|entry| answered(entry, request, &self.me));
+        let mine =
+            |entries: &[InboxEntry]| entries.iter().find_map(|entry| answered(entry, request, &self.me));
         if !lead.append_unless(&message, MESSAGE_LIMIT, |entries| mine(entries).is_some())? {
             let approved = mine(&lead.read()?).unwrap_or_default();
             return Err(Error::Answered { id: request.to_string(), approved }.into());
@@ -77,7 +80,7 @@ impl Caller {
     }
 
     /// The request of that id in the caller's own inbox.
-    fn asked(&self, id: &RequestId) -> Result<Entry, Fault> {
+    fn asked(&self, id: &RequestId) -> Result<InboxEntry, ErrorReport> {
         let me = &self.me;
         let joined = self.team.member(me.as_str()).map_or(0, |member| member.joined_at);
         let entries = self.team.inbox(me).read()?;
@@ -85,17 +88,20 @@ impl Caller {
             return Ok(entry);
         }
         match self.other(id)? {
-            Some(other) if other != *me => Err(Fault::new(
-                Kind::NotPermitted,
+            Some(other) if other != *me => Err(ErrorReport::new(
+                ErrorKind::NotPermitted,
                 format!("cannot answer {id}: {other} was asked, not {me}"),
             )),
-            _ => Err(Fault::new(Kind::NotFound, format!("cannot answer {id}: {me} was not asked that"))
-                .hinted("see the requests with: teamctl inbox")),
+            _ => Err(ErrorReport::new(
+                ErrorKind::NotFound,
+                format!("cannot answer {id}: {me} was not asked that"),
+            )
+            .with_help("see the requests with: teamctl inbox")),
         }
     }
 
     /// Who else was asked that. An inbox that can't be read says nothing, and is no reason to fail here.
-    fn other(&self, id: &RequestId) -> Result<Option<AgentName>, Fault> {
+    fn other(&self, id: &RequestId) -> Result<Option<AgentName>, ErrorReport> {
         let members = self.team.config()?.members.into_iter().map(|member| member.name);
         let has = |name: &AgentName| {
             let entries = self.team.inbox(name).read().unwrap_or_default();
@@ -106,19 +112,20 @@ impl Caller {
 }
 
 /// Whether it is a request of the lead under this id, from `since` (ms since the epoch) on.
-fn asks(entry: &Entry, id: &RequestId, since: u64) -> bool {
+fn asks(entry: &InboxEntry, id: &RequestId, since: u64) -> bool {
     let Ok(message) = &entry.message else { return false };
     let asked = match Payload::parse(&message.text) {
         Some(Payload::ShutdownRequest(ShutdownRequest { request_id, .. })) => request_id == *id,
         _ => false,
     };
     let before = parse_iso8601(&message.timestamp).is_some_and(|sent| sent < since);
-    asked && !before && AgentName::foreign(&message.from).is_lead()
+    asked && !before && AgentName::new_unchecked(&message.from).is_lead()
 }
 
 /// Whether it is `me` who answers that request in it, and how.
-fn answered(entry: &Entry, id: &RequestId, me: &AgentName) -> Option<bool> {
-    let message = entry.message.as_ref().ok().filter(|message| AgentName::foreign(&message.from) == *me)?;
+fn answered(entry: &InboxEntry, id: &RequestId, me: &AgentName) -> Option<bool> {
+    let message =
+        entry.message.as_ref().ok().filter(|message| AgentName::new_unchecked(&message.from) == *me)?;
     let (of, approved) = match Payload::parse(&message.text)? {
         Payload::ShutdownApproved(ShutdownApproved { request_id, .. }) => (request_id, true),
         Payload::ShutdownRejected(ShutdownRejected { request_id, .. }) => (request_id, false),
@@ -137,7 +144,7 @@ mod tests {
             let text = r#"{\"type\":\"shutdown_request\",\"requestId\":\"x-1\",\"from\":\"team-lead\"}"#;
             let raw =
                 format!(r#"{{"from":"{from}","text":"{text}","timestamp":"1970-01-01T00:00:05.000Z"}}"#);
-            Entry::of(0, &raw)
+            InboxEntry::parse(0, &raw)
         };
         let id = RequestId::parse("x-1").unwrap();
         assert!(asks(&entry("team-lead"), &id, 5000));

@@ -2,9 +2,9 @@
 //! writes it, and hands it to no other program.
 
 use super::{Caller, lead_only};
-use protocol::asked::Answer;
-use protocol::fault::{Fault, Kind};
-use protocol::policy::{By, Decision, Who};
+use protocol::error::{ErrorKind, ErrorReport};
+use protocol::member_request::Answer;
+use protocol::policy::{AnsweredBy, Approver, PolicyDecision};
 use serde_json::{Value, json};
 
 impl Caller {
@@ -12,15 +12,15 @@ impl Caller {
     ///
     /// # Errors
     /// `NotPermitted` for a teammate, `Usage` for a no without a reason, and what the requests say.
-    pub fn answer(&self, id: &str, answer: &Answer, at_ms: u64) -> Result<Value, Fault> {
+    pub fn answer(&self, id: &str, answer: &Answer, at_ms: u64) -> Result<Value, ErrorReport> {
         lead_only(&self.me, "answer a request")?;
         if matches!(answer, Answer::Deny { reason } if reason.trim().is_empty()) {
             let message = "cannot deny without a reason: it is what the member goes on with";
-            return Err(Fault::new(Kind::Usage, message));
+            return Err(ErrorReport::new(ErrorKind::Usage, message));
         }
         let requests = self.team.requests();
         let request = requests.find(id)?;
-        requests.answer(&request, answer, By::Lead, at_ms)?;
+        requests.answer(&request, answer, AnsweredBy::Lead, at_ms)?;
         let word = if matches!(answer, Answer::Approve(_)) { "yes" } else { "no" };
         let (id, from) = (request.asked.id(), &request.from);
         let sentence = format!("{from} has a {word} to {id}.");
@@ -31,14 +31,14 @@ impl Caller {
     ///
     /// # Errors
     /// `NotPermitted` for that too, else as [`Caller::answer`].
-    pub fn answer_as_program(&self, id: &str, answer: &Answer, at_ms: u64) -> Result<Value, Fault> {
+    pub fn answer_as_program(&self, id: &str, answer: &Answer, at_ms: u64) -> Result<Value, ErrorReport> {
         lead_only(&self.me, "answer a request")?;
         let request = self.team.requests().find(id)?;
-        if self.policy()?.decide(&request.asked, &request.cwd) == Decision::Ask(Who::Person) {
+        if self.policy()?.decide(&request.asked, &request.cwd) == PolicyDecision::Ask(Approver::Person) {
             let id = request.asked.id();
             let message = format!("cannot answer {id}: the team's policy leaves that to a person");
             let hint = "a person answers it, in a terminal of their own: teamctl requests; meanwhile go on with other work";
-            return Err(Fault::new(Kind::NotPermitted, message).hinted(hint));
+            return Err(ErrorReport::new(ErrorKind::NotPermitted, message).with_help(hint));
         }
         self.answer(id, answer, at_ms)
     }

@@ -8,11 +8,11 @@ use super::Caller;
 use crate::error::Error;
 use crate::inbox::MESSAGE_LIMIT;
 use crate::team::Team;
-use protocol::config::TeamConfig;
-use protocol::fault::{Fault, Kind};
+use protocol::error::{ErrorKind, ErrorReport};
 use protocol::message::Message;
-use protocol::name::{AgentName, bare};
+use protocol::name::{AgentName, strip_team};
 use protocol::payload::Payload;
+use protocol::team_config::TeamConfig;
 use serde::Serialize;
 use serde_json::{Value, json};
 
@@ -32,7 +32,7 @@ pub struct Missed {
     /// Whose.
     pub name: AgentName,
     /// Why.
-    pub fault: Fault,
+    pub fault: ErrorReport,
 }
 
 /// A message to all, as far as it came.
@@ -94,10 +94,10 @@ impl Broadcast {
     }
 
     /// Some have not got it.
-    pub fn fault(&self) -> Option<Fault> {
+    pub fn fault(&self) -> Option<ErrorReport> {
         let names: Vec<&str> = self.missed.iter().map(|missed| missed.name.as_str()).collect();
         let message = || format!("cannot reach {}; the others have it", names.join(", "));
-        (!names.is_empty()).then(|| Fault::new(Kind::Partly, message()))
+        (!names.is_empty()).then(|| ErrorReport::new(ErrorKind::Partial, message()))
     }
 }
 
@@ -118,7 +118,13 @@ impl Caller {
     /// # Errors
     /// `Usage` for nobody or a text too long, `NotFound` with the nearest names, `NotPermitted` for a teammate's text
     /// that is no plain text, and what the files say.
-    pub fn send(&self, to: &str, text: String, summary: Option<&str>, at_ms: u64) -> Result<Sent, Fault> {
+    pub fn send(
+        &self,
+        to: &str,
+        text: String,
+        summary: Option<&str>,
+        at_ms: u64,
+    ) -> Result<Sent, ErrorReport> {
         let text = checked(&self.me, text)?;
         let config = self.team.config();
         let message = self.message_in(config.as_ref().ok(), text, at_ms);
@@ -135,13 +141,18 @@ impl Caller {
         text: String,
         summary: Option<&str>,
         at_ms: u64,
-    ) -> Result<Sent, Fault> {
+    ) -> Result<Sent, ErrorReport> {
         super::lead_only(&self.me, "send as the user")?;
-        let message = Message::new(&AgentName::foreign("user"), checked(&self.me, text)?, at_ms);
+        let message = Message::new(&AgentName::new_unchecked("user"), checked(&self.me, text)?, at_ms);
         self.store(self.team.config(), to, Message { summary: summary.map(str::to_owned), ..message })
     }
 
-    fn store(&self, config: Result<TeamConfig, Error>, to: &str, message: Message) -> Result<Sent, Fault> {
+    fn store(
+        &self,
+        config: Result<TeamConfig, Error>,
+        to: &str,
+        message: Message,
+    ) -> Result<Sent, ErrorReport> {
         let (to, color) = recipient(&self.team, config, to)?;
         self.team.inbox(&to).append(&message)?;
         Ok(Sent { message, to, color })
@@ -151,7 +162,12 @@ impl Caller {
     ///
     /// # Errors
     /// As [`Caller::send`]; the first of them where nobody could be reached.
-    pub fn broadcast(&self, text: String, summary: Option<&str>, at_ms: u64) -> Result<Broadcast, Fault> {
+    pub fn broadcast(
+        &self,
+        text: String,
+        summary: Option<&str>,
+        at_ms: u64,
+    ) -> Result<Broadcast, ErrorReport> {
         let text = checked(&self.me, text)?;
         let config = self.team.config()?;
         let mut message = self.message_in(Some(&config), text, at_ms);
@@ -175,47 +191,48 @@ fn recipient(
     team: &Team,
     config: Result<TeamConfig, Error>,
     address: &str,
-) -> Result<(AgentName, Option<String>), Fault> {
-    let plain = bare(address, team.name());
+) -> Result<(AgentName, Option<String>), ErrorReport> {
+    let plain = strip_team(address, team.name());
     if plain.trim().is_empty() {
-        let nobody = Fault::new(Kind::Usage, "cannot send to nobody: the recipient is empty");
-        return Err(nobody.hinted("name a member; those there are: teamctl status"));
+        let nobody = ErrorReport::new(ErrorKind::Usage, "cannot send to nobody: the recipient is empty");
+        return Err(nobody.with_help("name a member; those there are: teamctl status"));
     }
     match config.and_then(|config| team.member_in(&config, address)) {
         Ok(member) => Ok((member.name, member.color)),
         // A team that another program made may not list its lead; it has an inbox all the same.
         Err(Error::NoSuchMember { .. }) if is_lead(team, address) => Ok((AgentName::lead(), None)),
         // Its config is a session's own to be in the middle of writing: who has an inbox can be written to.
-        Err(Error::Corrupt { .. }) if has_inbox(team, plain) => Ok((AgentName::foreign(plain), None)),
+        Err(Error::Corrupt { .. }) if has_inbox(team, plain) => Ok((AgentName::new_unchecked(plain), None)),
         Err(error) => Err(error.into()),
     }
 }
 
 fn has_inbox(team: &Team, plain: &str) -> bool {
-    team.name().is_foreign() && team.inbox(&AgentName::foreign(plain)).path().exists()
+    team.name().is_claude_session() && team.inbox(&AgentName::new_unchecked(plain)).path().exists()
 }
 
 fn is_lead(team: &Team, address: &str) -> bool {
-    AgentName::foreign(bare(address, team.name())).is_lead()
+    AgentName::new_unchecked(strip_team(address, team.name())).is_lead()
 }
 
 /// The text, if an inbox takes it and it is one that `me` may send.
 ///
 /// # Errors
 /// `Usage` for one that is too long; `NotPermitted` for a teammate's that would be read as a protocol message.
-pub fn checked(me: &AgentName, text: String) -> Result<String, Fault> {
+pub fn checked(me: &AgentName, text: String) -> Result<String, ErrorReport> {
     if text.len() > MESSAGE_LIMIT {
         let message = format!("cannot send a text of {} bytes: {MESSAGE_LIMIT} is the limit", text.len());
-        return Err(Fault::new(Kind::Usage, message).hinted("put it into a file and send the file's path"));
+        return Err(ErrorReport::new(ErrorKind::Usage, message)
+            .with_help("put it into a file and send the file's path"));
     }
-    match Payload::kind_of(&text) {
+    match Payload::detect_type(&text) {
         Some(kind) if !me.is_lead() => Err(spoof(kind)),
         _ => Ok(text),
     }
 }
 
-fn spoof(kind: &str) -> Fault {
+fn spoof(kind: &str) -> ErrorReport {
     let message = format!("cannot send this text: it would be read as a {kind}");
-    Fault::new(Kind::NotPermitted, message)
-        .hinted("answer a shutdown request with: teamctl respond ID; work on tasks with: teamctl task")
+    ErrorReport::new(ErrorKind::NotPermitted, message)
+        .with_help("answer a shutdown request with: teamctl respond ID; work on tasks with: teamctl task")
 }

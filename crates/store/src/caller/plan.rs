@@ -1,7 +1,7 @@
 //! A teammate hands in its plan itself.
 
 use super::Caller;
-use protocol::fault::{Fault, Kind};
+use protocol::error::{ErrorKind, ErrorReport};
 use protocol::id::RequestId;
 use serde_json::{Value, json};
 
@@ -14,7 +14,7 @@ impl Caller {
     /// # Errors
     /// `NotPermitted` for the lead, `Refused` for a member that is not in plan mode, or whose last plan has no answer;
     /// `Usage` where it is empty or longer than 64 KiB.
-    pub fn hand_in(&self, plan: &str, at_ms: u64) -> Result<Value, Fault> {
+    pub fn hand_in(&self, plan: &str, at_ms: u64) -> Result<Value, ErrorReport> {
         self.may_hand_in(plan)?;
         let file = self.team.write_plan(plan)?;
         let request = self.team.hand_in(&self.me, &file, plan, at_ms)?;
@@ -23,27 +23,33 @@ impl Caller {
         Ok(json!({"success": true, "message": message, "request_id": request, "plan_file_path": path}))
     }
 
-    fn may_hand_in(&self, plan: &str) -> Result<(), Fault> {
+    fn may_hand_in(&self, plan: &str) -> Result<(), ErrorReport> {
         if self.me.is_lead() {
-            let fault =
-                Fault::new(Kind::NotPermitted, "cannot hand in a plan as team-lead: that is for a teammate");
-            return Err(fault.hinted("see the plans of others: teamctl requests"));
+            let fault = ErrorReport::new(
+                ErrorKind::NotPermitted,
+                "cannot hand in a plan as team-lead: that is for a teammate",
+            );
+            return Err(fault.with_help("see the plans of others: teamctl requests"));
         }
         if plan.trim().is_empty() || plan.len() > LONGEST {
             let size = plan.len();
             let message = format!("cannot hand in a plan of {size} bytes: it is a text of {LONGEST} at most");
-            return Err(Fault::new(Kind::Usage, message));
+            return Err(ErrorReport::new(ErrorKind::Usage, message));
         }
         let me = &self.me;
-        if !self.team.member(me.as_str())?.plans() {
-            let fault = Fault::new(Kind::Refused, format!("cannot hand in a plan: {me} is not in plan mode"));
-            return Err(fault.hinted("tell the lead what you have in mind: teamctl send team-lead TEXT"));
+        if !self.team.member(me.as_str())?.is_planning() {
+            let fault = ErrorReport::new(
+                ErrorKind::Refused,
+                format!("cannot hand in a plan: {me} is not in plan mode"),
+            );
+            return Err(fault.with_help("tell the lead what you have in mind: teamctl send team-lead TEXT"));
         }
         match self.team.requests().plan_of(me)? {
-            Some(request) => {
-                Err(Fault::new(Kind::Refused, format!("cannot hand in a plan: {request} has no answer yet"))
-                    .hinted("the answer comes to you as a message"))
-            }
+            Some(request) => Err(ErrorReport::new(
+                ErrorKind::Refused,
+                format!("cannot hand in a plan: {request} has no answer yet"),
+            )
+            .with_help("the answer comes to you as a message")),
             None => Ok(()),
         }
     }

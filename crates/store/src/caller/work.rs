@@ -3,13 +3,13 @@
 
 use super::Caller;
 use crate::tasks::{NewTask, TaskUpdate};
-use protocol::control::Commands;
-use protocol::fault::{Fault, Kind};
+use protocol::control::TaskCommandPolicy;
+use protocol::error::{ErrorKind, ErrorReport};
 use protocol::id::TaskId;
 use protocol::name::AgentName;
 use protocol::payload::{Payload, TaskCompleted};
 use protocol::task::{Task, TaskStatus};
-use protocol::time::iso8601;
+use protocol::timestamp::iso8601;
 use serde_json::{Map, Value};
 
 impl Caller {
@@ -17,10 +17,10 @@ impl Caller {
     ///
     /// # Errors
     /// `Usage` for an empty subject, `NotPermitted` for a teammate's command, and what the list says.
-    pub fn create_task(&self, new: NewTask) -> Result<Task, Fault> {
+    pub fn create_task(&self, new: NewTask) -> Result<Task, ErrorReport> {
         self.refuse_command(new.metadata.as_ref())?;
         if new.subject.trim().is_empty() {
-            return Err(Fault::new(Kind::Usage, "cannot create a task: its subject is empty"));
+            return Err(ErrorReport::new(ErrorKind::Usage, "cannot create a task: its subject is empty"));
         }
         Ok(self.team.tasks().create(new)?)
     }
@@ -29,10 +29,13 @@ impl Caller {
     ///
     /// # Errors
     /// As [`Caller::create_task`]; `Partly` where the lead could not be told.
-    pub fn update_task(&self, id: &TaskId, update: TaskUpdate, at_ms: u64) -> Result<Task, Fault> {
+    pub fn update_task(&self, id: &TaskId, update: TaskUpdate, at_ms: u64) -> Result<Task, ErrorReport> {
         self.refuse_command(update.metadata.as_ref())?;
         if update.subject.as_deref().is_some_and(|subject| subject.trim().is_empty()) {
-            return Err(Fault::new(Kind::Usage, format!("cannot change task {id}: the subject is empty")));
+            return Err(ErrorReport::new(
+                ErrorKind::Usage,
+                format!("cannot change task {id}: the subject is empty"),
+            ));
         }
         let before = self.team.tasks().get(id)?;
         let task = self.team.tasks().update(id, update, &self.me)?;
@@ -44,7 +47,7 @@ impl Caller {
     ///
     /// # Errors
     /// As [`Caller::update_task`].
-    pub fn complete_task(&self, id: &TaskId, at_ms: u64) -> Result<Task, Fault> {
+    pub fn complete_task(&self, id: &TaskId, at_ms: u64) -> Result<Task, ErrorReport> {
         let before = self.team.tasks().get(id)?;
         let task = self.team.tasks().complete(id, &self.me)?;
         self.completed(&before, &task, at_ms)?;
@@ -52,7 +55,7 @@ impl Caller {
     }
 
     /// Tells the lead, if a teammate has just completed the task. It is completed by then, whatever happens here.
-    fn completed(&self, before: &Task, task: &Task, at_ms: u64) -> Result<(), Fault> {
+    fn completed(&self, before: &Task, task: &Task, at_ms: u64) -> Result<(), ErrorReport> {
         if self.me.is_lead() || task.status != TaskStatus::Completed || before.status == TaskStatus::Completed
         {
             return Ok(());
@@ -66,19 +69,21 @@ impl Caller {
         let told = self.team.inbox(&AgentName::lead()).append(&self.message(payload.to_text(), at_ms));
         told.map_err(|error| {
             let message = format!("task {} is done, but cannot tell the lead: {error}", task.id);
-            Fault::new(Kind::Partly, message).hinted("tell it yourself: teamctl send team-lead TEXT")
+            ErrorReport::new(ErrorKind::Partial, message)
+                .with_help("tell it yourself: teamctl send team-lead TEXT")
         })
     }
 
     /// A worker runs the command of a task: who may put one there may run anything as the worker.
-    fn refuse_command(&self, metadata: Option<&Map<String, Value>>) -> Result<(), Fault> {
+    fn refuse_command(&self, metadata: Option<&Map<String, Value>>) -> Result<(), ErrorReport> {
         if self.me.is_lead() || !metadata.is_some_and(|metadata| metadata.contains_key("command")) {
             return Ok(());
         }
-        if self.policy()?.commands == Commands::Any {
+        if self.policy()?.task_commands == TaskCommandPolicy::Any {
             return Ok(());
         }
         let what = "cannot put a command into a task: that is for the lead or a person";
-        Err(Fault::new(Kind::NotPermitted, what).hinted("ask the lead: teamctl send team-lead TEXT"))
+        Err(ErrorReport::new(ErrorKind::NotPermitted, what)
+            .with_help("ask the lead: teamctl send team-lead TEXT"))
     }
 }

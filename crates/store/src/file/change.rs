@@ -78,7 +78,7 @@ pub(crate) fn change(
     name: &str,
     mut before: Option<Snapshot>,
     shape: Shape,
-    mut edit: impl FnMut(Option<&str>) -> Result<Result<Option<String>, Error>, json::Error>,
+    mut edit: impl FnMut(Option<&str>) -> Result<Result<Option<String>, Error>, json::JsonError>,
     placed: impl Fn(Known),
 ) -> Result<(), Error> {
     for attempt in 0..ATTEMPTS {
@@ -106,6 +106,6 @@ pub(crate) fn change(
     Err(Error::Contended(dir.join(name)))
 }
 
-fn malformed(dir: &Directory, name: &str, error: &json::Error) -> Error {
+fn malformed(dir: &Directory, name: &str, error: &json::JsonError) -> Error {
     Error::Malformed { path: dir.join(name), why: error.to_string() }
 }

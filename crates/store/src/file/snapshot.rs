@@ -162,7 +162,7 @@ pub(crate) fn read_as<T>(
     name: &str,
     limit: u64,
     patience: Duration,
-    mut parse: impl FnMut(&str) -> Result<T, json::Error>,
+    mut parse: impl FnMut(&str) -> Result<T, json::JsonError>,
 ) -> Result<Option<(Snapshot, T)>, Error> {
     let mut pause = None;
     loop {
@@ -196,7 +196,7 @@ pub(crate) fn half_written(dir: &Directory, name: &str, patience: Duration) -> R
     Ok(Pause::new(left, first, longest))
 }
 
-fn parsed<T>(bytes: &[u8], parse: impl FnOnce(&str) -> Result<T, json::Error>) -> Result<T, String> {
+fn parsed<T>(bytes: &[u8], parse: impl FnOnce(&str) -> Result<T, json::JsonError>) -> Result<T, String> {
     if bytes.is_empty() {
         return Err("it is empty".to_owned());
     }

@@ -134,7 +134,7 @@ impl Walk {
         }
         let Some(from) = self.next_begins()? else { return Ok(None) };
         let length = loop {
-            match json::first(&self.bytes[from..]) {
+            match json::parse_first(&self.bytes[from..]) {
                 // A number that ends where the part does may go on.
                 Ok(Some((value, end))) if self.is_last || from + end < self.bytes.len() => {
                     self.end = from + end;

@@ -7,7 +7,7 @@ use crate::error::Error;
 use crate::file::{Known, Long, Replaced};
 use crate::lock::Lock;
 use protocol::json::{Array, Object};
-use protocol::message::Entry;
+use protocol::message::InboxEntry;
 use serde::{Deserialize, Serialize};
 use std::sync::OnceLock;
 use uuid::Uuid;
@@ -121,10 +121,10 @@ impl End<'_> {
     }
 
     /// Its entries, numbered as in the whole; none if it is not what an end is.
-    pub(super) fn entries(&self) -> Option<Vec<Entry>> {
+    pub(super) fn entries(&self) -> Option<Vec<InboxEntry>> {
         let array = Array::parse(&self.text).ok()?;
         let entries = (self.place.entries..).zip(array.elements());
-        Some(entries.map(|(at, element)| Entry::of(at, element.get())).collect())
+        Some(entries.map(|(at, element)| InboxEntry::parse(at, element.get())).collect())
     }
 
     /// Puts `after` in its place, under the inbox's lock, and notes what is known then; false where that can't be done.
@@ -153,7 +153,7 @@ impl End<'_> {
 /// The last entry of a text that begins at `from`, and the first that may be unread: no earlier one than `unread` is.
 fn places_in(text: &str, from: Place, unread: Option<Place>) -> Option<(Place, Place)> {
     let array = Array::parse(text).ok()?;
-    let parts: Vec<usize> = array.parts().collect();
+    let parts: Vec<usize> = array.element_starts().collect();
     // A bracket of ours stands before an end, and is no byte of the file.
     let shift = u64::from(from != Place::START);
     let place =

@@ -6,7 +6,7 @@ use super::{Inbox, digest, said};
 use crate::directory::Directory;
 use crate::error::Error;
 use crate::file::{INBOX_LIMIT, Identity, OPTIMISTIC, Odd, PATIENCE, Shape, Walk, half_written, read_as};
-use protocol::message::Entry;
+use protocol::message::InboxEntry;
 use uuid::Uuid;
 
 /// This many bytes before the end of the last entry must be what they were.
@@ -17,7 +17,7 @@ const CHANGES: u32 = 4;
 const PART: usize = 256 << 10;
 
 /// The new entries, and the mark behind them.
-type Looked = (Vec<Entry>, Mark);
+type Looked = (Vec<InboxEntry>, Mark);
 
 /// How far an inbox was looked through. It is small, and holds for this process alone.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -68,7 +68,7 @@ impl Mark {
         self.behind
     }
 
-    fn count(&mut self, entry: &Entry) {
+    fn count(&mut self, entry: &InboxEntry) {
         self.entries += 1;
         self.unread += usize::from(entry.unread().is_some());
     }
@@ -80,7 +80,7 @@ impl Mark {
         while !self.behind
             && let Some(raw) = walk.next()?
         {
-            let entry = Entry::of(self.entries, raw);
+            let entry = InboxEntry::parse(self.entries, raw);
             self.count(&entry);
             left = left.saturating_sub(raw.len());
             self.behind = left == 0;
@@ -115,7 +115,7 @@ impl Inbox {
     ///
     /// # Errors
     /// As [`Inbox::read`].
-    pub fn since(&self, mark: Option<&Mark>) -> Result<(Vec<Entry>, Mark), Error> {
+    pub fn since(&self, mark: Option<&Mark>) -> Result<(Vec<InboxEntry>, Mark), Error> {
         self.look(mark, usize::MAX)
     }
 
@@ -124,7 +124,7 @@ impl Inbox {
     ///
     /// # Errors
     /// As [`Inbox::read`].
-    pub fn part_since(&self, mark: Option<&Mark>) -> Result<(Vec<Entry>, Mark), Error> {
+    pub fn part_since(&self, mark: Option<&Mark>) -> Result<(Vec<InboxEntry>, Mark), Error> {
         self.look(mark, PART)
     }
 
@@ -132,7 +132,7 @@ impl Inbox {
     ///
     /// # Errors
     /// As [`Inbox::read`].
-    pub fn fold<T: Default>(&self, mut step: impl FnMut(&mut T, Entry)) -> Result<T, Error> {
+    pub fn fold<T: Default>(&self, mut step: impl FnMut(&mut T, InboxEntry)) -> Result<T, Error> {
         for _ in 0..OPTIMISTIC {
             let (mut all, mut mark) = (T::default(), None);
             loop {
@@ -195,7 +195,7 @@ fn anew(mark: Option<&Mark>, walk: &mut Walk, most: usize) -> Result<Looked, Odd
     while at.entries < mark.entries
         && let Some(raw) = walk.next()?
     {
-        let entry = Entry::of(at.entries, raw);
+        let entry = InboxEntry::parse(at.entries, raw);
         at.count(&entry);
         last = Some(entry);
     }

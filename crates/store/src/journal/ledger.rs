@@ -8,7 +8,7 @@ use super::{LIMIT, earlier, name, place};
 use crate::error::Error;
 use crate::inbox::Inbox;
 use crate::team::Team;
-use protocol::message::{Entry, Message};
+use protocol::message::{InboxEntry, Message};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::fs::File;
 use std::os::unix::fs::{FileExt, MetadataExt};
@@ -33,7 +33,7 @@ pub enum Reader {
 #[derive(Debug, Clone, Copy)]
 pub enum Looked<'e> {
     /// These more, and all that was there before as it was.
-    Grown(&'e [Entry]),
+    Grown(&'e [InboxEntry]),
     /// Something else changed, too, or it was the first.
     Changed,
 }
@@ -266,7 +266,7 @@ impl Ledger {
 }
 
 /// What is there is there, and what is read there is nobody's to put back. Its id, if it is open.
-fn see(open: &mut BTreeMap<String, Open>, entry: &Entry) -> Option<String> {
+fn see(open: &mut BTreeMap<String, Open>, entry: &InboxEntry) -> Option<String> {
     let id = id(entry);
     let seen = open.get_mut(&id)?;
     if entry.unread().is_none() {

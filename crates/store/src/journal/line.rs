@@ -5,7 +5,7 @@ use crate::error::Error;
 use crate::inbox::said;
 use crate::state::StateDir;
 use crate::team::Team;
-use protocol::message::{Entry, Message};
+use protocol::message::{InboxEntry, Message};
 use serde::{Deserialize, Serialize};
 use std::io::Read;
 
@@ -47,7 +47,7 @@ impl Line {
 }
 
 /// What tells an entry from others, read or not.
-pub(super) fn id(entry: &Entry) -> String {
+pub(super) fn id(entry: &InboxEntry) -> String {
     said(entry).simple().to_string()
 }
 

@@ -3,13 +3,13 @@
 use super::Tasks;
 use crate::clock::now;
 use crate::error::Error;
-use protocol::config::TeamConfig;
 use protocol::id::TaskId;
 use protocol::message::Message;
 use protocol::name::AgentName;
 use protocol::payload::{Payload, TaskAssignment};
 use protocol::task::Task;
-use protocol::time::iso8601;
+use protocol::team_config::TeamConfig;
+use protocol::timestamp::iso8601;
 use std::collections::BTreeMap;
 
 /// Who may own tasks, as the config says it.

@@ -5,7 +5,7 @@ use super::create::Planned;
 use crate::error::Error;
 use protocol::id::TaskId;
 use protocol::name::{AgentName, TeamName};
-use protocol::task::{Task, cycle, find};
+use protocol::task::{Task, find_cycle, find_task};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
@@ -133,7 +133,7 @@ impl Batch {
     ) -> Result<(), Error> {
         let mut all: Vec<Arc<Task>> = all.cloned().collect();
         for id in self.planned.iter().flat_map(|plan| plan.task.blocks.iter().chain(&plan.task.blocked_by)) {
-            find(&all, *id).ok_or_else(|| Error::NoSuchTask { id: *id, team: team.clone() })?;
+            find_task(&all, *id).ok_or_else(|| Error::NoSuchTask { id: *id, team: team.clone() })?;
         }
         let last = all.last().map_or(0, |task| task.id.number());
         let Some(first) = TaskId::from_number(last + 1) else { return Ok(()) };
@@ -145,7 +145,7 @@ impl Batch {
         // Only a way out of the new ones and back into them can close a circle that is not among them alone.
         for (task, plan) in new.iter().zip(&self.planned) {
             for blocked in &plan.task.blocks {
-                if let Some(way) = cycle(&all, task.id, *blocked) {
+                if let Some(way) = find_cycle(&all, task.id, *blocked) {
                     return Err(self.circle_through(first, &way));
                 }
             }

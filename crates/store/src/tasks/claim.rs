@@ -8,10 +8,10 @@ use super::draft::Draft;
 use super::{Scope, Tasks};
 use crate::directory::Directory;
 use crate::error::Error;
-use protocol::control::Next;
+use protocol::control::NextTaskHint;
 use protocol::id::TaskId;
 use protocol::name::AgentName;
-use protocol::task::{Task, TaskStatus, left, next, with_metadata};
+use protocol::task::{Task, TaskStatus, next_task, resumable_task, with_metadata};
 use serde_json::{Map, Value};
 use std::sync::Arc;
 
@@ -32,8 +32,8 @@ enum Led {
 }
 
 impl Led {
-    fn by(next: Next) -> Led {
-        if next == Next::Nothing { Led::Off } else { Led::Nowhere }
+    fn by(next: NextTaskHint) -> Led {
+        if next == NextTaskHint::NoTask { Led::Off } else { Led::Nowhere }
     }
 }
 
@@ -52,7 +52,7 @@ impl Tasks {
 
     /// As [`Tasks::claim`] without an id; of a long list whoever knows it is asked first. That there is nothing is said
     /// by the files alone.
-    pub fn claim_told(&self, owner: &AgentName, told: impl Fn() -> Next) -> Result<Task, Error> {
+    pub fn claim_told(&self, owner: &AgentName, told: impl Fn() -> NextTaskHint) -> Result<Task, Error> {
         match self.follow(owner, told)? {
             Led::To(task) => Ok(task),
             Led::Back(_) | Led::Off | Led::Nowhere => self.claim(None, owner),
@@ -62,7 +62,7 @@ impl Tasks {
     /// The lowest task that `owner` has in progress and that has not failed: what an earlier life of it left,
     /// for the next one to go on with. Writes nothing. One that waits for others by now is left out.
     pub fn resume(&self, owner: &AgentName) -> Result<Option<Task>, Error> {
-        Ok(left(&self.list_shared()?, owner).cloned())
+        Ok(resumable_task(&self.list_shared()?, owner).cloned())
     }
 
     /// As [`Tasks::resume`], but for those that are `settled`; else as [`Tasks::claim`] without an id. One look
@@ -71,7 +71,7 @@ impl Tasks {
         &self,
         owner: &AgentName,
         settled: impl Fn(TaskId) -> bool,
-        told: impl Fn() -> Next,
+        told: impl Fn() -> NextTaskHint,
     ) -> Result<Task, Error> {
         match self.follow(owner, told)? {
             Led::Back(task) if settled(task.id) => {}
@@ -80,7 +80,7 @@ impl Tasks {
             Led::Nowhere => {}
         }
         let all = self.list_shared()?;
-        if let Some(task) = left(&all, owner).filter(|task| !settled(task.id)) {
+        if let Some(task) = resumable_task(&all, owner).filter(|task| !settled(task.id)) {
             return Ok(task.clone());
         }
         self.next(&all, owner)?;
@@ -89,18 +89,18 @@ impl Tasks {
 
     /// Asks, of a long list, and takes what is said, if the files say so too. Where somebody was faster that is known by
     /// whoever is asked again.
-    fn follow(&self, owner: &AgentName, told: impl Fn() -> Next) -> Result<Led, Error> {
+    fn follow(&self, owner: &AgentName, told: impl Fn() -> NextTaskHint) -> Result<Led, Error> {
         if self.team.task_dir()?.map_or(Ok(0), Directory::size)? <= LONG {
             return Ok(Led::Nowhere);
         }
         let mut next = told();
-        if !matches!(next, Next::Task(_)) {
+        if !matches!(next, NextTaskHint::Task(_)) {
             return Ok(Led::by(next));
         }
         let members = self.members()?;
         let owner = self.owner(&members, owner)?;
         for _ in 0..ASKED {
-            let Next::Task(id) = next else { break };
+            let NextTaskHint::Task(id) = next else { break };
             if let Some(led) = self.take_told(id, &members, &owner)? {
                 return Ok(led);
             }
@@ -117,7 +117,7 @@ impl Tasks {
                 Ok(Some(Led::To(task)))
             }
             Err(Error::AlreadyTheirs { .. }) => {
-                Ok(left(&self.with_blockers(id)?, owner).cloned().map(Led::Back))
+                Ok(resumable_task(&self.with_blockers(id)?, owner).cloned().map(Led::Back))
             }
             Err(error) if is_no_more(&error) => Ok(None),
             Err(error) => Err(error),
@@ -155,7 +155,7 @@ impl Tasks {
     }
 
     fn next(&self, all: &[Arc<Task>], owner: &AgentName) -> Result<TaskId, Error> {
-        next(all, owner).ok_or_else(|| self.nothing())
+        next_task(all, owner).ok_or_else(|| self.nothing())
     }
 
     fn nothing(&self) -> Error {

@@ -65,7 +65,7 @@ impl NewTask {
             blocks: Vec::new(),
             blocked_by: Vec::new(),
             metadata: self.metadata.clone(),
-            extra: Map::new(),
+            unknown_fields: Map::new(),
         }
     }
 }

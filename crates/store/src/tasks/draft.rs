@@ -10,7 +10,7 @@ use crate::file::{Change, Shape, Snapshot, Way, settle};
 use crate::lock::Lock;
 use crate::team::Team;
 use protocol::id::TaskId;
-use protocol::task::{Task, cycle, edited};
+use protocol::task::{Task, find_cycle, with_fields};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -57,7 +57,7 @@ impl<'t> Draft<'t> {
 
     /// Sets fields of a task; none takes a field out.
     pub(super) fn set(&mut self, id: TaskId, fields: &[(&str, Option<Value>)]) -> Result<(), Error> {
-        self.rewrite(id, |text| edited(text, fields))
+        self.rewrite(id, |text| with_fields(text, fields))
     }
 
     /// The task `id`, whose file must be readable and goes in last.
@@ -116,7 +116,7 @@ impl<'t> Draft<'t> {
     pub(super) fn link(&mut self, blocker: TaskId, blocked: TaskId) -> Result<(), Error> {
         let (mut blocks, mut blocked_by) =
             (self.task(blocker)?.blocks.clone(), self.task(blocked)?.blocked_by.clone());
-        if let Some(way) = cycle(&self.tasks, blocker, blocked) {
+        if let Some(way) = find_cycle(&self.tasks, blocker, blocked) {
             return Err(Error::Cycle { way });
         }
         if !blocks.contains(&blocked) {

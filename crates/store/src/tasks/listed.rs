@@ -262,7 +262,7 @@ fn read_for(
 }
 
 /// What is no JSON may be half a file and is worth another look; a wrong field is not.
-fn parse(text: &str) -> Result<Result<Task, TaskError>, json::Error> {
+fn parse(text: &str) -> Result<Result<Task, TaskError>, json::JsonError> {
     match Task::parse(text) {
         Err(TaskError::Json(error)) => Err(error),
         parsed => Ok(parsed),

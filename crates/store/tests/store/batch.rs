@@ -1,7 +1,7 @@
 //! Tasks that are made together: all or none, linked from their first moment.
 
 use crate::fixture::{Ground, agent, list};
-use protocol::fault::Kind;
+use protocol::error::ErrorKind;
 use protocol::id::TaskId;
 use protocol::payload::Payload;
 use protocol::task::Task;
@@ -24,7 +24,7 @@ fn upside_down(count: usize) -> Vec<Planned> {
 
 fn available(tasks: &Tasks) -> Vec<TaskId> {
     let all = tasks.list().unwrap();
-    all.iter().filter(|task| task.available(&all)).map(|task| task.id).collect()
+    all.iter().filter(|task| task.is_available(&all)).map(|task| task.id).collect()
 }
 
 /// Nothing of a refused batch is there, its ids neither.
@@ -90,7 +90,7 @@ fn a_circle_is_refused_with_its_way_before_anything_is_made() {
     let planned = vec![plan("a", &[]), plan("b", &[0, 3]), plan("c", &[1]), plan("d", &[2])];
     let error = ground.team.tasks().create_all(planned).unwrap_err();
     assert_eq!(error.to_string(), r#"cannot create the tasks: "b" → "c" → "d" → "b" is a circle"#);
-    assert_eq!(error.kind(), Kind::Refused);
+    assert_eq!(error.kind(), ErrorKind::Refused);
     let error = ground.team.tasks().create_all(vec![plan("a", &[0])]).unwrap_err();
     assert_eq!(error.to_string(), r#"cannot create the tasks: "a" → "a" is a circle"#);
     untouched(&ground);
@@ -110,7 +110,7 @@ fn an_owner_who_is_no_member_is_refused() {
     let task = NewTask { owner: Some(agent("zed")), ..NewTask::new("b", &agent("team-lead")) };
     let error =
         ground.team.tasks().create_all(vec![plan("a", &[]), Planned { task, after: vec![] }]).unwrap_err();
-    assert_eq!(error.kind(), Kind::NotFound);
+    assert_eq!(error.kind(), ErrorKind::NotFound);
     untouched(&ground);
 }
 
@@ -149,7 +149,7 @@ fn each_owner_is_told_of_all_that_is_theirs_in_order() {
     }
 }
 
-fn task_of(entry: &protocol::message::Entry) -> u32 {
+fn task_of(entry: &protocol::message::InboxEntry) -> u32 {
     match Payload::parse(&entry.message.as_ref().unwrap().text) {
         Some(Payload::TaskAssignment(assignment)) => assignment.task_id.number(),
         other => panic!("{other:?}"),

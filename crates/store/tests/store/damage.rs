@@ -1,7 +1,7 @@
 //! Files that do not parse: waited for, set aside by a copy, and left as they are.
 
 use crate::fixture::{Ground, agent, delay, hostile, message, put};
-use protocol::fault::Kind;
+use protocol::error::ErrorKind;
 use protocol::name::AgentName;
 use protocol::task::TaskStatus;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -33,7 +33,7 @@ fn left_alone(name: &str) {
     for error in
         [inbox.append(&message("x")).unwrap_err(), inbox.retire().unwrap_err(), inbox.read().unwrap_err()]
     {
-        assert_eq!(error.kind(), Kind::Data, "{name}: {error}");
+        assert_eq!(error.kind(), ErrorKind::InvalidData, "{name}: {error}");
         let Error::Corrupt { copy, .. } = error else { panic!("{name}: {error}") };
         assert_eq!(std::fs::read(copy.unwrap()).unwrap(), bytes, "{name}");
     }
@@ -131,7 +131,7 @@ fn a_field_of_another_type_is_named_with_file_and_value() {
         said.ends_with("config.json: field createdAt should be a whole number, but is \"soon\""),
         "{said}"
     );
-    assert_eq!(error.kind(), Kind::Data);
+    assert_eq!(error.kind(), ErrorKind::InvalidData);
 }
 
 #[test]

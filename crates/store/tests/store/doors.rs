@@ -1,9 +1,9 @@
 //! What waits is started by no door, and what failed or was left is taken up again only as it should be.
 
 use crate::fixture::{Ground, agent, put};
-use protocol::fault::Kind;
+use protocol::error::ErrorKind;
 use protocol::id::TaskId;
-use protocol::task::{Task, TaskStatus, waiting};
+use protocol::task::{Task, TaskStatus, dependents};
 use serde_json::{Map, json};
 use std::collections::BTreeSet;
 use store::{Error, NewTask, TaskUpdate, Tasks};
@@ -56,7 +56,7 @@ fn a_task_whose_blocker_is_missing_waits_for_nothing() {
     waits_for_one(tasks.claim(Some(&id(2)), &ann));
     std::fs::remove_file(tasks.path().join("1.json")).unwrap();
     let all = tasks.list().unwrap();
-    assert!(all[0].blocked_by == [id(1)] && all[0].available(&all), "{all:?}");
+    assert!(all[0].blocked_by == [id(1)] && all[0].is_available(&all), "{all:?}");
     assert_eq!(tasks.claim(None, &ann).unwrap().id, id(2));
     tasks
         .update(&id(2), TaskUpdate { status: Some(TaskStatus::Pending), ..TaskUpdate::default() }, &ann)
@@ -91,7 +91,7 @@ fn whoever_has_a_task_already_is_told_so() {
     tasks.claim(None, &ann).unwrap();
     let error = tasks.claim(Some(&id(1)), &agent("ANN")).unwrap_err();
     assert_eq!(error.to_string(), "cannot claim task 1: ann has it already, and it is in progress");
-    assert_eq!(error.kind(), Kind::Exists);
+    assert_eq!(error.kind(), ErrorKind::AlreadyExists);
     assert!(matches!(tasks.claim(Some(&id(1)), &agent("bob")), Err(Error::Claimed { .. })));
     tasks.complete(&id(1), &ann).unwrap();
     let error = tasks.claim(Some(&id(1)), &agent("bob")).unwrap_err();
@@ -113,9 +113,9 @@ fn a_release_counts_the_attempt_and_may_keep_an_owner() {
     tasks.claim(None, &ann).unwrap();
     let released = tasks.release(&id(1), &lead).unwrap();
     assert_eq!((released.owner.clone(), released.attempts()), (None, 2));
-    assert_eq!(tasks.release_to(&id(1), &agent("zed"), &lead).unwrap_err().kind(), Kind::NotFound);
+    assert_eq!(tasks.release_to(&id(1), &agent("zed"), &lead).unwrap_err().kind(), ErrorKind::NotFound);
     tasks.complete(&id(1), &ann).unwrap();
-    assert_eq!(tasks.release(&id(1), &lead).unwrap_err().kind(), Kind::Refused, "it is over");
+    assert_eq!(tasks.release(&id(1), &lead).unwrap_err().kind(), ErrorKind::Refused, "it is over");
 }
 
 #[test]
@@ -184,7 +184,7 @@ fn no_sequence_of_links_closes_a_circle() {
 
 /// All that waits for `from` in the end, itself included.
 fn reachable(all: &[Task], from: TaskId) -> BTreeSet<TaskId> {
-    let waiting = waiting(all);
+    let waiting = dependents(all);
     let (mut found, mut open) = (BTreeSet::from([from]), vec![from]);
     while let Some(at) = open.pop() {
         let next = waiting.get(&at).into_iter().flatten().filter(|next| found.insert(**next));
@@ -195,7 +195,7 @@ fn reachable(all: &[Task], from: TaskId) -> BTreeSet<TaskId> {
 
 /// Each step of the way is a link that is there, or the refused one.
 fn real(all: &[Task], way: &[TaskId], refused: (TaskId, TaskId)) {
-    let waiting = waiting(all);
+    let waiting = dependents(all);
     assert_eq!(way.first(), way.last());
     for step in way.windows(2) {
         let there = waiting.get(&step[0]).is_some_and(|next| next.contains(&step[1]));

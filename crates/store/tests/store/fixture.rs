@@ -2,9 +2,9 @@
 #![allow(dead_code, reason = "each test binary uses its part")]
 
 use protocol::color::Color;
-use protocol::config::{Member, TeamConfig, TeammateEntry};
 use protocol::message::Message;
 use protocol::name::{AgentName, TeamName};
+use protocol::team_config::{Member, TeamConfig, TeammateEntry};
 use std::fs::File;
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -84,7 +84,7 @@ pub fn member(name: &str) -> Member {
 }
 
 pub fn agent(name: &str) -> AgentName {
-    AgentName::foreign(name)
+    AgentName::new_unchecked(name)
 }
 
 pub fn message(text: &str) -> Message {

@@ -1,7 +1,7 @@
 //! A full disk: a small memory file system, which takes root to mount; without it the test says so and passes.
 
 use crate::fixture::{agent, config, list, message, skipped};
-use protocol::fault::Kind;
+use protocol::error::ErrorKind;
 use std::path::Path;
 use std::process::Command;
 use store::{Durability, NewTask, Root};
@@ -40,7 +40,7 @@ fn a_full_disk_changes_nothing_and_leaves_nothing() {
     let team = root.create_team(&config("orchard")).unwrap();
     let inbox = team.inbox(&agent("team-lead"));
     let error = (0..100).find_map(|_| inbox.append(&message(&"x".repeat(20_000))).err()).unwrap();
-    assert_eq!(error.kind(), Kind::Io, "{error}");
+    assert_eq!(error.kind(), ErrorKind::Io, "{error}");
     assert!(error.to_string().starts_with("cannot write "), "{error}");
     let before = std::fs::read(inbox.path()).unwrap();
     inbox.append(&message(&"y".repeat(100_000))).unwrap_err();

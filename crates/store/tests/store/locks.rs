@@ -4,7 +4,7 @@ use crate::fixture::{Ground, age, agent, config, delay, list, message, put};
 use nix::fcntl::AT_FDCWD;
 use nix::sys::stat::{UtimensatFlags, utimensat};
 use nix::sys::time::TimeSpec;
-use protocol::fault::Kind;
+use protocol::error::ErrorKind;
 use protocol::name::TeamName;
 use std::fs::{File, Permissions};
 use std::os::unix::fs::{PermissionsExt, symlink};
@@ -167,7 +167,7 @@ fn a_lock_that_is_refreshed_is_not_taken_over() {
         });
         let (sent, _) = send(&ground);
         let error = sent.unwrap_err();
-        assert_eq!(error.kind(), Kind::Timeout);
+        assert_eq!(error.kind(), ErrorKind::Timeout);
         assert!(error.to_string().contains("bob.json.lock: another program holds it"), "{error}");
         assert!(lock.exists());
     });

@@ -2,7 +2,7 @@
 //! whatever others do to it meanwhile counts.
 
 use crate::fixture::{Ground, agent, list, message, put};
-use protocol::message::{Message, appended, appended_all, marked_read};
+use protocol::message::{Message, with_marked_read, with_message, with_messages};
 use std::fs::{File, OpenOptions, read_to_string};
 use std::io::Read;
 use std::os::unix::fs::{FileExt, MetadataExt};
@@ -46,13 +46,13 @@ fn an_end_that_is_changed_reads_as_if_all_had_been_written() {
         for n in 0..300 {
             let several: Vec<Message> = (0..1 + n % 3).map(|m| odd(n * 10 + m)).collect();
             inbox.append_all(&several).unwrap();
-            expected = appended_all(&expected, &several).unwrap();
+            expected = with_messages(&expected, &several).unwrap();
             if n % 7 == 6 {
                 let unread = inbox.unread().unwrap();
                 let some: Vec<_> = unread.into_iter().skip(n % 2).collect();
                 inbox.mark_read(&some).unwrap();
                 let indices: Vec<usize> = some.iter().map(|entry| entry.index).collect();
-                expected = marked_read(&expected, &indices).unwrap();
+                expected = with_marked_read(&expected, &indices).unwrap();
             }
             assert_eq!(read_to_string(ground.inbox_path("bob.json")).unwrap(), expected, "{n}");
         }
@@ -127,7 +127,7 @@ fn what_others_break_is_told_and_left() {
     }
     put(&path, &whole);
     inbox.append(&message("yes")).unwrap();
-    assert_eq!(read_to_string(&path).unwrap(), appended(&whole, &message_of(&inbox)).unwrap());
+    assert_eq!(read_to_string(&path).unwrap(), with_message(&whole, &message_of(&inbox)).unwrap());
 }
 
 /// The last one.
@@ -147,7 +147,7 @@ fn a_note_that_is_wrong_or_of_another_file_is_not_believed() {
         let before = read_to_string(&path).unwrap();
         inbox.append(&message("x")).unwrap();
         let last = message_of(&inbox);
-        assert_eq!(read_to_string(&path).unwrap(), appended(&before, &last).unwrap());
+        assert_eq!(read_to_string(&path).unwrap(), with_message(&before, &last).unwrap());
     }
     // One of the same bytes, but another file.
     inbox.append(&message("y")).unwrap();

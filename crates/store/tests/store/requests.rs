@@ -1,12 +1,12 @@
 //! Requests of members: which are open, and that of several answers one is given.
 
 use crate::fixture::{Ground, agent, member};
-use protocol::asked::{Answer, Approval, answer_in};
+use protocol::member_request::{Answer, Approval, parse_answer};
 use protocol::message::Message;
-use protocol::mode::PermissionMode;
 use protocol::name::AgentName;
 use protocol::payload::Payload;
-use protocol::policy::By;
+use protocol::permission_mode::PermissionMode;
+use protocol::policy::AnsweredBy;
 use serde_json::json;
 use store::{Error, OpenRequest};
 
@@ -32,7 +32,7 @@ fn open(ground: &Ground) -> Vec<String> {
 }
 
 fn answer(ground: &Ground, request: &OpenRequest, answer: &Answer) -> Result<(), Error> {
-    ground.again().requests().answer(request, answer, By::Lead, 9)
+    ground.again().requests().answer(request, answer, AnsweredBy::Lead, 9)
 }
 
 fn yes() -> Answer {
@@ -118,7 +118,7 @@ fn an_answer_that_its_client_has_taken_out_is_not_given_again() {
     assert!(matches!(ground.team.requests().find("perm-1"), Err(Error::Answered { approved: true, .. })));
     assert!(ground.team.inbox(&agent("ann")).read().unwrap().is_empty());
     let asking = ground.team.requests().asking().unwrap();
-    assert!(asking.answered[0].approved && asking.answered[0].by == By::Lead);
+    assert!(asking.answered[0].approved && asking.answered[0].by == AnsweredBy::Lead);
     let again = r#"{"type":"permission_request","request_id":"perm-1","agent_id":"ann","tool_name":"Bash"}"#;
     ask(&ground, "ann", again, 10);
     assert_eq!(open(&ground), ["ann perm-1"], "it has asked again since");
@@ -185,7 +185,7 @@ fn of_many_who_answer_at_once_one_does() {
     let refused = |result: &&Result<(), Error>| matches!(result, Err(Error::Answered { .. }));
     assert_eq!(results.iter().filter(refused).count(), 7, "{results:?}");
     let inbox = ground.team.inbox(&agent("ann")).read().unwrap();
-    let answers = inbox.iter().filter(|entry| answer_in(&entry.unread().unwrap().text).is_some());
+    let answers = inbox.iter().filter(|entry| parse_answer(&entry.unread().unwrap().text).is_some());
     assert_eq!(answers.count(), 1);
 }
 
@@ -214,7 +214,7 @@ fn an_answer_that_does_not_fit_is_not_given() {
     let ground = Ground::new();
     plan(&ground, "ann", "plan-1");
     let request = ground.team.requests().find("plan-1").unwrap();
-    let unfit = Answer::Approve(Approval { always: true, ..Approval::default() });
+    let unfit = Answer::Approve(Approval { apply_suggestions: true, ..Approval::default() });
     assert!(matches!(answer(&ground, &request, &unfit), Err(Error::Unfit { .. })));
     assert_eq!(open(&ground), ["ann plan-1"]);
 }
@@ -232,7 +232,7 @@ fn in_a_team_of_claude_codes_the_answer_is_all_that_is_written() {
     crate::fixture::put(&home.join("inboxes/team-lead.json"), asks.to_string());
     let team = ground.root.team(&protocol::name::TeamName::parse("session-0123abcd").unwrap()).unwrap();
     let open = team.requests().open().unwrap();
-    team.requests().answer(&open[0], &yes(), By::Lead, 9).unwrap();
+    team.requests().answer(&open[0], &yes(), AnsweredBy::Lead, 9).unwrap();
     assert!(team.requests().open().unwrap().is_empty());
     assert_eq!(std::fs::read_to_string(home.join("inboxes/team-lead.json")).unwrap(), asks.to_string());
     assert_eq!(std::fs::read_to_string(home.join("config.json")).unwrap(), config.to_string());
@@ -253,20 +253,20 @@ fn member_of(name: &str) -> serde_json::Value {
 fn of_whom_two_plans_in_a_row_had_no_answer_in_time_is_told() {
     let ground = Ground::new();
     let overlooked = || ground.team.requests().asking().unwrap().overlooked;
-    let decide = |id: &str, answer: &Answer, by: By| {
+    let decide = |id: &str, answer: &Answer, by: AnsweredBy| {
         plan(&ground, "ann", id);
         let found = ground.team.requests().find(id).unwrap();
         ground.team.requests().answer(&found, answer, by, 9).unwrap();
     };
-    decide("plan-1", &no(), By::Timeout);
-    decide("plan-2", &no(), By::Lead);
-    decide("plan-3", &no(), By::Timeout);
+    decide("plan-1", &no(), AnsweredBy::Timeout);
+    decide("plan-2", &no(), AnsweredBy::Lead);
+    decide("plan-3", &no(), AnsweredBy::Timeout);
     assert!(overlooked().is_empty(), "somebody has answered in between");
-    decide("plan-4", &no(), By::Timeout);
+    decide("plan-4", &no(), AnsweredBy::Timeout);
     plan(&ground, "ann", "plan-5");
     plan(&ground, "bob", "plan-6");
     assert_eq!(overlooked(), [agent("ann")].into());
-    decide("plan-7", &no(), By::Lead);
+    decide("plan-7", &no(), AnsweredBy::Lead);
     assert!(overlooked().is_empty());
 }
 

@@ -1,10 +1,10 @@
 //! What is new in an inbox since the last look.
 
 use crate::fixture::{Ground, agent, delay, message, put};
-use protocol::message::{Entry, Message};
+use protocol::message::{InboxEntry, Message};
 use store::{Inbox, Mark};
 
-fn texts(entries: &[Entry]) -> Vec<String> {
+fn texts(entries: &[InboxEntry]) -> Vec<String> {
     entries.iter().map(|entry| entry.message.as_ref().map_or("?".to_owned(), |m| m.text.clone())).collect()
 }
 
@@ -255,7 +255,12 @@ fn a_part_takes_what_the_whole_takes() {
                 let (_ground, inbox) = ground();
                 put(&inbox.path(), text);
                 let part = inbox.part_since(None).map(|(entries, _)| entries).ok();
-                assert_eq!(part, protocol::message::parse(text).ok(), "{}", &text[..text.len().min(30)]);
+                assert_eq!(
+                    part,
+                    protocol::message::parse_inbox(text).ok(),
+                    "{}",
+                    &text[..text.len().min(30)]
+                );
             });
         }
     });

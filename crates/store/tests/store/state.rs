@@ -1,6 +1,6 @@
 //! Our own files outside any root.
 
-use protocol::fault::Kind;
+use protocol::error::ErrorKind;
 use std::fs::Permissions;
 use std::os::unix::fs::PermissionsExt;
 use store::StateDir;
@@ -37,7 +37,7 @@ fn only_plain_names_and_private_directories_are_taken() {
         assert!(state.replace(name, b"x").is_err() && state.sub(name).is_err(), "{name}");
     }
     std::fs::set_permissions(state.path(), Permissions::from_mode(0o755)).unwrap();
-    assert_eq!(StateDir::open(state.path()).unwrap_err().kind(), Kind::NotPermitted);
+    assert_eq!(StateDir::open(state.path()).unwrap_err().kind(), ErrorKind::NotPermitted);
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! The task list: ids, claims, links and what a task's life allows.
 
 use crate::fixture::{Ground, agent, put};
-use protocol::fault::Kind;
+use protocol::error::ErrorKind;
 use protocol::id::TaskId;
 use protocol::name::AgentName;
 use protocol::payload::Payload;
@@ -52,7 +52,7 @@ fn of_sixteen_claimants_one_wins_and_is_told() {
     let lost = results.iter().filter_map(|result| result.as_ref().err());
     let theirs = |error: &Error| matches!(error, Error::Claimed { owner: o, .. } | Error::AlreadyTheirs { owner: o, .. } if *o == owner);
     assert!(lost.clone().all(theirs));
-    assert!(lost.into_iter().all(|error| error.kind() == Kind::Exists));
+    assert!(lost.into_iter().all(|error| error.kind() == ErrorKind::AlreadyExists));
     assert_eq!(assignments(&ground, owner.as_str()), [task.id]);
 }
 
@@ -108,7 +108,7 @@ fn ids_are_not_used_again() {
     assert_eq!(add(&tasks, &[]).id, id(4));
     put(&tasks.path().join(".highwatermark"), "41");
     assert_eq!(add(&tasks, &[]).id, id(42));
-    assert_eq!(tasks.delete(&id(3), &agent("ann")).unwrap_err().kind(), Kind::NotFound);
+    assert_eq!(tasks.delete(&id(3), &agent("ann")).unwrap_err().kind(), ErrorKind::NotFound);
 }
 
 #[test]
@@ -139,8 +139,8 @@ fn links_have_two_ends_and_close_no_circle() {
     };
     let Err(Error::Cycle { way }) = link(2, 3) else { panic!("a circle") };
     assert_eq!(way, [id(3), id(1), id(2), id(3)]);
-    assert_eq!(link(1, 1).unwrap_err().kind(), Kind::Refused);
-    assert_eq!(link(1, 9).unwrap_err().kind(), Kind::NotFound);
+    assert_eq!(link(1, 1).unwrap_err().kind(), ErrorKind::Refused);
+    assert_eq!(link(1, 9).unwrap_err().kind(), ErrorKind::NotFound);
     let knot =
         NewTask { blocks: vec![id(3)], blocked_by: vec![id(2)], ..NewTask::new("knot", &agent("ann")) };
     let Err(Error::PlannedCycle { way }) = tasks.create(knot) else { panic!("a circle") };
@@ -154,7 +154,7 @@ fn a_blocked_task_waits_until_its_blocker_is_over() {
     let tasks = ground.team.tasks();
     add(&tasks, &[]);
     add(&tasks, &[id(1)]);
-    assert_eq!(tasks.claim(Some(&id(2)), &agent("ann")).unwrap_err().kind(), Kind::Refused);
+    assert_eq!(tasks.claim(Some(&id(2)), &agent("ann")).unwrap_err().kind(), ErrorKind::Refused);
     let start = TaskUpdate { status: Some(TaskStatus::InProgress), ..TaskUpdate::default() };
     assert!(matches!(tasks.update(&id(2), start, &agent("ann")), Err(Error::Blocked { .. })));
     tasks.complete(&id(1), &agent("ann")).unwrap();
@@ -185,7 +185,7 @@ fn an_owner_must_be_a_member() {
     assert!(error.hint().unwrap().contains("ann"), "{error}");
     assert!(tasks.list().unwrap().is_empty());
     add(&tasks, &[]);
-    assert_eq!(tasks.claim(None, &agent("zed")).unwrap_err().kind(), Kind::NotFound);
+    assert_eq!(tasks.claim(None, &agent("zed")).unwrap_err().kind(), ErrorKind::NotFound);
 }
 
 #[test]
@@ -208,11 +208,11 @@ fn a_task_lives_by_its_rules() {
     assert_eq!((released.status, released.owner), (TaskStatus::Pending, None));
     tasks.complete(&id(1), &ann).unwrap();
     tasks.complete(&id(1), &ann).unwrap();
-    assert_eq!(to("pending").unwrap_err().kind(), Kind::Refused);
+    assert_eq!(to("pending").unwrap_err().kind(), ErrorKind::Refused);
     to("in_progress").unwrap();
     assert!(matches!(to("resting"), Err(Error::Transition { .. })));
     assert_eq!(to("deleted").unwrap().status, TaskStatus::Deleted);
-    assert_eq!(tasks.get(&id(1)).unwrap_err().kind(), Kind::NotFound);
+    assert_eq!(tasks.get(&id(1)).unwrap_err().kind(), ErrorKind::NotFound);
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! Roots and teams: made once, found by name, trusted only if ours, deleted name by name.
 
 use crate::fixture::{Ground, age, agent, config, list, member, message, open, put};
-use protocol::fault::Kind;
+use protocol::error::ErrorKind;
 use protocol::name::{AgentName, TeamName};
 use std::fs::Permissions;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
@@ -21,7 +21,7 @@ fn of_sixteen_who_make_a_team_one_does() {
             .filter(|made| {
                 made.as_ref().map_err(Error::kind).map_or_else(
                     |kind| {
-                        assert_eq!(kind, Kind::Exists);
+                        assert_eq!(kind, ErrorKind::AlreadyExists);
                         false
                     },
                     |_| true,
@@ -69,7 +69,7 @@ fn a_root_is_current_while_its_path_leads_to_what_it_holds_and_its_lock_is_of_th
 fn names_not_found_come_with_the_nearest() {
     let ground = Ground::new();
     let error = ground.root.team(&TeamName::parse("orchid").unwrap()).unwrap_err();
-    assert_eq!((error.kind(), error.hint().unwrap().as_str()), (Kind::NotFound, "there is: orchard"));
+    assert_eq!((error.kind(), error.hint().unwrap().as_str()), (ErrorKind::NotFound, "there is: orchard"));
     let error = ground.team.member("anna").unwrap_err();
     assert!(error.hint().unwrap().starts_with("there is: ann"), "{error}");
     assert_eq!(ground.team.member("ANN@orchard").unwrap().name.as_str(), "ann");
@@ -79,14 +79,14 @@ fn names_not_found_come_with_the_nearest() {
 #[test]
 fn members_are_added_once_changed_and_removed() {
     let ground = Ground::new();
-    assert_eq!(ground.team.add_member(&member("ANN")).unwrap_err().kind(), Kind::Exists);
+    assert_eq!(ground.team.add_member(&member("ANN")).unwrap_err().kind(), ErrorKind::AlreadyExists);
     ground.team.set_member(&agent("ann"), &[("isActive", false.into()), ("mode", "plan".into())]).unwrap();
     let ann = ground.team.member("ann").unwrap();
     assert_eq!((ann.is_active, ann.mode.as_deref()), (Some(false), Some("plan")));
     ground.team.remove_member(&agent("ann")).unwrap();
     ground.team.remove_member(&agent("ann")).unwrap();
     let error = ground.team.set_member(&agent("ann"), &[("isActive", true.into())]).unwrap_err();
-    assert_eq!(error.kind(), Kind::NotFound);
+    assert_eq!(error.kind(), ErrorKind::NotFound);
     assert_eq!(ground.team.config().unwrap().members.len(), 2);
     let all = ["ann", "bob", "carl"].map(member);
     let there = |ground: &Ground| -> Vec<AgentName> {
@@ -185,7 +185,7 @@ fn a_root_that_others_can_write_is_refused_with_the_remedy() {
     std::fs::create_dir(&path).unwrap();
     std::fs::set_permissions(&path, Permissions::from_mode(0o777)).unwrap();
     let error = Root::open(&path, &dir.path().join("aside"), Durability::Process).unwrap_err();
-    assert_eq!(error.kind(), Kind::NotPermitted);
+    assert_eq!(error.kind(), ErrorKind::NotPermitted);
     assert!(error.hint().unwrap().starts_with("chmod o-w "), "{error}");
     std::fs::set_permissions(&path, Permissions::from_mode(0o775)).unwrap();
     Root::open(&path, &dir.path().join("aside"), Durability::Process).unwrap();
@@ -220,7 +220,7 @@ fn a_session_of_claude_code_takes_messages_and_no_changes() {
         team.delete().unwrap_err(),
         ground.root.create_team(&config("session-1")).unwrap_err(),
     ];
-    assert!(refused.iter().all(|error| error.kind() == Kind::NotPermitted), "{refused:?}");
+    assert!(refused.iter().all(|error| error.kind() == ErrorKind::NotPermitted), "{refused:?}");
 }
 
 #[test]
@@ -263,7 +263,7 @@ fn unknown_files_are_kept_and_named() {
     ];
     unknown.iter().for_each(|path| put(path, "mine"));
     let error = ground.team.delete().unwrap_err();
-    assert_eq!(error.kind(), Kind::Refused);
+    assert_eq!(error.kind(), ErrorKind::Refused);
     for path in unknown.iter().chain([&ground.inbox_path("link.json")]) {
         assert!(
             path.symlink_metadata().is_ok() && error.to_string().contains(path.to_str().unwrap()),

@@ -1,7 +1,7 @@
 //! Claims that follow a hint: as far as the files agree, and never further.
 
 use crate::fixture::{Ground, agent, put};
-use protocol::control::Next;
+use protocol::control::NextTaskHint;
 use protocol::id::TaskId;
 use protocol::task::TaskStatus;
 use std::cell::{Cell, RefCell};
@@ -29,11 +29,11 @@ fn long() -> (Ground, Tasks) {
 }
 
 /// Says one after the other, and then that it can't tell.
-fn says(numbers: &[u32]) -> impl Fn() -> Next {
+fn says(numbers: &[u32]) -> impl Fn() -> NextTaskHint {
     let left = RefCell::new(numbers.to_vec());
     move || {
         let mut left = left.borrow_mut();
-        if left.is_empty() { Next::Unknown } else { Next::Task(id(left.remove(0))) }
+        if left.is_empty() { NextTaskHint::Unknown } else { NextTaskHint::Task(id(left.remove(0))) }
     }
 }
 
@@ -72,11 +72,11 @@ fn what_does_not_hold_any_more_is_asked_for_again() {
 #[test]
 fn who_can_not_tell_or_is_wrong_for_ever_is_asked_no_more() {
     let (_ground, tasks) = long();
-    assert_eq!(tasks.claim_told(&agent("ann"), || Next::Unknown).unwrap().id, id(1));
+    assert_eq!(tasks.claim_told(&agent("ann"), || NextTaskHint::Unknown).unwrap().id, id(1));
     let asked = Cell::new(0);
     let wrong = || {
         asked.set(asked.get() + 1);
-        Next::Task(id(1))
+        NextTaskHint::Task(id(1))
     };
     assert_eq!(tasks.claim_told(&agent("bob"), wrong).unwrap().id, id(2));
     assert!((2..100).contains(&asked.get()), "asked {} times", asked.get());
@@ -85,8 +85,8 @@ fn who_can_not_tell_or_is_wrong_for_ever_is_asked_no_more() {
 #[test]
 fn that_there_is_nothing_is_said_by_the_files_and_believed_by_those_who_are_woken() {
     let (_ground, tasks) = long();
-    assert_eq!(tasks.claim_told(&agent("ann"), || Next::Nothing).unwrap().id, id(1));
-    let idle = tasks.resume_or_claim(&agent("bob"), |_| false, || Next::Nothing);
+    assert_eq!(tasks.claim_told(&agent("ann"), || NextTaskHint::NoTask).unwrap().id, id(1));
+    let idle = tasks.resume_or_claim(&agent("bob"), |_| false, || NextTaskHint::NoTask);
     assert!(matches!(idle, Err(Error::NothingAvailable(_))));
     assert_eq!(tasks.get(&id(2)).unwrap().owner, None);
 }
@@ -127,7 +127,8 @@ fn of_sixteen_who_are_told_the_same_each_has_one_and_all_the_lowest() {
         let tasks = ground.again().tasks();
         let who = agent(if number.is_multiple_of(2) { "ann" } else { "bob" });
         let list = || tasks.list_shared().unwrap();
-        let told = || protocol::task::next(&list(), &who).map_or(Next::Nothing, Next::Task);
+        let told =
+            || protocol::task::next_task(&list(), &who).map_or(NextTaskHint::NoTask, NextTaskHint::Task);
         (0..4).map(|_| tasks.claim_told(&who, told).unwrap().id.number()).collect::<Vec<_>>()
     };
     let taken: Vec<u32> = std::thread::scope(|scope| {

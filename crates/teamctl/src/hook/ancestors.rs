@@ -30,7 +30,7 @@ pub(crate) fn terminal() -> Terminal {
 
 /// The processes above this one, its parent first, as far as they can be seen.
 pub(super) fn above() -> Vec<control::Process> {
-    let told = |process: &Process| control::Process { pid: process.pid, start: process.start };
+    let told = |process: &Process| control::Process { pid: process.pid, start_time: process.start };
     chain().iter().skip(1).map(told).collect()
 }
 

@@ -3,8 +3,8 @@
 
 use super::ancestors::terminal;
 use crate::here::{Here, variable};
-use protocol::control::{Lead, Leads};
-use protocol::fault::Fault;
+use protocol::control::{LeadProcess, LeadsFile};
+use protocol::error::ErrorReport;
 use protocol::name::{AgentName, TeamName};
 
 /// Whose.
@@ -13,7 +13,7 @@ pub(crate) enum Caller {
     /// An agent's that teamd started.
     Teammate,
     /// A session's that leads.
-    Lead(Box<Lead>),
+    Lead(Box<LeadProcess>),
 }
 
 impl Caller {
@@ -35,7 +35,7 @@ impl Caller {
 }
 
 /// Nobody's, in most sessions of most programs.
-pub(crate) fn caller(here: &Here) -> Result<Option<Caller>, Fault> {
+pub(crate) fn caller(here: &Here) -> Result<Option<Caller>, ErrorReport> {
     if here.token().is_some() && variable("TEAMD_AGENT").is_some() {
         return Ok(Some(Caller::Teammate));
     }
@@ -43,16 +43,16 @@ pub(crate) fn caller(here: &Here) -> Result<Option<Caller>, Fault> {
 }
 
 /// The lead whose terminal this is. Of a file that can't be read nobody is one.
-pub(crate) fn led_here(here: &Here) -> Result<Option<Lead>, Fault> {
+pub(crate) fn led_here(here: &Here) -> Result<Option<LeadProcess>, ErrorReport> {
     let leads = leads(here)?;
     if leads.leads.is_empty() {
         return Ok(None);
     }
     let Some(first) = terminal().first() else { return Ok(None) };
-    Ok(leads.leads.into_iter().find(|lead| (lead.pid, lead.start) == (first.pid, first.start)))
+    Ok(leads.leads.into_iter().find(|lead| (lead.pid, lead.start_time) == (first.pid, first.start)))
 }
 
 /// Who leads teams from a session.
-pub(crate) fn leads(here: &Here) -> Result<Leads, Fault> {
-    Ok(view::team::leads(&here.place()?.state))
+pub(crate) fn leads(here: &Here) -> Result<LeadsFile, ErrorReport> {
+    Ok(view::team::leads(&here.place()?.state_dir))
 }

@@ -24,8 +24,8 @@ use crate::output;
 use crate::teammate::Post;
 use input::Input;
 use manner::Manner;
-use protocol::control::{HookReply, Hooked, Reply, Request, Said, Speaker};
-use protocol::fault::{Fault, Kind};
+use protocol::control::{HookEvent, HookReply, HookReport, HookSource, Reply, Request};
+use protocol::error::{ErrorKind, ErrorReport};
 use std::process::ExitCode;
 
 /// Feed an agent's program through its own hooks
@@ -55,7 +55,7 @@ pub(crate) struct Stand<'a> {
     manner: Manner,
 }
 
-pub(crate) fn run(here: &Here, args: &Hook) -> Result<ExitCode, Fault> {
+pub(crate) fn run(here: &Here, args: &Hook) -> Result<ExitCode, ErrorReport> {
     if let Err(fault) = heard(here, args) {
         output::complain(&fault.to_string());
     }
@@ -65,7 +65,7 @@ pub(crate) fn run(here: &Here, args: &Hook) -> Result<ExitCode, Fault> {
 /// Those that a program may tell of.
 const EVENTS: [&str; 6] = ["turn-end", "prompt", "session-start", "session-end", "notification", "tool"];
 
-fn heard(here: &Here, args: &Hook) -> Result<(), Fault> {
+fn heard(here: &Here, args: &Hook) -> Result<(), ErrorReport> {
     // Said in every session: who writes its settings tries it in one that is in no team.
     if !EVENTS.contains(&args.event.as_str()) {
         return Err(unknown(&args.event));
@@ -75,11 +75,14 @@ fn heard(here: &Here, args: &Hook) -> Result<(), Fault> {
     let stand = Stand { here, caller, input: Input::read(&manner), manner };
     match args.event.as_str() {
         "turn-end" => turn_end::run(&stand),
-        "prompt" => stand.told(Said::Began { about: "a person's words".to_owned(), handed: Vec::new() }),
-        "session-start" => stand.told(Said::Session),
-        "session-end" => stand.told(Said::SessionEnded),
+        "prompt" => stand.told(HookEvent::TurnStarted {
+            summary: "a person's words".to_owned(),
+            delivered_ids: Vec::new(),
+        }),
+        "session-start" => stand.told(HookEvent::SessionStarted),
+        "session-end" => stand.told(HookEvent::SessionEnded),
         "notification" => match stand.input.dialog() {
-            Some(text) => stand.told(Said::Dialog { text }),
+            Some(text) => stand.told(HookEvent::DialogShown { text }),
             None => Ok(()),
         },
         "tool" => delegate::run(&stand),
@@ -87,54 +90,54 @@ fn heard(here: &Here, args: &Hook) -> Result<(), Fault> {
     }
 }
 
-fn unknown(event: &str) -> Fault {
+fn unknown(event: &str) -> ErrorReport {
     let message = format!("cannot hear of {event}: there is no such event, only {}", EVENTS.join(", "));
-    Fault::new(Kind::Usage, message)
+    ErrorReport::new(ErrorKind::Usage, message)
 }
 
 impl Stand<'_> {
     /// Tells the daemon, and marks read what the program had from its command line.
-    fn told(&self, said: Said) -> Result<(), Fault> {
+    fn told(&self, said: HookEvent) -> Result<(), ErrorReport> {
         let reply = self.tell(said)?;
-        match reply.given.is_some() || reply.approved {
+        match reply.prompt_in_args.is_some() || reply.approval_in_args {
             true => self.had(&mut turn_end::post(self)?, &reply),
             false => Ok(()),
         }
     }
 
     /// What its program had from its command line is read. Until the daemon has heard that, it tells every hook of it.
-    fn had(&self, post: &mut Post, reply: &HookReply) -> Result<(), Fault> {
-        if let Some(text) = &reply.given {
+    fn had(&self, post: &mut Post, reply: &HookReply) -> Result<(), ErrorReport> {
+        if let Some(text) = &reply.prompt_in_args {
             post.had_prompt(text)?;
         }
-        if reply.approved {
+        if reply.approval_in_args {
             post.had_approval()?;
         }
-        match reply.given.is_some() || reply.approved {
-            true => self.tell(Said::PromptRead).map(drop),
+        match reply.prompt_in_args.is_some() || reply.approval_in_args {
+            true => self.tell(HookEvent::PromptRead).map(drop),
             false => Ok(()),
         }
     }
 
     /// Whether the program of a member tells it, and not we: what it writes down of its last answer may be there only when
     /// it tells the next thing.
-    fn is_of_program(&self, said: &Said) -> bool {
-        let ours = matches!(said, Said::PromptRead)
-            || matches!(said, Said::Began { handed, .. } if !handed.is_empty());
+    fn is_of_program(&self, said: &HookEvent) -> bool {
+        let ours = matches!(said, HookEvent::PromptRead)
+            || matches!(said, HookEvent::TurnStarted { delivered_ids: handed, .. } if !handed.is_empty());
         self.caller == Caller::Teammate && !ours
     }
 
-    fn tell(&self, said: Said) -> Result<HookReply, Fault> {
-        let hooked = Hooked {
-            lead: self.caller.lead(),
-            session: self.input.session.clone(),
-            above: ancestors::above(),
-            speaker: Speaker::Program,
-            used: if self.is_of_program(&said) { receipt::report(self) } else { None },
-            said,
+    fn tell(&self, said: HookEvent) -> Result<HookReply, ErrorReport> {
+        let hooked = HookReport {
+            leads_team: self.caller.lead(),
+            session_id: self.input.session.clone(),
+            ancestors: ancestors::above(),
+            source: HookSource::Program,
+            usage: if self.is_of_program(&said) { receipt::report(self) } else { None },
+            event: said,
         };
-        match self.here.ask(Request::Hook(hooked))? {
-            Reply::Hook(reply) => Ok(reply),
+        match self.here.ask(Request::ReportHook(hooked))? {
+            Reply::ReportHook(reply) => Ok(reply),
             _ => Err(misunderstood()),
         }
     }

@@ -5,7 +5,7 @@ use super::ancestors::Terminal;
 use super::typed::Typed;
 use client::Connection;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
-use protocol::control::{Call, Released, Reply, Response};
+use protocol::control::{Call, LongPollEnd, Reply, Response};
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::PathBuf;
@@ -146,9 +146,9 @@ impl Wait {
 fn answered(connection: &mut Connection) -> Option<Over> {
     match connection.receive::<Response>().ok()? {
         Response::Done(reply) => match *reply {
-            Reply::Park(Released::Mail) => Some(Over::Look),
-            Reply::Park(Released::Typed) => Some(Over::Nothing("a person types")),
-            Reply::Park(Released::Superseded) => Some(Over::Nothing("a newer hook waits")),
+            Reply::LongPoll(LongPollEnd::WorkMayWait) => Some(Over::Look),
+            Reply::LongPoll(LongPollEnd::PersonTyped) => Some(Over::Nothing("a person types")),
+            Reply::LongPoll(LongPollEnd::Superseded) => Some(Over::Nothing("a newer hook waits")),
             _ => Some(Over::Ended),
         },
         Response::Failed(_) => Some(Over::Ended),

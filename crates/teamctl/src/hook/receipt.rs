@@ -4,7 +4,7 @@
 use super::Stand;
 use crate::profile::Receipt;
 use crate::teammate::Gauge;
-use protocol::used::{Report, Used};
+use protocol::usage::{Usage, UsageReport};
 use std::fs::{File, Metadata};
 use std::io::{BufRead, BufReader, Read, Take};
 use std::os::unix::fs::OpenOptionsExt;
@@ -14,13 +14,13 @@ use std::path::Path;
 const LONGEST: u64 = 4 << 20;
 
 /// A file that can't be read tells nothing, nor does one of nobody's session.
-pub(super) fn report(stand: &Stand<'_>) -> Option<Report> {
+pub(super) fn report(stand: &Stand<'_>) -> Option<UsageReport> {
     let (receipt, path) = (stand.manner.used.as_ref()?, stand.input.receipt.as_ref()?);
     let session = stand.input.session.clone()?;
-    Some(Report { session: Some(session), used: used(path, receipt)? })
+    Some(UsageReport { session_id: Some(session), usage: used(path, receipt)? })
 }
 
-fn used(path: &Path, receipt: &Receipt) -> Option<Used> {
+fn used(path: &Path, receipt: &Receipt) -> Option<Usage> {
     let mut file = BufReader::new(regular(path)?);
     let mut gauge = Gauge::new(receipt.meter.clone());
     let mut line = Vec::new();
@@ -54,15 +54,15 @@ fn mentions(line: &[u8], receipt: &Receipt) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use protocol::used::Meter;
+    use protocol::usage::UsagePaths;
     use std::io::Write;
 
     #[test]
     fn it_is_the_sum_of_the_parts_and_what_is_no_line_of_it_is_passed_over() {
-        let meter = Meter {
+        let meter = UsagePaths {
             tokens: ["message.usage.in", "message.usage.out"].map(str::to_owned).to_vec(),
-            once: Some("message.id".to_owned()),
-            ..Meter::default()
+            part_id: Some("message.id".to_owned()),
+            ..UsagePaths::default()
         };
         let receipt = Receipt { file: "transcript_path".to_owned(), meter };
         let directory = tempfile::tempdir().unwrap();
@@ -76,7 +76,7 @@ mod tests {
         File::create(&path).unwrap().write_all(text.concat().as_bytes()).unwrap();
         assert_eq!(used(&path, &receipt).map(|used| used.tokens), Some(10 + 5));
         assert_eq!(used(&directory.path().join("none"), &receipt), None);
-        let meter = Meter { tokens: vec!["message.usage.*".to_owned()], ..receipt.meter.clone() };
+        let meter = UsagePaths { tokens: vec!["message.usage.*".to_owned()], ..receipt.meter.clone() };
         let star = Receipt { meter, ..receipt.clone() };
         assert_eq!(used(&path, &star).map(|used| used.tokens), Some(10 + 5));
         let fifo = directory.path().join("fifo");

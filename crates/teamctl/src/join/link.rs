@@ -6,7 +6,7 @@ use crate::hints::Hints;
 use crate::process::Process;
 use client::Connection;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
-use protocol::control::{Call, FromJoin, Hello, Request, ToJoin, TurnNow, VERSION};
+use protocol::control::{Call, FromShim, PROTOCOL_VERSION, Request, ShimHello, ToShim, TurnStatus};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -22,7 +22,7 @@ const SILENCE: Duration = Duration::from_secs(5);
 /// What woke us.
 #[derive(Debug)]
 pub(super) enum Heard {
-    Word(ToJoin),
+    Word(ToShim),
     Signal,
     /// One of the descriptors that were to be watched beside.
     Beside,
@@ -55,7 +55,7 @@ pub(super) struct Link {
     /// The daemons that have served us, each with the tmux server that our agent had started for it.
     daemons: Vec<Process>,
     pub(super) agent: Option<u32>,
-    pub(super) turn: Option<TurnNow>,
+    pub(super) turn: Option<TurnStatus>,
 }
 
 impl Link {
@@ -109,7 +109,7 @@ impl Link {
     }
 
     /// Sends; false where nobody listens.
-    pub(super) fn tell(&mut self, word: &FromJoin) -> bool {
+    pub(super) fn tell(&mut self, word: &FromShim) -> bool {
         let sent = self.connection.as_mut().is_some_and(|connection| connection.send(word).is_ok());
         if !sent {
             self.lose();
@@ -180,11 +180,11 @@ impl Link {
     }
 
     fn word(&mut self) -> Option<Heard> {
-        match self.connection.as_mut()?.receive::<ToJoin>() {
-            Ok(ToJoin::Refused) => {
+        match self.connection.as_mut()?.receive::<ToShim>() {
+            Ok(ToShim::Refused) => {
                 self.connection = None;
                 self.given_up = true;
-                Some(Heard::Word(ToJoin::Refused))
+                Some(Heard::Word(ToShim::Refused))
             }
             Ok(word) => Some(Heard::Word(word)),
             Err(_) => {
@@ -211,8 +211,14 @@ impl Link {
     fn hello(&self) -> Result<Connection, client::Error> {
         let mut connection = Connection::open(&self.socket)?;
         connection.deadline(SILENCE)?;
-        let hello = Hello { spawn: self.spawn.clone(), agent: self.agent, turn: self.turn.clone() };
-        let call = Call { v: VERSION, token: None, once: None, request: Request::Join(hello) };
+        let hello =
+            ShimHello { spawn_id: self.spawn.clone(), agent_pid: self.agent, turn_status: self.turn.clone() };
+        let call = Call {
+            version: PROTOCOL_VERSION,
+            token: None,
+            idempotency_key: None,
+            request: Request::ConnectShim(hello),
+        };
         failpoint::hit("join.hello");
         connection.send_with(&call, self.line.as_fd())?;
         failpoint::hit("join.greeted");

@@ -21,8 +21,8 @@ use crate::teammate::Over;
 use descendants::{Left, end_all};
 use link::{Heard, Link};
 use nix::sys::signal::Signal;
-use protocol::control::{Ended, FromJoin, Go, ToJoin, Turns};
-use protocol::fault::Fault;
+use protocol::control::{ExitReport, FromShim, StartAgent, ToShim, TurnSetup};
+use protocol::error::ErrorReport;
 use signals::Signals;
 use start::Place;
 use std::ffi::OsString;
@@ -69,14 +69,14 @@ impl Join {
     }
 }
 
-pub(crate) fn run(args: &Join, socket: &Path) -> Result<ExitCode, Fault> {
+pub(crate) fn run(args: &Join, socket: &Path) -> Result<ExitCode, ErrorReport> {
     if args.headless.is_some() {
         // What the daemon inherited itself. In a pane tmux has seen to it.
         close_inherited();
     }
     // First of all descriptors, so that it gets the number 3: a shell can redirect from one digit only.
     let (near, far) = UnixStream::pair().map_err(|error| {
-        Fault::new(protocol::fault::Kind::Io, format!("cannot make a wake line: {error}"))
+        ErrorReport::new(protocol::error::ErrorKind::Io, format!("cannot make a wake line: {error}"))
     })?;
     if args.headless.is_some() {
         // The daemon's terminal is none of the agent's. It fails only for who leads a session already.
@@ -84,7 +84,10 @@ pub(crate) fn run(args: &Join, socket: &Path) -> Result<ExitCode, Fault> {
     }
     let signals = Signals::catch()?;
     nix::sys::prctl::set_child_subreaper(true).map_err(|errno| {
-        Fault::new(protocol::fault::Kind::Internal, format!("cannot become the parent of orphans: {errno}"))
+        ErrorReport::new(
+            protocol::error::ErrorKind::Internal,
+            format!("cannot become the parent of orphans: {errno}"),
+        )
     })?;
     let mut link = Link::new(socket.to_owned(), &args.spawn, far.into());
     failpoint::hit("join.begin");
@@ -95,13 +98,13 @@ pub(crate) fn run(args: &Join, socket: &Path) -> Result<ExitCode, Fault> {
         return Ok(ExitCode::from(75));
     };
     failpoint::hit("join.go");
-    let life = match &go.turns {
+    let life = match &go.setup {
         Some(turns) => in_turns(&mut link, &signals, (&go, turns), near, args.headless.as_deref()),
         None => at_once(&mut link, &signals, &go, near, args.headless.as_deref()),
     };
     Ok(life.unwrap_or_else(|message| {
         // The daemon must hear why before it sees that we are dead.
-        match link.tell(&FromJoin::Failed { message }) {
+        match link.tell(&FromShim::Failed { message }) {
             true => drop(link.hear_once(&signals, Instant::now() + NOTED)),
             false => close_our_pane(&args.spawn),
         }
@@ -113,7 +116,7 @@ pub(crate) fn run(args: &Join, socket: &Path) -> Result<ExitCode, Fault> {
 fn at_once(
     link: &mut Link,
     signals: &Signals,
-    go: &Go,
+    go: &StartAgent,
     line: UnixStream,
     log: Option<&Path>,
 ) -> Result<ExitCode, String> {
@@ -126,7 +129,7 @@ fn at_once(
 fn in_turns(
     link: &mut Link,
     signals: &Signals,
-    (go, turns): (&Go, &Turns),
+    (go, turns): (&StartAgent, &TurnSetup),
     line: UnixStream,
     log: Option<&Path>,
 ) -> Result<ExitCode, String> {
@@ -142,12 +145,12 @@ fn in_turns(
         return Err(if last.is_empty() { why.clone() } else { format!("{why}: {last}") });
     }
     let (how, code) = match lived.over {
-        _ if signals.hung_up() => (Ended::Hangup, 129),
-        Over::Approved => (Ended::Exit(0), 0),
-        Over::Ended => (Ended::Signal(Signal::SIGTERM as i32), 143),
-        Over::NotStarted(why) => (Ended::NotStarted(why), 72),
+        _ if signals.hung_up() => (ExitReport::TerminalGone, 129),
+        Over::Approved => (ExitReport::Exit(0), 0),
+        Over::Ended => (ExitReport::Signal(Signal::SIGTERM as i32), 143),
+        Over::NotStarted(why) => (ExitReport::TurnNotStarted(why), 72),
     };
-    report_of(left, link, signals, &go.state, &how);
+    report_of(left, link, signals, &go.state_dir, &how);
     Ok(ExitCode::from(code))
 }
 
@@ -156,12 +159,12 @@ fn no_terminal(error: std::io::Error) -> String {
 }
 
 /// Waits for it; a refusal, or 15 s without, is the end.
-fn green_light(link: &mut Link, signals: &Signals) -> Option<Box<Go>> {
+fn green_light(link: &mut Link, signals: &Signals) -> Option<Box<StartAgent>> {
     let until = Instant::now() + GREEN_LIGHT;
     loop {
         match link.hear(signals, Some(until), &[]) {
-            Heard::Word(ToJoin::Go(go)) => return Some(go),
-            Heard::Word(ToJoin::Refused | ToJoin::End { .. }) | Heard::Deadline => return None,
+            Heard::Word(ToShim::StartAgent(go)) => return Some(go),
+            Heard::Word(ToShim::Refused | ToShim::End { .. }) | Heard::Deadline => return None,
             Heard::Signal if signals.hung_up() || signals.told_to_end() => return None,
             Heard::Word(_) | Heard::Signal | Heard::Beside => {}
         }
@@ -172,13 +175,13 @@ fn green_light(link: &mut Link, signals: &Signals) -> Option<Box<Go>> {
 fn live(
     link: &mut Link,
     signals: &Signals,
-    go: &Go,
+    go: &StartAgent,
     agent: Child,
     terminal: &mut Option<Terminal>,
 ) -> ExitCode {
     failpoint::hit("join.agent");
     link.agent = Some(agent.id());
-    link.tell(&FromJoin::Started { pid: agent.id() });
+    link.tell(&FromShim::Started { pid: agent.id() });
     failpoint::hit("join.told");
     let mut family = Family { agent: agent.id(), status: None, beside: Beside::begin(go) };
     let grace = supervise(link, signals, go, &mut family, terminal);
@@ -186,7 +189,7 @@ fn live(
     let left = end_all(signals, grace, &link.daemons(), &mut |pid, status| family.reaped(pid, status), copy);
     terminal.iter_mut().for_each(|terminal| drop(terminal.drain()));
     let how = family.how(signals.hung_up());
-    report_of(left, link, signals, &go.state, &how);
+    report_of(left, link, signals, &go.state_dir, &how);
     family.exit_code()
 }
 
@@ -194,7 +197,7 @@ fn live(
 fn supervise(
     link: &mut Link,
     signals: &Signals,
-    go: &Go,
+    go: &StartAgent,
     family: &mut Family,
     terminal: &mut Option<Terminal>,
 ) -> Duration {
@@ -202,10 +205,10 @@ fn supervise(
         terminal.iter_mut().for_each(Terminal::copy);
         let beside: Vec<_> = terminal.iter().map(Terminal::beside).collect();
         match link.hear(signals, None, &beside) {
-            Heard::Word(ToJoin::End { grace_ms }) => return Duration::from_millis(grace_ms),
-            Heard::Word(ToJoin::Interrupt) => {
+            Heard::Word(ToShim::End { grace_ms }) => return Duration::from_millis(grace_ms),
+            Heard::Word(ToShim::Interrupt) => {
                 // Its turns are its own affair: there is none that we could end.
-                link.tell(&FromJoin::Interrupted { turn: false });
+                link.tell(&FromShim::Interrupted { was_in_turn: false });
             }
             Heard::Word(_) | Heard::Beside | Heard::Deadline => {}
             Heard::Signal => {
@@ -240,11 +243,11 @@ impl Family {
     }
 
     /// A hang-up comes before the deaths that it causes, so it is the cause.
-    fn how(&self, hung_up: bool) -> Ended {
+    fn how(&self, hung_up: bool) -> ExitReport {
         match self.status {
-            _ if hung_up => Ended::Hangup,
-            Some(status) => Ended::of(status),
-            None => Ended::Lost,
+            _ if hung_up => ExitReport::TerminalGone,
+            Some(status) => ExitReport::from_status(status),
+            None => ExitReport::ShimKilled,
         }
     }
 
@@ -270,13 +273,13 @@ enum Begun {
 }
 
 impl Beside {
-    fn begin(go: &Go) -> Option<Beside> {
+    fn begin(go: &StartAgent) -> Option<Beside> {
         let pid = start::beside(go)?.id();
         Some(Beside { pid, began: Instant::now(), ended: None })
     }
 
     /// Another in its place, which feeds the agent: but for one that could not even begin.
-    fn after(ended: &Begun, go: &Go) -> Option<Beside> {
+    fn after(ended: &Begun, go: &StartAgent) -> Option<Beside> {
         match ended {
             Begun::Yes => Beside::begin(go),
             Begun::No => None,
@@ -286,7 +289,7 @@ impl Beside {
 
 /// Of an agent that has left somebody whom we could not end there is no word: the daemon that misses it looks for them,
 /// and no other does.
-fn report_of(left: Left, link: &mut Link, signals: &Signals, state: &Path, how: &Ended) {
+fn report_of(left: Left, link: &mut Link, signals: &Signals, state: &Path, how: &ExitReport) {
     if left == Left::Nobody {
         report(link, signals, state, how);
     }
@@ -294,7 +297,7 @@ fn report_of(left: Left, link: &mut Link, signals: &Signals, state: &Path, how: 
 
 /// Tells the daemon, and leaves word for the next one first: whoever hears of the end takes the word away, and where
 /// the answer is lost nobody can know whether it was heard. One that was put away before drops its own.
-fn report(link: &mut Link, signals: &Signals, state: &Path, how: &Ended) {
+fn report(link: &mut Link, signals: &Signals, state: &Path, how: &ExitReport) {
     failpoint::hit("join.report");
     let words = serde_json::to_vec(how).expect("an end has nothing that JSON cannot hold");
     let file = format!("end-{}.json", link.spawn());
@@ -310,17 +313,17 @@ fn report(link: &mut Link, signals: &Signals, state: &Path, how: &Ended) {
         state.iter().for_each(|state| drop(state.remove(&file)));
     }
     // The pane closes with us: there is nobody to complain to.
-    if !noted && *how != Ended::Hangup {
+    if !noted && *how != ExitReport::TerminalGone {
         failpoint::hit("join.close");
         close_our_pane(link.spawn());
     }
 }
 
-fn is_noted(link: &mut Link, signals: &Signals, how: &Ended) -> bool {
+fn is_noted(link: &mut Link, signals: &Signals, how: &ExitReport) -> bool {
     let until = Instant::now() + NOTED;
-    if link.tell(&FromJoin::Ended(how.clone())) {
+    if link.tell(&FromShim::Exited(how.clone())) {
         while let Heard::Word(word) = link.hear_once(signals, until) {
-            if matches!(word, ToJoin::Noted) {
+            if matches!(word, ToShim::ExitRecorded) {
                 return true;
             }
         }

@@ -2,7 +2,7 @@
 //!
 //! Caught, not ignored: what is caught falls back to its default in the agent, what is ignored stays ignored.
 
-use protocol::fault::{Fault, Kind};
+use protocol::error::{ErrorKind, ErrorReport};
 use signal_hook::consts::{SIGCHLD, SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGTSTP, SIGWINCH};
 use std::io::Read;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -22,8 +22,9 @@ pub(crate) struct Signals {
 
 impl Signals {
     /// Catches them from now on.
-    pub(crate) fn catch() -> Result<Signals, Fault> {
-        Self::register().map_err(|error| Fault::new(Kind::Internal, format!("cannot catch signals: {error}")))
+    pub(crate) fn catch() -> Result<Signals, ErrorReport> {
+        Self::register()
+            .map_err(|error| ErrorReport::new(ErrorKind::Internal, format!("cannot catch signals: {error}")))
     }
 
     fn register() -> std::io::Result<Signals> {

@@ -7,11 +7,11 @@ use super::terminal::Terminal;
 use super::wire::Wire;
 use crate::teammate::{CannotStart, How};
 use nix::poll::PollFlags;
-use protocol::control::{Ended, Go};
-use protocol::driver::{Answer, Asked, FromDriver, Stop, ToDriver};
-use protocol::mode::PermissionMode;
-use protocol::turn::StandingAgent;
-use protocol::used::Used;
+use protocol::control::{ExitReport, StartAgent};
+use protocol::driver_protocol::{FromDriver, PermissionAnswer, PermissionQuestion, ToDriver, TurnEndReason};
+use protocol::permission_mode::PermissionMode;
+use protocol::turn_program::DrivenProgram;
+use protocol::usage::Usage;
 use std::collections::VecDeque;
 use std::os::fd::BorrowedFd;
 use std::process::ExitStatus;
@@ -25,7 +25,7 @@ const CANCELLING: Duration = Duration::from_secs(5);
 /// See the head of this file.
 #[derive(Debug)]
 pub(super) struct Standing {
-    agent: StandingAgent,
+    agent: DrivenProgram,
     /// The session to go on with.
     session: Option<String>,
     /// The life was not told of it yet.
@@ -34,7 +34,7 @@ pub(super) struct Standing {
     turn: Option<Turn>,
     /// What the agent said in its last turn.
     said: String,
-    asked: VecDeque<Asked>,
+    asked: VecDeque<PermissionQuestion>,
     /// Since a turn went well.
     deaths: u32,
     /// Why it ended last.
@@ -58,22 +58,22 @@ struct Driver {
 struct Turn {
     interrupt: Option<Interrupt>,
     how: Option<How>,
-    used: Option<Used>,
+    used: Option<Usage>,
 }
 
 /// What there is to tell.
 #[derive(Debug)]
 pub(super) enum News {
     Session(String),
-    Asked(Asked),
+    Asked(PermissionQuestion),
     /// The turn has ended.
-    Turn(How, Option<Used>),
+    Turn(How, Option<Usage>),
     /// It has ended between two turns; why.
     Gone(String),
 }
 
 impl Standing {
-    pub(super) fn new(agent: StandingAgent, session: Option<String>) -> Standing {
+    pub(super) fn new(agent: DrivenProgram, session: Option<String>) -> Standing {
         Standing {
             agent,
             session,
@@ -88,7 +88,12 @@ impl Standing {
     }
 
     /// Starts the driver, unless one runs.
-    pub(super) fn stand_up(&mut self, go: &Go, place: Place, terminal: &Terminal) -> Result<(), CannotStart> {
+    pub(super) fn stand_up(
+        &mut self,
+        go: &StartAgent,
+        place: Place,
+        terminal: &Terminal,
+    ) -> Result<(), CannotStart> {
         self.forget_the_dead();
         if self.driver.is_some() {
             return Ok(());
@@ -121,8 +126,8 @@ impl Standing {
             words.collect::<Vec<_>>()
         };
         let mut words = self.agent.driver.clone();
-        words.extend(option("--mode", &self.agent.mode));
-        words.extend(option("--reads", &self.agent.modes.get(PermissionMode::Plan.word()).cloned()));
+        words.extend(option("--mode", &self.agent.initial_mode));
+        words.extend(option("--reads", &self.agent.mode_ids.get(PermissionMode::Plan.as_str()).cloned()));
         words.extend(option("--session", &self.session));
         words.push("--".to_owned());
         words.extend_from_slice(&self.agent.argv);
@@ -139,19 +144,21 @@ impl Standing {
         let driver = self.driver.as_mut()?;
         self.asked.clear();
         self.turn = Some(Turn::default());
-        driver.wire.say(&ToDriver::Prompt { text: text.to_owned(), ahead: self.agent.ahead.clone() });
+        driver
+            .wire
+            .say(&ToDriver::Prompt { text: text.to_owned(), prefix: self.agent.prompt_prefix.clone() });
         Some(driver.pid)
     }
 
-    pub(super) fn answer(&mut self, ask: u64, answer: Answer) {
-        self.say(&ToDriver::Answer { ask, answer });
+    pub(super) fn answer(&mut self, ask: u64, answer: PermissionAnswer) {
+        self.say(&ToDriver::AnswerPermission { question_id: ask, answer });
     }
 
     /// Asks for another of our permission modes; else why it can't be had.
     pub(super) fn change_mode(&mut self, mode: &str) -> Result<(), String> {
-        let id = self.agent.modes.get(mode).cloned();
+        let id = self.agent.mode_ids.get(mode).cloned();
         let id = id.ok_or_else(|| format!("its profile names no mode of the program for {mode}"))?;
-        self.say(&ToDriver::Mode { id });
+        self.say(&ToDriver::SetMode { id });
         Ok(())
     }
 
@@ -214,13 +221,13 @@ impl Standing {
 
     fn heard(&mut self, word: FromDriver) {
         match word {
-            FromDriver::Ready { session, .. } => {
+            FromDriver::Ready { session_id: session, .. } => {
                 self.session_is_news = true;
                 self.session = Some(session);
                 self.driver.iter_mut().for_each(|driver| driver.ready = true);
             }
-            FromDriver::Asked(asked) => self.asked.push_back(asked),
-            FromDriver::Ended { how, said, used } => {
+            FromDriver::PermissionAsked(asked) => self.asked.push_back(asked),
+            FromDriver::TurnEnded { end_reason: how, reply: said, usage: used } => {
                 self.said = said;
                 if let Some(turn) = &mut self.turn {
                     (turn.how, turn.used) = (Some(ended(how)), used);
@@ -229,9 +236,9 @@ impl Standing {
             FromDriver::Failed { message } => {
                 self.driver.iter_mut().for_each(|driver| driver.failed = Some(message.clone()));
             }
-            FromDriver::Mode { id, refused: None } => self.agent.mode = Some(id),
+            FromDriver::ModeSet { id, error: None } => self.agent.initial_mode = Some(id),
             // The driver has shown it.
-            FromDriver::Mode { refused: Some(_), .. } => {}
+            FromDriver::ModeSet { error: Some(_), .. } => {}
         }
     }
 
@@ -284,15 +291,15 @@ impl Standing {
 
     fn mourn(&mut self, driver: Driver) {
         self.deaths += 1;
-        let ended = Ended::of(driver.status.unwrap_or_default());
+        let ended = ExitReport::from_status(driver.status.unwrap_or_default());
         self.why = driver.failed.unwrap_or_else(|| format!("its driver has ended: {ended}"));
     }
 }
 
-fn ended(how: Stop) -> How {
+fn ended(how: TurnEndReason) -> How {
     match how {
-        Stop::Done => How::Done,
-        Stop::Cancelled => How::Failed("cancelled".to_owned()),
-        Stop::Failed(why) => How::Failed(why),
+        TurnEndReason::Completed => How::Done,
+        TurnEndReason::Cancelled => How::Failed("cancelled".to_owned()),
+        TurnEndReason::Failed(why) => How::Failed(why),
     }
 }

@@ -3,7 +3,7 @@
 use super::terminal::Terminal;
 use crate::exec::{detached, foreground};
 use crate::teammate::{CannotStart, Process};
-use protocol::control::Go;
+use protocol::control::StartAgent;
 use std::io::ErrorKind;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::fs::PermissionsExt;
@@ -24,7 +24,7 @@ pub(super) enum Place {
 
 /// An agent for its whole life, in the foreground of this terminal, or writing to `terminal` where there is no pane.
 /// The text of an error names what is missing.
-pub(super) fn agent(go: &Go, line: &OwnedFd, terminal: Option<&Terminal>) -> Result<Child, String> {
+pub(super) fn agent(go: &StartAgent, line: &OwnedFd, terminal: Option<&Terminal>) -> Result<Child, String> {
     let (program, arguments) = go.argv.split_first().ok_or("cannot start an agent without a program")?;
     let place = if terminal.is_some() { Place::Headless } else { Place::Pane };
     let mut command = command(go, program, place)?;
@@ -42,8 +42,8 @@ pub(super) fn agent(go: &Go, line: &OwnedFd, terminal: Option<&Terminal>) -> Res
 
 /// A process that runs beside the agent, unseen, with what the agent knows of itself. It is one of its descendants, and
 /// ends with it; without it the agent runs all the same.
-pub(super) fn beside(go: &Go) -> Option<Child> {
-    let (program, arguments) = go.beside.split_first()?;
+pub(super) fn beside(go: &StartAgent) -> Option<Child> {
+    let (program, arguments) = go.companion.split_first()?;
     let mut command = command(go, program, Place::Headless).ok()?;
     command.args(arguments).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
     detached(&mut command, None);
@@ -52,7 +52,7 @@ pub(super) fn beside(go: &Go) -> Option<Child> {
 
 /// The process of one turn.
 pub(super) fn turn(
-    go: &Go,
+    go: &StartAgent,
     process: &Process,
     place: Place,
     terminal: &Terminal,
@@ -67,7 +67,7 @@ pub(super) fn turn(
 
 /// The driver of an agent that stands, `line` its standard input.
 pub(super) fn driver(
-    go: &Go,
+    go: &StartAgent,
     words: &[String],
     line: OwnedFd,
     place: Place,
@@ -99,7 +99,7 @@ fn detached_to(terminal: &Terminal, mut command: Command, program: &str) -> Resu
 }
 
 /// Refuses a program that exec would not find, before anything runs.
-pub(super) fn findable(go: &Go, program: &str) -> Result<(), String> {
+pub(super) fn findable(go: &StartAgent, program: &str) -> Result<(), String> {
     let runs =
         |path: &Path| path.metadata().is_ok_and(|m| m.is_file() && m.permissions().mode() & 0o111 != 0);
     let path = go.env.get("PATH").map_or("", String::as_str);
@@ -111,7 +111,7 @@ pub(super) fn findable(go: &Go, program: &str) -> Result<(), String> {
     if found { Ok(()) } else { Err(format!("cannot start {program}: no such program")) }
 }
 
-fn command(go: &Go, program: &str, place: Place) -> Result<Command, String> {
+fn command(go: &StartAgent, program: &str, place: Place) -> Result<Command, String> {
     if !go.cwd.is_dir() {
         return Err(format!("cannot start in {}: no such directory", go.cwd.display()));
     }

@@ -12,7 +12,7 @@ use mark::Mark;
 use nix::errno::Errno;
 use nix::fcntl::{FcntlArg, OFlag, fcntl};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
-use protocol::used::Reading;
+use protocol::usage::UsageReading;
 use rustix::pty::{OpenptFlags, grantpt, ioctl_tiocgptpeer, openpt, unlockpt};
 use rustix::termios::{
     OptionalActions, OutputModes, Termios, Winsize, tcgetattr, tcgetwinsize, tcsetattr, tcsetwinsize,
@@ -166,7 +166,7 @@ impl Terminal {
     }
 
     /// What the program has used up, as far as its output told.
-    pub(super) fn used(&self) -> Option<Reading> {
+    pub(super) fn used(&self) -> Option<UsageReading> {
         self.told.used()
     }
 

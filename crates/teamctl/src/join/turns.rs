@@ -17,10 +17,10 @@ use crate::teammate::{
     TurnOf,
 };
 use nix::poll::PollFlags;
-use protocol::control::{FromJoin, Go, ToJoin, TurnNow, Turns};
-use protocol::driver::Answer;
-use protocol::turn::TurnProgram;
-use protocol::used::{Per, Reading};
+use protocol::control::{FromShim, StartAgent, ToShim, TurnSetup, TurnStatus};
+use protocol::driver_protocol::PermissionAnswer;
+use protocol::turn_program::TurnProgram;
+use protocol::usage::{UsageReading, UsageScope};
 use std::io::Read;
 use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
@@ -31,7 +31,7 @@ use store::{Durability, Root};
 pub(super) struct Stage<'a> {
     link: &'a mut Link,
     signals: &'a Signals,
-    go: &'a Go,
+    go: &'a StartAgent,
     place: Place,
     terminal: Terminal,
     /// The near end of the wake line.
@@ -61,19 +61,19 @@ pub(super) enum Birth {
 }
 
 /// All that can be missing is looked for before the daemon hears that the agent runs.
-pub(super) fn prepared(go: &Go, turns: &Turns, hints: Hints) -> Result<(Post, Program), String> {
+pub(super) fn prepared(go: &StartAgent, turns: &TurnSetup, hints: Hints) -> Result<(Post, Program), String> {
     let programs = match &turns.program {
         TurnProgram::Worker(_) => [None, None],
-        TurnProgram::Agent(agent) => [agent.first.first(), agent.next.first()],
-        TurnProgram::Standing(agent) => [agent.driver.first(), agent.argv.first()],
+        TurnProgram::PerTurn(agent) => [agent.first_argv.first(), agent.later_argv.first()],
+        TurnProgram::Driven(agent) => [agent.driver.first(), agent.argv.first()],
     };
     programs.into_iter().flatten().try_for_each(|program| start::findable(go, program))?;
     let durability = Durability::of_environment(go.env.get("TEAMD_DURABILITY").map(String::as_str));
     let durability = durability.map_err(|fault| fault.message)?;
-    let root = Root::open(&turns.root, &go.state.join("aside"), durability);
+    let root = Root::open(&turns.root, &go.state_dir.join("aside"), durability);
     let team = root.and_then(|root| root.team(&turns.team)).map_err(|error| fault(error).message)?;
     let owner = format!("{}@{}", turns.name, turns.team);
-    let program = Program::new(turns.program.clone(), turns.session.clone(), go.state.clone(), &owner);
+    let program = Program::new(turns.program.clone(), turns.session_id.clone(), go.state_dir.clone(), &owner);
     let color = turns.color.map(|color| color.to_string());
     Ok((Post::new(team, turns.name.clone(), color).told_by(hints), program))
 }
@@ -81,13 +81,13 @@ pub(super) fn prepared(go: &Go, turns: &Turns, hints: Hints) -> Result<(Post, Pr
 /// From the first turn to the last.
 pub(super) fn live(
     (link, signals): (&mut Link, &Signals),
-    (go, turns): (&Go, &Turns),
+    (go, turns): (&StartAgent, &TurnSetup),
     (post, program): (Post, Program),
     (terminal, place): (Terminal, Place),
     line: UnixStream,
 ) -> Lived {
     let standing = match &turns.program {
-        TurnProgram::Standing(agent) => Some(Standing::new(agent.clone(), turns.session.clone())),
+        TurnProgram::Driven(agent) => Some(Standing::new(agent.clone(), turns.session_id.clone())),
         _ => None,
     };
     let (turn, pending, grace) = (None, None, None);
@@ -97,13 +97,13 @@ pub(super) fn live(
     }
     let pid = std::process::id();
     stage.link.agent = Some(pid);
-    stage.link.tell(&FromJoin::Started { pid });
+    stage.link.tell(&FromShim::Started { pid });
     failpoint::hit("join.told");
     let beginning = Beginning {
         prompt: turns.prompt.clone(),
-        again: turns.again,
+        again: turns.is_respawn,
         mode: turns.mode,
-        plan: turns.plan.clone(),
+        plan: turns.plan_stage.clone(),
     };
     let (stage, over) = Teammate::new(stage, post, program).live(beginning);
     stage.lived(over, Birth::Told)
@@ -118,7 +118,7 @@ impl Host for Stage<'_> {
         }
     }
 
-    fn answer(&mut self, ask: u64, answer: Answer) {
+    fn answer(&mut self, ask: u64, answer: PermissionAnswer) {
         self.standing.iter_mut().for_each(|standing| standing.answer(ask, answer.clone()));
     }
 
@@ -156,14 +156,14 @@ impl Host for Stage<'_> {
         }
     }
 
-    fn tell(&mut self, now: &TurnNow) {
+    fn tell(&mut self, now: &TurnStatus) {
         failpoint::hit("turn.tell");
         self.link.turn = Some(now.clone());
-        self.link.tell(&FromJoin::Turn(now.clone()));
+        self.link.tell(&FromShim::TurnStatus(now.clone()));
     }
 
     fn interrupted(&mut self) {
-        self.link.tell(&FromJoin::Interrupted { turn: true });
+        self.link.tell(&FromShim::Interrupted { was_in_turn: true });
     }
 
     fn say(&mut self, text: &str) {
@@ -190,7 +190,7 @@ impl Stage<'_> {
                 _ => {}
             }
             let heard = self.hear(None);
-            if matches!(heard, Heard::Word(ToJoin::Refused)) {
+            if matches!(heard, Heard::Word(ToShim::Refused)) {
                 // The daemon that knew of it is dead, and its caller with it.
                 return Err(Over::NotStarted("nobody knows of it any more".to_owned()));
             }
@@ -250,13 +250,13 @@ impl Stage<'_> {
         self.turn.iter_mut().for_each(Running::go_on);
         self.standing.iter_mut().for_each(Standing::go_on);
         match heard {
-            Heard::Word(ToJoin::End { grace_ms }) => {
+            Heard::Word(ToShim::End { grace_ms }) => {
                 self.grace = Some(Duration::from_millis(grace_ms));
                 return Some(Happened::End);
             }
-            Heard::Word(ToJoin::Interrupt) => self.interrupt(),
+            Heard::Word(ToShim::Interrupt) => self.interrupt(),
             // What happened while nobody could wake us is to be looked for.
-            Heard::Word(ToJoin::Adopted) => return Some(Happened::Wake),
+            Heard::Word(ToShim::Adopted) => return Some(Happened::Wake),
             Heard::Word(_) => {}
             Heard::Signal => return self.signalled(),
             Heard::Beside => return self.drained().then_some(Happened::Wake),
@@ -309,7 +309,7 @@ impl Stage<'_> {
             Some(turn) if turn.interrupt.is_none() => turn.interrupt = Some(Interrupt::ask(turn.pid)),
             Some(_) => {}
             None => {
-                self.link.tell(&FromJoin::Interrupted { turn: false });
+                self.link.tell(&FromShim::Interrupted { was_in_turn: false });
             }
         }
     }
@@ -328,7 +328,7 @@ impl Stage<'_> {
             News::Session(session) => Some(Happened::Session(session)),
             News::Asked(asked) => Some(Happened::Asked(asked)),
             News::Turn(how, used) => {
-                let used = used.map(|used| Reading { used, per: Per::Turn });
+                let used = used.map(|used| UsageReading { usage: used, scope: UsageScope::Turn });
                 Some(Happened::Turn(TurnEnd { how, last: self.terminal.drain(), used }))
             }
             News::Gone(why) => {

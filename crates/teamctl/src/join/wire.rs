@@ -2,7 +2,7 @@
 //! Nothing here waits.
 
 use nix::poll::PollFlags;
-use protocol::driver::{FromDriver, LONGEST_WORD, ToDriver};
+use protocol::driver_protocol::{FromDriver, MAX_DRIVER_LINE_BYTES, ToDriver};
 use std::io::{ErrorKind, Read, Write};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
@@ -70,7 +70,7 @@ impl Wire {
         self.heard.shrink_to(BLOCK);
         let words = lines.split(|byte| *byte == b'\n').filter(|line| !line.is_empty());
         let words: Vec<Option<FromDriver>> = words.map(|line| serde_json::from_slice(line).ok()).collect();
-        self.closed |= self.heard.len() > LONGEST_WORD || words.contains(&None);
+        self.closed |= self.heard.len() > MAX_DRIVER_LINE_BYTES || words.contains(&None);
         words.into_iter().map_while(|word| word).collect()
     }
 }
@@ -78,22 +78,40 @@ impl Wire {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use protocol::driver::Stop;
+    use protocol::driver_protocol::TurnEndReason;
 
     #[test]
     fn words_are_heard_once_they_are_whole() {
         let (mut wire, far) = Wire::pair().unwrap();
         let mut far = UnixStream::from(far);
         far.write_all(b"{\"ended\":{\"how\":\"done\"}}\n{\"ended\":{\"how\"").unwrap();
-        assert_eq!(wire.hear(), [FromDriver::Ended { how: Stop::Done, said: String::new(), used: None }]);
+        assert_eq!(
+            wire.hear(),
+            [FromDriver::TurnEnded {
+                end_reason: TurnEndReason::Completed,
+                reply: String::new(),
+                usage: None
+            }]
+        );
         assert_eq!(wire.hear(), []);
         far.write_all(b":\"cancelled\"}}\n").unwrap();
         assert_eq!(
             wire.hear(),
-            [FromDriver::Ended { how: Stop::Cancelled, said: String::new(), used: None }]
+            [FromDriver::TurnEnded {
+                end_reason: TurnEndReason::Cancelled,
+                reply: String::new(),
+                usage: None
+            }]
         );
         far.write_all(b"{\"ended\":{\"how\":\"done\"}}\nhello\n").unwrap();
-        assert_eq!(wire.hear(), [FromDriver::Ended { how: Stop::Done, said: String::new(), used: None }]);
+        assert_eq!(
+            wire.hear(),
+            [FromDriver::TurnEnded {
+                end_reason: TurnEndReason::Completed,
+                reply: String::new(),
+                usage: None
+            }]
+        );
         assert!(wire.beside().is_none(), "who says hello is no driver of ours");
     }
 
@@ -101,7 +119,7 @@ mod tests {
     fn a_long_word_waits_for_its_reader_and_nobody_for_it() {
         let (mut wire, far) = Wire::pair().unwrap();
         let text = "x".repeat(4 << 20);
-        wire.say(&ToDriver::Prompt { text: text.clone(), ahead: String::new() });
+        wire.say(&ToDriver::Prompt { text: text.clone(), prefix: String::new() });
         assert!(!wire.out.is_empty() && wire.beside().unwrap().1.contains(PollFlags::POLLOUT));
         let reader = std::thread::spawn(move || {
             let mut line = String::new();
@@ -114,6 +132,6 @@ mod tests {
             std::thread::yield_now();
         }
         let word: ToDriver = serde_json::from_str(&reader.join().unwrap()).unwrap();
-        assert_eq!(word, ToDriver::Prompt { text, ahead: String::new() });
+        assert_eq!(word, ToDriver::Prompt { text, prefix: String::new() });
     }
 }

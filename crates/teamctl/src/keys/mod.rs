@@ -15,9 +15,10 @@ use crate::profile::Shelf;
 use crate::teammate::{Due, HAND_IN, Post};
 use output::Output;
 use protocol::control::{
-    Call, HookReply, Hooked, Keys as Order, Park, Reply, Request, Said, ScreenReply, Speaker, VERSION,
+    Call, HookEvent, HookReply, HookReport, HookSource, LongPollRequest, PROTOCOL_VERSION,
+    PaneInput as Order, Reply, Request, ScreenReply,
 };
-use protocol::fault::{Fault, Kind};
+use protocol::error::{ErrorKind, ErrorReport};
 pub(crate) use screen::Prompt;
 use screen::Shown;
 use std::process::ExitCode;
@@ -42,16 +43,24 @@ const NOT_TAKEN: &str = "what was typed into it was not taken";
 /// A life is shorter.
 const FOR_EVER: Duration = Duration::from_secs(10 * 365 * 24 * 3600);
 
-pub(crate) fn run(here: &Here) -> Result<ExitCode, Fault> {
+pub(crate) fn run(here: &Here) -> Result<ExitCode, ErrorReport> {
     let name = crate::here::variable("TEAMD_PROFILE").unwrap_or_default();
     let prompt = Shelf::of_user().profile(&name)?.prompt_on_screen().ok_or_else(|| {
-        Fault::new(Kind::Config, format!("cannot type for {name}: its profile does not say `ready`"))
+        ErrorReport::new(
+            ErrorKind::Config,
+            format!("cannot type for {name}: its profile does not say `ready`"),
+        )
     })?;
     let (me, team) = (here.me(), here.team()?);
-    let log = here.place()?.state.join("logs/agents").join(team.name().as_str()).join(format!("{me}.log"));
+    let log =
+        here.place()?.state_dir.join("logs/agents").join(team.name().as_str()).join(format!("{me}.log"));
     let color = team.member(me.as_str()).ok().and_then(|member| member.color);
-    let call =
-        Call { v: VERSION, token: here.token(), once: None, request: Request::Park(Park { lead: None }) };
+    let call = Call {
+        version: PROTOCOL_VERSION,
+        token: here.token(),
+        idempotency_key: None,
+        request: Request::LongPoll(LongPollRequest { leads_team: None }),
+    };
     let wait = Wait::without_terminal(here.socket()?, call, Instant::now() + FOR_EVER);
     let typist = Typist {
         here,
@@ -92,7 +101,7 @@ impl Typist<'_> {
     }
 
     /// What there is to do at the empty prompt; else the wait for it.
-    fn step(&mut self, seen: &ScreenReply) -> Result<Over, Fault> {
+    fn step(&mut self, seen: &ScreenReply) -> Result<Over, ErrorReport> {
         if self.in_turn && !self.turn_over()? {
             // A life that is to end gets nothing any more, and ends once nothing of it is written.
             return Ok(self.wait.wait());
@@ -113,7 +122,7 @@ impl Typist<'_> {
             match self.prompt.of(&seen) {
                 Shown::Ready => return seen,
                 Shown::Dialog(text) if told.as_ref() != Some(&text) => {
-                    self.tell(Said::Dialog { text: text.clone() }).ok();
+                    self.tell(HookEvent::DialogShown { text: text.clone() }).ok();
                     told = Some(text);
                 }
                 Shown::Dialog(_) | Shown::Other => {}
@@ -124,30 +133,30 @@ impl Typist<'_> {
     }
 
     /// False where its life is to end.
-    fn turn_over(&mut self) -> Result<bool, Fault> {
-        let reply = self.tell(Said::Ended)?;
+    fn turn_over(&mut self) -> Result<bool, ErrorReport> {
+        let reply = self.tell(HookEvent::TurnEnded)?;
         // Told once: what the files do not take now is not told anew. Whoever is to end is asked about at each look.
-        self.in_turn = !reply.fed;
-        if let Some(text) = &reply.given {
+        self.in_turn = !reply.delivers_by_hook;
+        if let Some(text) = &reply.prompt_in_args {
             self.post.had_prompt(text)?;
         }
-        if reply.approved {
+        if reply.approval_in_args {
             self.post.had_approval()?;
         }
-        if reply.given.is_some() || reply.approved {
-            self.tell(Said::PromptRead)?;
+        if reply.prompt_in_args.is_some() || reply.approval_in_args {
+            self.tell(HookEvent::PromptRead)?;
         }
-        if reply.first && reply.fed {
-            self.post.turn_over(reply.task, reply.since, None)?;
+        if reply.is_first_report && reply.delivers_by_hook {
+            self.post.turn_over(reply.task, reply.turn_started_at, None)?;
         }
-        Ok(reply.fed)
+        Ok(reply.delivers_by_hook)
     }
 
     /// Types it, and marks it read once the program has taken it. What it does not take stands in its prompt: nothing
     /// is typed behind it, it is not typed once more, and it stays unread for as long.
-    fn give(&mut self, due: Due, seen: &ScreenReply) -> Result<(), Fault> {
+    fn give(&mut self, due: Due, seen: &ScreenReply) -> Result<(), ErrorReport> {
         let cursor = seen.cursor;
-        if self.order(Order::Paste { cursor, text: due.text.clone() }).is_err() {
+        if self.order(Order::Type { cursor, text: due.text.clone() }).is_err() {
             // Somebody was faster with a key: it is tried again when the prompt is empty.
             self.output.next(RELOOK);
             return Ok(());
@@ -156,13 +165,13 @@ impl Typist<'_> {
         // From here on it stands there, whatever becomes of the daemon.
         let written = self.seen();
         if written.cursor == cursor || !self.entered(written.cursor) {
-            self.tell(Said::Dialog { text: NOT_TAKEN.to_owned() })?;
+            self.tell(HookEvent::DialogShown { text: NOT_TAKEN.to_owned() })?;
             self.output.next(RELOOK);
             return Ok(());
         }
         self.until_taken(&written, &due.text);
         self.in_turn = true;
-        let told = self.tell(Said::Began { about: due.about, handed: Vec::new() });
+        let told = self.tell(HookEvent::TurnStarted { summary: due.about, delivered_ids: Vec::new() });
         self.post.mark(due.entries)?;
         told.map(drop)
     }
@@ -171,7 +180,7 @@ impl Typist<'_> {
     fn entered(&self, cursor: (u32, u32)) -> bool {
         loop {
             match self.order(Order::Enter { cursor }) {
-                Err(fault) if fault.kind == Kind::NoDaemon => drop(self.output.next(AGAIN)),
+                Err(fault) if fault.kind == ErrorKind::NoDaemon => drop(self.output.next(AGAIN)),
                 entered => return entered.is_ok(),
             }
         }
@@ -187,7 +196,7 @@ impl Typist<'_> {
             }
             let left = until.map(|until| until.saturating_duration_since(Instant::now()));
             if left == Some(Duration::ZERO) {
-                self.tell(Said::Dialog { text: NOT_TAKEN.to_owned() }).ok();
+                self.tell(HookEvent::DialogShown { text: NOT_TAKEN.to_owned() }).ok();
                 until = None;
             }
             self.output.next(left.unwrap_or(RELOOK));
@@ -199,35 +208,35 @@ impl Typist<'_> {
         loop {
             let wait = match self.look() {
                 Ok(seen) => return seen,
-                Err(fault) if fault.kind == Kind::NoDaemon => AGAIN,
+                Err(fault) if fault.kind == ErrorKind::NoDaemon => AGAIN,
                 Err(_) => RELOOK,
             };
             self.output.next(wait);
         }
     }
 
-    fn look(&self) -> Result<ScreenReply, Fault> {
-        match self.order(Order::Look)? {
+    fn look(&self) -> Result<ScreenReply, ErrorReport> {
+        match self.order(Order::Capture)? {
             Reply::Screen(seen) => Ok(seen),
             _ => Err(misunderstood()),
         }
     }
 
-    fn order(&self, order: Order) -> Result<Reply, Fault> {
-        self.here.ask(Request::Keys(order))
+    fn order(&self, order: Order) -> Result<Reply, ErrorReport> {
+        self.here.ask(Request::TypeInPane(order))
     }
 
-    fn tell(&self, said: Said) -> Result<HookReply, Fault> {
-        let speaker = Speaker::Typist;
-        match self.here.ask(Request::Hook(Hooked {
-            lead: None,
-            session: None,
-            above: Vec::new(),
-            speaker,
-            used: None,
-            said,
+    fn tell(&self, said: HookEvent) -> Result<HookReply, ErrorReport> {
+        let speaker = HookSource::Typist;
+        match self.here.ask(Request::ReportHook(HookReport {
+            leads_team: None,
+            session_id: None,
+            ancestors: Vec::new(),
+            source: speaker,
+            usage: None,
+            event: said,
         }))? {
-            Reply::Hook(reply) => Ok(reply),
+            Reply::ReportHook(reply) => Ok(reply),
             _ => Err(misunderstood()),
         }
     }

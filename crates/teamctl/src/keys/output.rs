@@ -3,7 +3,7 @@
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::inotify::{AddWatchFlags, InitFlags, Inotify};
-use protocol::fault::Fault;
+use protocol::error::ErrorReport;
 use std::os::fd::AsFd;
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -14,13 +14,13 @@ use std::time::{Duration, Instant};
 pub(super) struct Output(Inotify);
 
 impl Output {
-    pub(super) fn of(log: &Path) -> Result<Output, Fault> {
+    pub(super) fn of(log: &Path) -> Result<Output, ErrorReport> {
         let directory = log.parent().unwrap_or(log);
         let watched = Inotify::init(InitFlags::IN_NONBLOCK | InitFlags::IN_CLOEXEC).and_then(|inotify| {
             inotify.add_watch(directory, AddWatchFlags::IN_MODIFY)?;
             Ok(inotify)
         });
-        watched.map(Output).map_err(|errno| Fault::io("watch", directory, &errno))
+        watched.map(Output).map_err(|errno| ErrorReport::from_io("watch", directory, &errno))
     }
 
     /// Forgets what was written before; true if something was.

@@ -1,7 +1,7 @@
 //! What a screen shows: an empty prompt, a dialog, or neither. Pure.
 
 use protocol::control::ScreenReply;
-use protocol::dialog::{is_frame, shown};
+use protocol::dialog_match::{find_dialog, is_frame_char};
 
 /// How a program's screen is read: plain words, no patterns. Frames and spaces around them do not count.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -23,7 +23,7 @@ pub(super) enum Shown {
 
 impl Prompt {
     pub(super) fn of(&self, seen: &ScreenReply) -> Shown {
-        if let Some(dialog) = shown(&seen.screen, &self.dialog) {
+        if let Some(dialog) = find_dialog(&seen.screen, &self.dialog) {
             return Shown::Dialog(dialog.to_owned());
         }
         if self.is_empty(seen) { Shown::Ready } else { Shown::Other }
@@ -64,12 +64,12 @@ fn line_of(seen: &ScreenReply, above: usize) -> &str {
 
 /// Without frames, and with one space for several.
 fn plain(line: &str) -> String {
-    let unframed: String = line.chars().map(|c| if is_frame(c) { ' ' } else { c }).collect();
+    let unframed: String = line.chars().map(|c| if is_frame_char(c) { ' ' } else { c }).collect();
     unframed.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
 fn squeezed(line: &str) -> String {
-    line.chars().filter(|c| !c.is_whitespace() && !is_frame(*c)).collect()
+    line.chars().filter(|c| !c.is_whitespace() && !is_frame_char(*c)).collect()
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! The blanks of a profile's texts: `{cwd}`, `{prompt}`… A word of small letters in braces is a blank, all
 //! other braces stay as they are, so JSON in an argument needs no care.
 
-pub(super) use protocol::late::{base, spelled};
+pub(super) use protocol::deferred_variables::{base_name, encode_value};
 
 /// A piece of a text.
 #[derive(Debug, PartialEq, Eq)]

@@ -2,7 +2,7 @@
 
 use super::shelf::{built_in, names};
 use super::{Profile, Runs};
-use protocol::dialog::shown;
+use protocol::dialog_match::find_dialog;
 
 /// Screens with a dialog open, as far as they tell it; of claude 2.1.45 and 2.1.330, codex 0.169.0, gemini 0.61.0, qwen
 /// 0.24.4, copilot 1.0.102.
@@ -102,7 +102,7 @@ fn each_program_is_known_to_wait_and_by_every_text_of_its_profile() {
         let screens = OPEN.iter().filter(|(of, _)| *of == program);
         let found: Vec<&str> = screens
             .map(|(_, screen)| {
-                shown(screen, &dialogs).unwrap_or_else(|| panic!("{name} does not know:\n{screen}"))
+                find_dialog(screen, &dialogs).unwrap_or_else(|| panic!("{name} does not know:\n{screen}"))
             })
             .collect();
         for dialog in &dialogs {
@@ -117,7 +117,7 @@ fn no_ordinary_screen_and_no_profile_that_is_read_there_is_taken_for_a_dialog() 
         let dialogs = dialogs(name);
         let written = dialogs.iter().map(|dialog| format!("dialog = [{dialog:?}]\n")).collect::<String>();
         for screen in ORDINARY.iter().copied().chain([written.as_str()]) {
-            assert_eq!(shown(screen, &dialogs), None, "{name}:\n{screen}");
+            assert_eq!(find_dialog(screen, &dialogs), None, "{name}:\n{screen}");
         }
     }
 }

@@ -2,10 +2,10 @@
 
 use super::keys::Keys;
 use super::{Feed, Receipt, Words};
-use protocol::fault::Fault;
-use protocol::late;
-use protocol::turn::Session;
-use protocol::used::{Meter, Per};
+use protocol::deferred_variables;
+use protocol::error::ErrorReport;
+use protocol::turn_program::SessionSource;
+use protocol::usage::{UsagePaths, UsageScope};
 use serde_json::{Map, Value as Json, json};
 use std::collections::BTreeMap;
 use toml::Value;
@@ -31,7 +31,7 @@ struct Given {
     session_modes: Option<BTreeMap<String, String>>,
 }
 
-pub(super) fn feed(keys: &mut Keys<'_>) -> Result<Feed, Fault> {
+pub(super) fn feed(keys: &mut Keys<'_>) -> Result<Feed, ErrorReport> {
     let word: Option<String> = keys.take("feed", &format!("a text: {FEEDS}"))?;
     let word = word.ok_or_else(|| keys.wrong("feed", &format!("must be there: {FEEDS}")))?;
     let given = Given {
@@ -97,7 +97,7 @@ fn in_resume(word: &str) -> Vec<&'static str> {
 }
 
 /// What the feed has no use for is a mistake: it would be believed to work.
-fn refuse_others(keys: &Keys<'_>, word: &str, given: &Given) -> Result<(), Fault> {
+fn refuse_others(keys: &Keys<'_>, word: &str, given: &Given) -> Result<(), ErrorReport> {
     let there = [
         ("resume", given.resume.is_some(), &["turn", "hook", "native", "keys"][..]),
         ("session", given.session.is_some(), &["turn"]),
@@ -118,13 +118,13 @@ fn refuse_others(keys: &Keys<'_>, word: &str, given: &Given) -> Result<(), Fault
     }
 }
 
-fn session(keys: &Keys<'_>, given: Option<Value>) -> Result<Session, Fault> {
+fn session(keys: &Keys<'_>, given: Option<Value>) -> Result<SessionSource, ErrorReport> {
     match &given {
-        None => Ok(Session::None),
-        Some(Value::String(word)) if word == "none" => Ok(Session::None),
-        Some(Value::String(word)) if word == "ours" => Ok(Session::Ours),
+        None => Ok(SessionSource::NoSession),
+        Some(Value::String(word)) if word == "none" => Ok(SessionSource::NoSession),
+        Some(Value::String(word)) if word == "ours" => Ok(SessionSource::Generated),
         Some(value @ Value::Table(_)) => match told(keys, "session", value) {
-            Ok(key) => Ok(Session::Told { key }),
+            Ok(key) => Ok(SessionSource::OutputKey { key }),
             Err(_) => Err(keys.wrong("session", &format!("must be {SESSION}"))),
         },
         Some(_) => Err(keys.wrong("session", &format!("must be {SESSION}"))),
@@ -132,7 +132,7 @@ fn session(keys: &Keys<'_>, given: Option<Value>) -> Result<Session, Fault> {
 }
 
 /// `{ told = "KEY" }`.
-fn told(keys: &Keys<'_>, key: &str, value: &Value) -> Result<String, Fault> {
+fn told(keys: &Keys<'_>, key: &str, value: &Value) -> Result<String, ErrorReport> {
     let table = value.as_table().filter(|table| table.len() == 1);
     let told = table.and_then(|table| table.get("told")).and_then(Value::as_str);
     told.filter(|told| !told.is_empty())
@@ -140,14 +140,14 @@ fn told(keys: &Keys<'_>, key: &str, value: &Value) -> Result<String, Fault> {
         .ok_or_else(|| keys.wrong(key, "must be { told = \"KEY\" }"))
 }
 
-fn words(keys: &Keys<'_>, value: Value) -> Result<Words, Fault> {
+fn words(keys: &Keys<'_>, value: Value) -> Result<Words, ErrorReport> {
     let known = |words: &Words| !words.told.is_empty() && words.file.as_deref() != Some("");
     let words = value.try_into().ok().filter(known);
     words.ok_or_else(|| keys.wrong("said", &format!("must be {SAID}")))
 }
 
 /// The protocol says where, and leaves open since when.
-fn counts_on(keys: &Keys<'_>, value: &Value) -> Result<bool, Fault> {
+fn counts_on(keys: &Keys<'_>, value: &Value) -> Result<bool, ErrorReport> {
     let table = value.as_table().filter(|table| table.len() == 1);
     match table.and_then(|table| table.get("per")).and_then(Value::as_str) {
         Some("turn") => Ok(false),
@@ -156,10 +156,10 @@ fn counts_on(keys: &Keys<'_>, value: &Value) -> Result<bool, Fault> {
     }
 }
 
-fn meter(keys: &Keys<'_>, value: Value) -> Result<Meter, Fault> {
+fn meter(keys: &Keys<'_>, value: Value) -> Result<UsagePaths, ErrorReport> {
     let known = |path: &String| path.split('.').all(|key| !key.is_empty());
-    let tells = |meter: &Meter| {
-        let mut paths = meter.tokens.iter().chain(&meter.cost).chain(&meter.once);
+    let tells = |meter: &UsagePaths| {
+        let mut paths = meter.tokens.iter().chain(&meter.cost).chain(&meter.part_id);
         !(meter.tokens.is_empty() && meter.cost.is_none()) && paths.all(known)
     };
     let meter = value.try_into().ok().filter(tells);
@@ -167,16 +167,16 @@ fn meter(keys: &Keys<'_>, value: Value) -> Result<Meter, Fault> {
 }
 
 /// A file is read whole each time, so it always tells the session.
-fn receipt(keys: &Keys<'_>, mut value: Value) -> Result<Receipt, Fault> {
+fn receipt(keys: &Keys<'_>, mut value: Value) -> Result<Receipt, ErrorReport> {
     let file = value.as_table_mut().and_then(|table| table.remove("file"));
     let file = file.and_then(|file| file.as_str().map(str::to_owned)).filter(|file| !file.is_empty());
     let file = file.ok_or_else(|| keys.wrong("used", "must hold file = \"KEY\": a key of its events"))?;
-    Ok(Receipt { file, meter: Meter { per: Per::Session, ..meter(keys, value)? } })
+    Ok(Receipt { file, meter: UsagePaths { scope: UsageScope::Session, ..meter(keys, value)? } })
 }
 
 /// What a turn-end hook says so that the program reads the text and goes on; that of Claude Code, which most have
 /// taken over, where the profile has none.
-fn answer(keys: &Keys<'_>, given: Option<Value>) -> Result<Map<String, Json>, Fault> {
+fn answer(keys: &Keys<'_>, given: Option<Value>) -> Result<Map<String, Json>, ErrorReport> {
     let given = given.unwrap_or_else(|| {
         let pairs = [("decision", "block"), ("reason", "{text}")];
         Value::Table(
@@ -190,7 +190,7 @@ fn answer(keys: &Keys<'_>, given: Option<Value>) -> Result<Map<String, Json>, Fa
     }
 }
 
-fn park(keys: &Keys<'_>, given: Option<String>) -> Result<Option<u64>, Fault> {
+fn park(keys: &Keys<'_>, given: Option<String>) -> Result<Option<u64>, ErrorReport> {
     let Some(word) = given else { return Ok(None) };
     let wrong = || keys.wrong("park", "must be a duration such as \"550s\"");
     let duration = protocol::duration::parse(&word).map_err(|_| wrong())?;
@@ -198,8 +198,8 @@ fn park(keys: &Keys<'_>, given: Option<String>) -> Result<Option<u64>, Fault> {
 }
 
 /// A conversation whose id is never named would be lost between two turns, without a word.
-pub(super) fn check_session(keys: &Keys<'_>, args: &[String], feed: &Feed) -> Result<(), Fault> {
-    let names = |texts: &[String]| texts.iter().any(|text| late::holds(text, "session"));
+pub(super) fn check_session(keys: &Keys<'_>, args: &[String], feed: &Feed) -> Result<(), ErrorReport> {
+    let names = |texts: &[String]| texts.iter().any(|text| deferred_variables::has_variable(text, "session"));
     let (first, later, resume) = (names(args), names(feed.resume()), feed.resume());
     let Feed::Turn { session, .. } = feed else {
         return match resume.is_empty() || later {
@@ -208,18 +208,22 @@ pub(super) fn check_session(keys: &Keys<'_>, args: &[String], feed: &Feed) -> Re
         };
     };
     match session {
-        Session::None if first => Err(keys.wrong("args", "holds {session}, and `session` is \"none\"")),
-        Session::None if later => Err(keys.wrong("resume", "holds {session}, and `session` is \"none\"")),
-        Session::Ours if !first => {
+        SessionSource::NoSession if first => {
+            Err(keys.wrong("args", "holds {session}, and `session` is \"none\""))
+        }
+        SessionSource::NoSession if later => {
+            Err(keys.wrong("resume", "holds {session}, and `session` is \"none\""))
+        }
+        SessionSource::Generated if !first => {
             Err(keys.wrong("args", "must hold {session}, since `session` is \"ours\""))
         }
-        Session::Ours if !later && !resume.is_empty() => {
+        SessionSource::Generated if !later && !resume.is_empty() => {
             Err(keys.wrong("resume", "must hold {session}, since `session` is \"ours\""))
         }
-        Session::Told { .. } if first => {
+        SessionSource::OutputKey { .. } if first => {
             Err(keys.wrong("args", "holds {session} before the first turn told it"))
         }
-        Session::Told { .. } if !later => {
+        SessionSource::OutputKey { .. } if !later => {
             Err(keys.wrong("resume", "must hold {session}, since `session` is told by the first turn"))
         }
         _ => Ok(()),

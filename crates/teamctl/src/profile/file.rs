@@ -5,9 +5,9 @@ use super::feed::{check_session, feed, in_args};
 use super::keys::Keys;
 use super::setup;
 use super::{Feed, Instructions, Profile, Program, Runs};
-use protocol::fault::Fault;
-use protocol::late;
-use protocol::turn::Session;
+use protocol::deferred_variables;
+use protocol::error::ErrorReport;
+use protocol::turn_program::SessionSource;
 use std::collections::BTreeMap;
 use toml::Value;
 
@@ -49,7 +49,7 @@ pub(super) const KEYS: [&str; 33] = [
 ];
 
 /// Reads the profile called `name`; `place` is where its text stands, for faults.
-pub(super) fn parse(name: &str, place: &str, text: &str) -> Result<Profile, Fault> {
+pub(super) fn parse(name: &str, place: &str, text: &str) -> Result<Profile, ErrorReport> {
     let mut keys = Keys::of(place, text, &KEYS)?;
     let about = keys.take("about", "a text")?.unwrap_or_default();
     let tried = keys.take("tried", "true or false")?.unwrap_or(true);
@@ -57,7 +57,7 @@ pub(super) fn parse(name: &str, place: &str, text: &str) -> Result<Profile, Faul
     Ok(Profile { name: name.to_owned(), about, tried, runs: Runs::Program(Box::new(program)) })
 }
 
-fn program(keys: &mut Keys<'_>) -> Result<Program, Fault> {
+fn program(keys: &mut Keys<'_>) -> Result<Program, ErrorReport> {
     let program: Option<String> = keys.take("program", "a text")?;
     let program = program.filter(|program| !program.is_empty());
     let program = program.ok_or_else(|| keys.wrong("program", "must be there: what to start"))?;
@@ -93,7 +93,7 @@ fn program(keys: &mut Keys<'_>) -> Result<Program, Fault> {
 }
 
 /// Arguments for a first prompt; a text that they do not hold would be lost without a word.
-fn prompt(keys: &mut Keys<'_>, args: &[String], feed: &Feed) -> Result<Vec<String>, Fault> {
+fn prompt(keys: &mut Keys<'_>, args: &[String], feed: &Feed) -> Result<Vec<String>, ErrorReport> {
     let given = keys.texts("prompt", &["prompt"])?;
     let placed = args.iter().chain(feed.resume()).any(|text| text == "{first_prompt}");
     match given {
@@ -101,7 +101,7 @@ fn prompt(keys: &mut Keys<'_>, args: &[String], feed: &Feed) -> Result<Vec<Strin
             Err(keys
                 .wrong("prompt", "is for feed \"hook\", \"pull\", \"keys\": elsewhere it comes as a message"))
         }
-        Some(prompt) if !prompt.iter().any(|text| late::holds(text, "prompt")) => {
+        Some(prompt) if !prompt.iter().any(|text| deferred_variables::has_variable(text, "prompt")) => {
             Err(keys.wrong("prompt", "must hold {prompt}"))
         }
         None if placed => {
@@ -111,7 +111,7 @@ fn prompt(keys: &mut Keys<'_>, args: &[String], feed: &Feed) -> Result<Vec<Strin
     }
 }
 
-fn instructions(keys: &mut Keys<'_>, feed: &Feed) -> Result<Instructions, Fault> {
+fn instructions(keys: &mut Keys<'_>, feed: &Feed) -> Result<Instructions, ErrorReport> {
     const WANTED: &str = "\"ahead\", \"none\" or a list of texts that hold {instructions}";
     let given: Option<Value> = keys.take("instructions", WANTED)?;
     match given {
@@ -141,12 +141,12 @@ fn instructions(keys: &mut Keys<'_>, feed: &Feed) -> Result<Instructions, Fault>
 fn usual_instructions(feed: &Feed) -> Instructions {
     match feed {
         Feed::Hook { .. } | Feed::Acp { .. } | Feed::Keys { .. } => Instructions::Ahead,
-        Feed::Turn { session, .. } if *session != Session::None => Instructions::Ahead,
+        Feed::Turn { session, .. } if *session != SessionSource::NoSession => Instructions::Ahead,
         Feed::Turn { .. } | Feed::Native { .. } | Feed::Pull => Instructions::None,
     }
 }
 
-fn mode(keys: &mut Keys<'_>, modes: &BTreeMap<String, Vec<String>>) -> Result<Option<String>, Fault> {
+fn mode(keys: &mut Keys<'_>, modes: &BTreeMap<String, Vec<String>>) -> Result<Option<String>, ErrorReport> {
     let mode: Option<String> = keys.take("mode", "a text: one of `modes`")?;
     match &mode {
         Some(word) if !modes.contains_key(word) => Err(keys.wrong("mode", "must be one of `modes`")),
@@ -154,14 +154,14 @@ fn mode(keys: &mut Keys<'_>, modes: &BTreeMap<String, Vec<String>>) -> Result<Op
     }
 }
 
-fn lists(keys: &mut Keys<'_>, key: &str) -> Result<BTreeMap<String, Vec<String>>, Fault> {
+fn lists(keys: &mut Keys<'_>, key: &str) -> Result<BTreeMap<String, Vec<String>>, ErrorReport> {
     let lists: Option<BTreeMap<String, Vec<String>>> = keys.take(key, "a table of lists of texts")?;
     let lists = lists.unwrap_or_default();
     lists.values().try_for_each(|texts| keys.check(key, texts, &[]))?;
     Ok(lists)
 }
 
-fn env(keys: &mut Keys<'_>) -> Result<BTreeMap<String, String>, Fault> {
+fn env(keys: &mut Keys<'_>) -> Result<BTreeMap<String, String>, ErrorReport> {
     let env: Option<BTreeMap<String, String>> = keys.take("env", "a table of texts")?;
     let env = env.unwrap_or_default();
     keys.check("env", &env.values().cloned().collect::<Vec<_>>(), &[])?;

@@ -1,9 +1,9 @@
 //! The keys of a TOML file that somebody wrote by hand, each taken once. Every fault names the file, the key and
 //! what may stand there.
 
-use super::blank::{base, blanks};
-use protocol::fault::{Fault, Kind};
-use protocol::name::nearest;
+use super::blank::{base_name, blanks};
+use protocol::error::{ErrorKind, ErrorReport};
+use protocol::name::nearest_names;
 use serde::de::DeserializeOwned;
 use toml::Table;
 
@@ -18,33 +18,37 @@ pub(super) struct Keys<'a> {
 
 impl Keys<'_> {
     /// The keys of `text`, all of which are `known`.
-    pub(super) fn of<'a>(place: &'a str, text: &str, known: &[&str]) -> Result<Keys<'a>, Fault> {
+    pub(super) fn of<'a>(place: &'a str, text: &str, known: &[&str]) -> Result<Keys<'a>, ErrorReport> {
         let table: Table = text.parse().map_err(|error| broken(place, text, &error))?;
         let keys = Keys { place, table };
         match keys.table.keys().find(|key| !known.contains(&key.as_str())) {
             Some(key) => {
-                let near = did_you_mean(nearest(key, known).first());
-                Err(keys.wrong(key, "is unknown").hinted(format!("{near}there are: {}", known.join(", "))))
+                let near = did_you_mean(nearest_names(key, known).first());
+                Err(keys.wrong(key, "is unknown").with_help(format!("{near}there are: {}", known.join(", "))))
             }
             None => Ok(keys),
         }
     }
 
     /// The value of `key`, which must be `wanted` where it is there.
-    pub(super) fn take<T: DeserializeOwned>(&mut self, key: &str, wanted: &str) -> Result<Option<T>, Fault> {
+    pub(super) fn take<T: DeserializeOwned>(
+        &mut self,
+        key: &str,
+        wanted: &str,
+    ) -> Result<Option<T>, ErrorReport> {
         let Some(value) = self.table.remove(key) else { return Ok(None) };
         value.try_into().map(Some).map_err(|_| self.wrong(key, &format!("must be {wanted}")))
     }
 
     /// A list of texts with those blanks, beside the ones that stand anywhere.
-    pub(super) fn texts(&mut self, key: &str, blanks: &[&str]) -> Result<Option<Vec<String>>, Fault> {
+    pub(super) fn texts(&mut self, key: &str, blanks: &[&str]) -> Result<Option<Vec<String>>, ErrorReport> {
         let texts: Option<Vec<String>> = self.take(key, "a list of texts")?;
         self.check(key, texts.as_deref().unwrap_or_default(), blanks)?;
         Ok(texts)
     }
 
     /// A list of texts in which nothing is filled.
-    pub(super) fn plain(&mut self, key: &str) -> Result<Vec<String>, Fault> {
+    pub(super) fn plain(&mut self, key: &str) -> Result<Vec<String>, ErrorReport> {
         let texts: Vec<String> = self.take(key, "a list of texts")?.unwrap_or_default();
         match texts.iter().any(|text| text.contains('\0')) {
             true => Err(self.wrong(key, "holds a zero byte")),
@@ -53,17 +57,17 @@ impl Keys<'_> {
     }
 
     /// Every blank in `texts` is one of those or stands anywhere.
-    pub(super) fn check(&self, key: &str, texts: &[String], more: &[&str]) -> Result<(), Fault> {
+    pub(super) fn check(&self, key: &str, texts: &[String], more: &[&str]) -> Result<(), ErrorReport> {
         let known: Vec<&str> = STATIC.iter().chain(more).copied().collect();
         texts.iter().try_for_each(|text| self.check_text(key, text, &known))
     }
 
-    fn check_text(&self, key: &str, text: &str, known: &[&str]) -> Result<(), Fault> {
+    fn check_text(&self, key: &str, text: &str, known: &[&str]) -> Result<(), ErrorReport> {
         if text.contains('\0') {
             return Err(self.wrong(key, "holds a zero byte, which no argument can"));
         }
         for name in blanks(text) {
-            if !known.contains(&base(name)) {
+            if !known.contains(&base_name(name)) {
                 return Err(self.no_blank(key, name, known));
             }
             if ["options", "first_prompt"].contains(&name) && text != format!("{{{name}}}") {
@@ -74,16 +78,16 @@ impl Keys<'_> {
         Ok(())
     }
 
-    fn no_blank(&self, key: &str, name: &str, known: &[&str]) -> Fault {
-        let near = nearest(name, known).first().map(|name| format!("{{{name}}}"));
+    fn no_blank(&self, key: &str, name: &str, known: &[&str]) -> ErrorReport {
+        let near = nearest_names(name, known).first().map(|name| format!("{{{name}}}"));
         let near = did_you_mean(near.as_ref());
         let all: Vec<String> = known.iter().map(|name| format!("{{{name}}}")).collect();
         self.wrong(key, &format!("holds {{{name}}}, which nothing stands for here"))
-            .hinted(format!("{near}there are: {}", all.join(" ")))
+            .with_help(format!("{near}there are: {}", all.join(" ")))
     }
 
-    pub(super) fn wrong(&self, key: &str, why: &str) -> Fault {
-        Fault::new(Kind::Config, format!("cannot use {}: `{key}` {why}", self.place))
+    pub(super) fn wrong(&self, key: &str, why: &str) -> ErrorReport {
+        ErrorReport::new(ErrorKind::Config, format!("cannot use {}: `{key}` {why}", self.place))
     }
 }
 
@@ -92,11 +96,11 @@ pub(super) fn did_you_mean(near: Option<&String>) -> String {
     near.map_or_else(String::new, |near| format!("did you mean {near}? "))
 }
 
-fn broken(place: &str, text: &str, error: &toml::de::Error) -> Fault {
+fn broken(place: &str, text: &str, error: &toml::de::Error) -> ErrorReport {
     let start = error.span().map_or(0, |span| span.start.min(text.len()));
     let line = text.as_bytes()[..start].iter().filter(|byte| **byte == b'\n').count() + 1;
-    Fault::new(
-        Kind::Config,
+    ErrorReport::new(
+        ErrorKind::Config,
         format!("cannot use {place}: line {line}: {}", error.message().replace('\n', " ")),
     )
 }

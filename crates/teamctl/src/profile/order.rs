@@ -6,15 +6,15 @@ mod options;
 
 pub(crate) use options::writes;
 
-use super::blank::{base, filled, spelled};
+use super::blank::{base_name, encode_value, filled};
 use super::definition::Definition;
 use super::{Feed, Instructions, Profile, Program, Runs};
-use protocol::control::{Life, Resume};
-use protocol::fault::{Fault, Kind};
-use protocol::late::{self, literal, not_an_option};
-use protocol::mode::only_reads;
+use protocol::control::{LaunchArgv, ResumeArgv};
+use protocol::deferred_variables::{self, escape_variables, guard_leading_dash};
+use protocol::error::{ErrorKind, ErrorReport};
 use protocol::name::{AgentName, TeamName};
-use protocol::turn::{StandingAgent, TurnAgent, TurnProgram, Worker};
+use protocol::permission_mode::is_read_only_type;
+use protocol::turn_program::{DrivenProgram, PerTurnProgram, TurnProgram, Worker};
 use std::collections::BTreeMap;
 use std::path::Path;
 
@@ -57,15 +57,15 @@ pub(crate) struct Ordered {
     /// Program and arguments of a whole life; empty where it is run a turn at a time.
     pub(crate) argv: Vec<String>,
     /// The same for a life that goes on with the session of the one before.
-    pub(crate) resume: Option<Resume>,
+    pub(crate) resume: Option<ResumeArgv>,
     /// Both for the lives after the approval of its plan, by mode, where it plans first and can't leave that by itself.
-    pub(crate) approved: BTreeMap<String, Life>,
+    pub(crate) approved: BTreeMap<String, LaunchArgv>,
     /// They hold blanks that are filled later.
     pub(crate) late: bool,
     /// They hold the first prompt: it needs not be handed over again.
     pub(crate) prompted: bool,
     pub(crate) turns: Option<TurnProgram>,
-    pub(crate) feed: protocol::feed::Feed,
+    pub(crate) feed: protocol::delivery::Delivery,
     /// What is to be put ahead of the first text that it is given, where no argument takes it.
     pub(crate) ahead: String,
     /// Set in the agent's environment, over the caller's own.
@@ -83,8 +83,8 @@ impl Ordered {
     pub(crate) fn program(&self) -> Option<&str> {
         match &self.turns {
             Some(TurnProgram::Worker(_)) => None,
-            Some(TurnProgram::Agent(agent)) => agent.first.first().map(String::as_str),
-            Some(TurnProgram::Standing(agent)) => agent.argv.first().map(String::as_str),
+            Some(TurnProgram::PerTurn(agent)) => agent.first_argv.first().map(String::as_str),
+            Some(TurnProgram::Driven(agent)) => agent.argv.first().map(String::as_str),
             None => self.argv.first().map(String::as_str),
         }
     }
@@ -92,12 +92,12 @@ impl Ordered {
 
 impl Profile {
     /// The order for that member.
-    pub(crate) fn order(&self, facts: &Facts<'_>) -> Result<Ordered, Fault> {
+    pub(crate) fn order(&self, facts: &Facts<'_>) -> Result<Ordered, ErrorReport> {
         let approved = self.approved(facts)?;
         Ok(Ordered { approved, ..self.life(facts)? })
     }
 
-    fn life(&self, facts: &Facts<'_>) -> Result<Ordered, Fault> {
+    fn life(&self, facts: &Facts<'_>) -> Result<Ordered, ErrorReport> {
         match (&self.runs, facts.definition) {
             (Runs::Worker, _) => worker(facts),
             (Runs::Program(program), Some(definition)) if !matches!(program.feed, Feed::Native { .. }) => {
@@ -114,13 +114,13 @@ impl Profile {
         program: &Program,
         facts: &Facts<'_>,
         definition: &Definition,
-    ) -> Result<Ordered, Fault> {
+    ) -> Result<Ordered, ErrorReport> {
         let parts = [definition.body.as_str(), facts.instructions];
         let instructions = parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join("\n\n");
         self.program_order(program, &Facts { instructions: &instructions, ..*facts })
     }
 
-    fn program_order(&self, program: &Program, facts: &Facts<'_>) -> Result<Ordered, Fault> {
+    fn program_order(&self, program: &Program, facts: &Facts<'_>) -> Result<Ordered, ErrorReport> {
         let options = self.options(program, facts)?;
         let env = program.env.iter().map(|(name, text)| (name.clone(), plain(&with_facts(text, facts))));
         let mut ordered = Ordered {
@@ -135,29 +135,29 @@ impl Profile {
         match &program.feed {
             Feed::Turn { resume, session, said, used } => {
                 let argv = |args: &[String]| vector(&program.program, args, &options, &[], facts);
-                let agent = TurnAgent {
-                    first: argv(&program.args),
-                    next: if resume.is_empty() { Vec::new() } else { argv(resume) },
+                let agent = PerTurnProgram {
+                    first_argv: argv(&program.args),
+                    later_argv: if resume.is_empty() { Vec::new() } else { argv(resume) },
                     session: session.clone(),
-                    said: said.clone(),
-                    used: used.clone(),
-                    modes: program.runtime_modes(facts),
-                    ahead: std::mem::take(&mut ordered.ahead),
+                    reply_key: said.clone(),
+                    usage_paths: used.clone(),
+                    mode_args: program.runtime_modes(facts),
+                    prompt_prefix: std::mem::take(&mut ordered.ahead),
                 };
-                ordered.turns = Some(TurnProgram::Agent(agent));
+                ordered.turns = Some(TurnProgram::PerTurn(agent));
             }
             Feed::Acp { modes, counts_on } => {
                 let argv = vector(&program.program, &program.args, &options, &[], facts);
-                let argv = argv.iter().map(|argument| late::filled(argument, |_| None)).collect();
+                let argv = argv.iter().map(|argument| deferred_variables::fill(argument, |_| None)).collect();
                 let ahead = std::mem::take(&mut ordered.ahead);
-                let standing = StandingAgent {
+                let standing = DrivenProgram {
                     driver: driver(modes, *counts_on, facts),
                     argv,
-                    mode: begins_in(modes, facts),
-                    modes: reachable(modes, facts),
-                    ahead,
+                    initial_mode: begins_in(modes, facts),
+                    mode_ids: reachable(modes, facts),
+                    prompt_prefix: ahead,
                 };
-                ordered.turns = Some(TurnProgram::Standing(standing));
+                ordered.turns = Some(TurnProgram::Driven(standing));
             }
             _ => self.whole_life(program, facts, &options, &mut ordered)?,
         }
@@ -171,12 +171,12 @@ impl Profile {
         facts: &Facts<'_>,
         options: &[String],
         ordered: &mut Ordered,
-    ) -> Result<(), Fault> {
+    ) -> Result<(), ErrorReport> {
         let text = self.first_prompt(program, &ordered.ahead, facts)?;
-        let in_args = program.args.iter().any(|text| late::holds(text, "prompt"));
+        let in_args = program.args.iter().any(|text| deferred_variables::has_variable(text, "prompt"));
         let first = if text.is_empty() { Vec::new() } else { with_prompt(&program.prompt, &text, facts) };
         let argv = vector(&program.program, &program.args, options, &first, facts);
-        let text = not_an_option(&program.args, &text);
+        let text = guard_leading_dash(&program.args, &text);
         ordered.argv = argv.iter().map(|argument| prompted(argument, &text)).collect();
         // As it is handed over, with all that stands around the text.
         let length = |argument: &String| argument.bytes().filter(|byte| *byte != 0).count();
@@ -191,14 +191,14 @@ impl Profile {
                 Feed::Hook { .. } => with_prompt(&program.prompt, &approved::again(facts), facts),
                 _ => Vec::new(),
             };
-            Resume { argv: vector(&program.program, resume, options, &first, facts) }
+            ResumeArgv { argv: vector(&program.program, resume, options, &first, facts) }
         });
         Ok(())
     }
 
     /// What stands in the arguments of a new conversation. An agent that is fed by a hook hears nothing before its first
     /// turn has ended, so it gets one in any case.
-    fn first_prompt(&self, program: &Program, ahead: &str, facts: &Facts<'_>) -> Result<String, Fault> {
+    fn first_prompt(&self, program: &Program, ahead: &str, facts: &Facts<'_>) -> Result<String, ErrorReport> {
         let (asked, given) = match facts.approved {
             true => (String::new(), approved::comes(facts)),
             false => (self.asked(program, facts)?, facts.prompt.to_owned()),
@@ -211,12 +211,13 @@ impl Profile {
         })
     }
 
-    fn too_long(&self, length: usize) -> Fault {
+    fn too_long(&self, length: usize) -> ErrorReport {
         let message = format!(
             "cannot start {} with an argument of {length} bytes: the kernel takes none of more than {LONGEST_ARGUMENT}",
             self.name
         );
-        Fault::new(Kind::Usage, message).hinted("put the prompt into a file, and name the file in it")
+        ErrorReport::new(ErrorKind::Usage, message)
+            .with_help("put the prompt into a file, and name the file in it")
     }
 }
 
@@ -233,14 +234,14 @@ fn driver(modes: &BTreeMap<String, String>, counts_on: bool, facts: &Facts<'_>) 
 
 /// What the program calls the mode to begin in. An agent of a read-only type plans.
 fn begins_in(modes: &BTreeMap<String, String>, facts: &Facts<'_>) -> Option<String> {
-    let reads = facts.agent_type.is_some_and(only_reads);
+    let reads = facts.agent_type.is_some_and(is_read_only_type);
     modes.get(if reads { "plan" } else { facts.mode? }).cloned()
 }
 
 /// The modes that it can be changed to while it runs: of a read-only type that one alone, whatever its plan's approval
 /// says.
 fn reachable(modes: &BTreeMap<String, String>, facts: &Facts<'_>) -> BTreeMap<String, String> {
-    let reads = facts.agent_type.is_some_and(only_reads);
+    let reads = facts.agent_type.is_some_and(is_read_only_type);
     let may = |(mode, _): &(&String, &String)| !reads || *mode == approved::PLAN;
     modes.iter().filter(may).map(|(mode, id)| (mode.clone(), id.clone())).collect()
 }
@@ -256,32 +257,34 @@ impl Program {
 
 /// The arguments for a first prompt.
 fn with_prompt(template: &[String], text: &str, facts: &Facts<'_>) -> Vec<String> {
-    let text = not_an_option(template, text);
+    let text = guard_leading_dash(template, text);
     template.iter().map(|template| prompted(&with_facts(template, facts), &text)).collect()
 }
 
 /// With the prompt where its blank stands; those that the daemon fills are left.
 fn prompted(argument: &str, text: &str) -> String {
-    filled(argument, |blank| (base(blank) == "prompt").then(|| literal(&spelled(blank, text.to_owned()))))
+    filled(argument, |blank| {
+        (base_name(blank) == "prompt").then(|| escape_variables(&encode_value(blank, text.to_owned())))
+    })
 }
 
 /// It runs commands, not tools.
-fn worker(facts: &Facts<'_>) -> Result<Ordered, Fault> {
+fn worker(facts: &Facts<'_>) -> Result<Ordered, ErrorReport> {
     if facts.mode == Some(approved::PLAN) {
         let message =
             "cannot start worker in the mode plan: it runs the commands of tasks, and makes no plans";
-        return Err(Fault::new(Kind::Usage, message));
+        return Err(ErrorReport::new(ErrorKind::Usage, message));
     }
-    if let Some(agent_type) = facts.agent_type.filter(|of| only_reads(of)) {
+    if let Some(agent_type) = facts.agent_type.filter(|of| is_read_only_type(of)) {
         return Err(writes("worker", agent_type));
     }
     if !facts.allow.is_empty() || !facts.deny.is_empty() {
         let message =
             "cannot start worker with --allow or --deny: it runs the commands of tasks as they stand";
-        return Err(Fault::new(Kind::Usage, message));
+        return Err(ErrorReport::new(ErrorKind::Usage, message));
     }
     let turns = Some(TurnProgram::Worker(Worker::default()));
-    Ok(Ordered { turns, feed: protocol::feed::Feed::Turn, ..Ordered::default() })
+    Ok(Ordered { turns, feed: protocol::delivery::Delivery::Turn, ..Ordered::default() })
 }
 
 /// The program and its arguments; `options` and `first` where their blanks stand, else last, in this order.
@@ -310,7 +313,7 @@ fn vector(
 
 /// For what nobody fills later.
 fn plain(text: &str) -> String {
-    late::filled(text, |_| None)
+    deferred_variables::fill(text, |_| None)
 }
 
 fn with_facts(text: &str, facts: &Facts<'_>) -> String {
@@ -318,7 +321,7 @@ fn with_facts(text: &str, facts: &Facts<'_>) -> String {
 }
 
 fn value(blank: &str, facts: &Facts<'_>) -> Option<String> {
-    let value = match base(blank) {
+    let value = match base_name(blank) {
         "cwd" => facts.cwd.to_owned(),
         "name" => facts.name.to_string(),
         "team" => facts.team.to_string(),
@@ -330,7 +333,7 @@ fn value(blank: &str, facts: &Facts<'_>) -> Option<String> {
         "instructions" => facts.instructions.to_owned(),
         _ => return None,
     };
-    Some(literal(&spelled(blank, value)))
+    Some(escape_variables(&encode_value(blank, value)))
 }
 
 #[cfg(test)]

@@ -1,9 +1,9 @@
 //! `[[setup]]`: what a program's own settings must hold so that it takes part in a team. Only read here; who merges
 //! it is `teamctl setup`, and only if told to.
 
-use super::blank::{base, blanks, filled, spelled};
+use super::blank::{base_name, blanks, encode_value, filled};
 use super::keys::Keys;
-use protocol::fault::Fault;
+use protocol::error::ErrorReport;
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use toml::{Table, Value};
@@ -34,7 +34,7 @@ pub(crate) struct Piece {
 
 /// A text of the settings with our own program filled in.
 pub(crate) fn text(template: &str, own: &str) -> String {
-    filled(template, |name| (base(name) == "self").then(|| spelled(name, own.to_owned())))
+    filled(template, |name| (base_name(name) == "self").then(|| encode_value(name, own.to_owned())))
 }
 
 /// Whether `text` is what `template` comes to for some program of ours: an older one, say, at another place.
@@ -52,7 +52,7 @@ pub(crate) fn is_like(template: &str, text: &str) -> bool {
     }
 }
 
-pub(super) fn pieces(keys: &mut Keys<'_>) -> Result<Vec<Piece>, Fault> {
+pub(super) fn pieces(keys: &mut Keys<'_>) -> Result<Vec<Piece>, ErrorReport> {
     let pieces: Vec<Piece> = keys.take("setup", WANTED)?.unwrap_or_default();
     for piece in &pieces {
         if !leads_below(&piece.file) {
@@ -64,10 +64,10 @@ pub(super) fn pieces(keys: &mut Keys<'_>) -> Result<Vec<Piece>, Fault> {
             );
         }
         for text in texts(&Value::Table(piece.merge.clone())) {
-            if let Some(name) = blanks(&text).into_iter().find(|name| base(name) != "self") {
+            if let Some(name) = blanks(&text).into_iter().find(|name| base_name(name) != "self") {
                 let why =
                     format!("holds {{{name}}}, which nothing stands for here: settings are not one agent's");
-                return Err(keys.wrong("setup", &why).hinted("there are: {self} {self_sh}"));
+                return Err(keys.wrong("setup", &why).with_help("there are: {self} {self_sh}"));
             }
         }
     }

@@ -1,14 +1,14 @@
 //! Where profiles are: the user's directory first, then the built-in ones.
 
-use super::blank::{base, blanks, filled, spelled};
+use super::blank::{base_name, blanks, encode_value, filled};
 use super::file::parse;
 use super::keys::{Keys, did_you_mean};
 use super::{Profile, Runs};
 use crate::here::variable;
 use protocol::duration;
-use protocol::fault::{Fault, Kind};
-use protocol::name::{AgentName, nearest};
-use std::io::ErrorKind;
+use protocol::error::{ErrorKind, ErrorReport};
+use protocol::name::{AgentName, nearest_names};
+use std::io;
 use std::path::{Path, PathBuf};
 use toml::Value;
 
@@ -70,7 +70,7 @@ impl Shelf {
     /// The profile of that name: the user's, else the built-in one.
     ///
     /// [`Kind::Usage`] where there is none, [`Kind::Config`] where its file is at fault.
-    pub(crate) fn profile(&self, name: &str) -> Result<Profile, Fault> {
+    pub(crate) fn profile(&self, name: &str) -> Result<Profile, ErrorReport> {
         match self.of_the_user(name)? {
             Some((path, text)) => parse(name, &format!("the profile {}", path.display()), &text),
             None => built_in(name).unwrap_or_else(|| Err(self.unknown(name))),
@@ -78,7 +78,7 @@ impl Shelf {
     }
 
     /// The text of the profile of that name, and where it is from; the worker has none.
-    pub(crate) fn text(&self, name: &str) -> Result<(Origin, String), Fault> {
+    pub(crate) fn text(&self, name: &str) -> Result<(Origin, String), ErrorReport> {
         if let Some((path, text)) = self.of_the_user(name)? {
             return Ok((Origin::File(path), text));
         }
@@ -89,7 +89,7 @@ impl Shelf {
         }
     }
 
-    fn of_the_user(&self, name: &str) -> Result<Option<(PathBuf, String)>, Fault> {
+    fn of_the_user(&self, name: &str) -> Result<Option<(PathBuf, String)>, ErrorReport> {
         // A name is a file's name: it leads nowhere else.
         let path = AgentName::parse(name).ok().and_then(|name| self.path(&format!("agents/{name}.toml")));
         let Some(path) = path else { return Ok(None) };
@@ -97,18 +97,18 @@ impl Shelf {
     }
 
     /// Where nobody says which: the configured one, else `claude` if `is_there` finds that program.
-    pub(crate) fn usual(&self, is_there: impl Fn(&str) -> bool) -> Result<Profile, Fault> {
+    pub(crate) fn usual(&self, is_there: impl Fn(&str) -> bool) -> Result<Profile, ErrorReport> {
         if let Some(name) = self.configured()? {
             return self.profile(&name);
         }
         if is_there("claude") {
             return self.profile("claude");
         }
-        Err(Fault::new(
-            Kind::Usage,
+        Err(ErrorReport::new(
+            ErrorKind::Usage,
             "cannot spawn without an agent: none is configured, and claude is not in the PATH",
         )
-        .hinted(format!(
+        .with_help(format!(
             "say --agent PROFILE, or name a program: teamctl spawn NAME -- PROGRAM; {}",
             self.listed()
         )))
@@ -120,17 +120,17 @@ impl Shelf {
     }
 
     /// `agent` in `config.toml`.
-    fn configured(&self) -> Result<Option<String>, Fault> {
+    fn configured(&self) -> Result<Option<String>, ErrorReport> {
         self.config(|keys| keys.take("agent", "a text: the name of a profile"))
     }
 
     /// `notify` there: the program that tells a person that somebody waits, and its arguments, with `text` filled in.
-    pub(crate) fn notify(&self, text: &str) -> Result<Option<Vec<String>>, Fault> {
+    pub(crate) fn notify(&self, text: &str) -> Result<Option<Vec<String>>, ErrorReport> {
         self.config(|keys| notify(keys, text))
     }
 
     /// `stuck` there: how long a turn may write nothing before people are told, as `teamd --stuck` takes it.
-    pub(crate) fn stuck(&self) -> Result<Option<String>, Fault> {
+    pub(crate) fn stuck(&self) -> Result<Option<String>, ErrorReport> {
         self.config(|keys| {
             let text: Option<String> = keys.take("stuck", "a text, as \"10m\"")?;
             match text.as_deref().map(duration::parse) {
@@ -143,8 +143,8 @@ impl Shelf {
     /// What `of` takes out of `config.toml`; nothing where there is no such file.
     fn config<T>(
         &self,
-        of: impl FnOnce(&mut Keys<'_>) -> Result<Option<T>, Fault>,
-    ) -> Result<Option<T>, Fault> {
+        of: impl FnOnce(&mut Keys<'_>) -> Result<Option<T>, ErrorReport>,
+    ) -> Result<Option<T>, ErrorReport> {
         let Some(path) = self.path("config.toml") else { return Ok(None) };
         let Some(text) = read(&path)? else { return Ok(None) };
         of(&mut Keys::of(&path.display().to_string(), &text, &["agent", "notify", "stuck"])?)
@@ -155,10 +155,10 @@ impl Shelf {
         self.directory.as_ref().map(|directory| directory.join(name))
     }
 
-    fn unknown(&self, name: &str) -> Fault {
+    fn unknown(&self, name: &str) -> ErrorReport {
         let message = format!("cannot find the profile {name}: there is none of that name");
-        let near = did_you_mean(nearest(name, self.names()).first());
-        Fault::new(Kind::Usage, message).hinted(format!(
+        let near = did_you_mean(nearest_names(name, self.names()).first());
+        ErrorReport::new(ErrorKind::Usage, message).with_help(format!(
             "{near}{}; any other program goes behind --, as in: teamctl spawn NAME -- PROGRAM",
             self.listed()
         ))
@@ -197,7 +197,7 @@ pub(super) fn names() -> impl Iterator<Item = &'static str> {
 }
 
 /// The built-in profile of that name.
-pub(super) fn built_in(name: &str) -> Option<Result<Profile, Fault>> {
+pub(super) fn built_in(name: &str) -> Option<Result<Profile, ErrorReport>> {
     if name == WORKER {
         let about = ABOUT_WORKER.to_owned();
         return Some(Ok(Profile { name: WORKER.to_owned(), about, tried: true, runs: Runs::Worker }));
@@ -207,7 +207,7 @@ pub(super) fn built_in(name: &str) -> Option<Result<Profile, Fault>> {
 }
 
 /// A program alone, or with its arguments.
-fn notify(keys: &mut Keys<'_>, text: &str) -> Result<Option<Vec<String>>, Fault> {
+fn notify(keys: &mut Keys<'_>, text: &str) -> Result<Option<Vec<String>>, ErrorReport> {
     const WANTED: &str = "must be a program, or a list of a program and its arguments";
     let words = match keys.take::<Value>("notify", "a text or a list of texts")? {
         None => return Ok(None),
@@ -217,19 +217,21 @@ fn notify(keys: &mut Keys<'_>, text: &str) -> Result<Option<Vec<String>>, Fault>
     if words.first().is_none_or(String::is_empty) || words.iter().any(|word| word.contains('\0')) {
         return Err(keys.wrong("notify", WANTED));
     }
-    if let Some(name) = words.iter().flat_map(|word| blanks(word)).find(|name| base(name) != "text") {
+    if let Some(name) = words.iter().flat_map(|word| blanks(word)).find(|name| base_name(name) != "text") {
         let why = format!("holds {{{name}}}, which nothing stands for here");
-        return Err(keys.wrong("notify", &why).hinted("there is: {text}"));
+        return Err(keys.wrong("notify", &why).with_help("there is: {text}"));
     }
-    let value = |name: &str| (base(name) == "text").then(|| spelled(name, text.to_owned()));
+    let value = |name: &str| (base_name(name) == "text").then(|| encode_value(name, text.to_owned()));
     Ok(Some(words.iter().map(|word| filled(word, value)).collect()))
 }
 
-fn read(path: &Path) -> Result<Option<String>, Fault> {
+fn read(path: &Path) -> Result<Option<String>, ErrorReport> {
     match std::fs::read_to_string(path) {
         Ok(text) => Ok(Some(text)),
-        Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
-        Err(error) => Err(Fault::new(Kind::Config, format!("cannot read {}: {error}", path.display()))),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => {
+            Err(ErrorReport::new(ErrorKind::Config, format!("cannot read {}: {error}", path.display())))
+        }
     }
 }
 
@@ -283,8 +285,8 @@ mod tests {
             shelf(&[("config.toml", OWN), ("agents/mine.toml", OWN), ("agents/no name.toml", OWN)]);
         for name in ["mina", "../config", "", "/etc/passwd", "no name"] {
             let fault = shelf.profile(name).unwrap_err();
-            assert_eq!(fault.kind, Kind::Usage, "{name}");
-            assert!(fault.hint.unwrap().contains("opencode, qwen, qwen-hook, shell, worker"), "{name}");
+            assert_eq!(fault.kind, ErrorKind::Usage, "{name}");
+            assert!(fault.help.unwrap().contains("opencode, qwen, qwen-hook, shell, worker"), "{name}");
         }
     }
 
@@ -292,7 +294,7 @@ mod tests {
     fn a_file_at_fault_is_named_and_nothing_stands_in_for_it() {
         let (dir, shelf) = shelf(&[("agents/claude.toml", "feed = 1")]);
         let fault = shelf.profile("claude").unwrap_err();
-        assert_eq!(fault.kind, Kind::Config);
+        assert_eq!(fault.kind, ErrorKind::Config);
         assert!(
             fault.message.contains(&dir.path().join("agents/claude.toml").display().to_string()),
             "{fault}"
@@ -310,8 +312,8 @@ mod tests {
         assert!(with_config.has_usual(|_| false) && without.has_usual(|program| program == "claude"));
         assert!(!without.has_usual(|_| false));
         let fault = without.usual(|_| false).unwrap_err();
-        assert_eq!(fault.kind, Kind::Usage);
-        assert!(fault.hint.unwrap().contains("there is: aider, amp, claude"));
+        assert_eq!(fault.kind, ErrorKind::Usage);
+        assert!(fault.help.unwrap().contains("there is: aider, amp, claude"));
     }
 
     #[test]
@@ -328,7 +330,7 @@ mod tests {
             ["notify = 1", "notify = ''", "notify = []", "notify = ['x', 1]", "notify = ['x', '{txt}']"]
         {
             let fault = shelf(&[("config.toml", wrong)]).1.notify("x").unwrap_err();
-            assert!(fault.kind == Kind::Config && fault.message.contains("`notify`"), "{fault}");
+            assert!(fault.kind == ErrorKind::Config && fault.message.contains("`notify`"), "{fault}");
         }
     }
 
@@ -339,10 +341,10 @@ mod tests {
         {
             let (_dir, shelf) = shelf(&[("config.toml", text)]);
             let fault = shelf.usual(|_| true).unwrap_err();
-            let said = format!("{} {}", fault.message, fault.hint.unwrap_or_default());
-            assert!(fault.kind == Kind::Config && said.contains(told), "{said}");
+            let said = format!("{} {}", fault.message, fault.help.unwrap_or_default());
+            assert!(fault.kind == ErrorKind::Config && said.contains(told), "{said}");
         }
         let (_dir, shelf) = shelf(&[("config.toml", "agent = \"nobody\"")]);
-        assert_eq!(shelf.usual(|_| true).unwrap_err().kind, Kind::Usage);
+        assert_eq!(shelf.usual(|_| true).unwrap_err().kind, ErrorKind::Usage);
     }
 }

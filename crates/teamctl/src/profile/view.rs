@@ -2,13 +2,13 @@
 
 use super::setup::Piece;
 use super::{Instructions, Profile, Program, Runs};
-use protocol::feed::Feed;
+use protocol::delivery::Delivery;
 use std::collections::BTreeSet;
 
 impl Profile {
     /// How its program is fed.
-    pub(crate) fn feed(&self) -> Feed {
-        self.its_program().map_or(Feed::Turn, |program| program.feed.kind())
+    pub(crate) fn feed(&self) -> Delivery {
+        self.its_program().map_or(Delivery::Turn, |program| program.feed.kind())
     }
 
     /// What it starts; none for the worker, which is our own.
@@ -35,7 +35,7 @@ impl Profile {
     /// Its hooks hand it its mail when a turn ends, and nothing makes the first one.
     pub(crate) fn waits_for_words(&self) -> bool {
         let program = self.its_program();
-        program.is_some_and(|program| program.feed.kind() == Feed::Hook && program.prompt.is_empty())
+        program.is_some_and(|program| program.feed.kind() == Delivery::Hook && program.prompt.is_empty())
     }
 
     /// What its settings must hold.
@@ -105,6 +105,6 @@ mod tests {
         let profile = parse("x", "x.toml", text).unwrap();
         let options: Vec<String> = profile.options_in_help().into_iter().collect();
         assert_eq!(options, ["--mode", "--model", "--tool", "-i"]);
-        assert_eq!((profile.feed(), profile.program()), (Feed::Hook, Some("p")));
+        assert_eq!((profile.feed(), profile.program()), (Delivery::Hook, Some("p")));
     }
 }

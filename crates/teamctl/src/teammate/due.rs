@@ -8,13 +8,13 @@ use super::post::Post;
 use super::render::{Subject, are_idle, asked_to_shut_down, for_the_lead};
 use super::report::{Report, reports};
 use crate::here::now;
-use protocol::fault::{Fault, Kind};
+use protocol::error::{ErrorKind, ErrorReport};
 use protocol::id::TaskId;
-use protocol::message::{Entry, Message};
+use protocol::message::{InboxEntry, Message};
 use protocol::payload::{IdleNotification, IdleReason, PlanApprovalResponse};
 use protocol::policy::Policy;
-use protocol::time::iso8601;
-use protocol::turn::{TurnAgent, TurnProgram};
+use protocol::timestamp::iso8601;
+use protocol::turn_program::{PerTurnProgram, TurnProgram};
 
 /// What one answer holds at most, bytes; what comes behind it waits for the next turn's end.
 const FULL: usize = 128 << 10;
@@ -27,13 +27,13 @@ pub(crate) struct Due {
     /// For people, one line.
     pub(crate) about: String,
     /// Read, once it was taken.
-    pub(crate) entries: Vec<Entry>,
+    pub(crate) entries: Vec<InboxEntry>,
 }
 
 impl Post {
     /// All mail there is, in the order of docs/protocol.md section 4; with none of it, a task that is the agent's
     /// from now on, unless its plan waits for approval. `asked` stands ahead of it while the agent plans.
-    pub(crate) fn due(&mut self, asked: &str) -> Result<Option<Due>, Fault> {
+    pub(crate) fn due(&mut self, asked: &str) -> Result<Option<Due>, ErrorReport> {
         let (plans, mut unread) = (self.plans(), self.readable()?);
         // A yes is for the next life.
         unread.retain(|entry| !plans || approval(entry).is_none());
@@ -49,7 +49,7 @@ impl Post {
     }
 
     /// The same for a session that leads: what its members report, oldest first, and who is idle. It takes no tasks.
-    pub(crate) fn due_for_lead(&mut self, policy: &Policy) -> Result<Option<Due>, Fault> {
+    pub(crate) fn due_for_lead(&mut self, policy: &Policy) -> Result<Option<Due>, ErrorReport> {
         let mut due = Gathered::default();
         for report in reports(&self.readable()?) {
             if due.is_full() {
@@ -68,25 +68,25 @@ impl Post {
     }
 
     /// An inbox that does not parse was set aside and reported; until it is mended there are the tasks.
-    fn readable(&mut self) -> Result<Vec<Entry>, Fault> {
+    fn readable(&mut self) -> Result<Vec<InboxEntry>, ErrorReport> {
         match self.unread() {
-            Err(fault) if fault.kind == Kind::Data => Ok(Vec::new()),
+            Err(fault) if fault.kind == ErrorKind::InvalidData => Ok(Vec::new()),
             read => read,
         }
     }
 
     /// The first message was given to the program on its command line.
-    pub(crate) fn had_prompt(&mut self, text: &str) -> Result<(), Fault> {
+    pub(crate) fn had_prompt(&mut self, text: &str) -> Result<(), ErrorReport> {
         let entry = self.prompt(text)?;
         self.mark(entry.into_iter().collect())
     }
 
     /// The program has taken what was handed to it, known by its digests.
-    pub(crate) fn took(&mut self, handed: &[u64]) -> Result<(), Fault> {
+    pub(crate) fn took(&mut self, handed: &[u64]) -> Result<(), ErrorReport> {
         if handed.is_empty() {
             return Ok(());
         }
-        let taken = self.unread()?.into_iter().filter(|entry| handed.contains(&entry.digest())).collect();
+        let taken = self.unread()?.into_iter().filter(|entry| handed.contains(&entry.message_id())).collect();
         self.mark(taken)
     }
 
@@ -97,12 +97,12 @@ impl Post {
         task: Option<TaskId>,
         since: u64,
         last: Option<&str>,
-    ) -> Result<(), Fault> {
+    ) -> Result<(), ErrorReport> {
         let plans = self.plans();
         let failed = if plans { self.turn_planned(last)? } else { None };
         // What is only planned is not done.
         let task = task.filter(|_| !plans);
-        let settled = task.map(|id| Ok::<_, Fault>((id, self.settled(id)?))).transpose()?;
+        let settled = task.map(|id| Ok::<_, ErrorReport>((id, self.settled(id)?))).transpose()?;
         let told = settled.as_ref().and_then(|(id, verdict)| Some((id, verdict.told()?)));
         let idle = IdleNotification {
             from: self.me().to_string(),
@@ -116,7 +116,7 @@ impl Post {
         self.tell_idle(&idle)
     }
 
-    fn settled(&self, id: TaskId) -> Result<super::ending::Verdict, Fault> {
+    fn settled(&self, id: TaskId) -> Result<super::ending::Verdict, ErrorReport> {
         let well = Outcome { reason: IdleReason::Available, failure: None, at_length: None };
         let verdict = verdict(self.task(&id)?.as_ref(), self.me(), &well);
         if verdict == super::ending::Verdict::Complete {
@@ -135,7 +135,7 @@ fn first_words(last: &str) -> Option<String> {
 }
 
 fn mail(
-    mut unread: Vec<Entry>,
+    mut unread: Vec<InboxEntry>,
     mode: Option<&str>,
     approved: impl Fn(&PlanApprovalResponse) -> Option<String>,
 ) -> Option<Due> {
@@ -176,13 +176,13 @@ fn mail(
     due.whole()
 }
 
-fn subject(subject: Subject, entry: Entry) -> (String, String, Vec<Entry>) {
+fn subject(subject: Subject, entry: InboxEntry) -> (String, String, Vec<InboxEntry>) {
     (subject.text(), subject.about(), vec![entry])
 }
 
 /// A program that takes every message.
 fn interactive() -> TurnProgram {
-    TurnProgram::Agent(TurnAgent::default())
+    TurnProgram::PerTurn(PerTurnProgram::default())
 }
 
 /// Pieces of one answer.
@@ -190,11 +190,11 @@ fn interactive() -> TurnProgram {
 struct Gathered {
     texts: Vec<String>,
     about: String,
-    entries: Vec<Entry>,
+    entries: Vec<InboxEntry>,
 }
 
 impl Gathered {
-    fn add(&mut self, text: String, about: &str, entries: Vec<Entry>) {
+    fn add(&mut self, text: String, about: &str, entries: Vec<InboxEntry>) {
         self.entries.extend(entries);
         if text.is_empty() {
             return;
@@ -222,10 +222,10 @@ impl Gathered {
 mod tests {
     use super::*;
 
-    fn entry(index: usize, from: &str, text: &str) -> Entry {
+    fn entry(index: usize, from: &str, text: &str) -> InboxEntry {
         let time = format!("2026-02-13T10:05:{index:02}.000Z");
         let raw = serde_json::json!({"from": from, "text": text, "timestamp": time, "read": false});
-        Entry::of(index, &raw.to_string())
+        InboxEntry::parse(index, &raw.to_string())
     }
 
     fn none(_: &PlanApprovalResponse) -> Option<String> {
@@ -274,7 +274,7 @@ mod tests {
 
     #[test]
     fn what_is_too_much_for_one_answer_waits_and_an_assignment_alone_is_none() {
-        let many: Vec<Entry> = (0..9).map(|n| entry(n, "bob", &"x".repeat(40 << 10))).collect();
+        let many: Vec<InboxEntry> = (0..9).map(|n| entry(n, "bob", &"x".repeat(40 << 10))).collect();
         assert_eq!(mail(many, None, none).unwrap().entries.len(), 4);
         let assignment = r#"{"type":"task_assignment","taskId":"3","subject":"s"}"#;
         assert!(mail(vec![entry(0, "bob", assignment)], None, none).is_none());

@@ -1,7 +1,7 @@
 //! What the end of a turn means, for the task it was about and for the lead: pure.
 
 use super::host::{How, TurnEnd};
-use protocol::control::Ended;
+use protocol::control::ExitReport;
 use protocol::name::AgentName;
 use protocol::payload::IdleReason;
 use protocol::task::{Task, TaskStatus};
@@ -89,7 +89,7 @@ impl Verdict {
 }
 
 fn failure(status: ExitStatus) -> Option<String> {
-    (!status.success()).then(|| Ended::of(status).to_string())
+    (!status.success()).then(|| ExitReport::from_status(status).to_string())
 }
 
 #[cfg(test)]

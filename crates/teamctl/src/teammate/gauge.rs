@@ -1,6 +1,6 @@
 //! What a program has used up, read off its lines of JSON as its profile's [`Meter`] says: pure.
 
-use protocol::used::{Meter, Reading, Used, microdollars};
+use protocol::usage::{Usage, UsagePaths, UsageReading, to_microdollars};
 use serde_json::Value;
 use std::collections::VecDeque;
 
@@ -10,14 +10,14 @@ const OPEN: usize = 64;
 /// One output, or one file.
 #[derive(Debug)]
 pub(crate) struct Gauge {
-    meter: Meter,
-    total: Option<Used>,
+    meter: UsagePaths,
+    total: Option<Usage>,
     /// The parts told last, by what marks them.
-    open: VecDeque<(Value, Used)>,
+    open: VecDeque<(Value, Usage)>,
 }
 
 impl Gauge {
-    pub(crate) fn new(meter: Meter) -> Gauge {
+    pub(crate) fn new(meter: UsagePaths) -> Gauge {
         Gauge { meter, total: None, open: VecDeque::new() }
     }
 
@@ -27,16 +27,16 @@ impl Gauge {
         if tokens.is_none() && cost.is_none() {
             return;
         }
-        let Some(mark) = &self.meter.once else {
+        let Some(mark) = &self.meter.part_id else {
             // One may tell the tokens, and another the cost.
             let before = self.total.unwrap_or_default();
-            self.total = Some(Used {
+            self.total = Some(Usage {
                 tokens: tokens.unwrap_or(before.tokens),
                 microdollars: cost.unwrap_or(before.microdollars),
             });
             return;
         };
-        let told = Used { tokens: tokens.unwrap_or_default(), microdollars: cost.unwrap_or_default() };
+        let told = Usage { tokens: tokens.unwrap_or_default(), microdollars: cost.unwrap_or_default() };
         let mark = at(line, mark).first().copied().cloned();
         match self.open.iter_mut().find(|(open, _)| Some(open) == mark.as_ref()) {
             Some((_, part)) => *part = told,
@@ -44,7 +44,7 @@ impl Gauge {
         }
     }
 
-    fn part(&mut self, mark: Option<Value>, told: Used) {
+    fn part(&mut self, mark: Option<Value>, told: Usage) {
         let closed = match mark {
             None => Some(told),
             Some(mark) => {
@@ -53,23 +53,23 @@ impl Gauge {
             }
         };
         let total = self.total.unwrap_or_default();
-        self.total = Some(closed.map_or(total, |part| total.and(part)));
+        self.total = Some(closed.map_or(total, |part| total.saturating_add(part)));
     }
 
     /// All of it; none where nothing was told.
-    pub(crate) fn total(&self) -> Option<Used> {
-        Some(self.open.iter().fold(self.total?, |sum, (_, part)| sum.and(*part)))
+    pub(crate) fn total(&self) -> Option<Usage> {
+        Some(self.open.iter().fold(self.total?, |sum, (_, part)| sum.saturating_add(*part)))
     }
 
-    pub(crate) fn reading(&self) -> Option<Reading> {
-        Some(Reading { used: self.total()?, per: self.meter.per })
+    pub(crate) fn reading(&self) -> Option<UsageReading> {
+        Some(UsageReading { usage: self.total()?, scope: self.meter.scope })
     }
 
     /// Tokens, and microdollars, as far as the line tells of them.
     fn told(&self, line: &Value) -> (Option<u64>, Option<u64>) {
         let counts = self.meter.tokens.iter().flat_map(|path| at(line, path)).filter_map(Value::as_u64);
         let costs = self.meter.cost.iter().flat_map(|path| at(line, path)).filter_map(Value::as_f64);
-        (counts.reduce(u64::saturating_add), costs.filter_map(microdollars).reduce(u64::saturating_add))
+        (counts.reduce(u64::saturating_add), costs.filter_map(to_microdollars).reduce(u64::saturating_add))
     }
 }
 
@@ -87,11 +87,11 @@ mod tests {
     use serde_json::json;
 
     fn gauge(once: Option<&str>) -> Gauge {
-        Gauge::new(Meter {
+        Gauge::new(UsagePaths {
             tokens: ["usage.in", "usage.out"].map(str::to_owned).to_vec(),
             cost: Some("cost".to_owned()),
-            once: once.map(str::to_owned),
-            ..Meter::default()
+            part_id: once.map(str::to_owned),
+            ..UsagePaths::default()
         })
     }
 
@@ -137,7 +137,7 @@ mod tests {
 
     #[test]
     fn a_star_is_every_key() {
-        let meter = Meter { tokens: vec!["models.*.in".to_owned()], ..Meter::default() };
+        let meter = UsagePaths { tokens: vec!["models.*.in".to_owned()], ..UsagePaths::default() };
         let mut gauge = Gauge::new(meter);
         assert_eq!(
             total(&mut gauge, &[json!({"models": {"a.1": {"in": 3}, "b": {"in": 4}, "c": 7}})]),

@@ -2,9 +2,9 @@
 //! host, for an agent that is run a turn at a time; `teamctl work` the other, for a worker that is an agent itself.
 
 use super::told::Tells;
-use protocol::control::TurnNow;
-use protocol::driver::{Answer, Asked};
-use protocol::used::Reading;
+use protocol::control::TurnStatus;
+use protocol::driver_protocol::{PermissionAnswer, PermissionQuestion};
+use protocol::usage::UsageReading;
 use std::process::ExitStatus;
 use std::time::Instant;
 
@@ -46,7 +46,7 @@ pub(crate) struct TurnEnd {
     /// The last lines of its output, safe to show; empty where the host does not see it.
     pub(crate) last: String,
     /// What it has used up; none where its program did not say.
-    pub(crate) used: Option<Reading>,
+    pub(crate) used: Option<UsageReading>,
 }
 
 /// By whom.
@@ -72,7 +72,7 @@ pub(crate) enum Happened {
     /// The turn's output told the session.
     Session(String),
     /// The agent wants leave for something; its turn waits.
-    Asked(Asked),
+    Asked(PermissionQuestion),
     /// The turn has ended.
     Turn(TurnEnd),
     /// The life is to end, now.
@@ -89,7 +89,7 @@ pub(crate) trait Host {
     fn next(&mut self, until: Option<Instant>) -> Happened;
 
     /// Answers a question of the agent's; one that is none any more is passed over.
-    fn answer(&mut self, _ask: u64, _answer: Answer) {}
+    fn answer(&mut self, _ask: u64, _answer: PermissionAnswer) {}
 
     /// Has the agent that stands go on in another permission mode; else why not.
     fn change_mode(&mut self, _mode: &str) -> Result<(), String> {
@@ -105,7 +105,7 @@ pub(crate) trait Host {
     }
 
     /// Tells whoever wants to know what the agent does.
-    fn tell(&mut self, now: &TurnNow);
+    fn tell(&mut self, now: &TurnStatus);
 
     /// Tells whoever interrupted the turn that it has ended.
     fn interrupted(&mut self);

@@ -1,41 +1,41 @@
 //! What a teammate does next about its mail: pure. What a person typed goes ahead of everything, then requests
 //! to shut down, then the lead's messages, then the others', oldest first.
 
-use protocol::message::{Entry, Message};
+use protocol::message::{InboxEntry, Message};
 use protocol::name::AgentName;
 use protocol::payload::{Payload, PermissionResponse, PlanApprovalResponse, ShutdownRequest};
-use protocol::time::parse_iso8601;
-use protocol::turn::TurnProgram;
+use protocol::timestamp::parse_iso8601;
+use protocol::turn_program::TurnProgram;
 
 /// One step.
 #[derive(Debug, PartialEq)]
 pub(super) enum Item {
     /// Mark read without a word: what they say is seen elsewhere.
-    Consume(Vec<Entry>),
+    Consume(Vec<InboxEntry>),
     /// Show, then mark read.
-    Show(Entry, String),
+    Show(InboxEntry, String),
     /// Go on in that permission mode, then mark read.
-    Mode(Entry, String),
+    Mode(InboxEntry, String),
     /// A turn on the lead's answer to a plan.
-    Verdict(Entry, Message, PlanApprovalResponse),
+    Verdict(InboxEntry, Message, PlanApprovalResponse),
     /// Say yes to the latest request, then mark all of them read.
-    Approve(ShutdownRequest, Vec<Entry>),
+    Approve(ShutdownRequest, Vec<InboxEntry>),
     /// A turn on what a person typed.
-    Typed(Entry, Message),
+    Typed(InboxEntry, Message),
     /// A turn on a message, its text as the agent is to read it.
-    Message(Entry, Message),
+    Message(InboxEntry, Message),
 }
 
 /// The next step about what is unread; none: the mail is done.
-pub(super) fn next(unread: &[Entry], program: &TurnProgram) -> Option<Item> {
-    let assignments: Vec<Entry> = unread.iter().filter(|entry| is_assignment(entry)).cloned().collect();
+pub(super) fn next(unread: &[InboxEntry], program: &TurnProgram) -> Option<Item> {
+    let assignments: Vec<InboxEntry> = unread.iter().filter(|entry| is_assignment(entry)).cloned().collect();
     if !assignments.is_empty() {
         return Some(Item::Consume(assignments));
     }
     if let Some((entry, message)) = oldest(unread, is_typed) {
         return Some(typed(entry, message, program));
     }
-    let asked: Vec<Entry> = unread.iter().filter(|entry| request(entry).is_some()).cloned().collect();
+    let asked: Vec<InboxEntry> = unread.iter().filter(|entry| request(entry).is_some()).cloned().collect();
     if let Some(request) = asked.last().and_then(request) {
         return Some(Item::Approve(request, asked));
     }
@@ -44,9 +44,9 @@ pub(super) fn next(unread: &[Entry], program: &TurnProgram) -> Option<Item> {
 }
 
 /// The lead's answers to questions for permission in it.
-pub(super) fn permissions(unread: &[Entry]) -> Vec<(Entry, PermissionResponse)> {
-    let lead = |entry: &&Entry| entry.unread().is_some_and(from_lead);
-    let answer = |entry: &Entry| match Payload::parse(&entry.unread()?.text)? {
+pub(super) fn permissions(unread: &[InboxEntry]) -> Vec<(InboxEntry, PermissionResponse)> {
+    let lead = |entry: &&InboxEntry| entry.unread().is_some_and(from_lead);
+    let answer = |entry: &InboxEntry| match Payload::parse(&entry.unread()?.text)? {
         Payload::PermissionResponse(answer) => Some((entry.clone(), answer)),
         _ => None,
     };
@@ -54,36 +54,38 @@ pub(super) fn permissions(unread: &[Entry]) -> Vec<(Entry, PermissionResponse)> 
 }
 
 /// The requests to shut down in it. Only the lead may ask.
-pub(super) fn requests(unread: &[Entry]) -> Vec<(Entry, ShutdownRequest)> {
+pub(super) fn requests(unread: &[InboxEntry]) -> Vec<(InboxEntry, ShutdownRequest)> {
     unread.iter().filter_map(|entry| Some((entry.clone(), request(entry)?))).collect()
 }
 
-fn oldest(unread: &[Entry], of: impl Fn(&Message) -> bool) -> Option<(Entry, Message)> {
+fn oldest(unread: &[InboxEntry], of: impl Fn(&Message) -> bool) -> Option<(InboxEntry, Message)> {
     let messages = unread.iter().filter_map(|entry| Some((entry, entry.unread().filter(|m| of(m))?)));
     // Of equal times the first in the file; a time that is none is no reason to go ahead.
     let found = messages.min_by_key(|(_, message)| parse_iso8601(&message.timestamp).unwrap_or(u64::MAX));
     found.map(|(entry, message)| (entry.clone(), message.clone()))
 }
 
-fn typed(entry: Entry, message: Message, program: &TurnProgram) -> Item {
+fn typed(entry: InboxEntry, message: Message, program: &TurnProgram) -> Item {
     if takes_messages(program) { Item::Typed(entry, message) } else { shown(entry, &message) }
 }
 
-fn letter(entry: Entry, message: Message, program: &TurnProgram) -> Item {
+fn letter(entry: InboxEntry, message: Message, program: &TurnProgram) -> Item {
     match (Payload::parse(&message.text), program) {
         (None, _) if takes_messages(program) => Item::Message(entry, message),
         (None, _) => shown(entry, &message),
-        (Some(Payload::PlanApprovalResponse(answer)), program) if program.reads() && from_lead(&message) => {
+        (Some(Payload::PlanApprovalResponse(answer)), program)
+            if program.has_prompts() && from_lead(&message) =>
+        {
             Item::Verdict(entry, message, answer)
         }
-        (Some(Payload::ModeSetRequest(request)), program) if program.reads() && from_lead(&message) => {
+        (Some(Payload::ModeSetRequest(request)), program) if program.has_prompts() && from_lead(&message) => {
             Item::Mode(entry, request.mode)
         }
-        (Some(payload), _) => Item::Show(entry, format!("── {} from {}", payload.kind(), message.from)),
+        (Some(payload), _) => Item::Show(entry, format!("── {} from {}", payload.type_name(), message.from)),
     }
 }
 
-fn shown(entry: Entry, message: &Message) -> Item {
+fn shown(entry: InboxEntry, message: &Message) -> Item {
     let summary = message.summary.as_deref().unwrap_or_default();
     Item::Show(entry, format!("── {}: {summary}\n{}", message.from, message.text))
 }
@@ -91,7 +93,7 @@ fn shown(entry: Entry, message: &Message) -> Item {
 fn takes_messages(program: &TurnProgram) -> bool {
     match program {
         TurnProgram::Worker(worker) => worker.on_message.is_some(),
-        TurnProgram::Agent(_) | TurnProgram::Standing(_) => true,
+        TurnProgram::PerTurn(_) | TurnProgram::Driven(_) => true,
     }
 }
 
@@ -105,14 +107,14 @@ pub(super) fn verdict(answer: &PlanApprovalResponse, mode: Option<&str>) -> Stri
     format!("Your plan is not approved. Change it and hand it in again.\n{feedback}").trim_end().to_owned()
 }
 
-fn request(entry: &Entry) -> Option<ShutdownRequest> {
+fn request(entry: &InboxEntry) -> Option<ShutdownRequest> {
     match Payload::parse(&entry.unread().filter(|message| from_lead(message))?.text)? {
         Payload::ShutdownRequest(request) => Some(request),
         _ => None,
     }
 }
 
-fn is_assignment(entry: &Entry) -> bool {
+fn is_assignment(entry: &InboxEntry) -> bool {
     let payload = entry.unread().filter(|message| !is_typed(message)).map(|m| Payload::parse(&m.text));
     matches!(payload, Some(Some(Payload::TaskAssignment(_))))
 }
@@ -123,23 +125,23 @@ fn is_typed(message: &Message) -> bool {
 }
 
 fn from_lead(message: &Message) -> bool {
-    AgentName::foreign(&message.from).is_lead()
+    AgentName::new_unchecked(&message.from).is_lead()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use protocol::turn::{Session, TurnAgent, Worker};
+    use protocol::turn_program::{PerTurnProgram, SessionSource, Worker};
 
     const REQUEST: &str = r#"{"type":"shutdown_request","requestId":"x-1","from":"team-lead"}"#;
     const ASSIGNMENT: &str = r#"{"type":"task_assignment","taskId":"3","subject":"s"}"#;
 
     fn agent() -> TurnProgram {
-        TurnProgram::Agent(TurnAgent {
-            first: vec!["x".into()],
-            next: vec![],
-            session: Session::None,
-            ..TurnAgent::default()
+        TurnProgram::PerTurn(PerTurnProgram {
+            first_argv: vec!["x".into()],
+            later_argv: vec![],
+            session: SessionSource::NoSession,
+            ..PerTurnProgram::default()
         })
     }
 
@@ -147,16 +149,16 @@ mod tests {
         TurnProgram::Worker(Worker::default())
     }
 
-    fn inbox(messages: &[(&str, u64, &str)]) -> Vec<Entry> {
+    fn inbox(messages: &[(&str, u64, &str)]) -> Vec<InboxEntry> {
         let entry = |(index, (from, at, text)): (usize, &(&str, u64, &str))| {
-            let message = Message::new(&AgentName::foreign(from), (*text).to_owned(), *at);
-            Entry::of(index, &serde_json::to_string(&message).unwrap())
+            let message = Message::new(&AgentName::new_unchecked(from), (*text).to_owned(), *at);
+            InboxEntry::parse(index, &serde_json::to_string(&message).unwrap())
         };
         messages.iter().enumerate().map(entry).collect()
     }
 
     /// The places in which everything is consumed, one step after the other.
-    fn order(mut unread: Vec<Entry>, program: &TurnProgram) -> Vec<usize> {
+    fn order(mut unread: Vec<InboxEntry>, program: &TurnProgram) -> Vec<usize> {
         let mut order = Vec::new();
         while let Some(item) = next(&unread, program) {
             let done = match item {
@@ -227,9 +229,9 @@ mod tests {
 
     #[test]
     fn what_is_read_or_no_message_is_no_item() {
-        let broken = vec![Entry::of(0, "7"), Entry::of(1, r#"{"from":"bob"}"#)];
+        let broken = vec![InboxEntry::parse(0, "7"), InboxEntry::parse(1, r#"{"from":"bob"}"#)];
         assert_eq!(next(&broken, &agent()), None);
         let read = r#"{"from":"bob","text":"x","timestamp":"","read":true}"#;
-        assert_eq!(next(&[Entry::of(0, read)], &agent()), None);
+        assert_eq!(next(&[InboxEntry::parse(0, read)], &agent()), None);
     }
 }

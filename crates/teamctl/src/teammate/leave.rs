@@ -4,18 +4,20 @@
 use super::patience::LOOK_AGAIN;
 use super::{Host, Teammate};
 use crate::here::now;
-use protocol::ability::is_another;
-use protocol::driver::{Answer, Asked};
-use protocol::id::{Mint, RequestId};
-use protocol::payload::{Granted, Payload, PermissionOutcome, PermissionRequest, PermissionRule, Suggestion};
-use protocol::policy::is_text;
+use protocol::capabilities::is_changed_input;
+use protocol::driver_protocol::{PermissionAnswer, PermissionQuestion};
+use protocol::id::{RequestId, UniqueMillis};
+use protocol::payload::{
+    Payload, PermissionGrant, PermissionOutcome, PermissionRequest, PermissionRule, PermissionUpdate,
+};
+use protocol::policy::is_text_key;
 use serde_json::Value;
 use std::time::Instant;
 use store::MESSAGE_LIMIT;
 use uuid::Uuid;
 
 /// Two questions in one millisecond are two.
-static MOMENTS: Mint = Mint::new();
+static MOMENTS: UniqueMillis = UniqueMillis::new();
 
 /// What an agent hears that asks for too much at once.
 const TOO_LARGE: &str = "the question is too large to be asked: do it in smaller pieces";
@@ -33,14 +35,14 @@ pub(super) struct Question {
 
 impl<H: Host> Teammate<H> {
     /// One that no message can hold is answered with no: else its turn would wait for ever.
-    pub(super) fn ask(&mut self, asked: Asked) {
-        let ask = asked.ask;
+    pub(super) fn ask(&mut self, asked: PermissionQuestion) {
+        let ask = asked.id;
         match Question::new(asked, self.post.me().as_str()).fitting() {
             Some(question) => {
                 self.questions.push(question);
                 self.tell_questions();
             }
-            None => self.host.answer(ask, Answer::Not { why: TOO_LARGE.to_owned() }),
+            None => self.host.answer(ask, PermissionAnswer::Deny { reason: TOO_LARGE.to_owned() }),
         }
     }
 
@@ -91,10 +93,10 @@ impl<H: Host> Teammate<H> {
 }
 
 impl Question {
-    fn new(asked: Asked, me: &str) -> Question {
+    fn new(asked: PermissionQuestion, me: &str) -> Question {
         let (suffix, _) = Uuid::new_v4().as_u64_pair();
-        let rule = PermissionRule { tool_name: asked.tool.clone(), rule_content: None };
-        let always = Suggestion::AddRules {
+        let rule = PermissionRule { tool_name: asked.tool_name.clone(), rule_content: None };
+        let always = PermissionUpdate::AddRules {
             rules: vec![rule],
             behavior: "allow".to_owned(),
             destination: "session".to_owned(),
@@ -102,13 +104,13 @@ impl Question {
         let request = PermissionRequest {
             request_id: RequestId::permission(MOMENTS.next(now()), suffix),
             agent_id: me.to_owned(),
-            tool_name: asked.tool,
-            tool_use_id: asked.call,
+            tool_name: asked.tool_name,
+            tool_use_id: asked.call_id,
             description: asked.title,
             input: asked.input,
-            permission_suggestions: if asked.always { vec![always] } else { Vec::new() },
+            permission_suggestions: if asked.can_allow_always { vec![always] } else { Vec::new() },
         };
-        Question { ask: asked.ask, request, told: false }
+        Question { ask: asked.id, request, told: false }
     }
 
     /// As it can be told. What a tool would write is cut where it must be, and says so; what it does is not: a rule would
@@ -135,7 +137,7 @@ fn shortened(value: &Value, length: usize, text: bool) -> Value {
         Value::Array(elements) => elements.iter().map(|element| shortened(element, length, false)).collect(),
         Value::Object(fields) => {
             let short =
-                |(key, value): (&String, &Value)| (key.clone(), shortened(value, length, is_text(key)));
+                |(key, value): (&String, &Value)| (key.clone(), shortened(value, length, is_text_key(key)));
             Value::Object(fields.iter().map(short).collect())
         }
         other => other.clone(),
@@ -155,21 +157,27 @@ fn cut(text: &str, length: usize) -> String {
 
 /// What the agent hears. It can't be given another input than its own: to let it go on with that one would be no
 /// answer to what was asked.
-fn verdict(request: &PermissionRequest, outcome: PermissionOutcome) -> Answer {
+fn verdict(request: &PermissionRequest, outcome: PermissionOutcome) -> PermissionAnswer {
     match outcome {
-        PermissionOutcome::Error { error } => Answer::Not { why: error },
-        PermissionOutcome::Success { response } if is_another(&request.input, &response.updated_input) => {
-            Answer::Not { why: format!("it is allowed with this input alone: {}", response.updated_input) }
+        PermissionOutcome::Error { error } => PermissionAnswer::Deny { reason: error },
+        PermissionOutcome::Success { response }
+            if is_changed_input(&request.input, &response.updated_input) =>
+        {
+            PermissionAnswer::Deny {
+                reason: format!("it is allowed with this input alone: {}", response.updated_input),
+            }
         }
-        PermissionOutcome::Success { response } if allows(&response, &request.tool_name) => Answer::Always,
-        PermissionOutcome::Success { .. } => Answer::Once,
+        PermissionOutcome::Success { response } if allows(&response, &request.tool_name) => {
+            PermissionAnswer::AllowAlways
+        }
+        PermissionOutcome::Success { .. } => PermissionAnswer::AllowOnce,
     }
 }
 
 /// Whether the tool is allowed from now on. A rule with a content is narrower than what the agent would make of it.
-fn allows(granted: &Granted, tool: &str) -> bool {
+fn allows(granted: &PermissionGrant, tool: &str) -> bool {
     granted.permission_updates.iter().any(|update| match update {
-        Suggestion::AddRules { rules, behavior, .. } if behavior == "allow" => {
+        PermissionUpdate::AddRules { rules, behavior, .. } if behavior == "allow" => {
             rules.iter().any(|rule| rule.tool_name == tool && rule.rule_content.is_none())
         }
         _ => false,
@@ -182,13 +190,13 @@ mod tests {
     use serde_json::json;
 
     fn question() -> PermissionRequest {
-        let asked = Asked {
-            ask: 1,
-            tool: "Bash".into(),
-            call: "c1".into(),
+        let asked = PermissionQuestion {
+            id: 1,
+            tool_name: "Bash".into(),
+            call_id: "c1".into(),
             title: "ls".into(),
             input: json!({"command": "ls"}),
-            always: true,
+            can_allow_always: true,
         };
         Question::new(asked, "ann").request
     }
@@ -196,13 +204,13 @@ mod tests {
     #[test]
     fn of_a_long_question_what_is_written_is_cut_and_nothing_else() {
         let fitting = |input: Value| {
-            let asked = Asked {
-                ask: 1,
-                tool: "Edit".into(),
-                call: "c1".into(),
+            let asked = PermissionQuestion {
+                id: 1,
+                tool_name: "Edit".into(),
+                call_id: "c1".into(),
                 title: "é".repeat(9),
                 input,
-                always: false,
+                can_allow_always: false,
             };
             Question::new(asked, "ann").fitting().map(|question| question.request.input)
         };
@@ -221,7 +229,7 @@ mod tests {
         assert_eq!(fitting(json!({"command": long})), None, "nobody can judge half a command");
     }
 
-    fn answer(response: &Value) -> Answer {
+    fn answer(response: &Value) -> PermissionAnswer {
         let outcome = json!({"subtype": "success", "response": response});
         verdict(&question(), serde_json::from_value(outcome).unwrap())
     }
@@ -244,14 +252,23 @@ mod tests {
             json!({"type": "addRules", "behavior": "allow", "destination": "session",
                 "rules": [{"toolName": tool, "ruleContent": content}]})
         };
-        assert_eq!(answer(&json!({"updated_input": {"command": "ls"}})), Answer::Once);
-        assert_eq!(answer(&json!({})), Answer::Once);
-        assert_eq!(answer(&json!({"permission_updates": [rule("Bash", Value::Null)]})), Answer::Always);
-        assert_eq!(answer(&json!({"permission_updates": [rule("Bash", json!("ls:*"))]})), Answer::Once);
-        assert_eq!(answer(&json!({"permission_updates": [rule("Edit", Value::Null)]})), Answer::Once);
+        assert_eq!(answer(&json!({"updated_input": {"command": "ls"}})), PermissionAnswer::AllowOnce);
+        assert_eq!(answer(&json!({})), PermissionAnswer::AllowOnce);
+        assert_eq!(
+            answer(&json!({"permission_updates": [rule("Bash", Value::Null)]})),
+            PermissionAnswer::AllowAlways
+        );
+        assert_eq!(
+            answer(&json!({"permission_updates": [rule("Bash", json!("ls:*"))]})),
+            PermissionAnswer::AllowOnce
+        );
+        assert_eq!(
+            answer(&json!({"permission_updates": [rule("Edit", Value::Null)]})),
+            PermissionAnswer::AllowOnce
+        );
         let changed = answer(&json!({"updated_input": {"command": "ls -l"}}));
-        assert!(matches!(changed, Answer::Not { why } if why.contains("ls -l")));
+        assert!(matches!(changed, PermissionAnswer::Deny { reason: why } if why.contains("ls -l")));
         let no = PermissionOutcome::Error { error: "no".into() };
-        assert_eq!(verdict(&question(), no), Answer::Not { why: "no".into() });
+        assert_eq!(verdict(&question(), no), PermissionAnswer::Deny { reason: "no".into() });
     }
 }

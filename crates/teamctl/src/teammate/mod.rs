@@ -37,12 +37,12 @@ pub(crate) use told::{Tells, Told};
 use crate::here::now;
 use item::{Item, verdict};
 use leave::Question;
-use protocol::control::{Activity, TurnNow};
-use protocol::fault::{Fault, Kind};
-use protocol::message::{Entry, Message};
-use protocol::mode::PermissionMode;
+use protocol::control::{Activity, TurnStatus};
+use protocol::error::{ErrorKind, ErrorReport};
+use protocol::message::{InboxEntry, Message};
+use protocol::permission_mode::PermissionMode;
 use protocol::task::Task;
-use protocol::turn::PlanStage;
+use protocol::turn_program::PlanStage;
 use render::Subject;
 
 /// How a life ends, seen from within.
@@ -60,11 +60,11 @@ pub(crate) enum Over {
 enum Halt {
     Over(Over),
     /// Looking again may help.
-    Fault(Fault),
+    Fault(ErrorReport),
 }
 
-impl From<Fault> for Halt {
-    fn from(fault: Fault) -> Halt {
+impl From<ErrorReport> for Halt {
+    fn from(fault: ErrorReport) -> Halt {
         Halt::Fault(fault)
     }
 }
@@ -87,7 +87,7 @@ pub(crate) struct Teammate<H> {
     host: H,
     post: Post,
     program: Program,
-    now: TurnNow,
+    now: TurnStatus,
     /// What the agent asked for in this turn, and was not answered.
     questions: Vec<Question>,
     /// The task that its plan is about.
@@ -99,7 +99,7 @@ pub(crate) struct Teammate<H> {
 struct Job {
     subject: Subject,
     /// What is read once the agent was given it.
-    entry: Option<Entry>,
+    entry: Option<InboxEntry>,
     /// The task that its plan was about.
     carried: Option<Task>,
 }
@@ -121,17 +121,17 @@ impl Job {
 impl<H: Host> Teammate<H> {
     pub(crate) fn new(host: H, post: Post, program: Program) -> Teammate<H> {
         // Until it has looked it is no idler: who waits for its idling waits for its first items too.
-        let now = TurnNow {
+        let now = TurnStatus {
             mode: None,
-            plan: None,
+            plan_stage: None,
             activity: Activity::Active,
             since: now(),
-            number: 0,
-            about: String::new(),
+            turn_number: 0,
+            summary: String::new(),
             pid: None,
-            reason: None,
-            session: program.session(),
-            used: None,
+            idle_reason: None,
+            session_id: program.session(),
+            usage: None,
             shutdown_requested: false,
         };
         Teammate { host, post, program, now, questions: Vec::new(), carried: None, complaint: None }
@@ -139,7 +139,7 @@ impl<H: Host> Teammate<H> {
 
     /// The whole of it; gives the host back, with how it ended.
     pub(crate) fn live(mut self, beginning: Beginning) -> (H, Over) {
-        (self.now.mode, self.now.plan) = (beginning.mode, beginning.plan.clone());
+        (self.now.mode, self.now.plan_stage) = (beginning.mode, beginning.plan.clone());
         // Whoever stands was started in it.
         if let Some(mode) = beginning.mode.filter(|_| !self.program.stands()) {
             // Its order was refused, had it not this mode.
@@ -166,7 +166,7 @@ impl<H: Host> Teammate<H> {
     /// What comes before the first look.
     fn first(&self, beginning: Beginning) -> Vec<Begin> {
         // To a worker it is a message as any other.
-        let takes_prompt = self.program.kind().reads();
+        let takes_prompt = self.program.kind().has_prompts();
         let prompt =
             (takes_prompt && !beginning.prompt.is_empty()).then_some(Begin::Prompt(beginning.prompt));
         let left = match self.waits_for_approval() {
@@ -231,7 +231,7 @@ impl<H: Host> Teammate<H> {
                         self.done_with(&mut unread, vec![entry])?;
                         continue;
                     }
-                    let text = verdict(&answer, self.now.mode.map(PermissionMode::word));
+                    let text = verdict(&answer, self.now.mode.map(PermissionMode::as_str));
                     let subject = Subject::Message(Message { text, ..message });
                     return Ok(Some(Job { subject, entry: Some(entry), carried: self.carried.take() }));
                 }
@@ -252,15 +252,19 @@ impl<H: Host> Teammate<H> {
     }
 
     /// What came meanwhile has its own wake: the inbox is not read again.
-    fn done_with(&mut self, unread: &mut Vec<Entry>, entries: Vec<Entry>) -> Result<(), Fault> {
+    fn done_with(
+        &mut self,
+        unread: &mut Vec<InboxEntry>,
+        entries: Vec<InboxEntry>,
+    ) -> Result<(), ErrorReport> {
         unread.retain(|entry| !entries.contains(entry));
         self.post.mark(entries)
     }
 
     /// An inbox that does not parse is set aside and reported; until it can be read again there are the tasks.
-    fn unread(&mut self) -> Result<Vec<Entry>, Fault> {
+    fn unread(&mut self) -> Result<Vec<InboxEntry>, ErrorReport> {
         match self.post.unread() {
-            Err(fault) if fault.kind == Kind::Data => {
+            Err(fault) if fault.kind == ErrorKind::InvalidData => {
                 self.complain(&fault);
                 Ok(Vec::new())
             }
@@ -289,7 +293,7 @@ impl<H: Host> Teammate<H> {
     fn go_idle(&mut self) {
         (self.now.activity, self.now.since) = (Activity::Idle, now());
         self.now.shutdown_requested = false;
-        self.now.about.clear();
+        self.now.summary.clear();
         // Shown first: who hears that it is idle finds all its output.
         self.host.say("idle");
         self.host.tell(&self.now);

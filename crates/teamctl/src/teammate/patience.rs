@@ -2,8 +2,8 @@
 
 use super::{Halt, Happened, Host, Over, Post, Teammate};
 use protocol::control::Activity;
-use protocol::fault::{Fault, Kind};
-use protocol::message::Entry;
+use protocol::error::{ErrorKind, ErrorReport};
+use protocol::message::InboxEntry;
 use protocol::payload::{IdleNotification, ShutdownRequest};
 use std::time::{Duration, Instant};
 
@@ -15,7 +15,7 @@ impl<H: Host> Teammate<H> {
     pub(super) fn tell_idle(&mut self, idle: &IdleNotification) -> Result<(), Halt> {
         let mut damage = None;
         self.insist(|post| match post.tell_idle(idle) {
-            Err(fault) if fault.kind == Kind::Data => {
+            Err(fault) if fault.kind == ErrorKind::InvalidData => {
                 post.tell_idle_later(idle);
                 damage = Some(fault);
                 Ok(())
@@ -29,13 +29,15 @@ impl<H: Host> Teammate<H> {
     /// Until it is done, or can't be for a reason that waiting does not mend: that is said, and gives nothing.
     pub(super) fn insist<T>(
         &mut self,
-        mut act: impl FnMut(&mut Post) -> Result<T, Fault>,
+        mut act: impl FnMut(&mut Post) -> Result<T, ErrorReport>,
     ) -> Result<Option<T>, Halt> {
         let mut waited = false;
         loop {
             match self.post.see_team().and_then(|()| act(&mut self.post)) {
                 Ok(done) => return Ok(Some(done)),
-                Err(fault) if matches!(fault.kind, Kind::Io | Kind::Data | Kind::Timeout) => {
+                Err(fault)
+                    if matches!(fault.kind, ErrorKind::Io | ErrorKind::InvalidData | ErrorKind::Timeout) =>
+                {
                     self.complain(&fault);
                     if waited {
                         self.shut_down_if_asked()?;
@@ -68,13 +70,13 @@ impl<H: Host> Teammate<H> {
     }
 
     /// Always the end, unless it can't be said.
-    pub(super) fn approve(&mut self, request: ShutdownRequest, asked: Vec<Entry>) -> Result<(), Halt> {
+    pub(super) fn approve(&mut self, request: ShutdownRequest, asked: Vec<InboxEntry>) -> Result<(), Halt> {
         self.post.approve(request, asked)?;
         self.host.say("The shutdown is approved.");
         Err(Halt::Over(Over::Approved))
     }
 
-    pub(super) fn wait_out(&mut self, fault: &Fault) -> Result<(), Over> {
+    pub(super) fn wait_out(&mut self, fault: &ErrorReport) -> Result<(), Over> {
         self.complain(fault);
         if self.now.activity == Activity::Active {
             self.go_idle();
@@ -90,7 +92,7 @@ impl<H: Host> Teammate<H> {
     }
 
     /// Once, however often it happens.
-    pub(super) fn complain(&mut self, fault: &Fault) {
+    pub(super) fn complain(&mut self, fault: &ErrorReport) {
         if self.complaint.as_ref() != Some(&fault.message) {
             self.host.say(&format!("teamctl: {}", fault.message));
             self.complaint = Some(fault.message.clone());

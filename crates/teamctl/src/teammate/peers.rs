@@ -5,7 +5,7 @@ use crate::here::now;
 use protocol::message::Message;
 use protocol::name::AgentName;
 use protocol::payload::Payload;
-use protocol::time::parse_iso8601;
+use protocol::timestamp::parse_iso8601;
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::{Duration, UNIX_EPOCH};
@@ -28,7 +28,7 @@ impl Peers {
         let until = now();
         let mut told = Vec::new();
         for name in changed(team.inbox(me).path().parent()?, since) {
-            let peer = AgentName::foreign(&name);
+            let peer = AgentName::new_unchecked(&name);
             if peer == *me || peer.is_lead() {
                 continue;
             }
@@ -58,7 +58,7 @@ fn changed(inboxes: &Path, since: u64) -> Vec<String> {
 
 fn is_letter(message: &Message, me: &AgentName, since: u64, until: u64) -> bool {
     let sent = parse_iso8601(&message.timestamp).unwrap_or(0);
-    AgentName::foreign(&message.from) == *me
+    AgentName::new_unchecked(&message.from) == *me
         && (since..=until).contains(&sent)
         && Payload::parse(&message.text).is_none()
 }
@@ -76,7 +76,7 @@ mod tests {
     fn plain_words_of_ours_sent_in_the_turn_are_letters() {
         let me = AgentName::parse("ann").unwrap();
         let is = |from: &str, at: u64, text: &str| {
-            is_letter(&Message::new(&AgentName::foreign(from), text.to_owned(), at), &me, 1000, 2000)
+            is_letter(&Message::new(&AgentName::new_unchecked(from), text.to_owned(), at), &me, 1000, 2000)
         };
         assert!(is("ann", 1000, "x") && is("Ann", 2000, "x"));
         assert!(!is("bob", 1500, "x") && !is("ann", 999, "x") && !is("ann", 2001, "x"));

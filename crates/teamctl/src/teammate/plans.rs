@@ -5,8 +5,8 @@
 use super::Post;
 use super::said::MOST;
 use crate::here::fault;
-use protocol::fault::Fault;
-use protocol::message::Entry;
+use protocol::error::ErrorReport;
+use protocol::message::InboxEntry;
 use protocol::name::AgentName;
 use protocol::payload::{Payload, PlanApprovalResponse};
 
@@ -24,17 +24,17 @@ const NONE: &str =
 impl Post {
     /// Whether it is in plan mode. Who can't be looked up is taken to be as free as most are.
     pub(super) fn plans(&self) -> bool {
-        self.team().member(self.me().as_str()).is_ok_and(|member| member.plans())
+        self.team().member(self.me().as_str()).is_ok_and(|member| member.is_planning())
     }
 
     /// Its plan has no answer yet.
-    pub(super) fn waits_for_approval(&self) -> Result<bool, Fault> {
+    pub(super) fn waits_for_approval(&self) -> Result<bool, ErrorReport> {
         Ok(self.team().requests().plan_of(self.me()).map_err(fault)?.is_some())
     }
 
     /// The end of a turn in plan mode, with what it said at last: that is its plan, unless one waits or was approved
     /// just now. Gives why the turn has failed.
-    pub(super) fn turn_planned(&mut self, last: Option<&str>) -> Result<Option<String>, Fault> {
+    pub(super) fn turn_planned(&mut self, last: Option<&str>) -> Result<Option<String>, ErrorReport> {
         if self.waits_for_approval()? || self.unread()?.iter().any(|entry| approval(entry).is_some()) {
             return Ok(None);
         }
@@ -46,7 +46,7 @@ impl Post {
     }
 
     /// The approval was given to the program on its command line.
-    pub(crate) fn had_approval(&mut self) -> Result<(), Fault> {
+    pub(crate) fn had_approval(&mut self) -> Result<(), ErrorReport> {
         let approvals = self.unread()?.into_iter().filter(|entry| approval(entry).is_some());
         self.mark(approvals.collect())
     }
@@ -58,8 +58,8 @@ impl Post {
 }
 
 /// The lead's yes to a plan.
-pub(super) fn approval(entry: &Entry) -> Option<PlanApprovalResponse> {
-    let message = entry.unread().filter(|message| AgentName::foreign(&message.from).is_lead())?;
+pub(super) fn approval(entry: &InboxEntry) -> Option<PlanApprovalResponse> {
+    let message = entry.unread().filter(|message| AgentName::new_unchecked(&message.from).is_lead())?;
     match Payload::parse(&message.text)? {
         Payload::PlanApprovalResponse(answer) if answer.approved => Some(answer),
         _ => None,

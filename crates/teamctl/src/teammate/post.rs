@@ -5,18 +5,18 @@ use super::peers::Peers;
 use super::plan::answers_to;
 use crate::here::{fault, now};
 use crate::hints::Hints;
-use protocol::control::{Next, NextTask};
-use protocol::fault::Fault;
+use protocol::control::{NextTaskHint, NextTaskRequest};
+use protocol::error::ErrorReport;
 use protocol::id::{RequestId, TaskId};
-use protocol::message::{Entry, Message};
+use protocol::message::{InboxEntry, Message};
 use protocol::name::AgentName;
 use protocol::payload::{
     IdleNotification, Payload, PermissionRequest, PermissionResponse, ShutdownApproved, ShutdownRejected,
     ShutdownRequest,
 };
 use protocol::task::Task;
-use protocol::time::iso8601;
-use protocol::turn::PlanStage;
+use protocol::timestamp::iso8601;
+use protocol::turn_program::PlanStage;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 use store::{Error, Mark, Team};
@@ -35,10 +35,10 @@ pub(crate) struct Post {
     hints: Option<Hints>,
     /// How far the own inbox was read, and what of that is unread.
     seen: Option<Mark>,
-    pending: Vec<Entry>,
+    pending: Vec<InboxEntry>,
     peers: Peers,
     /// Given to the agent, but not yet marked read, since the disk was full say. Not to be given twice.
-    given: Vec<Entry>,
+    given: Vec<InboxEntry>,
     /// The prompt, if it was given while the inbox could not be read: its message is still to be marked.
     prompt: Option<String>,
     /// What the lead could not be told, since its inbox is damaged: told once it is mended, the oldest first.
@@ -81,7 +81,7 @@ impl Post {
     }
 
     /// Others may have been put in the place of the team's directories: the teammate is of the team that is there now.
-    pub(super) fn see_team(&mut self) -> Result<(), Fault> {
+    pub(super) fn see_team(&mut self) -> Result<(), ErrorReport> {
         if !self.team.is_at_its_place()
             && let Some(team) = self.team.anew().map_err(fault)?
         {
@@ -92,7 +92,7 @@ impl Post {
     }
 
     /// What is unread and was not given yet.
-    pub(super) fn unread(&mut self) -> Result<Vec<Entry>, Fault> {
+    pub(super) fn unread(&mut self) -> Result<Vec<InboxEntry>, ErrorReport> {
         self.see_team()?;
         self.mark(Vec::new())?;
         let inbox = self.team.inbox(&self.me);
@@ -115,7 +115,7 @@ impl Post {
     }
 
     /// Marks entries read, and those for which it failed before.
-    pub(crate) fn mark(&mut self, entries: Vec<Entry>) -> Result<(), Fault> {
+    pub(crate) fn mark(&mut self, entries: Vec<InboxEntry>) -> Result<(), ErrorReport> {
         self.given.extend(entries);
         if !self.given.is_empty() {
             self.team.inbox(&self.me).mark_read(&self.given).map_err(fault)?;
@@ -126,7 +126,7 @@ impl Post {
     }
 
     /// The first unread message of the lead with this text.
-    pub(super) fn prompt(&mut self, text: &str) -> Result<Option<Entry>, Fault> {
+    pub(super) fn prompt(&mut self, text: &str) -> Result<Option<InboxEntry>, ErrorReport> {
         Ok(self.unread()?.into_iter().find(|entry| is_prompt(entry, text)))
     }
 
@@ -136,7 +136,11 @@ impl Post {
     }
 
     /// Says yes, then marks the requests read: a crash in between leaves a question that was answered.
-    pub(super) fn approve(&mut self, request: ShutdownRequest, asked: Vec<Entry>) -> Result<(), Fault> {
+    pub(super) fn approve(
+        &mut self,
+        request: ShutdownRequest,
+        asked: Vec<InboxEntry>,
+    ) -> Result<(), ErrorReport> {
         let yes = ShutdownApproved {
             request_id: request.request_id,
             from: self.me.to_string(),
@@ -150,7 +154,7 @@ impl Post {
     }
 
     /// Says no to every request there is.
-    pub(super) fn reject(&mut self, why: &str) -> Result<(), Fault> {
+    pub(super) fn reject(&mut self, why: &str) -> Result<(), ErrorReport> {
         for (entry, request) in requests(&self.unread()?) {
             let no = ShutdownRejected {
                 request_id: request.request_id,
@@ -165,55 +169,55 @@ impl Post {
     }
 
     /// The latest request to shut down that waits, and all of them.
-    pub(super) fn shutdown(&mut self) -> Result<Option<(ShutdownRequest, Vec<Entry>)>, Fault> {
+    pub(super) fn shutdown(&mut self) -> Result<Option<(ShutdownRequest, Vec<InboxEntry>)>, ErrorReport> {
         let (asked, mut all): (Vec<_>, Vec<_>) = requests(&self.unread()?).into_iter().unzip();
         Ok(all.pop().map(|latest| (latest, asked)))
     }
 
     /// Whether one waits.
-    pub(super) fn asked_to_shut_down(&mut self) -> Result<bool, Fault> {
+    pub(super) fn asked_to_shut_down(&mut self) -> Result<bool, ErrorReport> {
         Ok(self.shutdown()?.is_some())
     }
 
     /// The lead's answers to questions for permission that were not read yet.
-    pub(super) fn permissions(&mut self) -> Result<Vec<(Entry, PermissionResponse)>, Fault> {
+    pub(super) fn permissions(&mut self) -> Result<Vec<(InboxEntry, PermissionResponse)>, ErrorReport> {
         Ok(permissions(&self.unread()?))
     }
 
     /// Asks the lead for leave.
-    pub(super) fn ask(&self, question: &PermissionRequest) -> Result<(), Fault> {
+    pub(super) fn ask(&self, question: &PermissionRequest) -> Result<(), ErrorReport> {
         self.tell_lead(Payload::PermissionRequest(question.clone()).to_text())
     }
 
     /// Nobody waits for the answers to these any more.
-    pub(super) fn take_back(&self, ids: &[RequestId]) -> Result<(), Fault> {
+    pub(super) fn take_back(&self, ids: &[RequestId]) -> Result<(), ErrorReport> {
         self.team.requests().take_back(&self.me, ids, now()).map_err(fault)
     }
 
     /// Hands in a plan, in a file of its own.
-    pub(super) fn hand_in(&self, plan: &str) -> Result<PlanStage, Fault> {
+    pub(super) fn hand_in(&self, plan: &str) -> Result<PlanStage, ErrorReport> {
         let file = self.team.write_plan(plan).map_err(fault)?;
         self.hand_in_file(file, plan)
     }
 
     /// Hands in a plan of an earlier life once more, under a fresh id; none where its file is gone.
-    pub(super) fn hand_in_again(&self, file: &str) -> Result<Option<PlanStage>, Fault> {
+    pub(super) fn hand_in_again(&self, file: &str) -> Result<Option<PlanStage>, ErrorReport> {
         let plan = self.team.read_plan(file).map_err(fault)?;
         plan.map(|plan| self.hand_in_file(file.to_owned(), &plan)).transpose()
     }
 
-    fn hand_in_file(&self, file: String, plan: &str) -> Result<PlanStage, Fault> {
+    fn hand_in_file(&self, file: String, plan: &str) -> Result<PlanStage, ErrorReport> {
         let request = self.team.hand_in(&self.me, &file, plan, now()).map_err(fault)?;
-        Ok(PlanStage::Waiting { request, file })
+        Ok(PlanStage::AwaitingApproval { request_id: request, file })
     }
 
     /// Whether an answer to that plan waits to be read.
-    pub(super) fn has_answer(&mut self, request: &RequestId) -> Result<bool, Fault> {
+    pub(super) fn has_answer(&mut self, request: &RequestId) -> Result<bool, ErrorReport> {
         Ok(!answers_to(&self.unread()?, request).is_empty())
     }
 
     /// After what could not be told before.
-    pub(super) fn tell_idle(&mut self, idle: &IdleNotification) -> Result<(), Fault> {
+    pub(super) fn tell_idle(&mut self, idle: &IdleNotification) -> Result<(), ErrorReport> {
         self.tell_untold()?;
         self.tell_lead(Payload::IdleNotification(idle.clone()).to_text())
     }
@@ -225,7 +229,7 @@ impl Post {
     }
 
     /// What the lead could not be told before.
-    pub(super) fn tell_untold(&mut self) -> Result<(), Fault> {
+    pub(super) fn tell_untold(&mut self) -> Result<(), ErrorReport> {
         if !self.untold.is_empty() {
             let lead = self.team.inbox(&AgentName::lead());
             lead.append_all(self.untold.make_contiguous()).map_err(fault)?;
@@ -234,7 +238,7 @@ impl Post {
         Ok(())
     }
 
-    fn tell_lead(&self, text: String) -> Result<(), Fault> {
+    fn tell_lead(&self, text: String) -> Result<(), ErrorReport> {
         self.team.inbox(&AgentName::lead()).append(&self.letter(text)).map_err(fault)
     }
 
@@ -251,7 +255,7 @@ impl Post {
 
     /// The agent's next task: one of its own that no turn is on, else one that is its own from now on, its own
     /// pending ones first, then the lowest there is.
-    pub(super) fn next_task(&self) -> Result<Option<Task>, Fault> {
+    pub(super) fn next_task(&self) -> Result<Option<Task>, ErrorReport> {
         if !self.given_back.is_empty() {
             return Ok(match self.left()? {
                 Some(task) => Some(task),
@@ -263,14 +267,18 @@ impl Post {
     }
 
     /// Who has nothing to do is woken when that changes, so it is believed that there is nothing.
-    fn told(&self) -> Next {
+    fn told(&self) -> NextTaskHint {
         // What is not to be run again is known here alone.
         let hints = self.hints.as_ref().filter(|_| self.unsettled.is_empty());
-        let asked = || NextTask { team: self.team.name().clone(), owner: self.me.clone(), resume: true };
-        hints.map_or(Next::Unknown, |hints| hints.next(asked()))
+        let asked = || NextTaskRequest {
+            team: self.team.name().clone(),
+            owner: self.me.clone(),
+            include_in_progress: true,
+        };
+        hints.map_or(NextTaskHint::Unknown, |hints| hints.next(asked()))
     }
 
-    fn claim(&self) -> Result<Option<Task>, Fault> {
+    fn claim(&self) -> Result<Option<Task>, ErrorReport> {
         let tasks = self.team.tasks();
         let claimed = if self.given_back.is_empty() {
             tasks.claim(None, &self.me)
@@ -283,7 +291,7 @@ impl Post {
         self.claimed(claimed)
     }
 
-    fn claimed(&self, claimed: Result<Task, Error>) -> Result<Option<Task>, Fault> {
+    fn claimed(&self, claimed: Result<Task, Error>) -> Result<Option<Task>, ErrorReport> {
         match claimed {
             Ok(task) => Ok(Some(task)),
             // It is ours; that our own inbox could not be told so is no loss.
@@ -297,21 +305,21 @@ impl Post {
 
     /// A task of the agent's that is in progress, though no turn is on it: it claimed one in another turn, or an
     /// earlier life left it. Looked for between the turns only.
-    pub(super) fn left(&self) -> Result<Option<Task>, Fault> {
+    pub(super) fn left(&self) -> Result<Option<Task>, ErrorReport> {
         let task = self.team.tasks().resume(&self.me).map_err(fault)?;
         Ok(task.filter(|task| !self.unsettled.contains(&task.id)))
     }
 
     /// The task as it is now; none: it is deleted.
-    pub(super) fn task(&self, id: &TaskId) -> Result<Option<Task>, Fault> {
+    pub(super) fn task(&self, id: &TaskId) -> Result<Option<Task>, ErrorReport> {
         gone_is_none(self.team.tasks().get(id))
     }
 
-    pub(super) fn complete(&self, id: &TaskId) -> Result<Option<Task>, Fault> {
+    pub(super) fn complete(&self, id: &TaskId) -> Result<Option<Task>, ErrorReport> {
         gone_is_none(self.team.tasks().complete(id, &self.me))
     }
 
-    pub(super) fn fail(&self, id: &TaskId, why: &str) -> Result<Option<Task>, Fault> {
+    pub(super) fn fail(&self, id: &TaskId, why: &str) -> Result<Option<Task>, ErrorReport> {
         gone_is_none(self.team.tasks().fail(id, why))
     }
 
@@ -326,16 +334,18 @@ impl Post {
     }
 }
 
-fn is_prompt(entry: &Entry, text: &str) -> bool {
-    entry.unread().is_some_and(|message| message.text == text && AgentName::foreign(&message.from).is_lead())
+fn is_prompt(entry: &InboxEntry, text: &str) -> bool {
+    entry
+        .unread()
+        .is_some_and(|message| message.text == text && AgentName::new_unchecked(&message.from).is_lead())
 }
 
-fn is_unread(entry: &Entry) -> bool {
+fn is_unread(entry: &InboxEntry) -> bool {
     entry.unread().is_some()
 }
 
 /// Somebody has deleted it while the agent worked: the lead or a person, who know.
-fn gone_is_none(found: Result<Task, Error>) -> Result<Option<Task>, Fault> {
+fn gone_is_none(found: Result<Task, Error>) -> Result<Option<Task>, ErrorReport> {
     match found {
         Ok(task) => Ok(Some(task)),
         Err(Error::NoSuchTask { .. }) => Ok(None),
@@ -346,9 +356,9 @@ fn gone_is_none(found: Result<Task, Error>) -> Result<Option<Task>, Fault> {
 /// Its own first, then what it never gave back, then what it did: nobody else may be there to take it.
 fn choice(all: &[Arc<Task>], me: &AgentName, given_back: &BTreeMap<TaskId, u32>) -> Option<TaskId> {
     let times = |task: &Task| given_back.get(&task.id).copied().unwrap_or(0);
-    let own = all.iter().find(|task| task.owner.as_ref() == Some(me) && task.startable(all));
+    let own = all.iter().find(|task| task.owner.as_ref() == Some(me) && task.is_startable(all));
     let free = || {
-        let free = all.iter().filter(|task| times(task) <= TAKEN_AGAIN && task.available(all));
+        let free = all.iter().filter(|task| times(task) <= TAKEN_AGAIN && task.is_available(all));
         free.min_by_key(|task| (times(task), task.id))
     };
     own.or_else(free).map(|task| task.id)

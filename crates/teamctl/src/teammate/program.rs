@@ -4,13 +4,13 @@
 use super::host::{Process, TurnOf};
 use super::render::Subject;
 use super::told::Tells;
-use protocol::late::{self, not_an_option};
+use protocol::deferred_variables::{self, guard_leading_dash};
 use protocol::message::Message;
-use protocol::mode::PermissionMode;
 use protocol::payload::IdleReason;
+use protocol::permission_mode::PermissionMode;
 use protocol::task::Task;
-use protocol::turn::{Session, TurnAgent, TurnProgram, Worker};
-use protocol::used::{Per, Reading, Report};
+use protocol::turn_program::{PerTurnProgram, SessionSource, TurnProgram, Worker};
+use protocol::usage::{UsageReading, UsageReport, UsageScope};
 use std::path::PathBuf;
 use store::StateDir;
 use uuid::Uuid;
@@ -96,11 +96,14 @@ impl Program {
     }
 
     /// What it has told to have used up, where a turn has told that; `before`: what that was before the turn.
-    pub(super) fn used_up(&self, before: Option<Report>, told: Reading) -> Report {
-        let Reading { used, per } = told;
+    pub(super) fn used_up(&self, before: Option<UsageReport>, told: UsageReading) -> UsageReport {
+        let UsageReading { usage: used, scope: per } = told;
         match per {
-            Per::Session => Report { session: self.session(), used },
-            Per::Turn => Report { session: None, used: before.map_or(used, |before| before.used.and(used)) },
+            UsageScope::Session => UsageReport { session_id: self.session(), usage: used },
+            UsageScope::Turn => UsageReport {
+                session_id: None,
+                usage: before.map_or(used, |before| before.usage.saturating_add(used)),
+            },
         }
     }
 
@@ -112,19 +115,19 @@ impl Program {
         };
         match &self.kind {
             TurnProgram::Worker(worker) => command(worker, subject).map(TurnOf::Process),
-            TurnProgram::Agent(agent) => {
+            TurnProgram::PerTurn(agent) => {
                 let agent = agent.clone();
                 self.agent(&agent, &text()).map(TurnOf::Process)
             }
-            TurnProgram::Standing(_) => Ok(TurnOf::Text(text())),
+            TurnProgram::Driven(_) => Ok(TurnOf::Text(text())),
         }
     }
 
     /// In that mode, from the next turn on; else why not.
     pub(super) fn go_on_in(&mut self, mode: PermissionMode) -> Result<(), String> {
-        let TurnProgram::Agent(agent) = &self.kind else { return Err("it has no modes".to_owned()) };
+        let TurnProgram::PerTurn(agent) = &self.kind else { return Err("it has no modes".to_owned()) };
         // Who is told to ask as usual, and has no argument for that, is given none.
-        if mode != PermissionMode::Default && !agent.modes.contains_key(mode.word()) {
+        if mode != PermissionMode::Default && !agent.mode_args.contains_key(mode.as_str()) {
             return Err("its profile has no such mode".to_owned());
         }
         self.mode = Some(mode);
@@ -134,13 +137,13 @@ impl Program {
     /// The key under which its output has what it says.
     pub(super) fn says(&self) -> Option<&str> {
         match &self.kind {
-            TurnProgram::Agent(agent) => agent.said.as_deref(),
+            TurnProgram::PerTurn(agent) => agent.reply_key.as_deref(),
             _ => None,
         }
     }
 
     pub(super) fn stands(&self) -> bool {
-        matches!(self.kind, TurnProgram::Standing(_))
+        matches!(self.kind, TurnProgram::Driven(_))
     }
 
     /// Takes away the file of a text that was too long, if there was one.
@@ -151,9 +154,9 @@ impl Program {
         }
     }
 
-    fn agent(&mut self, agent: &TurnAgent, text: &str) -> Result<Process, String> {
-        let later = self.talk != Talk::New && !agent.next.is_empty();
-        let template = &in_mode(if later { &agent.next } else { &agent.first }, agent, self.mode);
+    fn agent(&mut self, agent: &PerTurnProgram, text: &str) -> Result<Process, String> {
+        let later = self.talk != Talk::New && !agent.later_argv.is_empty();
+        let template = &in_mode(if later { &agent.later_argv } else { &agent.first_argv }, agent, self.mode);
         let text = &with_ahead(agent, self.talk == Talk::New, text);
         self.open(&agent.session);
         let session = self.session().unwrap_or_default();
@@ -161,22 +164,22 @@ impl Program {
         if argv.iter().any(|argument| argument.len() >= LONGEST_ARGUMENT) {
             argv = filled(template, &self.by_file(text)?, &session);
         }
-        let placed = template.iter().any(|argument| late::holds(argument, "prompt"));
+        let placed = template.iter().any(|argument| deferred_variables::has_variable(argument, "prompt"));
         let session = match &agent.session {
-            Session::Told { key } if self.talk == Talk::New => Some(key.clone()),
+            SessionSource::OutputKey { key } if self.talk == Talk::New => Some(key.clone()),
             _ => None,
         };
-        let tells = Tells { session, used: agent.used.clone() };
+        let tells = Tells { session, used: agent.usage_paths.clone() };
         Ok(Process { argv, env: Vec::new(), input: (!placed).then(|| text.to_owned()), tells })
     }
 
     /// What a turn that begins makes of the conversation. One whose id the program tells is new until it has.
-    fn open(&mut self, session: &Session) {
+    fn open(&mut self, session: &SessionSource) {
         if self.talk == Talk::New {
             match session {
-                Session::None => self.talk = Talk::Opened(None),
-                Session::Ours => self.talk = Talk::Opened(Some(Uuid::new_v4().to_string())),
-                Session::Told { .. } => {}
+                SessionSource::NoSession => self.talk = Talk::Opened(None),
+                SessionSource::Generated => self.talk = Talk::Opened(Some(Uuid::new_v4().to_string())),
+                SessionSource::OutputKey { .. } => {}
             }
         }
     }
@@ -191,17 +194,17 @@ impl Program {
 }
 
 /// What the agent is to know of its team, ahead of the first text of each conversation.
-fn with_ahead(agent: &TurnAgent, is_new: bool, text: &str) -> String {
-    let forgets = agent.session == Session::None && agent.next.is_empty();
-    match agent.ahead.as_str() {
+fn with_ahead(agent: &PerTurnProgram, is_new: bool, text: &str) -> String {
+    let forgets = agent.session == SessionSource::NoSession && agent.later_argv.is_empty();
+    match agent.prompt_prefix.as_str() {
         ahead if !ahead.is_empty() && (is_new || forgets) => format!("{ahead}\n\n{text}"),
         _ => text.to_owned(),
     }
 }
 
 /// With the arguments of that mode where they go.
-fn in_mode(template: &[String], agent: &TurnAgent, mode: Option<PermissionMode>) -> Vec<String> {
-    let of_mode = agent.modes.get(mode.map_or("", PermissionMode::word)).map_or(&[][..], Vec::as_slice);
+fn in_mode(template: &[String], agent: &PerTurnProgram, mode: Option<PermissionMode>) -> Vec<String> {
+    let of_mode = agent.mode_args.get(mode.map_or("", PermissionMode::as_str)).map_or(&[][..], Vec::as_slice);
     let argument = |argument: &String| match argument.as_str() {
         "{mode}" => of_mode.to_vec(),
         _ => vec![argument.clone()],
@@ -211,13 +214,13 @@ fn in_mode(template: &[String], agent: &TurnAgent, mode: Option<PermissionMode>)
 
 /// In one pass, so that a text which holds a placeholder is not taken for one.
 fn filled(template: &[String], text: &str, session: &str) -> Vec<String> {
-    let text = &not_an_option(template, text);
+    let text = &guard_leading_dash(template, text);
     let value = |blank: &str| match blank {
         "prompt" => Some(text.as_str()),
         "session" => Some(session),
         _ => None,
     };
-    template.iter().map(|argument| late::filled(argument, value)).collect()
+    template.iter().map(|argument| deferred_variables::fill(argument, value)).collect()
 }
 
 /// A command finds a terminal, and nobody at its keys: a pager would wait for them for ever.
@@ -270,10 +273,15 @@ mod tests {
         words.iter().map(|word| (*word).to_owned()).collect()
     }
 
-    fn program(first: &[&str], next: &[&str], session: Session, before: Option<&str>) -> Program {
-        let agent = TurnAgent { first: words(first), next: words(next), session, ..TurnAgent::default() };
+    fn program(first: &[&str], next: &[&str], session: SessionSource, before: Option<&str>) -> Program {
+        let agent = PerTurnProgram {
+            first_argv: words(first),
+            later_argv: words(next),
+            session,
+            ..PerTurnProgram::default()
+        };
         let state = tempfile::tempdir().unwrap().keep().join("state");
-        Program::new(TurnProgram::Agent(agent), before.map(str::to_owned), state, "ann@t")
+        Program::new(TurnProgram::PerTurn(agent), before.map(str::to_owned), state, "ann@t")
     }
 
     fn run(program: &mut Program, text: &str) -> Process {
@@ -285,11 +293,11 @@ mod tests {
 
     #[test]
     fn a_text_goes_into_the_argument_that_asks_for_it_else_to_standard_input() {
-        let mut placed = program(&["p", "-m={prompt};", "{cwd}"], &[], Session::None, None);
+        let mut placed = program(&["p", "-m={prompt};", "{cwd}"], &[], SessionSource::NoSession, None);
         let process = run(&mut placed, "a {session} {prompt}\0b");
         assert_eq!(process.argv, ["p", "-m=a {session} {prompt}b;", "{cwd}"]);
         assert_eq!(process.input, None);
-        let mut piped = program(&["p"], &[], Session::None, None);
+        let mut piped = program(&["p"], &[], SessionSource::NoSession, None);
         assert_eq!(run(&mut piped, "hi").input.as_deref(), Some("hi"));
     }
 
@@ -297,17 +305,17 @@ mod tests {
     fn what_it_is_to_know_stands_ahead_of_each_conversation() {
         let of = |first: &[&str], next: &[&str], session| {
             let mut program = program(first, next, session, None);
-            if let TurnProgram::Agent(agent) = &mut program.kind {
-                agent.ahead = "You are ann.".to_owned();
+            if let TurnProgram::PerTurn(agent) = &mut program.kind {
+                agent.prompt_prefix = "You are ann.".to_owned();
             }
             program
         };
-        let mut ours = of(&["p", "{session}"], &[], Session::Ours);
+        let mut ours = of(&["p", "{session}"], &[], SessionSource::Generated);
         assert_eq!(run(&mut ours, "hi").input.as_deref(), Some("You are ann.\n\nhi"));
         ours.ended(IdleReason::Available);
         assert_eq!(run(&mut ours, "hi").input.as_deref(), Some("hi"));
         ours.ended(IdleReason::Available);
-        let mut none = of(&["p"], &[], Session::None);
+        let mut none = of(&["p"], &[], SessionSource::NoSession);
         for _ in 0..2 {
             assert_eq!(
                 run(&mut none, "hi").input.as_deref(),
@@ -321,14 +329,16 @@ mod tests {
     #[test]
     fn text_and_session_are_spelled_as_their_blanks_say() {
         let words = ["sh", "-c", "echo {prompt_sh} >{session_sh}; echo '{prompt_json}'"];
-        let process = run(&mut program(&words, &[], Session::Ours, Some("s 1")), "a 'b' {session}");
+        let process =
+            run(&mut program(&words, &[], SessionSource::Generated, Some("s 1")), "a 'b' {session}");
         assert_eq!(process.argv[2], "echo 'a '\\''b'\\'' {session}' >'s 1'; echo '\"a 'b' {session}\"'");
         assert_eq!(process.input, None, "it stands in an argument");
     }
 
     #[test]
     fn a_text_is_never_taken_for_an_option() {
-        let argv = |words: &[&str]| run(&mut program(words, &[], Session::None, None), "--yolo").argv;
+        let argv =
+            |words: &[&str]| run(&mut program(words, &[], SessionSource::NoSession, None), "--yolo").argv;
         assert_eq!(argv(&["p", "{prompt}"]), ["p", " --yolo"]);
         assert_eq!(argv(&["p", "--", "{prompt}"]), ["p", "--", "--yolo"]);
         assert_eq!(argv(&["p", "-m={prompt}"]), ["p", "-m=--yolo"]);
@@ -339,7 +349,7 @@ mod tests {
     #[test]
     fn our_session_is_named_in_every_turn() {
         let next = ["p", "--resume", "{session}"];
-        let mut ours = program(&["p", "--id", "{session}"], &next, Session::Ours, None);
+        let mut ours = program(&["p", "--id", "{session}"], &next, SessionSource::Generated, None);
         let first = run(&mut ours, "x");
         let id = ours.session().unwrap();
         assert_eq!(first.argv, ["p", "--id", &id]);
@@ -352,7 +362,7 @@ mod tests {
 
     #[test]
     fn a_conversation_in_which_nothing_went_well_is_opened_anew() {
-        let mut ours = program(&["p", "{session}"], &["q", "{session}"], Session::Ours, None);
+        let mut ours = program(&["p", "{session}"], &["q", "{session}"], SessionSource::Generated, None);
         let first = run(&mut ours, "x").argv;
         ours.ended(IdleReason::Interrupted);
         assert_eq!(run(&mut ours, "x").argv, ["q", &first[1]], "it may be there");
@@ -364,7 +374,7 @@ mod tests {
 
     #[test]
     fn a_session_that_is_told_is_used_once_it_is() {
-        let told = Session::Told { key: "id".into() };
+        let told = SessionSource::OutputKey { key: "id".into() };
         let mut program = program(&["p"], &["q", "{session}"], told, None);
         assert_eq!(run(&mut program, "x").tells.session.as_deref(), Some("id"));
         program.ended(IdleReason::Available);
@@ -377,17 +387,17 @@ mod tests {
 
     #[test]
     fn the_session_of_an_earlier_life_is_resumed_at_once() {
-        let mut ours = program(&["p"], &["q", "{session}"], Session::Ours, Some("old"));
+        let mut ours = program(&["p"], &["q", "{session}"], SessionSource::Generated, Some("old"));
         assert_eq!(run(&mut ours, "x").argv, ["q", "old"]);
         ours.ended(IdleReason::Failed);
         assert_eq!(run(&mut ours, "x").argv, ["p"], "it was never stored");
-        let mut none = program(&["p"], &[], Session::None, None);
+        let mut none = program(&["p"], &[], SessionSource::NoSession, None);
         assert_eq!((run(&mut none, "x").argv, run(&mut none, "x").argv), (words(&["p"]), words(&["p"])));
     }
 
     #[test]
     fn a_text_too_long_for_an_argument_lies_in_a_file_until_the_turn_is_over() {
-        let mut long = program(&["p", "{prompt}"], &[], Session::None, None);
+        let mut long = program(&["p", "{prompt}"], &[], SessionSource::NoSession, None);
         let text = "x".repeat(LONGEST_ARGUMENT);
         let process = run(&mut long, &text);
         let path = process.argv[1].split(' ').find(|word| word.starts_with('/')).unwrap().to_owned();

@@ -4,7 +4,7 @@
 use protocol::id::RequestId;
 use protocol::message::Message;
 use protocol::payload::{IdleNotification, IdleReason, Payload, ShutdownRequest};
-use protocol::policy::{Policy, Who};
+use protocol::policy::{Approver, Policy};
 use protocol::task::Task;
 
 /// What a turn is about.
@@ -77,7 +77,7 @@ pub(super) fn for_the_lead(message: &Message, times: usize, policy: &Policy) -> 
             format!(
                 "{}\n{}",
                 of("a plan to approve", &plan.plan_content),
-                how_to_answer(&plan.request_id, policy.plans)
+                how_to_answer(&plan.request_id, policy.plan_approver)
             )
         }
         Some(Payload::PermissionRequest(asked)) => {
@@ -85,7 +85,7 @@ pub(super) fn for_the_lead(message: &Message, times: usize, policy: &Policy) -> 
             format!(
                 "{}\n{}",
                 of(&summary, &message.text),
-                how_to_answer(&asked.request_id, policy.permissions)
+                how_to_answer(&asked.request_id, policy.permission_approver)
             )
         }
         _ if times > 1 => {
@@ -106,8 +106,8 @@ pub(super) fn are_idle(names: &[String]) -> String {
     }
 }
 
-fn how_to_answer(id: &RequestId, who: Who) -> String {
-    if who == Who::Person {
+fn how_to_answer(id: &RequestId, who: Approver) -> String {
+    if who == Approver::Person {
         return "A person was asked and will answer it: that is not for you. Go on with other work."
             .to_owned();
     }
@@ -202,7 +202,7 @@ mod tests {
     use protocol::name::AgentName;
 
     fn message(from: &str, summary: Option<&str>, text: &str) -> Message {
-        let message = Message::new(&AgentName::foreign(from), text.to_owned(), 0);
+        let message = Message::new(&AgentName::new_unchecked(from), text.to_owned(), 0);
         Message { summary: summary.map(str::to_owned), color: Some("blue".to_owned()), ..message }
     }
 

@@ -1,7 +1,7 @@
 //! What a session that leads is told of its members, without noise: those that ended a turn and have nothing to say are
 //! named in one line, and what somebody has sent several times stands once. In the inbox everything stays as it is.
 
-use protocol::message::{Entry, Message};
+use protocol::message::{InboxEntry, Message};
 use protocol::payload::{IdleNotification, IdleReason, Payload};
 
 /// One piece of news, with all entries that it stands for.
@@ -10,17 +10,17 @@ pub(super) enum Report {
     Letter {
         message: Box<Message>,
         times: usize,
-        entries: Vec<Entry>,
+        entries: Vec<InboxEntry>,
     },
     /// These have ended turns; where the last of them was told.
     Idle {
         names: Vec<String>,
-        entries: Vec<Entry>,
+        entries: Vec<InboxEntry>,
     },
 }
 
 impl Report {
-    pub(super) fn entries(&self) -> &[Entry] {
+    pub(super) fn entries(&self) -> &[InboxEntry] {
         match self {
             Report::Letter { entries, .. } | Report::Idle { entries, .. } => entries,
         }
@@ -28,7 +28,7 @@ impl Report {
 }
 
 /// What is unread, oldest first; the line of those that are idle stands where the last of them has told it.
-pub(super) fn reports(unread: &[Entry]) -> Vec<Report> {
+pub(super) fn reports(unread: &[InboxEntry]) -> Vec<Report> {
     let mut reports: Vec<Report> = Vec::new();
     let mut idle: Option<Report> = None;
     for entry in unread {
@@ -71,11 +71,11 @@ fn is_from(report: &Report, message: &Message) -> bool {
 }
 
 /// What it has said last once more, which are no message of the protocol: each of those is for itself.
-fn again<'r>(report: &'r mut Report, message: &Message) -> Option<(&'r mut usize, &'r mut Vec<Entry>)> {
+fn again<'r>(report: &'r mut Report, message: &Message) -> Option<(&'r mut usize, &'r mut Vec<InboxEntry>)> {
     match report {
         Report::Letter { message: first, times, entries }
             if (&first.from, &first.text) == (&message.from, &message.text)
-                && Payload::kind_of(&first.text).is_none() =>
+                && Payload::detect_type(&first.text).is_none() =>
         {
             Some((times, entries))
         }
@@ -102,9 +102,9 @@ pub(crate) fn is_bare_idle(message: &Message) -> bool {
 mod tests {
     use super::*;
 
-    fn entry(index: usize, from: &str, text: &str) -> Entry {
+    fn entry(index: usize, from: &str, text: &str) -> InboxEntry {
         let raw = serde_json::json!({"from": from, "text": text, "timestamp": "", "read": false});
-        Entry::of(index, &raw.to_string())
+        InboxEntry::parse(index, &raw.to_string())
     }
 
     fn idle(more: &str) -> String {
@@ -112,7 +112,7 @@ mod tests {
     }
 
     fn told(unread: &[(&str, &str)]) -> Vec<String> {
-        let entries: Vec<Entry> =
+        let entries: Vec<InboxEntry> =
             unread.iter().enumerate().map(|(index, (from, text))| entry(index, from, text)).collect();
         let reports = reports(&entries);
         let stood_for: usize = reports.iter().map(|report| report.entries().len()).sum();

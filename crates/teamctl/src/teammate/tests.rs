@@ -14,7 +14,7 @@ use protocol::message::Message;
 use protocol::name::{AgentName, TeamName};
 use protocol::payload::{IdleNotification, Payload};
 use protocol::task::{Task, TaskStatus};
-use protocol::turn::{Session, TurnAgent, TurnProgram, Worker};
+use protocol::turn_program::{PerTurnProgram, SessionSource, TurnProgram, Worker};
 use std::collections::VecDeque;
 use std::fs::File;
 use std::io::Write;
@@ -31,7 +31,7 @@ struct Stage {
     team: Team,
     scenes: VecDeque<Scene>,
     begun: Vec<Process>,
-    told: Vec<TurnNow>,
+    told: Vec<TurnStatus>,
     said: Vec<String>,
     interrupted: usize,
     missing: bool,
@@ -59,7 +59,7 @@ impl Host for Stage {
         self.words.clone().into_bytes()
     }
 
-    fn tell(&mut self, now: &TurnNow) {
+    fn tell(&mut self, now: &TurnStatus) {
         self.told.push(now.clone());
     }
 
@@ -180,7 +180,9 @@ fn name(text: &str) -> AgentName {
 }
 
 fn send(team: &Team, from: &str, to: &str, text: &str) {
-    team.inbox(&name(to)).append(&Message::new(&AgentName::foreign(from), text.to_owned(), now())).unwrap();
+    team.inbox(&name(to))
+        .append(&Message::new(&AgentName::new_unchecked(from), text.to_owned(), now()))
+        .unwrap();
 }
 
 fn unread(team: &Team) -> usize {
@@ -189,11 +191,11 @@ fn unread(team: &Team) -> usize {
 }
 
 fn agent() -> TurnProgram {
-    TurnProgram::Agent(TurnAgent {
-        first: vec!["p".into()],
-        next: vec![],
-        session: Session::None,
-        ..TurnAgent::default()
+    TurnProgram::PerTurn(PerTurnProgram {
+        first_argv: vec!["p".into()],
+        later_argv: vec![],
+        session: SessionSource::NoSession,
+        ..PerTurnProgram::default()
     })
 }
 

@@ -2,7 +2,7 @@
 //! it has used up.
 
 use super::gauge::Gauge;
-use protocol::used::{Meter, Reading};
+use protocol::usage::{UsagePaths, UsageReading};
 use serde_json::Value;
 
 /// A longer line is no such line, bytes.
@@ -13,7 +13,7 @@ const LONGEST: usize = 1 << 20;
 pub(crate) struct Tells {
     /// The key of the session.
     pub(crate) session: Option<String>,
-    pub(crate) used: Option<Meter>,
+    pub(crate) used: Option<UsagePaths>,
 }
 
 /// Looks through an output as it comes.
@@ -67,7 +67,7 @@ impl Told {
     }
 
     /// What the output has told so far.
-    pub(crate) fn used(&self) -> Option<Reading> {
+    pub(crate) fn used(&self) -> Option<UsageReading> {
         self.gauge.as_ref().and_then(Gauge::reading)
     }
 }
@@ -115,14 +115,14 @@ mod tests {
 
     #[test]
     fn what_it_has_used_up_is_counted_to_the_end_also_behind_the_session() {
-        let used = Meter { tokens: vec!["usage.out".to_owned()], ..Meter::default() };
+        let used = UsagePaths { tokens: vec!["usage.out".to_owned()], ..UsagePaths::default() };
         let mut told = Told::new(Tells { session: Some("thread_id".to_owned()), used: Some(used) });
         assert_eq!(told.used(), None);
         told.push(b"{\"thread_id\":\"a\"}\n{\"usage\":{\"out\":3}}\nno line\n{\"usage\":");
         told.push(b"{\"out\":7}}");
         told.end();
         assert_eq!(
-            (told.session().as_deref(), told.used().map(|reading| reading.used.tokens)),
+            (told.session().as_deref(), told.used().map(|reading| reading.usage.tokens)),
             (Some("a"), Some(7))
         );
     }

@@ -8,13 +8,13 @@ use crate::here::now;
 use protocol::control::Activity;
 use protocol::payload::{IdleNotification, IdleReason};
 use protocol::task::Task;
-use protocol::time::iso8601;
+use protocol::timestamp::iso8601;
 
 impl<H: Host> Teammate<H> {
     /// From the turn's first line to the lead's knowledge of its end.
     pub(super) fn turn(&mut self, job: Job) -> Result<(), Halt> {
         let began = now();
-        self.now.number += 1;
+        self.now.turn_number += 1;
         let mut outcome = self.run(&job)?;
         if outcome.reason == IdleReason::Failed && self.lacks_session(&job.subject, &outcome)? {
             self.host.say("The session of an earlier life failed: once more, with a new one");
@@ -24,8 +24,8 @@ impl<H: Host> Teammate<H> {
         let handed_in =
             outcome.reason == IdleReason::Available && self.plans() && self.planned(&mut outcome)?;
         self.program.ended(outcome.reason);
-        (self.now.pid, self.now.reason) = (None, Some(outcome.reason));
-        self.now.session = self.program.session();
+        (self.now.pid, self.now.idle_reason) = (None, Some(outcome.reason));
+        self.now.session_id = self.program.session();
         let task = match job.task() {
             Some(task) if handed_in => {
                 self.carried = Some(task.clone());
@@ -76,7 +76,7 @@ impl<H: Host> Teammate<H> {
         self.program.tidy();
         self.now.pid = None;
         if let Some(told) = end.used {
-            self.now.used = Some(self.program.used_up(self.now.used.take(), told));
+            self.now.usage = Some(self.program.used_up(self.now.usage.take(), told));
             // It may be its last, or the one that has used up what there was.
             self.host.tell(&self.now);
         }
@@ -88,7 +88,7 @@ impl<H: Host> Teammate<H> {
         let about = job.subject.about();
         self.host.say(&format!("── {about}"));
         self.now.since = now();
-        (self.now.activity, self.now.about, self.now.shutdown_requested) = (Activity::Active, about, false);
+        (self.now.activity, self.now.summary, self.now.shutdown_requested) = (Activity::Active, about, false);
         let ahead = self.plans().then_some(super::plan::ASKED);
         if ahead.is_some() {
             self.host.listen();
@@ -100,7 +100,7 @@ impl<H: Host> Teammate<H> {
             Err(CannotStart::Now(why)) => Err(why),
             Ok(pid) => Ok(pid),
         };
-        self.now.session = self.program.session();
+        self.now.session_id = self.program.session();
         self.now.pid = begun.as_ref().ok().copied();
         self.host.tell(&self.now);
         if let Err(fault) = self.post.mark(job.entry.iter().cloned().collect()) {
@@ -125,7 +125,7 @@ impl<H: Host> Teammate<H> {
                 Happened::Asked(asked) => self.ask(asked),
                 Happened::Session(session) => {
                     self.program.told(session);
-                    self.now.session = self.program.session();
+                    self.now.session_id = self.program.session();
                     self.host.tell(&self.now);
                 }
                 Happened::Deadline => self.tell_questions(),
@@ -136,7 +136,7 @@ impl<H: Host> Teammate<H> {
     /// In a turn, beside answers to the agent's questions, only a request to shut down counts: it waits for the turn's end, or is refused at once.
     fn glance(&mut self) {
         let looked = if self.program.rejects_while_busy() {
-            let busy_with = self.now.about.split(':').next().unwrap_or_default();
+            let busy_with = self.now.summary.split(':').next().unwrap_or_default();
             self.post.reject(&format!("{busy_with} runs")).map(|()| false)
         } else {
             self.post.asked_to_shut_down()

@@ -7,7 +7,7 @@ use crate::here::{Here, variable};
 use crate::output;
 use crate::profile::{Origin, Profile, Shelf};
 use crate::verbs::spawn::world;
-use protocol::fault::Fault;
+use protocol::error::ErrorReport;
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -45,7 +45,7 @@ enum What {
     },
 }
 
-pub(crate) fn run(here: &Here, args: Agents) -> Result<ExitCode, Fault> {
+pub(crate) fn run(here: &Here, args: Agents) -> Result<ExitCode, ErrorReport> {
     match args.what.unwrap_or(What::List) {
         What::List => list(here),
         What::Show { name } => show(here, &name),
@@ -53,7 +53,7 @@ pub(crate) fn run(here: &Here, args: Agents) -> Result<ExitCode, Fault> {
     }
 }
 
-fn list(here: &Here) -> Result<ExitCode, Fault> {
+fn list(here: &Here) -> Result<ExitCode, ErrorReport> {
     let shelf = Shelf::of_user();
     let mut entries = Vec::new();
     let mut rows = vec![["NAME", "FEED", "PROGRAM", "ABOUT"].map(str::to_owned).to_vec()];
@@ -86,7 +86,7 @@ fn row(profile: &Profile) -> Vec<String> {
     };
     let untried = if profile.tried { "" } else { " (from its documentation, not tried)" };
     let about = format!("{}{untried}", profile.about);
-    [profile.name.as_str(), profile.feed().word(), &program, &about].map(output::clean).to_vec()
+    [profile.name.as_str(), profile.feed().as_str(), &program, &about].map(output::clean).to_vec()
 }
 
 fn entry(profile: &Profile) -> Value {
@@ -94,7 +94,7 @@ fn entry(profile: &Profile) -> Value {
         "name": profile.name,
         "about": profile.about,
         "feed": profile.feed(),
-        "reaches": profile.feed().reaches(),
+        "reaches": profile.feed().delivery_point(),
         "program": profile.program(),
         "path": installed(profile),
         "tried": profile.tried,
@@ -110,7 +110,7 @@ fn installed(profile: &Profile) -> Option<PathBuf> {
     world::found(&program, Path::new("."), &variable("PATH").unwrap_or_default())
 }
 
-fn show(here: &Here, name: &str) -> Result<ExitCode, Fault> {
+fn show(here: &Here, name: &str) -> Result<ExitCode, ErrorReport> {
     let shelf = Shelf::of_user();
     let (origin, text) = shelf.text(name)?;
     let profile = shelf.profile(name)?;
@@ -133,7 +133,7 @@ fn shown(profile: &Profile, from: &str, text: &str) -> String {
     if !profile.tried {
         lines.push("written from its documentation: nobody has tried it".to_owned());
     }
-    lines.push(format!("feed {}: {}", feed.word(), feed.reaches().sentence()));
+    lines.push(format!("feed {}: {}", feed.as_str(), feed.delivery_point().description()));
     for (word, argv) in [("starts", profile.argv()), ("goes on with", profile.resume())] {
         if !argv.is_empty() {
             lines.push(format!("{word}: {}", argv.join(" ")));

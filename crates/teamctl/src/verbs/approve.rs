@@ -4,9 +4,9 @@ use super::requests::teams;
 use crate::here::{Here, fault, now};
 use crate::hook::led_here;
 use crate::output::{self, clean};
-use protocol::asked::{Answer, Approval};
-use protocol::fault::{Fault, Kind};
-use protocol::mode::PermissionMode;
+use protocol::error::{ErrorKind, ErrorReport};
+use protocol::member_request::{Answer, Approval};
+use protocol::permission_mode::PermissionMode;
 use serde_json::Value;
 use std::process::ExitCode;
 use store::{Error, OpenRequest, Team};
@@ -43,13 +43,13 @@ fn input(text: &str) -> Result<Value, String> {
     }
 }
 
-pub(crate) fn run(here: &Here, args: &Approve) -> Result<ExitCode, Fault> {
-    let approval = Approval { mode: args.mode, input: args.input.clone(), always: args.always };
+pub(crate) fn run(here: &Here, args: &Approve) -> Result<ExitCode, ErrorReport> {
+    let approval = Approval { mode: args.mode, input: args.input.clone(), apply_suggestions: args.always };
     answer(here, &args.request, &Answer::Approve(approval))
 }
 
 /// For `deny` too.
-pub(super) fn answer(here: &Here, id: &str, answer: &Answer) -> Result<ExitCode, Fault> {
+pub(super) fn answer(here: &Here, id: &str, answer: &Answer) -> Result<ExitCode, ErrorReport> {
     here.lead_only("answer a request")?;
     let (caller, at) = (here.caller_at(team_of(here, id)?)?, now());
     // In the terminal of a session that leads it is taken for that program's doing.
@@ -62,7 +62,7 @@ pub(super) fn answer(here: &Here, id: &str, answer: &Answer) -> Result<ExitCode,
 }
 
 /// The one whose member asks that. An id that is all of a request's means that one, though others begin so.
-fn team_of(here: &Here, id: &str) -> Result<Team, Fault> {
+fn team_of(here: &Here, id: &str) -> Result<Team, ErrorReport> {
     let (root, teams) = (here.root()?, teams(here)?);
     if let [only] = teams.as_slice() {
         return root.team(only).map_err(fault);
@@ -88,12 +88,12 @@ fn team_of(here: &Here, id: &str) -> Result<Team, Fault> {
         (0, Some(error)) => Err(fault(error)),
         (0, None) => {
             let message = format!("cannot answer {id}: no team has such a request");
-            Err(Fault::new(Kind::NotFound, message).hinted("see them with: teamctl requests"))
+            Err(ErrorReport::new(ErrorKind::NotFound, message).with_help("see them with: teamctl requests"))
         }
         _ => {
             let names: Vec<&str> = found.iter().map(|(team, _)| team.name().as_str()).collect();
             let message = format!("cannot answer {id}: it could be one of {}", names.join(", "));
-            Err(Fault::new(Kind::Usage, message).hinted("name the team with -t TEAM"))
+            Err(ErrorReport::new(ErrorKind::Usage, message).with_help("name the team with -t TEAM"))
         }
     }
 }

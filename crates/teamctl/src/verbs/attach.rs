@@ -3,8 +3,8 @@
 
 use super::up::no_tmux;
 use crate::here::{Here, misunderstood, variable};
-use protocol::control::{Locate, LocateReply, Reply, Request};
-use protocol::fault::{Fault, Kind};
+use protocol::control::{LocatePaneReply, MemberAddress, Reply, Request};
+use protocol::error::{ErrorKind, ErrorReport};
 use std::os::unix::process::CommandExt;
 use std::process::{Command, ExitCode};
 
@@ -18,18 +18,18 @@ pub(crate) struct Attach {
     name: String,
 }
 
-pub(crate) fn run(here: &Here, args: &Attach) -> Result<ExitCode, Fault> {
+pub(crate) fn run(here: &Here, args: &Attach) -> Result<ExitCode, ErrorReport> {
     let team = super::send::team_of(here, &args.name)?;
-    let locate = Locate { team: team.name().clone(), name: args.name.clone() };
-    match here.ask(Request::Locate(locate.clone()))? {
-        Reply::Locate(LocateReply::Pane { pane, tmux, hidden }) => {
+    let locate = MemberAddress { team: team.name().clone(), name: args.name.clone() };
+    match here.ask(Request::LocatePane(locate.clone()))? {
+        Reply::LocatePane(LocatePaneReply::Pane { pane, tmux, hidden }) => {
             let way = way(&pane, &tmux)?;
             if hidden {
-                here.ask(Request::Show(locate))?;
+                here.ask(Request::ShowPane(locate))?;
             }
             Err(go(&pane, &tmux, way))
         }
-        Reply::Locate(LocateReply::Log { path }) => super::logs::follow(here, &path),
+        Reply::LocatePane(LocatePaneReply::Log { path }) => super::logs::follow(here, &path),
         _ => Err(misunderstood()),
     }
 }
@@ -42,21 +42,21 @@ enum Way {
     Attach,
 }
 
-fn way(pane: &str, tmux: &std::path::Path) -> Result<Way, Fault> {
+fn way(pane: &str, tmux: &std::path::Path) -> Result<Way, ErrorReport> {
     let inside = variable("TMUX").and_then(|tmux| tmux.split(',').next().map(std::path::PathBuf::from));
     match inside {
         None => Ok(Way::Attach),
         Some(socket) if socket == tmux => client_here(tmux).map(Way::Switch),
         Some(_) => {
             let message = format!("cannot switch to {pane}: it is on another tmux server");
-            Err(Fault::new(Kind::Refused, message)
-                .hinted(format!("from outside tmux: tmux -S {} attach", tmux.display())))
+            Err(ErrorReport::new(ErrorKind::Refused, message)
+                .with_help(format!("from outside tmux: tmux -S {} attach", tmux.display())))
         }
     }
 }
 
 /// Becomes tmux; returns only when that fails.
-fn go(pane: &str, tmux: &std::path::Path, way: Way) -> Fault {
+fn go(pane: &str, tmux: &std::path::Path, way: Way) -> ErrorReport {
     let mut command = Command::new("tmux");
     command.arg("-u").arg("-S").arg(tmux);
     command.args(["select-window", "-t", pane, ";", "select-pane", "-t", pane, ";"]);
@@ -68,7 +68,7 @@ fn go(pane: &str, tmux: &std::path::Path, way: Way) -> Fault {
 }
 
 /// The terminal that looks at this pane's session. Left to itself tmux would take any client, teamd's own too.
-fn client_here(socket: &std::path::Path) -> Result<String, Fault> {
+fn client_here(socket: &std::path::Path) -> Result<String, ErrorReport> {
     let here = variable("TMUX_PANE").unwrap_or_default();
     let mut command = Command::new("tmux");
     command.arg("-S").arg(socket).args([
@@ -81,7 +81,10 @@ fn client_here(socket: &std::path::Path) -> Result<String, Fault> {
     let output = command.output().map_err(|error| no_tmux(&error))?;
     let clients = String::from_utf8_lossy(&output.stdout).into_owned();
     clients.lines().find_map(|line| line.strip_prefix("0 ")).map(str::to_owned).ok_or_else(|| {
-        Fault::new(Kind::Refused, "cannot switch to the pane: no terminal is attached to this session")
-            .hinted(format!("attach one with: tmux -S {} attach", socket.display()))
+        ErrorReport::new(
+            ErrorKind::Refused,
+            "cannot switch to the pane: no terminal is attached to this session",
+        )
+        .with_help(format!("attach one with: tmux -S {} attach", socket.display()))
     })
 }

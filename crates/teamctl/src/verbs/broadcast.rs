@@ -4,7 +4,7 @@
 use super::text;
 use crate::here::{Here, now};
 use crate::output;
-use protocol::fault::Fault;
+use protocol::error::ErrorReport;
 use serde_json::json;
 use std::process::ExitCode;
 use store::{Missed, message_id};
@@ -25,7 +25,7 @@ pub(crate) struct Broadcast {
     summary: Option<String>,
 }
 
-pub(crate) fn run(here: &Here, args: &Broadcast) -> Result<ExitCode, Fault> {
+pub(crate) fn run(here: &Here, args: &Broadcast) -> Result<ExitCode, ErrorReport> {
     let caller = here.caller()?;
     let sent = caller.broadcast(text::of(&args.text)?, args.summary.as_deref(), now())?;
     let Some(fault) = sent.fault() else {
@@ -38,7 +38,7 @@ pub(crate) fn run(here: &Here, args: &Broadcast) -> Result<ExitCode, Fault> {
     Ok(partly(here, &sent, &fault))
 }
 
-fn partly(here: &Here, sent: &store::Broadcast, fault: &Fault) -> ExitCode {
+fn partly(here: &Here, sent: &store::Broadcast, fault: &ErrorReport) -> ExitCode {
     if here.global.json {
         let mut result = sent.result();
         result["ok"] = json!(false);
@@ -47,7 +47,7 @@ fn partly(here: &Here, sent: &store::Broadcast, fault: &Fault) -> ExitCode {
     }
     for Missed { name, fault } in &sent.missed {
         let message = format!("{name}: {fault}");
-        output::told(here, &Fault { message, ..fault.clone() });
+        output::told(here, &ErrorReport { message, ..fault.clone() });
     }
     output::fatal(fault)
 }

@@ -3,7 +3,7 @@
 use crate::here::{Here, misunderstood};
 use crate::output;
 use protocol::control::{self, Reply, Request};
-use protocol::fault::Fault;
+use protocol::error::ErrorReport;
 use std::process::ExitCode;
 
 /// Print what a member's pane shows
@@ -17,10 +17,10 @@ pub(crate) struct Capture {
     lines: Option<u32>,
 }
 
-pub(crate) fn run(here: &Here, args: &Capture) -> Result<ExitCode, Fault> {
+pub(crate) fn run(here: &Here, args: &Capture) -> Result<ExitCode, ErrorReport> {
     let team = here.team_name(&here.root()?)?;
-    let request = control::Capture { team, name: args.name.clone(), lines: args.lines };
-    let Reply::Capture(reply) = here.ask(Request::Capture(request))? else {
+    let request = control::CapturePaneRequest { team, name: args.name.clone(), lines: args.lines };
+    let Reply::CapturePane(reply) = here.ask(Request::CapturePane(request))? else {
         return Err(misunderstood());
     };
     let screen = output::clean(reply.screen.trim_end_matches('\n'));

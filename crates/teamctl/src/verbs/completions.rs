@@ -3,8 +3,8 @@
 use crate::cli::Cli;
 use clap::{Command, CommandFactory};
 use clap_complete::Shell;
-use protocol::fault::{Fault, Kind};
-use std::io::{ErrorKind, Write};
+use protocol::error::{ErrorKind, ErrorReport};
+use std::io::{self, Write};
 use std::process::ExitCode;
 
 /// Print the completions for a shell
@@ -17,7 +17,7 @@ pub(crate) struct Completions {
     shell: Shell,
 }
 
-pub(crate) fn run(args: &Completions) -> Result<ExitCode, Fault> {
+pub(crate) fn run(args: &Completions) -> Result<ExitCode, ErrorReport> {
     printed(&script(args.shell))
 }
 
@@ -38,10 +38,10 @@ fn without_hidden(all: &Command) -> Command {
 }
 
 /// To stdout; a reader that hangs up early is no error.
-pub(super) fn printed(bytes: &[u8]) -> Result<ExitCode, Fault> {
+pub(super) fn printed(bytes: &[u8]) -> Result<ExitCode, ErrorReport> {
     match std::io::stdout().write_all(bytes) {
-        Err(error) if error.kind() != ErrorKind::BrokenPipe => {
-            Err(Fault::new(Kind::Io, format!("cannot write to standard output: {error}")))
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
+            Err(ErrorReport::new(ErrorKind::Io, format!("cannot write to standard output: {error}")))
         }
         _ => Ok(ExitCode::SUCCESS),
     }

@@ -5,9 +5,9 @@ use super::text;
 use crate::here::{Here, misunderstood};
 use crate::output;
 use protocol::control::{self, Reply, Request};
-use protocol::fault::{Fault, Kind};
-use protocol::mode::PermissionMode;
+use protocol::error::{ErrorKind, ErrorReport};
 use protocol::name::TeamName;
+use protocol::permission_mode::PermissionMode;
 use protocol::policy::Policy;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -55,16 +55,16 @@ enum Who {
     Any,
 }
 
-impl From<Who> for control::Commands {
-    fn from(who: Who) -> control::Commands {
+impl From<Who> for control::TaskCommandPolicy {
+    fn from(who: Who) -> control::TaskCommandPolicy {
         match who {
-            Who::Lead => control::Commands::Lead,
-            Who::Any => control::Commands::Any,
+            Who::Lead => control::TaskCommandPolicy::Lead,
+            Who::Any => control::TaskCommandPolicy::Any,
         }
     }
 }
 
-pub(crate) fn run(here: &Here, args: &Create) -> Result<ExitCode, Fault> {
+pub(crate) fn run(here: &Here, args: &Create) -> Result<ExitCode, ErrorReport> {
     here.lead_only("create a team")?;
     let policy = match policy(args)? {
         Ok(policy) => policy,
@@ -72,7 +72,7 @@ pub(crate) fn run(here: &Here, args: &Create) -> Result<ExitCode, Fault> {
     };
     let wanted = args.name.clone().unwrap_or_else(|| uuid::Uuid::new_v4().to_string());
     let team = called(&wanted)?;
-    let request = control::Create {
+    let request = control::CreateTeamRequest {
         description: args.description.as_deref().map(text::of).transpose()?,
         agent_type: args.agent_type.clone(),
         model: args.model.clone(),
@@ -81,7 +81,7 @@ pub(crate) fn run(here: &Here, args: &Create) -> Result<ExitCode, Fault> {
         lead_mode: args.lead_mode,
         ..plain(&team)?
     };
-    let Reply::Create(reply) = here.ask(Request::Create(request))? else {
+    let Reply::CreateTeam(reply) = here.ask(Request::CreateTeam(request))? else {
         return Err(misunderstood());
     };
     let sentence = format!("Team {} is there; its lead is {}.", reply.team_name, reply.lead_agent_id);
@@ -90,18 +90,19 @@ pub(crate) fn run(here: &Here, args: &Create) -> Result<ExitCode, Fault> {
 }
 
 /// The inner error: the file, and what is wrong with it.
-fn policy(args: &Create) -> Result<Result<Policy, (PathBuf, Vec<Flaw>)>, Fault> {
+fn policy(args: &Create) -> Result<Result<Policy, (PathBuf, Vec<Flaw>)>, ErrorReport> {
     let policy = match &args.policy {
         None => Ok(Policy::default()),
         Some(path) => read_policy(path)?.map_err(|flaws| (path.clone(), flaws)),
     };
-    let commands = args.commands.map(control::Commands::from);
-    Ok(policy.map(|policy| Policy { commands: commands.unwrap_or(policy.commands), ..policy }))
+    let commands = args.commands.map(control::TaskCommandPolicy::from);
+    Ok(policy.map(|policy| Policy { task_commands: commands.unwrap_or(policy.task_commands), ..policy }))
 }
 
 /// The name that a team has which somebody wants to call so; told where it is another.
-pub(super) fn called(wanted: &str) -> Result<TeamName, Fault> {
-    let team = TeamName::sanitize(wanted).map_err(|error| Fault::new(Kind::Usage, error.to_string()))?;
+pub(super) fn called(wanted: &str) -> Result<TeamName, ErrorReport> {
+    let team =
+        TeamName::sanitize(wanted).map_err(|error| ErrorReport::new(ErrorKind::Usage, error.to_string()))?;
     if team.as_str() != wanted {
         output::complain(&format!("the team is called {team}, since {wanted} is no name for one"));
     }
@@ -109,11 +110,12 @@ pub(super) fn called(wanted: &str) -> Result<TeamName, Fault> {
 }
 
 /// A team here, of which nothing but its name is said.
-pub(super) fn plain(team: &TeamName) -> Result<control::Create, Fault> {
+pub(super) fn plain(team: &TeamName) -> Result<control::CreateTeamRequest, ErrorReport> {
     let cwd = std::env::current_dir();
-    let cwd = cwd
-        .map_err(|error| Fault::new(Kind::Missing, format!("cannot find the current directory: {error}")))?;
-    Ok(control::Create {
+    let cwd = cwd.map_err(|error| {
+        ErrorReport::new(ErrorKind::MissingPath, format!("cannot find the current directory: {error}"))
+    })?;
+    Ok(control::CreateTeamRequest {
         team: team.clone(),
         description: None,
         agent_type: None,

@@ -2,8 +2,8 @@
 
 use crate::here::{Here, misunderstood};
 use crate::output;
-use protocol::control::{self, DeleteReply, Reply, Request};
-use protocol::fault::{Fault, Kind};
+use protocol::control::{self, DeleteTeamReply, Reply, Request};
+use protocol::error::{ErrorKind, ErrorReport};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -30,14 +30,18 @@ pub(crate) struct Delete {
     discard: Vec<PathBuf>,
 }
 
-pub(crate) fn run(here: &Here, args: &Delete) -> Result<ExitCode, Fault> {
+pub(crate) fn run(here: &Here, args: &Delete) -> Result<ExitCode, ErrorReport> {
     here.lead_only("delete a team")?;
     let mut here = Here::new(here.global.clone());
     here.global.team = args.name.clone().or(here.global.team);
     let team = here.team_name(&here.root()?)?;
     let discard = args.discard.iter().map(|path| named(path)).collect::<Result<_, _>>()?;
-    match here.ask(Request::Delete(control::Delete { team, force: args.force, discard }))? {
-        Reply::Delete(reply) => {
+    match here.ask(Request::DeleteTeam(control::DeleteTeamRequest {
+        team,
+        force: args.force,
+        discard_worktrees: discard,
+    }))? {
+        Reply::DeleteTeam(reply) => {
             output::done(&here, &reply, &output::clean(&sentence(&reply)));
             Ok(ExitCode::SUCCESS)
         }
@@ -46,17 +50,17 @@ pub(crate) fn run(here: &Here, args: &Delete) -> Result<ExitCode, Fault> {
 }
 
 /// As it is recorded: absolute, without links. One that is gone is taken as it was written.
-fn named(path: &Path) -> Result<PathBuf, Fault> {
+fn named(path: &Path) -> Result<PathBuf, ErrorReport> {
     path.canonicalize().or_else(|_| std::path::absolute(path)).map_err(|error| {
-        Fault::new(Kind::Usage, format!("cannot understand --discard {}: {error}", path.display()))
+        ErrorReport::new(ErrorKind::Usage, format!("cannot understand --discard {}: {error}", path.display()))
     })
 }
 
-fn sentence(reply: &DeleteReply) -> String {
+fn sentence(reply: &DeleteTeamReply) -> String {
     let trashed = reply.worktrees.trashed.iter().map(ToString::to_string);
-    let gone = reply.worktrees.gone.iter();
+    let gone = reply.worktrees.missing.iter();
     let gone = gone.map(|path| format!("Not there any more, nothing was removed: {}", path.display()));
-    let left = reply.worktrees.left.iter().map(|why| format!("Left alone: {why}"));
+    let left = reply.worktrees.kept.iter().map(|why| format!("Left alone: {why}"));
     let lines: Vec<String> =
         std::iter::once(format!("{}.", reply.message)).chain(trashed).chain(gone).chain(left).collect();
     lines.join("\n")

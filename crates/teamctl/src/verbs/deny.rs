@@ -2,8 +2,8 @@
 
 use super::approve::answer;
 use crate::here::Here;
-use protocol::asked::Answer;
-use protocol::fault::Fault;
+use protocol::error::ErrorReport;
+use protocol::member_request::Answer;
 use std::process::ExitCode;
 
 /// Say no to what a member asks: its plan, or the use of a tool
@@ -22,6 +22,6 @@ pub(crate) struct Deny {
     reason: String,
 }
 
-pub(crate) fn run(here: &Here, args: &Deny) -> Result<ExitCode, Fault> {
+pub(crate) fn run(here: &Here, args: &Deny) -> Result<ExitCode, ErrorReport> {
     answer(here, &args.request, &Answer::Deny { reason: args.reason.clone() })
 }

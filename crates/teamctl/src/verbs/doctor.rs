@@ -16,7 +16,7 @@ mod worktrees;
 
 use crate::here::{Here, fault};
 use crate::output;
-use protocol::fault::Fault;
+use protocol::error::ErrorReport;
 use protocol::name::TeamName;
 use report::Report;
 use serde_json::json;
@@ -46,12 +46,12 @@ enum Treatment {
     Mend,
 }
 
-pub(crate) fn run(here: &Here, args: &Doctor) -> Result<ExitCode, Fault> {
+pub(crate) fn run(here: &Here, args: &Doctor) -> Result<ExitCode, ErrorReport> {
     let treatment = if args.fix { Treatment::Mend } else { Treatment::Look };
     let mut report = Report::default();
     // Before the root is opened: that opens the state directory, and fails where it is not private.
     places::examine(here, treatment, &mut report)?;
-    state::examine(&here.place()?.state, treatment, &mut report);
+    state::examine(&here.place()?.state_dir, treatment, &mut report);
     machine::examine(&mut report);
     let status = daemon::examine(here, &mut report);
     places::root(&here.root_path()?, treatment, &mut report);
@@ -67,7 +67,7 @@ pub(crate) fn run(here: &Here, args: &Doctor) -> Result<ExitCode, Fault> {
             leftovers::examine(&root, treatment, &mut report);
             worktrees::examine(&root, status.as_ref(), treatment, &mut report);
             if status.is_some() {
-                orphans::examine(root.path(), &here.place()?.state, treatment, &mut report);
+                orphans::examine(root.path(), &here.place()?.state_dir, treatment, &mut report);
             }
         }
         Err(fault) => report.fault("root", &fault),
@@ -82,7 +82,7 @@ fn teams(root: &Root, treatment: Treatment, report: &mut Report) {
         Ok(names) => names,
         Err(fault) => return report.fault("teams", &fault),
     };
-    let (sessions, names): (Vec<_>, Vec<_>) = names.into_iter().partition(TeamName::is_foreign);
+    let (sessions, names): (Vec<_>, Vec<_>) = names.into_iter().partition(TeamName::is_claude_session);
     report.ok("teams", format!("there are {}", names.len()));
     if !sessions.is_empty() {
         let message = format!("{} of Claude Code's own sessions, which are left alone", sessions.len());

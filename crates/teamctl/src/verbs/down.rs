@@ -7,8 +7,8 @@ use super::up::rests;
 use crate::here::{Here, misunderstood};
 use crate::output;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
-use protocol::control::{EndedAgent, Reply, Request};
-use protocol::fault::Fault;
+use protocol::control::{AgentExit, Reply, Request};
+use protocol::error::ErrorReport;
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 use std::os::fd::{AsFd, OwnedFd};
 use std::process::ExitCode;
@@ -26,31 +26,31 @@ pub(crate) struct Down {
     keep: bool,
 }
 
-pub(crate) fn run(here: &Here, args: &Down) -> Result<ExitCode, Fault> {
+pub(crate) fn run(here: &Here, args: &Down) -> Result<ExitCode, ErrorReport> {
     here.lead_only("end teamd")?;
     // Opened before it goes, so that its end can be waited for and no other process is taken for it.
     let daemon = match here.ask(Request::Status)? {
         Reply::Status(status) => open(status.daemon.pid),
         _ => None,
     };
-    let request = if args.keep { Request::Rest } else { Request::Down };
-    let Reply::Endings(reply) = here.ask(request)? else { return Err(misunderstood()) };
+    let request = if args.keep { Request::StopDaemonAndSuspend } else { Request::StopDaemon };
+    let Reply::Exits(reply) = here.ask(request)? else { return Err(misunderstood()) };
     daemon.iter().for_each(wait_for_its_end);
     if here.global.json || here.global.quiet {
         return Ok(endings(here, &reply, None, ""));
     }
-    reply.ended.iter().for_each(|agent| output::line(&output::clean(&line(agent, args.keep))));
+    reply.exits.iter().for_each(|agent| output::line(&output::clean(&line(agent, args.keep))));
     output::line("teamd has ended.");
-    let rest = reply.ended.iter().filter(|agent| agent.rests).count();
+    let rest = reply.exits.iter().filter(|agent| agent.is_suspended).count();
     rests(rest, &typed::at(here)).iter().for_each(|line| output::line(line));
-    Ok(code(&reply.ended))
+    Ok(code(&reply.exits))
 }
 
 /// Not all rest that were to: one whose spawn was under way has no life to go on with.
-fn line(agent: &EndedAgent, keep: bool) -> String {
-    match (agent.rests, keep) {
-        (true, _) => format!("{} rests: {}", agent.name, agent.how),
-        (false, true) => format!("{} has ended, and does not rest: {}", agent.name, agent.how),
+fn line(agent: &AgentExit, keep: bool) -> String {
+    match (agent.is_suspended, keep) {
+        (true, _) => format!("{} rests: {}", agent.name, agent.description),
+        (false, true) => format!("{} has ended, and does not rest: {}", agent.name, agent.description),
         (false, false) => ending(agent),
     }
 }
@@ -72,12 +72,12 @@ mod tests {
 
     #[test]
     fn who_does_not_rest_is_not_said_to() {
-        let ended = |rests| EndedAgent {
+        let ended = |rests| AgentExit {
             name: AgentName::parse("ann").unwrap(),
             team: None,
-            how: "stopped while it started".into(),
-            gone: true,
-            rests,
+            description: "stopped while it started".into(),
+            has_exited: true,
+            is_suspended: rests,
             request_id: None,
         };
         assert_eq!(line(&ended(true), true), "ann rests: stopped while it started");

@@ -5,9 +5,9 @@ use super::follow::{Follow, Saw, Tail};
 use crate::here::{Here, now};
 use crate::output;
 use protocol::duration;
+use protocol::error::ErrorReport;
 use protocol::event::Event;
-use protocol::fault::Fault;
-use protocol::time::{iso8601, parse_iso8601};
+use protocol::timestamp::{iso8601, parse_iso8601};
 use serde_json::Value;
 use std::process::ExitCode;
 
@@ -36,7 +36,7 @@ fn since(text: &str) -> Result<u64, String> {
     Ok(now().saturating_sub(u64::try_from(back.as_millis()).unwrap_or(u64::MAX)))
 }
 
-pub(crate) fn run(here: &Here, args: &Events) -> Result<ExitCode, Fault> {
+pub(crate) fn run(here: &Here, args: &Events) -> Result<ExitCode, ErrorReport> {
     let state = here.state()?.path().to_owned();
     let mut follow = args.follow.then(|| Follow::streaming(std::slice::from_ref(&state))).transpose()?;
     let mut show = Lines::new(|line| show(here, args, line));
@@ -88,7 +88,7 @@ fn is_before(event: &Value, since: Option<u64>) -> bool {
 pub(super) fn sentence(line: &str, event: &Value) -> String {
     let known: Option<Event> = serde_json::from_str(line).ok();
     let text = match known {
-        Some(known) => format!("{} {}", known.time, known.line()),
+        Some(known) => format!("{} {}", known.time, known.to_text()),
         None => fields(event),
     };
     output::clean(&text.replace('\n', " "))

@@ -2,7 +2,7 @@
 
 use crate::here::{Here, fault};
 use crate::output;
-use protocol::fault::{Fault, Kind};
+use protocol::error::{ErrorKind, ErrorReport};
 use protocol::policy::Policy;
 use serde_json::json;
 use std::fs::File;
@@ -33,17 +33,17 @@ pub(crate) struct Export {
     output: Option<PathBuf>,
 }
 
-pub(crate) fn run(here: &Here, args: &Export) -> Result<ExitCode, Fault> {
+pub(crate) fn run(here: &Here, args: &Export) -> Result<ExitCode, ErrorReport> {
     here.lead_only("export a team")?;
     let mut here = Here::new(here.global.clone());
     here.global.team = args.name.clone().or(here.global.team);
     let team = here.team()?;
-    let policy = here.state()?.read(&Policy::file(team.name())).map_err(fault)?;
+    let policy = here.state()?.read(&Policy::file_name(team.name())).map_err(fault)?;
     let path = args.output.clone().unwrap_or_else(|| PathBuf::from(format!("{}.tar", team.name())));
     if path == Path::new("-") {
         if std::io::stdout().is_terminal() {
             let message = "cannot write an archive to a terminal";
-            return Err(Fault::new(Kind::Usage, message).hinted("name a file: --output FILE"));
+            return Err(ErrorReport::new(ErrorKind::Usage, message).with_help("name a file: --output FILE"));
         }
         written(&team, policy, std::io::stdout().lock(), &path)?;
         return Ok(ExitCode::SUCCESS);
@@ -59,28 +59,29 @@ pub(crate) fn run(here: &Here, args: &Export) -> Result<ExitCode, Fault> {
 }
 
 /// For its owner alone: mail is in it.
-fn new(path: &Path) -> Result<File, Fault> {
+fn new(path: &Path) -> Result<File, ErrorReport> {
     File::options().write(true).create_new(true).mode(0o600).open(path).map_err(|error| match error.kind() {
         std::io::ErrorKind::AlreadyExists => {
             let message = format!("cannot write {}: it is there already", path.display());
-            Fault::new(Kind::Exists, message).hinted("name another file with --output FILE")
+            ErrorReport::new(ErrorKind::AlreadyExists, message)
+                .with_help("name another file with --output FILE")
         }
-        _ => Fault::io("make", path, &error),
+        _ => ErrorReport::from_io("make", path, &error),
     })
 }
 
 /// Gives how many files.
-fn written(team: &Team, policy: Option<Vec<u8>>, to: impl Write, path: &Path) -> Result<usize, Fault> {
+fn written(team: &Team, policy: Option<Vec<u8>>, to: impl Write, path: &Path) -> Result<usize, ErrorReport> {
     let mut archive = Builder::new(BufWriter::new(to));
     let mut count = 0;
     let mut put = |name: &str, bytes: &[u8]| {
         count += 1;
-        entry(&mut archive, name, bytes).map_err(|error| Fault::io("write", path, &error))
+        entry(&mut archive, name, bytes).map_err(|error| ErrorReport::from_io("write", path, &error))
     };
     team.pack(&mut put)?;
     policy.map_or(Ok(()), |policy| put(POLICY, &policy))?;
     let done = archive.into_inner().and_then(|mut to| to.flush());
-    done.map(|()| count).map_err(|error| Fault::io("write", path, &error))
+    done.map(|()| count).map_err(|error| ErrorReport::from_io("write", path, &error))
 }
 
 fn entry(archive: &mut Builder<impl Write>, name: &str, bytes: &[u8]) -> std::io::Result<()> {

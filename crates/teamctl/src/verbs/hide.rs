@@ -2,8 +2,8 @@
 
 use crate::here::{Here, misunderstood};
 use crate::output;
-use protocol::control::{Locate, Reply, Request, SightReply};
-use protocol::fault::Fault;
+use protocol::control::{MemberAddress, Reply, Request, VisibilityReply};
+use protocol::error::ErrorReport;
 use std::process::ExitCode;
 
 /// Take a member's pane out of sight
@@ -17,21 +17,21 @@ pub(crate) struct Hide {
     name: String,
 }
 
-pub(crate) fn run(here: &Here, args: &Hide) -> Result<ExitCode, Fault> {
+pub(crate) fn run(here: &Here, args: &Hide) -> Result<ExitCode, ErrorReport> {
     here.lead_only("hide a pane")?;
-    told(here, Request::Hide(locate(here, &args.name)?))
+    told(here, Request::HidePane(locate(here, &args.name)?))
 }
 
 /// The member that an address names.
-pub(super) fn locate(here: &Here, address: &str) -> Result<Locate, Fault> {
+pub(super) fn locate(here: &Here, address: &str) -> Result<MemberAddress, ErrorReport> {
     let team = super::send::team_of(here, address)?;
-    Ok(Locate { team: team.name().clone(), name: address.to_owned() })
+    Ok(MemberAddress { team: team.name().clone(), name: address.to_owned() })
 }
 
 /// Asks, and prints what came of it.
-pub(super) fn told(here: &Here, request: Request) -> Result<ExitCode, Fault> {
+pub(super) fn told(here: &Here, request: Request) -> Result<ExitCode, ErrorReport> {
     match here.ask(request)? {
-        Reply::Sight(reply) => {
+        Reply::Visibility(reply) => {
             output::done(here, &reply, &sentence(&reply));
             Ok(ExitCode::SUCCESS)
         }
@@ -39,7 +39,7 @@ pub(super) fn told(here: &Here, request: Request) -> Result<ExitCode, Fault> {
     }
 }
 
-fn sentence(reply: &SightReply) -> String {
+fn sentence(reply: &VisibilityReply) -> String {
     match reply.hidden {
         true => format!("{} is out of sight; it goes on in {}.", reply.name, reply.pane),
         false => format!("{} is to be seen in {}.", reply.name, reply.pane),

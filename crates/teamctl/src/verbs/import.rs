@@ -5,8 +5,8 @@ use super::export::POLICY;
 use super::policy::words;
 use crate::here::{Here, fault, misunderstood};
 use crate::output;
-use protocol::control::{Create, CreateReply, Delete, Reply, Request};
-use protocol::fault::{Fault, Kind};
+use protocol::control::{CreateTeamReply, CreateTeamRequest, DeleteTeamRequest, Reply, Request};
+use protocol::error::{ErrorKind, ErrorReport};
 use protocol::name::AgentName;
 use protocol::policy::Policy;
 use serde_json::json;
@@ -34,7 +34,7 @@ pub(crate) struct Import {
     file: PathBuf,
 }
 
-pub(crate) fn run(here: &Here, args: &Import) -> Result<ExitCode, Fault> {
+pub(crate) fn run(here: &Here, args: &Import) -> Result<ExitCode, ErrorReport> {
     here.lead_only("import a team")?;
     let (parcel, policy) = match args.file == Path::new("-") {
         true => read(std::io::stdin().lock(), &args.file)?,
@@ -42,18 +42,18 @@ pub(crate) fn run(here: &Here, args: &Import) -> Result<ExitCode, Fault> {
     };
     let name = parcel.name()?;
     let team = here.global.team.as_deref().map_or(Ok(name), called)?;
-    let request = Create { policy: policy.clone(), ..plain(&team)? };
-    let reply = here.ask(Request::Create(request)).map_err(|fault| match fault.kind {
+    let request = CreateTeamRequest { policy: policy.clone(), ..plain(&team)? };
+    let reply = here.ask(Request::CreateTeam(request)).map_err(|fault| match fault.kind {
         // What the daemon names is for `create`.
-        Kind::Exists => fault.hinted("give it another name with -t NAME"),
+        ErrorKind::AlreadyExists => fault.with_help("give it another name with -t NAME"),
         _ => fault,
     })?;
-    let Reply::Create(made) = reply else { return Err(misunderstood()) };
+    let Reply::CreateTeam(made) = reply else { return Err(misunderstood()) };
     let filled = here.root()?.team(&made.team_name).and_then(|team| team.unpack(&parcel)).map_err(fault);
     if let Err(fault) = filled {
         // Nobody takes half a team for the whole.
-        let order = Delete { team: made.team_name, force: true, discard: Vec::new() };
-        here.ask(Request::Delete(order))?;
+        let order = DeleteTeamRequest { team: made.team_name, force: true, discard_worktrees: Vec::new() };
+        here.ask(Request::DeleteTeam(order))?;
         return Err(fault);
     }
     tell(here, &made, &parcel, &policy);
@@ -63,20 +63,22 @@ pub(crate) fn run(here: &Here, args: &Import) -> Result<ExitCode, Fault> {
 /// Where an archive comes from.
 const PACK: &str = "pack a team with: teamctl export TEAM";
 
-fn opened(path: &Path) -> Result<File, Fault> {
+fn opened(path: &Path) -> Result<File, ErrorReport> {
     File::open(path).map_err(|why| {
-        Fault::new(Kind::Missing, format!("cannot read {}: {why}", path.display())).hinted(PACK)
+        ErrorReport::new(ErrorKind::MissingPath, format!("cannot read {}: {why}", path.display()))
+            .with_help(PACK)
     })
 }
 
-fn read(from: impl Read, path: &Path) -> Result<(Parcel, Policy), Fault> {
+fn read(from: impl Read, path: &Path) -> Result<(Parcel, Policy), ErrorReport> {
     let unreadable = |error: std::io::Error| {
         // The library's own words have what stands in the file.
         let why = match error.raw_os_error() {
             Some(_) => error.to_string(),
             None => "it is no tar archive, or only a part of one".to_owned(),
         };
-        Fault::new(Kind::Data, format!("cannot import {}: {why}", path.display())).hinted(PACK)
+        ErrorReport::new(ErrorKind::InvalidData, format!("cannot import {}: {why}", path.display()))
+            .with_help(PACK)
     };
     // One byte more than there may be shows that there are more.
     let mut archive = Archive::new(from.take(LIMIT + 1));
@@ -104,11 +106,11 @@ fn read(from: impl Read, path: &Path) -> Result<(Parcel, Policy), Fault> {
     Ok((parcel, policy))
 }
 
-fn refused(name: &str, why: &str) -> Fault {
-    Fault::new(Kind::Data, output::clean(&format!("cannot import {name}: {why}")))
+fn refused(name: &str, why: &str) -> ErrorReport {
+    ErrorReport::new(ErrorKind::InvalidData, output::clean(&format!("cannot import {name}: {why}")))
 }
 
-fn tell(here: &Here, made: &CreateReply, parcel: &Parcel, policy: &Policy) {
+fn tell(here: &Here, made: &CreateTeamReply, parcel: &Parcel, policy: &Policy) {
     let (inboxes, tasks) = parcel.counts();
     let mut sentence = format!("Team {} is there, with {inboxes} inboxes and {tasks} tasks.", made.team_name);
     let names: Vec<&str> = parcel.members().iter().map(AgentName::as_str).collect();

@@ -11,9 +11,9 @@ use crate::output;
 use again::each_once;
 use fresh::Fresh;
 use letter::sentence;
-use protocol::fault::{Fault, Kind};
-use protocol::message::Entry;
-use protocol::name::{AgentName, bare};
+use protocol::error::{ErrorKind, ErrorReport};
+use protocol::message::InboxEntry;
+use protocol::name::{AgentName, strip_team};
 use serde_json::{Value, json};
 use std::process::ExitCode;
 use store::{Inbox as File, Team, message_id};
@@ -44,7 +44,7 @@ pub(crate) struct Inbox {
     limit: Option<usize>,
 }
 
-pub(crate) fn run(here: &Here, args: &Inbox) -> Result<ExitCode, Fault> {
+pub(crate) fn run(here: &Here, args: &Inbox) -> Result<ExitCode, ErrorReport> {
     let team = match &args.name {
         Some(address) => super::send::team_of(here, address)?,
         None => here.team()?,
@@ -55,11 +55,11 @@ pub(crate) fn run(here: &Here, args: &Inbox) -> Result<ExitCode, Fault> {
 }
 
 /// Whose inbox it is, and whether the caller may do with it what it wants to.
-fn owner(here: &Here, team: &Team, args: &Inbox) -> Result<AgentName, Fault> {
+fn owner(here: &Here, team: &Team, args: &Inbox) -> Result<AgentName, ErrorReport> {
     let me = here.me();
-    if args.mark_read && team.name().is_foreign() {
+    if args.mark_read && team.name().is_claude_session() {
         let message = format!("cannot mark messages read in {}: it belongs to Claude Code", team.name());
-        return Err(Fault::new(Kind::NotPermitted, message).hinted("leave --mark-read out"));
+        return Err(ErrorReport::new(ErrorKind::NotPermitted, message).with_help("leave --mark-read out"));
     }
     let Some(address) = &args.name else { return Ok(me) };
     let name = match team.member(address) {
@@ -70,15 +70,15 @@ fn owner(here: &Here, team: &Team, args: &Inbox) -> Result<AgentName, Fault> {
         here.lead_only(&format!("read the inbox of {name}"))?;
         if args.mark_read {
             let message = format!("cannot mark messages to {name} read: only {name} may");
-            return Err(Fault::new(Kind::NotPermitted, message).hinted("leave --mark-read out"));
+            return Err(ErrorReport::new(ErrorKind::NotPermitted, message).with_help("leave --mark-read out"));
         }
     }
     Ok(name)
 }
 
 /// The entry as it stands, with what it is known by.
-fn object(entry: &Entry) -> Value {
-    let mut object = entry.with_kind();
+fn object(entry: &InboxEntry) -> Value {
+    let mut object = entry.to_json();
     if let Ok(message) = &entry.message {
         object["message_id"] = json!(message_id(message));
     }
@@ -87,7 +87,7 @@ fn object(entry: &Entry) -> Value {
 
 /// No member, or not any more, but with an inbox.
 fn former(team: &Team, address: &str) -> Option<AgentName> {
-    let name = AgentName::foreign(bare(address, team.name()));
+    let name = AgentName::new_unchecked(strip_team(address, team.name()));
     (name.is_lead() || team.inbox(&name).path().exists()).then_some(name)
 }
 
@@ -99,7 +99,7 @@ struct Reader<'a> {
 }
 
 impl Reader<'_> {
-    fn once(&self) -> Result<ExitCode, Fault> {
+    fn once(&self) -> Result<ExitCode, ErrorReport> {
         let shown = if self.args.unread { self.inbox.unread() } else { self.inbox.read() };
         let shown = self.last(shown.map_err(fault)?);
         if self.here.global.json {
@@ -115,7 +115,7 @@ impl Reader<'_> {
     }
 
     /// Ends when the team or the reader of the output is gone.
-    fn follow(&self, team: &Team) -> Result<ExitCode, Fault> {
+    fn follow(&self, team: &Team) -> Result<ExitCode, ErrorReport> {
         let directory = self.inbox.path().parent().map(ToOwned::to_owned);
         let mut follow = Follow::streaming(directory.as_slice())?;
         let mut fresh = Fresh::default();
@@ -133,18 +133,18 @@ impl Reader<'_> {
         }
     }
 
-    fn wanted(&self, entries: Vec<Entry>) -> Vec<Entry> {
-        let wanted = |entry: &Entry| !self.args.unread || entry.unread().is_some();
+    fn wanted(&self, entries: Vec<InboxEntry>) -> Vec<InboxEntry> {
+        let wanted = |entry: &InboxEntry| !self.args.unread || entry.unread().is_some();
         entries.into_iter().filter(wanted).collect()
     }
 
-    fn last(&self, mut entries: Vec<Entry>) -> Vec<Entry> {
+    fn last(&self, mut entries: Vec<InboxEntry>) -> Vec<InboxEntry> {
         let surplus = entries.len().saturating_sub(self.args.limit.unwrap_or(usize::MAX));
         entries.split_off(surplus)
     }
 
     /// The last of entries that say the same, and how many they are.
-    fn print_once(&self, last: &Entry, times: usize) {
+    fn print_once(&self, last: &InboxEntry, times: usize) {
         if times == 1 {
             return self.print(last);
         }
@@ -152,13 +152,14 @@ impl Reader<'_> {
         output::item(self.here, &object(last), &sentence);
     }
 
-    fn print(&self, entry: &Entry) {
+    fn print(&self, entry: &InboxEntry) {
         let sentence = if self.here.global.json { String::new() } else { sentence(entry) };
         output::item(self.here, &object(entry), &sentence);
     }
 
-    fn mark(&self, shown: &[Entry]) -> Result<(), Fault> {
-        let unread: Vec<Entry> = shown.iter().filter(|entry| entry.unread().is_some()).cloned().collect();
+    fn mark(&self, shown: &[InboxEntry]) -> Result<(), ErrorReport> {
+        let unread: Vec<InboxEntry> =
+            shown.iter().filter(|entry| entry.unread().is_some()).cloned().collect();
         // What was printed into a closed pipe was read by nobody.
         if !self.args.mark_read || unread.is_empty() || is_unheard() {
             return Ok(());

@@ -2,8 +2,8 @@
 
 use crate::here::{Here, misunderstood};
 use crate::output;
-use protocol::control::{InterruptReply, Locate, Reply, Request};
-use protocol::fault::Fault;
+use protocol::control::{InterruptReply, MemberAddress, Reply, Request};
+use protocol::error::ErrorReport;
 use std::process::ExitCode;
 
 /// End a member's turn, not the member
@@ -18,10 +18,12 @@ pub(crate) struct Interrupt {
     name: String,
 }
 
-pub(crate) fn run(here: &Here, args: &Interrupt) -> Result<ExitCode, Fault> {
+pub(crate) fn run(here: &Here, args: &Interrupt) -> Result<ExitCode, ErrorReport> {
     here.lead_only("interrupt")?;
     let team = super::send::team_of(here, &args.name)?;
-    match here.ask(Request::Interrupt(Locate { team: team.name().clone(), name: args.name.clone() }))? {
+    match here
+        .ask(Request::Interrupt(MemberAddress { team: team.name().clone(), name: args.name.clone() }))?
+    {
         Reply::Interrupt(reply) => {
             output::done(here, &reply, &sentence(&reply));
             Ok(ExitCode::SUCCESS)
@@ -31,7 +33,7 @@ pub(crate) fn run(here: &Here, args: &Interrupt) -> Result<ExitCode, Fault> {
 }
 
 fn sentence(reply: &InterruptReply) -> String {
-    match reply.turn {
+    match reply.was_in_turn {
         true => format!("{}'s turn is ended; it lives on.", reply.name),
         false => format!("{} is idle: there was no turn to end.", reply.name),
     }
@@ -44,7 +46,7 @@ mod tests {
 
     #[test]
     fn it_says_what_became_of_the_turn() {
-        let reply = |turn| InterruptReply { name: AgentName::parse("ann").unwrap(), turn };
+        let reply = |turn| InterruptReply { name: AgentName::parse("ann").unwrap(), was_in_turn: turn };
         assert_eq!(sentence(&reply(true)), "ann's turn is ended; it lives on.");
         assert_eq!(sentence(&reply(false)), "ann is idle: there was no turn to end.");
         assert_eq!(

@@ -2,8 +2,8 @@
 
 use super::shutdown::endings;
 use crate::here::{Here, misunderstood};
-use protocol::control::{Reply, Request, Targets};
-use protocol::fault::Fault;
+use protocol::control::{MemberSelection, Reply, Request};
+use protocol::error::ErrorReport;
 use std::process::ExitCode;
 
 /// End members without asking: TERM, then KILL, and everything that they started
@@ -15,11 +15,11 @@ pub(crate) struct Kill {
     names: Vec<String>,
 }
 
-pub(crate) fn run(here: &Here, args: &Kill) -> Result<ExitCode, Fault> {
+pub(crate) fn run(here: &Here, args: &Kill) -> Result<ExitCode, ErrorReport> {
     here.lead_only("kill")?;
     let team = here.team_name(&here.root()?)?;
-    match here.ask(Request::Kill(Targets { team, names: args.names.clone() }))? {
-        Reply::Endings(reply) => Ok(endings(here, &reply, None, "Nobody is there.")),
+    match here.ask(Request::Kill(MemberSelection { team, names: args.names.clone() }))? {
+        Reply::Exits(reply) => Ok(endings(here, &reply, None, "Nobody is there.")),
         _ => Err(misunderstood()),
     }
 }

@@ -3,8 +3,8 @@
 use crate::here::{Here, misunderstood};
 use crate::output;
 use clap::builder::PossibleValuesParser;
-use protocol::control::{self, LayoutReply, Reply, Request, SetLayout};
-use protocol::fault::Fault;
+use protocol::control::{self, Reply, Request, SetLayoutReply, SetLayoutRequest};
+use protocol::error::ErrorReport;
 use std::process::ExitCode;
 
 /// Give a team's windows a layout, those that come later too
@@ -24,13 +24,13 @@ fn words() -> PossibleValuesParser {
     PossibleValuesParser::new(control::Layout::ALL.map(|(_, word)| word))
 }
 
-pub(crate) fn run(here: &Here, args: &Layout) -> Result<ExitCode, Fault> {
+pub(crate) fn run(here: &Here, args: &Layout) -> Result<ExitCode, ErrorReport> {
     here.lead_only("lay out windows")?;
     let known = control::Layout::ALL.into_iter().find(|(_, word)| *word == args.layout);
     let layout = known.map(|(layout, _)| layout).unwrap_or_default();
     let team = here.team_name(&here.root()?)?;
-    match here.ask(Request::Layout(SetLayout { team, layout }))? {
-        Reply::Layout(reply) => {
+    match here.ask(Request::SetLayout(SetLayoutRequest { team, layout }))? {
+        Reply::SetLayout(reply) => {
             output::done(here, &reply, &sentence(&reply));
             Ok(ExitCode::SUCCESS)
         }
@@ -38,11 +38,11 @@ pub(crate) fn run(here: &Here, args: &Layout) -> Result<ExitCode, Fault> {
     }
 }
 
-fn sentence(reply: &LayoutReply) -> String {
+fn sentence(reply: &SetLayoutReply) -> String {
     let windows = match reply.windows {
         0 => "none yet".to_owned(),
         1 => "one window".to_owned(),
         n => format!("{n} windows"),
     };
-    format!("{}: {} ({windows}).", reply.team_name, reply.layout.word())
+    format!("{}: {} ({windows}).", reply.team_name, reply.layout.as_str())
 }

@@ -4,8 +4,8 @@
 use crate::here::{Here, misunderstood, variable};
 use crate::hook::{led_here, terminal};
 use crate::output;
-use protocol::control::{self, LeadOrder, Reply, Request};
-use protocol::fault::{Fault, Kind};
+use protocol::control::{self, Reply, Request, SetLeadRequest};
+use protocol::error::{ErrorKind, ErrorReport};
 use protocol::name::TeamName;
 use serde_json::json;
 use std::path::PathBuf;
@@ -27,54 +27,64 @@ pub(crate) struct Lead {
     release: bool,
 }
 
-pub(crate) fn run(here: &Here, args: &Lead) -> Result<ExitCode, Fault> {
+pub(crate) fn run(here: &Here, args: &Lead) -> Result<ExitCode, ErrorReport> {
     here.lead_only("lead a team")?;
     if args.release {
         return release(here);
     }
     let (team, is_new) = team(here, args.name.as_deref())?;
-    here.ask(Request::Lead(LeadOrder::Take(this_session(&team)?)))?;
+    here.ask(Request::SetLead(SetLeadRequest::Take(this_session(&team)?)))?;
     let made = if is_new { ", which is new" } else { "" };
     let sentence = format!("This session leads {team}{made}.");
     output::done(here, &json!({"team_name": team, "created": is_new}), &sentence);
     Ok(ExitCode::SUCCESS)
 }
 
-fn release(here: &Here) -> Result<ExitCode, Fault> {
+fn release(here: &Here) -> Result<ExitCode, ErrorReport> {
     let team = match led_here(here)? {
         Some(lead) => lead.team,
         // A person may end it from elsewhere, by the team's name.
         None if here.global.team.is_some() => here.team_name(&here.root()?)?,
         None => {
-            let fault = Fault::new(Kind::NotFound, "cannot leave: this session leads no team");
-            return Err(fault.hinted("name the team with -t TEAM"));
+            let fault = ErrorReport::new(ErrorKind::NotFound, "cannot leave: this session leads no team");
+            return Err(fault.with_help("name the team with -t TEAM"));
         }
     };
-    here.ask(Request::Lead(LeadOrder::Release(team.clone())))?;
+    here.ask(Request::SetLead(SetLeadRequest::Release(team.clone())))?;
     output::done(here, &json!({"team_name": team}), &format!("No session leads {team} any more."));
     Ok(ExitCode::SUCCESS)
 }
 
 /// The team, and whether it was made for this.
-fn team(here: &Here, name: Option<&str>) -> Result<(TeamName, bool), Fault> {
+fn team(here: &Here, name: Option<&str>) -> Result<(TeamName, bool), ErrorReport> {
     let root = here.root()?;
     let Some(name) = name.or(here.global.team.as_deref()) else { return Ok((here.team_name(&root)?, false)) };
     let team = super::create::called(name)?;
     if root.teams().map_err(crate::here::fault)?.contains(&team) {
         return Ok((team, false));
     }
-    match here.ask(Request::Create(super::create::plain(&team)?))? {
-        Reply::Create(reply) => Ok((reply.team_name, true)),
+    match here.ask(Request::CreateTeam(super::create::plain(&team)?))? {
+        Reply::CreateTeam(reply) => Ok((reply.team_name, true)),
         _ => Err(misunderstood()),
     }
 }
 
-fn this_session(team: &TeamName) -> Result<control::Lead, Fault> {
+fn this_session(team: &TeamName) -> Result<control::LeadProcess, ErrorReport> {
     let first = terminal().first().ok_or_else(|| {
-        Fault::new(Kind::Missing, "cannot tell which session this is: there is nothing above this process")
-            .hinted("let the session itself run: teamctl lead TEAM")
+        ErrorReport::new(
+            ErrorKind::MissingPath,
+            "cannot tell which session this is: there is nothing above this process",
+        )
+        .with_help("let the session itself run: teamctl lead TEAM")
     })?;
     let tmux = variable("TMUX").and_then(|tmux| tmux.split(',').next().map(PathBuf::from));
     let pane = variable("TMUX_PANE").filter(|_| tmux.is_some());
-    Ok(control::Lead { team: team.clone(), pid: first.pid, start: first.start, pane, tmux, session: None })
+    Ok(control::LeadProcess {
+        team: team.clone(),
+        pid: first.pid,
+        start_time: first.start,
+        pane,
+        tmux_socket: tmux,
+        session_id: None,
+    })
 }

@@ -4,8 +4,8 @@
 use super::follow::{Follow, Saw, Tail};
 use crate::here::Here;
 use crate::output;
-use protocol::fault::{Fault, Kind};
-use protocol::name::{AgentName, TeamName, bare, did_you_mean};
+use protocol::error::{ErrorKind, ErrorReport};
+use protocol::name::{AgentName, TeamName, did_you_mean, strip_team};
 use serde_json::json;
 use std::collections::BTreeSet;
 use std::io::Write;
@@ -27,9 +27,9 @@ pub(crate) struct Logs {
     follow: bool,
 }
 
-pub(crate) fn run(here: &Here, args: &Logs) -> Result<ExitCode, Fault> {
+pub(crate) fn run(here: &Here, args: &Logs) -> Result<ExitCode, ErrorReport> {
     let team = team(here, &args.name)?;
-    let path = log(&all(here)?.join(team.as_str()), bare(&args.name, &team))?;
+    let path = log(&all(here)?.join(team.as_str()), strip_team(&args.name, &team))?;
     if args.follow {
         return follow(here, &path);
     }
@@ -37,12 +37,12 @@ pub(crate) fn run(here: &Here, args: &Logs) -> Result<ExitCode, Fault> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn all(here: &Here) -> Result<PathBuf, Fault> {
+fn all(here: &Here) -> Result<PathBuf, ErrorReport> {
     Ok(here.state()?.path().join("logs/agents"))
 }
 
 /// Whose logs are meant; they outlive it, so a team that is named need not be there any more.
-fn team(here: &Here, address: &str) -> Result<TeamName, Fault> {
+fn team(here: &Here, address: &str) -> Result<TeamName, ErrorReport> {
     let all = all(here)?;
     let named = here.global.team.as_deref().or_else(|| Some(address.split_once('@')?.1));
     let past = named.and_then(|name| TeamName::parse(name).ok());
@@ -53,7 +53,7 @@ fn team(here: &Here, address: &str) -> Result<TeamName, Fault> {
 }
 
 /// Prints what there is, and what comes, until it is interrupted or nobody reads any more.
-pub(super) fn follow(here: &Here, path: &Path) -> Result<ExitCode, Fault> {
+pub(super) fn follow(here: &Here, path: &Path) -> Result<ExitCode, ErrorReport> {
     let directory = path.parent().unwrap_or(Path::new("/")).to_owned();
     let mut follow = Follow::streaming(&[directory])?;
     let mut output = Output::of(path);
@@ -87,7 +87,7 @@ impl Output {
     }
 
     /// All that has come since the last time.
-    fn print(&mut self, here: &Here) -> Result<Reader, Fault> {
+    fn print(&mut self, here: &Here) -> Result<Reader, ErrorReport> {
         while let Some(chunk) = self.next_chunk()? {
             if !print(here, &chunk) {
                 return Ok(Reader::HungUp);
@@ -96,7 +96,7 @@ impl Output {
         Ok(Reader::Listens)
     }
 
-    fn next_chunk(&mut self) -> Result<Option<Vec<u8>>, Fault> {
+    fn next_chunk(&mut self) -> Result<Option<Vec<u8>>, ErrorReport> {
         if let Some(older) = &mut self.older {
             let chunk = older.last_chunk()?;
             if chunk.is_some() {
@@ -115,7 +115,7 @@ fn older(path: &Path) -> PathBuf {
 }
 
 /// The log of that name in any case. It is found in the directory, never made of the name.
-fn log(directory: &Path, name: &str) -> Result<PathBuf, Fault> {
+fn log(directory: &Path, name: &str) -> Result<PathBuf, ErrorReport> {
     let names: Vec<String> = std::fs::read_dir(directory)
         .map(|entries| entries.flatten().filter_map(|entry| entry.file_name().into_string().ok()).collect())
         .unwrap_or_default();
@@ -125,10 +125,12 @@ fn log(directory: &Path, name: &str) -> Result<PathBuf, Fault> {
     if let Some(found) = names.iter().find(|found| found.eq_ignore_ascii_case(name)) {
         return Ok(directory.join(format!("{found}.log")));
     }
-    let missing =
-        Fault::new(Kind::NotFound, format!("cannot find a log of {name} in {}", directory.display()));
+    let missing = ErrorReport::new(
+        ErrorKind::NotFound,
+        format!("cannot find a log of {name} in {}", directory.display()),
+    );
     let near = did_you_mean(name, &names);
-    Err(missing.hinted(near.unwrap_or_else(|| match AgentName::foreign(name).is_lead() {
+    Err(missing.with_help(near.unwrap_or_else(|| match AgentName::new_unchecked(name).is_lead() {
         true => "teamd did not start the lead: what it writes stands in its own terminal".to_owned(),
         false => "who has printed nothing has none; whether it lives: teamctl status".to_owned(),
     })))
@@ -154,9 +156,9 @@ mod tests {
         std::fs::File::create(dir.path().join("Ann.log")).unwrap();
         assert_eq!(log(dir.path(), "ann"), Ok(dir.path().join("Ann.log")));
         let missing = log(dir.path(), "../ann").unwrap_err();
-        assert_eq!(missing.kind, Kind::NotFound);
-        assert_eq!(log(dir.path(), "anm").unwrap_err().hint.as_deref(), Some("did you mean Ann?"));
-        let hint = |name: &str| log(dir.path(), name).unwrap_err().hint.unwrap();
+        assert_eq!(missing.kind, ErrorKind::NotFound);
+        assert_eq!(log(dir.path(), "anm").unwrap_err().help.as_deref(), Some("did you mean Ann?"));
+        let hint = |name: &str| log(dir.path(), name).unwrap_err().help.unwrap();
         assert!(
             hint("team-lead").contains("its own terminal") && hint("zacharias").contains("teamctl status")
         );

@@ -4,7 +4,7 @@ use super::completions::printed;
 use crate::cli::Cli;
 use clap::{Command, CommandFactory};
 use clap_mangen::Man as Generator;
-use protocol::fault::Fault;
+use protocol::error::ErrorReport;
 use std::fs::{File, create_dir_all};
 use std::io::Write;
 use std::path::PathBuf;
@@ -25,16 +25,16 @@ struct Page {
     roff: Vec<u8>,
 }
 
-pub(crate) fn run(args: &Man) -> Result<ExitCode, Fault> {
+pub(crate) fn run(args: &Man) -> Result<ExitCode, ErrorReport> {
     let pages = pages();
     let Some(directory) = &args.directory else {
         return printed(&pages.into_iter().flat_map(|page| page.roff).collect::<Vec<u8>>());
     };
-    create_dir_all(directory).map_err(|error| Fault::io("create", directory, &error))?;
+    create_dir_all(directory).map_err(|error| ErrorReport::from_io("create", directory, &error))?;
     for Page { name, roff } in pages {
         let path = directory.join(format!("{name}.1"));
-        let mut file = File::create(&path).map_err(|error| Fault::io("create", &path, &error))?;
-        file.write_all(&roff).map_err(|error| Fault::io("write", &path, &error))?;
+        let mut file = File::create(&path).map_err(|error| ErrorReport::from_io("create", &path, &error))?;
+        file.write_all(&roff).map_err(|error| ErrorReport::from_io("write", &path, &error))?;
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -6,7 +6,7 @@ mod above;
 use crate::here::{Here, fault, member, own_program, variable};
 use crate::hook::led_here;
 use above::{Above, Named, Variables, above};
-use protocol::fault::{Fault, Kind};
+use protocol::error::{ErrorKind, ErrorReport};
 use protocol::name::{AgentName, TeamName};
 use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
@@ -33,7 +33,7 @@ pub(crate) struct Mcp {
 }
 
 /// Becomes the server; returns only where it can't.
-pub(crate) fn run(here: &Here, args: &Mcp) -> Result<ExitCode, Fault> {
+pub(crate) fn run(here: &Here, args: &Mcp) -> Result<ExitCode, ErrorReport> {
     if variable("TEAMD_AGENT").is_none() {
         look_above(here, args)?;
     }
@@ -44,16 +44,17 @@ pub(crate) fn run(here: &Here, args: &Mcp) -> Result<ExitCode, Fault> {
     let speaker = if variable("TEAMD_AGENT").is_none() { settled(here, speaker)? } else { speaker };
     let program = beside()?;
     let mut command = Command::new(&program);
-    command.arg("--root").arg(here.root_path()?).arg("--state").arg(here.place()?.state);
+    command.arg("--root").arg(here.root_path()?).arg("--state").arg(here.place()?.state_dir);
     command.arg("--socket").arg(here.socket()?).args(["--agent", speaker.name.as_str()]);
     command.args(speaker.team.iter().flat_map(|team| ["--team", team.as_str()]));
     let error = command.exec();
     let message = format!("cannot start {}: {error}", program.display());
-    Err(Fault::new(Kind::Missing, message).hinted("install it beside teamctl: make install"))
+    Err(ErrorReport::new(ErrorKind::MissingPath, message)
+        .with_help("install it beside teamctl: make install"))
 }
 
 /// Where this environment names nobody, that of a process above may.
-fn look_above(here: &Here, args: &Mcp) -> Result<(), Fault> {
+fn look_above(here: &Here, args: &Mcp) -> Result<(), ErrorReport> {
     let socket = here.socket().unwrap_or_default();
     let named = here.global.root.as_deref().map(|root| Named { root, socket: &socket });
     match above(named) {
@@ -64,26 +65,26 @@ fn look_above(here: &Here, args: &Mcp) -> Result<(), Fault> {
 }
 
 /// The same once more, with what the agent's own process knows of itself: where the files are hangs on that too.
-fn again(variables: &Variables) -> Result<(), Fault> {
+fn again(variables: &Variables) -> Result<(), ErrorReport> {
     let own = own_program()?;
     let error = Command::new(&own).args(std::env::args_os().skip(1)).envs(variables).exec();
-    Err(Fault::new(Kind::Missing, format!("cannot start {} again: {error}", own.display())))
+    Err(ErrorReport::new(ErrorKind::MissingPath, format!("cannot start {} again: {error}", own.display())))
 }
 
-fn hidden() -> Fault {
+fn hidden() -> ErrorReport {
     let message =
         "cannot tell for whom to speak: this runs under an agent of a team, and nothing here says which one";
-    Fault::new(Kind::NotPermitted, message)
-        .hinted("hand the variables that begin with TEAMD_ through to it, or say --agent NAME@TEAM")
+    ErrorReport::new(ErrorKind::NotPermitted, message)
+        .with_help("hand the variables that begin with TEAMD_ through to it, or say --agent NAME@TEAM")
 }
 
 /// An agent is on one team, whatever the arguments say.
-fn refuse_another_team(home: Option<&str>, team: Option<&str>) -> Result<(), Fault> {
+fn refuse_another_team(home: Option<&str>, team: Option<&str>) -> Result<(), ErrorReport> {
     match (home, team) {
         (Some(home), Some(team)) if home != team => {
             let message =
                 format!("cannot speak for an agent of {team}: this is the environment of one of {home}");
-            Err(Fault::new(Kind::NotPermitted, message).hinted("leave --team out"))
+            Err(ErrorReport::new(ErrorKind::NotPermitted, message).with_help("leave --team out"))
         }
         _ => Ok(()),
     }
@@ -98,37 +99,43 @@ struct Speaker {
 }
 
 /// Of what the arguments say, the environment's agent, and the team of both.
-fn speaker(asked: Option<&str>, agent: Option<&str>, team: Option<&str>) -> Result<Speaker, Fault> {
+fn speaker(asked: Option<&str>, agent: Option<&str>, team: Option<&str>) -> Result<Speaker, ErrorReport> {
     let (asked, of) = match asked.map(|asked| asked.split_once('@').unwrap_or((asked, ""))) {
-        Some((name, team)) => (Some(AgentName::foreign(name)), Some(team).filter(|team| !team.is_empty())),
+        Some((name, team)) => {
+            (Some(AgentName::new_unchecked(name)), Some(team).filter(|team| !team.is_empty()))
+        }
         None => (None, None),
     };
-    let me = agent.map(AgentName::foreign);
+    let me = agent.map(AgentName::new_unchecked);
     if let (Some(asked), Some(me)) = (&asked, &me)
         && asked != me
     {
         let message = format!("cannot speak for {asked}: this is the environment of {me}");
-        return Err(Fault::new(Kind::NotPermitted, message).hinted("leave --agent out"));
+        return Err(ErrorReport::new(ErrorKind::NotPermitted, message).with_help("leave --agent out"));
     }
     if let (Some(of), Some(team)) = (of, team)
         && of != team
     {
         let message = format!("cannot speak for an agent of {of}: the team here is {team}");
-        return Err(Fault::new(Kind::NotPermitted, message).hinted("name one team, in one place"));
+        return Err(
+            ErrorReport::new(ErrorKind::NotPermitted, message).with_help("name one team, in one place")
+        );
     }
     let name = me.or(asked).unwrap_or_else(AgentName::lead);
     let team = of.or(team).map(TeamName::parse).transpose();
-    let team = team.map_err(|error| Fault::new(Kind::Usage, error.to_string()))?;
+    let team = team.map_err(|error| ErrorReport::new(ErrorKind::Usage, error.to_string()))?;
     if team.is_none() && !name.is_lead() {
         let message = format!("cannot speak for {name}: its team is not said");
-        return Err(Fault::new(Kind::Usage, message).hinted(format!("write it as --agent {name}@TEAM")));
+        return Err(
+            ErrorReport::new(ErrorKind::Usage, message).with_help(format!("write it as --agent {name}@TEAM"))
+        );
     }
     Ok(Speaker { name, team })
 }
 
 /// Whom no environment names must be a member: a name with a mistake in it would be served, and get no mail. Who is
 /// spawned is one before its program starts. A lead of no named team has that of its terminal's session.
-fn settled(here: &Here, speaker: Speaker) -> Result<Speaker, Fault> {
+fn settled(here: &Here, speaker: Speaker) -> Result<Speaker, ErrorReport> {
     match &speaker.team {
         Some(team) if !speaker.name.is_lead() => {
             let team = here.root()?.team(team).map_err(fault)?;
@@ -140,7 +147,7 @@ fn settled(here: &Here, speaker: Speaker) -> Result<Speaker, Fault> {
 }
 
 /// Not the one of the PATH: it must be of our release.
-fn beside() -> Result<PathBuf, Fault> {
+fn beside() -> Result<PathBuf, ErrorReport> {
     Ok(own_program()?.with_file_name(PROGRAM))
 }
 
@@ -148,7 +155,11 @@ fn beside() -> Result<PathBuf, Fault> {
 mod tests {
     use super::*;
 
-    fn of(asked: Option<&str>, agent: Option<&str>, team: Option<&str>) -> Result<(String, String), Kind> {
+    fn of(
+        asked: Option<&str>,
+        agent: Option<&str>,
+        team: Option<&str>,
+    ) -> Result<(String, String), ErrorKind> {
         let told = |speaker: Speaker| {
             (speaker.name.to_string(), speaker.team.map_or_else(String::new, String::from))
         };
@@ -162,9 +173,9 @@ mod tests {
         assert_eq!(of(Some("ann@survey"), Some("ann"), Some("survey")), ann);
         assert_eq!(of(Some("ann"), Some("ann"), Some("survey")), ann);
         for other in ["bob", "bob@survey", "team-lead", "team-lead@survey"] {
-            assert_eq!(of(Some(other), Some("ann"), Some("survey")), Err(Kind::NotPermitted), "{other}");
+            assert_eq!(of(Some(other), Some("ann"), Some("survey")), Err(ErrorKind::NotPermitted), "{other}");
         }
-        assert_eq!(of(Some("ann@other"), Some("ann"), Some("survey")), Err(Kind::NotPermitted));
+        assert_eq!(of(Some("ann@other"), Some("ann"), Some("survey")), Err(ErrorKind::NotPermitted));
     }
 
     #[test]
@@ -172,7 +183,7 @@ mod tests {
         assert_eq!(of(Some("ann@survey"), None, None), Ok(("ann".to_owned(), "survey".to_owned())));
         assert_eq!(of(None, None, None), Ok(("team-lead".to_owned(), String::new())));
         assert_eq!(of(None, None, Some("survey")), Ok(("team-lead".to_owned(), "survey".to_owned())));
-        assert_eq!(of(Some("ann"), None, None), Err(Kind::Usage));
-        assert_eq!(of(None, None, Some("No Team")), Err(Kind::Usage));
+        assert_eq!(of(Some("ann"), None, None), Err(ErrorKind::Usage));
+        assert_eq!(of(None, None, Some("No Team")), Err(ErrorKind::Usage));
     }
 }

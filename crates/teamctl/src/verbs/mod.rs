@@ -49,12 +49,12 @@ mod text;
 
 use crate::cli::Verb;
 use crate::here::Here;
-use protocol::fault::Fault;
+use protocol::error::ErrorReport;
 use std::process::ExitCode;
 use view::follow;
 
 /// Runs a verb. What it prints it has printed when this returns.
-pub(crate) fn run(verb: Verb, here: &Here) -> Result<ExitCode, Fault> {
+pub(crate) fn run(verb: Verb, here: &Here) -> Result<ExitCode, ErrorReport> {
     match verb {
         Verb::Up(args) => up::run(here, &args),
         Verb::Down(args) => down::run(here, &args),

@@ -2,9 +2,9 @@
 
 use crate::here::{Here, misunderstood};
 use crate::output;
-use protocol::control::{ModeReply, Reply, Request, SetMode};
-use protocol::fault::Fault;
-use protocol::mode::PermissionMode;
+use protocol::control::{Reply, Request, SetModeReply, SetModeRequest};
+use protocol::error::ErrorReport;
+use protocol::permission_mode::PermissionMode;
 use std::process::ExitCode;
 
 /// Change a member's permission mode while it runs, or the lead's
@@ -22,12 +22,12 @@ pub(crate) struct Mode {
     mode: PermissionMode,
 }
 
-pub(crate) fn run(here: &Here, args: &Mode) -> Result<ExitCode, Fault> {
+pub(crate) fn run(here: &Here, args: &Mode) -> Result<ExitCode, ErrorReport> {
     here.lead_only("change a mode")?;
     let team = super::send::team_of(here, &args.name)?;
-    let order = SetMode { team: team.name().clone(), name: args.name.clone(), mode: args.mode };
+    let order = SetModeRequest { team: team.name().clone(), name: args.name.clone(), mode: args.mode };
     match here.ask(Request::SetMode(order))? {
-        Reply::Mode(reply) => {
+        Reply::SetMode(reply) => {
             output::done(here, &reply, &sentence(&reply));
             Ok(ExitCode::SUCCESS)
         }
@@ -35,7 +35,7 @@ pub(crate) fn run(here: &Here, args: &Mode) -> Result<ExitCode, Fault> {
     }
 }
 
-fn sentence(reply: &ModeReply) -> String {
+fn sentence(reply: &SetModeReply) -> String {
     match reply.name.is_lead() {
         true => format!("The lead's mode is {} now.", reply.mode),
         false => format!("{} is told to go on in the mode {}.", reply.name, reply.mode),

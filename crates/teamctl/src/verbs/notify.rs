@@ -3,7 +3,7 @@
 use crate::profile::Shelf;
 use nix::sys::signal::{Signal, killpg};
 use nix::unistd::Pid;
-use protocol::fault::{Fault, Kind};
+use protocol::error::{ErrorKind, ErrorReport};
 use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 use std::process::{Command, ExitCode, ExitStatus, Stdio};
@@ -24,26 +24,26 @@ pub(crate) struct Notify {
     text: String,
 }
 
-pub(crate) fn run(args: &Notify) -> Result<ExitCode, Fault> {
+pub(crate) fn run(args: &Notify) -> Result<ExitCode, ErrorReport> {
     let shelf = Shelf::of_user();
     let words = shelf.notify(&args.text)?.ok_or_else(|| unnamed(shelf.path("config.toml")))?;
     told(&words, &args.text, PATIENCE).map(|()| ExitCode::SUCCESS)
 }
 
 /// That ends in the exit code alone where teamd asks, which shows it to nobody: to have no command is no fault there.
-fn unnamed(config: Option<PathBuf>) -> Fault {
+fn unnamed(config: Option<PathBuf>) -> ErrorReport {
     let config = config.unwrap_or_else(|| "~/.config/teamd/config.toml".into()).display().to_string();
-    Fault::new(Kind::Config, format!("cannot tell anybody: {config} names no command for it"))
-        .hinted(r#"name one there, as in: notify = ["notify-send", "{text}"]"#)
+    ErrorReport::new(ErrorKind::Config, format!("cannot tell anybody: {config} names no command for it"))
+        .with_help(r#"name one there, as in: notify = ["notify-send", "{text}"]"#)
 }
 
-fn told(words: &[String], text: &str, patience: Duration) -> Result<(), Fault> {
+fn told(words: &[String], text: &str, patience: Duration) -> Result<(), ErrorReport> {
     let (program, arguments) = words.split_first().expect("a configured command has a program");
     let mut command = Command::new(program);
     command.args(arguments).env("TEAMD_NOTICE", text).stdin(Stdio::null()).process_group(0);
     let mut child = command.spawn().map_err(|error| {
-        Fault::new(Kind::Missing, format!("cannot start {program}: {error}"))
-            .hinted("see `notify` in config.toml: is it installed, and in the PATH?")
+        ErrorReport::new(ErrorKind::MissingPath, format!("cannot start {program}: {error}"))
+            .with_help("see `notify` in config.toml: is it installed, and in the PATH?")
     })?;
     let group = i32::try_from(child.id()).map(Pid::from_raw);
     let (tell, hear) = mpsc::channel();
@@ -57,7 +57,7 @@ fn told(words: &[String], text: &str, patience: Duration) -> Result<(), Fault> {
             Err(format!("it took longer than {} s", patience.as_secs()))
         }
     }
-    .map_err(|why| Fault::new(Kind::Io, format!("cannot tell by {program}: {why}")))
+    .map_err(|why| ErrorReport::new(ErrorKind::Io, format!("cannot tell by {program}: {why}")))
 }
 
 fn well(ended: ExitStatus) -> Result<(), String> {
@@ -68,7 +68,7 @@ fn well(ended: ExitStatus) -> Result<(), String> {
 mod tests {
     use super::*;
 
-    fn sh(script: &str, patience: Duration) -> Result<(), Fault> {
+    fn sh(script: &str, patience: Duration) -> Result<(), ErrorReport> {
         told(&["sh", "-c", script, "$(x)"].map(str::to_owned), "ann; asks", patience)
     }
 
@@ -77,7 +77,7 @@ mod tests {
         let long = Duration::from_secs(30);
         assert_eq!(sh(r#"[ "$TEAMD_NOTICE" = 'ann; asks' ] && [ "$0" = '$(x)' ]"#, long), Ok(()));
         assert!(sh("exit 3", long).unwrap_err().message.contains("exit status: 3"));
-        assert_eq!(told(&["/no/such".to_owned()], "x", long).unwrap_err().kind, Kind::Missing);
+        assert_eq!(told(&["/no/such".to_owned()], "x", long).unwrap_err().kind, ErrorKind::MissingPath);
     }
 
     #[test]

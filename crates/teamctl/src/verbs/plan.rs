@@ -3,7 +3,7 @@
 use super::text;
 use crate::here::{Here, now};
 use crate::output;
-use protocol::fault::{Fault, Kind};
+use protocol::error::{ErrorKind, ErrorReport};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -22,12 +22,12 @@ pub(crate) struct Plan {
     file: Option<PathBuf>,
 }
 
-pub(crate) fn run(here: &Here, args: &Plan) -> Result<ExitCode, Fault> {
+pub(crate) fn run(here: &Here, args: &Plan) -> Result<ExitCode, ErrorReport> {
     let caller = here.caller()?;
     let plan = match args.file.as_ref().filter(|file| file.as_os_str() != "-") {
         Some(file) => std::fs::read_to_string(file).map_err(|error| {
-            Fault::new(Kind::Missing, format!("cannot read {}: {error}", file.display()))
-                .hinted("or hand it in on standard input: teamctl plan -")
+            ErrorReport::new(ErrorKind::MissingPath, format!("cannot read {}: {error}", file.display()))
+                .with_help("or hand it in on standard input: teamctl plan -")
         })?,
         None => text::standard_input()?,
     };

@@ -3,10 +3,10 @@
 use super::run::file::read_policy;
 use crate::here::{Here, misunderstood};
 use crate::output;
-use protocol::control::{Reply, Request, SetPolicy};
-use protocol::fault::Fault;
-use protocol::policy::{After, Policy as TeamPolicy, Who};
-use protocol::used::{dollars, short};
+use protocol::control::{Reply, Request, SetPolicyRequest};
+use protocol::error::ErrorReport;
+use protocol::policy::{Approver, Policy as TeamPolicy, TimeoutAction};
+use protocol::usage::{format_count, format_dollars};
 use serde_json::json;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -26,7 +26,7 @@ pub(crate) struct Policy {
     file: Option<PathBuf>,
 }
 
-pub(crate) fn run(here: &Here, args: &Policy) -> Result<ExitCode, Fault> {
+pub(crate) fn run(here: &Here, args: &Policy) -> Result<ExitCode, ErrorReport> {
     let caller = here.caller()?;
     let team = caller.team().name().clone();
     let Some(path) = &args.file else {
@@ -39,8 +39,8 @@ pub(crate) fn run(here: &Here, args: &Policy) -> Result<ExitCode, Fault> {
         Ok(policy) => policy,
         Err(flaws) => return Ok(super::run::told(here, "use", path, &flaws)),
     };
-    let order = SetPolicy { team: team.clone(), policy: policy.clone() };
-    let Reply::Nothing = here.ask(Request::SetPolicy(order))? else { return Err(misunderstood()) };
+    let order = SetPolicyRequest { team: team.clone(), policy: policy.clone() };
+    let Reply::Ack = here.ask(Request::SetPolicy(order))? else { return Err(misunderstood()) };
     let sentence = format!("The policy of {team} is another now.\n{}", words(&policy));
     output::done(here, &json!({"team": team, "policy": policy}), &sentence);
     Ok(ExitCode::SUCCESS)
@@ -52,28 +52,28 @@ pub(super) fn words(policy: &TeamPolicy) -> String {
         count => format!(" where none of {count} rules decides"),
     };
     let mut lines = vec![
-        format!("plans are answered by {}", who(policy.plans)),
-        format!("questions for permission are answered by {}{rules}", who(policy.permissions)),
+        format!("plans are answered by {}", who(policy.plan_approver)),
+        format!("questions for permission are answered by {}{rules}", who(policy.permission_approver)),
     ];
-    if let Some(ms) = policy.timeout_ms {
-        let then = match policy.after {
-            After::Wait => "it waits on",
-            After::Deny => "the answer is no",
-            After::Approve => "the answer is yes",
+    if let Some(ms) = policy.answer_timeout_ms {
+        let then = match policy.on_timeout {
+            TimeoutAction::Wait => "it waits on",
+            TimeoutAction::Deny => "the answer is no",
+            TimeoutAction::Approve => "the answer is yes",
         };
         lines.push(format!("after {} without an answer {then}", span(ms)));
     }
-    lines.extend(policy.turns.map(|turns| format!("at most {turns} turns")));
-    lines.extend(policy.tokens.map(|tokens| format!("at most {} tokens", short(tokens))));
-    lines.extend(policy.microdollars.map(|cost| format!("at most {}", dollars(cost))));
-    lines.extend(policy.time_ms.map(|ms| format!("at most {} from its making on", span(ms))));
+    lines.extend(policy.max_turns.map(|turns| format!("at most {turns} turns")));
+    lines.extend(policy.max_tokens.map(|tokens| format!("at most {} tokens", format_count(tokens))));
+    lines.extend(policy.max_microdollars.map(|cost| format!("at most {}", format_dollars(cost))));
+    lines.extend(policy.max_time_ms.map(|ms| format!("at most {} from its making on", span(ms))));
     lines.join("\n")
 }
 
-fn who(who: Who) -> &'static str {
+fn who(who: Approver) -> &'static str {
     match who {
-        Who::Person => "a person",
-        Who::Lead => "the lead or a person",
-        Who::Auto => "nobody: yes at once",
+        Approver::Person => "a person",
+        Approver::Lead => "the lead or a person",
+        Approver::Auto => "nobody: yes at once",
     }
 }

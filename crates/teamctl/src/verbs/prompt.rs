@@ -4,9 +4,9 @@
 
 use crate::here::Here;
 use crate::output;
-use protocol::fault::Fault;
+use protocol::error::ErrorReport;
+use protocol::instructions::{InstructionContext, Interactivity};
 use protocol::name::AgentName;
-use protocol::prompt::{Facts, Presence};
 use serde_json::json;
 use std::process::ExitCode;
 
@@ -36,7 +36,7 @@ enum Whom {
     Teammate,
 }
 
-pub(crate) fn run(here: &Here, args: &Prompt) -> Result<ExitCode, Fault> {
+pub(crate) fn run(here: &Here, args: &Prompt) -> Result<ExitCode, ErrorReport> {
     let me = reader(here.me(), args.whom);
     let path = here.root_path()?;
     // To open a root makes what it lacks, and this only looks.
@@ -44,12 +44,12 @@ pub(crate) fn run(here: &Here, args: &Prompt) -> Result<ExitCode, Fault> {
     let team = root.as_ref().and_then(|root| here.team_name(root).ok());
     let config =
         root.as_ref().zip(team.as_ref()).and_then(|(root, team)| root.team(team).ok()?.config().ok());
-    let text = protocol::prompt::text(&Facts {
-        me: &me,
+    let text = protocol::instructions::render(&InstructionContext {
+        name: &me,
         team: team.as_ref(),
         config: config.as_ref(),
         root: &path.to_string_lossy(),
-        presence: if args.headless { Presence::Alone } else { Presence::Unknown },
+        interactivity: if args.headless { Interactivity::NonInteractive } else { Interactivity::Unknown },
     });
     output::done(here, &json!({"prompt": text}), text.trim_end());
     Ok(ExitCode::SUCCESS)
@@ -58,7 +58,7 @@ pub(crate) fn run(here: &Here, args: &Prompt) -> Result<ExitCode, Fault> {
 fn reader(caller: AgentName, whom: Option<Whom>) -> AgentName {
     match whom {
         Some(Whom::Lead) => AgentName::lead(),
-        Some(Whom::Teammate) if caller.is_lead() => AgentName::foreign("a-teammate"),
+        Some(Whom::Teammate) if caller.is_lead() => AgentName::new_unchecked("a-teammate"),
         _ => caller,
     }
 }
@@ -69,7 +69,7 @@ mod tests {
 
     #[test]
     fn it_is_for_the_caller_unless_said_otherwise() {
-        let (ann, lead) = (AgentName::foreign("ann"), AgentName::lead());
+        let (ann, lead) = (AgentName::new_unchecked("ann"), AgentName::lead());
         assert_eq!(reader(ann.clone(), None), ann);
         assert_eq!(reader(ann.clone(), Some(Whom::Teammate)), ann);
         assert_eq!(reader(ann, Some(Whom::Lead)), lead);

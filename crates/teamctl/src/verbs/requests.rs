@@ -4,7 +4,7 @@ use super::typed;
 use crate::here::{Here, fault, now};
 use crate::hook::led_here;
 use crate::output::{self, clean};
-use protocol::fault::{Fault, Kind};
+use protocol::error::{ErrorKind, ErrorReport};
 use protocol::name::TeamName;
 use serde_json::{Value, json};
 use std::process::ExitCode;
@@ -22,7 +22,7 @@ use view::words::flat;
 )]
 pub(crate) struct Requests {}
 
-pub(crate) fn run(here: &Here, _: &Requests) -> Result<ExitCode, Fault> {
+pub(crate) fn run(here: &Here, _: &Requests) -> Result<ExitCode, ErrorReport> {
     here.lead_only("see what members ask")?;
     let (root, teams) = (here.root()?, teams(here)?);
     let (mut open, mut code) = (Vec::new(), ExitCode::SUCCESS);
@@ -32,7 +32,7 @@ pub(crate) fn run(here: &Here, _: &Requests) -> Result<ExitCode, Fault> {
             // What the others ask is told all the same.
             Err(fault) if teams.len() > 1 => {
                 output::told(here, &fault);
-                code = ExitCode::from(Kind::Partly.exit_code());
+                code = ExitCode::from(ErrorKind::Partial.exit_code());
             }
             Err(fault) => return Err(fault),
         }
@@ -47,10 +47,10 @@ pub(crate) fn run(here: &Here, _: &Requests) -> Result<ExitCode, Fault> {
 }
 
 /// Of which teams: the one that was named or that is led from here, else all of ours.
-pub(super) fn teams(here: &Here) -> Result<Vec<TeamName>, Fault> {
+pub(super) fn teams(here: &Here) -> Result<Vec<TeamName>, ErrorReport> {
     let root = here.root()?;
     let ours: Vec<TeamName> =
-        root.teams().map_err(fault)?.into_iter().filter(|team| !team.is_foreign()).collect();
+        root.teams().map_err(fault)?.into_iter().filter(|team| !team.is_claude_session()).collect();
     if here.global.team.is_some() || ours.len() < 2 || led_here(here)?.is_some() {
         return Ok(vec![here.team_name(&root)?]);
     }
@@ -63,7 +63,7 @@ struct Of {
     waiting: Waiting,
 }
 
-fn waiting(here: &Here, root: &Root, team: &TeamName) -> Result<Vec<Of>, Fault> {
+fn waiting(here: &Here, root: &Root, team: &TeamName) -> Result<Vec<Of>, ErrorReport> {
     let caller = here.caller_at(root.team(team).map_err(fault)?)?;
     let (policy, asking) = (caller.policy()?, caller.team().requests().asking().map_err(fault)?);
     let all = request::waiting(&policy, asking).into_iter();
@@ -91,7 +91,7 @@ fn show(here: &Here, open: &[Of], several: bool, typed: &Typed) {
 fn object(of: &Of) -> Value {
     let Of { team, waiting: Waiting { request, ends } } = of;
     let body: Value =
-        serde_json::from_str(&protocol::json::whole_pairs(&request.text)).unwrap_or(Value::Null);
+        serde_json::from_str(&protocol::json::replace_lone_surrogates(&request.text)).unwrap_or(Value::Null);
     let mut object = json!({
         "team": team,
         "id": request.asked.id(),

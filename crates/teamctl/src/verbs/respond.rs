@@ -2,7 +2,7 @@
 
 use crate::here::{Here, now};
 use crate::output;
-use protocol::fault::Fault;
+use protocol::error::ErrorReport;
 use protocol::id::RequestId;
 use std::process::ExitCode;
 use store::Answer;
@@ -30,7 +30,7 @@ pub(crate) struct Respond {
     reason: Option<String>,
 }
 
-pub(crate) fn run(here: &Here, args: &Respond) -> Result<ExitCode, Fault> {
+pub(crate) fn run(here: &Here, args: &Respond) -> Result<ExitCode, ErrorReport> {
     let caller = here.caller()?;
     let answer = match args.approve {
         true => Answer::Approve,

@@ -29,7 +29,7 @@ use daemon::Daemon;
 use decide::Rules;
 use file::{Flaw, RunFile};
 use protocol::duration;
-use protocol::fault::{Fault, Kind};
+use protocol::error::{ErrorKind, ErrorReport};
 use protocol::name::TeamName;
 use serde_json::json;
 use signals::Signals;
@@ -81,7 +81,7 @@ struct Run<'a> {
     deadline: Option<Instant>,
 }
 
-pub(crate) fn run(here: &Here, args: &Args) -> Result<ExitCode, Fault> {
+pub(crate) fn run(here: &Here, args: &Args) -> Result<ExitCode, ErrorReport> {
     here.lead_only("run a team")?;
     let deadline = args.timeout.and_then(|timeout| Instant::now().checked_add(timeout));
     let file = match file::read(&args.file, &here.root_path()?)? {
@@ -149,12 +149,13 @@ enum Left {
 }
 
 /// The file names its team. A variable that stands in the shell is not meant for it, a flag is.
-fn refuse_another_team(here: &Here, name: &TeamName) -> Result<(), Fault> {
+fn refuse_another_team(here: &Here, name: &TeamName) -> Result<(), ErrorReport> {
     let given = here.global.team.as_deref().filter(|team| variable("TEAMD_TEAM").as_deref() != Some(*team));
     match given {
         Some(team) if team != name.as_str() => {
             let message = format!("cannot run the file as team {team}: it names its team {name}");
-            Err(Fault::new(Kind::Usage, message).hinted("leave out -t, or change name in the file"))
+            Err(ErrorReport::new(ErrorKind::Usage, message)
+                .with_help("leave out -t, or change name in the file"))
         }
         _ => Ok(()),
     }
@@ -184,12 +185,12 @@ pub(super) fn told(here: &Here, verb: &str, path: &Path, flaws: &[Flaw]) -> Exit
     let done = if verb == "run" { "started" } else { "changed" };
     let message = format!("cannot {verb} {}: {count}, and nothing was {done}", path.display());
     if here.global.json {
-        let error = json!({"kind": Kind::Data, "message": message, "faults": flaws});
+        let error = json!({"kind": ErrorKind::InvalidData, "message": message, "faults": flaws});
         output::json(&json!({"ok": false, "error": error}).to_string());
     }
     output::complain(&message);
     for flaw in flaws {
         output::place(&format!("{}:{}:{}: {}", path.display(), flaw.line, flaw.column, flaw.message));
     }
-    ExitCode::from(Kind::Data.exit_code())
+    ExitCode::from(ErrorKind::InvalidData.exit_code())
 }

@@ -4,7 +4,7 @@
 use super::text;
 use crate::here::{Here, fault, now};
 use crate::output;
-use protocol::fault::Fault;
+use protocol::error::ErrorReport;
 use protocol::name::TeamName;
 use serde_json::json;
 use std::process::ExitCode;
@@ -31,7 +31,7 @@ pub(crate) struct Send {
     as_user: bool,
 }
 
-pub(crate) fn run(here: &Here, args: &Send) -> Result<ExitCode, Fault> {
+pub(crate) fn run(here: &Here, args: &Send) -> Result<ExitCode, ErrorReport> {
     let caller = here.caller_at(team_of(here, &args.name)?)?;
     let (text, summary) = (text::of(&args.text)?, args.summary.as_deref());
     let sent = match args.as_user {
@@ -45,7 +45,7 @@ pub(crate) fn run(here: &Here, args: &Send) -> Result<ExitCode, Fault> {
 }
 
 /// The team that the address names where no other is set, else the caller's.
-pub(super) fn team_of(here: &Here, address: &str) -> Result<Team, Fault> {
+pub(super) fn team_of(here: &Here, address: &str) -> Result<Team, ErrorReport> {
     let root = here.root()?;
     let named = address.split_once('@').and_then(|(_, team)| TeamName::parse(team).ok());
     let name = match named {

@@ -9,7 +9,7 @@ mod toml;
 use crate::here::{Here, fault};
 use crate::output;
 use crate::profile::Shelf;
-use protocol::fault::Fault;
+use protocol::error::ErrorReport;
 use serde::Serialize;
 use serde_json::json;
 use std::path::{Path, PathBuf};
@@ -46,7 +46,7 @@ struct Told {
     backup: Option<PathBuf>,
 }
 
-pub(crate) fn run(here: &Here, args: &Setup) -> Result<ExitCode, Fault> {
+pub(crate) fn run(here: &Here, args: &Setup) -> Result<ExitCode, ErrorReport> {
     let profile = Shelf::of_user().profile(&args.profile)?;
     let project = args.project.as_deref().unwrap_or(Path::new("."));
     // All are looked at before one is written.
@@ -58,7 +58,7 @@ pub(crate) fn run(here: &Here, args: &Setup) -> Result<ExitCode, Fault> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn told(target: &Target, write: bool) -> Result<Told, Fault> {
+fn told(target: &Target, write: bool) -> Result<Told, ErrorReport> {
     let suffix = format!(".before-teamd-{}", crate::here::now());
     let backup = match write && !target.is_ready() {
         true => target.settings.replace(target.wanted.as_bytes(), &suffix).map_err(fault)?,

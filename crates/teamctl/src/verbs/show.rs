@@ -3,7 +3,7 @@
 use super::hide;
 use crate::here::Here;
 use protocol::control::Request;
-use protocol::fault::Fault;
+use protocol::error::ErrorReport;
 use std::process::ExitCode;
 
 /// Bring a hidden member's pane back
@@ -17,7 +17,7 @@ pub(crate) struct Show {
     name: String,
 }
 
-pub(crate) fn run(here: &Here, args: &Show) -> Result<ExitCode, Fault> {
+pub(crate) fn run(here: &Here, args: &Show) -> Result<ExitCode, ErrorReport> {
     here.lead_only("show a pane")?;
-    hide::told(here, Request::Show(hide::locate(here, &args.name)?))
+    hide::told(here, Request::ShowPane(hide::locate(here, &args.name)?))
 }

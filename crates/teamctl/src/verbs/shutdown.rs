@@ -3,9 +3,9 @@
 use super::text;
 use crate::here::{Here, misunderstood};
 use crate::output;
-use protocol::control::{self, EndedAgent, EndingsReply, Reply, Request, Targets};
+use protocol::control::{self, AgentExit, ExitsReply, MemberSelection, Reply, Request};
 use protocol::duration;
-use protocol::fault::{Fault, Kind};
+use protocol::error::{ErrorKind, ErrorReport};
 use serde_json::{Value, json};
 use std::process::ExitCode;
 use std::time::Duration;
@@ -39,20 +39,20 @@ pub(crate) struct Shutdown {
     no_wait: bool,
 }
 
-pub(crate) fn run(here: &Here, args: &Shutdown) -> Result<ExitCode, Fault> {
+pub(crate) fn run(here: &Here, args: &Shutdown) -> Result<ExitCode, ErrorReport> {
     here.lead_only("ask for a shutdown")?;
     let team = here.team_name(&here.root()?)?;
-    let request = control::Shutdown {
-        targets: Targets { team, names: args.names.clone() },
+    let request = control::ShutdownMembersRequest {
+        targets: MemberSelection { team, names: args.names.clone() },
         reason: args.reason.as_deref().map(text::of).transpose()?,
         grace_ms: u64::try_from(args.grace.as_millis()).unwrap_or(u64::MAX),
         force: args.force,
-        at_once: args.no_wait,
+        no_wait: args.no_wait,
     };
-    let Reply::Endings(reply) = here.ask(Request::Shutdown(request))? else {
+    let Reply::Exits(reply) = here.ask(Request::Shutdown(request))? else {
         return Err(misunderstood());
     };
-    let asked_one = (args.names.len() == 1).then(|| reply.ended.first()).flatten();
+    let asked_one = (args.names.len() == 1).then(|| reply.exits.first()).flatten();
     if args.no_wait {
         output::done(here, &object(&reply, asked_one), &asked(&reply));
         return Ok(ExitCode::SUCCESS);
@@ -61,38 +61,38 @@ pub(crate) fn run(here: &Here, args: &Shutdown) -> Result<ExitCode, Fault> {
 }
 
 /// A line for each that was asked.
-fn asked(reply: &EndingsReply) -> String {
-    let line = |agent: &EndedAgent| match &agent.request_id {
+fn asked(reply: &ExitsReply) -> String {
+    let line = |agent: &AgentExit| match &agent.request_id {
         Some(id) => format!("Shutdown request sent to {}. Request ID: {id}", agent.name),
-        None => format!("{} has ended: {}", agent.name, agent.how),
+        None => format!("{} has ended: {}", agent.name, agent.description),
     };
-    output::clean(&reply.ended.iter().map(line).collect::<Vec<_>>().join("\n"))
+    output::clean(&reply.exits.iter().map(line).collect::<Vec<_>>().join("\n"))
 }
 
 /// Tells how each ended; `empty` is the sentence where nobody had to.
-pub(crate) fn endings(here: &Here, reply: &EndingsReply, one: Option<&EndedAgent>, empty: &str) -> ExitCode {
+pub(crate) fn endings(here: &Here, reply: &ExitsReply, one: Option<&AgentExit>, empty: &str) -> ExitCode {
     if here.global.json {
         output::json(&object(reply, one).to_string());
     } else if !here.global.quiet {
-        reply.ended.iter().for_each(|agent| output::line(&output::clean(&ending(agent))));
-        if reply.ended.is_empty() && !empty.is_empty() {
+        reply.exits.iter().for_each(|agent| output::line(&output::clean(&ending(agent))));
+        if reply.exits.is_empty() && !empty.is_empty() {
             output::line(empty);
         }
     }
-    code(&reply.ended)
+    code(&reply.exits)
 }
 
 /// What became of one.
-pub(super) fn ending(agent: &EndedAgent) -> String {
-    let verb = if agent.gone { "has ended" } else { "lives on" };
-    format!("{} {verb}: {}", agent.name, agent.how)
+pub(super) fn ending(agent: &AgentExit) -> String {
+    let verb = if agent.has_exited { "has ended" } else { "lives on" };
+    format!("{} {verb}: {}", agent.name, agent.description)
 }
 
-fn object(reply: &EndingsReply, one: Option<&EndedAgent>) -> Value {
-    let gone = reply.ended.iter().all(|agent| agent.gone);
-    let gone = gone || reply.ended.iter().all(|agent| agent.gone || agent.how == "asked");
-    let mut object = json!({"ok": gone, "success": gone, "ended": reply.ended});
-    if let Some(EndedAgent { name, request_id: Some(id), .. }) = one {
+fn object(reply: &ExitsReply, one: Option<&AgentExit>) -> Value {
+    let gone = reply.exits.iter().all(|agent| agent.has_exited);
+    let gone = gone || reply.exits.iter().all(|agent| agent.has_exited || agent.description == "asked");
+    let mut object = json!({"ok": gone, "success": gone, "ended": reply.exits});
+    if let Some(AgentExit { name, request_id: Some(id), .. }) = one {
         object["message"] = json!(format!("Shutdown request sent to {name}. Request ID: {id}"));
         object["request_id"] = json!(id);
         object["target"] = json!(name);
@@ -101,13 +101,13 @@ fn object(reply: &EndingsReply, one: Option<&EndedAgent>) -> Value {
 }
 
 /// A refusal is an answer, silence is not.
-pub(super) fn code(ended: &[EndedAgent]) -> ExitCode {
-    let living: Vec<&EndedAgent> = ended.iter().filter(|agent| !agent.gone).collect();
+pub(super) fn code(ended: &[AgentExit]) -> ExitCode {
+    let living: Vec<&AgentExit> = ended.iter().filter(|agent| !agent.has_exited).collect();
     match living.as_slice() {
         [] => ExitCode::SUCCESS,
-        living if living.iter().any(|agent| agent.how == "no answer") => {
-            ExitCode::from(Kind::Timeout.exit_code())
+        living if living.iter().any(|agent| agent.description == "no answer") => {
+            ExitCode::from(ErrorKind::Timeout.exit_code())
         }
-        _ => ExitCode::from(Kind::Partly.exit_code()),
+        _ => ExitCode::from(ErrorKind::Partial.exit_code()),
     }
 }

@@ -10,14 +10,14 @@ use crate::here::{Here, fault, misunderstood, own_program};
 use crate::output;
 use crate::profile::definition::{self, Definition};
 use crate::profile::{Facts, Ordered, Profile, Shelf, in_a_line, writes};
-use protocol::config::{Member, TeamConfig};
 use protocol::control::{self, Reply, Request, SpawnReply};
-use protocol::fault::{Fault, Kind};
-use protocol::feed::Feed;
-use protocol::mode::only_reads;
+use protocol::delivery::Delivery;
+use protocol::error::{ErrorKind, ErrorReport};
+use protocol::instructions::Interactivity;
 use protocol::name::{AgentName, TeamName};
-use protocol::prompt::Presence;
-use protocol::turn::{Backend, Restart};
+use protocol::permission_mode::is_read_only_type;
+use protocol::team_config::{Member, TeamConfig};
+use protocol::turn_program::{Backend, RestartPolicy};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use uuid::Uuid;
@@ -97,7 +97,7 @@ fn after_help(examples: &str) -> String {
     format!("Built-in profiles:{}\n\n{examples}", in_a_line().map(about).collect::<String>())
 }
 
-pub(crate) fn run(here: &Here, args: Spawn) -> Result<ExitCode, Fault> {
+pub(crate) fn run(here: &Here, args: Spawn) -> Result<ExitCode, ErrorReport> {
     here.lead_only("spawn")?;
     let mut request = order(here, args.clone())?;
     if !here.global.quiet {
@@ -114,7 +114,7 @@ pub(crate) fn run(here: &Here, args: Spawn) -> Result<ExitCode, Fault> {
 }
 
 /// What is to be feared of its profile: that nobody has seen the program work, and that it hears nothing.
-pub(super) fn warnings(order: &control::Spawn) -> Vec<String> {
+pub(super) fn warnings(order: &control::SpawnRequest) -> Vec<String> {
     let of = order.env.get("TEAMD_PROFILE").and_then(|name| Shelf::of_user().profile(name).ok());
     let Some(profile) = of else { return Vec::new() };
     let name = &profile.name;
@@ -139,7 +139,7 @@ fn sentence(reply: &SpawnReply, typed: &Typed) -> String {
 }
 
 /// What the daemon is asked for; everything is checked that can be checked before anything is made.
-fn order(here: &Here, args: Spawn) -> Result<control::Spawn, Fault> {
+fn order(here: &Here, args: Spawn) -> Result<control::SpawnRequest, ErrorReport> {
     let root = here.root()?;
     let team = here.team_name(&root)?;
     let config = root.team(&team).and_then(|team| team.config()).ok();
@@ -152,8 +152,9 @@ pub(super) fn order_for(
     team: TeamName,
     config: Option<&TeamConfig>,
     mut args: Spawn,
-) -> Result<control::Spawn, Fault> {
-    let name = AgentName::parse(&args.name).map_err(|error| Fault::new(Kind::Usage, error.to_string()))?;
+) -> Result<control::SpawnRequest, ErrorReport> {
+    let name = AgentName::parse(&args.name)
+        .map_err(|error| ErrorReport::new(ErrorKind::Usage, error.to_string()))?;
     let cwd = world::directory(args.cwd.as_deref())?;
     let prompt = world::prompt(args.prompt.clone(), args.prompt_file.as_deref(), args.stdin.is_some())?;
     let definition = definition(root, args.agent_type.as_deref())?;
@@ -179,7 +180,7 @@ pub(super) fn order_for(
     let ordered = ordered(&args, &about, profile.as_ref())?;
     let named = asked.contains_key(world::CONFIG_DIR);
     let mut env = world::environment(&ordered, asked);
-    if ordered.feed == Feed::Native && !named {
+    if ordered.feed == Delivery::Native && !named {
         world::lead_to(root, &mut env);
     }
     let path = env.get("PATH").map_or("", String::as_str);
@@ -188,24 +189,24 @@ pub(super) fn order_for(
     {
         return Err(world::missing(program));
     }
-    Ok(control::Spawn {
+    Ok(control::SpawnRequest {
         team,
         name,
         unique: args.unique,
         stand_in,
         argv: ordered.argv,
-        late: ordered.late,
-        resume: ordered.resume,
+        has_deferred_variables: ordered.late,
+        resume_argv: ordered.resume,
         approved: ordered.approved,
-        prompted: ordered.prompted,
+        prompt_in_args: ordered.prompted,
         cwd,
         env,
         prompt,
         agent_type: args.agent_type,
         model: args.model,
         mode: args.mode,
-        feed: ordered.feed,
-        dialog: ordered.dialog,
+        delivery: ordered.feed,
+        dialog_patterns: ordered.dialog,
         turns: ordered.turns,
         backend,
         restart,
@@ -234,7 +235,7 @@ struct About<'a> {
 }
 
 /// None where a command is given.
-fn profile(args: &Spawn, cwd: &Path, path: &str) -> Result<Option<Profile>, Fault> {
+fn profile(args: &Spawn, cwd: &Path, path: &str) -> Result<Option<Profile>, ErrorReport> {
     if !args.command.is_empty() {
         return Ok(None);
     }
@@ -247,7 +248,7 @@ fn profile(args: &Spawn, cwd: &Path, path: &str) -> Result<Option<Profile>, Faul
 }
 
 /// What is started: the command that was given, or what a profile says.
-fn ordered(args: &Spawn, about: &About<'_>, profile: Option<&Profile>) -> Result<Ordered, Fault> {
+fn ordered(args: &Spawn, about: &About<'_>, profile: Option<&Profile>) -> Result<Ordered, ErrorReport> {
     let Some(profile) = profile else { return command(args) };
     let own = own_program()?;
     let own = own.to_string_lossy();
@@ -273,64 +274,72 @@ fn ordered(args: &Spawn, about: &About<'_>, profile: Option<&Profile>) -> Result
 
 /// What it is told of its team, as far as that is there yet.
 fn instructions(about: &About<'_>) -> String {
-    protocol::prompt::text(&protocol::prompt::Facts {
-        me: about.name,
+    protocol::instructions::render(&protocol::instructions::InstructionContext {
+        name: about.name,
         team: Some(about.team),
         config: about.config,
         root: &about.root.to_string_lossy(),
-        presence: Presence::Unknown,
+        interactivity: Interactivity::Unknown,
     })
 }
 
 /// Its own program knows best what its tools are.
-fn command(args: &Spawn) -> Result<Ordered, Fault> {
+fn command(args: &Spawn) -> Result<Ordered, ErrorReport> {
     if args.mode.as_deref() == Some("plan") {
         let message = "cannot start a command in the mode plan: nothing says how it only reads";
-        return Err(Fault::new(Kind::Usage, message).hinted("write a profile for it: docs/agents.md"));
+        return Err(
+            ErrorReport::new(ErrorKind::Usage, message).with_help("write a profile for it: docs/agents.md")
+        );
     }
     if !args.allow.is_empty() || !args.deny.is_empty() || args.mode.is_some() {
         let message = "cannot start a command with --mode, --allow or --deny: nothing says how it takes them";
-        return Err(Fault::new(Kind::Usage, message).hinted("give it arguments of its own behind --"));
+        return Err(
+            ErrorReport::new(ErrorKind::Usage, message).with_help("give it arguments of its own behind --")
+        );
     }
-    if let Some(agent_type) = args.agent_type.as_deref().filter(|of| only_reads(of)) {
+    if let Some(agent_type) = args.agent_type.as_deref().filter(|of| is_read_only_type(of)) {
         return Err(writes("a command", agent_type));
     }
-    Ok(Ordered { argv: args.command.clone(), feed: Feed::Pull, ..Ordered::default() })
+    Ok(Ordered { argv: args.command.clone(), feed: Delivery::Pull, ..Ordered::default() })
 }
 
 /// With --unique the daemon chooses the name, after the arguments are made. As long as a name can be, so that what fits
 /// into an argument fits later too.
 fn stand_in() -> AgentName {
-    AgentName::foreign(&format!("{}{}", Uuid::new_v4().simple(), Uuid::new_v4().simple()))
+    AgentName::new_unchecked(&format!("{}{}", Uuid::new_v4().simple(), Uuid::new_v4().simple()))
 }
 
-fn backend(word: Option<&str>) -> Result<Backend, Fault> {
+fn backend(word: Option<&str>) -> Result<Backend, ErrorReport> {
     match word {
         None | Some("tmux") => Ok(Backend::Tmux),
         Some("window") => Ok(Backend::Window),
         Some("in-process") => Ok(Backend::InProcess),
-        Some("iterm2") => {
-            Err(Fault::new(Kind::Missing, "cannot use the backend iterm2: it is not on this system")
-                .hinted("there is: tmux, window, in-process"))
-        }
-        Some(other) => {
-            Err(Fault::new(Kind::Usage, format!("cannot use the backend {other}: there is no such"))
-                .hinted("there is: tmux, window, in-process"))
-        }
+        Some("iterm2") => Err(ErrorReport::new(
+            ErrorKind::MissingPath,
+            "cannot use the backend iterm2: it is not on this system",
+        )
+        .with_help("there is: tmux, window, in-process")),
+        Some(other) => Err(ErrorReport::new(
+            ErrorKind::Usage,
+            format!("cannot use the backend {other}: there is no such"),
+        )
+        .with_help("there is: tmux, window, in-process")),
     }
 }
 
-fn restart(word: Option<&str>) -> Result<Restart, Fault> {
+fn restart(word: Option<&str>) -> Result<RestartPolicy, ErrorReport> {
     match word {
-        None | Some("never") => Ok(Restart::Never),
-        Some("on-failure") => Ok(Restart::OnFailure),
-        Some(other) => Err(Fault::new(Kind::Usage, format!("cannot restart {other}: there is no such rule"))
-            .hinted("there is: never, on-failure")),
+        None | Some("never") => Ok(RestartPolicy::Never),
+        Some("on-failure") => Ok(RestartPolicy::OnFailure),
+        Some(other) => {
+            Err(ErrorReport::new(ErrorKind::Usage, format!("cannot restart {other}: there is no such rule"))
+                .with_help("there is: never, on-failure"))
+        }
     }
 }
 
 /// What somebody has written down of that type; most types are a word alone.
-fn definition(root: &Path, agent_type: Option<&str>) -> Result<Option<Definition>, Fault> {
+fn definition(root: &Path, agent_type: Option<&str>) -> Result<Option<Definition>, ErrorReport> {
     let Some(agent_type) = agent_type else { return Ok(None) };
     let text = store::definition(root, agent_type).map_err(fault)?;
     Ok(text.map(|text| definition::parse(&text)))
@@ -351,12 +360,12 @@ mod tests {
 
     #[test]
     fn a_backend_that_can_not_be_had_is_an_error() {
-        assert_eq!((backend(None), restart(None)), (Ok(Backend::Tmux), Ok(Restart::Never)));
+        assert_eq!((backend(None), restart(None)), (Ok(Backend::Tmux), Ok(RestartPolicy::Never)));
         assert_eq!(backend(Some("window")), Ok(Backend::Window));
-        assert_eq!(backend(Some("iterm2")).map_err(|fault| fault.kind), Err(Kind::Missing));
-        assert_eq!(backend(Some("screen")).map_err(|fault| fault.kind), Err(Kind::Usage));
-        assert_eq!(restart(Some("on-failure")), Ok(Restart::OnFailure));
-        assert_eq!(restart(Some("always")).map_err(|fault| fault.kind), Err(Kind::Usage));
+        assert_eq!(backend(Some("iterm2")).map_err(|fault| fault.kind), Err(ErrorKind::MissingPath));
+        assert_eq!(backend(Some("screen")).map_err(|fault| fault.kind), Err(ErrorKind::Usage));
+        assert_eq!(restart(Some("on-failure")), Ok(RestartPolicy::OnFailure));
+        assert_eq!(restart(Some("always")).map_err(|fault| fault.kind), Err(ErrorKind::Usage));
     }
 
     #[test]

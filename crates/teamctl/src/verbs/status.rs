@@ -8,8 +8,8 @@ use super::typed;
 use crate::here::{Here, fault, misunderstood};
 use crate::output;
 use protocol::control::{Reply, Request, StatusReply};
-use protocol::fault::{Fault, Kind};
-use protocol::name::{TeamName, bare, did_you_mean};
+use protocol::error::{ErrorKind, ErrorReport};
+use protocol::name::{TeamName, did_you_mean, strip_team};
 use serde_json::json;
 use std::process::ExitCode;
 use store::Root;
@@ -46,19 +46,19 @@ enum Format {
     Tmux,
 }
 
-pub(crate) fn run(here: &Here, args: &Status) -> Result<ExitCode, Fault> {
+pub(crate) fn run(here: &Here, args: &Status) -> Result<ExitCode, ErrorReport> {
     if args.format.is_some() {
         return segment(here);
     }
-    let asked = here.ask(Request::StatusOnScreen);
+    let asked = here.ask(Request::StatusWithScreens);
     let daemon = match asked {
         Ok(Reply::Status(status)) => Ok(status),
         Ok(_) => return Err(misunderstood()),
-        Err(fault) if fault.kind == Kind::NoDaemon => Err(fault),
+        Err(fault) if fault.kind == ErrorKind::NoDaemon => Err(fault),
         Err(fault) => return Err(fault),
     };
     let root = here.root()?;
-    let written = if daemon.is_err() { resting(&here.place()?.state) } else { Vec::new() };
+    let written = if daemon.is_err() { resting(&here.place()?.state_dir) } else { Vec::new() };
     let mut teams = views(here, &root, Lives::told(daemon.as_ref().ok(), &written), args)?;
     let leads = crate::hook::leads(here)?;
     teams.iter_mut().for_each(|team| team.led_from(&leads));
@@ -79,7 +79,7 @@ pub(crate) fn run(here: &Here, args: &Status) -> Result<ExitCode, Fault> {
         Ok(_) => Ok(ExitCode::SUCCESS),
         Err(fault) => {
             let next = fault
-                .hint
+                .help
                 .as_ref()
                 .map_or_else(String::new, |hint| format!("\n  {}", typed::placed(here, hint)));
             output::complain(&format!("{}; this is what the files say{next}", fault.message));
@@ -89,7 +89,7 @@ pub(crate) fn run(here: &Here, args: &Status) -> Result<ExitCode, Fault> {
 }
 
 /// Of what the daemon knows: no file is read, and no other word said, since a status line shows it again and again.
-fn segment(here: &Here) -> Result<ExitCode, Fault> {
+fn segment(here: &Here) -> Result<ExitCode, ErrorReport> {
     match here.ask_for_status() {
         Ok(Reply::Status(status)) => {
             let team = here.global.team.as_deref().and_then(|name| TeamName::parse(name).ok());
@@ -104,24 +104,24 @@ fn segment(here: &Here) -> Result<ExitCode, Fault> {
     }
 }
 
-fn views(here: &Here, root: &Root, lives: Lives, args: &Status) -> Result<Vec<TeamView>, Fault> {
+fn views(here: &Here, root: &Root, lives: Lives, args: &Status) -> Result<Vec<TeamView>, ErrorReport> {
     let named = here.global.team.is_some().then(|| here.team_name(root)).transpose()?;
     let shown = |team: &TeamName| match &named {
         Some(named) => team == named,
-        None => args.all || !team.is_foreign(),
+        None => args.all || !team.is_claude_session(),
     };
     let names: Vec<TeamName> = root.teams().map_err(fault)?.into_iter().filter(shown).collect();
     Ok(names.into_iter().map(|name| view(root, name, lives, &mut unread_in)).collect())
 }
 
-fn only(teams: &mut Vec<TeamView>, name: &str) -> Result<(), Fault> {
+fn only(teams: &mut Vec<TeamView>, name: &str) -> Result<(), ErrorReport> {
     let names = |team: &TeamView| {
         let past = team.past.iter().map(|past| past.name.to_string());
         team.members.iter().map(|member| member.name.clone()).chain(past).collect::<Vec<_>>()
     };
     let all: Vec<String> = teams.iter().flat_map(names).collect();
     for team in teams.iter_mut() {
-        let bare = bare(name, &team.name);
+        let bare = strip_team(name, &team.name);
         let is_it = |name: &str| name.eq_ignore_ascii_case(bare);
         team.members.retain(|member| is_it(&member.name));
         team.past.retain(|past| is_it(past.name.as_str()));
@@ -134,16 +134,16 @@ fn only(teams: &mut Vec<TeamView>, name: &str) -> Result<(), Fault> {
         return Ok(());
     }
     let near = did_you_mean(name, all.iter().map(String::as_str));
-    Err(Fault::new(Kind::NotFound, format!("cannot find {name}: no such member"))
-        .hinted(near.unwrap_or_else(|| "those there are: teamctl status".to_owned())))
+    Err(ErrorReport::new(ErrorKind::NotFound, format!("cannot find {name}: no such member"))
+        .with_help(near.unwrap_or_else(|| "those there are: teamctl status".to_owned())))
 }
 
 fn show(
     here: &Here,
     teams: &[TeamView],
-    daemon: &Result<StatusReply, Fault>,
+    daemon: &Result<StatusReply, ErrorReport>,
     args: &Status,
-) -> Result<(), Fault> {
+) -> Result<(), ErrorReport> {
     if let Ok(status) = daemon {
         let about = &status.daemon;
         let tmux = about

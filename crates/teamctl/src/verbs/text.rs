@@ -1,36 +1,38 @@
 //! The text of a message as the user gives it: an argument, or `-` for standard input, byte for byte.
 
-use protocol::fault::{Fault, Kind};
+use protocol::error::{ErrorKind, ErrorReport};
 use std::io::Read;
 
 /// The longest text of a message, in bytes: what the store takes.
 const LIMIT: usize = 256 << 10;
 
 /// The text that `given` stands for.
-pub(super) fn of(given: &str) -> Result<String, Fault> {
+pub(super) fn of(given: &str) -> Result<String, ErrorReport> {
     if given == "-" { standard_input() } else { Ok(given.to_owned()) }
 }
 
 /// All of standard input, up to the longest text of a message.
-pub(super) fn standard_input() -> Result<String, Fault> {
+pub(super) fn standard_input() -> Result<String, ErrorReport> {
     read(std::io::stdin().lock())
 }
 
 /// One byte more than the limit shows that it is too long; the rest may never end.
-fn read(input: impl Read) -> Result<String, Fault> {
+fn read(input: impl Read) -> Result<String, ErrorReport> {
     let mut bytes = Vec::new();
     let read = input.take(LIMIT as u64 + 1).read_to_end(&mut bytes);
-    read.map_err(|error| Fault::new(Kind::Io, format!("cannot read standard input: {error}")))?;
+    read.map_err(|error| ErrorReport::new(ErrorKind::Io, format!("cannot read standard input: {error}")))?;
     if bytes.len() > LIMIT {
         return Err(too_long(&format!("more than {LIMIT}")));
     }
-    let wrong = |error| Fault::new(Kind::Data, format!("cannot send what is on standard input: {error}"));
+    let wrong = |error| {
+        ErrorReport::new(ErrorKind::InvalidData, format!("cannot send what is on standard input: {error}"))
+    };
     String::from_utf8(bytes).map_err(wrong)
 }
 
-fn too_long(size: &str) -> Fault {
+fn too_long(size: &str) -> ErrorReport {
     let message = format!("cannot send a text of {size} bytes: {LIMIT} is the limit");
-    Fault::new(Kind::Usage, message).hinted("put it into a file and send the file's path")
+    ErrorReport::new(ErrorKind::Usage, message).with_help("put it into a file and send the file's path")
 }
 
 #[cfg(test)]
@@ -40,9 +42,9 @@ mod tests {
     #[test]
     fn standard_input_is_taken_byte_for_byte_up_to_the_limit() {
         assert_eq!(read("a\nb\n".as_bytes()), Ok("a\nb\n".to_owned()));
-        assert_eq!(read(&b"\xff"[..]).map_err(|fault| fault.kind), Err(Kind::Data));
+        assert_eq!(read(&b"\xff"[..]).map_err(|fault| fault.kind), Err(ErrorKind::InvalidData));
         assert_eq!(read("x".repeat(LIMIT).as_bytes()).map(|text| text.len()), Ok(LIMIT));
         let endless = read(std::io::repeat(b'x'));
-        assert_eq!(endless.map_err(|fault| fault.kind), Err(Kind::Usage));
+        assert_eq!(endless.map_err(|fault| fault.kind), Err(ErrorKind::Usage));
     }
 }

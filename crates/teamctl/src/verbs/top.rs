@@ -3,7 +3,7 @@
 
 use super::up::no_tmux;
 use crate::here::{Here, own_program, variable};
-use protocol::fault::{Fault, Kind};
+use protocol::error::{ErrorKind, ErrorReport};
 use std::ffi::OsString;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
@@ -47,26 +47,32 @@ pub(crate) struct Top {
 }
 
 /// Becomes the screen; returns only where it can't.
-pub(crate) fn run(here: &Here, args: &Top) -> Result<ExitCode, Fault> {
+pub(crate) fn run(here: &Here, args: &Top) -> Result<ExitCode, ErrorReport> {
     here.lead_only("watch the whole team")?;
     let teams = here.teams_meant(&here.root()?)?;
     let program = own_program()?.with_file_name(PROGRAM);
     let mut words: Vec<OsString> = vec!["--root".into(), here.root_path()?.into()];
-    words.extend(["--state".into(), here.place()?.state.into(), "--socket".into(), here.socket()?.into()]);
+    words.extend([
+        "--state".into(),
+        here.place()?.state_dir.into(),
+        "--socket".into(),
+        here.socket()?.into(),
+    ]);
     words.extend(teams.iter().flat_map(|team| ["--team".into(), team.as_str().into()]));
     if args.popup {
         return Err(popup(&program, &words));
     }
     let error = Command::new(&program).args(&words).exec();
     let message = format!("cannot start {}: {error}", program.display());
-    Err(Fault::new(Kind::Missing, message).hinted("install it beside teamctl: make install"))
+    Err(ErrorReport::new(ErrorKind::MissingPath, message)
+        .with_help("install it beside teamctl: make install"))
 }
 
 /// Becomes tmux, which waits until the popup has closed.
-fn popup(program: &Path, words: &[OsString]) -> Fault {
+fn popup(program: &Path, words: &[OsString]) -> ErrorReport {
     let Some(socket) = variable("TMUX").and_then(|tmux| tmux.split(',').next().map(str::to_owned)) else {
-        return Fault::new(Kind::Refused, "cannot open a popup: this is not inside tmux")
-            .hinted("without one: teamctl top");
+        return ErrorReport::new(ErrorKind::Refused, "cannot open a popup: this is not inside tmux")
+            .with_help("without one: teamctl top");
     };
     let mut command = Command::new("tmux");
     command.args(["-u", "-S", &socket, "display-popup", "-E", "-w", "90%", "-h", "90%", "--", "env"]);

@@ -10,8 +10,8 @@ use crate::here::{Here, now};
 use crate::output::{self, clean};
 use chain::{Answered, Chain, Read};
 use find::{Copy, Standing};
-use protocol::fault::Fault;
-use protocol::time::iso8601;
+use protocol::error::ErrorReport;
+use protocol::timestamp::iso8601;
 use serde_json::{Value, json};
 use std::process::ExitCode;
 use view::words::span;
@@ -30,10 +30,10 @@ pub(crate) struct Trace {
     message: String,
 }
 
-pub(crate) fn run(here: &Here, args: &Trace) -> Result<ExitCode, Fault> {
+pub(crate) fn run(here: &Here, args: &Trace) -> Result<ExitCode, ErrorReport> {
     here.lead_only("trace a message")?;
     let copies = find::copies(here, &args.message)?;
-    let log = Log::read(&here.place()?.state);
+    let log = Log::read(&here.place()?.state_dir);
     let mut traced: Vec<Traced> = copies.into_iter().map(|copy| Traced::of(copy, &log)).collect();
     if traced.iter().any(Traced::is_waited_for) {
         let ground = Ground::see(here, log)?;
@@ -69,7 +69,7 @@ impl Traced {
         matches!(self.copy.standing, Standing::Stored { .. }) && self.chain.read == Read::NotYet
     }
 
-    fn explain(&mut self, here: &Here, ground: &Ground) -> Result<(), Fault> {
+    fn explain(&mut self, here: &Here, ground: &Ground) -> Result<(), ErrorReport> {
         if self.is_waited_for() {
             let Copy { team, to, .. } = &self.copy;
             self.waits = causes_of(here, ground, team, to.as_str())?.into_iter().next();

@@ -4,7 +4,7 @@
 use crate::cli::Verb;
 use crate::here::{Here, fault, variable};
 use clap::Subcommand;
-use protocol::fault::Fault;
+use protocol::error::ErrorReport;
 use protocol::name::TeamName;
 use view::typed::Typed;
 
@@ -24,7 +24,7 @@ pub(crate) fn at(here: &Here) -> Typed {
 }
 
 /// For what is about that team.
-pub(crate) fn of(here: &Here, team: &TeamName) -> Result<Typed, Fault> {
+pub(crate) fn of(here: &Here, team: &TeamName) -> Result<Typed, ErrorReport> {
     let teams = here.root()?.teams().map_err(fault)?;
     Ok(at(here).among(team, &teams, variable("TEAMD_TEAM").as_deref()))
 }

@@ -11,7 +11,7 @@ use crate::here::{Here, own_program};
 use crate::output;
 use crate::profile::Shelf;
 use protocol::control::{Reply, StatusReply, TeamStatus};
-use protocol::fault::{Fault, Kind};
+use protocol::error::{ErrorKind, ErrorReport};
 use serde_json::json;
 use server::Server;
 use std::os::unix::fs::DirBuilderExt;
@@ -54,7 +54,7 @@ pub(super) enum Began {
     Refused(u8),
 }
 
-pub(crate) fn run(here: &Here, args: &Up) -> Result<ExitCode, Fault> {
+pub(crate) fn run(here: &Here, args: &Up) -> Result<ExitCode, ErrorReport> {
     let (status, how) = match began(here, &Server::OfCaller(args.tmux_name.clone()))? {
         Began::Runs(status) => (status, "runs already"),
         Began::Ready(status) => (status, "is ready"),
@@ -64,8 +64,9 @@ pub(crate) fn run(here: &Here, args: &Up) -> Result<ExitCode, Fault> {
         return back::bring(here, &status, how);
     }
     let spent = status.teams.iter().filter_map(|team| spent(here, team));
-    let past = status.teams.iter().filter(|team| !team.is_spent()).flat_map(|team| &team.past);
-    let rests = rests(past.filter(|past| past.rests).count(), &typed::at(here));
+    let past =
+        status.teams.iter().filter(|team| !team.is_budget_exhausted()).flat_map(|team| &team.past_members);
+    let rests = rests(past.filter(|past| past.is_suspended).count(), &typed::at(here));
     let lines: Vec<String> = std::iter::once(told(&status, how)).chain(rests).chain(spent).collect();
     output::done(here, &json!({"daemon": status.daemon}), &lines.join("\n"));
     Ok(ExitCode::SUCCESS)
@@ -83,13 +84,13 @@ pub(super) fn rests(count: usize, typed: &Typed) -> Option<String> {
 
 /// Why nobody of that team can be brought back, where its budget is used up, and what to do first.
 fn spent(here: &Here, team: &TeamStatus) -> Option<String> {
-    let why = team.budget.as_ref()?.spent.as_ref()?;
+    let why = team.budget.as_ref()?.exhausted_reason.as_ref()?;
     let more = typed::placed(here, &format!("give it more with: teamctl policy FILE -t {}", team.name));
     Some(format!("Of {} nobody is started: {why}.\n  {more}", team.name))
 }
 
 /// Starts a daemon unless one answers.
-pub(super) fn began(here: &Here, server: &Server) -> Result<Began, Fault> {
+pub(super) fn began(here: &Here, server: &Server) -> Result<Began, ErrorReport> {
     if let Some(status) = running(here)? {
         return Ok(Began::Runs(status));
     }
@@ -101,28 +102,28 @@ pub(super) fn began(here: &Here, server: &Server) -> Result<Began, Fault> {
     }
 }
 
-fn running(here: &Here) -> Result<Option<StatusReply>, Fault> {
+fn running(here: &Here) -> Result<Option<StatusReply>, ErrorReport> {
     match here.ask_for_status() {
         Ok(Reply::Status(status)) => Ok(Some(status)),
-        Err(fault) if fault.kind != Kind::NoDaemon => Err(fault),
+        Err(fault) if fault.kind != ErrorKind::NoDaemon => Err(fault),
         _ => Ok(None),
     }
 }
 
-fn begin(here: &Here, server: &Server, socket: &Path) -> Result<Began, Fault> {
+fn begin(here: &Here, server: &Server, socket: &Path) -> Result<Began, ErrorReport> {
     let directory = socket.parent().unwrap_or(Path::new("/")).to_owned();
     let made = std::fs::DirBuilder::new().recursive(true).mode(0o700).create(&directory);
-    made.map_err(|error| Fault::io("make", &directory, &error))?;
+    made.map_err(|error| ErrorReport::from_io("make", &directory, &error))?;
     let mut follow = Follow::new(&[directory])?;
     if let Some((code, why)) = cannot_start(here, socket)? {
         // Where a teamd does already, it may have been started by hand a moment ago, and be about to answer.
-        let other = match code == Kind::NoDaemon.exit_code() {
+        let other = match code == ErrorKind::NoDaemon.exit_code() {
             true => answer(here, &mut follow, OTHER)?,
             false => None,
         };
         return Ok(other.map_or_else(|| refused(here, code, &why), Began::Runs));
     }
-    session::start(here, &server.or_where_panes_are(&here.place()?.state), socket)?;
+    session::start(here, &server.or_where_panes_are(&here.place()?.state_dir), socket)?;
     answer(here, &mut follow, READY)?.map(Began::Ready).ok_or_else(|| not_ready(here))
 }
 
@@ -132,7 +133,7 @@ fn refused(here: &Here, code: u8, why: &str) -> Began {
 }
 
 /// What a daemon answers, as soon as there is one; none where there is none for so long.
-fn answer(here: &Here, follow: &mut Follow, patience: Duration) -> Result<Option<StatusReply>, Fault> {
+fn answer(here: &Here, follow: &mut Follow, patience: Duration) -> Result<Option<StatusReply>, ErrorReport> {
     let until = Instant::now() + patience;
     loop {
         let status = running(here)?;
@@ -144,19 +145,19 @@ fn answer(here: &Here, follow: &mut Follow, patience: Duration) -> Result<Option
 
 /// What would keep teamd from starting it says itself, and better here than in a pane that closes at once: its exit code
 /// and its words.
-fn cannot_start(here: &Here, socket: &Path) -> Result<Option<(u8, String)>, Fault> {
+fn cannot_start(here: &Here, socket: &Path) -> Result<Option<(u8, String)>, ErrorReport> {
     let mut teamd = Command::new(beside_us()?);
     let ran = teamd.args(arguments(here, socket)?).arg("--check").stdin(Stdio::null()).output();
     let ran = ran.map_err(|error| {
-        Fault::new(Kind::Missing, format!("cannot start teamd: {error}"))
-            .hinted("install teamd beside teamctl")
+        ErrorReport::new(ErrorKind::MissingPath, format!("cannot start teamd: {error}"))
+            .with_help("install teamd beside teamctl")
     })?;
     let code = ran.status.code().and_then(|code| u8::try_from(code).ok());
     let why = String::from_utf8_lossy(&ran.stderr).into_owned();
-    Ok((!ran.status.success()).then(|| (code.unwrap_or(Kind::Internal.exit_code()), why)))
+    Ok((!ran.status.success()).then(|| (code.unwrap_or(ErrorKind::Internal.exit_code()), why)))
 }
 
-fn arguments(here: &Here, socket: &Path) -> Result<Vec<String>, Fault> {
+fn arguments(here: &Here, socket: &Path) -> Result<Vec<String>, ErrorReport> {
     let mut words = vec!["--socket".to_owned(), socket.to_string_lossy().into_owned()];
     if let Some(root) = &here.global.root {
         words.extend(["--root".to_owned(), root.to_string_lossy().into_owned()]);
@@ -173,10 +174,10 @@ fn told(status: &StatusReply, how: &str) -> String {
     format!("teamd {how}: pid {}, root {}, tmux {tmux}.", daemon.pid, daemon.root.display())
 }
 
-fn not_ready(here: &Here) -> Fault {
-    let state = here.place().map(|place| place.state.display().to_string()).unwrap_or_default();
-    Fault::new(Kind::NoDaemon, "cannot start teamd: it was not ready within 10 s")
-        .hinted(format!("run teamd by hand to see why; its log is {state}/logs/teamd/latest"))
+fn not_ready(here: &Here) -> ErrorReport {
+    let state = here.place().map(|place| place.state_dir.display().to_string()).unwrap_or_default();
+    ErrorReport::new(ErrorKind::NoDaemon, "cannot start teamd: it was not ready within 10 s")
+        .with_help(format!("run teamd by hand to see why; its log is {state}/logs/teamd/latest"))
 }
 
 /// An argument that ends in `;` would end the tmux command.
@@ -187,16 +188,17 @@ fn escaped(argument: &str) -> String {
     }
 }
 
-pub(crate) fn no_tmux(error: &std::io::Error) -> Fault {
-    Fault::new(Kind::Missing, format!("cannot run tmux: {error}")).hinted("install tmux 3.2 or newer")
+pub(crate) fn no_tmux(error: &std::io::Error) -> ErrorReport {
+    ErrorReport::new(ErrorKind::MissingPath, format!("cannot run tmux: {error}"))
+        .with_help("install tmux 3.2 or newer")
 }
 
 /// The teamd that came with this teamctl: a system may have another program of that name.
-fn beside_us() -> Result<PathBuf, Fault> {
+fn beside_us() -> Result<PathBuf, ErrorReport> {
     let path = own_program()?.with_file_name("teamd");
     if path.is_file() {
         return Ok(path);
     }
-    Err(Fault::new(Kind::Missing, format!("cannot find {}", path.display()))
-        .hinted("install teamd beside teamctl"))
+    Err(ErrorReport::new(ErrorKind::MissingPath, format!("cannot find {}", path.display()))
+        .with_help("install teamd beside teamctl"))
 }

@@ -8,7 +8,7 @@ use crate::here::Here;
 use crate::output;
 use condition::Condition;
 use protocol::duration;
-use protocol::fault::{Fault, Kind};
+use protocol::error::{ErrorKind, ErrorReport};
 use serde_json::json;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
@@ -59,7 +59,7 @@ impl What {
     }
 }
 
-pub(crate) fn run(here: &Here, args: &Wait) -> Result<ExitCode, Fault> {
+pub(crate) fn run(here: &Here, args: &Wait) -> Result<ExitCode, ErrorReport> {
     let deadline = args.timeout.and_then(|timeout| Instant::now().checked_add(timeout));
     let condition = Condition::of(here, args)?;
     let directories = condition.directories();
@@ -76,7 +76,8 @@ pub(crate) fn run(here: &Here, args: &Wait) -> Result<ExitCode, Fault> {
             Saw::Changed => {}
             Saw::TimedOut => {
                 let message = format!("cannot wait any longer: still no {}", missing.join(", no "));
-                return Err(Fault::new(Kind::Timeout, message).hinted("wait again, or see: teamctl status"));
+                return Err(ErrorReport::new(ErrorKind::Timeout, message)
+                    .with_help("wait again, or see: teamctl status"));
             }
             Saw::HungUp => return Ok(ExitCode::FAILURE),
         }

@@ -19,8 +19,8 @@ use chronicle::Log;
 use evidence::Evidence;
 pub(super) use evidence::Ground;
 use protocol::duration;
-use protocol::fault::{Fault, Kind};
-use protocol::name::{AgentName, bare, did_you_mean};
+use protocol::error::{ErrorKind, ErrorReport};
+use protocol::name::{AgentName, did_you_mean, strip_team};
 use serde::Serialize;
 use serde_json::json;
 use std::process::ExitCode;
@@ -47,12 +47,12 @@ pub(crate) struct Why {
     silent: Duration,
 }
 
-pub(crate) fn run(here: &Here, args: &Why) -> Result<ExitCode, Fault> {
+pub(crate) fn run(here: &Here, args: &Why) -> Result<ExitCode, ErrorReport> {
     let team = super::send::team_of(here, &args.name)?;
-    if here.me() != AgentName::foreign(bare(&args.name, team.name())) {
+    if here.me() != AgentName::new_unchecked(strip_team(&args.name, team.name())) {
         here.lead_only("say why another member is not moving")?;
     }
-    let ground = Ground::see(here, Log::read(&here.place()?.state))?;
+    let ground = Ground::see(here, Log::read(&here.place()?.state_dir))?;
     let evidence = evidence::gather(here, &ground, &team, &args.name, args.silent)?;
     if !evidence.is_known() {
         return Err(nobody(&evidence));
@@ -79,13 +79,13 @@ pub(super) fn causes_of(
     ground: &Ground,
     team: &store::Team,
     name: &str,
-) -> Result<Vec<Told>, Fault> {
+) -> Result<Vec<Told>, ErrorReport> {
     let evidence = evidence::gather(here, ground, team, name, PATIENCE)?;
     let typed = typed::of(here, team.name())?;
     Ok(judge::causes(&evidence).iter().map(|cause| told(cause, &evidence, &typed)).collect())
 }
 
-fn nobody(evidence: &Evidence) -> Fault {
+fn nobody(evidence: &Evidence) -> ErrorReport {
     let members = evidence.members.iter().map(|name| name.as_str());
     let near =
         did_you_mean(evidence.name.as_str(), members.chain(evidence.former.iter().map(String::as_str)));
@@ -93,8 +93,8 @@ fn nobody(evidence: &Evidence) -> Fault {
         "cannot find {}: it is no member of {}, and never was as far as the event log tells",
         evidence.name, evidence.team
     );
-    Fault::new(Kind::NotFound, message)
-        .hinted(near.unwrap_or_else(|| "those there are: teamctl status".to_owned()))
+    ErrorReport::new(ErrorKind::NotFound, message)
+        .with_help(near.unwrap_or_else(|| "those there are: teamctl status".to_owned()))
 }
 
 /// A cause as it is printed; the keys are those of `--json`.

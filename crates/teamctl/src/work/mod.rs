@@ -11,9 +11,9 @@ use crate::teammate::{
     Beginning, CannotStart, Happened, Host, How, Over, Post, Program, Teammate, TurnEnd, TurnOf,
 };
 use line::{Heard, Line};
-use protocol::control::{Activity, Request, TurnNow};
-use protocol::fault::{Fault, Kind};
-use protocol::turn::{TurnProgram, Worker};
+use protocol::control::{Activity, Request, TurnStatus};
+use protocol::error::{ErrorKind, ErrorReport};
+use protocol::turn_program::{TurnProgram, Worker};
 use std::process::{Child, Command, ExitCode, Stdio};
 use std::time::Instant;
 
@@ -46,10 +46,10 @@ pub(crate) enum Busy {
     Reject,
 }
 
-pub(crate) fn run(here: &Here, args: &Work) -> Result<ExitCode, Fault> {
+pub(crate) fn run(here: &Here, args: &Work) -> Result<ExitCode, ErrorReport> {
     let line = Line::inherited().ok_or_else(|| {
-        Fault::new(Kind::Usage, "cannot work here: there is no wake line")
-            .hinted("start a worker with: teamctl spawn NAME --agent worker")
+        ErrorReport::new(ErrorKind::Usage, "cannot work here: there is no wake line")
+            .with_help("start a worker with: teamctl spawn NAME --agent worker")
     })?;
     let (me, team) = (here.me(), here.team()?);
     output::line(&format!("{me} works for {}.", team.name()));
@@ -59,13 +59,13 @@ pub(crate) fn run(here: &Here, args: &Work) -> Result<ExitCode, Fault> {
         on_message: args.on_message.clone(),
         busy_reject: args.busy == Busy::Reject,
     };
-    let program = Program::new(TurnProgram::Worker(worker), None, here.place()?.state, me.as_str());
+    let program = Program::new(TurnProgram::Worker(worker), None, here.place()?.state_dir, me.as_str());
     let bench = Bench { here, line, command: None, told: None };
     let beginning = Beginning { prompt: String::new(), again: true, ..Beginning::default() };
     let (_, over) =
         Teammate::new(bench, Post::new(team, me, color).told_by(here.hints()?), program).live(beginning);
     match over {
-        Over::NotStarted(why) => Err(Fault::new(Kind::Missing, why)),
+        Over::NotStarted(why) => Err(ErrorReport::new(ErrorKind::MissingPath, why)),
         // Without join nobody could wake us: that is an end as any other.
         Over::Approved | Over::Ended => Ok(ExitCode::SUCCESS),
     }
@@ -115,9 +115,9 @@ impl Host for Bench<'_> {
     }
 
     /// For the daemon's status and the border; without a daemon nobody looks at either.
-    fn tell(&mut self, now: &TurnNow) {
+    fn tell(&mut self, now: &TurnStatus) {
         if self.told.replace(now.activity) != Some(now.activity) {
-            self.here.ask(Request::Activity(now.activity)).ok();
+            self.here.ask(Request::ReportActivity(now.activity)).ok();
         }
     }
 

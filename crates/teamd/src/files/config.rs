@@ -7,8 +7,8 @@
 use super::Files;
 use super::job::{ConfigSeen, Living, Ours};
 use super::member::member;
-use protocol::config::{Member, TeamConfig, with_member, without_members};
 use protocol::name::{AgentName, TeamName};
+use protocol::team_config::{Member, TeamConfig, with_member, without_members};
 use std::collections::HashSet;
 use std::sync::Arc;
 use store::{Config, Damage, Error, Team};

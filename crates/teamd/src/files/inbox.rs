@@ -1,7 +1,7 @@
 //! What is new in an inbox since the last look, for the event log; and what is gone of it that was acknowledged.
 
 use super::job::{Guard, Letter, Mail};
-use protocol::message::{Entry, Message};
+use protocol::message::{InboxEntry, Message};
 use protocol::name::{AgentName, TeamName};
 use protocol::payload::Payload;
 use std::collections::BTreeMap;
@@ -43,7 +43,7 @@ impl Inboxes {
 
     /// A part of what is new, so that memory does not grow with an inbox; where there is more, it is to be looked at again.
     pub(super) fn look(&mut self, team: &Team, inbox: &str, guard: Guard) -> Result<Mail, Error> {
-        let name = AgentName::foreign(inbox);
+        let name = AgentName::new_unchecked(inbox);
         let key = (team.name().clone(), name.clone());
         let before = self.marks.get(&key);
         if matches!(guard, Guard::Fed | Guard::Looks) {
@@ -75,7 +75,7 @@ impl Inboxes {
         Ok(mail)
     }
 
-    fn mail(&self, key: &(TeamName, AgentName), entries: &[Entry], mark: &Mark) -> Mail {
+    fn mail(&self, key: &(TeamName, AgentName), entries: &[InboxEntry], mark: &Mark) -> Mail {
         let more = mark.is_behind();
         // Its owner has taken out what it consumed, or somebody has rewritten it: nobody knows what is new.
         if mark.began_again() {
@@ -119,18 +119,18 @@ fn untold(error: &Error) {
 }
 
 /// Without those that are no messages: they have no sender.
-fn letters(entries: &[Entry]) -> Vec<Letter> {
+fn letters(entries: &[InboxEntry]) -> Vec<Letter> {
     entries.iter().filter_map(letter).collect()
 }
 
-fn letter(entry: &Entry) -> Option<Letter> {
+fn letter(entry: &InboxEntry) -> Option<Letter> {
     Some(of_message(entry.index, entry.message.as_ref().ok()?))
 }
 
 fn of_message(index: usize, message: &Message) -> Letter {
     Letter {
         index,
-        from: AgentName::foreign(&message.from),
+        from: AgentName::new_unchecked(&message.from),
         summary: message.summary.clone(),
         payload: Payload::parse(&message.text),
     }

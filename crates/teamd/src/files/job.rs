@@ -4,16 +4,17 @@ use crate::event::ConnId;
 use crate::roster::{Roster, Shared, SpawnId};
 use crate::step::Telling;
 use crate::worktrees::Making;
-use protocol::asked::Answer;
 use protocol::control::{
-    Activity, Create, CreateReply, Delete, Ended, NextTask, Reply, SetPolicy, SightReply, Swept,
+    Activity, CreateTeamReply, CreateTeamRequest, DeleteTeamRequest, ExitReport, NextTaskRequest,
+    RemovedWorktrees, Reply, SetPolicyRequest, VisibilityReply,
 };
-use protocol::fault::Fault;
+use protocol::error::ErrorReport;
 use protocol::id::{RequestId, TaskId};
-use protocol::mode::PermissionMode;
+use protocol::member_request::Answer;
 use protocol::name::{AgentName, TeamName};
 use protocol::payload::Payload;
-use protocol::policy::{By, Policy};
+use protocol::permission_mode::PermissionMode;
+use protocol::policy::{AnsweredBy, Policy};
 use protocol::task::Task;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
@@ -28,7 +29,7 @@ pub(crate) enum FileJob {
     /// A line of the event log.
     Log(String),
     /// A new team.
-    Create { client: ConnId, create: Create, created_at: u64 },
+    Create { client: ConnId, create: CreateTeamRequest, created_at: u64 },
     /// The environment of an agent, for its next life and for whoever asks.
     Environment { file: String, env: BTreeMap<String, String> },
     /// A new member: entry, first message, tracking task. `again`: the name's mail and prompt are from a life
@@ -51,17 +52,17 @@ pub(crate) enum FileJob {
     /// What a dead join left in writing.
     LastWords { spawn: SpawnId, token: String },
     /// The team's tasks, with a look at these. Then clients are told which of them is next.
-    Tasks { team: TeamName, which: Which, asks: Vec<(ConnId, NextTask)> },
+    Tasks { team: TeamName, which: Which, asks: Vec<(ConnId, NextTaskRequest)> },
     /// What is new in an inbox, by the name of its file; and what somebody else took out of it is put back.
     Inbox { team: TeamName, inbox: String, guard: Guard },
     /// What the team's members ask, all of it.
     Requests { team: TeamName },
     /// The policy's answer to a request.
-    Answer { team: TeamName, request: Box<OpenRequest>, answer: Answer, by: By, at: u64 },
+    Answer { team: TeamName, request: Box<OpenRequest>, answer: Answer, by: AnsweredBy, at: u64 },
     /// The permission mode of a member or the lead, told or written.
     Mode { client: ConnId, team: TeamName, name: AgentName, mode: PermissionMode, telling: Telling, at: u64 },
     /// The policy of a team that is there.
-    Policy { client: ConnId, order: SetPolicy },
+    Policy { client: ConnId, order: SetPolicyRequest },
     /// In which permission mode a member goes on.
     ModeIs { team: TeamName, name: AgentName, mode: PermissionMode },
     /// `isActive` of a member.
@@ -69,7 +70,7 @@ pub(crate) enum FileJob {
     /// What a foreign writer dropped or damaged is put back, and what it says of its own member is told.
     Config { team: TeamName, ours: Ours },
     /// Which panes are hidden, for config.json; then `reply` to `client`.
-    Hidden { team: TeamName, panes: Vec<String>, tell: Option<(ConnId, SightReply)> },
+    Hidden { team: TeamName, panes: Vec<String>, tell: Option<(ConnId, VisibilityReply)> },
     /// Which teams of Claude Code's sessions are there?
     Sessions,
     /// Answered so when all before it is done.
@@ -87,9 +88,9 @@ pub(crate) enum FileJob {
     /// Is the last roster on the disk? Then git may fill what it names.
     Recorded { making: Box<Making> },
     /// Would they go? Before its worktrees do.
-    MayDelete { client: ConnId, order: Delete },
+    MayDelete { client: ConnId, order: DeleteTeamRequest },
     /// The team's files; its worktrees are gone already.
-    Delete { client: ConnId, team: TeamName, force: bool, swept: Swept },
+    Delete { client: ConnId, team: TeamName, force: bool, swept: RemovedWorktrees },
 }
 
 /// A member that is on its team now.
@@ -182,45 +183,45 @@ pub(crate) enum FileDone {
         reply: Box<Reply>,
     },
     /// The roster could not be written.
-    Unsaved(Fault),
+    Unsaved(ErrorReport),
     Created {
         client: ConnId,
         policy: Policy,
-        result: Result<CreateReply, Fault>,
+        result: Result<CreateTeamReply, ErrorReport>,
     },
     Registered {
         spawn: SpawnId,
-        result: Result<Enrolled, Fault>,
+        result: Result<Enrolled, ErrorReport>,
     },
     Asked {
         spawn: SpawnId,
-        result: Result<(), Fault>,
+        result: Result<(), ErrorReport>,
     },
     Answers {
         team: TeamName,
-        answers: Result<Vec<ShutdownAnswer>, Fault>,
+        answers: Result<Vec<ShutdownAnswer>, ErrorReport>,
     },
     /// `approved`: it had said yes before it went. `left`: what could not be put in order.
     Farewelled {
         spawn: SpawnId,
         approved: bool,
-        left: Option<Fault>,
+        left: Option<ErrorReport>,
     },
     LastWords {
         spawn: SpawnId,
-        ended: Option<Ended>,
+        ended: Option<ExitReport>,
     },
     /// And who is on the team by its config, ours or not; nobody where no task is at work.
     Tasks {
         team: TeamName,
         members: Vec<AgentName>,
-        result: Result<Arc<Vec<Arc<Task>>>, Fault>,
-        asks: Vec<(ConnId, NextTask)>,
+        result: Result<Arc<Vec<Arc<Task>>>, ErrorReport>,
+        asks: Vec<(ConnId, NextTaskRequest)>,
     },
     Inbox {
         team: TeamName,
         inbox: String,
-        result: Result<Mail, Fault>,
+        result: Result<Mail, ErrorReport>,
     },
     Config {
         team: TeamName,
@@ -229,30 +230,30 @@ pub(crate) enum FileDone {
     ModeSet {
         client: ConnId,
         who: (TeamName, AgentName, PermissionMode),
-        result: Result<(), Fault>,
+        result: Result<(), ErrorReport>,
     },
     PolicySet {
         client: ConnId,
-        order: SetPolicy,
-        result: Result<(), Fault>,
+        order: SetPolicyRequest,
+        result: Result<(), ErrorReport>,
     },
     Requests {
         team: TeamName,
-        result: Result<Asking, Fault>,
+        result: Result<Asking, ErrorReport>,
     },
     Answered {
         team: TeamName,
         from: AgentName,
         request: RequestId,
-        result: Result<(), Fault>,
+        result: Result<(), ErrorReport>,
     },
     Heard {
         conn: ConnId,
-        result: Result<(), Fault>,
+        result: Result<(), ErrorReport>,
     },
     Recorded {
         making: Box<Making>,
-        result: Result<(), Fault>,
+        result: Result<(), ErrorReport>,
     },
     Sessions {
         there: Vec<TeamName>,
@@ -260,19 +261,19 @@ pub(crate) enum FileDone {
     /// config.json says which panes are hidden.
     Noted {
         client: ConnId,
-        reply: SightReply,
-        result: Result<(), Fault>,
+        reply: VisibilityReply,
+        result: Result<(), ErrorReport>,
     },
     MayDelete {
         client: ConnId,
-        order: Delete,
-        result: Result<(), Fault>,
+        order: DeleteTeamRequest,
+        result: Result<(), ErrorReport>,
     },
     Deleted {
         client: ConnId,
         team: TeamName,
-        result: Result<(), Fault>,
-        swept: Swept,
+        result: Result<(), ErrorReport>,
+        swept: RemovedWorktrees,
     },
 }
 

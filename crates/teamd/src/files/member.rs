@@ -6,17 +6,17 @@ use super::together::{Coming, Ready};
 use crate::roster::{Record, SpawnId, Told};
 use crate::step::Telling;
 use protocol::color::Color;
-use protocol::config::{Member, TeammateEntry};
-use protocol::control::{Activity, Ended};
-use protocol::fault::Fault;
-use protocol::feed::Feed;
+use protocol::control::{Activity, ExitReport};
+use protocol::delivery::Delivery;
+use protocol::error::ErrorReport;
 use protocol::id::RequestId;
-use protocol::message::{Entry, Message};
-use protocol::mode::PermissionMode;
+use protocol::message::{InboxEntry, Message};
 use protocol::name::{AgentName, TeamName};
 use protocol::payload::{ModeSetRequest, Payload, ShutdownRequest, TeammateTerminated};
+use protocol::permission_mode::PermissionMode;
 use protocol::task::{Task, TaskStatus};
-use protocol::time::iso8601;
+use protocol::team_config::{Member, TeammateEntry};
+use protocol::timestamp::iso8601;
 use std::collections::HashSet;
 use std::sync::Arc;
 use store::{Error, Inbox, Team};
@@ -24,7 +24,7 @@ use store::{Error, Inbox, Team};
 impl Files {
     /// No agent runs that the next daemon would not know. A name that somebody else's member has is taken, although the
     /// roster does not know it.
-    pub(super) fn ready(&mut self, Coming { record, again, at, .. }: &Coming) -> Result<Ready, Fault> {
+    pub(super) fn ready(&mut self, Coming { record, again, at, .. }: &Coming) -> Result<Ready, ErrorReport> {
         self.saved()?;
         if let Some(fault) = self.unkept.remove(&record.env) {
             return Err(fault);
@@ -33,7 +33,7 @@ impl Files {
         let team = self.team(&record.team)?;
         let config = team.config_of_ours()?;
         if config.member(&record.name).is_some() {
-            return Err(Fault::from(Error::Exists { what: format!("member {}", record.name) }));
+            return Err(ErrorReport::from(Error::Exists { what: format!("member {}", record.name) }));
         }
         let inbox = team.inbox(&record.name);
         if *again {
@@ -61,7 +61,7 @@ impl Files {
         if unless_unread.contains(request) && was_asked(&inbox, request)? {
             return Ok(());
         }
-        let waits = |entry: &Entry| {
+        let waits = |entry: &InboxEntry| {
             entry.unread().is_some_and(|m| unless_unread.iter().any(|id| m.text.contains(id.as_str())))
         };
         if !unless_unread.is_empty() && inbox.unread()?.iter().any(waits) {
@@ -108,7 +108,7 @@ impl Files {
 
     /// Not before the next daemon would know that it has ended, and how: it would tell the lead once more, in other words.
     /// One that never ran has nothing to tell.
-    pub(super) fn may_depart(&mut self, record: &Record) -> Result<(), Fault> {
+    pub(super) fn may_depart(&mut self, record: &Record) -> Result<(), ErrorReport> {
         if record.ended.is_some() {
             self.saved()?;
         }
@@ -117,7 +117,7 @@ impl Files {
     }
 
     /// It is off the team, but for what is `left`.
-    pub(super) fn departed(&self, record: &Record, approved: bool, left: Option<Fault>) -> FileDone {
+    pub(super) fn departed(&self, record: &Record, approved: bool, left: Option<ErrorReport>) -> FileDone {
         if left.is_none() {
             self.note("remove an end record", self.state.remove(&end_record(&record.spawn)));
         }
@@ -138,7 +138,7 @@ impl Files {
 
     /// None and nothing swept where the words can't be read: that is not the same as none. Half a word is of a join that
     /// was killed in it, when of its agent nothing was left.
-    pub(super) fn last_words(&self, spawn: &SpawnId, token: &str) -> Option<Ended> {
+    pub(super) fn last_words(&self, spawn: &SpawnId, token: &str) -> Option<ExitReport> {
         match self.state.read(&end_record(spawn)) {
             Ok(Some(bytes)) => serde_json::from_slice(&bytes).ok(),
             Ok(None) => {
@@ -162,18 +162,19 @@ pub(crate) fn end_record(spawn: &SpawnId) -> String {
 fn let_go_of_requests(inbox: &Inbox) -> Result<(), Error> {
     let asks = |message: &Message| matches!(Payload::parse(&message.text), Some(Payload::ShutdownRequest(_)));
     let unread = inbox.unread()?.into_iter();
-    let asked: Vec<Entry> = unread.filter(|entry| entry.unread().is_some_and(asks)).collect();
+    let asked: Vec<InboxEntry> = unread.filter(|entry| entry.unread().is_some_and(asks)).collect();
     if asked.is_empty() { Ok(()) } else { inbox.mark_read(&asked) }
 }
 
 /// A client that reads its prompt itself, and of which no conversation is left to go on with.
 fn begins_anew(record: &Record) -> bool {
-    record.feed == Feed::Native && record.comeback.as_ref().is_none_or(|comeback| comeback.session.is_none())
+    record.feed == Delivery::Native
+        && record.comeback.as_ref().is_none_or(|comeback| comeback.session.is_none())
 }
 
 /// With a prompt it begins with a turn; a client that says so itself has none to begin with otherwise.
 fn first_activity(record: &Record) -> Activity {
-    let rests = record.feed == Feed::Native && (record.prompt.is_empty() || !begins_anew(record));
+    let rests = record.feed == Delivery::Native && (record.prompt.is_empty() || !begins_anew(record));
     if rests { Activity::Idle } else { Activity::Active }
 }
 
@@ -185,12 +186,12 @@ pub(super) fn member(record: &Record, activity: Activity) -> Member {
         model: record.model.clone(),
         prompt: record.prompt.clone(),
         // Registration is what gives one.
-        color: record.color.unwrap_or_else(|| Color::nth(0)),
+        color: record.color.unwrap_or_else(|| Color::for_joined_count(0)),
         plan_mode_required: record.plan_mode_required,
         joined_at: record.born,
         tmux_pane_id: crate::step::place(record),
         cwd: record.cwd.to_string_lossy().into_owned(),
-        backend_type: record.backend.member_word().to_owned(),
+        backend_type: record.backend.backend_type().to_owned(),
         worktree_path: record.worktree.as_ref().map(|tree| tree.path.to_string_lossy().into_owned()),
     };
     let is_active = Some(activity == Activity::Active);
@@ -272,7 +273,7 @@ fn was_asked(inbox: &Inbox, request: &RequestId) -> Result<bool, Error> {
 }
 
 fn answer(message: &Message) -> Option<ShutdownAnswer> {
-    let from = AgentName::foreign(&message.from);
+    let from = AgentName::new_unchecked(&message.from);
     match Payload::parse(&message.text)? {
         Payload::ShutdownApproved(it) => {
             Some(ShutdownAnswer { request: it.request_id, from, rejected: None })

@@ -31,14 +31,14 @@ use crate::roster::SpawnId;
 use crate::seen::Seen;
 use crate::tale::Tale;
 use inbox::Inboxes;
-use protocol::control::Lead;
-use protocol::fault::{Fault, Kind};
+use protocol::control::LeadProcess;
+use protocol::error::{ErrorKind, ErrorReport};
 use protocol::name::{AgentName, TeamName};
 use protocol::task::{Task, TaskStatus};
 use queue::Queue;
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
-use std::io::ErrorKind;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::UNIX_EPOCH;
@@ -46,7 +46,7 @@ use store::{Error, Origin, Root, StateDir, Team};
 use tokio::sync::mpsc::UnboundedSender;
 
 /// The file that holds the roster, in the state directory.
-pub(crate) const ROSTER: &str = protocol::ability::Abilities::FILE;
+pub(crate) const ROSTER: &str = protocol::capabilities::RosterFile::FILE_NAME;
 /// The event log, in the state directory.
 const EVENTS: &str = "events.jsonl";
 /// Beyond this the event log starts anew and the old one gets `.1`, bytes. Small enough to be read whole at the
@@ -68,11 +68,11 @@ struct Files {
     /// The environments that the last roster named; none where that is not known, nor what an earlier daemon left.
     environments: Option<BTreeSet<String>>,
     /// The environments that could not be kept, and why, until whoever was to have them is told.
-    unkept: BTreeMap<String, Fault>,
+    unkept: BTreeMap<String, ErrorReport>,
     /// Why the roster on disk is not the last one.
-    unsaved: Option<Fault>,
+    unsaved: Option<ErrorReport>,
     /// Who leads, as the hooks find it; none: not written yet.
-    leads: Option<Vec<Lead>>,
+    leads: Option<Vec<LeadProcess>>,
     /// The root is not ours any more.
     lost: bool,
     events: UnboundedSender<Event>,
@@ -84,7 +84,7 @@ pub(crate) fn start(
     state: StateDir,
     told: BTreeMap<(TeamName, AgentName), usize>,
     events: UnboundedSender<Event>,
-) -> Result<(Jobs, std::thread::JoinHandle<()>), Fault> {
+) -> Result<(Jobs, std::thread::JoinHandle<()>), ErrorReport> {
     let (jobs, queue) = queue::queue();
     let mut files = Files::new(root, state, told, events);
     let thread = std::thread::Builder::new().name("files".into()).spawn(move || files.run(queue));
@@ -92,9 +92,9 @@ pub(crate) fn start(
 }
 
 /// The daemon does not start without its threads.
-pub(crate) fn no_thread(error: &std::io::Error) -> Fault {
-    Fault::new(Kind::Io, format!("cannot start a thread: {error}"))
-        .hinted("are there too many processes? see: ulimit -u")
+pub(crate) fn no_thread(error: &std::io::Error) -> ErrorReport {
+    ErrorReport::new(ErrorKind::Io, format!("cannot start a thread: {error}"))
+        .with_help("are there too many processes? see: ulimit -u")
 }
 
 /// What the event log has told so far; a part that can't be read is told anew.
@@ -191,7 +191,7 @@ impl Files {
             }
             FileJob::Sessions => {
                 let teams = self.note("look for sessions", self.root.teams())?;
-                let there: Vec<TeamName> = teams.into_iter().filter(TeamName::is_foreign).collect();
+                let there: Vec<TeamName> = teams.into_iter().filter(TeamName::is_claude_session).collect();
                 self.note("forget answers to sessions", self.root.forget_sessions(&there));
                 FileDone::Sessions { there }
             }
@@ -287,7 +287,7 @@ impl Files {
 
     /// Nobody where the config can't be read: that is told elsewhere. That of a session is nobody's to wait for.
     fn members(&mut self, name: &TeamName) -> Vec<AgentName> {
-        if name.is_foreign() {
+        if name.is_claude_session() {
             return Vec::new();
         }
         let config = self.team(name).and_then(|team| team.config_of_ours());
@@ -320,7 +320,7 @@ impl Files {
         for event in self.seen.changes(self.root.path(), teams) {
             self.events.send(event).ok();
         }
-        for name in teams.iter().filter(|name| !name.is_foreign()) {
+        for name in teams.iter().filter(|name| !name.is_claude_session()) {
             let unseen = self.team(name).and_then(|team| self.inboxes.unseen(&team)).unwrap_or_default();
             for file in unseen {
                 let inbox = file.trim_end_matches(".json").to_owned();
@@ -331,7 +331,7 @@ impl Files {
 
     /// The lead of a team that another program made reads its inbox as that program does.
     fn guard(&self, team: &TeamName, inbox: &str, guard: Guard) -> Guard {
-        let lead = AgentName::foreign(inbox).is_lead() && guard == Guard::Looks;
+        let lead = AgentName::new_unchecked(inbox).is_lead() && guard == Guard::Looks;
         if lead && self.face(team).is_none() { Guard::Never } else { guard }
     }
 }
@@ -344,7 +344,7 @@ fn is_held(task: &Task) -> bool {
 /// When each grew last, as far as that can be told. There is none of who has never written anything.
 fn written(logs: Vec<(SpawnId, PathBuf)>) -> Vec<(SpawnId, u64)> {
     let at = |path: &Path| match path.metadata() {
-        Err(error) if error.kind() == ErrorKind::NotFound => Some(0),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Some(0),
         log => {
             let at = log.ok()?.modified().ok()?.duration_since(UNIX_EPOCH).ok()?;
             u64::try_from(at.as_millis()).ok()
@@ -354,6 +354,6 @@ fn written(logs: Vec<(SpawnId, PathBuf)>) -> Vec<(SpawnId, u64)> {
 }
 
 /// A failure as whoever waits for it is told.
-fn or_fault<T>(result: Result<T, Error>) -> Result<T, Fault> {
-    result.map_err(Fault::from)
+fn or_fault<T>(result: Result<T, Error>) -> Result<T, ErrorReport> {
+    result.map_err(ErrorReport::from)
 }

@@ -6,7 +6,7 @@
 use super::{FileJob, Files};
 use crate::event::Event;
 use crate::instance;
-use protocol::fault::{Fault, Kind};
+use protocol::error::{ErrorKind, ErrorReport};
 
 impl Files {
     pub(super) fn see_root(&mut self, job: &FileJob) {
@@ -23,14 +23,15 @@ impl Files {
         self.events.send(Event::Root(opened)).ok();
     }
 
-    fn open_root_anew(&mut self) -> Result<(), Fault> {
+    fn open_root_anew(&mut self) -> Result<(), ErrorReport> {
         let root = self.root.anew()?;
         let (old, new) = (self.root.path(), root.path());
         if old != new {
             // Whoever asks by that path looks for a daemon in other places.
             let message =
                 format!("cannot supervise {} any more: it leads to {}", old.display(), new.display());
-            return Err(Fault::new(Kind::Missing, message).hinted("start a teamd there: teamctl up"));
+            return Err(ErrorReport::new(ErrorKind::MissingPath, message)
+                .with_help("start a teamd there: teamctl up"));
         }
         // Where the tasks alone were removed this is the directory that we have locked.
         self.root.release()?;

@@ -2,14 +2,14 @@
 
 use super::{Files, ROSTER};
 use crate::roster::Roster;
-use protocol::control::{Lead, Leads};
-use protocol::fault::Fault;
+use protocol::control::{LeadProcess, LeadsFile};
+use protocol::error::ErrorReport;
 use store::Error;
 
 impl Files {
     /// The roster; and what nobody in it has any more goes.
-    pub(super) fn save(&mut self, roster: &Roster) -> Result<(), Fault> {
-        self.unsaved = self.roster(roster).map_err(Fault::from).err();
+    pub(super) fn save(&mut self, roster: &Roster) -> Result<(), ErrorReport> {
+        self.unsaved = self.roster(roster).map_err(ErrorReport::from).err();
         self.saved()?;
         let dropped = self.drop_environments(roster);
         self.note("remove the environment of an agent that is gone", dropped);
@@ -17,7 +17,7 @@ impl Files {
     }
 
     /// Whether the next daemon would know all that this one knows.
-    pub(super) fn saved(&self) -> Result<(), Fault> {
+    pub(super) fn saved(&self) -> Result<(), ErrorReport> {
         self.unsaved.clone().map_or(Ok(()), Err)
     }
 
@@ -28,15 +28,15 @@ impl Files {
     }
 
     /// For the hooks of other programs: most of them belong to no team, and find no such file.
-    fn leads(&mut self, leads: &[Lead]) -> Result<(), Error> {
+    fn leads(&mut self, leads: &[LeadProcess]) -> Result<(), Error> {
         if self.leads.as_deref() == Some(leads) {
             return Ok(());
         }
-        let all = Leads { leads: leads.to_vec() };
+        let all = LeadsFile { leads: leads.to_vec() };
         let bytes = serde_json::to_vec(&all).expect("leads have nothing that JSON cannot hold");
         match leads.is_empty() {
-            true => self.state.remove(Leads::FILE)?,
-            false => self.state.replace(Leads::FILE, &bytes)?,
+            true => self.state.remove(LeadsFile::FILE_NAME)?,
+            false => self.state.replace(LeadsFile::FILE_NAME, &bytes)?,
         }
         self.leads = Some(all.leads);
         Ok(())

@@ -2,19 +2,19 @@
 
 use super::Files;
 use super::config::face_file;
-use protocol::config::{Member, TeamConfig};
-use protocol::control::{Create, CreateReply};
-use protocol::fault::{Fault, Kind};
+use protocol::control::{CreateTeamReply, CreateTeamRequest};
+use protocol::error::{ErrorKind, ErrorReport};
 use protocol::id::AgentId;
 use protocol::name::{AgentName, TeamName};
 use protocol::policy::Policy;
+use protocol::team_config::{Member, TeamConfig};
 use store::{Error, StateDir, Team};
 
 /// So many names are tried where any will do.
 const TRIES: u32 = 1_000;
 
 impl Files {
-    pub(super) fn create(&mut self, create: &Create, at: u64) -> Result<CreateReply, Error> {
+    pub(super) fn create(&mut self, create: &CreateTeamRequest, at: u64) -> Result<CreateTeamReply, Error> {
         let mut wanted = create.team.clone();
         for n in 2.. {
             match self.make(create, &wanted, at) {
@@ -27,7 +27,7 @@ impl Files {
                     self.teams.remove(&wanted);
                     self.inboxes.forget(&wanted);
                     let lead_agent_id = AgentId { name: AgentName::lead(), team: wanted.clone() }.to_string();
-                    return Ok(CreateReply {
+                    return Ok(CreateTeamReply {
                         team_file_path: team.path().join("config.json"),
                         team_name: wanted,
                         lead_agent_id,
@@ -39,7 +39,7 @@ impl Files {
     }
 
     /// The policy and the face first, so that no team stands without its own; of one that is there nothing is touched.
-    fn make(&self, create: &Create, name: &TeamName, at: u64) -> Result<Team, Error> {
+    fn make(&self, create: &CreateTeamRequest, name: &TeamName, at: u64) -> Result<Team, Error> {
         if self.root.team(name).is_ok() {
             return Err(Error::Exists { what: format!("team {name}") });
         }
@@ -56,14 +56,14 @@ impl Files {
     }
 
     /// Whether [`Files::delete`] would say no, with nothing touched.
-    pub(super) fn may_delete(&self, name: &TeamName, force: bool) -> Result<(), Fault> {
-        self.deletable(name, force)?.may_delete().map_err(Fault::from)
+    pub(super) fn may_delete(&self, name: &TeamName, force: bool) -> Result<(), ErrorReport> {
+        self.deletable(name, force)?.may_delete().map_err(ErrorReport::from)
     }
 
     /// Members that somebody else has put there may live, for all that we know.
-    fn deletable(&self, name: &TeamName, force: bool) -> Result<Team, Fault> {
-        let team = self.root.team(name).map_err(Fault::from)?;
-        let config = (!force).then(|| team.config_of_ours()).transpose().map_err(Fault::from)?;
+    fn deletable(&self, name: &TeamName, force: bool) -> Result<Team, ErrorReport> {
+        let team = self.root.team(name).map_err(ErrorReport::from)?;
+        let config = (!force).then(|| team.config_of_ours()).transpose().map_err(ErrorReport::from)?;
         let members = config.iter().flat_map(|config| &config.members);
         let others: Vec<String> = members.filter(|m| !m.name.is_lead()).map(|m| m.name.to_string()).collect();
         if !others.is_empty() {
@@ -72,9 +72,9 @@ impl Files {
         Ok(team)
     }
 
-    pub(super) fn delete(&mut self, name: &TeamName, force: bool) -> Result<(), Fault> {
+    pub(super) fn delete(&mut self, name: &TeamName, force: bool) -> Result<(), ErrorReport> {
         let team = self.deletable(name, force)?;
-        team.delete().map_err(Fault::from)?;
+        team.delete().map_err(ErrorReport::from)?;
         self.teams.remove(name);
         self.inboxes.forget(name);
         self.note("forget a team", forget_team(&self.state, name));
@@ -111,13 +111,13 @@ impl Files {
     /// For whoever writes tasks; one of an earlier team of that name goes.
     fn set_policy(&self, name: &TeamName, policy: &Policy) -> Result<(), Error> {
         let bytes = serde_json::to_vec(policy).expect("a policy has nothing that JSON cannot hold");
-        self.state.replace(&Policy::file(name), &bytes)
+        self.state.replace(&Policy::file_name(name), &bytes)
     }
 }
 
 /// What lies outside of the root of a team that is gone.
 pub(crate) fn forget_team(state: &StateDir, name: &TeamName) -> Result<(), Error> {
-    state.remove(&Policy::file(name)).and(state.remove(&face_file(name)))
+    state.remove(&Policy::file_name(name)).and(state.remove(&face_file(name)))
 }
 
 /// `NAME-n`, the name cut where both would be longer than a name may be.
@@ -127,7 +127,7 @@ fn numbered(team: &TeamName, n: u32) -> Result<TeamName, Error> {
     Ok(TeamName::sanitize(&format!("{base}{suffix}"))?)
 }
 
-fn first_config(create: &Create, name: &TeamName, at: u64) -> TeamConfig {
+fn first_config(create: &CreateTeamRequest, name: &TeamName, at: u64) -> TeamConfig {
     let model = create.model.clone().unwrap_or_default();
     let cwd = create.cwd.to_string_lossy().into_owned();
     let mut lead = Member::lead(name, create.agent_type.clone(), model, cwd, at);
@@ -144,7 +144,8 @@ fn first_config(create: &Create, name: &TeamName, at: u64) -> TeamConfig {
 }
 
 /// Where a team's files are refused while members live.
-pub(crate) fn still_living(team: &TeamName, names: &[String]) -> Fault {
+pub(crate) fn still_living(team: &TeamName, names: &[String]) -> ErrorReport {
     let message = format!("Cannot cleanup team with {} active member(s): {}", names.len(), names.join(", "));
-    Fault::new(Kind::Refused, message).hinted(format!("end them with: teamctl shutdown --all -t {team}"))
+    ErrorReport::new(ErrorKind::Refused, message)
+        .with_help(format!("end them with: teamctl shutdown --all -t {team}"))
 }

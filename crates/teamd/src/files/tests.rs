@@ -11,8 +11,8 @@ mod together;
 use super::job::{Living, Mail, Ours};
 use super::*;
 use crate::roster::{End, Outcome, Record, Roster, Told};
-use protocol::config::TeamConfig;
-use protocol::control::{Activity, Commands, Create};
+use protocol::team_config::TeamConfig;
+use protocol::control::{Activity, CreateTeamRequest, TaskCommandPolicy};
 use protocol::id::{RequestId, TaskId};
 use protocol::message::Message;
 use protocol::policy::Policy;
@@ -33,8 +33,8 @@ fn name() -> TeamName {
     TeamName::parse("survey").unwrap()
 }
 
-fn create() -> Create {
-    Create {
+fn create() -> CreateTeamRequest {
+    CreateTeamRequest {
         team: name(),
         description: None,
         agent_type: None,
@@ -80,7 +80,7 @@ fn register(files: &mut Files, record: Record) {
     }
 }
 
-fn farewell(files: &mut Files, record: Record) -> Option<Fault> {
+fn farewell(files: &mut Files, record: Record) -> Option<ErrorReport> {
     match files.job(FileJob::Farewell { record: record.into() }) {
         Some(FileDone::Farewelled { left, .. }) => left,
         other => panic!("{other:?}"),
@@ -89,7 +89,7 @@ fn farewell(files: &mut Files, record: Record) -> Option<Fault> {
 
 /// The team with ann of ours, who was seen there, and eve of somebody else's.
 fn with_ann(files: &mut Files) -> (Team, Ours) {
-    let described = Create { description: Some("a survey".into()), ..create() };
+    let described = CreateTeamRequest { description: Some("a survey".into()), ..create() };
     files.create(&described, 1).unwrap();
     let team = files.root.team(&name()).unwrap();
     register(files, record("ann", 7));

@@ -5,9 +5,9 @@ use super::job::{Enrolled, FileDone, FileJob};
 use super::member::{complete_tracking, is_on, tell_lead};
 use super::{Files, or_fault};
 use crate::roster::{Record, Shared, SpawnId};
-use protocol::config::Member;
-use protocol::fault::Fault;
+use protocol::error::ErrorReport;
 use protocol::name::AgentName;
+use protocol::team_config::Member;
 use store::{Error, Team};
 
 /// One who is to be put on its team: see the job.
@@ -85,13 +85,13 @@ impl Files {
 
     /// Inboxes first: an agent that is on the team can be written to.
     fn registered(&mut self, coming: &[Coming]) -> Vec<FileDone> {
-        let ready: Vec<Result<Ready, Fault>> = coming.iter().map(|one| self.ready(one)).collect();
+        let ready: Vec<Result<Ready, ErrorReport>> = coming.iter().map(|one| self.ready(one)).collect();
         let members: Vec<Member> = ready.iter().flatten().map(|one| one.member.clone()).collect();
         let team = ready.iter().flatten().next().map(|one| one.team.clone());
         let mut added = team.map(|team| add_all(&team, &members)).unwrap_or_default().into_iter();
-        let mut enrolled = |one: &Coming, ready: Result<Ready, Fault>| {
+        let mut enrolled = |one: &Coming, ready: Result<Ready, ErrorReport>| {
             let Ready { team, lead_session, .. } = ready?;
-            added.next().expect("one for each who is ready").map_err(Fault::from)?;
+            added.next().expect("one for each who is ready").map_err(ErrorReport::from)?;
             let task = team.tasks().create_internal(&one.record.name, &one.record.prompt)?;
             Ok(Enrolled { tracking: task.id, lead_session })
         };
@@ -106,7 +106,8 @@ impl Files {
 
     fn farewelled(&mut self, going: &[Shared]) -> Vec<FileDone> {
         let approved: Vec<Result<bool, Error>> = going.iter().map(|it| self.has_approved(it)).collect();
-        let ready: Vec<Result<(), Fault>> = going.iter().map(|record| self.may_depart(record)).collect();
+        let ready: Vec<Result<(), ErrorReport>> =
+            going.iter().map(|record| self.may_depart(record)).collect();
         let able = going.iter().zip(&approved).zip(&ready).filter(|(_, ready)| ready.is_ok());
         // Where nobody can tell whether its lead has its word, that is not told now: it is all done once more.
         let able: Vec<(&Record, bool)> =

@@ -2,7 +2,7 @@
 
 use super::{DialogPane, Panes};
 use crate::roster::SpawnId;
-use protocol::dialog;
+use protocol::dialog_match;
 use std::collections::BTreeMap;
 use tmux::{Owner, PaneId};
 
@@ -15,7 +15,7 @@ impl Panes {
             Vec::new()
         });
         let open = |(pane, screen): (&DialogPane, Option<String>)| {
-            Some((pane.spawn.clone(), dialog::shown(&screen?, &pane.dialogs).is_some()))
+            Some((pane.spawn.clone(), dialog_match::find_dialog(&screen?, &pane.dialogs).is_some()))
         };
         panes.iter().zip(screens).filter_map(open).collect()
     }

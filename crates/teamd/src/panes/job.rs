@@ -3,8 +3,8 @@
 use crate::event::ConnId;
 use crate::roster::{Pane, SpawnId};
 use crate::step::Opened;
-use protocol::control::{CaptureReply, Keys, Layout, Reply};
-use protocol::fault::Fault;
+use protocol::control::{CapturePaneReply, Layout, PaneInput, Reply};
+use protocol::error::ErrorReport;
 use protocol::name::TeamName;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -39,7 +39,7 @@ pub(crate) enum PaneJob {
     /// The windows that hold panes of these owners.
     LayOut { client: ConnId, team: TeamName, owners: Vec<Owner>, layout: Layout },
     /// Looks at it, or types into it.
-    Keys { client: ConnId, pane: PaneId, owner: Owner, keys: Keys },
+    Keys { client: ConnId, pane: PaneId, owner: Owner, keys: PaneInput },
     /// What it shows.
     Capture { client: ConnId, pane: PaneId, owner: Owner, lines: Option<u32> },
     /// Which of these show a dialog.
@@ -73,7 +73,7 @@ pub(crate) struct DialogPane {
 pub(crate) enum PaneDone {
     Opened {
         spawn: SpawnId,
-        result: Result<Opened, Fault>,
+        result: Result<Opened, ErrorReport>,
     },
     Looked {
         spawn: SpawnId,
@@ -82,13 +82,13 @@ pub(crate) enum PaneDone {
     /// `left`: why it may still be there.
     Closed {
         spawn: SpawnId,
-        left: Option<Fault>,
+        left: Option<ErrorReport>,
     },
     Moved {
         client: ConnId,
         spawn: SpawnId,
         sight: Sight,
-        result: Result<(), Fault>,
+        result: Result<(), ErrorReport>,
     },
     /// Whoever is attached was told; the text, where nobody looks at what it is about.
     Announced {
@@ -103,15 +103,15 @@ pub(crate) enum PaneDone {
         client: ConnId,
         team: TeamName,
         layout: Layout,
-        result: Result<usize, Fault>,
+        result: Result<usize, ErrorReport>,
     },
     Keyed {
         client: ConnId,
-        result: Result<Reply, Fault>,
+        result: Result<Reply, ErrorReport>,
     },
     Captured {
         client: ConnId,
-        result: Result<CaptureReply, Fault>,
+        result: Result<CapturePaneReply, ErrorReport>,
     },
     /// Whether each shows one; those that could not be looked at are not among them.
     Dialogs {

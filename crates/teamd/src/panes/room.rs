@@ -1,7 +1,7 @@
 //! Which windows are a team's, and how many panes they have room for. Plain functions of what tmux lists.
 
 use protocol::control::Layout;
-use protocol::fault::{Fault, Kind};
+use protocol::error::{ErrorKind, ErrorReport};
 use std::collections::BTreeSet;
 use tmux::{MAIN_PERCENT, Owner, PaneRow, WindowId};
 
@@ -28,14 +28,15 @@ pub(super) fn roomy_window(rows: &[PaneRow], owners: &[Owner], layout: Layout) -
 }
 
 /// tmux makes a window larger than its terminal rather than refuse some layouts.
-pub(super) fn fits(rows: &[PaneRow], window: WindowId, layout: Layout) -> Result<(), Fault> {
+pub(super) fn fits(rows: &[PaneRow], window: WindowId, layout: Layout) -> Result<(), ErrorReport> {
     let panes: Vec<&PaneRow> = rows.iter().filter(|row| row.window == window).collect();
     let holds = panes.first().map_or(1, |row| capacity(layout, (row.width, row.height), LEAST));
     if panes.len() as u32 <= holds {
         return Ok(());
     }
-    let message = format!("cannot lay out {window} as {}: {} panes do not fit", layout.word(), panes.len());
-    Err(Fault::new(Kind::Refused, message).hinted("hide some of them, or make the terminal larger"))
+    let message = format!("cannot lay out {window} as {}: {} panes do not fit", layout.as_str(), panes.len());
+    Err(ErrorReport::new(ErrorKind::Refused, message)
+        .with_help("hide some of them, or make the terminal larger"))
 }
 
 /// How many panes of at least `columns` by `rows` a window of that size holds so, borders included; one at least.

@@ -1,9 +1,9 @@
 //! What it takes to start a member again: after a failure, after its plan, or on another day.
 
-use protocol::control::{Life, Spawn};
-use protocol::mode::PermissionMode;
-use protocol::turn::PlanStage;
-use protocol::used::{Report, Used};
+use protocol::control::{LaunchArgv, SpawnRequest};
+use protocol::permission_mode::PermissionMode;
+use protocol::turn_program::PlanStage;
+use protocol::usage::{Usage, UsageReport};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 pub(crate) struct Comeback {
     /// On disk without its environment, which may hold secrets: that lies in the file `env`.
     #[serde(serialize_with = "without_environment")]
-    pub(crate) order: Box<Spawn>,
+    pub(crate) order: Box<SpawnRequest>,
     /// The file of its environment, below `env` of the state directory.
     #[serde(default)]
     pub(crate) env: String,
@@ -41,7 +41,7 @@ pub(crate) struct Comeback {
 
 impl Comeback {
     /// Of a member that lives for the first time.
-    pub(crate) fn of(order: &Spawn) -> Comeback {
+    pub(crate) fn of(order: &SpawnRequest) -> Comeback {
         let order = Box::new(order.clone());
         let (mode, plan, plan_approved) = (None, None, false);
         Comeback {
@@ -59,17 +59,17 @@ impl Comeback {
     }
 
     /// What the lives after the approval of its plan are started with.
-    pub(crate) fn approved_life(&self) -> Option<&Life> {
-        self.order.approved.get(self.approved?.word())
+    pub(crate) fn approved_life(&self) -> Option<&LaunchArgv> {
+        self.order.approved.get(self.approved?.as_str())
     }
 }
 
-fn without_environment<S: serde::Serializer>(order: &Spawn, serializer: S) -> Result<S::Ok, S::Error> {
+fn without_environment<S: serde::Serializer>(order: &SpawnRequest, serializer: S) -> Result<S::Ok, S::Error> {
     without_env(order).serialize(serializer)
 }
 
-fn without_env(order: &Spawn) -> Spawn {
-    Spawn { env: BTreeMap::new(), ..order.clone() }
+fn without_env(order: &SpawnRequest) -> SpawnRequest {
+    SpawnRequest { env: BTreeMap::new(), ..order.clone() }
 }
 
 /// As many sessions of a member are told apart; a person goes from one to the other and back.
@@ -79,22 +79,22 @@ const SESSIONS: usize = 8;
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub(crate) struct Tally {
-    pub(crate) used: Used,
+    pub(crate) used: Usage,
     /// The most that each of the last sessions, or lives, has told, the latest last.
-    told: Vec<Report>,
+    told: Vec<UsageReport>,
 }
 
 impl Tally {
     /// Takes in what is new in the report, and gives that: programs tell the same again, and so do joins that come back.
-    pub(crate) fn take_in(&mut self, report: Report) -> Used {
-        let known = self.told.iter().position(|told| told.session == report.session);
-        let before = known.map(|at| self.told.remove(at).used).unwrap_or_default();
-        let used = before.most(report.used);
-        self.told.push(Report { used, ..report });
+    pub(crate) fn take_in(&mut self, report: UsageReport) -> Usage {
+        let known = self.told.iter().position(|told| told.session_id == report.session_id);
+        let before = known.map(|at| self.told.remove(at).usage).unwrap_or_default();
+        let used = before.max_each(report.usage);
+        self.told.push(UsageReport { usage: used, ..report });
         let over = self.told.len().saturating_sub(SESSIONS);
         self.told.drain(..over);
-        let new = used.since(before);
-        self.used = self.used.and(new);
+        let new = used.saturating_sub(before);
+        self.used = self.used.saturating_add(new);
         new
     }
 }

@@ -2,12 +2,12 @@
 
 use super::{Comeback, End, uuid};
 use protocol::color::Color;
-use protocol::control::{Ended, Process};
-use protocol::feed::Feed;
+use protocol::control::{ExitReport, Process};
+use protocol::delivery::Delivery;
 use protocol::id::{RequestId, TaskId};
 use protocol::name::{AgentName, TeamName};
-use protocol::turn::Backend;
-use protocol::used::Used;
+use protocol::turn_program::Backend;
+use protocol::usage::Usage;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::value::{RawValue, to_raw_value};
 use std::ops::{Deref, DerefMut};
@@ -70,7 +70,7 @@ pub(crate) struct Record {
     pub(crate) token: String,
     /// From registration on.
     pub(crate) color: Option<Color>,
-    pub(crate) feed: Feed,
+    pub(crate) feed: Delivery,
     /// What its screen shows while it waits at a dialog.
     #[serde(default)]
     pub(crate) dialog: Vec<String>,
@@ -145,14 +145,14 @@ pub(crate) struct Record {
     pub(crate) approved: bool,
     /// What its join told when it went, while tmux is being asked what that meant.
     #[serde(default)]
-    pub(crate) reported: Option<Ended>,
+    pub(crate) reported: Option<ExitReport>,
     /// Set before its lead is told, so that a crash between the two does not tell it twice.
     pub(crate) ended: Option<End>,
 }
 
 impl Record {
     /// What it has used up, in its lives before as well.
-    pub(crate) fn used(&self) -> Used {
+    pub(crate) fn used(&self) -> Usage {
         self.comeback.as_ref().map(|comeback| comeback.tally.used).unwrap_or_default()
     }
 }

@@ -4,13 +4,13 @@ use super::join::Who;
 use super::looks::Part;
 use super::persons::a_team;
 use super::world::World;
-use protocol::asked::{Answer, Approval, AskedKind};
-use protocol::control::{Request, SetMode, SetPolicy};
+use protocol::member_request::{Answer, Approval, MemberRequestKind};
+use protocol::control::{Request, SetModeRequest, SetPolicyRequest};
 use protocol::id::RequestId;
-use protocol::mode::PermissionMode;
+use protocol::permission_mode::PermissionMode;
 use protocol::name::{AgentName, TeamName};
 use protocol::payload::{Payload, PermissionOutcome, PermissionRequest, PermissionResponse};
-use protocol::policy::{After, By, Policy, Who as Answers};
+use protocol::policy::{AnsweredBy, Approver as Answers, Policy, TimeoutAction};
 use protocol::task::TaskStatus;
 
 /// What somebody asked, for the audit of the answers.
@@ -61,27 +61,33 @@ impl World {
     }
 
     /// The files thread is about to write the policy's answer: that it may, and not before its time.
-    pub(super) fn policy_answers(&self, id: &RequestId, by: By) {
+    pub(super) fn policy_answers(&self, id: &RequestId, by: AnsweredBy) {
         let Some(question) = self.questions.get(id) else { return };
         let ever = self.policies.get(&question.team).into_iter().flatten();
         match by {
-            By::Auto => {
-                let kind =
-                    if id.as_str().starts_with("plan") { AskedKind::Plan } else { AskedKind::Permission };
+            AnsweredBy::Auto => {
+                let kind = if id.as_str().starts_with("plan") {
+                    MemberRequestKind::Plan
+                } else {
+                    MemberRequestKind::Permission
+                };
                 let mut ever = ever;
-                assert!(ever.any(|policy| policy.who(kind) == Answers::Auto), "{id} was nobody's to grant");
+                assert!(
+                    ever.any(|policy| policy.approver(kind) == Answers::Auto),
+                    "{id} was nobody's to grant"
+                );
             }
-            By::Timeout => {
+            AnsweredBy::Timeout => {
                 let least = ever
-                    .filter(|policy| policy.overdue().is_some())
-                    .filter_map(|policy| policy.timeout_ms)
+                    .filter(|policy| policy.timeout_decision().is_some())
+                    .filter_map(|policy| policy.answer_timeout_ms)
                     .min();
                 let waited = self.now.mono - question.at;
                 let early = least.is_none_or(|least| waited < least);
                 // After a daemon's end it is known by the clock on the wall alone.
                 assert!(!early || self.clock_was_set, "{id} is answered after {waited} ms: {least:?}");
             }
-            By::Lead | By::Rule => {}
+            AnsweredBy::Lead | AnsweredBy::Rule => {}
         }
     }
 
@@ -102,7 +108,7 @@ impl World {
             0 => Answer::Deny { reason: "no".to_owned() },
             _ => Answer::Approve(Approval::default()),
         };
-        files.answer(&request, &answer, By::Lead, self.now.wall);
+        files.answer(&request, &answer, AnsweredBy::Lead, self.now.wall);
         let id = request.asked.id().clone();
         self.note(|| format!("somebody answers {id}: {answer:?}"));
         self.approves(&id, &answer);
@@ -119,7 +125,7 @@ impl World {
             (0..=2, Some(name)) => {
                 let at = self.now.wall;
                 self.note(|| format!("a message for {name}@{team}"));
-                self.disk.send(&team, &name, &AgentName::foreign("bob"), None, at);
+                self.disk.send(&team, &name, &AgentName::new_unchecked("bob"), None, at);
             }
             (3..=6, member) => {
                 let owner = member.filter(|_| self.rng.u8(..) < 80);
@@ -155,22 +161,23 @@ impl World {
     /// Another policy, or another mode.
     pub(super) fn set_something(&mut self, team: TeamName, name: String) -> Request {
         if self.rng.bool() {
-            return Request::SetPolicy(SetPolicy { policy: self.a_policy(&team), team });
+            return Request::SetPolicy(SetPolicyRequest { policy: self.a_policy(&team), team });
         }
         let modes = [PermissionMode::Plan, PermissionMode::AcceptEdits, PermissionMode::Default];
         let mode = modes[self.rng.usize(0..modes.len())];
         let name = if self.rng.u8(..) < 40 { "team-lead".to_owned() } else { name };
-        Request::SetMode(SetMode { team, name, mode })
+        Request::SetMode(SetModeRequest { team, name, mode })
     }
 
     /// Any; what was ever in force is known to the audit.
     pub(super) fn a_policy(&mut self, team: &TeamName) -> Policy {
         let who = [Answers::Auto, Answers::Lead, Answers::Person];
         let policy = Policy {
-            plans: who[self.rng.usize(0..3)],
-            permissions: who[self.rng.usize(0..3)],
-            timeout_ms: [None, Some(5_000), Some(20_000)][self.rng.usize(0..3)],
-            after: [After::Wait, After::Deny, After::Approve][self.rng.usize(0..3)],
+            plan_approver: who[self.rng.usize(0..3)],
+            permission_approver: who[self.rng.usize(0..3)],
+            answer_timeout_ms: [None, Some(5_000), Some(20_000)][self.rng.usize(0..3)],
+            on_timeout: [TimeoutAction::Wait, TimeoutAction::Deny, TimeoutAction::Approve]
+                [self.rng.usize(0..3)],
             ..Policy::default()
         };
         self.policies.entry(team.clone()).or_default().push(policy.clone());

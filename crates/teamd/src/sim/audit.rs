@@ -6,8 +6,8 @@ use super::tmux::Whose;
 use super::world::World;
 use crate::event::ConnId;
 use crate::state::Phase;
-use protocol::asked::AskedKind;
-use protocol::policy::Decision;
+use protocol::member_request::MemberRequestKind;
+use protocol::policy::PolicyDecision;
 use std::collections::BTreeSet;
 
 impl World {
@@ -22,7 +22,8 @@ impl World {
         );
         self.has_its_prompt(join);
         let Some(who) = join.who.as_ref().filter(|who| self.planners.contains(&who.chain)) else { return };
-        let plans = join.turner.as_ref().map_or(who.first == "plan", |turner| turner.now.plan.is_some());
+        let plans =
+            join.turner.as_ref().map_or(who.first == "plan", |turner| turner.now.plan_stage.is_some());
         assert!(plans || self.approved.contains(&who.chain), "{} of {} does not plan", who.name, who.chain);
     }
 
@@ -71,10 +72,10 @@ impl World {
     fn used_is_known(&self) {
         let daemon = self.daemon.as_ref().expect("a daemon lives");
         for (_, join) in self.runs() {
-            let told = join.turner.as_ref().and_then(|turner| turner.now.used.as_ref());
+            let told = join.turner.as_ref().and_then(|turner| turner.now.usage.as_ref());
             let counted = daemon.state.agents[&join.spawn].record.used();
             assert!(
-                told.is_none_or(|told| told.used == counted),
+                told.is_none_or(|told| told.usage == counted),
                 "{join:?} told {told:?}, known is {counted:?}"
             );
         }
@@ -137,9 +138,12 @@ impl World {
         for (team, files) in &self.disk.teams {
             let overlooked = files.asking().overlooked;
             for request in files.open() {
-                let asked = matches!(files.policy.decide(&request.asked, "/"), Decision::Ask(_));
-                let waits = request.asked.kind() == AskedKind::Plan && overlooked.contains(&request.from);
-                let in_time = files.policy.overdue().is_none() || files.policy.timeout_ms.is_none() || waits;
+                let asked = matches!(files.policy.decide(&request.asked, "/"), PolicyDecision::Ask(_));
+                let waits =
+                    request.asked.kind() == MemberRequestKind::Plan && overlooked.contains(&request.from);
+                let in_time = files.policy.timeout_decision().is_none()
+                    || files.policy.answer_timeout_ms.is_none()
+                    || waits;
                 assert!(asked && in_time, "the policy of {team} does not answer {:?}", request.asked.id());
             }
         }

@@ -2,7 +2,9 @@
 
 use super::world::World;
 use crate::event::{ConnId, Event};
-use protocol::control::{Call, Lead, LeadOrder, Reply, Request, Response, VERSION, WorktreeReply};
+use protocol::control::{
+    Call, LeadProcess, PROTOCOL_VERSION, Reply, Request, Response, SetLeadRequest, WorktreeReply,
+};
 use protocol::name::TeamName;
 
 /// Whose request it is.
@@ -33,7 +35,7 @@ impl World {
         self.clients.insert(client, who);
         // Some ask with a token of their own, and ask again with it.
         let once = matches!(request, Request::Spawn(_)).then(|| format!("once-{}", client / 2));
-        let call = Call { v: VERSION, token, once, request };
+        let call = Call { version: PROTOCOL_VERSION, token, idempotency_key: once, request };
         self.tell(Event::Request { client, call: Box::new(call) });
         Some(client)
     }
@@ -43,7 +45,7 @@ impl World {
         let client = self.next_conn();
         if self.daemon.is_some() {
             self.clients.insert(client, Asker::Person);
-            let version = self.rng.bool().then_some(VERSION + 1);
+            let version = self.rng.bool().then_some(PROTOCOL_VERSION + 1);
             self.tell(Event::Unreadable { client, version, why: "no JSON".to_owned() });
         }
     }
@@ -70,7 +72,7 @@ impl World {
         );
         match (asker, response) {
             (Some(Asker::Spawner(team)), Response::Done(reply)) => {
-                if let Reply::Worktree(reply) = &**reply {
+                if let Reply::CreateWorktree(reply) = &**reply {
                     self.spawn_into(team, reply);
                 }
             }
@@ -92,13 +94,20 @@ impl World {
     /// A session takes the lead of a team, or leaves it.
     pub(super) fn somebody_leads(&mut self, team: TeamName) {
         if self.rng.u8(..) < 50 {
-            return self.ask(Request::Lead(LeadOrder::Release(team)));
+            return self.ask(Request::SetLead(SetLeadRequest::Release(team)));
         }
         let pid = self.next_pid();
         let (pane, tmux, session) = (None, None, None);
-        let lead = Lead { team: team.clone(), pid, start: 1, pane, tmux, session };
+        let lead = LeadProcess {
+            team: team.clone(),
+            pid,
+            start_time: 1,
+            pane,
+            tmux_socket: tmux,
+            session_id: session,
+        };
         self.leaders.insert(pid);
-        self.ask_as(Asker::Leader(team, pid), None, Request::Lead(LeadOrder::Take(lead)));
+        self.ask_as(Asker::Leader(team, pid), None, Request::SetLead(SetLeadRequest::Take(lead)));
     }
 
     /// The first process of a lead's terminal ends.

@@ -7,14 +7,14 @@ use crate::event::Event;
 use crate::files::{ConfigSeen, Enrolled, FileDone, FileJob, Living, Ours, ShutdownAnswer};
 use crate::roster::{Record, Roster, SpawnId};
 use crate::step::Telling;
-use protocol::asked::Answer;
-use protocol::control::{Activity, Create, CreateReply, Ended};
-use protocol::fault::{Fault, Kind};
+use protocol::member_request::Answer;
+use protocol::control::{Activity, CreateTeamReply, CreateTeamRequest, ExitReport};
+use protocol::error::{ErrorKind, ErrorReport};
 use protocol::id::{RequestId, TaskId};
-use protocol::mode::PermissionMode;
+use protocol::permission_mode::PermissionMode;
 use protocol::name::{AgentName, TeamName};
 use protocol::payload::{ModeSetRequest, Payload};
-use protocol::policy::{By, Policy};
+use protocol::policy::{AnsweredBy, Policy};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use store::OpenRequest;
 
@@ -27,7 +27,7 @@ pub(super) struct Disk {
     /// Those of Claude Code's own sessions.
     pub(super) sessions: BTreeMap<TeamName, Files>,
     /// What joins left in writing.
-    pub(super) words: BTreeMap<SpawnId, Ended>,
+    pub(super) words: BTreeMap<SpawnId, ExitReport>,
     /// All that have ever been written to a team; somebody else may have taken them off again.
     pub(super) registered: BTreeSet<SpawnId>,
     /// Beside the repository, in which they all work.
@@ -51,8 +51,8 @@ pub(super) struct Disk {
     unsaved: bool,
 }
 
-fn full() -> Fault {
-    Fault::new(Kind::Io, "cannot write: no space left on device")
+fn full() -> ErrorReport {
+    ErrorReport::new(ErrorKind::Io, "cannot write: no space left on device")
 }
 
 impl Disk {
@@ -66,17 +66,17 @@ impl Disk {
         serde_json::from_slice(&bytes).expect("it can be read")
     }
 
-    fn writable(&self) -> Result<(), Fault> {
+    fn writable(&self) -> Result<(), ErrorReport> {
         if self.full { Err(full()) } else { Ok(()) }
     }
 
-    fn saved(&self) -> Result<(), Fault> {
+    fn saved(&self) -> Result<(), ErrorReport> {
         if self.unsaved { Err(full()) } else { Ok(()) }
     }
 
-    fn team(&mut self, team: &TeamName) -> Result<&mut Files, Fault> {
-        let missing = || Fault::new(Kind::NotFound, format!("cannot find the team {team}"));
-        let teams = if team.is_foreign() { &mut self.sessions } else { &mut self.teams };
+    fn team(&mut self, team: &TeamName) -> Result<&mut Files, ErrorReport> {
+        let missing = || ErrorReport::new(ErrorKind::NotFound, format!("cannot find the team {team}"));
+        let teams = if team.is_claude_session() { &mut self.sessions } else { &mut self.teams };
         teams.get_mut(team).ok_or_else(missing)
     }
 
@@ -92,7 +92,7 @@ impl Disk {
                 told.push_back(Event::Filed(FileDone::Tasks { team, members, result, asks }));
             }
             FileJob::Inbox { team, inbox, .. } => {
-                let name = AgentName::foreign(&inbox);
+                let name = AgentName::new_unchecked(&inbox);
                 let files = self.team(&team);
                 let letters = files.map(|files| files.inboxes.get(&name).map_or(&[][..], Vec::as_slice));
                 let result = letters.map(|letters| looks.mail(&team, &name, letters));
@@ -100,9 +100,8 @@ impl Disk {
             }
             job => {
                 let anew = match &job {
-                    FileJob::Create { create: Create { team, .. }, .. } | FileJob::Delete { team, .. } => {
-                        Some(team.clone())
-                    }
+                    FileJob::Create { create: CreateTeamRequest { team, .. }, .. }
+                    | FileJob::Delete { team, .. } => Some(team.clone()),
                     _ => None,
                 };
                 told.extend(self.done(job).map(Event::Filed));
@@ -216,32 +215,38 @@ impl Disk {
         })
     }
 
-    fn create(&mut self, team: &TeamName, policy: &Policy) -> Result<CreateReply, Fault> {
+    fn create(&mut self, team: &TeamName, policy: &Policy) -> Result<CreateTeamReply, ErrorReport> {
         self.writable()?;
         if self.teams.contains_key(team) {
-            return Err(Fault::new(Kind::Exists, format!("cannot create {team}: it is there")));
+            return Err(ErrorReport::new(
+                ErrorKind::AlreadyExists,
+                format!("cannot create {team}: it is there"),
+            ));
         }
         self.teams.insert(team.clone(), Files { policy: policy.clone(), ..Files::default() });
         self.touch(team, Part::Config);
-        Ok(CreateReply {
+        Ok(CreateTeamReply {
             team_name: team.clone(),
             team_file_path: "/root/teams".into(),
             lead_agent_id: format!("team-lead@{team}"),
         })
     }
 
-    fn register(&mut self, record: &Record, again: bool, at: u64) -> Result<Enrolled, Fault> {
+    fn register(&mut self, record: &Record, again: bool, at: u64) -> Result<Enrolled, ErrorReport> {
         let unkept = self.unkept.as_ref() == Some(&record.env);
         let writable = if self.unsaved || unkept { Err(full()) } else { self.writable() };
         writable?;
         if let Some(tree) = &record.worktree
             && !self.woods.is_there(tree)
         {
-            return Err(Fault::new(Kind::Refused, "cannot start it in its worktree: it is gone"));
+            return Err(ErrorReport::new(ErrorKind::Refused, "cannot start it in its worktree: it is gone"));
         }
         let team = self.team(&record.team)?;
         if team.members.contains_key(&record.name) {
-            return Err(Fault::new(Kind::Exists, format!("cannot spawn {}: it is on the team", record.name)));
+            return Err(ErrorReport::new(
+                ErrorKind::AlreadyExists,
+                format!("cannot spawn {}: it is on the team", record.name),
+            ));
         }
         if !again {
             team.inboxes.remove(&record.name);
@@ -262,17 +267,19 @@ impl Disk {
         team: &TeamName,
         request: &OpenRequest,
         answer: &Answer,
-        by: By,
+        by: AnsweredBy,
         at: u64,
-    ) -> Result<(), Fault> {
+    ) -> Result<(), ErrorReport> {
         self.writable()?;
         match self.team(team)?.answer(request, answer, by, at) {
             Standing::Open => {
                 self.touch(team, Part::Inbox(request.from.clone()));
                 Ok(())
             }
-            Standing::Answered(..) => Err(Fault::new(Kind::Exists, "it was answered")),
-            Standing::TakenBack | Standing::Gone => Err(Fault::new(Kind::NotFound, "nobody waits for it")),
+            Standing::Answered(..) => Err(ErrorReport::new(ErrorKind::AlreadyExists, "it was answered")),
+            Standing::TakenBack | Standing::Gone => {
+                Err(ErrorReport::new(ErrorKind::NotFound, "nobody waits for it"))
+            }
         }
     }
 
@@ -283,7 +290,7 @@ impl Disk {
         mode: PermissionMode,
         telling: Telling,
         at: u64,
-    ) -> Result<(), Fault> {
+    ) -> Result<(), ErrorReport> {
         self.writable()?;
         self.team(team)?;
         if telling == Telling::Told {
@@ -323,7 +330,7 @@ impl Disk {
         name: &AgentName,
         request: RequestId,
         unless: &[RequestId],
-    ) -> Result<(), Fault> {
+    ) -> Result<(), ErrorReport> {
         self.writable()?;
         let inbox = self.team(team)?.asked.entry(name.clone()).or_default();
         if !inbox.iter().any(|request| unless.contains(request)) {
@@ -333,7 +340,11 @@ impl Disk {
         Ok(())
     }
 
-    fn answers(&mut self, team: &TeamName, requests: &[RequestId]) -> Result<Vec<ShutdownAnswer>, Fault> {
+    fn answers(
+        &mut self,
+        team: &TeamName,
+        requests: &[RequestId],
+    ) -> Result<Vec<ShutdownAnswer>, ErrorReport> {
         let files = self.team(team)?;
         let of = |request: &RequestId| {
             let (from, rejected) = files.answers.get(request)?.clone();

@@ -4,8 +4,8 @@ use super::persons::CHAIN;
 use super::turns::Turner;
 use crate::event::ConnId;
 use crate::roster::SpawnId;
-use protocol::control::{Ended, Go, ToJoin};
-use protocol::feed::Feed;
+use protocol::control::{ExitReport, StartAgent, ToShim};
+use protocol::delivery::Delivery;
 use protocol::name::{AgentName, TeamName};
 use std::collections::VecDeque;
 
@@ -22,7 +22,7 @@ pub(super) enum Stage {
         agent: u32,
     },
     /// Its agent has ended; it waits until that is noted.
-    Reports(Ended),
+    Reports(ExitReport),
     Dead,
 }
 
@@ -36,7 +36,7 @@ pub(super) struct Join {
     pub(super) conn: Option<ConnId>,
     pub(super) stage: Stage,
     /// What the daemon has told it, and it has not heard yet.
-    pub(super) heard: VecDeque<ToJoin>,
+    pub(super) heard: VecDeque<ToShim>,
     /// Told that nobody knows it: it goes on, and asks no more.
     pub(super) disowned: bool,
     /// It was killed before its agent ran: where its daemon is killed too, its dead pane is left for `doctor`.
@@ -58,17 +58,17 @@ pub(super) struct Who {
     /// The order for which it lives, and in which words its life began.
     pub(super) chain: String,
     pub(super) first: String,
-    pub(super) feed: Feed,
+    pub(super) feed: Delivery,
 }
 
 impl Who {
-    pub(super) fn of(go: &Go, feed: Feed) -> Who {
+    pub(super) fn of(go: &StartAgent, feed: Delivery) -> Who {
         let var = |name: &str| {
             go.env.get(name).cloned().unwrap_or_else(|| panic!("an agent of {:?} has no {name}", go.env))
         };
         Who {
             team: TeamName::parse(&var("TEAMD_TEAM")).expect("it is one"),
-            name: AgentName::foreign(&var("TEAMD_AGENT")),
+            name: AgentName::new_unchecked(&var("TEAMD_AGENT")),
             token: var("TEAMD_TOKEN"),
             chain: var(CHAIN),
             first: go.argv.first().cloned().unwrap_or_default(),

@@ -1,13 +1,13 @@
 //! A team's files: its members, their mail, what they ask and are answered, its tasks.
 
 use crate::roster::SpawnId;
-use protocol::asked::{Answer, answers};
+use protocol::member_request::{Answer, answered_request};
 use protocol::id::{RequestId, TaskId};
-use protocol::message::{Entry, Message};
-use protocol::mode::PermissionMode;
+use protocol::message::{InboxEntry, Message};
+use protocol::permission_mode::PermissionMode;
 use protocol::name::AgentName;
 use protocol::payload::Payload;
-use protocol::policy::{By, Policy};
+use protocol::policy::{AnsweredBy, Policy};
 use protocol::task::{Task, TaskStatus};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -42,7 +42,7 @@ pub(super) struct Files {
     pub(super) inboxes: BTreeMap<AgentName, Vec<Letter>>,
     pub(super) tasks: Vec<Arc<Task>>,
     /// Answers to requests, as our own record has them.
-    pub(super) noted: BTreeMap<RequestId, (bool, By)>,
+    pub(super) noted: BTreeMap<RequestId, (bool, AnsweredBy)>,
     pub(super) policy: Policy,
     /// Shutdown requests that lie in members' inboxes.
     pub(super) asked: BTreeMap<AgentName, Vec<RequestId>>,
@@ -58,7 +58,7 @@ pub(super) struct Files {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Standing {
     Open,
-    Answered(bool, By),
+    Answered(bool, AnsweredBy),
     TakenBack,
     /// Who asked is not on the team, or in another life.
     Gone,
@@ -115,10 +115,11 @@ impl Files {
             return Standing::Answered(*approved, *by);
         }
         let words = self.inboxes.get(&request.from).into_iter().flatten();
-        let words = words.filter_map(|letter| Some((&letter.from, answers(letter.payload.as_ref()?)?)));
+        let words =
+            words.filter_map(|letter| Some((&letter.from, answered_request(letter.payload.as_ref()?)?)));
         let words: Vec<_> = words.filter(|(_, (of, _))| of == id).collect();
         match words.iter().find(|(from, _)| from.is_lead()) {
-            Some((_, (_, approved))) => Standing::Answered(*approved, By::Lead),
+            Some((_, (_, approved))) => Standing::Answered(*approved, AnsweredBy::Lead),
             None if words.is_empty() => Standing::Open,
             None => Standing::TakenBack,
         }
@@ -137,7 +138,8 @@ impl Files {
             let overlooked: &mut u32 = in_a_row.entry(to.clone()).or_default();
             match self.standing(request) {
                 Standing::Answered(approved, by) => {
-                    *overlooked = if (approved, by) == (false, By::Timeout) { *overlooked + 1 } else { 0 };
+                    *overlooked =
+                        if (approved, by) == (false, AnsweredBy::Timeout) { *overlooked + 1 } else { 0 };
                     answered.push(Answered { to, request: id, approved, by, asked: request.since });
                 }
                 Standing::TakenBack => withdrawn.push((to, id)),
@@ -150,10 +152,16 @@ impl Files {
     }
 
     /// Stores an answer, unless there is one; gives how it stood.
-    pub(super) fn answer(&mut self, request: &OpenRequest, answer: &Answer, by: By, at: u64) -> Standing {
+    pub(super) fn answer(
+        &mut self,
+        request: &OpenRequest,
+        answer: &Answer,
+        by: AnsweredBy,
+        at: u64,
+    ) -> Standing {
         let standing = self.standing(request);
         if standing == Standing::Open {
-            let payload = request.asked.answered(answer, PermissionMode::Default, at);
+            let payload = request.asked.response(answer, PermissionMode::Default, at);
             self.put(&request.from, &AgentName::lead(), Some(payload), at);
             self.noted.insert(request.asked.id().clone(), (matches!(answer, Answer::Approve(_)), by));
         }
@@ -176,7 +184,7 @@ impl Files {
             blocks: Vec::new(),
             blocked_by: blocked_by.into_iter().collect(),
             metadata: None,
-            extra: Default::default(),
+            unknown_fields: Default::default(),
         }));
         id
     }
@@ -193,7 +201,7 @@ impl Files {
         self.tasks.iter().find(one).is_some_and(|task| {
             let hers = task.owner.as_ref() == Some(name);
             let left = hers && task.status == TaskStatus::InProgress && task.failure().is_none();
-            let free = (hers || task.owner.is_none()) && task.startable(&self.tasks);
+            let free = (hers || task.owner.is_none()) && task.is_startable(&self.tasks);
             free || left && task.open_blockers(&self.tasks).is_empty()
         })
     }
@@ -208,8 +216,8 @@ impl Files {
                 && task.failure().is_none()
                 && task.open_blockers(all).is_empty()
         };
-        let own = || all.iter().find(|task| hers(task) && task.startable(all));
-        let free = || all.iter().find(|task| task.available(all));
+        let own = || all.iter().find(|task| hers(task) && task.is_startable(all));
+        let free = || all.iter().find(|task| task.is_available(all));
         all.iter().find(left).or_else(own).or_else(free).map(|task| task.id)
     }
 }
@@ -219,5 +227,5 @@ fn asks(from: &AgentName, payload: &Payload, at: u64) -> Option<Box<OpenRequest>
         return None;
     }
     let message = Message::new(from, payload.to_text(), at);
-    OpenRequest::of(Entry { index: 0, raw: String::new(), message: Ok(message) }).map(Box::new)
+    OpenRequest::of(InboxEntry { index: 0, raw: String::new(), message: Ok(message) }).map(Box::new)
 }

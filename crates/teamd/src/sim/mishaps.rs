@@ -6,7 +6,7 @@ use super::persons::a_team;
 use super::tmux::Whose;
 use super::world::World;
 use crate::event::Event;
-use protocol::fault::{Fault, Kind};
+use protocol::error::{ErrorKind, ErrorReport};
 use protocol::name::TeamName;
 
 pub(super) fn something_fails(world: &mut World) {
@@ -44,7 +44,7 @@ pub(super) fn something_fails(world: &mut World) {
                 }
                 100..200 => Event::Unwatched,
                 200..250 => Event::Root(Ok(())),
-                _ => Event::Root(Err(Fault::new(Kind::NoDaemon, "another teamd has it"))),
+                _ => Event::Root(Err(ErrorReport::new(ErrorKind::NoDaemon, "another teamd has it"))),
             };
             world.tell(event);
         }

@@ -3,12 +3,13 @@
 use super::clients::Asker;
 use super::world::World;
 use protocol::control::{
-    BringBack, Capture, Create, Delete, Hello, Layout, Life, Locate, Request, SetLayout, Shutdown, Spawn,
-    Targets, Worktree, WorktreeReply,
+    CapturePaneRequest, CreateTeamRequest, DeleteTeamRequest, LaunchArgv, Layout, MemberAddress,
+    MemberSelection, Request, ResumeMembersRequest, SetLayoutRequest, ShimHello, ShutdownMembersRequest,
+    SpawnRequest, WorktreeReply, WorktreeRequest,
 };
-use protocol::feed::Feed;
+use protocol::delivery::Delivery;
 use protocol::name::{AgentName, TeamName};
-use protocol::turn::{Backend, Restart, TurnAgent, TurnProgram};
+use protocol::turn_program::{Backend, PerTurnProgram, RestartPolicy, TurnProgram};
 
 pub(super) const TEAMS: [&str; 2] = ["red", "blue"];
 const NAMES: [&str; 4] = ["ann", "bob", "cid", "eve"];
@@ -45,7 +46,7 @@ pub(super) fn somebody_asks(world: &mut World) {
         }
         19..=20 => {
             let names = some_names(world);
-            world.ask(Request::Kill(Targets { team, names }));
+            world.ask(Request::Kill(MemberSelection { team, names }));
         }
         21..=23 => {
             let order = shutdown(world, team);
@@ -55,30 +56,30 @@ pub(super) fn somebody_asks(world: &mut World) {
             let order = delete(world, team);
             world.ask(order);
         }
-        25 => world.ask(Request::Layout(SetLayout { team, layout: Layout::Tiled })),
+        25 => world.ask(Request::SetLayout(SetLayoutRequest { team, layout: Layout::Tiled })),
         26..=28 => {
             let members = world.disk.teams.get(&team).into_iter().flat_map(|files| files.members.keys());
             let members: Vec<String> = members.map(ToString::to_string).collect();
             let name = world.rng.choice(members).unwrap_or_else(|| a_name(world).to_owned());
-            let at = Locate { team: team.clone(), name: name.clone() };
+            let at = MemberAddress { team: team.clone(), name: name.clone() };
             let request = match world.rng.u8(0..5) {
-                0 => Request::Hide(at),
-                1 => Request::Show(at),
+                0 => Request::HidePane(at),
+                1 => Request::ShowPane(at),
                 2 => Request::Interrupt(at),
-                3 => Request::Locate(at),
-                _ => Request::Capture(Capture { team, name, lines: None }),
+                3 => Request::LocatePane(at),
+                _ => Request::CapturePane(CapturePaneRequest { team, name, lines: None }),
             };
             world.ask(request);
         }
         29 => world.ask(Request::Status),
-        30 => world.ask(Request::StatusOnScreen),
+        30 => world.ask(Request::StatusWithScreens),
         31 => {
-            let request = if world.rng.bool() { Request::Rest } else { Request::Down };
+            let request = if world.rng.bool() { Request::StopDaemonAndSuspend } else { Request::StopDaemon };
             world.ask(request);
         }
         37..=38 => {
             let team = world.rng.bool().then_some(team);
-            world.ask(Request::BringBack(BringBack { team }));
+            world.ask(Request::ResumeMembers(ResumeMembersRequest { team }));
         }
         32..=36 => {
             let order = worktree(world, team.clone());
@@ -86,15 +87,15 @@ pub(super) fn somebody_asks(world: &mut World) {
         }
         40..=42 => world.somebody_leads(team),
         _ => {
-            let hello = Hello { spawn: "nobody".to_owned(), agent: None, turn: None };
-            world.ask(Request::Join(hello));
+            let hello = ShimHello { spawn_id: "nobody".to_owned(), agent_pid: None, turn_status: None };
+            world.ask(Request::ConnectShim(hello));
         }
     }
 }
 
 pub(super) fn create(world: &mut World, team: TeamName) -> Request {
     let policy = if world.rng.bool() { world.a_policy(&team) } else { Default::default() };
-    Request::Create(Create {
+    Request::CreateTeam(CreateTeamRequest {
         team,
         description: None,
         agent_type: None,
@@ -107,12 +108,12 @@ pub(super) fn create(world: &mut World, team: TeamName) -> Request {
 }
 
 fn shutdown(world: &mut World, team: TeamName) -> Request {
-    Request::Shutdown(Shutdown {
-        targets: Targets { team, names: some_names(world) },
+    Request::Shutdown(ShutdownMembersRequest {
+        targets: MemberSelection { team, names: some_names(world) },
         reason: None,
         grace_ms: world.rng.u64(0..40_000),
         force: world.rng.bool(),
-        at_once: world.rng.u8(..) < 60,
+        no_wait: world.rng.u8(..) < 60,
     })
 }
 
@@ -121,13 +122,20 @@ fn delete(world: &mut World, team: TeamName) -> Request {
     let force = world.rng.bool();
     let all = world.disk.woods.there.keys().cloned();
     let discard = if world.rng.u8(..) < 40 { all.collect() } else { Vec::new() };
-    Request::Delete(Delete { team, force, discard })
+    Request::DeleteTeam(DeleteTeamRequest { team, force, discard_worktrees: discard })
 }
 
 fn worktree(world: &mut World, team: TeamName) -> Request {
     let name = AgentName::parse(a_name(world)).expect("it is a name");
     let (unique, cwd) = (world.rng.bool(), "/repo/sub".into());
-    Request::Worktree(Worktree { team, name, unique, cwd, branch: None, env: Default::default() })
+    Request::CreateWorktree(WorktreeRequest {
+        team,
+        name,
+        unique,
+        cwd,
+        branch: None,
+        env: Default::default(),
+    })
 }
 
 impl World {
@@ -137,11 +145,11 @@ impl World {
         let name = name.unwrap_or_else(|| AgentName::parse(a_name(self)).expect("it is a name"));
         let chain = self.next_pid().to_string();
         let backend = [Backend::Tmux, Backend::Window, Backend::InProcess][self.rng.usize(0..3)];
-        let restart = if self.rng.bool() { Restart::OnFailure } else { Restart::Never };
+        let restart = if self.rng.bool() { RestartPolicy::OnFailure } else { RestartPolicy::Never };
         let dialog = if self.rng.bool() { vec!["Proceed?".to_owned()] } else { Vec::new() };
         let mut order = plain(team, name);
         order.unique = worktree.is_none() && self.rng.bool();
-        (order.backend, order.restart, order.dialog) = (backend, restart, dialog);
+        (order.backend, order.restart, order.dialog_patterns) = (backend, restart, dialog);
         self.kind(&mut order, &chain);
         order.env.insert(CHAIN.to_owned(), chain);
         if let Some(worktree) = worktree {
@@ -153,20 +161,32 @@ impl World {
 
 impl World {
     /// How its program is run and fed, and whether it has to plan first.
-    fn kind(&mut self, order: &mut Spawn, chain: &str) {
-        let feeds = [Feed::Turn, Feed::Turn, Feed::Hook, Feed::Hook, Feed::Keys, Feed::Pull, Feed::Native];
-        order.feed = feeds[self.rng.usize(0..feeds.len())];
-        let plans = order.feed != Feed::Native && self.rng.u8(..) < 90;
-        order.prompted = order.feed == Feed::Hook;
-        if order.feed == Feed::Keys {
+    fn kind(&mut self, order: &mut SpawnRequest, chain: &str) {
+        let feeds = [
+            Delivery::Turn,
+            Delivery::Turn,
+            Delivery::Hook,
+            Delivery::Hook,
+            Delivery::Keys,
+            Delivery::Pull,
+            Delivery::Native,
+        ];
+        order.delivery = feeds[self.rng.usize(0..feeds.len())];
+        let plans = order.delivery != Delivery::Native && self.rng.u8(..) < 90;
+        order.prompt_in_args = order.delivery == Delivery::Hook;
+        if order.delivery == Delivery::Keys {
             order.backend = Backend::Tmux;
         }
-        if order.feed == Feed::Turn {
+        if order.delivery == Delivery::Turn {
             let modes = ["plan", "default", "acceptEdits"].map(|mode| (mode.to_owned(), Vec::new()));
-            let agent = TurnAgent { first: order.argv.clone(), modes: modes.into(), ..TurnAgent::default() };
-            order.turns = Some(TurnProgram::Agent(agent));
+            let agent = PerTurnProgram {
+                first_argv: order.argv.clone(),
+                mode_args: modes.into(),
+                ..PerTurnProgram::default()
+            };
+            order.turns = Some(TurnProgram::PerTurn(agent));
         } else if plans {
-            let life = |mode: &str| Life { argv: vec![mode.to_owned()], resume: None };
+            let life = |mode: &str| LaunchArgv { argv: vec![mode.to_owned()], resume_argv: None };
             order.approved = ["default", "acceptEdits"].map(|mode| (mode.to_owned(), life(mode))).into();
             order.argv = vec!["plan".to_owned()];
         }
@@ -180,25 +200,25 @@ impl World {
 /// In its environment an agent finds for which order it lives; all its lives have the same.
 pub(super) const CHAIN: &str = "CHAIN";
 
-fn plain(team: TeamName, name: AgentName) -> Box<Spawn> {
-    Box::new(Spawn {
+fn plain(team: TeamName, name: AgentName) -> Box<SpawnRequest> {
+    Box::new(SpawnRequest {
         team,
         name,
         unique: false,
         stand_in: None,
         argv: vec!["true".to_owned()],
-        late: false,
-        resume: None,
+        has_deferred_variables: false,
+        resume_argv: None,
         approved: Default::default(),
-        prompted: false,
+        prompt_in_args: false,
         cwd: "/repo/sub".into(),
         env: Default::default(),
         prompt: "go".to_owned(),
         agent_type: None,
         model: None,
         mode: None,
-        feed: Default::default(),
-        dialog: Vec::new(),
+        delivery: Default::default(),
+        dialog_patterns: Vec::new(),
         turns: None,
         backend: Default::default(),
         restart: Default::default(),

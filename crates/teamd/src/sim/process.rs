@@ -6,7 +6,7 @@ use super::turns::Turner;
 use super::world::World;
 use crate::event::{ConnId, Event};
 use crate::roster::Process;
-use protocol::control::{Ended, FromJoin, Hello, ToJoin};
+use protocol::control::{ExitReport, FromShim, ShimHello, ToShim};
 use protocol::payload::IdleReason;
 
 impl World {
@@ -39,42 +39,46 @@ impl World {
         let Some(join) = self.joins.get_mut(&pid) else { return };
         join.conn = Some(conn);
         let turn = join.turner.as_ref().map(|turner| turner.now.clone());
-        let hello = Hello { spawn: join.spawn.as_str().to_owned(), agent: join.agent(), turn };
-        self.tell(Event::Joined { conn, hello, process: Process { pid, start: 1 } });
+        let hello = ShimHello {
+            spawn_id: join.spawn.as_str().to_owned(),
+            agent_pid: join.agent(),
+            turn_status: turn,
+        };
+        self.tell(Event::Joined { conn, hello, process: Process { pid, start_time: 1 } });
     }
 
-    fn heard(&mut self, pid: u32, word: ToJoin) {
+    fn heard(&mut self, pid: u32, word: ToShim) {
         self.note(|| format!("join {pid} hears {word:?}"));
         let agent = self.next_pid();
         let cannot = self.rng.u8(..) < 12;
         let Some(join) = self.joins.get_mut(&pid) else { return };
         match (word, &join.stage) {
-            (ToJoin::Go(go), Stage::Waits) => {
+            (ToShim::StartAgent(go), Stage::Waits) => {
                 let conn = join.conn;
                 if cannot {
-                    self.report(conn, FromJoin::Failed { message: "no such program".to_owned() });
+                    self.report(conn, FromShim::Failed { message: "no such program".to_owned() });
                     return self.die(pid);
                 }
                 let record = self.disk.roster.agents.iter().find(|record| record.spawn == join.spawn);
                 join.who = record.map(|record| Who::of(&go, record.feed));
-                join.turner = go.turns.as_ref().map(|turns| Turner::new(turns, self.now.wall));
+                join.turner = go.setup.as_ref().map(|turns| Turner::new(turns, self.now.wall));
                 let agent = if join.turner.is_some() { pid } else { agent };
                 join.stage = Stage::Runs { agent };
                 self.agent_starts(pid);
-                self.report(conn, FromJoin::Started { pid: agent });
+                self.report(conn, FromShim::Started { pid: agent });
                 if let Some(who) = self.who(pid) {
                     self.program_starts(agent, &who, pid);
                 }
             }
-            (ToJoin::End { .. }, Stage::Runs { .. }) => self.agent_ends(pid, Ended::Signal(15)),
-            (ToJoin::Refused | ToJoin::End { .. }, Stage::Waits) => self.close_and_die(pid),
-            (ToJoin::Refused, Stage::Runs { .. }) => join.disowned = true,
-            (ToJoin::Interrupt, Stage::Runs { .. }) => {
+            (ToShim::End { .. }, Stage::Runs { .. }) => self.agent_ends(pid, ExitReport::Signal(15)),
+            (ToShim::Refused | ToShim::End { .. }, Stage::Waits) => self.close_and_die(pid),
+            (ToShim::Refused, Stage::Runs { .. }) => join.disowned = true,
+            (ToShim::Interrupt, Stage::Runs { .. }) => {
                 let conn = join.conn;
                 let turn = self.turn_ends(pid, IdleReason::Interrupted);
-                self.report(conn, FromJoin::Interrupted { turn });
+                self.report(conn, FromShim::Interrupted { was_in_turn: turn });
             }
-            (ToJoin::Noted, Stage::Reports(_)) => {
+            (ToShim::ExitRecorded, Stage::Reports(_)) => {
                 self.disk.words.remove(&join.spawn);
                 self.die(pid);
             }
@@ -82,14 +86,14 @@ impl World {
         }
     }
 
-    pub(super) fn report(&mut self, conn: Option<ConnId>, said: FromJoin) {
+    pub(super) fn report(&mut self, conn: Option<ConnId>, said: FromShim) {
         if let Some(conn) = conn {
             self.tell(Event::JoinSaid { conn, said });
         }
     }
 
     /// Its agent ends, by itself or not; left in writing, and told to the daemon.
-    pub(super) fn agent_ends(&mut self, pid: u32, how: Ended) {
+    pub(super) fn agent_ends(&mut self, pid: u32, how: ExitReport) {
         self.note(|| format!("the agent of join {pid} ends: {how}"));
         let agent = self.joins.get(&pid).and_then(Join::agent);
         agent.into_iter().for_each(|agent| self.program_ends(agent));
@@ -101,15 +105,15 @@ impl World {
         match join.conn {
             Some(_) => {
                 let conn = join.conn;
-                self.report(conn, FromJoin::Ended(how));
+                self.report(conn, FromShim::Exited(how));
             }
             None => self.is_unheard(pid, &how),
         }
     }
 
-    fn is_unheard(&mut self, pid: u32, how: &Ended) {
+    fn is_unheard(&mut self, pid: u32, how: &ExitReport) {
         match how {
-            Ended::Hangup => self.die(pid),
+            ExitReport::TerminalGone => self.die(pid),
             _ => self.close_and_die(pid),
         }
     }
@@ -128,7 +132,7 @@ impl World {
     pub(super) fn hang_up(&mut self, pid: u32) {
         match self.joins.get(&pid).map(|join| join.stage.clone()) {
             Some(Stage::Waits) => self.die(pid),
-            Some(Stage::Runs { .. }) => self.agent_ends(pid, Ended::Hangup),
+            Some(Stage::Runs { .. }) => self.agent_ends(pid, ExitReport::TerminalGone),
             _ => {}
         }
     }

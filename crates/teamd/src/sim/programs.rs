@@ -5,9 +5,10 @@ use super::join::Who;
 use super::world::World;
 use crate::event::{ConnId, Event};
 use protocol::control::{
-    HookReply, Hooked, Keys, Park, Process, Released, Reply, Request, Response, Said, Speaker,
+    HookEvent, HookReply, HookReport, HookSource, LongPollEnd, LongPollRequest, PaneInput, Process, Reply,
+    Request, Response,
 };
-use protocol::feed::Feed;
+use protocol::delivery::Delivery;
 use protocol::id::TaskId;
 use protocol::name::{AgentName, TeamName};
 use protocol::payload::{IdleReason, Payload};
@@ -56,7 +57,7 @@ impl Program {
 impl World {
     /// Its agent has begun.
     pub(super) fn program_starts(&mut self, pid: u32, who: &Who, join: u32) {
-        if who.feed.is_hooked() {
+        if who.feed.has_hooks() {
             let (team, name) = (who.team.clone(), who.name.clone());
             let who = Some(who.clone());
             let program =
@@ -141,7 +142,7 @@ impl World {
         match self.programs[&pid].doing {
             Doing::Begins => self.program_begins(pid),
             Doing::Waits => {
-                let park = Request::Park(Park { lead: self.leads(pid) });
+                let park = Request::LongPoll(LongPollRequest { leads_team: self.leads(pid) });
                 let conn = self.hook_asks(pid, park);
                 self.does(pid, conn.map_or(Doing::Waits, Doing::Parked));
             }
@@ -167,30 +168,44 @@ impl World {
     }
 
     /// What its hook says, from where it runs.
-    fn hook_says(&mut self, pid: u32, said: Said) -> Option<ConnId> {
+    fn hook_says(&mut self, pid: u32, said: HookEvent) -> Option<ConnId> {
         let program = &self.programs[&pid];
-        let typed = program.who.as_ref().is_some_and(|who| who.feed == Feed::Keys);
-        let above = [pid, program.join].map(|pid| Process { pid, start: 1 }).to_vec();
-        let speaker = if typed { Speaker::Typist } else { Speaker::Program };
+        let typed = program.who.as_ref().is_some_and(|who| who.feed == Delivery::Keys);
+        let above = [pid, program.join].map(|pid| Process { pid, start_time: 1 }).to_vec();
+        let speaker = if typed { HookSource::Typist } else { HookSource::Program };
         let session = Some(format!("session {pid}"));
-        let hooked = Hooked { lead: self.leads(pid), session, above, speaker, used: None, said };
-        self.hook_asks(pid, Request::Hook(hooked))
+        let hooked = HookReport {
+            leads_team: self.leads(pid),
+            session_id: session,
+            ancestors: above,
+            source: speaker,
+            usage: None,
+            event: said,
+        };
+        self.hook_asks(pid, Request::ReportHook(hooked))
     }
 
     /// A program that the agent's own runs has the same hooks.
     pub(super) fn nested_speaks(&mut self, pid: u32) {
-        let above = [1, pid, self.programs[&pid].join].map(|pid| Process { pid, start: 1 }).to_vec();
+        let above = [1, pid, self.programs[&pid].join].map(|pid| Process { pid, start_time: 1 }).to_vec();
         let session = Some("another".to_owned());
-        let said = if self.rng.bool() { Said::Session } else { Said::Ended };
+        let said = if self.rng.bool() { HookEvent::SessionStarted } else { HookEvent::TurnEnded };
         let lead = self.leads(pid);
-        let hooked = Hooked { lead, session, above, speaker: Speaker::Program, used: None, said };
+        let hooked = HookReport {
+            leads_team: lead,
+            session_id: session,
+            ancestors: above,
+            source: HookSource::Program,
+            usage: None,
+            event: said,
+        };
         let token = self.programs[&pid].who.as_ref().map(|who| who.token.clone());
-        self.ask_as(Asker::Person, token, Request::Hook(hooked));
+        self.ask_as(Asker::Person, token, Request::ReportHook(hooked));
     }
 
     fn program_begins(&mut self, pid: u32) {
-        self.hook_says(pid, Said::Session);
-        let typed = self.programs[&pid].who.as_ref().is_none_or(|who| who.feed == Feed::Keys);
+        self.hook_says(pid, HookEvent::SessionStarted);
+        let typed = self.programs[&pid].who.as_ref().is_none_or(|who| who.feed == Delivery::Keys);
         self.does(pid, if typed { Doing::Looks } else { Doing::Turn });
     }
 
@@ -201,21 +216,24 @@ impl World {
             return;
         };
         (program.typed, program.took, program.doing) = (mono, false, Doing::Turn);
-        self.hook_says(pid, Said::Began { about: "a person's words".to_owned(), handed: Vec::new() });
+        self.hook_says(
+            pid,
+            HookEvent::TurnStarted { summary: "a person's words".to_owned(), delivered_ids: Vec::new() },
+        );
     }
 
     pub(super) fn program_turn_ends(&mut self, pid: u32) {
         if self.programs.get(&pid).is_none_or(|program| program.doing != Doing::Turn) {
             return;
         }
-        let conn = self.hook_says(pid, Said::Ended);
+        let conn = self.hook_says(pid, HookEvent::TurnEnded);
         self.does(pid, conn.map_or(Doing::Looks, Doing::Told));
     }
 
     /// In the middle of a turn it opens a dialog, or its session ends.
     pub(super) fn program_tells(&mut self, pid: u32) {
         let text = "May I?".to_owned();
-        let said = if self.rng.bool() { Said::Dialog { text } } else { Said::SessionEnded };
+        let said = if self.rng.bool() { HookEvent::DialogShown { text } } else { HookEvent::SessionEnded };
         self.hook_says(pid, said);
     }
 
@@ -225,9 +243,9 @@ impl World {
         let waits = matches!(program.doing, Doing::Told(its) | Doing::Parked(its) if its == conn);
         match response {
             Response::Done(reply) => match &**reply {
-                Reply::Hook(reply) => self.hook_answered(pid, reply, waits),
-                Reply::Park(Released::Mail) if waits => self.does(pid, Doing::Looks),
-                Reply::Park(_) if waits => self.does(pid, Doing::Prompt),
+                Reply::ReportHook(reply) => self.hook_answered(pid, reply, waits),
+                Reply::LongPoll(LongPollEnd::WorkMayWait) if waits => self.does(pid, Doing::Looks),
+                Reply::LongPoll(_) if waits => self.does(pid, Doing::Prompt),
                 _ => {}
             },
             Response::Failed(_) if waits => self.does(pid, Doing::Prompt),
@@ -241,31 +259,31 @@ impl World {
         let who = program.who.clone();
         let files = self.disk.teams.get_mut(&team).filter(|_| !self.disk.full);
         if let Some(files) = files {
-            if reply.given.is_some() || reply.approved {
+            if reply.prompt_in_args.is_some() || reply.approval_in_args {
                 let had = files.unread(&name).filter(|letter| letter.from.is_lead());
                 let had: Vec<u64> = had.map(|letter| letter.digest).take(1).collect();
                 files.take(&name, &had);
                 files.mark(&name, &had);
             }
             if took && turn_ended {
-                files.mark(&name, &reply.handed);
+                files.mark(&name, &reply.delivered_ids);
             }
             self.disk.touch(&team, super::looks::Part::Inbox(name));
         }
-        if reply.given.is_some() || reply.approved {
-            self.hook_says(pid, Said::PromptRead);
+        if reply.prompt_in_args.is_some() || reply.approval_in_args {
+            self.hook_says(pid, HookEvent::PromptRead);
         }
         if !turn_ended {
             return;
         }
-        if let Some(who) = who.filter(|_| reply.fed && reply.first) {
+        if let Some(who) = who.filter(|_| reply.delivers_by_hook && reply.is_first_report) {
             if let Some(task) = reply.task.filter(|_| took && who.first != "plan") {
                 self.settles(&who, task, IdleReason::Available);
             }
             self.program_hands_in(pid, &who);
             self.tells_lead(&who, IdleReason::Available);
         }
-        self.does(pid, if reply.fed { Doing::Looks } else { Doing::Prompt });
+        self.does(pid, if reply.delivers_by_hook { Doing::Looks } else { Doing::Prompt });
     }
 
     /// What it has planned, once.
@@ -310,9 +328,9 @@ impl World {
         let (team, name, who) = (program.team.clone(), program.name.clone(), program.who.clone());
         if let Some(who) = &who {
             task.into_iter().for_each(|id| self.claim(who, id));
-            if who.feed == Feed::Keys {
+            if who.feed == Delivery::Keys {
                 let text = about.clone();
-                self.hook_asks(pid, Request::Keys(Keys::Paste { cursor: (0, 0), text }));
+                self.hook_asks(pid, Request::TypeInPane(PaneInput::Type { cursor: (0, 0), text }));
             }
         }
         if let Some(files) = self.disk.teams.get_mut(&team).filter(|_| takes) {
@@ -322,7 +340,7 @@ impl World {
         }
         // Killed in between, nobody hears of it.
         if self.calm || self.rng.u8(..) < 240 {
-            self.hook_says(pid, Said::Began { about, handed: letters });
+            self.hook_says(pid, HookEvent::TurnStarted { summary: about, delivered_ids: letters });
         }
     }
 }

@@ -8,7 +8,7 @@ use crate::event::Event;
 use crate::files::{FileDone, FileJob};
 use crate::panes::{PaneDone, PaneJob};
 use crate::worktrees::{TreeDone, TreeJob};
-use protocol::control::{FromJoin, Request, Response, Said, ToJoin};
+use protocol::control::{FromShim, HookEvent, Request, Response, ToShim};
 use std::collections::BTreeSet;
 
 /// The names of what has been seen.
@@ -33,9 +33,9 @@ impl Seen {
             _ => None,
         });
         if let Event::Request { call, .. } = event
-            && let Request::Hook(hooked) = &call.request
+            && let Request::ReportHook(hooked) = &call.request
         {
-            self.0.insert(of_said(&hooked.said));
+            self.0.insert(of_said(&hooked.event));
         }
     }
 
@@ -227,31 +227,31 @@ fn of_tree_done(done: &TreeDone) -> &'static str {
 fn of_request(request: &Request) -> &'static str {
     match request {
         Request::Status => "Request::Status",
-        Request::StatusOnScreen => "Request::StatusOnScreen",
-        Request::Create(_) => "Request::Create",
-        Request::Worktree(_) => "Request::Worktree",
+        Request::StatusWithScreens => "Request::StatusOnScreen",
+        Request::CreateTeam(_) => "Request::Create",
+        Request::CreateWorktree(_) => "Request::Worktree",
         Request::Spawn(_) => "Request::Spawn",
         Request::Shutdown(_) => "Request::Shutdown",
         Request::Kill(_) => "Request::Kill",
         Request::Interrupt(_) => "Request::Interrupt",
         Request::SetMode(_) => "Request::SetMode",
         Request::SetPolicy(_) => "Request::SetPolicy",
-        Request::Delete(_) => "Request::Delete",
-        Request::Locate(_) => "Request::Locate",
-        Request::Capture(_) => "Request::Capture",
-        Request::Hide(_) => "Request::Hide",
-        Request::Show(_) => "Request::Show",
-        Request::Layout(_) => "Request::Layout",
+        Request::DeleteTeam(_) => "Request::Delete",
+        Request::LocatePane(_) => "Request::Locate",
+        Request::CapturePane(_) => "Request::Capture",
+        Request::HidePane(_) => "Request::Hide",
+        Request::ShowPane(_) => "Request::Show",
+        Request::SetLayout(_) => "Request::Layout",
         Request::NextTask(_) => "Request::NextTask",
-        Request::Activity(_) => "Request::Activity",
-        Request::Hook(_) => "Request::Hook",
-        Request::Park(_) => "Request::Park",
-        Request::Keys(_) => "Request::Keys",
-        Request::Lead(_) => "Request::Lead",
-        Request::Down => "Request::Down",
-        Request::Rest => "Request::Rest",
-        Request::BringBack(_) => "Request::BringBack",
-        Request::Join(_) => "Request::Join",
+        Request::ReportActivity(_) => "Request::Activity",
+        Request::ReportHook(_) => "Request::Hook",
+        Request::LongPoll(_) => "Request::Park",
+        Request::TypeInPane(_) => "Request::Keys",
+        Request::SetLead(_) => "Request::Lead",
+        Request::StopDaemon => "Request::Down",
+        Request::StopDaemonAndSuspend => "Request::Rest",
+        Request::ResumeMembers(_) => "Request::BringBack",
+        Request::ConnectShim(_) => "Request::Join",
     }
 }
 
@@ -262,34 +262,34 @@ fn of_response(response: &Response) -> &'static str {
     }
 }
 
-fn of_word(word: &ToJoin) -> &'static str {
+fn of_word(word: &ToShim) -> &'static str {
     match word {
-        ToJoin::Go(_) => "ToJoin::Go",
-        ToJoin::Adopted => "ToJoin::Adopted",
-        ToJoin::Refused => "ToJoin::Refused",
-        ToJoin::End { .. } => "ToJoin::End",
-        ToJoin::Interrupt => "ToJoin::Interrupt",
-        ToJoin::Noted => "ToJoin::Noted",
+        ToShim::StartAgent(_) => "ToJoin::Go",
+        ToShim::Adopted => "ToJoin::Adopted",
+        ToShim::Refused => "ToJoin::Refused",
+        ToShim::End { .. } => "ToJoin::End",
+        ToShim::Interrupt => "ToJoin::Interrupt",
+        ToShim::ExitRecorded => "ToJoin::Noted",
     }
 }
 
-fn of_report(said: &FromJoin) -> &'static str {
+fn of_report(said: &FromShim) -> &'static str {
     match said {
-        FromJoin::Started { .. } => "FromJoin::Started",
-        FromJoin::Failed { .. } => "FromJoin::Failed",
-        FromJoin::Turn(_) => "FromJoin::Turn",
-        FromJoin::Interrupted { .. } => "FromJoin::Interrupted",
-        FromJoin::Ended(_) => "FromJoin::Ended",
+        FromShim::Started { .. } => "FromJoin::Started",
+        FromShim::Failed { .. } => "FromJoin::Failed",
+        FromShim::TurnStatus(_) => "FromJoin::Turn",
+        FromShim::Interrupted { .. } => "FromJoin::Interrupted",
+        FromShim::Exited(_) => "FromJoin::Ended",
     }
 }
 
-fn of_said(said: &Said) -> &'static str {
+fn of_said(said: &HookEvent) -> &'static str {
     match said {
-        Said::Session => "Said::Session",
-        Said::Began { .. } => "Said::Began",
-        Said::PromptRead => "Said::PromptRead",
-        Said::Ended => "Said::Ended",
-        Said::Dialog { .. } => "Said::Dialog",
-        Said::SessionEnded => "Said::SessionEnded",
+        HookEvent::SessionStarted => "Said::Session",
+        HookEvent::TurnStarted { .. } => "Said::Began",
+        HookEvent::PromptRead => "Said::PromptRead",
+        HookEvent::TurnEnded => "Said::Ended",
+        HookEvent::DialogShown { .. } => "Said::Dialog",
+        HookEvent::SessionEnded => "Said::SessionEnded",
     }
 }

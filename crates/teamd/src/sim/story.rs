@@ -7,8 +7,8 @@ use super::looks::Part;
 use super::mishaps::{any_join, something_fails};
 use super::persons::{TEAMS, create, somebody_asks};
 use super::world::World;
-use protocol::control::{Activity, Delete, Ended, Locate, Request};
-use protocol::feed::Feed;
+use protocol::control::{Activity, DeleteTeamRequest, ExitReport, MemberAddress, Request};
+use protocol::delivery::Delivery;
 use protocol::id::RequestId;
 use protocol::name::{AgentName, TeamName};
 use protocol::payload::IdleReason;
@@ -128,8 +128,8 @@ fn an_agent_does(world: &mut World) {
     let running: Vec<u32> = world.runs().map(|(pid, _)| *pid).collect();
     let Some(pid) = world.rng.choice(running) else { return };
     match world.rng.u8(0..16) {
-        0 => world.agent_ends(pid, Ended::Exit(0)),
-        1 => world.agent_ends(pid, Ended::Exit(1)),
+        0 => world.agent_ends(pid, ExitReport::Exit(0)),
+        1 => world.agent_ends(pid, ExitReport::Exit(1)),
         2..=5 => answers(world, pid),
         6..=8 => drop(world.turn_ends(pid, IdleReason::Available)),
         9 => drop(world.turn_ends(pid, IdleReason::Failed)),
@@ -142,8 +142,8 @@ fn an_agent_does(world: &mut World) {
 /// By a person, or put out of sight.
 fn is_interrupted(world: &mut World, pid: u32) {
     let Some(who) = world.who(pid) else { return };
-    let at = Locate { team: who.team, name: who.name.to_string() };
-    let order = [Request::Interrupt(at.clone()), Request::Hide(at.clone()), Request::Show(at)];
+    let at = MemberAddress { team: who.team, name: who.name.to_string() };
+    let order = [Request::Interrupt(at.clone()), Request::HidePane(at.clone()), Request::ShowPane(at)];
     let order = world.rng.choice(order);
     order.into_iter().for_each(|order| world.ask(order));
 }
@@ -170,11 +170,11 @@ fn acts(world: &mut World, pid: u32) {
     match world.rng.u8(0..6) {
         0..=2 if who.first == "plan" => drop(world.asks_for_approval(&who)),
         0 => drop(world.asks_permission(&who)),
-        1 if who.feed == Feed::Native => world.tells_lead(&who, IdleReason::Available),
-        2 if who.feed == Feed::Native => {
+        1 if who.feed == Delivery::Native => world.tells_lead(&who, IdleReason::Available),
+        2 if who.feed == Delivery::Native => {
             world.disk.member(&who.team, &who.name, |member| member.active = activity == Activity::Active);
         }
-        _ => drop(world.ask_as(Asker::Person, Some(who.token), Request::Activity(activity))),
+        _ => drop(world.ask_as(Asker::Person, Some(who.token), Request::ReportActivity(activity))),
     }
 }
 
@@ -233,10 +233,14 @@ fn take_down(world: &mut World) {
             let team = TeamName::parse(team).expect("it is a name");
             let grounds = world.disk.roster.worktrees.get(&team).into_iter().flatten();
             let discard = grounds.map(|ground| ground.tree.path.clone()).collect();
-            world.ask(Request::Delete(Delete { team, force: true, discard }));
+            world.ask(Request::DeleteTeam(DeleteTeamRequest {
+                team,
+                force: true,
+                discard_worktrees: discard,
+            }));
         }
     } else {
-        world.ask(Request::Down);
+        world.ask(Request::StopDaemon);
     }
     calm(world, SHORT);
 }

@@ -4,8 +4,8 @@ use crate::event::Event;
 use crate::panes::{DialogPane, PaneDone, PaneJob, Seen, Sight};
 use crate::roster::SpawnId;
 use crate::step::Opened;
-use protocol::control::{CaptureReply, Reply};
-use protocol::fault::{Fault, Kind};
+use protocol::control::{CapturePaneReply, Reply};
+use protocol::error::{ErrorKind, ErrorReport};
 use std::collections::{BTreeMap, BTreeSet};
 use tmux::{Owner, PaneId};
 
@@ -44,12 +44,12 @@ pub(super) enum Outcome {
     Closed(u32),
 }
 
-fn silent() -> Fault {
-    Fault::new(Kind::Timeout, "cannot ask tmux: it does not answer")
+fn silent() -> ErrorReport {
+    ErrorReport::new(ErrorKind::Timeout, "cannot ask tmux: it does not answer")
 }
 
-fn not_ours() -> Fault {
-    Fault::new(Kind::NotFound, "cannot find its pane")
+fn not_ours() -> ErrorReport {
+    ErrorReport::new(ErrorKind::NotFound, "cannot find its pane")
 }
 
 impl Tmux {
@@ -120,12 +120,12 @@ impl Tmux {
             }
             PaneJob::Keys { client, pane, owner, .. } => {
                 let ours = self.guarded(number(&pane.to_string()), &owner);
-                let typed = || if ours { Ok(Reply::Nothing) } else { Err(not_ours()) };
+                let typed = || if ours { Ok(Reply::Ack) } else { Err(not_ours()) };
                 PaneDone::Keyed { client, result: answer().and_then(|()| typed()) }
             }
             PaneJob::Capture { client, .. } => PaneDone::Captured {
                 client,
-                result: answer().map(|()| CaptureReply { screen: "$".to_owned() }),
+                result: answer().map(|()| CapturePaneReply { screen: "$".to_owned() }),
             },
             PaneJob::Dialogs { panes } => {
                 let there =
@@ -148,7 +148,7 @@ impl Tmux {
         (Some(Event::Paned(done)), outcome)
     }
 
-    fn put(&mut self, pane: u32, owner: &Owner, sight: Sight) -> Result<(), Fault> {
+    fn put(&mut self, pane: u32, owner: &Owner, sight: Sight) -> Result<(), ErrorReport> {
         if !self.guarded(pane, owner) {
             return Err(not_ours());
         }

@@ -5,8 +5,8 @@ use super::world::World;
 use crate::event::Event;
 use crate::roster::Ground;
 use crate::worktrees::{Making, TreeDone, TreeJob};
-use protocol::control::{Delete, Swept, Trashed};
-use protocol::fault::{Fault, Kind};
+use protocol::control::{DeleteTeamRequest, RemovedWorktrees, TrashedWorktree};
+use protocol::error::{ErrorKind, ErrorReport};
 use protocol::name::{AgentName, TeamName};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::path::{Path, PathBuf};
@@ -31,8 +31,8 @@ pub(super) struct Woods {
     inodes: u64,
 }
 
-fn fault(message: &str) -> Fault {
-    Fault::new(Kind::Refused, message)
+fn fault(message: &str) -> ErrorReport {
+    ErrorReport::new(ErrorKind::Refused, message)
 }
 
 impl Woods {
@@ -60,7 +60,7 @@ impl Woods {
         Plan { tree, is_there: false, within, cwd }
     }
 
-    fn add(&mut self, tree: &Tree) -> Result<PathBuf, Fault> {
+    fn add(&mut self, tree: &Tree) -> Result<PathBuf, ErrorReport> {
         let wood = self.there.get_mut(&tree.path).filter(|wood| wood.tree == *tree);
         let wood = wood.ok_or_else(|| fault("somebody has removed it"))?;
         wood.filled = true;
@@ -68,10 +68,10 @@ impl Woods {
     }
 
     /// Those that would be lost.
-    fn kept(&self, order: &Delete, grounds: &[Ground]) -> bool {
+    fn kept(&self, order: &DeleteTeamRequest, grounds: &[Ground]) -> bool {
         let lost = |ground: &&Ground| {
             let wood = self.there.get(&ground.tree.path).filter(|wood| wood.tree == ground.tree);
-            wood.is_some_and(|wood| wood.unsaved) && !order.discard.contains(&ground.tree.path)
+            wood.is_some_and(|wood| wood.unsaved) && !order.discard_worktrees.contains(&ground.tree.path)
         };
         grounds.iter().any(|ground| lost(&ground))
     }
@@ -79,11 +79,11 @@ impl Woods {
     /// All are looked at before the first is touched; it may fail after `so_many`.
     fn sweep(
         &mut self,
-        order: &Delete,
+        order: &DeleteTeamRequest,
         grounds: &[Ground],
         so_many: usize,
-        swept: &mut Swept,
-    ) -> Result<(), Fault> {
+        swept: &mut RemovedWorktrees,
+    ) -> Result<(), ErrorReport> {
         if self.kept(order, grounds) {
             return Err(fault("there is unsaved work"));
         }
@@ -93,19 +93,20 @@ impl Woods {
                 return Err(fault("git does not answer"));
             }
             match self.there.get(&path) {
-                None => swept.gone.push(path),
-                Some(wood) if wood.tree != ground.tree => swept.left.push("it is another".to_owned()),
+                None => swept.missing.push(path),
+                Some(wood) if wood.tree != ground.tree => swept.kept.push("it is another".to_owned()),
                 Some(wood) => {
                     match wood.unsaved {
                         true => {
                             assert!(
-                                order.discard.contains(&path),
+                                order.discard_worktrees.contains(&path),
                                 "unsaved work in {path:?} goes, and nobody said so"
                             );
                             self.trash.insert(wood.tree.inode);
-                            swept
-                                .trashed
-                                .push(Trashed { path: path.clone(), trash: "/state/trash/1".into() });
+                            swept.trashed.push(TrashedWorktree {
+                                path: path.clone(),
+                                trash_dir: "/state/trash/1".into(),
+                            });
                         }
                         false => swept.removed.push(path.clone()),
                     }
@@ -147,7 +148,7 @@ impl Disk {
             }
             TreeJob::Sweep { client, order, grounds, .. } => {
                 let (so_many, mut swept) =
-                    (if fails { rng.usize(0..2) } else { usize::MAX }, Swept::default());
+                    (if fails { rng.usize(0..2) } else { usize::MAX }, RemovedWorktrees::default());
                 let result = self.woods.sweep(&order, &grounds, so_many, &mut swept);
                 TreeDone::Swept { client, order, swept, result }
             }

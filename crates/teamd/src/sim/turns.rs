@@ -6,20 +6,22 @@ use super::join::{Join, Stage, Who};
 use super::letters::Files;
 use super::looks::Part;
 use super::world::World;
-use protocol::control::{Activity, FromJoin, Next, NextTask, Reply, Request, Response, TurnNow, Turns};
+use protocol::control::{
+    Activity, FromShim, NextTaskHint, NextTaskRequest, Reply, Request, Response, TurnSetup, TurnStatus,
+};
 use protocol::id::{RequestId, TaskId};
 use protocol::name::AgentName;
 use protocol::payload::{IdleNotification, IdleReason, Payload, PlanApprovalRequest, PlanApprovalResponse};
 use protocol::task::TaskStatus;
-use protocol::turn::PlanStage;
-use protocol::used::{Report, Used};
+use protocol::turn_program::PlanStage;
+use protocol::usage::{Usage, UsageReport};
 use serde_json::{Map, Value};
 use std::collections::BTreeSet;
 
 /// See the head of this file.
 #[derive(Debug)]
 pub(super) struct Turner {
-    pub(super) now: TurnNow,
+    pub(super) now: TurnStatus,
     /// It is to look: it was woken, or has not rested since its turn.
     pub(super) awake: bool,
     /// A turn is under way.
@@ -35,29 +37,29 @@ pub(super) struct Turner {
 }
 
 impl Turner {
-    pub(super) fn new(turns: &Turns, wall: u64) -> Turner {
-        let now = TurnNow {
+    pub(super) fn new(turns: &TurnSetup, wall: u64) -> Turner {
+        let now = TurnStatus {
             activity: Activity::Active,
             since: wall,
-            number: 0,
-            about: String::new(),
+            turn_number: 0,
+            summary: String::new(),
             pid: None,
-            reason: None,
-            session: turns.session.clone(),
-            used: None,
+            idle_reason: None,
+            session_id: turns.session_id.clone(),
+            usage: None,
             mode: turns.mode,
-            plan: turns.plan.clone(),
+            plan_stage: turns.plan_stage.clone(),
             shutdown_requested: false,
         };
         // A plan of the life before is handed in again, by its next turn.
-        let plan = now.plan.clone().map(|_| PlanStage::Planning);
-        let now = TurnNow { plan, ..now };
+        let plan = now.plan_stage.clone().map(|_| PlanStage::Planning);
+        let now = TurnStatus { plan_stage: plan, ..now };
         let (task, unsettled, asked) = (None, BTreeSet::new(), Vec::new());
         Turner { now, awake: true, turn: false, asks: false, task, unsettled, asked }
     }
 
     fn waits(&self) -> bool {
-        matches!(self.now.plan, Some(PlanStage::Waiting { .. }))
+        matches!(self.now.plan_stage, Some(PlanStage::AwaitingApproval { .. }))
     }
 
     /// Whether there is something that it should have taken up.
@@ -87,7 +89,7 @@ impl World {
         let letters =
             self.disk.teams.get(&who.team).is_some_and(|files| files.unread(&who.name).next().is_some());
         if may_ask && !letters && self.rng.bool() {
-            let asked = NextTask { team: who.team, owner: who.name, resume: true };
+            let asked = NextTaskRequest { team: who.team, owner: who.name, include_in_progress: true };
             let asks = self.ask_as(Asker::Turner(pid), None, Request::NextTask(asked)).is_some();
             if asks {
                 // A wake that comes meanwhile is kept.
@@ -104,11 +106,11 @@ impl World {
         turner.asks = false;
         let Response::Done(reply) = response else { return self.looks_itself(pid) };
         match **reply {
-            Reply::NextTask(Next::Nothing) => {
+            Reply::NextTask(NextTaskHint::NoTask) => {
                 self.rests_for_now(pid);
                 self.turner(pid).into_iter().for_each(|(turner, _)| turner.awake |= woken);
             }
-            Reply::NextTask(Next::Task(id)) => {
+            Reply::NextTask(NextTaskHint::Task(id)) => {
                 let files = self.disk.teams.get(&who.team);
                 if files.is_some_and(|files| files.may_take(&who.name, id)) {
                     self.takes(pid, &who, id);
@@ -164,10 +166,10 @@ impl World {
         match payload {
             None => self.begins(pid, "message from bob".to_owned()),
             Some(Payload::PlanApprovalResponse(answer)) => self.has_verdict(pid, &answer),
-            Some(Payload::ModeSetRequest(request)) if turner.now.plan.is_none() => {
+            Some(Payload::ModeSetRequest(request)) if turner.now.plan_stage.is_none() => {
                 turner.now.mode = request.mode.parse().ok();
                 if request.mode == "plan" {
-                    turner.now.plan = Some(PlanStage::Planning);
+                    turner.now.plan_stage = Some(PlanStage::Planning);
                 }
                 self.tells(pid);
             }
@@ -177,9 +179,9 @@ impl World {
 
     fn has_verdict(&mut self, pid: u32, answer: &PlanApprovalResponse) {
         let Some((turner, _)) = self.turner(pid) else { return };
-        let its = matches!(&turner.now.plan, Some(PlanStage::Waiting { request, .. }) if *request == answer.request_id);
+        let its = matches!(&turner.now.plan_stage, Some(PlanStage::AwaitingApproval { request_id: request, .. }) if *request == answer.request_id);
         if its {
-            turner.now.plan = (!answer.approved).then_some(PlanStage::Planning);
+            turner.now.plan_stage = (!answer.approved).then_some(PlanStage::Planning);
             if let (true, Some(mode)) = (answer.approved, &answer.permission_mode) {
                 turner.now.mode = mode.parse().ok();
             }
@@ -191,9 +193,9 @@ impl World {
         let wall = self.now.wall;
         let Some((turner, who)) = self.turner(pid) else { return };
         (turner.turn, turner.now.activity, turner.now.since) = (true, Activity::Active, wall);
-        (turner.now.about, turner.now.pid, turner.now.reason) = (about, Some(pid), None);
-        turner.now.number += 1;
-        turner.now.session = Some(format!("session of {}", who.chain));
+        (turner.now.summary, turner.now.pid, turner.now.idle_reason) = (about, Some(pid), None);
+        turner.now.turn_number += 1;
+        turner.now.session_id = Some(format!("session of {}", who.chain));
         self.tells(pid);
     }
 
@@ -206,7 +208,7 @@ impl World {
             return;
         }
         (turner.now.activity, turner.now.since, turner.now.pid) = (Activity::Idle, wall, None);
-        turner.now.about.clear();
+        turner.now.summary.clear();
         self.uses_up(pid, &who);
         self.tells(pid);
     }
@@ -215,16 +217,16 @@ impl World {
     fn uses_up(&mut self, pid: u32, who: &Who) {
         let tokens = self.used.entry(who.chain.clone()).or_default();
         *tokens += 7;
-        let used = Used { tokens: *tokens, ..Used::default() };
+        let used = Usage { tokens: *tokens, ..Usage::default() };
         if let Some((turner, _)) = self.turner(pid) {
-            turner.now.used = Some(Report { session: turner.now.session.clone(), used });
+            turner.now.usage = Some(UsageReport { session_id: turner.now.session_id.clone(), usage: used });
         }
     }
 
     fn tells(&mut self, pid: u32) {
         let Some(join) = self.joins.get(&pid) else { return };
         let (conn, turner) = (join.conn, join.turner.as_ref());
-        let now = turner.map(|turner| FromJoin::Turn(turner.now.clone()));
+        let now = turner.map(|turner| FromShim::TurnStatus(turner.now.clone()));
         now.into_iter().for_each(|now| self.report(conn, now));
     }
 
@@ -238,9 +240,9 @@ impl World {
     /// Its turn ends, and how; false where none was under way.
     pub(super) fn turn_ends(&mut self, pid: u32, reason: IdleReason) -> bool {
         let Some((turner, who)) = self.turner(pid).filter(|(turner, _)| turner.turn) else { return false };
-        (turner.turn, turner.awake, turner.now.reason) = (false, true, Some(reason));
+        (turner.turn, turner.awake, turner.now.idle_reason) = (false, true, Some(reason));
         let (asked, plans) =
-            (std::mem::take(&mut turner.asked), turner.now.plan == Some(PlanStage::Planning));
+            (std::mem::take(&mut turner.asked), turner.now.plan_stage == Some(PlanStage::Planning));
         let task = if plans && reason == IdleReason::Available { None } else { turner.task.take() };
         self.note(|| format!("the turn of {}@{} ends: {reason:?}", who.name, who.team));
         asked.iter().for_each(|id| self.takes_back(&who, id));
@@ -298,7 +300,8 @@ impl World {
     fn hands_in(&mut self, pid: u32, who: &Who) {
         let Some(request) = self.asks_for_approval(who) else { return };
         if let Some((turner, _)) = self.turner(pid) {
-            turner.now.plan = Some(PlanStage::Waiting { request, file: "plan.md".to_owned() });
+            turner.now.plan_stage =
+                Some(PlanStage::AwaitingApproval { request_id: request, file: "plan.md".to_owned() });
         }
     }
 

@@ -3,9 +3,9 @@
 use super::Phase;
 use crate::event::ConnId;
 use crate::roster::{Heard, Shared, SpawnId};
-use protocol::asked::AskedKind;
-use protocol::control::{Activity, Lead, TurnNow};
+use protocol::control::{Activity, LeadProcess, TurnStatus};
 use protocol::id::TaskId;
+use protocol::member_request::MemberRequestKind;
 use std::collections::BTreeSet;
 
 /// One supervised agent.
@@ -19,7 +19,7 @@ pub(crate) struct Agent {
     /// The subject of the task it has in progress.
     pub(crate) task: Option<String>,
     /// What its join says of its turns, where join runs them.
-    pub(crate) turn: Option<TurnNow>,
+    pub(crate) turn: Option<TurnStatus>,
     /// It said itself whether it is in a turn.
     pub(crate) has_said: bool,
     /// What its client wrote of its activity when config.json was looked at last.
@@ -27,7 +27,7 @@ pub(crate) struct Agent {
     /// It was woken for this task, and has not moved since.
     pub(crate) offered: Option<TaskId>,
     /// What it asks and somebody has to answer.
-    pub(crate) asks: BTreeSet<AskedKind>,
+    pub(crate) asks: BTreeSet<MemberRequestKind>,
     /// What the hooks of its program have told.
     pub(crate) hooks: Hooks,
     /// When its life ends for the next at the latest, on the clock that never jumps.
@@ -73,7 +73,7 @@ impl Default for Hooks {
 /// A session that leads a team.
 #[derive(Debug)]
 pub(crate) struct Leading {
-    pub(crate) lead: Lead,
+    pub(crate) lead: LeadProcess,
     /// What its process is watched by.
     pub(crate) life: SpawnId,
     /// When its turn began, ms since the epoch.
@@ -84,7 +84,7 @@ pub(crate) struct Leading {
 }
 
 impl Leading {
-    pub(crate) fn new(lead: Lead) -> Leading {
+    pub(crate) fn new(lead: LeadProcess) -> Leading {
         Leading { lead, life: SpawnId::fresh(), since: 0, hooks: Hooks::default(), heard: Heard::default() }
     }
 }

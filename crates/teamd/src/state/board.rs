@@ -1,10 +1,10 @@
 //! The tasks of a team as the last look found them, and what follows from them: which can be started, and which somebody
 //! is at. Brought up to date by what has changed since the look before, which of a long list is next to nothing.
 
-use protocol::control::{Next, NextTask};
+use protocol::control::{NextTaskHint, NextTaskRequest};
 use protocol::id::TaskId;
 use protocol::name::AgentName;
-use protocol::task::{Task, TaskStatus, find};
+use protocol::task::{Task, TaskStatus, find_task};
 use std::cmp::Ordering;
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
@@ -70,12 +70,14 @@ impl Board {
     }
 
     /// What a claim would give by it: [`protocol::task::left`], then [`protocol::task::next`].
-    pub(crate) fn next(&self, asked: &NextTask) -> Next {
-        let back = asked.resume.then(|| self.left(&asked.owner)).flatten();
+    pub(crate) fn next(&self, asked: &NextTaskRequest) -> NextTaskHint {
+        let back = asked.include_in_progress.then(|| self.left(&asked.owner)).flatten();
         let of = |owner: Option<&AgentName>| {
             self.startable.iter().find(|(_, its)| its.as_ref() == owner).map(|(id, _)| *id)
         };
-        back.or_else(|| of(Some(&asked.owner))).or_else(|| of(None)).map_or(Next::Nothing, Next::Task)
+        back.or_else(|| of(Some(&asked.owner)))
+            .or_else(|| of(None))
+            .map_or(NextTaskHint::NoTask, NextTaskHint::Task)
     }
 
     fn left(&self, owner: &AgentName) -> Option<TaskId> {
@@ -126,7 +128,7 @@ impl Board {
     }
 
     fn weigh(&mut self, id: TaskId) {
-        match find(&self.tasks, id).filter(|task| task.startable(&self.tasks)) {
+        match find_task(&self.tasks, id).filter(|task| task.is_startable(&self.tasks)) {
             Some(task) => drop(self.startable.insert(id, task.owner.clone())),
             None => drop(self.startable.remove(&id)),
         }
@@ -164,7 +166,7 @@ fn changes(before: &[Arc<Task>], now: &[Arc<Task>]) -> Vec<Change> {
 mod tests {
     use super::*;
     use protocol::name::TeamName;
-    use protocol::task::{left, next};
+    use protocol::task::{next_task, resumable_task};
 
     fn task(id: u32, rng: &mut fastrand::Rng) -> Arc<Task> {
         let status = ["pending", "pending", "in_progress", "completed", "unreadable"];
@@ -199,7 +201,7 @@ mod tests {
             assert!(changed.iter().all(|id| expected.contains(&id.number())), "{changed:?} of {expected:?}");
             let now =
                 |is: &dyn Fn(&&Arc<Task>) -> bool| found.iter().filter(is).map(|task| task.id).collect();
-            let startable: Vec<TaskId> = now(&|task| task.startable(&found));
+            let startable: Vec<TaskId> = now(&|task| task.is_startable(&found));
             let begun: Vec<TaskId> =
                 now(&|task| task.status == TaskStatus::InProgress && !task.is_internal());
             let shown: Vec<TaskId> = now(&|task| !task.is_internal());
@@ -207,11 +209,11 @@ mod tests {
             assert_eq!(board.begun().map(|task| task.id).collect::<Vec<_>>(), begun);
             assert_eq!((board.ids().collect::<Vec<_>>(), board.shown()), (shown.clone(), shown.len()));
             for resume in [true, false] {
-                let (team, owner) = (TeamName::parse("t").unwrap(), AgentName::foreign("ANN"));
-                let asked = NextTask { team, owner, resume };
-                let back = resume.then(|| left(&found, &asked.owner)).flatten().map(|task| task.id);
-                let expected = back.or_else(|| next(&found, &asked.owner));
-                assert_eq!(board.next(&asked), expected.map_or(Next::Nothing, Next::Task));
+                let (team, owner) = (TeamName::parse("t").unwrap(), AgentName::new_unchecked("ANN"));
+                let asked = NextTaskRequest { team, owner, include_in_progress: resume };
+                let back = resume.then(|| resumable_task(&found, &asked.owner)).flatten().map(|task| task.id);
+                let expected = back.or_else(|| next_task(&found, &asked.owner));
+                assert_eq!(board.next(&asked), expected.map_or(NextTaskHint::NoTask, NextTaskHint::Task));
             }
             assert!(board.take(&found).is_empty());
             assert!(board.waiting.values().all(|waiting| !waiting.is_empty()), "it would grow for ever");

@@ -1,7 +1,7 @@
 //! The life of an agent, from the order to the last file that is put in order.
 
 use crate::event::ConnId;
-use protocol::control::{Spawn, Worktree};
+use protocol::control::{SpawnRequest, WorktreeRequest};
 
 /// An agent's life; each variant carries just what exists in it.
 #[derive(Debug)]
@@ -56,7 +56,7 @@ impl Phase {
 /// On the way from the request to the agent.
 #[derive(Debug)]
 pub(crate) struct Starting {
-    pub(crate) spawn: Box<Spawn>,
+    pub(crate) spawn: Box<SpawnRequest>,
     /// Who asked; none once they have their answer.
     pub(crate) client: Option<ConnId>,
     pub(crate) conn: Option<ConnId>,
@@ -120,8 +120,8 @@ pub(crate) struct Gone {
 /// What a name is wanted for.
 #[derive(Debug)]
 pub(crate) enum Heir {
-    Spawn(Box<Spawn>),
-    Worktree(Worktree),
+    Spawn(Box<SpawnRequest>),
+    Worktree(WorktreeRequest),
 }
 
 /// How far something is in order after an end.

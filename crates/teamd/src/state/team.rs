@@ -5,10 +5,10 @@ use crate::event::ConnId;
 use crate::files::Which;
 use crate::roster::{Ground, Spent};
 use crate::tale::{RequestTale, TaskTale};
-use protocol::control::{Layout, NextTask, PastAgent};
+use protocol::control::{Layout, NextTaskRequest, PastMember};
 use protocol::id::{RequestId, TaskId};
 use protocol::name::AgentName;
-use protocol::policy::{By, Policy};
+use protocol::policy::{AnsweredBy, Policy};
 use std::collections::{BTreeMap, BTreeSet};
 use store::OpenRequest;
 
@@ -26,7 +26,7 @@ pub(crate) struct Team {
     /// The same for its config.
     pub(crate) checking: Look,
     /// Who is told after the next look which of them comes next.
-    pub(crate) asks: Vec<(ConnId, NextTask)>,
+    pub(crate) asks: Vec<(ConnId, NextTaskRequest)>,
     /// The tasks as the last look found them.
     pub(crate) board: Board,
     /// Why the last look could not be had, as that was told.
@@ -34,7 +34,7 @@ pub(crate) struct Team {
     /// The tasks as the event log has told them.
     pub(crate) told: BTreeMap<TaskId, TaskTale>,
     /// Members whose life has ended, the latest last.
-    pub(crate) past: Vec<PastAgent>,
+    pub(crate) past: Vec<PastMember>,
     /// The worktrees of its members, of those that have ended too.
     pub(crate) grounds: Vec<Ground>,
     /// Names that are taken by a worktree that is made, or was made just now.
@@ -116,7 +116,7 @@ pub(crate) enum Asking {
 /// An answer, and whose it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Given {
-    pub(crate) by: By,
+    pub(crate) by: AnsweredBy,
     pub(crate) approved: bool,
 }
 

@@ -2,7 +2,7 @@
 
 use crate::event::ConnId;
 use crate::roster::SpawnId;
-use protocol::control::{Delete, EndedAgent};
+use protocol::control::{AgentExit, DeleteTeamRequest};
 use std::collections::BTreeSet;
 
 /// A client that waits for several ends.
@@ -10,13 +10,13 @@ use std::collections::BTreeSet;
 pub(crate) struct Waiting {
     pub(crate) client: ConnId,
     pub(crate) pending: BTreeSet<SpawnId>,
-    pub(crate) ended: Vec<EndedAgent>,
+    pub(crate) ended: Vec<AgentExit>,
     pub(crate) then: Then,
 }
 
 impl Waiting {
     /// A wait for these; `ended` are those that need none.
-    pub(crate) fn of(client: ConnId, ids: &BTreeSet<SpawnId>, ended: Vec<EndedAgent>, then: Then) -> Waiting {
+    pub(crate) fn of(client: ConnId, ids: &BTreeSet<SpawnId>, ended: Vec<AgentExit>, then: Then) -> Waiting {
         Waiting { client, pending: ids.clone(), ended, then }
     }
 }
@@ -27,7 +27,7 @@ pub(crate) enum Then {
     /// The answer.
     Reply,
     /// The team's worktrees and files go.
-    Delete(Delete),
+    Delete(DeleteTeamRequest),
     /// The daemon goes.
     Down,
 }

@@ -11,11 +11,13 @@ use crate::event::{ConnId, Now};
 use crate::notices::News;
 use crate::roster::{Comeback, Outcome, Record, Resting, SpawnId};
 use crate::state::{Closing, Deleting, Phase, State};
-use protocol::control::{BackReply, BringBack, EndedAgent, PastAgent, Reply, Spawn};
-use protocol::event::{Event, What};
-use protocol::fault::{Fault, Kind};
-use protocol::name::{AgentName, TeamName, bare};
-use protocol::turn::Restart;
+use protocol::control::{
+    AgentExit, PastMember, Reply, ResumeMembersReply, ResumeMembersRequest, SpawnRequest,
+};
+use protocol::error::{ErrorKind, ErrorReport};
+use protocol::event::{Event, EventKind};
+use protocol::name::{AgentName, TeamName, strip_team};
+use protocol::turn_program::RestartPolicy;
 use std::collections::BTreeMap;
 
 /// The first pause, ms; doubled with each failure that still counts.
@@ -75,21 +77,21 @@ impl Next {
         }
     }
 
-    fn what(&self) -> Option<What> {
+    fn what(&self) -> Option<EventKind> {
         match self {
             Next::Stays => None,
             Next::Again { attempt, after } => {
-                Some(What::MemberRestarts { attempt: *attempt, after_ms: *after })
+                Some(EventKind::MemberRespawnScheduled { attempt: *attempt, delay_ms: *after })
             }
-            Next::GivenUp(why) => Some(What::MemberGivenUp { why: why.clone() }),
-            Next::Rests => Some(What::MemberRests),
+            Next::GivenUp(why) => Some(EventKind::MemberRespawnsExhausted { reason: why.clone() }),
+            Next::Rests => Some(EventKind::MemberSuspended),
         }
     }
 }
 
 /// A life has failed: is there to be another?
 pub(super) fn after_failure(state: &mut State, record: &Record, now: Now, out: &mut Vec<Effect>) -> Next {
-    let wanted = |comeback: &Comeback| comeback.order.restart == Restart::OnFailure;
+    let wanted = |comeback: &Comeback| comeback.order.restart == RestartPolicy::OnFailure;
     let wanted = |comeback: &Comeback| !state.closing.is_under_way() && wanted(comeback);
     let Some(mut comeback) = record.comeback.clone().filter(wanted) else { return Next::Stays };
     comeback.failures.retain(|at| now.wall.saturating_sub(*at) < COUNTS_FOR);
@@ -120,14 +122,14 @@ pub(super) fn rest(state: &mut State, record: &Record, now: Now, out: &mut Vec<E
 
 /// The daemon goes down: those between two lives rest from now on with all others, or are not started again. Who rests
 /// already goes on resting. Gives those that were between two.
-pub(super) fn closing(state: &mut State, out: &mut Vec<Effect>) -> Vec<EndedAgent> {
+pub(super) fn closing(state: &mut State, out: &mut Vec<Effect>) -> Vec<AgentExit> {
     let between = state.resting.iter().filter(|resting| !resting.put_away);
     let between: Vec<_> = between.map(|resting| &resting.comeback.order).collect();
     let between: Vec<_> = between.iter().map(|order| (order.team.clone(), order.name.clone())).collect();
     if state.closing == Closing::Rest {
         state.resting.iter_mut().filter(|resting| !resting.put_away).for_each(put_away);
         for past in state.teams.values_mut().flat_map(|team| &mut team.past) {
-            past.rests |= past.again_at.take().is_some();
+            past.is_suspended |= past.respawns_at.take().is_some();
         }
         return between.into_iter().map(|(team, name)| ended(&team, name, BETWEEN)).collect();
     }
@@ -135,11 +137,11 @@ pub(super) fn closing(state: &mut State, out: &mut Vec<Effect>) -> Vec<EndedAgen
 }
 
 /// To those who wait for a daemon's end: whom the next one can bring back.
-pub(super) fn say_who_rests(state: &State, ended: &mut [EndedAgent]) {
+pub(super) fn say_who_rests(state: &State, ended: &mut [AgentExit]) {
     for agent in ended {
         let Some(team) = &agent.team else { continue };
         let is_it = |resting: &Resting| resting.put_away && is(resting, team, agent.name.as_str());
-        agent.rests = state.resting.iter().any(is_it);
+        agent.is_suspended = state.resting.iter().any(is_it);
     }
 }
 
@@ -147,7 +149,7 @@ pub(super) fn say_who_rests(state: &State, ended: &mut [EndedAgent]) {
 fn shows(state: &mut State, team: &TeamName, name: &AgentName, again_at: Option<u64>) {
     let past = state.teams.get_mut(team).into_iter().flat_map(|team| &mut team.past);
     for past in past.filter(|past| past.name == *name) {
-        (past.again_at, past.rests) = (again_at, again_at.is_none());
+        (past.respawns_at, past.is_suspended) = (again_at, again_at.is_none());
     }
 }
 
@@ -168,7 +170,7 @@ pub(super) fn recalled(state: &mut State, now: Now) {
 pub(super) fn bring_back(
     state: &mut State,
     client: ConnId,
-    order: &BringBack,
+    order: &ResumeMembersRequest,
     now: Now,
     out: &mut Vec<Effect>,
 ) {
@@ -190,20 +192,20 @@ pub(super) fn bring_back(
     let mut members: BTreeMap<TeamName, Vec<AgentName>> = BTreeMap::new();
     for resting in state.resting.iter_mut().filter(|r| r.put_away && meant(&r.comeback.order.team)) {
         (resting.put_away, resting.due) = (false, now.mono);
-        let Spawn { team, name, .. } = &*resting.comeback.order;
+        let SpawnRequest { team, name, .. } = &*resting.comeback.order;
         members.entry(team.clone()).or_default().push(name.clone());
     }
     for (team, names) in &members {
         names.iter().for_each(|name| shows(state, team, name, Some(now.wall)));
     }
-    answer(state, client, Ok(Reply::Back(BackReply { members })), out);
+    answer(state, client, Ok(Reply::ResumeMembers(ResumeMembersReply { members })), out);
     due(state, now, out);
 }
 
 /// Refuses what a daemon that ends does not begin; `then` is what to type once it has ended.
-pub(super) fn going_down(what: &str, then: &str) -> Fault {
+pub(super) fn going_down(what: &str, then: &str) -> ErrorReport {
     let message = format!("cannot {what}: teamd is going down");
-    Fault::new(Kind::Refused, message).hinted(format!("once it has ended: {then}"))
+    ErrorReport::new(ErrorKind::Refused, message).with_help(format!("once it has ended: {then}"))
 }
 
 fn next(comeback: &Comeback) -> Next {
@@ -224,7 +226,15 @@ pub(super) fn once_more(state: &mut State, id: &SpawnId, now: Now) {
         let (state_word, at) = (Outcome::Failed.word().to_owned(), now.wall);
         let name = record.name.clone();
         let used = record.used();
-        let past = PastAgent { name, state: state_word, how, at, again_at: Some(at), rests: false, used };
+        let past = PastMember {
+            name,
+            outcome: state_word,
+            description: how,
+            ended_at: at,
+            respawns_at: Some(at),
+            is_suspended: false,
+            usage: used,
+        };
         state.remember_past(&record.team, past);
         let comeback = Comeback { restarts, ..comeback };
         state.resting.push(Resting { comeback, at: now.wall, due: now.mono, put_away: false });
@@ -303,11 +313,15 @@ pub(super) fn cancel(
         cancelled.into_iter().map(|resting| resting.comeback.order.name.clone()).collect();
     if let Some(team) = state.teams.get_mut(team) {
         let ended = team.past.iter_mut().filter(|past| cancelled.contains(&past.name));
-        ended.for_each(|past| (past.again_at, past.rests) = (None, false));
+        ended.for_each(|past| (past.respawns_at, past.is_suspended) = (None, false));
     }
     for name in &cancelled {
         let why = "it was told to end, or its name was taken".to_owned();
-        out.push(Effect::Log(Event::agent(team, name, What::MemberGivenUp { why })));
+        out.push(Effect::Log(Event::for_member(
+            team,
+            name,
+            EventKind::MemberRespawnsExhausted { reason: why },
+        )));
     }
     if !cancelled.is_empty() {
         // What they left in progress is nobody's now.
@@ -322,19 +336,19 @@ pub(super) fn end(
     team: &TeamName,
     names: &[String],
     out: &mut Vec<Effect>,
-) -> Vec<EndedAgent> {
+) -> Vec<AgentExit> {
     let how = format!("{BETWEEN}, and is not started again");
     cancel(state, team, names, out).into_iter().map(|name| ended(team, name, &how)).collect()
 }
 
-fn ended(team: &TeamName, name: AgentName, how: &str) -> EndedAgent {
+fn ended(team: &TeamName, name: AgentName, how: &str) -> AgentExit {
     let (team, how) = (Some(team.clone()), how.to_owned());
-    EndedAgent { name, team, how, gone: true, rests: false, request_id: None }
+    AgentExit { name, team, description: how, has_exited: true, is_suspended: false, request_id: None }
 }
 
 fn is(resting: &Resting, team: &TeamName, name: &str) -> bool {
     let order = &resting.comeback.order;
-    order.team == *team && order.name.as_str().eq_ignore_ascii_case(bare(name, team))
+    order.team == *team && order.name.as_str().eq_ignore_ascii_case(strip_team(name, team))
 }
 
 #[cfg(test)]
@@ -342,7 +356,7 @@ mod tests {
     use super::*;
 
     fn comeback(failures: usize) -> Comeback {
-        let order: Spawn = serde_json::from_value(serde_json::json!({
+        let order: SpawnRequest = serde_json::from_value(serde_json::json!({
             "team": "survey", "name": "ann", "unique": false, "argv": ["x"], "cwd": "/", "env": {}, "prompt": "",
             "feed": "pull"
         }))

@@ -6,39 +6,39 @@ use crate::effect::Effect;
 use crate::event::Now;
 use crate::roster::SpawnId;
 use crate::state::{State, Team};
-use protocol::control::Budget;
-use protocol::event::What;
-use protocol::fault::{Fault, Kind};
+use protocol::control::BudgetStatus;
+use protocol::error::{ErrorKind, ErrorReport};
+use protocol::event::EventKind;
 use protocol::name::TeamName;
-use protocol::used::{Report, dollars, short};
+use protocol::usage::{UsageReport, format_count, format_dollars};
 
 /// Counts the turns that have just begun. One that a daemon finds under way at its start it counts once more.
 pub(super) fn count(state: &mut State, now: Now, out: &mut Vec<Effect>) {
     let begun = out.iter().filter_map(|effect| match effect {
-        Effect::Log(event) if matches!(event.what, What::MemberActive { .. }) => event.team.clone(),
+        Effect::Log(event) if matches!(event.kind, EventKind::MemberActive { .. }) => event.team.clone(),
         _ => None,
     });
     for team in begun.collect::<Vec<_>>() {
         let Some(known) = state.teams.get_mut(&team) else { continue };
         known.spent.turns += 1;
-        state.dirty |= known.policy.turns.is_some();
+        state.dirty |= known.policy.max_turns.is_some();
         look(state, &team, now, out);
     }
 }
 
 /// A program tells what it has used up so far, in this life of its agent or in the session that it names.
-pub(super) fn report(state: &mut State, id: &SpawnId, report: Report, now: Now, out: &mut Vec<Effect>) {
+pub(super) fn report(state: &mut State, id: &SpawnId, report: UsageReport, now: Now, out: &mut Vec<Effect>) {
     let Some(agent) = state.agents.get_mut(id) else { return };
     let Some(comeback) = &mut agent.record.comeback else { return };
-    let session = report.session.or_else(|| Some(id.as_str().to_owned()));
-    let new = comeback.tally.take_in(Report { session, ..report });
-    if new.is_nothing() {
+    let session = report.session_id.or_else(|| Some(id.as_str().to_owned()));
+    let new = comeback.tally.take_in(UsageReport { session_id: session, ..report });
+    if new.is_zero() {
         return;
     }
     state.dirty = true;
     let team = agent.record.team.clone();
     if let Some(known) = state.teams.get_mut(&team) {
-        known.spent.used = known.spent.used.and(new);
+        known.spent.used = known.spent.used.saturating_add(new);
         look(state, &team, now, out);
     }
 }
@@ -53,7 +53,7 @@ pub(super) fn look(state: &mut State, team: &TeamName, now: Now, out: &mut Vec<E
     state.dirty |= known.spent.why != why;
     known.spent.why.clone_from(&why);
     if let Some(why) = why.filter(|_| is_news) {
-        out.push(Effect::of_team(team, What::BudgetSpent { why: why.clone() }));
+        out.push(Effect::of_team(team, EventKind::BudgetExhausted { reason: why.clone() }));
         state.notices.add_spent(team);
         shutdown::ask_members(state, team, &why, now, out);
     }
@@ -62,7 +62,7 @@ pub(super) fn look(state: &mut State, team: &TeamName, now: Now, out: &mut Vec<E
 /// Of all whose time has a limit, at each rescan: that is of the wall clock, and where the machine sleeps, or somebody sets
 /// it, the clock of the deadlines does not go along.
 pub(super) fn look_again(state: &mut State, now: Now, out: &mut Vec<Effect>) {
-    let timed = state.teams.iter().filter(|(_, known)| known.policy.time_ms.is_some());
+    let timed = state.teams.iter().filter(|(_, known)| known.policy.max_time_ms.is_some());
     let timed: Vec<TeamName> = timed.map(|(team, _)| team.clone()).collect();
     timed.iter().for_each(|team| look(state, team, now, out));
 }
@@ -83,37 +83,41 @@ pub(super) fn is_spent(state: &State, team: &TeamName) -> bool {
 }
 
 /// Why nobody can be started for it.
-pub(super) fn refusal(state: &State, team: &TeamName) -> Option<Fault> {
+pub(super) fn refusal(state: &State, team: &TeamName) -> Option<ErrorReport> {
     let why = state.teams.get(team)?.spent.why.as_ref()?;
     let message = format!("cannot start anybody for {team}: {why}");
     Some(
-        Fault::new(Kind::Refused, message)
-            .hinted(format!("give it more with: teamctl policy FILE -t {team}")),
+        ErrorReport::new(ErrorKind::Refused, message)
+            .with_help(format!("give it more with: teamctl policy FILE -t {team}")),
     )
 }
 
 /// For `status`; nothing of a team without limits of which nobody tells what it uses up.
-pub(super) fn told(known: &Team) -> Option<Budget> {
+pub(super) fn told(known: &Team) -> Option<BudgetStatus> {
     let (policy, spent) = (&known.policy, &known.spent);
-    let limits = [policy.turns, policy.time_ms, policy.tokens, policy.microdollars];
-    (limits.iter().any(Option::is_some) || !spent.used.is_nothing()).then(|| Budget {
+    let limits = [policy.max_turns, policy.max_time_ms, policy.max_tokens, policy.max_microdollars];
+    (limits.iter().any(Option::is_some) || !spent.used.is_zero()).then(|| BudgetStatus {
         turns: spent.turns,
-        of_turns: policy.turns,
-        used: spent.used,
-        of_tokens: policy.tokens,
-        of_microdollars: policy.microdollars,
-        since: spent.since,
-        of_ms: policy.time_ms,
-        spent: spent.why.clone(),
+        max_turns: policy.max_turns,
+        usage: spent.used,
+        max_tokens: policy.max_tokens,
+        max_microdollars: policy.max_microdollars,
+        started_at: spent.since,
+        max_time_ms: policy.max_time_ms,
+        exhausted_reason: spent.why.clone(),
     })
 }
 
 fn why(known: &Team, left_ms: Option<u64>) -> Option<String> {
     let (policy, spent) = (&known.policy, &known.spent);
     let counts = [
-        (policy.turns, spent.turns, policy.turns.map(|most| format!("{most} turns"))),
-        (policy.tokens, spent.used.tokens, policy.tokens.map(|most| format!("{} tokens", short(most)))),
-        (policy.microdollars, spent.used.microdollars, policy.microdollars.map(dollars)),
+        (policy.max_turns, spent.turns, policy.max_turns.map(|most| format!("{most} turns"))),
+        (
+            policy.max_tokens,
+            spent.used.tokens,
+            policy.max_tokens.map(|most| format!("{} tokens", format_count(most))),
+        ),
+        (policy.max_microdollars, spent.used.microdollars, policy.max_microdollars.map(format_dollars)),
     ];
     let over = counts.into_iter().find(|(most, count, _)| most.is_some_and(|most| *count >= most));
     let over = over.and_then(|(_, _, words)| words).map(|words| format!("its budget of {words} is used up"));
@@ -122,5 +126,5 @@ fn why(known: &Team, left_ms: Option<u64>) -> Option<String> {
 
 /// Of its time; none where that has no limit.
 fn left_ms(known: &Team, now: Now) -> Option<u64> {
-    Some(known.policy.time_ms?.saturating_sub(now.wall.saturating_sub(known.spent.since)))
+    Some(known.policy.max_time_ms?.saturating_sub(now.wall.saturating_sub(known.spent.since)))
 }

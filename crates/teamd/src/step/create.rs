@@ -7,15 +7,21 @@ use crate::event::{ConnId, Now};
 use crate::files::FileJob;
 use crate::roster::{SpawnId, Spent};
 use crate::state::{State, Team};
-use protocol::control::{Create, CreateReply, Reply};
-use protocol::event::What;
-use protocol::fault::{Fault, Kind};
+use protocol::control::{CreateTeamReply, CreateTeamRequest, Reply};
+use protocol::error::{ErrorKind, ErrorReport};
+use protocol::event::EventKind;
 use protocol::policy::Policy;
 
-pub(super) fn create(state: &mut State, client: ConnId, create: Create, now: Now, out: &mut Vec<Effect>) {
-    if create.team.is_foreign() {
+pub(super) fn create(
+    state: &mut State,
+    client: ConnId,
+    create: CreateTeamRequest,
+    now: Now,
+    out: &mut Vec<Effect>,
+) {
+    if create.team.is_claude_session() {
         let message = format!("cannot create {}: names in session-* belong to Claude Code", create.team);
-        let fault = Fault::new(Kind::NotPermitted, message).hinted("take another name");
+        let fault = ErrorReport::new(ErrorKind::NotPermitted, message).with_help("take another name");
         return answer(state, client, Err(fault), out);
     }
     out.push(Effect::File(FileJob::Create { client, create, created_at: now.wall }));
@@ -25,7 +31,7 @@ pub(super) fn created(
     state: &mut State,
     client: ConnId,
     policy: Policy,
-    result: Result<CreateReply, Fault>,
+    result: Result<CreateTeamReply, ErrorReport>,
     now: Now,
     out: &mut Vec<Effect>,
 ) {
@@ -44,7 +50,7 @@ pub(super) fn created(
         budget::look(state, &reply.team_name, now, out);
         state.dirty = true;
         look::arm(state, false, out);
-        out.push(Effect::of_team(&reply.team_name, What::TeamCreated));
+        out.push(Effect::of_team(&reply.team_name, EventKind::TeamCreated));
     }
-    answer(state, client, result.map(Reply::Create), out);
+    answer(state, client, result.map(Reply::CreateTeam), out);
 }

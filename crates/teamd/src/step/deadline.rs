@@ -5,7 +5,7 @@ use crate::effect::Effect;
 use crate::event::Now;
 use crate::roster::SpawnId;
 use crate::state::{Agent, Phase, State, Stopping};
-use protocol::fault::{Fault, Kind};
+use protocol::error::{ErrorKind, ErrorReport};
 
 /// When the loop must wake at the latest, on the clock that never jumps.
 pub(crate) fn next(state: &State) -> u64 {
@@ -104,7 +104,7 @@ fn postpone(state: &mut State, id: &SpawnId, now: Now) {
     }
 }
 
-fn too_slow() -> Fault {
-    Fault::new(Kind::Timeout, "cannot spawn: the new pane did not answer in time")
-        .hinted("is tmux answering? see: teamctl doctor")
+fn too_slow() -> ErrorReport {
+    ErrorReport::new(ErrorKind::Timeout, "cannot spawn: the new pane did not answer in time")
+        .with_help("is tmux answering? see: teamctl doctor")
 }

@@ -10,12 +10,18 @@ use crate::effect::Effect;
 use crate::event::{ConnId, Now};
 use crate::files::{FileJob, still_living};
 use crate::state::{Deleting, State, Then, Waiting};
-use protocol::control::{Delete, DeleteReply, Reply, Swept};
-use protocol::event::What;
-use protocol::fault::Fault;
+use protocol::control::{DeleteTeamReply, DeleteTeamRequest, RemovedWorktrees, Reply};
+use protocol::error::ErrorReport;
+use protocol::event::EventKind;
 use protocol::name::TeamName;
 
-pub(super) fn delete(state: &mut State, client: ConnId, order: Delete, now: Now, out: &mut Vec<Effect>) {
+pub(super) fn delete(
+    state: &mut State,
+    client: ConnId,
+    order: DeleteTeamRequest,
+    now: Now,
+    out: &mut Vec<Effect>,
+) {
     if let Err(fault) = worktree::may_sweep(state, &order) {
         return answer(state, client, Err(fault), out);
     }
@@ -40,7 +46,13 @@ fn living(state: &State, team: &TeamName) -> Vec<String> {
 }
 
 /// Nothing that was looked at refuses it. All is looked at once more when they have ended.
-pub(super) fn end_members(state: &mut State, client: ConnId, order: Delete, now: Now, out: &mut Vec<Effect>) {
+pub(super) fn end_members(
+    state: &mut State,
+    client: ConnId,
+    order: DeleteTeamRequest,
+    now: Now,
+    out: &mut Vec<Effect>,
+) {
     let names = living(state, &order.team);
     if let Some(team) = state.teams.get_mut(&order.team) {
         team.deleting = Some(Deleting::Ending(names));
@@ -51,8 +63,13 @@ pub(super) fn end_members(state: &mut State, client: ConnId, order: Delete, now:
 }
 
 /// Its worktrees are gone, or have never been.
-pub(super) fn files(client: ConnId, order: Delete, swept: Swept, out: &mut Vec<Effect>) {
-    let Delete { team, force, .. } = order;
+pub(super) fn files(
+    client: ConnId,
+    order: DeleteTeamRequest,
+    swept: RemovedWorktrees,
+    out: &mut Vec<Effect>,
+) {
+    let DeleteTeamRequest { team, force, .. } = order;
     out.push(Effect::File(FileJob::Delete { client, team, force, swept }));
 }
 
@@ -61,8 +78,8 @@ pub(super) fn deleted(
     state: &mut State,
     client: ConnId,
     team: &TeamName,
-    result: Result<(), Fault>,
-    swept: Swept,
+    result: Result<(), ErrorReport>,
+    swept: RemovedWorktrees,
     out: &mut Vec<Effect>,
 ) {
     let was = state.teams.get_mut(team).and_then(|team| team.deleting.take());
@@ -74,19 +91,19 @@ pub(super) fn deleted(
         lead::leave(state, team, out).ok();
         state.dirty = true;
         out.push(Effect::UnwatchTeam { team: team.clone() });
-        out.push(Effect::of_team(team, What::TeamDeleted));
+        out.push(Effect::of_team(team, EventKind::TeamDeleted));
     }
     let result = result.map_err(|fault| but_for(fault, &swept, was));
     let message = format!("Cleaned up directories and worktrees for team \"{team}\"");
     let reply = result.map(|()| {
         let team_name = team.clone();
-        Reply::Delete(DeleteReply { success: true, message, team_name, worktrees: swept })
+        Reply::DeleteTeam(DeleteTeamReply { success: true, message, team_name, worktrees: swept })
     });
     answer(state, client, reply, out);
 }
 
 /// Members have ended, or some of its worktrees went, before it failed: nobody else would tell.
-fn but_for(fault: Fault, swept: &Swept, was: Option<Deleting>) -> Fault {
+fn but_for(fault: ErrorReport, swept: &RemovedWorktrees, was: Option<Deleting>) -> ErrorReport {
     let ended = match was {
         Some(Deleting::Ending(names)) if !names.is_empty() => Some(format!("{} ended", names.join(", "))),
         _ => None,
@@ -98,5 +115,5 @@ fn but_for(fault: Fault, swept: &Swept, was: Option<Deleting>) -> Fault {
         return fault;
     }
     let message = format!("{}\nBefore that: {}", fault.message, news.join("\n"));
-    Fault { message, ..fault }
+    ErrorReport { message, ..fault }
 }

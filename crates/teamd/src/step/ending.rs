@@ -12,9 +12,9 @@ use crate::notices::News;
 use crate::panes::{PaneJob, Seen};
 use crate::roster::{End, NEVER, Outcome, Pane, Record, SpawnId, Told};
 use crate::state::{Agent, Gone, Heir, Order, Phase, State, Stopping, Then};
-use protocol::control::{Ended, EndedAgent, PastAgent, Released, ToJoin};
-use protocol::event::{TAKEN_DOWN, What};
-use protocol::fault::Fault;
+use protocol::control::{AgentExit, ExitReport, LongPollEnd, PastMember, ToShim};
+use protocol::error::ErrorReport;
+use protocol::event::{EventKind, REQUESTED_STOP_REASON};
 
 /// join's own end comes at the latest this long after KILL, ms.
 pub(super) const AFTER_KILL: u64 = 3_000;
@@ -54,17 +54,17 @@ pub(super) fn press(state: &State, id: &SpawnId, out: &mut Vec<Effect>) {
     if let Phase::Stopping(link, Stopping::Ending { .. } | Stopping::GoingOn { .. }) = &agent.phase
         && let Some(conn) = link.conn
     {
-        out.push(Effect::Tell { conn, word: ToJoin::End { grace_ms: TERM_GRACE } });
+        out.push(Effect::Tell { conn, word: ToShim::End { grace_ms: TERM_GRACE } });
     }
 }
 
 /// join's report. A hang-up can mean two things: tmux is asked which.
-pub(super) fn reported(state: &mut State, id: &SpawnId, how: Ended, now: Now, out: &mut Vec<Effect>) {
+pub(super) fn reported(state: &mut State, id: &SpawnId, how: ExitReport, now: Now, out: &mut Vec<Effect>) {
     let Some(agent) = state.agents.get_mut(id) else { return };
     agent.record.reported = Some(how.clone());
     state.dirty = true;
     match (&how, &agent.record.pane) {
-        (Ended::Hangup, Some(pane)) => {
+        (ExitReport::TerminalGone, Some(pane)) => {
             out.push(Effect::Pane(PaneJob::Look { spawn: id.clone(), pane: pane.clone() }));
         }
         _ => ended(state, id, how, now, out),
@@ -74,9 +74,9 @@ pub(super) fn reported(state: &mut State, id: &SpawnId, how: Ended, now: Now, ou
 /// What tmux said about a pane whose terminal went away.
 pub(super) fn looked(state: &mut State, id: &SpawnId, seen: Seen, now: Now, out: &mut Vec<Effect>) {
     let how = match seen {
-        Seen::Absent => Ended::PaneKilled,
-        Seen::ServerGone => Ended::TmuxGone,
-        Seen::Present | Seen::Unknown => Ended::Hangup,
+        Seen::Absent => ExitReport::PaneClosed,
+        Seen::ServerGone => ExitReport::TmuxServerGone,
+        Seen::Present | Seen::Unknown => ExitReport::TerminalGone,
     };
     ended(state, id, how, now, out);
 }
@@ -108,23 +108,23 @@ pub(super) fn died(state: &mut State, id: &SpawnId, now: Now, out: &mut Vec<Effe
 pub(super) fn last_words(
     state: &mut State,
     id: &SpawnId,
-    words: Option<Ended>,
+    words: Option<ExitReport>,
     now: Now,
     out: &mut Vec<Effect>,
 ) {
     // A machine that goes down ends all of them first, and each join leaves word of that.
-    let is_of_before = |agent: &Agent| agent.record.join.is_some_and(|join| join.start == NEVER);
+    let is_of_before = |agent: &Agent| agent.record.join.is_some_and(|join| join.start_time == NEVER);
     let how = match state.agents.get(id).is_some_and(is_of_before) {
-        true => Ended::Rebooted,
-        false => words.unwrap_or(Ended::Lost),
+        true => ExitReport::Rebooted,
+        false => words.unwrap_or(ExitReport::ShimKilled),
     };
     reported(state, id, how, now, out);
 }
 
 /// The agent is gone, and we know how.
-pub(super) fn ended(state: &mut State, id: &SpawnId, how: Ended, now: Now, out: &mut Vec<Effect>) {
+pub(super) fn ended(state: &mut State, id: &SpawnId, how: ExitReport, now: Now, out: &mut Vec<Effect>) {
     let Some(agent) = state.agents.get_mut(id) else { return };
-    if how == Ended::TmuxGone {
+    if how == ExitReport::TmuxServerGone {
         // There is nothing left to close, and its id means another pane on the next server.
         agent.record.pane = None;
     }
@@ -150,7 +150,7 @@ pub(super) fn ended(state: &mut State, id: &SpawnId, how: Ended, now: Now, out: 
     let (record, running) = (agent.record.clone(), matches!(agent.phase, Phase::Running(_)));
     out.push(Effect::of_agent(
         &record,
-        What::MemberEnded { state: outcome.word().to_owned(), how: said.clone() },
+        EventKind::MemberExited { outcome: outcome.word().to_owned(), description: said.clone() },
     ));
     let failed = running && is_failure(&how) && has_begun(&record, &how);
     let next = match (goes_on, failed) {
@@ -158,25 +158,27 @@ pub(super) fn ended(state: &mut State, id: &SpawnId, how: Ended, now: Now, out: 
         (true, _) => plan::next(state, &record, now, out),
         (false, true) => match again::after_failure(state, &record, now, out) {
             // What was brought back, and had not begun, is not lost with teamd.
-            Next::Stays if how == Ended::Rebooted || record.agent.is_none() => {
+            Next::Stays if how == ExitReport::Rebooted || record.agent.is_none() => {
                 again::rest(state, &record, now, out)
             }
             next => next,
         },
-        (false, false) if running && how == Ended::TmuxGone => again::rest(state, &record, now, out),
+        (false, false) if running && how == ExitReport::TmuxServerGone => {
+            again::rest(state, &record, now, out)
+        }
         (false, false) => Next::Stays,
     };
     if let (true, Some(news)) = (running, news(&how, &next)) {
         state.notices.add(&record.team, &record.name, None, news);
     }
-    let past = PastAgent {
+    let past = PastMember {
         name: record.name.clone(),
-        state: outcome.word().to_owned(),
-        how: said.clone(),
-        at: now.wall,
-        again_at: next.at(now),
-        rests: next == Next::Rests,
-        used: record.used(),
+        outcome: outcome.word().to_owned(),
+        description: said.clone(),
+        ended_at: now.wall,
+        respawns_at: next.at(now),
+        is_suspended: next == Next::Rests,
+        usage: record.used(),
     };
     state.remember_past(&record.team, past);
     if let Some(agent) = state.agents.get_mut(id) {
@@ -187,39 +189,42 @@ pub(super) fn ended(state: &mut State, id: &SpawnId, how: Ended, now: Now, out: 
     put_away(state, id, out);
 }
 
-fn outcome(how: &Ended) -> Outcome {
+fn outcome(how: &ExitReport) -> Outcome {
     match how {
-        Ended::Exit(0) => Outcome::Completed,
-        Ended::PaneKilled => Outcome::Killed,
+        ExitReport::Exit(0) => Outcome::Completed,
+        ExitReport::PaneClosed => Outcome::Killed,
         _ => Outcome::Failed,
     }
 }
 
 /// What of the end of one that nobody has asked to end needs a person. Its pane was closed by one.
-fn news(how: &Ended, next: &Next) -> Option<News> {
+fn news(how: &ExitReport, next: &Next) -> Option<News> {
     match (how, next) {
-        (Ended::Hangup, Next::Stays) => Some(News::Died),
+        (ExitReport::TerminalGone, Next::Stays) => Some(News::Died),
         (_, Next::Stays | Next::GivenUp(_)) => is_failure(how).then_some(News::Died),
-        (Ended::Rebooted | Ended::TmuxGone, Next::Rests) => Some(News::Rests),
+        (ExitReport::Rebooted | ExitReport::TmuxServerGone, Next::Rests) => Some(News::Rests),
         (_, Next::Again { .. } | Next::Rests) => None,
     }
 }
 
 /// What a next life may mend. A pane that a person closed is meant so; where tmux itself is gone all rest, and nothing
 /// comes back by itself.
-fn is_failure(how: &Ended) -> bool {
+fn is_failure(how: &ExitReport) -> bool {
     match how {
-        Ended::Exit(code) => *code != 0,
-        Ended::Signal(_) | Ended::Lost | Ended::Rebooted | Ended::NotStarted(_) => true,
-        Ended::Hangup | Ended::PaneKilled | Ended::TmuxGone => false,
+        ExitReport::Exit(code) => *code != 0,
+        ExitReport::Signal(_)
+        | ExitReport::ShimKilled
+        | ExitReport::Rebooted
+        | ExitReport::TurnNotStarted(_) => true,
+        ExitReport::TerminalGone | ExitReport::PaneClosed | ExitReport::TmuxServerGone => false,
     }
 }
 
 /// Whether there was a life to be followed by another. A start that came to nothing, or that nobody saw through, may
 /// stand in the roster of a daemon that was killed; whoever asked for it was not told that it runs. Only a join whose
 /// agent has ended leaves a word.
-fn has_begun(record: &Record, how: &Ended) -> bool {
-    let unseen = matches!(how, Ended::Lost | Ended::Rebooted);
+fn has_begun(record: &Record, how: &ExitReport) -> bool {
+    let unseen = matches!(how, ExitReport::ShimKilled | ExitReport::Rebooted);
     record.agent.is_some() || !unseen || register::is_again(record)
 }
 
@@ -228,7 +233,7 @@ pub(super) fn put_away(state: &mut State, id: &SpawnId, out: &mut Vec<Effect>) {
     let Some(agent) = state.agents.get_mut(id) else { return };
     let how = agent.record.ended.as_ref().map_or("not spawned", |end| &end.how).to_owned();
     let pane = agent.record.pane.as_ref().and_then(Pane::place);
-    hook::release(&mut agent.hooks, Released::Ended, out);
+    hook::release(&mut agent.hooks, LongPollEnd::AgentExited, out);
     let closed = if pane.is_none() { Order::Done } else { Order::Pending };
     agent.phase = Phase::Gone(Gone { how, pane: closed, files: Order::Pending, heirs: Vec::new() });
     out.push(Effect::File(FileJob::Farewell { record: agent.record.clone() }));
@@ -246,7 +251,7 @@ pub(super) fn put_away(state: &mut State, id: &SpawnId, out: &mut Vec<Effect>) {
 pub(super) fn pane_closed(
     state: &mut State,
     id: &SpawnId,
-    left: Option<Fault>,
+    left: Option<ErrorReport>,
     now: Now,
     out: &mut Vec<Effect>,
 ) {
@@ -261,7 +266,7 @@ pub(super) fn filed(
     state: &mut State,
     id: &SpawnId,
     approved: bool,
-    left: Option<Fault>,
+    left: Option<ErrorReport>,
     now: Now,
     out: &mut Vec<Effect>,
 ) {
@@ -297,7 +302,7 @@ fn put_in_order(
     let how = gone.how.clone();
     if let Some(why) = left {
         let heirs = std::mem::take(&mut gone.heirs);
-        out.push(Effect::of_agent(&agent.record, What::Trouble { why }));
+        out.push(Effect::of_agent(&agent.record, EventKind::Error { message: why }));
         settle(state, id, &how, Left::Gone);
         inherit(state, heirs, now, out);
         finish_waits(state, out);
@@ -319,8 +324,8 @@ fn approved_after_all(state: &mut State, id: &SpawnId) {
     let Some(record) = state.agents.get(id).map(|agent| agent.record.clone()) else { return };
     let Some(team) = state.teams.get_mut(&record.team) else { return };
     for past in team.past.iter_mut().filter(|past| past.name == record.name) {
-        past.state = Outcome::Completed.word().to_owned();
-        past.how = "approved".to_owned();
+        past.outcome = Outcome::Completed.word().to_owned();
+        past.description = "approved".to_owned();
     }
 }
 
@@ -377,7 +382,14 @@ pub(super) fn settle(state: &mut State, id: &SpawnId, how: &str, left: Left) {
     let request_id = agent.record.asked.first().map(ToString::to_string);
     let gone = left == Left::Gone;
     let (name, team) = (agent.record.name.clone(), Some(agent.record.team.clone()));
-    let ended = EndedAgent { name, team, how: how.to_owned(), gone, rests: false, request_id };
+    let ended = AgentExit {
+        name,
+        team,
+        description: how.to_owned(),
+        has_exited: gone,
+        is_suspended: false,
+        request_id,
+    };
     for waiting in &mut state.waiting {
         if waiting.pending.remove(id) {
             waiting.ended.push(ended.clone());
@@ -407,7 +419,7 @@ pub(super) fn leave(state: &mut State, client: ConnId, out: &mut Vec<Effect>) {
     if state.leaves_with == Some(client) {
         // The next daemon may be another day's.
         out.extend(state.notices.take_last().map(|word| ring(state, word.text)));
-        out.push(Effect::of_daemon(What::DaemonStopped { why: TAKEN_DOWN.to_owned() }));
+        out.push(Effect::of_daemon(EventKind::DaemonStopped { reason: REQUESTED_STOP_REASON.to_owned() }));
         out.push(Effect::Exit);
     }
 }

@@ -3,8 +3,8 @@
 
 use crate::roster::{Heard, Process, Record};
 use crate::state::Leading;
-use protocol::control::{Hooked, Said, Speaker};
-use protocol::feed::Feed;
+use protocol::control::{HookEvent, HookReport, HookSource};
+use protocol::delivery::Delivery;
 
 /// What a word is to the agent or lead whose place it came from.
 #[derive(Debug, PartialEq, Eq)]
@@ -18,13 +18,14 @@ pub(super) enum Word {
 }
 
 /// A word for an agent of ours: its program is below its join for as long as it lives.
-pub(super) fn of_agent(record: &Record, hooked: &Hooked) -> Word {
-    match (record.feed, hooked.speaker) {
-        (Feed::Keys, Speaker::Typist) => return Word::Own,
-        (Feed::Hook, Speaker::Program) => {}
+pub(super) fn of_agent(record: &Record, hooked: &HookReport) -> Word {
+    match (record.feed, hooked.source) {
+        (Delivery::Keys, HookSource::Typist) => return Word::Own,
+        (Delivery::Hook, HookSource::Program) => {}
         _ => return Word::Foreign,
     }
-    let holds = |pid: Option<u32>| pid.is_some_and(|pid| hooked.above.iter().any(|above| above.pid == pid));
+    let holds =
+        |pid: Option<u32>| pid.is_some_and(|pid| hooked.ancestors.iter().any(|above| above.pid == pid));
     if holds(record.join.map(|join| join.pid)) && record.agent.is_some() && !holds(record.agent) {
         // One that has outlived the shell that it was started by.
         return Word::Foreign;
@@ -33,21 +34,24 @@ pub(super) fn of_agent(record: &Record, hooked: &Hooked) -> Word {
 }
 
 /// A word for a session that leads.
-pub(super) fn of_lead(leading: &Leading, hooked: &Hooked) -> Word {
-    match hooked.speaker {
-        Speaker::Program => word(&leading.heard, leading.lead.session.as_deref(), hooked),
-        Speaker::Typist => Word::Foreign,
+pub(super) fn of_lead(leading: &Leading, hooked: &HookReport) -> Word {
+    match hooked.source {
+        HookSource::Program => word(&leading.heard, leading.lead.session_id.as_deref(), hooked),
+        HookSource::Typist => Word::Foreign,
     }
 }
 
-fn word(heard: &Heard, session: Option<&str>, hooked: &Hooked) -> Word {
+fn word(heard: &Heard, session: Option<&str>, hooked: &HookReport) -> Word {
     let is_first = heard.above.is_empty();
-    match &hooked.session {
+    match &hooked.session_id {
         Some(theirs) if session == Some(theirs) => Word::Own,
-        _ if !is_first && is_deeper(&hooked.above, &heard.above) => Word::Foreign,
+        _ if !is_first && is_deeper(&hooked.ancestors, &heard.above) => Word::Foreign,
         None => Word::Own,
         // A program goes over to another session at its beginning, or with its person's next words.
-        Some(theirs) if is_first || matches!(hooked.said, Said::Session | Said::Began { .. }) => {
+        Some(theirs)
+            if is_first
+                || matches!(hooked.event, HookEvent::SessionStarted | HookEvent::TurnStarted { .. }) =>
+        {
             Word::OfNewSession(theirs.clone())
         }
         // A part of it that works beside its person's session.
@@ -67,21 +71,31 @@ mod tests {
     use super::*;
 
     fn above(pids: &[u32]) -> Vec<Process> {
-        pids.iter().map(|pid| Process { pid: *pid, start: u64::from(*pid) }).collect()
+        pids.iter().map(|pid| Process { pid: *pid, start_time: u64::from(*pid) }).collect()
     }
 
     /// A session `old`, whose program 20 in the shell 10 ran its first hook by the shell 21.
-    fn word_of(session: &str, pids: &[u32], said: Said) -> Word {
+    fn word_of(session: &str, pids: &[u32], said: HookEvent) -> Word {
         let heard = Heard { above: above(&[21, 20, 10]), handed: Vec::new(), dialog: None };
         let session = Some(session.to_owned()).filter(|session| !session.is_empty());
-        let hooked =
-            Hooked { lead: None, session, above: above(pids), speaker: Speaker::Program, used: None, said };
+        let hooked = HookReport {
+            leads_team: None,
+            session_id: session,
+            ancestors: above(pids),
+            source: HookSource::Program,
+            usage: None,
+            event: said,
+        };
         word(&heard, Some("old"), &hooked)
     }
 
     #[test]
     fn a_program_that_the_one_heard_runs_is_another() {
-        for said in [Said::Session, Said::Ended, Said::Began { about: String::new(), handed: Vec::new() }] {
+        for said in [
+            HookEvent::SessionStarted,
+            HookEvent::TurnEnded,
+            HookEvent::TurnStarted { summary: String::new(), delivered_ids: Vec::new() },
+        ] {
             for session in ["new", ""] {
                 assert_eq!(word_of(session, &[41, 40, 30, 20, 10], said.clone()), Word::Foreign, "{said:?}");
                 assert_eq!(word_of(session, &[41, 40, 20, 10], said.clone()), Word::Foreign, "{said:?}");
@@ -91,24 +105,31 @@ mod tests {
 
     #[test]
     fn the_program_itself_may_begin_another_session_and_another_program_may_take_its_place() {
-        assert_eq!(word_of("old", &[22, 20, 10], Said::Ended), Word::Own);
-        assert_eq!(word_of("", &[22, 20, 10], Said::Ended), Word::Own);
-        assert_eq!(word_of("new", &[22, 20, 10], Said::Session), Word::OfNewSession("new".into()));
-        assert_eq!(word_of("new", &[22, 20, 10], Said::Ended), Word::Foreign, "a part of it");
+        assert_eq!(word_of("old", &[22, 20, 10], HookEvent::TurnEnded), Word::Own);
+        assert_eq!(word_of("", &[22, 20, 10], HookEvent::TurnEnded), Word::Own);
+        assert_eq!(
+            word_of("new", &[22, 20, 10], HookEvent::SessionStarted),
+            Word::OfNewSession("new".into())
+        );
+        assert_eq!(word_of("new", &[22, 20, 10], HookEvent::TurnEnded), Word::Foreign, "a part of it");
         for place in [&[61, 60, 10][..], &[61, 60, 59, 10], &[61, 60, 59, 58]] {
-            assert_eq!(word_of("new", place, Said::Session), Word::OfNewSession("new".into()), "{place:?}");
+            assert_eq!(
+                word_of("new", place, HookEvent::SessionStarted),
+                Word::OfNewSession("new".into()),
+                "{place:?}"
+            );
         }
     }
 
     #[test]
     fn who_was_never_heard_is_heard() {
-        let hooked = Hooked {
-            lead: None,
-            session: Some("new".into()),
-            above: above(&[21, 20]),
-            speaker: Speaker::Program,
-            used: None,
-            said: Said::Ended,
+        let hooked = HookReport {
+            leads_team: None,
+            session_id: Some("new".into()),
+            ancestors: above(&[21, 20]),
+            source: HookSource::Program,
+            usage: None,
+            event: HookEvent::TurnEnded,
         };
         assert_eq!(
             word(&Heard::default(), Some("of the life before"), &hooked),

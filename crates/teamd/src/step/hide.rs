@@ -11,14 +11,20 @@ use crate::files::FileJob;
 use crate::panes::{PaneJob, Sight};
 use crate::roster::{Pane, SpawnId};
 use crate::state::{Phase, State};
-use protocol::control::{Layout, LayoutReply, Locate, Reply, SetLayout, SightReply};
-use protocol::fault::{Fault, Kind};
+use protocol::control::{Layout, MemberAddress, Reply, SetLayoutReply, SetLayoutRequest, VisibilityReply};
+use protocol::error::{ErrorKind, ErrorReport};
 use protocol::name::TeamName;
 use std::collections::BTreeSet;
 use tmux::{Owner, PaneId};
 
 /// `hide` and `show`.
-pub(super) fn put(state: &mut State, client: ConnId, who: &Locate, sight: Sight, out: &mut Vec<Effect>) {
+pub(super) fn put(
+    state: &mut State,
+    client: ConnId,
+    who: &MemberAddress,
+    sight: Sight,
+    out: &mut Vec<Effect>,
+) {
     match found(state, who, sight) {
         Err(fault) => answer(state, client, Err(fault), out),
         Ok((spawn, pane, owner)) => out.push(Effect::Pane(PaneJob::Move {
@@ -34,7 +40,7 @@ pub(super) fn put(state: &mut State, client: ConnId, who: &Locate, sight: Sight,
     }
 }
 
-fn found(state: &State, who: &Locate, sight: Sight) -> Result<(SpawnId, PaneId, Owner), Fault> {
+fn found(state: &State, who: &MemberAddress, sight: Sight) -> Result<(SpawnId, PaneId, Owner), ErrorReport> {
     let what = if sight == Sight::Hidden { "hide" } else { "show" };
     let (pane, owner) = pane_of(state, &who.team, &who.name, what)?;
     let spawn = find(state, &who.team, &who.name)?.record.spawn.clone();
@@ -47,7 +53,7 @@ pub(super) fn moved(
     client: ConnId,
     spawn: &SpawnId,
     sight: Sight,
-    result: Result<(), Fault>,
+    result: Result<(), ErrorReport>,
     out: &mut Vec<Effect>,
 ) {
     let moved = result.and_then(|()| state.agents.get_mut(spawn).ok_or_else(ended));
@@ -57,36 +63,36 @@ pub(super) fn moved(
             agent.record.hidden = sight == Sight::Hidden;
             let (name, team) = (agent.record.name.clone(), agent.record.team.clone());
             let pane = agent.record.pane.as_ref().map(|pane| pane.pane.clone()).unwrap_or_default();
-            let reply = SightReply { name, pane, hidden: agent.record.hidden };
+            let reply = VisibilityReply { name, pane, hidden: agent.record.hidden };
             state.dirty = true;
             out.push(note(state, &team, Some((client, reply))));
         }
     }
 }
 
-fn ended() -> Fault {
-    Fault::new(Kind::NotFound, "cannot find its pane any more: the member has ended meanwhile")
-        .hinted("see how: teamctl status")
+fn ended() -> ErrorReport {
+    ErrorReport::new(ErrorKind::NotFound, "cannot find its pane any more: the member has ended meanwhile")
+        .with_help("see how: teamctl status")
 }
 
 /// config.json says so too, or could not be written.
 pub(super) fn noted(
     state: &mut State,
     client: ConnId,
-    reply: SightReply,
-    result: Result<(), Fault>,
+    reply: VisibilityReply,
+    result: Result<(), ErrorReport>,
     out: &mut Vec<Effect>,
 ) {
     let done = if reply.hidden { "hidden" } else { "shown" };
     let result = result.map_err(|fault| {
         let message = format!("{}'s pane is {done}, but config.json lacks it: {}", reply.name, fault.message);
-        Fault { message, ..fault }
+        ErrorReport { message, ..fault }
     });
-    answer(state, client, result.map(|()| Reply::Sight(reply)), out);
+    answer(state, client, result.map(|()| Reply::Visibility(reply)), out);
 }
 
 /// config.json gets the panes of this team that are hidden now.
-pub(super) fn note(state: &State, team: &TeamName, tell: Option<(ConnId, SightReply)>) -> Effect {
+pub(super) fn note(state: &State, team: &TeamName, tell: Option<(ConnId, VisibilityReply)>) -> Effect {
     Effect::File(FileJob::Hidden { team: team.clone(), panes: hidden(state, team), tell })
 }
 
@@ -131,7 +137,7 @@ pub(super) fn in_sight(state: &mut State, spawns: &[SpawnId], out: &mut Vec<Effe
 }
 
 /// `layout`: kept, once tmux has taken it, for windows that come later.
-pub(super) fn layout(state: &mut State, client: ConnId, order: &SetLayout, out: &mut Vec<Effect>) {
+pub(super) fn layout(state: &mut State, client: ConnId, order: &SetLayoutRequest, out: &mut Vec<Effect>) {
     if !state.teams.contains_key(&order.team) {
         let fault = no_such_team(state, &order.team);
         return answer(state, client, Err(fault), out);
@@ -147,13 +153,13 @@ pub(super) fn laid_out(
     client: ConnId,
     team_name: TeamName,
     layout: Layout,
-    result: Result<usize, Fault>,
+    result: Result<usize, ErrorReport>,
     out: &mut Vec<Effect>,
 ) {
     if let (Ok(_), Some(team)) = (&result, state.teams.get_mut(&team_name)) {
         team.layout = layout;
         state.dirty = true;
     }
-    let reply = result.map(|windows| Reply::Layout(LayoutReply { team_name, layout, windows }));
+    let reply = result.map(|windows| Reply::SetLayout(SetLayoutReply { team_name, layout, windows }));
     answer(state, client, reply, out);
 }

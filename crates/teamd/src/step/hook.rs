@@ -13,10 +13,11 @@ use crate::notices::News;
 use crate::roster::{Pane, Record, SpawnId};
 use crate::state::{Agent, Hooks, State};
 use protocol::control::{
-    Activity, HookReply, Hooked, Park, Released, Reply, Response, Said, Speaker, TurnNow,
+    Activity, HookEvent, HookReply, HookReport, HookSource, LongPollEnd, LongPollRequest, Reply, Response,
+    TurnStatus,
 };
-use protocol::event::What;
-use protocol::fault::{Fault, Kind};
+use protocol::error::{ErrorKind, ErrorReport};
+use protocol::event::EventKind;
 use protocol::payload::IdleReason;
 
 /// A program's hook tells what happened.
@@ -24,30 +25,30 @@ pub(super) fn said(
     state: &mut State,
     client: ConnId,
     token: Option<&str>,
-    hooked: Hooked,
+    hooked: HookReport,
     now: Now,
     out: &mut Vec<Effect>,
 ) {
-    let result = match &hooked.lead {
+    let result = match &hooked.leads_team {
         Some(team) => lead::said(state, team, &hooked, now, out),
         None => agent_said(state, token, hooked, now, out),
     };
     match result {
         // What the next daemon is to know of it, it does by then.
         Ok(reply) if state.dirty => {
-            out.push(Effect::File(FileJob::Settled { client, reply: Box::new(Reply::Hook(reply)) }));
+            out.push(Effect::File(FileJob::Settled { client, reply: Box::new(Reply::ReportHook(reply)) }));
         }
-        result => answer(state, client, result.map(Reply::Hook), out),
+        result => answer(state, client, result.map(Reply::ReportHook), out),
     }
 }
 
 fn agent_said(
     state: &mut State,
     token: Option<&str>,
-    hooked: Hooked,
+    hooked: HookReport,
     now: Now,
     out: &mut Vec<Effect>,
-) -> Result<HookReply, Fault> {
+) -> Result<HookReply, ErrorReport> {
     let id = mine(state, token)?;
     let agent = state.agents.get_mut(&id).ok_or_else(nobody)?;
     match heard::of_agent(&agent.record, &hooked) {
@@ -56,46 +57,46 @@ fn agent_said(
             // Whenever its next life begins, it goes on with that.
             agent.record.comeback.iter_mut().for_each(|comeback| comeback.session = Some(session.clone()));
             agent.record.session = Some(session);
-            agent.record.heard.above = hooked.above;
+            agent.record.heard.above = hooked.ancestors;
             state.dirty = true;
         }
         Word::Own => {}
     }
     agent.has_said = true;
-    let used = hooked.used;
+    let used = hooked.usage;
     let mut reply = reply(agent);
     let was_idle = agent.activity == Activity::Idle;
-    match hooked.said {
+    match hooked.event {
         // A person at its prompt has the word; nothing of ours runs yet.
-        Said::Session if agent.turn.is_none() && !agent.record.prompted => {
+        HookEvent::SessionStarted if agent.turn.is_none() && !agent.record.prompted => {
             let turn = turn_of(agent, Activity::Idle, String::new(), now);
             turn::says(state, &id, Some(turn), now, out);
         }
-        Said::Session | Said::SessionEnded => {}
-        Said::Began { about, handed } => {
+        HookEvent::SessionStarted | HookEvent::SessionEnded => {}
+        HookEvent::TurnStarted { summary: about, delivered_ids: handed } => {
             if !handed.is_empty() {
                 agent.record.heard.handed = handed;
                 state.dirty = true;
             }
             begins(state, &id, about, now, out);
         }
-        Said::PromptRead => {
+        HookEvent::PromptRead => {
             (agent.record.prompt_told, agent.record.approval_given) = (true, false);
             state.dirty = true;
         }
-        Said::Ended => {
+        HookEvent::TurnEnded => {
             // A hook with nothing to mark writes nothing then; whoever does parks when it has.
-            let writes = hooked.speaker == Speaker::Typist || !reply.handed.is_empty();
-            if !reply.fed && !writes {
+            let writes = hooked.source == HookSource::Typist || !reply.delivered_ids.is_empty();
+            if !reply.delivers_by_hook && !writes {
                 agent.leaves_at = 0;
             }
             state.dirty |= leaves_dialog(agent);
             agent.hooks.look = false;
-            reply.first = !std::mem::replace(&mut agent.hooks.ended, true) && !was_idle;
+            reply.is_first_report = !std::mem::replace(&mut agent.hooks.ended, true) && !was_idle;
         }
-        Said::Dialog { text } => {
+        HookEvent::DialogShown { text } => {
             if agent.record.heard.dialog.as_ref() != Some(&text) {
-                out.push(Effect::of_agent(&agent.record, What::MemberAtDialog { text: text.clone() }));
+                out.push(Effect::of_agent(&agent.record, EventKind::MemberAtDialog { text: text.clone() }));
                 let (record, pane) = (&agent.record, agent.record.pane.as_ref().and_then(Pane::id));
                 state.notices.add(&record.team, &record.name, pane, News::AtDialog);
                 agent.record.heard.dialog = Some(text);
@@ -112,7 +113,7 @@ fn agent_said(
 fn begins(state: &mut State, id: &SpawnId, about: String, now: Now, out: &mut Vec<Effect>) {
     let Some(agent) = state.agents.get_mut(id) else { return };
     state.dirty |= leaves_dialog(agent);
-    release(&mut agent.hooks, Released::Typed, out);
+    release(&mut agent.hooks, LongPollEnd::PersonTyped, out);
     let open = agent.activity == Activity::Active && !agent.hooks.ended && agent.turn.is_some();
     if !open {
         agent.hooks.ended = false;
@@ -128,18 +129,34 @@ fn leaves_dialog(agent: &mut Agent) -> bool {
 }
 
 fn reply(agent: &Agent) -> HookReply {
-    let task = agent.turn.as_ref().and_then(TurnNow::task);
+    let task = agent.turn.as_ref().and_then(TurnStatus::task);
     // What a life that is to end could still be handed is for the next.
     let fed = !plan::goes_on(agent);
     let (given, approved) = (given(&agent.record), agent.record.approval_given);
     let handed = agent.record.heard.handed.clone();
-    HookReply { fed, since: agent.since, first: false, task, given, approved, handed }
+    HookReply {
+        delivers_by_hook: fed,
+        turn_started_at: agent.since,
+        is_first_report: false,
+        task,
+        prompt_in_args: given,
+        approval_in_args: approved,
+        delivered_ids: handed,
+    }
 }
 
 /// What a hook is told that is none of the program's.
 pub(super) fn foreign(since: u64) -> HookReply {
     let handed = Vec::new();
-    HookReply { fed: false, since, first: false, task: None, given: None, approved: false, handed }
+    HookReply {
+        delivers_by_hook: false,
+        turn_started_at: since,
+        is_first_report: false,
+        task: None,
+        prompt_in_args: None,
+        approval_in_args: false,
+        delivered_ids: handed,
+    }
 }
 
 /// The prompt that went with the program's arguments: told to the hooks of its life until one has marked it.
@@ -147,22 +164,22 @@ fn given(record: &Record) -> Option<String> {
     (record.prompted && !record.prompt_told).then(|| record.prompt.clone())
 }
 
-fn turn_of(agent: &Agent, activity: Activity, about: String, now: Now) -> TurnNow {
-    let number = agent.turn.as_ref().map_or(0, |turn| turn.number);
+fn turn_of(agent: &Agent, activity: Activity, about: String, now: Now) -> TurnStatus {
+    let number = agent.turn.as_ref().map_or(0, |turn| turn.turn_number);
     let active = activity == Activity::Active;
-    TurnNow {
+    TurnStatus {
         activity,
         since: now.wall,
-        number: if active { number + 1 } else { number },
-        about,
+        turn_number: if active { number + 1 } else { number },
+        summary: about,
         pid: None,
-        reason: (!active && agent.hooks.ended).then_some(IdleReason::Available),
-        session: agent.record.session.clone(),
-        used: None,
+        idle_reason: (!active && agent.hooks.ended).then_some(IdleReason::Available),
+        session_id: agent.record.session.clone(),
+        usage: None,
         shutdown_requested: false,
         // Its program keeps these itself.
         mode: agent.turn.as_ref().and_then(|turn| turn.mode),
-        plan: agent.turn.as_ref().and_then(|turn| turn.plan.clone()),
+        plan_stage: agent.turn.as_ref().and_then(|turn| turn.plan_stage.clone()),
     }
 }
 
@@ -171,11 +188,11 @@ pub(super) fn park(
     state: &mut State,
     client: ConnId,
     token: Option<&str>,
-    park: &Park,
+    park: &LongPollRequest,
     now: Now,
     out: &mut Vec<Effect>,
 ) {
-    let parked = match &park.lead {
+    let parked = match &park.leads_team {
         Some(team) => lead::park(state, team, client, out),
         None => mine(state, token).map(|id| agent_parks(state, &id, client, now, out)),
     };
@@ -190,7 +207,7 @@ fn agent_parks(state: &mut State, id: &SpawnId, client: ConnId, now: Now, out: &
     state.dirty |= leaves_dialog(agent);
     if plan::goes_on(agent) {
         agent.leaves_at = 0;
-        return out.push(released(client, Released::Ended));
+        return out.push(released(client, LongPollEnd::AgentExited));
     }
     let waits = wait(&mut agent.hooks, client, out);
     let team = agent.record.team.clone();
@@ -207,9 +224,9 @@ fn agent_parks(state: &mut State, id: &SpawnId, client: ConnId, now: Now, out: &
 
 /// Takes the place of the hook that waited; false where it is to look first.
 pub(super) fn wait(hooks: &mut Hooks, client: ConnId, out: &mut Vec<Effect>) -> bool {
-    release(hooks, Released::Superseded, out);
+    release(hooks, LongPollEnd::Superseded, out);
     if std::mem::take(&mut hooks.look) {
-        out.push(released(client, Released::Mail));
+        out.push(released(client, LongPollEnd::WorkMayWait));
         return false;
     }
     hooks.parked = Some(client);
@@ -217,18 +234,18 @@ pub(super) fn wait(hooks: &mut Hooks, client: ConnId, out: &mut Vec<Effect>) -> 
 }
 
 /// Whoever waits is told why it waits no longer.
-pub(super) fn release(hooks: &mut Hooks, why: Released, out: &mut Vec<Effect>) {
+pub(super) fn release(hooks: &mut Hooks, why: LongPollEnd, out: &mut Vec<Effect>) {
     out.extend(hooks.parked.take().map(|client| released(client, why)));
 }
 
-fn released(client: ConnId, why: Released) -> Effect {
-    Effect::Reply { client, response: Response::Done(Box::new(Reply::Park(why))) }
+fn released(client: ConnId, why: LongPollEnd) -> Effect {
+    Effect::Reply { client, response: Response::Done(Box::new(Reply::LongPoll(why))) }
 }
 
 /// There is something to look at: for the hook that waits, or for the next one.
 pub(super) fn wake(hooks: &mut Hooks, out: &mut Vec<Effect>) {
     match hooks.parked {
-        Some(_) => release(hooks, Released::Mail, out),
+        Some(_) => release(hooks, LongPollEnd::WorkMayWait, out),
         None => hooks.look = true,
     }
 }
@@ -255,10 +272,13 @@ pub(super) fn closed(state: &mut State, conn: ConnId) {
 }
 
 /// The agent of that token, while it lives.
-fn mine(state: &State, token: Option<&str>) -> Result<SpawnId, Fault> {
+fn mine(state: &State, token: Option<&str>) -> Result<SpawnId, ErrorReport> {
     state.by_token(token).map(|agent| agent.record.spawn.clone()).ok_or_else(nobody)
 }
 
-pub(super) fn nobody() -> Fault {
-    Fault::new(Kind::NotPermitted, "cannot hear a hook of nobody: no living agent, and no lead, has it")
+pub(super) fn nobody() -> ErrorReport {
+    ErrorReport::new(
+        ErrorKind::NotPermitted,
+        "cannot hear a hook of nobody: no living agent, and no lead, has it",
+    )
 }

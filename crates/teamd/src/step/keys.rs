@@ -6,28 +6,33 @@ use crate::effect::Effect;
 use crate::event::ConnId;
 use crate::panes::PaneJob;
 use crate::state::State;
-use protocol::control::{Keys, Reply};
-use protocol::fault::{Fault, Kind};
-use protocol::feed::Feed;
+use protocol::control::{PaneInput, Reply};
+use protocol::delivery::Delivery;
+use protocol::error::{ErrorKind, ErrorReport};
 
 pub(super) fn keys(
     state: &mut State,
     client: ConnId,
     token: Option<&str>,
-    keys: Keys,
+    keys: PaneInput,
     out: &mut Vec<Effect>,
 ) {
-    let typed = state.by_token(token).filter(|agent| agent.record.feed == Feed::Keys);
+    let typed = state.by_token(token).filter(|agent| agent.record.feed == Delivery::Keys);
     let pane = typed.and_then(|agent| Some((agent.record.pane.as_ref()?.id()?, agent.record.spawn.owner())));
     match pane {
         Some((pane, owner)) => out.push(Effect::Pane(PaneJob::Keys { client, pane, owner, keys })),
         None => {
             let message = "cannot type: only into one's own pane, for an agent whose feed is \"keys\"";
-            answer(state, client, Err(Fault::new(Kind::NotPermitted, message)), out);
+            answer(state, client, Err(ErrorReport::new(ErrorKind::NotPermitted, message)), out);
         }
     }
 }
 
-pub(super) fn keyed(state: &mut State, client: ConnId, result: Result<Reply, Fault>, out: &mut Vec<Effect>) {
+pub(super) fn keyed(
+    state: &mut State,
+    client: ConnId,
+    result: Result<Reply, ErrorReport>,
+    out: &mut Vec<Effect>,
+) {
     answer(state, client, result, out);
 }

@@ -5,8 +5,8 @@ use crate::effect::Effect;
 use crate::event::Now;
 use crate::files::{ConfigSeen, FileJob, Living, Ours};
 use crate::state::{Look, Phase, StartStage, State, Team, Watch};
-use protocol::event::What;
-use protocol::fault::Fault;
+use protocol::error::ErrorReport;
+use protocol::event::EventKind;
 use protocol::name::TeamName;
 
 /// Where no events arrive they may one day: so often it is tried, ms.
@@ -20,7 +20,7 @@ const LOOKS_APART: u64 = 100;
 /// which panes are hidden. Or it said there what it does.
 /// A storm of changes becomes one look, and one more after it: each takes as long as the team has members.
 pub(super) fn config(state: &mut State, team: &TeamName, out: &mut Vec<Effect>) {
-    if team.is_foreign() {
+    if team.is_claude_session() {
         if !state.sessions.contains_key(team) {
             session(state, team.clone(), out);
         }
@@ -72,7 +72,7 @@ pub(super) fn config_seen(
     }
     mode::are(state, team, &seen.modes);
     if let Some(why) = seen.mended {
-        out.push(Effect::of_team(team, What::Trouble { why }));
+        out.push(Effect::of_team(team, EventKind::Error { message: why }));
         ending::in_order_again(state, out);
     }
     if again {
@@ -105,18 +105,18 @@ pub(super) fn unwatched(state: &mut State, now: Now, out: &mut Vec<Effect>) {
 
 /// What was watched is not what is there now. Where that can't be had, or is another daemon's, the agents go on, and
 /// this daemon ends.
-pub(super) fn root(state: &mut State, opened: Result<(), Fault>, now: Now, out: &mut Vec<Effect>) {
+pub(super) fn root(state: &mut State, opened: Result<(), ErrorReport>, now: Now, out: &mut Vec<Effect>) {
     let shown = state.setting.root.display().to_string();
     match opened {
         Ok(()) => {
             let why = format!("directories of {shown} were removed or moved away: opened anew");
-            out.extend([Effect::of_daemon(What::Trouble { why }), Effect::WatchRoot]);
+            out.extend([Effect::of_daemon(EventKind::Error { message: why }), Effect::WatchRoot]);
             (state.watch, state.probe_at) = (Watch::Rescan, now.mono);
             missed(state, now, out);
         }
         Err(fault) => {
             let why = format!("{shown} was removed or moved away; the agents go on; {}", fault.message);
-            out.extend([Effect::of_daemon(What::DaemonStopped { why }), Effect::Exit]);
+            out.extend([Effect::of_daemon(EventKind::DaemonStopped { reason: why }), Effect::Exit]);
             state.lost = Some(fault);
         }
     }

@@ -49,8 +49,8 @@ use crate::files::{FileDone, FileJob};
 use crate::notices::Word;
 use crate::panes::{PaneDone, PaneJob};
 use crate::state::State;
-use protocol::event::What;
-use protocol::fault::Fault;
+use protocol::error::ErrorReport;
+use protocol::event::EventKind;
 
 /// Takes one event.
 pub(crate) fn step(state: &mut State, event: Event, now: Now) -> Vec<Effect> {
@@ -187,13 +187,13 @@ fn ring(state: &State, text: String) -> Effect {
 }
 
 /// The agents go on; a daemon that was killed now would not know all of them.
-fn unsaved(state: &mut State, fault: Fault, out: &mut Vec<Effect>) {
+fn unsaved(state: &mut State, fault: ErrorReport, out: &mut Vec<Effect>) {
     state.unsaved = true;
-    out.push(Effect::of_daemon(What::Trouble { why: fault.message }));
+    out.push(Effect::of_daemon(EventKind::Error { message: fault.message }));
 }
 
 /// Ends the daemon and nothing else: the agents go on, and the next daemon adopts them.
 fn signal(name: &'static str, out: &mut Vec<Effect>) {
-    out.push(Effect::of_daemon(What::DaemonStopped { why: format!("on {name}; the agents go on") }));
+    out.push(Effect::of_daemon(EventKind::DaemonStopped { reason: format!("on {name}; the agents go on") }));
     out.push(Effect::Exit);
 }

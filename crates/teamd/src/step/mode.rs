@@ -9,16 +9,16 @@ use crate::event::{ConnId, Now};
 use crate::files::FileJob;
 use crate::roster::Record;
 use crate::state::{Agent, Phase, State};
-use protocol::asked::AskedKind;
-use protocol::control::{ModeReply, Reply, SetMode, TurnNow};
-use protocol::event::{Event, What};
-use protocol::fault::{Fault, Kind};
-use protocol::feed::Feed;
-use protocol::mode::{PermissionMode, only_reads};
-use protocol::name::{AgentName, TeamName, bare};
+use protocol::control::{Reply, SetModeReply, SetModeRequest, TurnStatus};
+use protocol::delivery::Delivery;
+use protocol::error::{ErrorKind, ErrorReport};
+use protocol::event::{Event, EventKind};
+use protocol::member_request::MemberRequestKind;
+use protocol::name::{AgentName, TeamName, strip_team};
+use protocol::permission_mode::{PermissionMode, is_read_only_type};
 use std::collections::HashMap;
 
-pub(super) fn set(state: &mut State, client: ConnId, order: SetMode, now: Now, out: &mut Vec<Effect>) {
+pub(super) fn set(state: &mut State, client: ConnId, order: SetModeRequest, now: Now, out: &mut Vec<Effect>) {
     let told = match state.teams.contains_key(&order.team) {
         false => Err(no_such_team(state, &order.team)),
         true => whom(state, &order),
@@ -43,8 +43,8 @@ pub(crate) enum Telling {
 }
 
 /// Who it is, as the team spells it, and how it hears of it.
-fn whom(state: &State, order: &SetMode) -> Result<(AgentName, Telling), Fault> {
-    let named = AgentName::foreign(bare(&order.name, &order.team));
+fn whom(state: &State, order: &SetModeRequest) -> Result<(AgentName, Telling), ErrorReport> {
+    let named = AgentName::new_unchecked(strip_team(&order.name, &order.team));
     if named.is_lead() {
         return Ok((AgentName::lead(), Telling::Written));
     }
@@ -52,35 +52,39 @@ fn whom(state: &State, order: &SetMode) -> Result<(AgentName, Telling), Fault> {
     let name = agent.record.name.clone();
     may(agent, order.mode)?;
     match agent.record.feed {
-        Feed::Native | Feed::Turn | Feed::Acp => Ok((name, Telling::Told)),
-        Feed::Hook | Feed::Keys | Feed::Pull => Err(cannot_follow(&agent.record)),
+        Delivery::Native | Delivery::Turn | Delivery::Acp => Ok((name, Telling::Told)),
+        Delivery::Hook | Delivery::Keys | Delivery::Pull => Err(cannot_follow(&agent.record)),
     }
 }
 
-fn may(agent: &Agent, mode: PermissionMode) -> Result<(), Fault> {
+fn may(agent: &Agent, mode: PermissionMode) -> Result<(), ErrorReport> {
     let (name, record) = (&agent.record.name, &agent.record);
     if matches!(agent.phase, Phase::Starting(_)) {
         let message = format!("cannot set the mode of {name}: it has not started yet");
         let hint = format!("wait until it runs, see: teamctl status {name} -t {}", record.team);
-        return Err(Fault::new(Kind::Refused, message).hinted(hint));
+        return Err(ErrorReport::new(ErrorKind::Refused, message).with_help(hint));
     }
-    let plans = agent.turn.as_ref().is_some_and(|turn| turn.plan.is_some());
+    let plans = agent.turn.as_ref().is_some_and(|turn| turn.plan_stage.is_some());
     if plans || (record.plan_mode_required && !record.plan_approved) {
         let message =
             format!("cannot set the mode of {name}: it plans, and leaves that by the approval of its plan");
-        return Err(Fault::new(Kind::Refused, message).hinted(how_it_leaves(agent)));
+        return Err(ErrorReport::new(ErrorKind::Refused, message).with_help(how_it_leaves(agent)));
     }
-    let reads = record.agent_type.as_deref().filter(|of| only_reads(of) && record.feed != Feed::Native);
+    let reads =
+        record.agent_type.as_deref().filter(|of| is_read_only_type(of) && record.feed != Delivery::Native);
     if let Some(agent_type) = reads.filter(|_| mode != PermissionMode::Plan) {
         let message =
             format!("cannot set the mode of {name} to {mode}: it is of type {agent_type}, and only reads");
-        return Err(Fault::new(Kind::Refused, message).hinted("spawn another without that --type"));
+        return Err(
+            ErrorReport::new(ErrorKind::Refused, message).with_help("spawn another without that --type")
+        );
     }
-    if matches!(record.feed, Feed::Turn | Feed::Acp) && !record.modes.iter().any(|known| known == mode.word())
+    if matches!(record.feed, Delivery::Turn | Delivery::Acp)
+        && !record.modes.iter().any(|known| known == mode.as_str())
     {
         let known = if record.modes.is_empty() { "none".to_owned() } else { record.modes.join(", ") };
         let message = format!("cannot set the mode of {name} to {mode}: its profile has no such mode");
-        return Err(Fault::new(Kind::Refused, message).hinted(format!("it has: {known}")));
+        return Err(ErrorReport::new(ErrorKind::Refused, message).with_help(format!("it has: {known}")));
     }
     Ok(())
 }
@@ -88,7 +92,7 @@ fn may(agent: &Agent, mode: PermissionMode) -> Result<(), Fault> {
 /// What is to be done first: answer its plan, or have it make one.
 fn how_it_leaves(agent: &Agent) -> String {
     let Record { name, team, .. } = &*agent.record;
-    if agent.asks.contains(&AskedKind::Plan) {
+    if agent.asks.contains(&MemberRequestKind::Plan) {
         return format!("see: teamctl requests -t {team}");
     }
     let send = format!("teamctl send {name} TEXT -t {team}");
@@ -96,12 +100,12 @@ fn how_it_leaves(agent: &Agent) -> String {
 }
 
 /// A mode that is not kept is worse than none.
-fn cannot_follow(Record { team, name, feed, .. }: &Record) -> Fault {
+fn cannot_follow(Record { team, name, feed, .. }: &Record) -> ErrorReport {
     let message = format!(
         "cannot set the mode of {name}: its program runs for its whole life (feed {}), and takes a mode at its start alone",
-        feed.word()
+        feed.as_str()
     );
-    Fault::new(Kind::Refused, message).hinted(format!(
+    ErrorReport::new(ErrorKind::Refused, message).with_help(format!(
         "change it in its own pane: teamctl attach {name} -t {team}; or spawn it anew with --mode"
     ))
 }
@@ -111,13 +115,13 @@ pub(super) fn written(
     state: &mut State,
     client: ConnId,
     (team, name, mode): (TeamName, AgentName, PermissionMode),
-    result: Result<(), Fault>,
+    result: Result<(), ErrorReport>,
     out: &mut Vec<Effect>,
 ) {
     if result.is_ok() && name.is_lead() {
-        out.push(Effect::Log(Event::agent(&team, &name, What::ModeSet { mode })));
+        out.push(Effect::Log(Event::for_member(&team, &name, EventKind::ModeSet { mode })));
     }
-    answer(state, client, result.map(|()| Reply::Mode(ModeReply { name, mode })), out);
+    answer(state, client, result.map(|()| Reply::SetMode(SetModeReply { name, mode })), out);
 }
 
 /// So config.json has them: kept for when that is lost.
@@ -136,15 +140,15 @@ pub(super) fn are(state: &mut State, team: &TeamName, modes: &[(AgentName, Strin
 /// is another.
 pub(super) fn follows(
     agent: &mut Agent,
-    before: Option<&TurnNow>,
-    turn: &TurnNow,
+    before: Option<&TurnStatus>,
+    turn: &TurnStatus,
     out: &mut Vec<Effect>,
 ) -> bool {
     let changed = before.is_some_and(|before| before.mode != turn.mode);
     let Some(mode) = turn.mode.filter(|_| changed) else { return false };
     agent.record.mode = Some(mode.to_string());
     let (team, name) = (agent.record.team.clone(), agent.record.name.clone());
-    out.push(Effect::of_agent(&agent.record, What::ModeSet { mode }));
+    out.push(Effect::of_agent(&agent.record, EventKind::ModeSet { mode }));
     out.push(Effect::File(FileJob::ModeIs { team, name, mode }));
     true
 }

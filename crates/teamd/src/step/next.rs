@@ -8,14 +8,14 @@ use super::tasks;
 use crate::effect::Effect;
 use crate::event::ConnId;
 use crate::state::{Board, State, Watch};
-use protocol::control::{Next, NextTask, Reply};
+use protocol::control::{NextTaskHint, NextTaskRequest, Reply};
 use protocol::name::TeamName;
 
 /// What is asked, and how far the watcher is.
 #[derive(Debug, Default)]
 pub(crate) struct Asks {
     /// Who asks, and behind which mark the answer lies.
-    waiting: Vec<(ConnId, NextTask, u64)>,
+    waiting: Vec<(ConnId, NextTaskRequest, u64)>,
     /// The last mark that was made.
     made: u64,
     /// The last one that was told of, or that nobody will tell of any more.
@@ -32,7 +32,7 @@ impl Asks {
     }
 
     /// Whose answer lies behind no later mark.
-    fn take(&mut self, told: u64) -> Vec<(ConnId, NextTask)> {
+    fn take(&mut self, told: u64) -> Vec<(ConnId, NextTaskRequest)> {
         // One that nobody has made is another daemon's.
         self.told = self.told.max(told.min(self.made));
         let all = std::mem::take(&mut self.waiting);
@@ -42,9 +42,9 @@ impl Asks {
     }
 }
 
-pub(super) fn asked(state: &mut State, client: ConnId, asked: NextTask, out: &mut Vec<Effect>) {
+pub(super) fn asked(state: &mut State, client: ConnId, asked: NextTaskRequest, out: &mut Vec<Effect>) {
     if state.watch != Watch::Events || state.watched_mut(&asked.team).is_none() {
-        return found(state, client, Next::Unknown, out);
+        return found(state, client, NextTaskHint::Unknown, out);
     }
     let mark = state.asks.made + 1;
     state.asks.waiting.push((client, asked, mark));
@@ -57,7 +57,7 @@ pub(super) fn marked(state: &mut State, mark: u64, out: &mut Vec<Effect>) {
     for (client, asked) in state.asks.take(mark) {
         let team = asked.team.clone();
         match state.watched_mut(&team) {
-            None => found(state, client, Next::Unknown, out),
+            None => found(state, client, NextTaskHint::Unknown, out),
             Some(known) if known.is_seen() => {
                 let next = known.board.next(&asked);
                 found(state, client, next, out);
@@ -72,15 +72,20 @@ pub(super) fn marked(state: &mut State, mark: u64, out: &mut Vec<Effect>) {
 }
 
 /// After the look for which they have waited.
-pub(super) fn told(state: &mut State, board: &Board, asks: Vec<(ConnId, NextTask)>, out: &mut Vec<Effect>) {
+pub(super) fn told(
+    state: &mut State,
+    board: &Board,
+    asks: Vec<(ConnId, NextTaskRequest)>,
+    out: &mut Vec<Effect>,
+) {
     for (client, asked) in asks {
         found(state, client, board.next(&asked), out);
     }
 }
 
 /// The look came to nothing.
-pub(super) fn unknown(state: &mut State, asks: Vec<(ConnId, NextTask)>, out: &mut Vec<Effect>) {
-    asks.into_iter().for_each(|(client, _)| found(state, client, Next::Unknown, out));
+pub(super) fn unknown(state: &mut State, asks: Vec<(ConnId, NextTaskRequest)>, out: &mut Vec<Effect>) {
+    asks.into_iter().for_each(|(client, _)| found(state, client, NextTaskHint::Unknown, out));
 }
 
 /// The team is gone.
@@ -93,11 +98,11 @@ pub(super) fn forget(state: &mut State, team: &TeamName, out: &mut Vec<Effect>) 
 pub(super) fn missed(state: &mut State, out: &mut Vec<Effect>) {
     state.asks.told = state.asks.made;
     for (client, ..) in std::mem::take(&mut state.asks.waiting) {
-        found(state, client, Next::Unknown, out);
+        found(state, client, NextTaskHint::Unknown, out);
     }
 }
 
-fn found(state: &mut State, client: ConnId, next: Next, out: &mut Vec<Effect>) {
+fn found(state: &mut State, client: ConnId, next: NextTaskHint, out: &mut Vec<Effect>) {
     answer(state, client, Ok(Reply::NextTask(next)), out);
 }
 

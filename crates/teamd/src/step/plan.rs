@@ -12,10 +12,10 @@ use crate::effect::Effect;
 use crate::event::Now;
 use crate::roster::{Comeback, Record, Resting, SpawnId};
 use crate::state::{Agent, Phase, State, Stopping};
-use protocol::control::Released;
-use protocol::event::What;
-use protocol::feed::Feed;
-use protocol::mode::PermissionMode;
+use protocol::control::LongPollEnd;
+use protocol::delivery::Delivery;
+use protocol::event::EventKind;
+use protocol::permission_mode::PermissionMode;
 
 /// How such a life has ended.
 pub(super) const HOW: &str = "its plan is approved";
@@ -31,10 +31,10 @@ pub(super) fn approved(agent: &mut Agent, mode: PermissionMode, now: Now) {
     let planned =
         |comeback: &&mut Comeback| !comeback.order.approved.is_empty() && comeback.approved.is_none();
     if let Some(comeback) = agent.record.comeback.as_mut().filter(planned) {
-        let known = comeback.order.approved.contains_key(mode.word());
+        let known = comeback.order.approved.contains_key(mode.as_str());
         comeback.approved = Some(if known { mode } else { PermissionMode::Default });
         agent.record.goes_on = true;
-        agent.leaves_at = now.mono + if agent.record.feed.is_hooked() { WRITING } else { HANDING_IN };
+        agent.leaves_at = now.mono + if agent.record.feed.has_hooks() { WRITING } else { HANDING_IN };
     }
 }
 
@@ -51,7 +51,7 @@ pub(super) fn end_life(state: &mut State, id: &SpawnId, now: Now, out: &mut Vec<
     let link = std::mem::take(link);
     let until = now.mono + TERM_GRACE + AFTER_KILL;
     agent.phase = Phase::Stopping(link, Stopping::GoingOn { until });
-    hook::release(&mut agent.hooks, Released::Ended, out);
+    hook::release(&mut agent.hooks, LongPollEnd::AgentExited, out);
     press(state, id, out);
 }
 
@@ -66,7 +66,10 @@ pub(super) fn goes_on(agent: &Agent) -> bool {
 pub(super) fn next(state: &mut State, record: &Record, now: Now, out: &mut Vec<Effect>) -> Next {
     let Some(comeback) = record.comeback.clone() else { return Next::Stays };
     let next = Next::Again { attempt: comeback.restarts + 1, after: 0 };
-    out.push(Effect::of_agent(record, What::MemberRestarts { attempt: comeback.restarts + 1, after_ms: 0 }));
+    out.push(Effect::of_agent(
+        record,
+        EventKind::MemberRespawnScheduled { attempt: comeback.restarts + 1, delay_ms: 0 },
+    ));
     state.resting.push(Resting { comeback, at: now.wall, due: WHEN_FREE, put_away: false });
     state.dirty = true;
     next
@@ -75,6 +78,6 @@ pub(super) fn next(state: &mut State, record: &Record, now: Now, out: &mut Vec<E
 /// Whether the approval stands in the arguments of the life that begins: else it comes as the message that it is.
 pub(super) fn is_given(comeback: &Comeback) -> bool {
     let resumed =
-        comeback.session.is_some() && comeback.approved_life().is_some_and(|life| life.resume.is_some());
-    resumed && comeback.order.feed == Feed::Hook
+        comeback.session.is_some() && comeback.approved_life().is_some_and(|life| life.resume_argv.is_some());
+    resumed && comeback.order.delivery == Delivery::Hook
 }

@@ -7,16 +7,16 @@ use crate::effect::Effect;
 use crate::event::{ConnId, Now};
 use crate::files::FileJob;
 use crate::state::State;
-use protocol::control::{Reply, SetPolicy};
-use protocol::fault::Fault;
+use protocol::control::{Reply, SetPolicyRequest};
+use protocol::error::ErrorReport;
 
-pub(super) fn set(state: &mut State, client: ConnId, order: SetPolicy, out: &mut Vec<Effect>) {
+pub(super) fn set(state: &mut State, client: ConnId, order: SetPolicyRequest, out: &mut Vec<Effect>) {
     match state.teams.get(&order.team).map(|known| known.policy == order.policy) {
         None => {
             let fault = no_such_team(state, &order.team);
             answer(state, client, Err(fault), out);
         }
-        Some(true) => answer(state, client, Ok(Reply::Nothing), out),
+        Some(true) => answer(state, client, Ok(Reply::Ack), out),
         Some(false) => out.push(Effect::File(FileJob::Policy { client, order })),
     }
 }
@@ -25,8 +25,8 @@ pub(super) fn set(state: &mut State, client: ConnId, order: SetPolicy, out: &mut
 pub(super) fn written(
     state: &mut State,
     client: ConnId,
-    order: SetPolicy,
-    result: Result<(), Fault>,
+    order: SetPolicyRequest,
+    result: Result<(), ErrorReport>,
     now: Now,
     out: &mut Vec<Effect>,
 ) {
@@ -37,5 +37,5 @@ pub(super) fn written(
         budget::look(state, &order.team, now, out);
         requests::decide_anew(state, &order.team, now, out);
     }
-    answer(state, client, result.map(|()| Reply::Nothing), out);
+    answer(state, client, result.map(|()| Reply::Ack), out);
 }

@@ -12,14 +12,14 @@ use crate::files::{Enrolled, FileJob};
 use crate::panes::PaneJob;
 use crate::roster::{Comeback, End, Outcome, Pane, Record, Shared, SpawnId, Told};
 use crate::state::{Link, Order, Phase, StartStage, Starting, State};
-use protocol::control::{Go, PastAgent, Reply, Spawn, SpawnReply, ToJoin, Turns};
-use protocol::event::What;
-use protocol::fault::{Fault, Kind};
-use protocol::feed::Feed;
+use protocol::control::{PastMember, Reply, SpawnReply, SpawnRequest, StartAgent, ToShim, TurnSetup};
+use protocol::deferred_variables;
+use protocol::delivery::Delivery;
+use protocol::error::{ErrorKind, ErrorReport};
+use protocol::event::EventKind;
 use protocol::id::AgentId;
-use protocol::late;
-use protocol::mode::PermissionMode;
-use protocol::turn::{Backend, PlanStage, TurnProgram};
+use protocol::permission_mode::PermissionMode;
+use protocol::turn_program::{Backend, PlanStage, TurnProgram};
 use tmux::{PaneId, WindowId};
 
 /// How long whoever could be put on the team waits for those whose panes are being opened, ms: about a dozen of them. The config
@@ -30,7 +30,7 @@ const TOGETHER: u64 = 50;
 pub(super) fn opened(
     state: &mut State,
     spawn: &SpawnId,
-    result: Result<Opened, Fault>,
+    result: Result<Opened, ErrorReport>,
     now: Now,
     out: &mut Vec<Effect>,
 ) {
@@ -69,7 +69,7 @@ pub(super) fn opened(
 pub(super) fn launched(
     state: &mut State,
     spawn: &SpawnId,
-    result: Result<u32, Fault>,
+    result: Result<u32, ErrorReport>,
     now: Now,
     out: &mut Vec<Effect>,
 ) {
@@ -99,8 +99,9 @@ pub(super) fn register(state: &mut State, spawn: &SpawnId, now: Now, out: &mut V
         return;
     }
     if first != join.pid {
-        let fault = Fault::new(Kind::NotPermitted, "cannot spawn: a stranger spoke up for the new pane")
-            .hinted("try again; what else there was: teamctl events --since 1m");
+        let fault =
+            ErrorReport::new(ErrorKind::NotPermitted, "cannot spawn: a stranger spoke up for the new pane")
+                .with_help("try again; what else there was: teamctl events --since 1m");
         return give_up(state, spawn, fault, now, out);
     }
     state.enrolling.push((now.mono, spawn.clone()));
@@ -149,7 +150,7 @@ fn enrol_one(state: &mut State, spawn: &SpawnId, now: Now, out: &mut Vec<Effect>
 pub(super) fn registered(
     state: &mut State,
     spawn: &SpawnId,
-    result: Result<Enrolled, Fault>,
+    result: Result<Enrolled, ErrorReport>,
     now: Now,
     out: &mut Vec<Effect>,
 ) {
@@ -162,10 +163,10 @@ pub(super) fn registered(
         (Ok(_), None) => give_up(state, spawn, died_early(), now, out),
         (Ok(enrolled), Some(conn)) => {
             starting.stage = StartStage::Going;
-            let opens = agent.record.feed == Feed::Acp;
+            let opens = agent.record.feed == Delivery::Acp;
             starting.until = now.mono + if opens { OPEN_DEADLINE } else { START_DEADLINE };
             agent.record.tracking = Some(enrolled.tracking);
-            out.push(Effect::Tell { conn, word: ToJoin::Go(Box::new(go)) });
+            out.push(Effect::Tell { conn, word: ToShim::StartAgent(Box::new(go)) });
             // What it asked in its last moment was nobody's as long as it was off the team; nor was what another life of
             // its name did, which is dated after its birth where the clock was set back.
             let has_asked = is_again(&agent.record) || state.latest > now.wall;
@@ -176,13 +177,13 @@ pub(super) fn registered(
 }
 
 /// What join is told to run.
-fn go(state: &State, spawn: &SpawnId, lead_session: &str) -> Option<Go> {
+fn go(state: &State, spawn: &SpawnId, lead_session: &str) -> Option<StartAgent> {
     let agent = state.agents.get(spawn)?;
     let Phase::Starting(Starting { spawn: order, .. }) = &agent.phase else { return None };
     let mut env = order.env.clone();
     env.extend(surroundings(state, &agent.record));
     let comeback = agent.record.comeback.as_ref();
-    let turns = turns_of(order, comeback).map(|program| Turns {
+    let turns = turns_of(order, comeback).map(|program| TurnSetup {
         program,
         root: state.setting.root.clone(),
         team: agent.record.team.clone(),
@@ -190,39 +191,46 @@ fn go(state: &State, spawn: &SpawnId, lead_session: &str) -> Option<Go> {
         color: agent.record.color,
         // A life that follows another has had it.
         prompt: if is_again(&agent.record) { String::new() } else { agent.record.prompt.clone() },
-        again: is_again(&agent.record),
-        session: comeback.and_then(|comeback| comeback.session.clone()),
+        is_respawn: is_again(&agent.record),
+        session_id: comeback.and_then(|comeback| comeback.session.clone()),
         mode: mode_of(order, comeback),
-        plan: plan_of(&agent.record, comeback),
+        plan_stage: plan_of(&agent.record, comeback),
     });
     let argv = argv(order, &agent.record, lead_session);
     let beside = beside(state, &agent.record);
     let state = state.setting.state.clone();
-    Some(Go { argv, cwd: order.cwd.clone(), env, state, turns: turns.map(Box::new), beside })
+    Some(StartAgent {
+        argv,
+        cwd: order.cwd.clone(),
+        env,
+        state_dir: state,
+        setup: turns.map(Box::new),
+        companion: beside,
+    })
 }
 
 /// Whoever stands is started in the mode in which the life before was.
-fn turns_of(order: &Spawn, comeback: Option<&Comeback>) -> Option<TurnProgram> {
+fn turns_of(order: &SpawnRequest, comeback: Option<&Comeback>) -> Option<TurnProgram> {
     let mut turns = order.turns.clone()?;
     let mode = comeback.and_then(|comeback| comeback.mode);
-    let other = mode.filter(|mode| order.mode.as_deref() != Some(mode.word()));
-    if let (TurnProgram::Standing(agent), Some(mode)) = (&mut turns, other) {
-        let known = agent.modes.get(mode.word()).cloned();
-        agent.mode = known.or_else(|| agent.mode.take());
+    let other = mode.filter(|mode| order.mode.as_deref() != Some(mode.as_str()));
+    if let (TurnProgram::Driven(agent), Some(mode)) = (&mut turns, other) {
+        let known = agent.mode_ids.get(mode.as_str()).cloned();
+        agent.initial_mode = known.or_else(|| agent.initial_mode.take());
     }
     Some(turns)
 }
 
 /// Of a whole life: with the session of the one before where there is one, and what only we know filled in.
-fn argv(order: &Spawn, record: &Record, lead_session: &str) -> Vec<String> {
+fn argv(order: &SpawnRequest, record: &Record, lead_session: &str) -> Vec<String> {
     let session = record.comeback.as_ref().and_then(|comeback| comeback.session.as_deref());
     let approved = record.comeback.as_ref().and_then(Comeback::approved_life);
     let (first, resume) = match approved {
-        Some(life) => (&life.argv, life.resume.as_ref()),
-        None => (&order.argv, order.resume.as_ref()),
+        Some(life) => (&life.argv, life.resume_argv.as_ref()),
+        None => (&order.argv, order.resume_argv.as_ref()),
     };
     let again = resume.filter(|_| session.is_some() && is_again(record));
-    if again.is_none() && !order.late {
+    if again.is_none() && !order.has_deferred_variables {
         return first.clone();
     }
     let color = color(record);
@@ -234,11 +242,11 @@ fn argv(order: &Spawn, record: &Record, lead_session: &str) -> Vec<String> {
         _ => None,
     };
     let argv = again.map_or(first, |resume| &resume.argv);
-    argv.iter().map(|argument| late::filled(argument, value)).collect()
+    argv.iter().map(|argument| deferred_variables::fill(argument, value)).collect()
 }
 
 /// Where the life before was, else as ordered.
-fn mode_of(order: &Spawn, comeback: Option<&Comeback>) -> Option<PermissionMode> {
+fn mode_of(order: &SpawnRequest, comeback: Option<&Comeback>) -> Option<PermissionMode> {
     let ordered = || order.mode.as_deref().and_then(|mode| mode.parse().ok());
     comeback.and_then(|comeback| comeback.mode).or_else(ordered)
 }
@@ -251,7 +259,7 @@ fn plan_of(record: &Record, comeback: Option<&Comeback>) -> Option<PlanStage> {
 
 /// What types for it, where nothing better feeds it.
 fn beside(state: &State, record: &Record) -> Vec<String> {
-    if record.feed == Feed::Keys { vec![state.setting.teamctl(), "keys".to_owned()] } else { Vec::new() }
+    if record.feed == Delivery::Keys { vec![state.setting.teamctl(), "keys".to_owned()] } else { Vec::new() }
 }
 
 /// It is not the first life under this order.
@@ -285,7 +293,7 @@ pub(super) fn started(state: &mut State, spawn: &SpawnId, pid: u32, now: Now, ou
     agent.since = now.wall;
     state.dirty = true;
     let (team, name) = (agent.record.team.clone(), agent.record.name.to_string());
-    let what = What::MemberSpawned { pid, pane: reply.pane.clone() };
+    let what = EventKind::MemberSpawned { pid, pane: reply.pane.clone() };
     out.push(Effect::of_agent(&agent.record, what));
     out.extend(relabel(agent));
     look::config(state, &team, out);
@@ -310,7 +318,7 @@ fn reply(record: &Record, pid: u32) -> SpawnReply {
         prompt: record.prompt.clone(),
         pane: place(record),
         pid,
-        backend: record.backend.word().to_owned(),
+        backend: record.backend.as_str().to_owned(),
     }
 }
 
@@ -323,14 +331,20 @@ pub(crate) fn place(record: &Record) -> String {
 }
 
 /// The fault for a join that ended before its agent ran.
-pub(super) fn died_early() -> Fault {
-    Fault::new(Kind::Io, "cannot spawn: the new pane ended before the agent ran")
-        .hinted("is the window large enough, and can tmux start programs? see: teamctl doctor")
+pub(super) fn died_early() -> ErrorReport {
+    ErrorReport::new(ErrorKind::Io, "cannot spawn: the new pane ended before the agent ran")
+        .with_help("is the window large enough, and can tmux start programs? see: teamctl doctor")
 }
 
 /// The start is not to go on. Where its join has the green light the agent may run already, and nobody has heard of it
 /// yet: then it is ended as every agent is, and whoever waits for its end waits.
-pub(super) fn cut_short(state: &mut State, spawn: &SpawnId, fault: Fault, now: Now, out: &mut Vec<Effect>) {
+pub(super) fn cut_short(
+    state: &mut State,
+    spawn: &SpawnId,
+    fault: ErrorReport,
+    now: Now,
+    out: &mut Vec<Effect>,
+) {
     let Some(agent) = state.agents.get_mut(spawn) else { return };
     let Phase::Starting(starting) = &mut agent.phase else { return };
     if starting.stage != StartStage::Going {
@@ -338,7 +352,7 @@ pub(super) fn cut_short(state: &mut State, spawn: &SpawnId, fault: Fault, now: N
     }
     let (client, conn) = (starting.client.take(), starting.conn);
     agent.phase = Phase::Running(Link { conn });
-    out.push(Effect::of_agent(&agent.record, What::MemberNotSpawned { why: fault.message.clone() }));
+    out.push(Effect::of_agent(&agent.record, EventKind::MemberSpawnFailed { reason: fault.message.clone() }));
     end(state, spawn, now, out);
     if let Some(client) = client {
         answer(state, client, Err(fault), out);
@@ -346,14 +360,20 @@ pub(super) fn cut_short(state: &mut State, spawn: &SpawnId, fault: Fault, now: N
 }
 
 /// A start that came to nothing: the caller is told, and everything that stands is taken back.
-pub(super) fn give_up(state: &mut State, spawn: &SpawnId, fault: Fault, now: Now, out: &mut Vec<Effect>) {
+pub(super) fn give_up(
+    state: &mut State,
+    spawn: &SpawnId,
+    fault: ErrorReport,
+    now: Now,
+    out: &mut Vec<Effect>,
+) {
     let Some(agent) = state.agents.get_mut(spawn) else { return };
     let Phase::Starting(starting) = &mut agent.phase else { return };
     let (client, conn, stage) = (starting.client.take(), starting.conn, starting.stage);
     if let Some(conn) = conn {
-        out.push(Effect::Tell { conn, word: ToJoin::Refused });
+        out.push(Effect::Tell { conn, word: ToShim::Refused });
     }
-    out.push(Effect::of_agent(&agent.record, What::MemberNotSpawned { why: fault.message.clone() }));
+    out.push(Effect::of_agent(&agent.record, EventKind::MemberSpawnFailed { reason: fault.message.clone() }));
     let record = agent.record.clone();
     // Nobody waits for a life that follows another: this is one more failure of it.
     let told = client.is_none() && is_again(&record) && failed_again(state, &record, &fault, now, out);
@@ -371,20 +391,26 @@ pub(super) fn give_up(state: &mut State, spawn: &SpawnId, fault: Fault, now: Now
 }
 
 /// Whether its lead, who was told that it comes back, is to hear that it does not.
-fn failed_again(state: &mut State, record: &Shared, fault: &Fault, now: Now, out: &mut Vec<Effect>) -> bool {
+fn failed_again(
+    state: &mut State,
+    record: &Shared,
+    fault: &ErrorReport,
+    now: Now,
+    out: &mut Vec<Effect>,
+) -> bool {
     let next = match again::after_failure(state, record, now, out) {
         // Whatever kept it from starting, it can be brought back once more.
         Next::Stays if record.comeback.is_some() => again::rest(state, record, now, out),
         next => next,
     };
-    let past = PastAgent {
+    let past = PastMember {
         name: record.name.clone(),
-        state: Outcome::Failed.word().to_owned(),
-        how: fault.message.clone(),
-        at: now.wall,
-        again_at: next.at(now),
-        rests: next == Next::Rests,
-        used: record.used(),
+        outcome: Outcome::Failed.word().to_owned(),
+        description: fault.message.clone(),
+        ended_at: now.wall,
+        respawns_at: next.at(now),
+        is_suspended: next == Next::Rests,
+        usage: record.used(),
     };
     state.remember_past(&record.team, past);
     tasks::again(state, &record.team, out);

@@ -10,15 +10,15 @@ use crate::event::Now;
 use crate::files::{FileJob, Letter, Mail};
 use crate::notices::News;
 use crate::state::{Agent, Asking, Given, Look, Pending, State};
-use protocol::asked::{Answer, Approval, AskedKind, answers};
-use protocol::event::{Event, What};
-use protocol::fault::{Fault, Kind};
+use protocol::error::{ErrorKind, ErrorReport};
+use protocol::event::{Event, EventKind};
 use protocol::id::RequestId;
-use protocol::mode::PermissionMode;
+use protocol::member_request::{Answer, Approval, MemberRequestKind, answered_request};
 use protocol::name::{AgentName, TeamName};
 use protocol::payload::Payload;
-use protocol::policy::{By, Decision, Policy};
-use protocol::time::parse_iso8601;
+use protocol::permission_mode::PermissionMode;
+use protocol::policy::{AnsweredBy, Policy, PolicyDecision};
+use protocol::timestamp::parse_iso8601;
 use std::collections::{BTreeMap, BTreeSet};
 use store::OpenRequest;
 
@@ -109,7 +109,7 @@ pub(super) fn look_again(state: &mut State, out: &mut Vec<Effect>) {
 pub(super) fn seen(
     state: &mut State,
     team: &TeamName,
-    result: Result<store::Asking, Fault>,
+    result: Result<store::Asking, ErrorReport>,
     now: Now,
     out: &mut Vec<Effect>,
 ) {
@@ -117,7 +117,7 @@ pub(super) fn seen(
     let again = std::mem::take(&mut known.asking) == Look::Again;
     known.unseen_asked = result.is_err();
     match result {
-        Err(fault) => out.push(Effect::of_team(team, What::Trouble { why: fault.message })),
+        Err(fault) => out.push(Effect::of_team(team, EventKind::Error { message: fault.message })),
         Ok(store::Asking { open, answered, withdrawn, overlooked }) => {
             known.overlooked = overlooked;
             let named = open.iter().map(|request| request.asked.id().clone());
@@ -165,8 +165,8 @@ fn taken_back(state: &mut State, team: &TeamName, key: &(AgentName, RequestId), 
     }
     known.asked.remove(key);
     known.told_asked.closed.insert(key.1.clone());
-    let what = What::RequestWithdrawn { request: key.1.to_string() };
-    out.push(Effect::Log(Event::agent(team, &key.0, what)));
+    let what = EventKind::RequestWithdrawn { request_id: key.1.to_string() };
+    out.push(Effect::Log(Event::for_member(team, &key.0, what)));
 }
 
 fn key_of(request: &OpenRequest) -> (AgentName, RequestId) {
@@ -183,23 +183,31 @@ fn take(state: &mut State, team: &TeamName, request: OpenRequest, now: Now, out:
     }
     let news = known.told_asked.opened.insert(key.1.clone());
     if news {
-        let (request, kind, about) = (key.1.to_string(), request.asked.kind(), request.asked.about());
-        out.push(Effect::Log(Event::agent(team, &key.0, What::RequestOpened { request, kind, about })));
+        let (request, kind, about) = (key.1.to_string(), request.asked.kind(), request.asked.summary());
+        out.push(Effect::Log(Event::for_member(
+            team,
+            &key.0,
+            EventKind::RequestOpened { request_id: request, kind, summary: about },
+        )));
     }
     let decision = known.policy.decide(&request.asked, &cwd.unwrap_or_else(|| request.cwd.clone()));
     let waited = if news { 0 } else { now.wall.saturating_sub(request.since) };
-    let waits = request.asked.kind() == AskedKind::Plan && known.overlooked.contains(&key.0);
+    let waits = request.asked.kind() == MemberRequestKind::Plan && known.overlooked.contains(&key.0);
     let until = until(&known.policy, waited, now).filter(|_| !waits);
-    if waits && news && known.policy.overdue().is_some() {
-        out.push(Effect::Log(Event::agent(team, &key.0, What::Trouble { why: unanswered(&key.0) })));
+    if waits && news && known.policy.timeout_decision().is_some() {
+        out.push(Effect::Log(Event::for_member(
+            team,
+            &key.0,
+            EventKind::Error { message: unanswered(&key.0) },
+        )));
     }
     let mut pending = Pending { request: Box::new(request), stage: Asking::Waits { until } };
     match decision {
-        Decision::Ask(_) if news => {
+        PolicyDecision::Ask(_) if news => {
             let pane = state.member(team, &key.0).and_then(|agent| agent.record.pane.as_ref()?.id());
             state.notices.add(team, &key.0, pane, News::Asks(pending.request.asked.kind()));
         }
-        Decision::Ask(_) => {}
+        PolicyDecision::Ask(_) => {}
         decided => give(team, &mut pending, decided, now, out),
     }
     if let Some(known) = state.watched_mut(team) {
@@ -227,16 +235,16 @@ pub(super) fn decide_anew(state: &mut State, team: &TeamName, now: Now, out: &mu
 
 /// When the policy answers what nobody has answered; none: never.
 fn until(policy: &Policy, waited: u64, now: Now) -> Option<u64> {
-    policy.overdue()?;
-    Some(now.mono.saturating_add(policy.timeout_ms?.saturating_sub(waited)))
+    policy.timeout_decision()?;
+    Some(now.mono.saturating_add(policy.answer_timeout_ms?.saturating_sub(waited)))
 }
 
 /// Has the policy's answer written.
-fn give(team: &TeamName, pending: &mut Pending, decision: Decision, now: Now, out: &mut Vec<Effect>) {
+fn give(team: &TeamName, pending: &mut Pending, decision: PolicyDecision, now: Now, out: &mut Vec<Effect>) {
     let (by, answer) = match decision {
-        Decision::Approve(by) => (by, Answer::Approve(Approval::default())),
-        Decision::Deny(by, reason) => (by, Answer::Deny { reason }),
-        Decision::Ask(_) => return,
+        PolicyDecision::Approve(by) => (by, Answer::Approve(Approval::default())),
+        PolicyDecision::Deny(by, reason) => (by, Answer::Deny { reason }),
+        PolicyDecision::Ask(_) => return,
     };
     pending.stage = Asking::Answering(Given { by, approved: matches!(answer, Answer::Approve(_)) });
     let request = pending.request.clone();
@@ -249,7 +257,7 @@ pub(super) fn answered(
     team: &TeamName,
     from: &AgentName,
     id: &RequestId,
-    result: Result<(), Fault>,
+    result: Result<(), ErrorReport>,
     out: &mut Vec<Effect>,
 ) {
     let Some(known) = state.teams.get_mut(team) else { return };
@@ -259,13 +267,13 @@ pub(super) fn answered(
     match result {
         Ok(()) => close(state, team, &key, given, out),
         // Somebody was faster, or it was taken back: the answer's own letter, or the next look, closes it.
-        Err(fault) if matches!(fault.kind, Kind::Exists | Kind::NotFound) => {
+        Err(fault) if matches!(fault.kind, ErrorKind::AlreadyExists | ErrorKind::NotFound) => {
             pending.stage = Asking::Waits { until: None };
             look(state, team, out);
         }
         Err(fault) => {
             pending.stage = Asking::Failed;
-            out.push(Effect::Log(Event::agent(team, from, What::Trouble { why: fault.message })));
+            out.push(Effect::Log(Event::for_member(team, from, EventKind::Error { message: fault.message })));
         }
     }
     show(state, team, out);
@@ -283,7 +291,7 @@ fn closed_by_lead(
     let key = (owner.clone(), id.clone());
     let waits = state.watched_mut(team).and_then(|known| known.asked.get(&key));
     if waits.is_some_and(|pending| matches!(pending.stage, Asking::Waits { .. })) {
-        close(state, team, &key, Given { by: By::Lead, approved }, out);
+        close(state, team, &key, Given { by: AnsweredBy::Lead, approved }, out);
         show(state, team, out);
     }
 }
@@ -299,8 +307,12 @@ fn close(
         known.asked.remove(key);
         known.told_asked.closed.insert(key.1.clone());
     }
-    let what = What::RequestAnswered { request: key.1.to_string(), approved: given.approved, by: given.by };
-    out.push(Effect::Log(Event::agent(team, &key.0, what)));
+    let what = EventKind::RequestAnswered {
+        request_id: key.1.to_string(),
+        approved: given.approved,
+        answered_by: given.by,
+    };
+    out.push(Effect::Log(Event::for_member(team, &key.0, what)));
 }
 
 /// When the first of them has waited long enough.
@@ -312,7 +324,7 @@ pub(super) fn next_due(state: &State) -> Option<u64> {
 /// Those that have.
 pub(super) fn due(state: &mut State, now: Now, out: &mut Vec<Effect>) {
     for (team, known) in &mut state.teams {
-        let Some(decision) = known.policy.overdue() else { continue };
+        let Some(decision) = known.policy.timeout_decision() else { continue };
         let over =
             known.asked.values_mut().filter(|pending| pending.until().is_some_and(|at| at <= now.mono));
         over.for_each(|pending| give(team, pending, decision.clone(), now, out));
@@ -343,6 +355,6 @@ impl Letter {
     }
 
     fn answers(&self) -> Option<(RequestId, bool)> {
-        self.payload.as_ref().and_then(answers)
+        self.payload.as_ref().and_then(answered_request)
     }
 }

@@ -28,7 +28,7 @@ pub(crate) fn restart(state: &mut State, now: Now) -> Vec<Effect> {
     out.extend(state.leads.values().map(Leading::watched));
     // A daemon that was killed may have known a session, and not written it.
     let sessions =
-        state.leads.iter().filter_map(|(team, leading)| Some((team, leading.lead.session.as_ref()?)));
+        state.leads.iter().filter_map(|(team, leading)| Some((team, leading.lead.session_id.as_ref()?)));
     let written = |(team, session): (&TeamName, &String)| FileJob::LeadSession {
         team: team.clone(),
         session: session.clone(),

@@ -7,7 +7,7 @@ use crate::event::{ConnId, Now};
 use crate::panes::{DialogPane, PaneJob};
 use crate::roster::SpawnId;
 use crate::state::{Agent, Onlooker, Phase, State};
-use protocol::control::Flag;
+use protocol::control::MemberFlag;
 use std::collections::BTreeMap;
 
 /// How long a status waits for tmux, ms.
@@ -75,13 +75,13 @@ fn pane(agent: &Agent) -> Option<DialogPane> {
 }
 
 /// What is told of its dialog: by its own hook, or by its screen.
-pub(super) fn flag(agent: &Agent, dialogs: &Dialogs) -> Option<Flag> {
+pub(super) fn flag(agent: &Agent, dialogs: &Dialogs) -> Option<MemberFlag> {
     if agent.record.heard.dialog.is_some() {
-        return Some(Flag::AtDialog);
+        return Some(MemberFlag::AtDialog);
     }
     let Dialogs::Seen(open) = dialogs else { return None };
     match open.get(&agent.record.spawn) {
-        Some(open) => open.then_some(Flag::AtDialog),
-        None => pane(agent).map(|_| Flag::DialogUnknown),
+        Some(open) => open.then_some(MemberFlag::AtDialog),
+        None => pane(agent).map(|_| MemberFlag::DialogUnknown),
     }
 }

@@ -13,11 +13,11 @@ use crate::event::{ConnId, Now};
 use crate::files::{FileJob, ShutdownAnswer};
 use crate::roster::{Record, SpawnId};
 use crate::state::{Agent, Asked, Closing, Phase, StartStage, State, Stopping, Then, Waiting};
-use protocol::control::{EndedAgent, EndingsReply, Reply, Shutdown, Targets};
-use protocol::event::What;
-use protocol::fault::{Fault, Kind};
+use protocol::control::{AgentExit, ExitsReply, MemberSelection, Reply, ShutdownMembersRequest};
+use protocol::error::{ErrorKind, ErrorReport};
+use protocol::event::EventKind;
 use protocol::id::RequestId;
-use protocol::name::{AgentName, TeamName, bare, did_you_mean};
+use protocol::name::{AgentName, TeamName, did_you_mean, strip_team};
 use std::collections::BTreeSet;
 
 /// An unanswered request is asked again after this, ms.
@@ -42,7 +42,13 @@ struct Question {
     force: bool,
 }
 
-pub(super) fn shutdown(state: &mut State, client: ConnId, order: &Shutdown, now: Now, out: &mut Vec<Effect>) {
+pub(super) fn shutdown(
+    state: &mut State,
+    client: ConnId,
+    order: &ShutdownMembersRequest,
+    now: Now,
+    out: &mut Vec<Effect>,
+) {
     match targets(state, &order.targets) {
         Err(fault) => answer(state, client, Err(fault), out),
         Ok(ids) => {
@@ -50,7 +56,7 @@ pub(super) fn shutdown(state: &mut State, client: ConnId, order: &Shutdown, now:
             let rested = again::end(state, &order.targets.team, &order.targets.names, out);
             let (reason, grace_ms, force) = (order.reason.clone(), order.grace_ms, order.force);
             let question = Question { reason, grace_ms, force };
-            if order.at_once {
+            if order.no_wait {
                 let asked = ids.iter().map(|id| ask_only(state, id, &question, now, out));
                 let ended = rested.into_iter().chain(asked.flatten().collect::<Vec<_>>()).collect();
                 return out.push(settled(client, ended));
@@ -60,7 +66,13 @@ pub(super) fn shutdown(state: &mut State, client: ConnId, order: &Shutdown, now:
     }
 }
 
-pub(super) fn kill(state: &mut State, client: ConnId, order: &Targets, now: Now, out: &mut Vec<Effect>) {
+pub(super) fn kill(
+    state: &mut State,
+    client: ConnId,
+    order: &MemberSelection,
+    now: Now,
+    out: &mut Vec<Effect>,
+) {
     match targets(state, order) {
         Err(fault) => answer(state, client, Err(fault), out),
         Ok(ids) => {
@@ -94,8 +106,8 @@ fn stop_start(state: &mut State, id: &SpawnId, now: Now, out: &mut Vec<Effect>) 
     if starting.stage != StartStage::Going {
         settle(state, id, ending::STARTED, Left::Gone);
     }
-    let fault = Fault::new(Kind::Refused, "cannot spawn: it was stopped while it started")
-        .hinted("somebody has ended it, or teamd; start it again with: teamctl spawn NAME");
+    let fault = ErrorReport::new(ErrorKind::Refused, "cannot spawn: it was stopped while it started")
+        .with_help("somebody has ended it, or teamd; start it again with: teamctl spawn NAME");
     cut_short(state, id, fault, now, out);
 }
 
@@ -154,14 +166,21 @@ fn ask_only(
     question: &Question,
     now: Now,
     out: &mut Vec<Effect>,
-) -> Option<EndedAgent> {
+) -> Option<AgentExit> {
     let record = &state.agents.get(id)?.record;
     let (name, team) = (record.name.clone(), Some(record.team.clone()));
     ask(state, id, question, now, out);
     let asked = state.agents.get(id).filter(|agent| !agent.phase.is_past());
     let (how, gone) = if asked.is_some() { ("asked", false) } else { (ending::STARTED, true) };
     let request_id = asked.and_then(|agent| agent.record.asked.last()).map(ToString::to_string);
-    Some(EndedAgent { name, team, how: how.to_owned(), gone, rests: false, request_id })
+    Some(AgentExit {
+        name,
+        team,
+        description: how.to_owned(),
+        has_exited: gone,
+        is_suspended: false,
+        request_id,
+    })
 }
 
 /// The wait stands before the first is asked: one that has not started yet ends at once.
@@ -180,7 +199,7 @@ pub(super) fn ids_of(state: &State, team: &TeamName) -> BTreeSet<SpawnId> {
 }
 
 /// Whom a request means; no names means all.
-fn targets(state: &State, targets: &Targets) -> Result<BTreeSet<SpawnId>, Fault> {
+fn targets(state: &State, targets: &MemberSelection) -> Result<BTreeSet<SpawnId>, ErrorReport> {
     if !state.teams.contains_key(&targets.team) {
         return Err(no_such_team(state, &targets.team));
     }
@@ -196,8 +215,8 @@ fn targets(state: &State, targets: &Targets) -> Result<BTreeSet<SpawnId>, Fault>
 }
 
 /// The living member that a caller named.
-pub(super) fn find<'a>(state: &'a State, team: &TeamName, name: &str) -> Result<&'a Agent, Fault> {
-    let bare = bare(name, team);
+pub(super) fn find<'a>(state: &'a State, team: &TeamName, name: &str) -> Result<&'a Agent, ErrorReport> {
+    let bare = strip_team(name, team);
     AgentName::parse(bare)
         .ok()
         .and_then(|name| state.member(team, &name))
@@ -207,7 +226,7 @@ pub(super) fn find<'a>(state: &'a State, team: &TeamName, name: &str) -> Result<
             let message = format!("cannot find {bare} in {team}: no such living member");
             let near = did_you_mean(bare, members.iter().map(|a| a.record.name.as_str()));
             let all = || format!("those there are: teamctl status -t {team}");
-            Fault::new(Kind::NotFound, message).hinted(near.unwrap_or_else(all))
+            ErrorReport::new(ErrorKind::NotFound, message).with_help(near.unwrap_or_else(all))
         })
 }
 
@@ -251,7 +270,10 @@ pub(super) fn ask_again(state: &mut State, id: &SpawnId, now: Now, out: &mut Vec
     let (reason, unless_unread) = (asked.reason.clone(), agent.record.asked.clone());
     agent.record.asked.push(request.clone());
     state.dirty = true;
-    out.push(Effect::of_agent(&agent.record, What::ShutdownAsked { request: request.to_string() }));
+    out.push(Effect::of_agent(
+        &agent.record,
+        EventKind::ShutdownRequested { request_id: request.to_string() },
+    ));
     out.push(question(&agent.record, request, reason, unless_unread, now));
 }
 
@@ -267,13 +289,18 @@ fn question(
 }
 
 /// The request stands in the inbox, or could not be put there.
-pub(super) fn delivered(state: &mut State, id: &SpawnId, result: Result<(), Fault>, out: &mut Vec<Effect>) {
+pub(super) fn delivered(
+    state: &mut State,
+    id: &SpawnId,
+    result: Result<(), ErrorReport>,
+    out: &mut Vec<Effect>,
+) {
     match result {
         Ok(()) => out.push(Effect::wake(id)),
         Err(fault) => {
             let Some(agent) = state.agents.get(id) else { return };
             let why = format!("cannot ask for a shutdown: {}", fault.message);
-            out.push(Effect::of_agent(&agent.record, What::Trouble { why }));
+            out.push(Effect::of_agent(&agent.record, EventKind::Error { message: why }));
         }
     }
 }
@@ -282,13 +309,13 @@ pub(super) fn delivered(state: &mut State, id: &SpawnId, result: Result<(), Faul
 pub(super) fn answers(
     state: &mut State,
     team: &TeamName,
-    answers: Result<Vec<ShutdownAnswer>, Fault>,
+    answers: Result<Vec<ShutdownAnswer>, ErrorReport>,
     now: Now,
     out: &mut Vec<Effect>,
 ) {
     match answers {
         Ok(answers) => answers.into_iter().for_each(|answer| take_answer(state, team, answer, now, out)),
-        Err(fault) => out.push(Effect::of_team(team, What::Trouble { why: fault.message })),
+        Err(fault) => out.push(Effect::of_team(team, EventKind::Error { message: fault.message })),
     }
 }
 
@@ -347,7 +374,7 @@ pub(super) fn stays(state: &mut State, id: &SpawnId, how: &str, out: &mut Vec<Ef
     let Phase::Stopping(link, _) = &mut agent.phase else { return };
     agent.phase = Phase::Running(std::mem::take(link));
     out.extend(relabel(agent));
-    out.push(Effect::of_agent(&agent.record, What::ShutdownRejected { reason: how.to_owned() }));
+    out.push(Effect::of_agent(&agent.record, EventKind::ShutdownRejected { reason: how.to_owned() }));
     settle(state, id, how, Left::Living);
     if let Some(agent) = state.agents.get_mut(id) {
         agent.record.asked.clear();
@@ -358,6 +385,6 @@ pub(super) fn stays(state: &mut State, id: &SpawnId, how: &str, out: &mut Vec<Ef
 }
 
 /// The end of a wait for ends, once the roster on the disk has them: that one without a process ended is nowhere else.
-pub(super) fn settled(client: ConnId, ended: Vec<EndedAgent>) -> Effect {
-    Effect::File(FileJob::Settled { client, reply: Box::new(Reply::Endings(EndingsReply { ended })) })
+pub(super) fn settled(client: ConnId, ended: Vec<AgentExit>) -> Effect {
+    Effect::File(FileJob::Settled { client, reply: Box::new(Reply::Exits(ExitsReply { exits: ended })) })
 }

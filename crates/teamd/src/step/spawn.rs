@@ -12,11 +12,11 @@ use crate::event::{ConnId, Now};
 use crate::panes::{Opening, PaneJob};
 use crate::roster::{Comeback, Heard, Record, SpawnId};
 use crate::state::{Agent, Gone, Heir, Phase, StartStage, Starting, State};
-use protocol::control::{Activity, Layout, Spawn};
-use protocol::fault::{Fault, Kind};
-use protocol::feed::Feed;
+use protocol::control::{Activity, Layout, SpawnRequest};
+use protocol::delivery::Delivery;
+use protocol::error::{ErrorKind, ErrorReport};
 use protocol::name::{AgentName, TeamName, did_you_mean};
-use protocol::turn::{Backend, TurnProgram};
+use protocol::turn_program::{Backend, TurnProgram};
 use std::path::{Path, PathBuf};
 use tmux::{Epoch, Label, PaneId, WindowId};
 
@@ -38,7 +38,7 @@ pub(crate) struct Opened {
 pub(super) fn spawn(
     state: &mut State,
     client: ConnId,
-    mut order: Box<Spawn>,
+    mut order: Box<SpawnRequest>,
     now: Now,
     out: &mut Vec<Effect>,
 ) {
@@ -52,7 +52,7 @@ pub(super) fn spawn(
             ending::in_order_again(state, out);
             return answer(state, client, Err(fault), out);
         }
-        Ok(name) => order.take_name(name),
+        Ok(name) => order.set_name(name),
     }
     worktree::let_go(state, &order);
     let comeback = Comeback::of(&order);
@@ -68,7 +68,7 @@ pub(super) fn again(state: &mut State, mut comeback: Comeback, now: Now, out: &m
 fn open(
     state: &mut State,
     client: Option<ConnId>,
-    order: Box<Spawn>,
+    order: Box<SpawnRequest>,
     comeback: Comeback,
     now: Now,
     out: &mut Vec<Effect>,
@@ -126,7 +126,7 @@ pub(super) fn leaving<'s>(
 }
 
 /// The name it gets, or why it gets none.
-fn checked(state: &State, order: &Spawn) -> Result<AgentName, Fault> {
+fn checked(state: &State, order: &SpawnRequest) -> Result<AgentName, ErrorReport> {
     if state.closing.is_under_way() {
         return Err(again::going_down("spawn", "teamctl up"));
     }
@@ -139,10 +139,11 @@ fn checked(state: &State, order: &Spawn) -> Result<AgentName, Fault> {
     if order.backend != Backend::InProcess && state.setting.tmux_socket.is_none() {
         return Err(no_tmux(&order.name));
     }
-    if order.backend == Backend::InProcess && order.feed == Feed::Keys {
+    if order.backend == Backend::InProcess && order.delivery == Delivery::Keys {
         let message =
             format!("cannot spawn {} without a pane: its profile says that it is typed to", order.name);
-        return Err(Fault::new(Kind::Usage, message).hinted("leave --backend out, or name another --agent"));
+        return Err(ErrorReport::new(ErrorKind::Usage, message)
+            .with_help("leave --backend out, or name another --agent"));
     }
     worktree::fits(state, order)?;
     // The name that a worktree holds is free for whoever comes with it.
@@ -157,10 +158,11 @@ pub(super) fn free_name(
     wanted: &AgentName,
     unique: bool,
     held: Option<&AgentName>,
-) -> Result<AgentName, Fault> {
+) -> Result<AgentName, ErrorReport> {
     if wanted.is_reserved() {
-        let reserved = Fault::new(Kind::Usage, format!("cannot spawn {wanted}: the name is reserved"));
-        return Err(reserved.hinted("take another name"));
+        let reserved =
+            ErrorReport::new(ErrorKind::Usage, format!("cannot spawn {wanted}: the name is reserved"));
+        return Err(reserved.with_help("take another name"));
     }
     let holds = |name: &AgentName| Some(name) != held && worktree::holds(state, team, name);
     let free = |name: &AgentName| state.member(team, name).is_none() && !holds(name);
@@ -178,7 +180,7 @@ pub(super) fn free_name(
             false => "take another name, or let --unique choose one".to_owned(),
         };
         let message = format!("cannot spawn {wanted}: {team} has a member of that name");
-        Fault::new(Kind::Exists, message).hinted(hint)
+        ErrorReport::new(ErrorKind::AlreadyExists, message).with_help(hint)
     };
     if !unique {
         return Err(taken());
@@ -190,29 +192,29 @@ pub(super) fn free_name(
 }
 
 /// Nothing falls back by itself: who wants an agent without a pane says so.
-fn no_tmux(name: &AgentName) -> Fault {
+fn no_tmux(name: &AgentName) -> ErrorReport {
     let message = format!("cannot spawn {name} in a pane: teamd found no tmux when it started");
-    Fault::new(Kind::Missing, message)
-        .hinted("say --backend in-process, or install tmux 3.2 or newer and start teamd again")
+    ErrorReport::new(ErrorKind::MissingPath, message)
+        .with_help("say --backend in-process, or install tmux 3.2 or newer and start teamd again")
 }
 
 /// For every request that names a team.
-pub(super) fn no_such_team(state: &State, team: &TeamName) -> Fault {
-    if team.is_foreign() {
+pub(super) fn no_such_team(state: &State, team: &TeamName) -> ErrorReport {
+    if team.is_claude_session() {
         let message = format!("cannot do that in {team}: it belongs to a session of Claude Code");
-        return Fault::new(Kind::NotPermitted, message)
-            .hinted("it can be looked at with status and inbox, and its members can be sent messages");
+        return ErrorReport::new(ErrorKind::NotPermitted, message)
+            .with_help("it can be looked at with status and inbox, and its members can be sent messages");
     }
     let near = did_you_mean(team.as_str(), state.teams.keys().map(TeamName::as_str));
-    Fault::new(Kind::NotFound, format!("cannot find the team {team}"))
-        .hinted(near.unwrap_or_else(|| format!("make it with: teamctl create {team}")))
+    ErrorReport::new(ErrorKind::NotFound, format!("cannot find the team {team}"))
+        .with_help(near.unwrap_or_else(|| format!("make it with: teamctl create {team}")))
 }
 
 fn starting(
     state: &State,
     spawn: SpawnId,
     client: Option<ConnId>,
-    order: Box<Spawn>,
+    order: Box<SpawnRequest>,
     comeback: Comeback,
     now: Now,
 ) -> Agent {
@@ -230,15 +232,15 @@ fn starting(
         name: order.name.clone(),
         token: crate::roster::uuid().simple().to_string(),
         color: None,
-        feed: order.feed,
-        dialog: order.dialog.clone(),
+        feed: order.delivery,
+        dialog: order.dialog_patterns.clone(),
         backend: order.backend,
         has_turns: order.turns.is_some(),
         comeback,
         agent_type: order.agent_type.clone(),
         model: order.model.clone().unwrap_or_default(),
         prompt: order.prompt.clone(),
-        prompted: order.prompted && !order.prompt.is_empty(),
+        prompted: order.prompt_in_args && !order.prompt.is_empty(),
         prompt_told: false,
         session: None,
         heard: Heard::default(),
@@ -276,12 +278,12 @@ fn starting(
 }
 
 /// The permission modes that its turns can be run in.
-fn modes(order: &Spawn) -> Vec<String> {
+fn modes(order: &SpawnRequest) -> Vec<String> {
     match &order.turns {
-        Some(TurnProgram::Agent(agent)) => {
-            agent.modes.keys().filter(|mode| !mode.is_empty()).cloned().collect()
+        Some(TurnProgram::PerTurn(agent)) => {
+            agent.mode_args.keys().filter(|mode| !mode.is_empty()).cloned().collect()
         }
-        Some(TurnProgram::Standing(agent)) => agent.modes.keys().cloned().collect(),
+        Some(TurnProgram::Driven(agent)) => agent.mode_ids.keys().cloned().collect(),
         _ => Vec::new(),
     }
 }

@@ -8,7 +8,7 @@ use crate::notices::News;
 use crate::roster::{Pane, SpawnId};
 use crate::state::{Agent, Phase, State};
 use protocol::control::Activity;
-use protocol::event::What;
+use protocol::event::EventKind;
 
 /// Asks when those have written last whose turns are that long.
 pub(super) fn look(state: &State, now: Now, out: &mut Vec<Effect>) {
@@ -32,7 +32,7 @@ pub(super) fn seen(state: &mut State, written: Vec<(SpawnId, u64)>, now: Now, ou
         if quiet_ms >= patience {
             agent.record.stuck = Some(agent.since);
             state.dirty = true;
-            out.push(Effect::of_agent(&agent.record, What::MemberStuck { quiet_ms }));
+            out.push(Effect::of_agent(&agent.record, EventKind::MemberNoOutput { no_output_ms: quiet_ms }));
             let (record, pane) = (&agent.record, agent.record.pane.as_ref().and_then(Pane::id));
             state.notices.add(&record.team, &record.name, pane, News::Stuck(quiet_ms));
         }

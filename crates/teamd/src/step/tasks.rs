@@ -9,9 +9,9 @@ use crate::files::{FileJob, Which};
 use crate::roster::SpawnId;
 use crate::state::{Agent, Board, Look, Phase, State};
 use crate::tale::{Stage, TaskTale, since};
-use protocol::control::{Activity, NextTask};
-use protocol::event::What;
-use protocol::fault::Fault;
+use protocol::control::{Activity, NextTaskRequest};
+use protocol::error::ErrorReport;
+use protocol::event::EventKind;
 use protocol::id::TaskId;
 use protocol::name::{AgentName, TeamName};
 use protocol::task::{Task, TaskStatus};
@@ -41,8 +41,8 @@ pub(super) fn seen(
     state: &mut State,
     team: &TeamName,
     members: &[AgentName],
-    result: Result<Arc<Vec<Arc<Task>>>, Fault>,
-    asks: Vec<(ConnId, NextTask)>,
+    result: Result<Arc<Vec<Arc<Task>>>, ErrorReport>,
+    asks: Vec<(ConnId, NextTaskRequest)>,
     out: &mut Vec<Effect>,
 ) {
     let Some(known) = state.watched_mut(team) else { return next::unknown(state, asks, out) };
@@ -79,7 +79,7 @@ fn tell_trouble(state: &mut State, team: &TeamName, why: String, out: &mut Vec<E
     let Some(known) = state.watched_mut(team) else { return };
     if known.trouble.as_ref() != Some(&why) {
         known.trouble = Some(why.clone());
-        out.push(Effect::of_team(team, What::Trouble { why }));
+        out.push(Effect::of_team(team, EventKind::Error { message: why }));
     }
 }
 
@@ -105,7 +105,7 @@ fn wake_takers(state: &mut State, team: &TeamName, board: &Board, out: &mut Vec<
     if board.startable().next().is_some() {
         // One whose hooks wait for it is asked as those are that we run.
         let own_turns = |agent: &&&Agent| {
-            !agent.record.has_turns && !agent.record.feed.is_hooked() && agent.activity == Activity::Idle
+            !agent.record.has_turns && !agent.record.feed.has_hooks() && agent.activity == Activity::Idle
         };
         let members = state.members(team);
         let pulling = members.iter().filter(own_turns);
@@ -156,7 +156,7 @@ fn tell(
     if known.told.len() > board.shown() {
         let there: BTreeSet<TaskId> = board.ids().collect();
         let gone = known.told.keys().filter(|id| !there.contains(*id));
-        out.extend(gone.map(|task| Effect::of_team(team, What::TaskDeleted { task: *task })));
+        out.extend(gone.map(|task| Effect::of_team(team, EventKind::TaskDeleted { task: *task })));
         known.told.retain(|id, _| there.contains(id));
     }
 }
@@ -177,12 +177,12 @@ fn all_done(told: &BTreeMap<TaskId, TaskTale>) -> bool {
 /// Once, until it has moved on.
 fn tell_left(team: &TeamName, task: &Task, tale: &mut TaskTale, living: &[AgentName], out: &mut Vec<Effect>) {
     // Who is at work there is not ours to tell.
-    let left = !team.is_foreign() && is_left(tale, living);
+    let left = !team.is_claude_session() && is_left(tale, living);
     if left
         && !tale.left
         && let Some(owner) = tale.owner.clone()
     {
-        let what = What::TaskLeft { task: task.id, subject: tale.subject.clone(), owner };
+        let what = EventKind::TaskAbandoned { task: task.id, subject: tale.subject.clone(), owner };
         out.push(Effect::of_team(team, what));
     }
     tale.left = left;

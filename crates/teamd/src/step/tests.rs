@@ -29,11 +29,11 @@ use crate::roster::{Process, Roster, SpawnId};
 use crate::state::{Phase, Setting, State};
 use crate::tale::Tale;
 use protocol::control::{
-    Activity, Call, Delete, Ended, FromJoin, Hello, Reply, Request, Response, Shutdown, Spawn, Targets,
-    ToJoin, VERSION,
+    Activity, Call, DeleteTeamRequest, ExitReport, FromShim, MemberSelection, PROTOCOL_VERSION, Reply,
+    Request, Response, ShimHello, ShutdownMembersRequest, SpawnRequest, ToShim,
 };
-use protocol::fault::Kind;
-use protocol::feed::Feed;
+use protocol::error::ErrorKind;
+use protocol::delivery::Delivery;
 use protocol::id::TaskId;
 use protocol::name::{AgentName, TeamName};
 use std::collections::BTreeMap;
@@ -56,28 +56,28 @@ fn state() -> State {
 }
 
 fn call(request: Request) -> Box<Call> {
-    Box::new(Call { v: VERSION, token: None, once: None, request })
+    Box::new(Call { version: PROTOCOL_VERSION, token: None, idempotency_key: None, request })
 }
 
 fn order(name: &str) -> Request {
-    Request::Spawn(Box::new(Spawn {
+    Request::Spawn(Box::new(SpawnRequest {
         team: team(),
         name: AgentName::parse(name).unwrap(),
         unique: false,
         stand_in: None,
         argv: vec!["true".into()],
-        late: false,
-        resume: None,
+        has_deferred_variables: false,
+        resume_argv: None,
         approved: BTreeMap::new(),
-        prompted: false,
+        prompt_in_args: false,
         cwd: PathBuf::from("/"),
         env: [("A".to_owned(), "b".to_owned())].into(),
         prompt: "hello".into(),
         agent_type: None,
         model: None,
         mode: None,
-        feed: Feed::Pull,
-        dialog: Vec::new(),
+        delivery: Delivery::Pull,
+        dialog_patterns: Vec::new(),
         turns: None,
         backend: Default::default(),
         restart: Default::default(),
@@ -108,8 +108,8 @@ fn opened(spawn: &SpawnId, pid: u32) -> Event {
 }
 
 fn joined(spawn: &SpawnId, conn: u64, pid: u32, agent: Option<u32>) -> Event {
-    let hello = Hello { spawn: spawn.as_str().to_owned(), agent, turn: None };
-    Event::Joined { conn, hello, process: Process { pid, start: 5 } }
+    let hello = ShimHello { spawn_id: spawn.as_str().to_owned(), agent_pid: agent, turn_status: None };
+    Event::Joined { conn, hello, process: Process { pid, start_time: 5 } }
 }
 
 fn registered(spawn: &SpawnId) -> Event {
@@ -118,7 +118,7 @@ fn registered(spawn: &SpawnId) -> Event {
 }
 
 fn started(conn: u64) -> Event {
-    Event::JoinSaid { conn, said: FromJoin::Started { pid: 99 } }
+    Event::JoinSaid { conn, said: FromShim::Started { pid: 99 } }
 }
 
 /// What the files thread is to have answered once all else is done.
@@ -138,8 +138,8 @@ fn with_settled(state: &mut State, effects: Vec<Effect>) -> Vec<Effect> {
     all
 }
 
-fn ended(conn: u64, how: Ended) -> Event {
-    Event::JoinSaid { conn, said: FromJoin::Ended(how) }
+fn ended(conn: u64, how: ExitReport) -> Event {
+    Event::JoinSaid { conn, said: FromShim::Exited(how) }
 }
 
 /// A running agent with its join on this connection.
@@ -154,7 +154,7 @@ fn running(state: &mut State, name: &str, conn: u64) -> SpawnId {
 }
 
 fn delete(force: bool) -> Request {
-    Request::Delete(Delete { team: team(), force, discard: vec![] })
+    Request::DeleteTeam(DeleteTeamRequest { team: team(), force, discard_worktrees: vec![] })
 }
 
 fn reply(effects: &[Effect], to: u64) -> Option<&Response> {
@@ -171,14 +171,14 @@ fn done(effects: &[Effect], to: u64) -> Option<&Reply> {
     }
 }
 
-fn kind(effects: &[Effect], to: u64) -> Option<Kind> {
+fn kind(effects: &[Effect], to: u64) -> Option<ErrorKind> {
     match reply(effects, to) {
         Some(Response::Failed(fault)) => Some(fault.kind),
         _ => None,
     }
 }
 
-fn farewelled(spawn: &SpawnId, approved: bool, left: Option<protocol::fault::Fault>) -> Event {
+fn farewelled(spawn: &SpawnId, approved: bool, left: Option<protocol::error::ErrorReport>) -> Event {
     Event::Filed(FileDone::Farewelled { spawn: spawn.clone(), approved, left })
 }
 

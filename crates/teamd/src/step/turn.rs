@@ -9,10 +9,10 @@ use crate::event::{ConnId, Now};
 use crate::files::FileJob;
 use crate::roster::{Record, SpawnId};
 use crate::state::{Agent, Phase, State};
-use protocol::control::{Activity, InterruptReply, Locate, Reply, ToJoin, TurnNow};
-use protocol::event::What;
-use protocol::fault::{Fault, Kind};
-use protocol::feed::Feed;
+use protocol::control::{Activity, InterruptReply, MemberAddress, Reply, ToShim, TurnStatus};
+use protocol::delivery::Delivery;
+use protocol::error::{ErrorKind, ErrorReport};
+use protocol::event::EventKind;
 use protocol::name::{AgentName, TeamName};
 use std::collections::HashMap;
 
@@ -20,7 +20,7 @@ use std::collections::HashMap;
 pub(super) fn goes_on(
     state: &mut State,
     id: &SpawnId,
-    turn: Option<TurnNow>,
+    turn: Option<TurnStatus>,
     now: Now,
     out: &mut Vec<Effect>,
 ) {
@@ -31,32 +31,38 @@ pub(super) fn goes_on(
 }
 
 /// A join tells what its agent does; none from one whose agent has no turns that it knows of.
-pub(super) fn says(state: &mut State, id: &SpawnId, turn: Option<TurnNow>, now: Now, out: &mut Vec<Effect>) {
+pub(super) fn says(
+    state: &mut State,
+    id: &SpawnId,
+    turn: Option<TurnStatus>,
+    now: Now,
+    out: &mut Vec<Effect>,
+) {
     let (Some(agent), Some(turn)) = (state.agents.get_mut(id), turn) else { return };
     let was_offered = agent.offered.take().is_some();
     if let Some(comeback) = &mut agent.record.comeback
-        && comeback.session != turn.session
+        && comeback.session != turn.session_id
     {
-        comeback.session.clone_from(&turn.session);
+        comeback.session.clone_from(&turn.session_id);
         state.dirty = true;
     }
     if let Some(comeback) = &mut agent.record.comeback
-        && (comeback.mode, &comeback.plan) != (turn.mode, &turn.plan)
+        && (comeback.mode, &comeback.plan) != (turn.mode, &turn.plan_stage)
     {
-        (comeback.mode, comeback.plan) = (turn.mode, turn.plan.clone());
+        (comeback.mode, comeback.plan) = (turn.mode, turn.plan_stage.clone());
         state.dirty = true;
     }
-    let used = turn.used.clone();
+    let used = turn.usage.clone();
     let before = agent.turn.replace(turn.clone());
     state.dirty |= mode::follows(agent, before.as_ref(), &turn, out);
-    let number = before.as_ref().map(|before| before.number);
+    let number = before.as_ref().map(|before| before.turn_number);
     match turn.activity {
         // A turn that follows another at once is told all the same.
-        Activity::Active if number != Some(turn.number) => {
-            out.push(Effect::of_agent(&agent.record, What::MemberActive { about: turn.about }));
+        Activity::Active if number != Some(turn.turn_number) => {
+            out.push(Effect::of_agent(&agent.record, EventKind::MemberActive { summary: turn.summary }));
         }
         Activity::Idle if before.is_none_or(|before| before.activity == Activity::Active) => {
-            out.push(Effect::of_agent(&agent.record, What::MemberIdle { reason: turn.reason }));
+            out.push(Effect::of_agent(&agent.record, EventKind::MemberIdle { reason: turn.idle_reason }));
         }
         _ => {}
     }
@@ -90,7 +96,7 @@ pub(super) fn activity(
         }
         moved(agent, activity, now, out);
     }
-    answer(state, client, Ok(Reply::Nothing), out);
+    answer(state, client, Ok(Reply::Ack), out);
 }
 
 /// Whose entries in config.json, active or not, say something else than at the last look. One stays as it is where the
@@ -123,7 +129,7 @@ pub(super) fn said(
     let hers = |agent: &&mut Agent| agent.record.team == *team && agent.record.name == *name;
     let Some(agent) = state.agents.values_mut().find(hers) else { return };
     let lives = matches!(agent.phase, Phase::Running(_) | Phase::Stopping(..));
-    if agent.record.feed != Feed::Native || !lives {
+    if agent.record.feed != Delivery::Native || !lives {
         return;
     }
     agent.has_said = true;
@@ -146,10 +152,10 @@ fn converses(record: &mut Record, activity: Activity) -> bool {
     true
 }
 
-fn says_that(activity: Activity) -> What {
+fn says_that(activity: Activity) -> EventKind {
     match activity {
-        Activity::Active => What::MemberActive { about: String::new() },
-        Activity::Idle => What::MemberIdle { reason: None },
+        Activity::Active => EventKind::MemberActive { summary: String::new() },
+        Activity::Idle => EventKind::MemberIdle { reason: None },
     }
 }
 
@@ -161,7 +167,7 @@ fn moved(agent: &mut Agent, activity: Activity, now: Now, out: &mut Vec<Effect>)
     agent.activity = activity;
     agent.since = now.wall;
     out.extend(relabel(agent));
-    if agent.record.feed == Feed::Native {
+    if agent.record.feed == Delivery::Native {
         return;
     }
     out.push(Effect::File(FileJob::Activity {
@@ -172,7 +178,7 @@ fn moved(agent: &mut Agent, activity: Activity, now: Now, out: &mut Vec<Effect>)
 }
 
 /// `interrupt`: answered after the turn has ended.
-pub(super) fn interrupt(state: &mut State, client: ConnId, who: &Locate, out: &mut Vec<Effect>) {
+pub(super) fn interrupt(state: &mut State, client: ConnId, who: &MemberAddress, out: &mut Vec<Effect>) {
     let found = match state.teams.contains_key(&who.team) {
         true => find(state, &who.team, &who.name),
         false => Err(no_such_team(state, &who.team)),
@@ -187,35 +193,38 @@ pub(super) fn interrupt(state: &mut State, client: ConnId, who: &Locate, out: &m
         Err(fault) => answer(state, client, Err(fault), out),
         Ok((id, conn)) => {
             state.interrupting.push((id, client));
-            out.push(Effect::Tell { conn, word: ToJoin::Interrupt });
+            out.push(Effect::Tell { conn, word: ToShim::Interrupt });
         }
     }
 }
 
-fn no_turns(Locate { team, name }: &Locate) -> Fault {
+fn no_turns(MemberAddress { team, name }: &MemberAddress) -> ErrorReport {
     let message =
         format!("cannot interrupt {name}: its program runs for its whole life, and its turns are its own");
     let attach = format!("go to its pane with: teamctl attach {name} -t {team}");
-    Fault::new(Kind::Refused, message)
-        .hinted(format!("{attach}; or end it: teamctl shutdown {name} -t {team}"))
+    ErrorReport::new(ErrorKind::Refused, message)
+        .with_help(format!("{attach}; or end it: teamctl shutdown {name} -t {team}"))
 }
 
-fn starting(Locate { team, name }: &Locate) -> Fault {
-    Fault::new(Kind::Refused, format!("cannot interrupt {name}: it has not started yet"))
-        .hinted(format!("wait until it runs, see: teamctl status {name} -t {team}"))
+fn starting(MemberAddress { team, name }: &MemberAddress) -> ErrorReport {
+    ErrorReport::new(ErrorKind::Refused, format!("cannot interrupt {name}: it has not started yet"))
+        .with_help(format!("wait until it runs, see: teamctl status {name} -t {team}"))
 }
 
-fn unreachable(Locate { team, name }: &Locate) -> Fault {
-    Fault::new(Kind::Timeout, format!("cannot interrupt {name}: its first process is not connected"))
-        .hinted(format!("see: teamctl why {name} -t {team}; then try again"))
+fn unreachable(MemberAddress { team, name }: &MemberAddress) -> ErrorReport {
+    ErrorReport::new(
+        ErrorKind::Timeout,
+        format!("cannot interrupt {name}: its first process is not connected"),
+    )
+    .with_help(format!("see: teamctl why {name} -t {team}; then try again"))
 }
 
 /// The turn has ended, or there was none.
 pub(super) fn interrupted(state: &mut State, id: &SpawnId, turn: bool, out: &mut Vec<Effect>) {
     let Some(agent) = state.agents.get(id) else { return };
-    let reply = InterruptReply { name: agent.record.name.clone(), turn };
+    let reply = InterruptReply { name: agent.record.name.clone(), was_in_turn: turn };
     if turn {
-        out.push(Effect::of_agent(&agent.record, What::MemberInterrupted));
+        out.push(Effect::of_agent(&agent.record, EventKind::MemberInterrupted));
     }
     for client in waiting(state, id) {
         answer(state, client, Ok(Reply::Interrupt(reply.clone())), out);
@@ -225,7 +234,7 @@ pub(super) fn interrupted(state: &mut State, id: &SpawnId, turn: bool, out: &mut
 /// Nobody is left who could tell of the turn's end.
 pub(super) fn unheard(state: &mut State, id: &SpawnId, out: &mut Vec<Effect>) {
     let Some(record) = state.agents.get(id).map(|agent| &agent.record) else { return };
-    let who = Locate { team: record.team.clone(), name: record.name.to_string() };
+    let who = MemberAddress { team: record.team.clone(), name: record.name.to_string() };
     for client in waiting(state, id) {
         answer(state, client, Err(unreachable(&who)), out);
     }

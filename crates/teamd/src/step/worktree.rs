@@ -13,8 +13,10 @@ use crate::files::FileJob;
 use crate::roster::Ground;
 use crate::state::{Deleting, Heir, Held, State, Team};
 use crate::worktrees::{Making, TreeDone, TreeJob};
-use protocol::control::{Delete, Reply, Spawn, Swept, Worktree, WorktreeReply, WorktreeStatus};
-use protocol::fault::{BEING_DELETED, Fault, Kind};
+use protocol::control::{
+    DeleteTeamRequest, RemovedWorktrees, Reply, SpawnRequest, WorktreeReply, WorktreeRequest, WorktreeStatus,
+};
+use protocol::error::{BEING_DELETED_SUFFIX, ErrorKind, ErrorReport};
 use protocol::name::{AgentName, TeamName};
 use std::path::PathBuf;
 use worktree::{Surroundings, Tree, Wanted};
@@ -22,7 +24,13 @@ use worktree::{Surroundings, Tree, Wanted};
 /// So long a worktree waits for its agent, ms.
 const WAITS: u64 = 30_000;
 
-pub(super) fn worktree(state: &mut State, client: ConnId, order: Worktree, now: Now, out: &mut Vec<Effect>) {
+pub(super) fn worktree(
+    state: &mut State,
+    client: ConnId,
+    order: WorktreeRequest,
+    now: Now,
+    out: &mut Vec<Effect>,
+) {
     expire(state, &order.team, now);
     if let Some(gone) = leaving(state, &order.team, &order.name, order.unique) {
         return gone.heirs.push((client, Heir::Worktree(order)));
@@ -45,7 +53,7 @@ pub(super) fn worktree(state: &mut State, client: ConnId, order: Worktree, now: 
 }
 
 /// The name that it is for.
-fn checked(state: &State, order: &Worktree) -> Result<AgentName, Fault> {
+fn checked(state: &State, order: &WorktreeRequest) -> Result<AgentName, ErrorReport> {
     if state.closing.is_under_way() {
         return Err(again::going_down("make a worktree", "teamctl up"));
     }
@@ -67,7 +75,7 @@ pub(super) fn done(state: &mut State, done: TreeDone, now: Now, out: &mut Vec<Ef
             delete::end_members(state, client, order, now, out);
         }
         TreeDone::Looked { client, order, result: Err(fault) } => {
-            delete::deleted(state, client, &order.team, Err(fault), Swept::default(), out);
+            delete::deleted(state, client, &order.team, Err(fault), RemovedWorktrees::default(), out);
         }
         TreeDone::Swept { client, order, swept: news, result } => {
             swept(state, client, order, news, result, out);
@@ -92,7 +100,7 @@ fn planned(state: &mut State, making: Box<Making>, out: &mut Vec<Effect>) {
 pub(super) fn recorded(
     state: &mut State,
     making: Box<Making>,
-    result: Result<(), Fault>,
+    result: Result<(), ErrorReport>,
     out: &mut Vec<Effect>,
 ) {
     match result {
@@ -105,7 +113,7 @@ pub(super) fn recorded(
 fn added(
     state: &mut State,
     making: &Making,
-    result: Result<PathBuf, Fault>,
+    result: Result<PathBuf, ErrorReport>,
     is_there: bool,
     now: Now,
     out: &mut Vec<Effect>,
@@ -126,9 +134,9 @@ fn added(
         path: tree.path.clone(),
         branch: tree.branch.clone(),
         cwd,
-        again: making.plan.is_there,
+        is_reused: making.plan.is_there,
     };
-    answer(state, making.client, Ok(Reply::Worktree(reply)), out);
+    answer(state, making.client, Ok(Reply::CreateWorktree(reply)), out);
 }
 
 fn failed(
@@ -136,7 +144,7 @@ fn failed(
     client: ConnId,
     team: &TeamName,
     name: &AgentName,
-    fault: Fault,
+    fault: ErrorReport,
     out: &mut Vec<Effect>,
 ) {
     if let Some(team) = state.teams.get_mut(team) {
@@ -163,7 +171,7 @@ pub(super) fn holds(state: &State, team: &TeamName, name: &AgentName) -> bool {
 }
 
 /// Whether a spawn comes with a worktree that was made for it, or with none.
-pub(super) fn fits(state: &State, order: &Spawn) -> Result<(), Fault> {
+pub(super) fn fits(state: &State, order: &SpawnRequest) -> Result<(), ErrorReport> {
     let team = state.teams.get(&order.team).ok_or_else(|| no_such_team(state, &order.team))?;
     refuse_deleting(&order.team, team)?;
     let Some(path) = &order.worktree else { return Ok(()) };
@@ -172,13 +180,13 @@ pub(super) fn fits(state: &State, order: &Spawn) -> Result<(), Fault> {
         _ => {
             let (name, path) = (&order.name, path.display());
             let message = format!("cannot spawn {name} in {path}: no worktree was made there for it");
-            Err(Fault::new(Kind::Refused, message).hinted("let spawn --worktree make one"))
+            Err(ErrorReport::new(ErrorKind::Refused, message).with_help("let spawn --worktree make one"))
         }
     }
 }
 
 /// The worktree that was made for it, as it was recorded.
-pub(super) fn of(state: &State, order: &Spawn) -> Option<Tree> {
+pub(super) fn of(state: &State, order: &SpawnRequest) -> Option<Tree> {
     let path = order.worktree.as_ref()?;
     let grounds = &state.teams.get(&order.team)?.grounds;
     let its = grounds.iter().find(|ground| ground.member == order.name && ground.tree.path == *path);
@@ -186,7 +194,7 @@ pub(super) fn of(state: &State, order: &Spawn) -> Option<Tree> {
 }
 
 /// Its agent is here: the name is held by that.
-pub(super) fn let_go(state: &mut State, order: &Spawn) {
+pub(super) fn let_go(state: &mut State, order: &SpawnRequest) {
     if let (Some(team), Some(_)) = (state.teams.get_mut(&order.team), &order.worktree) {
         team.held.remove(&order.name);
     }
@@ -202,41 +210,42 @@ pub(super) fn shown(ground: &Ground) -> WorktreeStatus {
     }
 }
 
-fn refuse_deleting(name: &TeamName, team: &Team) -> Result<(), Fault> {
+fn refuse_deleting(name: &TeamName, team: &Team) -> Result<(), ErrorReport> {
     if team.deleting.is_none() {
         return Ok(());
     }
-    let fault = Fault::new(Kind::Refused, format!("cannot do that: {name} {BEING_DELETED}"));
-    Err(fault.hinted("it is over in a moment; what is left then: teamctl status"))
+    let fault =
+        ErrorReport::new(ErrorKind::Refused, format!("cannot do that: {name} {BEING_DELETED_SUFFIX}"));
+    Err(fault.with_help("it is over in a moment; what is left then: teamctl status"))
 }
 
 /// Whether a team can be deleted as asked: before anybody is ended for it.
-pub(super) fn may_sweep(state: &State, order: &Delete) -> Result<(), Fault> {
+pub(super) fn may_sweep(state: &State, order: &DeleteTeamRequest) -> Result<(), ErrorReport> {
     let team = state.teams.get(&order.team).ok_or_else(|| no_such_team(state, &order.team))?;
     refuse_deleting(&order.team, team)?;
     if team.held.values().any(|held| *held == Held::Making) {
         let message = format!("cannot delete {}: a worktree is being made for it", order.team);
-        return Err(Fault::new(Kind::Refused, message).hinted("try again in a moment"));
+        return Err(ErrorReport::new(ErrorKind::Refused, message).with_help("try again in a moment"));
     }
     let is_hers = |path: &&PathBuf| team.grounds.iter().any(|ground| ground.tree.path == **path);
-    match order.discard.iter().find(|path| !is_hers(path)) {
+    match order.discard_worktrees.iter().find(|path| !is_hers(path)) {
         None => Ok(()),
         Some(other) => {
             let message = format!("cannot discard {}: it is no worktree of {}", other.display(), order.team);
             let all: Vec<String> = team.grounds.iter().map(|it| it.tree.path.display().to_string()).collect();
             let hint = if all.is_empty() { "it has none".to_owned() } else { all.join(", ") };
-            Err(Fault::new(Kind::Usage, message).hinted(format!("its worktrees: {hint}")))
+            Err(ErrorReport::new(ErrorKind::Usage, message).with_help(format!("its worktrees: {hint}")))
         }
     }
 }
 
 /// Nobody lives: its worktrees go, then its files. But first it is seen whether the files may go at all.
-pub(super) fn sweep(state: &mut State, client: ConnId, order: Delete, out: &mut Vec<Effect>) {
+pub(super) fn sweep(state: &mut State, client: ConnId, order: DeleteTeamRequest, out: &mut Vec<Effect>) {
     match state.teams.get(&order.team) {
         Some(team) if !team.grounds.is_empty() => {
             out.push(Effect::File(FileJob::MayDelete { client, order }));
         }
-        _ => delete::files(client, order, Swept::default(), out),
+        _ => delete::files(client, order, RemovedWorktrees::default(), out),
     }
 }
 
@@ -244,13 +253,13 @@ pub(super) fn sweep(state: &mut State, client: ConnId, order: Delete, out: &mut 
 pub(super) fn may_go(
     state: &mut State,
     client: ConnId,
-    order: Delete,
-    result: Result<(), Fault>,
+    order: DeleteTeamRequest,
+    result: Result<(), ErrorReport>,
     now: Now,
     out: &mut Vec<Effect>,
 ) {
     if let Err(fault) = result {
-        return delete::deleted(state, client, &order.team, Err(fault), Swept::default(), out);
+        return delete::deleted(state, client, &order.team, Err(fault), RemovedWorktrees::default(), out);
     }
     let Some(team) = state.teams.get(&order.team) else { return };
     let grounds = team.grounds.clone();
@@ -273,13 +282,13 @@ pub(super) fn may_go(
 fn swept(
     state: &mut State,
     client: ConnId,
-    order: Delete,
-    swept: Swept,
-    result: Result<(), Fault>,
+    order: DeleteTeamRequest,
+    swept: RemovedWorktrees,
+    result: Result<(), ErrorReport>,
     out: &mut Vec<Effect>,
 ) {
     let trashed = swept.trashed.iter().map(|it| &it.path);
-    let done_with: Vec<PathBuf> = trashed.chain(&swept.removed).chain(&swept.gone).cloned().collect();
+    let done_with: Vec<PathBuf> = trashed.chain(&swept.removed).chain(&swept.missing).cloned().collect();
     forget(state, &order.team, &done_with);
     match result {
         Ok(()) => delete::files(client, order, swept, out),

@@ -5,7 +5,7 @@ use super::{Marks, Missed, Watch};
 use crate::event::Event;
 use crate::files::no_thread;
 use crate::lines::Lines;
-use protocol::fault::Fault;
+use protocol::error::ErrorReport;
 use protocol::name::TeamName;
 use std::path::PathBuf;
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -45,7 +45,7 @@ impl Asked {
     }
 
     /// Starts the thread, with the root as the first that it is asked. Nobody waits for its end.
-    pub(crate) fn start(self) -> Result<Sender<Ask>, Fault> {
+    pub(crate) fn start(self) -> Result<Sender<Ask>, ErrorReport> {
         let (asks, asked) = channel();
         asks.send(Ask::Root).ok();
         let thread = std::thread::Builder::new().name("watch".into()).spawn(move || self.run(&asked));

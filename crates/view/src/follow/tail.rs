@@ -1,7 +1,7 @@
 //! A file that grows, read as far as it goes, and on from there next time. Where another file takes its
 //! place (a log that was rotated) the old one is read to its end first; where it was cut, from its start.
 
-use protocol::fault::Fault;
+use protocol::error::ErrorReport;
 use std::fs::{File, Metadata};
 use std::io::{ErrorKind, Read, Seek};
 use std::os::unix::fs::MetadataExt;
@@ -31,21 +31,21 @@ impl Tail {
     }
 
     /// The next bytes; none for now at the end.
-    pub fn next_chunk(&mut self) -> Result<Option<Vec<u8>>, Fault> {
+    pub fn next_chunk(&mut self) -> Result<Option<Vec<u8>>, ErrorReport> {
         loop {
-            let chunk = self.chunk().map_err(|error| Fault::io("read", &self.path, &error))?;
+            let chunk = self.chunk().map_err(|error| ErrorReport::from_io("read", &self.path, &error))?;
             if !chunk.is_empty() {
                 return Ok(Some(chunk));
             }
-            if !self.moved_on().map_err(|error| Fault::io("open", &self.path, &error))? {
+            if !self.moved_on().map_err(|error| ErrorReport::from_io("open", &self.path, &error))? {
                 return Ok(None);
             }
         }
     }
 
     /// The next bytes of the file that was there at first, whatever has taken its place since.
-    pub fn last_chunk(&mut self) -> Result<Option<Vec<u8>>, Fault> {
-        let chunk = self.chunk().map_err(|error| Fault::io("read", &self.path, &error))?;
+    pub fn last_chunk(&mut self) -> Result<Option<Vec<u8>>, ErrorReport> {
+        let chunk = self.chunk().map_err(|error| ErrorReport::from_io("read", &self.path, &error))?;
         Ok(Some(chunk).filter(|chunk| !chunk.is_empty()))
     }
 

@@ -1,29 +1,29 @@
 use super::*;
 use serde_json::{Value, json};
 
-fn rule(matches: Option<&str>, directory: Option<&str>, answer: RuleAnswer) -> Rule {
+fn rule(matches: Option<&str>, directory: Option<&str>, answer: RuleAction) -> PolicyRule {
     let (matches, directory) = (matches.map(str::to_owned), directory.map(PathBuf::from));
-    Rule { tool: "B*".into(), matches, directory, answer }
+    PolicyRule { tool: "B*".into(), pattern: matches, directory, answer }
 }
 
-fn fits(rule: &Rule, input: &Value) -> bool {
+fn fits(rule: &PolicyRule, input: &Value) -> bool {
     fits_in(rule, input, "/w/src")
 }
 
-fn fits_in(rule: &Rule, input: &Value, cwd: &str) -> bool {
+fn fits_in(rule: &PolicyRule, input: &Value, cwd: &str) -> bool {
     let text = json!({"request_id": "p", "agent_id": "a", "tool_name": "Bash", "input": input});
-    rule.fits(&serde_json::from_value(text).unwrap(), cwd)
+    rule.is_match(&serde_json::from_value(text).unwrap(), cwd)
 }
 
 fn command(line: &str) -> Value {
     json!({"command": line})
 }
 
-fn all_fit(rule: &Rule, inputs: &[Value]) {
+fn all_fit(rule: &PolicyRule, inputs: &[Value]) {
     inputs.iter().for_each(|input| assert!(fits(rule, input), "{rule:?}: {input}"));
 }
 
-fn none_fits(rule: &Rule, inputs: &[Value]) {
+fn none_fits(rule: &PolicyRule, inputs: &[Value]) {
     inputs.iter().for_each(|input| assert!(!fits(rule, input), "{rule:?}: {input}"));
 }
 
@@ -31,16 +31,16 @@ fn none_fits(rule: &Rule, inputs: &[Value]) {
 fn a_star_stands_for_anything() {
     for (pattern, text) in [("*", ""), ("cargo *", "cargo "), ("a*b*c", "axbxbc"), ("ab", "ab"), ("*a", "aa")]
     {
-        assert!(is_like(pattern, text), "{pattern} {text}");
+        assert!(is_wildcard_match(pattern, text), "{pattern} {text}");
     }
     for (pattern, text) in [("", "a"), ("cargo *", "cargo"), ("a*b", "ba"), ("ab*ba", "aba"), ("a*c", "ab")] {
-        assert!(!is_like(pattern, text), "{pattern} {text}");
+        assert!(!is_wildcard_match(pattern, text), "{pattern} {text}");
     }
 }
 
 #[test]
 fn a_command_that_is_allowed_is_one_plain_command_and_there_is_no_other() {
-    let allow = rule(Some("cargo *"), None, RuleAnswer::Allow);
+    let allow = rule(Some("cargo *"), None, RuleAction::Allow);
     all_fit(
         &allow,
         &[
@@ -111,7 +111,7 @@ fn a_command_that_is_allowed_is_one_plain_command_and_there_is_no_other() {
 #[test]
 fn a_path_that_is_allowed_leaves_the_pattern_by_no_way_of_spelling() {
     for pattern in ["/w/src/*", "*"] {
-        let allow = rule(Some(pattern), None, RuleAnswer::Allow);
+        let allow = rule(Some(pattern), None, RuleAction::Allow);
         all_fit(
             &allow,
             &[
@@ -123,7 +123,7 @@ fn a_path_that_is_allowed_leaves_the_pattern_by_no_way_of_spelling() {
             ],
         );
     }
-    let allow = rule(Some("/w/src/*"), None, RuleAnswer::Allow);
+    let allow = rule(Some("/w/src/*"), None, RuleAction::Allow);
     none_fits(
         &allow,
         &[
@@ -152,7 +152,7 @@ fn a_path_that_is_allowed_leaves_the_pattern_by_no_way_of_spelling() {
             json!({"other": 1}),
         ],
     );
-    let relative = rule(Some("src/*"), None, RuleAnswer::Allow);
+    let relative = rule(Some("src/*"), None, RuleAction::Allow);
     for (path, is) in [("src/a", true), ("/w/src/a", true), ("src/../a", false), ("/x/src/a", false)] {
         assert_eq!(fits_in(&relative, &json!({"path": path}), "/w"), is, "{path}");
     }
@@ -160,7 +160,7 @@ fn a_path_that_is_allowed_leaves_the_pattern_by_no_way_of_spelling() {
 
 #[test]
 fn an_address_that_is_allowed_is_what_it_seems() {
-    let web = rule(Some("https://docs.rs/a/*"), None, RuleAnswer::Allow);
+    let web = rule(Some("https://docs.rs/a/*"), None, RuleAction::Allow);
     all_fit(&web, &[json!({"url": "https://docs.rs/a/x", "prompt": "what is at /etc?"})]);
     none_fits(
         &web,
@@ -177,7 +177,7 @@ fn an_address_that_is_allowed_is_what_it_seems() {
             json!({"other": 1}),
         ],
     );
-    let deny = rule(Some("https://evil.example/*"), None, RuleAnswer::Deny);
+    let deny = rule(Some("https://evil.example/*"), None, RuleAction::Deny);
     all_fit(
         &deny,
         &[
@@ -186,12 +186,12 @@ fn an_address_that_is_allowed_is_what_it_seems() {
             json!({"url": "https://docs.rs", "urls": ["https://evil.example/x"]}),
         ],
     );
-    assert!(fits(&rule(Some("*"), None, RuleAnswer::Allow), &json!({})));
+    assert!(fits(&rule(Some("*"), None, RuleAction::Allow), &json!({})));
 }
 
 #[test]
 fn a_directory_that_is_allowed_is_left_by_no_way_of_spelling() {
-    let allow = rule(None, Some("/w/src/./x/.."), RuleAnswer::Allow);
+    let allow = rule(None, Some("/w/src/./x/.."), RuleAction::Allow);
     all_fit(
         &allow,
         &[
@@ -249,7 +249,7 @@ fn a_directory_that_is_allowed_is_left_by_no_way_of_spelling() {
 
 #[test]
 fn a_command_that_is_allowed_in_a_directory_names_nothing_outside() {
-    let allow = rule(Some("cargo *"), Some("/w/src"), RuleAnswer::Allow);
+    let allow = rule(Some("cargo *"), Some("/w/src"), RuleAction::Allow);
     all_fit(
         &allow,
         &[
@@ -278,7 +278,7 @@ fn a_command_that_is_allowed_in_a_directory_names_nothing_outside() {
 
 #[test]
 fn a_command_that_is_refused_is_found_wherever_it_stands() {
-    let deny = rule(Some("rm *"), None, RuleAnswer::Deny);
+    let deny = rule(Some("rm *"), None, RuleAction::Deny);
     let hidden = [
         "rm x",
         " rm x",
@@ -344,7 +344,7 @@ fn a_command_that_is_refused_is_found_wherever_it_stands() {
 
 #[test]
 fn a_place_that_is_refused_is_found_however_it_is_called() {
-    let deny = rule(None, Some("/etc"), RuleAnswer::Deny);
+    let deny = rule(None, Some("/etc"), RuleAction::Deny);
     all_fit(
         &deny,
         &[
@@ -383,20 +383,20 @@ fn a_place_that_is_refused_is_found_however_it_is_called() {
             json!({}),
         ],
     );
-    let here = rule(None, Some("/w/src/secrets"), RuleAnswer::Deny);
+    let here = rule(None, Some("/w/src/secrets"), RuleAction::Deny);
     all_fit(
         &here,
         &[command("cat secrets"), json!({"path": "secrets/x"}), command("ls ./secrets/..//secrets")],
     );
     assert!(fits_in(&here, &command("ls"), "/w/src/secrets") && fits_in(&here, &json!({}), "/w/src/secrets"));
-    let named = rule(Some("/etc/*"), None, RuleAnswer::Ask);
+    let named = rule(Some("/etc/*"), None, RuleAction::Ask);
     all_fit(&named, &[json!({"path": "/w/../etc/x"}), json!({"path": "a", "to": "/etc/x"})]);
-    let relative = rule(Some("secrets/*"), None, RuleAnswer::Deny);
+    let relative = rule(Some("secrets/*"), None, RuleAction::Deny);
     all_fit(&relative, &[json!({"path": "/w/src/secrets/x"}), json!({"path": "./secrets/x"})]);
 }
 
 #[test]
 fn a_tool_of_another_name_is_not_meant() {
-    let other = Rule { tool: "Edit".into(), ..rule(None, None, RuleAnswer::Allow) };
+    let other = PolicyRule { tool: "Edit".into(), ..rule(None, None, RuleAction::Allow) };
     assert!(!fits(&other, &json!({})));
 }

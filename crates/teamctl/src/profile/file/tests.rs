@@ -1,12 +1,12 @@
 //! Each fault of a profile's file, told with the file, the key and what may stand there.
 
 use super::*;
-use protocol::fault::Kind;
+use protocol::error::ErrorKind;
 
 fn fault(text: &str) -> String {
     let fault = parse("x", "the profile x.toml", text).unwrap_err();
-    assert_eq!(fault.kind, Kind::Config, "{text}");
-    let told = format!("{}; {}", fault.message, fault.hint.unwrap_or_default());
+    assert_eq!(fault.kind, ErrorKind::Config, "{text}");
+    let told = format!("{}; {}", fault.message, fault.help.unwrap_or_default());
     assert!(told.starts_with("cannot use the profile x.toml: "), "{told}");
     told
 }
@@ -35,7 +35,10 @@ fn a_whole_file_is_read() {
     assert_eq!((profile.name.as_str(), profile.about.as_str()), ("x", "a program"));
     let Runs::Program(program) = profile.runs else { panic!("it is a program") };
     let resume = ["-r", "{session}", "{prompt}"].map(str::to_owned).to_vec();
-    assert_eq!(program.feed, Feed::Turn { resume, session: Session::Ours, said: None, used: None });
+    assert_eq!(
+        program.feed,
+        Feed::Turn { resume, session: SessionSource::Generated, said: None, used: None }
+    );
     assert_eq!(program.modes["plan"], ["--plan"]);
     let pull = parse("x", "x.toml", "feed = \"pull\"\nprogram = \"p\"").unwrap();
     assert!(

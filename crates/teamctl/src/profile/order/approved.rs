@@ -4,8 +4,8 @@
 use super::super::{Feed, Profile, Program, Runs};
 use super::Facts;
 use crate::teammate::{ASKED, HAND_IN};
-use protocol::control::Life;
-use protocol::fault::{Fault, Kind};
+use protocol::control::LaunchArgv;
+use protocol::error::{ErrorKind, ErrorReport};
 use std::collections::BTreeMap;
 
 /// The mode.
@@ -20,7 +20,7 @@ const AGAIN: &str =
 
 impl Profile {
     /// Empty where nothing of that is wanted, or its program, or whoever runs its turns, changes the mode itself.
-    pub(super) fn approved(&self, facts: &Facts<'_>) -> Result<BTreeMap<String, Life>, Fault> {
+    pub(super) fn approved(&self, facts: &Facts<'_>) -> Result<BTreeMap<String, LaunchArgv>, ErrorReport> {
         let Runs::Program(program) = &self.runs else { return Ok(BTreeMap::new()) };
         if facts.mode != Some(PLAN) || matches!(program.feed, Feed::Native { .. } | Feed::Turn { .. }) {
             return Ok(BTreeMap::new());
@@ -41,14 +41,14 @@ impl Profile {
             let facts = Facts { mode: Some(mode), approved: true, ..*facts };
             // One that this agent can't have, by its type say, is none that it could go on in.
             let ordered = self.life(&facts).ok()?;
-            Some((mode.clone(), Life { argv: ordered.argv, resume: ordered.resume }))
+            Some((mode.clone(), LaunchArgv { argv: ordered.argv, resume_argv: ordered.resume }))
         };
         Ok(modes.into_iter().filter(|mode| *mode != PLAN).filter_map(life).collect())
     }
 
     /// What stands ahead of the prompt of whoever plans. A hook hands in what its agent says at the end of a turn: the
     /// first one has to be about something.
-    pub(super) fn asked(&self, program: &Program, facts: &Facts<'_>) -> Result<String, Fault> {
+    pub(super) fn asked(&self, program: &Program, facts: &Facts<'_>) -> Result<String, ErrorReport> {
         match &program.feed {
             _ if facts.mode != Some(PLAN) => Ok(String::new()),
             Feed::Hook { .. } if facts.prompt.is_empty() => {
@@ -56,7 +56,8 @@ impl Profile {
                     "cannot start {} in the mode plan without a prompt: it begins with a turn",
                     self.name
                 );
-                Err(Fault::new(Kind::Usage, message).hinted("say what it is to plan: --prompt P"))
+                Err(ErrorReport::new(ErrorKind::Usage, message)
+                    .with_help("say what it is to plan: --prompt P"))
             }
             Feed::Hook { .. } => Ok(ASKED.to_owned()),
             _ if facts.prompt.is_empty() => Ok(String::new()),
@@ -65,12 +66,12 @@ impl Profile {
     }
 
     /// It would begin in it, and could never leave it.
-    fn can_not_plan(&self, program: &Program, missing: &str) -> Fault {
+    fn can_not_plan(&self, program: &Program, missing: &str) -> ErrorReport {
         let table = if matches!(program.feed, Feed::Acp { .. }) { "session_modes" } else { "modes" };
         let message =
             format!("cannot start {} in the mode plan: its profile has no {missing} in `{table}`", self.name);
-        Fault::new(Kind::Usage, message)
-            .hinted("it needs a mode that only reads, plan, and one to carry its plan out in, default: docs/agents.md")
+        ErrorReport::new(ErrorKind::Usage, message)
+            .with_help("it needs a mode that only reads, plan, and one to carry its plan out in, default: docs/agents.md")
     }
 }
 

@@ -1,12 +1,12 @@
 //! The arguments that stand where `{options}` does: what the program is given of its team, type, model, mode and
 //! tools. What it has no argument for is refused: a limit that nobody keeps is worse than none.
 
-use super::super::blank::{base, blanks, filled, spelled};
+use super::super::blank::{base_name, blanks, encode_value, filled};
 use super::super::{Feed, Instructions, Profile, Program};
 use super::{Facts, value, with_facts};
-use protocol::fault::{Fault, Kind};
-use protocol::late::literal;
-use protocol::mode::only_reads;
+use protocol::deferred_variables::escape_variables;
+use protocol::error::{ErrorKind, ErrorReport};
+use protocol::permission_mode::is_read_only_type;
 use std::collections::BTreeMap;
 
 /// Where the arguments of a turn's mode go.
@@ -16,7 +16,7 @@ const MODE: &str = "{mode}";
 const BYPASS: &str = "bypassPermissions";
 
 impl Profile {
-    pub(super) fn options(&self, program: &Program, facts: &Facts<'_>) -> Result<Vec<String>, Fault> {
+    pub(super) fn options(&self, program: &Program, facts: &Facts<'_>) -> Result<Vec<String>, ErrorReport> {
         let mut templates: Vec<&[String]> = vec![&program.mcp];
         if let Instructions::Arguments(arguments) = &program.instructions {
             templates.push(arguments);
@@ -45,7 +45,7 @@ impl Profile {
 
     /// The arguments for type and mode. Those of a read-only type stand in place of a mode's: two that contradict each
     /// other would leave it to the program which of them counts.
-    fn kind<'a>(&self, program: &'a Program, facts: &Facts<'_>) -> Result<Vec<&'a [String]>, Fault> {
+    fn kind<'a>(&self, program: &'a Program, facts: &Facts<'_>) -> Result<Vec<&'a [String]>, ErrorReport> {
         if let Some(agent_type) = reading(program, facts) {
             return match facts.mode {
                 None | Some("default" | "plan") => Ok(vec![self.read_only(program, agent_type)?]),
@@ -60,7 +60,7 @@ impl Profile {
     }
 
     /// The arguments that keep it from writing: those of its type, else those of the mode in which it plans.
-    fn read_only<'a>(&self, program: &'a Program, agent_type: &str) -> Result<&'a [String], Fault> {
+    fn read_only<'a>(&self, program: &'a Program, agent_type: &str) -> Result<&'a [String], ErrorReport> {
         let in_session = matches!(&program.feed, Feed::Acp { modes, .. } if modes.contains_key("plan"));
         let arguments = program.types.get(agent_type).or_else(|| program.modes.get("plan"));
         match arguments.map(Vec::as_slice).or(in_session.then_some(&[])) {
@@ -71,12 +71,12 @@ impl Profile {
 
     /// A type that is written down may have some tools and no others. Where the program has no argument for that, whoever
     /// spawns says what it may.
-    fn limited(&self, program: &Program, facts: &Facts<'_>) -> Result<Vec<String>, Fault> {
+    fn limited(&self, program: &Program, facts: &Facts<'_>) -> Result<Vec<String>, ErrorReport> {
         let looks_up = matches!(program.feed, Feed::Native { .. });
         let Some(definition) = facts.definition.filter(|of| !of.tools.is_empty() && !looks_up) else {
             return Ok(Vec::new());
         };
-        let of_type = facts.agent_type.filter(|of| program.types.contains_key(*of) || only_reads(of));
+        let of_type = facts.agent_type.filter(|of| program.types.contains_key(*of) || is_read_only_type(of));
         match &program.tools {
             Some(template) => with_tools(template, &definition.tool_names(), facts),
             None if of_type.is_some() || !facts.allow.is_empty() || !facts.deny.is_empty() => Ok(Vec::new()),
@@ -84,17 +84,17 @@ impl Profile {
         }
     }
 
-    fn no_limit(&self, agent_type: &str, tools: &[String]) -> Fault {
+    fn no_limit(&self, agent_type: &str, tools: &[String]) -> ErrorReport {
         let message = format!(
             "cannot start {} as a {agent_type}: that type has only the tools {}, and its profile no argument for that",
             self.name,
             tools.join(", ")
         );
-        Fault::new(Kind::Usage, message)
-            .hinted("say --allow or --deny, take another --agent, or leave --type out")
+        ErrorReport::new(ErrorKind::Usage, message)
+            .with_help("say --allow or --deny, take another --agent, or leave --type out")
     }
 
-    fn mode<'a>(&self, program: &'a Program, mode: &str) -> Result<&'a [String], Fault> {
+    fn mode<'a>(&self, program: &'a Program, mode: &str) -> Result<&'a [String], ErrorReport> {
         if matches!(&program.feed, Feed::Acp { modes, .. } if modes.contains_key(mode)) {
             return Ok(program.modes.get(mode).map_or(&[], Vec::as_slice));
         }
@@ -102,7 +102,7 @@ impl Profile {
     }
 
     /// Whatever is allowed, the team's own tools are: without them it could not answer.
-    fn allowed(&self, program: &Program, facts: &Facts<'_>) -> Result<Vec<String>, Fault> {
+    fn allowed(&self, program: &Program, facts: &Facts<'_>) -> Result<Vec<String>, ErrorReport> {
         if facts.allow.is_empty() {
             return Ok(Vec::new());
         }
@@ -112,19 +112,20 @@ impl Profile {
         with_tools(template, &tools, facts)
     }
 
-    fn no_mode(&self, program: &Program, mode: &str) -> Fault {
+    fn no_mode(&self, program: &Program, mode: &str) -> ErrorReport {
         let mut known: Vec<&str> = program.modes.keys().map(String::as_str).collect();
         if let Feed::Acp { modes, .. } = &program.feed {
             known.extend(modes.keys().map(String::as_str).filter(|mode| !program.modes.contains_key(*mode)));
         }
         let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
         let message = format!("cannot start {} in the mode {mode}: its profile has no such mode", self.name);
-        Fault::new(Kind::Usage, message).hinted(format!("it has: {known}"))
+        ErrorReport::new(ErrorKind::Usage, message).with_help(format!("it has: {known}"))
     }
 
-    fn no_tools(&self, word: &str) -> Fault {
+    fn no_tools(&self, word: &str) -> ErrorReport {
         let message = format!("cannot start {} with {word}: its profile has no argument for that", self.name);
-        Fault::new(Kind::Usage, message).hinted("set the program's own permissions, or name another --agent")
+        ErrorReport::new(ErrorKind::Usage, message)
+            .with_help("set the program's own permissions, or name another --agent")
     }
 }
 
@@ -158,30 +159,31 @@ impl Program {
 
 /// Its type, if that only reads. Claude Code as a teammate knows such types itself.
 fn reading<'a>(program: &Program, facts: &Facts<'a>) -> Option<&'a str> {
-    facts.agent_type.filter(|of| only_reads(of) && !matches!(program.feed, Feed::Native { .. }))
+    facts.agent_type.filter(|of| is_read_only_type(of) && !matches!(program.feed, Feed::Native { .. }))
 }
 
 /// Nothing would keep it from writing.
-pub(crate) fn writes(what: &str, agent_type: &str) -> Fault {
+pub(crate) fn writes(what: &str, agent_type: &str) -> ErrorReport {
     let message =
         format!("cannot start {what} as an agent of type {agent_type}: nothing keeps it from writing");
-    Fault::new(Kind::Usage, message).hinted("leave --type out, or take an --agent whose profile can plan")
+    ErrorReport::new(ErrorKind::Usage, message)
+        .with_help("leave --type out, or take an --agent whose profile can plan")
 }
 
-fn reads_only(agent_type: &str, mode: &str) -> Fault {
+fn reads_only(agent_type: &str, mode: &str) -> ErrorReport {
     let message =
         format!("cannot start an agent of type {agent_type} in the mode {mode}: that type only reads");
-    Fault::new(Kind::Usage, message).hinted("leave --mode away, or take another --type")
+    ErrorReport::new(ErrorKind::Usage, message).with_help("leave --mode away, or take another --type")
 }
 
 /// `{tool}` stands for each, the whole template again; `{tools}` for all, with commas.
-fn with_tools(template: &[String], tools: &[String], facts: &Facts<'_>) -> Result<Vec<String>, Fault> {
-    let each = template.iter().any(|text| blanks(text).iter().any(|name| base(name) == "tool"));
+fn with_tools(template: &[String], tools: &[String], facts: &Facts<'_>) -> Result<Vec<String>, ErrorReport> {
+    let each = template.iter().any(|text| blanks(text).iter().any(|name| base_name(name) == "tool"));
     let all = if each { tools.to_vec() } else { vec![tools.join(",")] };
     let mut arguments = Vec::new();
     for tool in &all {
-        let value = |blank: &str| match base(blank) {
-            "tool" | "tools" => Some(literal(&spelled(blank, tool.clone()))),
+        let value = |blank: &str| match base_name(blank) {
+            "tool" | "tools" => Some(escape_variables(&encode_value(blank, tool.clone()))),
             _ => value(blank, facts),
         };
         for text in template {
@@ -193,13 +195,13 @@ fn with_tools(template: &[String], tools: &[String], facts: &Facts<'_>) -> Resul
 }
 
 /// A value that begins an argument must not make it an option.
-fn refuse_option(template: &str, values: &[(&str, Option<&str>)]) -> Result<(), Fault> {
+fn refuse_option(template: &str, values: &[(&str, Option<&str>)]) -> Result<(), ErrorReport> {
     let begins =
         |name: &str, value: &str| template.starts_with(&format!("{{{name}}}")) && value.starts_with('-');
     match values.iter().find_map(|(name, value)| value.filter(|value| begins(name, value))) {
         Some(value) => {
             let message = format!("cannot hand over {value} as an argument: it would be taken for an option");
-            Err(Fault::new(Kind::Usage, message).hinted("what it names must not begin with -"))
+            Err(ErrorReport::new(ErrorKind::Usage, message).with_help("what it names must not begin with -"))
         }
         None => Ok(()),
     }

@@ -4,7 +4,7 @@ use super::super::file::parse;
 use super::super::shelf::{built_in, names};
 use super::*;
 use crate::teammate::ASKED;
-use protocol::turn::Session;
+use protocol::turn_program::SessionSource;
 
 struct Member {
     name: AgentName,
@@ -48,9 +48,9 @@ fn profile(text: &str) -> Profile {
     parse("x", "x.toml", text).unwrap()
 }
 
-fn turns(ordered: Ordered) -> TurnAgent {
+fn turns(ordered: Ordered) -> PerTurnProgram {
     match ordered.turns {
-        Some(TurnProgram::Agent(agent)) => agent,
+        Some(TurnProgram::PerTurn(agent)) => agent,
         other => panic!("{other:?}"),
     }
 }
@@ -60,11 +60,11 @@ fn the_worker_is_joins_own_and_takes_no_tools() {
     let mut member = member();
     let worker = built_in("worker").unwrap().unwrap();
     let ordered = worker.order(&member.facts()).unwrap();
-    assert_eq!((ordered.feed, ordered.program()), (protocol::feed::Feed::Turn, None));
+    assert_eq!((ordered.feed, ordered.program()), (protocol::delivery::Delivery::Turn, None));
     assert_eq!(ordered.turns, Some(TurnProgram::Worker(Worker::default())));
     assert!(ordered.argv.is_empty());
     member.deny = vec!["Bash".to_owned()];
-    assert_eq!(worker.order(&member.facts()).unwrap_err().kind, Kind::Usage);
+    assert_eq!(worker.order(&member.facts()).unwrap_err().kind, ErrorKind::Usage);
 }
 
 #[test]
@@ -96,12 +96,12 @@ fn claude_keeps_a_session_of_ours_and_gets_its_text_on_standard_input() {
     assert_eq!(ordered.program(), Some("claude"));
     let agent = turns(ordered);
     assert_eq!(
-        agent.first.join(" "),
+        agent.first_argv.join(" "),
         "claude -p --session-id {session} --allowedTools Bash(teamctl:*) --append-system-prompt You are ann. --model \
          opus {mode} --allowedTools mcp__team,Bash(teamctl:*),Edit,Bash(git log:*)"
     );
-    assert!(agent.next.join(" ").starts_with("claude -p --resume {session} --allowedTools"));
-    assert_eq!(agent.session, Session::Ours);
+    assert!(agent.later_argv.join(" ").starts_with("claude -p --resume {session} --allowedTools"));
+    assert_eq!(agent.session, SessionSource::Generated);
 }
 
 #[test]
@@ -109,12 +109,12 @@ fn codex_gets_its_options_before_the_verb_that_resumes() {
     let facts = member();
     let facts = Facts { model: Some("m"), mode: Some("acceptEdits"), ..facts.facts() };
     let agent = turns(built_in("codex-turn").unwrap().unwrap().order(&facts).unwrap());
-    assert_eq!(agent.first.join(" "), "codex exec --json --skip-git-repo-check -m m {mode} -");
+    assert_eq!(agent.first_argv.join(" "), "codex exec --json --skip-git-repo-check -m m {mode} -");
     assert_eq!(
-        agent.next.join(" "),
+        agent.later_argv.join(" "),
         "codex exec --json --skip-git-repo-check -m m {mode} resume {session} -"
     );
-    assert_eq!(agent.session, Session::Told { key: "thread_id".to_owned() });
+    assert_eq!(agent.session, SessionSource::OutputKey { key: "thread_id".to_owned() });
 }
 
 #[test]
@@ -127,8 +127,8 @@ fn blanks_are_filled_once_and_the_turns_own_are_left() {
     let ordered = profile.order(&member.facts()).unwrap();
     assert_eq!(ordered.env["WHERE"], "/w d");
     let agent = turns(ordered);
-    assert_eq!(agent.first, ["/bin/teamctl", "ann@survey /w d", "surveygeneral-purpose", "{prompt}"]);
-    assert!(agent.next.is_empty());
+    assert_eq!(agent.first_argv, ["/bin/teamctl", "ann@survey /w d", "surveygeneral-purpose", "{prompt}"]);
+    assert!(agent.later_argv.is_empty());
 }
 
 #[test]
@@ -137,7 +137,7 @@ fn a_pulling_program_gets_its_prompt_as_it_stands() {
     let profile = profile("feed = \"pull\"\nprogram = \"p\"\nargs = [\"{prompt}\", \"{name}\"]");
     let ordered = profile.order(&member.facts()).unwrap();
     assert_eq!(ordered.argv, ["p", "count {cwd}; $(rm)", "ann"]);
-    assert_eq!((ordered.turns.is_none(), ordered.feed), (true, protocol::feed::Feed::Pull));
+    assert_eq!((ordered.turns.is_none(), ordered.feed), (true, protocol::delivery::Delivery::Pull));
 }
 
 #[test]
@@ -154,7 +154,7 @@ fn what_the_program_has_no_argument_for_is_refused() {
     let mut member = member();
     let plain = profile("feed = \"turn\"\nprogram = \"p\"\nmodes = { plan = [] }");
     let fault = plain.order(&Facts { mode: Some("auto"), ..member.facts() }).unwrap_err();
-    assert_eq!((fault.kind, fault.hint.as_deref()), (Kind::Usage, Some("it has: plan")));
+    assert_eq!((fault.kind, fault.help.as_deref()), (ErrorKind::Usage, Some("it has: plan")));
     member.allow = vec!["Edit".to_owned()];
     let fault = plain.order(&member.facts()).unwrap_err();
     assert!(fault.message.contains("--allow"), "{fault}");
@@ -166,8 +166,8 @@ fn what_looks_like_a_blank_arrives_as_it_stands() {
     let text = "feed = \"turn\"\nprogram = \"p\"\nargs = [\"{cwd}\"]\nallow = [\"{tools}\"]";
     member.allow = vec!["{session}".to_owned()];
     let facts = Facts { cwd: "/{prompt}{color}", ..member.facts() };
-    let first = turns(profile(text).order(&facts).unwrap()).first;
-    let filled: Vec<String> = first.iter().map(|text| protocol::late::filled(text, |_| Some("x"))).collect();
+    let first = turns(profile(text).order(&facts).unwrap()).first_argv;
+    let filled: Vec<String> = first.iter().map(|text| protocol::deferred_variables::fill(text, |_| Some("x"))).collect();
     assert_eq!(filled, ["p", "/{prompt}{color}", "{session}"]);
 }
 
@@ -187,7 +187,7 @@ fn a_first_prompt_stands_where_its_blank_does_and_nowhere_without_one() {
     );
     let long = "x".repeat(LONGEST_ARGUMENT + 1);
     let fault = profile(text).order(&Facts { prompt: &long, ..member.facts() }).unwrap_err();
-    assert!(fault.kind == Kind::Usage && fault.message.contains("131072 bytes"), "{fault}");
+    assert!(fault.kind == ErrorKind::Usage && fault.message.contains("131072 bytes"), "{fault}");
     let around = text.replace("{prompt}", "--prompt={prompt}");
     let order = |length| profile(&around).order(&Facts { prompt: &long[..length], ..member.facts() });
     assert_eq!(order(LONGEST_ARGUMENT - 9).unwrap().argv[2].len(), LONGEST_ARGUMENT);
@@ -207,7 +207,7 @@ fn a_prompt_is_spelled_as_its_blank_says() {
     assert_eq!((pull.argv[2].replace('\0', ""), pull.prompted), (format!("echo {sh}"), true));
     let prompted = order("feed = \"pull\"\nprogram = \"p\"\nprompt = [\"{\\\"a\\\":{prompt_json}}\"]");
     assert_eq!(prompted.argv[1].replace('\0', ""), "{\"a\":\"it's {prompt_sh} {color}\"}");
-    let told = protocol::late::filled(&pull.argv[2], |_| Some("x"));
+    let told = protocol::deferred_variables::fill(&pull.argv[2], |_| Some("x"));
     assert_eq!(told, format!("echo {sh}"), "nobody fills what it says");
 }
 
@@ -247,7 +247,7 @@ fn who_plans_is_asked_for_a_plan_and_started_again_in_any_mode_of_its_own() {
     let edits = &ordered.approved["acceptEdits"];
     assert_eq!(edits.argv[..2], ["p", "--edit"]);
     assert!(edits.argv[2].contains("it is approved") && !edits.argv[2].contains("count"), "{edits:#?}");
-    let resumed = &edits.resume.as_ref().unwrap().argv;
+    let resumed = &edits.resume_argv.as_ref().unwrap().argv;
     assert_eq!(resumed[..4], ["p", "-r", "{session}", "--edit"]);
     assert!(
         resumed[4].starts_with("Your plan is approved.") && resumed[4].contains("acceptEdits"),
@@ -270,7 +270,7 @@ fn who_could_not_leave_plan_mode_is_not_started_in_it() {
         (format!("{acp}session_modes = {{ plan = \"r\" }}"), "no default in `session_modes`"),
     ] {
         let fault = profile(&text).order(&Facts { mode: Some("plan"), ..member.facts() }).unwrap_err();
-        assert!(fault.kind == Kind::Usage && fault.message.contains(missing), "{fault}");
+        assert!(fault.kind == ErrorKind::Usage && fault.message.contains(missing), "{fault}");
     }
     let fault = built_in("worker").unwrap().unwrap().order(&Facts { mode: Some("plan"), ..member.facts() });
     assert!(fault.unwrap_err().message.contains("makes no plans"));
@@ -282,21 +282,21 @@ fn a_type_that_only_reads_is_never_let_write() {
     let text = "feed = \"turn\"\nprogram = \"p\"\nmodes = { default = [\"d\"], acceptEdits = [\"w\"] }\n\
                 types = { Explore = [\"r\"], tester = [\"t\"] }";
     let order = |agent_type, mode| profile(text).order(&Facts { agent_type, mode, ..member.facts() });
-    let first = |agent_type, mode| turns(order(agent_type, mode).unwrap()).first.join(" ");
+    let first = |agent_type, mode| turns(order(agent_type, mode).unwrap()).first_argv.join(" ");
     assert_eq!(first(Some("Explore"), None), "p r");
     assert_eq!(first(Some("Explore"), Some("default")), "p r");
     assert_eq!(first(Some("tester"), Some("acceptEdits")), "p t {mode}");
     assert_eq!(first(Some("whatever"), None), "p {mode}");
-    assert_eq!(turns(order(Some("tester"), None).unwrap()).modes["acceptEdits"], ["w"]);
-    assert!(turns(order(Some("Explore"), None).unwrap()).modes.is_empty(), "it stays so");
-    assert_eq!(order(Some("Explore"), Some("acceptEdits")).unwrap_err().kind, Kind::Usage);
+    assert_eq!(turns(order(Some("tester"), None).unwrap()).mode_args["acceptEdits"], ["w"]);
+    assert!(turns(order(Some("Explore"), None).unwrap()).mode_args.is_empty(), "it stays so");
+    assert_eq!(order(Some("Explore"), Some("acceptEdits")).unwrap_err().kind, ErrorKind::Usage);
     let plans = "feed = \"turn\"\nprogram = \"p\"\nmodes = { plan = [\"r\"], acceptEdits = [\"w\"] }\nmode = \"acceptEdits\"";
     let explore = Facts { agent_type: Some("Explore"), ..member.facts() };
-    assert_eq!(turns(profile(plans).order(&explore).unwrap()).first, ["p", "r"], "as it plans");
+    assert_eq!(turns(profile(plans).order(&explore).unwrap()).first_argv, ["p", "r"], "as it plans");
     let acp = "feed = \"acp\"\nprogram = \"p\"\nsession_modes = { plan = \"r\", default = \"w\" }";
-    let Some(TurnProgram::Standing(stands)) = profile(acp).order(&explore).unwrap().turns else { panic!() };
-    assert_eq!(stands.mode.as_deref(), Some("r"));
-    assert_eq!(stands.modes.keys().collect::<Vec<_>>(), ["plan"], "no approval lets it write");
+    let Some(TurnProgram::Driven(stands)) = profile(acp).order(&explore).unwrap().turns else { panic!() };
+    assert_eq!(stands.initial_mode.as_deref(), Some("r"));
+    assert_eq!(stands.mode_ids.keys().collect::<Vec<_>>(), ["plan"], "no approval lets it write");
     for name in names().filter(|name| *name != "claude") {
         let profile = built_in(name).unwrap().unwrap();
         let reads = ["Explore", "Plan"]
@@ -304,7 +304,7 @@ fn a_type_that_only_reads_is_never_let_write() {
         match name {
             "amp" | "goose" | "shell" | "worker" => {
                 assert!(
-                    reads.iter().all(|read| read.as_ref().is_err_and(|fault| fault.kind == Kind::Usage)),
+                    reads.iter().all(|read| read.as_ref().is_err_and(|fault| fault.kind == ErrorKind::Usage)),
                     "{name}"
                 );
             }
@@ -318,11 +318,11 @@ fn a_value_never_becomes_an_option() {
     let mut member = member();
     let text = "feed = \"turn\"\nprogram = \"p\"\nmodel = [\"-m\", \"{model}\"]\nallow = [\"{tool}\"]\ndeny = [\"-d={tool}\"]";
     let fault = profile(text).order(&Facts { model: Some("--yolo"), ..member.facts() }).unwrap_err();
-    assert!(fault.kind == Kind::Usage && fault.message.contains("--yolo"), "{fault}");
+    assert!(fault.kind == ErrorKind::Usage && fault.message.contains("--yolo"), "{fault}");
     member.deny = vec!["--yolo".to_owned()];
-    assert_eq!(turns(profile(text).order(&member.facts()).unwrap()).first, ["p", "-d=--yolo"]);
+    assert_eq!(turns(profile(text).order(&member.facts()).unwrap()).first_argv, ["p", "-d=--yolo"]);
     member.allow = vec!["--yolo".to_owned()];
-    assert_eq!(profile(text).order(&member.facts()).unwrap_err().kind, Kind::Usage);
+    assert_eq!(profile(text).order(&member.facts()).unwrap_err().kind, ErrorKind::Usage);
 }
 
 #[test]
@@ -331,7 +331,7 @@ fn claude_asks_by_default_and_shares_its_leads_freedom_from_asking() {
     let claude = built_in("claude").unwrap().unwrap();
     let argv = |mode, lead_mode| {
         let ordered = claude.order(&Facts { mode, lead_mode, ..member.facts() }).unwrap();
-        assert_eq!((ordered.feed, ordered.late), (protocol::feed::Feed::Native, true));
+        assert_eq!((ordered.feed, ordered.late), (protocol::delivery::Delivery::Native, true));
         ordered.argv
     };
     let identity = ["claude", "--agent-id", "ann@survey", "--agent-name", "ann", "--team-name", "survey"];
@@ -364,14 +364,21 @@ fn a_type_that_is_written_down_is_told_and_kept_to() {
     let order = |text: &str, allow: &[String]| asked(text, allow).unwrap();
     let text = "feed = \"turn\"\nprogram = \"p\"\ninstructions = [\"{instructions}\"]\nallow = [\"+{tool}\"]\nteam_tools = [\"team\"]";
     let fault = asked(text, &[]).unwrap_err();
-    assert!(fault.kind == Kind::Usage && fault.message.contains("only the tools Read, Bash(ls)"), "{fault}");
-    assert_eq!(turns(order(text, &["Edit".into()])).first[2..], ["+team", "+Edit"], "as whoever spawns says");
+    assert!(
+        fault.kind == ErrorKind::Usage && fault.message.contains("only the tools Read, Bash(ls)"),
+        "{fault}"
+    );
+    assert_eq!(
+        turns(order(text, &["Edit".into()])).first_argv[2..],
+        ["+team", "+Edit"],
+        "as whoever spawns says"
+    );
     let limited = format!("{text}\ntools = [\"--only={{tools}}\"]");
-    assert_eq!(turns(order(&limited, &[])).first, ["p", "Test it.\n\nYou are ann.", "--only=Read,Bash"]);
+    assert_eq!(turns(order(&limited, &[])).first_argv, ["p", "Test it.\n\nYou are ann.", "--only=Read,Bash"]);
     let of_type = format!("{text}\ntypes = {{ tester = [\"t\"] }}");
-    assert_eq!(turns(order(&of_type, &[])).first[2..], ["t"]);
+    assert_eq!(turns(order(&of_type, &[])).first_argv[2..], ["t"]);
     let without = "feed = \"turn\"\nprogram = \"p\"\ninstructions = \"ahead\"\ntypes = { tester = [] }";
-    assert_eq!(turns(order(without, &[])).ahead, "Test it.\n\nYou are ann.");
+    assert_eq!(turns(order(without, &[])).prompt_prefix, "Test it.\n\nYou are ann.");
     let native = "feed = \"native\"\nprogram = \"p\"\nargs = [\"{type}\"]\nallow = [\"+{tool}\"]";
     assert_eq!(order(native, &[]).argv, ["p", "tester"], "it looks it up itself");
 }

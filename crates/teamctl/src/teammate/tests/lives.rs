@@ -22,7 +22,12 @@ fn a_turn_that_fails_on_an_earlier_lifes_session_is_run_once_more_with_a_new_one
     let program = || {
         let (first, next) = (["p", "{session}"], ["q", "{session}"]);
         let [first, next] = [first, next].map(|words| words.map(str::to_owned).to_vec());
-        TurnProgram::Agent(TurnAgent { first, next, session: Session::Ours, ..TurnAgent::default() })
+        TurnProgram::PerTurn(PerTurnProgram {
+            first_argv: first,
+            later_argv: next,
+            session: SessionSource::Generated,
+            ..PerTurnProgram::default()
+        })
     };
     let run = |scenes: Vec<Scene>| {
         let ground = Ground::new();
@@ -46,18 +51,18 @@ fn a_turn_that_fails_on_an_earlier_lifes_session_is_run_once_more_with_a_new_one
 #[test]
 fn a_session_that_was_told_is_told_on_at_once() {
     let ground = Ground::new();
-    let told = Session::Told { key: "id".into() };
-    let program = TurnAgent {
-        first: vec!["p".into()],
-        next: vec!["q".into(), "{session}".into()],
+    let told = SessionSource::OutputKey { key: "id".into() };
+    let program = PerTurnProgram {
+        first_argv: vec!["p".into()],
+        later_argv: vec!["q".into(), "{session}".into()],
         session: told,
-        ..TurnAgent::default()
+        ..PerTurnProgram::default()
     };
     ground.write("bob", "one");
     ground.write("bob", "two");
     let tells: Scene = Box::new(|_| Happened::Session("abc".to_owned()));
-    let (stage, _) = ground.live(TurnProgram::Agent(program), nothing(), vec![tells, ends(0), ends(0)]);
+    let (stage, _) = ground.live(TurnProgram::PerTurn(program), nothing(), vec![tells, ends(0), ends(0)]);
     assert_eq!(stage.begun[1].argv, ["q", "abc"]);
-    let session = stage.told.iter().find(|now| now.session.is_some()).unwrap();
-    assert_eq!((session.number, session.pid), (1, Some(77)));
+    let session = stage.told.iter().find(|now| now.session_id.is_some()).unwrap();
+    assert_eq!((session.turn_number, session.pid), (1, Some(77)));
 }

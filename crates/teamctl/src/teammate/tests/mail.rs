@@ -16,7 +16,7 @@ fn the_prompt_is_the_first_turn_and_each_message_another() {
     assert_eq!(ground.unread(), 0);
     assert_eq!(ground.idles().len(), 3, "one for each turn");
     let idle: Vec<u64> =
-        stage.told.iter().filter(|now| now.activity == Activity::Idle).map(|now| now.number).collect();
+        stage.told.iter().filter(|now| now.activity == Activity::Idle).map(|now| now.turn_number).collect();
     assert_eq!(idle, [3], "no flicker while there is more to do");
     let active: Vec<Option<u32>> =
         stage.told.iter().filter(|now| now.activity == Activity::Active).map(|now| now.pid).collect();

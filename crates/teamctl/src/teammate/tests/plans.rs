@@ -2,7 +2,7 @@
 
 use super::*;
 use protocol::id::RequestId;
-use protocol::mode::PermissionMode;
+use protocol::permission_mode::PermissionMode;
 use protocol::payload::PlanApprovalRequest;
 
 fn planner(plan: PlanStage) -> Beginning {
@@ -14,13 +14,17 @@ fn plans() -> TurnProgram {
     let modes = [("plan", "--read-only"), ("acceptEdits", "--edit")];
     let modes = modes.map(|(mode, argument)| (mode.to_owned(), vec![argument.to_owned()]));
     let first = ["p", "{mode}", "-"].map(str::to_owned).to_vec();
-    TurnProgram::Agent(TurnAgent { first, modes: modes.into(), ..TurnAgent::default() })
+    TurnProgram::PerTurn(PerTurnProgram {
+        first_argv: first,
+        mode_args: modes.into(),
+        ..PerTurnProgram::default()
+    })
 }
 
 /// The plan requests that the lead has, in order.
 fn handed_in(team: &Team) -> Vec<PlanApprovalRequest> {
     let entries = team.inbox(&AgentName::lead()).read().unwrap();
-    let plan = |entry: &Entry| match Payload::parse(&entry.message.as_ref().ok()?.text)? {
+    let plan = |entry: &InboxEntry| match Payload::parse(&entry.message.as_ref().ok()?.text)? {
         Payload::PlanApprovalRequest(plan) => Some(plan),
         _ => None,
     };
@@ -63,7 +67,7 @@ fn a_plan_is_handed_in_rejected_and_handed_in_again_and_approved_it_is_carried_o
     assert!(!input(2).contains(plan::ASKED));
     assert_eq!(ground.team.tasks().get(&task.id).unwrap().status, TaskStatus::Completed);
     let last = stage.told.last().unwrap();
-    assert_eq!((last.mode, &last.plan), (Some(PermissionMode::AcceptEdits), &None));
+    assert_eq!((last.mode, &last.plan_stage), (Some(PermissionMode::AcceptEdits), &None));
 }
 
 #[test]
@@ -86,7 +90,7 @@ fn who_waits_for_approval_takes_no_task_and_no_mode_and_only_its_own_answer_coun
     ];
     let (stage, _) = ground.live(plans(), planner(PlanStage::Planning), scenes);
     assert_eq!(stage.begun.len(), 1, "{:?}", stage.said);
-    assert!(matches!(stage.told.last().unwrap().plan, Some(PlanStage::Waiting { .. })));
+    assert!(matches!(stage.told.last().unwrap().plan_stage, Some(PlanStage::AwaitingApproval { .. })));
     assert_eq!(ground.unread(), 0);
 }
 
@@ -106,7 +110,7 @@ fn the_next_life_hands_its_plan_in_again_unless_it_was_answered() {
     let ground = Ground::new();
     let file = ground.team.write_plan("the old plan").unwrap();
     let request = RequestId::parse("plan-0").unwrap();
-    let waiting = || PlanStage::Waiting { request: request.clone(), file: file.clone() };
+    let waiting = || PlanStage::AwaitingApproval { request_id: request.clone(), file: file.clone() };
     ground.live(plans(), planner(waiting()), vec![Box::new(|_| Happened::End)]);
     let again = handed_in(&ground.team);
     assert_eq!((again.len(), again[0].plan_content.as_str()), (1, "the old plan"));

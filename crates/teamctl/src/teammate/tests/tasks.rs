@@ -62,7 +62,7 @@ fn an_interrupted_turn_fails_its_task_and_is_answered_when_the_agent_idles() {
         (IdleReason::Interrupted, Some("interrupted"))
     );
     assert_eq!(stage.interrupted, 1);
-    assert_eq!(stage.told.last().unwrap().reason, Some(IdleReason::Interrupted));
+    assert_eq!(stage.told.last().unwrap().idle_reason, Some(IdleReason::Interrupted));
     assert_eq!(stage.told.last().unwrap().activity, Activity::Idle);
 }
 

@@ -7,7 +7,7 @@ use crate::output;
 use crate::profile::{Ordered, Profile, Shelf};
 use crate::verbs::setup::target::Target;
 use crate::verbs::spawn::world;
-use protocol::fault::{Fault, Kind};
+use protocol::error::{ErrorKind, ErrorReport};
 use serde::Serialize;
 use serde_json::json;
 use std::collections::BTreeMap;
@@ -45,12 +45,12 @@ enum Of {
 
 impl Found {
     /// None: it fits.
-    fn verdict(&self) -> Option<Kind> {
+    fn verdict(&self) -> Option<ErrorKind> {
         match (self.of, &self.installed) {
             (Of::Ours, _) => None,
-            (Of::Fault, _) => Some(Kind::Config),
-            (Of::Program, None) => Some(Kind::Missing),
-            (Of::Program, Some(_)) => (!self.fits()).then_some(Kind::Config),
+            (Of::Fault, _) => Some(ErrorKind::Config),
+            (Of::Program, None) => Some(ErrorKind::MissingPath),
+            (Of::Program, Some(_)) => (!self.fits()).then_some(ErrorKind::Config),
         }
     }
 
@@ -59,7 +59,7 @@ impl Found {
     }
 }
 
-pub(super) fn run(here: &Here, name: Option<&str>) -> Result<ExitCode, Fault> {
+pub(super) fn run(here: &Here, name: Option<&str>) -> Result<ExitCode, ErrorReport> {
     let shelf = Shelf::of_user();
     let found = match name {
         Some(name) => vec![look(&shelf.profile(name)?)],
@@ -88,12 +88,12 @@ pub(super) fn run(here: &Here, name: Option<&str>) -> Result<ExitCode, Fault> {
 }
 
 /// Of several the one with the higher exit code.
-fn fault(found: &[Found]) -> Option<Fault> {
+fn fault(found: &[Found]) -> Option<ErrorReport> {
     let kinds = found.iter().filter_map(Found::verdict);
     let kind = kinds.max_by_key(|kind| kind.exit_code())?;
     let wrong = found.iter().filter(|found| found.verdict().is_some());
     let names: Vec<&str> = wrong.map(|found| found.name.as_str()).collect();
-    Some(Fault::new(kind, format!("cannot use {} as it is", names.join(", "))))
+    Some(ErrorReport::new(kind, format!("cannot use {} as it is", names.join(", "))))
 }
 
 fn look(profile: &Profile) -> Found {

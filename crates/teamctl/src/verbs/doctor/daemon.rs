@@ -3,7 +3,7 @@
 use super::report::Report;
 use crate::here::{Here, misunderstood};
 use protocol::control::{Reply, StatusReply};
-use protocol::fault::Kind;
+use protocol::error::ErrorKind;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
@@ -19,8 +19,8 @@ pub(super) fn examine(here: &Here, report: &mut Report) -> Option<StatusReply> {
             None
         }
         // Files need no daemon: that nobody supervises is worth a word, and no damage.
-        Err(fault) if fault.kind == Kind::NoDaemon => {
-            report.warn("daemon", fault.message, fault.hint.unwrap_or_default());
+        Err(fault) if fault.kind == ErrorKind::NoDaemon => {
+            report.warn("daemon", fault.message, fault.help.unwrap_or_default());
             None
         }
         Err(fault) => {

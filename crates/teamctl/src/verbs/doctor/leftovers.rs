@@ -86,7 +86,7 @@ fn rest(root: &Root, path: &Path, leftover: Leftover, treatment: Treatment) -> S
 fn not_ours(root: &Path, path: &Path) -> Option<String> {
     let name = path.strip_prefix(root).ok()?.components().nth(1)?.as_os_str();
     let shown = name.display();
-    if TeamName::parse(name.to_str()?).is_ok_and(|team| team.is_foreign()) {
+    if TeamName::parse(name.to_str()?).is_ok_and(|team| team.is_claude_session()) {
         return Some(format!("{shown} belongs to a session of Claude Code"));
     }
     let config = root.join("teams").join(name).join("config.json");
@@ -94,7 +94,7 @@ fn not_ours(root: &Path, path: &Path) -> Option<String> {
 }
 
 fn mend(root: &Root, report: &mut Report) {
-    let ours = root.teams().unwrap_or_default().into_iter().filter(|name| !name.is_foreign());
+    let ours = root.teams().unwrap_or_default().into_iter().filter(|name| !name.is_claude_session());
     for name in ours {
         match root.team(&name).map_err(fault) {
             Ok(team) => clean(&team, report),
@@ -187,7 +187,7 @@ fn teamless(root: &Path) -> Vec<PathBuf> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use protocol::config::{Member, TeamConfig};
+    use protocol::team_config::{Member, TeamConfig};
     use std::fs::{File, create_dir, create_dir_all};
     use std::os::unix::fs::symlink;
     use std::time::SystemTime;

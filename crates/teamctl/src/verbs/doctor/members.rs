@@ -9,7 +9,7 @@ use store::Root;
 pub(super) fn examine(root: &Root, status: Option<&StatusReply>, report: &mut Report) {
     let Some(status) = status else { return };
     let names = root.teams().unwrap_or_default();
-    let ours = names.iter().filter(|team| !team.is_foreign());
+    let ours = names.iter().filter(|team| !team.is_claude_session());
     let absent: Vec<String> = ours.flat_map(|team| absent(root, team, status)).collect();
     if absent.is_empty() {
         return report.ok("members", "every teammate in a pane has a living agent");

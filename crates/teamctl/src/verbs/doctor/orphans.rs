@@ -4,7 +4,7 @@
 use super::Treatment;
 use super::report::Report;
 use crate::process::{Process, chain, name};
-use protocol::ability::Abilities;
+use protocol::capabilities::RosterFile;
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 use serde_json::Value;
 use std::os::fd::OwnedFd;
@@ -42,7 +42,8 @@ pub(super) fn examine(root: &Path, state: &Path, treatment: Treatment, report: &
 
 /// The lives that the roster knows; none where it can't be read.
 pub(super) fn known(state: &Path) -> Option<Vec<String>> {
-    let roster: Value = serde_json::from_slice(&std::fs::read(state.join(Abilities::FILE)).ok()?).ok()?;
+    let roster: Value =
+        serde_json::from_slice(&std::fs::read(state.join(RosterFile::FILE_NAME)).ok()?).ok()?;
     let agents = roster["agents"].as_array()?.iter();
     Some(agents.filter_map(|agent| agent["spawn"].as_str().map(str::to_owned)).collect())
 }

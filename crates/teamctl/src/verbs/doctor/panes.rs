@@ -27,7 +27,7 @@ pub(super) fn examine(here: &Here, status: Option<&StatusReply>, report: &mut Re
     let marked: Vec<Marked> = servers(status).iter().flat_map(marked).collect();
     // After the panes: a life that has begun meanwhile is in there.
     let (Ok(socket), Ok(place)) = (here.socket(), here.place()) else { return };
-    let Some(lives) = place.state.parent().and_then(of_all_rosters) else { return };
+    let Some(lives) = place.state_dir.parent().and_then(of_all_rosters) else { return };
     let Some(shown) = shown(here) else { return };
     let is_left = |one: &&Marked| {
         let known = lives.contains(&one.life) || shown.contains(&one.pane);
@@ -91,7 +91,8 @@ fn marked(server: &[String; 2]) -> Vec<Marked> {
 /// Of every root of this user; none where one can't be read: it may be in that.
 fn of_all_rosters(states: &Path) -> Option<Vec<String>> {
     let states = std::fs::read_dir(states).into_iter().flatten().flatten().map(|entry| entry.path());
-    let with_roster = states.filter(|state| state.join(protocol::ability::Abilities::FILE).exists());
+    let with_roster =
+        states.filter(|state| state.join(protocol::capabilities::RosterFile::FILE_NAME).exists());
     with_roster.map(|state| known(&state)).collect::<Option<Vec<_>>>().map(|lives| lives.concat())
 }
 
@@ -99,7 +100,7 @@ fn of_all_rosters(states: &Path) -> Option<Vec<String>> {
 fn shown(here: &Here) -> Option<Vec<String>> {
     let Ok(Reply::Status(status)) = here.ask_for_status() else { return Some(Vec::new()) };
     let members = || status.teams.iter().flat_map(|team| &team.members);
-    let unheard = members().any(|member| member.phase == "starting" && member.pane.is_none());
+    let unheard = members().any(|member| member.lifecycle == "starting" && member.pane.is_none());
     (!unheard).then(|| members().filter_map(|member| member.pane.clone()).collect())
 }
 

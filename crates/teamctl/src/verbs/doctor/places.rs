@@ -7,16 +7,16 @@ use super::report::Report;
 use crate::here::Here;
 use nix::fcntl::OFlag;
 use nix::unistd::geteuid;
-use protocol::fault::Fault;
+use protocol::error::ErrorReport;
 use std::fs::{File, Metadata, Permissions, read_dir, set_permissions, symlink_metadata};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::Path;
 
-pub(super) fn examine(here: &Here, treatment: Treatment, report: &mut Report) -> Result<(), Fault> {
+pub(super) fn examine(here: &Here, treatment: Treatment, report: &mut Report) -> Result<(), ErrorReport> {
     let place = here.place()?;
-    private("runtime", &place.runtime, treatment, report);
-    private("state", &place.state, treatment, report);
-    copies(&place.state.join("aside"), report);
+    private("runtime", &place.runtime_dir, treatment, report);
+    private("state", &place.state_dir, treatment, report);
+    copies(&place.state_dir.join("aside"), report);
     Ok(())
 }
 

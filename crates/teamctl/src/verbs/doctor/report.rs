@@ -1,6 +1,6 @@
 //! The findings, in the order in which they were made: fine, worth knowing, or broken.
 
-use protocol::fault::Fault;
+use protocol::error::ErrorReport;
 use serde::Serialize;
 use std::fmt;
 
@@ -42,8 +42,8 @@ impl Report {
     }
 
     /// It does not work, as the fault says.
-    pub(super) fn fault(&mut self, id: &'static str, fault: &Fault) {
-        let check = Check { id, state: State::Fail, message: fault.message.clone(), fix: fault.hint.clone() };
+    pub(super) fn fault(&mut self, id: &'static str, fault: &ErrorReport) {
+        let check = Check { id, state: State::Fail, message: fault.message.clone(), fix: fault.help.clone() };
         self.0.push(check);
     }
 

@@ -3,7 +3,7 @@
 
 use super::Treatment;
 use super::report::Report;
-use protocol::ability::Abilities;
+use protocol::capabilities::RosterFile;
 use protocol::policy::Policy;
 use serde::de::{DeserializeOwned, IgnoredAny};
 use std::fs::{Permissions, read_dir, set_permissions, symlink_metadata};
@@ -15,7 +15,7 @@ pub(super) fn examine(state: &Path, treatment: Treatment, report: &mut Report) {
     let names =
         entries(state).into_iter().filter_map(|path| Some((path.file_name()?.to_str()?.to_owned(), path)));
     for (name, path) in names {
-        if name == Abilities::FILE {
+        if name == RosterFile::FILE_NAME {
             let so = "no teamd can start with it";
             read::<IgnoredAny>(
                 "roster",

@@ -42,7 +42,7 @@ pub(in crate::verbs) fn owners(directory: &Path) -> Vec<AgentName> {
         .filter_map(|name| name.strip_suffix(".json").map(str::to_owned))
         .collect();
     stems.sort();
-    stems.iter().map(|stem| AgentName::foreign(stem)).collect()
+    stems.iter().map(|stem| AgentName::new_unchecked(stem)).collect()
 }
 
 /// Whether every entry is a message.

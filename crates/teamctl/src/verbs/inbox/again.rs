@@ -1,12 +1,12 @@
 //! What a member says once more is shown once, where it said it last, with how often: also where others have spoken in between.
 
 use crate::teammate::is_bare_idle;
-use protocol::message::Entry;
+use protocol::message::InboxEntry;
 use protocol::payload::Payload;
 use std::collections::HashMap;
 
 /// Each entry that nobody has said again, and how often it was said.
-pub(super) fn each_once(entries: &[Entry]) -> Vec<(&Entry, usize)> {
+pub(super) fn each_once(entries: &[InboxEntry]) -> Vec<(&InboxEntry, usize)> {
     let mut times = vec![1; entries.len()];
     let mut last = HashMap::new();
     for (at, entry) in entries.iter().enumerate() {
@@ -21,11 +21,11 @@ pub(super) fn each_once(entries: &[Entry]) -> Vec<(&Entry, usize)> {
 
 /// Whether it says what the one of that member before it said: the end of another turn, or the same words again. Read is
 /// not the same as unread.
-fn is_again(before: &Entry, entry: &Entry) -> bool {
+fn is_again(before: &InboxEntry, entry: &InboxEntry) -> bool {
     let (Ok(first), Ok(second)) = (&before.message, &entry.message) else { return false };
     let says_the_same = || match is_bare_idle(first) {
         true => is_bare_idle(second),
-        false => first.text == second.text && Payload::kind_of(&first.text).is_none(),
+        false => first.text == second.text && Payload::detect_type(&first.text).is_none(),
     };
     first.from == second.from && before.unread().is_some() == entry.unread().is_some() && says_the_same()
 }
@@ -41,8 +41,8 @@ mod tests {
         let raw = |(from, text, read): &(&str, &str, bool)| {
             serde_json::json!({"from": from, "text": text, "timestamp": "", "read": read}).to_string()
         };
-        let entries: Vec<Entry> =
-            said.iter().enumerate().map(|(at, entry)| Entry::of(at, &raw(entry))).collect();
+        let entries: Vec<InboxEntry> =
+            said.iter().enumerate().map(|(at, entry)| InboxEntry::parse(at, &raw(entry))).collect();
         each_once(&entries).into_iter().map(|(entry, times)| (entry.index, times)).collect()
     }
 

@@ -2,7 +2,7 @@
 //! consumed, and marking a message read changes its spelling. So entries are known by what was said, and
 //! equal ones are counted.
 
-use protocol::message::Entry;
+use protocol::message::InboxEntry;
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
@@ -12,12 +12,12 @@ pub(super) struct Fresh(HashMap<u64, usize>);
 
 impl Fresh {
     /// Those of `entries` that no reading before had.
-    pub(super) fn of(&mut self, entries: Vec<Entry>) -> Vec<Entry> {
+    pub(super) fn of(&mut self, entries: Vec<InboxEntry>) -> Vec<InboxEntry> {
         let mut now: HashMap<u64, usize> = HashMap::new();
         entries.into_iter().filter(|entry| self.is_new(entry, &mut now)).collect()
     }
 
-    fn is_new(&mut self, entry: &Entry, now: &mut HashMap<u64, usize>) -> bool {
+    fn is_new(&mut self, entry: &InboxEntry, now: &mut HashMap<u64, usize>) -> bool {
         let key = key(entry);
         let count = now.entry(key).or_default();
         *count += 1;
@@ -28,7 +28,7 @@ impl Fresh {
     }
 }
 
-fn key(entry: &Entry) -> u64 {
+fn key(entry: &InboxEntry) -> u64 {
     let mut hasher = DefaultHasher::new();
     match &entry.message {
         Ok(message) => (&message.from, &message.timestamp, &message.text).hash(&mut hasher),
@@ -40,10 +40,10 @@ fn key(entry: &Entry) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use protocol::message::parse;
+    use protocol::message::parse_inbox;
 
     fn new(fresh: &mut Fresh, text: &str) -> usize {
-        fresh.of(parse(text).unwrap()).len()
+        fresh.of(parse_inbox(text).unwrap()).len()
     }
 
     #[test]

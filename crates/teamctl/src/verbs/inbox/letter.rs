@@ -1,11 +1,11 @@
 //! One entry of an inbox, for people.
 
 use crate::output::{clean, paint};
-use protocol::message::Entry;
+use protocol::message::InboxEntry;
 use view::words::said;
 
 /// A head with sender, time and summary, and the text below it.
-pub(super) fn sentence(entry: &Entry) -> String {
+pub(super) fn sentence(entry: &InboxEntry) -> String {
     let Ok(message) = &entry.message else { return faulty(entry) };
     let sender = paint(message.color.as_deref().unwrap_or_default(), &clean(&one_line(&message.from)));
     let mark = if message.read { " " } else { "*" };
@@ -15,7 +15,7 @@ pub(super) fn sentence(entry: &Entry) -> String {
     format!("{mark} {sender}  {head}\n{}", indented(&clean(&text)))
 }
 
-fn faulty(entry: &Entry) -> String {
+fn faulty(entry: &InboxEntry) -> String {
     let why = entry.message.as_ref().err().map(ToString::to_string).unwrap_or_default();
     clean(&format!("! entry {} is no message: {}", entry.index, one_line(&why)))
 }
@@ -35,7 +35,8 @@ mod tests {
 
     #[test]
     fn no_text_can_steer_the_terminal_or_pass_for_a_head() {
-        let entry = Entry::of(0, r#"{"from":"a\u001b[2J","text":"x\n* boss","timestamp":"t\n* boss"}"#);
+        let entry =
+            InboxEntry::parse(0, r#"{"from":"a\u001b[2J","text":"x\n* boss","timestamp":"t\n* boss"}"#);
         let shown = sentence(&entry);
         assert!(!shown.contains('\u{1b}'), "{shown}");
         assert!(shown.lines().skip(1).all(|line| line.starts_with("    ")), "{shown}");

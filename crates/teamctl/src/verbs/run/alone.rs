@@ -2,7 +2,7 @@
 //! process, however that ends; the file stays, and says whether the team is to go with its run, and how that has ended
 //! whose team was being deleted.
 
-use protocol::fault::{Fault, Kind};
+use protocol::error::{ErrorKind, ErrorReport};
 use protocol::name::TeamName;
 use std::fs::{File, TryLockError};
 use std::io::{Read, Seek, Write};
@@ -62,12 +62,12 @@ impl Alone {
     }
 
     /// Notes this of the present one.
-    pub(super) fn note(&mut self, note: Note) -> Result<(), Fault> {
+    pub(super) fn note(&mut self, note: Note) -> Result<(), ErrorReport> {
         let text = note.text();
         let written = self.lock.rewind().and_then(|()| self.lock.write_all(text.as_bytes()));
         written
             .and_then(|()| self.lock.set_len(text.len() as u64))
-            .map_err(|error| Fault::io("write", &self.path, &error))
+            .map_err(|error| ErrorReport::from_io("write", &self.path, &error))
     }
 }
 
@@ -78,9 +78,9 @@ impl Drop for Alone {
     }
 }
 
-pub(super) fn alone(state: &StateDir, team: &TeamName) -> Result<Alone, Fault> {
+pub(super) fn alone(state: &StateDir, team: &TeamName) -> Result<Alone, ErrorReport> {
     let path = state.path().join(format!("run-{team}.lock"));
-    let cannot = |error: &dyn std::fmt::Display| Fault::io("lock", &path, error);
+    let cannot = |error: &dyn std::fmt::Display| ErrorReport::from_io("lock", &path, error);
     let mut options = File::options();
     let file = options.read(true).write(true).create(true).truncate(false).mode(0o600).open(&path);
     let lock = file.map_err(|error| cannot(&error))?;
@@ -88,7 +88,8 @@ pub(super) fn alone(state: &StateDir, team: &TeamName) -> Result<Alone, Fault> {
         Ok(()) => Ok(Alone { lock, path }),
         Err(TryLockError::WouldBlock) => {
             let message = format!("cannot run team {team}: another teamctl run does so already");
-            Err(Fault::new(Kind::Exists, message).hinted(format!("see it with: teamctl status -t {team}")))
+            Err(ErrorReport::new(ErrorKind::AlreadyExists, message)
+                .with_help(format!("see it with: teamctl status -t {team}")))
         }
         Err(TryLockError::Error(error)) => Err(cannot(&error)),
     }
@@ -104,7 +105,7 @@ mod tests {
         let state = StateDir::open(&dir.path().join("state")).unwrap();
         let [t, u] = ["t", "u"].map(|name| TeamName::parse(name).unwrap());
         let mut first = alone(&state, &t).unwrap();
-        assert!(alone(&state, &t).is_err_and(|fault| fault.kind == Kind::Exists));
+        assert!(alone(&state, &t).is_err_and(|fault| fault.kind == ErrorKind::AlreadyExists));
         assert!(alone(&state, &u).is_ok());
         assert_eq!(first.before(), Note::Stays);
         for note in [Note::Goes, Note::Ended(0), Note::Ended(75), Note::Stays] {

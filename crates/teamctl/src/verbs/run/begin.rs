@@ -12,7 +12,7 @@ use super::lives::{self, Look};
 use crate::here::{fault, misunderstood};
 use crate::verbs::spawn;
 use protocol::control::{self, Reply, Request};
-use protocol::fault::{Fault, Kind};
+use protocol::error::{ErrorKind, ErrorReport};
 use protocol::id::TaskId;
 use protocol::name::AgentName;
 use protocol::task::{Task, TaskStatus};
@@ -28,8 +28,8 @@ const FREE: Duration = Duration::from_secs(20);
 const SETTLED: Duration = Duration::from_secs(45);
 
 /// Makes the team. After a daemon that died on it, the next finds it made or not.
-pub(super) fn create(run: &mut Run, root: &Root) -> Result<Team, Fault> {
-    let request = Request::Create(control::Create {
+pub(super) fn create(run: &mut Run, root: &Root) -> Result<Team, ErrorReport> {
+    let request = Request::CreateTeam(control::CreateTeamRequest {
         team: run.file.name.clone(),
         description: run.file.description.clone(),
         agent_type: None,
@@ -42,7 +42,7 @@ pub(super) fn create(run: &mut Run, root: &Root) -> Result<Team, Fault> {
     loop {
         match run.here.ask(request.clone()) {
             Ok(_) => return root.team(&run.file.name).map_err(fault),
-            Err(fault) if fault.kind == Kind::NoDaemon => run.daemon.start()?,
+            Err(fault) if fault.kind == ErrorKind::NoDaemon => run.daemon.start()?,
             Err(fault) => return Err(fault),
         }
         if let Ok(team) = root.team(&run.file.name) {
@@ -52,35 +52,36 @@ pub(super) fn create(run: &mut Run, root: &Root) -> Result<Team, Fault> {
 }
 
 /// Of a team that was there: it is led as the file says by now.
-pub(super) fn set_policy(run: &mut Run) -> Result<(), Fault> {
+pub(super) fn set_policy(run: &mut Run) -> Result<(), ErrorReport> {
     let (team, policy) = (run.file.name.clone(), run.file.policy.team.clone());
-    let request = Request::SetPolicy(control::SetPolicy { team, policy });
+    let request = Request::SetPolicy(control::SetPolicyRequest { team, policy });
     loop {
         match run.here.ask(request.clone()) {
-            Err(fault) if fault.kind == Kind::NoDaemon => run.daemon.start()?,
+            Err(fault) if fault.kind == ErrorKind::NoDaemon => run.daemon.start()?,
             result => return result.map(drop),
         }
     }
 }
 
 /// Members and tasks, as far as they are not there.
-pub(super) fn fill(run: &mut Run, stage: &mut Stage) -> Result<(), Fault> {
+pub(super) fn fill(run: &mut Run, stage: &mut Stage) -> Result<(), ErrorReport> {
     // Who was put to rest goes on with its session, and is not made anew.
-    run.daemon.ask(&Request::BringBack(control::BringBack { team: Some(run.file.name.clone()) }))?;
+    run.daemon
+        .ask(&Request::ResumeMembers(control::ResumeMembersRequest { team: Some(run.file.name.clone()) }))?;
     let mut attempts = 1..ATTEMPTS;
     loop {
         match fill_once(run, stage) {
             // A member that is to own a task has died since it was spawned.
-            Err(fault) if fault.kind == Kind::NotFound && attempts.next().is_some() => {}
+            Err(fault) if fault.kind == ErrorKind::NotFound && attempts.next().is_some() => {}
             result => return result,
         }
     }
 }
 
-fn fill_once(run: &mut Run, stage: &mut Stage) -> Result<(), Fault> {
+fn fill_once(run: &mut Run, stage: &mut Stage) -> Result<(), ErrorReport> {
     let Look { tasks: before, lives, .. } = settled(run, &stage.team)?;
-    let missing = |member: &&control::Spawn| lives.of(&member.name) == Life::Gone;
-    let missing: Vec<control::Spawn> = run.file.members.iter().filter(missing).cloned().collect();
+    let missing = |member: &&control::SpawnRequest| lives.of(&member.name) == Life::Gone;
+    let missing: Vec<control::SpawnRequest> = run.file.members.iter().filter(missing).cloned().collect();
     let left = left(run, &before, &lives);
     members(run, stage, missing)?;
     for given in left {
@@ -91,12 +92,12 @@ fn fill_once(run: &mut Run, stage: &mut Stage) -> Result<(), Fault> {
 
 /// A daemon that was just started does not know yet who of the old members lives: it says so, and finds out. Who begins or
 /// ends just now is known in a while, too.
-fn settled(run: &mut Run, team: &Team) -> Result<Look, Fault> {
+fn settled(run: &mut Run, team: &Team) -> Result<Look, ErrorReport> {
     let until = Instant::now() + SETTLED;
     loop {
         let look = lives::of(run, team)?;
         let passing = ["unknown", "starting", "stopping"];
-        let unknown = look.living.iter().any(|agent| passing.contains(&agent.phase.as_str()));
+        let unknown = look.living.iter().any(|agent| passing.contains(&agent.lifecycle.as_str()));
         if !unknown || Instant::now() >= until || run.signals.count() > 0 {
             return Ok(look);
         }
@@ -108,7 +109,7 @@ fn settled(run: &mut Run, team: &Team) -> Result<Look, Fault> {
 /// turns are known, take up what is theirs by themselves: given back as well it would be done twice.
 fn left(run: &Run, tasks: &[Task], lives: &Lives) -> Vec<GiveBack> {
     let comes = |owner: &AgentName| {
-        let takes_up = |member: &control::Spawn| member.turns.is_some() || member.feed.is_hooked();
+        let takes_up = |member: &control::SpawnRequest| member.turns.is_some() || member.delivery.has_hooks();
         run.file.members.iter().any(|member| member.name == *owner && takes_up(member))
     };
     let is_left = |task: &&Task| {
@@ -124,12 +125,12 @@ fn left(run: &Run, tasks: &[Task], lives: &Lives) -> Vec<GiveBack> {
 }
 
 /// Spawns all at once, and returns when they run.
-fn members(run: &mut Run, stage: &mut Stage, missing: Vec<control::Spawn>) -> Result<(), Fault> {
+fn members(run: &mut Run, stage: &mut Stage, missing: Vec<control::SpawnRequest>) -> Result<(), ErrorReport> {
     let until = Instant::now() + FREE;
     let mut missing = missing;
     while !missing.is_empty() {
         let refused = asked(run, missing);
-        if refused.iter().any(|(_, fault)| fault.kind == Kind::NoDaemon) {
+        if refused.iter().any(|(_, fault)| fault.kind == ErrorKind::NoDaemon) {
             run.daemon.start()?;
         }
         // A daemon that was just started takes whom it has in its roster for living, until it has heard of them.
@@ -139,9 +140,11 @@ fn members(run: &mut Run, stage: &mut Stage, missing: Vec<control::Spawn>) -> Re
             match fault.kind {
                 // The daemon that died had it running already.
                 _ if lives.of(&member.name) != Life::Gone => {}
-                Kind::NoDaemon => missing.push(member),
+                ErrorKind::NoDaemon => missing.push(member),
                 // One of that name is just being put away.
-                Kind::Exists if Instant::now() < until && run.signals.count() == 0 => missing.push(member),
+                ErrorKind::AlreadyExists if Instant::now() < until && run.signals.count() == 0 => {
+                    missing.push(member)
+                }
                 _ => return Err(fault),
             }
         }
@@ -153,10 +156,10 @@ fn members(run: &mut Run, stage: &mut Stage, missing: Vec<control::Spawn>) -> Re
 }
 
 /// One request for each, at the same time; those that were refused, and why.
-fn asked(run: &Run, members: Vec<control::Spawn>) -> Vec<(control::Spawn, Fault)> {
+fn asked(run: &Run, members: Vec<control::SpawnRequest>) -> Vec<(control::SpawnRequest, ErrorReport)> {
     let (here, grounds) = (run.here, &run.file.grounds);
     std::thread::scope(|scope| {
-        let ask = |member: control::Spawn| {
+        let ask = |member: control::SpawnRequest| {
             scope.spawn(move || {
                 let order = match grounds.get(&member.name) {
                     Some(args) => spawn::in_worktree(here, member.clone(), args.clone()),
@@ -175,7 +178,7 @@ fn asked(run: &Run, members: Vec<control::Spawn>) -> Vec<(control::Spawn, Fault)
 }
 
 /// Adds the tasks that are not there, in one step.
-fn tasks(list: &Tasks, plans: &[Plan], there: &[Task]) -> Result<(), Fault> {
+fn tasks(list: &Tasks, plans: &[Plan], there: &[Task]) -> Result<(), ErrorReport> {
     let ids: HashMap<&str, TaskId> = there.iter().filter_map(|task| Some((key(task)?, task.id))).collect();
     let id = |place: usize| ids.get(plans[place].key.as_str()).copied();
     let missing: Vec<usize> = (0..plans.len()).filter(|place| id(*place).is_none()).collect();
@@ -198,7 +201,7 @@ fn tasks(list: &Tasks, plans: &[Plan], there: &[Task]) -> Result<(), Fault> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use protocol::config::TeamConfig;
+    use protocol::team_config::TeamConfig;
     use serde_json::Map;
 
     fn plan(key: &str, after: &[usize]) -> Plan {

@@ -12,8 +12,8 @@ use super::taken_up::{everybody, is_nothing_left};
 use super::{Run, begin, finish};
 use crate::here::{fault, now};
 use crate::output::clean;
-use protocol::control::{Activity, AgentStatus, Flag};
-use protocol::fault::{Fault, Kind};
+use protocol::control::{Activity, MemberFlag, MemberStatus};
+use protocol::error::{ErrorKind, ErrorReport};
 use protocol::id::TaskId;
 use protocol::name::AgentName;
 use protocol::task::Task;
@@ -39,7 +39,7 @@ pub(super) enum End {
     /// The time is over.
     TimedOut,
     /// Its members rest, and nothing of it moves before somebody does what this says.
-    Rests(Fault),
+    Rests(ErrorReport),
 }
 
 /// A team, and what was seen of it.
@@ -70,7 +70,7 @@ enum Made {
 
 impl Stage {
     /// The team that was found, or one that is made.
-    pub(super) fn new(run: &mut Run, root: &Root, found: Option<Team>) -> Result<Stage, Fault> {
+    pub(super) fn new(run: &mut Run, root: &Root, found: Option<Team>) -> Result<Stage, ErrorReport> {
         let log = Log::open(run.here.state()?.path(), &run.file.name)?;
         let (team, made) = match found {
             Some(team) => (team, Made::Before),
@@ -84,7 +84,7 @@ impl Stage {
     }
 
     /// Nothing is left to do: that its members have ended is no reason why a task is not done.
-    pub(super) fn is_over_for(&mut self, file: &RunFile) -> Result<End, Fault> {
+    pub(super) fn is_over_for(&mut self, file: &RunFile) -> Result<End, ErrorReport> {
         self.look.lives = everybody(file);
         let tasks = self.team.tasks().list().map_err(fault)?.into_iter();
         self.known.extend(tasks.filter(|task| !task.is_internal()).map(|task| (task.id, task)));
@@ -92,7 +92,7 @@ impl Stage {
     }
 
     /// Prints what happened.
-    pub(super) fn news(&mut self) -> Result<(), Fault> {
+    pub(super) fn news(&mut self) -> Result<(), ErrorReport> {
         for line in self.log.news()? {
             self.show.line(line);
         }
@@ -100,7 +100,7 @@ impl Stage {
     }
 
     fn say(&mut self, text: &str) {
-        let line = format!("{} {}", protocol::time::iso8601(now()), clean(&text.replace('\n', " ")));
+        let line = format!("{} {}", protocol::timestamp::iso8601(now()), clean(&text.replace('\n', " ")));
         self.show.line(line);
     }
 
@@ -140,7 +140,7 @@ impl Stage {
     }
 
     fn is_over(&self) -> bool {
-        let idle = |agent: &AgentStatus| agent.activity == Activity::Idle;
+        let idle = |agent: &MemberStatus| agent.activity == Activity::Idle;
         // Where there are no tasks there is what the members were told, and that is done when all are idle.
         let done = !self.decision.fates.is_empty()
             || (self.look.living.iter().all(idle) && !self.look.lives.anybody_returns());
@@ -156,7 +156,7 @@ impl Stage {
 }
 
 /// From an empty stage to the end of the work. A team that was made now and can't be filled is taken down.
-pub(super) fn from_start_to_end(run: &mut Run, stage: &mut Stage) -> Result<End, Fault> {
+pub(super) fn from_start_to_end(run: &mut Run, stage: &mut Stage) -> Result<End, ErrorReport> {
     let begun = match stage.made {
         Made::Before => begin::set_policy(run),
         Made::Now => Ok(()),
@@ -164,11 +164,13 @@ pub(super) fn from_start_to_end(run: &mut Run, stage: &mut Stage) -> Result<End,
     match begun.and_then(|()| begin::fill(run, stage)) {
         Ok(()) => follow(run, stage).map_err(|fault| left(run, stage, fault)),
         // Nobody more is started for it, and whoever was asked to end can own nothing; who lives is waited for.
-        Err(fault) if [Kind::Refused, Kind::NotFound].contains(&fault.kind) && is_spent(run, stage) => {
+        Err(fault)
+            if [ErrorKind::Refused, ErrorKind::NotFound].contains(&fault.kind) && is_spent(run, stage) =>
+        {
             follow(run, stage).map_err(|fault| left(run, stage, fault))
         }
         // Nobody is there who could take it down.
-        Err(fault) if fault.kind == Kind::NoDaemon => Err(left(run, stage, fault)),
+        Err(fault) if fault.kind == ErrorKind::NoDaemon => Err(left(run, stage, fault)),
         Err(fault) if stage.made == Made::Now => {
             finish::take_down(run, stage);
             Err(fault)
@@ -182,21 +184,21 @@ fn is_spent(run: &mut Run, stage: &Stage) -> bool {
 }
 
 /// A run that can't go on leaves everything as it is: nothing is lost, and somebody can go on with it.
-pub(super) fn left(run: &Run, stage: &Stage, fault: Fault) -> Fault {
+pub(super) fn left(run: &Run, stage: &Stage, fault: ErrorReport) -> ErrorReport {
     if run.daemon.taken() == Taken::Down {
         let next = "its agents end with it, and the team's files are left as they are; go on with the run: teamctl run FILE --resume";
-        return fault.hinted(next);
+        return fault.with_help(next);
     }
     let living: Vec<&str> = stage.look.living.iter().map(|agent| agent.name.as_str()).collect();
     let living = if living.is_empty() { "nobody".to_owned() } else { living.join(", ") };
     let next = format!(
         "the team is left as it is ({living} may still run); go on with it: teamctl run FILE --resume"
     );
-    let hint = fault.hint.as_ref().map_or_else(|| next.clone(), |hint| format!("{hint}; {next}"));
-    fault.hinted(hint)
+    let hint = fault.help.as_ref().map_or_else(|| next.clone(), |hint| format!("{hint}; {next}"));
+    fault.with_help(hint)
 }
 
-fn follow(run: &mut Run, stage: &mut Stage) -> Result<End, Fault> {
+fn follow(run: &mut Run, stage: &mut Stage) -> Result<End, ErrorReport> {
     loop {
         if run.signals.count() > 0 {
             return Ok(End::Stopped);
@@ -216,7 +218,9 @@ fn follow(run: &mut Run, stage: &mut Stage) -> Result<End, Fault> {
             Ok(Step::Soon) => drop(run.follow.next(Some(Instant::now() + TICK))?),
             // A disk that is full for a while, a daemon that is stopped, a file that somebody damaged: told once, and
             // looked at again.
-            Err(fault) if [Kind::Io, Kind::Timeout, Kind::Data].contains(&fault.kind) => {
+            Err(fault)
+                if [ErrorKind::Io, ErrorKind::Timeout, ErrorKind::InvalidData].contains(&fault.kind) =>
+            {
                 stage.complain(fault.message);
                 run.follow.next(Some(Instant::now() + TICK))?;
             }
@@ -236,10 +240,10 @@ enum Step {
     /// Nothing is left to wait for.
     Over,
     /// Nobody is there who could go on, and this is why.
-    Rests(Fault),
+    Rests(ErrorReport),
 }
 
-fn step(run: &mut Run, stage: &mut Stage) -> Result<Step, Fault> {
+fn step(run: &mut Run, stage: &mut Stage) -> Result<Step, ErrorReport> {
     stage.news()?;
     let look = lives::of(run, &stage.team)?;
     stage.saw(run, look);
@@ -264,14 +268,14 @@ fn step(run: &mut Run, stage: &mut Stage) -> Result<Step, Fault> {
 }
 
 /// Some tasks are not completed, and the team stays for whoever goes on.
-fn rests(run: &Run, why: &str, next: &str) -> Fault {
+fn rests(run: &Run, why: &str, next: &str) -> ErrorReport {
     let message = format!("cannot run team {} to its end: {why}", run.file.name);
     let again = Typed::default().about("run", &run.path.display().to_string(), &["--resume"]);
-    Fault::new(Kind::Partly, message).hinted(format!("the team stays; {next}: {again}"))
+    ErrorReport::new(ErrorKind::Partial, message).with_help(format!("the team stays; {next}: {again}"))
 }
 
 /// None where there was nothing to give back.
-fn give_back(stage: &mut Stage) -> Result<Option<Step>, Fault> {
+fn give_back(stage: &mut Stage) -> Result<Option<Step>, ErrorReport> {
     let mut step = None;
     for given in std::mem::take(&mut stage.decision.give_back) {
         if !lives::give_back(&stage.team, &given)? {
@@ -287,7 +291,7 @@ fn give_back(stage: &mut Stage) -> Result<Option<Step>, Fault> {
 }
 
 /// Until there is a reason to look, but not before `rest` is over.
-fn wait(run: &mut Run, stage: &Stage, rest: Duration) -> Result<(), Fault> {
+fn wait(run: &mut Run, stage: &Stage, rest: Duration) -> Result<(), ErrorReport> {
     let not_before = Instant::now() + rest;
     let running = stage.decision.fates.values().any(|fate| *fate == Fate::Running);
     let tick = (running && stage.show.ticks()).then(|| Instant::now() + TICK);
@@ -322,19 +326,21 @@ fn view(file: &RunFile, stage: &Stage) -> View {
 }
 
 /// Who works before who does not, each in the file's order: where not all fit, these are seen.
-fn ordered<'a>(file: &RunFile, living: &'a [AgentStatus]) -> Vec<&'a AgentStatus> {
+fn ordered<'a>(file: &RunFile, living: &'a [MemberStatus]) -> Vec<&'a MemberStatus> {
     let place = |name: &AgentName| file.members.iter().position(|member| member.name == *name);
-    let mut all: Vec<&AgentStatus> = living.iter().collect();
+    let mut all: Vec<&MemberStatus> = living.iter().collect();
     all.sort_by_key(|agent| {
         (agent.activity == Activity::Idle, place(&agent.name).unwrap_or(file.members.len()))
     });
     all
 }
 
-fn member(agent: &AgentStatus) -> MemberView {
-    let asks =
-        agent.flags.iter().any(|flag| matches!(flag, Flag::AwaitingPlanApproval | Flag::AwaitingPermission));
-    let doing = match (agent.phase.as_str(), agent.activity, &agent.task) {
+fn member(agent: &MemberStatus) -> MemberView {
+    let asks = agent
+        .flags
+        .iter()
+        .any(|flag| matches!(flag, MemberFlag::AwaitingPlanApproval | MemberFlag::AwaitingPermission));
+    let doing = match (agent.lifecycle.as_str(), agent.activity, &agent.task) {
         ("running", _, Some(task)) if asks => format!("asks: {task}"),
         ("running", _, None) if asks => "asks".to_owned(),
         ("running", Activity::Idle, _) => "idle".to_owned(),
@@ -356,7 +362,7 @@ mod tests {
     #[test]
     fn who_waits_for_an_answer_asks() {
         let agent = r#"{"name":"ann","agent_id":"","phase":"running","activity":"active","since":0,"feed":"turn","backend":"","color":"","task":"x","flags":["awaiting_permission"]}"#;
-        let mut agent: AgentStatus = serde_json::from_str(agent).unwrap();
+        let mut agent: MemberStatus = serde_json::from_str(agent).unwrap();
         let seen = member(&agent);
         assert_eq!((seen.doing.as_str(), seen.asks), ("asks: x", true));
         agent.flags.clear();
@@ -373,7 +379,7 @@ mod tests {
             let text = format!(
                 r#"{{"name":"{name}","agent_id":"","phase":"running","activity":"{activity}","since":0,"feed":"turn","backend":"","color":""}}"#
             );
-            serde_json::from_str::<AgentStatus>(&text).unwrap()
+            serde_json::from_str::<MemberStatus>(&text).unwrap()
         };
         let living =
             [("ann", "active"), ("bob", "idle"), ("eve", "active"), ("zoe", "idle"), ("cat", "active")];

@@ -10,7 +10,7 @@ use crate::verbs::follow::Teller;
 use crate::verbs::up::server::Server;
 use crate::verbs::up::{self, Began, TMUX_NAME};
 use protocol::control::{Reply, Request, StatusReply};
-use protocol::fault::{Fault, Kind};
+use protocol::error::{ErrorKind, ErrorReport};
 use std::collections::VecDeque;
 use std::os::fd::OwnedFd;
 use std::time::{Duration, Instant};
@@ -43,7 +43,7 @@ pub(super) enum Taken {
 
 impl<'a> Daemon<'a> {
     /// The one that runs, or a fresh one.
-    pub(super) fn begin(here: &'a Here, teller: Teller) -> Result<Daemon<'a>, Fault> {
+    pub(super) fn begin(here: &'a Here, teller: Teller) -> Result<Daemon<'a>, ErrorReport> {
         let server = Server::OfCaller(TMUX_NAME.to_owned());
         let (started, process) = (VecDeque::new(), None);
         let mut daemon = Daemon { here, teller, started, server, process, taken: Taken::No };
@@ -52,26 +52,26 @@ impl<'a> Daemon<'a> {
     }
 
     /// Asks; where nobody answers, the next daemon is asked the same. For what may be asked twice.
-    pub(super) fn ask(&mut self, request: &Request) -> Result<Reply, Fault> {
+    pub(super) fn ask(&mut self, request: &Request) -> Result<Reply, ErrorReport> {
         loop {
             match self.here.ask(request.clone()) {
-                Err(fault) if fault.kind == Kind::NoDaemon => self.start()?,
+                Err(fault) if fault.kind == ErrorKind::NoDaemon => self.start()?,
                 answer => return answer,
             }
         }
     }
 
     /// Teams and members.
-    pub(super) fn status(&mut self) -> Result<StatusReply, Fault> {
+    pub(super) fn status(&mut self) -> Result<StatusReply, ErrorReport> {
         match self.ask(&Request::Status)? {
-            Reply::Status(status) if status.daemon.closing => Err(self.is_down()),
+            Reply::Status(status) if status.daemon.is_stopping => Err(self.is_down()),
             Reply::Status(status) => Ok(status),
             _ => Err(misunderstood()),
         }
     }
 
     /// Starts one unless one answers.
-    pub(super) fn start(&mut self) -> Result<(), Fault> {
+    pub(super) fn start(&mut self) -> Result<(), ErrorReport> {
         let status = loop {
             self.refuse_one_too_many()?;
             self.refuse_where_taken_down()?;
@@ -82,10 +82,10 @@ impl<'a> Daemon<'a> {
                     break status;
                 }
                 Ok(Began::Refused(code)) => {
-                    return Err(Fault::new(kind(code), "cannot start teamd: it has said why above"));
+                    return Err(ErrorReport::new(kind(code), "cannot start teamd: it has said why above"));
                 }
                 // Killed before it could answer. Where none has ever run, it would not run the next time either.
-                Err(fault) if fault.kind == Kind::NoDaemon && matches!(self.server, Server::At(_)) => {
+                Err(fault) if fault.kind == ErrorKind::NoDaemon && matches!(self.server, Server::At(_)) => {
                     self.started.push_back(Instant::now());
                 }
                 Err(fault) => return Err(fault),
@@ -105,13 +105,13 @@ impl<'a> Daemon<'a> {
         self.taken
     }
 
-    fn is_down(&mut self) -> Fault {
+    fn is_down(&mut self) -> ErrorReport {
         self.taken = Taken::Down;
-        Fault::new(Kind::NoDaemon, "cannot go on with the run: somebody has taken teamd down")
+        ErrorReport::new(ErrorKind::NoDaemon, "cannot go on with the run: somebody has taken teamd down")
     }
 
     /// One that was down before we came is another matter: then it is started.
-    fn refuse_where_taken_down(&mut self) -> Result<(), Fault> {
+    fn refuse_where_taken_down(&mut self) -> Result<(), ErrorReport> {
         if matches!(self.server, Server::OfCaller(_)) || self.answers() {
             return Ok(());
         }
@@ -128,7 +128,7 @@ impl<'a> Daemon<'a> {
         self.here.ask(Request::Status).is_ok()
     }
 
-    fn refuse_one_too_many(&mut self) -> Result<(), Fault> {
+    fn refuse_one_too_many(&mut self) -> Result<(), ErrorReport> {
         while self.started.front().is_some_and(|at| at.elapsed() > WITHIN) {
             self.started.pop_front();
         }
@@ -136,14 +136,15 @@ impl<'a> Daemon<'a> {
             return Ok(());
         }
         let message = format!("cannot keep teamd running: it died {STARTS} times within a minute");
-        let log = self.here.place()?.state.join("logs/teamd/latest");
-        Err(Fault::new(Kind::NoDaemon, message).hinted(format!("see its log: {}", log.display())))
+        let log = self.here.place()?.state_dir.join("logs/teamd/latest");
+        Err(ErrorReport::new(ErrorKind::NoDaemon, message)
+            .with_help(format!("see its log: {}", log.display())))
     }
 }
 
 /// The kind with that exit code.
-fn kind(code: u8) -> Kind {
-    use Kind::{Config, Data, Io, Missing, NoDaemon, NotPermitted, Refused, Timeout, Usage};
-    let kinds = [Config, Data, Io, Missing, NoDaemon, NotPermitted, Refused, Timeout, Usage];
-    kinds.into_iter().find(|kind| kind.exit_code() == code).unwrap_or(Kind::Internal)
+fn kind(code: u8) -> ErrorKind {
+    use ErrorKind::{Config, InvalidData, Io, MissingPath, NoDaemon, NotPermitted, Refused, Timeout, Usage};
+    let kinds = [Config, InvalidData, Io, MissingPath, NoDaemon, NotPermitted, Refused, Timeout, Usage];
+    kinds.into_iter().find(|kind| kind.exit_code() == code).unwrap_or(ErrorKind::Internal)
 }

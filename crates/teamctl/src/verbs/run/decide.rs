@@ -231,12 +231,12 @@ mod tests {
     }
 
     fn lives(all: &[(&str, Life)]) -> Lives {
-        let all = all.iter().map(|(name, life)| (AgentName::foreign(name), *life)).collect();
+        let all = all.iter().map(|(name, life)| (AgentName::new_unchecked(name), *life)).collect();
         Lives(all, BTreeSet::new())
     }
 
     fn rules(retries: u32) -> Rules {
-        let owners = [("hers".to_owned(), AgentName::foreign("ann"))];
+        let owners = [("hers".to_owned(), AgentName::new_unchecked("ann"))];
         Rules { owners: owners.into_iter().collect(), retries }
     }
 

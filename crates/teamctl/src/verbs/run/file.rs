@@ -18,7 +18,7 @@ use crate::verbs::spawn;
 use flaw::{At, Flaws};
 use member::{Defaults, Member};
 use protocol::control;
-use protocol::fault::{Fault, Kind};
+use protocol::error::{ErrorKind, ErrorReport};
 use protocol::name::{AgentName, TeamName};
 use protocol::policy::Policy as TeamPolicy;
 use section::Section;
@@ -43,7 +43,7 @@ pub(super) struct RunFile {
     /// How it is run.
     pub(super) policy: Policy,
     /// Its members, each ready to be spawned.
-    pub(super) members: Vec<control::Spawn>,
+    pub(super) members: Vec<control::SpawnRequest>,
     /// Those that work in a worktree of their own: what their orders are made of.
     pub(super) grounds: BTreeMap<AgentName, spawn::Spawn>,
     /// Its tasks, in the order of the file.
@@ -54,28 +54,30 @@ pub(super) struct RunFile {
 ///
 /// # Errors
 /// `Missing` or `Io` where it can't be read; what is wrong in it is the inner error.
-pub(super) fn read(path: &Path, root: &Path) -> Result<Result<RunFile, Vec<Flaw>>, Fault> {
+pub(super) fn read(path: &Path, root: &Path) -> Result<Result<RunFile, Vec<Flaw>>, ErrorReport> {
     let caller = caller()?;
     let text = text(path)?;
     let path = caller.join(path);
     Ok(parse(&text, path.parent().unwrap_or(&caller), &Caller { cwd: &caller, root }))
 }
 
-fn text(path: &Path) -> Result<String, Fault> {
+fn text(path: &Path) -> Result<String, ErrorReport> {
     use std::io::Read;
     let cannot = |error: std::io::Error| {
-        let kind = if error.kind() == std::io::ErrorKind::NotFound { Kind::Missing } else { Kind::Io };
-        Fault::new(kind, format!("cannot read {}: {error}", path.display()))
-            .hinted("what such a file holds: teamctl help run")
+        let kind =
+            if error.kind() == std::io::ErrorKind::NotFound { ErrorKind::MissingPath } else { ErrorKind::Io };
+        ErrorReport::new(kind, format!("cannot read {}: {error}", path.display()))
+            .with_help("what such a file holds: teamctl help run")
     };
     let mut bytes = Vec::new();
     std::fs::File::open(path).map_err(cannot)?.take(LIMIT + 1).read_to_end(&mut bytes).map_err(cannot)?;
     if bytes.len() as u64 > LIMIT {
         let message = format!("cannot run {}: it has over {LIMIT} bytes", path.display());
-        return Err(Fault::new(Kind::Data, message));
+        return Err(ErrorReport::new(ErrorKind::InvalidData, message));
     }
-    String::from_utf8(bytes)
-        .map_err(|error| Fault::new(Kind::Data, format!("cannot read {}: {error}", path.display())))
+    String::from_utf8(bytes).map_err(|error| {
+        ErrorReport::new(ErrorKind::InvalidData, format!("cannot read {}: {error}", path.display()))
+    })
 }
 
 /// Where the one is who runs the file, and where the teams are.
@@ -133,7 +135,7 @@ fn whole(file: Section, directory: &Path, caller: &Caller<'_>, flaws: &mut Flaws
         members.into_iter().filter_map(|member| member::order(member, &defaults, flaws)).collect();
     let ground = |member: &Member| Some((member.order.name.clone(), member.ground.clone()?));
     let grounds = members.iter().filter_map(ground).collect();
-    let members: Vec<control::Spawn> = members.into_iter().map(|member| member.order).collect();
+    let members: Vec<control::SpawnRequest> = members.into_iter().map(|member| member.order).collect();
     // Of a member with a flaw it is not known what it can do.
     if members.len() == count {
         task::refuse_what_no_worker_can_do(&tasks, &members, flaws);
@@ -151,7 +153,7 @@ fn placeholder() -> TeamName {
 fn team_name(name: &At<String>, flaws: &mut Flaws) -> Option<TeamName> {
     let parsed = TeamName::parse(&name.value);
     match parsed {
-        Ok(team) if team.is_foreign() => {
+        Ok(team) if team.is_claude_session() => {
             flaws.add(name.at, format!("the name {team} belongs to a session of Claude Code"));
             None
         }
@@ -169,9 +171,9 @@ fn team_name(name: &At<String>, flaws: &mut Flaws) -> Option<TeamName> {
 ///
 /// # Errors
 /// As [`read`].
-pub(in crate::verbs) fn read_policy(path: &Path) -> Result<Result<TeamPolicy, Vec<Flaw>>, Fault> {
+pub(in crate::verbs) fn read_policy(path: &Path) -> Result<Result<TeamPolicy, Vec<Flaw>>, ErrorReport> {
     let caller = caller()?;
-    let text = text(path).map_err(|fault| fault.hinted("what such a file holds: teamctl help policy"))?;
+    let text = text(path).map_err(|fault| fault.with_help("what such a file holds: teamctl help policy"))?;
     let path = caller.join(path);
     Ok(parse_policy(&text, path.parent().unwrap_or(&caller)))
 }
@@ -193,9 +195,11 @@ fn parse_policy(text: &str, directory: &Path) -> Result<TeamPolicy, Vec<Flaw>> {
     }
 }
 
-fn caller() -> Result<PathBuf, Fault> {
+fn caller() -> Result<PathBuf, ErrorReport> {
     let caller = std::env::current_dir();
-    caller.map_err(|error| Fault::new(Kind::Missing, format!("cannot find the current directory: {error}")))
+    caller.map_err(|error| {
+        ErrorReport::new(ErrorKind::MissingPath, format!("cannot find the current directory: {error}"))
+    })
 }
 
 /// A good file, for tests of what follows from one.

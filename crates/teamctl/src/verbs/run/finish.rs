@@ -13,8 +13,8 @@ use super::taken_up::{everybody, try_again};
 use crate::here::{Here, fault};
 use crate::output;
 use crate::verbs::typed::placed;
-use protocol::control::{Delete, Reply, Request, Shutdown, Targets};
-use protocol::fault::{BEING_DELETED, Fault, Kind};
+use protocol::control::{DeleteTeamRequest, MemberSelection, Reply, Request, ShutdownMembersRequest};
+use protocol::error::{BEING_DELETED_SUFFIX, ErrorKind, ErrorReport};
 use protocol::id::TaskId;
 use protocol::name::TeamName;
 use serde_json::json;
@@ -27,7 +27,12 @@ use store::Team;
 const DELETED: Duration = Duration::from_secs(120);
 
 /// Ends the team and tells what it came to; the exit code.
-pub(super) fn finish(run: &mut Run, mut stage: Stage, end: End, alone: &mut Alone) -> Result<u8, Fault> {
+pub(super) fn finish(
+    run: &mut Run,
+    mut stage: Stage,
+    end: End,
+    alone: &mut Alone,
+) -> Result<u8, ErrorReport> {
     // Nobody who rests is there to be asked, and asked to end it would not be brought back.
     let ended = match &end {
         End::Rests(_) => Ok(()),
@@ -52,7 +57,7 @@ pub(super) fn finish(run: &mut Run, mut stage: Stage, end: End, alone: &mut Alon
 
 /// Of a run that was killed while its team was being deleted. The table can be told only where its tasks are still there,
 /// the exit code always.
-pub(super) fn rest_of_deletion(run: &mut Run, team: Option<&Team>, code: u8) -> Result<u8, Fault> {
+pub(super) fn rest_of_deletion(run: &mut Run, team: Option<&Team>, code: u8) -> Result<u8, ErrorReport> {
     let rows = team.map(|team| rows_of(run.here, &run.file, team)).transpose()?.unwrap_or_default();
     delete(run)?;
     let name = &run.file.name;
@@ -68,7 +73,7 @@ pub(super) fn rest_of_deletion(run: &mut Run, team: Option<&Team>, code: u8) -> 
 }
 
 /// A team that was kept, and in which nothing can be done: it stays as it is, and that is said.
-pub(super) fn nothing_left(here: &Here, file: &RunFile, team: &Team) -> Result<ExitCode, Fault> {
+pub(super) fn nothing_left(here: &Here, file: &RunFile, team: &Team) -> Result<ExitCode, ErrorReport> {
     let rows = rows_of(here, file, team)?;
     let code = ExitCode::from(tell(here, &file.name, &End::Over, &rows));
     let name = file.name.as_str();
@@ -82,7 +87,7 @@ pub(super) fn nothing_left(here: &Here, file: &RunFile, team: &Team) -> Result<E
 }
 
 /// Of a team whose members have ended.
-fn rows_of(here: &Here, file: &RunFile, team: &Team) -> Result<Vec<Row>, Fault> {
+fn rows_of(here: &Here, file: &RunFile, team: &Team) -> Result<Vec<Row>, ErrorReport> {
     let tasks = team.tasks().list().map_err(fault)?;
     let decision = decide(&Rules::default(), &tasks, &everybody(file));
     let log = Log::open(here.state()?.path(), &file.name)?;
@@ -100,7 +105,7 @@ pub(super) fn take_down(run: &mut Run, stage: &mut Stage) {
 }
 
 /// Asks all of them, and ends who does not answer; who is in a hurry ends them at once.
-fn shut_down(run: &mut Run, stage: &mut Stage, end: &End) -> Result<(), Fault> {
+fn shut_down(run: &mut Run, stage: &mut Stage, end: &End) -> Result<(), ErrorReport> {
     // The first Ctrl-C is what began this, where it did.
     let asked = if *end == End::Stopped && run.signals.count() > 0 { 2 } else { 1 };
     stage.ends(ending(run, end, asked));
@@ -108,7 +113,7 @@ fn shut_down(run: &mut Run, stage: &mut Stage, end: &End) -> Result<(), Fault> {
     let mut killed = false;
     loop {
         match answer.try_recv() {
-            Ok(Err(fault)) if fault.kind == Kind::NoDaemon => {
+            Ok(Err(fault)) if fault.kind == ErrorKind::NoDaemon => {
                 run.daemon.start()?;
                 answer = ask(run, end);
             }
@@ -141,7 +146,7 @@ fn ending(run: &Run, end: &End, asked: usize) -> String {
 }
 
 /// The table goes on while the members end. It is for the eye alone: a look that fails is left out.
-fn redraw(run: &mut Run, stage: &mut Stage) -> Result<(), Fault> {
+fn redraw(run: &mut Run, stage: &mut Stage) -> Result<(), ErrorReport> {
     stage.news()?;
     if stage.show.ticks()
         && let Ok(look) = lives::of(run, &stage.team)
@@ -156,24 +161,24 @@ fn at_the_end(run: &Run) -> Rules {
     Rules { owners: run.rules.owners.clone(), retries: 0 }
 }
 
-fn all(run: &Run) -> Targets {
-    Targets { team: run.file.name.clone(), names: Vec::new() }
+fn all(run: &Run) -> MemberSelection {
+    MemberSelection { team: run.file.name.clone(), names: Vec::new() }
 }
 
 /// In a thread of its own: a second Ctrl-C must not wait for the answer.
-fn ask(run: &Run, end: &End) -> Receiver<Result<Reply, Fault>> {
+fn ask(run: &Run, end: &End) -> Receiver<Result<Reply, ErrorReport>> {
     let reason = match end {
         End::Over => "all tasks are over",
         End::Stopped => "the run was stopped",
         End::TimedOut => "the time of the run is over",
         End::Rests(_) => "its members rest",
     };
-    let request = Request::Shutdown(Shutdown {
+    let request = Request::Shutdown(ShutdownMembersRequest {
         targets: all(run),
         reason: Some(reason.to_owned()),
         grace_ms: u64::try_from(run.file.policy.grace.as_millis()).unwrap_or(u64::MAX),
         force: true,
-        at_once: false,
+        no_wait: false,
     });
     let (send, receive) = channel();
     let (here, teller) = (Here::new(run.here.global.clone()), run.follow.teller());
@@ -186,7 +191,7 @@ fn ask(run: &Run, end: &End) -> Receiver<Result<Reply, Fault>> {
 }
 
 /// The table, from the files as they are now: somebody may have finished while it was asked to end.
-fn rows(run: &Run, stage: &mut Stage) -> Result<Vec<Row>, Fault> {
+fn rows(run: &Run, stage: &mut Stage) -> Result<Vec<Row>, ErrorReport> {
     let tasks = stage.team.tasks().list().map_err(fault)?;
     stage.news()?;
     // Who lived before: nobody lives now, and that is no reason why a task is not done.
@@ -198,13 +203,17 @@ fn rows(run: &Run, stage: &mut Stage) -> Result<Vec<Row>, Fault> {
 }
 
 /// Removes the files; a team that is gone already is fine.
-fn delete(run: &mut Run) -> Result<(), Fault> {
-    let request = Request::Delete(Delete { team: run.file.name.clone(), force: true, discard: Vec::new() });
+fn delete(run: &mut Run) -> Result<(), ErrorReport> {
+    let request = Request::DeleteTeam(DeleteTeamRequest {
+        team: run.file.name.clone(),
+        force: true,
+        discard_worktrees: Vec::new(),
+    });
     let until = Instant::now() + DELETED;
     let answer = loop {
         match run.daemon.ask(&request) {
             // teamd is at it for somebody who was killed.
-            Err(fault) if fault.message.ends_with(BEING_DELETED) && Instant::now() < until => {
+            Err(fault) if fault.message.ends_with(BEING_DELETED_SUFFIX) && Instant::now() < until => {
                 run.follow.next(Some(Instant::now() + TICK))?;
             }
             answer => break answer,
@@ -212,12 +221,12 @@ fn delete(run: &mut Run) -> Result<(), Fault> {
     };
     match answer {
         // Work that nobody else has is what a worktree is for: the team stays, and the tasks are done all the same.
-        Err(fault) if fault.kind == Kind::Refused => {
+        Err(fault) if fault.kind == ErrorKind::Refused => {
             let message = format!("team {} stays: {}", run.file.name, fault.message);
-            output::told(run.here, &Fault { message, ..fault });
+            output::told(run.here, &ErrorReport { message, ..fault });
             Ok(())
         }
-        Err(fault) if fault.kind != Kind::NotFound => Err(fault),
+        Err(fault) if fault.kind != ErrorKind::NotFound => Err(fault),
         _ => Ok(()),
     }
 }
@@ -232,7 +241,7 @@ fn tell(here: &Here, name: &TeamName, end: &End, rows: &[Row]) -> u8 {
     code
 }
 
-fn table(here: &Here, ok: bool, rows: &[Row], why: Option<&Fault>) {
+fn table(here: &Here, ok: bool, rows: &[Row], why: Option<&ErrorReport>) {
     let completed = result::completed(rows);
     let global = &here.global;
     let failed = || rows.iter().filter(|row| row.outcome != "completed");
@@ -254,17 +263,17 @@ fn code(name: &TeamName, end: &End, rows: &[Row]) -> u8 {
     match why(name, end) {
         Some(fault) => fault.kind.exit_code(),
         None if result::completed(rows) == rows.len() => 0,
-        None => Kind::Partly.exit_code(),
+        None => ErrorKind::Partial.exit_code(),
     }
 }
 
 /// Why it ended before its end.
-fn why(name: &TeamName, end: &End) -> Option<Fault> {
+fn why(name: &TeamName, end: &End) -> Option<ErrorReport> {
     let (kind, why) = match end {
         End::Over => return None,
         End::Rests(fault) => return Some(fault.clone()),
-        End::Stopped => (Kind::Partly, "it was stopped"),
-        End::TimedOut => (Kind::Timeout, "its time is over"),
+        End::Stopped => (ErrorKind::Partial, "it was stopped"),
+        End::TimedOut => (ErrorKind::Timeout, "its time is over"),
     };
-    Some(Fault::new(kind, format!("cannot run team {name} to its end: {why}")))
+    Some(ErrorReport::new(kind, format!("cannot run team {name} to its end: {why}")))
 }

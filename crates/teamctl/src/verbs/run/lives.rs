@@ -3,8 +3,8 @@
 use super::Run;
 use super::decide::{GiveBack, LEFT, Life, Lives};
 use crate::here::fault;
-use protocol::control::{AgentStatus, TeamStatus};
-use protocol::fault::{Fault, Kind};
+use protocol::control::{MemberStatus, TeamStatus};
+use protocol::error::{ErrorKind, ErrorReport};
 use protocol::name::AgentName;
 use protocol::task::{Task, TaskStatus};
 use serde_json::{Map, Value};
@@ -19,13 +19,13 @@ pub(super) struct Look {
     /// Who can still do something.
     pub(super) lives: Lives,
     /// Those that the daemon has running.
-    pub(super) living: Vec<AgentStatus>,
+    pub(super) living: Vec<MemberStatus>,
     /// Why the daemon starts nobody for it any more.
     pub(super) spent: Option<String>,
 }
 
 /// Looks. The tasks first: who is gone after that will not have begun one of them since.
-pub(super) fn of(run: &mut Run, team: &Team) -> Result<Look, Fault> {
+pub(super) fn of(run: &mut Run, team: &Team) -> Result<Look, ErrorReport> {
     let tasks = team.tasks().list().map_err(fault)?;
     let others = team.config().map_err(fault)?.members.into_iter().map(|member| member.name);
     let file = &run.file;
@@ -35,17 +35,17 @@ pub(super) fn of(run: &mut Run, team: &Team) -> Result<Look, Fault> {
     let status = run.daemon.status()?;
     let status = status.teams.into_iter().find(|status| status.name == *team.name());
     let status = status.unwrap_or_else(|| nobody(team));
-    for past in status.past {
-        let life = match past.rests {
+    for past in status.past_members {
+        let life = match past.is_suspended {
             true => Life::Rests,
-            false if past.comes_back() => Life::Returns,
+            false if past.has_respawn() => Life::Returns,
             false => Life::Gone,
         };
         lives.0.insert(past.name, life);
     }
     lives.0.extend(status.members.iter().map(|agent| (agent.name.clone(), Life::Lives)));
     lives.1.extend(status.members.iter().filter_map(|agent| agent.turn_task));
-    let spent = status.budget.and_then(|budget| budget.spent);
+    let spent = status.budget.and_then(|budget| budget.exhausted_reason);
     Ok(Look { tasks, lives, living: status.members, spent })
 }
 
@@ -54,14 +54,14 @@ fn nobody(team: &Team) -> TeamStatus {
     TeamStatus {
         name: team.name().clone(),
         members: Vec::new(),
-        past: Vec::new(),
+        past_members: Vec::new(),
         worktrees: Vec::new(),
         budget: None,
     }
 }
 
 /// Makes a task pending again; false where it is no longer as it was when that was decided.
-pub(super) fn give_back(team: &Team, given: &GiveBack) -> Result<bool, Fault> {
+pub(super) fn give_back(team: &Team, given: &GiveBack) -> Result<bool, ErrorReport> {
     let tasks = team.tasks();
     let still = |task: &Task| {
         let failed = task.failure().is_some();
@@ -84,7 +84,7 @@ pub(super) fn give_back(team: &Team, given: &GiveBack) -> Result<bool, Fault> {
         // It was given its owner; that it hears of it by a message is a courtesy.
         Err(Error::Untold { .. }) => Ok(true),
         // Somebody was faster, or the owner has just gone: the next look decides anew.
-        Err(error) if [Kind::Refused, Kind::NotFound].contains(&error.kind()) => Ok(false),
+        Err(error) if [ErrorKind::Refused, ErrorKind::NotFound].contains(&error.kind()) => Ok(false),
         Err(error) => Err(fault(error)),
     }
 }

@@ -5,12 +5,12 @@
 
 use crate::verbs::events::sentence;
 use crate::verbs::follow::Tail;
-use protocol::event::{Event, TAKEN_DOWN, What};
-use protocol::fault::Fault;
+use protocol::error::ErrorReport;
+use protocol::event::{Event, EventKind, REQUESTED_STOP_REASON};
 use protocol::id::TaskId;
 use protocol::name::TeamName;
 use protocol::task::{Task, TaskStatus};
-use protocol::time::parse_iso8601;
+use protocol::timestamp::parse_iso8601;
 use serde_json::Value;
 use std::collections::HashMap;
 use std::path::Path;
@@ -35,7 +35,7 @@ struct Span {
 
 impl Log {
     /// Everything that is there already is read, and not news.
-    pub(super) fn open(state: &Path, team: &TeamName) -> Result<Log, Fault> {
+    pub(super) fn open(state: &Path, team: &TeamName) -> Result<Log, ErrorReport> {
         let tail = |name| Tail::new(state.join(name));
         let mark = format!("\"team\":\"{team}\"");
         let mut log = Log {
@@ -56,7 +56,7 @@ impl Log {
     }
 
     /// What was written since the last call, as lines for people with their time.
-    pub(super) fn news(&mut self) -> Result<Vec<String>, Fault> {
+    pub(super) fn news(&mut self) -> Result<Vec<String>, ErrorReport> {
         let mut news = Vec::new();
         while let Some(chunk) = self.tail.next_chunk()? {
             news.extend(self.take(&chunk));
@@ -111,14 +111,14 @@ impl Log {
 
     fn note(&mut self, event: &Event) {
         let Some(at) = parse_iso8601(&event.time) else { return };
-        match &event.what {
+        match &event.kind {
             // An earlier team of the name: its tasks had the same numbers.
-            What::TeamCreated => self.times.clear(),
-            What::TaskStarted { task, .. } => {
+            EventKind::TeamCreated => self.times.clear(),
+            EventKind::TaskStarted { task, .. } => {
                 let ended = self.times.get(task).and_then(|span| span.ended).filter(|ended| *ended >= at);
                 self.times.insert(*task, Span { started: Some(at), ended });
             }
-            What::TaskCompleted { task, .. } | What::TaskFailed { task, .. } => {
+            EventKind::TaskCompleted { task, .. } | EventKind::TaskFailed { task, .. } => {
                 self.times.entry(*task).or_default().ended = Some(at);
             }
             _ => {}
@@ -127,7 +127,7 @@ impl Log {
 }
 
 /// Whether the last that the log tells of a daemon is that somebody took it down.
-pub(super) fn is_taken_down(state: &Path) -> Result<bool, Fault> {
+pub(super) fn is_taken_down(state: &Path) -> Result<bool, ErrorReport> {
     for name in ["events.jsonl", "events.jsonl.1"] {
         let mut tail = Tail::new(state.join(name));
         let mut text = Vec::new();
@@ -135,17 +135,18 @@ pub(super) fn is_taken_down(state: &Path) -> Result<bool, Fault> {
             text.extend(chunk);
         }
         if let Some(what) = String::from_utf8_lossy(&text).lines().rev().find_map(of_daemon) {
-            return Ok(what == What::DaemonStopped { why: TAKEN_DOWN.to_owned() });
+            return Ok(what == EventKind::DaemonStopped { reason: REQUESTED_STOP_REASON.to_owned() });
         }
     }
     Ok(false)
 }
 
 /// That a daemon came or went.
-fn of_daemon(line: &str) -> Option<What> {
+fn of_daemon(line: &str) -> Option<EventKind> {
     // Most lines need not be parsed.
     let event = line.contains("\"daemon_").then(|| serde_json::from_str::<Event>(line).ok())??;
-    matches!(event.what, What::DaemonReady { .. } | What::DaemonStopped { .. }).then_some(event.what)
+    matches!(event.kind, EventKind::DaemonReady { .. } | EventKind::DaemonStopped { .. })
+        .then_some(event.kind)
 }
 
 #[cfg(test)]
@@ -159,7 +160,7 @@ mod tests {
     }
 
     fn line(ms: u64, rest: &str) -> String {
-        format!("{{\"time\":\"{}\",{rest}}}\n", protocol::time::iso8601(ms))
+        format!("{{\"time\":\"{}\",{rest}}}\n", protocol::timestamp::iso8601(ms))
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! Ctrl-C: once asks the team to stop, twice ends it. The handlers only count and wake.
 
 use crate::verbs::follow::Teller;
-use protocol::fault::{Fault, Kind};
+use protocol::error::{ErrorKind, ErrorReport};
 use signal_hook::consts::{SIGINT, SIGTERM};
 use std::io::Read;
 use std::os::unix::net::UnixStream;
@@ -14,9 +14,10 @@ pub(super) struct Signals(Arc<AtomicUsize>);
 
 impl Signals {
     /// Catches SIGINT and SIGTERM from now on, and wakes whoever waits.
-    pub(super) fn catch(teller: Teller) -> Result<Signals, Fault> {
-        let cannot =
-            |error: std::io::Error| Fault::new(Kind::Internal, format!("cannot catch signals: {error}"));
+    pub(super) fn catch(teller: Teller) -> Result<Signals, ErrorReport> {
+        let cannot = |error: std::io::Error| {
+            ErrorReport::new(ErrorKind::Internal, format!("cannot catch signals: {error}"))
+        };
         let (mut pipe, write) = UnixStream::pair().map_err(cannot)?;
         for signal in [SIGINT, SIGTERM] {
             let write = write.try_clone().map_err(cannot)?;

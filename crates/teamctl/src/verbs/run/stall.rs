@@ -3,7 +3,7 @@
 //! ends after a while, since nobody will wake it.
 
 use super::lives::Look;
-use protocol::control::{Activity, AgentStatus, Flag};
+use protocol::control::{Activity, MemberFlag, MemberStatus};
 use protocol::id::TaskId;
 use protocol::name::AgentName;
 use protocol::task::TaskStatus;
@@ -41,13 +41,14 @@ impl Stall {
 }
 
 fn picture(look: &Look) -> Picture {
-    let open = look.tasks.iter().filter(|task| !task.is_internal() && !task.status.is_over());
+    let open = look.tasks.iter().filter(|task| !task.is_internal() && !task.status.is_closed());
     open.map(|task| (task.id, task.status.clone(), task.owner.clone())).collect()
 }
 
 /// For something new, not for the answer to a question.
-fn waits(agent: &AgentStatus) -> bool {
-    let waits = |flag: &Flag| matches!(flag, Flag::AwaitingPlanApproval | Flag::AwaitingPermission);
+fn waits(agent: &MemberStatus) -> bool {
+    let waits =
+        |flag: &MemberFlag| matches!(flag, MemberFlag::AwaitingPlanApproval | MemberFlag::AwaitingPermission);
     agent.activity == Activity::Idle && !agent.flags.iter().any(waits)
 }
 
@@ -84,13 +85,13 @@ mod tests {
         assert_eq!(stall.deadline(&look("idle", "pending", ""), later), Some(later + PATIENCE));
         assert_eq!(stall.deadline(&look("idle", "in_progress", "team-lead"), later), None);
         let mut rests = look("idle", "pending", "");
-        rests.lives.0.insert(AgentName::foreign("bob"), Life::Rests);
+        rests.lives.0.insert(AgentName::new_unchecked("bob"), Life::Rests);
         assert_eq!(stall.deadline(&rests, later), Some(later + PATIENCE), "what is bob's ann does not do");
         rests.living.iter_mut().for_each(|ann| ann.activity = Activity::Active);
         assert_eq!(stall.deadline(&rests, later), None, "she is at something");
         rests.living.clear();
         assert_eq!(stall.deadline(&rests, later), Some(later + PATIENCE));
-        rests.lives.0.insert(AgentName::foreign("ann"), Life::Returns);
+        rests.lives.0.insert(AgentName::new_unchecked("ann"), Life::Returns);
         assert_eq!(stall.deadline(&rests, later), None);
     }
 }

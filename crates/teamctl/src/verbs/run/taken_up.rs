@@ -4,11 +4,11 @@
 use super::decide::{Fate, Life, Lives, Rules, decide, key};
 use super::file::{Plan, RunFile};
 use crate::here::fault;
-use protocol::config::TeamConfig;
-use protocol::fault::{Fault, Kind};
+use protocol::error::{ErrorKind, ErrorReport};
 use protocol::id::TaskId;
 use protocol::name::AgentName;
 use protocol::task::{Task, TaskStatus};
+use protocol::team_config::TeamConfig;
 use serde_json::Value;
 use store::{Root, Team};
 
@@ -24,7 +24,7 @@ pub(super) enum Found {
 }
 
 /// Looks for it; one that may not be taken up is a fault.
-pub(super) fn found(root: &Root, file: &RunFile, resume: bool) -> Result<Found, Fault> {
+pub(super) fn found(root: &Root, file: &RunFile, resume: bool) -> Result<Found, ErrorReport> {
     let team = match root.team(&file.name) {
         Ok(team) => team,
         Err(store::Error::NoSuchTeam { .. }) => return Ok(Found::Nothing),
@@ -44,7 +44,7 @@ pub(super) fn found(root: &Root, file: &RunFile, resume: bool) -> Result<Found, 
     }
 }
 
-fn taken(file: &RunFile, finished: bool) -> Fault {
+fn taken(file: &RunFile, finished: bool) -> ErrorReport {
     let name = &file.name;
     let hint = match finished {
         true => format!(
@@ -55,7 +55,8 @@ fn taken(file: &RunFile, finished: bool) -> Fault {
             "to go on with a run that was killed: teamctl run FILE --resume; else: teamctl delete {name}"
         ),
     };
-    Fault::new(Kind::Exists, format!("cannot create team {name}: it exists already")).hinted(hint)
+    ErrorReport::new(ErrorKind::AlreadyExists, format!("cannot create team {name}: it exists already"))
+        .with_help(hint)
 }
 
 /// How failed tasks are tried again; the table knows them by their keys alone.
@@ -66,14 +67,15 @@ pub(super) fn try_again(team: &str, failed: &[TaskId]) -> String {
 }
 
 /// What shows that another than this file made the team.
-fn stranger(file: &RunFile, config: &TeamConfig, tasks: &[Task]) -> Option<Fault> {
-    let refused =
-        |why: String| Fault::new(Kind::Refused, format!("cannot take up team {}: {why}", file.name));
+fn stranger(file: &RunFile, config: &TeamConfig, tasks: &[Task]) -> Option<ErrorReport> {
+    let refused = |why: String| {
+        ErrorReport::new(ErrorKind::Refused, format!("cannot take up team {}: {why}", file.name))
+    };
     let known = |name: &AgentName| name.is_lead() || file.members.iter().any(|member| member.name == *name);
     if let Some(other) = config.members.iter().find(|member| !known(&member.name)) {
         let name = &other.name;
         let fault = refused(format!("{name} is on it, and the file has no such member (any more)"));
-        return Some(fault.hinted(format!(
+        return Some(fault.with_help(format!(
             "put it back into the file, or end it: teamctl shutdown {name} -t {}",
             file.name
         )));
@@ -82,7 +84,7 @@ fn stranger(file: &RunFile, config: &TeamConfig, tasks: &[Task]) -> Option<Fault
     let ours = |task: &Task| key(task).is_some_and(|key| file.tasks.iter().any(|plan| plan.key == key));
     (tasks.peek().is_some() && !tasks.any(ours)).then(|| {
         let fault = refused("this file did not make it: none of its tasks is in the file".to_owned());
-        fault.hinted("give the team in the file another name")
+        fault.with_help("give the team in the file another name")
     })
 }
 
@@ -185,9 +187,9 @@ mod tests {
         assert!(told("subject = 's'\ncommand = 'c'", bobs("in_progress")).is_empty(), "who took it");
         assert!(told(hers, bobs("completed")).is_empty());
         assert_eq!(told(hers, bobs("in_progress")).len(), 1);
-        assert_eq!(rules(&a(hers), &[bobs("pending")]).owners["a"], AgentName::foreign("bob"));
+        assert_eq!(rules(&a(hers), &[bobs("pending")]).owners["a"], AgentName::new_unchecked("bob"));
         assert!(rules(&a(hers), &[bobs("in_progress")]).owners.is_empty());
-        assert_eq!(rules(&a(hers), &[]).owners["a"], AgentName::foreign("ann"));
+        assert_eq!(rules(&a(hers), &[]).owners["a"], AgentName::new_unchecked("ann"));
     }
 
     #[test]

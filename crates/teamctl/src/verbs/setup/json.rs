@@ -1,7 +1,7 @@
 //! What is needed, put into a JSON text: nothing else in it is touched.
 
 use super::template::{anothers, filled, is_anothers, is_stale, missing, starts_us};
-use protocol::json::{Array, Edit, Object, apply};
+use protocol::json::{Array, Edit, Object, apply_edits};
 use serde_json::Value;
 use serde_json::value::RawValue;
 use toml::{Table, Value as Template};
@@ -38,7 +38,7 @@ impl Merge<'_> {
         let object = Object::parse(self.root).map_err(|error| error.to_string())?;
         let mut edits = Vec::new();
         self.in_object(&object, template, &mut edits)?;
-        Ok(apply(self.root, edits))
+        Ok(apply_edits(self.root, edits))
     }
 
     fn in_object(&self, object: &Object<'_>, template: &Table, edits: &mut Vec<Edit>) -> Result<(), String> {
@@ -48,11 +48,11 @@ impl Merge<'_> {
             match (object.get(key), wanted) {
                 (None, wanted) => set.push((key.as_str(), filled(wanted, self.own))),
                 (Some(there), Template::Table(wanted)) => {
-                    if is_anothers(wanted, &protocol::json::value(there), self.own) {
+                    if is_anothers(wanted, &protocol::json::to_value(there), self.own) {
                         return Err(anothers(key));
                     }
                     let inner =
-                        Object::within(self.root, there).map_err(|error| format!("{key}: {error}"))?;
+                        Object::from_raw(self.root, there).map_err(|error| format!("{key}: {error}"))?;
                     self.in_object(&inner, wanted, edits)?;
                 }
                 (Some(there), Template::Array(wanted)) if !whole => {
@@ -60,7 +60,7 @@ impl Merge<'_> {
                 }
                 (Some(there), wanted) => {
                     let wanted = filled(wanted, self.own);
-                    if protocol::json::value(there) != wanted {
+                    if protocol::json::to_value(there) != wanted {
                         set.push((key.as_str(), wanted));
                     }
                 }
@@ -79,9 +79,9 @@ impl Merge<'_> {
         wanted: &[Template],
         edits: &mut Vec<Edit>,
     ) -> Result<(), String> {
-        let array = Array::within(self.root, there).map_err(|error| format!("{key}: {error}"))?;
+        let array = Array::from_raw(self.root, there).map_err(|error| format!("{key}: {error}"))?;
         let held: Vec<Value> =
-            array.elements().iter().map(|element| protocol::json::value(element)).collect();
+            array.elements().iter().map(|element| protocol::json::to_value(element)).collect();
         match self.pass {
             Pass::TakeOut => {
                 let stale = held.iter().position(|held| is_stale(wanted, held, self.own));

@@ -3,7 +3,7 @@
 use super::{json, toml};
 use crate::here::{fault, own_program, variable};
 use crate::profile::setup::{Format, Piece};
-use protocol::fault::{Fault, Kind};
+use protocol::error::{ErrorKind, ErrorReport};
 use similar::TextDiff;
 use std::path::{Path, PathBuf};
 use store::Settings;
@@ -17,14 +17,14 @@ pub(in crate::verbs) struct Target {
 
 impl Target {
     /// Reads what is there; what does not parse is a fault, and is left alone.
-    pub(in crate::verbs) fn of(piece: &Piece, project: &Path) -> Result<Target, Fault> {
+    pub(in crate::verbs) fn of(piece: &Piece, project: &Path) -> Result<Target, ErrorReport> {
         let settings = Settings::read(&place(piece, project)?).map_err(fault)?;
         let own = own_program()?;
         let own = own.to_string_lossy();
         let broken = |why: String| {
             let message = format!("cannot use the settings {}: {why}", settings.path().display());
-            Fault::new(Kind::Data, message)
-                .hinted("nothing was changed: mend the file, or add what is needed by hand")
+            ErrorReport::new(ErrorKind::InvalidData, message)
+                .with_help("nothing was changed: mend the file, or add what is needed by hand")
         };
         let held = std::str::from_utf8(settings.bytes().unwrap_or_default());
         let held = held.map_err(|error| broken(error.to_string()))?.to_owned();
@@ -53,7 +53,7 @@ impl Target {
     }
 }
 
-fn place(piece: &Piece, project: &Path) -> Result<PathBuf, Fault> {
+fn place(piece: &Piece, project: &Path) -> Result<PathBuf, ErrorReport> {
     let file = piece.file.as_str();
     let moved = piece.moved.iter().find_map(|(name, place)| {
         let there = PathBuf::from(variable(name)?);
@@ -65,16 +65,17 @@ fn place(piece: &Piece, project: &Path) -> Result<PathBuf, Fault> {
     match file.strip_prefix("~/") {
         Some(rest) => {
             let home = variable("HOME").filter(|home| home.starts_with('/'));
-            let unset = || Fault::new(Kind::Config, format!("cannot find {file}: $HOME is not set"));
+            let unset =
+                || ErrorReport::new(ErrorKind::Config, format!("cannot find {file}: $HOME is not set"));
             Ok(PathBuf::from(home.ok_or_else(unset)?).join(rest))
         }
         None => {
             let missing = |_| {
-                Fault::new(
-                    Kind::Missing,
+                ErrorReport::new(
+                    ErrorKind::MissingPath,
                     format!("cannot look into {}: no such directory", project.display()),
                 )
-                .hinted("name one that is there: --project DIR")
+                .with_help("name one that is there: --project DIR")
             };
             Ok(project.canonicalize().map_err(missing)?.join(file))
         }

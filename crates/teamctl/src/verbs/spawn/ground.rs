@@ -2,16 +2,16 @@
 
 use super::Spawn;
 use crate::here::{Here, misunderstood};
-use protocol::control::{self, Reply, Request, Worktree, WorktreeReply};
-use protocol::fault::Fault;
+use protocol::control::{self, Reply, Request, WorktreeReply, WorktreeRequest};
+use protocol::error::ErrorReport;
 
 /// The same order, for a worktree that is there when this returns. What can be refused has been before: the order
 /// was made once for the directory that was asked for.
 pub(in crate::verbs) fn in_worktree(
     here: &Here,
-    order: control::Spawn,
+    order: control::SpawnRequest,
     args: Spawn,
-) -> Result<control::Spawn, Fault> {
+) -> Result<control::SpawnRequest, ErrorReport> {
     let reply = made(here, &order, args.worktree.clone().flatten())?;
     let args = Spawn {
         name: reply.name.to_string(),
@@ -28,11 +28,15 @@ pub(in crate::verbs) fn in_worktree(
     let config = root.team(&order.team).and_then(|team| team.config()).ok();
     let again = super::order_for(root.path(), order.team.clone(), config.as_ref(), args)?;
     let (backend, restart) = (order.backend, order.restart);
-    Ok(control::Spawn { backend, restart, worktree: Some(reply.path), ..again })
+    Ok(control::SpawnRequest { backend, restart, worktree: Some(reply.path), ..again })
 }
 
-fn made(here: &Here, order: &control::Spawn, branch: Option<String>) -> Result<WorktreeReply, Fault> {
-    let request = Request::Worktree(Worktree {
+fn made(
+    here: &Here,
+    order: &control::SpawnRequest,
+    branch: Option<String>,
+) -> Result<WorktreeReply, ErrorReport> {
+    let request = Request::CreateWorktree(WorktreeRequest {
         team: order.team.clone(),
         name: order.name.clone(),
         unique: order.unique,
@@ -41,7 +45,7 @@ fn made(here: &Here, order: &control::Spawn, branch: Option<String>) -> Result<W
         env: order.env.clone(),
     });
     match here.ask(request)? {
-        Reply::Worktree(reply) => Ok(reply),
+        Reply::CreateWorktree(reply) => Ok(reply),
         _ => Err(misunderstood()),
     }
 }

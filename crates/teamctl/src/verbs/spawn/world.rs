@@ -4,8 +4,8 @@
 use crate::here::{variable, variables};
 use crate::profile::Ordered;
 use crate::verbs::text;
-use protocol::environment::is_passed_on;
-use protocol::fault::{Fault, Kind};
+use protocol::env_filter::is_inherited;
+use protocol::error::{ErrorKind, ErrorReport};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
@@ -13,12 +13,15 @@ use std::path::{Path, PathBuf};
 const LONGEST_PROMPT: usize = 256 * 1024;
 
 /// Absolute, and there.
-pub(super) fn directory(asked: Option<&Path>) -> Result<PathBuf, Fault> {
+pub(super) fn directory(asked: Option<&Path>) -> Result<PathBuf, ErrorReport> {
     let path = asked.unwrap_or(Path::new("."));
     let absolute = path.canonicalize().ok().filter(|path| path.is_dir());
     absolute.ok_or_else(|| {
-        Fault::new(Kind::Missing, format!("cannot start in {}: no such directory", path.display()))
-            .hinted("name one that is there: teamctl spawn NAME --cwd DIR")
+        ErrorReport::new(
+            ErrorKind::MissingPath,
+            format!("cannot start in {}: no such directory", path.display()),
+        )
+        .with_help("name one that is there: teamctl spawn NAME --cwd DIR")
     })
 }
 
@@ -39,16 +42,16 @@ pub(super) fn is_there(program: &str, cwd: &Path, path: &str) -> bool {
 }
 
 /// The fault where it is not.
-pub(super) fn missing(program: &str) -> Fault {
-    Fault::new(Kind::Missing, format!("cannot start {program}: no such program"))
-        .hinted("is it installed, and in the PATH?")
+pub(super) fn missing(program: &str) -> ErrorReport {
+    ErrorReport::new(ErrorKind::MissingPath, format!("cannot start {program}: no such program"))
+        .with_help("is it installed, and in the PATH?")
 }
 
 /// `NAME=VALUE`, each.
-pub(super) fn pairs(asked: &[String]) -> Result<BTreeMap<String, String>, Fault> {
+pub(super) fn pairs(asked: &[String]) -> Result<BTreeMap<String, String>, ErrorReport> {
     let pair = |pair: &String| {
         let (name, value) = pair.split_once('=').filter(|(name, _)| !name.is_empty()).ok_or_else(|| {
-            Fault::new(Kind::Usage, format!("cannot read --env {pair}: write it as NAME=VALUE"))
+            ErrorReport::new(ErrorKind::Usage, format!("cannot read --env {pair}: write it as NAME=VALUE"))
         })?;
         Ok((name.to_owned(), value.to_owned()))
     };
@@ -61,7 +64,7 @@ pub(in crate::verbs) fn environment(
     ordered: &Ordered,
     asked: BTreeMap<String, String>,
 ) -> BTreeMap<String, String> {
-    let passed = |name: &String| is_passed_on(name) || ordered.pass.contains(name);
+    let passed = |name: &String| is_inherited(name) || ordered.pass.contains(name);
     let mut env: BTreeMap<String, String> = variables().filter(|(name, _)| passed(name)).collect();
     env.retain(|name, _| !ordered.unset.contains(name));
     env.extend(ordered.env.clone());
@@ -85,21 +88,20 @@ pub(super) fn lead_to(root: &Path, env: &mut BTreeMap<String, String>) {
 }
 
 /// The first message, wherever it comes from; empty for none.
-pub(super) fn prompt(given: Option<String>, file: Option<&Path>, stdin: bool) -> Result<String, Fault> {
+pub(super) fn prompt(given: Option<String>, file: Option<&Path>, stdin: bool) -> Result<String, ErrorReport> {
     let prompt = match (given, file, stdin) {
         (Some(prompt), _, _) => prompt,
         (_, Some(file), _) => std::fs::read_to_string(file).map_err(|error| {
-            Fault::new(Kind::Missing, format!("cannot read {}: {error}", file.display()))
-                .hinted("name one that is there, or say it: teamctl spawn NAME --prompt TEXT")
+            ErrorReport::new(ErrorKind::MissingPath, format!("cannot read {}: {error}", file.display()))
+                .with_help("name one that is there, or say it: teamctl spawn NAME --prompt TEXT")
         })?,
         (_, _, true) => text::standard_input()?,
         _ => String::new(),
     };
     if prompt.len() > LONGEST_PROMPT {
         let message = format!("cannot send a prompt of {} bytes: {LONGEST_PROMPT} at most", prompt.len());
-        return Err(
-            Fault::new(Kind::Usage, message).hinted("put it into a file, and name the file in the prompt")
-        );
+        return Err(ErrorReport::new(ErrorKind::Usage, message)
+            .with_help("put it into a file, and name the file in the prompt"));
     }
     Ok(prompt)
 }

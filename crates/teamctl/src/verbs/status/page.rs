@@ -3,7 +3,7 @@
 use crate::here::now;
 use crate::output::{clean, paint};
 use crate::verbs::up::rests;
-use protocol::control::{Activity, Flag, PastAgent, WorktreeStatus};
+use protocol::control::{Activity, MemberFlag, PastMember, WorktreeStatus};
 use view::team::{Counts, FailedTask, LeftTask, MemberView, TeamView};
 use view::typed::Typed;
 use view::words::{time_used, used};
@@ -31,8 +31,9 @@ pub(super) fn rows(team: &TeamView) -> Vec<Vec<String>> {
     let mut rows = vec![head.map(str::to_owned).to_vec()];
     rows.extend(team.members.iter().map(member));
     rows.extend(team.past.iter().map(past));
-    let mut all = team.members.iter().map(|member| member.used).chain(team.past.iter().map(|past| past.used));
-    if all.all(|used| used.is_nothing()) {
+    let mut all =
+        team.members.iter().map(|member| member.used).chain(team.past.iter().map(|past| past.usage));
+    if all.all(|used| used.is_zero()) {
         rows.iter_mut().for_each(|row| drop(row.remove(USED)));
     }
     rows
@@ -41,8 +42,8 @@ pub(super) fn rows(team: &TeamView) -> Vec<Vec<String>> {
 /// The lines below the table.
 pub(super) fn notes(team: &TeamView, typed: &Typed) -> Vec<String> {
     let left = |task: &LeftTask| left(task, typed);
-    let resting = team.past.iter().filter(|past| past.rests).count();
-    let last = match team.budget.as_ref().and_then(|budget| budget.spent.as_ref()) {
+    let resting = team.past.iter().filter(|past| past.is_suspended).count();
+    let last = match team.budget.as_ref().and_then(|budget| budget.exhausted_reason.as_ref()) {
         Some(why) => Some(stopped(why, resting > 0, typed)),
         None => rests(resting, typed),
     };
@@ -70,7 +71,7 @@ pub(super) fn details(member: &MemberView, typed: &Typed) -> Vec<String> {
         let doing = member.activity.map(|activity| format!("{} for {}: ", word(activity), ago(since)));
         lines.push(format!("  {}{}", doing.unwrap_or_default(), one_line(evidence)));
     }
-    lines.extend(member.reaches.map(|reaches| format!("  {}", reaches.sentence())));
+    lines.extend(member.reaches.map(|reaches| format!("  {}", reaches.description())));
     lines.extend(member.flags.iter().map(|flag| format!("  {}", waits(*flag, &member.name, typed))));
     lines.into_iter().map(|line| clean(&line)).collect()
 }
@@ -94,7 +95,7 @@ fn member(member: &MemberView) -> Vec<String> {
         member.activity.map_or_else(dash, word),
         member.since.map_or_else(dash, ago),
         member.unread.map_or_else(|| "?".to_owned(), |n| n.to_string()),
-        member.feed.map_or_else(dash, |feed| feed.word().to_owned()),
+        member.feed.map_or_else(dash, |feed| feed.as_str().to_owned()),
         pane(member),
         member.used.to_string(),
         member.task.as_deref().map_or_else(dash, |task| clean(&cut(task))),
@@ -109,31 +110,37 @@ fn pane(member: &MemberView) -> String {
     }
 }
 
-fn waits(flag: Flag, name: &str, typed: &Typed) -> String {
+fn waits(flag: MemberFlag, name: &str, typed: &Typed) -> String {
     let text = match flag {
-        Flag::AtDialog => {
+        MemberFlag::AtDialog => {
             let attach = typed.about("attach", name, &[]);
             return format!("its program waits at a dialog: go there with {attach}");
         }
-        Flag::AwaitingPlanApproval => "its plan waits for an answer",
-        Flag::AwaitingPermission => "it asks for permission, and waits for the answer",
-        Flag::ShutdownRequested => "it was asked to shut down, and has not answered",
-        Flag::DialogUnknown => {
+        MemberFlag::AwaitingPlanApproval => "its plan waits for an answer",
+        MemberFlag::AwaitingPermission => "it asks for permission, and waits for the answer",
+        MemberFlag::ShutdownRequested => "it was asked to shut down, and has not answered",
+        MemberFlag::DialogUnknown => {
             "whether its program waits at a dialog is not known: tmux did not show its screen"
         }
     };
     text.to_owned()
 }
 
-fn past(past: &PastAgent) -> Vec<String> {
-    let again = past.again_at.map(|at| at.saturating_sub(now()).div_ceil(1000));
-    let again = match (again, past.rests) {
+fn past(past: &PastMember) -> Vec<String> {
+    let again = past.respawns_at.map(|at| at.saturating_sub(now()).div_ceil(1000));
+    let again = match (again, past.is_suspended) {
         (Some(seconds), _) => format!(", again in {seconds} s"),
         (None, true) => "; rests".to_owned(),
         (None, false) => String::new(),
     };
-    let mut row = vec![clean(past.name.as_str()), clean(&past.state), dash(), ago(past.at)];
-    row.extend([dash(), dash(), dash(), past.used.to_string(), clean(&format!("{}{again}", cut(&past.how)))]);
+    let mut row = vec![clean(past.name.as_str()), clean(&past.outcome), dash(), ago(past.ended_at)];
+    row.extend([
+        dash(),
+        dash(),
+        dash(),
+        past.usage.to_string(),
+        clean(&format!("{}{again}", cut(&past.description))),
+    ]);
     row
 }
 
@@ -190,7 +197,7 @@ fn cut(text: &str) -> String {
 mod tests {
     use super::*;
     use protocol::name::{AgentName, TeamName};
-    use protocol::used::Used;
+    use protocol::usage::Usage;
     use serde_json::json;
 
     fn ann() -> MemberView {
@@ -199,16 +206,16 @@ mod tests {
             agent_id: "ann@t".into(),
             phase: "running".into(),
             state: Some("running".into()),
-            flags: vec![Flag::ShutdownRequested],
+            flags: vec![MemberFlag::ShutdownRequested],
             activity: Some(Activity::Active),
             since: Some(now() + 1000),
             evidence: Some("turn 3 by pid 77: task 4:\ncount".into()),
             task: Some("count\nthe lines".into()),
-            used: Used::default(),
+            used: Usage::default(),
             unread: None,
             mode: Some("plan".into()),
-            feed: Some(protocol::feed::Feed::Turn),
-            reaches: Some(protocol::feed::Reaches::TurnEnd),
+            feed: Some(protocol::delivery::Delivery::Turn),
+            reaches: Some(protocol::delivery::DeliveryPoint::TurnEnd),
             pane: None,
             hidden: false,
             pid: Some(77),
@@ -222,11 +229,19 @@ mod tests {
     }
 
     fn team() -> TeamView {
-        let bob = AgentName::foreign("bob");
+        let bob = AgentName::new_unchecked("bob");
         let again_at = Some(now() + 3_500);
         let how = "exit 1\u{1b}[2J".to_owned();
-        let (name, state, used) = (bob.clone(), "failed".into(), Used::default());
-        let past = PastAgent { name, state, how, at: now(), again_at, rests: false, used };
+        let (name, state, used) = (bob.clone(), "failed".into(), Usage::default());
+        let past = PastMember {
+            name,
+            outcome: state,
+            description: how,
+            ended_at: now(),
+            respawns_at: again_at,
+            is_suspended: false,
+            usage: used,
+        };
         let id = |id: &str| protocol::id::TaskId::parse(id).unwrap();
         TeamView {
             name: TeamName::parse("t").unwrap(),
@@ -261,7 +276,7 @@ mod tests {
     #[test]
     fn what_is_used_up_has_a_column_where_a_program_tells_it() {
         let mut team = team();
-        team.members[0].used = Used { tokens: 12_300, microdollars: 420_000 };
+        team.members[0].used = Usage { tokens: 12_300, microdollars: 420_000 };
         let rows = rows(&team);
         let shown: Vec<[&str; 2]> = rows.iter().map(|row| [row[0].as_str(), &row[USED]]).collect();
         assert_eq!(shown, [["NAME", "USED"], ["ann", "12.3k $0.42"], ["bob", "-"]]);
@@ -280,7 +295,7 @@ mod tests {
         let mut team = team();
         let left = ["task 3 was left by bob: teamctl task release 3", "task 4 failed (exit 1\\u{7})"];
         assert_eq!(notes(&team, &Typed::default()), left);
-        (team.past[0].again_at, team.past[0].rests) = (None, true);
+        (team.past[0].respawns_at, team.past[0].is_suspended) = (None, true);
         let typed = Typed::default().about_team(&TeamName::parse("t").unwrap());
         let rests = "One member rests; bring it back with: teamctl up -t t --resume";
         assert_eq!(notes(&team, &typed)[2], rests);
@@ -310,7 +325,7 @@ mod tests {
 
     #[test]
     fn what_nobody_knows_is_not_told_as_work_and_a_dialog_with_the_way_to_it() {
-        let silent = MemberView { activity: None, mode: None, flags: vec![Flag::AtDialog], ..ann() };
+        let silent = MemberView { activity: None, mode: None, flags: vec![MemberFlag::AtDialog], ..ann() };
         let told = details(&silent, &Typed::default());
         assert_eq!(told[1], "  turn 3 by pid 77: task 4: count");
         assert_eq!(told[3], "  its program waits at a dialog: go there with teamctl attach ann");

@@ -1,7 +1,7 @@
 //! `--format tmux`: a few characters for the status line, of what the daemon knows alone. A name of a team holds nothing
 //! that tmux expands, and nothing else of others is in it.
 
-use protocol::control::{Activity, AgentStatus, Flag, PastAgent, StatusReply, TeamStatus};
+use protocol::control::{Activity, MemberFlag, MemberStatus, PastMember, StatusReply, TeamStatus};
 use protocol::name::TeamName;
 
 /// Where no daemon answers.
@@ -15,8 +15,8 @@ pub(super) fn line(status: &StatusReply, only: Option<&TeamName>) -> String {
 
 /// Nothing of a team where nobody is.
 fn team(team: &TeamStatus) -> Option<String> {
-    let failed = team.past.iter().filter(|past| has_failed(past)).count();
-    let rest = team.past.iter().filter(|past| past.rests).count();
+    let failed = team.past_members.iter().filter(|past| has_failed(past)).count();
+    let rest = team.past_members.iter().filter(|past| past.is_suspended).count();
     if team.members.is_empty() && failed == 0 && rest == 0 {
         return None;
     }
@@ -33,13 +33,14 @@ fn team(team: &TeamStatus) -> Option<String> {
     Some(text)
 }
 
-fn waits(agent: &AgentStatus) -> bool {
-    let for_somebody = [Flag::AwaitingPlanApproval, Flag::AwaitingPermission, Flag::AtDialog];
+fn waits(agent: &MemberStatus) -> bool {
+    let for_somebody =
+        [MemberFlag::AwaitingPlanApproval, MemberFlag::AwaitingPermission, MemberFlag::AtDialog];
     agent.flags.iter().any(|flag| for_somebody.contains(flag))
 }
 
-fn has_failed(past: &PastAgent) -> bool {
-    past.state == "failed" && !past.comes_back()
+fn has_failed(past: &PastMember) -> bool {
+    past.outcome == "failed" && !past.has_respawn()
 }
 
 #[cfg(test)]

@@ -2,8 +2,8 @@
 
 use super::told;
 use crate::here::{Here, fault};
-use protocol::control::NextTask;
-use protocol::fault::Fault;
+use protocol::control::NextTaskRequest;
+use protocol::error::ErrorReport;
 use protocol::id::TaskId;
 use store::Team;
 
@@ -17,9 +17,10 @@ pub(super) struct Claim {
     id: Option<TaskId>,
 }
 
-pub(super) fn run(here: &Here, team: &Team, args: &Claim) -> Result<(), Fault> {
+pub(super) fn run(here: &Here, team: &Team, args: &Claim) -> Result<(), ErrorReport> {
     let (tasks, me, hints) = (team.tasks(), here.me(), here.hints()?);
-    let asked = || NextTask { team: team.name().clone(), owner: me.clone(), resume: false };
+    let asked =
+        || NextTaskRequest { team: team.name().clone(), owner: me.clone(), include_in_progress: false };
     let task = match &args.id {
         Some(id) => tasks.claim(Some(id), &me),
         None => tasks.claim_told(&me, || hints.next(asked())),

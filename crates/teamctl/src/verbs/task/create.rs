@@ -2,7 +2,7 @@
 
 use super::{metadata, told};
 use crate::here::{Here, member};
-use protocol::fault::Fault;
+use protocol::error::ErrorReport;
 use protocol::id::TaskId;
 use serde_json::{Map, Value};
 use store::{NewTask, Team};
@@ -35,7 +35,7 @@ pub(super) struct Create {
     metadata: Option<Map<String, Value>>,
 }
 
-pub(super) fn run(here: &Here, team: &Team, args: &Create) -> Result<(), Fault> {
+pub(super) fn run(here: &Here, team: &Team, args: &Create) -> Result<(), ErrorReport> {
     let new = NewTask {
         description: args.description.clone(),
         active_form: args.active_form.clone(),

@@ -2,7 +2,7 @@
 
 use super::told;
 use crate::here::{Here, fault};
-use protocol::fault::Fault;
+use protocol::error::ErrorReport;
 use protocol::id::TaskId;
 use store::Team;
 
@@ -14,7 +14,7 @@ pub(super) struct Delete {
     id: TaskId,
 }
 
-pub(super) fn run(here: &Here, team: &Team, args: &Delete) -> Result<(), Fault> {
+pub(super) fn run(here: &Here, team: &Team, args: &Delete) -> Result<(), ErrorReport> {
     let task = team.tasks().delete(&args.id, &here.me()).map_err(fault)?;
     told(here, &task, &format!("Task {} is deleted: {}", task.id, task.subject));
     Ok(())

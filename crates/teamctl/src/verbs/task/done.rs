@@ -2,7 +2,7 @@
 
 use super::told;
 use crate::here::{Here, now};
-use protocol::fault::Fault;
+use protocol::error::ErrorReport;
 use protocol::id::TaskId;
 use store::Team;
 
@@ -14,7 +14,7 @@ pub(super) struct Done {
     id: TaskId,
 }
 
-pub(super) fn run(here: &Here, team: &Team, args: &Done) -> Result<(), Fault> {
+pub(super) fn run(here: &Here, team: &Team, args: &Done) -> Result<(), ErrorReport> {
     let task = here.caller_at(team.clone())?.complete_task(&args.id, now())?;
     told(here, &task, &format!("Task {} is done: {}", task.id, task.subject));
     Ok(())

@@ -3,7 +3,7 @@
 use super::show::page;
 use crate::here::{Here, fault};
 use crate::output;
-use protocol::fault::Fault;
+use protocol::error::ErrorReport;
 use protocol::id::TaskId;
 use serde_json::json;
 use store::Team;
@@ -16,8 +16,8 @@ pub(super) struct Get {
     id: TaskId,
 }
 
-pub(super) fn run(here: &Here, team: &Team, args: &Get) -> Result<(), Fault> {
+pub(super) fn run(here: &Here, team: &Team, args: &Get) -> Result<(), ErrorReport> {
     let (task, blockers) = team.tasks().get_with_blockers(&args.id).map_err(fault)?;
-    output::done(here, &json!({"task": task.with_state(&blockers)}), &page(&task, &blockers));
+    output::done(here, &json!({"task": task.to_json(&blockers)}), &page(&task, &blockers));
     Ok(())
 }

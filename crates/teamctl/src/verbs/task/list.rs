@@ -3,7 +3,7 @@
 use super::show::row;
 use crate::here::{Here, fault};
 use crate::output;
-use protocol::fault::Fault;
+use protocol::error::ErrorReport;
 use protocol::task::Task;
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -23,13 +23,13 @@ pub(super) struct List {
     available: bool,
 }
 
-pub(super) fn run(here: &Here, team: &Team, args: &List) -> Result<(), Fault> {
+pub(super) fn run(here: &Here, team: &Team, args: &List) -> Result<(), ErrorReport> {
     let all = team.tasks().list_shared().map_err(fault)?;
     let wanted =
-        |task: &&Arc<Task>| (args.all || !task.is_internal()) && (!args.available || task.available(&all));
+        |task: &&Arc<Task>| (args.all || !task.is_internal()) && (!args.available || task.is_available(&all));
     let shown: Vec<&Arc<Task>> = all.iter().filter(wanted).collect();
     if here.global.json {
-        let tasks: Vec<Value> = shown.iter().map(|task| task.with_state(&all)).collect();
+        let tasks: Vec<Value> = shown.iter().map(|task| task.to_json(&all)).collect();
         output::done(here, &json!({"tasks": tasks}), "");
     } else if shown.is_empty() {
         output::done(here, &json!({}), "No tasks.");

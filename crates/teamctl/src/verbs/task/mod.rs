@@ -13,7 +13,7 @@ mod update;
 
 use crate::here::Here;
 use crate::output;
-use protocol::fault::Fault;
+use protocol::error::ErrorReport;
 use serde_json::{Map, Value, json};
 use std::process::ExitCode;
 
@@ -40,7 +40,7 @@ enum Verb {
     Delete(delete::Delete),
 }
 
-pub(crate) fn run(here: &Here, args: &Task) -> Result<ExitCode, Fault> {
+pub(crate) fn run(here: &Here, args: &Task) -> Result<ExitCode, ErrorReport> {
     let team = here.team()?;
     match &args.verb {
         Verb::Create(args) => create::run(here, &team, args),

@@ -1,10 +1,10 @@
 //! How one task is shown to people: as a row, as a page.
 
 use crate::output::{clean, paint};
-use protocol::config::Member;
 use protocol::id::TaskId;
 use protocol::name::AgentName;
 use protocol::task::Task;
+use protocol::team_config::Member;
 use serde_json::json;
 use std::borrow::Borrow;
 
@@ -77,7 +77,7 @@ mod tests {
             parse(r#"{"id":"1","subject":"a","status":"in_progress","metadata":{"failure":"exit 1"}}"#),
             parse(r#"{"id":"2","subject":"b\nc","status":"pending","blockedBy":["1"]}"#),
         ];
-        let object = all[1].with_state(&all);
+        let object = all[1].to_json(&all);
         assert_eq!((&object["available"], &object["open_blockers"]), (&json!(false), &json!(["1"])));
         assert_eq!(row(&all[0], &all, &[])[1], "in_progress (failed)");
         assert_eq!(row(&all[1], &all, &[]), ["2", "pending", "-", "b c", "1"]);

@@ -2,7 +2,7 @@
 
 use super::{metadata, told};
 use crate::here::{Here, member, now};
-use protocol::fault::Fault;
+use protocol::error::ErrorReport;
 use protocol::id::TaskId;
 use protocol::task::TaskStatus;
 use serde_json::{Map, Value};
@@ -66,14 +66,14 @@ impl From<Status> for TaskStatus {
     }
 }
 
-pub(super) fn run(here: &Here, team: &Team, args: &Update) -> Result<(), Fault> {
+pub(super) fn run(here: &Here, team: &Team, args: &Update) -> Result<(), ErrorReport> {
     let update = changes(team, args)?;
     let task = here.caller_at(team.clone())?.update_task(&args.id, update, now())?;
     told(here, &task, &format!("Task {} is {}: {}", task.id, task.status, task.subject));
     Ok(())
 }
 
-fn changes(team: &Team, args: &Update) -> Result<TaskUpdate, Fault> {
+fn changes(team: &Team, args: &Update) -> Result<TaskUpdate, ErrorReport> {
     Ok(TaskUpdate {
         subject: args.subject.clone(),
         description: args.description.clone(),

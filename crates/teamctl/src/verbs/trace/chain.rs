@@ -3,12 +3,12 @@
 
 use super::find::{Copy, Standing};
 use crate::verbs::why::chronicle::{self, Log};
-use protocol::asked::{Asked, answer_in};
-use protocol::event::{Event, What};
-use protocol::message::Entry;
+use protocol::event::{Event, EventKind};
+use protocol::member_request::{MemberRequest, parse_answer};
+use protocol::message::InboxEntry;
 use protocol::name::{AgentName, TeamName};
 use protocol::payload::Payload;
-use protocol::time::parse_iso8601;
+use protocol::timestamp::parse_iso8601;
 use serde_json::{Value, json};
 use store::message_id;
 
@@ -66,16 +66,16 @@ pub(super) fn events(log: &Log, team: &TeamName, name: &AgentName) -> Vec<Event>
     let mut events: Vec<Event> = Vec::new();
     let all = log.of(name, &["\"team_"]).into_iter();
     for event in all.filter(|event| event.team.as_ref() == Some(team)) {
-        match event.what {
-            What::TeamCreated | What::TeamDeleted => events.clear(),
-            _ if event.agent.as_ref() == Some(name) => events.push(event),
+        match event.kind {
+            EventKind::TeamCreated | EventKind::TeamDeleted => events.clear(),
+            _ if event.member.as_ref() == Some(name) => events.push(event),
             _ => {}
         }
     }
     events
 }
 
-pub(super) fn of(copy: &Copy, events: &[Event], answers: &[Entry]) -> Chain {
+pub(super) fn of(copy: &Copy, events: &[Event], answers: &[InboxEntry]) -> Chain {
     let from = stored(copy, events);
     let since = from.map_or(&[][..], |at| &events[at..]);
     // A short turn may be told of before the look that found the message.
@@ -96,8 +96,8 @@ pub(super) fn of(copy: &Copy, events: &[Event], answers: &[Entry]) -> Chain {
 
 /// Which line tells of it: the one with its place, else the first from its sender since it was sent.
 fn stored(copy: &Copy, events: &[Event]) -> Option<usize> {
-    let place = |event: &Event| match &event.what {
-        What::MessageStored { index, from, .. } if *from == copy.message.from => Some(*index),
+    let place = |event: &Event| match &event.kind {
+        EventKind::MessageStored { index, from, .. } if *from == copy.message.from => Some(*index),
         _ => None,
     };
     let since = |event: &Event| chronicle::at(event) + APART >= copy.sent();
@@ -114,12 +114,12 @@ fn stored(copy: &Copy, events: &[Event]) -> Option<usize> {
 /// Messages are read in their order: it is read when no more are unread than came behind it.
 fn read_at(since: &[Event]) -> Option<u64> {
     let mut behind = 0;
-    since.iter().skip(1).find_map(|event| match event.what {
-        What::MessageStored { .. } => {
+    since.iter().skip(1).find_map(|event| match event.kind {
+        EventKind::MessageStored { .. } => {
             behind += 1;
             None
         }
-        What::MessageRead { unread } => (unread <= behind).then(|| chronicle::at(event)),
+        EventKind::MessageRead { unread } => (unread <= behind).then(|| chronicle::at(event)),
         _ => None,
     })
 }
@@ -127,9 +127,9 @@ fn read_at(since: &[Event]) -> Option<u64> {
 /// The last turn that began before it was read, a moment before or behind; of one that is not read yet, one on its
 /// sender's word that goes on.
 fn fed(copy: &Copy, since: &[Event], read: Read) -> Option<(String, u64)> {
-    let turn = |event: &Event| match &event.what {
-        What::MemberActive { about } => Some(Some((about.clone(), chronicle::at(event)))),
-        What::MemberIdle { .. } => Some(None),
+    let turn = |event: &Event| match &event.kind {
+        EventKind::MemberActive { summary: about } => Some(Some((about.clone(), chronicle::at(event)))),
+        EventKind::MemberIdle { .. } => Some(None),
         _ => None,
     };
     let turns: Vec<Option<(String, u64)>> = since.iter().filter_map(turn).collect();
@@ -146,12 +146,12 @@ fn is_about(copy: &Copy, about: &str) -> bool {
 }
 
 /// The answer to what it asks; else a text, else any word.
-fn answered(copy: &Copy, answers: &[Entry]) -> Option<Answered> {
+fn answered(copy: &Copy, answers: &[InboxEntry]) -> Option<Answered> {
     let said: Vec<Answered> = answers.iter().filter_map(|entry| said(entry, copy.sent())).collect();
-    if let Some(asked) = Asked::parse(&copy.message.text) {
-        let is_it = |entry: &&Entry| {
+    if let Some(asked) = MemberRequest::parse(&copy.message.text) {
+        let is_it = |entry: &&InboxEntry| {
             let text = entry.message.as_ref().ok().map(|message| message.text.as_str());
-            text.and_then(answer_in).is_some_and(|(id, _)| id == *asked.id())
+            text.and_then(parse_answer).is_some_and(|(id, _)| id == *asked.id())
         };
         return answers.iter().find(is_it).and_then(said_at);
     }
@@ -159,15 +159,15 @@ fn answered(copy: &Copy, answers: &[Entry]) -> Option<Answered> {
     said.into_iter().nth(text)
 }
 
-fn said(entry: &Entry, since: u64) -> Option<Answered> {
+fn said(entry: &InboxEntry, since: u64) -> Option<Answered> {
     said_at(entry).filter(|answer| answer.at > since)
 }
 
-fn said_at(entry: &Entry) -> Option<Answered> {
+fn said_at(entry: &InboxEntry) -> Option<Answered> {
     let message = entry.message.as_ref().ok()?;
     Some(Answered {
         at: parse_iso8601(&message.timestamp)?,
-        kind: Payload::parse(&message.text).map_or("text", |payload| payload.kind()).to_owned(),
+        kind: Payload::parse(&message.text).map_or("text", |payload| payload.type_name()).to_owned(),
         summary: message.summary.clone(),
         id: message_id(message),
     })
@@ -176,7 +176,7 @@ fn said_at(entry: &Entry) -> Option<Answered> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use protocol::time::iso8601;
+    use protocol::timestamp::iso8601;
     use std::path::Path;
 
     fn event(at: u64, what: Value) -> Event {
@@ -239,11 +239,11 @@ mod tests {
     fn copy(root: &Path, from: &str, at: u64) -> Copy {
         let root =
             store::Root::open(&root.join("r"), &root.join("aside"), store::Durability::Process).unwrap();
-        let config = protocol::config::TeamConfig::parse(r#"{"name":"t","members":[]}"#).unwrap();
-        let message = protocol::message::Message::new(&AgentName::foreign(from), "x".into(), at);
+        let config = protocol::team_config::TeamConfig::parse(r#"{"name":"t","members":[]}"#).unwrap();
+        let message = protocol::message::Message::new(&AgentName::new_unchecked(from), "x".into(), at);
         Copy {
             team: root.create_team(&config).unwrap(),
-            to: AgentName::foreign("ann"),
+            to: AgentName::new_unchecked("ann"),
             id: message_id(&message),
             message,
             standing: Standing::Stored { index: 0 },

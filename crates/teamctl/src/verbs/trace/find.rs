@@ -4,10 +4,10 @@
 use crate::here::{Here, fault};
 use crate::verbs::doctor::team::owners;
 use crate::verbs::requests;
-use protocol::fault::{Fault, Kind};
-use protocol::message::{Entry, Message};
+use protocol::error::{ErrorKind, ErrorReport};
+use protocol::message::{InboxEntry, Message};
 use protocol::name::AgentName;
-use protocol::time::parse_iso8601;
+use protocol::timestamp::parse_iso8601;
 use std::collections::BTreeSet;
 use store::{Team, message_id};
 
@@ -38,7 +38,7 @@ impl Copy {
 }
 
 /// All copies of the one message that `wanted` names.
-pub(super) fn copies(here: &Here, wanted: &str) -> Result<Vec<Copy>, Fault> {
+pub(super) fn copies(here: &Here, wanted: &str) -> Result<Vec<Copy>, ErrorReport> {
     let root = here.root()?;
     let mut all = Vec::new();
     for name in requests::teams(here)? {
@@ -66,13 +66,13 @@ fn of_team(team: &Team, all: &mut Vec<Copy>) {
         let stem = file.trim_end_matches(".json");
         let id = message_id(&message);
         if there.insert((stem.to_owned(), id.clone())) {
-            let to = AgentName::foreign(stem);
+            let to = AgentName::new_unchecked(stem);
             all.push(Copy { team: team.clone(), to, message, id, standing: Standing::Gone });
         }
     }
 }
 
-fn stored(team: &Team, owner: &AgentName, entry: &Entry) -> Option<Copy> {
+fn stored(team: &Team, owner: &AgentName, entry: &InboxEntry) -> Option<Copy> {
     let message = entry.message.as_ref().ok()?.clone();
     let (id, standing) = (message_id(&message), Standing::Stored { index: entry.index });
     Some(Copy { team: team.clone(), to: owner.clone(), message, id, standing })
@@ -85,32 +85,34 @@ fn last(here: &Here, all: &[Copy]) -> Option<String> {
     all.iter().filter(mine).max_by_key(|copy| copy.sent()).map(|copy| copy.id.clone())
 }
 
-fn the_one(all: &[Copy], wanted: &str) -> Result<String, Fault> {
+fn the_one(all: &[Copy], wanted: &str) -> Result<String, ErrorReport> {
     let begins = |copy: &&Copy| !wanted.is_empty() && copy.id.starts_with(&wanted.to_ascii_lowercase());
     let ids: BTreeSet<&String> = all.iter().filter(begins).map(|copy| &copy.id).collect();
     match ids.iter().collect::<Vec<_>>().as_slice() {
         [one] => Ok((**one).clone()),
-        [] => Err(Fault::new(Kind::NotFound, format!("cannot find the message {wanted}"))
-            .hinted("an id is the message_id of: teamctl inbox NAME --json; your last: teamctl trace last")),
+        [] => Err(ErrorReport::new(ErrorKind::NotFound, format!("cannot find the message {wanted}"))
+            .with_help(
+                "an id is the message_id of: teamctl inbox NAME --json; your last: teamctl trace last",
+            )),
         several => {
             let message =
                 format!("cannot tell which message is meant: {} begin with {wanted}", several.len());
-            Err(Fault::new(Kind::Usage, message).hinted("give more of its id"))
+            Err(ErrorReport::new(ErrorKind::Usage, message).with_help("give more of its id"))
         }
     }
 }
 
-fn none_sent() -> Fault {
-    Fault::new(Kind::NotFound, "cannot find your last message: you have sent none")
-        .hinted("send one with: teamctl send NAME TEXT")
+fn none_sent() -> ErrorReport {
+    ErrorReport::new(ErrorKind::NotFound, "cannot find your last message: you have sent none")
+        .with_help("send one with: teamctl send NAME TEXT")
 }
 
 /// What the recipient has sent to the sender since; to a person that goes to the lead.
-pub(super) fn answers(copy: &Copy) -> Vec<Entry> {
-    let sender = AgentName::foreign(&copy.message.from);
+pub(super) fn answers(copy: &Copy) -> Vec<InboxEntry> {
+    let sender = AgentName::new_unchecked(&copy.message.from);
     let sender = if copy.message.from == "user" { AgentName::lead() } else { sender };
     let entries = copy.team.inbox(&sender).read().unwrap_or_default();
-    let hers = |entry: &Entry| {
+    let hers = |entry: &InboxEntry| {
         let message = entry.message.as_ref().ok();
         message.is_some_and(|message| copy.to.as_str().eq_ignore_ascii_case(&message.from))
     };

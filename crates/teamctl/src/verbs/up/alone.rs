@@ -4,7 +4,7 @@
 //!
 //! The kernel frees the lock with the process, however that ends; the file stays.
 
-use protocol::fault::{Fault, Kind};
+use protocol::error::{ErrorKind, ErrorReport};
 use std::fs::File;
 use std::os::unix::fs::OpenOptionsExt;
 use std::sync::mpsc::channel;
@@ -15,18 +15,19 @@ use store::StateDir;
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// Waits for whoever else does; held for as long as what it gives lives.
-pub(super) fn alone(state: &StateDir) -> Result<File, Fault> {
+pub(super) fn alone(state: &StateDir) -> Result<File, ErrorReport> {
     let path = state.path().join("up.lock");
     let open = File::options().create(true).truncate(false).write(true).mode(0o600).open(&path);
-    let file = open.map_err(|error| Fault::io("open", &path, &error))?;
+    let file = open.map_err(|error| ErrorReport::from_io("open", &path, &error))?;
     let (give, given) = channel();
     // It ends with the process where that does not wait any longer.
     std::thread::spawn(move || give.send(file.lock().map(|()| file)));
     match given.recv_timeout(PATIENCE) {
-        Ok(locked) => locked.map_err(|error| Fault::io("lock", &path, &error)),
+        Ok(locked) => locked.map_err(|error| ErrorReport::from_io("lock", &path, &error)),
         Err(_) => {
             let message = "cannot start teamd: others have been starting it for 30 s";
-            Err(Fault::new(Kind::NoDaemon, message).hinted("see which: pgrep -af 'teamctl.* (up|run)'"))
+            Err(ErrorReport::new(ErrorKind::NoDaemon, message)
+                .with_help("see which: pgrep -af 'teamctl.* (up|run)'"))
         }
     }
 }

@@ -3,8 +3,10 @@
 use super::{spent, told};
 use crate::here::{Here, misunderstood, named_team};
 use crate::output;
-use protocol::control::{AgentStatus, BackReply, BringBack, PastAgent, Reply, Request, StatusReply};
-use protocol::fault::{Fault, Kind};
+use protocol::control::{
+    MemberStatus, PastMember, Reply, Request, ResumeMembersReply, ResumeMembersRequest, StatusReply,
+};
+use protocol::error::{ErrorKind, ErrorReport};
 use protocol::name::{AgentName, TeamName};
 use serde_json::{Value, json};
 use std::process::ExitCode;
@@ -25,15 +27,15 @@ enum Became {
     Gone(String),
 }
 
-pub(super) fn bring(here: &Here, status: &StatusReply, how: &str) -> Result<ExitCode, Fault> {
+pub(super) fn bring(here: &Here, status: &StatusReply, how: &str) -> Result<ExitCode, ErrorReport> {
     // Armed before anything can happen.
-    let mut follow = Follow::new(&[here.place()?.state])?;
+    let mut follow = Follow::new(&[here.place()?.state_dir])?;
     let team = match &here.global.team {
         Some(name) => Some(named_team(&here.root()?, name)?),
         None => None,
     };
-    let reply = here.ask(Request::BringBack(BringBack { team }))?;
-    let Reply::Back(BackReply { members }) = reply else { return Err(misunderstood()) };
+    let reply = here.ask(Request::ResumeMembers(ResumeMembersRequest { team }))?;
+    let Reply::ResumeMembers(ResumeMembersReply { members }) = reply else { return Err(misunderstood()) };
     let members: Vec<(TeamName, AgentName)> = members
         .into_iter()
         .flat_map(|(team, names)| names.into_iter().map(move |name| (team.clone(), name)))
@@ -41,11 +43,15 @@ pub(super) fn bring(here: &Here, status: &StatusReply, how: &str) -> Result<Exit
     let became = all(here, &members, &mut follow)?;
     tell(here, status, how, &members, &became);
     let failed = became.iter().any(|became| !matches!(became, Became::Runs { .. }));
-    Ok(if failed { ExitCode::from(Kind::Partly.exit_code()) } else { ExitCode::SUCCESS })
+    Ok(if failed { ExitCode::from(ErrorKind::Partial.exit_code()) } else { ExitCode::SUCCESS })
 }
 
 /// Waits until each of them runs, or is not started any more.
-fn all(here: &Here, members: &[(TeamName, AgentName)], follow: &mut Follow) -> Result<Vec<Became>, Fault> {
+fn all(
+    here: &Here,
+    members: &[(TeamName, AgentName)],
+    follow: &mut Follow,
+) -> Result<Vec<Became>, ErrorReport> {
     let until = Instant::now() + PATIENCE;
     loop {
         let Reply::Status(status) = here.ask_for_status()? else { return Err(misunderstood()) };
@@ -56,7 +62,7 @@ fn all(here: &Here, members: &[(TeamName, AgentName)], follow: &mut Follow) -> R
         }
         if follow.next(Some(until))? == Saw::TimedOut {
             let message = "cannot wait any longer: not all who rested run again";
-            return Err(Fault::new(Kind::Timeout, message).hinted("see: teamctl status"));
+            return Err(ErrorReport::new(ErrorKind::Timeout, message).with_help("see: teamctl status"));
         }
     }
 }
@@ -66,16 +72,20 @@ fn one(status: &StatusReply, team: &TeamName, name: &AgentName) -> Option<Became
     let Some(team) = status.teams.iter().find(|status| status.name == *team) else {
         return Some(Became::Gone("its team is gone".to_owned()));
     };
-    if let Some(AgentStatus { pane, pid: Some(pid), .. }) =
-        team.members.iter().find(|agent| agent.name == *name && agent.phase != "starting")
+    if let Some(MemberStatus { pane, pid: Some(pid), .. }) =
+        team.members.iter().find(|agent| agent.name == *name && agent.lifecycle != "starting")
     {
         return Some(Became::Runs { pane: pane.clone(), pid: *pid });
     }
     let starts = team.members.iter().any(|agent| agent.name == *name);
-    let past = team.past.iter().find(|past| past.name == *name);
+    let past = team.past_members.iter().find(|past| past.name == *name);
     match past {
-        Some(PastAgent { rests: true, how, .. }) if !starts => Some(Became::Rests(how.clone())),
-        Some(PastAgent { again_at: None, how, .. }) if !starts => Some(Became::Gone(how.clone())),
+        Some(PastMember { is_suspended: true, description: how, .. }) if !starts => {
+            Some(Became::Rests(how.clone()))
+        }
+        Some(PastMember { respawns_at: None, description: how, .. }) if !starts => {
+            Some(Became::Gone(how.clone()))
+        }
         None if !starts => Some(Became::Gone("it has ended".to_owned())),
         _ => None,
     }

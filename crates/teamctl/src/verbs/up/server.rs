@@ -4,7 +4,7 @@
 use crate::here::{variable, variables};
 use crate::output;
 use crate::verbs::agents::ask;
-use protocol::ability::Abilities;
+use protocol::capabilities::RosterFile;
 use serde_json::Value;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -83,7 +83,7 @@ pub(in crate::verbs) fn ask(server: &[String; 2], words: &[&str]) -> Result<Stri
 
 /// The servers of all panes in the roster, each once.
 fn epochs_in(state: &Path) -> BTreeSet<String> {
-    let roster = std::fs::read(state.join(Abilities::FILE)).unwrap_or_default();
+    let roster = std::fs::read(state.join(RosterFile::FILE_NAME)).unwrap_or_default();
     let roster: Value = serde_json::from_slice(&roster).unwrap_or_default();
     let agents = roster["agents"].as_array().into_iter().flatten();
     agents.filter_map(|agent| agent["pane"]["epoch"].as_str().map(str::to_owned)).collect()

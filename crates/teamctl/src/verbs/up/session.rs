@@ -8,14 +8,14 @@ use super::server::Server;
 use super::{arguments, beside_us, escaped, no_tmux};
 use crate::here::{Here, variable};
 use crate::output;
-use protocol::fault::{Fault, Kind};
+use protocol::error::{ErrorKind, ErrorReport};
 use std::path::Path;
 use std::process::Output;
 
 /// The option of a session whose daemon listens at that path.
 const MARK: &str = "@teamd_socket";
 
-pub(super) fn start(here: &Here, server: &Server, socket: &Path) -> Result<(), Fault> {
+pub(super) fn start(here: &Here, server: &Server, socket: &Path) -> Result<(), ErrorReport> {
     let program = program(here, socket)?;
     let mark = socket.to_string_lossy();
     if let Some(session) = before(server, &mark)? {
@@ -42,18 +42,22 @@ pub(super) fn start(here: &Here, server: &Server, socket: &Path) -> Result<(), F
             false if said.contains("duplicate session") => {}
             false => {
                 let message = format!("cannot start a tmux session: {}", said.trim());
-                return Err(Fault::new(Kind::Io, message).hinted(ANOTHER));
+                return Err(ErrorReport::new(ErrorKind::Io, message).with_help(ANOTHER));
             }
         }
     }
-    Err(Fault::new(Kind::Exists, "cannot start a tmux session: both names for it are taken").hinted(ANOTHER))
+    Err(ErrorReport::new(
+        ErrorKind::AlreadyExists,
+        "cannot start a tmux session: both names for it are taken",
+    )
+    .with_help(ANOTHER))
 }
 
 /// What may be better where a server has none to give.
 const ANOTHER: &str = "on another tmux server, from outside tmux: teamctl up -L NAME";
 
 /// The id of the session that a daemon with this socket was in; none without a tmux server.
-fn before(server: &Server, mark: &str) -> Result<Option<String>, Fault> {
+fn before(server: &Server, mark: &str) -> Result<Option<String>, ErrorReport> {
     let format = format!("#{{session_id}} #{{{MARK}}}");
     let output = run(server, &["list-sessions", "-F", &format].map(str::to_owned))?;
     let listed = String::from_utf8_lossy(&output.stdout);
@@ -62,7 +66,7 @@ fn before(server: &Server, mark: &str) -> Result<Option<String>, Fault> {
 }
 
 /// teamd as tmux is to run it, with what it needs of our environment.
-fn program(here: &Here, socket: &Path) -> Result<Vec<String>, Fault> {
+fn program(here: &Here, socket: &Path) -> Result<Vec<String>, ErrorReport> {
     let mut words = Vec::new();
     for name in ["HOME", "PATH", "XDG_RUNTIME_DIR", "XDG_STATE_HOME", "TEAMD_DURABILITY", "CLAUDE_CONFIG_DIR"]
     {
@@ -97,6 +101,6 @@ fn goes(window: &str) -> [String; 7] {
     [";", "set-option", "-w", "-t", window, "remain-on-exit", "off"].map(str::to_owned)
 }
 
-fn run(server: &Server, words: &[String]) -> Result<Output, Fault> {
+fn run(server: &Server, words: &[String]) -> Result<Output, ErrorReport> {
     server.tmux().args(words).output().map_err(|error| no_tmux(&error))
 }

@@ -3,11 +3,11 @@
 
 use super::{Wait, What};
 use crate::here::{Here, fault, member};
-use protocol::config::TeamConfig;
-use protocol::fault::{Fault, Kind};
+use protocol::error::{ErrorKind, ErrorReport};
 use protocol::id::TaskId;
-use protocol::name::{AgentName, bare};
+use protocol::name::{AgentName, strip_team};
 use protocol::task::Task;
+use protocol::team_config::TeamConfig;
 use std::path::PathBuf;
 use store::{Error, Inbox, Team};
 
@@ -21,9 +21,9 @@ pub(super) enum Condition {
 
 impl Condition {
     /// What the user asks for.
-    pub(super) fn of(here: &Here, args: &Wait) -> Result<Condition, Fault> {
+    pub(super) fn of(here: &Here, args: &Wait) -> Result<Condition, ErrorReport> {
         let team = here.team()?;
-        let all = |find: fn(&Team, &str) -> Result<AgentName, Fault>| {
+        let all = |find: fn(&Team, &str) -> Result<AgentName, ErrorReport>| {
             args.names.iter().map(|name| find(&team, name)).collect::<Result<Vec<_>, _>>()
         };
         Ok(match args.what {
@@ -38,7 +38,8 @@ impl Condition {
             What::TasksDone if args.names.is_empty() => Condition::TasksDone { team },
             What::TasksDone => {
                 let message = "cannot wait for the tasks of some: --for tasks-done takes no names";
-                return Err(Fault::new(Kind::Usage, message).hinted("for all: teamctl wait --for tasks-done"));
+                return Err(ErrorReport::new(ErrorKind::Usage, message)
+                    .with_help("for all: teamctl wait --for tasks-done"));
             }
         })
     }
@@ -55,7 +56,7 @@ impl Condition {
     }
 
     /// What is not so yet, in words; nothing: it is so.
-    pub(super) fn missing(&self) -> Result<Vec<String>, Fault> {
+    pub(super) fn missing(&self) -> Result<Vec<String>, ErrorReport> {
         match self {
             Condition::Message { inbox, from } => unread(inbox, from),
             Condition::Idle { team, names } => active(&team.config().map_err(fault)?, names),
@@ -89,12 +90,12 @@ fn told(names: &[AgentName], how: &str) -> String {
 }
 
 /// A member now, or one that left an inbox or a tracking task behind.
-fn member_ever(team: &Team, name: &str) -> Result<AgentName, Fault> {
+fn member_ever(team: &Team, name: &str) -> Result<AgentName, ErrorReport> {
     let unknown = match team.member(name) {
         Ok(member) => return Ok(member.name),
         Err(unknown) => unknown,
     };
-    let former = AgentName::foreign(bare(name, team.name()));
+    let former = AgentName::new_unchecked(strip_team(name, team.name()));
     let tracked = |task: &Task| task.is_internal() && task.subject.eq_ignore_ascii_case(former.as_str());
     let known =
         team.inbox(&former).path().exists() || team.tasks().list().map_err(fault)?.iter().any(tracked);
@@ -102,13 +103,13 @@ fn member_ever(team: &Team, name: &str) -> Result<AgentName, Fault> {
 }
 
 /// A member, or whoever wrote already: a person, a task list, one that has gone.
-fn sender(team: &Team, inbox: &Inbox, name: &str) -> Result<AgentName, Fault> {
-    let plain = AgentName::foreign(bare(name, team.name()));
+fn sender(team: &Team, inbox: &Inbox, name: &str) -> Result<AgentName, ErrorReport> {
+    let plain = AgentName::new_unchecked(strip_team(name, team.name()));
     let wrote = unread(inbox, std::slice::from_ref(&plain))?.is_empty();
     if wrote || plain.is_reserved() { Ok(plain) } else { member(team, name) }
 }
 
-fn or_teammates(team: &Team, names: Vec<AgentName>) -> Result<Vec<AgentName>, Fault> {
+fn or_teammates(team: &Team, names: Vec<AgentName>) -> Result<Vec<AgentName>, ErrorReport> {
     if !names.is_empty() {
         return Ok(names);
     }
@@ -116,20 +117,21 @@ fn or_teammates(team: &Team, names: Vec<AgentName>) -> Result<Vec<AgentName>, Fa
     Ok(members.into_iter().map(|member| member.name).filter(|name| !name.is_lead()).collect())
 }
 
-fn unread(inbox: &Inbox, from: &[AgentName]) -> Result<Vec<String>, Fault> {
+fn unread(inbox: &Inbox, from: &[AgentName]) -> Result<Vec<String>, ErrorReport> {
     let entries = inbox.unread().map_err(fault)?;
     let mut messages = entries.iter().filter_map(|entry| entry.unread());
-    let there = messages.any(|message| from.is_empty() || from.contains(&AgentName::foreign(&message.from)));
+    let there =
+        messages.any(|message| from.is_empty() || from.contains(&AgentName::new_unchecked(&message.from)));
     Ok(if there { Vec::new() } else { vec!["message".to_owned()] })
 }
 
 /// One that left will never be idle again: that ends the wait.
-fn active(config: &TeamConfig, names: &[AgentName]) -> Result<Vec<String>, Fault> {
+fn active(config: &TeamConfig, names: &[AgentName]) -> Result<Vec<String>, ErrorReport> {
     let mut active = Vec::new();
     for name in names {
         let gone = || {
-            Fault::new(Kind::NotFound, format!("cannot wait for {name} to be idle: it is gone"))
-                .hinted(format!("how it ended: teamctl status {name}"))
+            ErrorReport::new(ErrorKind::NotFound, format!("cannot wait for {name} to be idle: it is gone"))
+                .with_help(format!("how it ended: teamctl status {name}"))
         };
         if config.member(name).ok_or_else(gone)?.is_active != Some(false) {
             active.push(format!("idle {name}"));
@@ -138,7 +140,7 @@ fn active(config: &TeamConfig, names: &[AgentName]) -> Result<Vec<String>, Fault
     Ok(active)
 }
 
-fn remaining(team: &Team, names: &[AgentName]) -> Result<Vec<String>, Fault> {
+fn remaining(team: &Team, names: &[AgentName]) -> Result<Vec<String>, ErrorReport> {
     let config = match team.config() {
         Ok(config) => config,
         // The team was deleted, and its members with it.
@@ -150,8 +152,8 @@ fn remaining(team: &Team, names: &[AgentName]) -> Result<Vec<String>, Fault> {
 }
 
 /// Where all that is open has failed, or waits for what has, waiting longer is for nothing.
-fn refuse_hopeless(tasks: &[Task]) -> Result<(), Fault> {
-    let open = || tasks.iter().filter(|task| !task.is_internal() && !task.status.is_over());
+fn refuse_hopeless(tasks: &[Task]) -> Result<(), ErrorReport> {
+    let open = || tasks.iter().filter(|task| !task.is_internal() && !task.status.is_closed());
     let failed: Vec<TaskId> = open().filter(|task| task.failure().is_some()).map(|task| task.id).collect();
     let mut hopeless = failed.clone();
     loop {
@@ -169,12 +171,12 @@ fn refuse_hopeless(tasks: &[Task]) -> Result<(), Fault> {
     let names: Vec<String> = failed.iter().map(ToString::to_string).collect();
     let message =
         format!("cannot wait for all tasks: {} failed, and nothing else can be done", names.join(", "));
-    Err(Fault::new(Kind::Partly, message)
-        .hinted("see: teamctl task get ID; after mending it: teamctl task release ID"))
+    Err(ErrorReport::new(ErrorKind::Partial, message)
+        .with_help("see: teamctl task get ID; after mending it: teamctl task release ID"))
 }
 
 fn open(tasks: &[Task]) -> Vec<String> {
-    let open = tasks.iter().filter(|task| !task.is_internal() && !task.status.is_over());
+    let open = tasks.iter().filter(|task| !task.is_internal() && !task.status.is_closed());
     open.map(|task| format!("end of task {}", task.id)).collect()
 }
 
@@ -188,7 +190,7 @@ mod tests {
         {"name":"bob","isActive":false},{"name":"new"}]}"#;
 
     fn name(name: &str) -> AgentName {
-        AgentName::foreign(name)
+        AgentName::new_unchecked(name)
     }
 
     #[test]
@@ -203,7 +205,7 @@ mod tests {
         assert!(refuse_hopeless(&[]).is_ok());
         assert!(refuse_hopeless(&[task(1, false, "")]).is_ok());
         let mut tasks = vec![task(3, false, r#""2""#), task(2, false, r#""1""#), task(1, true, "")];
-        assert_eq!(refuse_hopeless(&tasks).unwrap_err().kind, Kind::Partly);
+        assert_eq!(refuse_hopeless(&tasks).unwrap_err().kind, ErrorKind::Partial);
         tasks.push(task(4, false, ""));
         assert!(refuse_hopeless(&tasks).is_ok(), "4 can be done, and then somebody looks");
     }
@@ -213,7 +215,7 @@ mod tests {
         let config = TeamConfig::parse(CONFIG).unwrap();
         assert_eq!(active(&config, &[name("bob")]), Ok(vec![]));
         assert_eq!(active(&config, &[name("ann"), name("new")]).map(|active| active.len()), Ok(2));
-        assert_eq!(active(&config, &[name("zed")]).map_err(|fault| fault.kind), Err(Kind::NotFound));
+        assert_eq!(active(&config, &[name("zed")]).map_err(|fault| fault.kind), Err(ErrorKind::NotFound));
     }
 
     #[test]

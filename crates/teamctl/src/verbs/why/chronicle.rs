@@ -1,9 +1,9 @@
 //! What the event log tells of one member, oldest first: its lives, its turns, how the daemon stopped.
 
-use protocol::event::{Event, What};
+use protocol::event::{Event, EventKind};
 use protocol::name::{AgentName, TeamName};
 use protocol::payload::IdleReason;
-use protocol::time::parse_iso8601;
+use protocol::timestamp::parse_iso8601;
 use std::path::Path;
 
 /// One member's story, and the daemon's.
@@ -43,16 +43,18 @@ impl Log {
 pub(super) fn of(log: &Log, team: &TeamName, name: &AgentName) -> (Chronicle, Vec<String>) {
     let (mut events, mut names) = (Vec::new(), Vec::new());
     for event in log.of(name, &LIVES) {
-        match (&event.team, &event.agent) {
+        match (&event.team, &event.member) {
             // One of that name that is gone is another's story.
-            (Some(of), _) if of == team && matches!(event.what, What::TeamCreated | What::TeamDeleted) => {
+            (Some(of), _)
+                if of == team && matches!(event.kind, EventKind::TeamCreated | EventKind::TeamDeleted) =>
+            {
                 events.retain(|event: &Event| event.team.is_none());
                 names.clear();
             }
             (None, _) => events.push(event),
             (Some(of), Some(agent)) if of == team && agent == name => events.push(event),
             (Some(of), Some(agent))
-                if of == team && is_life(&event.what) && !names.contains(&agent.to_string()) =>
+                if of == team && is_life(&event.kind) && !names.contains(&agent.to_string()) =>
             {
                 names.push(agent.to_string());
             }
@@ -62,8 +64,13 @@ pub(super) fn of(log: &Log, team: &TeamName, name: &AgentName) -> (Chronicle, Ve
     (Chronicle(events), names)
 }
 
-fn is_life(what: &What) -> bool {
-    matches!(what, What::MemberSpawned { .. } | What::MemberNotSpawned { .. } | What::MemberEnded { .. })
+fn is_life(what: &EventKind) -> bool {
+    matches!(
+        what,
+        EventKind::MemberSpawned { .. }
+            | EventKind::MemberSpawnFailed { .. }
+            | EventKind::MemberExited { .. }
+    )
 }
 
 /// When it was, ms since the epoch; 0 where that can't be read.
@@ -78,20 +85,20 @@ impl Chronicle {
     }
 
     pub(super) fn has_lived(&self) -> bool {
-        self.0.iter().any(|event| is_life(&event.what))
+        self.0.iter().any(|event| is_life(&event.kind))
     }
 
     /// The newest that `of` finds something in, and when it was.
-    pub(super) fn last<'e, T>(&'e self, of: impl Fn(&'e What) -> Option<T>) -> Option<(T, u64)> {
-        self.0.iter().rev().find_map(|event| Some((of(&event.what)?, at(event))))
+    pub(super) fn last<'e, T>(&'e self, of: impl Fn(&'e EventKind) -> Option<T>) -> Option<(T, u64)> {
+        self.0.iter().rev().find_map(|event| Some((of(&event.kind)?, at(event))))
     }
 
     /// How its last life ended, or that it could not be started.
     pub(super) fn end(&self) -> Option<(String, u64)> {
         self.last(|what| match what {
-            What::MemberEnded { how, .. } => Some(Some(how.clone())),
-            What::MemberNotSpawned { why } => Some(Some(why.clone())),
-            What::MemberSpawned { .. } => Some(None),
+            EventKind::MemberExited { description: how, .. } => Some(Some(how.clone())),
+            EventKind::MemberSpawnFailed { reason: why } => Some(Some(why.clone())),
+            EventKind::MemberSpawned { .. } => Some(None),
             _ => None,
         })
         .and_then(|(how, at)| Some((how?, at)))
@@ -100,8 +107,8 @@ impl Chronicle {
     /// Why it is not started again, if that is the last that was told of its lives.
     pub(super) fn given_up(&self) -> Option<String> {
         let (why, _) = self.last(|what| match what {
-            What::MemberGivenUp { why } => Some(Some(why.clone())),
-            What::MemberSpawned { .. } => Some(None),
+            EventKind::MemberRespawnsExhausted { reason: why } => Some(Some(why.clone())),
+            EventKind::MemberSpawned { .. } => Some(None),
             _ => None,
         })?;
         why
@@ -109,8 +116,8 @@ impl Chronicle {
 
     /// How its lives ended, the latest last; at most five.
     pub(super) fn ends(&self) -> Vec<(String, u64)> {
-        let ends = self.0.iter().filter_map(|event| match &event.what {
-            What::MemberEnded { how, .. } => Some((how.clone(), at(event))),
+        let ends = self.0.iter().filter_map(|event| match &event.kind {
+            EventKind::MemberExited { description: how, .. } => Some((how.clone(), at(event))),
             _ => None,
         });
         let mut ends: Vec<_> = ends.collect();
@@ -119,10 +126,10 @@ impl Chronicle {
 
     /// How many turns in a row have ended so, and when the first did.
     pub(super) fn turns(&self, reason: IdleReason) -> Option<(usize, u64)> {
-        let turns = self.0.iter().rev().filter_map(|event| match &event.what {
-            What::MemberIdle { reason } => Some((*reason, at(event))),
+        let turns = self.0.iter().rev().filter_map(|event| match &event.kind {
+            EventKind::MemberIdle { reason } => Some((*reason, at(event))),
             // A life begins anew.
-            What::MemberSpawned { .. } => Some((None, 0)),
+            EventKind::MemberSpawned { .. } => Some((None, 0)),
             _ => None,
         });
         let row: Vec<u64> = turns.take_while(|(ended, _)| *ended == Some(reason)).map(|(_, at)| at).collect();

@@ -5,15 +5,15 @@ use super::chronicle::{self, Chronicle, Log};
 use super::machine::{self, Halted, Room, Server};
 use crate::here::{Here, fault, now};
 use crate::process::{self, Process};
-use protocol::asked::{Asked, AskedKind};
-use protocol::config::{Member, TeamConfig};
-use protocol::control::{AgentStatus, DaemonStatus, PastAgent, Reply, Request, StatusReply, TeamStatus};
-use protocol::fault::{Fault, Kind};
-use protocol::message::{Entry, Message};
-use protocol::name::{AgentName, TeamName, bare};
+use protocol::control::{DaemonStatus, MemberStatus, PastMember, Reply, Request, StatusReply, TeamStatus};
+use protocol::error::{ErrorKind, ErrorReport};
+use protocol::member_request::{MemberRequest, MemberRequestKind};
+use protocol::message::{InboxEntry, Message};
+use protocol::name::{AgentName, TeamName, strip_team};
 use protocol::payload::Payload;
-use protocol::policy::{Decision, Who};
+use protocol::policy::{Approver, PolicyDecision};
 use protocol::task::Task;
+use protocol::team_config::{Member, TeamConfig};
 use std::path::PathBuf;
 use std::time::Duration;
 use store::{Holding, Team};
@@ -33,13 +33,13 @@ pub(super) struct Evidence {
     pub(super) former: Vec<String>,
     pub(super) daemon: Daemon,
     /// As teamd supervises it.
-    pub(super) agent: Option<AgentStatus>,
+    pub(super) agent: Option<MemberStatus>,
     /// As it ended.
-    pub(super) past: Option<PastAgent>,
+    pub(super) past: Option<PastMember>,
     /// Why nobody is started for its team, where a budget is used up.
     pub(super) spent: Option<String>,
     /// Its entry in config.json, or why that can't be read.
-    pub(super) member: Result<Option<Member>, Fault>,
+    pub(super) member: Result<Option<Member>, ErrorReport>,
     /// What is unread in its inbox, oldest first.
     pub(super) unread: Vec<Message>,
     /// Its inbox, then the lead's, where it has to tell how its turns end.
@@ -75,7 +75,7 @@ pub(super) enum Daemon {
 pub(super) struct State {
     pub(super) whose: AgentName,
     /// Its entries, oldest first.
-    pub(super) entries: Vec<Entry>,
+    pub(super) entries: Vec<InboxEntry>,
     /// Why it can't be read.
     pub(super) damage: Option<String>,
     pub(super) holding: Holding,
@@ -87,7 +87,7 @@ pub(super) struct State {
 #[derive(Debug, Clone)]
 pub(super) struct Ask {
     pub(super) id: String,
-    pub(super) kind: AskedKind,
+    pub(super) kind: MemberRequestKind,
     /// `asks to use Bash: cargo test`.
     pub(super) about: String,
     /// Ms since the epoch; 0: not known.
@@ -107,7 +107,7 @@ impl Evidence {
 
     /// Whether it goes on as soon as somebody brings it back.
     pub(super) fn rests(&self) -> bool {
-        self.past.as_ref().is_some_and(|past| past.rests)
+        self.past.as_ref().is_some_and(|past| past.is_suspended)
     }
 
     pub(super) fn is_lead(&self) -> bool {
@@ -127,9 +127,9 @@ pub(in crate::verbs) struct Ground {
 }
 
 impl Ground {
-    pub(in crate::verbs) fn see(here: &Here, log: Log) -> Result<Ground, Fault> {
+    pub(in crate::verbs) fn see(here: &Here, log: Log) -> Result<Ground, ErrorReport> {
         let (status, daemon) = daemon(here)?;
-        let state = here.place()?.state;
+        let state = here.place()?.state_dir;
         let teams = status.map_or_else(|| view::team::resting(&state), |status| status.teams);
         Ok(Ground { teams, tmux: tmux(&daemon), daemon, log, processes: process::all() })
     }
@@ -141,12 +141,12 @@ pub(super) fn gather(
     team: &Team,
     address: &str,
     silent: Duration,
-) -> Result<Evidence, Fault> {
+) -> Result<Evidence, ErrorReport> {
     let config = team.config().map_err(fault);
     let Known { name, agent, past, member } = known(team, address, &ground.teams, &config);
     let told = ground.teams.iter().find(|told| told.name == *team.name());
-    let rest = told.into_iter().flat_map(|told| &told.past).filter(|past| past.comes_back());
-    let state = here.place()?.state;
+    let rest = told.into_iter().flat_map(|told| &told.past_members).filter(|past| past.has_respawn());
+    let state = here.place()?.state_dir;
     let (chronicle, former) = chronicle::of(&ground.log, team.name(), &name);
     let stopped = |pid: u32| machine::stopped_of(&ground.processes, pid);
     let log = state.join(format!("logs/agents/{}/{}.log", team.name(), name.file_stem()));
@@ -167,7 +167,7 @@ pub(super) fn gather(
         daemon: ground.daemon.clone(),
         agent,
         past,
-        spent: told.and_then(|told| told.budget.as_ref()?.spent.clone()),
+        spent: told.and_then(|told| told.budget.as_ref()?.exhausted_reason.clone()),
         member,
         unread: inboxes.first().map(State::unread).unwrap_or_default(),
         asks: inboxes.last().map_or_else(Vec::new, |lead| asks(here, team, &name, lead)),
@@ -186,16 +186,21 @@ pub(super) fn gather(
 struct Known {
     /// As the team spells it.
     name: AgentName,
-    agent: Option<AgentStatus>,
-    past: Option<PastAgent>,
-    member: Result<Option<Member>, Fault>,
+    agent: Option<MemberStatus>,
+    past: Option<PastMember>,
+    member: Result<Option<Member>, ErrorReport>,
 }
 
-fn known(team: &Team, address: &str, teams: &[TeamStatus], config: &Result<TeamConfig, Fault>) -> Known {
-    let wanted = AgentName::foreign(bare(address, team.name()));
+fn known(
+    team: &Team,
+    address: &str,
+    teams: &[TeamStatus],
+    config: &Result<TeamConfig, ErrorReport>,
+) -> Known {
+    let wanted = AgentName::new_unchecked(strip_team(address, team.name()));
     let told = teams.iter().find(|told| told.name == *team.name());
     let agent = told.and_then(|told| told.members.iter().find(|agent| agent.name == wanted)).cloned();
-    let past = told.and_then(|told| told.past.iter().rev().find(|past| past.name == wanted)).cloned();
+    let past = told.and_then(|told| told.past_members.iter().rev().find(|past| past.name == wanted)).cloned();
     let member = config.as_ref().map(|config| config.member(&wanted).cloned()).map_err(Clone::clone);
     let listed = member.as_ref().ok().and_then(Option::as_ref).map(|member| &member.name);
     let spelled = agent.as_ref().map(|agent| &agent.name).or(listed).or(past.as_ref().map(|past| &past.name));
@@ -216,18 +221,18 @@ fn holder(holding: &Holding) -> Option<(u32, String)> {
     }
 }
 
-fn daemon(here: &Here) -> Result<(Option<StatusReply>, Daemon), Fault> {
-    let asked = here.ask(Request::StatusOnScreen);
+fn daemon(here: &Here) -> Result<(Option<StatusReply>, Daemon), ErrorReport> {
+    let asked = here.ask(Request::StatusWithScreens);
     // Whoever teamd does not know any more may know who runs there all the same.
-    let is_unknown = asked.as_ref().is_err_and(|fault| fault.kind == Kind::NotPermitted);
+    let is_unknown = asked.as_ref().is_err_and(|fault| fault.kind == ErrorKind::NotPermitted);
     match if is_unknown { here.ask_for_status() } else { asked } {
         Ok(Reply::Status(status)) => {
             let about = Box::new(status.daemon.clone());
             Ok((Some(status), Daemon::Answers(about)))
         }
         Ok(_) => Err(crate::here::misunderstood()),
-        Err(fault) if fault.kind == Kind::NoDaemon => Ok((None, Daemon::Absent)),
-        Err(fault) if fault.kind == Kind::Timeout => {
+        Err(fault) if fault.kind == ErrorKind::NoDaemon => Ok((None, Daemon::Absent)),
+        Err(fault) if fault.kind == ErrorKind::Timeout => {
             Ok((None, Daemon::Silent(machine::server(&here.socket()?))))
         }
         Err(fault) => Err(fault),
@@ -269,21 +274,21 @@ fn asks(here: &Here, team: &Team, name: &AgentName, lead: &State) -> Vec<Ask> {
         kind: request.asked.kind(),
         about: about(&request.asked),
         since: request.since,
-        is_a_persons: policy.decide(&request.asked, &request.cwd) == Decision::Ask(Who::Person),
+        is_a_persons: policy.decide(&request.asked, &request.cwd) == PolicyDecision::Ask(Approver::Person),
         ends,
     };
     meant.map(ask).collect()
 }
 
-fn about(asked: &Asked) -> String {
+fn about(asked: &MemberRequest) -> String {
     match asked {
-        Asked::Plan(_) => asked.about(),
-        Asked::Permission(request) if request.input.is_null() => asked.about(),
-        Asked::Permission(request) => format!("{}: {}", asked.about(), request.input),
+        MemberRequest::Plan(_) => asked.summary(),
+        MemberRequest::Permission(request) if request.input.is_null() => asked.summary(),
+        MemberRequest::Permission(request) => format!("{}: {}", asked.summary(), request.input),
     }
 }
 
-fn failure(entries: &[Entry], name: &AgentName) -> Option<String> {
+fn failure(entries: &[InboxEntry], name: &AgentName) -> Option<String> {
     let told = entries.iter().rev().filter_map(|entry| entry.message.as_ref().ok());
     let mut idle = told.filter(|message| message.from == name.as_str()).filter_map(|message| {
         match Payload::parse(&message.text)? {

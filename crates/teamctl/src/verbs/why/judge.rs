@@ -5,15 +5,15 @@ use super::cause::Cause;
 use super::evidence::{Ask, Daemon, Evidence, State};
 use super::machine::Server;
 use super::tasks::{failed, of_others, waits};
-use protocol::asked::AskedKind;
-use protocol::control::{Activity, AgentStatus, Flag};
-use protocol::event::What;
-use protocol::feed::{Feed, Reaches};
+use protocol::control::{Activity, MemberFlag, MemberStatus};
+use protocol::delivery::{Delivery, DeliveryPoint};
+use protocol::event::EventKind;
+use protocol::member_request::MemberRequestKind;
 use protocol::message::Message;
 use protocol::name::AgentName;
 use protocol::payload::{IdleReason, Payload};
-use protocol::task::find;
-use protocol::time::parse_iso8601;
+use protocol::task::find_task;
+use protocol::timestamp::parse_iso8601;
 use store::Holding;
 
 /// Mail that is younger may be on its way, ms.
@@ -79,9 +79,10 @@ fn absent(e: &Evidence, causes: &mut Vec<Cause>) {
 const TMUX_GONE: &str = "tmux gone";
 
 fn ended(e: &Evidence) -> Cause {
-    let told = e.past.as_ref().map(|past| (past.how.clone(), past.at)).or_else(|| e.chronicle.end());
+    let told =
+        e.past.as_ref().map(|past| (past.description.clone(), past.ended_at)).or_else(|| e.chronicle.end());
     let (how, at) = told.unwrap_or_else(|| ("nobody has told how".to_owned(), 0));
-    if let Some(again) = e.past.as_ref().and_then(|past| past.again_at) {
+    if let Some(again) = e.past.as_ref().and_then(|past| past.respawns_at) {
         return Cause::Restarting { at: again, how };
     }
     if let Some(why) = e.spent.clone().filter(|_| e.rests()) {
@@ -103,16 +104,16 @@ fn ended(e: &Evidence) -> Cause {
     }
 }
 
-fn living(e: &Evidence, agent: &AgentStatus, causes: &mut Vec<Cause>) {
-    match agent.phase.as_str() {
+fn living(e: &Evidence, agent: &MemberStatus, causes: &mut Vec<Cause>) {
+    match agent.lifecycle.as_str() {
         "starting" => return causes.push(Cause::Starting),
         "unknown" => causes.push(Cause::CutOff),
         _ => {}
     }
     causes.extend(stopped(e));
-    if agent.flags.contains(&Flag::ShutdownRequested) {
+    if agent.flags.contains(&MemberFlag::ShutdownRequested) {
         causes.push(Cause::ShuttingDown(e.chronicle.last(asked_to_end)));
-    } else if agent.phase == "stopping" {
+    } else if agent.lifecycle == "stopping" {
         causes.push(Cause::Ending);
     }
     waiting(e, Some(agent), causes);
@@ -122,9 +123,9 @@ fn living(e: &Evidence, agent: &AgentStatus, causes: &mut Vec<Cause>) {
     moving(e, agent, causes);
 }
 
-fn asked_to_end(what: &What) -> Option<String> {
+fn asked_to_end(what: &EventKind) -> Option<String> {
     match what {
-        What::ShutdownAsked { request } => Some(request.clone()),
+        EventKind::ShutdownRequested { request_id: request } => Some(request.clone()),
         _ => None,
     }
 }
@@ -135,32 +136,36 @@ fn stopped(e: &Evidence) -> Option<Cause> {
 }
 
 /// What it waits for a person or the lead for.
-fn waiting(e: &Evidence, agent: Option<&AgentStatus>, causes: &mut Vec<Cause>) {
-    let flag = |flag: Flag| agent.is_some_and(|agent| agent.flags.contains(&flag));
-    let ask = |kind: AskedKind| e.asks.iter().find(|ask| ask.kind == kind).cloned();
+fn waiting(e: &Evidence, agent: Option<&MemberStatus>, causes: &mut Vec<Cause>) {
+    let flag = |flag: MemberFlag| agent.is_some_and(|agent| agent.flags.contains(&flag));
+    let ask = |kind: MemberRequestKind| e.asks.iter().find(|ask| ask.kind == kind).cloned();
     let asks = |kind, of: fn(Option<Ask>) -> Cause, flagged: bool| {
         let ask = ask(kind);
         (ask.is_some() || flagged).then(|| of(ask))
     };
-    causes.extend(asks(AskedKind::Permission, Cause::Permission, flag(Flag::AwaitingPermission)));
-    causes.extend(asks(AskedKind::Plan, Cause::PlanApproval, flag(Flag::AwaitingPlanApproval)));
-    if flag(Flag::AtDialog) {
+    causes.extend(asks(
+        MemberRequestKind::Permission,
+        Cause::Permission,
+        flag(MemberFlag::AwaitingPermission),
+    ));
+    causes.extend(asks(MemberRequestKind::Plan, Cause::PlanApproval, flag(MemberFlag::AwaitingPlanApproval)));
+    if flag(MemberFlag::AtDialog) {
         causes.push(Cause::Dialog(e.chronicle.last(dialog).map(|(text, _)| text)));
     }
 }
 
-fn dialog(what: &What) -> Option<String> {
+fn dialog(what: &EventKind) -> Option<String> {
     match what {
-        What::MemberAtDialog { text } => Some(text.clone()),
+        EventKind::MemberAtDialog { text } => Some(text.clone()),
         _ => None,
     }
 }
 
 /// Nobody is asked for anything: its turns, its mail, its tasks.
-fn moving(e: &Evidence, agent: &AgentStatus, causes: &mut Vec<Cause>) {
+fn moving(e: &Evidence, agent: &MemberStatus, causes: &mut Vec<Cause>) {
     let idle = agent.activity == Activity::Idle;
     // Of an agent that looks by itself nobody may know whether it is in a turn.
-    let free = idle || agent.feed == Feed::Pull;
+    let free = idle || agent.delivery == Delivery::Pull;
     let silent_hooks = is_unheard(agent);
     if silent_hooks {
         causes.push(Cause::NeverReady);
@@ -190,7 +195,7 @@ fn moving(e: &Evidence, agent: &AgentStatus, causes: &mut Vec<Cause>) {
 }
 
 /// With the approval of its plan it gets another mode.
-fn plans(e: &Evidence, agent: &AgentStatus) -> bool {
+fn plans(e: &Evidence, agent: &MemberStatus) -> bool {
     let begins = || {
         e.member
             .as_ref()
@@ -200,8 +205,10 @@ fn plans(e: &Evidence, agent: &AgentStatus) -> bool {
 }
 
 /// A program with hooks, none of which has said anything: mail and tasks wait for that.
-fn is_unheard(agent: &AgentStatus) -> bool {
-    agent.feed.is_hooked() && agent.activity == Activity::Active && agent.reaches == Some(Reaches::WhenAsked)
+fn is_unheard(agent: &MemberStatus) -> bool {
+    agent.delivery.has_hooks()
+        && agent.activity == Activity::Active
+        && agent.delivery_point == Some(DeliveryPoint::OnPull)
 }
 
 fn last_turn(e: &Evidence) -> Option<Cause> {
@@ -214,10 +221,10 @@ fn last_turn(e: &Evidence) -> Option<Cause> {
 }
 
 /// What an idle one has not read, or one that looks by itself. In a turn it gets its mail at the end, or in its middle.
-fn unfed(e: &Evidence, agent: &AgentStatus) -> Option<Cause> {
-    let waits = match (agent.activity, agent.reaches) {
-        (Activity::Idle, _) | (_, Some(Reaches::WhenAsked)) => ON_ITS_WAY,
-        (_, Some(Reaches::MidTurn)) => MID_TURN,
+fn unfed(e: &Evidence, agent: &MemberStatus) -> Option<Cause> {
+    let waits = match (agent.activity, agent.delivery_point) {
+        (Activity::Idle, _) | (_, Some(DeliveryPoint::OnPull)) => ON_ITS_WAY,
+        (_, Some(DeliveryPoint::MidTurn)) => MID_TURN,
         _ => return None,
     };
     let old = |message: &&Message| {
@@ -231,7 +238,7 @@ fn unfed(e: &Evidence, agent: &AgentStatus) -> Option<Cause> {
 /// The word of a task that it can't start is nothing to be fed.
 fn is_of_blocked_task(e: &Evidence, message: &Message) -> bool {
     let Some(Payload::TaskAssignment(given)) = Payload::parse(&message.text) else { return false };
-    let task = find(&e.tasks, given.task_id);
+    let task = find_task(&e.tasks, given.task_id);
     task.is_some_and(|task| !task.open_blockers(&e.tasks).is_empty())
 }
 
@@ -251,8 +258,8 @@ fn below(e: &Evidence) -> Option<Cause> {
     Some(Cause::ProcessStopped { pid: halted.pid, name: halted.name.clone() })
 }
 
-fn silence(e: &Evidence, agent: &AgentStatus) -> Option<Cause> {
-    let since = e.wrote.unwrap_or(0).max(agent.since);
+fn silence(e: &Evidence, agent: &MemberStatus) -> Option<Cause> {
+    let since = e.wrote.unwrap_or(0).max(agent.activity_since);
     (e.now.saturating_sub(since) >= e.silent).then_some(Cause::Silent(since))
 }
 
@@ -262,12 +269,12 @@ mod tests {
     use crate::verbs::why::chronicle::Chronicle;
     use crate::verbs::why::machine::{Halted, Room};
     use protocol::event::Event;
-    use protocol::fault::{Fault, Kind};
+    use protocol::error::{ErrorKind, ErrorReport};
     use protocol::name::TeamName;
     use protocol::task::Task;
     use serde_json::{Value, json};
 
-    fn agent(more: &Value) -> AgentStatus {
+    fn agent(more: &Value) -> MemberStatus {
         let mut agent = json!({"name": "ann", "agent_id": "ann@t", "phase": "running", "activity": "idle", "since": 1,
             "task": null, "feed": "turn", "reaches": "turn-end", "pane": "%1", "pid": 7, "backend": "tmux", "color": ""});
         agent.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
@@ -279,9 +286,9 @@ mod tests {
         Evidence {
             now: 1_000_000,
             team: TeamName::parse("t").unwrap(),
-            name: AgentName::foreign("ann"),
+            name: AgentName::new_unchecked("ann"),
             asker: AgentName::lead(),
-            members: vec![AgentName::foreign("ann"), AgentName::foreign("bob")],
+            members: vec![AgentName::new_unchecked("ann"), AgentName::new_unchecked("bob")],
             former: Vec::new(),
             daemon: Daemon::Answers(serde_json::from_value(daemon).unwrap()),
             agent: Some(agent(more)),
@@ -308,7 +315,7 @@ mod tests {
     }
 
     fn inbox_of(whose: &str, damage: Option<&str>) -> State {
-        let whose = AgentName::foreign(whose);
+        let whose = AgentName::new_unchecked(whose);
         State {
             whose,
             entries: Vec::new(),
@@ -320,7 +327,7 @@ mod tests {
 
     fn ask() -> Ask {
         let (id, about) = ("p".to_owned(), "asks".to_owned());
-        Ask { id, kind: AskedKind::Permission, about, since: 0, is_a_persons: false, ends: None }
+        Ask { id, kind: MemberRequestKind::Permission, about, since: 0, is_a_persons: false, ends: None }
     }
 
     fn words(e: &Evidence) -> Vec<&'static str> {
@@ -335,7 +342,7 @@ mod tests {
         e.inboxes = vec![inbox_of("ann", Some("x")), inbox_of("team-lead", None)];
         e.full = vec![Room { path: "/".into(), bytes: 0, files: None }];
         e.tmux = Server::Silent { pid: None, stopped: false };
-        e.member = Err(Fault::new(Kind::Data, "x"));
+        e.member = Err(ErrorReport::new(ErrorKind::InvalidData, "x"));
         let all = [
             "disk_full",
             "config_damaged",
@@ -408,8 +415,8 @@ mod tests {
 
     #[test]
     fn turns_in_a_row_count_and_a_good_one_ends_the_row() {
-        let (team, name) = (TeamName::parse("t").unwrap(), AgentName::foreign("ann"));
-        let idle = |reason| Event::agent(&team, &name, What::MemberIdle { reason: Some(reason) });
+        let (team, name) = (TeamName::parse("t").unwrap(), AgentName::new_unchecked("ann"));
+        let idle = |reason| Event::for_member(&team, &name, EventKind::MemberIdle { reason: Some(reason) });
         let mut e = evidence(&json!({}));
         let failed = || vec![idle(IdleReason::Available), idle(IdleReason::Failed), idle(IdleReason::Failed)];
         e.chronicle = Chronicle::of(failed());

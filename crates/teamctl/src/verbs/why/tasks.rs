@@ -2,7 +2,7 @@
 
 use protocol::id::TaskId;
 use protocol::name::AgentName;
-use protocol::task::{Task, TaskStatus, find};
+use protocol::task::{Task, TaskStatus, find_task};
 use std::collections::BTreeSet;
 
 /// A task, and what it waits for in the end: those of its blockers, and of theirs, that wait for nothing themselves.
@@ -34,10 +34,10 @@ fn wait(task: &Task, tasks: &[Task]) -> Wait {
     let (mut seen, mut open) = (BTreeSet::new(), next.clone());
     while let Some(id) = open.pop() {
         if seen.insert(id) {
-            open.extend(find(tasks, id).into_iter().flat_map(|blocker| blocker.open_blockers(tasks)));
+            open.extend(find_task(tasks, id).into_iter().flat_map(|blocker| blocker.open_blockers(tasks)));
         }
     }
-    let all = || seen.iter().filter_map(|id| find(tasks, *id).cloned());
+    let all = || seen.iter().filter_map(|id| find_task(tasks, *id).cloned());
     let mut blockers: Vec<Task> = all().filter(|task| task.open_blockers(tasks).is_empty()).collect();
     if blockers.is_empty() {
         blockers = all().filter(|task| next.contains(&task.id)).collect();

@@ -4,12 +4,12 @@ use super::cause::Cause;
 use super::evidence::{Ask, Daemon, Evidence};
 use super::machine::{Halted, Server};
 use super::tasks::Wait;
-use protocol::event::What;
-use protocol::feed::Feed;
+use protocol::delivery::Delivery;
+use protocol::event::EventKind;
 use protocol::message::Message;
 use protocol::name::AgentName;
 use protocol::task::{Task, TaskStatus};
-use protocol::time::{iso8601, parse_iso8601};
+use protocol::timestamp::{iso8601, parse_iso8601};
 use store::Held;
 use view::words::span;
 
@@ -200,22 +200,22 @@ fn all_are(count: usize) -> String {
 /// What the daemon knows of its activity.
 fn since(e: &Evidence) -> Option<String> {
     let agent = e.agent.as_ref()?;
-    Some(when(&format!("{}; since", agent.evidence), agent.since, e))
+    Some(when(&format!("{}; since", agent.evidence), agent.activity_since, e))
 }
 
 fn works(e: &Evidence) -> String {
     let task = e.agent.as_ref().and_then(|agent| agent.task.clone());
-    match (task, e.agent.as_ref().map(|agent| agent.feed)) {
+    match (task, e.agent.as_ref().map(|agent| agent.delivery)) {
         (Some(task), _) => format!("{} works: {task}.", e.name),
-        (None, Some(Feed::Pull)) => format!("{} runs, and looks for mail by itself.", e.name),
+        (None, Some(Delivery::Pull)) => format!("{} runs, and looks for mail by itself.", e.name),
         _ => format!("{} is in a turn.", e.name),
     }
 }
 
 fn stopped_daemon(e: &Evidence) -> String {
     let last = e.chronicle.last(|what| match what {
-        What::DaemonStopped { why } => Some(Some(why.clone())),
-        What::DaemonReady { .. } => Some(None),
+        EventKind::DaemonStopped { reason: why } => Some(Some(why.clone())),
+        EventKind::DaemonReady { .. } => Some(None),
         _ => None,
     });
     match last {
@@ -227,7 +227,7 @@ fn stopped_daemon(e: &Evidence) -> String {
 
 fn closing(e: &Evidence) -> Option<String> {
     match &e.daemon {
-        Daemon::Answers(daemon) if daemon.closing => {
+        Daemon::Answers(daemon) if daemon.is_stopping => {
             Some("teamd itself goes down as soon as all have ended".to_owned())
         }
         _ => None,
@@ -266,9 +266,9 @@ fn oldest(messages: &[Message], e: &Evidence) -> Option<String> {
 
 fn fed(e: &Evidence) -> Option<String> {
     let agent = e.agent.as_ref()?;
-    Some(match agent.feed {
-        Feed::Pull => "its feed is pull: its program reads its inbox itself, or nobody does".to_owned(),
-        feed => format!("its feed is {}; {}", feed.word(), agent.evidence),
+    Some(match agent.delivery {
+        Delivery::Pull => "its feed is pull: its program reads its inbox itself, or nobody does".to_owned(),
+        feed => format!("its feed is {}; {}", feed.as_str(), agent.evidence),
     })
 }
 

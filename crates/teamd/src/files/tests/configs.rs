@@ -35,9 +35,9 @@ fn a_damaged_config_comes_back_with_lead_members_and_what_others_put_there() {
         assert_eq!(names.remove(0), "team-lead");
         names.sort();
         assert_eq!(names, ["ann", "eve"]);
-        let back = after.member(&AgentName::foreign("ann")).unwrap();
+        let back = after.member(&AgentName::new_unchecked("ann")).unwrap();
         assert_eq!((back.is_active, back.mode.as_deref()), (Some(false), Some("acceptEdits")));
-        assert_eq!(seen.modes, [(AgentName::foreign("ann"), "acceptEdits".to_owned())]);
+        assert_eq!(seen.modes, [(AgentName::new_unchecked("ann"), "acceptEdits".to_owned())]);
         assert_eq!(files.look_at_config(&name(), &ann).unwrap().mended, None, "once");
     }
 }
@@ -68,7 +68,7 @@ fn whoever_mends_a_config_does_not_wait_for_itself_to_see_what_is_asked() {
     let mut files = files(dir.path(), BTreeMap::new());
     let team = made(&mut files);
     let plan = r#"{"type":"plan_approval_request","from":"ann","timestamp":"2026-02-13T16:00:00.000Z","planFilePath":"/p","planContent":"go","requestId":"plan-1"}"#;
-    let message = Message::new(&AgentName::foreign("ann"), plan.into(), 1);
+    let message = Message::new(&AgentName::new_unchecked("ann"), plan.into(), 1);
     team.inbox(&AgentName::lead()).append(&message).unwrap();
     std::fs::write(team.config_path(), "").unwrap();
     let begun = std::time::Instant::now();

@@ -21,7 +21,7 @@ fn who_has_ended_does_not_come_back_by_an_old_clients_hand() {
     farewell(&mut files, record("ann", 7));
     std::fs::write(team.config_path(), &stale).unwrap();
     files.look_at_config(&name(), &Ours::default()).unwrap();
-    let is_there = |team: &Team| team.config().unwrap().member(&AgentName::foreign("ann")).is_some();
+    let is_there = |team: &Team| team.config().unwrap().member(&AgentName::new_unchecked("ann")).is_some();
     assert!(!is_there(&team));
     // A later life of that name is another.
     register(&mut files, record("ann", 8));
@@ -30,9 +30,9 @@ fn who_has_ended_does_not_come_back_by_an_old_clients_hand() {
     // And is there again where the earlier one is taken out.
     std::fs::write(team.config_path(), &stale).unwrap();
     let living = vec![Living { record: record("ann", 8).into(), activity: Activity::Idle }];
-    let ours = Ours { names: vec![AgentName::foreign("ann")], living };
+    let ours = Ours { names: vec![AgentName::new_unchecked("ann")], living };
     assert!(files.look_at_config(&name(), &ours).unwrap().members_back);
-    assert_eq!(team.config().unwrap().member(&AgentName::foreign("ann")).unwrap().joined_at, 8);
+    assert_eq!(team.config().unwrap().member(&AgentName::new_unchecked("ann")).unwrap().joined_at, 8);
 }
 
 #[test]
@@ -49,7 +49,8 @@ fn what_could_not_be_removed_goes_later() {
     let dir = tempfile::tempdir().unwrap();
     let mut files = files(dir.path(), BTreeMap::new());
     made(&mut files);
-    let policy = |team: &str| dir.path().join("state").join(Policy::file(&TeamName::parse(team).unwrap()));
+    let policy =
+        |team: &str| dir.path().join("state").join(Policy::file_name(&TeamName::parse(team).unwrap()));
     let face = |team: &str| dir.path().join(format!("state/config-{team}.json"));
     let probe = files.root.path().join("teams/.probe.tmp.1");
     for left in [&policy("gone"), &face("gone"), &face("known"), &policy("survey"), &probe] {

@@ -60,7 +60,7 @@ fn nobody_is_registered_whose_environment_could_not_be_kept() {
     };
     std::fs::write(dir.path().join("state/env"), "in its place").unwrap();
     assert!(!registered(&mut files));
-    assert!(team.config().unwrap().member(&AgentName::foreign("ann")).is_none());
+    assert!(team.config().unwrap().member(&AgentName::new_unchecked("ann")).is_none());
     std::fs::remove_file(dir.path().join("state/env")).unwrap();
     assert!(registered(&mut files));
 }

@@ -180,7 +180,10 @@ fn a_name_that_is_taken_makes_nobody_forget_what_was_told() {
     assert_eq!(new(&mut files), 1);
     let policy = |files: &Files| files.state.read("policy-survey.json").unwrap();
     let before = policy(&files);
-    let any = Create { policy: Policy { commands: Commands::Any, ..Policy::default() }, ..create() };
+    let any = CreateTeamRequest {
+        policy: Policy { task_commands: TaskCommandPolicy::Any, ..Policy::default() },
+        ..create()
+    };
     files.job(FileJob::Create { client: 1, create: any, created_at: 2 });
     assert_eq!((new(&mut files), policy(&files)), (0, before));
 }

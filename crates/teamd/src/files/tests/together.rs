@@ -95,10 +95,14 @@ fn many_who_come_and_go_at_once_change_the_config_once_and_each_is_answered() {
     assert_eq!(told.iter().map(tracking).collect::<Vec<_>>(), [1, 2, 3, 4]);
     assert_eq!(names_on(&team), ["team-lead", "ann", "bob", "carl", "dora"]);
     for name in names {
-        assert_eq!(team.inbox(&AgentName::foreign(name)).read().unwrap().len(), 1, "{name} has its prompt");
+        assert_eq!(
+            team.inbox(&AgentName::new_unchecked(name)).read().unwrap().len(),
+            1,
+            "{name} has its prompt"
+        );
     }
     // Of bob there is another life by now.
-    team.set_member(&AgentName::foreign("bob"), &[("joinedAt", 8.into())]).unwrap();
+    team.set_member(&AgentName::new_unchecked("bob"), &[("joinedAt", 8.into())]).unwrap();
     let gone = |files: &mut Files| {
         let told = told_of(files, names.map(|name| going(name, 7)).into());
         let is_done = |done: &FileDone| matches!(done, FileDone::Farewelled { left: None, .. });

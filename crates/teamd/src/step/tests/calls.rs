@@ -9,7 +9,12 @@ fn a_call_that_comes_twice_acts_once_and_both_are_answered() {
         let once = Some("same".to_owned());
         Event::Request {
             client,
-            call: Box::new(Call { v: VERSION, token: None, once, request: order("ann") }),
+            call: Box::new(Call {
+                version: PROTOCOL_VERSION,
+                token: None,
+                idempotency_key: once,
+                request: order("ann"),
+            }),
         }
     };
     let spawn = opening(&step(&mut state, twice(1), NOW));
@@ -30,31 +35,39 @@ fn a_teammates_token_opens_little_and_a_dead_ones_nothing() {
     let spawn = running(&mut state, "ann", 50);
     let token = state.agents[&spawn].record.token.clone();
     let mut with = |token: &str, request| {
-        let call = Call { v: VERSION, token: Some(token.to_owned()), once: None, request };
+        let call =
+            Call { version: PROTOCOL_VERSION, token: Some(token.to_owned()), idempotency_key: None, request };
         kind(&step(&mut state, Event::Request { client: 9, call: Box::new(call) }, NOW), 9)
     };
     assert_eq!(with(&token, Request::Status), None);
-    assert_eq!(with(&token, Request::Activity(Activity::Idle)), None);
-    for request in [order("bob"), Request::Down, delete(true)] {
-        assert_eq!(with(&token, request), Some(Kind::NotPermitted));
+    assert_eq!(with(&token, Request::ReportActivity(Activity::Idle)), None);
+    for request in [order("bob"), Request::StopDaemon, delete(true)] {
+        assert_eq!(with(&token, request), Some(ErrorKind::NotPermitted));
     }
-    assert_eq!(with("other", Request::Status), Some(Kind::NotPermitted));
+    assert_eq!(with("other", Request::Status), Some(ErrorKind::NotPermitted));
 }
 
 #[test]
 fn another_version_is_refused_with_a_word() {
     let mut state = state();
-    let call = Call { v: VERSION + 1, token: None, once: None, request: Request::Down };
+    let call = Call {
+        version: PROTOCOL_VERSION + 1,
+        token: None,
+        idempotency_key: None,
+        request: Request::StopDaemon,
+    };
     let effects = step(&mut state, Event::Request { client: 1, call: Box::new(call) }, NOW);
-    assert_eq!(kind(&effects, 1), Some(Kind::Config));
+    assert_eq!(kind(&effects, 1), Some(ErrorKind::Config));
 }
 
 #[test]
 fn what_another_release_asks_is_answered_with_a_word() {
     let mut state = state();
-    for (version, expected) in
-        [(Some(VERSION + 1), Kind::Config), (Some(VERSION), Kind::Usage), (None, Kind::Usage)]
-    {
+    for (version, expected) in [
+        (Some(PROTOCOL_VERSION + 1), ErrorKind::Config),
+        (Some(PROTOCOL_VERSION), ErrorKind::Usage),
+        (None, ErrorKind::Usage),
+    ] {
         let event = Event::Unreadable { client: 1, version, why: "unknown variant".into() };
         assert_eq!(kind(&step(&mut state, event, NOW), 1), Some(expected));
     }
@@ -64,6 +77,6 @@ fn what_another_release_asks_is_answered_with_a_word() {
 fn while_the_daemon_goes_down_nobody_new_comes() {
     let mut state = state();
     running(&mut state, "ann", 50);
-    ask(&mut state, 9, Request::Down);
-    assert_eq!(kind(&ask(&mut state, 10, order("bob")), 10), Some(Kind::Refused));
+    ask(&mut state, 9, Request::StopDaemon);
+    assert_eq!(kind(&ask(&mut state, 10, order("bob")), 10), Some(ErrorKind::Refused));
 }

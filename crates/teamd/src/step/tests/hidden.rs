@@ -3,11 +3,11 @@
 use super::*;
 use crate::files::ConfigSeen;
 use crate::panes::Sight;
-use protocol::control::{Layout, Locate, SetLayout, SightReply};
-use protocol::fault::Fault;
+use protocol::control::{Layout, MemberAddress, SetLayoutRequest, VisibilityReply};
+use protocol::error::ErrorReport;
 
-fn who(name: &str) -> Locate {
-    Locate { team: team(), name: name.into() }
+fn who(name: &str) -> MemberAddress {
+    MemberAddress { team: team(), name: name.into() }
 }
 
 /// What config.json is told to list.
@@ -26,7 +26,7 @@ fn moves(effects: &[Effect]) -> Vec<Sight> {
     moves.collect()
 }
 
-fn moved(spawn: &SpawnId, sight: Sight, result: Result<(), Fault>) -> Event {
+fn moved(spawn: &SpawnId, sight: Sight, result: Result<(), ErrorReport>) -> Event {
     Event::Paned(PaneDone::Moved { client: 9, spawn: spawn.clone(), sight, result })
 }
 
@@ -38,7 +38,7 @@ fn is_hidden(state: &State, spawn: &SpawnId) -> bool {
 fn the_caller_is_answered_when_tmux_and_the_file_have_it() {
     let mut state = state();
     let ann = running(&mut state, "ann", 1);
-    let effects = ask(&mut state, 9, Request::Hide(who("ann")));
+    let effects = ask(&mut state, 9, Request::HidePane(who("ann")));
     assert_eq!((moves(&effects), reply(&effects, 9).is_none()), (vec![Sight::Hidden], true));
     let effects = step(&mut state, moved(&ann, Sight::Hidden, Ok(())), NOW);
     assert_eq!((listed(&effects), reply(&effects, 9).is_none()), (Some(vec!["%7".to_owned()]), true));
@@ -49,7 +49,9 @@ fn the_caller_is_answered_when_tmux_and_the_file_have_it() {
         panic!()
     };
     let effects = step(&mut state, Event::Filed(FileDone::Noted { client, reply, result: Ok(()) }), NOW);
-    assert!(matches!(done(&effects, 9), Some(Reply::Sight(reply)) if reply.hidden && reply.pane == "%7"));
+    assert!(
+        matches!(done(&effects, 9), Some(Reply::Visibility(reply)) if reply.hidden && reply.pane == "%7")
+    );
     let effects = step(&mut state, moved(&ann, Sight::Shown, Ok(())), NOW);
     assert_eq!((listed(&effects), is_hidden(&state, &ann)), (Some(Vec::new()), false));
 }
@@ -58,12 +60,12 @@ fn the_caller_is_answered_when_tmux_and_the_file_have_it() {
 fn what_tmux_refused_is_not_written_down() {
     let mut state = state();
     let ann = running(&mut state, "ann", 1);
-    let refused = Fault::new(Kind::NotFound, "cannot hide a pane: pane %7 is not ours");
+    let refused = ErrorReport::new(ErrorKind::NotFound, "cannot hide a pane: pane %7 is not ours");
     let effects = step(&mut state, moved(&ann, Sight::Hidden, Err(refused)), NOW);
-    assert_eq!((kind(&effects, 9), listed(&effects)), (Some(Kind::NotFound), None));
+    assert_eq!((kind(&effects, 9), listed(&effects)), (Some(ErrorKind::NotFound), None));
     assert!(!is_hidden(&state, &ann));
-    let effects = ask(&mut state, 9, Request::Show(who("eve")));
-    assert_eq!((kind(&effects, 9), moves(&effects)), (Some(Kind::NotFound), Vec::new()));
+    let effects = ask(&mut state, 9, Request::ShowPane(who("eve")));
+    assert_eq!((kind(&effects, 9), moves(&effects)), (Some(ErrorKind::NotFound), Vec::new()));
 }
 
 #[test]
@@ -72,8 +74,8 @@ fn one_without_a_pane_can_not_be_hidden_and_that_is_what_is_said() {
     let ann = running(&mut state, "ann", 1);
     state.agents.get_mut(&ann).unwrap().record.pane = None;
     for (request, wanted) in [
-        (Request::Hide(who("ann")), "cannot hide ann: it has no pane"),
-        (Request::Show(who("ann")), "cannot show ann: it has no pane"),
+        (Request::HidePane(who("ann")), "cannot hide ann: it has no pane"),
+        (Request::ShowPane(who("ann")), "cannot show ann: it has no pane"),
     ] {
         let effects = ask(&mut state, 9, request);
         let Some(Response::Failed(fault)) = reply(&effects, 9) else { panic!() };
@@ -100,7 +102,7 @@ fn with_its_member_it_leaves_the_list() {
     let mut state = state();
     let ann = running(&mut state, "ann", 1);
     step(&mut state, moved(&ann, Sight::Hidden, Ok(())), NOW);
-    let effects = step(&mut state, ended(1, Ended::Exit(0)), NOW);
+    let effects = step(&mut state, ended(1, ExitReport::Exit(0)), NOW);
     assert_eq!(listed(&effects), Some(Vec::new()));
     let effects = step(&mut state, moved(&ann, Sight::Shown, Ok(())), NOW);
     assert!(listed(&effects).is_none_or(|panes| panes.is_empty()));
@@ -132,11 +134,11 @@ fn a_layout_is_kept_for_panes_that_come_later_if_tmux_took_it() {
     let laid_out = |result| {
         Event::Paned(PaneDone::LaidOut { client: 9, team: team(), layout: Layout::MainVertical, result })
     };
-    let order = SetLayout { team: team(), layout: Layout::MainVertical };
-    let effects = ask(&mut state, 9, Request::Layout(order));
+    let order = SetLayoutRequest { team: team(), layout: Layout::MainVertical };
+    let effects = ask(&mut state, 9, Request::SetLayout(order));
     assert!(effects.iter().any(|effect| matches!(effect, Effect::Pane(PaneJob::LayOut { .. }))));
-    let effects = step(&mut state, laid_out(Err(Fault::new(Kind::Refused, "no room"))), NOW);
-    assert_eq!(kind(&effects, 9), Some(Kind::Refused));
+    let effects = step(&mut state, laid_out(Err(ErrorReport::new(ErrorKind::Refused, "no room"))), NOW);
+    assert_eq!(kind(&effects, 9), Some(ErrorKind::Refused));
     assert!(state.roster().layouts.is_empty());
     step(&mut state, laid_out(Ok(1)), NOW);
     let roster: Roster = serde_json::from_value(serde_json::to_value(state.roster()).unwrap()).unwrap();
@@ -154,8 +156,8 @@ fn what_config_could_not_take_is_written_at_the_next_rescan() {
     let mut state = state();
     let ann = running(&mut state, "ann", 1);
     step(&mut state, moved(&ann, Sight::Hidden, Ok(())), NOW);
-    let reply = SightReply { name: AgentName::foreign("ann"), pane: "%7".into(), hidden: true };
-    let full = Err(Fault::new(Kind::Io, "cannot write: no space left on device"));
+    let reply = VisibilityReply { name: AgentName::new_unchecked("ann"), pane: "%7".into(), hidden: true };
+    let full = Err(ErrorReport::new(ErrorKind::Io, "cannot write: no space left on device"));
     step(&mut state, Event::Filed(FileDone::Noted { client: 9, reply, result: full }), NOW);
     assert_eq!(listed(&step(&mut state, Event::Deadline, at(60_000))), Some(vec!["%7".to_owned()]));
     step(&mut state, moved(&ann, Sight::Shown, Ok(())), NOW);

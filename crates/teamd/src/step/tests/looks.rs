@@ -1,7 +1,7 @@
 //! When files are looked at.
 
 use super::*;
-use protocol::fault::{Fault, Kind};
+use protocol::error::{ErrorKind, ErrorReport};
 
 #[test]
 fn a_storm_of_task_changes_is_two_looks() {
@@ -29,7 +29,7 @@ fn a_storm_of_task_changes_is_two_looks() {
 fn why_tasks_can_not_be_looked_at_is_told_once_until_they_can() {
     let mut state = state();
     let mut told = |result: Result<(), &str>| {
-        let result = result.map(|()| Default::default()).map_err(|why| Fault::new(Kind::Io, why));
+        let result = result.map(|()| Default::default()).map_err(|why| ErrorReport::new(ErrorKind::Io, why));
         let seen = FileDone::Tasks { team: team(), members: Vec::new(), result, asks: Vec::new() };
         let effects = step(&mut state, Event::Filed(seen), NOW);
         effects.iter().any(|effect| format!("{effect:?}").contains("Trouble"))

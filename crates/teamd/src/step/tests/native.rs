@@ -2,21 +2,22 @@
 
 use super::*;
 use crate::files::{ConfigSeen, Guard, Letter, Mail};
-use protocol::asked::AskedKind;
-use protocol::control::SetMode;
-use protocol::event::What;
-use protocol::mode::PermissionMode;
+use protocol::member_request::MemberRequestKind;
+use protocol::control::SetModeRequest;
+use protocol::event::EventKind;
+use protocol::permission_mode::PermissionMode;
 use protocol::payload::Payload;
-use protocol::turn::Restart;
+use protocol::turn_program::RestartPolicy;
 
 fn native(state: &mut State) -> SpawnId {
     let ann = running(state, "ann", 50);
-    state.agents.get_mut(&ann).unwrap().record.feed = Feed::Native;
+    state.agents.get_mut(&ann).unwrap().record.feed = Delivery::Native;
     ann
 }
 
 fn says(state: &mut State, active: bool) -> Vec<Effect> {
-    let seen = ConfigSeen { active: vec![(AgentName::foreign("ann"), active)], ..ConfigSeen::default() };
+    let seen =
+        ConfigSeen { active: vec![(AgentName::new_unchecked("ann"), active)], ..ConfigSeen::default() };
     step(state, Event::Filed(FileDone::Config { team: team(), seen }), NOW)
 }
 
@@ -51,12 +52,12 @@ fn what_somebody_took_out_of_an_inbox_comes_back_to_those_that_are_fed_or_may_be
         })
     };
     for (feed, expected) in [
-        (Feed::Native, Guard::Never),
-        (Feed::Pull, Guard::Looks),
-        (Feed::Hook, Guard::Fed),
-        (Feed::Acp, Guard::Fed),
-        (Feed::Turn, Guard::Fed),
-        (Feed::Keys, Guard::Fed),
+        (Delivery::Native, Guard::Never),
+        (Delivery::Pull, Guard::Looks),
+        (Delivery::Hook, Guard::Fed),
+        (Delivery::Acp, Guard::Fed),
+        (Delivery::Turn, Guard::Fed),
+        (Delivery::Keys, Guard::Fed),
     ] {
         state.agents.get_mut(&ann).unwrap().record.feed = feed;
         assert_eq!(guard(&mut state, "ann"), Some(expected), "{feed:?}");
@@ -68,11 +69,11 @@ fn what_somebody_took_out_of_an_inbox_comes_back_to_those_that_are_fed_or_may_be
 #[test]
 fn what_was_put_back_is_told() {
     let mut state = state();
-    let letter = Letter { index: 0, from: AgentName::foreign("bob"), summary: None, payload: None };
+    let letter = Letter { index: 0, from: AgentName::new_unchecked("bob"), summary: None, payload: None };
     let mail = Mail { put_back: vec![letter], ..Mail::default() };
     let seen = FileDone::Inbox { team: team(), inbox: "ann".into(), result: Ok(mail) };
     let effects = step(&mut state, Event::Filed(seen), NOW);
-    let told = |effect: &Effect| matches!(effect, Effect::Log(event) if matches!(event.what, What::MessagePutBack { .. }));
+    let told = |effect: &Effect| matches!(effect, Effect::Log(event) if matches!(event.kind, EventKind::MessageRestored { .. }));
     assert!(effects.iter().any(told), "{effects:?}");
 }
 
@@ -93,7 +94,7 @@ fn what_is_left_of_a_long_inbox_is_looked_at_next_and_wakes_nobody() {
 fn the_mode_that_config_has_is_remembered_and_not_forgotten_with_it() {
     let mut state = state();
     let ann = native(&mut state);
-    let modes = vec![(AgentName::foreign("ann"), "acceptEdits".to_owned())];
+    let modes = vec![(AgentName::new_unchecked("ann"), "acceptEdits".to_owned())];
     let seen = ConfigSeen { modes, ..ConfigSeen::default() };
     let effects = step(&mut state, Event::Filed(FileDone::Config { team: team(), seen }), NOW);
     assert!(matches!(effects.first(), Some(Effect::File(FileJob::Roster(_)))), "{effects:?}");
@@ -120,7 +121,7 @@ fn an_idle_notification_does_where_config_can_not_be_read() {
 /// Its idle notification lies in the lead's inbox.
 fn told_idle(state: &mut State) {
     let payload = Payload::parse(r#"{"type":"idle_notification","from":"ann","idleReason":"available"}"#);
-    let letter = Letter { index: 0, from: AgentName::foreign("ann"), summary: None, payload };
+    let letter = Letter { index: 0, from: AgentName::new_unchecked("ann"), summary: None, payload };
     let mail = Mail { new: vec![letter], ..Mail::default() };
     let inbox = FileDone::Inbox { team: team(), inbox: "team-lead".into(), result: Ok(mail) };
     step(state, Event::Filed(inbox), NOW);
@@ -130,8 +131,8 @@ fn told_idle(state: &mut State) {
 fn a_config_that_was_mended_is_told_and_who_could_not_be_taken_off_is_tried_again() {
     let mut state = state();
     let ann = running(&mut state, "ann", 50);
-    step(&mut state, ended(50, Ended::Exit(0)), NOW);
-    let fault = protocol::fault::Fault::new(Kind::Data, "it is empty");
+    step(&mut state, ended(50, ExitReport::Exit(0)), NOW);
+    let fault = protocol::error::ErrorReport::new(ErrorKind::InvalidData, "it is empty");
     step(&mut state, farewelled(&ann, false, Some(fault)), NOW);
     let seen = ConfigSeen { mended: Some("it was empty".into()), ..ConfigSeen::default() };
     let effects = step(&mut state, Event::Filed(FileDone::Config { team: team(), seen }), NOW);
@@ -139,14 +140,14 @@ fn a_config_that_was_mended_is_told_and_who_could_not_be_taken_off_is_tried_agai
     assert!(effects.iter().any(again), "{effects:?}");
 }
 
-fn native_order(restart: Restart) -> Request {
+fn native_order(restart: RestartPolicy) -> Request {
     let Request::Spawn(mut order) = order("ann") else { panic!() };
     let argv = |word: &str| ["c", "{color}", "{lead_session}", word, "{session}"].map(str::to_owned).to_vec();
-    *order = Spawn {
-        feed: Feed::Native,
+    *order = SpawnRequest {
+        delivery: Delivery::Native,
         argv: argv("open"),
-        late: true,
-        resume: Some(protocol::control::Resume { argv: argv("resume") }),
+        has_deferred_variables: true,
+        resume_argv: Some(protocol::control::ResumeArgv { argv: argv("resume") }),
         restart,
         ..*order
     };
@@ -155,7 +156,7 @@ fn native_order(restart: Restart) -> Request {
 
 fn argv(effects: &[Effect]) -> Vec<String> {
     let go = effects.iter().find_map(|effect| match effect {
-        Effect::Tell { word: ToJoin::Go(go), .. } => Some(go.argv.clone()),
+        Effect::Tell { word: ToShim::StartAgent(go), .. } => Some(go.argv.clone()),
         _ => None,
     });
     go.expect("the green light")
@@ -174,7 +175,7 @@ fn begins(state: &mut State, effects: &[Effect], conn: u64) -> (SpawnId, Vec<Str
 #[test]
 fn its_arguments_name_colour_and_sessions_and_a_next_life_goes_on_with_the_conversation() {
     let mut state = state();
-    let effects = ask(&mut state, 1, native_order(Restart::OnFailure));
+    let effects = ask(&mut state, 1, native_order(RestartPolicy::OnFailure));
     let (first, argv) = begins(&mut state, &effects, 50);
     assert_eq!(argv, ["c", "blue", "lead's", "open", first.as_str()]);
     // Without a turn there is nothing to go on with.
@@ -193,7 +194,7 @@ fn its_arguments_name_colour_and_sessions_and_a_next_life_goes_on_with_the_conve
 
 /// Its process is killed, and its next life begins.
 fn dies(state: &mut State, spawn: &SpawnId, conn: u64) -> Vec<Effect> {
-    step(state, ended(conn, Ended::Signal(9)), NOW);
+    step(state, ended(conn, ExitReport::Signal(9)), NOW);
     step(state, farewelled(spawn, false, None), NOW);
     step(state, pane_closed(spawn), NOW);
     state.rescan_at = 600_000;
@@ -209,7 +210,7 @@ fn a_word_that_is_as_it_was_does_not_take_back_what_the_lead_was_told() {
     assert_eq!(state.agents[&ann].activity, Activity::Idle);
     says(&mut state, true);
     assert_eq!(state.agents[&ann].activity, Activity::Idle, "its client's write was lost");
-    let (active, mended) = (vec![(AgentName::foreign("ann"), false)], Some("it was empty".into()));
+    let (active, mended) = (vec![(AgentName::new_unchecked("ann"), false)], Some("it was empty".into()));
     let seen = ConfigSeen { active, mended, ..ConfigSeen::default() };
     step(&mut state, Event::Filed(FileDone::Config { team: team(), seen }), NOW);
     says(&mut state, true);
@@ -224,7 +225,7 @@ fn who_only_reads_is_set_to_no_mode_that_writes() {
     (record.agent_type, record.modes) = (Some("Explore".to_owned()), vec!["plan".to_owned()]);
     let mut set = |feed, mode| {
         state.agents.get_mut(&ann).unwrap().record.feed = feed;
-        let order = SetMode { team: team(), name: "ann".to_owned(), mode };
+        let order = SetModeRequest { team: team(), name: "ann".to_owned(), mode };
         let effects = ask(&mut state, 9, Request::SetMode(order));
         match reply(&effects, 9) {
             Some(Response::Failed(fault)) => Some(fault.message.clone()),
@@ -232,11 +233,11 @@ fn who_only_reads_is_set_to_no_mode_that_writes() {
         }
     };
     for mode in [PermissionMode::BypassPermissions, PermissionMode::AcceptEdits, PermissionMode::Default] {
-        let refused = set(Feed::Acp, mode).unwrap();
+        let refused = set(Delivery::Acp, mode).unwrap();
         assert!(refused.contains("it is of type Explore, and only reads"), "{refused}");
     }
-    assert_eq!(set(Feed::Acp, PermissionMode::Plan), None);
-    assert_eq!(set(Feed::Native, PermissionMode::AcceptEdits), None, "its program knows the type");
+    assert_eq!(set(Delivery::Acp, PermissionMode::Plan), None);
+    assert_eq!(set(Delivery::Native, PermissionMode::AcceptEdits), None, "its program knows the type");
 }
 
 #[test]
@@ -244,11 +245,11 @@ fn a_session_is_set_to_no_mode_that_it_has_not() {
     let mut state = state();
     let ann = running(&mut state, "ann", 50);
     let record = &mut state.agents.get_mut(&ann).unwrap().record;
-    (record.feed, record.modes) = (Feed::Acp, vec!["acceptEdits".to_owned()]);
+    (record.feed, record.modes) = (Delivery::Acp, vec!["acceptEdits".to_owned()]);
     let mut set = |mode| {
-        let order = SetMode { team: team(), name: "ann".to_owned(), mode };
+        let order = SetModeRequest { team: team(), name: "ann".to_owned(), mode };
         match reply(&ask(&mut state, 9, Request::SetMode(order)), 9) {
-            Some(Response::Failed(fault)) => fault.hint.clone(),
+            Some(Response::Failed(fault)) => fault.help.clone(),
             _ => None,
         }
     };
@@ -261,14 +262,14 @@ fn who_plans_and_has_handed_in_nothing_is_said_to_need_a_turn() {
     let mut state = state();
     let ann = running(&mut state, "ann", 50);
     state.agents.get_mut(&ann).unwrap().record.plan_mode_required = true;
-    let mut hint = |asks: &[AskedKind]| {
+    let mut hint = |asks: &[MemberRequestKind]| {
         state.agents.get_mut(&ann).unwrap().asks = asks.iter().copied().collect();
-        let order = SetMode { team: team(), name: "ann".to_owned(), mode: PermissionMode::Default };
+        let order = SetModeRequest { team: team(), name: "ann".to_owned(), mode: PermissionMode::Default };
         match reply(&ask(&mut state, 9, Request::SetMode(order)), 9) {
-            Some(Response::Failed(fault)) => fault.hint.clone().unwrap_or_default(),
+            Some(Response::Failed(fault)) => fault.help.clone().unwrap_or_default(),
             other => panic!("{other:?}"),
         }
     };
     assert!(hint(&[]).contains("teamctl send ann TEXT"));
-    assert_eq!(hint(&[AskedKind::Plan]), "see: teamctl requests -t survey");
+    assert_eq!(hint(&[MemberRequestKind::Plan]), "see: teamctl requests -t survey");
 }

@@ -4,8 +4,8 @@ use super::turns::{logged, shared, task};
 use super::*;
 use crate::files::Which;
 use crate::state::Watch;
-use protocol::control::{Next, NextTask};
-use protocol::fault::Fault;
+use protocol::control::{NextTaskHint, NextTaskRequest};
+use protocol::error::ErrorReport;
 use protocol::task::Task;
 use std::collections::BTreeSet;
 
@@ -20,7 +20,7 @@ fn id(number: u32) -> TaskId {
 }
 
 fn next() -> Request {
-    Request::NextTask(NextTask { team: team(), owner: AgentName::lead(), resume: false })
+    Request::NextTask(NextTaskRequest { team: team(), owner: AgentName::lead(), include_in_progress: false })
 }
 
 fn changed(state: &mut State, task: u32) -> Vec<Effect> {
@@ -28,7 +28,7 @@ fn changed(state: &mut State, task: u32) -> Vec<Effect> {
 }
 
 /// What a look has found, that was asked for with these.
-fn seen(state: &mut State, tasks: Vec<Task>, asks: Vec<(u64, NextTask)>) -> Vec<Effect> {
+fn seen(state: &mut State, tasks: Vec<Task>, asks: Vec<(u64, NextTaskRequest)>) -> Vec<Effect> {
     let result = Ok(shared(tasks));
     step(state, Event::Filed(FileDone::Tasks { team: team(), members: Vec::new(), result, asks }), NOW)
 }
@@ -42,7 +42,7 @@ fn marks(effects: &[Effect]) -> Vec<u64> {
 }
 
 /// At which tasks there is to be a look, and who asks for that.
-fn looks(effects: &[Effect]) -> Vec<(Which, Vec<(u64, NextTask)>)> {
+fn looks(effects: &[Effect]) -> Vec<(Which, Vec<(u64, NextTaskRequest)>)> {
     let look = |effect: &Effect| match effect {
         Effect::File(FileJob::Tasks { which, asks, .. }) => Some((which.clone(), asks.clone())),
         _ => None,
@@ -50,7 +50,7 @@ fn looks(effects: &[Effect]) -> Vec<(Which, Vec<(u64, NextTask)>)> {
     effects.iter().filter_map(look).collect()
 }
 
-fn answer(effects: &[Effect], to: u64) -> Option<Next> {
+fn answer(effects: &[Effect], to: u64) -> Option<NextTaskHint> {
     match done(effects, to)? {
         Reply::NextTask(next) => Some(*next),
         other => panic!("{other:?}"),
@@ -64,7 +64,7 @@ fn what_is_known_is_answered_when_its_mark_is_told() {
     seen(&mut state, vec![task(1, "completed", ""), task(2, "pending", "")], vec![]);
     assert_eq!(marks(&ask(&mut state, 7, next())), [1]);
     let effects = step(&mut state, Event::Marked { mark: 1 }, NOW);
-    assert_eq!((answer(&effects, 7), looks(&effects)), (Some(Next::Task(id(2))), vec![]));
+    assert_eq!((answer(&effects, 7), looks(&effects)), (Some(NextTaskHint::Task(id(2))), vec![]));
 }
 
 #[test]
@@ -86,7 +86,7 @@ fn an_answer_takes_in_all_that_was_told_ahead_of_its_mark() {
     assert_eq!((which, looks), (Which::These(BTreeSet::from([id(3), id(4)])), vec![]));
     let all = vec![task(1, "in_progress", ""), task(3, "completed", ""), task(4, "pending", "")];
     let effects = seen(&mut state, all, asks);
-    assert_eq!(answer(&effects, 7), Some(Next::Task(id(4))));
+    assert_eq!(answer(&effects, 7), Some(NextTaskHint::Task(id(4))));
     assert!(logged(&effects).contains(&"task_completed".to_owned()), "and it is told of all the same");
 }
 
@@ -119,9 +119,9 @@ fn who_asks_before_anybody_has_looked_is_told_after_a_look() {
     let (which, asks) = looked.remove(0);
     assert_eq!(which, Which::All);
     let effects = seen(&mut state, vec![task(1, "pending", "")], asks);
-    assert_eq!((answer(&effects, 7), answer(&effects, 8)), (Some(Next::Task(id(1))), None));
+    assert_eq!((answer(&effects, 7), answer(&effects, 8)), (Some(NextTaskHint::Task(id(1))), None));
     let (_, asks) = looks(&effects).remove(0);
-    assert_eq!(answer(&seen(&mut state, vec![], asks), 8), Some(Next::Nothing));
+    assert_eq!(answer(&seen(&mut state, vec![], asks), 8), Some(NextTaskHint::NoTask));
 }
 
 #[test]
@@ -131,14 +131,18 @@ fn where_nobody_tells_what_changes_nothing_is_known() {
         state.watch = Watch::Events;
         let mark = marks(&ask(&mut state, 7, next()));
         let effects = step(&mut state, missed, NOW);
-        assert_eq!(answer(&effects, 7), Some(Next::Unknown));
+        assert_eq!(answer(&effects, 7), Some(NextTaskHint::Unknown));
         assert_eq!(mark.len(), 1, "none is under way any more");
     }
     state.watch = Watch::Rescan;
-    assert_eq!(answer(&ask(&mut state, 8, next()), 8), Some(Next::Unknown));
+    assert_eq!(answer(&ask(&mut state, 8, next()), 8), Some(NextTaskHint::Unknown));
     state.watch = Watch::Events;
-    let other = NextTask { team: TeamName::parse("other").unwrap(), owner: AgentName::lead(), resume: true };
-    assert_eq!(answer(&ask(&mut state, 9, Request::NextTask(other)), 9), Some(Next::Unknown));
+    let other = NextTaskRequest {
+        team: TeamName::parse("other").unwrap(),
+        owner: AgentName::lead(),
+        include_in_progress: true,
+    };
+    assert_eq!(answer(&ask(&mut state, 9, Request::NextTask(other)), 9), Some(NextTaskHint::Unknown));
 }
 
 #[test]
@@ -146,9 +150,9 @@ fn after_a_look_that_failed_nothing_is_known() {
     let mut state = told();
     ask(&mut state, 7, next());
     let (_, asks) = looks(&step(&mut state, Event::Marked { mark: 1 }, NOW)).remove(0);
-    let result = Err(Fault::new(Kind::Io, "cannot list tasks"));
+    let result = Err(ErrorReport::new(ErrorKind::Io, "cannot list tasks"));
     let failed = FileDone::Tasks { team: team(), members: Vec::new(), result, asks };
-    assert_eq!(answer(&step(&mut state, Event::Filed(failed), NOW), 7), Some(Next::Unknown));
+    assert_eq!(answer(&step(&mut state, Event::Filed(failed), NOW), 7), Some(NextTaskHint::Unknown));
     ask(&mut state, 8, next());
     let (which, _) = looks(&step(&mut state, Event::Marked { mark: 2 }, NOW)).remove(0);
     assert_eq!(which, Which::All);
@@ -161,5 +165,5 @@ fn with_its_team_goes_what_is_asked_of_it() {
     ask(&mut state, 7, next());
     step(&mut state, Event::Marked { mark: 1 }, NOW);
     let deleted = FileDone::Deleted { client: 8, team: team(), result: Ok(()), swept: Default::default() };
-    assert_eq!(answer(&step(&mut state, Event::Filed(deleted), NOW), 7), Some(Next::Unknown));
+    assert_eq!(answer(&step(&mut state, Event::Filed(deleted), NOW), 7), Some(NextTaskHint::Unknown));
 }

@@ -3,9 +3,9 @@
 use super::turns::*;
 use super::*;
 use crate::notices::News;
-use protocol::control::{Said, TurnNow};
+use protocol::control::{HookEvent, TurnStatus};
 use protocol::task::Task;
-use protocol::turn::Restart;
+use protocol::turn_program::RestartPolicy;
 
 /// The words for those who are attached.
 fn told(effects: &[Effect]) -> Vec<String> {
@@ -16,7 +16,7 @@ fn told(effects: &[Effect]) -> Vec<String> {
     effects.iter().filter_map(word).collect()
 }
 
-fn dies(how: Ended, restart: Restart) -> usize {
+fn dies(how: ExitReport, restart: RestartPolicy) -> usize {
     let mut state = state();
     let ann = runs(&mut state, worker("ann", |order| order.restart = restart), 50);
     told(&ends(&mut state, &ann, 50, how)).len()
@@ -24,22 +24,22 @@ fn dies(how: Ended, restart: Restart) -> usize {
 
 #[test]
 fn a_death_is_told_that_nobody_wanted_and_that_nothing_follows() {
-    assert_eq!(dies(Ended::Exit(1), Restart::Never), 1);
-    assert_eq!(dies(Ended::Signal(9), Restart::Never), 1);
-    assert_eq!(dies(Ended::Exit(1), Restart::OnFailure), 0, "it is started again");
-    assert_eq!(dies(Ended::Exit(0), Restart::Never), 0, "it has done what it was for");
+    assert_eq!(dies(ExitReport::Exit(1), RestartPolicy::Never), 1);
+    assert_eq!(dies(ExitReport::Signal(9), RestartPolicy::Never), 1);
+    assert_eq!(dies(ExitReport::Exit(1), RestartPolicy::OnFailure), 0, "it is started again");
+    assert_eq!(dies(ExitReport::Exit(0), RestartPolicy::Never), 0, "it has done what it was for");
     let mut state = state();
     let ann = runs(&mut state, worker("ann", |_| {}), 50);
-    ask(&mut state, 9, Request::Kill(Targets { team: team(), names: vec!["ann".into()] }));
-    assert!(told(&ends(&mut state, &ann, 50, Ended::Signal(15))).is_empty(), "somebody has killed it");
+    ask(&mut state, 9, Request::Kill(MemberSelection { team: team(), names: vec!["ann".into()] }));
+    assert!(told(&ends(&mut state, &ann, 50, ExitReport::Signal(15))).is_empty(), "somebody has killed it");
 }
 
 #[test]
 fn a_pane_that_a_person_closed_is_no_news() {
     let mut state = state();
     let ann = runs(&mut state, worker("ann", |_| {}), 50);
-    let ended = |how| Event::JoinSaid { conn: 50, said: FromJoin::Ended(how) };
-    step(&mut state, ended(Ended::Hangup), NOW);
+    let ended = |how| Event::JoinSaid { conn: 50, said: FromShim::Exited(how) };
+    step(&mut state, ended(ExitReport::TerminalGone), NOW);
     let looked = Event::Paned(PaneDone::Looked { spawn: ann, seen: crate::panes::Seen::Absent });
     assert!(told(&step(&mut state, looked, NOW)).is_empty());
 }
@@ -73,7 +73,7 @@ fn a_turn_that_writes_nothing_for_long_is_told_once() {
     let silent = running(&mut state, "cat", 52);
     for conn in [50, 51] {
         let turn = turn(Activity::Active, 1);
-        step(&mut state, Event::JoinSaid { conn, said: FromJoin::Turn(turn) }, NOW);
+        step(&mut state, Event::JoinSaid { conn, said: FromShim::TurnStatus(turn) }, NOW);
     }
     let later = Now { wall: NOW.wall + 700_000, mono: 700_000 };
     let asks = |effects: &[Effect]| -> Vec<SpawnId> {
@@ -116,9 +116,14 @@ fn a_turn_that_is_stuck_is_told_by_one_daemon_and_not_before_its_join_has_come_b
     assert_eq!(seen(&mut state, 700_000).len(), 1);
     step(&mut state, Event::Paned(PaneDone::Announced { unseen: None }), at(700_000));
     let back = |state: &mut State, number, since| {
-        let turn = TurnNow { since, ..turn(Activity::Active, number) };
-        let hello = Hello { spawn: ann.as_str().to_owned(), agent: Some(50), turn: Some(turn) };
-        step(state, Event::Joined { conn: 3, hello, process: Process { pid: 50, start: 5 } }, at(800_200));
+        let turn = TurnStatus { since, ..turn(Activity::Active, number) };
+        let hello =
+            ShimHello { spawn_id: ann.as_str().to_owned(), agent_pid: Some(50), turn_status: Some(turn) };
+        step(
+            state,
+            Event::Joined { conn: 3, hello, process: Process { pid: 50, start_time: 5 } },
+            at(800_200),
+        );
     };
     let mut next = next_daemon(&state);
     back(&mut next, 1, NOW.wall);
@@ -151,7 +156,7 @@ fn while_the_machine_sleeps_nobody_is_silent() {
 fn what_was_decided_and_not_rung_is_the_next_daemons_to_tell() {
     let mut state = state();
     for name in ["ann", "bob"] {
-        state.notices.add(&team(), &AgentName::foreign(name), Some("%3".parse().unwrap()), News::Died);
+        state.notices.add(&team(), &AgentName::new_unchecked(name), Some("%3".parse().unwrap()), News::Died);
     }
     let effects = step(&mut state, Event::WatchProven, NOW);
     let word = told(&effects);
@@ -178,7 +183,7 @@ fn whoever_takes_teamd_down_leaves_nothing_to_be_told() {
     let mut state = state();
     step(&mut state, Event::WatchProven, NOW);
     state.notices.add_done(&team(), 1);
-    let effects = ask(&mut state, 9, Request::Down);
+    let effects = ask(&mut state, 9, Request::StopDaemon);
     let effects = with_settled(&mut state, effects);
     let rung = effects.iter().filter(|effect| matches!(effect, Effect::Ring { .. })).count();
     assert!(rung == 1 && matches!(effects.last(), Some(Effect::Exit)), "{effects:?}");
@@ -189,19 +194,19 @@ fn whoever_takes_teamd_down_leaves_nothing_to_be_told() {
 fn a_dialog_is_told_by_one_daemon_and_is_there_for_the_next() {
     let mut state = state();
     let ann = running(&mut state, "ann", 50);
-    state.agents.get_mut(&ann).unwrap().record.feed = Feed::Hook;
+    state.agents.get_mut(&ann).unwrap().record.feed = Delivery::Hook;
     let token = state.agents[&ann].record.token.clone();
-    let says = |state: &mut State, said: Said| {
-        let request = Request::Hook(super::hooks::hooked_in(Some("s-1"), said));
+    let says = |state: &mut State, said: HookEvent| {
+        let request = Request::ReportHook(super::hooks::hooked_in(Some("s-1"), said));
         let call = Call { token: Some(token.clone()), ..*call(request) };
         step(state, Event::Request { client: 70, call: Box::new(call) }, at(900_000))
     };
-    let dialog = || Said::Dialog { text: "may it?".to_owned() };
+    let dialog = || HookEvent::DialogShown { text: "may it?".to_owned() };
     assert_eq!(told(&says(&mut state, dialog())).len(), 1);
     step(&mut state, Event::Paned(PaneDone::Announced { unseen: None }), NOW);
     let mut next = next_daemon(&state);
     assert!(told(&says(&mut next, dialog())).is_empty());
-    says(&mut next, Said::Ended);
+    says(&mut next, HookEvent::TurnEnded);
     assert_eq!(told(&says(&mut next, dialog())).len(), 1, "another");
 }
 
@@ -209,12 +214,12 @@ fn a_dialog_is_told_by_one_daemon_and_is_there_for_the_next() {
 fn that_nothing_follows_after_all_is_told() {
     let mut state = state();
     state.rescan_at = u64::MAX;
-    let ann = runs(&mut state, worker("ann", |order| order.restart = Restart::OnFailure), 50);
-    assert!(told(&ends(&mut state, &ann, 50, Ended::Exit(1))).is_empty(), "it comes back");
+    let ann = runs(&mut state, worker("ann", |order| order.restart = RestartPolicy::OnFailure), 50);
+    assert!(told(&ends(&mut state, &ann, 50, ExitReport::Exit(1))).is_empty(), "it comes back");
     bury(&mut state, &ann);
     let words = (1..=5).flat_map(|n| {
         let again = begun(&step(&mut state, Event::Deadline, at(n * 60_000)));
-        let result = Err(protocol::fault::Fault::new(Kind::Io, "no"));
+        let result = Err(protocol::error::ErrorReport::new(ErrorKind::Io, "no"));
         told(&step(&mut state, Event::Paned(PaneDone::Opened { spawn: again, result }), at(n * 60_000)))
     });
     assert_eq!(words.collect::<Vec<_>>(), ["ann@survey has ended: teamctl why ann -t survey"]);
@@ -223,7 +228,7 @@ fn that_nothing_follows_after_all_is_told() {
 #[test]
 fn whoever_looks_at_it_is_not_rung_for() {
     let mut state = state();
-    let ann = AgentName::foreign("ann");
+    let ann = AgentName::new_unchecked("ann");
     state.notices.add(&team(), &ann, Some("%3".parse().unwrap()), News::Died);
     let effects = step(&mut state, Event::WatchProven, NOW);
     let panes = effects.iter().find_map(|effect| match effect {

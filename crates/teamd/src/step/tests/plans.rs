@@ -4,20 +4,22 @@ use super::turns::*;
 use super::*;
 use crate::files::{Letter, Mail};
 use crate::roster::Told;
-use protocol::ability::Abilities;
-use protocol::control::{Hooked, Life, Park, Released, Resume, Said, Speaker};
-use protocol::mode::PermissionMode;
+use protocol::capabilities::RosterFile;
+use protocol::control::{
+    HookEvent, HookReport, HookSource, LaunchArgv, LongPollEnd, LongPollRequest, ResumeArgv,
+};
+use protocol::permission_mode::PermissionMode;
 use protocol::payload::Payload;
 
 /// An order whose lives begin with `plan`, `ask` or `edit`, resumed ones with the session behind it.
-fn planner(feed: Feed) -> Request {
+fn planner(feed: Delivery) -> Request {
     let Request::Spawn(mut order) = order("ann") else { unreachable!() };
     let life = |mode: &str| {
-        let resume = Resume { argv: vec![mode.to_owned(), "{session}".to_owned()] };
-        Life { argv: vec![mode.to_owned()], resume: Some(resume) }
+        let resume = ResumeArgv { argv: vec![mode.to_owned(), "{session}".to_owned()] };
+        LaunchArgv { argv: vec![mode.to_owned()], resume_argv: Some(resume) }
     };
-    (order.argv, order.mode, order.feed) = (vec!["plan".into()], Some("plan".into()), feed);
-    order.late = true;
+    (order.argv, order.mode, order.delivery) = (vec!["plan".into()], Some("plan".into()), feed);
+    order.has_deferred_variables = true;
     order.approved = [("default".to_owned(), life("ask")), ("acceptEdits".to_owned(), life("edit"))].into();
     Request::Spawn(order)
 }
@@ -34,7 +36,7 @@ fn approve(state: &mut State, mode: &str) -> Vec<Effect> {
 
 /// Whether its join was told to end it.
 fn pressed(effects: &[Effect]) -> bool {
-    effects.iter().any(|effect| matches!(effect, Effect::Tell { word: ToJoin::End { .. }, .. }))
+    effects.iter().any(|effect| matches!(effect, Effect::Tell { word: ToShim::End { .. }, .. }))
 }
 
 fn as_ann(state: &mut State, client: u64, spawn: &SpawnId, request: Request) -> Vec<Effect> {
@@ -44,7 +46,7 @@ fn as_ann(state: &mut State, client: u64, spawn: &SpawnId, request: Request) -> 
 }
 
 fn parks(state: &mut State, client: u64, spawn: &SpawnId) -> Vec<Effect> {
-    as_ann(state, client, spawn, Request::Park(Park { lead: None }))
+    as_ann(state, client, spawn, Request::LongPoll(LongPollRequest { leads_team: None }))
 }
 
 /// What its next life runs.
@@ -55,7 +57,7 @@ fn next_life(state: &mut State, spawn: &SpawnId) -> (Vec<String>, SpawnId) {
     step(state, joined(&again, 60, 60, None), NOW);
     let effects = step(state, registered(&again), NOW);
     let go = effects.iter().find_map(|effect| match effect {
-        Effect::Tell { word: ToJoin::Go(go), .. } => Some(go.argv.clone()),
+        Effect::Tell { word: ToShim::StartAgent(go), .. } => Some(go.argv.clone()),
         _ => None,
     });
     step(state, started(60), NOW);
@@ -65,16 +67,16 @@ fn next_life(state: &mut State, spawn: &SpawnId) -> (Vec<String>, SpawnId) {
 #[test]
 fn its_life_ends_once_its_hook_has_written_and_the_next_begins_in_that_mode() {
     let mut state = state();
-    let ann = runs(&mut state, planner(Feed::Hook), 50);
-    let hooked = super::hooks::hooked_in(Some("s-1"), Said::Session);
-    as_ann(&mut state, 70, &ann, Request::Hook(hooked));
+    let ann = runs(&mut state, planner(Delivery::Hook), 50);
+    let hooked = super::hooks::hooked_in(Some("s-1"), HookEvent::SessionStarted);
+    as_ann(&mut state, 70, &ann, Request::ReportHook(hooked));
     approve(&mut state, "acceptEdits");
     assert!(!pressed(&step(&mut state, Event::Deadline, NOW)), "its hook may be writing");
     assert!(state.roster().agents[0].goes_on);
     let effects = parks(&mut state, 71, &ann);
-    assert!(matches!(done(&effects, 71), Some(Reply::Park(Released::Ended))), "{effects:?}");
+    assert!(matches!(done(&effects, 71), Some(Reply::LongPoll(LongPollEnd::AgentExited))), "{effects:?}");
     assert!(pressed(&step(&mut state, Event::Deadline, NOW)));
-    let effects = ends(&mut state, &ann, 50, Ended::Signal(15));
+    let effects = ends(&mut state, &ann, 50, ExitReport::Signal(15));
     assert!(job(
         &effects,
         |job| matches!(job, FileJob::Farewell { record } if record.ended.as_ref().is_some_and(|end| end.told == Told::Nobody))
@@ -85,24 +87,25 @@ fn its_life_ends_once_its_hook_has_written_and_the_next_begins_in_that_mode() {
     assert!(record.plan_approved && !record.goes_on && record.mode.as_deref() == Some("acceptEdits"));
     assert!(record.comeback.as_ref().unwrap().failures.is_empty());
     // A failure is none that anybody asked to follow.
-    ends(&mut state, &again, 60, Ended::Exit(1));
+    ends(&mut state, &again, 60, ExitReport::Exit(1));
     assert!(state.resting.is_empty());
 }
 
 #[test]
 fn its_life_does_not_end_at_the_end_of_its_turn_where_something_is_written_about_that() {
-    let told = [(Feed::Keys, vec![], false), (Feed::Hook, vec![7], false), (Feed::Hook, vec![], true)];
+    let told =
+        [(Delivery::Keys, vec![], false), (Delivery::Hook, vec![7], false), (Delivery::Hook, vec![], true)];
     for (feed, handed, at_once) in told {
         let mut state = state();
         let ann = runs(&mut state, planner(feed), 50);
-        let speaker = if feed == Feed::Keys { Speaker::Typist } else { Speaker::Program };
+        let speaker = if feed == Delivery::Keys { HookSource::Typist } else { HookSource::Program };
         let says = |state: &mut State, said| {
-            let hooked = Hooked { speaker, ..super::hooks::hooked_in(None, said) };
-            as_ann(state, 70, &ann, Request::Hook(hooked))
+            let hooked = HookReport { source: speaker, ..super::hooks::hooked_in(None, said) };
+            as_ann(state, 70, &ann, Request::ReportHook(hooked))
         };
-        says(&mut state, Said::Began { about: String::new(), handed });
+        says(&mut state, HookEvent::TurnStarted { summary: String::new(), delivered_ids: handed });
         approve(&mut state, "acceptEdits");
-        says(&mut state, Said::Ended);
+        says(&mut state, HookEvent::TurnEnded);
         assert_eq!(pressed(&step(&mut state, Event::Deadline, NOW)), at_once, "{feed:?}");
         if !at_once {
             parks(&mut state, 71, &ann);
@@ -113,73 +116,83 @@ fn its_life_does_not_end_at_the_end_of_its_turn_where_something_is_written_about
 
 #[test]
 fn who_is_asked_to_end_before_its_plan_is_carried_out_is_fed_that() {
-    for feed in [Feed::Keys, Feed::Hook] {
+    for feed in [Delivery::Keys, Delivery::Hook] {
         let mut state = state();
         let ann = runs(&mut state, planner(feed), 50);
-        let speaker = if feed == Feed::Keys { Speaker::Typist } else { Speaker::Program };
-        let hooked = Hooked { speaker, ..super::hooks::hooked_in(None, Said::Ended) };
+        let speaker = if feed == Delivery::Keys { HookSource::Typist } else { HookSource::Program };
+        let hooked = HookReport { source: speaker, ..super::hooks::hooked_in(None, HookEvent::TurnEnded) };
         approve(&mut state, "acceptEdits");
-        let targets = Targets { team: team(), names: vec!["ann".into()] };
-        let shutdown = Shutdown { targets, reason: None, grace_ms: 9_000, force: false, at_once: false };
+        let targets = MemberSelection { team: team(), names: vec!["ann".into()] };
+        let shutdown =
+            ShutdownMembersRequest { targets, reason: None, grace_ms: 9_000, force: false, no_wait: false };
         ask(&mut state, 9, Request::Shutdown(shutdown));
-        let effects = as_ann(&mut state, 70, &ann, Request::Hook(hooked));
-        assert!(matches!(done(&effects, 70), Some(Reply::Hook(reply)) if reply.fed), "{effects:?}");
+        let effects = as_ann(&mut state, 70, &ann, Request::ReportHook(hooked));
+        assert!(
+            matches!(done(&effects, 70), Some(Reply::ReportHook(reply)) if reply.delivers_by_hook),
+            "{effects:?}"
+        );
         // It is sent to look, and not away.
-        assert!(!matches!(done(&parks(&mut state, 71, &ann), 71), Some(Reply::Park(Released::Ended))));
+        assert!(!matches!(
+            done(&parks(&mut state, 71, &ann), 71),
+            Some(Reply::LongPoll(LongPollEnd::AgentExited))
+        ));
     }
 }
 
 #[test]
 fn a_hook_that_never_waits_is_waited_for_with_a_deadline_and_another_feed_for_a_moment() {
-    for (feed, until) in [(Feed::Hook, 11_000), (Feed::Keys, 11_000), (Feed::Pull, 1_500)] {
+    for (feed, until) in [(Delivery::Hook, 11_000), (Delivery::Keys, 11_000), (Delivery::Pull, 1_500)] {
         let mut state = state();
         runs(&mut state, planner(feed), 50);
         approve(&mut state, "plan");
         assert!(!pressed(&step(&mut state, Event::Deadline, at(until - 1))), "{feed:?}");
         assert!(pressed(&step(&mut state, Event::Deadline, at(until))), "{feed:?}");
         let comeback = state.agents.values().next().unwrap().record.comeback.clone().unwrap();
-        assert_eq!(comeback.approved.unwrap().word(), "default", "the program has no other");
+        assert_eq!(comeback.approved.unwrap().as_str(), "default", "the program has no other");
     }
 }
 
 #[test]
 fn the_roster_tells_in_which_modes_a_plan_can_be_carried_out() {
     let mut state = state();
-    runs(&mut state, planner(Feed::Hook), 50);
+    runs(&mut state, planner(Delivery::Hook), 50);
     let roster = serde_json::to_vec(&state.roster()).unwrap();
-    let ability = Abilities::of_bytes(Some(&roster)).member(&team(), &AgentName::foreign("ann"));
-    let followed = [PermissionMode::AcceptEdits, PermissionMode::DontAsk].map(|mode| ability.followed(mode));
+    let ability = RosterFile::parse_or_default(Some(&roster))
+        .member_capabilities(&team(), &AgentName::new_unchecked("ann"));
+    let followed =
+        [PermissionMode::AcceptEdits, PermissionMode::DontAsk].map(|mode| ability.supported_mode(mode));
     assert_eq!(followed, [PermissionMode::AcceptEdits, PermissionMode::Default]);
 }
 
 #[test]
 fn a_new_daemon_ends_the_life_that_planned_and_begins_the_next_without_a_session() {
     let mut state = state();
-    let ann = runs(&mut state, planner(Feed::Pull), 50);
+    let ann = runs(&mut state, planner(Delivery::Pull), 50);
     approve(&mut state, "acceptEdits");
     let roster = serde_json::from_value(serde_json::to_value(state.roster()).unwrap()).unwrap();
     let mut state = State::new(state.setting.clone(), roster, Tale::default());
     crate::step::restart(&mut state, NOW);
     step(&mut state, Event::Deadline, NOW);
     assert!(pressed(&step(&mut state, joined(&ann, 3, 50, Some(99)), NOW)));
-    ends(&mut state, &ann, 3, Ended::Signal(15));
+    ends(&mut state, &ann, 3, ExitReport::Signal(15));
     assert_eq!(next_life(&mut state, &ann).0, ["edit"]);
 }
 
 #[test]
 fn who_is_asked_to_end_or_killed_in_between_does_not_come_back() {
-    let all = || Targets { team: team(), names: vec!["ann".into()] };
-    let shutdown = Shutdown { targets: all(), reason: None, grace_ms: 9, force: false, at_once: false };
+    let all = || MemberSelection { team: team(), names: vec!["ann".into()] };
+    let shutdown =
+        ShutdownMembersRequest { targets: all(), reason: None, grace_ms: 9, force: false, no_wait: false };
     for request in [Request::Kill(all()), Request::Shutdown(shutdown)] {
         for pressed_first in [true, false] {
             let mut state = state();
-            let ann = runs(&mut state, planner(Feed::Pull), 50);
+            let ann = runs(&mut state, planner(Delivery::Pull), 50);
             approve(&mut state, "default");
             if pressed_first {
                 step(&mut state, Event::Deadline, at(1_500));
             }
             ask(&mut state, 9, request.clone());
-            ends(&mut state, &ann, 50, Ended::Signal(15));
+            ends(&mut state, &ann, 50, ExitReport::Signal(15));
             bury(&mut state, &ann);
             assert!(state.resting.is_empty(), "{request:?} {pressed_first}");
         }

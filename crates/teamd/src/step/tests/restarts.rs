@@ -2,14 +2,14 @@
 
 use super::turns::*;
 use super::*;
-use protocol::control::Locate;
-use protocol::fault::Fault;
+use protocol::control::MemberAddress;
+use protocol::error::ErrorReport;
 use protocol::task::Task;
-use protocol::turn::Restart;
+use protocol::turn_program::RestartPolicy;
 
 fn comes_back(state: &mut State) -> (SpawnId, SpawnId) {
-    let ann = runs(state, worker("ann", |order| order.restart = Restart::OnFailure), 50);
-    ends(state, &ann, 50, Ended::Signal(9));
+    let ann = runs(state, worker("ann", |order| order.restart = RestartPolicy::OnFailure), 50);
+    ends(state, &ann, 50, ExitReport::Signal(9));
     bury(state, &ann);
     state.rescan_at = 600_000;
     let again = begun(&step(state, Event::Deadline, at(1_500)));
@@ -43,13 +43,13 @@ fn a_crash_while_the_next_life_is_registered() {
 #[test]
 fn a_kill_while_the_next_life_starts() {
     for request in [
-        Request::Kill(Targets { team: team(), names: vec!["ann".into()] }),
-        Request::Shutdown(Shutdown {
-            targets: Targets { team: team(), names: vec!["ann".into()] },
+        Request::Kill(MemberSelection { team: team(), names: vec!["ann".into()] }),
+        Request::Shutdown(ShutdownMembersRequest {
+            targets: MemberSelection { team: team(), names: vec!["ann".into()] },
             reason: None,
             grace_ms: 1_000,
             force: true,
-            at_once: false,
+            no_wait: false,
         }),
     ] {
         let mut state = state();
@@ -57,7 +57,7 @@ fn a_kill_while_the_next_life_starts() {
         let effects = ask(&mut state, 9, request);
         assert!(done(&effects, 9).is_none(), "a daemon that was killed now would start it again");
         let effects = with_settled(&mut state, effects);
-        assert!(matches!(done(&effects, 9), Some(Reply::Endings(_))), "{effects:?}");
+        assert!(matches!(done(&effects, 9), Some(Reply::Exits(_))), "{effects:?}");
         assert!(state.resting.is_empty(), "told that it ended, and it comes back");
         let written =
             matches!(&effects[0], Effect::File(FileJob::Roster(roster)) if roster.resting.is_empty());
@@ -68,13 +68,13 @@ fn a_kill_while_the_next_life_starts() {
 #[test]
 fn who_rests_when_teamd_goes_down_is_no_return() {
     let mut state = state();
-    let ann = runs(&mut state, worker("ann", |order| order.restart = Restart::OnFailure), 50);
-    ends(&mut state, &ann, 50, Ended::Exit(1));
+    let ann = runs(&mut state, worker("ann", |order| order.restart = RestartPolicy::OnFailure), 50);
+    ends(&mut state, &ann, 50, ExitReport::Exit(1));
     bury(&mut state, &ann);
-    assert!(state.teams[&team()].past[0].again_at.is_some());
-    ask(&mut state, 9, Request::Down);
+    assert!(state.teams[&team()].past[0].respawns_at.is_some());
+    ask(&mut state, 9, Request::StopDaemon);
     assert!(state.resting.is_empty());
-    assert_eq!(state.teams[&team()].past[0].again_at, None, "status says that it comes back");
+    assert_eq!(state.teams[&team()].past[0].respawns_at, None, "status says that it comes back");
 }
 
 /// Killed between the green light and the agent's first word.
@@ -90,23 +90,27 @@ fn one_whose_next_life_was_cut_short_with_teamd_is_shown_until_it_begins() {
     crate::step::restart(&mut state, NOW);
     step(&mut state, joined(&again, 3, 60, None), NOW);
     assert_eq!(state.resting.len(), 1);
-    assert!(state.teams[&team()].past.iter().any(|past| past.again_at.is_some()), "it is nowhere in status");
+    assert!(
+        state.teams[&team()].past.iter().any(|past| past.respawns_at.is_some()),
+        "it is nowhere in status"
+    );
 }
 
 #[test]
 fn a_cancelled_rest_is_no_return() {
     let mut state = state();
-    let ann = runs(&mut state, worker("ann", |order| order.restart = Restart::OnFailure), 50);
+    let ann = runs(&mut state, worker("ann", |order| order.restart = RestartPolicy::OnFailure), 50);
     sees(&mut state, vec![task(1, "in_progress", r#","owner":"ann""#)]);
-    ends(&mut state, &ann, 50, Ended::Exit(1));
+    ends(&mut state, &ann, 50, ExitReport::Exit(1));
     bury(&mut state, &ann);
     let hers = shared(vec![task(1, "in_progress", r#","owner":"ann""#)]);
     let looked = FileDone::Tasks { team: team(), members: vec![], result: Ok(hers), asks: Vec::new() };
     step(&mut state, Event::Filed(looked), NOW);
-    let effects = ask(&mut state, 9, Request::Kill(Targets { team: team(), names: vec!["ann".into()] }));
+    let effects =
+        ask(&mut state, 9, Request::Kill(MemberSelection { team: team(), names: vec!["ann".into()] }));
     let looks = effects.iter().any(|effect| matches!(effect, Effect::File(FileJob::Tasks { .. })));
     assert!(state.resting.is_empty());
-    assert_eq!(state.teams[&team()].past[0].again_at, None, "status says that it comes back");
+    assert_eq!(state.teams[&team()].past[0].respawns_at, None, "status says that it comes back");
     assert!(looks, "nobody is told that task 1 is left");
 }
 
@@ -114,7 +118,7 @@ fn a_cancelled_rest_is_no_return() {
 fn a_rest_between_failed_starts_is_shown() {
     let mut state = state();
     let (_, again) = comes_back(&mut state);
-    let result = Err(protocol::fault::Fault::new(Kind::Io, "no"));
+    let result = Err(protocol::error::ErrorReport::new(ErrorKind::Io, "no"));
     step(&mut state, Event::Paned(PaneDone::Opened { spawn: again, result }), NOW);
     assert_eq!(state.resting.len(), 1);
     assert!(!state.teams[&team()].past.is_empty(), "a member that rests is nowhere in status");
@@ -127,7 +131,7 @@ fn where_no_number_fits_behind_a_name_a_shorter_one_is_asked_for() {
     runs(&mut state, worker(&longest, |_| ()), 50);
     let effects = ask(&mut state, 9, worker(&longest, |order| order.unique = true));
     let Some(protocol::control::Response::Failed(fault)) = reply(&effects, 9) else { panic!("{effects:?}") };
-    assert!(fault.hint.as_ref().unwrap().starts_with("take a shorter name"), "{fault:?}");
+    assert!(fault.help.as_ref().unwrap().starts_with("take a shorter name"), "{fault:?}");
 }
 
 /// Its lead was told that it comes back. The pane of the last start opens after all, and is closed.
@@ -143,7 +147,7 @@ fn a_start_that_fails_once_too_often_is_its_leads_news() {
         effects.iter().filter_map(end).collect::<Vec<_>>()
     };
     for failure in 2..6 {
-        let result = Err(Fault::new(Kind::Io, "no room"));
+        let result = Err(ErrorReport::new(ErrorKind::Io, "no room"));
         let failed = Event::Paned(PaneDone::Opened { spawn: again, result });
         assert!(ends(&step(&mut state, failed, at(20_000 * failure))).is_empty());
         again = begun(&step(&mut state, Event::Deadline, at(20_000 * (failure + 1))));
@@ -182,7 +186,7 @@ fn an_untaken_offer_is_looked_at_again_at_the_rescan() {
 fn a_failed_look_is_repeated_at_the_rescan() {
     let mut state = state();
     step(&mut state, Event::TasksChanged { team: team(), task: TaskId::parse("1").unwrap() }, NOW);
-    let fault = protocol::fault::Fault::new(Kind::Io, "EMFILE");
+    let fault = protocol::error::ErrorReport::new(ErrorKind::Io, "EMFILE");
     step(
         &mut state,
         Event::Filed(FileDone::Tasks { team: team(), members: vec![], result: Err(fault), asks: Vec::new() }),
@@ -199,9 +203,9 @@ fn an_interrupt_of_one_that_starts_is_answered() {
     let effects = ask(&mut state, 1, worker("ann", |_| ()));
     let ann = begun(&effects);
     step(&mut state, joined(&ann, 50, 50, None), NOW);
-    let who = Locate { team: team(), name: "ann".into() };
+    let who = MemberAddress { team: team(), name: "ann".into() };
     let mut all = ask(&mut state, 9, Request::Interrupt(who));
-    let result = Err(protocol::fault::Fault::new(Kind::Io, "no"));
+    let result = Err(protocol::error::ErrorReport::new(ErrorKind::Io, "no"));
     all.extend(step(&mut state, Event::Paned(PaneDone::Opened { spawn: ann, result }), NOW));
     all.extend(step(&mut state, Event::Closed { conn: 50 }, NOW));
     all.extend(step(&mut state, Event::Deadline, at(600_000)));
@@ -211,7 +215,7 @@ fn an_interrupt_of_one_that_starts_is_answered() {
 #[test]
 fn a_foreign_owner_is_not_gone() {
     let mut state = state();
-    let members = vec![AgentName::foreign("claude-mate")];
+    let members = vec![AgentName::new_unchecked("claude-mate")];
     let tasks = shared(vec![task(1, "in_progress", r#","owner":"claude-mate""#)]);
     let looked = FileDone::Tasks { team: team(), members, result: Ok(tasks), asks: Vec::new() };
     let effects = step(&mut state, Event::Filed(looked), NOW);
@@ -222,21 +226,27 @@ fn a_foreign_owner_is_not_gone() {
 fn a_stopping_member_that_reconnects_says_its_turn() {
     let mut state = state();
     let ann = runs(&mut state, worker("ann", |_| ()), 50);
-    let targets = Targets { team: team(), names: vec!["ann".into()] };
+    let targets = MemberSelection { team: team(), names: vec!["ann".into()] };
     ask(
         &mut state,
         9,
-        Request::Shutdown(Shutdown { targets, reason: None, grace_ms: 60_000, force: false, at_once: false }),
+        Request::Shutdown(ShutdownMembersRequest {
+            targets,
+            reason: None,
+            grace_ms: 60_000,
+            force: false,
+            no_wait: false,
+        }),
     );
     let roster = state.roster();
     let mut state = State::new(state.setting.clone(), roster, Tale::default());
     crate::step::restart(&mut state, NOW);
-    let hello = protocol::control::Hello {
-        spawn: ann.as_str().to_owned(),
-        agent: Some(50),
-        turn: Some(turn(Activity::Active, 4)),
+    let hello = protocol::control::ShimHello {
+        spawn_id: ann.as_str().to_owned(),
+        agent_pid: Some(50),
+        turn_status: Some(turn(Activity::Active, 4)),
     };
-    let process = Process { pid: 50, start: 5 };
+    let process = Process { pid: 50, start_time: 5 };
     let effects = step(&mut state, Event::Joined { conn: 3, hello, process }, NOW);
     assert!(state.agents[&ann].turn.is_some(), "its turn is forgotten");
     assert!(!woken(&effects).is_empty(), "not woken");
@@ -245,18 +255,18 @@ fn a_stopping_member_that_reconnects_says_its_turn() {
 #[test]
 fn delete_while_a_member_rests() {
     let mut state = state();
-    let ann = runs(&mut state, worker("ann", |order| order.restart = Restart::OnFailure), 50);
-    ends(&mut state, &ann, 50, Ended::Exit(1));
+    let ann = runs(&mut state, worker("ann", |order| order.restart = RestartPolicy::OnFailure), 50);
+    ends(&mut state, &ann, 50, ExitReport::Exit(1));
     bury(&mut state, &ann);
     let effects = ask(&mut state, 9, delete(false));
-    assert_eq!(kind(&effects, 9), Some(Kind::Refused), "{effects:?}");
+    assert_eq!(kind(&effects, 9), Some(ErrorKind::Refused), "{effects:?}");
 }
 
 #[test]
 fn unique_while_the_name_rests() {
     let mut state = state();
-    let ann = runs(&mut state, worker("ann", |order| order.restart = Restart::OnFailure), 50);
-    ends(&mut state, &ann, 50, Ended::Exit(1));
+    let ann = runs(&mut state, worker("ann", |order| order.restart = RestartPolicy::OnFailure), 50);
+    ends(&mut state, &ann, 50, ExitReport::Exit(1));
     bury(&mut state, &ann);
     ask(&mut state, 9, worker("ann", |order| order.unique = true));
     assert!(!state.resting.is_empty(), "--unique took the name of a member that is to come back");
@@ -269,12 +279,12 @@ fn a_restarted_daemon_tells_no_turn_twice() {
     says(&mut state, 50, turn(Activity::Idle, 4));
     let mut state = State::new(state.setting.clone(), state.roster(), Tale::default());
     crate::step::restart(&mut state, NOW);
-    let hello = protocol::control::Hello {
-        spawn: ann.as_str().to_owned(),
-        agent: Some(50),
-        turn: Some(turn(Activity::Idle, 4)),
+    let hello = protocol::control::ShimHello {
+        spawn_id: ann.as_str().to_owned(),
+        agent_pid: Some(50),
+        turn_status: Some(turn(Activity::Idle, 4)),
     };
-    let process = Process { pid: 50, start: 5 };
+    let process = Process { pid: 50, start_time: 5 };
     let effects = step(&mut state, Event::Joined { conn: 3, hello, process }, NOW);
     assert_eq!(logged(&effects), ["member_adopted"]);
 }
@@ -303,7 +313,7 @@ fn an_offer_to_one_who_does_something_else_goes_on() {
     let conn = if state.agents[&offered[0]].record.name.as_str() == "ann" { 50 } else { 51 };
     // A message was there too, and comes first.
     let mut now = turn(Activity::Active, 2);
-    now.about = "message from team-lead".into();
+    now.summary = "message from team-lead".into();
     let mut effects = says(&mut state, conn, now);
     if effects.iter().any(|effect| matches!(effect, Effect::File(FileJob::Tasks { .. }))) {
         effects = look(&mut state, vec![task(1, "pending", "")]);
@@ -319,7 +329,7 @@ fn an_offer_to_one_who_does_something_else_goes_on() {
 fn a_start_that_nobody_saw_through_is_no_life_to_be_followed_by_another() {
     for agent in [None, Some(99)] {
         let mut state = state();
-        let ann = begun(&ask(&mut state, 1, worker("ann", |order| order.restart = Restart::OnFailure)));
+        let ann = begun(&ask(&mut state, 1, worker("ann", |order| order.restart = RestartPolicy::OnFailure)));
         step(&mut state, opened(&ann, 60), NOW);
         step(&mut state, joined(&ann, 60, 60, None), NOW);
         if agent.is_some() {

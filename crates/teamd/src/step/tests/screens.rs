@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::step::next_deadline;
-use protocol::control::Flag;
+use protocol::control::MemberFlag;
 
 /// An agent in a pane, whose dialogs are known if `dialog` is something.
 fn at_work(state: &mut State, name: &str, conn: u64, dialog: &str) -> SpawnId {
@@ -26,7 +26,7 @@ fn seen(state: &mut State, open: &[(&SpawnId, bool)]) -> Vec<Effect> {
 }
 
 /// By the members' names; none where there is no answer yet.
-fn flags(effects: &[Effect], client: u64) -> Option<Vec<Vec<Flag>>> {
+fn flags(effects: &[Effect], client: u64) -> Option<Vec<Vec<MemberFlag>>> {
     let Some(Reply::Status(status)) = done(effects, client) else { return None };
     let mut members: Vec<_> = status.teams[0].members.iter().collect();
     members.sort_by_key(|member| member.name.clone());
@@ -39,17 +39,17 @@ fn an_answer_waits_for_the_screens_of_those_whose_dialogs_are_known() {
     let ann = at_work(&mut state, "ann", 50, "Sure?");
     let bob = at_work(&mut state, "bob", 51, "Sure?");
     at_work(&mut state, "cat", 52, "");
-    let effects = ask(&mut state, 9, Request::StatusOnScreen);
+    let effects = ask(&mut state, 9, Request::StatusWithScreens);
     assert_eq!((looked_at(&effects), flags(&effects, 9)), (Some(2), None));
     let effects = seen(&mut state, &[(&ann, true), (&bob, false)]);
-    assert_eq!(flags(&effects, 9).unwrap(), [vec![Flag::AtDialog], vec![], vec![]]);
+    assert_eq!(flags(&effects, 9).unwrap(), [vec![MemberFlag::AtDialog], vec![], vec![]]);
 }
 
 #[test]
 fn nobody_is_looked_at_where_no_dialog_is_known_or_nobody_asks_for_it() {
     let mut state = state();
     at_work(&mut state, "ann", 50, "");
-    let effects = ask(&mut state, 9, Request::StatusOnScreen);
+    let effects = ask(&mut state, 9, Request::StatusWithScreens);
     assert_eq!((looked_at(&effects), flags(&effects, 9)), (None, Some(vec![vec![]])));
     at_work(&mut state, "bob", 51, "Sure?");
     let effects = ask(&mut state, 9, Request::Status);
@@ -60,21 +60,21 @@ fn nobody_is_looked_at_where_no_dialog_is_known_or_nobody_asks_for_it() {
 fn what_could_not_be_seen_is_not_known() {
     let mut state = state();
     at_work(&mut state, "ann", 50, "Sure?");
-    ask(&mut state, 9, Request::StatusOnScreen);
-    assert_eq!(flags(&seen(&mut state, &[]), 9).unwrap(), [[Flag::DialogUnknown]]);
+    ask(&mut state, 9, Request::StatusWithScreens);
+    assert_eq!(flags(&seen(&mut state, &[]), 9).unwrap(), [[MemberFlag::DialogUnknown]]);
 }
 
 #[test]
 fn a_tmux_that_hangs_holds_nobody_up_and_is_asked_once() {
     let mut state = state();
     let ann = at_work(&mut state, "ann", 50, "Sure?");
-    ask(&mut state, 8, Request::StatusOnScreen);
+    ask(&mut state, 8, Request::StatusWithScreens);
     let late = Now { mono: NOW.mono + 2_000, ..NOW };
     assert!(next_deadline(&state) <= late.mono);
     let effects = step(&mut state, Event::Deadline, late);
-    assert_eq!(flags(&effects, 8).unwrap(), [[Flag::DialogUnknown]]);
+    assert_eq!(flags(&effects, 8).unwrap(), [[MemberFlag::DialogUnknown]]);
     for client in [9, 10] {
-        assert_eq!(looked_at(&ask(&mut state, client, Request::StatusOnScreen)), None);
+        assert_eq!(looked_at(&ask(&mut state, client, Request::StatusWithScreens)), None);
     }
     let effects = seen(&mut state, &[(&ann, true)]);
     assert!(flags(&effects, 9).is_none(), "what was seen is older than the question");

@@ -5,18 +5,24 @@ use super::*;
 use crate::files::ShutdownAnswer;
 use crate::roster::Told;
 use crate::state::Stopping;
-use protocol::fault::Fault;
+use protocol::error::ErrorReport;
 use protocol::id::RequestId;
-use protocol::turn::Restart;
+use protocol::turn_program::RestartPolicy;
 
 /// Its join gets the order to end it.
 fn is_ending(effects: &[Effect]) -> bool {
-    effects.iter().any(|effect| matches!(effect, Effect::Tell { word: ToJoin::End { .. }, .. }))
+    effects.iter().any(|effect| matches!(effect, Effect::Tell { word: ToShim::End { .. }, .. }))
 }
 
 fn shutdown(force: bool) -> Request {
-    let targets = Targets { team: team(), names: Vec::new() };
-    Request::Shutdown(Shutdown { targets, reason: None, grace_ms: 30_000, force, at_once: false })
+    let targets = MemberSelection { team: team(), names: Vec::new() };
+    Request::Shutdown(ShutdownMembersRequest {
+        targets,
+        reason: None,
+        grace_ms: 30_000,
+        force,
+        no_wait: false,
+    })
 }
 
 fn asked_with(effects: &[Effect]) -> RequestId {
@@ -29,13 +35,15 @@ fn asked_with(effects: &[Effect]) -> RequestId {
 
 fn answers(request: &RequestId, from: &str, rejected: Option<&str>) -> Event {
     let rejected = rejected.map(str::to_owned);
-    let answer = ShutdownAnswer { request: request.clone(), from: AgentName::foreign(from), rejected };
+    let answer = ShutdownAnswer { request: request.clone(), from: AgentName::new_unchecked(from), rejected };
     Event::Filed(FileDone::Answers { team: team(), answers: Ok(vec![answer]) })
 }
 
 fn endings(effects: &[Effect], to: u64) -> Vec<(String, bool)> {
     match done(effects, to) {
-        Some(Reply::Endings(reply)) => reply.ended.iter().map(|end| (end.how.clone(), end.gone)).collect(),
+        Some(Reply::Exits(reply)) => {
+            reply.exits.iter().map(|end| (end.description.clone(), end.has_exited)).collect()
+        }
         _ => panic!("no endings in {effects:?}"),
     }
 }
@@ -53,8 +61,11 @@ fn only_the_agent_that_was_asked_can_answer() {
     }
     let effects = step(&mut state, answers(&request, "Ann", Some("two trees left")), NOW);
     let effects = with_settled(&mut state, effects);
-    let Some(Reply::Endings(endings)) = done(&effects, 9) else { panic!("{effects:?}") };
-    assert_eq!((endings.ended[0].how.as_str(), endings.ended[0].gone), ("rejected: two trees left", false));
+    let Some(Reply::Exits(endings)) = done(&effects, 9) else { panic!("{effects:?}") };
+    assert_eq!(
+        (endings.exits[0].description.as_str(), endings.exits[0].has_exited),
+        ("rejected: two trees left", false)
+    );
     assert!(matches!(state.agents[&ann].phase, Phase::Running(_)));
 }
 
@@ -67,7 +78,7 @@ fn an_approved_end_is_nobodys_news_and_any_other_is_the_leads() {
         if approve {
             step(&mut state, answers(&request, "ann", None), NOW);
         }
-        let effects = step(&mut state, ended(50, Ended::Exit(0)), NOW);
+        let effects = step(&mut state, ended(50, ExitReport::Exit(0)), NOW);
         assert_eq!(state.agents[&ann].record.ended.as_ref().unwrap().told, told);
         assert!(job(&effects, |job| matches!(job, FileJob::Farewell { .. })));
         assert!(reply(&effects, 9).is_none(), "not before pane and files are in order");
@@ -85,16 +96,16 @@ fn a_report_is_noted_when_it_is_in_the_roster() {
     let mut state = state();
     running(&mut state, "ann", 50);
     let noted = |effects: &[Effect]| {
-        effects.iter().any(|effect| matches!(effect, Effect::Tell { conn: 50, word: ToJoin::Noted }))
+        effects.iter().any(|effect| matches!(effect, Effect::Tell { conn: 50, word: ToShim::ExitRecorded }))
     };
-    let effects = step(&mut state, ended(50, Ended::Exit(0)), NOW);
+    let effects = step(&mut state, ended(50, ExitReport::Exit(0)), NOW);
     let [Effect::File(FileJob::Roster(_)), Effect::File(FileJob::Heard { conn: 50 }), ..] = &effects[..]
     else {
         panic!("{effects:?}");
     };
     assert!(!noted(&effects));
     let heard = |result| Event::Filed(FileDone::Heard { conn: 50, result });
-    let full = Err(Fault::new(Kind::Io, "the disk is full"));
+    let full = Err(ErrorReport::new(ErrorKind::Io, "the disk is full"));
     assert!(!noted(&step(&mut state, heard(full), NOW)));
     assert!(noted(&step(&mut state, heard(Ok(())), NOW)));
 }
@@ -119,7 +130,7 @@ fn a_team_with_members_is_not_deleted() {
     let mut state = state();
     running(&mut state, "ann", 50);
     let effects = ask(&mut state, 9, delete(false));
-    assert_eq!(kind(&effects, 9), Some(Kind::Refused));
+    assert_eq!(kind(&effects, 9), Some(ErrorKind::Refused));
     let effects = ask(&mut state, 9, delete(true));
     assert!(!job(&effects, |job| matches!(job, FileJob::Delete { .. })), "first they end");
 }
@@ -131,7 +142,7 @@ fn one_that_is_still_starting_is_shut_down_at_once() {
     let effects = ask(&mut state, 9, shutdown(false));
     let effects = with_settled(&mut state, effects);
     assert_eq!(endings(&effects, 9), [("stopped while it started".to_owned(), true)]);
-    assert_eq!(kind(&effects, 1), Some(Kind::Refused));
+    assert_eq!(kind(&effects, 1), Some(ErrorKind::Refused));
 }
 
 #[test]
@@ -139,7 +150,7 @@ fn a_second_request_brings_force_and_the_shorter_patience() {
     let mut state = state();
     running(&mut state, "ann", 50);
     ask(&mut state, 8, shutdown(false));
-    ask(&mut state, 9, Request::Down);
+    ask(&mut state, 9, Request::StopDaemon);
     let effects = step(&mut state, Event::Deadline, at(12_000));
     assert!(is_ending(&effects), "{effects:?}");
 }
@@ -148,7 +159,7 @@ fn a_second_request_brings_force_and_the_shorter_patience() {
 fn while_the_daemon_goes_down_a_no_is_not_taken() {
     let mut state = state();
     running(&mut state, "ann", 50);
-    let request = asked_with(&ask(&mut state, 9, Request::Down));
+    let request = asked_with(&ask(&mut state, 9, Request::StopDaemon));
     let effects = step(&mut state, answers(&request, "ann", Some("busy")), NOW);
     assert!(is_ending(&effects), "{effects:?}");
 }
@@ -169,13 +180,13 @@ fn who_does_not_wait_is_answered_when_the_request_is_on_its_way() {
     let mut state = state();
     let ann = running(&mut state, "ann", 50);
     let Request::Shutdown(mut order) = shutdown(false) else { panic!() };
-    order.at_once = true;
+    order.no_wait = true;
     let effects = ask(&mut state, 9, Request::Shutdown(order));
     let request = asked_with(&effects);
     let effects = with_settled(&mut state, effects);
     assert_eq!(endings(&effects, 9), [("asked".to_owned(), false)]);
-    let Some(Reply::Endings(reply)) = done(&effects, 9) else { panic!("{effects:?}") };
-    assert_eq!(reply.ended[0].request_id.as_deref(), Some(request.as_str()));
+    let Some(Reply::Exits(reply)) = done(&effects, 9) else { panic!("{effects:?}") };
+    assert_eq!(reply.exits[0].request_id.as_deref(), Some(request.as_str()));
     step(&mut state, answers(&request, "ann", None), NOW);
     assert!(matches!(state.agents[&ann].phase, Phase::Stopping(_, Stopping::Approved { .. })));
 }
@@ -185,7 +196,7 @@ fn a_yes_that_was_read_only_after_the_end_still_counts() {
     let mut state = state();
     let ann = running(&mut state, "ann", 50);
     ask(&mut state, 9, shutdown(false));
-    step(&mut state, ended(50, Ended::Exit(0)), NOW);
+    step(&mut state, ended(50, ExitReport::Exit(0)), NOW);
     step(&mut state, pane_closed(&ann), NOW);
     let effects = step(&mut state, farewelled(&ann, true, None), NOW);
     let effects = with_settled(&mut state, effects);
@@ -195,17 +206,19 @@ fn a_yes_that_was_read_only_after_the_end_still_counts() {
 /// Its files say that the name is free before we have heard that they do.
 #[test]
 fn a_name_that_is_just_being_taken_off_the_team_is_waited_for() {
-    for (left, wants, opens) in [(None, 2, 1), (Some(Fault::new(Kind::Io, "no space left")), 1, 0)] {
+    for (left, wants, opens) in [(None, 2, 1), (Some(ErrorReport::new(ErrorKind::Io, "no space left")), 1, 0)]
+    {
         let mut state = state();
         let ann = running(&mut state, "ann", 50);
-        step(&mut state, ended(50, Ended::Signal(9)), NOW);
+        step(&mut state, ended(50, ExitReport::Signal(9)), NOW);
         step(&mut state, pane_closed(&ann), NOW);
         for client in 0..wants {
             let effects = ask(&mut state, client, order("ann"));
             assert!(reply(&effects, client).is_none() && !is_opening(&effects), "{effects:?}");
         }
         let effects = step(&mut state, farewelled(&ann, false, left), NOW);
-        let refused = (0..wants).filter(|client| kind(&effects, *client) == Some(Kind::Exists)).count();
+        let refused =
+            (0..wants).filter(|client| kind(&effects, *client) == Some(ErrorKind::AlreadyExists)).count();
         assert_eq!((usize::from(is_opening(&effects)), refused), (opens, 1), "{effects:?}");
     }
 }
@@ -218,22 +231,22 @@ fn is_opening(effects: &[Effect]) -> bool {
 fn what_could_not_be_filed_is_tried_again_and_the_name_stays_taken() {
     let mut state = state();
     let ann = running(&mut state, "ann", 50);
-    ask(&mut state, 9, Request::Kill(Targets { team: team(), names: vec!["ann".into()] }));
-    step(&mut state, ended(50, Ended::Signal(15)), NOW);
+    ask(&mut state, 9, Request::Kill(MemberSelection { team: team(), names: vec!["ann".into()] }));
+    step(&mut state, ended(50, ExitReport::Signal(15)), NOW);
     step(&mut state, pane_closed(&ann), NOW);
-    let fault = Fault::new(Kind::Data, "cannot parse config.json");
+    let fault = ErrorReport::new(ErrorKind::InvalidData, "cannot parse config.json");
     let effects = step(&mut state, farewelled(&ann, false, Some(fault)), NOW);
     let effects = with_settled(&mut state, effects);
     assert_eq!(endings(&effects, 9), [("killed (signal 15)".to_owned(), true)]);
     let again = |effects: &[Effect]| job(effects, |job| matches!(job, FileJob::Farewell { .. }));
     let effects = step(&mut state, Event::Overflow, NOW);
     assert!(again(&effects));
-    let fault = Fault::new(Kind::Io, "no space left");
+    let fault = ErrorReport::new(ErrorKind::Io, "no space left");
     step(&mut state, Event::Filed(FileDone::Unsaved(fault.clone())), NOW);
     step(&mut state, farewelled(&ann, false, Some(fault)), NOW);
     // Whoever wants its name need not wait for the next look at everything; the roster is tried again first.
     let effects = ask(&mut state, 10, order("ann"));
-    assert_eq!((kind(&effects, 10), again(&effects)), (Some(Kind::Exists), true));
+    assert_eq!((kind(&effects, 10), again(&effects)), (Some(ErrorKind::AlreadyExists), true));
     assert!(matches!(effects[0], Effect::File(FileJob::Roster(_))), "{effects:?}");
     step(&mut state, farewelled(&ann, false, None), NOW);
     assert!(state.agents.is_empty());
@@ -274,8 +287,8 @@ fn who_was_to_be_asked_when_teamd_died_is_asked_at_once() {
 fn a_kill_that_was_under_way_is_for_good_after_a_crash() {
     for ends_meanwhile in [true, false] {
         let mut before = state();
-        let ann = runs(&mut before, worker("ann", |order| order.restart = Restart::OnFailure), 50);
-        let kill = Request::Kill(Targets { team: team(), names: vec!["ann".into()] });
+        let ann = runs(&mut before, worker("ann", |order| order.restart = RestartPolicy::OnFailure), 50);
+        let kill = Request::Kill(MemberSelection { team: team(), names: vec!["ann".into()] });
         let effects = ask(&mut before, 9, kill);
         let known = effects.iter().any(|effect| matches!(effect, Effect::File(FileJob::Roster(_))));
         assert!(known && is_ending(&effects), "{effects:?}");
@@ -283,13 +296,13 @@ fn a_kill_that_was_under_way_is_for_good_after_a_crash() {
         let mut state = State::new(before.setting.clone(), roster, Tale::default());
         crate::step::restart(&mut state, NOW);
         if ends_meanwhile {
-            let words = FileDone::LastWords { spawn: ann.clone(), ended: Some(Ended::Signal(9)) };
+            let words = FileDone::LastWords { spawn: ann.clone(), ended: Some(ExitReport::Signal(9)) };
             step(&mut state, Event::Filed(words), NOW);
         } else {
             assert!(is_ending(&step(&mut state, joined(&ann, 51, 50, Some(99)), NOW)));
-            ends(&mut state, &ann, 51, Ended::Signal(9));
+            ends(&mut state, &ann, 51, ExitReport::Signal(9));
         }
         assert!(state.resting.is_empty(), "it would come back");
-        assert_eq!(state.teams[&team()].past[0].how, "killed (signal 9)");
+        assert_eq!(state.teams[&team()].past[0].description, "killed (signal 9)");
     }
 }

@@ -2,10 +2,10 @@
 
 use super::*;
 use crate::step::deadline::next;
-use protocol::fault::Fault;
+use protocol::error::ErrorReport;
 
 fn goes(effects: &[Effect]) -> usize {
-    effects.iter().filter(|e| matches!(e, Effect::Tell { word: ToJoin::Go(_), .. })).count()
+    effects.iter().filter(|e| matches!(e, Effect::Tell { word: ToShim::StartAgent(_), .. })).count()
 }
 
 #[test]
@@ -81,7 +81,7 @@ fn nobody_waits_long_for_anothers_pane() {
 fn who_is_given_up_while_it_waits_for_another_is_not_put_on_the_team() {
     let (mut state, all) = two_of_three();
     step(&mut state, Event::Died { spawn: all[0].clone() }, NOW);
-    let gone = Err(Fault::new(Kind::Timeout, "no pane"));
+    let gone = Err(ErrorReport::new(ErrorKind::Timeout, "no pane"));
     let effects =
         step(&mut state, Event::Paned(PaneDone::Opened { spawn: all[2].clone(), result: gone }), NOW);
     assert_eq!(registering(&effects), all[1..2]);
@@ -93,7 +93,7 @@ fn a_stranger_in_the_new_pane_gets_nothing() {
     let spawn = opening(&ask(&mut state, 1, order("ann")));
     step(&mut state, joined(&spawn, 50, 41, None), NOW);
     let effects = step(&mut state, opened(&spawn, 40), NOW);
-    assert_eq!(kind(&effects, 1), Some(Kind::NotPermitted));
+    assert_eq!(kind(&effects, 1), Some(ErrorKind::NotPermitted));
     assert!(!job(&effects, |job| matches!(job, FileJob::Register { .. })));
     assert!(state.agents.is_empty());
 }
@@ -102,7 +102,7 @@ fn a_stranger_in_the_new_pane_gets_nothing() {
 fn an_unknown_join_is_refused() {
     let mut state = state();
     let effects = step(&mut state, joined(&SpawnId::fresh(), 50, 40, Some(3)), NOW);
-    assert!(matches!(effects[0], Effect::Tell { conn: 50, word: ToJoin::Refused }));
+    assert!(matches!(effects[0], Effect::Tell { conn: 50, word: ToShim::Refused }));
 }
 
 #[test]
@@ -119,7 +119,7 @@ fn a_start_that_takes_too_long_is_given_up_and_taken_back() {
     let spawn = opening(&ask(&mut state, 1, order("ann")));
     step(&mut state, opened(&spawn, 40), NOW);
     let effects = step(&mut state, Event::Deadline, at(1_000_000));
-    assert_eq!(kind(&effects, 1), Some(Kind::Timeout));
+    assert_eq!(kind(&effects, 1), Some(ErrorKind::Timeout));
     assert!(effects.iter().any(|effect| matches!(effect, Effect::Pane(PaneJob::Close { .. }))));
     assert!(state.agents.is_empty());
 }
@@ -133,7 +133,7 @@ fn a_start_that_waited_for_its_pane_is_given_the_time_from_there() {
     assert!(
         step(&mut state, Event::Deadline, at(29_000)).iter().all(|effect| !matches!(effect, Effect::Pane(_)))
     );
-    assert_eq!(kind(&step(&mut state, Event::Deadline, at(31_000)), 1), Some(Kind::Timeout));
+    assert_eq!(kind(&step(&mut state, Event::Deadline, at(31_000)), 1), Some(ErrorKind::Timeout));
 }
 
 #[test]
@@ -157,9 +157,9 @@ fn who_waits_for_a_green_light_that_does_not_come_is_refused() {
     step(&mut state, opened(&ann, 40), NOW);
     step(&mut state, joined(&ann, 50, 40, None), NOW);
     step(&mut state, Event::Closed { conn: 50 }, NOW);
-    assert_eq!(kind(&step(&mut state, registered(&ann), NOW), 1), Some(Kind::Io));
+    assert_eq!(kind(&step(&mut state, registered(&ann), NOW), 1), Some(ErrorKind::Io));
     let effects = step(&mut state, joined(&ann, 51, 40, None), NOW);
-    let refused = |effect: &Effect| matches!(effect, Effect::Tell { conn: 51, word: ToJoin::Refused });
+    let refused = |effect: &Effect| matches!(effect, Effect::Tell { conn: 51, word: ToShim::Refused });
     assert!(effects.iter().any(refused), "{effects:?}");
 }
 
@@ -170,7 +170,7 @@ fn a_closed_connection_is_no_death_and_a_dead_join_is() {
     assert!(step(&mut state, Event::Closed { conn: 50 }, NOW).is_empty());
     assert_eq!(state.agents[&ann].phase.word(), "unknown");
     let effects = step(&mut state, joined(&ann, 51, 50, Some(99)), NOW);
-    assert!(effects.iter().any(|effect| matches!(effect, Effect::Tell { conn: 51, word: ToJoin::Adopted })));
+    assert!(effects.iter().any(|effect| matches!(effect, Effect::Tell { conn: 51, word: ToShim::Adopted })));
     let effects = step(&mut state, Event::Died { spawn: ann.clone() }, NOW);
     assert!(job(&effects, |job| matches!(job, FileJob::LastWords { .. })));
 }

@@ -1,13 +1,13 @@
 //! Turns, tasks for whoever is idle, lives that follow a failure, agents without a pane.
 
 use super::*;
-use protocol::control::{Locate, LocateReply, TurnNow};
+use protocol::control::{LocatePaneReply, MemberAddress, TurnStatus};
 use protocol::payload::IdleReason;
 use protocol::task::Task;
-use protocol::turn::{Backend, Restart, TurnProgram, Worker};
+use protocol::turn_program::{Backend, RestartPolicy, TurnProgram, Worker};
 use std::sync::Arc;
 
-pub(super) fn worker(name: &str, change: impl FnOnce(&mut Spawn)) -> Request {
+pub(super) fn worker(name: &str, change: impl FnOnce(&mut SpawnRequest)) -> Request {
     let Request::Spawn(mut order) = order(name) else { unreachable!() };
     order.turns = Some(TurnProgram::Worker(Worker::default()));
     change(&mut order);
@@ -40,29 +40,29 @@ pub(super) fn start(state: &mut State, spawn: &SpawnId, conn: u64) -> SpawnId {
     }
     step(state, joined(spawn, conn, pid, None), NOW);
     step(state, registered(spawn), NOW);
-    step(state, Event::JoinSaid { conn, said: FromJoin::Started { pid } }, NOW);
+    step(state, Event::JoinSaid { conn, said: FromShim::Started { pid } }, NOW);
     assert!(matches!(state.agents[spawn].phase, Phase::Running(_)));
     spawn.clone()
 }
 
-pub(super) fn turn(activity: Activity, number: u64) -> TurnNow {
-    TurnNow {
+pub(super) fn turn(activity: Activity, number: u64) -> TurnStatus {
+    TurnStatus {
         mode: None,
-        plan: None,
+        plan_stage: None,
         activity,
         since: NOW.wall,
-        number,
-        about: "task 1: x".into(),
+        turn_number: number,
+        summary: "task 1: x".into(),
         pid: (activity == Activity::Active).then_some(7),
-        reason: (activity == Activity::Idle).then_some(IdleReason::Available),
-        session: None,
-        used: None,
+        idle_reason: (activity == Activity::Idle).then_some(IdleReason::Available),
+        session_id: None,
+        usage: None,
         shutdown_requested: false,
     }
 }
 
-pub(super) fn says(state: &mut State, conn: u64, turn: TurnNow) -> Vec<Effect> {
-    step(state, Event::JoinSaid { conn, said: FromJoin::Turn(turn) }, NOW)
+pub(super) fn says(state: &mut State, conn: u64, turn: TurnStatus) -> Vec<Effect> {
+    step(state, Event::JoinSaid { conn, said: FromShim::TurnStatus(turn) }, NOW)
 }
 
 pub(super) fn logged(effects: &[Effect]) -> Vec<String> {
@@ -165,23 +165,23 @@ fn a_turn_is_shown_with_its_evidence_and_told_once() {
     assert_eq!(logged(&says(&mut state, 50, idle)), ["member_idle"]);
     let effects = ask(&mut state, 9, Request::Status);
     let Some(Reply::Status(status)) = done(&effects, 9) else { panic!("{effects:?}") };
-    assert_eq!(status.teams[0].members[0].flags, [protocol::control::Flag::ShutdownRequested]);
+    assert_eq!(status.teams[0].members[0].flags, [protocol::control::MemberFlag::ShutdownRequested]);
 }
 
 #[test]
 fn an_interrupt_is_answered_after_the_turn() {
     let mut state = state();
     runs(&mut state, worker("ann", |_| ()), 50);
-    let who = Locate { team: team(), name: "ann".into() };
+    let who = MemberAddress { team: team(), name: "ann".into() };
     let effects = ask(&mut state, 9, Request::Interrupt(who.clone()));
-    assert!(effects.iter().any(|e| matches!(e, Effect::Tell { conn: 50, word: ToJoin::Interrupt })));
+    assert!(effects.iter().any(|e| matches!(e, Effect::Tell { conn: 50, word: ToShim::Interrupt })));
     assert!(reply(&effects, 9).is_none());
-    let said = FromJoin::Interrupted { turn: true };
+    let said = FromShim::Interrupted { was_in_turn: true };
     let effects = step(&mut state, Event::JoinSaid { conn: 50, said }, NOW);
-    assert!(matches!(done(&effects, 9), Some(Reply::Interrupt(reply)) if reply.turn));
+    assert!(matches!(done(&effects, 9), Some(Reply::Interrupt(reply)) if reply.was_in_turn));
     ask(&mut state, 10, Request::Interrupt(who));
     let effects = step(&mut state, Event::Closed { conn: 50 }, NOW);
-    assert!(matches!(reply(&effects, 10), Some(Response::Failed(fault)) if fault.kind == Kind::Timeout));
+    assert!(matches!(reply(&effects, 10), Some(Response::Failed(fault)) if fault.kind == ErrorKind::Timeout));
     assert!(state.interrupting.is_empty());
 }
 
@@ -189,19 +189,19 @@ fn an_interrupt_is_answered_after_the_turn() {
 fn whose_turns_are_its_own_is_not_interrupted() {
     let mut state = state();
     running(&mut state, "ann", 50);
-    let effects = ask(&mut state, 9, Request::Interrupt(Locate { team: team(), name: "ann".into() }));
-    assert!(matches!(reply(&effects, 9), Some(Response::Failed(fault)) if fault.kind == Kind::Refused));
+    let effects = ask(&mut state, 9, Request::Interrupt(MemberAddress { team: team(), name: "ann".into() }));
+    assert!(matches!(reply(&effects, 9), Some(Response::Failed(fault)) if fault.kind == ErrorKind::Refused));
 }
 
 #[test]
 fn a_failed_life_is_followed_by_another_with_what_it_knew() {
     let mut state = state();
-    let ann = runs(&mut state, worker("ann", |order| order.restart = Restart::OnFailure), 50);
-    says(&mut state, 50, TurnNow { session: Some("s-1".into()), ..turn(Activity::Active, 1) });
-    let effects = ends(&mut state, &ann, 50, Ended::Signal(9));
+    let ann = runs(&mut state, worker("ann", |order| order.restart = RestartPolicy::OnFailure), 50);
+    says(&mut state, 50, TurnStatus { session_id: Some("s-1".into()), ..turn(Activity::Active, 1) });
+    let effects = ends(&mut state, &ann, 50, ExitReport::Signal(9));
     assert_eq!(logged(&effects), ["member_ended", "member_restarts"]);
     let past = &state.teams[&team()].past[0];
-    assert_eq!((past.state.as_str(), past.again_at.is_some()), ("failed", true));
+    assert_eq!((past.outcome.as_str(), past.respawns_at.is_some()), ("failed", true));
     bury(&mut state, &ann);
     state.rescan_at = 60_000;
     assert_eq!(super::super::next_deadline(&state), 1_500);
@@ -211,44 +211,45 @@ fn a_failed_life_is_followed_by_another_with_what_it_knew() {
     step(&mut state, joined(&again, 60, pid, None), NOW);
     let effects = step(&mut state, registered(&again), NOW);
     let go = effects.iter().find_map(|effect| match effect {
-        Effect::Tell { word: ToJoin::Go(go), .. } => go.turns.clone(),
+        Effect::Tell { word: ToShim::StartAgent(go), .. } => go.setup.clone(),
         _ => None,
     });
     let turns = go.expect("the green light");
-    assert!(turns.again && turns.prompt.is_empty());
-    assert_eq!(turns.session.as_deref(), Some("s-1"));
+    assert!(turns.is_respawn && turns.prompt.is_empty());
+    assert_eq!(turns.session_id.as_deref(), Some("s-1"));
     assert!(state.teams[&team()].past.is_empty(), "it lives");
 }
 
 #[test]
 fn whoever_was_asked_or_ended_by_itself_stays_gone() {
-    let order = || worker("ann", |order| order.restart = Restart::OnFailure);
-    for how in [Ended::Exit(0), Ended::TmuxGone, Ended::PaneKilled] {
+    let order = || worker("ann", |order| order.restart = RestartPolicy::OnFailure);
+    for how in [ExitReport::Exit(0), ExitReport::TmuxServerGone, ExitReport::PaneClosed] {
         let mut state = state();
         let ann = runs(&mut state, order(), 50);
         ends(&mut state, &ann, 50, how.clone());
         // Nothing brings it back by itself.
         let rests = state.resting.iter().all(|resting| resting.put_away);
-        assert_eq!((state.resting.len(), rests), (usize::from(how == Ended::TmuxGone), true));
+        assert_eq!((state.resting.len(), rests), (usize::from(how == ExitReport::TmuxServerGone), true));
     }
     let mut state = state();
     let ann = runs(&mut state, order(), 50);
-    ask(&mut state, 9, Request::Kill(Targets { team: team(), names: vec!["ann".into()] }));
-    ends(&mut state, &ann, 50, Ended::Signal(15));
+    ask(&mut state, 9, Request::Kill(MemberSelection { team: team(), names: vec!["ann".into()] }));
+    ends(&mut state, &ann, 50, ExitReport::Signal(15));
     assert!(state.resting.is_empty());
 }
 
 #[test]
 fn a_shutdown_reaches_a_member_between_two_lives() {
     let mut state = state();
-    let ann = runs(&mut state, worker("ann", |order| order.restart = Restart::OnFailure), 50);
-    ends(&mut state, &ann, 50, Ended::Exit(1));
+    let ann = runs(&mut state, worker("ann", |order| order.restart = RestartPolicy::OnFailure), 50);
+    ends(&mut state, &ann, 50, ExitReport::Exit(1));
     bury(&mut state, &ann);
-    let targets = Targets { team: team(), names: vec!["ann".into()] };
-    let order = Shutdown { targets, reason: None, grace_ms: 1_000, force: false, at_once: false };
+    let targets = MemberSelection { team: team(), names: vec!["ann".into()] };
+    let order =
+        ShutdownMembersRequest { targets, reason: None, grace_ms: 1_000, force: false, no_wait: false };
     let effects = ask(&mut state, 9, Request::Shutdown(order));
     let effects = with_settled(&mut state, effects);
-    assert!(matches!(done(&effects, 9), Some(Reply::Endings(_))), "{effects:?}");
+    assert!(matches!(done(&effects, 9), Some(Reply::Exits(_))), "{effects:?}");
     assert!(state.resting.is_empty());
 }
 
@@ -258,7 +259,7 @@ fn what_a_dead_owner_left_is_told_once() {
     let ann = runs(&mut state, worker("ann", |_| ()), 50);
     let hers = || vec![task(1, "in_progress", r#","owner":"ann""#)];
     assert_eq!(logged(&sees(&mut state, hers())), ["task_created", "task_started"]);
-    ends(&mut state, &ann, 50, Ended::Lost);
+    ends(&mut state, &ann, 50, ExitReport::ShimKilled);
     let effects = bury(&mut state, &ann);
     assert!(effects.iter().any(|effect| matches!(effect, Effect::File(FileJob::Tasks { .. }))));
     let looked = Event::Filed(FileDone::Tasks {
@@ -276,13 +277,17 @@ fn an_agent_without_a_pane_is_launched_and_registered_alike() {
     let mut state = state();
     state.setting.tmux_socket = None;
     let effects = ask(&mut state, 1, worker("ann", |_| ()));
-    assert!(matches!(reply(&effects, 1), Some(Response::Failed(fault)) if fault.kind == Kind::Missing));
+    assert!(
+        matches!(reply(&effects, 1), Some(Response::Failed(fault)) if fault.kind == ErrorKind::MissingPath)
+    );
     let bob = runs(&mut state, worker("bob", |order| order.backend = Backend::InProcess), 50);
     assert!(state.agents[&bob].record.pane.is_none());
-    let effects = ask(&mut state, 9, Request::Locate(Locate { team: team(), name: "bob".into() }));
-    let Some(Reply::Locate(LocateReply::Log { path })) = done(&effects, 9) else { panic!("{effects:?}") };
+    let effects = ask(&mut state, 9, Request::LocatePane(MemberAddress { team: team(), name: "bob".into() }));
+    let Some(Reply::LocatePane(LocatePaneReply::Log { path })) = done(&effects, 9) else {
+        panic!("{effects:?}")
+    };
     assert_eq!(path, &PathBuf::from("/state/logs/agents/survey/bob.log"));
-    ends(&mut state, &bob, 50, Ended::Exit(0));
+    ends(&mut state, &bob, 50, ExitReport::Exit(0));
     let effects = step(
         &mut state,
         Event::Filed(FileDone::Farewelled { spawn: bob.clone(), approved: false, left: None }),
@@ -295,14 +300,14 @@ fn an_agent_without_a_pane_is_launched_and_registered_alike() {
 fn a_process_that_can_not_be_started_takes_everything_back() {
     let mut state = state();
     let spawn = begun(&ask(&mut state, 1, worker("bob", |order| order.backend = Backend::InProcess)));
-    let result = Err(protocol::fault::Fault::new(Kind::Io, "no"));
+    let result = Err(protocol::error::ErrorReport::new(ErrorKind::Io, "no"));
     let effects = step(&mut state, Event::Launched { spawn, result }, NOW);
     assert!(matches!(reply(&effects, 1), Some(Response::Failed(_))));
     assert!(state.agents.is_empty());
 }
 
 /// Its join reports how it ended.
-pub(super) fn ends(state: &mut State, spawn: &SpawnId, conn: u64, how: Ended) -> Vec<Effect> {
+pub(super) fn ends(state: &mut State, spawn: &SpawnId, conn: u64, how: ExitReport) -> Vec<Effect> {
     assert!(state.agents.contains_key(spawn));
     step(state, ended(conn, how), NOW)
 }
@@ -323,9 +328,9 @@ fn of_turns_that_a_join_runs_that_alone_tells() {
     let turn = serde_json::from_value(serde_json::json!({
         "activity": "idle", "number": 1, "about": "", "pid": null, "reason": "available"
     }));
-    step(&mut state, Event::JoinSaid { conn: 50, said: FromJoin::Turn(turn.unwrap()) }, NOW);
+    step(&mut state, Event::JoinSaid { conn: 50, said: FromShim::TurnStatus(turn.unwrap()) }, NOW);
     let token = Some(state.agents[&ann].record.token.clone());
-    let call = Call { token, ..*call(Request::Activity(Activity::Active)) };
+    let call = Call { token, ..*call(Request::ReportActivity(Activity::Active)) };
     let effects = step(&mut state, Event::Request { client: 9, call: Box::new(call) }, NOW);
     assert!(done(&effects, 9).is_some());
     assert_eq!(state.agents[&ann].activity, Activity::Idle, "no join would ever say otherwise");

@@ -1,6 +1,6 @@
 //! What is wrong with a run file: all of it at once, each flaw with its place and one sentence.
 
-use protocol::name::nearest;
+use protocol::name::nearest_names;
 use serde::Serialize;
 
 /// One thing that is wrong.
@@ -90,7 +90,9 @@ fn first_ones(mut broken: Vec<Flaw>) -> Vec<Flaw> {
 
 /// `; the nearest is X`, where there is one.
 pub(super) fn near<S: AsRef<str>>(wanted: &str, candidates: impl IntoIterator<Item = S>) -> String {
-    nearest(wanted, candidates).first().map_or_else(String::new, |name| format!("; the nearest is {name}"))
+    nearest_names(wanted, candidates)
+        .first()
+        .map_or_else(String::new, |name| format!("; the nearest is {name}"))
 }
 
 #[cfg(test)]

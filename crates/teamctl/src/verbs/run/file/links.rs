@@ -54,8 +54,8 @@ fn twice(words: &[At<String>], alike: impl Fn(&At<String>) -> String, what: &str
 
 fn owner(task: &Section, names: &[At<String>], flaws: &mut Flaws) {
     let Some(owner) = quiet(task, "owner") else { return };
-    let wanted = AgentName::foreign(&owner.value);
-    if !names.iter().any(|name| AgentName::foreign(&name.value) == wanted) {
+    let wanted = AgentName::new_unchecked(&owner.value);
+    if !names.iter().any(|name| AgentName::new_unchecked(&name.value) == wanted) {
         let near = near(&owner.value, names.iter().map(|name| &name.value));
         flaws.missing(owner.at, format!("the owner {:?} is no member of this file{near}", owner.value));
     }

@@ -5,14 +5,14 @@ use super::section::Section;
 use crate::profile::Shelf;
 use crate::verbs::spawn;
 use protocol::control;
-use protocol::fault::{Fault, Kind};
+use protocol::error::{ErrorKind, ErrorReport};
 use protocol::name::{AgentName, TeamName};
-use protocol::turn::{Backend, Restart};
+use protocol::turn_program::{Backend, RestartPolicy};
 use std::path::{Path, PathBuf};
 
 /// A member, ready to be spawned.
 pub(super) struct Member {
-    pub(super) order: control::Spawn,
+    pub(super) order: control::SpawnRequest,
     /// What the order is made of, where it is to be made anew for a worktree.
     pub(super) ground: Option<spawn::Spawn>,
 }
@@ -81,7 +81,7 @@ pub(super) fn order(member: Section, defaults: &Defaults, flaws: &mut Flaws) -> 
         return None;
     }
     let found = program(&member, args, cwd.as_deref().unwrap_or(defaults.cwd), defaults, flaws)?;
-    let order = control::Spawn { backend, restart, ..found.order };
+    let order = control::SpawnRequest { backend, restart, ..found.order };
     (name.is_some() && cwd.is_some()).then_some(Member { order, ..found })
 }
 
@@ -91,7 +91,8 @@ const MODES: [&str; 7] =
     ["default", "acceptEdits", "bypassPermissions", "plan", "delegate", "dontAsk", "auto"];
 const BACKENDS: [(&str, Backend); 3] =
     [("tmux", Backend::Tmux), ("window", Backend::Window), ("in-process", Backend::InProcess)];
-const RESTARTS: [(&str, Restart); 2] = [("never", Restart::Never), ("on-failure", Restart::OnFailure)];
+const RESTARTS: [(&str, RestartPolicy); 2] =
+    [("never", RestartPolicy::Never), ("on-failure", RestartPolicy::OnFailure)];
 
 fn agent_name(name: &At<String>, flaws: &mut Flaws) -> Option<AgentName> {
     match AgentName::parse(&name.value) {
@@ -218,11 +219,11 @@ fn is_an_agent(at: usize, args: &spawn::Spawn, cwd: &Path, flaws: &mut Flaws) ->
 }
 
 /// A fault with its hint, on one line. The flags of `spawn` are keys here.
-fn sentence(fault: &Fault) -> String {
-    let hint = fault.hint.as_ref().map(|hint| format!("; {hint}")).unwrap_or_default();
+fn sentence(fault: &ErrorReport) -> String {
+    let hint = fault.help.as_ref().map(|hint| format!("; {hint}")).unwrap_or_default();
     let text = format!("{}{hint}", fault.message).replace('\n', " ");
     match fault.kind {
-        Kind::Usage => ["allow", "deny", "agent"]
+        ErrorKind::Usage => ["allow", "deny", "agent"]
             .iter()
             .fold(text, |text, flag| text.replace(&format!("--{flag}"), flag)),
         _ => text,

@@ -2,10 +2,10 @@
 
 use super::flaw::Flaws;
 use super::section::Section;
-use protocol::control::Commands;
+use protocol::control::TaskCommandPolicy;
 use protocol::duration;
-use protocol::policy::{After, Policy as TeamPolicy, Rule, RuleAnswer, Who};
-use protocol::used::microdollars;
+use protocol::policy::{Approver, Policy as TeamPolicy, PolicyRule, RuleAction, TimeoutAction};
+use protocol::usage::to_microdollars;
 use std::path::Path;
 use std::time::Duration;
 
@@ -22,7 +22,11 @@ pub(in crate::verbs::run) struct Policy {
 
 impl Default for Policy {
     fn default() -> Policy {
-        let team = TeamPolicy { plans: Who::Person, permissions: Who::Person, ..TeamPolicy::default() };
+        let team = TeamPolicy {
+            plan_approver: Approver::Person,
+            permission_approver: Approver::Person,
+            ..TeamPolicy::default()
+        };
         Policy { team, grace: Duration::from_secs(30), retries: 0 }
     }
 }
@@ -41,10 +45,12 @@ const KEYS: [&str; 12] = [
     "tokens",
     "cost",
 ];
-const WHO: [(&str, Who); 3] = [("person", Who::Person), ("lead", Who::Lead), ("auto", Who::Auto)];
-const AFTER: [(&str, After); 3] = [("deny", After::Deny), ("approve", After::Approve), ("wait", After::Wait)];
-const ANSWERS: [(&str, RuleAnswer); 3] =
-    [("allow", RuleAnswer::Allow), ("deny", RuleAnswer::Deny), ("ask", RuleAnswer::Ask)];
+const WHO: [(&str, Approver); 3] =
+    [("person", Approver::Person), ("lead", Approver::Lead), ("auto", Approver::Auto)];
+const AFTER: [(&str, TimeoutAction); 3] =
+    [("deny", TimeoutAction::Deny), ("approve", TimeoutAction::Approve), ("wait", TimeoutAction::Wait)];
+const ANSWERS: [(&str, RuleAction); 3] =
+    [("allow", RuleAction::Allow), ("deny", RuleAction::Deny), ("ask", RuleAction::Ask)];
 
 /// The table, with relative directories against that of the file.
 pub(super) fn policy(table: Section, directory: &Path, flaws: &mut Flaws) -> Policy {
@@ -69,23 +75,23 @@ fn team(table: Section, directory: &Path, otherwise: TeamPolicy, flaws: &mut Fla
     }
     let rules = table.tables("rule", "a rule", flaws).unwrap_or_default();
     TeamPolicy {
-        plans: table.word("plans", &WHO, flaws).unwrap_or(otherwise.plans),
-        permissions: table.word("permissions", &WHO, flaws).unwrap_or(otherwise.permissions),
-        commands: table
-            .word("commands", &[("lead", Commands::Lead), ("any", Commands::Any)], flaws)
-            .unwrap_or(otherwise.commands),
-        timeout_ms: timeout.map(|time| u64::try_from(time.as_millis()).unwrap_or(u64::MAX)),
-        after: after.unwrap_or(otherwise.after),
-        turns: table.count("turns", flaws),
-        tokens: table.count("tokens", flaws),
-        microdollars: table.amount("cost", flaws).and_then(microdollars),
-        time_ms: time(table, "time", "a string such as \"8h\"", flaws)
+        plan_approver: table.word("plans", &WHO, flaws).unwrap_or(otherwise.plan_approver),
+        permission_approver: table.word("permissions", &WHO, flaws).unwrap_or(otherwise.permission_approver),
+        task_commands: table
+            .word("commands", &[("lead", TaskCommandPolicy::Lead), ("any", TaskCommandPolicy::Any)], flaws)
+            .unwrap_or(otherwise.task_commands),
+        answer_timeout_ms: timeout.map(|time| u64::try_from(time.as_millis()).unwrap_or(u64::MAX)),
+        on_timeout: after.unwrap_or(otherwise.on_timeout),
+        max_turns: table.count("turns", flaws),
+        max_tokens: table.count("tokens", flaws),
+        max_microdollars: table.amount("cost", flaws).and_then(to_microdollars),
+        max_time_ms: time(table, "time", "a string such as \"8h\"", flaws)
             .map(|time| u64::try_from(time.as_millis()).unwrap_or(u64::MAX)),
         rules: rules.into_iter().filter_map(|table| rule(table, directory, flaws)).collect(),
     }
 }
 
-fn rule(table: Section, directory: &Path, flaws: &mut Flaws) -> Option<Rule> {
+fn rule(table: Section, directory: &Path, flaws: &mut Flaws) -> Option<PolicyRule> {
     table.takes(&["tool", "matches", "directory", "answer"], flaws);
     let tool = table.required("tool", flaws);
     let matches = table.string("matches", flaws).map(|text| text.value);
@@ -94,7 +100,7 @@ fn rule(table: Section, directory: &Path, flaws: &mut Flaws) -> Option<Rule> {
         Some(_) => table.word("answer", &ANSWERS, flaws),
         None => table.required("answer", flaws).and(None),
     };
-    Some(Rule { tool: tool?.value, matches, directory: place, answer: answer? })
+    Some(PolicyRule { tool: tool?.value, pattern: matches, directory: place, answer: answer? })
 }
 
 /// More tries than that nobody sees the end of.

@@ -2,9 +2,9 @@
 
 use super::flaw::Flaws;
 use super::section::Section;
-use protocol::control::Spawn;
+use protocol::control::SpawnRequest;
 use protocol::name::AgentName;
-use protocol::turn::TurnProgram;
+use protocol::turn_program::TurnProgram;
 use serde_json::{Map, Value};
 use std::collections::HashMap;
 
@@ -44,10 +44,11 @@ pub(super) fn plans(tasks: &[Section], flaws: &mut Flaws) -> Vec<Plan> {
 }
 
 /// A worker runs commands, and fails a task that has none.
-pub(super) fn refuse_what_no_worker_can_do(tasks: &[Section], members: &[Spawn], flaws: &mut Flaws) {
+pub(super) fn refuse_what_no_worker_can_do(tasks: &[Section], members: &[SpawnRequest], flaws: &mut Flaws) {
     for task in tasks.iter().filter(|task| task.place("command").is_none()) {
-        let owner = task.string("owner", &mut Flaws::of("")).map(|owner| AgentName::foreign(&owner.value));
-        let takes = |member: &&Spawn| owner.as_ref().is_none_or(|owner| member.name == *owner);
+        let owner =
+            task.string("owner", &mut Flaws::of("")).map(|owner| AgentName::new_unchecked(&owner.value));
+        let takes = |member: &&SpawnRequest| owner.as_ref().is_none_or(|owner| member.name == *owner);
         let mut takers = members.iter().filter(takes).peekable();
         if takers.peek().is_some() && takers.all(needs_command) {
             flaws.missing(task.at, "a task for workers alone needs the key command: they do nothing else");
@@ -55,7 +56,7 @@ pub(super) fn refuse_what_no_worker_can_do(tasks: &[Section], members: &[Spawn],
     }
 }
 
-fn needs_command(member: &Spawn) -> bool {
+fn needs_command(member: &SpawnRequest) -> bool {
     matches!(&member.turns, Some(TurnProgram::Worker(worker)) if worker.run.is_none())
 }
 
@@ -70,7 +71,7 @@ fn plan(task: &Section, places: &HashMap<String, usize>, flaws: &mut Flaws) -> O
     let subject = task.required("subject", flaws);
     let description = task.string("description", flaws).map(|text| text.value).unwrap_or_default();
     let active_form = task.string("active_form", flaws).map(|text| text.value);
-    let owner = task.string("owner", flaws).map(|owner| AgentName::foreign(&owner.value));
+    let owner = task.string("owner", flaws).map(|owner| AgentName::new_unchecked(&owner.value));
     let blockers = task.strings("blocked_by", flaws).map(|list| list.value).unwrap_or_default();
     let place = |name: &str| places.get(name).copied();
     let mut after: Vec<usize> = blockers.iter().filter_map(|blocker| place(&blocker.value)).collect();

@@ -1,9 +1,9 @@
 //! Every flaw that a run file can have, and what a good one becomes.
 
 use super::*;
-use protocol::control::Commands;
-use protocol::policy::{After, Rule, RuleAnswer, Who};
-use protocol::turn::{Backend, Restart};
+use protocol::control::TaskCommandPolicy;
+use protocol::policy::{Approver, PolicyRule, RuleAction, TimeoutAction};
+use protocol::turn_program::{Backend, RestartPolicy};
 use std::time::Duration;
 
 fn caller(cwd: &Path) -> Caller<'_> {
@@ -100,28 +100,31 @@ blocked_by = ["count", "count"]
     let src = directory.path().join("src").canonicalize().unwrap();
     assert_eq!((run.name.as_str(), run.description.as_deref(), &run.cwd), ("survey", Some("counts"), &src));
     let grace = Duration::from_secs(5);
-    let rule = Rule {
+    let rule = PolicyRule {
         tool: "Bash".to_owned(),
-        matches: Some("cargo *".to_owned()),
+        pattern: Some("cargo *".to_owned()),
         directory: Some(directory.path().join("src")),
-        answer: RuleAnswer::Allow,
+        answer: RuleAction::Allow,
     };
     let team = TeamPolicy {
-        commands: Commands::Any,
-        plans: Who::Auto,
-        permissions: Who::Lead,
-        timeout_ms: Some(600_000),
-        after: After::Deny,
-        rules: vec![rule.clone(), Rule { matches: None, directory: None, answer: RuleAnswer::Ask, ..rule }],
-        turns: Some(500),
-        tokens: Some(5_000_000_000),
-        microdollars: Some(2_500_000),
-        time_ms: Some(8 * 3_600_000),
+        task_commands: TaskCommandPolicy::Any,
+        plan_approver: Approver::Auto,
+        permission_approver: Approver::Lead,
+        answer_timeout_ms: Some(600_000),
+        on_timeout: TimeoutAction::Deny,
+        rules: vec![
+            rule.clone(),
+            PolicyRule { pattern: None, directory: None, answer: RuleAction::Ask, ..rule },
+        ],
+        max_turns: Some(500),
+        max_tokens: Some(5_000_000_000),
+        max_microdollars: Some(2_500_000),
+        max_time_ms: Some(8 * 3_600_000),
     };
     assert_eq!(run.policy, Policy { team: team.clone(), grace, retries: 2 });
     assert_eq!(parse_policy(text, directory.path()), Ok(team));
     let [ann, bob] = run.members.as_slice() else { panic!("{:?}", run.members) };
-    assert_eq!((ann.backend, ann.restart), (Backend::InProcess, Restart::OnFailure));
+    assert_eq!((ann.backend, ann.restart), (Backend::InProcess, RestartPolicy::OnFailure));
     assert_eq!(
         (ann.model.as_deref(), ann.mode.as_deref(), &ann.cwd),
         (Some("m1"), Some("acceptEdits"), &src)
@@ -134,7 +137,7 @@ blocked_by = ["count", "count"]
         r#"{"key":"count","command":"wc -l","at":"2026-01-02","priority":2,"tags":["a",1.5,true]}"#;
     assert_eq!(serde_json::Value::Object(count.metadata.clone()).to_string(), metadata);
     assert_eq!((report.after.as_slice(), report.active_form.as_deref()), ([0].as_slice(), Some("writing")));
-    assert_eq!(report.owner, Some(protocol::name::AgentName::foreign("bob")));
+    assert_eq!(report.owner, Some(protocol::name::AgentName::new_unchecked("bob")));
 }
 
 #[test]

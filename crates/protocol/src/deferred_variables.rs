@@ -2,18 +2,18 @@
 //! `{lead_session}` and the `{session}` of a life before when the daemon lets an agent start.
 
 /// All there are.
-pub const BLANKS: [&str; 5] = ["prompt", "session", "mode", "color", "lead_session"];
+pub const DEFERRED_VARIABLES: [&str; 5] = ["prompt", "session", "mode", "color", "lead_session"];
 
 /// How each may be written: as it is, as JSON, as a word for a shell.
-const SPELLINGS: [&str; 3] = ["", "_json", "_sh"];
+const ENCODING_SUFFIXES: [&str; 3] = ["", "_json", "_sh"];
 
 /// What a blank is about: `{id_json}` is the same as `{id}`, written as JSON, `{id_sh}` as a word of a shell's.
-pub fn base(name: &str) -> &str {
+pub fn base_name(name: &str) -> &str {
     name.strip_suffix("_json").or_else(|| name.strip_suffix("_sh")).unwrap_or(name)
 }
 
 /// The value of a blank as it is wanted there.
-pub fn spelled(name: &str, value: String) -> String {
+pub fn encode_value(name: &str, value: String) -> String {
     if name.ends_with("_json") {
         return serde_json::Value::from(value).to_string();
     }
@@ -26,20 +26,22 @@ pub fn spelled(name: &str, value: String) -> String {
 
 /// `text` as it must stand in an argument so that nothing in it is taken for a blank. No argument can hold a zero
 /// byte: one breaks each blank up, and [`filled`] takes it out again.
-pub fn literal(text: &str) -> String {
+pub fn escape_variables(text: &str) -> String {
     let broken = |text: String, name: &str| text.replace(&format!("{{{name}}}"), &format!("{{\0{name}}}"));
-    let all = BLANKS.iter().flat_map(|name| SPELLINGS.map(|spelling| format!("{name}{spelling}")));
+    let all = DEFERRED_VARIABLES
+        .iter()
+        .flat_map(|name| ENCODING_SUFFIXES.map(|spelling| format!("{name}{spelling}")));
     all.fold(text.to_owned(), |text, name| broken(text, &name))
 }
 
 /// `text` with every blank filled that `value` knows, spelled as is wanted there; what it puts there is not looked at
 /// again.
-pub fn filled<'a>(text: &str, value: impl Fn(&str) -> Option<&'a str>) -> String {
+pub fn fill<'a>(text: &str, value: impl Fn(&str) -> Option<&'a str>) -> String {
     let (mut out, mut rest) = (String::new(), text);
-    while let Some((before, name, after)) = next(rest) {
+    while let Some((before, name, after)) = next_variable(rest) {
         out.push_str(before);
-        match value(base(name)) {
-            Some(value) => out.push_str(&spelled(name, value.replace('\0', ""))),
+        match value(base_name(name)) {
+            Some(value) => out.push_str(&encode_value(name, value.replace('\0', ""))),
             None => out.push_str(&format!("{{{name}}}")),
         }
         rest = after;
@@ -49,10 +51,10 @@ pub fn filled<'a>(text: &str, value: impl Fn(&str) -> Option<&'a str>) -> String
 }
 
 /// Whether the blank `name` stands in `text`, however it is spelled.
-pub fn holds(text: &str, name: &str) -> bool {
+pub fn has_variable(text: &str, name: &str) -> bool {
     let mut rest = text;
-    while let Some((_, found, after)) = next(rest) {
-        if base(found) == name {
+    while let Some((_, found, after)) = next_variable(rest) {
+        if base_name(found) == name {
             return true;
         }
         rest = after;
@@ -61,15 +63,15 @@ pub fn holds(text: &str, name: &str) -> bool {
 }
 
 /// What stands before the next blank, its name, and what stands after it.
-fn next(text: &str) -> Option<(&str, &str, &str)> {
+fn next_variable(text: &str) -> Option<(&str, &str, &str)> {
     text.match_indices('{').find_map(|(open, _)| {
         let (name, after) = text[open + 1..].split_once('}')?;
-        BLANKS.contains(&base(name)).then_some((&text[..open], name, after))
+        DEFERRED_VARIABLES.contains(&base_name(name)).then_some((&text[..open], name, after))
     })
 }
 
 /// A text that is an argument of its own must not be taken for an option: where no `--` stands before it, a space does.
-pub fn not_an_option(template: &[String], text: &str) -> String {
+pub fn guard_leading_dash(template: &[String], text: &str) -> String {
     let own = template.iter().position(|argument| argument == "{prompt}" || argument == "{prompt_sh}");
     let dashes = template.iter().position(|argument| argument == "--");
     match own {
@@ -89,32 +91,35 @@ mod tests {
             "session" => Some("s"),
             _ => None,
         };
-        assert_eq!(filled("{color}{session}{prompt}{x}{", value), "{session}s{prompt}{x}{");
+        assert_eq!(fill("{color}{session}{prompt}{x}{", value), "{session}s{prompt}{x}{");
         for text in ["{color}", "{{session}}", "{prompt}{color", "{\"a\":1}", "é{", ""] {
-            assert_eq!(filled(&literal(text), value), text);
+            assert_eq!(fill(&escape_variables(text), value), text);
         }
-        assert_eq!(filled(&format!("{}={{color}}", literal("{color}")), value), "{color}={session}");
+        assert_eq!(fill(&format!("{}={{color}}", escape_variables("{color}")), value), "{color}={session}");
     }
 
     #[test]
     fn a_late_blank_is_spelled_as_an_early_one_is() {
         let value = |name: &str| (name == "prompt").then_some("it's \"{session_sh}\"\0");
-        assert_eq!(filled("a={prompt_sh}", value), "a='it'\\''s \"{session_sh}\"'");
-        assert_eq!(filled("{\"a\":{prompt_json}}", value), r#"{"a":"it's \"{session_sh}\""}"#);
+        assert_eq!(fill("a={prompt_sh}", value), "a='it'\\''s \"{session_sh}\"'");
+        assert_eq!(fill("{\"a\":{prompt_json}}", value), r#"{"a":"it's \"{session_sh}\""}"#);
         for text in ["{prompt_sh}", "{session_json}", "{lead_session_sh}"] {
-            assert_eq!(filled(&literal(text), |_| Some("x")), text);
+            assert_eq!(fill(&escape_variables(text), |_| Some("x")), text);
         }
-        assert!(holds("{a{prompt_sh}", "prompt") && holds("{prompt}", "prompt"));
-        assert!(!holds("{prompts} {prompt", "prompt") && !holds(&literal("{prompt_json}"), "prompt"));
+        assert!(has_variable("{a{prompt_sh}", "prompt") && has_variable("{prompt}", "prompt"));
+        assert!(
+            !has_variable("{prompts} {prompt", "prompt")
+                && !has_variable(&escape_variables("{prompt_json}"), "prompt")
+        );
     }
 
     #[test]
     fn a_value_is_spelled_for_where_it_stands() {
-        assert_eq!((base("id_json"), base("id_sh"), base("id")), ("id", "id", "id"));
-        assert_eq!(spelled("id", "a'b".to_owned()), "a'b");
-        assert_eq!(spelled("id_json", "a\"b\n".to_owned()), r#""a\"b\n""#);
+        assert_eq!((base_name("id_json"), base_name("id_sh"), base_name("id")), ("id", "id", "id"));
+        assert_eq!(encode_value("id", "a'b".to_owned()), "a'b");
+        assert_eq!(encode_value("id_json", "a\"b\n".to_owned()), r#""a\"b\n""#);
         for (value, wanted) in [("/a/b", "/a/b"), ("", "''"), ("a b", "'a b'"), ("a'$(b)", r"'a'\''$(b)'")] {
-            assert_eq!(spelled("id_sh", value.to_owned()), wanted);
+            assert_eq!(encode_value("id_sh", value.to_owned()), wanted);
         }
     }
 }

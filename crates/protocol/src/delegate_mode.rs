@@ -3,11 +3,11 @@
 //!
 //! The rule is for the lead's program. A person at a terminal may do all, whatever the lead's mode is.
 
-use crate::command::plain;
+use crate::shell_command::parse_plain_command;
 use serde_json::Value;
 
 /// Tools of agent programs that do nothing but lead. Compared without the name of a server before them.
-const TOOLS: [&str; 18] = [
+const COORDINATION_TOOLS: [&str; 18] = [
     "Task",
     "Agent",
     "SendMessage",
@@ -29,7 +29,7 @@ const TOOLS: [&str; 18] = [
 ];
 
 /// Verbs of teamctl that do nothing but lead. Not `mode`: who is in delegate mode does not end it.
-const VERBS: [&str; 27] = [
+const COORDINATION_COMMANDS: [&str; 27] = [
     "agents",
     "approve",
     "broadcast",
@@ -62,32 +62,34 @@ const VERBS: [&str; 27] = [
 /// Whether a lead in delegate mode may use the tool `tool`, as its program names it, with this `input`.
 ///
 /// Tools of our own MCP server are for leading, all of them; of a shell the plain commands of `teamctl` that lead.
-pub fn may_use(tool: &str, input: &Value) -> bool {
-    of_our_server(tool) || TOOLS.contains(&tool) || command(input).is_some_and(|words| may_run(&words))
+pub fn can_use_tool(tool: &str, input: &Value) -> bool {
+    is_team_tool(tool)
+        || COORDINATION_TOOLS.contains(&tool)
+        || shell_words(input).is_some_and(|words| is_coordination_command(&words))
 }
 
 /// Why not, for the program that was refused.
-pub const REFUSAL: &str = "you lead in delegate mode: spawn teammates, message them, answer their requests and work \
+pub const REFUSAL_REASON: &str = "you lead in delegate mode: spawn teammates, message them, answer their requests and work \
      the task list, and leave the work itself to them";
 
 /// `mcp__team__SendMessage`, `mcp_team_SendMessage`, `team-SendMessage` and the like: programs differ in how they put server and tool together.
-fn of_our_server(tool: &str) -> bool {
+fn is_team_tool(tool: &str) -> bool {
     let bare = tool.strip_prefix("mcp").map_or(tool, |rest| rest.trim_start_matches('_'));
     let rest = bare.strip_prefix("teamd").or_else(|| bare.strip_prefix("team"));
     rest.is_some_and(|rest| rest.starts_with(['_', '.', ':', '/', '-']))
 }
 
 /// The words of a shell's command, where the input is one and the command is plain.
-fn command(input: &Value) -> Option<Vec<String>> {
+fn shell_words(input: &Value) -> Option<Vec<String>> {
     match input.get("command").or_else(|| input.get("cmd"))? {
-        Value::String(text) => plain(text),
+        Value::String(text) => parse_plain_command(text),
         Value::Array(words) => {
             let words: Option<Vec<&str>> = words.iter().map(Value::as_str).collect();
             match words?.as_slice() {
                 [shell, flag, text]
                     if ["sh", "bash", "/bin/sh", "/bin/bash"].contains(shell) && flag.ends_with('c') =>
                 {
-                    plain(text)
+                    parse_plain_command(text)
                 }
                 words => Some(words.iter().map(|word| (*word).to_owned()).collect()),
             }
@@ -96,7 +98,7 @@ fn command(input: &Value) -> Option<Vec<String>> {
     }
 }
 
-fn may_run(words: &[String]) -> bool {
+fn is_coordination_command(words: &[String]) -> bool {
     let [program, words @ ..] = words else { return false };
     let mut words = words.iter().map(String::as_str);
     program == "teamctl"
@@ -104,7 +106,7 @@ fn may_run(words: &[String]) -> bool {
             match words.next() {
                 Some("-t" | "--team" | "--root" | "--socket") => drop(words.next()),
                 Some(option) if option.starts_with('-') => {}
-                Some(verb) => break VERBS.contains(&verb),
+                Some(verb) => break COORDINATION_COMMANDS.contains(&verb),
                 None => break false,
             }
         }
@@ -126,7 +128,7 @@ mod tests {
             "team-Wait",
             "teamd__wait",
         ] {
-            assert!(may_use(tool, &json!({})), "{tool}");
+            assert!(can_use_tool(tool, &json!({})), "{tool}");
         }
         for command in [
             json!("teamctl spawn ann --agent worker --prompt 'count; then say it'"),
@@ -134,7 +136,7 @@ mod tests {
             json!(["bash", "-lc", "teamctl approve perm-1"]),
             json!(["teamctl", "send", "ann", "a; b"]),
         ] {
-            assert!(may_use("Bash", &json!({"command": command})), "{command}");
+            assert!(can_use_tool("Bash", &json!({"command": command})), "{command}");
         }
     }
 
@@ -151,7 +153,7 @@ mod tests {
             "teamd",
             "team",
         ] {
-            assert!(!may_use(tool, &json!({"file_path": "/x"})), "{tool}");
+            assert!(!can_use_tool(tool, &json!({"file_path": "/x"})), "{tool}");
         }
         for command in [
             json!("ls"),
@@ -167,7 +169,7 @@ mod tests {
             json!(["rm", "x"]),
             json!(7),
         ] {
-            assert!(!may_use("Bash", &json!({"command": command})), "{command}");
+            assert!(!can_use_tool("Bash", &json!({"command": command})), "{command}");
         }
     }
 }

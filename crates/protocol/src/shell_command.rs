@@ -4,15 +4,15 @@
 //! that permits `cargo *` must not permit `cargo x; rm -r ~`.
 
 /// The words of a plain command; none where it is, or may be, more than that.
-pub fn plain(text: &str) -> Option<Vec<String>> {
+pub fn parse_plain_command(text: &str) -> Option<Vec<String>> {
     let mut words = Vec::new();
     let mut word: Option<String> = None;
     let mut rest = text.chars();
     while let Some(c) = rest.next() {
         match c {
             ' ' | '\t' => words.extend(word.take()),
-            '\'' => quoted(&mut rest, '\'', "", word.get_or_insert_default())?,
-            '"' => quoted(&mut rest, '"', "$`\\!", word.get_or_insert_default())?,
+            '\'' => read_quoted(&mut rest, '\'', "", word.get_or_insert_default())?,
+            '"' => read_quoted(&mut rest, '"', "$`\\!", word.get_or_insert_default())?,
             ';' | '&' | '|' | '<' | '>' | '(' | ')' | '$' | '`' | '\\' => return None,
             c if c.is_control() => return None,
             c => word.get_or_insert_default().push(c),
@@ -23,7 +23,7 @@ pub fn plain(text: &str) -> Option<Vec<String>> {
 }
 
 /// Up to the end of the quotes; none where they have no end, or hold what is special in them.
-fn quoted(rest: &mut std::str::Chars<'_>, end: char, special: &str, word: &mut String) -> Option<()> {
+fn read_quoted(rest: &mut std::str::Chars<'_>, end: char, special: &str, word: &mut String) -> Option<()> {
     loop {
         match rest.next()? {
             c if c == end => return Some(()),
@@ -34,7 +34,7 @@ fn quoted(rest: &mut std::str::Chars<'_>, end: char, special: &str, word: &mut S
 }
 
 /// The commands that a line may consist of, cut at everything that could separate two: for rules that refuse.
-pub fn pieces(text: &str) -> Vec<&str> {
+pub fn split_commands(text: &str) -> Vec<&str> {
     let separators = |c: char| matches!(c, ';' | '&' | '|' | '(' | ')' | '`' | '\n' | '\r' | '{' | '}' | '$');
     text.split(separators).map(str::trim).filter(|piece| !piece.is_empty()).collect()
 }
@@ -45,9 +45,12 @@ mod tests {
 
     #[test]
     fn a_plain_command_is_its_words() {
-        assert_eq!(plain("cargo  test -p 'a b'\t\"c;d\"").unwrap(), ["cargo", "test", "-p", "a b", "c;d"]);
-        assert_eq!(plain("send ann 'fix it; then $(stop) `x` \\'").unwrap().len(), 3);
-        assert_eq!(plain("x ''").unwrap(), ["x", ""]);
+        assert_eq!(
+            parse_plain_command("cargo  test -p 'a b'\t\"c;d\"").unwrap(),
+            ["cargo", "test", "-p", "a b", "c;d"]
+        );
+        assert_eq!(parse_plain_command("send ann 'fix it; then $(stop) `x` \\'").unwrap().len(), 3);
+        assert_eq!(parse_plain_command("x ''").unwrap(), ["x", ""]);
     }
 
     #[test]
@@ -75,12 +78,15 @@ mod tests {
             "a \"\\$(b)\"",
             "a\u{b}b",
         ] {
-            assert_eq!(plain(text), None, "{text:?}");
+            assert_eq!(parse_plain_command(text), None, "{text:?}");
         }
     }
 
     #[test]
     fn every_command_of_a_line_is_a_piece() {
-        assert_eq!(pieces("cd x && sudo rm y; (z)\nw `v` $(u)"), ["cd x", "sudo rm y", "z", "w", "v", "u"]);
+        assert_eq!(
+            split_commands("cd x && sudo rm y; (z)\nw `v` $(u)"),
+            ["cd x", "sudo rm y", "z", "w", "v", "u"]
+        );
     }
 }

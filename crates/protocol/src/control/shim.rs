@@ -7,11 +7,11 @@
 use super::Activity;
 use crate::color::Color;
 use crate::id::TaskId;
-use crate::mode::PermissionMode;
 use crate::name::{AgentName, TeamName};
 use crate::payload::IdleReason;
-use crate::turn::{PlanStage, TurnProgram};
-use crate::used::Report;
+use crate::permission_mode::PermissionMode;
+use crate::turn_program::{PlanStage, TurnProgram};
+use crate::usage::UsageReport;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::os::unix::process::ExitStatusExt;
@@ -21,45 +21,54 @@ use std::process::ExitStatus;
 /// Who is in the pane.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct Hello {
+pub struct ShimHello {
     /// The id that the daemon gave it on its command line.
-    pub spawn: String,
+    #[serde(rename = "spawn")]
+    pub spawn_id: String,
     /// Its agent's process, once that runs; of an agent that is run a turn at a time, join itself.
-    pub agent: Option<u32>,
+    #[serde(rename = "agent")]
+    pub agent_pid: Option<u32>,
     /// What that agent does, where join runs its turns.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub turn: Option<TurnNow>,
+    #[serde(rename = "turn")]
+    pub turn_status: Option<TurnStatus>,
 }
 
 /// What an agent does whose turns join runs.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct TurnNow {
+pub struct TurnStatus {
     /// In a turn or between two.
     pub activity: Activity,
     /// Since when, ms since the epoch.
     #[serde(default)]
     pub since: u64,
     /// How many turns it has begun.
-    pub number: u64,
+    #[serde(rename = "number")]
+    pub turn_number: u64,
     /// What the turn is about, for people: `task 3: count the lines`, `message from bob`.
-    pub about: String,
+    #[serde(rename = "about")]
+    pub summary: String,
     /// The turn's process; none between turns.
     pub pid: Option<u32>,
     /// Of an idle one: how its last turn ended; none before the first.
-    pub reason: Option<IdleReason>,
+    #[serde(rename = "reason")]
+    pub idle_reason: Option<IdleReason>,
     /// The program's session, once there is one.
     #[serde(default)]
-    pub session: Option<String>,
+    #[serde(rename = "session")]
+    pub session_id: Option<String>,
     /// What it has used up, as far as its program tells.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub used: Option<Report>,
+    #[serde(rename = "used")]
+    pub usage: Option<UsageReport>,
     /// The permission mode of its turns, where one was given or set.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mode: Option<PermissionMode>,
     /// It plans; none: it may carry out what it is told.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub plan: Option<PlanStage>,
+    #[serde(rename = "plan")]
+    pub plan_stage: Option<PlanStage>,
     /// It has a shutdown request that waits for the end of its turn.
     #[serde(default)]
     pub shutdown_requested: bool,
@@ -68,9 +77,10 @@ pub struct TurnNow {
 /// What the daemon tells it.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum ToJoin {
+pub enum ToShim {
     /// Start the agent.
-    Go(Box<Go>),
+    #[serde(rename = "go")]
+    StartAgent(Box<StartAgent>),
     /// You are known, go on.
     Adopted,
     /// Nobody knows you: end without starting anything. An agent that runs already runs on, unsupervised: a
@@ -84,12 +94,13 @@ pub enum ToJoin {
     /// End the turn, not the agent; answered by [`FromJoin::Interrupted`].
     Interrupt,
     /// Your report is in the roster on the disk; go.
-    Noted,
+    #[serde(rename = "noted")]
+    ExitRecorded,
 }
 
 /// What to start. `Debug` leaves out the environment, which may hold secrets.
 #[derive(Clone, Serialize, Deserialize)]
-pub struct Go {
+pub struct StartAgent {
     /// Program and arguments.
     pub argv: Vec<String>,
     /// Absolute.
@@ -97,27 +108,30 @@ pub struct Go {
     /// The whole environment, but for what the pane itself gives.
     pub env: BTreeMap<String, String>,
     /// The daemon's state directory: where join leaves word of its agent's end, before it tells.
-    pub state: PathBuf,
+    #[serde(rename = "state")]
+    pub state_dir: PathBuf,
     /// Run it a turn at a time; none: `argv` is the agent for its whole life.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub turns: Option<Box<Turns>>,
+    #[serde(rename = "turns")]
+    pub setup: Option<Box<TurnSetup>>,
     /// Program and arguments of a process that runs beside the agent for its whole life, unseen: what feeds it by keys.
     /// Empty for none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub beside: Vec<String>,
+    #[serde(rename = "beside")]
+    pub companion: Vec<String>,
 }
 
-impl TurnNow {
+impl TurnStatus {
     /// The task that the turn is on.
     pub fn task(&self) -> Option<TaskId> {
-        let rest = self.about.strip_prefix("task ").filter(|_| self.activity == Activity::Active)?;
+        let rest = self.summary.strip_prefix("task ").filter(|_| self.activity == Activity::Active)?;
         TaskId::parse(rest.split(':').next()?).ok()
     }
 }
 
 /// What join needs to live a teammate's life.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub struct Turns {
+pub struct TurnSetup {
     /// What a turn runs.
     pub program: TurnProgram,
     /// The directory that holds teams and tasks.
@@ -132,18 +146,21 @@ pub struct Turns {
     /// message in the inbox, which that turn marks read.
     pub prompt: String,
     /// The life before this one failed: tasks that it left in progress are taken up again.
-    pub again: bool,
+    #[serde(rename = "again")]
+    pub is_respawn: bool,
     /// The program's session in that life, to be resumed.
-    pub session: Option<String>,
+    #[serde(rename = "session")]
+    pub session_id: Option<String>,
     /// The permission mode that it begins in.
     #[serde(default)]
     pub mode: Option<PermissionMode>,
     /// It plans first, or still; none: it may carry out what it is told.
     #[serde(default)]
-    pub plan: Option<PlanStage>,
+    #[serde(rename = "plan")]
+    pub plan_stage: Option<PlanStage>,
 }
 
-impl std::fmt::Debug for Go {
+impl std::fmt::Debug for StartAgent {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "go {:?} in {}", self.argv.first(), self.cwd.display())
     }
@@ -152,7 +169,7 @@ impl std::fmt::Debug for Go {
 /// What it tells the daemon.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum FromJoin {
+pub enum FromShim {
     /// The agent runs.
     Started {
         /// Its process.
@@ -164,60 +181,68 @@ pub enum FromJoin {
         message: String,
     },
     /// What an agent does whose turns join runs, each time that it changes.
-    Turn(TurnNow),
+    #[serde(rename = "turn")]
+    TurnStatus(TurnStatus),
     /// The answer to [`ToJoin::Interrupt`], after the turn has ended.
     Interrupted {
         /// There was a turn to end.
-        turn: bool,
+        #[serde(rename = "turn")]
+        was_in_turn: bool,
     },
     /// The agent has ended and nothing of it is left.
-    Ended(Ended),
+    #[serde(rename = "ended")]
+    Exited(ExitReport),
 }
 
 /// How an agent ended, told apart by cause.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Ended {
+pub enum ExitReport {
     /// It exited with this code.
     Exit(i32),
     /// This signal ended it.
     Signal(i32),
     /// Its terminal went away; whether the pane was killed or tmux ended, the daemon finds out.
-    Hangup,
+    #[serde(rename = "hangup")]
+    TerminalGone,
     /// Its pane was closed by somebody.
-    PaneKilled,
+    #[serde(rename = "pane_killed")]
+    PaneClosed,
     /// Its tmux server is gone.
-    TmuxGone,
+    #[serde(rename = "tmux_gone")]
+    TmuxServerGone,
     /// Its first process was killed, so nobody knows more.
-    Lost,
+    #[serde(rename = "lost")]
+    ShimKilled,
     /// The machine was started again.
     Rebooted,
     /// A turn's program could not be started; the text names it and says why.
-    NotStarted(String),
+    #[serde(rename = "not_started")]
+    TurnNotStarted(String),
 }
 
-impl Ended {
+impl ExitReport {
     /// How a process ended that its parent has waited for.
-    pub fn of(status: ExitStatus) -> Ended {
+    pub fn from_status(status: ExitStatus) -> ExitReport {
         match (status.code(), status.signal()) {
-            (Some(code), _) => Ended::Exit(code),
-            (None, Some(signal)) => Ended::Signal(signal),
-            (None, None) => Ended::Lost,
+            (Some(code), _) => ExitReport::Exit(code),
+            (None, Some(signal)) => ExitReport::Signal(signal),
+            (None, None) => ExitReport::ShimKilled,
         }
     }
 }
 
-impl std::fmt::Display for Ended {
+impl std::fmt::Display for ExitReport {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            Ended::Exit(code) => write!(f, "exit {code}"),
-            Ended::Signal(number) => write!(f, "signal {number}"),
-            Ended::Hangup => f.write_str("its terminal went away"),
-            Ended::PaneKilled => f.write_str("pane killed"),
-            Ended::TmuxGone => f.write_str("tmux gone"),
-            Ended::Lost => f.write_str("lost: its first process was killed"),
-            Ended::Rebooted => f.write_str("the machine was started again"),
-            Ended::NotStarted(why) => f.write_str(why),
+            ExitReport::Exit(code) => write!(f, "exit {code}"),
+            ExitReport::Signal(number) => write!(f, "signal {number}"),
+            ExitReport::TerminalGone => f.write_str("its terminal went away"),
+            ExitReport::PaneClosed => f.write_str("pane killed"),
+            ExitReport::TmuxServerGone => f.write_str("tmux gone"),
+            ExitReport::ShimKilled => f.write_str("lost: its first process was killed"),
+            ExitReport::Rebooted => f.write_str("the machine was started again"),
+            ExitReport::TurnNotStarted(why) => f.write_str(why),
         }
     }
 }

@@ -8,13 +8,15 @@ use std::path::Path;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
-pub enum Kind {
+pub enum ErrorKind {
     /// Done for some and not for others; the output says which.
-    Partly,
+    #[serde(rename = "partly")]
+    Partial,
     /// The call's words are off.
     Usage,
     /// Data that does not parse; nothing was changed.
-    Data,
+    #[serde(rename = "data")]
+    InvalidData,
     /// No such team, member, task or request.
     NotFound,
     /// No daemon, or it went away.
@@ -22,9 +24,11 @@ pub enum Kind {
     /// A fault of ours.
     Internal,
     /// A directory or program that is missing.
-    Missing,
+    #[serde(rename = "missing")]
+    MissingPath,
     /// Exists already, claimed already.
-    Exists,
+    #[serde(rename = "exists")]
+    AlreadyExists,
     /// Input/output error; nothing was changed.
     Io,
     /// Time-out; trying again may help.
@@ -38,25 +42,25 @@ pub enum Kind {
 }
 
 /// How the word of a team ends that somebody else is deleting: refused, and over in a moment.
-pub const BEING_DELETED: &str = "is being deleted";
+pub const BEING_DELETED_SUFFIX: &str = "is being deleted";
 
-impl Kind {
+impl ErrorKind {
     /// The process exit code that stands for this kind.
     pub fn exit_code(self) -> u8 {
         match self {
-            Kind::Partly => 1,
-            Kind::Usage => 64,
-            Kind::Data => 65,
-            Kind::NotFound => 67,
-            Kind::NoDaemon => 69,
-            Kind::Internal => 70,
-            Kind::Missing => 72,
-            Kind::Exists => 73,
-            Kind::Io => 74,
-            Kind::Timeout => 75,
-            Kind::Refused => 76,
-            Kind::NotPermitted => 77,
-            Kind::Config => 78,
+            ErrorKind::Partial => 1,
+            ErrorKind::Usage => 64,
+            ErrorKind::InvalidData => 65,
+            ErrorKind::NotFound => 67,
+            ErrorKind::NoDaemon => 69,
+            ErrorKind::Internal => 70,
+            ErrorKind::MissingPath => 72,
+            ErrorKind::AlreadyExists => 73,
+            ErrorKind::Io => 74,
+            ErrorKind::Timeout => 75,
+            ErrorKind::Refused => 76,
+            ErrorKind::NotPermitted => 77,
+            ErrorKind::Config => 78,
         }
     }
 }
@@ -65,30 +69,31 @@ impl Kind {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[error("{message}")]
-pub struct Fault {
+pub struct ErrorReport {
     /// What kind it is; decides the exit code.
-    pub kind: Kind,
+    pub kind: ErrorKind,
     /// What could not be done, and why.
     pub message: String,
     /// What to do next.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub hint: Option<String>,
+    #[serde(rename = "hint")]
+    pub help: Option<String>,
 }
 
-impl Fault {
+impl ErrorReport {
     /// A fault without a hint.
-    pub fn new(kind: Kind, message: impl Into<String>) -> Fault {
-        Fault { kind, message: message.into(), hint: None }
+    pub fn new(kind: ErrorKind, message: impl Into<String>) -> ErrorReport {
+        ErrorReport { kind, message: message.into(), help: None }
     }
 
     /// What the system would not do at a path, with the verb for it.
-    pub fn io(verb: &str, path: &Path, cause: &dyn std::fmt::Display) -> Fault {
-        Fault::new(Kind::Io, format!("cannot {verb} {}: {cause}", path.display()))
+    pub fn from_io(verb: &str, path: &Path, cause: &dyn std::fmt::Display) -> ErrorReport {
+        ErrorReport::new(ErrorKind::Io, format!("cannot {verb} {}: {cause}", path.display()))
     }
 
     /// The same fault with the next step named.
     #[must_use]
-    pub fn hinted(self, hint: impl Into<String>) -> Fault {
-        Fault { hint: Some(hint.into()), ..self }
+    pub fn with_help(self, hint: impl Into<String>) -> ErrorReport {
+        ErrorReport { help: Some(hint.into()), ..self }
     }
 }

@@ -32,7 +32,7 @@ impl Layout {
     ];
 
     /// Its word.
-    pub fn word(self) -> &'static str {
+    pub fn as_str(self) -> &'static str {
         Layout::ALL.iter().find(|(layout, _)| *layout == self).map_or("tiled", |(_, word)| word)
     }
 }
@@ -40,7 +40,7 @@ impl Layout {
 /// A team's windows are to have this layout, those that come later too.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct SetLayout {
+pub struct SetLayoutRequest {
     /// Which team's.
     pub team: TeamName,
     /// Which.
@@ -50,7 +50,7 @@ pub struct SetLayout {
 /// What `layout` came to.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct LayoutReply {
+pub struct SetLayoutReply {
     /// Whose windows.
     pub team_name: TeamName,
     /// What they have now.
@@ -62,7 +62,7 @@ pub struct LayoutReply {
 /// Where a member's pane is after `hide` or `show`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct SightReply {
+pub struct VisibilityReply {
     /// The member.
     pub name: AgentName,
     /// `%14`.
@@ -79,7 +79,7 @@ mod tests {
     fn a_layout_is_written_as_its_word() {
         for (layout, word) in Layout::ALL {
             assert_eq!(serde_json::to_value(layout).unwrap(), word);
-            assert_eq!(layout.word(), word);
+            assert_eq!(layout.as_str(), word);
         }
     }
 }

@@ -4,12 +4,12 @@
 //! The driver says [`FromDriver::Ready`] once, before anything else but a failure. What it is told earlier it keeps
 //! until then.
 
-use crate::used::Used;
+use crate::usage::Usage;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 /// The longest line that either side takes, bytes: a prompt, or a tool's input.
-pub const LONGEST_WORD: usize = 16 << 20;
+pub const MAX_DRIVER_LINE_BYTES: usize = 16 << 20;
 
 /// What join says.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -21,36 +21,44 @@ pub enum ToDriver {
         text: String,
         /// What stands ahead of the first text of a new session; empty for nothing.
         #[serde(default)]
-        ahead: String,
+        #[serde(rename = "ahead")]
+        prefix: String,
     },
     /// End the turn; without one it means nothing.
     Cancel,
     /// Go on in another mode.
-    Mode {
+    #[serde(rename = "mode")]
+    SetMode {
         /// As the agent's program calls it.
         id: String,
     },
     /// About a [`FromDriver::Asked`].
-    Answer {
+    #[serde(rename = "answer")]
+    AnswerPermission {
         /// The question.
-        ask: u64,
+        #[serde(rename = "ask")]
+        question_id: u64,
         /// What is to happen.
-        answer: Answer,
+        answer: PermissionAnswer,
     },
 }
 
 /// Whether the agent may do what it asked for.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Answer {
+pub enum PermissionAnswer {
     /// This once.
-    Once,
+    #[serde(rename = "once")]
+    AllowOnce,
     /// From now on, if the agent knows such an answer; else this once.
-    Always,
+    #[serde(rename = "always")]
+    AllowAlways,
     /// No.
-    Not {
+    #[serde(rename = "not")]
+    Deny {
         /// Why; may be empty.
-        why: String,
+        #[serde(rename = "why")]
+        reason: String,
     },
 }
 
@@ -61,30 +69,38 @@ pub enum FromDriver {
     /// The program has a session.
     Ready {
         /// Its id, for a later life.
-        session: String,
+        #[serde(rename = "session")]
+        session_id: String,
         /// What it calls its modes; empty where it has none.
         modes: Vec<String>,
     },
     /// The answer to [`ToDriver::Mode`].
-    Mode {
+    #[serde(rename = "mode")]
+    ModeSet {
         /// The mode that was asked for.
         id: String,
         /// Why it goes on in the one before; none: it is in that mode.
-        refused: Option<String>,
+        #[serde(rename = "refused")]
+        error: Option<String>,
     },
     /// The turn has ended.
-    Ended {
+    #[serde(rename = "ended")]
+    TurnEnded {
         /// How.
-        how: Stop,
+        #[serde(rename = "how")]
+        end_reason: TurnEndReason,
         /// What the agent said in it, thoughts left out; the end of it where that is long.
         #[serde(default)]
-        said: String,
+        #[serde(rename = "said")]
+        reply: String,
         /// What it has used up; none where the agent did not say.
         #[serde(default, skip_serializing_if = "Option::is_none")]
-        used: Option<Used>,
+        #[serde(rename = "used")]
+        usage: Option<Usage>,
     },
     /// The agent waits for leave; [`ToDriver::Answer`] gives or refuses it. The end of the turn ends the question.
-    Asked(Asked),
+    #[serde(rename = "asked")]
+    PermissionAsked(PermissionQuestion),
     /// It can't go on, and exits. The text is a sentence.
     Failed {
         /// What could not be done, and why.
@@ -95,9 +111,10 @@ pub enum FromDriver {
 /// How a turn ended.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Stop {
+pub enum TurnEndReason {
     /// The agent was done.
-    Done,
+    #[serde(rename = "done")]
+    Completed,
     /// It was cancelled.
     Cancelled,
     /// It went wrong, and how: a refusal, a limit, an error of the program.
@@ -106,19 +123,23 @@ pub enum Stop {
 
 /// A question for permission.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Asked {
+pub struct PermissionQuestion {
     /// Unlike any other of this driver's.
-    pub ask: u64,
+    #[serde(rename = "ask")]
+    pub id: u64,
     /// The tool, as rules name it.
-    pub tool: String,
+    #[serde(rename = "tool")]
+    pub tool_name: String,
     /// The call's id, of the program's own.
-    pub call: String,
+    #[serde(rename = "call")]
+    pub call_id: String,
     /// What the call does, for people.
     pub title: String,
     /// What the tool is to be given; an object.
     pub input: Value,
     /// The agent knows [`Answer::Always`].
-    pub always: bool,
+    #[serde(rename = "always")]
+    pub can_allow_always: bool,
 }
 
 #[cfg(test)]
@@ -127,13 +148,20 @@ mod tests {
 
     #[test]
     fn a_word_is_one_line() {
-        let word = ToDriver::Prompt { text: "a\nb".into(), ahead: String::new() };
+        let word = ToDriver::Prompt { text: "a\nb".into(), prefix: String::new() };
         assert_eq!(serde_json::to_string(&word).unwrap(), r#"{"prompt":{"text":"a\nb","ahead":""}}"#);
         assert_eq!(serde_json::to_string(&ToDriver::Cancel).unwrap(), r#""cancel""#);
         let not = r#"{"answer":{"ask":3,"answer":{"not":{"why":"no"}}}}"#;
-        let word = ToDriver::Answer { ask: 3, answer: Answer::Not { why: "no".into() } };
+        let word = ToDriver::AnswerPermission {
+            question_id: 3,
+            answer: PermissionAnswer::Deny { reason: "no".into() },
+        };
         assert_eq!(serde_json::from_str::<ToDriver>(not).unwrap(), word);
-        let ended = FromDriver::Ended { how: Stop::Failed("refusal".into()), said: "a".into(), used: None };
+        let ended = FromDriver::TurnEnded {
+            end_reason: TurnEndReason::Failed("refusal".into()),
+            reply: "a".into(),
+            usage: None,
+        };
         assert_eq!(
             serde_json::to_string(&ended).unwrap(),
             r#"{"ended":{"how":{"failed":"refusal"},"said":"a"}}"#

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
-pub enum Feed {
+pub enum Delivery {
     /// It speaks the files' protocol itself: Claude Code with its identity flags.
     Native,
     /// Its turn-end hook waits for mail, and hands it over as the hook's answer.
@@ -22,33 +22,34 @@ pub enum Feed {
     Keys,
 }
 
-impl Feed {
+impl Delivery {
     /// All there are.
-    pub const ALL: [Feed; 6] = [Feed::Native, Feed::Hook, Feed::Acp, Feed::Turn, Feed::Pull, Feed::Keys];
+    pub const ALL: [Delivery; 6] =
+        [Delivery::Native, Delivery::Hook, Delivery::Acp, Delivery::Turn, Delivery::Pull, Delivery::Keys];
 
     /// The word in a profile and in `status`.
-    pub fn word(self) -> &'static str {
+    pub fn as_str(self) -> &'static str {
         match self {
-            Feed::Native => "native",
-            Feed::Hook => "hook",
-            Feed::Acp => "acp",
-            Feed::Turn => "turn",
-            Feed::Pull => "pull",
-            Feed::Keys => "keys",
+            Delivery::Native => "native",
+            Delivery::Hook => "hook",
+            Delivery::Acp => "acp",
+            Delivery::Turn => "turn",
+            Delivery::Pull => "pull",
+            Delivery::Keys => "keys",
         }
     }
 
     /// Its hooks, or a process beside it that stands for them, tell of its turns and wait for its mail.
-    pub fn is_hooked(self) -> bool {
-        matches!(self, Feed::Hook | Feed::Keys)
+    pub fn has_hooks(self) -> bool {
+        matches!(self, Delivery::Hook | Delivery::Keys)
     }
 
     /// When a message that is stored reaches the agent.
-    pub fn reaches(self) -> Reaches {
+    pub fn delivery_point(self) -> DeliveryPoint {
         match self {
-            Feed::Native => Reaches::MidTurn,
-            Feed::Hook | Feed::Acp | Feed::Turn | Feed::Keys => Reaches::TurnEnd,
-            Feed::Pull => Reaches::WhenAsked,
+            Delivery::Native => DeliveryPoint::MidTurn,
+            Delivery::Hook | Delivery::Acp | Delivery::Turn | Delivery::Keys => DeliveryPoint::TurnEnd,
+            Delivery::Pull => DeliveryPoint::OnPull,
         }
     }
 }
@@ -57,31 +58,32 @@ impl Feed {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
-pub enum Reaches {
+pub enum DeliveryPoint {
     /// Also in the middle of a turn.
     MidTurn,
     /// When its turn has ended, at once if it is idle.
     TurnEnd,
     /// Only when it looks.
-    WhenAsked,
+    #[serde(rename = "when-asked")]
+    OnPull,
 }
 
-impl Reaches {
+impl DeliveryPoint {
     /// The word in `status`.
-    pub fn word(self) -> &'static str {
+    pub fn as_str(self) -> &'static str {
         match self {
-            Reaches::MidTurn => "mid-turn",
-            Reaches::TurnEnd => "turn-end",
-            Reaches::WhenAsked => "when-asked",
+            DeliveryPoint::MidTurn => "mid-turn",
+            DeliveryPoint::TurnEnd => "turn-end",
+            DeliveryPoint::OnPull => "when-asked",
         }
     }
 
     /// What a sender may expect, for people.
-    pub fn sentence(self) -> &'static str {
+    pub fn description(self) -> &'static str {
         match self {
-            Reaches::MidTurn => "messages reach it in the middle of a turn",
-            Reaches::TurnEnd => "messages reach it at the end of its turn, at once while it is idle",
-            Reaches::WhenAsked => "messages reach it when it looks",
+            DeliveryPoint::MidTurn => "messages reach it in the middle of a turn",
+            DeliveryPoint::TurnEnd => "messages reach it at the end of its turn, at once while it is idle",
+            DeliveryPoint::OnPull => "messages reach it when it looks",
         }
     }
 }
@@ -92,10 +94,10 @@ mod tests {
 
     #[test]
     fn the_word_is_what_is_written() {
-        for feed in Feed::ALL {
-            assert_eq!(serde_json::to_value(feed).unwrap(), feed.word());
-            let reaches = feed.reaches();
-            assert_eq!(serde_json::to_value(reaches).unwrap(), reaches.word());
+        for feed in Delivery::ALL {
+            assert_eq!(serde_json::to_value(feed).unwrap(), feed.as_str());
+            let reaches = feed.delivery_point();
+            assert_eq!(serde_json::to_value(reaches).unwrap(), reaches.as_str());
         }
     }
 }

@@ -1,18 +1,18 @@
 //! One entry of an inbox as JSON, with its place and its kind: the entry as it is on disk, where that can be said on
 //! one line in valid JSON, else what we understood of it; an entry that is no message says why.
 
-use super::{Entry, Message};
-use crate::json::whole_pairs;
+use super::{InboxEntry, Message};
+use crate::json::replace_lone_surrogates;
 use crate::payload::Payload;
 use serde_json::{Value, json};
 
-impl Entry {
+impl InboxEntry {
     /// The entry with its `index` and `kind`; the kind of plain text is `message`.
-    pub fn with_kind(&self) -> Value {
-        let mut object = as_it_is(self);
+    pub fn to_json(&self) -> Value {
+        let mut object = entry_value(self);
         object["index"] = json!(self.index);
         match &self.message {
-            Ok(message) => object["kind"] = json!(kind(message)),
+            Ok(message) => object["kind"] = json!(kind_name(message)),
             Err(fault) => {
                 object["kind"] = json!("fault");
                 object["fault"] = json!(fault.to_string());
@@ -22,16 +22,16 @@ impl Entry {
     }
 }
 
-fn as_it_is(entry: &Entry) -> Value {
-    match (serde_json::from_str(&whole_pairs(&entry.raw)), &entry.message) {
+fn entry_value(entry: &InboxEntry) -> Value {
+    match (serde_json::from_str(&replace_lone_surrogates(&entry.raw)), &entry.message) {
         (Ok(object @ Value::Object(_)), _) => object,
         (_, Ok(message)) => json!(message),
         (_, Err(_)) => json!({"raw": entry.raw}),
     }
 }
 
-fn kind(message: &Message) -> &'static str {
-    Payload::parse(&message.text).map_or("message", |payload| payload.kind())
+fn kind_name(message: &Message) -> &'static str {
+    Payload::parse(&message.text).map_or("message", |payload| payload.type_name())
 }
 
 #[cfg(test)]
@@ -39,7 +39,7 @@ mod tests {
     use super::*;
 
     fn of(raw: &str) -> Value {
-        Entry::of(3, raw).with_kind()
+        InboxEntry::parse(3, raw).to_json()
     }
 
     #[test]

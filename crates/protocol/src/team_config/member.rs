@@ -3,9 +3,9 @@
 
 use crate::color::Color;
 use crate::id::AgentId;
-use crate::json::{FieldFault, Object};
-use crate::mode::PermissionMode;
+use crate::json::{FieldError, Object};
 use crate::name::{AgentName, TeamName};
+use crate::permission_mode::PermissionMode;
 use serde::{Serialize, Serializer};
 
 /// One member, in the files' order of fields.
@@ -43,7 +43,7 @@ pub struct Member {
     #[cfg_attr(feature = "schema", schemars(with = "Option<String>"))]
     pub cwd: String,
     /// Reserved: always empty.
-    #[serde(serialize_with = "no_elements")]
+    #[serde(serialize_with = "serialize_empty_array")]
     #[cfg_attr(feature = "schema", schemars(with = "Option<serde_json::Value>"))]
     pub subscriptions: (),
     /// `tmux`, `in-process`, `iterm2`, or what others wrote.
@@ -89,8 +89,8 @@ pub struct TeammateEntry {
 
 impl Member {
     /// It has to plan, and has not left its reading mode by the approval of a plan.
-    pub fn plans(&self) -> bool {
-        let left = self.mode.as_deref().is_some_and(|mode| mode != PermissionMode::Plan.word());
+    pub fn is_planning(&self) -> bool {
+        let left = self.mode.as_deref().is_some_and(|mode| mode != PermissionMode::Plan.as_str());
         self.plan_mode_required == Some(true) && !left
     }
 
@@ -144,10 +144,10 @@ impl Member {
     }
 
     /// Looks into one element of `members`.
-    pub(super) fn of(object: &Object) -> Result<Member, FieldFault> {
+    pub(super) fn from_object(object: &Object) -> Result<Member, FieldError> {
         Ok(Member {
             agent_id: object.optional_string("agentId")?.unwrap_or_default(),
-            name: AgentName::foreign(&object.string("name")?),
+            name: AgentName::new_unchecked(&object.string("name")?),
             agent_type: object.optional_string("agentType")?.unwrap_or_default(),
             model: object.optional_string("model")?.unwrap_or_default(),
             prompt: object.optional_string("prompt")?,
@@ -165,6 +165,6 @@ impl Member {
     }
 }
 
-fn no_elements<S: Serializer>(_: &(), serializer: S) -> Result<S::Ok, S::Error> {
+fn serialize_empty_array<S: Serializer>(_: &(), serializer: S) -> Result<S::Ok, S::Error> {
     serializer.collect_seq(std::iter::empty::<()>())
 }

@@ -7,25 +7,27 @@ use serde::{Deserialize, Serialize};
 /// Which task may a member take up? Answered by what was written before it was asked.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct NextTask {
+pub struct NextTaskRequest {
     /// Its team.
     pub team: TeamName,
     /// The member, or `team-lead`.
     pub owner: AgentName,
     /// One that it has in progress comes first.
     #[serde(default)]
-    pub resume: bool,
+    #[serde(rename = "resume")]
+    pub include_in_progress: bool,
 }
 
 /// The answer, a hint: who has the task is decided by the files, under their locks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
-pub enum Next {
+pub enum NextTaskHint {
     /// This one.
     Task(TaskId),
     /// There is none. Who is idle is woken when one comes.
-    Nothing,
+    #[serde(rename = "nothing")]
+    NoTask,
     /// It can't tell: nobody tells it of changes. The files say.
     Unknown,
 }

@@ -1,7 +1,7 @@
 //! How an agent is run: once, for its whole life, or one process a turn; where; and what follows its failure.
 
 use crate::id::RequestId;
-use crate::used::Meter;
+use crate::usage::UsagePaths;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -21,7 +21,7 @@ pub enum Backend {
 
 impl Backend {
     /// The word on the command line and in `status`.
-    pub fn word(self) -> &'static str {
+    pub fn as_str(self) -> &'static str {
         match self {
             Backend::Tmux => "tmux",
             Backend::Window => "window",
@@ -30,7 +30,7 @@ impl Backend {
     }
 
     /// `backendType` of the member: other programs know no windows.
-    pub fn member_word(self) -> &'static str {
+    pub fn backend_type(self) -> &'static str {
         match self {
             Backend::Tmux | Backend::Window => "tmux",
             Backend::InProcess => "in-process",
@@ -42,7 +42,7 @@ impl Backend {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
-pub enum Restart {
+pub enum RestartPolicy {
     /// It stays gone.
     #[default]
     Never,
@@ -58,31 +58,33 @@ pub enum TurnProgram {
     /// The built-in worker: the command of a task, with `sh -c`.
     Worker(Worker),
     /// An agent program, which is given the turn's text.
-    Agent(TurnAgent),
+    #[serde(rename = "agent")]
+    PerTurn(PerTurnProgram),
     /// One process for the whole life, which is given the texts one after the other.
-    Standing(StandingAgent),
+    #[serde(rename = "standing")]
+    Driven(DrivenProgram),
 }
 
 impl TurnProgram {
     /// Whether it reads texts; else it runs commands.
-    pub fn reads(&self) -> bool {
+    pub fn has_prompts(&self) -> bool {
         match self {
             TurnProgram::Worker(_) => false,
-            TurnProgram::Agent(_) | TurnProgram::Standing(_) => true,
+            TurnProgram::PerTurn(_) | TurnProgram::Driven(_) => true,
         }
     }
 
     /// Every text that what is started is made of.
-    pub fn texts_mut(&mut self) -> Vec<&mut String> {
+    pub fn templates_mut(&mut self) -> Vec<&mut String> {
         match self {
             TurnProgram::Worker(_) => Vec::new(),
-            TurnProgram::Agent(agent) => {
-                let modes = agent.modes.values_mut().flatten();
-                let argv = agent.first.iter_mut().chain(&mut agent.next).chain(modes);
-                argv.chain([&mut agent.ahead]).collect()
+            TurnProgram::PerTurn(agent) => {
+                let modes = agent.mode_args.values_mut().flatten();
+                let argv = agent.first_argv.iter_mut().chain(&mut agent.later_argv).chain(modes);
+                argv.chain([&mut agent.prompt_prefix]).collect()
             }
-            TurnProgram::Standing(agent) => {
-                agent.driver.iter_mut().chain(&mut agent.argv).chain([&mut agent.ahead]).collect()
+            TurnProgram::Driven(agent) => {
+                agent.driver.iter_mut().chain(&mut agent.argv).chain([&mut agent.prompt_prefix]).collect()
             }
         }
     }
@@ -109,60 +111,72 @@ pub struct Worker {
 /// holds `{prompt}` the text comes on standard input.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct TurnAgent {
+pub struct PerTurnProgram {
     /// Program and arguments of the first turn.
-    pub first: Vec<String>,
+    #[serde(rename = "first")]
+    pub first_argv: Vec<String>,
     /// Of every later one; empty: as the first.
-    pub next: Vec<String>,
+    #[serde(rename = "next")]
+    pub later_argv: Vec<String>,
     /// How the turns are one conversation.
-    pub session: Session,
+    pub session: SessionSource,
     /// Where what it says stands in its output: the string value of this key in lines of JSON; none: the output.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub said: Option<String>,
+    #[serde(rename = "said")]
+    pub reply_key: Option<String>,
     /// Where its output tells what it has used up; none: it does not tell.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub used: Option<Meter>,
+    #[serde(rename = "used")]
+    pub usage_paths: Option<UsagePaths>,
     /// Put ahead of the first text of each conversation; empty for nothing.
     #[serde(default, skip_serializing_if = "String::is_empty")]
-    pub ahead: String,
+    #[serde(rename = "ahead")]
+    pub prompt_prefix: String,
     /// The arguments for each permission mode that the program has. They stand where an argument is `{mode}`; those
     /// under the empty word where none was given or set.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub modes: BTreeMap<String, Vec<String>>,
+    #[serde(rename = "modes")]
+    pub mode_args: BTreeMap<String, Vec<String>>,
 }
 
 /// A program that runs for the whole life behind a driver of ours, which speaks the program's protocol on one side
 /// and [`crate::driver`] on the other.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct StandingAgent {
+pub struct DrivenProgram {
     /// The driver and its own arguments.
     pub driver: Vec<String>,
     /// The program and its arguments.
     pub argv: Vec<String>,
     /// The mode that it begins in, as the program calls it; none: the program's own choice.
     #[serde(default)]
-    pub mode: Option<String>,
+    #[serde(rename = "mode")]
+    pub initial_mode: Option<String>,
     /// What the program calls our permission modes, as far as it can change to them while it runs.
     #[serde(default)]
-    pub modes: BTreeMap<String, String>,
+    #[serde(rename = "modes")]
+    pub mode_ids: BTreeMap<String, String>,
     /// Put ahead of the first text of each conversation; empty for nothing.
     #[serde(default)]
-    pub ahead: String,
+    #[serde(rename = "ahead")]
+    pub prompt_prefix: String,
 }
 
 /// A conversation over several processes.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
-pub enum Session {
+pub enum SessionSource {
     /// The program has none: every turn begins anew.
     #[default]
-    None,
+    #[serde(rename = "none")]
+    NoSession,
     /// We choose its id, a UUID, and name it in every turn.
-    Ours,
+    #[serde(rename = "ours")]
+    Generated,
     /// The first turn's output tells it, as the string value of this key in a line of JSON.
-    Told {
+    #[serde(rename = "told")]
+    OutputKey {
         /// The key, at any depth.
         key: String,
     },
@@ -176,9 +190,11 @@ pub enum PlanStage {
     /// The next turn that goes well hands in a plan.
     Planning,
     /// Its plan waits for an answer.
-    Waiting {
+    #[serde(rename = "waiting")]
+    AwaitingApproval {
         /// The request's id.
-        request: RequestId,
+        #[serde(rename = "request")]
+        request_id: RequestId,
         /// The plan's file, below the root's `plans`.
         file: String,
     },

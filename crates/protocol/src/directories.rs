@@ -7,7 +7,7 @@ use uuid::Uuid;
 
 /// The environment that decides the places.
 #[derive(Debug, Clone, Default)]
-pub struct Environment {
+pub struct DirectoryEnvironment {
     /// `$XDG_RUNTIME_DIR`
     pub runtime_dir: Option<PathBuf>,
     /// `$XDG_STATE_HOME`
@@ -20,16 +20,16 @@ pub struct Environment {
 
 /// The directories that belong to one root.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Place {
+pub struct Directories {
     /// Holds the socket; gone after a reboot.
-    pub runtime: PathBuf,
+    pub runtime_dir: PathBuf,
     /// Holds lock, roster, event log, agents' output and copies of damaged files.
-    pub state: PathBuf,
+    pub state_dir: PathBuf,
 }
 
-impl Place {
+impl Directories {
     /// The places for `root`, which must be canonical: two spellings would be two places.
-    pub fn of(root: &Path, environment: &Environment) -> Place {
+    pub fn for_root(root: &Path, environment: &DirectoryEnvironment) -> Directories {
         let hash = Uuid::new_v5(&Uuid::NAMESPACE_URL, root.as_os_str().as_encoded_bytes());
         let short = &hash.simple().to_string()[..12];
         let runtime = match &environment.runtime_dir {
@@ -41,12 +41,12 @@ impl Place {
             (None, Some(home)) => home.join(".local/state/teamd"),
             (None, None) => runtime.join("state"),
         };
-        Place { runtime: runtime.join(short), state: state.join(short) }
+        Directories { runtime_dir: runtime.join(short), state_dir: state.join(short) }
     }
 
     /// The control socket, unless the user names another.
-    pub fn socket(&self) -> PathBuf {
-        self.runtime.join("control.sock")
+    pub fn control_socket(&self) -> PathBuf {
+        self.runtime_dir.join("control.sock")
     }
 }
 
@@ -56,12 +56,16 @@ mod tests {
 
     #[test]
     fn two_roots_have_two_places_and_one_root_has_one() {
-        let environment = Environment { home: Some("/home/u".into()), uid: 1000, ..Environment::default() };
-        let a = Place::of(Path::new("/home/u/.claude"), &environment);
-        let b = Place::of(Path::new("/home/u/other"), &environment);
-        assert_ne!(a.socket(), b.socket());
-        assert_eq!(a, Place::of(Path::new("/home/u/.claude"), &environment));
-        assert!(a.runtime.starts_with("/tmp/teamd-1000"), "{a:?}");
-        assert!(a.state.starts_with("/home/u/.local/state/teamd"), "{a:?}");
+        let environment = DirectoryEnvironment {
+            home: Some("/home/u".into()),
+            uid: 1000,
+            ..DirectoryEnvironment::default()
+        };
+        let a = Directories::for_root(Path::new("/home/u/.claude"), &environment);
+        let b = Directories::for_root(Path::new("/home/u/other"), &environment);
+        assert_ne!(a.control_socket(), b.control_socket());
+        assert_eq!(a, Directories::for_root(Path::new("/home/u/.claude"), &environment));
+        assert!(a.runtime_dir.starts_with("/tmp/teamd-1000"), "{a:?}");
+        assert!(a.state_dir.starts_with("/home/u/.local/state/teamd"), "{a:?}");
     }
 }

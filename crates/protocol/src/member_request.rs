@@ -1,18 +1,18 @@
 //! What a member asks and somebody has to answer, a plan or a question for permission, and the answers to it.
 
 use crate::id::RequestId;
-use crate::mode::PermissionMode;
 use crate::payload::{
-    Granted, Payload, PermissionOutcome, PermissionRequest, PermissionResponse, PlanApprovalRequest,
+    Payload, PermissionGrant, PermissionOutcome, PermissionRequest, PermissionResponse, PlanApprovalRequest,
     PlanApprovalResponse,
 };
-use crate::time::iso8601;
+use crate::permission_mode::PermissionMode;
+use crate::timestamp::iso8601;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 /// A request that waits for a yes or a no.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Asked {
+pub enum MemberRequest {
     /// May this plan be carried out?
     Plan(PlanApprovalRequest),
     /// May this tool be used?
@@ -22,7 +22,7 @@ pub enum Asked {
 /// Which of the two.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub enum AskedKind {
+pub enum MemberRequestKind {
     /// A plan.
     #[serde(rename = "plan_approval_request")]
     Plan,
@@ -51,25 +51,25 @@ pub struct Approval {
     /// To a tool: the input to use in place of the request's own.
     pub input: Option<Value>,
     /// To a tool: what the request suggests is allowed from now on too.
-    pub always: bool,
+    pub apply_suggestions: bool,
 }
 
-impl AskedKind {
+impl MemberRequestKind {
     /// The payload's type.
-    pub fn word(self) -> &'static str {
+    pub fn as_str(self) -> &'static str {
         match self {
-            AskedKind::Plan => "plan_approval_request",
-            AskedKind::Permission => "permission_request",
+            MemberRequestKind::Plan => "plan_approval_request",
+            MemberRequestKind::Permission => "permission_request",
         }
     }
 }
 
-impl Asked {
+impl MemberRequest {
     /// Reads a message's text; none where it asks nothing of the kind.
-    pub fn parse(text: &str) -> Option<Asked> {
+    pub fn parse(text: &str) -> Option<MemberRequest> {
         match Payload::parse(text)? {
-            Payload::PlanApprovalRequest(plan) => Some(Asked::Plan(plan)),
-            Payload::PermissionRequest(request) => Some(Asked::Permission(request)),
+            Payload::PlanApprovalRequest(plan) => Some(MemberRequest::Plan(plan)),
+            Payload::PermissionRequest(request) => Some(MemberRequest::Permission(request)),
             _ => None,
         }
     }
@@ -77,53 +77,59 @@ impl Asked {
     /// What the answer refers to.
     pub fn id(&self) -> &RequestId {
         match self {
-            Asked::Plan(plan) => &plan.request_id,
-            Asked::Permission(request) => &request.request_id,
+            MemberRequest::Plan(plan) => &plan.request_id,
+            MemberRequest::Permission(request) => &request.request_id,
         }
     }
 
     /// Which of the two.
-    pub fn kind(&self) -> AskedKind {
+    pub fn kind(&self) -> MemberRequestKind {
         match self {
-            Asked::Plan(_) => AskedKind::Plan,
-            Asked::Permission(_) => AskedKind::Permission,
+            MemberRequest::Plan(_) => MemberRequestKind::Plan,
+            MemberRequest::Permission(_) => MemberRequestKind::Permission,
         }
     }
 
     /// In a few words, not safe to show as they stand.
-    pub fn about(&self) -> String {
+    pub fn summary(&self) -> String {
         match self {
-            Asked::Plan(_) => "hands in a plan".to_owned(),
-            Asked::Permission(request) => format!("asks to use {}", request.tool_name),
+            MemberRequest::Plan(_) => "hands in a plan".to_owned(),
+            MemberRequest::Permission(request) => format!("asks to use {}", request.tool_name),
         }
     }
 
     /// What in `answer` this request has no use for.
-    pub fn refuses(&self, answer: &Answer) -> Option<&'static str> {
+    pub fn check_answer(&self, answer: &Answer) -> Option<&'static str> {
         let Answer::Approve(yes) = answer else { return None };
         match self {
-            Asked::Plan(_) if yes.input.is_some() || yes.always => {
+            MemberRequest::Plan(_) if yes.input.is_some() || yes.apply_suggestions => {
                 Some("it is a plan, and takes neither an input nor suggestions")
             }
-            Asked::Plan(_) if yes.mode == Some(PermissionMode::Plan) => {
+            MemberRequest::Plan(_) if yes.mode == Some(PermissionMode::Plan) => {
                 Some("with the mode plan it would not be approved")
             }
-            Asked::Permission(_) if yes.mode.is_some() => Some("it asks for one tool, and takes no mode"),
+            MemberRequest::Permission(_) if yes.mode.is_some() => {
+                Some("it asks for one tool, and takes no mode")
+            }
             _ => None,
         }
     }
 
     /// The answer as the member is told, at `at_ms` (ms since the epoch). A plan that is approved without a mode goes
     /// on in `mode`.
-    pub fn answered(&self, answer: &Answer, mode: PermissionMode, at_ms: u64) -> Payload {
+    pub fn response(&self, answer: &Answer, mode: PermissionMode, at_ms: u64) -> Payload {
         match self {
-            Asked::Plan(plan) => Payload::PlanApprovalResponse(plan_answer(plan, answer, mode, at_ms)),
-            Asked::Permission(request) => Payload::PermissionResponse(permission_answer(request, answer)),
+            MemberRequest::Plan(plan) => {
+                Payload::PlanApprovalResponse(plan_response(plan, answer, mode, at_ms))
+            }
+            MemberRequest::Permission(request) => {
+                Payload::PermissionResponse(permission_response(request, answer))
+            }
         }
     }
 }
 
-fn plan_answer(
+fn plan_response(
     plan: &PlanApprovalRequest,
     answer: &Answer,
     mode: PermissionMode,
@@ -137,12 +143,12 @@ fn plan_answer(
     PlanApprovalResponse { request_id, approved, feedback, timestamp, permission_mode: mode }
 }
 
-fn permission_answer(request: &PermissionRequest, answer: &Answer) -> PermissionResponse {
+fn permission_response(request: &PermissionRequest, answer: &Answer) -> PermissionResponse {
     let outcome = match answer {
         Answer::Approve(yes) => PermissionOutcome::Success {
-            response: Granted {
+            response: PermissionGrant {
                 updated_input: yes.input.clone().unwrap_or_else(|| request.input.clone()),
-                permission_updates: if yes.always {
+                permission_updates: if yes.apply_suggestions {
                     request.permission_suggestions.clone()
                 } else {
                     Vec::new()
@@ -155,12 +161,12 @@ fn permission_answer(request: &PermissionRequest, answer: &Answer) -> Permission
 }
 
 /// Which request a message's text answers, and whether with a yes.
-pub fn answer_in(text: &str) -> Option<(RequestId, bool)> {
-    answers(&Payload::parse(text)?)
+pub fn parse_answer(text: &str) -> Option<(RequestId, bool)> {
+    answered_request(&Payload::parse(text)?)
 }
 
 /// The same of what a text says.
-pub fn answers(payload: &Payload) -> Option<(RequestId, bool)> {
+pub fn answered_request(payload: &Payload) -> Option<(RequestId, bool)> {
     match payload {
         Payload::PlanApprovalResponse(answer) => Some((answer.request_id.clone(), answer.approved)),
         Payload::PermissionResponse(answer) => {
@@ -177,12 +183,12 @@ mod tests {
     const PERMISSION: &str = r#"{"type":"permission_request","request_id":"perm-1","agent_id":"ann","tool_name":"Bash","tool_use_id":"t","description":"d","input":{"command":"ls","x":1.50},"permission_suggestions":[{"type":"addDirectories","directories":["/x"],"destination":"session"}]}"#;
     const PLAN: &str = r#"{"type":"plan_approval_request","from":"ann","timestamp":"t","planFilePath":"p","planContent":"c","requestId":"plan-1"}"#;
 
-    fn answered(asked: &str, answer: &Answer) -> String {
-        let asked = Asked::parse(asked).unwrap();
-        assert_eq!(asked.refuses(answer), None);
-        let text = asked.answered(answer, PermissionMode::AcceptEdits, 1).to_text();
+    fn response(asked: &str, answer: &Answer) -> String {
+        let asked = MemberRequest::parse(asked).unwrap();
+        assert_eq!(asked.check_answer(answer), None);
+        let text = asked.response(answer, PermissionMode::AcceptEdits, 1).to_text();
         let yes = matches!(answer, Answer::Approve(_));
-        assert_eq!(answer_in(&text), Some((asked.id().clone(), yes)));
+        assert_eq!(parse_answer(&text), Some((asked.id().clone(), yes)));
         text
     }
 
@@ -194,7 +200,7 @@ mod tests {
     fn a_plans_answer_has_every_field() {
         let deny = Answer::Deny { reason: "smaller".into() };
         assert_eq!(
-            answered(PLAN, &deny),
+            response(PLAN, &deny),
             r#"{"type":"plan_approval_response","requestId":"plan-1","approved":false,"feedback":"smaller","timestamp":"1970-01-01T00:00:00.001Z"}"#
         );
         let approved = |mode: &str| {
@@ -202,41 +208,46 @@ mod tests {
                 r#"{{"type":"plan_approval_response","requestId":"plan-1","approved":true,"timestamp":"1970-01-01T00:00:00.001Z","permissionMode":"{mode}"}}"#
             )
         };
-        assert_eq!(answered(PLAN, &yes(Approval::default())), approved("acceptEdits"));
+        assert_eq!(response(PLAN, &yes(Approval::default())), approved("acceptEdits"));
         let own = Approval { mode: Some(PermissionMode::DontAsk), ..Approval::default() };
-        assert_eq!(answered(PLAN, &yes(own)), approved("dontAsk"));
+        assert_eq!(response(PLAN, &yes(own)), approved("dontAsk"));
     }
 
     #[test]
     fn a_permissions_answer_has_every_field() {
-        let response =
+        let expected =
             |rest: &str| format!(r#"{{"type":"permission_response","request_id":"perm-1",{rest}}}"#);
         assert_eq!(
-            answered(PERMISSION, &yes(Approval::default())),
-            response(
+            response(PERMISSION, &yes(Approval::default())),
+            expected(
                 r#""subtype":"success","response":{"updated_input":{"command":"ls","x":1.5},"permission_updates":[]}"#
             )
         );
-        let more = Approval { input: Some(serde_json::json!({})), always: true, mode: None };
+        let more = Approval { input: Some(serde_json::json!({})), apply_suggestions: true, mode: None };
         assert_eq!(
-            answered(PERMISSION, &yes(more)),
-            response(
+            response(PERMISSION, &yes(more)),
+            expected(
                 r#""subtype":"success","response":{"updated_input":{},"permission_updates":[{"type":"addDirectories","directories":["/x"],"destination":"session"}]}"#
             )
         );
         let deny = Answer::Deny { reason: "no".into() };
-        assert_eq!(answered(PERMISSION, &deny), response(r#""subtype":"error","error":"no""#));
+        assert_eq!(response(PERMISSION, &deny), expected(r#""subtype":"error","error":"no""#));
     }
 
     #[test]
     fn what_an_answer_can_not_carry_is_refused() {
-        let (plan, permission) = (Asked::parse(PLAN).unwrap(), Asked::parse(PERMISSION).unwrap());
+        let (plan, permission) =
+            (MemberRequest::parse(PLAN).unwrap(), MemberRequest::parse(PERMISSION).unwrap());
         let mode = |mode| yes(Approval { mode: Some(mode), ..Approval::default() });
-        assert!(plan.refuses(&mode(PermissionMode::Plan)).is_some());
-        assert!(permission.refuses(&mode(PermissionMode::Default)).is_some());
-        assert!(plan.refuses(&yes(Approval { always: true, ..Approval::default() })).is_some());
-        assert!(plan.refuses(&yes(Approval { input: Some(Value::Null), ..Approval::default() })).is_some());
-        assert_eq!(answer_in(PLAN), None);
-        assert_eq!(Asked::parse("hello"), None);
+        assert!(plan.check_answer(&mode(PermissionMode::Plan)).is_some());
+        assert!(permission.check_answer(&mode(PermissionMode::Default)).is_some());
+        assert!(
+            plan.check_answer(&yes(Approval { apply_suggestions: true, ..Approval::default() })).is_some()
+        );
+        assert!(
+            plan.check_answer(&yes(Approval { input: Some(Value::Null), ..Approval::default() })).is_some()
+        );
+        assert_eq!(parse_answer(PLAN), None);
+        assert_eq!(MemberRequest::parse("hello"), None);
     }
 }

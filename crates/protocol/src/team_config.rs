@@ -7,7 +7,7 @@ mod member;
 
 pub use member::{Member, TeammateEntry};
 
-use crate::json::{Array, Error, FieldFault, Object, apply};
+use crate::json::{Array, FieldError, JsonError, Object, apply_edits};
 use crate::name::AgentName;
 use serde::Serialize;
 use serde_json::Value;
@@ -19,17 +19,17 @@ use std::collections::HashSet;
 pub enum ConfigError {
     /// Not JSON, or of another shape.
     #[error(transparent)]
-    Json(#[from] Error),
+    Json(#[from] JsonError),
     /// A field missing or of an unexpected type.
     #[error(transparent)]
-    Field(#[from] FieldFault),
+    Field(#[from] FieldError),
     /// The member's own field.
-    #[error("members[{index}]: {fault}")]
+    #[error("parse_members[{index}]: {error}")]
     Member {
         /// Its place, from 0.
         index: usize,
         /// What is wrong with it.
-        fault: FieldFault,
+        error: FieldError,
     },
 }
 
@@ -70,7 +70,7 @@ impl TeamConfig {
             created_at: object.optional_integer("createdAt")?.unwrap_or(0),
             lead_agent_id: object.optional_string("leadAgentId")?.unwrap_or_default(),
             lead_session_id: object.optional_string("leadSessionId")?.unwrap_or_default(),
-            members: members(text, &object)?,
+            members: parse_members(text, &object)?,
             hidden_pane_ids: object.strings("hiddenPaneIds")?,
         })
     }
@@ -86,20 +86,20 @@ impl TeamConfig {
     }
 }
 
-fn members(text: &str, object: &Object) -> Result<Vec<Member>, ConfigError> {
+fn parse_members(text: &str, object: &Object) -> Result<Vec<Member>, ConfigError> {
     let parsed = |(index, raw): (usize, &&RawValue)| {
-        let object = Object::within(text, raw)
-            .map_err(|_| FieldFault::new("member", "an object", Some(raw)))
-            .and_then(|object| Member::of(&object));
-        object.map_err(|fault| ConfigError::Member { index, fault })
+        let object = Object::from_raw(text, raw)
+            .map_err(|_| FieldError::new("member", "an object", Some(raw)))
+            .and_then(|object| Member::from_object(&object));
+        object.map_err(|fault| ConfigError::Member { index, error: fault })
     };
-    array(text, object)?.elements().iter().enumerate().map(parsed).collect()
+    members_array(text, object)?.elements().iter().enumerate().map(parsed).collect()
 }
 
-fn array<'a>(text: &'a str, object: &Object<'a>) -> Result<Array<'a>, FieldFault> {
+fn members_array<'a>(text: &'a str, object: &Object<'a>) -> Result<Array<'a>, FieldError> {
     let value = object.get("members");
-    let array = value.and_then(|value| Array::within(text, value).ok());
-    array.ok_or_else(|| FieldFault::new("members", "an array", value))
+    let array = value.and_then(|value| Array::from_raw(text, value).ok());
+    array.ok_or_else(|| FieldError::new("members", "an array", value))
 }
 
 /// The config with `member` at the end of the members.
@@ -110,82 +110,88 @@ pub fn with_member(text: &str, member: &Member) -> Result<String, ConfigError> {
 /// The config with these at the end of the members, in their order.
 pub fn with_members(text: &str, added: &[&Member]) -> Result<String, ConfigError> {
     let object = Object::parse(text)?;
-    let members = array(text, &object)?;
+    let members = members_array(text, &object)?;
     let edits = if added.is_empty() { Vec::new() } else { vec![members.push_all(added)] };
-    Ok(apply(text, edits))
+    Ok(apply_edits(text, edits))
 }
 
 /// The config without the member of that name; as it is, if there is none.
 pub fn without_member(text: &str, name: &AgentName) -> Result<String, ConfigError> {
-    without_one_each(text, std::slice::from_ref(name))
+    without_first_matches(text, std::slice::from_ref(name))
 }
 
 /// The config without a member of each of these names, the first where there are several.
-pub fn without_one_each(text: &str, names: &[AgentName]) -> Result<String, ConfigError> {
+pub fn without_first_matches(text: &str, names: &[AgentName]) -> Result<String, ConfigError> {
     let object = Object::parse(text)?;
-    let members = array(text, &object)?;
+    let members = members_array(text, &object)?;
     let mut left: HashSet<&AgentName> = names.iter().collect();
-    Ok(apply(text, members.remove_all(|raw| name_of(text, raw).is_some_and(|name| left.remove(&name)))))
+    Ok(apply_edits(
+        text,
+        members.remove_all(|raw| member_name(text, raw).is_some_and(|name| left.remove(&name))),
+    ))
 }
 
 /// The config without all members of these names.
 pub fn without_members(text: &str, names: &[AgentName]) -> Result<String, ConfigError> {
     let object = Object::parse(text)?;
-    let members = array(text, &object)?;
+    let members = members_array(text, &object)?;
     let names: HashSet<&AgentName> = names.iter().collect();
-    Ok(apply(text, members.remove_all(|raw| name_of(text, raw).is_some_and(|name| names.contains(&name)))))
+    Ok(apply_edits(
+        text,
+        members.remove_all(|raw| member_name(text, raw).is_some_and(|name| names.contains(&name))),
+    ))
 }
 
 /// The config with `fields` of that member set, null taking a field out; none if there is no such member.
-pub fn member_set(
+pub fn with_member_fields(
     text: &str,
     name: &AgentName,
     fields: &[(&str, Value)],
 ) -> Result<Option<String>, ConfigError> {
     let object = Object::parse(text)?;
-    let members = array(text, &object)?;
-    let Some(index) = position(text, &members, name) else { return Ok(None) };
+    let members = members_array(text, &object)?;
+    let Some(index) = member_index(text, &members, name) else { return Ok(None) };
     let find = |text: &str| -> Result<usize, ConfigError> {
         let object = Object::parse(text)?;
-        let members = array(text, &object)?;
-        Ok(position(text, &members, name).unwrap_or(index))
+        let members = members_array(text, &object)?;
+        Ok(member_index(text, &members, name).unwrap_or(index))
     };
     let mut edited = text.to_owned();
     for (field, value) in fields {
         let index = find(&edited)?;
-        edited = member_field(&edited, index, field, value)?;
+        edited = with_member_field(&edited, index, field, value)?;
     }
     Ok(Some(edited))
 }
 
-fn member_field(text: &str, index: usize, field: &str, value: &Value) -> Result<String, ConfigError> {
+fn with_member_field(text: &str, index: usize, field: &str, value: &Value) -> Result<String, ConfigError> {
     let object = Object::parse(text)?;
-    let members = array(text, &object)?;
-    let member = Object::within(text, members.elements()[index])?;
-    Ok(changed(text, &member, field, value))
+    let members = members_array(text, &object)?;
+    let member = Object::from_raw(text, members.elements()[index])?;
+    Ok(with_field(text, &member, field, value))
 }
 
 /// The config with the team's own `fields` set, null taking a field out.
-pub fn team_set(text: &str, fields: &[(&str, Value)]) -> Result<String, ConfigError> {
+pub fn with_team_fields(text: &str, fields: &[(&str, Value)]) -> Result<String, ConfigError> {
     let mut edited = text.to_owned();
     for (field, value) in fields {
-        edited = changed(&edited, &Object::parse(&edited)?, field, value);
+        edited = with_field(&edited, &Object::parse(&edited)?, field, value);
     }
     Ok(edited)
 }
 
-fn changed(text: &str, object: &Object, field: &str, value: &Value) -> String {
+fn with_field(text: &str, object: &Object, field: &str, value: &Value) -> String {
     let edits = match value {
         Value::Null => object.remove(field).into_iter().collect(),
         value => object.set(&[(field, value.clone())]),
     };
-    apply(text, edits)
+    apply_edits(text, edits)
 }
 
-fn position(text: &str, members: &Array, name: &AgentName) -> Option<usize> {
-    members.elements().iter().position(|raw| name_of(text, raw).as_ref() == Some(name))
+fn member_index(text: &str, members: &Array, name: &AgentName) -> Option<usize> {
+    members.elements().iter().position(|raw| member_name(text, raw).as_ref() == Some(name))
 }
 
-fn name_of(text: &str, member: &RawValue) -> Option<AgentName> {
-    Object::within(text, member).ok()?.string("name").ok().map(|name| AgentName::foreign(&name))
+fn member_name(text: &str, member: &RawValue) -> Option<AgentName> {
+    Object::from_raw(text, member).ok()?.string("name").ok().map(|name| AgentName::new_unchecked(&name))
 }

@@ -2,7 +2,7 @@
 
 /// Variables that say where the caller runs, or that make programs load or run something: no agent gets them unless it
 /// is asked for. Where programs look for theirs (PATH, PYTHONPATH, NODE_PATH, PERL5LIB) is its user's setting, and stays.
-const TAKEN_OUT: &[&str] = &[
+const REMOVED_VARIABLES: &[&str] = &[
     // A session of an agent program, for which the new agent would take itself to be a part.
     "CLAUDECODE",
     "CLAUDE_CODE_CHILD_SESSION",
@@ -104,7 +104,7 @@ const TAKEN_OUT: &[&str] = &[
 ];
 
 /// The same for all names that begin so.
-const TAKEN_OUT_FROM: &[&str] = &[
+const REMOVED_PREFIXES: &[&str] = &[
     "TEAMD_",
     "CLAUDE_CODE_MESSAGING_",
     "CODEX_SANDBOX",
@@ -117,12 +117,12 @@ const TAKEN_OUT_FROM: &[&str] = &[
 ];
 
 /// Whether an agent gets this variable of its caller's without asking for it.
-pub fn is_passed_on(name: &str) -> bool {
-    !TAKEN_OUT.contains(&name) && !TAKEN_OUT_FROM.iter().any(|start| name.starts_with(start))
+pub fn is_inherited(name: &str) -> bool {
+    !REMOVED_VARIABLES.contains(&name) && !REMOVED_PREFIXES.iter().any(|start| name.starts_with(start))
 }
 
 /// What stands in the names of variables that hold secrets.
-const SECRET_NAMES: [&str; 12] = [
+const SECRET_NAME_PARTS: [&str; 12] = [
     "KEY",
     "TOKEN",
     "SECRET",
@@ -138,7 +138,7 @@ const SECRET_NAMES: [&str; 12] = [
 ];
 
 /// How well known secrets begin.
-const SECRET_STARTS: [&str; 15] = [
+const SECRET_PREFIXES: [&str; 15] = [
     "sk-",
     "sk_",
     "pk_",
@@ -157,18 +157,18 @@ const SECRET_STARTS: [&str; 15] = [
 ];
 
 /// A run of as many letters and digits as no word has.
-const LONG: usize = 24;
+const MIN_SECRET_LENGTH: usize = 24;
 
 /// The value for people; of what looks like a secret nothing.
-pub fn shown<'a>(name: &str, value: &'a str) -> &'a str {
+pub fn redact<'a>(name: &str, value: &'a str) -> &'a str {
     let upper = name.to_ascii_uppercase();
-    let named = SECRET_NAMES.iter().any(|part| upper.contains(part));
-    if value.is_empty() || !(named || is_like_a_secret(value)) { value } else { "(hidden)" }
+    let named = SECRET_NAME_PARTS.iter().any(|part| upper.contains(part));
+    if value.is_empty() || !(named || is_secret_like(value)) { value } else { "(hidden)" }
 }
 
-fn is_like_a_secret(value: &str) -> bool {
+fn is_secret_like(value: &str) -> bool {
     let value = value.trim();
-    if SECRET_STARTS.iter().any(|start| value.starts_with(start)) {
+    if SECRET_PREFIXES.iter().any(|start| value.starts_with(start)) {
         return true;
     }
     // scheme://user:password@host
@@ -183,7 +183,7 @@ fn is_like_a_secret(value: &str) -> bool {
             part.bytes().any(|byte| byte.is_ascii_digit()),
             part.bytes().any(|byte| byte.is_ascii_alphabetic()),
         );
-        part.len() >= LONG && digit && letter
+        part.len() >= MIN_SECRET_LENGTH && digit && letter
     })
 }
 
@@ -214,7 +214,7 @@ mod tests {
             "LUA_INIT_5_4",
             "JAVA_TOOL_OPTIONS",
         ] {
-            assert!(!is_passed_on(name), "{name}");
+            assert!(!is_inherited(name), "{name}");
         }
         for name in [
             "PATH",
@@ -233,7 +233,7 @@ mod tests {
             "GIT_CONFIG_GLOBAL",
             "GIT_SSH_COMMAND",
         ] {
-            assert!(is_passed_on(name), "{name}");
+            assert!(is_inherited(name), "{name}");
         }
     }
 
@@ -254,7 +254,7 @@ mod tests {
             ("A", "0123456789abcdef0123456789abcdef"),
             ("A", "-----BEGIN PRIVATE"),
         ] {
-            assert_eq!(shown(name, value), "(hidden)", "{name}={value}");
+            assert_eq!(redact(name, value), "(hidden)", "{name}={value}");
         }
         for (name, value) in [
             ("PATH", "/usr/local/bin:/usr/bin"),
@@ -267,7 +267,7 @@ mod tests {
             ("TERM", "xterm-256color"),
             ("A", "a-long-name-without-any-number"),
         ] {
-            assert_eq!(shown(name, value), value, "{name}={value}");
+            assert_eq!(redact(name, value), value, "{name}={value}");
         }
     }
 }

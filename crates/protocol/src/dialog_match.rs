@@ -7,37 +7,37 @@
 ///
 /// Frames, marks before a line, empty lines and all spaces beyond one are left out of both. A space stands for a space
 /// or for a line's end, a line's end for itself alone.
-pub fn shown<'a>(screen: &str, dialogs: &'a [String]) -> Option<&'a str> {
-    let screen: Vec<char> = plain(screen).chars().collect();
+pub fn find_dialog<'a>(screen: &str, dialogs: &'a [String]) -> Option<&'a str> {
+    let screen: Vec<char> = normalize(screen).chars().collect();
     dialogs.iter().map(String::as_str).find(|words| {
-        let words: Vec<char> = plain(words).chars().collect();
-        !words.is_empty() && screen.windows(words.len()).any(|part| is_said(part, &words))
+        let words: Vec<char> = normalize(words).chars().collect();
+        !words.is_empty() && screen.windows(words.len()).any(|part| is_match(part, &words))
     })
 }
 
 /// A character of a box, a line or a shade.
-pub fn is_frame(c: char) -> bool {
+pub fn is_frame_char(c: char) -> bool {
     ('\u{2500}'..='\u{259f}').contains(&c)
 }
 
 /// What stands before a line that is chosen, or before each that can be.
-fn is_mark(c: char) -> bool {
+fn is_selection_marker(c: char) -> bool {
     matches!(c, '>' | '❯' | '›' | '▶' | '●' | '•' | '○' | '◉' | ' ')
 }
 
-fn is_said(seen: &[char], words: &[char]) -> bool {
+fn is_match(seen: &[char], words: &[char]) -> bool {
     seen.iter().zip(words).all(|(seen, word)| seen == word || (*word == ' ' && *seen == '\n'))
 }
 
-fn plain(text: &str) -> String {
-    let lines = text.lines().map(plain_line).filter(|line| !line.is_empty());
+fn normalize(text: &str) -> String {
+    let lines = text.lines().map(normalize_line).filter(|line| !line.is_empty());
     lines.collect::<Vec<_>>().join("\n")
 }
 
-fn plain_line(line: &str) -> String {
-    let unframed: String = line.chars().map(|c| if is_frame(c) { ' ' } else { c }).collect();
+fn normalize_line(line: &str) -> String {
+    let unframed: String = line.chars().map(|c| if is_frame_char(c) { ' ' } else { c }).collect();
     let words = unframed.split_whitespace().collect::<Vec<_>>().join(" ");
-    words.trim_start_matches(is_mark).to_owned()
+    words.trim_start_matches(is_selection_marker).to_owned()
 }
 
 #[cfg(test)]
@@ -56,7 +56,7 @@ mod tests {
 ";
 
     fn shows(screen: &str, words: &str) -> bool {
-        shown(screen, &[words.to_owned()]).is_some()
+        find_dialog(screen, &[words.to_owned()]).is_some()
     }
 
     #[test]
@@ -85,8 +85,8 @@ mod tests {
     #[test]
     fn the_first_that_is_shown_is_told_and_no_words_are_never_shown() {
         let dialogs = ["", " ─ ", "b", "a"].map(str::to_owned);
-        assert_eq!(shown("a\nb", &dialogs), Some("b"));
-        assert_eq!(shown("", &dialogs), None);
-        assert_eq!(shown("a", &[]), None);
+        assert_eq!(find_dialog("a\nb", &dialogs), Some("b"));
+        assert_eq!(find_dialog("", &dialogs), None);
+        assert_eq!(find_dialog("a", &[]), None);
     }
 }

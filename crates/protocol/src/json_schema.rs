@@ -4,7 +4,6 @@
 //! text is looked into by hand, the fields say beside their type what may stand there. Other programs add fields to
 //! files and messages, so none is refused.
 
-use crate::config::TeamConfig;
 use crate::control::{Call, Response};
 use crate::event::Event;
 use crate::id::{RequestId, TaskId};
@@ -13,6 +12,7 @@ use crate::name::{AgentName, TeamName};
 use crate::payload::Payload;
 use crate::policy::Policy;
 use crate::task::Task;
+use crate::team_config::TeamConfig;
 use schemars::generate::SchemaSettings;
 use schemars::transform::RecursiveTransform;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
@@ -20,43 +20,43 @@ use serde_json::Value;
 use std::borrow::Cow;
 
 /// Every schema, by the name of its file before `.schema.json`.
-pub fn all() -> [(&'static str, Schema); 8] {
+pub fn all_schemas() -> [(&'static str, Schema); 8] {
     [
-        ("call", of::<Call>("What a client says on the control socket")),
-        ("config", of::<TeamConfig>("teams/TEAM/config.json")),
-        ("event", told::<Event>("A line of events.jsonl")),
-        ("inbox", of::<Vec<Message>>("teams/TEAM/inboxes/AGENT.json")),
-        ("payload", of::<Payload>("A message's text, where it is more than text")),
-        ("policy", of::<Policy>("policy-TEAM.json")),
-        ("response", told::<Response>("What teamd answers on the control socket")),
-        ("task", of::<Task>("tasks/TEAM/ID.json")),
+        ("call", input_schema::<Call>("What a client says on the control socket")),
+        ("config", input_schema::<TeamConfig>("teams/TEAM/config.json")),
+        ("event", output_schema::<Event>("A line of events.jsonl")),
+        ("inbox", input_schema::<Vec<Message>>("teams/TEAM/inboxes/AGENT.json")),
+        ("payload", input_schema::<Payload>("A message's text, where it is more than text")),
+        ("policy", input_schema::<Policy>("policy-TEAM.json")),
+        ("response", output_schema::<Response>("What teamd answers on the control socket")),
+        ("task", input_schema::<Task>("tasks/TEAM/ID.json")),
     ]
 }
 
 /// The text of a schema's file.
-pub fn text(schema: &Schema) -> String {
+pub fn to_text(schema: &Schema) -> String {
     serde_json::to_string_pretty(schema).expect("a schema has string keys") + "\n"
 }
 
 /// What is read, so that all that others leave out may be missing.
-fn of<T: JsonSchema>(title: &str) -> Schema {
-    made::<T>(title, SchemaSettings::default().for_deserialize())
+fn input_schema<T: JsonSchema>(title: &str) -> Schema {
+    build_schema::<T>(title, SchemaSettings::default().for_deserialize())
 }
 
 /// What teamd alone writes, with all that it always has.
-fn told<T: JsonSchema>(title: &str) -> Schema {
-    made::<T>(title, SchemaSettings::default().for_serialize())
+fn output_schema<T: JsonSchema>(title: &str) -> Schema {
+    build_schema::<T>(title, SchemaSettings::default().for_serialize())
 }
 
-fn made<T: JsonSchema>(title: &str, settings: SchemaSettings) -> Schema {
-    let settings = settings.with_transform(RecursiveTransform(in_plain_words));
+fn build_schema<T: JsonSchema>(title: &str, settings: SchemaSettings) -> Schema {
+    let settings = settings.with_transform(RecursiveTransform(strip_doc_links));
     let mut schema = settings.into_generator().into_root_schema_for::<T>();
     schema.insert("title".to_owned(), title.into());
     schema
 }
 
 /// What is told to people on one line, without links into the documentation of the types.
-fn in_plain_words(schema: &mut Schema) {
+fn strip_doc_links(schema: &mut Schema) {
     if let Some(Value::String(text)) = schema.get_mut("description") {
         *text = text.replace('\n', " ").replace("[`", "`").replace("`]", "`");
     }

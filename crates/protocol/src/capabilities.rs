@@ -1,10 +1,10 @@
 //! What of an answer the program of a member can follow, as far as the daemon's roster tells. What it does not tell is
 //! not known, and refused by nobody.
 
-use crate::asked::{Answer, Asked};
-use crate::feed::Feed;
-use crate::mode::PermissionMode;
+use crate::delivery::Delivery;
+use crate::member_request::{Answer, MemberRequest};
 use crate::name::{AgentName, TeamName};
+use crate::permission_mode::PermissionMode;
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 use serde_json::{Map, Value};
@@ -12,96 +12,106 @@ use std::collections::BTreeMap;
 
 /// The part of the roster that tells it.
 #[derive(Debug, Default, Deserialize)]
-pub struct Abilities {
+pub struct RosterFile {
     #[serde(default)]
-    agents: Vec<Recorded>,
+    #[serde(rename = "agents")]
+    records: Vec<RosterRecord>,
 }
 
 #[derive(Debug, Deserialize)]
-struct Recorded {
+struct RosterRecord {
     team: TeamName,
     name: AgentName,
-    feed: Feed,
+    #[serde(rename = "feed")]
+    delivery: Delivery,
     #[serde(default)]
-    modes: Vec<String>,
+    #[serde(rename = "modes")]
+    turn_modes: Vec<String>,
     #[serde(default)]
-    comeback: Option<Further>,
+    #[serde(rename = "comeback")]
+    respawn: Option<RecordedRespawn>,
     #[serde(default)]
-    ended: Option<IgnoredAny>,
+    #[serde(rename = "ended")]
+    exit: Option<IgnoredAny>,
 }
 
 #[derive(Debug, Deserialize)]
-struct Further {
-    order: Ordered,
+struct RecordedRespawn {
+    #[serde(rename = "order")]
+    request: RecordedRequest,
 }
 
 #[derive(Debug, Deserialize)]
-struct Ordered {
+struct RecordedRequest {
     #[serde(default)]
     approved: BTreeMap<String, IgnoredAny>,
 }
 
 /// What the program of one member can follow.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Ability {
+pub struct Capabilities {
     /// The permission modes in which it could carry out a plan; none: not known.
     modes: Option<Vec<String>>,
     /// It can't be given another input for a tool than its own.
-    own_input: bool,
+    input_is_fixed: bool,
 }
 
 /// Why an answer can't be followed, for people.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Beyond {
+pub struct UnsupportedAnswer {
     /// Completes "cannot answer … like that: ".
-    pub why: String,
+    pub reason: String,
     /// What can be done.
-    pub hint: String,
+    pub help: String,
 }
 
-impl Abilities {
+impl RosterFile {
     /// The roster's file in the state directory.
-    pub const FILE: &str = "roster.json";
+    pub const FILE_NAME: &str = "roster.json";
 
     /// What a roster tells; of one that is missing or can't be read nothing is known.
-    pub fn of_bytes(bytes: Option<&[u8]>) -> Abilities {
+    pub fn parse_or_default(bytes: Option<&[u8]>) -> RosterFile {
         bytes.and_then(|bytes| serde_json::from_slice(bytes).ok()).unwrap_or_default()
     }
 
     /// Of the one who lives under that name.
-    pub fn member(&self, team: &TeamName, name: &AgentName) -> Ability {
-        let lives = |agent: &&Recorded| agent.team == *team && agent.name == *name && agent.ended.is_none();
-        self.agents.iter().rev().find(lives).map_or_else(Ability::default, Recorded::ability)
+    pub fn member_capabilities(&self, team: &TeamName, name: &AgentName) -> Capabilities {
+        let lives =
+            |agent: &&RosterRecord| agent.team == *team && agent.name == *name && agent.exit.is_none();
+        self.records.iter().rev().find(lives).map_or_else(Capabilities::default, RosterRecord::capabilities)
     }
 }
 
-impl Recorded {
-    fn ability(&self) -> Ability {
-        let further = || self.comeback.iter().flat_map(|comeback| comeback.order.approved.keys().cloned());
-        let modes: Vec<String> = match self.feed {
-            Feed::Native => Vec::new(),
-            Feed::Turn | Feed::Acp => self.modes.clone(),
-            Feed::Hook | Feed::Keys | Feed::Pull => further().collect(),
+impl RosterRecord {
+    fn capabilities(&self) -> Capabilities {
+        let further = || self.respawn.iter().flat_map(|comeback| comeback.request.approved.keys().cloned());
+        let modes: Vec<String> = match self.delivery {
+            Delivery::Native => Vec::new(),
+            Delivery::Turn | Delivery::Acp => self.turn_modes.clone(),
+            Delivery::Hook | Delivery::Keys | Delivery::Pull => further().collect(),
         };
-        Ability { modes: Some(modes).filter(|modes| !modes.is_empty()), own_input: self.feed == Feed::Acp }
+        Capabilities {
+            modes: Some(modes).filter(|modes| !modes.is_empty()),
+            input_is_fixed: self.delivery == Delivery::Acp,
+        }
     }
 }
 
-impl Ability {
+impl Capabilities {
     /// Whether it could not follow that answer.
-    pub fn refuses(&self, asked: &Asked, answer: &Answer) -> Option<Beyond> {
+    pub fn check_answer(&self, asked: &MemberRequest, answer: &Answer) -> Option<UnsupportedAnswer> {
         let Answer::Approve(yes) = answer else { return None };
         match asked {
-            Asked::Plan(plan) => {
-                let mode = yes.mode.filter(|mode| self.followed(*mode) != *mode)?;
+            MemberRequest::Plan(plan) => {
+                let mode = yes.mode.filter(|mode| self.supported_mode(*mode) != *mode)?;
                 let why = format!("the program of {} has no mode {mode}", plan.from);
-                Some(Beyond { why, hint: format!("it has: {}", self.listed()) })
+                Some(UnsupportedAnswer { reason: why, help: format!("it has: {}", self.mode_list()) })
             }
-            Asked::Permission(request) => {
-                let other = yes.input.as_ref().filter(|input| is_another(&request.input, input));
-                other.filter(|_| self.own_input).map(|_| Beyond {
-                    why: format!("the program of {} takes no other input than its own", request.agent_id),
-                    hint: "approve it as it stands, or say what to do instead: teamctl deny ID --reason R"
+            MemberRequest::Permission(request) => {
+                let other = yes.input.as_ref().filter(|input| is_changed_input(&request.input, input));
+                other.filter(|_| self.input_is_fixed).map(|_| UnsupportedAnswer {
+                    reason: format!("the program of {} takes no other input than its own", request.agent_id),
+                    help: "approve it as it stands, or say what to do instead: teamctl deny ID --reason R"
                         .to_owned(),
                 })
             }
@@ -109,12 +119,12 @@ impl Ability {
     }
 
     /// The mode in which it carries out a plan that was approved in this one.
-    pub fn followed(&self, mode: PermissionMode) -> PermissionMode {
-        let has = |modes: &Vec<String>| modes.iter().any(|known| known == mode.word());
+    pub fn supported_mode(&self, mode: PermissionMode) -> PermissionMode {
+        let has = |modes: &Vec<String>| modes.iter().any(|known| known == mode.as_str());
         if self.modes.as_ref().is_none_or(has) { mode } else { PermissionMode::Default }
     }
 
-    fn listed(&self) -> String {
+    fn mode_list(&self) -> String {
         let named = self.modes.iter().flatten().map(String::as_str);
         let named = named.filter(|mode| !["plan", "default"].contains(mode));
         std::iter::once("default").chain(named).collect::<Vec<_>>().join(", ")
@@ -122,7 +132,7 @@ impl Ability {
 }
 
 /// An input that says nothing leaves the request's own.
-pub fn is_another(input: &Value, given: &Value) -> bool {
+pub fn is_changed_input(input: &Value, given: &Value) -> bool {
     let none = given.is_null() || given.as_object().is_some_and(Map::is_empty);
     !none && input != given
 }
@@ -130,26 +140,27 @@ pub fn is_another(input: &Value, given: &Value) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::asked::Approval;
+    use crate::member_request::Approval;
     use serde_json::json;
 
-    fn of(agent: Value) -> Ability {
+    fn of(agent: Value) -> Capabilities {
         let mut record = json!({"team": "survey", "name": "ann", "token": "t"});
         record.as_object_mut().unwrap().extend(agent.as_object().unwrap().clone());
         let bytes = json!({"version": 1, "agents": [record]}).to_string();
         let team = TeamName::parse("survey").unwrap();
-        Abilities::of_bytes(Some(bytes.as_bytes())).member(&team, &AgentName::foreign("ann"))
+        RosterFile::parse_or_default(Some(bytes.as_bytes()))
+            .member_capabilities(&team, &AgentName::new_unchecked("ann"))
     }
 
-    fn refuses(ability: &Ability, asked: Value, approval: Approval) -> Option<String> {
-        let asked = Asked::parse(&asked.to_string()).unwrap();
-        ability.refuses(&asked, &Answer::Approve(approval)).map(|beyond| beyond.hint)
+    fn check_answer(ability: &Capabilities, asked: Value, approval: Approval) -> Option<String> {
+        let asked = MemberRequest::parse(&asked.to_string()).unwrap();
+        ability.check_answer(&asked, &Answer::Approve(approval)).map(|beyond| beyond.help)
     }
 
-    fn plan(ability: &Ability, mode: PermissionMode) -> Option<String> {
+    fn plan(ability: &Capabilities, mode: PermissionMode) -> Option<String> {
         let asked = json!({"type": "plan_approval_request", "from": "ann", "timestamp": "", "planFilePath": "p",
             "planContent": "c", "requestId": "plan-1"});
-        refuses(ability, asked, Approval { mode: Some(mode), ..Approval::default() })
+        check_answer(ability, asked, Approval { mode: Some(mode), ..Approval::default() })
     }
 
     #[test]
@@ -166,15 +177,15 @@ mod tests {
                 plan(&ability, PermissionMode::DontAsk).as_deref(),
                 Some("it has: default, acceptEdits")
             );
-            assert_eq!(ability.followed(PermissionMode::DontAsk), PermissionMode::Default);
+            assert_eq!(ability.supported_mode(PermissionMode::DontAsk), PermissionMode::Default);
             for mode in [PermissionMode::AcceptEdits, PermissionMode::Default] {
-                assert_eq!((plan(&ability, mode), ability.followed(mode)), (None, mode));
+                assert_eq!((plan(&ability, mode), ability.supported_mode(mode)), (None, mode));
             }
         }
         for unknown in [json!({"feed": "native"}), json!({"feed": "turn", "modes": modes, "ended": {}})] {
             let ability = of(unknown);
             assert_eq!(plan(&ability, PermissionMode::DontAsk), None);
-            assert_eq!(ability.followed(PermissionMode::DontAsk), PermissionMode::DontAsk);
+            assert_eq!(ability.supported_mode(PermissionMode::DontAsk), PermissionMode::DontAsk);
         }
     }
 
@@ -186,7 +197,7 @@ mod tests {
         };
         let with = |feed: &str, input: Value| {
             let approval = Approval { input: Some(input), ..Approval::default() };
-            refuses(&of(json!({"feed": feed})), asked(), approval)
+            check_answer(&of(json!({"feed": feed})), asked(), approval)
         };
         assert!(with("acp", json!({"command": "ls -l"})).is_some());
         assert_eq!(with("acp", json!({"command": "ls"})), None, "it is the same");
@@ -198,8 +209,9 @@ mod tests {
     fn of_a_roster_that_can_not_be_read_nothing_is_known() {
         let team = TeamName::parse("survey").unwrap();
         for bytes in [None, Some(&b"{"[..]), Some(&b"{\"agents\": 3}"[..])] {
-            let ability = Abilities::of_bytes(bytes).member(&team, &AgentName::foreign("ann"));
-            assert_eq!(ability, Ability::default());
+            let ability = RosterFile::parse_or_default(bytes)
+                .member_capabilities(&team, &AgentName::new_unchecked("ann"));
+            assert_eq!(ability, Capabilities::default());
         }
     }
 }

@@ -6,11 +6,13 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
-pub enum Keys {
+pub enum PaneInput {
     /// What the pane shows: answered by a [`ScreenReply`].
-    Look,
+    #[serde(rename = "look")]
+    Capture,
     /// Types a text, if the cursor is still there.
-    Paste {
+    #[serde(rename = "paste")]
+    Type {
         /// Where it was seen.
         cursor: (u32, u32),
         /// Control characters are taken out of it.
@@ -24,12 +26,12 @@ pub enum Keys {
 }
 
 /// Without the text, which is nobody's business: this goes into the log.
-impl std::fmt::Debug for Keys {
+impl std::fmt::Debug for PaneInput {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            Keys::Look => write!(f, "look"),
-            Keys::Paste { cursor, text } => write!(f, "paste {} bytes at {cursor:?}", text.len()),
-            Keys::Enter { cursor } => write!(f, "enter at {cursor:?}"),
+            PaneInput::Capture => write!(f, "look"),
+            PaneInput::Type { cursor, text } => write!(f, "paste {} bytes at {cursor:?}", text.len()),
+            PaneInput::Enter { cursor } => write!(f, "enter at {cursor:?}"),
         }
     }
 }

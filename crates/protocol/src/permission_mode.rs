@@ -26,7 +26,7 @@ pub enum PermissionMode {
 }
 
 /// Whether agents of that type only read, in whatever program.
-pub fn only_reads(agent_type: &str) -> bool {
+pub fn is_read_only_type(agent_type: &str) -> bool {
     ["Explore", "Plan"].contains(&agent_type)
 }
 
@@ -43,7 +43,7 @@ impl PermissionMode {
     ];
 
     /// As it is spelled.
-    pub fn word(self) -> &'static str {
+    pub fn as_str(self) -> &'static str {
         match self {
             PermissionMode::Default => "default",
             PermissionMode::AcceptEdits => "acceptEdits",
@@ -57,7 +57,7 @@ impl PermissionMode {
 
     /// What a member gets from a lead in this mode with the approval of its plan. A member has nobody to delegate to,
     /// and with `plan` it would not have left it.
-    pub fn handed_on(self) -> PermissionMode {
+    pub fn for_approved_member(self) -> PermissionMode {
         match self {
             PermissionMode::Plan | PermissionMode::Delegate => PermissionMode::Default,
             other => other,
@@ -67,7 +67,7 @@ impl PermissionMode {
 
 impl fmt::Display for PermissionMode {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.word())
+        f.pad(self.as_str())
     }
 }
 
@@ -76,14 +76,14 @@ impl fmt::Display for PermissionMode {
 #[error(
     "cannot read the mode {0:?}: it is one of default, acceptEdits, bypassPermissions, plan, delegate, dontAsk, auto"
 )]
-pub struct ModeError(String);
+pub struct UnknownPermissionMode(String);
 
 impl FromStr for PermissionMode {
-    type Err = ModeError;
+    type Err = UnknownPermissionMode;
 
-    fn from_str(text: &str) -> Result<PermissionMode, ModeError> {
-        let unknown = || ModeError(text.chars().take(80).collect());
-        PermissionMode::ALL.into_iter().find(|mode| mode.word() == text).ok_or_else(unknown)
+    fn from_str(text: &str) -> Result<PermissionMode, UnknownPermissionMode> {
+        let unknown = || UnknownPermissionMode(text.chars().take(80).collect());
+        PermissionMode::ALL.into_iter().find(|mode| mode.as_str() == text).ok_or_else(unknown)
     }
 }
 
@@ -94,10 +94,10 @@ mod tests {
     #[test]
     fn the_word_is_what_is_written_and_read() {
         for mode in PermissionMode::ALL {
-            assert_eq!(serde_json::to_value(mode).unwrap(), mode.word());
-            assert_eq!(mode.word().parse(), Ok(mode));
+            assert_eq!(serde_json::to_value(mode).unwrap(), mode.as_str());
+            assert_eq!(mode.as_str().parse(), Ok(mode));
         }
         let unknown = "Plan".parse::<PermissionMode>().unwrap_err().to_string();
-        assert!(PermissionMode::ALL.iter().all(|mode| unknown.contains(mode.word())), "{unknown}");
+        assert!(PermissionMode::ALL.iter().all(|mode| unknown.contains(mode.as_str())), "{unknown}");
     }
 }
