@@ -53,5 +53,5 @@ async fn serve(server: server::Server) -> Result<(), ErrorReport> {
 
 fn durability() -> Result<Durability, ErrorReport> {
     let level = std::env::var("TEAMD_DURABILITY").ok().filter(|level| !level.is_empty());
-    Durability::of_environment(level.as_deref())
+    Durability::from_env_value(level.as_deref())
 }

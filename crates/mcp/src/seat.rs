@@ -108,7 +108,7 @@ impl Seat {
     pub(crate) fn caller(&self) -> Result<Caller, ErrorReport> {
         let name = self.needed_team()?;
         let mut opened = locked(&self.opened);
-        let team = match opened.take().filter(|team| *team.name() == name && team.is_at_its_place()) {
+        let team = match opened.take().filter(|team| *team.name() == name && team.is_current_in_root()) {
             Some(team) => team,
             None => self.root()?.team(&name)?,
         };

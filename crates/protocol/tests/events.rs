@@ -4,12 +4,12 @@
 #[path = "schemas/validator.rs"]
 mod validator;
 
-use protocol::member_request::MemberRequestKind;
 use protocol::event::{Event, EventKind};
 use protocol::id::TaskId;
-use protocol::permission_mode::PermissionMode;
+use protocol::member_request::MemberRequestKind;
 use protocol::name::{AgentName, TeamName};
 use protocol::payload::IdleReason;
+use protocol::permission_mode::PermissionMode;
 use protocol::policy::AnsweredBy;
 use serde_json::Value;
 use std::collections::BTreeSet;

@@ -2,14 +2,14 @@
 //! ones behave as the README beside them says.
 #![allow(clippy::unwrap_used, reason = "a test that can't go on fails")]
 
-use protocol::team_config::{
-    Member, TeamConfig, with_member, with_member_fields, with_members, without_first_matches, without_member,
-    without_members,
-};
 use protocol::message::{InboxEntry, Message, parse_inbox, with_marked_read, with_message};
 use protocol::name::AgentName;
 use protocol::payload::Payload;
 use protocol::task::{Task, TaskStatus, with_fields, with_metadata};
+use protocol::team_config::{
+    Member, TeamConfig, with_member, with_member_fields, with_members, without_first_matches, without_member,
+    without_members,
+};
 use serde_json::{Map, Value};
 use std::path::{Path, PathBuf};
 

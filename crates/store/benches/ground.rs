@@ -4,12 +4,12 @@ use protocol::message::Message;
 use protocol::name::{AgentName, TeamName};
 use protocol::team_config::{Member, TeamConfig};
 use std::path::Path;
-use store::{Durability, NewTask, Planned, Root, Team};
+use store::{BatchTask, Durability, NewTask, Root, Team};
 use tempfile::TempDir;
 
 pub(crate) fn team() -> (TempDir, Team) {
     let dir = TempDir::new().unwrap();
-    let team = made(dir.path(), Durability::Process);
+    let team = create_team(dir.path(), Durability::Process);
     (dir, team)
 }
 
@@ -18,11 +18,11 @@ fn root(dir: &Path, durability: Durability) -> Root {
 }
 
 /// The team that is there already, as another process has it.
-pub(crate) fn at(dir: &Path, durability: Durability) -> Team {
+pub(crate) fn open_team(dir: &Path, durability: Durability) -> Team {
     root(dir, durability).team(&TeamName::parse("bench").unwrap()).unwrap()
 }
 
-pub(crate) fn made(dir: &Path, durability: Durability) -> Team {
+pub(crate) fn create_team(dir: &Path, durability: Durability) -> Team {
     let name = TeamName::parse("bench").unwrap();
     let config = TeamConfig {
         name: name.to_string(),
@@ -37,7 +37,7 @@ pub(crate) fn made(dir: &Path, durability: Durability) -> Team {
 }
 
 /// Entries of some 300 bytes in the file.
-pub(crate) fn filled(count: usize) -> (TempDir, Team) {
+pub(crate) fn team_with_messages(count: usize) -> (TempDir, Team) {
     let (dir, team) = team();
     let all: Vec<Message> = (0..count).map(|n| message(format!("{n:0>180}"))).collect();
     all.chunks(10_000).for_each(|some| team.inbox(&AgentName::lead()).append_all(some).unwrap());
@@ -49,12 +49,12 @@ pub(crate) fn message(text: String) -> Message {
 }
 
 /// Diamonds in a chain: one, two that wait for it, one that waits for both, and so on.
-pub(crate) fn diamonds(count: usize) -> Vec<Planned> {
+pub(crate) fn diamond_tasks(count: usize) -> Vec<BatchTask> {
     let after = |at: usize| match at % 3 {
         0 if at == 0 => vec![],
         0 => vec![at - 2, at - 1],
         turn => vec![at - turn],
     };
     let task = |at: usize| NewTask::new(&format!("work on part {at} of the whole"), &AgentName::lead());
-    (0..count).map(|at| Planned { task: task(at), after: after(at) }).collect()
+    (0..count).map(|at| BatchTask { task: task(at), blocked_by_index: after(at) }).collect()
 }

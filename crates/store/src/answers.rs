@@ -15,81 +15,86 @@ use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 
 /// Beyond it the record is begun anew, and the one before kept, bytes.
-const LIMIT: u64 = FILE_LIMIT / 4;
+const ROTATE_BYTES: u64 = FILE_LIMIT / 4;
 
 /// Where the records are; the directory is made by the first answer.
 #[derive(Debug)]
-pub(crate) struct Answers(PathBuf);
+pub(crate) struct AnswerLog(PathBuf);
 
 /// An answer that was given.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Answered {
+pub struct AnsweredRequest {
     /// To whom.
-    pub to: AgentName,
+    #[serde(rename = "to")]
+    pub member: AgentName,
     /// To what.
-    pub request: RequestId,
+    #[serde(rename = "request")]
+    pub request_id: RequestId,
     /// Whether it was a yes.
     pub approved: bool,
     /// Whose.
-    pub by: AnsweredBy,
+    #[serde(rename = "by")]
+    pub answered_by: AnsweredBy,
     /// When it was asked, as the asker says, ms since the epoch: what is asked later is asked anew.
-    pub asked: u64,
+    #[serde(rename = "asked")]
+    pub asked_at: u64,
 }
 
-impl Answers {
+impl AnswerLog {
     /// Beside the directory of the copies.
-    pub(crate) fn beside(aside: &Path) -> Answers {
-        Answers(aside.with_file_name("answers"))
+    pub(crate) fn new_in_state_dir(aside: &Path) -> AnswerLog {
+        AnswerLog(aside.with_file_name("answers"))
     }
 
     /// Those of a team. What can't be read of it is as if it had not been written.
-    pub(crate) fn of(&self, team: &TeamName) -> Vec<Answered> {
+    pub(crate) fn read_team(&self, team: &TeamName) -> Vec<AnsweredRequest> {
         let Ok(true) = self.0.try_exists() else { return Vec::new() };
         let Ok(dir) = StateDir::open(&self.0) else { return Vec::new() };
-        let parts = [format!("{}.1", file(team)), file(team)].map(|name| dir.read(&name).ok().flatten());
+        let parts =
+            [format!("{}.1", file_name(team)), file_name(team)].map(|name| dir.read(&name).ok().flatten());
         let lines = parts.iter().flatten().flat_map(|part| part.split(|byte| *byte == b'\n'));
         lines.filter_map(|line| serde_json::from_slice(line).ok()).collect()
     }
 
     /// What the program of that member can follow, as the daemon's roster beside them tells.
-    pub(crate) fn ability(&self, team: &TeamName, name: &AgentName) -> Capabilities {
-        RosterFile::parse_or_default(self.roster().as_deref()).member_capabilities(team, name)
+    pub(crate) fn capabilities(&self, team: &TeamName, name: &AgentName) -> Capabilities {
+        RosterFile::parse_or_default(self.read_roster().as_deref()).member_capabilities(team, name)
     }
 
     /// Whether that member rests, as the same tells.
-    pub(crate) fn rests(&self, team: &TeamName, name: &AgentName) -> bool {
-        protocol::roster_file::is_suspended(self.roster().as_deref(), team, name)
+    pub(crate) fn is_suspended(&self, team: &TeamName, name: &AgentName) -> bool {
+        protocol::roster_file::is_suspended(self.read_roster().as_deref(), team, name)
     }
 
-    fn roster(&self) -> Option<Vec<u8>> {
+    fn read_roster(&self) -> Option<Vec<u8>> {
         let state = self.0.parent().filter(|state| state.is_dir())?;
         StateDir::open(state).and_then(|state| state.read(RosterFile::FILE_NAME)).ok().flatten()
     }
 
-    pub(crate) fn add(&self, team: &TeamName, answered: &Answered) -> Result<(), Error> {
+    pub(crate) fn append(&self, team: &TeamName, answered: &AnsweredRequest) -> Result<(), Error> {
         let line = serde_json::to_string(answered).expect("an answer has nothing that JSON cannot hold");
-        StateDir::open(&self.0)?.append_line(&file(team), &line, LIMIT)
+        StateDir::open(&self.0)?.append_line(&file_name(team), &line, ROTATE_BYTES)
     }
 
     /// Of a team that is gone, or begins.
-    pub(crate) fn forget(&self, team: &TeamName) -> Result<(), Error> {
+    pub(crate) fn delete(&self, team: &TeamName) -> Result<(), Error> {
         let Ok(true) = self.0.try_exists() else { return Ok(()) };
         let dir = StateDir::open(&self.0)?;
-        dir.remove(&format!("{}.1", file(team)))?;
-        dir.remove(&file(team))
+        dir.remove(&format!("{}.1", file_name(team)))?;
+        dir.remove(&file_name(team))
     }
 
     /// Of every session that is not one of `there`.
-    pub(crate) fn forget_sessions(&self, there: &[TeamName]) -> Result<(), Error> {
+    pub(crate) fn delete_ended_sessions(&self, there: &[TeamName]) -> Result<(), Error> {
         let Ok(true) = self.0.try_exists() else { return Ok(()) };
         let names = StateDir::open(&self.0)?.names()?;
         let team = |name: &String| TeamName::parse(name.split(".jsonl").next()?).ok();
         let gone =
             names.iter().filter_map(team).filter(|team| team.is_claude_session() && !there.contains(team));
-        gone.into_iter().try_for_each(|team| self.forget(&team))
+        gone.into_iter().try_for_each(|team| self.delete(&team))
     }
 }
 
-fn file(team: &TeamName) -> String {
+fn file_name(team: &TeamName) -> String {
     format!("{team}.jsonl")
 }

@@ -7,32 +7,32 @@ use crate::state::StateDir;
 use std::path::{Path, PathBuf};
 use uuid::Uuid;
 
-const COPIES: usize = 5;
+const MAX_COPIES: usize = 5;
 
 /// The directory of the copies; none where nothing is kept.
 #[derive(Debug)]
-pub(crate) struct Aside(Option<StateDir>);
+pub(crate) struct CorruptBackups(Option<StateDir>);
 
-impl Aside {
+impl CorruptBackups {
     /// Opens it, and makes it (0700) if it is missing.
-    pub(crate) fn open(path: &Path) -> Result<Aside, Error> {
-        Ok(Aside(Some(StateDir::open(path)?)))
+    pub(crate) fn open(path: &Path) -> Result<CorruptBackups, Error> {
+        Ok(CorruptBackups(Some(StateDir::open(path)?)))
     }
 
     /// Keeps nothing: what others are in the middle of writing for themselves is no damage.
-    pub(crate) fn nowhere() -> Aside {
-        Aside(None)
+    pub(crate) fn new_disabled() -> CorruptBackups {
+        CorruptBackups(None)
     }
 
     /// Keeps what `path` says; none if there are enough copies of it already.
-    pub(crate) fn keep(&self, path: &Path, bytes: &[u8]) -> Result<Option<PathBuf>, Error> {
+    pub(crate) fn save(&self, path: &Path, bytes: &[u8]) -> Result<Option<PathBuf>, Error> {
         let Some(copies_in) = &self.0 else { return Ok(None) };
-        let stem = stem(path);
+        let stem = backup_stem(path);
         let name = format!("{stem}.{}", Uuid::new_v5(&Uuid::NAMESPACE_OID, bytes).simple());
         let copies: Vec<String> =
-            copies_in.names()?.into_iter().filter(|kept| is_copy(kept, &stem)).collect();
+            copies_in.names()?.into_iter().filter(|kept| is_backup(kept, &stem)).collect();
         if !copies.contains(&name) {
-            if copies.len() >= COPIES {
+            if copies.len() >= MAX_COPIES {
                 return Ok(None);
             }
             copies_in.replace(&name, bytes)?;
@@ -42,12 +42,12 @@ impl Aside {
 }
 
 /// The last names of the path, which tell the team and the file.
-fn stem(path: &Path) -> String {
+fn backup_stem(path: &Path) -> String {
     let names: Vec<String> = path.iter().map(|name| name.to_string_lossy().into_owned()).collect();
     names[names.len().saturating_sub(3)..].join("-").replace('/', "-")
 }
 
-fn is_copy(name: &str, stem: &str) -> bool {
+fn is_backup(name: &str, stem: &str) -> bool {
     name.strip_prefix(stem).and_then(|rest| rest.strip_prefix('.')).is_some_and(|hash| hash.len() == 32)
 }
 
@@ -58,15 +58,15 @@ mod tests {
     #[test]
     fn five_copies_of_one_file_are_enough_and_equal_ones_are_one() {
         let dir = tempfile::TempDir::new().unwrap();
-        let aside = Aside::open(&dir.path().join("aside")).unwrap();
+        let aside = CorruptBackups::open(&dir.path().join("aside")).unwrap();
         let path = Path::new("/root/teams/orchard/inboxes/bob.json");
-        let kept = |text: &str| aside.keep(path, text.as_bytes()).unwrap();
+        let kept = |text: &str| aside.save(path, text.as_bytes()).unwrap();
         let first = kept("[0").unwrap();
         assert_eq!(kept("[0"), Some(first.clone()));
         assert!((1..5).all(|n| kept(&format!("[{n}")).is_some()));
         assert_eq!(kept("[5"), None);
         assert_eq!(kept("[0"), Some(first.clone()));
-        assert!(aside.keep(Path::new("/root/teams/orchard/inboxes/bob"), b"").unwrap().is_some());
+        assert!(aside.save(Path::new("/root/teams/orchard/inboxes/bob"), b"").unwrap().is_some());
         assert_eq!(std::fs::read(first).unwrap(), b"[0");
     }
 }

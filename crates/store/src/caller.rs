@@ -7,8 +7,8 @@ mod letter;
 mod plan;
 mod work;
 
-pub use answer::Answer;
-pub use letter::{Broadcast, Missed, Sent, checked};
+pub use answer::ShutdownDecision;
+pub use letter::{BroadcastResult, FailedRecipient, SentMessage, check_text};
 
 use crate::state::StateDir;
 use crate::team::Team;
@@ -23,7 +23,7 @@ use std::path::PathBuf;
 #[derive(Debug, Clone)]
 pub struct Caller {
     team: Team,
-    me: AgentName,
+    name: AgentName,
     /// Where our own files for this root are.
     state: PathBuf,
 }
@@ -31,7 +31,7 @@ pub struct Caller {
 impl Caller {
     /// `me` at `team`; `state` is the root's state directory, where the team's policy lies.
     pub fn new(team: Team, me: AgentName, state: PathBuf) -> Caller {
-        Caller { team, me, state }
+        Caller { team, name: me, state }
     }
 
     /// The team.
@@ -40,24 +40,24 @@ impl Caller {
     }
 
     /// Who acts.
-    pub fn me(&self) -> &AgentName {
-        &self.me
+    pub fn name(&self) -> &AgentName {
+        &self.name
     }
 
     /// The member of that name, as the team spells it.
-    pub fn member(&self, name: &str) -> Result<AgentName, ErrorReport> {
+    pub fn resolve_member(&self, name: &str) -> Result<AgentName, ErrorReport> {
         Ok(self.team.member(name)?.name)
     }
 
     /// A message of the caller's, with its colour, if it is a member that has one.
-    fn message(&self, text: String, at_ms: u64) -> Message {
-        self.message_in(self.team.config().ok().as_ref(), text, at_ms)
+    fn new_message(&self, text: String, at_ms: u64) -> Message {
+        self.new_message_with_config(self.team.config().ok().as_ref(), text, at_ms)
     }
 
     /// The same, where the config was read.
-    fn message_in(&self, config: Option<&TeamConfig>, text: String, at_ms: u64) -> Message {
-        let mut message = Message::new(&self.me, text, at_ms);
-        message.color = config.and_then(|config| config.member(&self.me)?.color.clone());
+    fn new_message_with_config(&self, config: Option<&TeamConfig>, text: String, at_ms: u64) -> Message {
+        let mut message = Message::new(&self.name, text, at_ms);
+        message.color = config.and_then(|config| config.member(&self.name)?.color.clone());
         message
     }
 
@@ -69,7 +69,7 @@ impl Caller {
 }
 
 /// Refuses what is for the lead or a person alone; `what` completes "cannot …".
-pub fn lead_only(me: &AgentName, what: &str) -> Result<(), ErrorReport> {
+pub fn require_lead(me: &AgentName, what: &str) -> Result<(), ErrorReport> {
     if me.is_lead() {
         return Ok(());
     }

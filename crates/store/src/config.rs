@@ -5,8 +5,11 @@
 //! what it was, it is not even opened. Nothing that is kept is believed without that look.
 
 use crate::error::Error;
-use crate::file::{Identity, Known, PATIENCE, Shape, Snapshot, change, read_as, stamps_are_fine};
-use crate::team::{CONFIG, Team};
+use crate::file::{
+    FileSnapshot, FileVersion, HALF_WRITTEN_TIMEOUT, JsonShape, KnownFile, modify_file, read_and_parse,
+    stamps_are_fine,
+};
+use crate::team::{CONFIG_FILE, Team};
 use protocol::json;
 use protocol::name::AgentName;
 use protocol::team_config::{
@@ -23,30 +26,30 @@ use std::time::Duration;
 
 /// How long a config that does not parse is waited for. Whoever mends it begins after [`PATIENCE`], and may have other
 /// things to do first.
-const CONFIG_PATIENCE: Duration = PATIENCE.saturating_add(Duration::from_secs(3));
+const CONFIG_REPAIR_TIMEOUT: Duration = HALF_WRITTEN_TIMEOUT.saturating_add(Duration::from_secs(3));
 
 /// What a config.json said, with the text that says so.
 #[derive(Debug)]
-pub struct Config {
+pub struct CachedConfig {
     team: TeamConfig,
     text: String,
-    origin: Origin,
+    origin: BaseVersion,
 }
 
 /// What a config has in common with all that came of it by members that we have put there or taken out: the rest of it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Origin(u64);
+pub struct BaseVersion(u64);
 
-impl Origin {
-    fn fresh() -> Origin {
+impl BaseVersion {
+    fn next() -> BaseVersion {
         static NEXT: AtomicU64 = AtomicU64::new(0);
-        Origin(NEXT.fetch_add(1, Ordering::Relaxed))
+        BaseVersion(NEXT.fetch_add(1, Ordering::Relaxed))
     }
 }
 
-impl Config {
-    fn of(text: &str, origin: Origin) -> Result<Arc<Config>, ConfigError> {
-        Ok(Arc::new(Config { team: TeamConfig::parse(text)?, text: text.to_owned(), origin }))
+impl CachedConfig {
+    fn parse(text: &str, origin: BaseVersion) -> Result<Arc<CachedConfig>, ConfigError> {
+        Ok(Arc::new(CachedConfig { team: TeamConfig::parse(text)?, text: text.to_owned(), origin }))
     }
 
     /// The text.
@@ -56,12 +59,12 @@ impl Config {
 
     /// The same for two that differ in nothing but members that [`Team::add_missing`] and [`Team::remove_members`] have put
     /// there or taken out, one after the other.
-    pub fn origin(&self) -> Origin {
+    pub fn origin(&self) -> BaseVersion {
         self.origin
     }
 }
 
-impl Deref for Config {
+impl Deref for CachedConfig {
     type Target = TeamConfig;
 
     fn deref(&self) -> &TeamConfig {
@@ -71,61 +74,61 @@ impl Deref for Config {
 
 /// The config as one handle on the team, or a copy of it, saw it last; none before the first look.
 #[derive(Debug, Default)]
-pub(crate) struct Kept(Mutex<Option<Last>>);
+pub(crate) struct ConfigCache(Mutex<Option<CachedRead>>);
 
 #[derive(Debug, Clone)]
-struct Last {
-    config: Arc<Config>,
+struct CachedRead {
+    config: Arc<CachedConfig>,
     /// What the file was when it said that; none where that can't tell whether it still does.
-    file: Option<Identity>,
+    version: Option<FileVersion>,
 }
 
-impl Kept {
-    fn last(&self) -> Option<Last> {
-        self.held().clone()
+impl ConfigCache {
+    fn get(&self) -> Option<CachedRead> {
+        self.lock().clone()
     }
 
-    fn keep(&self, config: &Arc<Config>, file: Option<Identity>) {
-        *self.held() = Some(Last { config: Arc::clone(config), file });
+    fn set(&self, config: &Arc<CachedConfig>, file: Option<FileVersion>) {
+        *self.lock() = Some(CachedRead { config: Arc::clone(config), version: file });
     }
 
-    fn held(&self) -> MutexGuard<'_, Option<Last>> {
+    fn lock(&self) -> MutexGuard<'_, Option<CachedRead>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Last {
+impl CachedRead {
     /// Whether the file is known to say this still.
-    fn stands(&self, team: &Team) -> Result<bool, Error> {
-        let Some(file) = self.file else { return Ok(false) };
-        Ok(Identity::at(team.dir(), CONFIG)? == Some(file))
+    fn is_current(&self, team: &Team) -> Result<bool, Error> {
+        let Some(file) = self.version else { return Ok(false) };
+        Ok(FileVersion::stat_file(team.dir(), CONFIG_FILE)? == Some(file))
     }
 
     /// The file, where it is known to say this still.
-    fn snapshot(&self, team: &Team) -> Result<Option<Snapshot>, Error> {
-        let Some(file) = self.file else { return Ok(None) };
-        Snapshot::known(team.dir(), CONFIG, file, &self.config.text)
+    fn snapshot(&self, team: &Team) -> Result<Option<FileSnapshot>, Error> {
+        let Some(file) = self.version else { return Ok(None) };
+        FileSnapshot::from_cache(team.dir(), CONFIG_FILE, file, &self.config.text)
     }
 }
 
 /// What of a config is changed.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Changed {
+enum ConfigChange {
     /// Members of ours, whole.
-    Members,
-    Anything,
+    MembersOnly,
+    AnyField,
 }
 
 /// What a text says, by what was kept where that has the same.
-fn parsed(last: Option<&Last>, text: &str) -> Result<Arc<Config>, ConfigError> {
+fn parse_or_reuse(last: Option<&CachedRead>, text: &str) -> Result<Arc<CachedConfig>, ConfigError> {
     match last.filter(|last| last.config.text == text) {
         Some(last) => Ok(Arc::clone(&last.config)),
-        None => Config::of(text, Origin::fresh()),
+        None => CachedConfig::parse(text, BaseVersion::next()),
     }
 }
 
 /// A text that can't be parsed at all may be one that is being written: the outer error.
-fn whole<T>(parsed: Result<T, ConfigError>) -> Result<Result<T, ConfigError>, json::JsonError> {
+fn split_syntax_error<T>(parsed: Result<T, ConfigError>) -> Result<Result<T, ConfigError>, json::JsonError> {
     match parsed {
         Err(ConfigError::Json(error)) => Err(error),
         parsed => Ok(parsed),
@@ -136,12 +139,12 @@ impl Team {
     /// Who is on the team now. Waits for a damaged config.json longer than [`Team::mend`] does, so that whoever reads one
     /// of ours finds it mended.
     pub fn config(&self) -> Result<TeamConfig, Error> {
-        Ok(self.config_mended()?.team.clone())
+        Ok(self.cached_config()?.team.clone())
     }
 
     /// The same, as it is kept.
-    pub(crate) fn config_mended(&self) -> Result<Arc<Config>, Error> {
-        self.config_within(CONFIG_PATIENCE)
+    pub(crate) fn cached_config(&self) -> Result<Arc<CachedConfig>, Error> {
+        self.read_config(CONFIG_REPAIR_TIMEOUT)
     }
 
     /// As [`Team::config`], for whoever mends it, and would wait for itself: with no more patience than
@@ -149,29 +152,30 @@ impl Team {
     ///
     /// # Errors
     /// As those of [`Team::config`].
-    pub fn config_of_ours(&self) -> Result<Arc<Config>, Error> {
-        self.config_within(PATIENCE)
+    pub fn config_for_repairer(&self) -> Result<Arc<CachedConfig>, Error> {
+        self.read_config(HALF_WRITTEN_TIMEOUT)
     }
 
-    fn config_within(&self, patience: Duration) -> Result<Arc<Config>, Error> {
-        let last = self.kept().last();
+    fn read_config(&self, patience: Duration) -> Result<Arc<CachedConfig>, Error> {
+        let last = self.config_cache().get();
         if let Some(last) = &last
-            && last.stands(self)?
+            && last.is_current(self)?
         {
             return Ok(Arc::clone(&last.config));
         }
-        let parse = |text: &str| whole(parsed(last.as_ref(), text));
-        let found = read_as(self.way(), self.dir(), CONFIG, Shape::Object.limit(), patience, parse)?;
-        let (snapshot, config) = found.ok_or_else(|| self.gone())?;
-        let config = config.map_err(|error| self.malformed(&error))?;
-        self.kept().keep(&config, snapshot.settled());
+        let parse = |text: &str| split_syntax_error(parse_or_reuse(last.as_ref(), text));
+        let found =
+            read_and_parse(self.io(), self.dir(), CONFIG_FILE, JsonShape::Object.limit(), patience, parse)?;
+        let (snapshot, config) = found.ok_or_else(|| self.no_such_team())?;
+        let config = config.map_err(|error| self.malformed_error(&error))?;
+        self.config_cache().set(&config, snapshot.stable_version());
         Ok(config)
     }
 
     /// Adds a member at the end. For the one writer of the config alone, as are those below.
     pub fn add_member(&self, member: &Member) -> Result<(), Error> {
-        match self.add_missing(std::slice::from_ref(member))?.is_empty() {
-            true => Err(Error::Exists { what: format!("member {}", member.name) }),
+        match self.add_missing_members(std::slice::from_ref(member))?.is_empty() {
+            true => Err(Error::AlreadyExists { what: format!("member {}", member.name) }),
             false => Ok(()),
         }
     }
@@ -182,11 +186,11 @@ impl Team {
     ///
     /// # Errors
     /// As those of [`Team::add_member`], but for that of one who is there.
-    pub fn add_missing(&self, members: &[Member]) -> Result<Vec<AgentName>, Error> {
+    pub fn add_missing_members(&self, members: &[Member]) -> Result<Vec<AgentName>, Error> {
         let mut missing = Vec::new();
-        let last = self.kept().last();
-        self.change_config(Changed::Members, |text| {
-            let config = parsed(last.as_ref(), text)?;
+        let last = self.config_cache().get();
+        self.change_config(ConfigChange::MembersOnly, |text| {
+            let config = parse_or_reuse(last.as_ref(), text)?;
             let mut there: HashSet<&AgentName> = config.members.iter().map(|member| &member.name).collect();
             let added: Vec<&Member> = members.iter().filter(|member| there.insert(&member.name)).collect();
             missing = added.iter().map(|member| member.name.clone()).collect();
@@ -202,61 +206,63 @@ impl Team {
 
     /// Takes members out, all in one change; those that are not there are fine.
     pub fn remove_members(&self, names: &[AgentName]) -> Result<(), Error> {
-        self.change_config(Changed::Members, |text| without_first_matches(text, names).map(Some))?;
+        self.change_config(ConfigChange::MembersOnly, |text| without_first_matches(text, names).map(Some))?;
         Ok(())
     }
 
     /// Sets fields of a member; null takes a field out.
-    pub fn set_member(&self, name: &AgentName, fields: &[(&str, Value)]) -> Result<(), Error> {
-        match self.change_config(Changed::Anything, |text| with_member_fields(text, name, fields))? {
+    pub fn set_member_fields(&self, name: &AgentName, fields: &[(&str, Value)]) -> Result<(), Error> {
+        match self.change_config(ConfigChange::AnyField, |text| with_member_fields(text, name, fields))? {
             Some(()) => Ok(()),
-            None => Err(self.no_member(name.as_str(), &self.config()?)),
+            None => Err(self.no_such_member(name.as_str(), &self.config()?)),
         }
     }
 
     /// Sets fields of the team itself, `hiddenPaneIds` for one; null takes a field out.
-    pub fn set(&self, fields: &[(&str, Value)]) -> Result<(), Error> {
-        self.change_config(Changed::Anything, |text| with_team_fields(text, fields).map(Some))?;
+    pub fn set_fields(&self, fields: &[(&str, Value)]) -> Result<(), Error> {
+        self.change_config(ConfigChange::AnyField, |text| with_team_fields(text, fields).map(Some))?;
         Ok(())
     }
 
     /// None if `edit` found nothing to work on.
     fn change_config(
         &self,
-        what: Changed,
+        what: ConfigChange,
         mut edit: impl FnMut(&str) -> Result<Option<String>, ConfigError>,
     ) -> Result<Option<()>, Error> {
-        self.writable()?;
+        self.check_writable()?;
         let mut found = None;
-        let last = self.kept().last();
+        let last = self.config_cache().get();
         let written = RefCell::new(None);
         let edit = |text: Option<&str>| {
-            let Some(text) = text else { return Ok(Err(self.gone())) };
-            let edited = whole(edit(text))?.map_err(|error| self.malformed(&error));
+            let Some(text) = text else { return Ok(Err(self.no_such_team())) };
+            let edited = split_syntax_error(edit(text))?.map_err(|error| self.malformed_error(&error));
             found = edited.as_ref().ok().and_then(|edited| edited.is_some().then_some(()));
             let edited = edited.map(|edited| edited.filter(|edited| edited != text));
-            let origin = last.as_ref().filter(|last| what == Changed::Members && last.config.text == text);
-            let origin = origin.map_or_else(Origin::fresh, |last| last.config.origin);
+            let origin =
+                last.as_ref().filter(|last| what == ConfigChange::MembersOnly && last.config.text == text);
+            let origin = origin.map_or_else(BaseVersion::next, |last| last.config.origin);
             written.replace(edited.as_ref().ok().cloned().flatten().map(|text| (text, origin)));
             Ok(edited)
         };
         let before = last.as_ref().map(|last| last.snapshot(self)).transpose()?.flatten();
-        let placed =
-            |known| written.take().iter().for_each(|(text, origin)| self.left(text, *origin, &known));
-        change(self.way(), self.dir(), CONFIG, before, Shape::Object, edit, placed)?;
+        let placed = |known| {
+            written.take().iter().for_each(|(text, origin)| self.cache_written(text, *origin, &known))
+        };
+        modify_file(self.io(), self.dir(), CONFIG_FILE, before, JsonShape::Object, edit, placed)?;
         Ok(found)
     }
 
     /// Keeps what was just put in place. Whoever writes it from now on leaves another stamp, where stamps tell all changes
     /// apart; elsewhere the text is compared.
-    fn left(&self, text: &str, origin: Origin, known: &Known) {
-        if let Ok(config) = Config::of(text, origin) {
-            let is_sure = stamps_are_fine(self.dir()) && known.file().has_fraction();
-            self.kept().keep(&config, is_sure.then(|| known.file()));
+    fn cache_written(&self, text: &str, origin: BaseVersion, known: &KnownFile) {
+        if let Ok(config) = CachedConfig::parse(text, origin) {
+            let is_sure = stamps_are_fine(self.dir()) && known.version().has_subsecond_stamp();
+            self.config_cache().set(&config, is_sure.then(|| known.version()));
         }
     }
 
-    fn malformed(&self, error: &ConfigError) -> Error {
-        Error::Malformed { path: self.config_path(), why: error.to_string() }
+    fn malformed_error(&self, error: &ConfigError) -> Error {
+        Error::Malformed { path: self.config_path(), reason: error.to_string() }
     }
 }

@@ -1,6 +1,6 @@
 //! Definitions of agent types: `ROOT/agents/TYPE.md`, which people write for Claude Code and others. Only read.
 
-use crate::directory::Directory;
+use crate::directory::DirHandle;
 use crate::error::Error;
 use crate::file::{FILE_LIMIT, read_raw};
 use std::path::Path;
@@ -8,12 +8,12 @@ use std::path::Path;
 /// The text of the definition of that type; none if there is none, or if its name is none of a file.
 ///
 /// A link, and whatever lies elsewhere, is [`Error::Odd`].
-pub fn definition(root: &Path, agent_type: &str) -> Result<Option<String>, Error> {
+pub fn read_agent_type(root: &Path, agent_type: &str) -> Result<Option<String>, Error> {
     let odd = agent_type.is_empty() || agent_type.starts_with('.') || agent_type.len() > 200;
     if odd || agent_type.contains(['/', '\0']) || !root.is_dir() {
         return Ok(None);
     }
-    let Some(directory) = Directory::open(root)?.sub("agents")? else { return Ok(None) };
+    let Some(directory) = DirHandle::open(root)?.open_dir("agents")? else { return Ok(None) };
     let found = read_raw(&directory, &format!("{agent_type}.md"), FILE_LIMIT)?;
     Ok(found.map(|snapshot| String::from_utf8_lossy(&snapshot.into_bytes()).into_owned()))
 }
@@ -28,24 +28,24 @@ mod tests {
     fn a_definition_is_a_file_in_its_directory_and_nothing_else() {
         let dir = tempfile::tempdir().unwrap();
         let root = dir.path();
-        assert!(definition(root, "tester").unwrap().is_none());
+        assert!(read_agent_type(root, "tester").unwrap().is_none());
         std::fs::create_dir(root.join("agents")).unwrap();
         let put = |path: &Path| std::fs::File::create(path).unwrap().write_all(b"text").unwrap();
         put(&root.join("agents/tester.md"));
         put(&root.join("secret.md"));
-        assert_eq!(definition(root, "tester").unwrap().as_deref(), Some("text"));
+        assert_eq!(read_agent_type(root, "tester").unwrap().as_deref(), Some("text"));
         for none in ["other", "../secret", "a/b", "", ".", "..", ".tester", "a\0b", &"x".repeat(300)] {
-            assert!(definition(root, none).unwrap().is_none(), "{none}");
+            assert!(read_agent_type(root, none).unwrap().is_none(), "{none}");
         }
         symlink(root.join("secret.md"), root.join("agents/link.md")).unwrap();
-        assert!(matches!(definition(root, "link"), Err(Error::Odd { .. })));
-        assert!(definition(&root.join("nowhere"), "tester").unwrap().is_none());
+        assert!(matches!(read_agent_type(root, "link"), Err(Error::UnexpectedFileType { .. })));
+        assert!(read_agent_type(&root.join("nowhere"), "tester").unwrap().is_none());
     }
 
     #[test]
     fn a_directory_that_is_a_link_is_refused() {
         let (dir, other) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
         symlink(other.path(), dir.path().join("agents")).unwrap();
-        assert!(definition(dir.path(), "tester").is_err());
+        assert!(read_agent_type(dir.path(), "tester").is_err());
     }
 }

@@ -2,10 +2,10 @@
 //! known is kept, and the config with it, so that the team can be deleted again when it has been moved away.
 //! After a crash half way the same call finishes.
 
-use crate::directory::{Directory, file_type};
+use crate::directory::{DirHandle, file_type};
 use crate::error::Error;
-use crate::leftover::{is_lock, is_temporary};
-use crate::team::{CONFIG, INBOXES, Team};
+use crate::leftover::{is_lock, is_temp_file};
+use crate::team::{CONFIG_FILE, INBOXES_DIR, Team};
 use nix::sys::stat::SFlag;
 use protocol::id::TaskId;
 use std::path::PathBuf;
@@ -18,67 +18,68 @@ impl Team {
     /// # Errors
     /// As [`Team::may_delete`].
     pub fn delete(&self) -> Result<(), Error> {
-        self.may_delete()?;
+        self.check_deletable()?;
         let mut leftovers = Vec::new();
-        for (dir, known) in self.parts()? {
-            sweep(dir, known, &mut leftovers)?;
+        for (dir, known) in self.team_dirs()? {
+            delete_known(dir, known, &mut leftovers)?;
         }
-        self.refuse(leftovers)?;
-        self.all_tasks().rmdir(self.name().as_str())?;
-        self.dir().rmdir(INBOXES)?;
+        self.check_no_unknown_files(leftovers)?;
+        self.all_tasks_dir().rmdir(self.name().as_str())?;
+        self.dir().rmdir(INBOXES_DIR)?;
         self.forget()?;
-        self.dir().unlink(CONFIG)?;
-        self.all_teams().rmdir(self.name().as_str())
+        self.dir().unlink(CONFIG_FILE)?;
+        self.all_teams_dir().rmdir(self.name().as_str())
     }
 
     /// Whether there is nothing but what goes with it. Nothing is touched.
     ///
     /// # Errors
     /// [`Error::Leftovers`] names what is not one of the protocol's; `ReadOnly`, `Io`.
-    pub fn may_delete(&self) -> Result<(), Error> {
-        self.writable()?;
+    pub fn check_deletable(&self) -> Result<(), Error> {
+        self.check_writable()?;
         let mut leftovers = Vec::new();
-        for (dir, known) in self.parts()? {
-            for name in dir.names()? {
+        for (dir, known) in self.team_dirs()? {
+            for name in dir.file_names()? {
                 let kind = dir.stat(&name)?.map(|stat| file_type(&stat));
-                let goes = kind.is_none_or(|kind| is_lock_dir(kind, &name) || is_known(kind, &name, known));
+                let goes =
+                    kind.is_none_or(|kind| is_lock_dir(kind, &name) || is_deletable(kind, &name, known));
                 leftovers.extend((!goes).then(|| dir.join(&name)));
             }
         }
-        self.refuse(leftovers)
+        self.check_no_unknown_files(leftovers)
     }
 
     /// Its directories, and what is known in each.
-    fn parts(&self) -> Result<impl Iterator<Item = (&Directory, Known)>, Error> {
+    fn team_dirs(&self) -> Result<impl Iterator<Item = (&DirHandle, NameFilter)>, Error> {
         let parts = [
-            self.inboxes()?.map(|dir| (dir, is_inbox as Known)),
-            self.task_dir()?.map(|dir| (dir, is_task as Known)),
-            Some((self.dir(), is_nothing as Known)),
+            self.inboxes_dir()?.map(|dir| (dir, is_inbox_file as NameFilter)),
+            self.tasks_dir()?.map(|dir| (dir, is_task_file as NameFilter)),
+            Some((self.dir(), matches_nothing as NameFilter)),
         ];
         Ok(parts.into_iter().flatten())
     }
 
-    fn refuse(&self, mut leftovers: Vec<PathBuf>) -> Result<(), Error> {
-        let expected = [self.dir().join(CONFIG), self.dir().join(INBOXES)];
+    fn check_no_unknown_files(&self, mut leftovers: Vec<PathBuf>) -> Result<(), Error> {
+        let expected = [self.dir().join(CONFIG_FILE), self.dir().join(INBOXES_DIR)];
         leftovers.retain(|path| !expected.contains(path));
         if leftovers.is_empty() {
             return Ok(());
         }
-        Err(Error::Leftovers { team: self.name().clone(), leftovers })
+        Err(Error::UnknownFiles { team: self.name().clone(), paths: leftovers })
     }
 }
 
-type Known = fn(&str) -> bool;
+type NameFilter = fn(&str) -> bool;
 
 /// Removes what `known` names from `dir`, with locks and files on their way; the rest goes to `leftovers`.
-fn sweep(dir: &Directory, known: Known, leftovers: &mut Vec<PathBuf>) -> Result<(), Error> {
-    for name in dir.names()? {
+fn delete_known(dir: &DirHandle, known: NameFilter, leftovers: &mut Vec<PathBuf>) -> Result<(), Error> {
+    for name in dir.file_names()? {
         let Some(stat) = dir.stat(&name)? else { continue };
         let kind = file_type(&stat);
         if is_lock_dir(kind, &name) && dir.rmdir(&name).is_ok() {
             continue;
         }
-        if is_known(kind, &name, known) {
+        if is_deletable(kind, &name, known) {
             dir.unlink(&name)?;
         } else {
             leftovers.push(dir.join(&name));
@@ -91,20 +92,20 @@ fn is_lock_dir(kind: SFlag, name: &str) -> bool {
     kind == SFlag::S_IFDIR && is_lock(name)
 }
 
-fn is_known(kind: SFlag, name: &str, known: Known) -> bool {
-    kind == SFlag::S_IFREG && (known(name) || is_temporary(name))
+fn is_deletable(kind: SFlag, name: &str, known: NameFilter) -> bool {
+    kind == SFlag::S_IFREG && (known(name) || is_temp_file(name))
 }
 
 /// In the team's own directory its config and its inboxes, which go last.
-fn is_nothing(_: &str) -> bool {
+fn matches_nothing(_: &str) -> bool {
     false
 }
 
-fn is_inbox(name: &str) -> bool {
+fn is_inbox_file(name: &str) -> bool {
     name.ends_with(".json") && !name.starts_with('.')
 }
 
-fn is_task(name: &str) -> bool {
+fn is_task_file(name: &str) -> bool {
     let task = name.strip_suffix(".json").is_some_and(|id| TaskId::parse(id).is_ok());
     task || name == ".lock" || name == ".highwatermark"
 }

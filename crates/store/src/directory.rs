@@ -19,84 +19,84 @@ use std::time::UNIX_EPOCH;
 
 /// An open directory; its path serves error texts alone.
 #[derive(Debug)]
-pub(crate) struct Directory {
+pub(crate) struct DirHandle {
     fd: OwnedFd,
     path: PathBuf,
     /// See [`Directory::birth`].
-    birth: OnceLock<u64>,
-    identity: OnceLock<Identity>,
-    fine_stamps: OnceLock<bool>,
+    generation: OnceLock<u64>,
+    identity: OnceLock<InodeId>,
+    multigrain_timestamps: OnceLock<bool>,
 }
 
 /// Device and number.
-type Identity = (dev_t, ino_t);
+type InodeId = (dev_t, ino_t);
 
-fn identity(stat: &FileStat) -> Identity {
+fn inode_id(stat: &FileStat) -> InodeId {
     (stat.st_dev, stat.st_ino)
 }
 
-impl AsFd for Directory {
+impl AsFd for DirHandle {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.fd.as_fd()
     }
 }
 
-impl From<Directory> for OwnedFd {
-    fn from(dir: Directory) -> OwnedFd {
+impl From<DirHandle> for OwnedFd {
+    fn from(dir: DirHandle) -> OwnedFd {
         dir.fd
     }
 }
 
-impl Directory {
-    fn of(fd: OwnedFd, path: PathBuf) -> Directory {
-        Directory {
+impl DirHandle {
+    fn new(fd: OwnedFd, path: PathBuf) -> DirHandle {
+        DirHandle {
             fd,
             path,
-            birth: OnceLock::new(),
+            generation: OnceLock::new(),
             identity: OnceLock::new(),
-            fine_stamps: OnceLock::new(),
+            multigrain_timestamps: OnceLock::new(),
         }
     }
 
     /// What `look` says of its file system's stamps, which it is asked once.
-    pub(crate) fn has_fine_stamps(&self, look: impl FnOnce() -> bool) -> bool {
-        *self.fine_stamps.get_or_init(look)
+    pub(crate) fn has_multigrain_timestamps(&self, look: impl FnOnce() -> bool) -> bool {
+        *self.multigrain_timestamps.get_or_init(look)
     }
 
     /// What tells it from those of its name before and after it, whose number may be the same.
-    pub(crate) fn birth(&self) -> Result<u64, Error> {
-        if let Some(birth) = self.birth.get() {
+    pub(crate) fn generation(&self) -> Result<u64, Error> {
+        if let Some(birth) = self.generation.get() {
             return Ok(*birth);
         }
         let meta = self.fd.try_clone().and_then(|fd| File::from(fd).metadata());
         let meta = meta.map_err(|cause| Error::io("look at", &self.path, cause))?;
         // Not every file system remembers it.
         let born = meta.created().ok().and_then(|born| born.duration_since(UNIX_EPOCH).ok());
-        Ok(*self.birth.get_or_init(|| meta.ino() ^ born.map_or(0, |born| born.as_nanos() as u64)))
+        Ok(*self.generation.get_or_init(|| meta.ino() ^ born.map_or(0, |born| born.as_nanos() as u64)))
     }
 
     /// Opens a directory outside or at the top of a root; links in its path are followed.
-    pub(crate) fn open(path: &Path) -> Result<Directory, Error> {
+    pub(crate) fn open(path: &Path) -> Result<DirHandle, Error> {
         let fd = open(path, OFlag::O_RDONLY | OFlag::O_DIRECTORY | OFlag::O_CLOEXEC, Mode::empty())
-            .map_err(Error::at("open", path))?;
-        Ok(Directory::of(fd, path.to_owned()))
+            .map_err(Error::from_errno("open", path))?;
+        Ok(DirHandle::new(fd, path.to_owned()))
     }
 
     /// Opens a directory in this one; none if there is nothing of that name.
-    pub(crate) fn sub(&self, name: &str) -> Result<Option<Directory>, Error> {
+    pub(crate) fn open_dir(&self, name: &str) -> Result<Option<DirHandle>, Error> {
         let flags = OFlag::O_RDONLY | OFlag::O_DIRECTORY | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
         match openat(self, name, flags, Mode::empty()) {
-            Ok(fd) => Ok(Some(Directory::of(fd, self.join(name)))),
+            Ok(fd) => Ok(Some(DirHandle::new(fd, self.join(name)))),
             Err(Errno::ENOENT) => Ok(None),
             Err(Errno::ENOTDIR | Errno::ELOOP) => {
-                Err(Error::Odd { path: self.join(name), what: "not a directory" })
+                Err(Error::UnexpectedFileType { path: self.join(name), what: "not a directory" })
             }
             Err(errno) => Err(Error::io("open", &self.join(name), errno)),
         }
     }
 
     /// Opens a directory in this one, and makes it (0700) if it is missing.
-    pub(crate) fn sub_made(&self, name: &str) -> Result<Directory, Error> {
+    pub(crate) fn create_dir(&self, name: &str) -> Result<DirHandle, Error> {
         failpoint::hit_before_call("store.mkdir")
             .map_err(|cause| Error::io("create", &self.join(name), cause))?;
         match mkdirat(self, name, Mode::S_IRWXU) {
@@ -104,21 +104,21 @@ impl Directory {
             Err(errno) => return Err(Error::io("create", &self.join(name), errno)),
         }
         let gone = || Error::io("open", &self.join(name), Errno::ENOENT);
-        self.sub(name)?.ok_or_else(gone)
+        self.open_dir(name)?.ok_or_else(gone)
     }
 
     /// What is in it, in order of names; those that are not UTF-8 with replacement characters.
-    pub(crate) fn names(&self) -> Result<Vec<String>, Error> {
+    pub(crate) fn file_names(&self) -> Result<Vec<String>, Error> {
         let mut names = Vec::new();
-        self.each_name(|name| names.push(name.to_owned()))?;
+        self.for_each_name(|name| names.push(name.to_owned()))?;
         names.sort();
         Ok(names)
     }
 
     /// Hands over what is in it name by name, in no order; spelled as in [`Directory::names`].
-    pub(crate) fn each_name(&self, mut take: impl FnMut(&str)) -> Result<(), Error> {
+    pub(crate) fn for_each_name(&self, mut take: impl FnMut(&str)) -> Result<(), Error> {
         let flags = OFlag::O_RDONLY | OFlag::O_DIRECTORY | OFlag::O_CLOEXEC;
-        let fail = || Error::at("list", &self.path);
+        let fail = || Error::from_errno("list", &self.path);
         let mut dir = Dir::openat(self, ".", flags, Mode::empty()).map_err(fail())?;
         for entry in dir.iter() {
             let entry = entry.map_err(fail())?;
@@ -141,35 +141,35 @@ impl Directory {
 
     /// How large the directory itself is, bytes: on all common file systems at least 16 for each name in it.
     pub(crate) fn size(&self) -> Result<u64, Error> {
-        let stat = fstat(self).map_err(Error::at("look at", &self.path))?;
+        let stat = fstat(self).map_err(Error::from_errno("look at", &self.path))?;
         Ok(u64::try_from(stat.st_size).unwrap_or(0))
     }
 
     /// Whether `name` in it is `held`. A look that fails says nothing, so it does not say no.
-    pub(crate) fn still_has(&self, name: &str, held: &Directory) -> bool {
-        held.is(fstatat(self, name, AtFlags::AT_SYMLINK_NOFOLLOW))
+    pub(crate) fn has_same_dir(&self, name: &str, held: &DirHandle) -> bool {
+        held.is_same_dir(fstatat(self, name, AtFlags::AT_SYMLINK_NOFOLLOW))
     }
 
     /// Whether its path, which had no links in it, leads to it.
     pub(crate) fn is_at_its_path(&self) -> bool {
         let has_none = |found: PathBuf| found == self.path;
-        self.is(stat(&self.path)) && self.path.canonicalize().map_or(true, has_none)
+        self.is_same_dir(stat(&self.path)) && self.path.canonicalize().map_or(true, has_none)
     }
 
-    fn is(&self, found: Result<FileStat, Errno>) -> bool {
-        match (found, self.identity()) {
+    fn is_same_dir(&self, found: Result<FileStat, Errno>) -> bool {
+        match (found, self.inode_id()) {
             (Err(Errno::ENOENT | Errno::ENOTDIR), _) => false,
-            (Ok(found), Ok(own)) => identity(&found) == own,
+            (Ok(found), Ok(own)) => inode_id(&found) == own,
             (Err(_), _) | (_, Err(_)) => true,
         }
     }
 
     /// Never another as long as it is open.
-    fn identity(&self) -> Result<Identity, Errno> {
+    fn inode_id(&self) -> Result<InodeId, Errno> {
         if let Some(identity) = self.identity.get() {
             return Ok(*identity);
         }
-        let own = identity(&fstat(self)?);
+        let own = inode_id(&fstat(self)?);
         Ok(*self.identity.get_or_init(|| own))
     }
 

@@ -27,7 +27,7 @@ impl Durability {
     ///
     /// # Errors
     /// `Config` where it is not the name of one.
-    pub fn of_environment(level: Option<&str>) -> Result<Durability, ErrorReport> {
+    pub fn from_env_value(level: Option<&str>) -> Result<Durability, ErrorReport> {
         level.map_or(Ok(Durability::default()), |level| {
             let unknown =
                 |_| ErrorReport::new(ErrorKind::Config, format!("cannot use $TEAMD_DURABILITY: {level}"));

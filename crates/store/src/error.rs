@@ -23,18 +23,18 @@ pub enum Error {
         cause: io::Error,
     },
     /// Somebody else could change what is in this directory.
-    #[error("cannot trust {}: {why}", path.display())]
+    #[error("cannot trust {}: {reason}", path.display())]
     Untrusted {
         /// The directory.
         path: PathBuf,
         /// Who else can write there.
-        why: &'static str,
+        reason: &'static str,
         /// The command that mends it.
         remedy: String,
     },
     /// A link, pipe, directory or device where a file should be, or a file that is not ours alone.
     #[error("cannot use {}: it is {what}", path.display())]
-    Odd {
+    UnexpectedFileType {
         /// Where.
         path: PathBuf,
         /// What is there.
@@ -51,30 +51,30 @@ pub enum Error {
         limit: u64,
     },
     /// Does not parse, also after a while.
-    #[error("cannot parse {}: {why}", path.display())]
+    #[error("cannot parse {}: {reason}", path.display())]
     Corrupt {
         /// The file, which is left as it is.
         path: PathBuf,
         /// Where and how.
-        why: String,
+        reason: String,
         /// A copy of it; none where there are enough already.
-        copy: Option<PathBuf>,
+        backup: Option<PathBuf>,
     },
     /// Parses, but a known field is of an unexpected type.
-    #[error("cannot understand {}: {why}", path.display())]
+    #[error("cannot understand {}: {reason}", path.display())]
     Malformed {
         /// The file, which is left as it is.
         path: PathBuf,
         /// Which field, and its value.
-        why: String,
+        reason: String,
     },
     /// Somebody held the lock all the time, or what is there is no lock of the usual kind.
-    #[error("cannot lock {}: {why}", path.display())]
+    #[error("cannot lock {}: {reason}", path.display())]
     Locked {
         /// The lock.
         path: PathBuf,
         /// What stands in the way.
-        why: String,
+        reason: String,
     },
     /// Others changed the file each time before our change was in.
     #[error("cannot change {}: other programs keep changing it", .0.display())]
@@ -88,7 +88,7 @@ pub enum Error {
         nearest: Vec<String>,
     },
     /// No such member.
-    #[error("cannot find {name:?} in team {team}{}", if *rests { ": it rests" } else { "" })]
+    #[error("cannot find {name:?} in team {team}{}", if *is_suspended { ": it rests" } else { "" })]
     NoSuchMember {
         /// The name asked for.
         name: String,
@@ -97,7 +97,7 @@ pub enum Error {
         /// Those most like it.
         nearest: Vec<String>,
         /// It is none at present, and can be brought back.
-        rests: bool,
+        is_suspended: bool,
     },
     /// No such task.
     #[error("cannot find task {id} in team {team}")]
@@ -109,7 +109,7 @@ pub enum Error {
     },
     /// The name is taken.
     #[error("cannot create {what}: it exists already")]
-    Exists {
+    AlreadyExists {
         /// `team X` or `member X`.
         what: String,
     },
@@ -118,10 +118,10 @@ pub enum Error {
     ReadOnly(TeamName),
     /// A config whose name can't be a team's.
     #[error(transparent)]
-    Name(#[from] protocol::name::NameError),
+    InvalidName(#[from] protocol::name::NameError),
     /// Somebody has the task.
     #[error("cannot claim task {id}: {owner} has it")]
-    Claimed {
+    TaskClaimed {
         /// Which.
         id: TaskId,
         /// Who.
@@ -129,15 +129,15 @@ pub enum Error {
     },
     /// Whoever wants the task has it and works on it.
     #[error("cannot claim task {id}: {owner} has it already, and it is in progress")]
-    AlreadyTheirs {
+    AlreadyInProgress {
         /// Which.
         id: TaskId,
         /// Who.
         owner: AgentName,
     },
     /// The task waits for others.
-    #[error("cannot start task {id}: it waits for {}", listed(blockers))]
-    Blocked {
+    #[error("cannot start task {id}: it waits for {}", join_ids(blockers))]
+    TaskBlocked {
         /// Which.
         id: TaskId,
         /// What is not over yet.
@@ -145,33 +145,33 @@ pub enum Error {
     },
     /// No task that could be taken.
     #[error("cannot claim a task: none is available in team {0}")]
-    NothingAvailable(TeamName),
+    NoTaskAvailable(TeamName),
     /// The link would close a circle.
-    #[error("cannot link the tasks: {} would wait for itself", listed(way))]
-    Cycle {
+    #[error("cannot link the tasks: {} would wait for itself", join_ids(path))]
+    DependencyCycle {
         /// The circle; the first is the last.
-        way: Vec<TaskId>,
+        path: Vec<TaskId>,
     },
     /// Planned tasks would wait for each other in a circle.
-    #[error("cannot create the tasks: {} is a circle", way.join(" → "))]
-    PlannedCycle {
+    #[error("cannot create the tasks: {} is a circle", path.join(" → "))]
+    BatchCycle {
         /// The circle: each is waited for by the next, and the first is the last. New ones by their
         /// subject, others by their id.
-        way: Vec<String>,
+        path: Vec<String>,
     },
     /// A planned task that waits for one that is not among the planned.
-    #[error("cannot create the tasks: {subject:?} waits for number {after} of {count}, counted from 0")]
-    NoSuchPlanned {
+    #[error("cannot create the tasks: {subject:?} waits for number {index} of {count}, counted from 0")]
+    NoSuchBatchIndex {
         /// Whose plan it is.
         subject: String,
         /// The index it names.
-        after: usize,
+        index: usize,
         /// How many are planned.
         count: usize,
     },
     /// The task's status does not allow it.
     #[error("cannot set task {id} to {to}: it is {from}")]
-    Transition {
+    InvalidTransition {
         /// Which.
         id: TaskId,
         /// Its status.
@@ -181,7 +181,7 @@ pub enum Error {
     },
     /// The task has its owner, but the owner was not told.
     #[error("task {id} has its owner, but cannot tell {owner}: {cause}")]
-    Untold {
+    OwnerNotNotified {
         /// Which.
         id: TaskId,
         /// Who.
@@ -199,16 +199,16 @@ pub enum Error {
         open: Vec<String>,
     },
     /// More than one request begins so, or two members have asked under one id.
-    #[error("cannot answer {id}: it could be {}", several.join(", "))]
-    ManyRequests {
+    #[error("cannot answer {id}: it could be {}", candidates.join(", "))]
+    AmbiguousRequest {
         /// The id asked for.
         id: String,
         /// What it could be.
-        several: Vec<String>,
+        candidates: Vec<String>,
     },
     /// The request has its answer.
     #[error("cannot answer {id}: it was answered with a {} already", if *approved { "yes" } else { "no" })]
-    Answered {
+    AlreadyAnswered {
         /// Which.
         id: String,
         /// What the answer was.
@@ -224,41 +224,41 @@ pub enum Error {
     },
     /// Its asker waits for it no longer.
     #[error("cannot answer {id}: {from} has taken it back, since the turn that asked is over")]
-    TakenBack {
+    Withdrawn {
         /// Which.
         id: String,
         /// Who asked.
         from: AgentName,
     },
     /// The answer does not fit the request.
-    #[error("cannot answer {id} like that: {why}")]
-    Unfit {
+    #[error("cannot answer {id} like that: {reason}")]
+    AnswerNotApplicable {
         /// Which.
         id: String,
         /// What is in the way.
-        why: &'static str,
+        reason: &'static str,
     },
     /// Whoever asks could not follow the answer.
-    #[error("cannot answer {id} like that: {}", beyond.reason)]
-    Beyond {
+    #[error("cannot answer {id} like that: {}", unsupported_answer.reason)]
+    UnsupportedAnswer {
         /// Which.
         id: String,
         /// Why not, and what can be done.
-        beyond: UnsupportedAnswer,
+        unsupported_answer: UnsupportedAnswer,
     },
     /// Files that we do not know are in the team's directories.
-    #[error("cannot delete team {team}: not known to us and kept: {}", paths(leftovers))]
-    Leftovers {
+    #[error("cannot delete team {team}: not known to us and kept: {}", join_paths(paths))]
+    UnknownFiles {
         /// Which.
         team: TeamName,
         /// What is left.
-        leftovers: Vec<PathBuf>,
+        paths: Vec<PathBuf>,
     },
 }
 
 impl From<Error> for ErrorReport {
     fn from(error: Error) -> ErrorReport {
-        ErrorReport { kind: error.kind(), message: error.to_string(), help: error.hint() }
+        ErrorReport { kind: error.kind(), message: error.to_string(), help: error.help() }
     }
 }
 
@@ -268,7 +268,7 @@ impl Error {
     }
 
     /// For `map_err` behind a system call.
-    pub(crate) fn at(verb: &'static str, path: &Path) -> impl FnOnce(Errno) -> Error {
+    pub(crate) fn from_errno(verb: &'static str, path: &Path) -> impl FnOnce(Errno) -> Error {
         move |cause| Error::io(verb, path, cause)
     }
 
@@ -277,40 +277,46 @@ impl Error {
         match self {
             Error::Io { .. } | Error::TooLarge { .. } => ErrorKind::Io,
             Error::Untrusted { .. } => ErrorKind::NotPermitted,
-            Error::Corrupt { .. } | Error::Malformed { .. } | Error::Odd { .. } => ErrorKind::InvalidData,
+            Error::Corrupt { .. } | Error::Malformed { .. } | Error::UnexpectedFileType { .. } => {
+                ErrorKind::InvalidData
+            }
             Error::Locked { .. } | Error::Contended(_) => ErrorKind::Timeout,
             Error::NoSuchTeam { .. } | Error::NoSuchMember { .. } | Error::NoSuchTask { .. } => {
                 ErrorKind::NotFound
             }
-            Error::NothingAvailable(_) => ErrorKind::NotFound,
-            Error::Exists { .. } | Error::Claimed { .. } | Error::AlreadyTheirs { .. } => {
+            Error::NoTaskAvailable(_) => ErrorKind::NotFound,
+            Error::AlreadyExists { .. } | Error::TaskClaimed { .. } | Error::AlreadyInProgress { .. } => {
                 ErrorKind::AlreadyExists
             }
             Error::ReadOnly(_) => ErrorKind::NotPermitted,
-            Error::Name(_) | Error::NoSuchPlanned { .. } => ErrorKind::Usage,
-            Error::Blocked { .. } | Error::Cycle { .. } | Error::PlannedCycle { .. } => ErrorKind::Refused,
-            Error::Transition { .. } => ErrorKind::Refused,
-            Error::Leftovers { .. } | Error::Beyond { .. } => ErrorKind::Refused,
-            Error::NoSuchRequest { .. } | Error::AskerGone { .. } | Error::TakenBack { .. } => {
+            Error::InvalidName(_) | Error::NoSuchBatchIndex { .. } => ErrorKind::Usage,
+            Error::TaskBlocked { .. } | Error::DependencyCycle { .. } | Error::BatchCycle { .. } => {
+                ErrorKind::Refused
+            }
+            Error::InvalidTransition { .. } => ErrorKind::Refused,
+            Error::UnknownFiles { .. } | Error::UnsupportedAnswer { .. } => ErrorKind::Refused,
+            Error::NoSuchRequest { .. } | Error::AskerGone { .. } | Error::Withdrawn { .. } => {
                 ErrorKind::NotFound
             }
-            Error::Answered { .. } => ErrorKind::AlreadyExists,
-            Error::ManyRequests { .. } | Error::Unfit { .. } => ErrorKind::Usage,
-            Error::Untold { .. } => ErrorKind::Partial,
+            Error::AlreadyAnswered { .. } => ErrorKind::AlreadyExists,
+            Error::AmbiguousRequest { .. } | Error::AnswerNotApplicable { .. } => ErrorKind::Usage,
+            Error::OwnerNotNotified { .. } => ErrorKind::Partial,
         }
     }
 
     /// The next step, where there is one to name.
-    pub fn hint(&self) -> Option<String> {
+    pub fn help(&self) -> Option<String> {
         match self {
-            Error::Io { path, cause, .. } => of_the_system(cause.kind(), path),
+            Error::Io { path, cause, .. } => io_help(cause.kind(), path),
             Error::Untrusted { remedy, .. } => Some(remedy.clone()),
-            Error::Odd { path, .. } => Some(format!("see what is there: ls -ld {}", path.display())),
-            Error::TooLarge { .. } | Error::Name(_) => None,
-            Error::Corrupt { copy: Some(copy), .. } => {
+            Error::UnexpectedFileType { path, .. } => {
+                Some(format!("see what is there: ls -ld {}", path.display()))
+            }
+            Error::TooLarge { .. } | Error::InvalidName(_) => None,
+            Error::Corrupt { backup: Some(copy), .. } => {
                 Some(format!("a copy is in {}; what is damaged: teamctl doctor", copy.display()))
             }
-            Error::Corrupt { copy: None, .. } | Error::Malformed { .. } => {
+            Error::Corrupt { backup: None, .. } | Error::Malformed { .. } => {
                 Some("mend the file; what is damaged: teamctl doctor".to_owned())
             }
             Error::Locked { path, .. } => Some(format!(
@@ -318,37 +324,41 @@ impl Error {
                 path.display()
             )),
             Error::Contended(_) => Some("try again; who is on the team: teamctl status".to_owned()),
-            Error::Untold { cause, .. } => cause.hint(),
-            about_a_team => about_a_team.hint_of_a_team(),
+            Error::OwnerNotNotified { cause, .. } => cause.help(),
+            about_a_team => about_a_team.team_help(),
         }
     }
 
-    fn hint_of_a_team(&self) -> Option<String> {
+    fn team_help(&self) -> Option<String> {
         let hint = match self {
-            Error::NoSuchTeam { nearest, .. } => near(nearest, "teamctl status"),
-            Error::NoSuchMember { rests: true, .. } => "bring it back with: teamctl up --resume".to_owned(),
-            Error::NoSuchMember { nearest, .. } => near(nearest, "teamctl status"),
-            Error::Exists { what } if what.starts_with("file") => return None,
-            Error::Exists { .. } => "take another name, or let --unique choose one".to_owned(),
+            Error::NoSuchTeam { nearest, .. } => nearest_help(nearest, "teamctl status"),
+            Error::NoSuchMember { is_suspended: true, .. } => {
+                "bring it back with: teamctl up --resume".to_owned()
+            }
+            Error::NoSuchMember { nearest, .. } => nearest_help(nearest, "teamctl status"),
+            Error::AlreadyExists { what } if what.starts_with("file") => return None,
+            Error::AlreadyExists { .. } => "take another name, or let --unique choose one".to_owned(),
             Error::ReadOnly(_) => "make one of your own with: teamctl create NAME".to_owned(),
-            Error::Leftovers { .. } => "move them away and delete the team again".to_owned(),
+            Error::UnknownFiles { .. } => "move them away and delete the team again".to_owned(),
             Error::NoSuchTask { .. } => "those there are: teamctl task list".to_owned(),
-            Error::Claimed { .. } => "take another: teamctl task list --available".to_owned(),
-            Error::AlreadyTheirs { id, .. } => {
+            Error::TaskClaimed { .. } => "take another: teamctl task list --available".to_owned(),
+            Error::AlreadyInProgress { id, .. } => {
                 format!("go on with it, or give it back with: teamctl task release {id}")
             }
-            Error::Blocked { .. } | Error::NothingAvailable(_) | Error::Cycle { .. } => {
+            Error::TaskBlocked { .. } | Error::NoTaskAvailable(_) | Error::DependencyCycle { .. } => {
                 "what waits for what: teamctl task list".to_owned()
             }
-            Error::Transition { id, .. } => format!("how it stands: teamctl task get {id}"),
+            Error::InvalidTransition { id, .. } => format!("how it stands: teamctl task get {id}"),
             Error::NoSuchRequest { open, .. } if !open.is_empty() => format!("open: {}", open.join(", ")),
-            Error::ManyRequests { .. } => "give more of its id; all that wait: teamctl requests".to_owned(),
+            Error::AmbiguousRequest { .. } => {
+                "give more of its id; all that wait: teamctl requests".to_owned()
+            }
             Error::NoSuchRequest { .. }
-            | Error::Answered { .. }
+            | Error::AlreadyAnswered { .. }
             | Error::AskerGone { .. }
-            | Error::TakenBack { .. }
-            | Error::Unfit { .. } => "what waits for an answer: teamctl requests".to_owned(),
-            Error::Beyond { beyond, .. } => beyond.help.clone(),
+            | Error::Withdrawn { .. }
+            | Error::AnswerNotApplicable { .. } => "what waits for an answer: teamctl requests".to_owned(),
+            Error::UnsupportedAnswer { unsupported_answer: beyond, .. } => beyond.help.clone(),
             _ => return None,
         };
         Some(hint)
@@ -356,7 +366,7 @@ impl Error {
 }
 
 /// What may be seen, or done, about an answer of the kernel's.
-fn of_the_system(cause: io::ErrorKind, path: &Path) -> Option<String> {
+fn io_help(cause: io::ErrorKind, path: &Path) -> Option<String> {
     match cause {
         // What could not be written is gone again: its directory is there.
         io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
@@ -368,17 +378,17 @@ fn of_the_system(cause: io::ErrorKind, path: &Path) -> Option<String> {
 }
 
 /// Those most like it, else where all are to be seen.
-fn near(names: &[String], all: &str) -> String {
+fn nearest_help(names: &[String], all: &str) -> String {
     match names {
         [] => format!("those there are: {all}"),
         names => format!("there is: {}", names.join(", ")),
     }
 }
 
-fn listed(ids: &[TaskId]) -> String {
+fn join_ids(ids: &[TaskId]) -> String {
     ids.iter().map(TaskId::to_string).collect::<Vec<_>>().join(", ")
 }
 
-fn paths(paths: &[PathBuf]) -> String {
+fn join_paths(paths: &[PathBuf]) -> String {
     paths.iter().map(|path| path.display().to_string()).collect::<Vec<_>>().join(", ")
 }

@@ -13,20 +13,21 @@ mod stamps;
 mod temporary;
 mod walk;
 
-pub(crate) use change::{ATTEMPTS, Change, OPTIMISTIC, change};
-pub(crate) use end::{Known, Long, Replaced};
+pub(crate) use change::{MAX_ATTEMPTS, PreparedChange, UNLOCKED_ATTEMPTS, modify_file};
+pub(crate) use end::{KnownFile, LongFile, SwapOutcome};
 pub(crate) use snapshot::{
-    Identity, PATIENCE, Snapshot, half_written, open_for_reading, read, read_as, read_raw,
+    FileSnapshot, FileVersion, HALF_WRITTEN_TIMEOUT, half_written_backoff, open_for_reading, read,
+    read_and_parse, read_raw,
 };
-pub(crate) use stamps::are_fine as stamps_are_fine;
+pub(crate) use stamps::has_multigrain_timestamps as stamps_are_fine;
 pub(crate) use temporary::{
-    MARK, TWIN, Temporary, append, append_line, append_within, overwrite, place, place_as, rename,
-    rename_fresh, settle,
+    SHADOW_SUFFIX, TEMP_INFIX, TempFile, append, append_if_fits, append_line, overwrite, rename,
+    rename_noreplace, sync_dir, write_file, write_file_with_mode,
 };
-pub(crate) use walk::{Odd, Walk};
+pub(crate) use walk::{ArrayReadError, ArrayReader};
 
 use crate::Durability;
-use crate::aside::Aside;
+use crate::aside::CorruptBackups;
 use protocol::json;
 
 /// The most bytes of an inbox.
@@ -36,34 +37,34 @@ pub(crate) const FILE_LIMIT: u64 = 8 << 20;
 
 /// What a file's text must be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Shape {
+pub(crate) enum JsonShape {
     /// An inbox.
     Array,
     /// A config or a task.
     Object,
 }
 
-impl Shape {
+impl JsonShape {
     pub(crate) fn check(self, text: &str) -> Result<(), json::JsonError> {
         match self {
-            Shape::Array => json::Array::parse(text).map(drop),
-            Shape::Object => json::Object::parse(text).map(drop),
+            JsonShape::Array => json::Array::parse(text).map(drop),
+            JsonShape::Object => json::Object::parse(text).map(drop),
         }
     }
 
     pub(crate) fn limit(self) -> u64 {
         match self {
-            Shape::Array => INBOX_LIMIT,
-            Shape::Object => FILE_LIMIT,
+            JsonShape::Array => INBOX_LIMIT,
+            JsonShape::Object => FILE_LIMIT,
         }
     }
 }
 
 /// What all reads and writes of one root share.
 #[derive(Debug)]
-pub(crate) struct Way {
+pub(crate) struct IoContext {
     /// What a write waits for.
     pub(crate) durability: Durability,
     /// Where copies of damaged files go.
-    pub(crate) aside: Aside,
+    pub(crate) backups: CorruptBackups,
 }

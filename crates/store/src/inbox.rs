@@ -5,14 +5,16 @@
 mod cut;
 mod since;
 
-pub use since::Mark;
+pub use since::InboxCursor;
 
-use crate::directory::Directory;
+use crate::directory::DirHandle;
 use crate::error::Error;
-use crate::file::{INBOX_LIMIT, PATIENCE, Shape, change, read_as, settle, stamps_are_fine};
-use crate::lock::{Holding, Lock, holding};
+use crate::file::{
+    HALF_WRITTEN_TIMEOUT, INBOX_LIMIT, JsonShape, modify_file, read_and_parse, stamps_are_fine, sync_dir,
+};
+use crate::lock::{Lock, LockState, lock_state};
 use crate::team::Team;
-use cut::{Cut, Ends, Place};
+use cut::{EntryPosition, TailIndex, TailPositions};
 use protocol::json;
 use protocol::message::{InboxEntry, Message, parse_inbox, with_inserted, with_marked_read, with_messages};
 use protocol::name::AgentName;
@@ -43,19 +45,20 @@ impl Inbox {
     }
 
     /// The name of its file.
-    pub(crate) fn file(&self) -> &str {
+    pub(crate) fn file_name(&self) -> &str {
         &self.file
     }
 
     /// Its file.
     pub fn path(&self) -> PathBuf {
-        self.team.dir().join(crate::team::INBOXES).join(&self.file)
+        self.team.dir().join(crate::team::INBOXES_DIR).join(&self.file)
     }
 
     /// All entries, oldest first; none if nobody ever wrote to it.
     pub fn read(&self) -> Result<Vec<InboxEntry>, Error> {
-        let Some(dir) = self.team.inboxes()? else { return Ok(Vec::new()) };
-        let read = read_as(self.team.way(), dir, &self.file, INBOX_LIMIT, PATIENCE, parse_inbox)?;
+        let Some(dir) = self.team.inboxes_dir()? else { return Ok(Vec::new()) };
+        let read =
+            read_and_parse(self.team.io(), dir, &self.file, INBOX_LIMIT, HALF_WRITTEN_TIMEOUT, parse_inbox)?;
         Ok(read.map(|(_, entries)| entries).unwrap_or_default())
     }
 
@@ -63,14 +66,14 @@ impl Inbox {
     ///
     /// # Errors
     /// `Io`, `Odd`.
-    pub fn holding(&self) -> Result<Holding, Error> {
-        self.team.inboxes()?.map_or(Ok(Holding::Free), |dir| holding(dir, &self.file))
+    pub fn lock_state(&self) -> Result<LockState, Error> {
+        self.team.inboxes_dir()?.map_or(Ok(LockState::Free), |dir| lock_state(dir, &self.file))
     }
 
     /// The entries that nobody has read, oldest first; as [`Inbox::read`], at the cost of these and what came after them.
-    pub fn unread(&self) -> Result<Vec<InboxEntry>, Error> {
-        let end = self.is_long()?.then(|| Cut::noted(self)).flatten();
-        let end = end.map(|cut| cut.end(self, |cut| cut.unread)).transpose()?.flatten();
+    pub fn read_unread(&self) -> Result<Vec<InboxEntry>, Error> {
+        let end = self.has_tail_index()?.then(|| TailIndex::read(self)).flatten();
+        let end = end.map(|cut| cut.open_tail(self, |cut| cut.first_unread)).transpose()?.flatten();
         let entries = end.and_then(|end| end.entries()).map_or_else(|| self.read(), Ok)?;
         Ok(entries.into_iter().filter(|entry| entry.unread().is_some()).collect())
     }
@@ -85,8 +88,11 @@ impl Inbox {
     /// [`Inbox::append`].
     pub fn append_all(&self, messages: &[Message]) -> Result<(), Error> {
         self.check_lengths(messages, MESSAGE_LIMIT)?;
-        self.change_end(|cut| cut.last, |text, _| changed(text, with_messages(text, messages)?))?;
-        self.team.journal().sent(&self.team, &self.file, messages);
+        self.change_tail(
+            |cut| cut.last_entry,
+            |text, _| text_if_changed(text, with_messages(text, messages)?),
+        )?;
+        self.team.journal().record_sent(&self.team, &self.file, messages);
         Ok(())
     }
 
@@ -114,26 +120,26 @@ impl Inbox {
             if !written.get() {
                 return Ok(None);
             }
-            changed(text, with_messages(text, std::slice::from_ref(message))?)
+            text_if_changed(text, with_messages(text, std::slice::from_ref(message))?)
         })?;
         if written.get() {
-            self.team.journal().sent(&self.team, &self.file, std::slice::from_ref(message));
+            self.team.journal().record_sent(&self.team, &self.file, std::slice::from_ref(message));
         }
         Ok(written.get())
     }
 
     /// Puts those of `sent` that are `lost` where they were, as far as that can be told: before what was sent later.
     /// Those that are not there by then anyway; these are returned.
-    pub(crate) fn put_back(
+    pub(crate) fn restore(
         &self,
         sent: &[(String, Message)],
         lost: &BTreeSet<String>,
     ) -> Result<Vec<Message>, Error> {
         let put = RefCell::new(Vec::new());
         self.change(|text| {
-            let missing = missing(sent, lost, &parse_inbox(text)?);
+            let missing = missing_messages(sent, lost, &parse_inbox(text)?);
             put.replace(missing.iter().map(|(_, message)| (*message).clone()).collect());
-            changed(text, with_inserted(text, &missing)?)
+            text_if_changed(text, with_inserted(text, &missing)?)
         })?;
         Ok(put.into_inner())
     }
@@ -141,50 +147,51 @@ impl Inbox {
     /// Marks these entries read. Each is known by its spelling, first at its place, then anywhere: others
     /// may have removed some before it. One that is gone is fine.
     pub fn mark_read(&self, entries: &[InboxEntry]) -> Result<(), Error> {
-        self.team.writable()?;
-        self.team.journal().read(&self.team, &self.file, entries);
-        self.change_end(
-            |cut| cut.unread,
+        self.team.check_writable()?;
+        self.team.journal().record_read(&self.team, &self.file, entries);
+        self.change_tail(
+            |cut| cut.first_unread,
             |text, before| {
                 let current = parse_inbox(text)?;
-                changed(text, with_marked_read(text, &places(&current, entries, before))?)
+                text_if_changed(text, with_marked_read(text, &current_positions(&current, entries, before))?)
             },
         )
     }
 
     /// Marks all that is unread read, for a name that is used again.
-    pub fn retire(&self) -> Result<(), Error> {
-        self.team.writable()?;
-        self.team.journal().retired(&self.team, &self.file);
+    pub fn mark_all_read(&self) -> Result<(), Error> {
+        self.team.check_writable()?;
+        self.team.journal().record_name_reuse(&self.team, &self.file);
         self.change(|text| {
             let unread: Vec<usize> = (0..parse_inbox(text)?.len()).collect();
-            changed(text, with_marked_read(text, &unread)?)
+            text_if_changed(text, with_marked_read(text, &unread)?)
         })
     }
 
     fn change(&self, edit: impl Fn(&str) -> Result<Option<String>, json::JsonError>) -> Result<(), Error> {
-        let dir = self.team.inboxes_made()?;
-        let is_known = self.is_known(dir);
+        let dir = self.team.create_inboxes_dir()?;
+        let is_known = self.is_trackable(dir);
         // Looked for before the lock is taken, and noted under it: or others would have changed the file by then, and whoever
         // comes next would read all of it, and note as late.
         let ends = Cell::new(None);
         let edit = |text: Option<&str>| {
             let edited = edit(text.unwrap_or("[]"))?;
-            ends.set(edited.as_deref().filter(|_| is_known).and_then(Ends::of));
+            ends.set(edited.as_deref().filter(|_| is_known).and_then(TailPositions::in_file));
             Ok(Ok(edited))
         };
-        let note = |known| ends.get().into_iter().for_each(|ends: Ends| ends.cut(known).note(self));
-        change(self.team.way(), dir, &self.file, None, Shape::Array, edit, note)
+        let note =
+            |known| ends.get().into_iter().for_each(|ends: TailPositions| ends.with_file(known).write(self));
+        modify_file(self.team.io(), dir, &self.file, None, JsonShape::Array, edit, note)
     }
 
     /// As [`Inbox::change`], for an `edit` that needs only the end of a long inbox, from an entry on: it gets a text
     /// that begins there, and how many entries stand before.
-    fn change_end(
+    fn change_tail(
         &self,
-        from: fn(&Cut) -> Place,
+        from: fn(&TailIndex) -> EntryPosition,
         edit: impl Fn(&str, usize) -> Result<Option<String>, json::JsonError>,
     ) -> Result<(), Error> {
-        if self.is_long()? && self.changed_end(from, &edit)? {
+        if self.has_tail_index()? && self.try_change_tail(from, &edit)? {
             return Ok(());
         }
         self.change(|text| edit(text, 0))
@@ -192,68 +199,70 @@ impl Inbox {
 
     /// Whether it could be done in this way. What takes long is built before the lock is taken, since others may not wait
     /// for it; but under it where somebody was faster, or all who send at once would build in vain.
-    fn changed_end(
+    fn try_change_tail(
         &self,
-        from: fn(&Cut) -> Place,
+        from: fn(&TailIndex) -> EntryPosition,
         edit: impl Fn(&str, usize) -> Result<Option<String>, json::JsonError>,
     ) -> Result<bool, Error> {
-        let dir = self.team.inboxes_made()?;
-        let noted = || Cut::noted(self).filter(|cut| cut.is_little(from));
+        let dir = self.team.create_inboxes_dir()?;
+        let noted = || TailIndex::read(self).filter(|cut| cut.is_small(from));
         let Some(cut) = noted() else { return Ok(false) };
-        if !cut.is_quick(self) && self.end_changed(cut, from, &edit, None)? {
+        if !cut.is_cheap(self) && self.rewrite_tail(cut, from, &edit, None)? {
             return Ok(true);
         }
         let lock = Lock::acquire(dir, &self.file)?;
         // What was noted under the lock is true under it.
-        noted().map_or(Ok(false), |cut| self.end_changed(cut, from, &edit, Some(lock)))
+        noted().map_or(Ok(false), |cut| self.rewrite_tail(cut, from, &edit, Some(lock)))
     }
 
     /// Whether it was still what it was.
-    fn end_changed(
+    fn rewrite_tail(
         &self,
-        cut: Cut,
-        from: fn(&Cut) -> Place,
+        cut: TailIndex,
+        from: fn(&TailIndex) -> EntryPosition,
         edit: impl Fn(&str, usize) -> Result<Option<String>, json::JsonError>,
         lock: Option<Lock>,
     ) -> Result<bool, Error> {
-        let Some(end) = cut.end(self, from)? else { return Ok(false) };
+        let Some(end) = cut.open_tail(self, from)? else { return Ok(false) };
         // What does not parse is the other way's to tell.
-        let Ok(after) = edit(&end.text, end.entries_before()) else { return Ok(false) };
+        let Ok(after) = edit(&end.text, end.first_index()) else { return Ok(false) };
         let Some(after) = after else { return Ok(true) };
         if !end.replace(self, lock, &after)? {
             return Ok(false);
         }
-        settle(self.team.inboxes_made()?, self.team.way().durability)?;
+        sync_dir(self.team.create_inboxes_dir()?, self.team.io().durability)?;
         Ok(true)
     }
 
     /// Whether anything can be known of it from one change to the next: nothing of a session's, whose program writes it
     /// whole, nor where stamps don't tell everything.
-    fn is_known(&self, dir: &Directory) -> bool {
+    fn is_trackable(&self, dir: &DirHandle) -> bool {
         !self.team.name().is_claude_session() && stamps_are_fine(dir)
     }
 
     /// Whether it may have an end that was noted.
-    fn is_long(&self) -> Result<bool, Error> {
-        let Some(dir) = self.team.inboxes()?.filter(|dir| self.is_known(dir)) else { return Ok(false) };
-        Ok(dir.stat(&self.file)?.is_some_and(|stat| stat.st_size.unsigned_abs() >= cut::LONG))
+    fn has_tail_index(&self) -> Result<bool, Error> {
+        let Some(dir) = self.team.inboxes_dir()?.filter(|dir| self.is_trackable(dir)) else {
+            return Ok(false);
+        };
+        Ok(dir.stat(&self.file)?.is_some_and(|stat| stat.st_size.unsigned_abs() >= cut::MIN_INDEXED_BYTES))
     }
 }
 
-fn changed(before: &str, after: String) -> Result<Option<String>, json::JsonError> {
+fn text_if_changed(before: &str, after: String) -> Result<Option<String>, json::JsonError> {
     Ok((after != before).then_some(after))
 }
 
 /// Where in `current`, which has `before` others before it, each of `wanted` is now; two that are spelled alike take two
 /// places. One that somebody has spelled anew is known by what it says.
-fn places(current: &[InboxEntry], wanted: &[InboxEntry], before: usize) -> Vec<usize> {
+fn current_positions(current: &[InboxEntry], wanted: &[InboxEntry], before: usize) -> Vec<usize> {
     let is = |index: usize, entry: &InboxEntry| current.get(index).is_some_and(|at| at.raw == entry.raw);
     let there = |entry: &InboxEntry| entry.index.checked_sub(before).filter(|index| is(*index, entry));
     let mut taken: BTreeSet<usize> = wanted.iter().filter_map(there).collect();
     for entry in wanted.iter().filter(|entry| there(entry).is_none()) {
         let free = |at: &usize| !taken.contains(at);
         let spelled = (0..current.len()).find(|at| free(at) && is(*at, entry));
-        let says = || (0..current.len()).find(|at| free(at) && says_the_same(&current[*at], entry));
+        let says = || (0..current.len()).find(|at| free(at) && is_same_message(&current[*at], entry));
         taken.extend(spelled.or_else(says));
     }
     taken.into_iter().collect()
@@ -261,12 +270,12 @@ fn places(current: &[InboxEntry], wanted: &[InboxEntry], before: usize) -> Vec<u
 
 /// What of `sent` is lost and not there, each with its place: before what was noted later, and among what its own sender
 /// sent where it was sent. Who has stored something may note it long after: until then its time says what it comes behind.
-fn missing<'m>(
+fn missing_messages<'m>(
     sent: &'m [(String, Message)],
     lost: &BTreeSet<String>,
     there: &[InboxEntry],
 ) -> Vec<(usize, &'m Message)> {
-    let ids: Vec<String> = there.iter().map(|entry| said(entry).simple().to_string()).collect();
+    let ids: Vec<String> = there.iter().map(|entry| entry_uuid(entry).simple().to_string()).collect();
     let places: BTreeMap<&String, usize> = ids.iter().enumerate().map(|(at, id)| (id, at)).collect();
     let noted: BTreeSet<&String> = sent.iter().map(|(id, _)| id).collect();
     let mut not_noted: BTreeMap<&str, Vec<(usize, &str)>> = BTreeMap::new();
@@ -281,13 +290,15 @@ fn missing<'m>(
     };
     let mut behind: BTreeMap<&str, usize> = BTreeMap::new();
     let mut missing = BTreeMap::new();
-    for (at, ((id, message), ahead)) in sent.iter().zip(ahead(sent, &places, there.len())).enumerate() {
+    for (at, ((id, message), ahead)) in
+        sent.iter().zip(next_positions(sent, &places, there.len())).enumerate()
+    {
         let first = behind.entry(&message.from).or_default();
         if let Some(place) = places.get(id) {
             *first = (*first).max(place + 1);
         } else if lost.contains(id) {
-            let hers = ahead.hers.min(later(message, *first));
-            missing.insert((ahead.noted.max(*first).min(hers), at), (id, message));
+            let hers = ahead.same_sender.min(later(message, *first));
+            missing.insert((ahead.any_sender.max(*first).min(hers), at), (id, message));
         }
     }
     let mut seen = BTreeSet::new();
@@ -296,18 +307,22 @@ fn missing<'m>(
 }
 
 /// The first place of what was noted after a message: of all, and of what its sender sent.
-struct Ahead {
-    noted: usize,
-    hers: usize,
+struct NextPositions {
+    any_sender: usize,
+    same_sender: usize,
 }
 
 /// For each of `sent`; where nothing came after, the `end`.
-fn ahead(sent: &[(String, Message)], places: &BTreeMap<&String, usize>, end: usize) -> Vec<Ahead> {
+fn next_positions(
+    sent: &[(String, Message)],
+    places: &BTreeMap<&String, usize>,
+    end: usize,
+) -> Vec<NextPositions> {
     let (mut noted, mut hers) = (end, BTreeMap::<&str, usize>::new());
     let mut all = Vec::with_capacity(sent.len());
     for (id, message) in sent.iter().rev() {
         let first = hers.entry(&message.from).or_insert(end);
-        all.push(Ahead { noted, hers: *first });
+        all.push(NextPositions { any_sender: noted, same_sender: *first });
         if let Some(place) = places.get(id) {
             (noted, *first) = (noted.min(*place), (*first).min(*place));
         }
@@ -316,31 +331,31 @@ fn ahead(sent: &[(String, Message)], places: &BTreeMap<&String, usize>, end: usi
     all
 }
 
-fn says_the_same(one: &InboxEntry, other: &InboxEntry) -> bool {
+fn is_same_message(one: &InboxEntry, other: &InboxEntry) -> bool {
     let (Ok(one), Ok(other)) = (&one.message, &other.message) else { return false };
     (&one.from, &one.timestamp, &one.text) == (&other.from, &other.timestamp, &other.text)
 }
 
 /// What an entry says, whether it was read or not: being read alone does not make it another.
-pub(crate) fn said(entry: &InboxEntry) -> Uuid {
+pub(crate) fn entry_uuid(entry: &InboxEntry) -> Uuid {
     match &entry.message {
-        Ok(message) => said_by(message),
-        Err(_) => digest(entry.raw.as_bytes()),
+        Ok(message) => message_uuid(message),
+        Err(_) => hash_bytes(entry.raw.as_bytes()),
     }
 }
 
 /// What tells a message from others, whoever spells it, and whether it is read or not: the same for each copy of one
 /// that went to several.
 pub fn message_id(message: &Message) -> String {
-    said_by(message).simple().to_string()
+    message_uuid(message).simple().to_string()
 }
 
 /// The same of a message.
-pub(crate) fn said_by(message: &Message) -> Uuid {
-    digest(format!("{:?}", (&message.from, &message.timestamp, &message.text)).as_bytes())
+pub(crate) fn message_uuid(message: &Message) -> Uuid {
+    hash_bytes(format!("{:?}", (&message.from, &message.timestamp, &message.text)).as_bytes())
 }
 
-fn digest(bytes: &[u8]) -> Uuid {
+fn hash_bytes(bytes: &[u8]) -> Uuid {
     Uuid::new_v5(&Uuid::NAMESPACE_OID, bytes)
 }
 
@@ -364,7 +379,7 @@ mod tests {
         let early = message("a", "long ago", 0);
         for (next, place) in [(message("a", "4", 3), 3), (message("c", "4", 4), 4)] {
             let there = [&early, &sent[0].1, &sent[1].1, &next].map(entry);
-            let missing = missing(&sent, &lost, &there);
+            let missing = missing_messages(&sent, &lost, &there);
             assert_eq!(missing.iter().map(|(at, _)| *at).collect::<Vec<_>>(), [place], "{next:?}");
         }
     }
@@ -378,7 +393,7 @@ mod tests {
         let lost = sent.iter().map(|(id, _)| id.clone()).collect();
         let there: Vec<InboxEntry> = sent.iter().step_by(1_000).map(|(_, message)| entry(message)).collect();
         let begun = Instant::now();
-        let missing = missing(&sent, &lost, &there);
+        let missing = missing_messages(&sent, &lost, &there);
         assert!(begun.elapsed() < Duration::from_secs(5), "{:?}", begun.elapsed());
         let texts: Vec<&str> = missing.iter().map(|(_, message)| message.text.as_str()).collect();
         let expected = (0..20_000).filter(|n| n % 1_000 != 0).map(|n: usize| n.to_string());

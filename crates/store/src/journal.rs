@@ -10,13 +10,13 @@
 mod ledger;
 mod line;
 
-pub use ledger::{Ledger, Looked, Reader};
+pub use ledger::{InboxChange, InboxReconciler, ReaderKind};
 
-use crate::directory::Directory;
+use crate::directory::DirHandle;
 use crate::error::Error;
 use crate::state::StateDir;
 use crate::team::Team;
-use line::{Line, Note};
+use line::{JournalEntry, JournalEntryKind};
 use protocol::message::{InboxEntry, Message};
 use protocol::name::TeamName;
 use std::collections::BTreeMap;
@@ -24,7 +24,7 @@ use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
 /// The most bytes of a file, which grows for as long as no daemon looks; what is sent then is not noted.
-const LIMIT: u64 = 8 << 20;
+const MAX_JOURNAL_BYTES: u64 = 8 << 20;
 
 /// Where the notes are; the directory is made by the first.
 #[derive(Debug)]
@@ -35,47 +35,56 @@ pub(crate) struct Journal {
 
 impl Journal {
     /// Beside the directory of the copies.
-    pub(crate) fn beside(aside: &Path) -> Journal {
+    pub(crate) fn new_in_state_dir(aside: &Path) -> Journal {
         Journal { path: aside.with_file_name("journal"), dir: OnceLock::new() }
     }
 
     /// These are in the inbox `file` now.
-    pub(crate) fn sent(&self, team: &Team, file: &str, messages: &[Message]) {
-        self.note(team, file, messages.iter().cloned().map(Note::Sent));
+    pub(crate) fn record_sent(&self, team: &Team, file: &str, messages: &[Message]) {
+        self.record(team, file, messages.iter().cloned().map(JournalEntryKind::Sent));
     }
 
     /// The owner of the inbox has these.
-    pub(crate) fn read(&self, team: &Team, file: &str, entries: &[InboxEntry]) {
+    pub(crate) fn record_read(&self, team: &Team, file: &str, entries: &[InboxEntry]) {
         let had: Vec<String> =
-            entries.iter().filter(|entry| entry.unread().is_some()).map(line::id).collect();
-        self.note(team, file, (!had.is_empty()).then_some(Note::Read(had)));
+            entries.iter().filter(|entry| entry.unread().is_some()).map(line::entry_id).collect();
+        self.record(team, file, (!had.is_empty()).then_some(JournalEntryKind::Read(had)));
     }
 
     /// Nobody is to have what was sent so far.
-    pub(crate) fn retired(&self, team: &Team, file: &str) {
-        self.note(team, file, [Note::Retired {}]);
+    pub(crate) fn record_name_reuse(&self, team: &Team, file: &str) {
+        self.record(team, file, [JournalEntryKind::NameReused {}]);
     }
 
     /// Left out where it can't be written, or where the files are not ours.
-    fn note(&self, team: &Team, file: &str, notes: impl IntoIterator<Item = Note>) {
+    fn record(&self, team: &Team, file: &str, notes: impl IntoIterator<Item = JournalEntryKind>) {
         if !team.name().is_claude_session() {
             let lines = notes.into_iter().map(|note| (file.to_owned(), note));
-            self.add(team, lines, false).ok();
+            self.append(team, lines, false).ok();
         }
     }
 
     /// `old`: they are older than what stands before them, and find room where new ones do not any more.
-    fn add(&self, team: &Team, notes: impl Iterator<Item = (String, Note)>, old: bool) -> Result<(), Error> {
-        let Some(of) = place(team)? else { return Ok(()) };
-        let lines: String = notes.map(|(to, note)| Line { to, of, old, note }.text()).collect();
+    fn append(
+        &self,
+        team: &Team,
+        notes: impl Iterator<Item = (String, JournalEntryKind)>,
+        old: bool,
+    ) -> Result<(), Error> {
+        let Some(of) = inboxes_generation(team)? else { return Ok(()) };
+        let lines: String = notes
+            .map(|(to, note)| {
+                JournalEntry { inbox_file: to, generation: of, is_carried_over: old, kind: note }.to_line()
+            })
+            .collect();
         if lines.is_empty() {
             return Ok(());
         }
-        let limit = if old { LIMIT + LIMIT / 2 } else { LIMIT };
-        self.opened()?.append_within(&name(team.name()), lines.as_bytes(), limit)
+        let limit = if old { MAX_JOURNAL_BYTES + MAX_JOURNAL_BYTES / 2 } else { MAX_JOURNAL_BYTES };
+        self.open_dir()?.append_within(&file_name(team.name()), lines.as_bytes(), limit)
     }
 
-    fn opened(&self) -> Result<&StateDir, Error> {
+    fn open_dir(&self) -> Result<&StateDir, Error> {
         if self.dir.get().is_none() {
             drop(self.dir.set(StateDir::open(&self.path)?));
         }
@@ -83,28 +92,28 @@ impl Journal {
     }
 
     /// None where nothing was ever noted.
-    fn there(&self) -> Result<Option<&StateDir>, Error> {
+    fn existing_dir(&self) -> Result<Option<&StateDir>, Error> {
         if self.dir.get().is_none() && !self.path.is_dir() {
             return Ok(None);
         }
-        self.opened().map(Some)
+        self.open_dir().map(Some)
     }
 
     /// What was noted last of where the inbox `file` may be taken up; none where nothing was, or it can't be read.
-    pub(crate) fn cut(&self, team: &TeamName, file: &str) -> Option<Vec<u8>> {
-        self.there().ok()??.read(&cut(team, file)).ok()?
+    pub(crate) fn read_tail_index(&self, team: &TeamName, file: &str) -> Option<Vec<u8>> {
+        self.existing_dir().ok()??.read(&tail_index_name(team, file)).ok()?
     }
 
     /// Notes that, in place of what was noted before. Two who do so at once leave a mixture at worst, which nobody believes.
-    pub(crate) fn note_cut(&self, team: &TeamName, file: &str, bytes: &[u8]) -> Result<(), Error> {
-        self.opened()?.overwrite(&cut(team, file), bytes)
+    pub(crate) fn write_tail_index(&self, team: &TeamName, file: &str, bytes: &[u8]) -> Result<(), Error> {
+        self.open_dir()?.overwrite(&tail_index_name(team, file), bytes)
     }
 
     /// Of a team that is gone, or begins.
-    pub(crate) fn forget(&self, team: &TeamName) -> Result<(), Error> {
-        let Some(dir) = self.there()? else { return Ok(()) };
-        let cuts = dir.names()?.into_iter().filter(|name| name.starts_with(&cut(team, "")));
-        cuts.chain([earlier(team), name(team)]).try_for_each(|name| dir.remove(&name))
+    pub(crate) fn delete_team(&self, team: &TeamName) -> Result<(), Error> {
+        let Some(dir) = self.existing_dir()? else { return Ok(()) };
+        let cuts = dir.names()?.into_iter().filter(|name| name.starts_with(&tail_index_name(team, "")));
+        cuts.chain([previous_file_name(team), file_name(team)]).try_for_each(|name| dir.remove(&name))
     }
 }
 
@@ -113,9 +122,9 @@ impl Team {
     ///
     /// # Errors
     /// `Io`, `Untrusted`.
-    pub fn acknowledged(&self) -> Result<Vec<(String, Message)>, Error> {
-        let sent = line::all(self)?.into_iter().filter_map(|line| match line.note {
-            Note::Sent(message) => Some((line.to, message)),
+    pub fn acknowledged_messages(&self) -> Result<Vec<(String, Message)>, Error> {
+        let sent = line::read_entries(self)?.into_iter().filter_map(|line| match line.kind {
+            JournalEntryKind::Sent(message) => Some((line.inbox_file, message)),
             _ => None,
         });
         Ok(sent.collect())
@@ -126,11 +135,11 @@ impl Team {
     ///
     /// # Errors
     /// `Io`, `Untrusted`.
-    pub fn came_back(&self) -> Result<BTreeMap<String, usize>, Error> {
+    pub fn restored_counts(&self) -> Result<BTreeMap<String, usize>, Error> {
         let mut counts = BTreeMap::new();
-        for line in line::all(self)? {
-            if let Note::Back(ids) = line.note {
-                *counts.entry(line.to).or_default() += ids.len();
+        for line in line::read_entries(self)? {
+            if let JournalEntryKind::Restored(ids) = line.kind {
+                *counts.entry(line.inbox_file).or_default() += ids.len();
             }
         }
         Ok(counts)
@@ -138,20 +147,20 @@ impl Team {
 }
 
 /// What tells the team's inboxes from those of an earlier or a later team of that name; none if there are none yet.
-fn place(team: &Team) -> Result<Option<u64>, Error> {
-    team.inboxes()?.map(Directory::birth).transpose()
+fn inboxes_generation(team: &Team) -> Result<Option<u64>, Error> {
+    team.inboxes_dir()?.map(DirHandle::generation).transpose()
 }
 
-fn name(team: &TeamName) -> String {
+fn file_name(team: &TeamName) -> String {
     format!("{team}.jsonl")
 }
 
 /// No team's name has the sign in it.
-fn cut(team: &TeamName, file: &str) -> String {
+fn tail_index_name(team: &TeamName, file: &str) -> String {
     format!("{team}@{file}")
 }
 
 /// What was in it before it was begun anew.
-fn earlier(team: &TeamName) -> String {
+fn previous_file_name(team: &TeamName) -> String {
     format!("{team}.jsonl.1")
 }

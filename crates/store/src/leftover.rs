@@ -2,25 +2,25 @@
 //! They disturb nobody; after an hour they are nobody's, and go. A lock in its place has the rule of `lock`:
 //! after ten seconds whoever wants it next may take it, or [`Team::release_stale`] when somebody cleans up.
 
-use crate::directory::{Directory, file_type};
+use crate::directory::{DirHandle, file_type};
 use crate::error::Error;
-use crate::file::{MARK, TWIN};
+use crate::file::{SHADOW_SUFFIX, TEMP_INFIX};
 use crate::lock;
-use crate::team::{CONFIG, Team};
+use crate::team::{CONFIG_FILE, Team};
 use nix::sys::stat::SFlag;
 use protocol::id::TaskId;
 use std::path::PathBuf;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-const OLD: Duration = Duration::from_secs(3600);
+const TEMP_ABANDONED_AFTER: Duration = Duration::from_secs(3600);
 
 impl Team {
     /// Removes files on their way and moved locks that have not changed for an hour. A lock in its place is
     /// left to whoever wants it next.
-    pub fn tidy(&self) -> Result<(), Error> {
-        self.writable()?;
-        let dirs = [Some(self.dir()), self.inboxes()?, self.task_dir()?];
-        dirs.into_iter().flatten().try_for_each(tidy)
+    pub fn remove_abandoned(&self) -> Result<(), Error> {
+        self.check_writable()?;
+        let dirs = [Some(self.dir()), self.inboxes_dir()?, self.tasks_dir()?];
+        dirs.into_iter().flatten().try_for_each(remove_abandoned)
     }
 }
 
@@ -30,9 +30,9 @@ impl Team {
     ///
     /// # Errors
     /// `Io`, `ReadOnly`.
-    pub fn tidy_config(&self) -> Result<(), Error> {
-        self.writable()?;
-        remove_halves(self.dir(), "config.json")
+    pub fn remove_config_temp_files(&self) -> Result<(), Error> {
+        self.check_writable()?;
+        remove_temp_files(self.dir(), "config.json")
     }
 }
 
@@ -44,16 +44,16 @@ impl Team {
     ///
     /// # Errors
     /// `ReadOnly`; `Io` and `Odd`, and other locks may be gone then.
-    pub fn release_stale(&self) -> Result<Vec<PathBuf>, Error> {
-        self.writable()?;
-        let mut locks = vec![(self.dir(), format!("{CONFIG}.lock"))];
-        let places = [(self.inboxes()?, is_inbox as fn(&str) -> bool), (self.task_dir()?, is_task)];
+    pub fn remove_stale_locks(&self) -> Result<Vec<PathBuf>, Error> {
+        self.check_writable()?;
+        let mut locks = vec![(self.dir(), format!("{CONFIG_FILE}.lock"))];
+        let places = [(self.inboxes_dir()?, is_inbox as fn(&str) -> bool), (self.tasks_dir()?, is_task)];
         for (dir, is_target) in places {
             let Some(dir) = dir else { continue };
             let is_lock = |name: &String| name.strip_suffix(".lock").is_some_and(is_target);
-            locks.extend(dir.names()?.into_iter().filter(is_lock).map(|name| (dir, name)));
+            locks.extend(dir.file_names()?.into_iter().filter(is_lock).map(|name| (dir, name)));
         }
-        lock::release_stale(locks)
+        lock::remove_stale(locks)
     }
 }
 
@@ -67,24 +67,27 @@ fn is_task(target: &str) -> bool {
 }
 
 /// Removes the temporary files of `name`, whatever their age.
-pub(crate) fn remove_halves(dir: &Directory, name: &str) -> Result<(), Error> {
+pub(crate) fn remove_temp_files(dir: &DirHandle, name: &str) -> Result<(), Error> {
     let prefix = format!(".{name}.tmp.");
-    dir.names()?.iter().filter(|found| found.starts_with(&prefix)).try_for_each(|found| dir.unlink(found))
+    dir.file_names()?
+        .iter()
+        .filter(|found| found.starts_with(&prefix))
+        .try_for_each(|found| dir.unlink(found))
 }
 
-fn tidy(dir: &Directory) -> Result<(), Error> {
-    for name in dir.names()? {
-        if !is_temporary(&name) && !is_moved(&name) {
+fn remove_abandoned(dir: &DirHandle) -> Result<(), Error> {
+    for name in dir.file_names()? {
+        if !is_temp_file(&name) && !is_moved_lock(&name) {
             continue;
         }
         let Some(stat) = dir.stat(&name)? else { continue };
         let changed = UNIX_EPOCH + Duration::from_secs(stat.st_mtime.max(0).unsigned_abs());
-        if SystemTime::now().duration_since(changed).unwrap_or_default() < OLD {
+        if SystemTime::now().duration_since(changed).unwrap_or_default() < TEMP_ABANDONED_AFTER {
             continue;
         }
         match file_type(&stat) {
             SFlag::S_IFREG => dir.unlink(&name)?,
-            SFlag::S_IFDIR if is_moved(&name) => dir.rmdir(&name)?,
+            SFlag::S_IFDIR if is_moved_lock(&name) => dir.rmdir(&name)?,
             _ => {}
         }
     }
@@ -93,16 +96,16 @@ fn tidy(dir: &Directory) -> Result<(), Error> {
 
 /// A lock, in its place or moved aside by [`crate::lock`].
 pub(crate) fn is_lock(name: &str) -> bool {
-    name.ends_with(".lock") || is_moved(name)
+    name.ends_with(".lock") || is_moved_lock(name)
 }
 
-fn is_moved(name: &str) -> bool {
+fn is_moved_lock(name: &str) -> bool {
     name.starts_with('.') && name.contains(".lock.stale.")
 }
 
 /// Ours are `.NAME.tmp.ID` and the twins of long inboxes, `.NAME.twin`; Claude Code's `NAME.tmp.ID`.
-pub(crate) fn is_temporary(name: &str) -> bool {
-    let id = name.split_once(MARK).map(|(_, id)| id);
+pub(crate) fn is_temp_file(name: &str) -> bool {
+    let id = name.split_once(TEMP_INFIX).map(|(_, id)| id);
     id.is_some_and(|id| id.len() >= 8 && id.bytes().all(|b| b.is_ascii_hexdigit()))
-        || name.starts_with('.') && name.ends_with(TWIN)
+        || name.starts_with('.') && name.ends_with(SHADOW_SUFFIX)
 }

@@ -32,22 +32,24 @@ mod state;
 mod tasks;
 mod team;
 
-pub use answers::Answered;
-pub use caller::{Answer, Broadcast, Caller, Missed, Sent, checked, lead_only};
+pub use answers::AnsweredRequest;
+pub use caller::{
+    BroadcastResult, Caller, FailedRecipient, SentMessage, ShutdownDecision, check_text, require_lead,
+};
 pub use clock::now;
-pub use config::{Config, Origin};
-pub use definition::definition;
+pub use config::{BaseVersion, CachedConfig};
+pub use definition::read_agent_type;
 pub use durability::Durability;
 pub use error::Error;
-pub use inbox::{Inbox, MESSAGE_LIMIT, Mark, message_id};
-pub use journal::{Ledger, Looked, Reader};
-pub use lock::{Held, Holding};
-pub use mend::Damage;
-pub use pack::Parcel;
-pub use place::{place_of, root_path};
-pub use requests::{Asking, OpenRequest, Requests};
+pub use inbox::{Inbox, InboxCursor, MESSAGE_LIMIT, message_id};
+pub use journal::{InboxChange, InboxReconciler, ReaderKind};
+pub use lock::{LockInfo, LockState};
+pub use mend::ConfigDamage;
+pub use pack::TeamArchive;
+pub use place::{directories_for_root, resolve_root_path};
+pub use requests::{MemberRequests, OpenRequest, RequestScanResult};
 pub use root::Root;
-pub use settings::Settings;
+pub use settings::ForeignSettings;
 pub use state::StateDir;
-pub use tasks::{NewTask, Planned, TaskUpdate, Tasks, UNREADABLE};
+pub use tasks::{BatchTask, NewTask, TaskUpdate, Tasks, UNREADABLE_STATUS};
 pub use team::Team;

@@ -3,36 +3,39 @@
 //! it does not parse, and for teams of ours alone; what it said is set aside first.
 
 use crate::error::Error;
-use crate::file::{Change, FILE_LIMIT, OPTIMISTIC, PATIENCE, Shape, Snapshot, read, read_raw, settle};
+use crate::file::{
+    FILE_LIMIT, FileSnapshot, HALF_WRITTEN_TIMEOUT, JsonShape, PreparedChange, UNLOCKED_ATTEMPTS, read,
+    read_raw, sync_dir,
+};
 use crate::lock::Lock;
-use crate::pause::Pause;
+use crate::pause::Backoff;
 use crate::root::Root;
-use crate::team::{CONFIG, Team};
+use crate::team::{CONFIG_FILE, Team};
 use protocol::name::TeamName;
 use std::path::PathBuf;
 use std::time::Duration;
 
 /// What was wrong with a config that has been made whole.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Damage {
+pub struct ConfigDamage {
     /// In words, without the file's name.
-    pub why: String,
+    pub reason: String,
     /// What it said; none where that was nothing.
-    pub copy: Option<PathBuf>,
+    pub backup: Option<PathBuf>,
 }
 
 /// What is there.
-enum Found {
-    Whole,
-    Nothing,
+enum ConfigFileState {
+    Valid,
+    Missing,
     /// It does not parse, and is kept.
-    Damaged(Box<Snapshot>, Damage),
+    Corrupt(Box<FileSnapshot>, ConfigDamage),
 }
 
 impl Root {
     /// The team of that name, also where its directory has no config.json; none where there is no directory.
-    pub fn team_without_config(&self, name: &TeamName) -> Result<Option<Team>, Error> {
-        Ok(self.directory_of(name)?.map(|dir| self.team_at(name, dir)))
+    pub fn open_team_without_config(&self, name: &TeamName) -> Result<Option<Team>, Error> {
+        Ok(self.open_team_dir(name)?.map(|dir| self.new_team(name, dir)))
     }
 }
 
@@ -43,20 +46,22 @@ impl Team {
     /// # Errors
     /// `ReadOnly` for a team of Claude Code's own; `Corrupt` with no copy where there are copies enough already,
     /// since what can't be kept is not replaced.
-    pub fn mend(&self, text: impl Fn() -> String) -> Result<Option<Damage>, Error> {
-        self.writable()?;
-        let (way, dir) = (self.way(), self.dir());
-        for _ in 0..=OPTIMISTIC {
-            let (before, damage) = match self.found()? {
-                Found::Whole => return Ok(None),
-                Found::Nothing => (None, Damage { why: "it was missing".to_owned(), copy: None }),
-                Found::Damaged(snapshot, damage) => (Some(*snapshot), damage),
+    pub fn repair_config(&self, text: impl Fn() -> String) -> Result<Option<ConfigDamage>, Error> {
+        self.check_writable()?;
+        let (way, dir) = (self.io(), self.dir());
+        for _ in 0..=UNLOCKED_ATTEMPTS {
+            let (before, damage) = match self.inspect_config()? {
+                ConfigFileState::Valid => return Ok(None),
+                ConfigFileState::Missing => {
+                    (None, ConfigDamage { reason: "it was missing".to_owned(), backup: None })
+                }
+                ConfigFileState::Corrupt(snapshot, damage) => (Some(*snapshot), damage),
             };
-            let change = Change::prepare(way, dir, CONFIG, before, &text(), Shape::Object)?;
-            let lock = Lock::acquire(dir, CONFIG)?;
+            let change = PreparedChange::prepare(way, dir, CONFIG_FILE, before, &text(), JsonShape::Object)?;
+            let lock = Lock::acquire(dir, CONFIG_FILE)?;
             if change.commit(&lock)? {
                 drop(lock);
-                settle(dir, way.durability)?;
+                sync_dir(dir, way.durability)?;
                 return Ok(Some(damage));
             }
         }
@@ -64,43 +69,50 @@ impl Team {
     }
 
     /// After a wait, unless it is whole.
-    fn found(&self) -> Result<Found, Error> {
+    fn inspect_config(&self) -> Result<ConfigFileState, Error> {
         let (first, longest) = (Duration::from_millis(10), Duration::from_millis(300));
-        let mut pause = Pause::new(PATIENCE, first, longest);
+        let mut pause = Backoff::new(HALF_WRITTEN_TIMEOUT, first, longest);
         loop {
-            match read(self.way(), self.dir(), CONFIG, Shape::Object) {
-                Ok(Some(_)) => return Ok(Found::Whole),
+            match read(self.io(), self.dir(), CONFIG_FILE, JsonShape::Object) {
+                Ok(Some(_)) => return Ok(ConfigFileState::Valid),
                 // An editor, say, that saves by two renames.
                 Ok(None) if pause.wait() => {}
-                Ok(None) => return Ok(Found::Nothing),
-                Err(Error::Corrupt { .. }) => return self.set_aside(),
+                Ok(None) => return Ok(ConfigFileState::Missing),
+                Err(Error::Corrupt { .. }) => return self.back_up_config(),
                 Err(error) => return Err(error),
             }
         }
     }
 
     /// Of just the bytes that are to be replaced: it may have changed since it was read.
-    fn set_aside(&self) -> Result<Found, Error> {
-        let Some(snapshot) = read_raw(self.dir(), CONFIG, FILE_LIMIT)? else { return Ok(Found::Nothing) };
-        let Some(why) = wrong(snapshot.bytes()) else { return Ok(Found::Whole) };
+    fn back_up_config(&self) -> Result<ConfigFileState, Error> {
+        let Some(snapshot) = read_raw(self.dir(), CONFIG_FILE, FILE_LIMIT)? else {
+            return Ok(ConfigFileState::Missing);
+        };
+        let Some(why) = syntax_error(snapshot.bytes()) else { return Ok(ConfigFileState::Valid) };
         if snapshot.bytes().is_empty() {
-            return Ok(Found::Damaged(Box::new(snapshot), Damage { why, copy: None }));
+            return Ok(ConfigFileState::Corrupt(
+                Box::new(snapshot),
+                ConfigDamage { reason: why, backup: None },
+            ));
         }
         let path = self.config_path();
-        match self.way().aside.keep(&path, snapshot.bytes())? {
-            None => Err(Error::Corrupt { path, why, copy: None }),
-            copy => Ok(Found::Damaged(Box::new(snapshot), Damage { why, copy })),
+        match self.io().backups.save(&path, snapshot.bytes())? {
+            None => Err(Error::Corrupt { path, reason: why, backup: None }),
+            copy => {
+                Ok(ConfigFileState::Corrupt(Box::new(snapshot), ConfigDamage { reason: why, backup: copy }))
+            }
         }
     }
 }
 
 /// Why these bytes are no config; none where they are one, as far as their shape goes.
-fn wrong(bytes: &[u8]) -> Option<String> {
+fn syntax_error(bytes: &[u8]) -> Option<String> {
     if bytes.is_empty() {
         return Some("it was empty".to_owned());
     }
     match std::str::from_utf8(bytes) {
-        Ok(text) => Shape::Object.check(text).err().map(|error| error.to_string()),
+        Ok(text) => JsonShape::Object.check(text).err().map(|error| error.to_string()),
         Err(error) => Some(error.to_string()),
     }
 }

@@ -4,11 +4,14 @@
 //! What is on its way, and locks, stay behind. Of the config the members are packed, and nobody is made of them: they run
 //! where they run.
 
-use crate::directory::Directory;
+use crate::directory::DirHandle;
 use crate::error::Error;
-use crate::file::{FILE_LIMIT, INBOX_LIMIT, PATIENCE, Shape, Temporary, place, read_as, read_raw, settle};
-use crate::tasks::MARK;
-use crate::team::{CONFIG, INBOXES, Team};
+use crate::file::{
+    FILE_LIMIT, HALF_WRITTEN_TIMEOUT, INBOX_LIMIT, JsonShape, TempFile, read_and_parse, read_raw, sync_dir,
+    write_file,
+};
+use crate::tasks::HIGH_WATER_MARK_FILE;
+use crate::team::{CONFIG_FILE, INBOXES_DIR, Team};
 use protocol::error::{ErrorKind, ErrorReport};
 use protocol::id::TaskId;
 use protocol::message;
@@ -19,7 +22,8 @@ use serde_json::Value;
 use std::collections::BTreeMap;
 
 /// What of a config belongs to the place where the team was made.
-const LOCAL: [&str; 6] = ["name", "createdAt", "leadAgentId", "leadSessionId", "members", "hiddenPaneIds"];
+const LOCAL_CONFIG_FIELDS: [&str; 6] =
+    ["name", "createdAt", "leadAgentId", "leadSessionId", "members", "hiddenPaneIds"];
 
 impl Team {
     /// Hands over each file with its path: `teams/NAME/config.json`, `teams/NAME/inboxes/…`, `tasks/NAME/…`. Each is
@@ -27,32 +31,37 @@ impl Team {
     ///
     /// # Errors
     /// `Corrupt` for one that does not parse, `Io`; what `take` says.
-    pub fn pack<E: From<Error>>(&self, mut take: impl FnMut(&str, &[u8]) -> Result<(), E>) -> Result<(), E> {
+    pub fn export<E: From<Error>>(
+        &self,
+        mut take: impl FnMut(&str, &[u8]) -> Result<(), E>,
+    ) -> Result<(), E> {
         let name = self.name();
-        let config = self.whole(self.dir(), CONFIG, Shape::Object)?;
-        take(&format!("teams/{name}/{CONFIG}"), &config.ok_or_else(|| self.gone())?)?;
-        if let Some(inboxes) = self.inboxes()? {
-            for file in inboxes.names()?.iter().filter(|file| inbox_of(file).is_some()) {
-                if let Some(bytes) = self.whole(inboxes, file, Shape::Array)? {
-                    take(&format!("teams/{name}/{INBOXES}/{file}"), &bytes)?;
+        let config = self.read_valid(self.dir(), CONFIG_FILE, JsonShape::Object)?;
+        take(&format!("teams/{name}/{CONFIG_FILE}"), &config.ok_or_else(|| self.no_such_team())?)?;
+        if let Some(inboxes) = self.inboxes_dir()? {
+            for file in inboxes.file_names()?.iter().filter(|file| inbox_owner(file).is_some()) {
+                if let Some(bytes) = self.read_valid(inboxes, file, JsonShape::Array)? {
+                    take(&format!("teams/{name}/{INBOXES_DIR}/{file}"), &bytes)?;
                 }
             }
         }
-        if let Some(tasks) = self.task_dir()? {
-            for file in tasks.names()?.iter().filter(|file| task_of(file).is_some()) {
-                if let Some(bytes) = self.whole(tasks, file, Shape::Object)? {
+        if let Some(tasks) = self.tasks_dir()? {
+            for file in tasks.file_names()?.iter().filter(|file| task_id(file).is_some()) {
+                if let Some(bytes) = self.read_valid(tasks, file, JsonShape::Object)? {
                     take(&format!("tasks/{name}/{file}"), &bytes)?;
                 }
             }
-            if let Some(mark) = read_raw(tasks, MARK, FILE_LIMIT)? {
-                take(&format!("tasks/{name}/{MARK}"), &mark.into_bytes())?;
+            if let Some(mark) = read_raw(tasks, HIGH_WATER_MARK_FILE, FILE_LIMIT)? {
+                take(&format!("tasks/{name}/{HIGH_WATER_MARK_FILE}"), &mark.into_bytes())?;
             }
         }
         Ok(())
     }
 
-    fn whole(&self, dir: &Directory, file: &str, shape: Shape) -> Result<Option<Vec<u8>>, Error> {
-        let read = read_as(self.way(), dir, file, shape.limit(), PATIENCE, |text| shape.check(text))?;
+    fn read_valid(&self, dir: &DirHandle, file: &str, shape: JsonShape) -> Result<Option<Vec<u8>>, Error> {
+        let read = read_and_parse(self.io(), dir, file, shape.limit(), HALF_WRITTEN_TIMEOUT, |text| {
+            shape.check(text)
+        })?;
         Ok(read.map(|(snapshot, ())| snapshot.into_bytes()))
     }
 
@@ -60,65 +69,66 @@ impl Team {
     ///
     /// # Errors
     /// `Exists` for an inbox or a task that is there; `Io`.
-    pub fn unpack(&self, parcel: &Parcel) -> Result<(), Error> {
-        let durability = self.way().durability;
+    pub fn import(&self, parcel: &TeamArchive) -> Result<(), Error> {
+        let durability = self.io().durability;
         let put = |dir, file: &str, text: &str| {
-            let made = Temporary::write(dir, file, text.as_bytes(), 0o600, durability)?.create(file)?;
-            made.then_some(()).ok_or_else(|| Error::Exists { what: format!("file {file}") })
+            let made = TempFile::write(dir, file, text.as_bytes(), 0o600, durability)?.create(file)?;
+            made.then_some(()).ok_or_else(|| Error::AlreadyExists { what: format!("file {file}") })
         };
-        let (inboxes, tasks) = (self.inboxes_made()?, self.task_dir_made()?);
+        let (inboxes, tasks) = (self.create_inboxes_dir()?, self.create_tasks_dir()?);
         parcel.inboxes.iter().try_for_each(|(file, text)| put(inboxes, file, text))?;
         parcel.tasks.iter().try_for_each(|(id, text)| put(tasks, &format!("{id}.json"), text))?;
-        if let Some(mark) = parcel.mark {
-            place(tasks, MARK, mark.to_string().as_bytes(), durability)?;
+        if let Some(mark) = parcel.high_water_mark {
+            write_file(tasks, HIGH_WATER_MARK_FILE, mark.to_string().as_bytes(), durability)?;
         }
-        settle(inboxes, durability)?;
-        settle(tasks, durability)?;
-        let fields: Vec<(&str, Value)> = parcel.fields.iter().map(|(key, it)| (&**key, it.clone())).collect();
-        if fields.is_empty() { Ok(()) } else { self.set(&fields) }
+        sync_dir(inboxes, durability)?;
+        sync_dir(tasks, durability)?;
+        let fields: Vec<(&str, Value)> =
+            parcel.config_fields.iter().map(|(key, it)| (&**key, it.clone())).collect();
+        if fields.is_empty() { Ok(()) } else { self.set_fields(&fields) }
     }
 }
 
 /// What was packed, checked file by file, and nobody's yet.
 #[derive(Debug, Default)]
-pub struct Parcel {
+pub struct TeamArchive {
     team: Option<TeamName>,
     has_config: bool,
     /// Who was on the team beside its lead.
     members: Vec<AgentName>,
     /// The config's fields that any place has.
-    fields: BTreeMap<String, Value>,
+    config_fields: BTreeMap<String, Value>,
     inboxes: BTreeMap<String, String>,
     tasks: BTreeMap<TaskId, String>,
-    mark: Option<u32>,
+    high_water_mark: Option<u32>,
 }
 
-impl Parcel {
+impl TeamArchive {
     /// Takes a file in; its path is one of those that [`Team::pack`] gives.
     ///
     /// # Errors
     /// `Data` for any other path, for a file that is there twice or is none of its kind, and for one that is too large.
-    pub fn add(&mut self, path: &str, bytes: Vec<u8>) -> Result<(), ErrorReport> {
+    pub fn add_file(&mut self, path: &str, bytes: Vec<u8>) -> Result<(), ErrorReport> {
         let parts: Vec<&str> = path.split('/').collect();
         let name = parts.get(1).and_then(|name| TeamName::parse(name).ok());
         let name = name
             .filter(|name| !name.is_claude_session() && ["teams", "tasks"].contains(&parts[0]))
-            .ok_or_else(|| refused(path, "no file of a team"))?;
+            .ok_or_else(|| import_error(path, "no file of a team"))?;
         if self.team.get_or_insert_with(|| name.clone()) != &name {
-            return Err(refused(path, "of another team than the first"));
+            return Err(import_error(path, "of another team than the first"));
         }
-        let limit = if parts[2..].first() == Some(&INBOXES) { INBOX_LIMIT } else { FILE_LIMIT };
+        let limit = if parts[2..].first() == Some(&INBOXES_DIR) { INBOX_LIMIT } else { FILE_LIMIT };
         if bytes.len() as u64 > limit {
-            return Err(refused(path, "too large"));
+            return Err(import_error(path, "too large"));
         }
-        let text = String::from_utf8(bytes).map_err(|_| refused(path, "not UTF-8"))?;
+        let text = String::from_utf8(bytes).map_err(|_| import_error(path, "not UTF-8"))?;
         match parts[..] {
-            ["teams", _, CONFIG] => self.config(path, &text),
-            ["teams", _, INBOXES, file] => self.inbox(path, file, text),
+            ["teams", _, CONFIG_FILE] => self.add_config(path, &text),
+            ["teams", _, INBOXES_DIR, file] => self.add_inbox(path, file, text),
             ["tasks", _, ".lock"] => Ok(()),
-            ["tasks", _, MARK] => self.mark(path, &text),
-            ["tasks", _, file] => self.task(path, file, text),
-            _ => Err(refused(path, "no file of a team")),
+            ["tasks", _, HIGH_WATER_MARK_FILE] => self.add_high_water_mark(path, &text),
+            ["tasks", _, file] => self.add_task(path, file, text),
+            _ => Err(import_error(path, "no file of a team")),
         }
     }
 
@@ -126,7 +136,7 @@ impl Parcel {
     ///
     /// # Errors
     /// `Data` where its config is missing.
-    pub fn name(&self) -> Result<TeamName, ErrorReport> {
+    pub fn team_name(&self) -> Result<TeamName, ErrorReport> {
         let name = self.team.clone().filter(|_| self.has_config);
         name.ok_or_else(|| {
             ErrorReport::new(
@@ -147,59 +157,60 @@ impl Parcel {
         (self.inboxes.len(), self.tasks.len())
     }
 
-    fn config(&mut self, path: &str, text: &str) -> Result<(), ErrorReport> {
-        let config = TeamConfig::parse(text).map_err(|why| refused(path, &why.to_string()))?;
+    fn add_config(&mut self, path: &str, text: &str) -> Result<(), ErrorReport> {
+        let config = TeamConfig::parse(text).map_err(|why| import_error(path, &why.to_string()))?;
         let names = config.members.into_iter().map(|member| member.name);
         self.members = names.filter(|name| !name.is_lead()).collect();
         let whole: serde_json::Map<String, Value> =
-            serde_json::from_str(text).map_err(|why| refused(path, &why.to_string()))?;
-        self.fields = whole.into_iter().filter(|(key, _)| !LOCAL.contains(&key.as_str())).collect();
-        once(path, std::mem::replace(&mut self.has_config, true))
+            serde_json::from_str(text).map_err(|why| import_error(path, &why.to_string()))?;
+        self.config_fields =
+            whole.into_iter().filter(|(key, _)| !LOCAL_CONFIG_FIELDS.contains(&key.as_str())).collect();
+        check_first(path, std::mem::replace(&mut self.has_config, true))
     }
 
-    fn inbox(&mut self, path: &str, file: &str, text: String) -> Result<(), ErrorReport> {
-        inbox_of(file).ok_or_else(|| refused(path, "not the name of an inbox"))?;
-        message::parse_inbox(&text).map_err(|why| refused(path, &why.to_string()))?;
-        once(path, self.inboxes.insert(file.to_owned(), text).is_some())
+    fn add_inbox(&mut self, path: &str, file: &str, text: String) -> Result<(), ErrorReport> {
+        inbox_owner(file).ok_or_else(|| import_error(path, "not the name of an inbox"))?;
+        message::parse_inbox(&text).map_err(|why| import_error(path, &why.to_string()))?;
+        check_first(path, self.inboxes.insert(file.to_owned(), text).is_some())
     }
 
-    fn task(&mut self, path: &str, file: &str, text: String) -> Result<(), ErrorReport> {
-        let id = task_of(file).ok_or_else(|| refused(path, "not the name of a task"))?;
-        let task = Task::parse(&text).map_err(|why| refused(path, &why.to_string()))?;
+    fn add_task(&mut self, path: &str, file: &str, text: String) -> Result<(), ErrorReport> {
+        let id = task_id(file).ok_or_else(|| import_error(path, "not the name of a task"))?;
+        let task = Task::parse(&text).map_err(|why| import_error(path, &why.to_string()))?;
         if task.id != id {
-            return Err(refused(path, &format!("it holds task {}", task.id)));
+            return Err(import_error(path, &format!("it holds task {}", task.id)));
         }
         // The tasks of members that are not here, which tell how each does.
         if task.is_internal() {
             return Ok(());
         }
-        once(path, self.tasks.insert(id, text).is_some())
+        check_first(path, self.tasks.insert(id, text).is_some())
     }
 
-    fn mark(&mut self, path: &str, text: &str) -> Result<(), ErrorReport> {
-        let mark = text.trim().parse().map_err(|_| refused(path, "not a number"))?;
-        once(path, self.mark.replace(mark).is_some())
+    fn add_high_water_mark(&mut self, path: &str, text: &str) -> Result<(), ErrorReport> {
+        let mark = text.trim().parse().map_err(|_| import_error(path, "not a number"))?;
+        check_first(path, self.high_water_mark.replace(mark).is_some())
     }
 }
 
-fn once(path: &str, was_there: bool) -> Result<(), ErrorReport> {
-    if was_there { Err(refused(path, "there twice")) } else { Ok(()) }
+fn check_first(path: &str, was_there: bool) -> Result<(), ErrorReport> {
+    if was_there { Err(import_error(path, "there twice")) } else { Ok(()) }
 }
 
-fn refused(path: &str, why: &str) -> ErrorReport {
+fn import_error(path: &str, why: &str) -> ErrorReport {
     let shown: String = path.chars().take(200).collect();
     ErrorReport::new(ErrorKind::InvalidData, format!("cannot import {shown}: {why}"))
 }
 
 /// Whose inbox has this file.
-fn inbox_of(file: &str) -> Option<AgentName> {
+fn inbox_owner(file: &str) -> Option<AgentName> {
     let stem = file.strip_suffix(".json")?;
     let name = AgentName::new_unchecked(stem);
     (name.file_stem() == stem).then_some(name)
 }
 
 /// The task of this file.
-fn task_of(file: &str) -> Option<TaskId> {
+fn task_id(file: &str) -> Option<TaskId> {
     let id = TaskId::parse(file.strip_suffix(".json")?).ok()?;
     (format!("{id}.json") == file).then_some(id)
 }
@@ -213,9 +224,9 @@ mod tests {
     const TASK_TEXT: &str = r#"{"id":"3","subject":"x","status":"pending","blocks":[],"blockedBy":[]}"#;
 
     fn said(files: &[(&str, &str)]) -> String {
-        let mut parcel = Parcel::default();
-        let added = files.iter().try_for_each(|(path, text)| parcel.add(path, text.as_bytes().to_vec()));
-        match added.and_then(|()| parcel.name()) {
+        let mut parcel = TeamArchive::default();
+        let added = files.iter().try_for_each(|(path, text)| parcel.add_file(path, text.as_bytes().to_vec()));
+        match added.and_then(|()| parcel.team_name()) {
             Ok(name) => format!("{name} {:?}", parcel.counts()),
             Err(fault) => fault.message,
         }
@@ -249,9 +260,9 @@ mod tests {
 
     #[test]
     fn of_a_config_goes_along_what_any_place_has() {
-        let mut parcel = Parcel::default();
-        parcel.add("teams/t/config.json", CONFIG_TEXT.into()).unwrap();
-        assert_eq!(parcel.fields.keys().collect::<Vec<_>>(), ["note"]);
+        let mut parcel = TeamArchive::default();
+        parcel.add_file("teams/t/config.json", CONFIG_TEXT.into()).unwrap();
+        assert_eq!(parcel.config_fields.keys().collect::<Vec<_>>(), ["note"]);
         assert_eq!(parcel.members(), [AgentName::new_unchecked("ann")]);
     }
 }

@@ -6,16 +6,16 @@ use uuid::Uuid;
 
 /// A bounded wait in growing steps.
 #[derive(Debug)]
-pub(crate) struct Pause {
+pub(crate) struct Backoff {
     deadline: Instant,
     step: Duration,
     longest: Duration,
 }
 
-impl Pause {
+impl Backoff {
     /// Waits `limit` in all, in steps from `first` to `longest`.
-    pub(crate) fn new(limit: Duration, first: Duration, longest: Duration) -> Pause {
-        Pause { deadline: Instant::now() + limit, step: first, longest }
+    pub(crate) fn new(limit: Duration, first: Duration, longest: Duration) -> Backoff {
+        Backoff { deadline: Instant::now() + limit, step: first, longest }
     }
 
     /// Takes the next step; false, and at once, when the time is up.
@@ -24,14 +24,14 @@ impl Pause {
         if left.is_zero() {
             return false;
         }
-        sleep(self.step.mul_f64(fraction()).min(left));
+        sleep(self.step.mul_f64(jitter()).min(left));
         self.step = (self.step * 2).min(self.longest);
         true
     }
 }
 
 /// Somewhere from a half to one.
-fn fraction() -> f64 {
+fn jitter() -> f64 {
     let random = Uuid::new_v4().as_u128() as u16;
     0.5 + f64::from(random) / f64::from(u16::MAX) / 2.0
 }

@@ -9,25 +9,25 @@ use std::path::{Path, PathBuf};
 ///
 /// # Errors
 /// `Config` where none of them is.
-pub fn root_path(named: Option<&Path>) -> Result<PathBuf, ErrorReport> {
-    let found = named.map(Path::to_owned).or_else(|| path("CLAUDE_CONFIG_DIR"));
-    found.or_else(|| path("HOME").map(|home| home.join(".claude"))).ok_or_else(|| {
+pub fn resolve_root_path(named: Option<&Path>) -> Result<PathBuf, ErrorReport> {
+    let found = named.map(Path::to_owned).or_else(|| env_path("CLAUDE_CONFIG_DIR"));
+    found.or_else(|| env_path("HOME").map(|home| home.join(".claude"))).ok_or_else(|| {
         ErrorReport::new(ErrorKind::Config, "cannot find a root: $HOME is not set")
             .with_help("name one with --root DIR")
     })
 }
 
 /// Our own directories for a root, which must be canonical.
-pub fn place_of(root: &Path) -> Directories {
+pub fn directories_for_root(root: &Path) -> Directories {
     let environment = DirectoryEnvironment {
-        runtime_dir: path("XDG_RUNTIME_DIR"),
-        state_home: path("XDG_STATE_HOME"),
-        home: path("HOME"),
+        runtime_dir: env_path("XDG_RUNTIME_DIR"),
+        state_home: env_path("XDG_STATE_HOME"),
+        home: env_path("HOME"),
         uid: geteuid().as_raw(),
     };
     Directories::for_root(root, &environment)
 }
 
-fn path(name: &str) -> Option<PathBuf> {
+fn env_path(name: &str) -> Option<PathBuf> {
     std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from)
 }

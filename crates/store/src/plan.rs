@@ -1,8 +1,8 @@
 //! Plans that wait for approval: files below the root, and the requests that name them and carry their text too.
 
-use crate::directory::Directory;
+use crate::directory::DirHandle;
 use crate::error::Error;
-use crate::file::{FILE_LIMIT, Temporary, read_raw, settle};
+use crate::file::{FILE_LIMIT, TempFile, read_raw, sync_dir};
 use crate::team::Team;
 use nix::errno::Errno;
 use protocol::id::{RequestId, UniqueMillis};
@@ -13,21 +13,21 @@ use protocol::timestamp::iso8601;
 use std::path::PathBuf;
 use uuid::Uuid;
 
-const PLANS: &str = "plans";
+const PLANS_DIR: &str = "plans";
 /// For the ids of requests, each once.
 static MOMENTS: UniqueMillis = UniqueMillis::new();
 /// So many names are tried.
-const TRIES: usize = 100;
+const MAX_NAME_TRIES: usize = 100;
 
-const FIRST: [&str; 16] = [
+const ADJECTIVES: [&str; 16] = [
     "amber", "brave", "calm", "dark", "early", "fair", "green", "hidden", "keen", "light", "mild", "noble",
     "quiet", "rapid", "still", "warm",
 ];
-const SECOND: [&str; 16] = [
+const NATURE_WORDS: [&str; 16] = [
     "autumn", "birch", "cedar", "dawn", "ember", "field", "glass", "harbor", "island", "maple", "night",
     "ocean", "pebble", "river", "stone", "winter",
 ];
-const THIRD: [&str; 16] = [
+const ANIMALS: [&str; 16] = [
     "badger", "crane", "deer", "eagle", "falcon", "goose", "heron", "ibis", "jay", "kestrel", "lynx",
     "marten", "otter", "plover", "raven", "wren",
 ];
@@ -35,13 +35,13 @@ const THIRD: [&str; 16] = [
 impl Team {
     /// Writes a plan into a new file, `plans/THREE-WORDS.md` below the root, and gives its name there.
     pub fn write_plan(&self, text: &str) -> Result<String, Error> {
-        let plans = self.plans()?;
-        let durability = self.way().durability;
-        for _ in 0..TRIES {
-            let name = name();
-            let file = Temporary::write(&plans, &name, text.as_bytes(), 0o600, durability)?;
+        let plans = self.open_plans_dir()?;
+        let durability = self.io().durability;
+        for _ in 0..MAX_NAME_TRIES {
+            let name = random_name();
+            let file = TempFile::write(&plans, &name, text.as_bytes(), 0o600, durability)?;
             if file.create(&name)? {
-                settle(&plans, durability)?;
+                sync_dir(&plans, durability)?;
                 return Ok(name);
             }
         }
@@ -53,18 +53,24 @@ impl Team {
         if name.contains('/') || name.starts_with('.') {
             return Ok(None);
         }
-        let read = read_raw(&self.plans()?, name, FILE_LIMIT)?;
+        let read = read_raw(&self.open_plans_dir()?, name, FILE_LIMIT)?;
         Ok(read.and_then(|snapshot| String::from_utf8(snapshot.into_bytes()).ok()))
     }
 
     /// Where a plan of that name lies.
     pub fn plan_path(&self, name: &str) -> PathBuf {
-        self.root_dir().path().join(PLANS).join(name)
+        self.root_dir().path().join(PLANS_DIR).join(name)
     }
 
     /// Asks the lead to approve the plan in `plans/FILE`, whose text is `plan`, at `at_ms` (ms since the epoch). Gives the
     /// request's id.
-    pub fn hand_in(&self, me: &AgentName, file: &str, plan: &str, at_ms: u64) -> Result<RequestId, Error> {
+    pub fn request_plan_approval(
+        &self,
+        me: &AgentName,
+        file: &str,
+        plan: &str,
+        at_ms: u64,
+    ) -> Result<RequestId, Error> {
         let request = RequestId::plan(MOMENTS.next(at_ms), me, self.name());
         let payload = Payload::PlanApprovalRequest(PlanApprovalRequest {
             from: me.to_string(),
@@ -78,14 +84,19 @@ impl Team {
         Ok(request)
     }
 
-    fn plans(&self) -> Result<Directory, Error> {
-        self.writable()?;
-        self.root_dir().sub_made(PLANS)
+    fn open_plans_dir(&self) -> Result<DirHandle, Error> {
+        self.check_writable()?;
+        self.root_dir().create_dir(PLANS_DIR)
     }
 }
 
-fn name() -> String {
+fn random_name() -> String {
     let bytes = Uuid::new_v4().into_bytes();
     let word = |words: &[&'static str; 16], byte: u8| words[usize::from(byte & 15)];
-    format!("{}-{}-{}.md", word(&FIRST, bytes[0]), word(&SECOND, bytes[1]), word(&THIRD, bytes[2]))
+    format!(
+        "{}-{}-{}.md",
+        word(&ADJECTIVES, bytes[0]),
+        word(&NATURE_WORDS, bytes[1]),
+        word(&ANIMALS, bytes[2])
+    )
 }

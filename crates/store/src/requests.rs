@@ -6,8 +6,8 @@
 //! read. A member takes back what it asked by an answer of its own in its own inbox, by the same step: of the two one
 //! counts.
 
-use crate::answers::Answered;
-use crate::config::Config;
+use crate::answers::AnsweredRequest;
+use crate::config::CachedConfig;
 use crate::error::Error;
 use crate::inbox::{ANSWER_LIMIT, Inbox, MESSAGE_LIMIT};
 use crate::team::Team;
@@ -25,19 +25,19 @@ use std::sync::Arc;
 
 /// The requests of one team, and how its config is read.
 #[derive(Debug, Clone)]
-pub struct Requests(Team, fn(&Team) -> Result<Arc<Config>, Error>);
+pub struct MemberRequests(Team, fn(&Team) -> Result<Arc<CachedConfig>, Error>);
 
 /// A request that can be answered.
 #[derive(Debug, Clone, PartialEq)]
 pub struct OpenRequest {
     /// What is asked.
-    pub asked: MemberRequest,
+    pub request: MemberRequest,
     /// Who asks: a member.
     pub from: AgentName,
     /// Since when, ms since the epoch; 0 where the message does not tell.
-    pub since: u64,
+    pub asked_at: u64,
     /// When it was asked last: some ask twice.
-    last: u64,
+    last_asked_at: u64,
     /// Where the member works, as its entry says; for rules about directories.
     pub cwd: String,
     /// The message's text, as it stands.
@@ -48,74 +48,74 @@ pub struct OpenRequest {
 
 /// All that a team's members have asked in this life.
 #[derive(Debug, Clone, PartialEq, Default)]
-pub struct Asking {
+pub struct RequestScanResult {
     /// Those that wait for an answer, oldest first.
     pub open: Vec<OpenRequest>,
     /// What the others were answered. By hand in an inbox: as the lead.
-    pub answered: Vec<Answered>,
+    pub answered: Vec<AnsweredRequest>,
     /// Those that their askers have taken back.
     pub withdrawn: Vec<(AgentName, RequestId)>,
     /// Whose last two plans were refused because their time was over: its next one waits, as another such no would only
     /// make it plan again.
-    pub overlooked: BTreeSet<AgentName>,
+    pub plans_timed_out_twice: BTreeSet<AgentName>,
 }
 
 /// A request of the lead's inbox, and how it stands.
-struct Found {
+struct ScannedRequest {
     request: OpenRequest,
-    standing: Standing,
+    state: RequestState,
 }
 
 #[derive(Clone, Copy, PartialEq)]
-enum Standing {
+enum RequestState {
     Open,
     Answered { approved: bool, by: AnsweredBy },
-    TakenBack,
-    Gone,
+    Withdrawn,
+    AskerGone,
 }
 
 impl Team {
     /// What its members ask.
-    pub fn requests(&self) -> Requests {
-        Requests(self.clone(), Team::config_mended)
+    pub fn requests(&self) -> MemberRequests {
+        MemberRequests(self.clone(), Team::cached_config)
     }
 
     /// The same for whoever mends its config, and would wait for itself: as [`Team::config_of_ours`].
-    pub fn requests_of_ours(&self) -> Requests {
-        Requests(self.clone(), Team::config_of_ours)
+    pub fn requests_for_repairer(&self) -> MemberRequests {
+        MemberRequests(self.clone(), Team::config_for_repairer)
     }
 }
 
-impl Requests {
+impl MemberRequests {
     /// Those that wait for an answer, oldest first.
-    pub fn open(&self) -> Result<Vec<OpenRequest>, Error> {
-        Ok(open_of(self.all()?))
+    pub fn open_requests(&self) -> Result<Vec<OpenRequest>, Error> {
+        Ok(into_open(self.scan_all()?))
     }
 
     /// Those, and what the others were answered.
-    pub fn asking(&self) -> Result<Asking, Error> {
-        let all = self.all()?;
-        let answered = all.iter().filter_map(Found::answered).collect();
-        let taken_back = |found: &&Found| found.standing == Standing::TakenBack;
-        let withdrawn = all.iter().filter(taken_back).map(Found::key).collect();
-        let overlooked = overlooked(&all);
-        Ok(Asking { open: open_of(all), answered, withdrawn, overlooked })
+    pub fn scan(&self) -> Result<RequestScanResult, Error> {
+        let all = self.scan_all()?;
+        let answered = all.iter().filter_map(ScannedRequest::to_answered).collect();
+        let taken_back = |found: &&ScannedRequest| found.state == RequestState::Withdrawn;
+        let withdrawn = all.iter().filter(taken_back).map(ScannedRequest::key).collect();
+        let overlooked = members_timed_out_twice(&all);
+        Ok(RequestScanResult { open: into_open(all), answered, withdrawn, plans_timed_out_twice: overlooked })
     }
 
     /// The plan of a member that has no answer, whoever has read it.
-    pub fn plan_of(&self, member: &AgentName) -> Result<Option<RequestId>, Error> {
-        let waits = |found: &Found| {
-            let plan = matches!(found.request.asked, MemberRequest::Plan(_));
-            plan && found.standing == Standing::Open && found.request.from == *member
+    pub fn open_plan_request(&self, member: &AgentName) -> Result<Option<RequestId>, Error> {
+        let waits = |found: &ScannedRequest| {
+            let plan = matches!(found.request.request, MemberRequest::Plan(_));
+            plan && found.state == RequestState::Open && found.request.from == *member
         };
-        let found = self.all()?.into_iter().rev().find(waits);
-        Ok(found.map(|found| found.request.asked.id().clone()))
+        let found = self.scan_all()?.into_iter().rev().find(waits);
+        Ok(found.map(|found| found.request.request.id().clone()))
     }
 
     /// The text of a plan that a member handed in; none where its request is gone.
     pub fn plan_text(&self, id: &RequestId) -> Result<Option<String>, Error> {
-        let all = self.all()?.into_iter();
-        Ok(all.map(|found| found.request.asked).find_map(|asked| match asked {
+        let all = self.scan_all()?.into_iter();
+        Ok(all.map(|found| found.request.request).find_map(|asked| match asked {
             MemberRequest::Plan(plan) if plan.request_id == *id => Some(plan.plan_content),
             _ => None,
         }))
@@ -126,17 +126,18 @@ impl Requests {
     /// # Errors
     /// `NoSuchRequest`, `ManyRequests`, `Answered`, `AskerGone`, `TakenBack`, or what reading came to.
     pub fn find(&self, id: &str) -> Result<OpenRequest, Error> {
-        let (same, others): (Vec<Found>, Vec<Found>) =
-            self.all()?.into_iter().partition(|found| found.request.asked.id().as_str() == id);
+        let (same, others): (Vec<ScannedRequest>, Vec<ScannedRequest>) =
+            self.scan_all()?.into_iter().partition(|found| found.request.request.id().as_str() == id);
         if !same.is_empty() {
-            return one(id, same);
+            return single_open(id, same);
         }
-        let begins = |found: &Found| !id.is_empty() && found.request.asked.id().as_str().starts_with(id);
-        let (near, rest): (Vec<Found>, Vec<Found>) = others.into_iter().partition(begins);
+        let begins =
+            |found: &ScannedRequest| !id.is_empty() && found.request.request.id().as_str().starts_with(id);
+        let (near, rest): (Vec<ScannedRequest>, Vec<ScannedRequest>) = others.into_iter().partition(begins);
         if !near.is_empty() {
-            return one(id, near);
+            return single_open(id, near);
         }
-        let open = open_of(rest).into_iter().map(|request| request.asked.id().to_string()).collect();
+        let open = into_open(rest).into_iter().map(|request| request.request.id().to_string()).collect();
         Err(Error::NoSuchRequest { id: id.to_owned(), open })
     }
 
@@ -154,28 +155,37 @@ impl Requests {
         by: AnsweredBy,
         at_ms: u64,
     ) -> Result<(), Error> {
-        let id = request.asked.id();
-        if let Some(why) = request.asked.check_answer(answer) {
-            return Err(Error::Unfit { id: id.to_string(), why });
+        let id = request.request.id();
+        if let Some(why) = request.request.check_answer(answer) {
+            return Err(Error::AnswerNotApplicable { id: id.to_string(), reason: why });
         }
-        let ability = self.0.answers().ability(self.0.name(), &request.from);
-        if let Some(beyond) = ability.check_answer(&request.asked, answer) {
-            return Err(Error::Beyond { id: id.to_string(), beyond });
+        let ability = self.0.answer_log().capabilities(self.0.name(), &request.from);
+        if let Some(beyond) = ability.check_answer(&request.request, answer) {
+            return Err(Error::UnsupportedAnswer { id: id.to_string(), unsupported_answer: beyond });
         }
         let mode = ability.supported_mode(self.lead_mode()?);
-        let payload = request.asked.response(answer, mode, at_ms);
+        let payload = request.request.response(answer, mode, at_ms);
         let message = Message::new(&AgentName::lead(), payload.to_text(), at_ms);
         let inbox = self.0.inbox(&request.from);
-        if let Some(standing) = self.noted(request) {
-            return Err(standing.refusal(request));
+        if let Some(standing) = self.recorded_state(request) {
+            return Err(standing.to_error(request));
         }
-        if !inbox.append_unless(&message, ANSWER_LIMIT, |entries| closed_by(entries, request).is_some())? {
-            let standing = closed_by(&words_in(&inbox)?, request).or_else(|| self.noted(request));
-            return Err(standing.unwrap_or(Standing::Gone).refusal(request));
+        if !inbox
+            .append_unless(&message, ANSWER_LIMIT, |entries| closing_state(entries, request).is_some())?
+        {
+            let standing =
+                closing_state(&possible_answers(&inbox)?, request).or_else(|| self.recorded_state(request));
+            return Err(standing.unwrap_or(RequestState::AskerGone).to_error(request));
         }
         let (to, approved) = (request.from.clone(), matches!(answer, Answer::Approve(_)));
-        let answered = Answered { to, request: id.clone(), approved, by, asked: request.last };
-        self.0.answers().add(self.0.name(), &answered).ok();
+        let answered = AnsweredRequest {
+            member: to,
+            request_id: id.clone(),
+            approved,
+            answered_by: by,
+            asked_at: request.last_asked_at,
+        };
+        self.0.answer_log().append(self.0.name(), &answered).ok();
         // In a team of Claude Code's it is its lead that marks, or removes, what it has read.
         if !self.0.name().is_claude_session() {
             self.0.inbox(&AgentName::lead()).mark_read(&request.entries).ok();
@@ -188,7 +198,7 @@ impl Requests {
     ///
     /// # Errors
     /// What writing into its own inbox came to.
-    pub fn take_back(&self, from: &AgentName, ids: &[RequestId], at_ms: u64) -> Result<(), Error> {
+    pub fn withdraw(&self, from: &AgentName, ids: &[RequestId], at_ms: u64) -> Result<(), Error> {
         let inbox = self.0.inbox(from);
         for id in ids {
             let outcome =
@@ -196,15 +206,15 @@ impl Requests {
             let response = PermissionResponse { request_id: id.clone(), outcome };
             let text = Payload::PermissionResponse(response).to_text();
             let message = Message { read: true, ..Message::new(from, text, at_ms) };
-            let closed = |entries: &[InboxEntry]| word_to(entries, id, AgentName::is_lead).is_some();
+            let closed = |entries: &[InboxEntry]| find_answer(entries, id, AgentName::is_lead).is_some();
             inbox.append_unless(&message, MESSAGE_LIMIT, closed)?;
         }
         Ok(())
     }
 
     /// What our own record says of it.
-    fn noted(&self, request: &OpenRequest) -> Option<Standing> {
-        noted_in(&self.0.answers().of(self.0.name()), request)
+    fn recorded_state(&self, request: &OpenRequest) -> Option<RequestState> {
+        find_recorded(&self.0.answer_log().read_team(self.0.name()), request)
     }
 
     /// What the lead hands on with an approval; `default` where it is a person who set none.
@@ -216,97 +226,105 @@ impl Requests {
     }
 
     /// Every request there is in the lead's inbox, and how it stands.
-    fn all(&self) -> Result<Vec<Found>, Error> {
+    fn scan_all(&self) -> Result<Vec<ScannedRequest>, Error> {
         let asked = self.0.inbox(&AgentName::lead()).fold(|asked, entry| {
-            OpenRequest::of(entry).into_iter().for_each(|request| join(asked, request));
+            OpenRequest::from_entry(entry).into_iter().for_each(|request| merge_repeat(asked, request));
         })?;
         if asked.is_empty() {
             return Ok(Vec::new());
         }
-        self.standings(asked)
+        self.determine_states(asked)
     }
 
-    fn standings(&self, asked: Vec<OpenRequest>) -> Result<Vec<Found>, Error> {
-        let (config, answers) = ((self.1)(&self.0)?, self.0.answers().of(self.0.name()));
+    fn determine_states(&self, asked: Vec<OpenRequest>) -> Result<Vec<ScannedRequest>, Error> {
+        let (config, answers) = ((self.1)(&self.0)?, self.0.answer_log().read_team(self.0.name()));
         let mut inboxes: BTreeMap<AgentName, Vec<InboxEntry>> = BTreeMap::new();
         let mut all = Vec::with_capacity(asked.len());
         for mut request in asked {
-            let standing = match joined(&config, &mut request) {
-                None => Standing::Gone,
-                Some(since) if request.last > 0 && request.last < since => Standing::Gone,
-                Some(_) => match noted_in(&answers, &request) {
+            let standing = match joined_at(&config, &mut request) {
+                None => RequestState::AskerGone,
+                Some(since) if request.last_asked_at > 0 && request.last_asked_at < since => {
+                    RequestState::AskerGone
+                }
+                Some(_) => match find_recorded(&answers, &request) {
                     Some(answered) => answered,
                     None => {
                         if !inboxes.contains_key(&request.from) {
-                            let words = words_in(&self.0.inbox(&request.from))?;
+                            let words = possible_answers(&self.0.inbox(&request.from))?;
                             inboxes.insert(request.from.clone(), words);
                         }
                         let entries = inboxes.get(&request.from).map(Vec::as_slice).unwrap_or_default();
-                        closed_by(entries, &request).unwrap_or(Standing::Open)
+                        closing_state(entries, &request).unwrap_or(RequestState::Open)
                     }
                 },
             };
-            all.push(Found { request, standing });
+            all.push(ScannedRequest { request, state: standing });
         }
         Ok(all)
     }
 }
 
-impl Found {
+impl ScannedRequest {
     fn key(&self) -> (AgentName, RequestId) {
-        (self.request.from.clone(), self.request.asked.id().clone())
+        (self.request.from.clone(), self.request.request.id().clone())
     }
 
-    fn answered(&self) -> Option<Answered> {
-        let Standing::Answered { approved, by } = self.standing else { return None };
-        let (to, request) = (self.request.from.clone(), self.request.asked.id().clone());
-        Some(Answered { to, request, approved, by, asked: self.request.last })
+    fn to_answered(&self) -> Option<AnsweredRequest> {
+        let RequestState::Answered { approved, by } = self.state else { return None };
+        let (to, request) = (self.request.from.clone(), self.request.request.id().clone());
+        Some(AnsweredRequest {
+            member: to,
+            request_id: request,
+            approved,
+            answered_by: by,
+            asked_at: self.request.last_asked_at,
+        })
     }
 }
 
-impl Standing {
+impl RequestState {
     /// Why a request that stands so takes no answer.
-    fn refusal(self, request: &OpenRequest) -> Error {
-        let (id, from) = (request.asked.id().to_string(), request.from.clone());
+    fn to_error(self, request: &OpenRequest) -> Error {
+        let (id, from) = (request.request.id().to_string(), request.from.clone());
         match self {
-            Standing::Answered { approved, .. } => Error::Answered { id, approved },
-            Standing::TakenBack => Error::TakenBack { id, from },
-            Standing::Open | Standing::Gone => Error::AskerGone { id, from },
+            RequestState::Answered { approved, .. } => Error::AlreadyAnswered { id, approved },
+            RequestState::Withdrawn => Error::Withdrawn { id, from },
+            RequestState::Open | RequestState::AskerGone => Error::AskerGone { id, from },
         }
     }
 }
 
 /// Whose last two plans nobody has answered in time.
-fn overlooked(all: &[Found]) -> BTreeSet<AgentName> {
+fn members_timed_out_twice(all: &[ScannedRequest]) -> BTreeSet<AgentName> {
     let mut in_a_row: BTreeMap<&AgentName, u32> = BTreeMap::new();
-    for found in all.iter().filter(|found| matches!(found.request.asked, MemberRequest::Plan(_))) {
+    for found in all.iter().filter(|found| matches!(found.request.request, MemberRequest::Plan(_))) {
         let count = in_a_row.entry(&found.request.from).or_default();
-        match found.standing {
-            Standing::Answered { approved: false, by: AnsweredBy::Timeout } => *count += 1,
-            Standing::Answered { .. } => *count = 0,
-            Standing::Open | Standing::TakenBack | Standing::Gone => {}
+        match found.state {
+            RequestState::Answered { approved: false, by: AnsweredBy::Timeout } => *count += 1,
+            RequestState::Answered { .. } => *count = 0,
+            RequestState::Open | RequestState::Withdrawn | RequestState::AskerGone => {}
         }
     }
     in_a_row.into_iter().filter(|(_, count)| *count >= 2).map(|(name, _)| name.clone()).collect()
 }
 
-fn open_of(all: Vec<Found>) -> Vec<OpenRequest> {
-    let open = all.into_iter().filter(|found| found.standing == Standing::Open);
+fn into_open(all: Vec<ScannedRequest>) -> Vec<OpenRequest> {
+    let open = all.into_iter().filter(|found| found.state == RequestState::Open);
     open.map(|found| found.request).collect()
 }
 
-fn noted_in(answers: &[Answered], request: &OpenRequest) -> Option<Standing> {
-    let is = |answered: &&Answered| {
-        answered.to == request.from
-            && answered.request == *request.asked.id()
-            && answered.asked >= request.last
+fn find_recorded(answers: &[AnsweredRequest], request: &OpenRequest) -> Option<RequestState> {
+    let is = |answered: &&AnsweredRequest| {
+        answered.member == request.from
+            && answered.request_id == *request.request.id()
+            && answered.asked_at >= request.last_asked_at
     };
     let answered = answers.iter().rfind(is)?;
-    Some(Standing::Answered { approved: answered.approved, by: answered.by })
+    Some(RequestState::Answered { approved: answered.approved, by: answered.answered_by })
 }
 
 /// Since when the asker is on the team, ms since the epoch; none where it is not. Fills in where it works.
-fn joined(config: &TeamConfig, request: &mut OpenRequest) -> Option<u64> {
+fn joined_at(config: &TeamConfig, request: &mut OpenRequest) -> Option<u64> {
     let member = config.member(&request.from).filter(|member| !member.name.is_lead())?;
     request.from = member.name.clone();
     request.cwd.clone_from(&member.cwd);
@@ -315,22 +333,30 @@ fn joined(config: &TeamConfig, request: &mut OpenRequest) -> Option<u64> {
 
 impl OpenRequest {
     /// What an entry of the lead's inbox asks, if it does. Where its member works is not known from that.
-    pub fn of(entry: InboxEntry) -> Option<OpenRequest> {
+    pub fn from_entry(entry: InboxEntry) -> Option<OpenRequest> {
         let message = entry.message.as_ref().ok()?;
         let asked = MemberRequest::parse(&message.text)?;
         let since = parse_iso8601(&message.timestamp).unwrap_or(0);
         let (from, text) = (AgentName::new_unchecked(&message.from), message.text.clone());
-        Some(OpenRequest { asked, from, since, last: since, cwd: String::new(), text, entries: vec![entry] })
+        Some(OpenRequest {
+            request: asked,
+            from,
+            asked_at: since,
+            last_asked_at: since,
+            cwd: String::new(),
+            text,
+            entries: vec![entry],
+        })
     }
 }
 
 /// A request that was asked twice is one.
-fn join(asked: &mut Vec<OpenRequest>, request: OpenRequest) {
+fn merge_repeat(asked: &mut Vec<OpenRequest>, request: OpenRequest) {
     let same =
-        |known: &&mut OpenRequest| known.from == request.from && known.asked.id() == request.asked.id();
+        |known: &&mut OpenRequest| known.from == request.from && known.request.id() == request.request.id();
     match asked.iter_mut().find(same) {
         Some(known) => {
-            known.last = known.last.max(request.last);
+            known.last_asked_at = known.last_asked_at.max(request.last_asked_at);
             known.entries.extend(request.entries);
         }
         None => asked.push(request),
@@ -338,41 +364,41 @@ fn join(asked: &mut Vec<OpenRequest>, request: OpenRequest) {
 }
 
 /// What of an inbox may be an answer.
-fn words_in(inbox: &Inbox) -> Result<Vec<InboxEntry>, Error> {
-    inbox.fold(|words: &mut Vec<InboxEntry>, entry| words.extend(Some(entry).filter(may_answer)))
+fn possible_answers(inbox: &Inbox) -> Result<Vec<InboxEntry>, Error> {
+    inbox.fold(|words: &mut Vec<InboxEntry>, entry| words.extend(Some(entry).filter(can_be_answer)))
 }
 
 /// Most messages need not be parsed.
-fn may_answer(entry: &InboxEntry) -> bool {
+fn can_be_answer(entry: &InboxEntry) -> bool {
     entry.message.as_ref().is_ok_and(|message| message.text.contains("_response"))
 }
 
 /// How what its asker's inbox holds has closed it: of several answers a yes counts, and any before what the asker says.
-fn closed_by(entries: &[InboxEntry], request: &OpenRequest) -> Option<Standing> {
-    let id = request.asked.id();
-    let answer = word_to(entries, id, AgentName::is_lead);
-    let taken = || word_to(entries, id, |from| *from == request.from);
-    let answered = answer.map(|approved| Standing::Answered { approved, by: AnsweredBy::Lead });
-    answered.or_else(|| taken().map(|_| Standing::TakenBack))
+fn closing_state(entries: &[InboxEntry], request: &OpenRequest) -> Option<RequestState> {
+    let id = request.request.id();
+    let answer = find_answer(entries, id, AgentName::is_lead);
+    let taken = || find_answer(entries, id, |from| *from == request.from);
+    let answered = answer.map(|approved| RequestState::Answered { approved, by: AnsweredBy::Lead });
+    answered.or_else(|| taken().map(|_| RequestState::Withdrawn))
 }
 
 /// Whether they hold an answer to that request of whoever `is`, and which.
-fn word_to(entries: &[InboxEntry], id: &RequestId, is: impl Fn(&AgentName) -> bool) -> Option<bool> {
+fn find_answer(entries: &[InboxEntry], id: &RequestId, is: impl Fn(&AgentName) -> bool) -> Option<bool> {
     let near =
-        entries.iter().filter(|entry| may_answer(entry)).filter_map(|entry| entry.message.as_ref().ok());
+        entries.iter().filter(|entry| can_be_answer(entry)).filter_map(|entry| entry.message.as_ref().ok());
     let theirs = near.filter(|message| is(&AgentName::new_unchecked(&message.from)));
     let answers = theirs.filter_map(|message| parse_answer(&message.text)).filter(|(of, _)| of == id);
     answers.map(|(_, approved)| approved).reduce(|one, other| one || other)
 }
 
 /// The one of `found` that can be answered, else why not.
-fn one(id: &str, found: Vec<Found>) -> Result<OpenRequest, Error> {
-    let (open, closed): (Vec<Found>, Vec<Found>) =
-        found.into_iter().partition(|found| found.standing == Standing::Open);
-    let name = |found: &Found| format!("{} of {}", found.request.asked.id(), found.request.from);
+fn single_open(id: &str, found: Vec<ScannedRequest>) -> Result<OpenRequest, Error> {
+    let (open, closed): (Vec<ScannedRequest>, Vec<ScannedRequest>) =
+        found.into_iter().partition(|found| found.state == RequestState::Open);
+    let name = |found: &ScannedRequest| format!("{} of {}", found.request.request.id(), found.request.from);
     match (open.len(), closed.last()) {
-        (0, Some(Found { request, standing })) => Err(standing.refusal(request)),
+        (0, Some(ScannedRequest { request, state: standing })) => Err(standing.to_error(request)),
         (1, _) => Ok(open.into_iter().next().expect("there is one").request),
-        _ => Err(Error::ManyRequests { id: id.to_owned(), several: open.iter().map(name).collect() }),
+        _ => Err(Error::AmbiguousRequest { id: id.to_owned(), candidates: open.iter().map(name).collect() }),
     }
 }

@@ -1,15 +1,15 @@
 //! The directory that holds all teams, opened once and trusted only if nobody else can write there.
 
-use crate::answers::Answers;
-use crate::aside::Aside;
-use crate::directory::Directory;
+use crate::answers::AnswerLog;
+use crate::aside::CorruptBackups;
+use crate::directory::DirHandle;
 use crate::durability::Durability;
 use crate::error::Error;
-use crate::file::{Temporary, Way, settle};
+use crate::file::{IoContext, TempFile, sync_dir};
 use crate::journal::Journal;
-use crate::leftover::remove_halves;
-use crate::state::{made, trusted};
-use crate::team::{CONFIG, INBOXES, Team};
+use crate::leftover::remove_temp_files;
+use crate::state::{check_trusted, create_private_dir};
+use crate::team::{CONFIG_FILE, INBOXES_DIR, Team};
 use protocol::name::{TeamName, nearest_names};
 use protocol::team_config::TeamConfig;
 use std::fs::{File, TryLockError};
@@ -17,40 +17,40 @@ use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-const TEAMS: &str = "teams";
-const TASKS: &str = "tasks";
+const TEAMS_DIR: &str = "teams";
+const TASKS_DIR: &str = "tasks";
 
 /// What a daemon writes to learn whether anybody tells it.
-const PROBE: &str = "probe";
+const PROBE_NAME: &str = "probe";
 
 /// A root with its teams; a copy is another handle on the same.
 #[derive(Debug, Clone)]
-pub struct Root(Arc<Opened>);
+pub struct Root(Arc<RootHandles>);
 
 #[derive(Debug)]
-pub(crate) struct Opened {
-    pub(crate) dir: Directory,
-    pub(crate) teams: Directory,
-    pub(crate) tasks: Directory,
-    pub(crate) way: Way,
+pub(crate) struct RootHandles {
+    pub(crate) dir: DirHandle,
+    pub(crate) teams: DirHandle,
+    pub(crate) tasks: DirHandle,
+    pub(crate) io: IoContext,
     /// Into the teams of Claude Code's sessions.
-    pub(crate) foreign: Way,
+    pub(crate) foreign_io: IoContext,
     /// To what members ask.
-    pub(crate) answers: Answers,
+    pub(crate) answer_log: AnswerLog,
     /// Of what was sent.
     pub(crate) journal: Journal,
-    aside: PathBuf,
+    backup_path: PathBuf,
 }
 
-impl Opened {
+impl RootHandles {
     pub(crate) fn is_current(&self) -> bool {
         self.dir.is_at_its_path()
-            && self.dir.still_has(TEAMS, &self.teams)
-            && self.dir.still_has(TASKS, &self.tasks)
+            && self.dir.has_same_dir(TEAMS_DIR, &self.teams)
+            && self.dir.has_same_dir(TASKS_DIR, &self.tasks)
     }
 
-    pub(crate) fn forget(&self, team: &TeamName) -> Result<(), Error> {
-        self.answers.forget(team).and(self.journal.forget(team))
+    pub(crate) fn delete_records(&self, team: &TeamName) -> Result<(), Error> {
+        self.answer_log.delete(team).and(self.journal.delete_team(team))
     }
 }
 
@@ -61,18 +61,27 @@ impl Root {
     /// what was sent, is noted in the directories `answers` and `journal` beside that. A root of another user, or
     /// one that everybody may write to, is [`Error::Untrusted`].
     pub fn open(path: &Path, aside: &Path, durability: Durability) -> Result<Root, Error> {
-        made(path)?;
+        create_private_dir(path)?;
         let path = path.canonicalize().map_err(|cause| Error::io("resolve", path, cause))?;
-        let dir = Directory::open(&path)?;
-        trusted(&dir, 0o002, "chmod o-w")?;
-        let (teams, tasks) = (dir.sub_made(TEAMS)?, dir.sub_made(TASKS)?);
-        trusted(&teams, 0o002, "chmod o-w")?;
-        trusted(&tasks, 0o002, "chmod o-w")?;
-        let way = Way { durability, aside: Aside::open(aside)? };
-        let foreign = Way { durability, aside: Aside::nowhere() };
-        let (answers, journal) = (Answers::beside(aside), Journal::beside(aside));
+        let dir = DirHandle::open(&path)?;
+        check_trusted(&dir, 0o002, "chmod o-w")?;
+        let (teams, tasks) = (dir.create_dir(TEAMS_DIR)?, dir.create_dir(TASKS_DIR)?);
+        check_trusted(&teams, 0o002, "chmod o-w")?;
+        check_trusted(&tasks, 0o002, "chmod o-w")?;
+        let way = IoContext { durability, backups: CorruptBackups::open(aside)? };
+        let foreign = IoContext { durability, backups: CorruptBackups::new_disabled() };
+        let (answers, journal) = (AnswerLog::new_in_state_dir(aside), Journal::new_in_state_dir(aside));
         let aside = aside.to_owned();
-        Ok(Root(Arc::new(Opened { dir, teams, tasks, way, foreign, answers, journal, aside })))
+        Ok(Root(Arc::new(RootHandles {
+            dir,
+            teams,
+            tasks,
+            io: way,
+            foreign_io: foreign,
+            answer_log: answers,
+            journal,
+            backup_path: aside,
+        })))
     }
 
     /// Whether its path still leads to the directories that this handle holds: not where one of them was removed or
@@ -82,20 +91,20 @@ impl Root {
     }
 
     /// Whether there is anything at its path that [`Root::anew`] would not have to make.
-    pub fn is_there(&self) -> bool {
-        [TEAMS, TASKS].iter().all(|directory| self.path().join(directory).exists())
+    pub fn has_directories(&self) -> bool {
+        [TEAMS_DIR, TASKS_DIR].iter().all(|directory| self.path().join(directory).exists())
     }
 
     /// The one that is at its path now, made if it is missing: [`Root::open`], with the same places and durability.
     ///
     /// # Errors
     /// Those of opening it.
-    pub fn anew(&self) -> Result<Root, Error> {
-        Root::open(self.path(), &self.0.aside, self.0.way.durability)
+    pub fn reopen(&self) -> Result<Root, Error> {
+        Root::open(self.path(), &self.0.backup_path, self.0.io.durability)
     }
 
     /// The root of a team's handle.
-    pub(crate) fn of(opened: &Arc<Opened>) -> Root {
+    pub(crate) fn from_handles(opened: &Arc<RootHandles>) -> Root {
         Root(opened.clone())
     }
 
@@ -104,7 +113,7 @@ impl Root {
     ///
     /// # Errors
     /// `Io`.
-    pub fn hold(&self) -> Result<bool, Error> {
+    pub fn try_lock(&self) -> Result<bool, Error> {
         match self.lock_file()?.try_lock() {
             Ok(()) => Ok(true),
             Err(TryLockError::WouldBlock) => Ok(false),
@@ -116,7 +125,7 @@ impl Root {
     ///
     /// # Errors
     /// `Io`.
-    pub fn release(&self) -> Result<(), Error> {
+    pub fn unlock(&self) -> Result<(), Error> {
         self.lock_file()?.unlock().map_err(|cause| Error::io("unlock", self.0.teams.path(), cause))
     }
 
@@ -136,9 +145,9 @@ impl Root {
     ///
     /// # Errors
     /// `Io`.
-    pub fn probe(&self) -> Result<(), Error> {
+    pub fn create_probe(&self) -> Result<(), Error> {
         self.remove_probes()?;
-        Temporary::write(&self.0.teams, PROBE, b"", 0o600, Durability::Process).map(drop)
+        TempFile::write(&self.0.teams, PROBE_NAME, b"", 0o600, Durability::Process).map(drop)
     }
 
     /// What a daemon left that was killed in the middle of that, or could not remove it.
@@ -146,20 +155,20 @@ impl Root {
     /// # Errors
     /// `Io`.
     pub fn remove_probes(&self) -> Result<(), Error> {
-        remove_halves(&self.0.teams, PROBE)
+        remove_temp_files(&self.0.teams, PROBE_NAME)
     }
 
     /// All teams by name: the directories that hold a config.json and have a name for a team.
     pub fn teams(&self) -> Result<Vec<TeamName>, Error> {
-        let names = self.0.teams.names()?;
+        let names = self.0.teams.file_names()?;
         let names = names.iter().filter_map(|name| TeamName::parse(name).ok());
-        Ok(names.filter(|name| matches!(self.find(name), Ok(Some(_)))).collect())
+        Ok(names.filter(|name| matches!(self.find_team_dir(name), Ok(Some(_)))).collect())
     }
 
     /// The team of that name.
     pub fn team(&self, name: &TeamName) -> Result<Team, Error> {
-        match self.find(name)? {
-            Some(dir) => Ok(self.team_at(name, dir)),
+        match self.find_team_dir(name)? {
+            Some(dir) => Ok(self.new_team(name, dir)),
             None => Err(Error::NoSuchTeam {
                 name: name.clone(),
                 nearest: nearest_names(name.as_str(), self.teams()?),
@@ -167,17 +176,17 @@ impl Root {
         }
     }
 
-    pub(crate) fn directory_of(&self, name: &TeamName) -> Result<Option<Directory>, Error> {
-        self.0.teams.sub(name.as_str())
+    pub(crate) fn open_team_dir(&self, name: &TeamName) -> Result<Option<DirHandle>, Error> {
+        self.0.teams.open_dir(name.as_str())
     }
 
-    pub(crate) fn team_at(&self, name: &TeamName, dir: Directory) -> Team {
+    pub(crate) fn new_team(&self, name: &TeamName, dir: DirHandle) -> Team {
         Team::new(self.0.clone(), name.clone(), dir)
     }
 
-    fn find(&self, name: &TeamName) -> Result<Option<Directory>, Error> {
-        let Some(dir) = self.directory_of(name)? else { return Ok(None) };
-        Ok(dir.stat(CONFIG)?.map(|_| dir))
+    fn find_team_dir(&self, name: &TeamName) -> Result<Option<DirHandle>, Error> {
+        let Some(dir) = self.open_team_dir(name)? else { return Ok(None) };
+        Ok(dir.stat(CONFIG_FILE)?.map(|_| dir))
     }
 
     /// Makes a team of `config`, whose name must be one. The config comes last and decides: of several
@@ -187,19 +196,19 @@ impl Root {
         if name.is_claude_session() {
             return Err(Error::ReadOnly(name));
         }
-        let dir = self.0.teams.sub_made(name.as_str())?;
-        dir.sub_made(INBOXES)?;
+        let dir = self.0.teams.create_dir(name.as_str())?;
+        dir.create_dir(INBOXES_DIR)?;
         let team = Team::new(self.0.clone(), name, dir);
-        team.tasks().prepare()?;
-        let (text, durability) = (config.to_text(), self.0.way.durability);
-        let config = Temporary::write(team.dir(), CONFIG, text.as_bytes(), 0o600, durability)?;
-        if !config.create(CONFIG)? {
-            return Err(Error::Exists { what: format!("team {}", team.name()) });
+        team.tasks().create_list()?;
+        let (text, durability) = (config.to_text(), self.0.io.durability);
+        let config = TempFile::write(team.dir(), CONFIG_FILE, text.as_bytes(), 0o600, durability)?;
+        if !config.create(CONFIG_FILE)? {
+            return Err(Error::AlreadyExists { what: format!("team {}", team.name()) });
         }
-        settle(team.dir(), durability)?;
-        settle(&self.0.teams, durability)?;
+        sync_dir(team.dir(), durability)?;
+        sync_dir(&self.0.teams, durability)?;
         // An earlier team of that name may have asked under the same ids; a record that stays is older than what is asked.
-        self.forget(team.name()).ok();
+        self.delete_records(team.name()).ok();
         Ok(team)
     }
 
@@ -207,15 +216,15 @@ impl Root {
     ///
     /// # Errors
     /// `Io`.
-    pub fn forget(&self, team: &TeamName) -> Result<(), Error> {
-        self.0.forget(team)
+    pub fn delete_records(&self, team: &TeamName) -> Result<(), Error> {
+        self.0.delete_records(team)
     }
 
     /// Forgets what sessions were answered that are not `there` any more.
     ///
     /// # Errors
     /// `Io`.
-    pub fn forget_sessions(&self, there: &[TeamName]) -> Result<(), Error> {
-        self.0.answers.forget_sessions(there)
+    pub fn delete_session_records(&self, there: &[TeamName]) -> Result<(), Error> {
+        self.0.answer_log.delete_ended_sessions(there)
     }
 }

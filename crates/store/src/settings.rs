@@ -1,31 +1,31 @@
 //! A file of settings that belongs to the user and to another program, outside of any root. It is replaced whole, at
 //! the place that links lead to, with the permissions that it had, and a copy of what it was stays beside it.
 
-use crate::directory::Directory;
+use crate::directory::DirHandle;
 use crate::durability::Durability;
 use crate::error::Error;
-use crate::file::{FILE_LIMIT, place_as, read_raw};
+use crate::file::{FILE_LIMIT, read_raw, write_file_with_mode};
 use std::fs::DirBuilder;
 use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 /// The permission bits of one that is made anew: settings may hold keys.
-const PRIVATE: u32 = 0o600;
+const PRIVATE_MODE: u32 = 0o600;
 
 /// One file, as it was read.
 #[derive(Debug)]
-pub struct Settings {
+pub struct ForeignSettings {
     path: PathBuf,
     bytes: Option<Vec<u8>>,
 }
 
-impl Settings {
+impl ForeignSettings {
     /// Reads what is at `path`, up to 8 MiB; a file that is not there is none yet.
-    pub fn read(path: &Path) -> Result<Settings, Error> {
+    pub fn read(path: &Path) -> Result<ForeignSettings, Error> {
         let path = match path.canonicalize() {
             Ok(path) => path,
             Err(_) if path.is_symlink() => {
-                return Err(Error::Odd {
+                return Err(Error::UnexpectedFileType {
                     path: path.to_owned(),
                     what: "not a file: a link that leads nowhere",
                 });
@@ -33,8 +33,8 @@ impl Settings {
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => path.to_owned(),
             Err(error) => return Err(Error::io("find", path, error)),
         };
-        let bytes = now(&path)?;
-        Ok(Settings { path, bytes })
+        let bytes = read_current(&path)?;
+        Ok(ForeignSettings { path, bytes })
     }
 
     /// What it holds; none if it is not there.
@@ -50,41 +50,43 @@ impl Settings {
     /// Puts `bytes` in its place, unless somebody changed it since it was read. Gives where a copy of what it was lies:
     /// its own name with `suffix`.
     pub fn replace(&self, bytes: &[u8], suffix: &str) -> Result<Option<PathBuf>, Error> {
-        let (directory, name) = split(&self.path)?;
+        let (directory, name) = split_path(&self.path)?;
         DirBuilder::new()
             .recursive(true)
             .mode(0o700)
             .create(directory)
             .map_err(|cause| Error::io("create", directory, cause))?;
-        if now(&self.path)? != self.bytes {
-            return Err(Error::Odd {
+        if read_current(&self.path)? != self.bytes {
+            return Err(Error::UnexpectedFileType {
                 path: self.path.clone(),
                 what: "no longer what was read: somebody has changed it",
             });
         }
-        let mode =
-            std::fs::metadata(&self.path).map_or(PRIVATE, |metadata| metadata.permissions().mode() & 0o7777);
-        let dir = Directory::open(directory)?;
+        let mode = std::fs::metadata(&self.path)
+            .map_or(PRIVATE_MODE, |metadata| metadata.permissions().mode() & 0o7777);
+        let dir = DirHandle::open(directory)?;
         let copy = self.bytes.as_ref().map(|before| (format!("{name}{suffix}"), before));
         if let Some((copy, before)) = &copy {
-            place_as(&dir, copy, before, mode, Durability::Ordered)?;
+            write_file_with_mode(&dir, copy, before, mode, Durability::Ordered)?;
         }
-        place_as(&dir, name, bytes, mode, Durability::Ordered)?;
+        write_file_with_mode(&dir, name, bytes, mode, Durability::Ordered)?;
         Ok(copy.map(|(copy, _)| directory.join(copy)))
     }
 }
 
-fn now(path: &Path) -> Result<Option<Vec<u8>>, Error> {
-    let (directory, name) = split(path)?;
+fn read_current(path: &Path) -> Result<Option<Vec<u8>>, Error> {
+    let (directory, name) = split_path(path)?;
     if !directory.exists() {
         return Ok(None);
     }
-    Ok(read_raw(&Directory::open(directory)?, name, FILE_LIMIT)?.map(|snapshot| snapshot.into_bytes()))
+    Ok(read_raw(&DirHandle::open(directory)?, name, FILE_LIMIT)?.map(|snapshot| snapshot.into_bytes()))
 }
 
-fn split(path: &Path) -> Result<(&Path, &str), Error> {
+fn split_path(path: &Path) -> Result<(&Path, &str), Error> {
     let name = path.file_name().and_then(|name| name.to_str());
-    path.parent().zip(name).ok_or_else(|| Error::Odd { path: path.to_owned(), what: "no name of a file" })
+    path.parent()
+        .zip(name)
+        .ok_or_else(|| Error::UnexpectedFileType { path: path.to_owned(), what: "no name of a file" })
 }
 
 #[cfg(test)]
@@ -108,7 +110,7 @@ mod tests {
         let (real, link) = (dir.path().join("real.json"), dir.path().join("settings.json"));
         put(&real, "old", 0o640);
         symlink(&real, &link).unwrap();
-        let copy = Settings::read(&link).unwrap().replace(b"new", ".before").unwrap().unwrap();
+        let copy = ForeignSettings::read(&link).unwrap().replace(b"new", ".before").unwrap().unwrap();
         assert!(link.is_symlink());
         assert_eq!(std::fs::read_to_string(&link).unwrap(), "new");
         assert_eq!(std::fs::read_to_string(&copy).unwrap(), "old");
@@ -119,7 +121,7 @@ mod tests {
     fn one_that_is_not_there_is_made_for_its_owner_alone() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("a/b/settings.json");
-        let settings = Settings::read(&path).unwrap();
+        let settings = ForeignSettings::read(&path).unwrap();
         assert!(settings.bytes().is_none());
         assert_eq!(settings.replace(b"new", ".before").unwrap(), None);
         assert_eq!((std::fs::read_to_string(&path).unwrap().as_str(), mode(&path)), ("new", 0o600));
@@ -130,12 +132,12 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("settings.json");
         put(&path, "old", 0o600);
-        let settings = Settings::read(&path).unwrap();
+        let settings = ForeignSettings::read(&path).unwrap();
         put(&path, "theirs", 0o600);
         assert!(settings.replace(b"new", ".before").is_err());
         assert_eq!(std::fs::read_to_string(&path).unwrap(), "theirs");
         symlink(dir.path().join("nowhere"), dir.path().join("link")).unwrap();
-        assert!(Settings::read(&dir.path().join("link")).is_err());
-        assert!(Settings::read(dir.path()).is_err());
+        assert!(ForeignSettings::read(&dir.path().join("link")).is_err());
+        assert!(ForeignSettings::read(dir.path()).is_err());
     }
 }

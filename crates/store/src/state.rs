@@ -1,11 +1,12 @@
 //! Files of ours alone, outside any root: no foreign program writes them, so they need no lock. Whoever is
 //! the one writer of a name sees to it that it is the only one.
 
-use crate::directory::Directory;
+use crate::directory::DirHandle;
 use crate::durability::Durability;
 use crate::error::Error;
 use crate::file::{
-    FILE_LIMIT, append, append_line, append_within, open_for_reading, overwrite, place, read_raw, rename,
+    FILE_LIMIT, append, append_if_fits, append_line, open_for_reading, overwrite, read_raw, rename,
+    write_file,
 };
 use nix::errno::Errno;
 use nix::sys::stat::fstat;
@@ -16,84 +17,84 @@ use std::path::Path;
 
 /// A private directory, held open.
 #[derive(Debug)]
-pub struct StateDir(Directory);
+pub struct StateDir(DirHandle);
 
 impl StateDir {
     /// Opens a directory of ours, and makes it (0700, with its parents) if it is missing.
     ///
     /// One that is another user's, or that others can look or write into, is [`Error::Untrusted`].
     pub fn open(path: &Path) -> Result<StateDir, Error> {
-        let dir = made(path)?;
-        trusted(&dir, 0o077, "chmod 700")?;
+        let dir = create_private_dir(path)?;
+        check_trusted(&dir, 0o077, "chmod 700")?;
         Ok(StateDir(dir))
     }
 
     /// A directory in this one, made if it is missing.
-    pub fn sub(&self, name: &str) -> Result<StateDir, Error> {
-        self.plain(name)?;
-        Ok(StateDir(self.0.sub_made(name)?))
+    pub fn open_subdir(&self, name: &str) -> Result<StateDir, Error> {
+        self.check_plain_name(name)?;
+        Ok(StateDir(self.0.create_dir(name)?))
     }
 
     /// The bytes of a file, up to 8 MiB; none if there is none.
     pub fn read(&self, name: &str) -> Result<Option<Vec<u8>>, Error> {
-        self.plain(name)?;
+        self.check_plain_name(name)?;
         Ok(read_raw(&self.0, name, FILE_LIMIT)?.map(|snapshot| snapshot.into_bytes()))
     }
 
     /// Replaces a file whole; after a power loss it is the old one or the new one.
     pub fn replace(&self, name: &str, bytes: &[u8]) -> Result<(), Error> {
-        self.plain(name)?;
-        place(&self.0, name, bytes, Durability::Ordered)
+        self.check_plain_name(name)?;
+        write_file(&self.0, name, bytes, Durability::Ordered)
     }
 
     /// Writes over the beginning of a file, which is made if it is missing. In place: for what is checked by whoever reads
     /// it, is as long each time, and is not missed. Who is killed in it leaves no second file behind.
     pub fn overwrite(&self, name: &str, bytes: &[u8]) -> Result<(), Error> {
-        self.plain(name)?;
+        self.check_plain_name(name)?;
         overwrite(&self.0, name, bytes)
     }
 
     /// Adds a line; a file that would grow beyond `limit_bytes` becomes `NAME.1` first, in place of the
     /// `NAME.1` before.
     pub fn append_line(&self, name: &str, line: &str, limit_bytes: u64) -> Result<(), Error> {
-        self.plain(name)?;
+        self.check_plain_name(name)?;
         append_line(&self.0, name, line, limit_bytes)
     }
 
     /// Adds bytes as they are, and keeps within `limit_bytes` as [`StateDir::append_line`] does.
     pub fn append(&self, name: &str, bytes: &[u8], limit_bytes: u64) -> Result<(), Error> {
-        self.plain(name)?;
+        self.check_plain_name(name)?;
         append(&self.0, name, bytes, limit_bytes)
     }
 
     /// Adds bytes behind all that is there, unless the file would grow beyond `limit_bytes`.
     pub(crate) fn append_within(&self, name: &str, bytes: &[u8], limit_bytes: u64) -> Result<(), Error> {
-        self.plain(name)?;
-        append_within(&self.0, name, bytes, limit_bytes)
+        self.check_plain_name(name)?;
+        append_if_fits(&self.0, name, bytes, limit_bytes)
     }
 
     /// A file, opened for reading; none if there is none.
-    pub(crate) fn file(&self, name: &str) -> Result<Option<File>, Error> {
-        self.plain(name)?;
+    pub(crate) fn open_file(&self, name: &str) -> Result<Option<File>, Error> {
+        self.check_plain_name(name)?;
         open_for_reading(&self.0, name)
     }
 
     /// Puts a file in another's place.
     pub(crate) fn rename(&self, name: &str, to: &str) -> Result<(), Error> {
-        self.plain(name)?;
-        self.plain(to)?;
+        self.check_plain_name(name)?;
+        self.check_plain_name(to)?;
         rename(&self.0, name, to)
     }
 
     /// Removes a file; one that is gone is fine.
     pub fn remove(&self, name: &str) -> Result<(), Error> {
-        self.plain(name)?;
+        self.check_plain_name(name)?;
         self.0.unlink(name)
     }
 
     /// What is in it, in order of names.
     pub fn names(&self) -> Result<Vec<String>, Error> {
-        self.0.names()
+        self.0.file_names()
     }
 
     /// Where it is.
@@ -101,7 +102,7 @@ impl StateDir {
         self.0.path()
     }
 
-    fn plain(&self, name: &str) -> Result<(), Error> {
+    fn check_plain_name(&self, name: &str) -> Result<(), Error> {
         if name.is_empty() || name == "." || name == ".." || name.contains('/') {
             return Err(Error::io("use the name", &self.0.join(name), Errno::EINVAL));
         }
@@ -110,24 +111,24 @@ impl StateDir {
 }
 
 /// Opens a directory, and makes it (0700, with its parents) if it is missing.
-pub(crate) fn made(path: &Path) -> Result<Directory, Error> {
+pub(crate) fn create_private_dir(path: &Path) -> Result<DirHandle, Error> {
     let mut builder = DirBuilder::new();
     builder.recursive(true).mode(0o700);
     builder.create(path).map_err(|cause| Error::io("create", path, cause))?;
-    Directory::open(path)
+    DirHandle::open(path)
 }
 
 /// Refuses a directory that is not ours, or that has any of the permission bits `forbidden`.
-pub(crate) fn trusted(dir: &Directory, forbidden: u32, remedy: &str) -> Result<(), Error> {
-    let stat = fstat(dir).map_err(Error::at("look at", dir.path()))?;
+pub(crate) fn check_trusted(dir: &DirHandle, forbidden: u32, remedy: &str) -> Result<(), Error> {
+    let stat = fstat(dir).map_err(Error::from_errno("look at", dir.path()))?;
     let (path, shown) = (dir.path().to_owned(), dir.path().display());
     if stat.st_uid != geteuid().as_raw() {
         let remedy = format!("use a directory of your own, or: chown \"$USER\" {shown}");
-        return Err(Error::Untrusted { path, why: "it belongs to another user", remedy });
+        return Err(Error::Untrusted { path, reason: "it belongs to another user", remedy });
     }
     if stat.st_mode & forbidden != 0 {
         let remedy = format!("{remedy} {shown}");
-        return Err(Error::Untrusted { path, why: "others can get at what is in it", remedy });
+        return Err(Error::Untrusted { path, reason: "others can get at what is in it", remedy });
     }
     Ok(())
 }

@@ -11,32 +11,32 @@ mod listed;
 mod turn;
 mod update;
 
-pub use create::{NewTask, Planned};
-pub(crate) use listed::{MARK, Seen};
+pub use create::{BatchTask, NewTask};
+pub(crate) use listed::{HIGH_WATER_MARK_FILE, TaskCache};
 pub use update::TaskUpdate;
 
 use crate::error::Error;
-use crate::file::{ATTEMPTS, OPTIMISTIC};
+use crate::file::{MAX_ATTEMPTS, UNLOCKED_ATTEMPTS};
 use crate::lock::Lock;
 use crate::team::Team;
-use draft::Draft;
+use draft::TaskTransaction;
 use protocol::id::TaskId;
 use protocol::task::{Task, TaskStatus};
 use serde_json::Map;
 use std::path::PathBuf;
 use std::sync::Arc;
-use turn::Turn;
+use turn::Ticket;
 
 /// What the list's lock is taken on: 0 bytes, for ever.
-const LOCK: &str = ".lock";
+const LOCK_FILE: &str = ".lock";
 
 /// What of the list a change is drafted from.
 #[derive(Debug, Clone, Copy)]
-enum Scope {
+enum ReadScope {
     List,
     Task(TaskId),
     /// And what it waits for.
-    Blocked(TaskId),
+    TaskAndBlockers(TaskId),
 }
 
 /// The task list of a team.
@@ -51,21 +51,21 @@ impl Tasks {
     }
 
     /// Makes the directory and the file that the lock is taken on.
-    pub(crate) fn prepare(&self) -> Result<(), Error> {
-        Turn::take(self.team.task_dir_made()?).map(drop)
+    pub(crate) fn create_list(&self) -> Result<(), Error> {
+        Ticket::acquire(self.team.create_tasks_dir()?).map(drop)
     }
 
     /// The highest id that deletions left behind; 0 for none.
     ///
     /// # Errors
     /// Where it can't be read, or is no number: then no task can be made.
-    pub fn mark(&self) -> Result<u32, Error> {
-        Ok(self.team.task_dir()?.map(listed::mark).transpose()?.map_or(0, |(mark, _)| mark))
+    pub fn high_water_mark(&self) -> Result<u32, Error> {
+        Ok(self.team.tasks_dir()?.map(listed::read_high_water_mark).transpose()?.map_or(0, |(mark, _)| mark))
     }
 
     /// Where the task files are.
     pub fn path(&self) -> PathBuf {
-        self.team.all_tasks().join(self.team.name().as_str())
+        self.team.all_tasks_dir().join(self.team.name().as_str())
     }
 
     /// All tasks by number, internal ones too.
@@ -73,80 +73,80 @@ impl Tasks {
     /// One whose file can't be read is listed all the same, with a subject that says why and the status
     /// `unreadable`: it may well be open, so what waits for it stays blocked.
     pub fn list(&self) -> Result<Vec<Task>, Error> {
-        Ok(self.list_shared()?.iter().map(|task| Task::clone(task)).collect())
+        Ok(self.list_cached()?.iter().map(|task| Task::clone(task)).collect())
     }
 
     /// The same without copies of what the handle keeps; for whoever looks often. A second look through the
     /// same handle, or a copy of it, reads only the files that have changed.
-    pub fn list_shared(&self) -> Result<Vec<Arc<Task>>, Error> {
-        let Some(dir) = self.team.task_dir()? else { return Ok(Vec::new()) };
-        let listed = self.team.seen().look(self.team.way(), dir)?;
+    pub fn list_cached(&self) -> Result<Vec<Arc<Task>>, Error> {
+        let Some(dir) = self.team.tasks_dir()? else { return Ok(Vec::new()) };
+        let listed = self.team.task_cache().refresh(self.team.io(), dir)?;
         Ok(listed.iter().map(|listed| Arc::clone(&listed.task)).collect())
     }
 
     /// The list as this handle saw it last, with a look at these files alone: for whoever is told which files
     /// change, and looks at all of them now and then.
-    pub fn list_changed(&self, changed: &[TaskId]) -> Result<Arc<Vec<Arc<Task>>>, Error> {
-        let Some(dir) = self.team.task_dir()? else { return Ok(Arc::default()) };
-        self.team.seen().look_at(self.team.way(), dir, changed)
+    pub fn list_after_changes(&self, changed: &[TaskId]) -> Result<Arc<Vec<Arc<Task>>>, Error> {
+        let Some(dir) = self.team.tasks_dir()? else { return Ok(Arc::default()) };
+        self.team.task_cache().refresh_some(self.team.io(), dir, changed)
     }
 
     /// One task.
     pub fn get(&self, id: &TaskId) -> Result<Task, Error> {
-        let found = self.team.task_dir()?.map(|dir| listed::read_one(self.team.way(), dir, *id));
+        let found = self.team.tasks_dir()?.map(|dir| listed::read_one(self.team.io(), dir, *id));
         let found = found.transpose()?.flatten();
-        found.map(|(_, task)| task).ok_or_else(|| self.no_task(*id))
+        found.map(|(_, task)| task).ok_or_else(|| self.no_such_task(*id))
     }
 
     /// One task and those that it waits for, as their files are now: all that says whether it can be taken.
     pub fn get_with_blockers(&self, id: &TaskId) -> Result<(Task, Vec<Arc<Task>>), Error> {
         let task = self.get(id)?;
-        Ok((task, self.with_blockers(*id)?))
+        Ok((task, self.read_with_blockers(*id)?))
     }
 
-    fn with_blockers(&self, id: TaskId) -> Result<Vec<Arc<Task>>, Error> {
-        let Some(dir) = self.team.task_dir()? else { return Ok(Vec::new()) };
-        let listed = listed::with_blockers(self.team.way(), dir, id);
+    fn read_with_blockers(&self, id: TaskId) -> Result<Vec<Arc<Task>>, Error> {
+        let Some(dir) = self.team.tasks_dir()? else { return Ok(Vec::new()) };
+        let listed = listed::with_blockers(self.team.io(), dir, id);
         Ok(listed.into_iter().map(|listed| listed.task).collect())
     }
 
-    fn no_task(&self, id: TaskId) -> Error {
+    fn no_such_task(&self, id: TaskId) -> Error {
         Error::NoSuchTask { id, team: self.team.name().clone() }
     }
 
     /// Drafts a change of the list as it is, and puts it in place; again where others were faster. It asks for nothing
     /// beyond its scope.
-    fn change_of<T>(
+    fn change<T>(
         &self,
-        scope: Scope,
-        mut plan: impl FnMut(&mut Draft) -> Result<T, Error>,
+        scope: ReadScope,
+        mut plan: impl FnMut(&mut TaskTransaction) -> Result<T, Error>,
     ) -> Result<T, Error> {
-        self.team.writable()?;
-        let dir = self.team.task_dir_made()?;
-        if matches!(scope, Scope::List) {
-            self.team.seen().look_first(self.team.way(), dir)?;
+        self.team.check_writable()?;
+        let dir = self.team.create_tasks_dir()?;
+        if matches!(scope, ReadScope::List) {
+            self.team.task_cache().load_if_empty(self.team.io(), dir)?;
         }
-        self.change_in(&Turn::take(dir)?, scope, &mut plan)
+        self.change_with_ticket(&Ticket::acquire(dir)?, scope, &mut plan)
     }
 
-    fn change_in<T>(
+    fn change_with_ticket<T>(
         &self,
-        turn: &Turn,
-        scope: Scope,
-        plan: &mut impl FnMut(&mut Draft) -> Result<T, Error>,
+        turn: &Ticket,
+        scope: ReadScope,
+        plan: &mut impl FnMut(&mut TaskTransaction) -> Result<T, Error>,
     ) -> Result<T, Error> {
-        let (way, dir) = (self.team.way(), turn.dir());
-        for attempt in 0..ATTEMPTS {
-            let early = (attempt >= OPTIMISTIC).then(|| Lock::acquire(dir, LOCK)).transpose()?;
+        let (way, dir) = (self.team.io(), turn.dir());
+        for attempt in 0..MAX_ATTEMPTS {
+            let early = (attempt >= UNLOCKED_ATTEMPTS).then(|| Lock::acquire(dir, LOCK_FILE)).transpose()?;
             let listed = match scope {
-                Scope::List => self.team.seen().look(way, dir)?,
-                Scope::Task(id) => Arc::new(listed::only(way, dir, id)),
-                Scope::Blocked(id) => Arc::new(listed::with_blockers(way, dir, id)),
+                ReadScope::List => self.team.task_cache().refresh(way, dir)?,
+                ReadScope::Task(id) => Arc::new(listed::read_single(way, dir, id)),
+                ReadScope::TaskAndBlockers(id) => Arc::new(listed::with_blockers(way, dir, id)),
             };
-            let mut draft = Draft::new(&self.team, dir, listed);
+            let mut draft = TaskTransaction::new(&self.team, dir, listed);
             let result = plan(&mut draft);
             if draft.is_stale() {
-                self.team.seen().forget();
+                self.team.task_cache().clear();
                 continue;
             }
             let result = result?;
@@ -159,16 +159,16 @@ impl Tasks {
 }
 
 /// The status of a task that stands for a file which can't be read: damaged, or half written by somebody who is held up.
-pub const UNREADABLE: &str = "unreadable";
+pub const UNREADABLE_STATUS: &str = "unreadable";
 
 /// The task that stands for a file which can't be read.
-fn unreadable(id: TaskId, why: &Error) -> Task {
+fn placeholder_task(id: TaskId, why: &Error) -> Task {
     Task {
         id,
         subject: why.to_string(),
         description: String::new(),
         active_form: None,
-        status: TaskStatus::Other(UNREADABLE.to_owned()),
+        status: TaskStatus::Other(UNREADABLE_STATUS.to_owned()),
         owner: None,
         blocks: Vec::new(),
         blocked_by: Vec::new(),

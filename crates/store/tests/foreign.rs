@@ -8,7 +8,7 @@
 #[path = "store/fixture.rs"]
 mod fixture;
 
-use fixture::{Ground, agent, delay, list, message, put, skipped};
+use fixture::{TestRoot, agent, list_dir, message, overwrite_in_place, report_skipped, sleep_ms};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -17,7 +17,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 use store::{NewTask, Tasks};
 
-const EACH: usize = 100;
+const MESSAGES_EACH: usize = 100;
 
 /// Where the writers are; none where this machine has not what they need, which is no excuse where `FOREIGN` is set.
 fn writers() -> Option<PathBuf> {
@@ -30,13 +30,13 @@ fn writers() -> Option<PathBuf> {
         return Some(dir);
     };
     assert!(std::env::var_os("FOREIGN").is_none(), "{missing}");
-    skipped("foreign-writers-of-a-store", missing);
+    report_skipped("foreign-writers-of-a-store", missing);
     None
 }
 
 fn writer(dir: &Path, mode: &str, file: &Path, prefix: &str) -> Child {
     let mut command = Command::new("node");
-    command.arg(dir.join("writer.js")).arg(mode).arg(file).args([prefix, &EACH.to_string()]);
+    command.arg(dir.join("writer.js")).arg(mode).arg(file).args([prefix, &MESSAGES_EACH.to_string()]);
     command.stdout(Stdio::piped()).spawn().unwrap()
 }
 
@@ -51,7 +51,7 @@ fn outcome(writer: Child) -> [Vec<String>; 2] {
 #[test]
 fn beside_foreign_writers_nothing_of_ours_is_lost_and_nothing_that_they_stored() {
     let Some(dir) = writers() else { return };
-    let ground = Ground::new();
+    let ground = TestRoot::new();
     let file = ground.inbox_path("bob.json");
     let over = AtomicBool::new(false);
     let mut expected = BTreeMap::new();
@@ -66,33 +66,33 @@ fn beside_foreign_writers_nothing_of_ours_is_lost_and_nothing_that_they_stored()
         for (mode, writer) in theirs {
             let [stored, refused] = outcome(writer);
             assert!(mode == "sync" || refused.is_empty(), "who retries stores all");
-            assert_eq!(stored.len() + refused.len(), EACH);
-            println!("{mode}: {} of {EACH} refused", refused.len());
-            assert!(stored.len() >= EACH / 10, "who never retries is hardly ever let in");
+            assert_eq!(stored.len() + refused.len(), MESSAGES_EACH);
+            println!("{mode}: {} of {MESSAGES_EACH} refused", refused.len());
+            assert!(stored.len() >= MESSAGES_EACH / 10, "who never retries is hardly ever let in");
             expected.extend(stored.into_iter().map(|text| (text, 1)));
         }
         for (prefix, sender) in ["o1", "o2"].into_iter().zip(ours) {
             sender.join().unwrap();
-            expected.extend((0..EACH).map(|n| (format!("{prefix}:{n}"), 1)));
+            expected.extend((0..MESSAGES_EACH).map(|n| (format!("{prefix}:{n}"), 1)));
         }
         over.store(true, Ordering::Relaxed);
         assert!(reader.join().unwrap() > 0);
     });
     assert_eq!(counted(&texts(&ground)), expected);
-    assert_eq!(list(&ground.inbox_path("")), [file], "no lock and no temporary file is left");
-    assert!(ground.aside().is_empty(), "nothing was taken for damaged");
+    assert_eq!(list_dir(&ground.inbox_path("")), [file], "no lock and no temporary file is left");
+    assert!(ground.backups().is_empty(), "nothing was taken for damaged");
 }
 
-fn send(ground: &Ground, prefix: &str) {
-    let inbox = ground.again().inbox(&agent("bob"));
-    for n in 0..EACH {
+fn send(ground: &TestRoot, prefix: &str) {
+    let inbox = ground.reopen_team().inbox(&agent("bob"));
+    for n in 0..MESSAGES_EACH {
         inbox.append(&message(&format!("{prefix}:{n}"))).unwrap();
-        delay(3);
+        sleep_ms(3);
     }
 }
 
 /// Reads without pause: each look must find at least what the one before found.
-fn watch(ground: &Ground, over: &AtomicBool) -> usize {
+fn watch(ground: &TestRoot, over: &AtomicBool) -> usize {
     let mut most = 0;
     while !over.load(Ordering::Relaxed) {
         let seen = texts(ground).len();
@@ -102,7 +102,7 @@ fn watch(ground: &Ground, over: &AtomicBool) -> usize {
     most
 }
 
-fn texts(ground: &Ground) -> Vec<String> {
+fn texts(ground: &TestRoot) -> Vec<String> {
     let entries = ground.team.inbox(&agent("bob")).read().unwrap();
     entries.into_iter().map(|entry| entry.message.unwrap().text).collect()
 }
@@ -116,15 +116,15 @@ fn counted(texts: &[String]) -> BTreeMap<String, i32> {
 #[test]
 fn a_lock_that_a_foreign_program_holds_is_waited_for_and_ours_keeps_it_out() {
     let Some(dir) = writers() else { return };
-    let ground = Ground::new();
+    let ground = TestRoot::new();
     let file = ground.inbox_path("bob.json");
-    put(&file, "[]");
+    overwrite_in_place(&file, "[]");
     let script = "require('proper-lockfile').lockSync(process.argv[1]); \
         Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 1500); \
         require('proper-lockfile').unlockSync(process.argv[1]);";
     let mut holder = Command::new("node").current_dir(&dir).args(["-e", script]).arg(&file).spawn().unwrap();
     while !ground.inbox_path("bob.json.lock").exists() {
-        delay(5);
+        sleep_ms(5);
     }
     let start = Instant::now();
     ground.team.inbox(&agent("bob")).append(&message("x")).unwrap();
@@ -132,19 +132,19 @@ fn a_lock_that_a_foreign_program_holds_is_waited_for_and_ours_keeps_it_out() {
     assert!(holder.wait().unwrap().success());
     std::fs::create_dir(ground.inbox_path("bob.json.lock")).unwrap();
     let [stored, refused] = outcome(writer(&dir, "sync", &file, "s"));
-    assert_eq!((stored.len(), refused.len()), (0, EACH), "a lock like ours keeps them out");
+    assert_eq!((stored.len(), refused.len()), (0, MESSAGES_EACH), "a lock like ours keeps them out");
 }
 
 #[test]
 fn a_task_list_that_another_tool_flocks_is_waited_for() {
-    let ground = Ground::new();
+    let ground = TestRoot::new();
     let lock = std::fs::File::open(ground.team.tasks().path().join(".lock")).unwrap();
     lock.lock().unwrap();
     std::thread::scope(|scope| {
-        let tasks: Tasks = ground.again().tasks();
+        let tasks: Tasks = ground.reopen_team().tasks();
         let start = Instant::now();
         let creator = scope.spawn(move || tasks.create(NewTask::new("x", &agent("ann"))).unwrap());
-        delay(500);
+        sleep_ms(500);
         lock.unlock().unwrap();
         creator.join().unwrap();
         assert!(start.elapsed().as_millis() >= 500);

@@ -34,7 +34,7 @@ impl Here {
         if let Some(path) = self.root.get() {
             return Ok(path.clone());
         }
-        let absolute = absolute(&store::root_path(self.global.root.as_deref())?)?;
+        let absolute = absolute(&store::resolve_root_path(self.global.root.as_deref())?)?;
         // One that does not exist yet may be a link when it was made.
         match absolute.canonicalize() {
             Ok(path) => Ok(self.root.get_or_init(|| path).clone()),
@@ -44,7 +44,7 @@ impl Here {
 
     /// Our own directories for this root.
     pub(crate) fn place(&self) -> Result<Directories, ErrorReport> {
-        Ok(store::place_of(&self.root_path()?))
+        Ok(store::directories_for_root(&self.root_path()?))
     }
 
     /// The daemon's socket.
@@ -67,7 +67,7 @@ impl Here {
 
     /// The root, checked and open.
     pub(crate) fn root(&self) -> Result<Root, ErrorReport> {
-        let durability = Durability::of_environment(variable("TEAMD_DURABILITY").as_deref())?;
+        let durability = Durability::from_env_value(variable("TEAMD_DURABILITY").as_deref())?;
         Root::open(&self.root_path()?, &self.place()?.state_dir.join("aside"), durability).map_err(fault)
     }
 
@@ -124,7 +124,7 @@ impl Here {
 
     /// Refuses what is for the lead or a person alone.
     pub(crate) fn lead_only(&self, what: &str) -> Result<(), ErrorReport> {
-        store::lead_only(&self.me(), what)
+        store::require_lead(&self.me(), what)
     }
 
     /// Proves to the daemon that the caller is the agent of this pane.

@@ -62,14 +62,14 @@ struct Start {
 
 impl Start {
     fn new(args: &Args) -> Result<Start, ErrorReport> {
-        let path = store::root_path(args.root.as_deref())?;
+        let path = store::resolve_root_path(args.root.as_deref())?;
         let durability = args.durability.parse::<Durability>();
         let durability = durability.map_err(|error| ErrorReport::new(ErrorKind::Usage, error.to_string()))?;
         let made = std::fs::DirBuilder::new().recursive(true).mode(0o700).create(&path);
         made.map_err(|error| ErrorReport::from_io("make", &path, &error))?;
         // Two spellings of one root would have two places.
         let canonical = path.canonicalize().map_err(|error| ErrorReport::from_io("find", &path, &error))?;
-        let place = store::place_of(&canonical);
+        let place = store::directories_for_root(&canonical);
         let state_dir = StateDir::open(&place.state_dir).map_err(ErrorReport::from)?;
         let root =
             Root::open(&canonical, &place.state_dir.join("aside"), durability).map_err(ErrorReport::from)?;
@@ -108,7 +108,9 @@ impl Start {
         let tale = files::told(&self.state_dir);
         let inboxes = tale.inboxes.clone();
         let mut state = State::new(self.setting, self.roster, tale);
-        state.recall(|team, name| self.root.team(team).ok()?.config_of_ours().ok()?.member(name)?.is_active);
+        state.recall(|team, name| {
+            self.root.team(team).ok()?.config_for_repairer().ok()?.member(name)?.is_active
+        });
         state.recall_policies(|team| policy(&self.state_dir, team));
         let (files, files_thread) = files::start(self.root, self.state_dir, inboxes, events.clone())?;
         let lives = Lives::start(events.clone());
@@ -256,7 +258,9 @@ fn unreadable(path: &Path, error: &serde_json::Error) -> ErrorReport {
 fn take_in(root: &Root, roster: &mut Roster) {
     for name in root.teams().unwrap_or_default().into_iter().filter(|name| !name.is_claude_session()) {
         let members = || {
-            root.team(&name).and_then(|team| team.config_of_ours()).map_or(0, |config| config.members.len())
+            root.team(&name)
+                .and_then(|team| team.config_for_repairer())
+                .map_or(0, |config| config.members.len())
         };
         roster.teams.entry(name.clone()).or_insert_with(|| members().saturating_sub(1) as u64);
     }
@@ -271,12 +275,12 @@ fn let_go(root: &Root, state: &StateDir, roster: &mut Roster) {
     let is_gone = |name: &TeamName| {
         !with_members.contains(name)
             && roster.worktrees.get(name).is_none_or(Vec::is_empty)
-            && matches!(root.team_without_config(name), Ok(None))
+            && matches!(root.open_team_without_config(name), Ok(None))
     };
     for name in roster.teams.keys().filter(|name| is_gone(name)).cloned().collect::<Vec<_>>() {
         roster.teams.remove(&name);
         roster.layouts.remove(&name);
-        let forgotten = files::forget_team(state, &name).and(root.forget(&name));
+        let forgotten = files::forget_team(state, &name).and(root.delete_records(&name));
         forgotten.unwrap_or_else(|error| tracing::warn!("{error}"));
     }
 }
@@ -293,7 +297,7 @@ fn tidy(root: &Root, state: &StateDir, roster: &Roster) {
     let words = names.iter().filter(|file| file.starts_with("end-") && !known(file));
     words.for_each(|file| state.remove(file).unwrap_or_else(|error| tracing::warn!("{error}")));
     for team in roster.teams.keys().filter_map(|name| root.team(name).ok()) {
-        let tidied = team.tidy_config().and_then(|()| team.tidy());
+        let tidied = team.remove_config_temp_files().and_then(|()| team.remove_abandoned());
         tidied.unwrap_or_else(|error| tracing::warn!("{error}"));
     }
 }
@@ -362,7 +366,7 @@ mod tests {
         let state = StateDir::open(&dir.path().join("state")).unwrap();
         let root = Root::open(&path, &state.path().join("aside"), Durability::Process).unwrap();
         let [half, gone] = ["half", "gone"].map(|name| TeamName::parse(name).unwrap());
-        let beside = ["answers", "journal"].map(|of| state.sub(of).unwrap());
+        let beside = ["answers", "journal"].map(|of| state.open_subdir(of).unwrap());
         for team in [&half, &gone] {
             state.replace(&format!("config-{team}.json"), b"{}").unwrap();
             beside.iter().for_each(|of| of.replace(&format!("{team}.jsonl"), b"").unwrap());

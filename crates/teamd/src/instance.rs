@@ -112,7 +112,7 @@ fn ends(pidfd: &OwnedFd, moments: u32) -> bool {
 /// `NoDaemon` (exit 69).
 pub(crate) fn hold(root: &Root) -> Result<(), ErrorReport> {
     for _ in 0..DEAD {
-        if root.hold().map_err(ErrorReport::from)? {
+        if root.try_lock().map_err(ErrorReport::from)? {
             return Ok(());
         }
         moment();
@@ -312,7 +312,7 @@ mod tests {
         hold(&first).unwrap();
         std::thread::scope(|scope| {
             let waiting = asleep(scope, move || hold(&second));
-            first.release().unwrap();
+            first.unlock().unwrap();
             waiting.join().unwrap().unwrap();
         });
     }

@@ -177,10 +177,10 @@ fn told(output: std::io::Result<Output>) -> Told {
 /// Root and socket, where teamctl would not find them by itself: it repeats what it was given in what it says to type.
 fn place(arguments: &Arguments) -> Vec<OsString> {
     let variable = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
-    let root = store::root_path(variable("TEAMD_ROOT").as_deref()).ok();
+    let root = store::resolve_root_path(variable("TEAMD_ROOT").as_deref()).ok();
     let root = root.and_then(|root| root.canonicalize().ok());
-    let socket =
-        variable("TEAMD_SOCKET").unwrap_or_else(|| store::place_of(&arguments.root).control_socket());
+    let socket = variable("TEAMD_SOCKET")
+        .unwrap_or_else(|| store::directories_for_root(&arguments.root).control_socket());
     let mut words: Vec<OsString> = Vec::new();
     if root.as_ref() != Some(&arguments.root) {
         words.extend(["--root".into(), arguments.root.clone().into()]);

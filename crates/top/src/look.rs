@@ -24,7 +24,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
-use store::{Caller, Durability, Mark, Root, Team};
+use store::{Caller, Durability, InboxCursor, Root, Team};
 use view::follow::{Saw, Teller};
 use view::request::{Waiting, waiting, words};
 use view::team::{Lives, MemberView, TeamView, leads, resting};
@@ -57,7 +57,7 @@ pub(crate) struct Looker {
 }
 
 /// The inboxes, the config and the policy as they were, and the day in which times were told.
-type Basis = (BTreeMap<AgentName, Mark>, [Option<Identity>; 2], String);
+type Basis = (BTreeMap<AgentName, InboxCursor>, [Option<Identity>; 2], String);
 
 /// The tasks as they were listed last, those that are left among them, and their rows.
 type Tasks = (Vec<Arc<Task>>, Vec<TaskId>, Arc<Vec<sight::Task>>);
@@ -134,7 +134,7 @@ impl Looker {
     }
 
     fn tasks(&mut self, team: &Team, view: &TeamView) -> Arc<Vec<sight::Task>> {
-        let listed = team.tasks().list_shared().unwrap_or_default();
+        let listed = team.tasks().list_cached().unwrap_or_default();
         let left: Vec<TaskId> = view.left.iter().map(|task| task.id).collect();
         let (before, left_before, rows) = &mut self.tasks;
         let same = before.len() == listed.len() && before.iter().zip(&listed).all(|(a, b)| Arc::ptr_eq(a, b));
@@ -178,7 +178,7 @@ impl Looker {
         if !is_readable || known.is_none() || *seen != basis {
             *seen = basis;
             let caller = Caller::new(team.clone(), lead, self.arguments.state.clone());
-            let asking = caller.policy().ok().zip(team.requests().asking().ok());
+            let asking = caller.policy().ok().zip(team.requests().scan().ok());
             *known = asking.map(|(policy, asking)| waiting(&policy, asking).iter().map(of_request).collect());
         }
         known.clone()
@@ -328,9 +328,9 @@ fn of_past(past: &PastMember, typed: &Typed) -> Member {
 
 fn of_request(waiting: &Waiting) -> Request {
     let Waiting { request, ends } = waiting;
-    let (id, from) = (request.asked.id().to_string(), request.from.to_string());
-    let since = if request.since == 0 { String::new() } else { clock(request.since) };
-    let asks = words(&request.asked);
+    let (id, from) = (request.request.id().to_string(), request.from.to_string());
+    let since = if request.asked_at == 0 { String::new() } else { clock(request.asked_at) };
+    let asks = words(&request.request);
     let ends = ends.map_or_else(String::new, |(at, approved)| {
         format!(", {} at {} if nobody answers", if approved { "approved" } else { "denied" }, clock(at))
     });

@@ -7,7 +7,7 @@ use protocol::name::AgentName;
 use protocol::timestamp::parse_iso8601;
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use store::{Mark, Team};
+use store::{InboxCursor, Team};
 use view::typed::Typed;
 use view::words::{flat, said};
 
@@ -23,7 +23,7 @@ const ABOUT: usize = 200;
 pub(crate) struct Post {
     /// How a command about the team is typed.
     typed: Typed,
-    marks: BTreeMap<AgentName, Mark>,
+    marks: BTreeMap<AgentName, InboxCursor>,
     letters: Vec<Arc<Letter>>,
     numbered: u64,
     /// On which day their times were put into words.
@@ -37,8 +37,8 @@ impl Post {
 
     /// Takes what is new for that member; how many of its messages are unread, none where its inbox can't be read.
     pub(crate) fn look(&mut self, team: &Team, name: &AgentName) -> Option<usize> {
-        let (new, mark) = team.inbox(name).since(self.marks.get(name)).ok()?;
-        if mark.began_again() {
+        let (new, mark) = team.inbox(name).read_since(self.marks.get(name)).ok()?;
+        if mark.is_reset() {
             self.letters.retain(|letter| letter.to != name.as_str());
         }
         let mut at = 0;
@@ -48,7 +48,7 @@ impl Post {
             at = letter.at;
             self.take(letter);
         }
-        let unread = mark.unread();
+        let unread = mark.unread_count();
         self.marks.insert(name.clone(), mark);
         Some(unread)
     }
@@ -82,7 +82,7 @@ impl Post {
     }
 
     /// How far each inbox was looked through.
-    pub(crate) fn marks(&self) -> &BTreeMap<AgentName, Mark> {
+    pub(crate) fn marks(&self) -> &BTreeMap<AgentName, InboxCursor> {
         &self.marks
     }
 }

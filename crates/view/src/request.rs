@@ -5,7 +5,7 @@ use protocol::member_request::{MemberRequest, MemberRequestKind};
 use protocol::payload::{PermissionRequest, PlanApprovalRequest};
 use protocol::policy::{Policy, PolicyDecision};
 use serde_json::Value;
-use store::{Asking, OpenRequest};
+use store::{OpenRequest, RequestScanResult};
 
 /// A request that waits.
 #[derive(Debug, Clone, PartialEq)]
@@ -17,10 +17,10 @@ pub struct Waiting {
 }
 
 /// Those that are open, oldest first.
-pub fn waiting(policy: &Policy, asking: Asking) -> Vec<Waiting> {
+pub fn waiting(policy: &Policy, asking: RequestScanResult) -> Vec<Waiting> {
     let of = |request: OpenRequest| {
-        let waits =
-            request.asked.kind() == MemberRequestKind::Plan && asking.overlooked.contains(&request.from);
+        let waits = request.request.kind() == MemberRequestKind::Plan
+            && asking.plans_timed_out_twice.contains(&request.from);
         let ends = if waits { None } else { ends(policy, &request) };
         Waiting { ends, request }
     };
@@ -29,10 +29,10 @@ pub fn waiting(policy: &Policy, asking: Asking) -> Vec<Waiting> {
 
 /// As far as the files tell: the daemon counts from when it saw the request.
 fn ends(policy: &Policy, request: &OpenRequest) -> Option<(u64, bool)> {
-    let asks = matches!(policy.decide(&request.asked, &request.cwd), PolicyDecision::Ask(_));
+    let asks = matches!(policy.decide(&request.request, &request.cwd), PolicyDecision::Ask(_));
     let approved = matches!(policy.timeout_decision()?, PolicyDecision::Approve(_));
-    let at = request.since.saturating_add(policy.answer_timeout_ms?);
-    (asks && request.since > 0).then_some((at, approved))
+    let at = request.asked_at.saturating_add(policy.answer_timeout_ms?);
+    (asks && request.asked_at > 0).then_some((at, approved))
 }
 
 /// All of it, over several lines.

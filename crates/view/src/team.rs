@@ -94,7 +94,8 @@ impl MemberView {
 
     /// Reads what its environment is, if the file is there.
     pub fn look_at_environment(&mut self, state: &StateDir) {
-        let read = |file: &str| state.sub("env").and_then(|directory| directory.read(file)).ok().flatten();
+        let read =
+            |file: &str| state.open_subdir("env").and_then(|directory| directory.read(file)).ok().flatten();
         let bytes = Some(self.environment_file.as_str()).filter(|file| !file.is_empty()).and_then(read);
         let all = bytes.and_then(|bytes| serde_json::from_slice::<BTreeMap<String, String>>(&bytes).ok());
         self.environment = all.map(|all| {
@@ -292,7 +293,7 @@ fn of_files(
 
 /// What is unread in an inbox, for whoever looks once; none where it can't be read: that is not the same as nothing unread.
 pub fn unread_in(team: &Team, name: &AgentName) -> Option<usize> {
-    Some(team.inbox(name).unread().ok()?.len())
+    Some(team.inbox(name).read_unread().ok()?.len())
 }
 
 /// Who may be at work on a task: members, whoever runs them, and those that are about to be started again.

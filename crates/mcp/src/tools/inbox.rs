@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
-use store::{Caller, Inbox, lead_only};
+use store::{Caller, Inbox, require_lead};
 
 /// As many messages as are shown where nobody says how many.
 const USUAL: usize = 50;
@@ -51,7 +51,7 @@ impl Described for ReadInbox {
 
 fn read(caller: &Caller, input: &Which) -> Result<Value, ErrorReport> {
     let inbox = inbox(caller, input.name.as_deref())?;
-    let entries = if input.all == Some(true) { inbox.read()? } else { inbox.unread()? };
+    let entries = if input.all == Some(true) { inbox.read()? } else { inbox.read_unread()? };
     let unread = entries.iter().filter(|entry| entry.unread().is_some()).count();
     let wanted: Vec<Value> = entries.iter().map(shown).collect();
     let surplus = wanted.len().saturating_sub(input.limit.unwrap_or(USUAL));
@@ -84,11 +84,11 @@ fn named<'a>(entries: &'a [InboxEntry], wanted: &str) -> Option<&'a InboxEntry> 
 
 fn inbox(caller: &Caller, name: Option<&str>) -> Result<Inbox, ErrorReport> {
     let owner = match name {
-        Some(name) => caller.member(name)?,
-        None => caller.me().clone(),
+        Some(name) => caller.resolve_member(name)?,
+        None => caller.name().clone(),
     };
-    if owner != *caller.me() {
-        lead_only(caller.me(), &format!("read the inbox of {owner}"))?;
+    if owner != *caller.name() {
+        require_lead(caller.name(), &format!("read the inbox of {owner}"))?;
     }
     Ok(caller.team().inbox(&owner))
 }
@@ -119,7 +119,7 @@ impl Described for MarkRead {
 }
 
 fn mark(caller: &Caller, ids: &[String]) -> Result<Value, ErrorReport> {
-    let own: &AgentName = caller.me();
+    let own: &AgentName = caller.name();
     let inbox = caller.team().inbox(own);
     let entries = inbox.read()?;
     let of = |id: &String| {

@@ -12,7 +12,7 @@ use protocol::permission_mode::PermissionMode;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 use std::sync::Arc;
-use store::{lead_only, now};
+use store::{now, require_lead};
 
 /// The tool.
 pub(super) struct Requests;
@@ -32,7 +32,7 @@ impl Described for Requests {
     const OUTPUT: &'static [Property] = &[always("requests", "array")];
 
     async fn call(seat: &Arc<Seat>, _: Nothing) -> Result<Value, ErrorReport> {
-        lead_only(seat.me(), "see the requests")?;
+        require_lead(seat.me(), "see the requests")?;
         seat.needed_team()?;
         Call::of("requests").run(seat).await
     }
@@ -123,6 +123,7 @@ pub(super) async fn answer(
     request: RequestId,
     answer: Answer,
 ) -> Result<Value, ErrorReport> {
-    lead_only(seat.me(), "answer a request")?;
-    at_files(seat, move |seat| seat.caller()?.answer_as_program(request.as_str(), &answer, now())).await
+    require_lead(seat.me(), "answer a request")?;
+    at_files(seat, move |seat| seat.caller()?.answer_request_as_program(request.as_str(), &answer, now()))
+        .await
 }

@@ -12,7 +12,7 @@ use protocol::member_request::{Answer as Leave, Approval};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
-use store::{Answer, lead_only, now};
+use store::{ShutdownDecision, now, require_lead};
 
 /// How long an answer to a shutdown request may take before nobody waits for it any more.
 const GRACE: &str = "10m";
@@ -68,7 +68,7 @@ enum Order {
     Message { to: String, text: String, summary: Option<String> },
     Broadcast { text: String, summary: Option<String> },
     AskToEnd { to: String, reason: Option<String> },
-    Answer { request: RequestId, answer: Answer },
+    Answer { request: RequestId, answer: ShutdownDecision },
     Plan { request: RequestId, feedback: Option<String> },
 }
 
@@ -104,13 +104,13 @@ fn write(seat: &Seat, order: Order) -> Result<Value, ErrorReport> {
     let caller = seat.caller()?;
     match order {
         Order::Message { to, text, summary } => {
-            Ok(caller.send(&to, text, summary.as_deref(), now())?.result())
+            Ok(caller.send(&to, text, summary.as_deref(), now())?.to_json())
         }
         Order::Broadcast { text, summary } => {
             let sent = caller.broadcast(text, summary.as_deref(), now())?;
-            sent.fault().map_or_else(|| Ok(sent.result()), Err)
+            sent.partial_error().map_or_else(|| Ok(sent.to_json()), Err)
         }
-        Order::Answer { request, answer } => caller.respond(&request, &answer, now()),
+        Order::Answer { request, answer } => caller.answer_shutdown(&request, &answer, now()),
         Order::AskToEnd { .. } | Order::Plan { .. } => {
             Err(ErrorReport::new(ErrorKind::Internal, "cannot write this: it is not for the files alone"))
         }
@@ -118,8 +118,8 @@ fn write(seat: &Seat, order: Order) -> Result<Value, ErrorReport> {
 }
 
 async fn ask_to_end(seat: &Arc<Seat>, to: String, reason: Option<String>) -> Result<Value, ErrorReport> {
-    lead_only(seat.me(), "ask for a shutdown")?;
-    let name = at_files(seat, move |seat| seat.caller()?.member(&to)).await?;
+    require_lead(seat.me(), "ask for a shutdown")?;
+    let name = at_files(seat, move |seat| seat.caller()?.resolve_member(&to)).await?;
     let call = Call::of("shutdown").flag("no-wait").option("grace", Some(GRACE)).text("reason", reason);
     let mut result = call.rest([name.to_string()]).run(seat).await?;
     if result.get("message").is_none() {
@@ -153,8 +153,8 @@ fn order(input: Input) -> Result<Order, ErrorReport> {
         "shutdown_response" => {
             let request = request(&flat)?;
             let answer = match decided(approve)? {
-                true => Answer::Approve,
-                false => Answer::Reject { reason: why(&flat)? },
+                true => ShutdownDecision::Approve,
+                false => ShutdownDecision::Reject { reason: why(&flat)? },
             };
             Ok(Order::Answer { request, answer })
         }
@@ -277,7 +277,8 @@ mod tests {
         );
         assert_eq!(of(json!({"to": "ann", "message": {"type": "shutdown_request"}})), Ok(ask(None)));
         let id = RequestId::parse("shutdown-1@ann").unwrap();
-        let no = Order::Answer { request: id.clone(), answer: Answer::Reject { reason: "busy".into() } };
+        let no =
+            Order::Answer { request: id.clone(), answer: ShutdownDecision::Reject { reason: "busy".into() } };
         let flat = json!({"type": "shutdown_response", "request_id": "shutdown-1@ann", "approve": false, "content": "busy"});
         assert_eq!(of(flat).as_ref(), Ok(&no));
         let object = json!({"type": "shutdown_response", "request_id": "shutdown-1@ann", "approve": false, "reason": "busy"});
@@ -288,7 +289,7 @@ mod tests {
             "as a text"
         );
         let yes = json!({"type": "shutdown_response", "request_id": "shutdown-1@ann", "approve": true});
-        assert_eq!(of(yes), Ok(Order::Answer { request: id, answer: Answer::Approve }));
+        assert_eq!(of(yes), Ok(Order::Answer { request: id, answer: ShutdownDecision::Approve }));
         let plan = json!({"type": "plan_approval_response", "request_id": "p-1", "approve": false, "feedback": "smaller"});
         let request = RequestId::parse("p-1").unwrap();
         assert_eq!(of(plan), Ok(Order::Plan { request, feedback: Some("smaller".into()) }));

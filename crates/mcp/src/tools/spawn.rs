@@ -9,7 +9,7 @@ use protocol::name::{AgentName, TeamName};
 use serde::Deserialize;
 use serde_json::Value;
 use std::sync::Arc;
-use store::lead_only;
+use store::require_lead;
 
 /// The tool.
 pub(super) struct SpawnTeammate;
@@ -72,7 +72,7 @@ impl Described for SpawnTeammate {
     ];
 
     async fn call(seat: &Arc<Seat>, input: Input) -> Result<Value, ErrorReport> {
-        lead_only(seat.me(), "spawn")?;
+        require_lead(seat.me(), "spawn")?;
         refuse_another(&seat.needed_team()?, input.team_name.as_deref())?;
         order(input)?.run(seat).await.map_err(for_a_tool)
     }

@@ -49,7 +49,7 @@ impl Described for TaskCreate {
                 description: input.description.unwrap_or_default(),
                 active_form: input.active_form,
                 metadata: input.metadata,
-                ..NewTask::new(&input.subject, caller.me())
+                ..NewTask::new(&input.subject, caller.name())
             };
             let task = caller.create_task(new)?;
             one(&caller, task.id)
@@ -107,7 +107,7 @@ impl Described for TaskList {
 
     async fn call(seat: &Arc<Seat>, input: Filter) -> Result<Value, ErrorReport> {
         at_files(seat, move |seat| {
-            let all = seat.caller()?.team().tasks().list_shared()?;
+            let all = seat.caller()?.team().tasks().list_cached()?;
             let wanted = all.iter().filter(|task| !task.is_internal());
             let wanted = wanted.filter(|task| input.available != Some(true) || task.is_available(&all));
             Ok(json!({"tasks": wanted.map(|task| task.to_json(&all)).collect::<Vec<_>>()}))
@@ -173,7 +173,7 @@ fn update(caller: &Caller, input: Change) -> Result<Update, ErrorReport> {
         description: input.description,
         active_form: input.active_form,
         status: input.status.as_deref().map(status).transpose()?,
-        owner: input.owner.as_deref().map(|name| caller.member(name)).transpose()?,
+        owner: input.owner.as_deref().map(|name| caller.resolve_member(name)).transpose()?,
         add_blocks: ids(input.add_blocks)?,
         add_blocked_by: ids(input.add_blocked_by)?,
         metadata: input.metadata,

@@ -9,7 +9,7 @@ use protocol::name::TeamName;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use std::sync::Arc;
-use store::lead_only;
+use store::require_lead;
 
 /// The tool.
 pub(super) struct TeamCreate;
@@ -43,7 +43,7 @@ impl Described for TeamCreate {
     ];
 
     async fn call(seat: &Arc<Seat>, input: New) -> Result<Value, ErrorReport> {
-        lead_only(seat.me(), "create a team")?;
+        require_lead(seat.me(), "create a team")?;
         at_files(seat, refuse_second).await?;
         let call = Call::of("create").flag("unique").text("description", input.description);
         let call = call.option("agent-type", input.agent_type.as_deref()).rest([input.team_name]);
@@ -84,7 +84,7 @@ impl Described for TeamDelete {
         &[always("success", "boolean"), always("message", "string"), maybe("team_name", "string")];
 
     async fn call(seat: &Arc<Seat>, _: Nothing) -> Result<Value, ErrorReport> {
-        lead_only(seat.me(), "delete a team")?;
+        require_lead(seat.me(), "delete a team")?;
         let Some(team) = seat.team() else {
             return Ok(json!({"success": true, "message": "No team name found, nothing to clean up"}));
         };

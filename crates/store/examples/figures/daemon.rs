@@ -11,14 +11,14 @@ use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 /// One that runs, for as long as this is kept.
-pub(crate) struct Daemon {
+pub(crate) struct NextTaskDaemon {
     child: Child,
     socket: PathBuf,
 }
 
-impl Daemon {
+impl NextTaskDaemon {
     /// Of the root in `dir`, and knows its tasks; none where the program is not built.
-    pub(crate) fn at(dir: &Path) -> Option<Daemon> {
+    pub(crate) fn start(dir: &Path) -> Option<NextTaskDaemon> {
         let own = std::env::current_exe().unwrap();
         let program = own.parent()?.parent()?.join("teamd");
         let [root, run, state] = ["root", "run", "state"].map(|name| dir.join(name));
@@ -33,7 +33,7 @@ impl Daemon {
             state_home: Some(state),
             ..DirectoryEnvironment::default()
         };
-        let daemon = Daemon {
+        let daemon = NextTaskDaemon {
             child,
             socket: Directories::for_root(&root.canonicalize().unwrap(), &place).control_socket(),
         };
@@ -68,7 +68,7 @@ impl Daemon {
     }
 }
 
-impl Drop for Daemon {
+impl Drop for NextTaskDaemon {
     fn drop(&mut self) {
         self.child.kill().ok();
         self.child.wait().ok();

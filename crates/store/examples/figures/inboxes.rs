@@ -1,8 +1,8 @@
 //! Inboxes of every length: beside what other programs do with them, and beside reading their bytes.
 
-use crate::ground::{at, filled, made, message};
-use crate::peer::{Peer, command, pairs};
-use crate::{median, row, timed};
+use crate::ground::{create_team, message, open_team, team_with_messages};
+use crate::peer::{NodeProcess, command, time_pairs};
+use crate::{median, row, time};
 use protocol::name::AgentName;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -14,7 +14,7 @@ const LENGTHS: [(usize, usize); 4] = [(0, 101), (1_000, 101), (10_000, 31), (100
 const WRITERS: usize = 16;
 const READS: u64 = 1_000_000;
 
-fn of_lead(team: &Team) -> Inbox {
+fn lead_inbox(team: &Team) -> Inbox {
     team.inbox(&AgentName::lead())
 }
 
@@ -23,7 +23,7 @@ fn append(inbox: &Inbox, n: usize) {
 }
 
 /// A second inbox of the same bytes, for the baseline.
-fn copied(inbox: &Inbox) -> PathBuf {
+fn copy_inbox(inbox: &Inbox) -> PathBuf {
     let copy = inbox.path().with_file_name("peer.json");
     match std::fs::copy(inbox.path(), &copy) {
         Ok(_) => {}
@@ -35,13 +35,15 @@ fn copied(inbox: &Inbox) -> PathBuf {
 pub(crate) fn appends() {
     let mut medians = Vec::new();
     for (length, count) in LENGTHS {
-        let (_dir, team) = filled(length);
-        let inbox = of_lead(&team);
-        let Some(mut peer) = Peer::at(&copied(&inbox)) else { return row("append", "skipped: no node", "") };
-        peer.does("append");
+        let (_dir, team) = team_with_messages(length);
+        let inbox = lead_inbox(&team);
+        let Some(mut peer) = NodeProcess::start(&copy_inbox(&inbox)) else {
+            return row("append", "skipped: no node", "");
+        };
+        peer.run("append");
         // Neither the first look nor the first copy is what a message costs.
         (0..2).filter(|_| length > 0).for_each(|n| append(&inbox, n));
-        let both = pairs(count, |n| append(&inbox, n), || peer.does("append"));
+        let both = time_pairs(count, |n| append(&inbox, n), || peer.run("append"));
         let (ours, worst) = (both.ours[count / 2], both.ours[(count * 99).div_ceil(100) - 1]);
         // Without the other in between, who leaves nothing of ours in the processor's cache.
         medians.push(median(301, |n| append(&inbox, n)));
@@ -56,17 +58,17 @@ pub(crate) fn appends() {
 
 /// Somebody reads without a lock and without a pause while messages come.
 pub(crate) fn torn_reads() {
-    let (_dir, team) = filled(60);
-    let (inbox, reads, torn) = (of_lead(&team), AtomicU64::new(0), AtomicU64::new(0));
+    let (_dir, team) = team_with_messages(60);
+    let (inbox, reads, torn) = (lead_inbox(&team), AtomicU64::new(0), AtomicU64::new(0));
     let over = AtomicBool::new(false);
-    let took = timed(|| {
+    let took = time(|| {
         std::thread::scope(|scope| {
             scope.spawn(|| {
                 // Begun anew, since a reader of a long one reads seldom.
                 for n in (0..60).cycle().take_while(|_| !over.load(Ordering::Relaxed)) {
                     append(&inbox, n);
                     if n == 59 {
-                        shortened(&inbox);
+                        truncate_inbox(&inbox);
                     }
                 }
             });
@@ -84,7 +86,7 @@ pub(crate) fn torn_reads() {
 
 /// By rename, as a foreign writer would, who takes out what it has read.
 #[allow(clippy::disallowed_methods, reason = "this is the foreign writer")]
-fn shortened(inbox: &Inbox) {
+fn truncate_inbox(inbox: &Inbox) {
     let mut all: Vec<Box<serde_json::value::RawValue>> =
         serde_json::from_str(&std::fs::read_to_string(inbox.path()).unwrap()).unwrap();
     all.truncate(60);
@@ -95,16 +97,16 @@ fn shortened(inbox: &Inbox) {
 
 /// Processes on one inbox; what each of them does is [`write`].
 pub(crate) fn sixteen_writers() {
-    let (dir, team) = filled(0);
-    let ours = together(500, |count| {
+    let (dir, team) = team_with_messages(0);
+    let ours = run_concurrently(500, |count| {
         let mut us = Command::new(std::env::current_exe().unwrap());
         us.args([dir.path().to_str().unwrap(), count]);
         us
     });
-    let stored = of_lead(&team).read().unwrap().len();
+    let stored = lead_inbox(&team).read().unwrap().len();
     assert_eq!(stored, WRITERS * 500, "none is lost");
-    let peer = copied(&team.inbox(&AgentName::new_unchecked("nobody")));
-    let theirs = together(20, |count| {
+    let peer = copy_inbox(&team.inbox(&AgentName::new_unchecked("nobody")));
+    let theirs = run_concurrently(20, |count| {
         let mut node = command(&peer).unwrap();
         node.arg(count);
         node
@@ -118,8 +120,8 @@ pub(crate) fn sixteen_writers() {
 }
 
 /// All of them at once, with so many messages each; how many a second.
-fn together(each: usize, command: impl Fn(&str) -> Command) -> f64 {
-    let took = timed(|| {
+fn run_concurrently(each: usize, command: impl Fn(&str) -> Command) -> f64 {
+    let took = time(|| {
         let all: Vec<_> = (0..WRITERS).map(|_| command(&each.to_string()).spawn().unwrap()).collect();
         all.into_iter().for_each(|mut child| assert!(child.wait().unwrap().success()));
     });
@@ -128,21 +130,22 @@ fn together(each: usize, command: impl Fn(&str) -> Command) -> f64 {
 
 /// One of the sixteen.
 pub(crate) fn write(dir: &Path, count: usize) {
-    let inbox = of_lead(&at(dir, Durability::Process));
+    let inbox = lead_inbox(&open_team(dir, Durability::Process));
     (0..count).for_each(|n| append(&inbox, n));
 }
 
 /// Of 100,000 messages all but ten are read.
 pub(crate) fn marks_and_lists() {
-    let (_dir, team) = filled(100_000);
-    let inbox = of_lead(&team);
+    let (_dir, team) = team_with_messages(100_000);
+    let inbox = lead_inbox(&team);
     let all = inbox.read().unwrap();
     inbox.mark_read(&all[..all.len() - 10]).unwrap();
-    let mut peer = Peer::at(&copied(&inbox)).unwrap();
-    inbox.mark_read(&inbox.unread().unwrap()[..1]).unwrap();
-    let marks = pairs(7, |_| inbox.mark_read(&inbox.unread().unwrap()[..1]).unwrap(), || peer.does("mark"));
+    let mut peer = NodeProcess::start(&copy_inbox(&inbox)).unwrap();
+    inbox.mark_read(&inbox.read_unread().unwrap()[..1]).unwrap();
+    let marks =
+        time_pairs(7, |_| inbox.mark_read(&inbox.read_unread().unwrap()[..1]).unwrap(), || peer.run("mark"));
     let floor = median(21, |_| drop(std::fs::read(inbox.path()).unwrap()));
-    let list = median(101, |_| drop(inbox.unread().unwrap()));
+    let list = median(101, |_| drop(inbox.read_unread().unwrap()));
     let whole = median(5, |_| drop(inbox.read().unwrap()));
     let figure = format!("{:.1?}; {:.1?}; {:.0} ×", marks.ours[3], marks.theirs[3], marks.ratio);
     row("list and mark one of the last ten of 100,000: ours; Node; ratio", &figure, "flat");
@@ -156,11 +159,11 @@ pub(crate) fn durabilities() {
     std::fs::create_dir_all(&disk).unwrap();
     let figures = [Durability::Process, Durability::Ordered, Durability::Power].map(|durability| {
         let dir = tempfile::TempDir::new_in(&disk).unwrap();
-        let inbox = of_lead(&made(dir.path(), durability));
+        let inbox = lead_inbox(&create_team(dir.path(), durability));
         inbox.append_all(&(0..10_000).map(|n| message(format!("{n:0>180}"))).collect::<Vec<_>>()).unwrap();
         let until = Instant::now() + Duration::from_secs(5);
         let mut times: Vec<Duration> =
-            (0..101).take_while(|_| Instant::now() < until).map(|n| timed(|| append(&inbox, n))).collect();
+            (0..101).take_while(|_| Instant::now() < until).map(|n| time(|| append(&inbox, n))).collect();
         times.sort();
         format!("{:.0?}", times[times.len() / 2])
     });

@@ -1,14 +1,14 @@
 //! The task list looked at and claimed from, beside a program that reads all of its files each time.
 
-use crate::daemon::Daemon;
+use crate::daemon::NextTaskDaemon;
 use crate::ground::team;
-use crate::peer::{Peer, pairs};
+use crate::peer::{NodeProcess, time_pairs};
 use crate::{median, row};
 use protocol::id::TaskId;
 use protocol::name::AgentName;
 use protocol::task::TaskStatus;
 use std::time::Duration;
-use store::{NewTask, Planned, Tasks};
+use store::{BatchTask, NewTask, Tasks};
 
 /// How many tasks, and pairs.
 const LENGTHS: [(usize, usize); 3] = [(10, 31), (1_000, 31), (10_000, 15)];
@@ -17,21 +17,23 @@ pub(crate) fn lists_and_claims() {
     for (length, count) in LENGTHS {
         let (dir, team) = team();
         let (tasks, lead) = (team.tasks(), AgentName::lead());
-        let task = |n: usize| Planned {
+        let task = |n: usize| BatchTask {
             task: NewTask::new(&format!("work on part {n} of the whole"), &lead),
-            after: vec![],
+            blocked_by_index: vec![],
         };
         tasks.create_all((0..length).map(task).collect()).unwrap();
         let directory = team.path().parent().unwrap().parent().unwrap().join("tasks/bench");
-        let Some(mut peer) = Peer::at(&directory) else { return row("task list", "skipped: no node", "") };
-        peer.does("list");
+        let Some(mut peer) = NodeProcess::start(&directory) else {
+            return row("task list", "skipped: no node", "");
+        };
+        peer.run("list");
         // A look so soon after a change can't be sure of the time stamps.
         std::thread::park_timeout(Duration::from_millis(100));
-        tasks.list_shared().unwrap();
-        let lists = pairs(count, |_| drop(tasks.list_shared().unwrap()), || peer.does("list"));
+        tasks.list_cached().unwrap();
+        let lists = time_pairs(count, |_| drop(tasks.list_cached().unwrap()), || peer.run("list"));
         // As the daemon has it, which is told what is written.
         let one = [TaskId::parse("1").unwrap()];
-        let told = median(101, |_| drop(tasks.list_changed(&one).unwrap()));
+        let told = median(101, |_| drop(tasks.list_after_changes(&one).unwrap()));
         let floor = median(count, |_| assert!(std::fs::read_dir(&directory).unwrap().count() >= length));
         let figure = format!(
             "{told:.1?}; {:.1?}; {:.1?}; {:.0} ×; {floor:.1?}",
@@ -46,17 +48,18 @@ pub(crate) fn lists_and_claims() {
             &figure,
             "flat to 1,000",
         );
-        let Some(daemon) = Daemon::at(dir.path()) else {
+        let Some(daemon) = NextTaskDaemon::start(dir.path()) else {
             return row("claim", "skipped: teamd is not built in this profile", "");
         };
         let mut theirs = || {
-            let took = peer.does("claim");
-            give_back(&tasks);
+            let took = peer.run("claim");
+            release_all(&tasks);
             daemon.next();
             took
         };
-        let told = pairs(count, |_| drop(tasks.claim_told(&lead, || daemon.next()).unwrap()), &mut theirs);
-        let alone = pairs(count, |_| drop(tasks.claim(None, &lead).unwrap()), theirs);
+        let told =
+            time_pairs(count, |_| drop(tasks.claim_with_hint(&lead, || daemon.next()).unwrap()), &mut theirs);
+        let alone = time_pairs(count, |_| drop(tasks.claim(None, &lead).unwrap()), theirs);
         row(
             &format!("claim among {length} tasks: beside teamd; by the files alone; Node; ratios"),
             &format!(
@@ -73,7 +76,7 @@ pub(crate) fn lists_and_claims() {
 }
 
 /// What was taken, so that the next ones find as much.
-fn give_back(tasks: &Tasks) {
+fn release_all(tasks: &Tasks) {
     let begun = tasks.list().unwrap().into_iter().filter(|task| task.status == TaskStatus::InProgress);
     begun.for_each(|task| drop(tasks.release(&task.id, &AgentName::lead()).unwrap()));
 }

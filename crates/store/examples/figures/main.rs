@@ -35,14 +35,14 @@ fn row(what: &str, figure: &str, aim: &str) {
     println!("| {what} | {figure} | {aim} |");
 }
 
-fn timed(run: impl FnOnce()) -> Duration {
+fn time(run: impl FnOnce()) -> Duration {
     let start = Instant::now();
     run();
     start.elapsed()
 }
 
 fn median(count: usize, mut run: impl FnMut(usize)) -> Duration {
-    let mut times: Vec<Duration> = (0..count).map(|at| timed(|| run(at))).collect();
+    let mut times: Vec<Duration> = (0..count).map(|at| time(|| run(at))).collect();
     times.sort();
     times[count / 2]
 }

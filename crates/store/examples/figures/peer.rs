@@ -7,22 +7,22 @@ use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::time::{Duration, Instant};
 
 /// A baseline at one file.
-pub(crate) struct Peer {
+pub(crate) struct NodeProcess {
     child: Child,
     input: ChildStdin,
     output: BufReader<ChildStdout>,
 }
 
-impl Peer {
+impl NodeProcess {
     /// None where there is no Node.
-    pub(crate) fn at(file: &Path) -> Option<Peer> {
+    pub(crate) fn start(file: &Path) -> Option<NodeProcess> {
         let mut child = command(file)?.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().ok()?;
         let (input, output) = (child.stdin.take()?, BufReader::new(child.stdout.take()?));
-        Some(Peer { child, input, output })
+        Some(NodeProcess { child, input, output })
     }
 
     /// Does `what`, and says how long it took by its own clock: without the way to it and back.
-    pub(crate) fn does(&mut self, what: &str) -> Duration {
+    pub(crate) fn run(&mut self, what: &str) -> Duration {
         writeln!(self.input, "{what}").unwrap();
         let mut line = String::new();
         self.output.read_line(&mut line).unwrap();
@@ -30,7 +30,7 @@ impl Peer {
     }
 }
 
-impl Drop for Peer {
+impl Drop for NodeProcess {
     fn drop(&mut self) {
         self.child.kill().ok();
         self.child.wait().ok();
@@ -47,18 +47,18 @@ pub(crate) fn command(file: &Path) -> Option<Command> {
 }
 
 /// What both took, sorted, and the median of their ratios.
-pub(crate) struct Pairs {
+pub(crate) struct PairedTimings {
     pub(crate) ours: Vec<Duration>,
     pub(crate) theirs: Vec<Duration>,
     pub(crate) ratio: f64,
 }
 
 /// So many pairs.
-pub(crate) fn pairs(
+pub(crate) fn time_pairs(
     count: usize,
     mut ours: impl FnMut(usize),
     mut theirs: impl FnMut() -> Duration,
-) -> Pairs {
+) -> PairedTimings {
     let (mut all, mut ratios) = ((Vec::new(), Vec::new()), Vec::new());
     for n in 0..count {
         let begun = Instant::now();
@@ -71,5 +71,5 @@ pub(crate) fn pairs(
     all.0.sort();
     all.1.sort();
     ratios.sort_by(f64::total_cmp);
-    Pairs { ours: all.0, theirs: all.1, ratio: ratios[count / 2] }
+    PairedTimings { ours: all.0, theirs: all.1, ratio: ratios[count / 2] }
 }

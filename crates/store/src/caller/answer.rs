@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 
 /// Yes or no to a request to shut down.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Answer {
+pub enum ShutdownDecision {
     /// It will end.
     Approve,
     /// It will not.
@@ -25,26 +25,26 @@ pub enum Answer {
     },
 }
 
-impl Answer {
+impl ShutdownDecision {
     /// `Shutdown approved. Agent NAME is now exiting.`
-    pub fn sentence(&self, me: &AgentName) -> String {
+    pub fn result_text(&self, me: &AgentName) -> String {
         match self {
-            Answer::Approve => format!("Shutdown approved. Agent {me} is now exiting."),
-            Answer::Reject { .. } => format!("Shutdown rejected. Agent {me} works on."),
+            ShutdownDecision::Approve => format!("Shutdown approved. Agent {me} is now exiting."),
+            ShutdownDecision::Reject { .. } => format!("Shutdown rejected. Agent {me} works on."),
         }
     }
 
     fn payload(&self, request: &RequestId, me: &AgentName, timestamp: String) -> Payload {
         let (request_id, from) = (request.clone(), me.to_string());
         match self {
-            Answer::Approve => Payload::ShutdownApproved(ShutdownApproved {
+            ShutdownDecision::Approve => Payload::ShutdownApproved(ShutdownApproved {
                 request_id,
                 from,
                 timestamp,
                 pane_id: None,
                 backend_type: None,
             }),
-            Answer::Reject { reason } => {
+            ShutdownDecision::Reject { reason } => {
                 let reason = reason.clone();
                 Payload::ShutdownRejected(ShutdownRejected { request_id, from, reason, timestamp })
             }
@@ -58,36 +58,43 @@ impl Caller {
     /// # Errors
     /// `NotPermitted` for whoever was not asked, `NotFound` for a request that nobody got in this life, `Exists` for one
     /// that has its answer.
-    pub fn respond(&self, request: &RequestId, answer: &Answer, at_ms: u64) -> Result<Value, ErrorReport> {
-        if self.me.is_lead() {
+    pub fn answer_shutdown(
+        &self,
+        request: &RequestId,
+        answer: &ShutdownDecision,
+        at_ms: u64,
+    ) -> Result<Value, ErrorReport> {
+        if self.name.is_lead() {
             let fault = ErrorReport::new(
                 ErrorKind::NotPermitted,
                 "cannot answer for a teammate: only who was asked may",
             );
             return Err(fault.with_help("end it without asking: teamctl kill NAME"));
         }
-        let entry = self.asked(request)?;
-        let payload = answer.payload(request, &self.me, iso8601(at_ms));
-        let (lead, message) = (self.team.inbox(&AgentName::lead()), self.message(payload.to_text(), at_ms));
-        let mine =
-            |entries: &[InboxEntry]| entries.iter().find_map(|entry| answered(entry, request, &self.me));
+        let entry = self.find_shutdown_request(request)?;
+        let payload = answer.payload(request, &self.name, iso8601(at_ms));
+        let (lead, message) =
+            (self.team.inbox(&AgentName::lead()), self.new_message(payload.to_text(), at_ms));
+        let mine = |entries: &[InboxEntry]| {
+            entries.iter().find_map(|entry| shutdown_answer(entry, request, &self.name))
+        };
         if !lead.append_unless(&message, MESSAGE_LIMIT, |entries| mine(entries).is_some())? {
             let approved = mine(&lead.read()?).unwrap_or_default();
-            return Err(Error::Answered { id: request.to_string(), approved }.into());
+            return Err(Error::AlreadyAnswered { id: request.to_string(), approved }.into());
         }
-        self.team.inbox(&self.me).mark_read(&[entry])?;
-        Ok(json!({"success": true, "message": answer.sentence(&self.me), "request_id": request}))
+        self.team.inbox(&self.name).mark_read(&[entry])?;
+        Ok(json!({"success": true, "message": answer.result_text(&self.name), "request_id": request}))
     }
 
     /// The request of that id in the caller's own inbox.
-    fn asked(&self, id: &RequestId) -> Result<InboxEntry, ErrorReport> {
-        let me = &self.me;
+    fn find_shutdown_request(&self, id: &RequestId) -> Result<InboxEntry, ErrorReport> {
+        let me = &self.name;
         let joined = self.team.member(me.as_str()).map_or(0, |member| member.joined_at);
         let entries = self.team.inbox(me).read()?;
-        if let Some(entry) = entries.into_iter().rev().find(|entry| asks(entry, id, joined)) {
+        if let Some(entry) = entries.into_iter().rev().find(|entry| is_shutdown_request(entry, id, joined)) {
             return Ok(entry);
         }
-        match self.other(id)? {
+        match self.find_other_recipient(id)? {
             Some(other) if other != *me => Err(ErrorReport::new(
                 ErrorKind::NotPermitted,
                 format!("cannot answer {id}: {other} was asked, not {me}"),
@@ -101,18 +108,18 @@ impl Caller {
     }
 
     /// Who else was asked that. An inbox that can't be read says nothing, and is no reason to fail here.
-    fn other(&self, id: &RequestId) -> Result<Option<AgentName>, ErrorReport> {
+    fn find_other_recipient(&self, id: &RequestId) -> Result<Option<AgentName>, ErrorReport> {
         let members = self.team.config()?.members.into_iter().map(|member| member.name);
         let has = |name: &AgentName| {
             let entries = self.team.inbox(name).read().unwrap_or_default();
-            entries.iter().any(|entry| asks(entry, id, 0))
+            entries.iter().any(|entry| is_shutdown_request(entry, id, 0))
         };
         Ok(members.into_iter().find(has))
     }
 }
 
 /// Whether it is a request of the lead under this id, from `since` (ms since the epoch) on.
-fn asks(entry: &InboxEntry, id: &RequestId, since: u64) -> bool {
+fn is_shutdown_request(entry: &InboxEntry, id: &RequestId, since: u64) -> bool {
     let Ok(message) = &entry.message else { return false };
     let asked = match Payload::parse(&message.text) {
         Some(Payload::ShutdownRequest(ShutdownRequest { request_id, .. })) => request_id == *id,
@@ -123,7 +130,7 @@ fn asks(entry: &InboxEntry, id: &RequestId, since: u64) -> bool {
 }
 
 /// Whether it is `me` who answers that request in it, and how.
-fn answered(entry: &InboxEntry, id: &RequestId, me: &AgentName) -> Option<bool> {
+fn shutdown_answer(entry: &InboxEntry, id: &RequestId, me: &AgentName) -> Option<bool> {
     let message =
         entry.message.as_ref().ok().filter(|message| AgentName::new_unchecked(&message.from) == *me)?;
     let (of, approved) = match Payload::parse(&message.text)? {
@@ -147,9 +154,9 @@ mod tests {
             InboxEntry::parse(0, &raw)
         };
         let id = RequestId::parse("x-1").unwrap();
-        assert!(asks(&entry("team-lead"), &id, 5000));
-        assert!(!asks(&entry("team-lead"), &id, 5001));
-        assert!(!asks(&entry("bob"), &id, 0));
-        assert!(!asks(&entry("team-lead"), &RequestId::parse("x-2").unwrap(), 0));
+        assert!(is_shutdown_request(&entry("team-lead"), &id, 5000));
+        assert!(!is_shutdown_request(&entry("team-lead"), &id, 5001));
+        assert!(!is_shutdown_request(&entry("bob"), &id, 0));
+        assert!(!is_shutdown_request(&entry("team-lead"), &RequestId::parse("x-2").unwrap(), 0));
     }
 }

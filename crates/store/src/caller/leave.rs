@@ -1,7 +1,7 @@
 //! The lead's answers to what members ask leave for. An answer may be longer than an argument can be: so whoever has it
 //! writes it, and hands it to no other program.
 
-use super::{Caller, lead_only};
+use super::{Caller, require_lead};
 use protocol::error::{ErrorKind, ErrorReport};
 use protocol::member_request::Answer;
 use protocol::policy::{AnsweredBy, Approver, PolicyDecision};
@@ -12,8 +12,8 @@ impl Caller {
     ///
     /// # Errors
     /// `NotPermitted` for a teammate, `Usage` for a no without a reason, and what the requests say.
-    pub fn answer(&self, id: &str, answer: &Answer, at_ms: u64) -> Result<Value, ErrorReport> {
-        lead_only(&self.me, "answer a request")?;
+    pub fn answer_request(&self, id: &str, answer: &Answer, at_ms: u64) -> Result<Value, ErrorReport> {
+        require_lead(&self.name, "answer a request")?;
         if matches!(answer, Answer::Deny { reason } if reason.trim().is_empty()) {
             let message = "cannot deny without a reason: it is what the member goes on with";
             return Err(ErrorReport::new(ErrorKind::Usage, message));
@@ -22,7 +22,7 @@ impl Caller {
         let request = requests.find(id)?;
         requests.answer(&request, answer, AnsweredBy::Lead, at_ms)?;
         let word = if matches!(answer, Answer::Approve(_)) { "yes" } else { "no" };
-        let (id, from) = (request.asked.id(), &request.from);
+        let (id, from) = (request.request.id(), &request.from);
         let sentence = format!("{from} has a {word} to {id}.");
         Ok(json!({"success": true, "message": sentence, "request_id": id, "target": from}))
     }
@@ -31,15 +31,20 @@ impl Caller {
     ///
     /// # Errors
     /// `NotPermitted` for that too, else as [`Caller::answer`].
-    pub fn answer_as_program(&self, id: &str, answer: &Answer, at_ms: u64) -> Result<Value, ErrorReport> {
-        lead_only(&self.me, "answer a request")?;
+    pub fn answer_request_as_program(
+        &self,
+        id: &str,
+        answer: &Answer,
+        at_ms: u64,
+    ) -> Result<Value, ErrorReport> {
+        require_lead(&self.name, "answer a request")?;
         let request = self.team.requests().find(id)?;
-        if self.policy()?.decide(&request.asked, &request.cwd) == PolicyDecision::Ask(Approver::Person) {
-            let id = request.asked.id();
+        if self.policy()?.decide(&request.request, &request.cwd) == PolicyDecision::Ask(Approver::Person) {
+            let id = request.request.id();
             let message = format!("cannot answer {id}: the team's policy leaves that to a person");
             let hint = "a person answers it, in a terminal of their own: teamctl requests; meanwhile go on with other work";
             return Err(ErrorReport::new(ErrorKind::NotPermitted, message).with_help(hint));
         }
-        self.answer(id, answer, at_ms)
+        self.answer_request(id, answer, at_ms)
     }
 }

@@ -18,32 +18,32 @@ use serde_json::{Value, json};
 
 /// A message that is stored.
 #[derive(Debug, Clone)]
-pub struct Sent {
+pub struct SentMessage {
     /// As it was written.
     pub message: Message,
     /// To whom, as the team spells it.
-    pub to: AgentName,
+    pub recipient: AgentName,
     color: Option<String>,
 }
 
 /// A member whose inbox did not take it.
 #[derive(Debug, Clone)]
-pub struct Missed {
+pub struct FailedRecipient {
     /// Whose.
     pub name: AgentName,
     /// Why.
-    pub fault: ErrorReport,
+    pub error: ErrorReport,
 }
 
 /// A message to all, as far as it came.
 #[derive(Debug, Clone)]
-pub struct Broadcast {
+pub struct BroadcastResult {
     /// As it was written.
     pub message: Message,
     /// Those that have it.
-    pub reached: Vec<AgentName>,
+    pub stored: Vec<AgentName>,
     /// Those that have not.
-    pub missed: Vec<Missed>,
+    pub failed: Vec<FailedRecipient>,
 }
 
 /// Who said what to whom, as docs/protocol.md section 7 gives it.
@@ -61,32 +61,32 @@ struct Routing<'a> {
     content: &'a str,
 }
 
-impl Sent {
+impl SentMessage {
     /// `Message sent to NAME's inbox`
     pub fn sentence(&self) -> String {
-        format!("Message sent to {}'s inbox", self.to)
+        format!("Message sent to {}'s inbox", self.recipient)
     }
 
     /// success, message, routing.
-    pub fn result(&self) -> Value {
-        let routing = routing(&self.message, self.to.as_str(), self.color.as_deref());
+    pub fn to_json(&self) -> Value {
+        let routing = routing(&self.message, self.recipient.as_str(), self.color.as_deref());
         json!({"success": true, "message": self.sentence(), "routing": routing})
     }
 }
 
-impl Broadcast {
+impl BroadcastResult {
     /// success, message, recipients, routing; where some have not got it also `failed`.
-    pub fn result(&self) -> Value {
-        if self.reached.is_empty() && self.missed.is_empty() {
+    pub fn to_json(&self) -> Value {
+        if self.stored.is_empty() && self.failed.is_empty() {
             let none: [&str; 0] = [];
             return json!({"success": true, "message": "No teammates to broadcast to", "recipients": none});
         }
-        let names: Vec<&str> = self.reached.iter().map(AgentName::as_str).collect();
+        let names: Vec<&str> = self.stored.iter().map(AgentName::as_str).collect();
         let sentence = format!("Message broadcast to {} teammate(s): {}", names.len(), names.join(", "));
-        let mut result = json!({"success": self.missed.is_empty(), "message": sentence, "recipients": names});
+        let mut result = json!({"success": self.failed.is_empty(), "message": sentence, "recipients": names});
         result["routing"] = json!(routing(&self.message, "team", None));
-        if let Some(fault) = self.fault() {
-            let failed = self.missed.iter().map(|m| json!({"name": m.name, "message": m.fault.message}));
+        if let Some(fault) = self.partial_error() {
+            let failed = self.failed.iter().map(|m| json!({"name": m.name, "message": m.error.message}));
             result["failed"] = failed.collect();
             result["error"] = json!(fault);
         }
@@ -94,8 +94,8 @@ impl Broadcast {
     }
 
     /// Some have not got it.
-    pub fn fault(&self) -> Option<ErrorReport> {
-        let names: Vec<&str> = self.missed.iter().map(|missed| missed.name.as_str()).collect();
+    pub fn partial_error(&self) -> Option<ErrorReport> {
+        let names: Vec<&str> = self.failed.iter().map(|missed| missed.name.as_str()).collect();
         let message = || format!("cannot reach {}; the others have it", names.join(", "));
         (!names.is_empty()).then(|| ErrorReport::new(ErrorKind::Partial, message()))
     }
@@ -124,11 +124,11 @@ impl Caller {
         text: String,
         summary: Option<&str>,
         at_ms: u64,
-    ) -> Result<Sent, ErrorReport> {
-        let text = checked(&self.me, text)?;
+    ) -> Result<SentMessage, ErrorReport> {
+        let text = check_text(&self.name, text)?;
         let config = self.team.config();
-        let message = self.message_in(config.as_ref().ok(), text, at_ms);
-        self.store(config, to, Message { summary: summary.map(str::to_owned), ..message })
+        let message = self.new_message_with_config(config.as_ref().ok(), text, at_ms);
+        self.append_to_inbox(config, to, Message { summary: summary.map(str::to_owned), ..message })
     }
 
     /// The same, as if a person typed it to the agent.
@@ -141,21 +141,25 @@ impl Caller {
         text: String,
         summary: Option<&str>,
         at_ms: u64,
-    ) -> Result<Sent, ErrorReport> {
-        super::lead_only(&self.me, "send as the user")?;
-        let message = Message::new(&AgentName::new_unchecked("user"), checked(&self.me, text)?, at_ms);
-        self.store(self.team.config(), to, Message { summary: summary.map(str::to_owned), ..message })
+    ) -> Result<SentMessage, ErrorReport> {
+        super::require_lead(&self.name, "send as the user")?;
+        let message = Message::new(&AgentName::new_unchecked("user"), check_text(&self.name, text)?, at_ms);
+        self.append_to_inbox(
+            self.team.config(),
+            to,
+            Message { summary: summary.map(str::to_owned), ..message },
+        )
     }
 
-    fn store(
+    fn append_to_inbox(
         &self,
         config: Result<TeamConfig, Error>,
         to: &str,
         message: Message,
-    ) -> Result<Sent, ErrorReport> {
-        let (to, color) = recipient(&self.team, config, to)?;
+    ) -> Result<SentMessage, ErrorReport> {
+        let (to, color) = resolve_recipient(&self.team, config, to)?;
         self.team.inbox(&to).append(&message)?;
-        Ok(Sent { message, to, color })
+        Ok(SentMessage { message, recipient: to, color })
     }
 
     /// Stores one message in the inbox of every member but the caller.
@@ -167,27 +171,27 @@ impl Caller {
         text: String,
         summary: Option<&str>,
         at_ms: u64,
-    ) -> Result<Broadcast, ErrorReport> {
-        let text = checked(&self.me, text)?;
+    ) -> Result<BroadcastResult, ErrorReport> {
+        let text = check_text(&self.name, text)?;
         let config = self.team.config()?;
-        let mut message = self.message_in(Some(&config), text, at_ms);
+        let mut message = self.new_message_with_config(Some(&config), text, at_ms);
         message.summary = summary.map(str::to_owned);
         let (mut reached, mut missed) = (Vec::new(), Vec::new());
         let members = config.members.into_iter().map(|member| member.name);
-        for name in members.filter(|name| *name != self.me) {
+        for name in members.filter(|name| *name != self.name) {
             match self.team.inbox(&name).append(&message) {
                 Ok(()) => reached.push(name),
-                Err(error) => missed.push(Missed { name, fault: error.into() }),
+                Err(error) => missed.push(FailedRecipient { name, error: error.into() }),
             }
         }
         match missed.first() {
-            Some(first) if reached.is_empty() => Err(first.fault.clone()),
-            _ => Ok(Broadcast { message, reached, missed }),
+            Some(first) if reached.is_empty() => Err(first.error.clone()),
+            _ => Ok(BroadcastResult { message, stored: reached, failed: missed }),
         }
     }
 }
 
-fn recipient(
+fn resolve_recipient(
     team: &Team,
     config: Result<TeamConfig, Error>,
     address: &str,
@@ -197,7 +201,7 @@ fn recipient(
         let nobody = ErrorReport::new(ErrorKind::Usage, "cannot send to nobody: the recipient is empty");
         return Err(nobody.with_help("name a member; those there are: teamctl status"));
     }
-    match config.and_then(|config| team.member_in(&config, address)) {
+    match config.and_then(|config| team.find_member(&config, address)) {
         Ok(member) => Ok((member.name, member.color)),
         // A team that another program made may not list its lead; it has an inbox all the same.
         Err(Error::NoSuchMember { .. }) if is_lead(team, address) => Ok((AgentName::lead(), None)),
@@ -219,19 +223,19 @@ fn is_lead(team: &Team, address: &str) -> bool {
 ///
 /// # Errors
 /// `Usage` for one that is too long; `NotPermitted` for a teammate's that would be read as a protocol message.
-pub fn checked(me: &AgentName, text: String) -> Result<String, ErrorReport> {
+pub fn check_text(me: &AgentName, text: String) -> Result<String, ErrorReport> {
     if text.len() > MESSAGE_LIMIT {
         let message = format!("cannot send a text of {} bytes: {MESSAGE_LIMIT} is the limit", text.len());
         return Err(ErrorReport::new(ErrorKind::Usage, message)
             .with_help("put it into a file and send the file's path"));
     }
     match Payload::detect_type(&text) {
-        Some(kind) if !me.is_lead() => Err(spoof(kind)),
+        Some(kind) if !me.is_lead() => Err(payload_text_error(kind)),
         _ => Ok(text),
     }
 }
 
-fn spoof(kind: &str) -> ErrorReport {
+fn payload_text_error(kind: &str) -> ErrorReport {
     let message = format!("cannot send this text: it would be read as a {kind}");
     ErrorReport::new(ErrorKind::NotPermitted, message)
         .with_help("answer a shutdown request with: teamctl respond ID; work on tasks with: teamctl task")

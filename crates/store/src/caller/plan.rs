@@ -6,7 +6,7 @@ use protocol::id::RequestId;
 use serde_json::{Value, json};
 
 /// The longest plan, bytes: a request carries it whole.
-const LONGEST: usize = 64 << 10;
+const MAX_PLAN_BYTES: usize = 64 << 10;
 
 impl Caller {
     /// Writes the plan down and asks the lead to approve it: success, message, request_id, plan_file_path.
@@ -14,29 +14,30 @@ impl Caller {
     /// # Errors
     /// `NotPermitted` for the lead, `Refused` for a member that is not in plan mode, or whose last plan has no answer;
     /// `Usage` where it is empty or longer than 64 KiB.
-    pub fn hand_in(&self, plan: &str, at_ms: u64) -> Result<Value, ErrorReport> {
-        self.may_hand_in(plan)?;
+    pub fn submit_plan(&self, plan: &str, at_ms: u64) -> Result<Value, ErrorReport> {
+        self.check_plan(plan)?;
         let file = self.team.write_plan(plan)?;
-        let request = self.team.hand_in(&self.me, &file, plan, at_ms)?;
+        let request = self.team.request_plan_approval(&self.name, &file, plan, at_ms)?;
         let path = self.team.plan_path(&file);
         let message = sentence(&request);
         Ok(json!({"success": true, "message": message, "request_id": request, "plan_file_path": path}))
     }
 
-    fn may_hand_in(&self, plan: &str) -> Result<(), ErrorReport> {
-        if self.me.is_lead() {
+    fn check_plan(&self, plan: &str) -> Result<(), ErrorReport> {
+        if self.name.is_lead() {
             let fault = ErrorReport::new(
                 ErrorKind::NotPermitted,
                 "cannot hand in a plan as team-lead: that is for a teammate",
             );
             return Err(fault.with_help("see the plans of others: teamctl requests"));
         }
-        if plan.trim().is_empty() || plan.len() > LONGEST {
+        if plan.trim().is_empty() || plan.len() > MAX_PLAN_BYTES {
             let size = plan.len();
-            let message = format!("cannot hand in a plan of {size} bytes: it is a text of {LONGEST} at most");
+            let message =
+                format!("cannot hand in a plan of {size} bytes: it is a text of {MAX_PLAN_BYTES} at most");
             return Err(ErrorReport::new(ErrorKind::Usage, message));
         }
-        let me = &self.me;
+        let me = &self.name;
         if !self.team.member(me.as_str())?.is_planning() {
             let fault = ErrorReport::new(
                 ErrorKind::Refused,
@@ -44,7 +45,7 @@ impl Caller {
             );
             return Err(fault.with_help("tell the lead what you have in mind: teamctl send team-lead TEXT"));
         }
-        match self.team.requests().plan_of(me)? {
+        match self.team.requests().open_plan_request(me)? {
             Some(request) => Err(ErrorReport::new(
                 ErrorKind::Refused,
                 format!("cannot hand in a plan: {request} has no answer yet"),

@@ -18,7 +18,7 @@ impl Caller {
     /// # Errors
     /// `Usage` for an empty subject, `NotPermitted` for a teammate's command, and what the list says.
     pub fn create_task(&self, new: NewTask) -> Result<Task, ErrorReport> {
-        self.refuse_command(new.metadata.as_ref())?;
+        self.check_command_allowed(new.metadata.as_ref())?;
         if new.subject.trim().is_empty() {
             return Err(ErrorReport::new(ErrorKind::Usage, "cannot create a task: its subject is empty"));
         }
@@ -30,7 +30,7 @@ impl Caller {
     /// # Errors
     /// As [`Caller::create_task`]; `Partly` where the lead could not be told.
     pub fn update_task(&self, id: &TaskId, update: TaskUpdate, at_ms: u64) -> Result<Task, ErrorReport> {
-        self.refuse_command(update.metadata.as_ref())?;
+        self.check_command_allowed(update.metadata.as_ref())?;
         if update.subject.as_deref().is_some_and(|subject| subject.trim().is_empty()) {
             return Err(ErrorReport::new(
                 ErrorKind::Usage,
@@ -38,8 +38,8 @@ impl Caller {
             ));
         }
         let before = self.team.tasks().get(id)?;
-        let task = self.team.tasks().update(id, update, &self.me)?;
-        self.completed(&before, &task, at_ms)?;
+        let task = self.team.tasks().update(id, update, &self.name)?;
+        self.notify_lead_if_completed(&before, &task, at_ms)?;
         Ok(task)
     }
 
@@ -49,24 +49,26 @@ impl Caller {
     /// As [`Caller::update_task`].
     pub fn complete_task(&self, id: &TaskId, at_ms: u64) -> Result<Task, ErrorReport> {
         let before = self.team.tasks().get(id)?;
-        let task = self.team.tasks().complete(id, &self.me)?;
-        self.completed(&before, &task, at_ms)?;
+        let task = self.team.tasks().complete(id, &self.name)?;
+        self.notify_lead_if_completed(&before, &task, at_ms)?;
         Ok(task)
     }
 
     /// Tells the lead, if a teammate has just completed the task. It is completed by then, whatever happens here.
-    fn completed(&self, before: &Task, task: &Task, at_ms: u64) -> Result<(), ErrorReport> {
-        if self.me.is_lead() || task.status != TaskStatus::Completed || before.status == TaskStatus::Completed
+    fn notify_lead_if_completed(&self, before: &Task, task: &Task, at_ms: u64) -> Result<(), ErrorReport> {
+        if self.name.is_lead()
+            || task.status != TaskStatus::Completed
+            || before.status == TaskStatus::Completed
         {
             return Ok(());
         }
         let payload = Payload::TaskCompleted(TaskCompleted {
-            from: self.me.to_string(),
+            from: self.name.to_string(),
             task_id: task.id,
             task_subject: task.subject.clone(),
             timestamp: iso8601(at_ms),
         });
-        let told = self.team.inbox(&AgentName::lead()).append(&self.message(payload.to_text(), at_ms));
+        let told = self.team.inbox(&AgentName::lead()).append(&self.new_message(payload.to_text(), at_ms));
         told.map_err(|error| {
             let message = format!("task {} is done, but cannot tell the lead: {error}", task.id);
             ErrorReport::new(ErrorKind::Partial, message)
@@ -75,8 +77,8 @@ impl Caller {
     }
 
     /// A worker runs the command of a task: who may put one there may run anything as the worker.
-    fn refuse_command(&self, metadata: Option<&Map<String, Value>>) -> Result<(), ErrorReport> {
-        if self.me.is_lead() || !metadata.is_some_and(|metadata| metadata.contains_key("command")) {
+    fn check_command_allowed(&self, metadata: Option<&Map<String, Value>>) -> Result<(), ErrorReport> {
+        if self.name.is_lead() || !metadata.is_some_and(|metadata| metadata.contains_key("command")) {
             return Ok(());
         }
         if self.policy()?.task_commands == TaskCommandPolicy::Any {

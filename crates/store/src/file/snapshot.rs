@@ -2,10 +2,10 @@
 //! regular files only. A text that does not parse is looked at again for a while: a foreign writer that
 //! truncates in place may be in the middle.
 
-use super::{Shape, Way};
-use crate::directory::{Directory, file_type};
+use super::{IoContext, JsonShape};
+use crate::directory::{DirHandle, file_type};
 use crate::error::Error;
-use crate::pause::Pause;
+use crate::pause::Backoff;
 use nix::errno::Errno;
 use nix::fcntl::{OFlag, openat};
 use nix::sys::stat::{FileStat, Mode, SFlag, fstat};
@@ -17,16 +17,16 @@ use std::io::{ErrorKind, Read};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// How long a text that does not parse is taken for one that is being written.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(2);
+pub(crate) const HALF_WRITTEN_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// A change in place this soon after another may leave the same time stamps: the clocks of file systems tick
 /// in milliseconds, the slowest every ten.
-const TICK: Duration = Duration::from_millis(50);
+const TIMESTAMP_RESOLUTION: Duration = Duration::from_millis(50);
 
 /// What tells one state of a file from another, as far as `stat` can. The change time is among it because no
 /// writer can set that one back.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Identity {
+pub(crate) struct FileVersion {
     device: u64,
     inode: u64,
     size: i64,
@@ -34,10 +34,10 @@ pub(crate) struct Identity {
     changed: (i64, i64),
 }
 
-impl Identity {
+impl FileVersion {
     #[allow(clippy::unnecessary_cast, reason = "the widths differ between systems")]
-    pub(super) fn of(stat: &FileStat) -> Identity {
-        Identity {
+    pub(super) fn from_stat(stat: &FileStat) -> FileVersion {
+        FileVersion {
             device: stat.st_dev as u64,
             inode: stat.st_ino as u64,
             size: stat.st_size as i64,
@@ -47,22 +47,22 @@ impl Identity {
     }
 
     /// What is at `name` now; none if nothing is.
-    pub(crate) fn at(dir: &Directory, name: &str) -> Result<Option<Identity>, Error> {
-        Ok(dir.stat(name)?.map(|stat| Identity::of(&stat)))
+    pub(crate) fn stat_file(dir: &DirHandle, name: &str) -> Result<Option<FileVersion>, Error> {
+        Ok(dir.stat(name)?.map(|stat| FileVersion::from_stat(&stat)))
     }
 
     /// True if its stamp has more than whole seconds, which is all that some disks keep.
-    pub(crate) fn has_fraction(&self) -> bool {
+    pub(crate) fn has_subsecond_stamp(&self) -> bool {
         self.changed.1 != 0
     }
 
-    pub(super) fn is_same_file(&self, other: &Identity) -> bool {
+    pub(super) fn is_same_file(&self, other: &FileVersion) -> bool {
         (self.device, self.inode) == (other.device, other.inode)
     }
 
     /// True if this is `before` but for its change time, which a rename sets.
-    pub(super) fn is_renamed(&self, before: &Identity) -> bool {
-        Identity { changed: before.changed, ..*self } == *before
+    pub(super) fn is_same_after_rename(&self, before: &FileVersion) -> bool {
+        FileVersion { changed: before.changed, ..*self } == *before
     }
 
     pub(super) fn size(&self) -> u64 {
@@ -70,17 +70,17 @@ impl Identity {
     }
 
     /// True if a change in place right after `now` could go unnoticed.
-    pub(super) fn is_fresh(&self, now: SystemTime) -> bool {
-        self.changed() + TICK > now.duration_since(UNIX_EPOCH).unwrap_or_default()
+    pub(super) fn is_recently_changed(&self, now: SystemTime) -> bool {
+        self.changed_at() + TIMESTAMP_RESOLUTION > now.duration_since(UNIX_EPOCH).unwrap_or_default()
     }
 
     /// How long ago it changed; nothing where the clock can't tell.
     fn age(&self) -> Duration {
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        now.saturating_sub(self.changed())
+        now.saturating_sub(self.changed_at())
     }
 
-    fn changed(&self) -> Duration {
+    fn changed_at(&self) -> Duration {
         let (seconds, nanoseconds) = self.changed;
         Duration::new(seconds.max(0) as u64, nanoseconds.clamp(0, 999_999_999) as u32)
     }
@@ -88,23 +88,28 @@ impl Identity {
 
 /// A file's bytes with what tells whether it has changed since.
 #[derive(Debug, Clone)]
-pub(crate) struct Snapshot {
+pub(crate) struct FileSnapshot {
     bytes: Vec<u8>,
-    identity: Identity,
-    fresh: bool,
+    identity: FileVersion,
+    recently_changed: bool,
     stat: FileStat,
 }
 
-impl Snapshot {
+impl FileSnapshot {
     /// The file at `name` as it was when it said `text`; none where it has changed since.
-    pub(crate) fn known(
-        dir: &Directory,
+    pub(crate) fn from_cache(
+        dir: &DirHandle,
         name: &str,
-        identity: Identity,
+        identity: FileVersion,
         text: &str,
-    ) -> Result<Option<Snapshot>, Error> {
-        let stat = dir.stat(name)?.filter(|stat| Identity::of(stat) == identity);
-        Ok(stat.map(|stat| Snapshot { bytes: text.as_bytes().to_vec(), identity, fresh: false, stat }))
+    ) -> Result<Option<FileSnapshot>, Error> {
+        let stat = dir.stat(name)?.filter(|stat| FileVersion::from_stat(stat) == identity);
+        Ok(stat.map(|stat| FileSnapshot {
+            bytes: text.as_bytes().to_vec(),
+            identity,
+            recently_changed: false,
+            stat,
+        }))
     }
 
     /// The text; only snapshots that have one are handed out by [`read`].
@@ -124,8 +129,8 @@ impl Snapshot {
 
     /// By what the file is known to be unchanged as long as `stat` says the same; none if it was read so soon
     /// after a change, or across one, that `stat` can't tell.
-    pub(crate) fn settled(&self) -> Option<Identity> {
-        (!self.fresh && self.bytes.len() as i64 == self.identity.size).then_some(self.identity)
+    pub(crate) fn stable_version(&self) -> Option<FileVersion> {
+        (!self.recently_changed && self.bytes.len() as i64 == self.identity.size).then_some(self.identity)
     }
 
     /// The permission bits, for the file that comes in its place.
@@ -134,8 +139,8 @@ impl Snapshot {
     }
 
     /// Refuses what a rename would tear from its other name, or from its owner.
-    pub(super) fn writable(&self, dir: &Directory, name: &str) -> Result<(), Error> {
-        let odd = |what| Err(Error::Odd { path: dir.join(name), what });
+    pub(super) fn check_replaceable(&self, dir: &DirHandle, name: &str) -> Result<(), Error> {
+        let odd = |what| Err(Error::UnexpectedFileType { path: dir.join(name), what });
         if self.stat.st_nlink > 1 {
             return odd("a file with another name (hard link)");
         }
@@ -149,54 +154,64 @@ impl Snapshot {
 /// The file at `name`, parsed as far as its shape; none if there is none.
 ///
 /// What still does not parse after two seconds is [`Error::Corrupt`], with a copy set aside.
-pub(crate) fn read(way: &Way, dir: &Directory, name: &str, shape: Shape) -> Result<Option<Snapshot>, Error> {
-    let read = read_as(way, dir, name, shape.limit(), PATIENCE, |text| shape.check(text))?;
+pub(crate) fn read(
+    way: &IoContext,
+    dir: &DirHandle,
+    name: &str,
+    shape: JsonShape,
+) -> Result<Option<FileSnapshot>, Error> {
+    let read = read_and_parse(way, dir, name, shape.limit(), HALF_WRITTEN_TIMEOUT, |text| shape.check(text))?;
     Ok(read.map(|(snapshot, ())| snapshot))
 }
 
 /// As [`read`], with what `parse` makes of the text, so that it is looked through once, and the patience
 /// given, for whoever has been patient with a neighbour already.
-pub(crate) fn read_as<T>(
-    way: &Way,
-    dir: &Directory,
+pub(crate) fn read_and_parse<T>(
+    way: &IoContext,
+    dir: &DirHandle,
     name: &str,
     limit: u64,
     patience: Duration,
     mut parse: impl FnMut(&str) -> Result<T, json::JsonError>,
-) -> Result<Option<(Snapshot, T)>, Error> {
+) -> Result<Option<(FileSnapshot, T)>, Error> {
     let mut pause = None;
     loop {
         let Some(snapshot) = read_raw(dir, name, limit)? else { return Ok(None) };
-        let why = match parsed(&snapshot.bytes, &mut parse) {
+        let why = match parse_bytes(&snapshot.bytes, &mut parse) {
             Ok(parsed) => return Ok(Some((snapshot, parsed))),
             Err(why) => why,
         };
         let pause = match &mut pause {
             Some(pause) => pause,
-            none => none.insert(half_written(dir, name, patience)?),
+            none => none.insert(half_written_backoff(dir, name, patience)?),
         };
         if !pause.wait() {
-            let copy = way.aside.keep(&dir.join(name), &snapshot.bytes)?;
-            return Err(Error::Corrupt { path: dir.join(name), why, copy });
+            let copy = way.backups.save(&dir.join(name), &snapshot.bytes)?;
+            return Err(Error::Corrupt { path: dir.join(name), reason: why, backup: copy });
         }
     }
 }
 
 /// The wait for whoever is in the middle of writing it, and has been so for as long as it has not changed: by a look behind
 /// the read, since it may have been truncated between the look before and the read.
-pub(crate) fn half_written(dir: &Directory, name: &str, patience: Duration) -> Result<Pause, Error> {
-    let standing = || Identity::at(dir, name).map(|now| now.map_or(Duration::ZERO, |now| now.age()));
+pub(crate) fn half_written_backoff(
+    dir: &DirHandle,
+    name: &str,
+    patience: Duration,
+) -> Result<Backoff, Error> {
+    let standing =
+        || FileVersion::stat_file(dir, name).map(|now| now.map_or(Duration::ZERO, |now| now.age()));
     let (first, longest) = (Duration::from_millis(10), Duration::from_millis(300));
     let mut left = patience.saturating_sub(standing()?);
     if left.is_zero() && !patience.is_zero() {
         // The kernel shows that a file was truncated before it shows when.
-        Pause::new(first, first, first).wait();
+        Backoff::new(first, first, first).wait();
         left = patience.saturating_sub(standing()?);
     }
-    Ok(Pause::new(left, first, longest))
+    Ok(Backoff::new(left, first, longest))
 }
 
-fn parsed<T>(bytes: &[u8], parse: impl FnOnce(&str) -> Result<T, json::JsonError>) -> Result<T, String> {
+fn parse_bytes<T>(bytes: &[u8], parse: impl FnOnce(&str) -> Result<T, json::JsonError>) -> Result<T, String> {
     if bytes.is_empty() {
         return Err("it is empty".to_owned());
     }
@@ -205,20 +220,20 @@ fn parsed<T>(bytes: &[u8], parse: impl FnOnce(&str) -> Result<T, json::JsonError
 }
 
 /// The file at `name` whatever it says; none if there is none.
-pub(crate) fn read_raw(dir: &Directory, name: &str, limit: u64) -> Result<Option<Snapshot>, Error> {
-    let Some((file, stat)) = opened(dir, name)? else { return Ok(None) };
+pub(crate) fn read_raw(dir: &DirHandle, name: &str, limit: u64) -> Result<Option<FileSnapshot>, Error> {
+    let Some((file, stat)) = open_regular_file(dir, name)? else { return Ok(None) };
     let taken = SystemTime::now();
     let size = stat.st_size.unsigned_abs();
-    let bytes = content(file, size, limit).map_err(|cause| Error::io("read", &dir.join(name), cause))?;
+    let bytes = read_bytes(file, size, limit).map_err(|cause| Error::io("read", &dir.join(name), cause))?;
     if bytes.len() as u64 > limit {
         return Err(Error::TooLarge { path: dir.join(name), size, limit });
     }
-    let identity = Identity::of(&stat);
-    Ok(Some(Snapshot { bytes, identity, fresh: identity.is_fresh(taken), stat }))
+    let identity = FileVersion::from_stat(&stat);
+    Ok(Some(FileSnapshot { bytes, identity, recently_changed: identity.is_recently_changed(taken), stat }))
 }
 
 /// The bytes of a file of `size`, up to one beyond `limit`; in one call where it is of that size.
-fn content(mut file: File, size: u64, limit: u64) -> std::io::Result<Vec<u8>> {
+fn read_bytes(mut file: File, size: u64, limit: u64) -> std::io::Result<Vec<u8>> {
     let room = size.min(limit) as usize + 1;
     let mut bytes = vec![0; room];
     let read = loop {
@@ -236,19 +251,19 @@ fn content(mut file: File, size: u64, limit: u64) -> std::io::Result<Vec<u8>> {
 }
 
 /// Refuses a `size` beyond `limit`.
-pub(super) fn within(dir: &Directory, name: &str, size: u64, limit: u64) -> Result<(), Error> {
+pub(super) fn check_size(dir: &DirHandle, name: &str, size: u64, limit: u64) -> Result<(), Error> {
     if size > limit { Err(Error::TooLarge { path: dir.join(name), size, limit }) } else { Ok(()) }
 }
 
 /// The regular file at `name`, whatever its size; none if there is none.
-pub(crate) fn open_for_reading(dir: &Directory, name: &str) -> Result<Option<File>, Error> {
-    Ok(opened(dir, name)?.map(|(file, _)| file))
+pub(crate) fn open_for_reading(dir: &DirHandle, name: &str) -> Result<Option<File>, Error> {
+    Ok(open_regular_file(dir, name)?.map(|(file, _)| file))
 }
 
 /// The regular file at `name`, opened for reading; none if there is none.
-pub(super) fn opened(dir: &Directory, name: &str) -> Result<Option<(File, FileStat)>, Error> {
+pub(super) fn open_regular_file(dir: &DirHandle, name: &str) -> Result<Option<(File, FileStat)>, Error> {
     let flags = OFlag::O_RDONLY | OFlag::O_NOFOLLOW | OFlag::O_NONBLOCK | OFlag::O_CLOEXEC;
-    let odd = |what| Err(Error::Odd { path: dir.join(name), what });
+    let odd = |what| Err(Error::UnexpectedFileType { path: dir.join(name), what });
     let fd = match openat(dir, name, flags, Mode::empty()) {
         Ok(fd) => fd,
         // It was exchanged in this moment and is being written to (`end`); its name leads to another one by now.
@@ -270,16 +285,20 @@ pub(super) fn opened(dir: &Directory, name: &str) -> Result<Option<(File, FileSt
 
 /// True if `name` is as `before` says. Cheap, unless the snapshot was taken so soon after a change that
 /// the time stamp can't tell.
-pub(super) fn unchanged(dir: &Directory, name: &str, before: Option<&Snapshot>) -> Result<bool, Error> {
+pub(super) fn is_unchanged(
+    dir: &DirHandle,
+    name: &str,
+    before: Option<&FileSnapshot>,
+) -> Result<bool, Error> {
     let (stat, before) = match (dir.stat(name)?, before) {
         (Some(stat), Some(before)) => (stat, before),
         (stat, before) => return Ok(stat.is_none() && before.is_none()),
     };
-    if Identity::of(&stat) != before.identity {
+    if FileVersion::from_stat(&stat) != before.identity {
         return Ok(false);
     }
     // A read across a writer in place can mix two states even though the stamp is the later one.
-    if before.settled().is_some() {
+    if before.stable_version().is_some() {
         return Ok(true);
     }
     let now = read_raw(dir, name, before.bytes.len() as u64 + 1);
@@ -294,23 +313,26 @@ mod tests {
     #[test]
     fn what_was_read_within_a_tick_of_its_change_is_not_trusted() {
         let changed = (1_771_000_000, 999_000_000);
-        let identity = Identity { device: 1, inode: 2, size: 3, modified: (0, 0), changed };
+        let identity = FileVersion { device: 1, inode: 2, size: 3, modified: (0, 0), changed };
         let at = |milliseconds: u64| UNIX_EPOCH + Duration::from_millis(milliseconds);
         let stamp = 1_771_000_000_999;
-        assert!(identity.is_fresh(at(stamp)) && identity.is_fresh(at(stamp + 49)));
-        assert!(!identity.is_fresh(at(stamp + 50)), "long enough");
-        assert!(identity.is_fresh(at(stamp - 60_000)), "a clock that was set back tells nothing");
+        assert!(identity.is_recently_changed(at(stamp)) && identity.is_recently_changed(at(stamp + 49)));
+        assert!(!identity.is_recently_changed(at(stamp + 50)), "long enough");
+        assert!(identity.is_recently_changed(at(stamp - 60_000)), "a clock that was set back tells nothing");
     }
 
     #[test]
     #[allow(clippy::disallowed_methods, reason = "this is the writer in place")]
     fn what_was_truncated_while_it_was_read_is_waited_for_although_it_was_old() {
         let temp = tempfile::TempDir::new().unwrap();
-        let (dir, path) = (Directory::open(temp.path()).unwrap(), temp.path().join("1.json"));
-        let way = Way { durability: crate::Durability::Process, aside: crate::aside::Aside::nowhere() };
+        let (dir, path) = (DirHandle::open(temp.path()).unwrap(), temp.path().join("1.json"));
+        let way = IoContext {
+            durability: crate::Durability::Process,
+            backups: crate::aside::CorruptBackups::new_disabled(),
+        };
         let (patience, rewrite) = (Duration::from_secs(1), |text: &str| std::fs::write(&path, text).unwrap());
         rewrite("old");
-        let mut pause = Pause::new(patience + TICK, patience, patience);
+        let mut pause = Backoff::new(patience + TIMESTAMP_RESOLUTION, patience, patience);
         while pause.wait() {}
         let mut looks = 0;
         let parse = |text: &str| {
@@ -321,7 +343,7 @@ mod tests {
             }
             if text == "new" { Ok(()) } else { json::Object::parse("").map(drop) }
         };
-        let read = read_as(&way, &dir, "1.json", 100, patience, parse).unwrap().unwrap();
+        let read = read_and_parse(&way, &dir, "1.json", 100, patience, parse).unwrap().unwrap();
         assert_eq!((read.0.text(), looks), ("new", 2));
     }
 }

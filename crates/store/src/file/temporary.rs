@@ -1,10 +1,10 @@
 //! A file on its way: written beside its place under a name that nobody looks at, and removed again unless it
 //! gets there. On a full disk, too, the original stays and nothing is left over.
 
-use super::end::Known;
-use super::snapshot::Identity;
+use super::end::KnownFile;
+use super::snapshot::FileVersion;
 use crate::Durability;
-use crate::directory::Directory;
+use crate::directory::DirHandle;
 use crate::error::Error;
 use nix::errno::Errno;
 use nix::fcntl::{OFlag, openat, renameat};
@@ -17,85 +17,86 @@ use std::os::unix::fs::PermissionsExt;
 use uuid::Uuid;
 
 /// What marks the names of files on their way.
-pub(crate) const MARK: &str = ".tmp.";
+pub(crate) const TEMP_INFIX: &str = ".tmp.";
 
 /// What marks the name of the file that a long one is exchanged with.
-pub(crate) const TWIN: &str = ".twin";
+pub(crate) const SHADOW_SUFFIX: &str = ".twin";
 
 /// A name beside `target` that nobody else has.
-pub(super) fn fresh_name(target: &str) -> String {
-    format!(".{target}{MARK}{}", Uuid::new_v4().simple())
+pub(super) fn temp_name(target: &str) -> String {
+    format!(".{target}{TEMP_INFIX}{}", Uuid::new_v4().simple())
 }
 
 /// The name of the twin of `name`.
-pub(super) fn twin_of(name: &str) -> String {
-    format!(".{name}{TWIN}")
+pub(super) fn shadow_name(name: &str) -> String {
+    format!(".{name}{SHADOW_SUFFIX}")
 }
 
 /// A file on its way; dropped, it is removed.
 #[derive(Debug)]
-pub(crate) struct Temporary<'d> {
-    dir: &'d Directory,
+pub(crate) struct TempFile<'d> {
+    dir: &'d DirHandle,
     name: String,
     file: File,
     durability: Durability,
-    placed: bool,
+    is_placed: bool,
 }
 
-impl<'d> Temporary<'d> {
+impl<'d> TempFile<'d> {
     /// Writes `bytes` beside `target`, with the permission bits `mode`, flushed as `durability` asks.
     pub(crate) fn write(
-        dir: &'d Directory,
+        dir: &'d DirHandle,
         target: &str,
         bytes: &[u8],
         mode: u32,
         durability: Durability,
-    ) -> Result<Temporary<'d>, Error> {
-        let name = fresh_name(target);
+    ) -> Result<TempFile<'d>, Error> {
+        let name = temp_name(target);
         let path = dir.join(&name);
         let flags = OFlag::O_WRONLY | OFlag::O_CREAT | OFlag::O_EXCL | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
         let made = failpoint::hit_before_call("store.create")
             .and_then(|()| Ok(openat(dir, name.as_str(), flags, Mode::S_IRUSR | Mode::S_IWUSR)?));
         let fd = made.map_err(|cause| Error::io("create", &path, cause))?;
-        let mut temporary = Temporary { dir, name, file: File::from(fd), durability, placed: false };
-        let filled = fill(&mut temporary.file, bytes, mode, durability);
+        let mut temporary = TempFile { dir, name, file: File::from(fd), durability, is_placed: false };
+        let filled = write_contents(&mut temporary.file, bytes, mode, durability);
         filled.map_err(|cause| Error::io("write", &path, cause))?;
         Ok(temporary)
     }
 
     /// Puts it in the place of `target`, and says what is there then, where that can be told: not where somebody else has
     /// changed it by then. Flushing the directory is the caller's, by [`settle`], after its locks.
-    pub(crate) fn replace(mut self, target: &str) -> Result<Option<Known>, Error> {
+    pub(crate) fn replace(mut self, target: &str) -> Result<Option<KnownFile>, Error> {
         let written = self.identity();
         failpoint::hit_before_call("store.replace")
             .and_then(|()| Ok(renameat(self.dir, self.name.as_str(), self.dir, target)?))
             .map_err(|cause| Error::io("replace", &self.dir.join(target), cause))?;
-        self.placed = true;
+        self.is_placed = true;
         failpoint::hit("store.replaced");
-        let there = self.identity().filter(|it| written.is_some_and(|written| it.is_renamed(&written)));
-        Ok(there.map(|file| Known::placed(file, self.durability)))
+        let there =
+            self.identity().filter(|it| written.is_some_and(|written| it.is_same_after_rename(&written)));
+        Ok(there.map(|file| KnownFile::from_written(file, self.durability)))
     }
 
-    fn identity(&self) -> Option<Identity> {
-        fstat(&self.file).ok().map(|stat| Identity::of(&stat))
+    fn identity(&self) -> Option<FileVersion> {
+        fstat(&self.file).ok().map(|stat| FileVersion::from_stat(&stat))
     }
 
     /// Puts it at `target` if nothing is there; false if something is. Then as [`Temporary::replace`].
     pub(crate) fn create(mut self, target: &str) -> Result<bool, Error> {
         let path = self.dir.join(target);
         failpoint::hit_before_call("store.place").map_err(|cause| Error::io("create", &path, cause))?;
-        match rename_fresh(self.dir, &self.name, target) {
-            Ok(()) => self.placed = true,
+        match rename_noreplace(self.dir, &self.name, target) {
+            Ok(()) => self.is_placed = true,
             Err(Errno::EEXIST) => {}
             Err(errno) => return Err(Error::io("create", &path, errno)),
         }
         failpoint::hit("store.placed");
-        Ok(self.placed)
+        Ok(self.is_placed)
     }
 }
 
 /// Waits until what was put in place in `dir` is on the disk, if `durability` asks for that.
-pub(crate) fn settle(dir: &Directory, durability: Durability) -> Result<(), Error> {
+pub(crate) fn sync_dir(dir: &DirHandle, durability: Durability) -> Result<(), Error> {
     if durability < Durability::Power {
         return Ok(());
     }
@@ -104,16 +105,16 @@ pub(crate) fn settle(dir: &Directory, durability: Durability) -> Result<(), Erro
         .map_err(|cause| Error::io("flush", dir.path(), cause))
 }
 
-impl Drop for Temporary<'_> {
+impl Drop for TempFile<'_> {
     fn drop(&mut self) {
-        if !self.placed {
+        if !self.is_placed {
             // A leftover is harmless, and the error that led here is the one to tell.
             drop(self.dir.unlink(&self.name));
         }
     }
 }
 
-fn fill(file: &mut File, bytes: &[u8], mode: u32, durability: Durability) -> std::io::Result<()> {
+fn write_contents(file: &mut File, bytes: &[u8], mode: u32, durability: Durability) -> std::io::Result<()> {
     failpoint::hit_before_call("store.write")?;
     file.write_all(bytes)?;
     failpoint::hit_before_call("store.written")?;
@@ -125,46 +126,51 @@ fn fill(file: &mut File, bytes: &[u8], mode: u32, durability: Durability) -> std
 }
 
 /// Writes a whole file in one step, whoever else does; for our own files, which need no lock.
-pub(crate) fn place(dir: &Directory, name: &str, bytes: &[u8], durability: Durability) -> Result<(), Error> {
-    place_as(dir, name, bytes, 0o600, durability)
+pub(crate) fn write_file(
+    dir: &DirHandle,
+    name: &str,
+    bytes: &[u8],
+    durability: Durability,
+) -> Result<(), Error> {
+    write_file_with_mode(dir, name, bytes, 0o600, durability)
 }
 
 /// The same with the permission bits `mode`.
-pub(crate) fn place_as(
-    dir: &Directory,
+pub(crate) fn write_file_with_mode(
+    dir: &DirHandle,
     name: &str,
     bytes: &[u8],
     mode: u32,
     durability: Durability,
 ) -> Result<(), Error> {
-    Temporary::write(dir, name, bytes, mode, durability)?.replace(name)?;
-    settle(dir, durability)
+    TempFile::write(dir, name, bytes, mode, durability)?.replace(name)?;
+    sync_dir(dir, durability)
 }
 
 /// Adds `bytes` to the end of a file of ours; beyond `limit` bytes it becomes `NAME.1` first.
-pub(crate) fn append(dir: &Directory, name: &str, bytes: &[u8], limit: u64) -> Result<(), Error> {
-    add(dir, name, bytes, limit, Torn::Kept)
+pub(crate) fn append(dir: &DirHandle, name: &str, bytes: &[u8], limit: u64) -> Result<(), Error> {
+    append_bytes(dir, name, bytes, limit, TornLine::Keep)
 }
 
 /// The same for a whole line, which never goes on behind half of one that a crash or a full disk left.
-pub(crate) fn append_line(dir: &Directory, name: &str, line: &str, limit: u64) -> Result<(), Error> {
-    add(dir, name, format!("{line}\n").as_bytes(), limit, Torn::Ended)
+pub(crate) fn append_line(dir: &DirHandle, name: &str, line: &str, limit: u64) -> Result<(), Error> {
+    append_bytes(dir, name, format!("{line}\n").as_bytes(), limit, TornLine::Terminate)
 }
 
 /// What happens to a last line without an end.
 #[derive(PartialEq, Eq)]
-enum Torn {
-    Kept,
-    Ended,
+enum TornLine {
+    Keep,
+    Terminate,
 }
 
-fn add(dir: &Directory, name: &str, bytes: &[u8], limit: u64, torn: Torn) -> Result<(), Error> {
+fn append_bytes(dir: &DirHandle, name: &str, bytes: &[u8], limit: u64, torn: TornLine) -> Result<(), Error> {
     let path = dir.join(name);
     if dir.stat(name)?.is_some_and(|stat| stat.st_size.unsigned_abs() + bytes.len() as u64 > limit) {
         rename(dir, name, &format!("{name}.1"))?;
     }
     let (mut file, before) = open_to_append(dir, name)?;
-    let bytes = match torn == Torn::Ended && is_torn(&file, before) {
+    let bytes = match torn == TornLine::Terminate && has_torn_line(&file, before) {
         true => [b"\n", bytes].concat(),
         false => bytes.to_vec(),
     };
@@ -179,7 +185,7 @@ fn add(dir: &Directory, name: &str, bytes: &[u8], limit: u64, torn: Torn) -> Res
 
 /// Adds `bytes` to the end of a file of ours; nothing, if it would grow beyond `limit` bytes. On a full disk a part of them
 /// may stand there.
-pub(crate) fn append_within(dir: &Directory, name: &str, bytes: &[u8], limit: u64) -> Result<(), Error> {
+pub(crate) fn append_if_fits(dir: &DirHandle, name: &str, bytes: &[u8], limit: u64) -> Result<(), Error> {
     let (mut file, before) = open_to_append(dir, name)?;
     if before + bytes.len() as u64 > limit {
         return Ok(());
@@ -192,7 +198,7 @@ pub(crate) fn append_within(dir: &Directory, name: &str, bytes: &[u8], limit: u6
 }
 
 /// Writes `bytes` over the beginning of a file of ours.
-pub(crate) fn overwrite(dir: &Directory, name: &str, bytes: &[u8]) -> Result<(), Error> {
+pub(crate) fn overwrite(dir: &DirHandle, name: &str, bytes: &[u8]) -> Result<(), Error> {
     let (file, _) = open_to_write(dir, name, OFlag::empty())?;
     failpoint::hit_before_call("store.overwrite")
         .and_then(|()| file.write_all_at(bytes, 0))
@@ -200,65 +206,66 @@ pub(crate) fn overwrite(dir: &Directory, name: &str, bytes: &[u8]) -> Result<(),
 }
 
 /// The file, made if it is missing, and its size.
-fn open_to_append(dir: &Directory, name: &str) -> Result<(File, u64), Error> {
+fn open_to_append(dir: &DirHandle, name: &str) -> Result<(File, u64), Error> {
     open_to_write(dir, name, OFlag::O_APPEND)
 }
 
-fn open_to_write(dir: &Directory, name: &str, how: OFlag) -> Result<(File, u64), Error> {
+fn open_to_write(dir: &DirHandle, name: &str, how: OFlag) -> Result<(File, u64), Error> {
     let path = dir.join(name);
     let flags =
         how | OFlag::O_RDWR | OFlag::O_CREAT | OFlag::O_NOFOLLOW | OFlag::O_NONBLOCK | OFlag::O_CLOEXEC;
-    let fd = openat(dir, name, flags, Mode::S_IRUSR | Mode::S_IWUSR).map_err(Error::at("open", &path))?;
-    let stat = fstat(&fd).map_err(Error::at("look at", &path))?;
+    let fd =
+        openat(dir, name, flags, Mode::S_IRUSR | Mode::S_IWUSR).map_err(Error::from_errno("open", &path))?;
+    let stat = fstat(&fd).map_err(Error::from_errno("look at", &path))?;
     if crate::directory::file_type(&stat) != SFlag::S_IFREG {
-        return Err(Error::Odd { path, what: "not a regular file" });
+        return Err(Error::UnexpectedFileType { path, what: "not a regular file" });
     }
     Ok((File::from(fd), stat.st_size.unsigned_abs()))
 }
 
 /// Renames within `dir`, onto what is there.
-pub(crate) fn rename(dir: &Directory, from: &str, to: &str) -> Result<(), Error> {
+pub(crate) fn rename(dir: &DirHandle, from: &str, to: &str) -> Result<(), Error> {
     failpoint::hit_before_call("store.rotate")
         .and_then(|()| Ok(renameat(dir, from, dir, to)?))
         .map_err(|cause| Error::io("rename", &dir.join(from), cause))
 }
 
-fn is_torn(file: &File, size: u64) -> bool {
+fn has_torn_line(file: &File, size: u64) -> bool {
     let mut last = [0];
     size > 0 && file.read_exact_at(&mut last, size - 1).is_ok() && last != [b'\n']
 }
 
 /// Renames within `dir`, never onto something.
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
-pub(crate) fn rename_fresh(dir: &Directory, from: &str, to: &str) -> nix::Result<()> {
+pub(crate) fn rename_noreplace(dir: &DirHandle, from: &str, to: &str) -> nix::Result<()> {
     use nix::fcntl::{RenameFlags, renameat2};
     match renameat2(dir, from, dir, to, RenameFlags::RENAME_NOREPLACE) {
-        Err(Errno::EINVAL | Errno::ENOSYS) => rename_unless_seen(dir, from, to),
+        Err(Errno::EINVAL | Errno::ENOSYS) => rename_if_absent(dir, from, to),
         done => done,
     }
 }
 
 /// Renames within `dir`, never onto something that is there at the look before.
 #[cfg(not(all(target_os = "linux", target_env = "gnu")))]
-pub(crate) fn rename_fresh(dir: &Directory, from: &str, to: &str) -> nix::Result<()> {
+pub(crate) fn rename_noreplace(dir: &Directory, from: &str, to: &str) -> nix::Result<()> {
     rename_unless_seen(dir, from, to)
 }
 
 /// Has two files in `dir` change their names in one step.
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
-pub(super) fn exchange(dir: &Directory, one: &str, other: &str) -> nix::Result<()> {
+pub(super) fn rename_exchange(dir: &DirHandle, one: &str, other: &str) -> nix::Result<()> {
     use nix::fcntl::{RenameFlags, renameat2};
     renameat2(dir, one, dir, other, RenameFlags::RENAME_EXCHANGE)
 }
 
 /// Not to be had here.
 #[cfg(not(all(target_os = "linux", target_env = "gnu")))]
-pub(super) fn exchange(_: &Directory, _: &str, _: &str) -> nix::Result<()> {
+pub(super) fn rename_exchange(_: &Directory, _: &str, _: &str) -> nix::Result<()> {
     Err(Errno::ENOSYS)
 }
 
 /// For file systems without the exclusive rename: the callers' locks keep others out between the two steps.
-fn rename_unless_seen(dir: &Directory, from: &str, to: &str) -> nix::Result<()> {
+fn rename_if_absent(dir: &DirHandle, from: &str, to: &str) -> nix::Result<()> {
     use nix::fcntl::AtFlags;
     match nix::sys::stat::fstatat(dir, to, AtFlags::AT_SYMLINK_NOFOLLOW) {
         Ok(_) => Err(Errno::EEXIST),

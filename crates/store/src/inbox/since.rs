@@ -2,44 +2,47 @@
 //! any other is looked through from its start, and what was seen of it before is found again by its last entry. Only what
 //! can't be made out for two seconds is read whole, to tell what it is.
 
-use super::{Inbox, digest, said};
-use crate::directory::Directory;
+use super::{Inbox, entry_uuid, hash_bytes};
+use crate::directory::DirHandle;
 use crate::error::Error;
-use crate::file::{INBOX_LIMIT, Identity, OPTIMISTIC, Odd, PATIENCE, Shape, Walk, half_written, read_as};
+use crate::file::{
+    ArrayReadError, ArrayReader, FileVersion, HALF_WRITTEN_TIMEOUT, INBOX_LIMIT, JsonShape,
+    UNLOCKED_ATTEMPTS, half_written_backoff, read_and_parse,
+};
 use protocol::message::InboxEntry;
 use uuid::Uuid;
 
 /// This many bytes before the end of the last entry must be what they were.
-const WINDOW: usize = 512;
+const FINGERPRINT_BYTES: usize = 512;
 /// So often a file may be found changed amid a look through it.
-const CHANGES: u32 = 4;
+const MAX_CHANGES: u32 = 4;
 /// The bytes of a part, without the rest of its last entry.
 const PART: usize = 256 << 10;
 
 /// The new entries, and the mark behind them.
-type Looked = (Vec<InboxEntry>, Mark);
+type NewEntries = (Vec<InboxEntry>, InboxCursor);
 
 /// How far an inbox was looked through. It is small, and holds for this process alone.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Mark {
-    entries: usize,
-    unread: usize,
-    began_again: bool,
-    behind: bool,
+pub struct InboxCursor {
+    entry_count: usize,
+    unread_count: usize,
+    is_reset: bool,
+    has_more: bool,
     /// Where the last entry ends, in bytes.
-    end: u64,
+    end_offset: u64,
     /// What stands before that end.
-    window: Uuid,
+    end_fingerprint: Uuid,
     /// What the last entry says, read or not.
-    last: Uuid,
+    last_entry_id: Uuid,
     /// The file then; none where that can't tell whether it has changed.
-    identity: Option<Identity>,
+    identity: Option<FileVersion>,
 }
 
-impl Mark {
+impl InboxCursor {
     /// How many entries there were.
-    pub fn entries(&self) -> usize {
-        self.entries
+    pub fn entry_count(&self) -> usize {
+        self.entry_count
     }
 
     /// How many of them were unread.
@@ -47,62 +50,72 @@ impl Mark {
     /// Exact but for one case: a writer that changes an entry in place and leaves all bytes after it where
     /// they were, between two looks that both find nothing but growth. Known writers spell `true` and
     /// `false`, which are not equally long.
-    pub fn unread(&self) -> usize {
-        self.unread
+    pub fn unread_count(&self) -> usize {
+        self.unread_count
     }
 
     /// True if the inbox no longer began with what the mark before it had seen: entries were removed or
     /// rewritten, or the file. All that is there was handed out as new then.
-    pub fn began_again(&self) -> bool {
-        self.began_again
+    pub fn is_reset(&self) -> bool {
+        self.is_reset
     }
 
     /// Of an inbox without entries.
-    fn empty(began_again: bool) -> Mark {
+    fn empty(began_again: bool) -> InboxCursor {
         let (window, last) = (Uuid::nil(), Uuid::nil());
-        Mark { entries: 0, unread: 0, began_again, behind: false, end: 0, window, last, identity: None }
+        InboxCursor {
+            entry_count: 0,
+            unread_count: 0,
+            is_reset: began_again,
+            has_more: false,
+            end_offset: 0,
+            end_fingerprint: window,
+            last_entry_id: last,
+            identity: None,
+        }
     }
 
     /// True if there is more in the inbox, of what is new: the look was for a part.
-    pub fn is_behind(&self) -> bool {
-        self.behind
+    pub fn has_more(&self) -> bool {
+        self.has_more
     }
 
-    fn count(&mut self, entry: &InboxEntry) {
-        self.entries += 1;
-        self.unread += usize::from(entry.unread().is_some());
+    fn count_entry(&mut self, entry: &InboxEntry) {
+        self.entry_count += 1;
+        self.unread_count += usize::from(entry.unread().is_some());
     }
 
     /// What comes behind it, up to `most` bytes and what they end in, and the mark after that.
-    fn go_on(mut self, walk: &mut Walk, most: usize) -> Result<Looked, Odd> {
+    fn read_on(mut self, walk: &mut ArrayReader, most: usize) -> Result<NewEntries, ArrayReadError> {
         let (mut new, mut left) = (Vec::new(), most);
-        self.behind = false;
-        while !self.behind
+        self.has_more = false;
+        while !self.has_more
             && let Some(raw) = walk.next()?
         {
-            let entry = InboxEntry::parse(self.entries, raw);
-            self.count(&entry);
+            let entry = InboxEntry::parse(self.entry_count, raw);
+            self.count_entry(&entry);
             left = left.saturating_sub(raw.len());
-            self.behind = left == 0;
+            self.has_more = left == 0;
             new.push(entry);
         }
-        self.last = new.last().map_or(self.last, said);
-        self.end = walk.end();
-        self.window = digest(walk.before());
-        let settled = walk.settled()?;
-        self.identity = settled.filter(|_| !self.behind);
+        self.last_entry_id = new.last().map_or(self.last_entry_id, entry_uuid);
+        self.end_offset = walk.end();
+        self.end_fingerprint = hash_bytes(walk.bytes_before());
+        let settled = walk.stable_version()?;
+        self.identity = settled.filter(|_| !self.has_more);
         Ok((new, self))
     }
 
     /// The entries behind this mark, if the file is as it was or has only grown.
-    fn follow(&self, dir: &Directory, name: &str, most: usize) -> Result<Option<Looked>, Error> {
-        let same = Mark { began_again: self.began_again && self.behind, ..self.clone() };
-        if self.identity.is_some() && Identity::at(dir, name)? == self.identity {
+    fn read_appended(&self, dir: &DirHandle, name: &str, most: usize) -> Result<Option<NewEntries>, Error> {
+        let same = InboxCursor { is_reset: self.is_reset && self.has_more, ..self.clone() };
+        if self.identity.is_some() && FileVersion::stat_file(dir, name)? == self.identity {
             return Ok(Some((Vec::new(), same)));
         }
-        let Some(mut walk) = walked(dir, name)? else { return Ok(None) };
-        let is_it = walk.skip_to(self.end).is_ok() && digest(walk.before()) == self.window;
-        Ok(is_it.then(|| same.go_on(&mut walk, most).ok()).flatten())
+        let Some(mut walk) = open_reader(dir, name)? else { return Ok(None) };
+        let is_it = walk.seek_after(self.end_offset).is_ok()
+            && hash_bytes(walk.bytes_before()) == self.end_fingerprint;
+        Ok(is_it.then(|| same.read_on(&mut walk, most).ok()).flatten())
     }
 }
 
@@ -115,8 +128,8 @@ impl Inbox {
     ///
     /// # Errors
     /// As [`Inbox::read`].
-    pub fn since(&self, mark: Option<&Mark>) -> Result<(Vec<InboxEntry>, Mark), Error> {
-        self.look(mark, usize::MAX)
+    pub fn read_since(&self, mark: Option<&InboxCursor>) -> Result<(Vec<InboxEntry>, InboxCursor), Error> {
+        self.read_new(mark, usize::MAX)
     }
 
     /// The same for whoever has little room: the first of what is new, 256 KiB of it and what they end in. The rest
@@ -124,8 +137,11 @@ impl Inbox {
     ///
     /// # Errors
     /// As [`Inbox::read`].
-    pub fn part_since(&self, mark: Option<&Mark>) -> Result<(Vec<InboxEntry>, Mark), Error> {
-        self.look(mark, PART)
+    pub fn read_chunk_since(
+        &self,
+        mark: Option<&InboxCursor>,
+    ) -> Result<(Vec<InboxEntry>, InboxCursor), Error> {
+        self.read_new(mark, PART)
     }
 
     /// What `step` makes of all entries, oldest first, a part of them in memory at a time.
@@ -133,16 +149,16 @@ impl Inbox {
     /// # Errors
     /// As [`Inbox::read`].
     pub fn fold<T: Default>(&self, mut step: impl FnMut(&mut T, InboxEntry)) -> Result<T, Error> {
-        for _ in 0..OPTIMISTIC {
+        for _ in 0..UNLOCKED_ATTEMPTS {
             let (mut all, mut mark) = (T::default(), None);
             loop {
-                let (new, next) = self.part_since(mark.as_ref())?;
+                let (new, next) = self.read_chunk_since(mark.as_ref())?;
                 // Others have taken out what was looked at.
-                if next.began_again() {
+                if next.is_reset() {
                     break;
                 }
                 new.into_iter().for_each(|entry| step(&mut all, entry));
-                if !next.is_behind() {
+                if !next.has_more() {
                     return Ok(all);
                 }
                 mark = Some(next);
@@ -153,61 +169,67 @@ impl Inbox {
         Ok(all)
     }
 
-    fn look(&self, mark: Option<&Mark>, most: usize) -> Result<Looked, Error> {
-        let mark = mark.filter(|mark| mark.entries > 0);
-        let nothing = || Ok((Vec::new(), Mark::empty(mark.is_some())));
-        let Some(dir) = self.team.inboxes()? else { return nothing() };
+    fn read_new(&self, mark: Option<&InboxCursor>, most: usize) -> Result<NewEntries, Error> {
+        let mark = mark.filter(|mark| mark.entry_count > 0);
+        let nothing = || Ok((Vec::new(), InboxCursor::empty(mark.is_some())));
+        let Some(dir) = self.team.inboxes_dir()? else { return nothing() };
         let (mut pause, mut changes, mut last) = (None, 0, None);
-        while changes < CHANGES {
+        while changes < MAX_CHANGES {
             if let Some(mark) = mark
-                && let Some(followed) = mark.follow(dir, &self.file, most)?
+                && let Some(followed) = mark.read_appended(dir, &self.file, most)?
             {
                 return Ok(followed);
             }
-            let Some(mut walk) = walked(dir, &self.file)? else { break };
-            if let Ok(looked) = anew(mark, &mut walk, most) {
+            let Some(mut walk) = open_reader(dir, &self.file)? else { break };
+            if let Ok(looked) = read_from_start(mark, &mut walk, most) {
                 return Ok(looked);
             }
-            let now = Identity::at(dir, &self.file)?;
+            let now = FileVersion::stat_file(dir, &self.file)?;
             changes += u32::from(std::mem::replace(&mut last, now) != now);
             // Half written: to read all of it would show no more.
             let pause = match &mut pause {
                 Some(pause) => pause,
-                none => none.insert(half_written(dir, &self.file, PATIENCE)?),
+                none => none.insert(half_written_backoff(dir, &self.file, HALF_WRITTEN_TIMEOUT)?),
             };
             if !pause.wait() {
                 break;
             }
         }
         // Where it never stands still as long as a walk takes, or is for others to tell.
-        let read = read_as(self.team.way(), dir, &self.file, INBOX_LIMIT, PATIENCE, |text| {
-            Shape::Array.check(text)
-        })?;
+        let read =
+            read_and_parse(self.team.io(), dir, &self.file, INBOX_LIMIT, HALF_WRITTEN_TIMEOUT, |text| {
+                JsonShape::Array.check(text)
+            })?;
         let Some((snapshot, ())) = read else { return nothing() };
-        anew(mark, &mut Walk::of(snapshot, WINDOW), most).map_err(|Odd| Error::Contended(self.path()))
+        read_from_start(mark, &mut ArrayReader::from_snapshot(snapshot, FINGERPRINT_BYTES), most)
+            .map_err(|ArrayReadError| Error::Contended(self.path()))
     }
 }
 
 /// What is new in a look at all of it: behind the last entry that `mark` has seen, or all, where that is not at its place.
-fn anew(mark: Option<&Mark>, walk: &mut Walk, most: usize) -> Result<Looked, Odd> {
-    let Some(mark) = mark else { return Mark::empty(false).go_on(walk, most) };
-    let (mut at, mut last) = (Mark::empty(mark.began_again && mark.behind), None);
-    while at.entries < mark.entries
+fn read_from_start(
+    mark: Option<&InboxCursor>,
+    walk: &mut ArrayReader,
+    most: usize,
+) -> Result<NewEntries, ArrayReadError> {
+    let Some(mark) = mark else { return InboxCursor::empty(false).read_on(walk, most) };
+    let (mut at, mut last) = (InboxCursor::empty(mark.is_reset && mark.has_more), None);
+    while at.entry_count < mark.entry_count
         && let Some(raw) = walk.next()?
     {
-        let entry = InboxEntry::parse(at.entries, raw);
-        at.count(&entry);
+        let entry = InboxEntry::parse(at.entry_count, raw);
+        at.count_entry(&entry);
         last = Some(entry);
     }
-    if at.entries == mark.entries && last.as_ref().map(said) == Some(mark.last) {
-        at.last = mark.last;
-        return at.go_on(walk, most);
+    if at.entry_count == mark.entry_count && last.as_ref().map(entry_uuid) == Some(mark.last_entry_id) {
+        at.last_entry_id = mark.last_entry_id;
+        return at.read_on(walk, most);
     }
     walk.rewind()?;
-    Mark::empty(true).go_on(walk, most)
+    InboxCursor::empty(true).read_on(walk, most)
 }
 
 /// At the start of the file; none where it is missing or too large, which is for others to tell.
-fn walked(dir: &Directory, name: &str) -> Result<Option<Walk>, Error> {
-    Ok(Walk::start(dir, name, WINDOW)?.filter(|walk| walk.size() <= INBOX_LIMIT))
+fn open_reader(dir: &DirHandle, name: &str) -> Result<Option<ArrayReader>, Error> {
+    Ok(ArrayReader::open(dir, name, FINGERPRINT_BYTES)?.filter(|walk| walk.size() <= INBOX_LIMIT))
 }

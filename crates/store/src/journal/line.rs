@@ -1,8 +1,8 @@
 //! A line of the journal.
 
-use super::{Journal, earlier, name, place};
+use super::{Journal, file_name, inboxes_generation, previous_file_name};
 use crate::error::Error;
-use crate::inbox::said;
+use crate::inbox::entry_uuid;
 use crate::state::StateDir;
 use crate::team::Team;
 use protocol::message::{InboxEntry, Message};
@@ -11,60 +11,67 @@ use std::io::Read;
 
 /// What was noted of one inbox.
 #[derive(Debug, Serialize, Deserialize)]
-pub(super) struct Line {
+pub(super) struct JournalEntry {
     /// The name of the inbox's file.
-    pub(super) to: String,
+    #[serde(rename = "to")]
+    pub(super) inbox_file: String,
     /// The directory that it was in, as [`place`] has it.
-    pub(super) of: u64,
+    #[serde(rename = "of")]
+    pub(super) generation: u64,
     /// It was carried over from the file before, and is older than all of this one.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub(super) old: bool,
+    #[serde(rename = "old")]
+    pub(super) is_carried_over: bool,
     #[serde(flatten)]
-    pub(super) note: Note,
+    #[serde(rename = "note")]
+    pub(super) kind: JournalEntryKind,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub(super) enum Note {
+pub(super) enum JournalEntryKind {
     /// It was stored, as it was written.
     Sent(Message),
     /// Its owner has these.
     Read(Vec<String>),
     /// These were missing, and are there again.
-    Back(Vec<String>),
+    #[serde(rename = "back")]
+    Restored(Vec<String>),
     /// Whoever reads it takes out what it has had: nothing is put back any more.
-    Taken {},
+    #[serde(rename = "taken")]
+    ReaderRemoves {},
     /// The name is another's from here on.
-    Retired {},
+    #[serde(rename = "retired")]
+    NameReused {},
 }
 
-impl Line {
+impl JournalEntry {
     /// With a line end on either side, so that it never goes on behind half of one that a crash left.
-    pub(super) fn text(&self) -> String {
+    pub(super) fn to_line(&self) -> String {
         let text = serde_json::to_string(self).expect("a note has nothing that JSON cannot hold");
         format!("\n{text}\n")
     }
 }
 
 /// What tells an entry from others, read or not.
-pub(super) fn id(entry: &InboxEntry) -> String {
-    said(entry).simple().to_string()
+pub(super) fn entry_id(entry: &InboxEntry) -> String {
+    entry_uuid(entry).simple().to_string()
 }
 
 /// The same of a message that was sent.
-pub(super) fn id_of(message: &Message) -> String {
+pub(super) fn message_id(message: &Message) -> String {
     crate::inbox::message_id(message)
 }
 
 /// The lines of a part; what is no line is none.
-pub(super) fn parse(bytes: &[u8]) -> impl Iterator<Item = Line> + '_ {
+pub(super) fn parse_lines(bytes: &[u8]) -> impl Iterator<Item = JournalEntry> + '_ {
     bytes.split(|byte| *byte == b'\n').filter_map(|line| serde_json::from_slice(line).ok())
 }
 
 /// All of a part, whatever its size: of many who note at once each has seen that there is room.
-pub(super) fn bytes(dir: &StateDir, part: &str) -> Result<Vec<u8>, Error> {
+pub(super) fn read_file(dir: &StateDir, part: &str) -> Result<Vec<u8>, Error> {
     let mut bytes = Vec::new();
-    if let Some(mut file) = dir.file(part)? {
+    if let Some(mut file) = dir.open_file(part)? {
         let read = file.read_to_end(&mut bytes);
         read.map_err(|cause| Error::io("read", &dir.path().join(part), cause))?;
     }
@@ -72,14 +79,17 @@ pub(super) fn bytes(dir: &StateDir, part: &str) -> Result<Vec<u8>, Error> {
 }
 
 /// All that is known of this team, oldest first.
-pub(super) fn all(team: &Team) -> Result<Vec<Line>, Error> {
+pub(super) fn read_entries(team: &Team) -> Result<Vec<JournalEntry>, Error> {
     let journal: &Journal = team.journal();
-    let (Some(dir), Some(of)) = (journal.there()?, place(team)?) else { return Ok(Vec::new()) };
+    let (Some(dir), Some(of)) = (journal.existing_dir()?, inboxes_generation(team)?) else {
+        return Ok(Vec::new());
+    };
     let mut lines = Vec::new();
-    for part in [earlier(team.name()), name(team.name())] {
-        let bytes = bytes(dir, &part)?;
-        let (old, new): (Vec<Line>, Vec<Line>) = parse(&bytes).partition(|line| line.old);
-        lines.extend(old.into_iter().chain(new).filter(|line| line.of == of));
+    for part in [previous_file_name(team.name()), file_name(team.name())] {
+        let bytes = read_file(dir, &part)?;
+        let (old, new): (Vec<JournalEntry>, Vec<JournalEntry>) =
+            parse_lines(&bytes).partition(|line| line.is_carried_over);
+        lines.extend(old.into_iter().chain(new).filter(|line| line.generation == of));
     }
     Ok(lines)
 }

@@ -9,7 +9,7 @@ pub(crate) struct Flock(File);
 
 impl Flock {
     /// Takes it where nobody has it.
-    pub(crate) fn try_on(file: File) -> Result<Flock, (File, TryLockError)> {
+    pub(crate) fn try_lock(file: File) -> Result<Flock, (File, TryLockError)> {
         match file.try_lock() {
             Ok(()) => Ok(Flock(file)),
             Err(why) => Err((file, why)),
@@ -17,7 +17,7 @@ impl Flock {
     }
 
     /// Waits for it, however long.
-    pub(crate) fn wait_for(file: File) -> std::io::Result<Flock> {
+    pub(crate) fn lock(file: File) -> std::io::Result<Flock> {
         loop {
             match file.lock() {
                 Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}

@@ -1,7 +1,7 @@
 //! Tasks that are planned together: links between them by index, until they have ids. What it takes to refuse a
 //! circle is known before any of them is made.
 
-use super::create::Planned;
+use super::create::BatchTask;
 use crate::error::Error;
 use protocol::id::TaskId;
 use protocol::name::{AgentName, TeamName};
@@ -10,8 +10,8 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 /// Planned tasks without a circle among themselves.
-pub(super) struct Batch {
-    planned: Vec<Planned>,
+pub(super) struct TaskBatch {
+    tasks: Vec<BatchTask>,
     /// All indexes, each after those that it waits for.
     order: Vec<usize>,
     /// For each, what waits for it.
@@ -20,55 +20,55 @@ pub(super) struct Batch {
 
 /// How far the search for a circle is with one of them.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Mark {
-    New,
+enum SortState {
+    Unvisited,
     /// On the way that is being followed.
-    Open,
+    OnPath,
     Done,
 }
 
-impl Batch {
+impl TaskBatch {
     /// Refuses an index that is none, and a circle.
-    pub(super) fn of(mut planned: Vec<Planned>) -> Result<Batch, Error> {
+    pub(super) fn new(mut planned: Vec<BatchTask>) -> Result<TaskBatch, Error> {
         let count = planned.len();
         let mut blocks = vec![Vec::new(); count];
         for (at, plan) in planned.iter_mut().enumerate() {
-            plan.after = unique(&plan.after);
-            for after in plan.after.iter().copied() {
+            plan.blocked_by_index = dedup(&plan.blocked_by_index);
+            for after in plan.blocked_by_index.iter().copied() {
                 if after >= count {
                     let subject = plan.task.subject.clone();
-                    return Err(Error::NoSuchPlanned { subject, after, count });
+                    return Err(Error::NoSuchBatchIndex { subject, index: after, count });
                 }
                 blocks[after].push(at);
             }
         }
-        let mut batch = Batch { planned, order: Vec::with_capacity(count), blocks };
+        let mut batch = TaskBatch { tasks: planned, order: Vec::with_capacity(count), blocks };
         batch.sort()?;
         Ok(batch)
     }
 
     /// Depth first, with a stack of its own: a chain may be as long as the list.
     fn sort(&mut self) -> Result<(), Error> {
-        let mut marks = vec![Mark::New; self.planned.len()];
-        for start in 0..self.planned.len() {
+        let mut marks = vec![SortState::Unvisited; self.tasks.len()];
+        for start in 0..self.tasks.len() {
             let mut way = vec![(start, 0)];
             while let Some((at, next)) = way.last_mut() {
                 let at = *at;
-                if marks[at] == Mark::Done {
+                if marks[at] == SortState::Done {
                     way.pop();
                     continue;
                 }
-                marks[at] = Mark::Open;
-                match self.planned[at].after.get(*next).copied() {
-                    Some(blocker) if marks[blocker] == Mark::Open => {
-                        return Err(self.circle(&way, blocker));
+                marks[at] = SortState::OnPath;
+                match self.tasks[at].blocked_by_index.get(*next).copied() {
+                    Some(blocker) if marks[blocker] == SortState::OnPath => {
+                        return Err(self.cycle_error(&way, blocker));
                     }
                     Some(blocker) => {
                         *next += 1;
                         way.push((blocker, 0));
                     }
                     None => {
-                        marks[at] = Mark::Done;
+                        marks[at] = SortState::Done;
                         self.order.push(at);
                     }
                 }
@@ -78,16 +78,16 @@ impl Batch {
     }
 
     /// The way from `blocker` on, which was met a second time at its end.
-    fn circle(&self, way: &[(usize, usize)], blocker: usize) -> Error {
+    fn cycle_error(&self, way: &[(usize, usize)], blocker: usize) -> Error {
         let from = way.iter().position(|(at, _)| *at == blocker).unwrap_or_default();
         let mut way: Vec<String> = way[from..].iter().map(|(at, _)| self.subject(*at)).collect();
         way.push(self.subject(blocker));
         way.reverse();
-        Error::PlannedCycle { way }
+        Error::BatchCycle { path: way }
     }
 
     fn subject(&self, at: usize) -> String {
-        format!("{:?}", self.planned[at].task.subject)
+        format!("{:?}", self.tasks[at].task.subject)
     }
 
     /// The order in which the files may appear.
@@ -96,29 +96,29 @@ impl Batch {
     }
 
     /// Who makes each.
-    pub(super) fn makers(&self) -> impl Iterator<Item = &AgentName> {
-        self.planned.iter().map(|plan| &plan.task.by)
+    pub(super) fn creators(&self) -> impl Iterator<Item = &AgentName> {
+        self.tasks.iter().map(|plan| &plan.task.created_by)
     }
 
     /// True if any is linked to a task that is there already.
-    pub(super) fn has_outer_links(&self) -> bool {
-        self.planned.iter().any(|plan| !plan.task.blocks.is_empty() || !plan.task.blocked_by.is_empty())
+    pub(super) fn has_external_links(&self) -> bool {
+        self.tasks.iter().any(|plan| !plan.task.blocks.is_empty() || !plan.task.blocked_by.is_empty())
     }
 
     /// The tasks with the ids from `first` on and all links that their own files say.
     pub(super) fn tasks(&self, first: TaskId) -> Vec<Task> {
-        let id = |at: &usize| shifted(first, *at);
-        let made = self.planned.iter().zip(&self.blocks).enumerate().map(|(at, (plan, blocks))| Task {
+        let id = |at: &usize| offset_id(first, *at);
+        let made = self.tasks.iter().zip(&self.blocks).enumerate().map(|(at, (plan, blocks))| Task {
             blocks: blocks.iter().map(id).collect(),
-            blocked_by: plan.after.iter().map(id).chain(unique(&plan.task.blocked_by)).collect(),
-            ..plan.task.task(id(&at))
+            blocked_by: plan.blocked_by_index.iter().map(id).chain(dedup(&plan.task.blocked_by)).collect(),
+            ..plan.task.to_task(id(&at))
         });
         made.collect()
     }
 
     /// Blocker and blocked of each link to a task that was there before.
-    pub(super) fn outer_links(&self, tasks: &[Task]) -> Vec<(TaskId, TaskId)> {
-        let links = self.planned.iter().zip(tasks).flat_map(|(plan, task)| {
+    pub(super) fn external_links(&self, tasks: &[Task]) -> Vec<(TaskId, TaskId)> {
+        let links = self.tasks.iter().zip(tasks).flat_map(|(plan, task)| {
             let before = plan.task.blocked_by.iter().map(|blocker| (*blocker, task.id));
             before.chain(plan.task.blocks.iter().map(|blocked| (task.id, *blocked)))
         });
@@ -126,50 +126,50 @@ impl Batch {
     }
 
     /// Refuses links to nowhere, and circles that lead through `all` that is there.
-    pub(super) fn linkable<'a>(
+    pub(super) fn check_links<'a>(
         &self,
         team: &TeamName,
         all: impl Iterator<Item = &'a Arc<Task>>,
     ) -> Result<(), Error> {
         let mut all: Vec<Arc<Task>> = all.cloned().collect();
-        for id in self.planned.iter().flat_map(|plan| plan.task.blocks.iter().chain(&plan.task.blocked_by)) {
+        for id in self.tasks.iter().flat_map(|plan| plan.task.blocks.iter().chain(&plan.task.blocked_by)) {
             find_task(&all, *id).ok_or_else(|| Error::NoSuchTask { id: *id, team: team.clone() })?;
         }
         let last = all.last().map_or(0, |task| task.id.number());
         let Some(first) = TaskId::from_number(last + 1) else { return Ok(()) };
         let mut new = self.tasks(first);
-        for (task, plan) in new.iter_mut().zip(&self.planned) {
+        for (task, plan) in new.iter_mut().zip(&self.tasks) {
             task.blocks.extend(&plan.task.blocks);
         }
         all.extend(new.iter().cloned().map(Arc::new));
         // Only a way out of the new ones and back into them can close a circle that is not among them alone.
-        for (task, plan) in new.iter().zip(&self.planned) {
+        for (task, plan) in new.iter().zip(&self.tasks) {
             for blocked in &plan.task.blocks {
                 if let Some(way) = find_cycle(&all, task.id, *blocked) {
-                    return Err(self.circle_through(first, &way));
+                    return Err(self.external_cycle_error(first, &way));
                 }
             }
         }
         Ok(())
     }
 
-    fn circle_through(&self, first: TaskId, way: &[TaskId]) -> Error {
+    fn external_cycle_error(&self, first: TaskId, way: &[TaskId]) -> Error {
         let name = |id: &TaskId| match id.number().checked_sub(first.number()) {
             Some(at) => self.subject(at as usize),
             None => id.to_string(),
         };
-        Error::PlannedCycle { way: way.iter().map(name).collect() }
+        Error::BatchCycle { path: way.iter().map(name).collect() }
     }
 }
 
 /// The id `by` places after `first`; the caller has seen that there are as many.
-fn shifted(first: TaskId, by: usize) -> TaskId {
+fn offset_id(first: TaskId, by: usize) -> TaskId {
     let number = u32::try_from(by).ok().and_then(|by| first.number().checked_add(by));
     number.and_then(TaskId::from_number).unwrap_or(first)
 }
 
 /// Each once, in the order of their first.
-fn unique<T: Copy + Ord>(all: &[T]) -> Vec<T> {
+fn dedup<T: Copy + Ord>(all: &[T]) -> Vec<T> {
     let mut seen = BTreeSet::new();
     all.iter().copied().filter(|one| seen.insert(*one)).collect()
 }

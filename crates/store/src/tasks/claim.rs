@@ -3,10 +3,10 @@
 //! Which one is next follows from all files, and of a long list a look at them takes most of the time. So whoever is told
 //! of every change, the daemon, may say it: a hint, followed only as far as the files agree.
 
-use super::announce::Members;
-use super::draft::Draft;
-use super::{Scope, Tasks};
-use crate::directory::Directory;
+use super::announce::PossibleOwners;
+use super::draft::TaskTransaction;
+use super::{ReadScope, Tasks};
+use crate::directory::DirHandle;
 use crate::error::Error;
 use protocol::control::NextTaskHint;
 use protocol::id::TaskId;
@@ -16,24 +16,24 @@ use serde_json::{Map, Value};
 use std::sync::Arc;
 
 /// How large the directory of a list is for which it pays to ask first, bytes: a look at some 200 files.
-const LONG: u64 = 4096;
+const MIN_HINTED_DIR_BYTES: u64 = 4096;
 /// How often it is asked again where others are faster. Of sixteen claimants the last one has its own by then.
-const ASKED: usize = 16;
+const MAX_HINTS: usize = 16;
 
 /// Where a hint has led to.
-enum Led {
+enum HintOutcome {
     /// To one that was the asker's already, and in progress.
-    Back(Task),
-    To(Task),
+    AlreadyOwned(Task),
+    Claimed(Task),
     /// There is nothing to take.
-    Off,
+    NothingToClaim,
     /// The files must be looked at.
-    Nowhere,
+    NoHint,
 }
 
-impl Led {
-    fn by(next: NextTaskHint) -> Led {
-        if next == NextTaskHint::NoTask { Led::Off } else { Led::Nowhere }
+impl HintOutcome {
+    fn without_task(next: NextTaskHint) -> HintOutcome {
+        if next == NextTaskHint::NoTask { HintOutcome::NothingToClaim } else { HintOutcome::NoHint }
     }
 }
 
@@ -44,25 +44,27 @@ impl Tasks {
     /// ([`Error::Blocked`]); with nothing to take it is [`Error::NothingAvailable`]. An earlier failure is
     /// forgotten.
     pub fn claim(&self, id: Option<&TaskId>, owner: &AgentName) -> Result<Task, Error> {
-        self.claim_by(owner, |owner| match id {
-            Some(id) => self.take(*id, owner),
-            None => self.take_next(&self.list_shared()?, owner),
+        self.claim_and_notify(owner, |owner| match id {
+            Some(id) => self.claim_one(*id, owner),
+            None => self.claim_next(&self.list_cached()?, owner),
         })
     }
 
     /// As [`Tasks::claim`] without an id; of a long list whoever knows it is asked first. That there is nothing is said
     /// by the files alone.
-    pub fn claim_told(&self, owner: &AgentName, told: impl Fn() -> NextTaskHint) -> Result<Task, Error> {
-        match self.follow(owner, told)? {
-            Led::To(task) => Ok(task),
-            Led::Back(_) | Led::Off | Led::Nowhere => self.claim(None, owner),
+    pub fn claim_with_hint(&self, owner: &AgentName, told: impl Fn() -> NextTaskHint) -> Result<Task, Error> {
+        match self.follow_hint(owner, told)? {
+            HintOutcome::Claimed(task) => Ok(task),
+            HintOutcome::AlreadyOwned(_) | HintOutcome::NothingToClaim | HintOutcome::NoHint => {
+                self.claim(None, owner)
+            }
         }
     }
 
     /// The lowest task that `owner` has in progress and that has not failed: what an earlier life of it left,
     /// for the next one to go on with. Writes nothing. One that waits for others by now is left out.
-    pub fn resume(&self, owner: &AgentName) -> Result<Option<Task>, Error> {
-        Ok(resumable_task(&self.list_shared()?, owner).cloned())
+    pub fn resumable_task(&self, owner: &AgentName) -> Result<Option<Task>, Error> {
+        Ok(resumable_task(&self.list_cached()?, owner).cloned())
     }
 
     /// As [`Tasks::resume`], but for those that are `settled`; else as [`Tasks::claim`] without an id. One look
@@ -73,147 +75,156 @@ impl Tasks {
         settled: impl Fn(TaskId) -> bool,
         told: impl Fn() -> NextTaskHint,
     ) -> Result<Task, Error> {
-        match self.follow(owner, told)? {
-            Led::Back(task) if settled(task.id) => {}
-            Led::Back(task) | Led::To(task) => return Ok(task),
-            Led::Off => return Err(self.nothing()),
-            Led::Nowhere => {}
+        match self.follow_hint(owner, told)? {
+            HintOutcome::AlreadyOwned(task) if settled(task.id) => {}
+            HintOutcome::AlreadyOwned(task) | HintOutcome::Claimed(task) => return Ok(task),
+            HintOutcome::NothingToClaim => return Err(self.none_available_error()),
+            HintOutcome::NoHint => {}
         }
-        let all = self.list_shared()?;
+        let all = self.list_cached()?;
         if let Some(task) = resumable_task(&all, owner).filter(|task| !settled(task.id)) {
             return Ok(task.clone());
         }
-        self.next(&all, owner)?;
-        self.claim_by(owner, |owner| self.take_next(&all, owner))
+        self.next_id(&all, owner)?;
+        self.claim_and_notify(owner, |owner| self.claim_next(&all, owner))
     }
 
     /// Asks, of a long list, and takes what is said, if the files say so too. Where somebody was faster that is known by
     /// whoever is asked again.
-    fn follow(&self, owner: &AgentName, told: impl Fn() -> NextTaskHint) -> Result<Led, Error> {
-        if self.team.task_dir()?.map_or(Ok(0), Directory::size)? <= LONG {
-            return Ok(Led::Nowhere);
+    fn follow_hint(&self, owner: &AgentName, told: impl Fn() -> NextTaskHint) -> Result<HintOutcome, Error> {
+        if self.team.tasks_dir()?.map_or(Ok(0), DirHandle::size)? <= MIN_HINTED_DIR_BYTES {
+            return Ok(HintOutcome::NoHint);
         }
         let mut next = told();
         if !matches!(next, NextTaskHint::Task(_)) {
-            return Ok(Led::by(next));
+            return Ok(HintOutcome::without_task(next));
         }
-        let members = self.members()?;
-        let owner = self.owner(&members, owner)?;
-        for _ in 0..ASKED {
+        let members = self.possible_owners()?;
+        let owner = self.resolve_owner(&members, owner)?;
+        for _ in 0..MAX_HINTS {
             let NextTaskHint::Task(id) = next else { break };
-            if let Some(led) = self.take_told(id, &members, &owner)? {
+            if let Some(led) = self.claim_hinted(id, &members, &owner)? {
                 return Ok(led);
             }
             next = told();
         }
-        Ok(Led::by(next))
+        Ok(HintOutcome::without_task(next))
     }
 
     /// None where the files do not say so any more.
-    fn take_told(&self, id: TaskId, members: &Members, owner: &AgentName) -> Result<Option<Led>, Error> {
-        match self.take(id, owner) {
+    fn claim_hinted(
+        &self,
+        id: TaskId,
+        members: &PossibleOwners,
+        owner: &AgentName,
+    ) -> Result<Option<HintOutcome>, Error> {
+        match self.claim_one(id, owner) {
             Ok(task) => {
-                self.tell(members, &task, owner)?;
-                Ok(Some(Led::To(task)))
+                self.notify_owner(members, &task, owner)?;
+                Ok(Some(HintOutcome::Claimed(task)))
             }
-            Err(Error::AlreadyTheirs { .. }) => {
-                Ok(resumable_task(&self.with_blockers(id)?, owner).cloned().map(Led::Back))
-            }
-            Err(error) if is_no_more(&error) => Ok(None),
+            Err(Error::AlreadyInProgress { .. }) => Ok(resumable_task(&self.read_with_blockers(id)?, owner)
+                .cloned()
+                .map(HintOutcome::AlreadyOwned)),
+            Err(error) if is_outdated_choice(&error) => Ok(None),
             Err(error) => Err(error),
         }
     }
 
     /// Has a member take one, and tells it so.
-    fn claim_by(
+    fn claim_and_notify(
         &self,
         owner: &AgentName,
         take: impl FnOnce(&AgentName) -> Result<Task, Error>,
     ) -> Result<Task, Error> {
-        let members = self.members()?;
-        let owner = self.owner(&members, owner)?;
+        let members = self.possible_owners()?;
+        let owner = self.resolve_owner(&members, owner)?;
         let task = take(&owner)?;
-        self.tell(&members, &task, &owner)?;
+        self.notify_owner(&members, &task, &owner)?;
         Ok(task)
     }
 
     /// Looks without a turn at the list, so that nobody waits for a look, least of all for one that finds nothing;
     /// what it chose is looked at again in the turn. Where others were faster it looks and takes in one turn.
-    fn take_next(&self, all: &[Arc<Task>], owner: &AgentName) -> Result<Task, Error> {
-        let id = self.next(all, owner)?;
-        match self.take(id, owner) {
-            Err(error) if is_no_more(&error) => self.change_of(Scope::List, |draft| {
-                let id = self.next(draft.tasks(), owner)?;
-                take(draft, id, owner)
+    fn claim_next(&self, all: &[Arc<Task>], owner: &AgentName) -> Result<Task, Error> {
+        let id = self.next_id(all, owner)?;
+        match self.claim_one(id, owner) {
+            Err(error) if is_outdated_choice(&error) => self.change(ReadScope::List, |draft| {
+                let id = self.next_id(draft.tasks(), owner)?;
+                claim_in(draft, id, owner)
             }),
             taken => taken,
         }
     }
 
-    fn take(&self, id: TaskId, owner: &AgentName) -> Result<Task, Error> {
-        self.change_of(Scope::Blocked(id), |draft| take(draft, id, owner))
+    fn claim_one(&self, id: TaskId, owner: &AgentName) -> Result<Task, Error> {
+        self.change(ReadScope::TaskAndBlockers(id), |draft| claim_in(draft, id, owner))
     }
 
-    fn next(&self, all: &[Arc<Task>], owner: &AgentName) -> Result<TaskId, Error> {
-        next_task(all, owner).ok_or_else(|| self.nothing())
+    fn next_id(&self, all: &[Arc<Task>], owner: &AgentName) -> Result<TaskId, Error> {
+        next_task(all, owner).ok_or_else(|| self.none_available_error())
     }
 
-    fn nothing(&self) -> Error {
-        Error::NothingAvailable(self.team.name().clone())
+    fn none_available_error(&self) -> Error {
+        Error::NoTaskAvailable(self.team.name().clone())
     }
 }
 
 /// It is not as it was when it was chosen.
-fn is_no_more(error: &Error) -> bool {
+fn is_outdated_choice(error: &Error) -> bool {
     matches!(
         error,
-        Error::Claimed { .. }
-            | Error::AlreadyTheirs { .. }
-            | Error::Transition { .. }
-            | Error::Blocked { .. }
+        Error::TaskClaimed { .. }
+            | Error::AlreadyInProgress { .. }
+            | Error::InvalidTransition { .. }
+            | Error::TaskBlocked { .. }
             | Error::NoSuchTask { .. }
             | Error::Corrupt { .. }
             | Error::Malformed { .. }
     )
 }
 
-fn take(draft: &mut Draft, id: TaskId, owner: &AgentName) -> Result<Task, Error> {
-    claimable(draft, id, owner)?;
+fn claim_in(draft: &mut TaskTransaction, id: TaskId, owner: &AgentName) -> Result<Task, Error> {
+    check_claimable(draft, id, owner)?;
     draft.set(id, &[("status", Some("in_progress".into())), ("owner", Some(Value::from(owner.as_str())))])?;
-    forget_failure(draft, id)?;
+    clear_failure(draft, id)?;
     draft.task(id).cloned()
 }
 
-fn claimable(draft: &mut Draft, id: TaskId, owner: &AgentName) -> Result<(), Error> {
+fn check_claimable(draft: &mut TaskTransaction, id: TaskId, owner: &AgentName) -> Result<(), Error> {
     // The file may say more than the list did when it was read; then this is drafted again.
-    let task = draft.main(id)?;
+    let task = draft.open_main_task(id)?;
     let begun = task.status == TaskStatus::InProgress;
     match &task.owner {
         Some(other) if begun && other == owner => {
-            return Err(Error::AlreadyTheirs { id, owner: other.clone() });
+            return Err(Error::AlreadyInProgress { id, owner: other.clone() });
         }
         Some(other) if begun || (other != owner && task.status == TaskStatus::Pending) => {
-            return Err(Error::Claimed { id, owner: other.clone() });
+            return Err(Error::TaskClaimed { id, owner: other.clone() });
         }
         _ => {}
     }
     if task.status != TaskStatus::Pending || task.is_internal() {
-        return Err(Error::Transition { id, from: task.status.to_string(), to: "in_progress".to_owned() });
+        return Err(Error::InvalidTransition {
+            id,
+            from: task.status.to_string(),
+            to: "in_progress".to_owned(),
+        });
     }
-    blocked(draft, &task)
+    check_unblocked(draft, &task)
 }
 
 /// What begins anew has not failed.
-pub(super) fn forget_failure(draft: &mut Draft, id: TaskId) -> Result<(), Error> {
+pub(super) fn clear_failure(draft: &mut TaskTransaction, id: TaskId) -> Result<(), Error> {
     if draft.task(id)?.metadata.as_ref().is_none_or(|metadata| !metadata.contains_key("failure")) {
         return Ok(());
     }
     let forget = Map::from_iter([("failure".to_owned(), Value::Null)]);
-    draft.rewrite(id, |text| with_metadata(text, &forget))
+    draft.edit_text(id, |text| with_metadata(text, &forget))
 }
 
 /// Refuses a task that waits for others.
-pub(super) fn blocked(draft: &Draft, task: &Task) -> Result<(), Error> {
+pub(super) fn check_unblocked(draft: &TaskTransaction, task: &Task) -> Result<(), Error> {
     let blockers = task.open_blockers(draft.tasks());
-    if blockers.is_empty() { Ok(()) } else { Err(Error::Blocked { id: task.id, blockers }) }
+    if blockers.is_empty() { Ok(()) } else { Err(Error::TaskBlocked { id: task.id, blockers }) }
 }

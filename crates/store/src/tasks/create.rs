@@ -5,13 +5,13 @@
 //! a task that waits for nothing. Their ids are reserved by the high-water mark first, so that what a crash
 //! left out is never another task's id.
 
-use super::batch::Batch;
-use super::draft::raised;
-use super::listed::{file_name, ids, mark};
-use super::turn::Turn;
-use super::{LOCK, Scope, Tasks};
+use super::batch::TaskBatch;
+use super::draft::raise_high_water_mark;
+use super::listed::{file_name, list_ids, read_high_water_mark};
+use super::turn::Ticket;
+use super::{LOCK_FILE, ReadScope, Tasks};
 use crate::error::Error;
-use crate::file::{ATTEMPTS, FILE_LIMIT, OPTIMISTIC, Temporary, settle};
+use crate::file::{FILE_LIMIT, MAX_ATTEMPTS, TempFile, UNLOCKED_ATTEMPTS, sync_dir};
 use crate::lock::Lock;
 use protocol::id::TaskId;
 use protocol::name::AgentName;
@@ -36,7 +36,7 @@ pub struct NewTask {
     /// Anything else.
     pub metadata: Option<Map<String, Value>>,
     /// Who makes it.
-    pub by: AgentName,
+    pub created_by: AgentName,
 }
 
 impl NewTask {
@@ -50,11 +50,11 @@ impl NewTask {
             blocks: Vec::new(),
             blocked_by: Vec::new(),
             metadata: None,
-            by: by.clone(),
+            created_by: by.clone(),
         }
     }
 
-    pub(super) fn task(&self, id: TaskId) -> Task {
+    pub(super) fn to_task(&self, id: TaskId) -> Task {
         Task {
             id,
             subject: self.subject.clone(),
@@ -72,17 +72,17 @@ impl NewTask {
 
 /// One of several tasks that are made together.
 #[derive(Debug, Clone)]
-pub struct Planned {
+pub struct BatchTask {
     /// The task; its links name tasks that are there already.
     pub task: NewTask,
     /// Which of the others it waits for, by their index from 0; later ones too.
-    pub after: Vec<usize>,
+    pub blocked_by_index: Vec<usize>,
 }
 
 impl Tasks {
     /// Adds a task.
     pub fn create(&self, new: NewTask) -> Result<Task, Error> {
-        let mut made = self.create_all(vec![Planned { task: new, after: Vec::new() }])?;
+        let mut made = self.create_all(vec![BatchTask { task: new, blocked_by_index: Vec::new() }])?;
         Ok(made.pop().expect("of one planned task one is made"))
     }
 
@@ -90,48 +90,48 @@ impl Tasks {
     ///
     /// Whatever would be refused is refused before anything is made: an owner who is no member, a link to
     /// nowhere, a circle ([`Error::PlannedCycle`]). After another failure, a full disk say, some may be there.
-    pub fn create_all(&self, mut planned: Vec<Planned>) -> Result<Vec<Task>, Error> {
-        self.team.writable()?;
-        let members = self.members()?;
+    pub fn create_all(&self, mut planned: Vec<BatchTask>) -> Result<Vec<Task>, Error> {
+        self.team.check_writable()?;
+        let members = self.possible_owners()?;
         for new in planned.iter_mut().map(|plan| &mut plan.task) {
-            new.owner = new.owner.take().map(|name| self.owner(&members, &name)).transpose()?;
+            new.owner = new.owner.take().map(|name| self.resolve_owner(&members, &name)).transpose()?;
         }
-        let batch = Batch::of(planned)?;
+        let batch = TaskBatch::new(planned)?;
         let tasks = {
-            let dir = self.team.task_dir_made()?;
-            if batch.has_outer_links() {
-                self.team.seen().look_first(self.team.way(), dir)?;
+            let dir = self.team.create_tasks_dir()?;
+            if batch.has_external_links() {
+                self.team.task_cache().load_if_empty(self.team.io(), dir)?;
             }
-            self.linked(&Turn::take(dir)?, &batch)?
+            self.create_with_links(&Ticket::acquire(dir)?, &batch)?
         };
-        self.tell_all(&members, tasks.iter().zip(batch.makers()))?;
+        self.notify_owners(&members, tasks.iter().zip(batch.creators()))?;
         Ok(tasks)
     }
 
     /// Adds the tracking task of a spawned agent: in progress, without an owner, left out of listings.
     pub fn create_internal(&self, agent: &AgentName, prompt: &str) -> Result<Task, Error> {
-        self.team.writable()?;
-        let turn = Turn::take(self.team.task_dir_made()?)?;
-        let mut placed = self.placed(&turn, &[0], |first| {
+        self.team.check_writable()?;
+        let turn = Ticket::acquire(self.team.create_tasks_dir()?)?;
+        let mut placed = self.place_files(&turn, &[0], |first| {
             vec![Task {
                 status: TaskStatus::InProgress,
                 description: prompt.to_owned(),
                 metadata: Some(Map::from_iter([("_internal".to_owned(), Value::Bool(true))])),
-                ..NewTask::new(agent.as_str(), agent).task(first)
+                ..NewTask::new(agent.as_str(), agent).to_task(first)
             }]
         })?;
         Ok(placed.pop().expect("of one task one is placed"))
     }
 
-    fn linked(&self, turn: &Turn, batch: &Batch) -> Result<Vec<Task>, Error> {
-        if batch.has_outer_links() {
-            let all = self.team.seen().look(self.team.way(), turn.dir())?;
-            batch.linkable(self.team.name(), all.iter().map(|listed| &listed.task))?;
+    fn create_with_links(&self, turn: &Ticket, batch: &TaskBatch) -> Result<Vec<Task>, Error> {
+        if batch.has_external_links() {
+            let all = self.team.task_cache().refresh(self.team.io(), turn.dir())?;
+            batch.check_links(self.team.name(), all.iter().map(|listed| &listed.task))?;
         }
-        let mut tasks = self.placed(turn, batch.order(), |first| batch.tasks(first))?;
-        let outer = batch.outer_links(&tasks);
+        let mut tasks = self.place_files(turn, batch.order(), |first| batch.tasks(first))?;
+        let outer = batch.external_links(&tasks);
         if !outer.is_empty() {
-            self.change_in(turn, Scope::List, &mut |draft| {
+            self.change_with_ticket(turn, ReadScope::List, &mut |draft| {
                 outer.iter().try_for_each(|(blocker, blocked)| draft.link(*blocker, *blocked))
             })?;
             for task in &mut tasks {
@@ -143,25 +143,26 @@ impl Tasks {
 
     /// Puts the files of new tasks in place, in this order of their indexes. `make` says what they are, given
     /// the first free id; with no other maker about it is asked once.
-    fn placed(
+    fn place_files(
         &self,
-        turn: &Turn,
+        turn: &Ticket,
         order: &[usize],
         make: impl Fn(TaskId) -> Vec<Task>,
     ) -> Result<Vec<Task>, Error> {
-        let (way, dir) = (self.team.way(), turn.dir());
-        for attempt in 0..ATTEMPTS {
-            let early = (attempt >= OPTIMISTIC).then(|| Lock::acquire(dir, LOCK)).transpose()?;
-            let Some(first) = self.free_ids(turn, order.len())? else { return Ok(Vec::new()) };
+        let (way, dir) = (self.team.io(), turn.dir());
+        for attempt in 0..MAX_ATTEMPTS {
+            let early = (attempt >= UNLOCKED_ATTEMPTS).then(|| Lock::acquire(dir, LOCK_FILE)).transpose()?;
+            let Some(first) = self.first_free_id(turn, order.len())? else { return Ok(Vec::new()) };
             let tasks = make(first);
-            let files = order.iter().map(|at| self.written(turn, &tasks[*at])).collect::<Result<_, _>>()?;
-            let lock = early.map_or_else(|| Lock::acquire(dir, LOCK), Ok)?;
-            if self.free_ids(turn, order.len())? == Some(first)
+            let files =
+                order.iter().map(|at| self.write_temp_file(turn, &tasks[*at])).collect::<Result<_, _>>()?;
+            let lock = early.map_or_else(|| Lock::acquire(dir, LOCK_FILE), Ok)?;
+            if self.first_free_id(turn, order.len())? == Some(first)
                 && lock.is_ours()?
-                && self.put(turn, &lock, &tasks, files)?
+                && self.put_files(turn, &lock, &tasks, files)?
             {
                 drop(lock);
-                settle(dir, way.durability)?;
+                sync_dir(dir, way.durability)?;
                 return Ok(tasks);
             }
         }
@@ -169,26 +170,26 @@ impl Tasks {
     }
 
     /// The file of a new task, beside its place.
-    fn written<'d>(&self, turn: &Turn<'d>, task: &Task) -> Result<(String, Temporary<'d>), Error> {
+    fn write_temp_file<'d>(&self, turn: &Ticket<'d>, task: &Task) -> Result<(String, TempFile<'d>), Error> {
         let (dir, name, text) = (turn.dir(), file_name(task.id), task.to_text());
         if text.len() as u64 > FILE_LIMIT {
             let (size, limit) = (text.len() as u64, FILE_LIMIT);
             return Err(Error::TooLarge { path: dir.join(&name), size, limit });
         }
-        let temporary = Temporary::write(dir, &name, text.as_bytes(), 0o600, self.team.way().durability)?;
+        let temporary = TempFile::write(dir, &name, text.as_bytes(), 0o600, self.team.io().durability)?;
         Ok((name, temporary))
     }
 
     /// False if the first place was taken meanwhile, by somebody who takes no lock.
-    fn put(
+    fn put_files(
         &self,
-        turn: &Turn,
+        turn: &Ticket,
         lock: &Lock,
         tasks: &[Task],
-        files: Vec<(String, Temporary)>,
+        files: Vec<(String, TempFile)>,
     ) -> Result<bool, Error> {
         if let [_, .., last] = tasks
-            && let Some((_, mark)) = raised(self.team.way(), turn.dir(), last.id)?
+            && let Some((_, mark)) = raise_high_water_mark(self.team.io(), turn.dir(), last.id)?
             && !mark.commit(lock)?
         {
             return Ok(false);
@@ -204,11 +205,11 @@ impl Tasks {
     }
 
     /// The first of `count` ids that nobody has or had; none if there are none to make.
-    fn free_ids(&self, turn: &Turn, count: usize) -> Result<Option<TaskId>, Error> {
+    fn first_free_id(&self, turn: &Ticket, count: usize) -> Result<Option<TaskId>, Error> {
         let Some(more) = count.checked_sub(1) else { return Ok(None) };
-        let (highest, _) = mark(turn.dir())?;
-        let highest = highest.max(ids(turn.dir())?.last().map_or(0, |id| id.number()));
-        let full = || Error::Malformed { path: self.path(), why: "it has no id left".to_owned() };
+        let (highest, _) = read_high_water_mark(turn.dir())?;
+        let highest = highest.max(list_ids(turn.dir())?.last().map_or(0, |id| id.number()));
+        let full = || Error::Malformed { path: self.path(), reason: "it has no id left".to_owned() };
         let last = u32::try_from(more).ok().and_then(|more| highest.checked_add(1)?.checked_add(more));
         last.and_then(TaskId::from_number).ok_or_else(full)?;
         Ok(TaskId::from_number(highest + 1))

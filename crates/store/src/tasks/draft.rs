@@ -2,11 +2,11 @@
 //! leave it. The files go in one by one, the one that counts last, so that a crash between two leaves half a
 //! link and never a claim by halves.
 
-use super::LOCK;
-use super::listed::{Listed, MARK, file_name, mark, read_one};
-use crate::directory::Directory;
+use super::LOCK_FILE;
+use super::listed::{CachedTask, HIGH_WATER_MARK_FILE, file_name, read_high_water_mark, read_one};
+use crate::directory::DirHandle;
 use crate::error::Error;
-use crate::file::{Change, Shape, Snapshot, Way, settle};
+use crate::file::{FileSnapshot, IoContext, JsonShape, PreparedChange, sync_dir};
 use crate::lock::Lock;
 use crate::team::Team;
 use protocol::id::TaskId;
@@ -16,33 +16,46 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// The list with the changes so far.
-pub(super) struct Draft<'t> {
+pub(super) struct TaskTransaction<'t> {
     team: &'t Team,
-    dir: &'t Directory,
-    listed: Arc<Vec<Listed>>,
+    dir: &'t DirHandle,
+    cached_tasks: Arc<Vec<CachedTask>>,
     tasks: Vec<Arc<Task>>,
-    texts: BTreeMap<TaskId, Text>,
-    last: Option<TaskId>,
+    edits: BTreeMap<TaskId, FileEdit>,
+    committed_last: Option<TaskId>,
     removed: Option<TaskId>,
-    stale: bool,
+    is_stale: bool,
 }
 
 /// A file that this change edits: as it is, and as it will be.
-struct Text {
-    before: Snapshot,
+struct FileEdit {
+    before: FileSnapshot,
     after: String,
 }
 
-impl<'t> Draft<'t> {
+impl<'t> TaskTransaction<'t> {
     /// Starts from what is `listed` in `dir`.
-    pub(super) fn new(team: &'t Team, dir: &'t Directory, listed: Arc<Vec<Listed>>) -> Draft<'t> {
+    pub(super) fn new(
+        team: &'t Team,
+        dir: &'t DirHandle,
+        listed: Arc<Vec<CachedTask>>,
+    ) -> TaskTransaction<'t> {
         let tasks = listed.iter().map(|listed| Arc::clone(&listed.task)).collect();
-        Draft { team, dir, listed, tasks, texts: BTreeMap::new(), last: None, removed: None, stale: false }
+        TaskTransaction {
+            team,
+            dir,
+            cached_tasks: listed,
+            tasks,
+            edits: BTreeMap::new(),
+            committed_last: None,
+            removed: None,
+            is_stale: false,
+        }
     }
 
     /// True if a file had changed since the list was read: what was drafted, or refused, is worth nothing.
     pub(super) fn is_stale(&self) -> bool {
-        self.stale
+        self.is_stale
     }
 
     /// The list as it will be.
@@ -52,63 +65,63 @@ impl<'t> Draft<'t> {
 
     /// The task `id` as it will be.
     pub(super) fn task(&self, id: TaskId) -> Result<&Task, Error> {
-        Ok(&self.tasks[self.position(id)?])
+        Ok(&self.tasks[self.task_index(id)?])
     }
 
     /// Sets fields of a task; none takes a field out.
     pub(super) fn set(&mut self, id: TaskId, fields: &[(&str, Option<Value>)]) -> Result<(), Error> {
-        self.rewrite(id, |text| with_fields(text, fields))
+        self.edit_text(id, |text| with_fields(text, fields))
     }
 
     /// The task `id`, whose file must be readable and goes in last.
-    pub(super) fn main(&mut self, id: TaskId) -> Result<Task, Error> {
-        let at = self.opened(id)?;
-        self.last = Some(id);
+    pub(super) fn open_main_task(&mut self, id: TaskId) -> Result<Task, Error> {
+        let at = self.open_task(id)?;
+        self.committed_last = Some(id);
         Ok(Task::clone(&self.tasks[at]))
     }
 
     /// Reads the file of a task that is about to change. The list may have been read long before.
-    fn opened(&mut self, id: TaskId) -> Result<usize, Error> {
-        let at = self.position(id)?;
-        if self.texts.contains_key(&id) {
+    fn open_task(&mut self, id: TaskId) -> Result<usize, Error> {
+        let at = self.task_index(id)?;
+        if self.edits.contains_key(&id) {
             return Ok(at);
         }
-        if let Some(why) = &self.listed[at].fault {
-            return Err(self.malformed(id, why.clone()));
+        if let Some(why) = &self.cached_tasks[at].error {
+            return Err(self.malformed_error(id, why.clone()));
         }
-        let Some((before, task)) = read_one(self.team.way(), self.dir, id)? else {
-            self.stale = true;
-            return Err(self.missing(id));
+        let Some((before, task)) = read_one(self.team.io(), self.dir, id)? else {
+            self.is_stale = true;
+            return Err(self.no_such_task(id));
         };
         if *self.tasks[at] != task {
-            self.stale = true;
+            self.is_stale = true;
             self.tasks[at] = Arc::new(task);
         }
         let after = before.text().to_owned();
-        self.texts.insert(id, Text { before, after });
+        self.edits.insert(id, FileEdit { before, after });
         Ok(at)
     }
 
-    fn missing(&self, id: TaskId) -> Error {
+    fn no_such_task(&self, id: TaskId) -> Error {
         Error::NoSuchTask { id, team: self.team.name().clone() }
     }
 
-    fn malformed(&self, id: TaskId, why: String) -> Error {
-        Error::Malformed { path: self.dir.join(&file_name(id)), why }
+    fn malformed_error(&self, id: TaskId, why: String) -> Error {
+        Error::Malformed { path: self.dir.join(&file_name(id)), reason: why }
     }
 
     /// Edits a task's text.
-    pub(super) fn rewrite<E: ToString>(
+    pub(super) fn edit_text<E: ToString>(
         &mut self,
         id: TaskId,
         edit: impl FnOnce(&str) -> Result<String, E>,
     ) -> Result<(), Error> {
-        let at = self.opened(id)?;
-        let before = self.texts.get(&id).map_or("", |text| &text.after);
-        let after = edit(before).map_err(|error| self.malformed(id, error.to_string()))?;
-        let task = Task::parse(&after).map_err(|error| self.malformed(id, error.to_string()))?;
+        let at = self.open_task(id)?;
+        let before = self.edits.get(&id).map_or("", |text| &text.after);
+        let after = edit(before).map_err(|error| self.malformed_error(id, error.to_string()))?;
+        let task = Task::parse(&after).map_err(|error| self.malformed_error(id, error.to_string()))?;
         self.tasks[at] = Arc::new(task);
-        self.texts.entry(id).and_modify(|text| text.after = after);
+        self.edits.entry(id).and_modify(|text| text.after = after);
         Ok(())
     }
 
@@ -117,50 +130,51 @@ impl<'t> Draft<'t> {
         let (mut blocks, mut blocked_by) =
             (self.task(blocker)?.blocks.clone(), self.task(blocked)?.blocked_by.clone());
         if let Some(way) = find_cycle(&self.tasks, blocker, blocked) {
-            return Err(Error::Cycle { way });
+            return Err(Error::DependencyCycle { path: way });
         }
         if !blocks.contains(&blocked) {
             blocks.push(blocked);
-            self.set(blocker, &[("blocks", Some(ids(&blocks)))])?;
+            self.set(blocker, &[("blocks", Some(ids_json(&blocks)))])?;
         }
         if !blocked_by.contains(&blocker) {
             blocked_by.push(blocker);
-            self.set(blocked, &[("blockedBy", Some(ids(&blocked_by)))])?;
+            self.set(blocked, &[("blockedBy", Some(ids_json(&blocked_by)))])?;
         }
         Ok(())
     }
 
     /// Removes a task and all links to it.
     pub(super) fn remove(&mut self, id: TaskId) -> Result<(), Error> {
-        self.opened(id)?;
+        self.open_task(id)?;
         let linked =
             |task: &&Arc<Task>| task.id != id && (task.blocks.contains(&id) || task.blocked_by.contains(&id));
         let linked: Vec<Arc<Task>> = self.tasks.iter().filter(linked).cloned().collect();
         for mut task in linked.iter().map(|task| Task::clone(task)) {
             task.blocks.retain(|other| *other != id);
             task.blocked_by.retain(|other| *other != id);
-            let fields = [("blocks", Some(ids(&task.blocks))), ("blockedBy", Some(ids(&task.blocked_by)))];
+            let fields =
+                [("blocks", Some(ids_json(&task.blocks))), ("blockedBy", Some(ids_json(&task.blocked_by)))];
             self.set(task.id, &fields)?;
         }
         self.removed = Some(id);
         Ok(())
     }
 
-    fn position(&self, id: TaskId) -> Result<usize, Error> {
-        self.tasks.binary_search_by_key(&id, |task| task.id).map_err(|_| self.missing(id))
+    fn task_index(&self, id: TaskId) -> Result<usize, Error> {
+        self.tasks.binary_search_by_key(&id, |task| task.id).map_err(|_| self.no_such_task(id))
     }
 
     /// Puts everything in place; false where others were faster, and the caller drafts again. `early` is the
     /// list's lock, if it was taken before reading.
     pub(super) fn commit(self, early: Option<Lock>) -> Result<bool, Error> {
-        let (way, dir) = (self.team.way(), self.dir);
-        let changes = self.changes()?;
+        let (way, dir) = (self.team.io(), self.dir);
+        let changes = self.prepare_changes()?;
         if changes.is_empty() {
             return Ok(true);
         }
-        let list = early.map_or_else(|| Lock::acquire(dir, LOCK), Ok)?;
+        let list = early.map_or_else(|| Lock::acquire(dir, LOCK_FILE), Ok)?;
         for (name, change) in changes {
-            let done = if name == MARK {
+            let done = if name == HIGH_WATER_MARK_FILE {
                 change.commit(&list)?
             } else {
                 let own = Lock::acquire(dir, &name)?;
@@ -171,27 +185,27 @@ impl<'t> Draft<'t> {
             }
         }
         drop(list);
-        settle(dir, way.durability)?;
+        sync_dir(dir, way.durability)?;
         Ok(true)
     }
 
     /// The prepared changes in the order in which they go in: the mark before the file it stands for.
-    fn changes(self) -> Result<Vec<(String, Change<'t>)>, Error> {
-        let (way, dir) = (self.team.way(), self.dir);
+    fn prepare_changes(self) -> Result<Vec<(String, PreparedChange<'t>)>, Error> {
+        let (way, dir) = (self.team.io(), self.dir);
         let mut changes = Vec::new();
         let mut last = Vec::new();
-        for (id, Text { before, after }) in self.texts {
+        for (id, FileEdit { before, after }) in self.edits {
             let name = file_name(id);
             if Some(id) == self.removed {
-                changes.extend(raised(way, dir, id)?);
-                last.push((name.clone(), Change::removal(dir, &name, before)));
+                changes.extend(raise_high_water_mark(way, dir, id)?);
+                last.push((name.clone(), PreparedChange::prepare_removal(dir, &name, before)));
                 continue;
             }
             if after == before.text() {
                 continue;
             }
-            let change = Change::prepare(way, dir, &name, Some(before), &after, Shape::Object)?;
-            let order = if Some(id) == self.last { &mut last } else { &mut changes };
+            let change = PreparedChange::prepare(way, dir, &name, Some(before), &after, JsonShape::Object)?;
+            let order = if Some(id) == self.committed_last { &mut last } else { &mut changes };
             order.push((name, change));
         }
         changes.extend(last);
@@ -200,19 +214,20 @@ impl<'t> Draft<'t> {
 }
 
 /// The change of the high-water mark to `id`, unless it is there already.
-pub(super) fn raised<'d>(
-    way: &Way,
-    dir: &'d Directory,
+pub(super) fn raise_high_water_mark<'d>(
+    way: &IoContext,
+    dir: &'d DirHandle,
     id: TaskId,
-) -> Result<Option<(String, Change<'d>)>, Error> {
-    let (highest, before) = mark(dir)?;
+) -> Result<Option<(String, PreparedChange<'d>)>, Error> {
+    let (highest, before) = read_high_water_mark(dir)?;
     if highest >= id.number() {
         return Ok(None);
     }
-    let change = Change::prepare(way, dir, MARK, before, &id.to_string(), Shape::Object)?;
-    Ok(Some((MARK.to_owned(), change)))
+    let change =
+        PreparedChange::prepare(way, dir, HIGH_WATER_MARK_FILE, before, &id.to_string(), JsonShape::Object)?;
+    Ok(Some((HIGH_WATER_MARK_FILE.to_owned(), change)))
 }
 
-fn ids(ids: &[TaskId]) -> Value {
+fn ids_json(ids: &[TaskId]) -> Value {
     ids.iter().map(TaskId::to_string).collect()
 }

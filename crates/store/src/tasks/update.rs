@@ -1,8 +1,8 @@
 //! Changing a task, by the rules of its life: pending, in progress, completed, and back as far as that goes.
 
-use super::claim::{blocked, forget_failure};
-use super::draft::Draft;
-use super::{Scope, Tasks};
+use super::claim::{check_unblocked, clear_failure};
+use super::draft::TaskTransaction;
+use super::{ReadScope, Tasks};
 use crate::error::Error;
 use protocol::id::TaskId;
 use protocol::name::AgentName;
@@ -32,17 +32,17 @@ pub struct TaskUpdate {
 
 impl TaskUpdate {
     /// To a status, and no more.
-    fn of_status(status: TaskStatus) -> TaskUpdate {
+    fn with_status(status: TaskStatus) -> TaskUpdate {
         TaskUpdate { status: Some(status), ..TaskUpdate::default() }
     }
 
     /// Whether a link closes a circle is asked of the whole list, and whether a task may start, of what it waits for.
-    fn scope(&self, id: TaskId) -> Scope {
+    fn read_scope(&self, id: TaskId) -> ReadScope {
         let links = !self.add_blocks.is_empty() || !self.add_blocked_by.is_empty();
         match self.status {
-            _ if links => Scope::List,
-            Some(TaskStatus::InProgress) => Scope::Blocked(id),
-            _ => Scope::Task(id),
+            _ if links => ReadScope::List,
+            Some(TaskStatus::InProgress) => ReadScope::TaskAndBlockers(id),
+            _ => ReadScope::Task(id),
         }
     }
 }
@@ -56,59 +56,59 @@ impl Tasks {
             return self.delete(id, by);
         }
         if update.owner.is_none() && update.status != Some(TaskStatus::InProgress) {
-            return self.change_of(update.scope(*id), |draft| planned(draft, *id, &update, None));
+            return self.change(update.read_scope(*id), |draft| apply_update(draft, *id, &update, None));
         }
-        let members = self.members()?;
-        let owner = self.owner(&members, update.owner.as_ref().unwrap_or(by));
+        let members = self.possible_owners()?;
+        let owner = self.resolve_owner(&members, update.owner.as_ref().unwrap_or(by));
         let explicit = update.owner.is_some();
         let owner = if explicit { Some(owner?) } else { owner.ok() };
         let mut had = None;
-        let task = self.change_of(update.scope(*id), |draft| {
+        let task = self.change(update.read_scope(*id), |draft| {
             let task = draft.task(*id)?;
             had.clone_from(&task.owner);
             let takes = !explicit && !by.is_lead();
             if let Some(other) = had.clone().filter(|had| takes && owner.as_ref() != Some(had)) {
-                return Err(Error::Claimed { id: *id, owner: other });
+                return Err(Error::TaskClaimed { id: *id, owner: other });
             }
             let owner = owner.as_ref().filter(|_| explicit || had.is_none());
             if owner.is_none() && had.is_none() {
-                return Err(self.owner(&members, by).err().unwrap_or_else(|| self.no_task(*id)));
+                return Err(self.resolve_owner(&members, by).err().unwrap_or_else(|| self.no_such_task(*id)));
             }
-            planned(draft, *id, &update, owner)
+            apply_update(draft, *id, &update, owner)
         })?;
         if task.owner != had {
-            self.tell(&members, &task, by)?;
+            self.notify_owner(&members, &task, by)?;
         }
         Ok(task)
     }
 
     /// Says that a task is done, whatever failed before; again is fine.
     pub fn complete(&self, id: &TaskId, by: &AgentName) -> Result<Task, Error> {
-        self.update(id, TaskUpdate::of_status(TaskStatus::Completed), by)
+        self.update(id, TaskUpdate::with_status(TaskStatus::Completed), by)
     }
 
     /// Gives a task back: pending, nobody's, and its failure forgotten. If it was in progress, that was an
     /// attempt ([`Task::attempts`]).
     pub fn release(&self, id: &TaskId, by: &AgentName) -> Result<Task, Error> {
-        self.update(id, TaskUpdate::of_status(TaskStatus::Pending), by)
+        self.update(id, TaskUpdate::with_status(TaskStatus::Pending), by)
     }
 
     /// As [`Tasks::release`], but in the same step it is `owner`'s to take, who is told, if it was not before.
     pub fn release_to(&self, id: &TaskId, owner: &AgentName, by: &AgentName) -> Result<Task, Error> {
         let owner = Some(owner.clone());
-        self.update(id, TaskUpdate { owner, ..TaskUpdate::of_status(TaskStatus::Pending) }, by)
+        self.update(id, TaskUpdate { owner, ..TaskUpdate::with_status(TaskStatus::Pending) }, by)
     }
 
     /// Says why a task's work failed. It stays its owner's and in progress, so that nobody takes it up again.
     pub fn fail(&self, id: &TaskId, failure: &str) -> Result<Task, Error> {
         let metadata = Map::from_iter([("failure".to_owned(), Value::from(failure))]);
         let update = TaskUpdate { metadata: Some(metadata), ..TaskUpdate::default() };
-        self.change_of(Scope::Task(*id), |draft| planned(draft, *id, &update, None))
+        self.change(ReadScope::Task(*id), |draft| apply_update(draft, *id, &update, None))
     }
 
     /// Removes a task for good, with all links to it; its id is not used again. Returns it as it was, deleted.
     pub fn delete(&self, id: &TaskId, _by: &AgentName) -> Result<Task, Error> {
-        let mut task = self.change_of(Scope::List, |draft| {
+        let mut task = self.change(ReadScope::List, |draft| {
             let task = draft.task(*id)?.clone();
             draft.remove(*id)?;
             Ok(task)
@@ -119,13 +119,13 @@ impl Tasks {
 }
 
 /// Drafts the update; `owner` is the one to set, if any.
-fn planned(
-    draft: &mut Draft,
+fn apply_update(
+    draft: &mut TaskTransaction,
     id: TaskId,
     update: &TaskUpdate,
     owner: Option<&AgentName>,
 ) -> Result<Task, Error> {
-    draft.main(id)?;
+    draft.open_main_task(id)?;
     let texts = [
         ("subject", &update.subject),
         ("description", &update.description),
@@ -145,19 +145,19 @@ fn planned(
         draft.set(id, &[("owner", Some(Value::from(owner.as_str())))])?;
     }
     if let Some(metadata) = &update.metadata {
-        draft.rewrite(id, |text| with_metadata(text, metadata))?;
+        draft.edit_text(id, |text| with_metadata(text, metadata))?;
     }
     draft.task(id).cloned()
 }
 
-fn set_status(draft: &mut Draft, id: TaskId, to: &TaskStatus) -> Result<(), Error> {
+fn set_status(draft: &mut TaskTransaction, id: TaskId, to: &TaskStatus) -> Result<(), Error> {
     use TaskStatus::{Completed, InProgress, Pending};
     let task = draft.task(id)?.clone();
     match (&task.status, to) {
-        (Pending | InProgress | Completed, InProgress) => blocked(draft, &task)?,
+        (Pending | InProgress | Completed, InProgress) => check_unblocked(draft, &task)?,
         (Pending | InProgress, Pending | Completed) | (Completed, Completed) => {}
         (from, to) => {
-            return Err(Error::Transition { id, from: from.to_string(), to: to.to_string() });
+            return Err(Error::InvalidTransition { id, from: from.to_string(), to: to.to_string() });
         }
     }
     if *to == Pending {
@@ -165,9 +165,9 @@ fn set_status(draft: &mut Draft, id: TaskId, to: &TaskStatus) -> Result<(), Erro
     }
     if (&task.status, to) == (&InProgress, &Pending) {
         let attempts = Map::from_iter([("attempts".to_owned(), Value::from(task.attempts() + 1))]);
-        draft.rewrite(id, |text| with_metadata(text, &attempts))?;
+        draft.edit_text(id, |text| with_metadata(text, &attempts))?;
     }
-    forget_failure(draft, id)?;
+    clear_failure(draft, id)?;
     if task.status == *to {
         return Ok(());
     }

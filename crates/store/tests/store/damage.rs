@@ -1,6 +1,6 @@
 //! Files that do not parse: waited for, set aside by a copy, and left as they are.
 
-use crate::fixture::{Ground, agent, delay, hostile, message, put};
+use crate::fixture::{TestRoot, agent, hostile_inbox, message, overwrite_in_place, sleep_ms};
 use protocol::error::ErrorKind;
 use protocol::name::AgentName;
 use protocol::task::TaskStatus;
@@ -27,35 +27,37 @@ fn damaged_inboxes_are_left_alone_and_set_aside_once() {
 }
 
 fn left_alone(name: &str) {
-    let ground = Ground::new();
-    let (inbox, bytes) = (ground.team.inbox(&agent("bob")), hostile(name));
-    put(&inbox.path(), &bytes);
-    for error in
-        [inbox.append(&message("x")).unwrap_err(), inbox.retire().unwrap_err(), inbox.read().unwrap_err()]
-    {
+    let ground = TestRoot::new();
+    let (inbox, bytes) = (ground.team.inbox(&agent("bob")), hostile_inbox(name));
+    overwrite_in_place(&inbox.path(), &bytes);
+    for error in [
+        inbox.append(&message("x")).unwrap_err(),
+        inbox.mark_all_read().unwrap_err(),
+        inbox.read().unwrap_err(),
+    ] {
         assert_eq!(error.kind(), ErrorKind::InvalidData, "{name}: {error}");
-        let Error::Corrupt { copy, .. } = error else { panic!("{name}: {error}") };
+        let Error::Corrupt { backup: copy, .. } = error else { panic!("{name}: {error}") };
         assert_eq!(std::fs::read(copy.unwrap()).unwrap(), bytes, "{name}");
     }
     assert_eq!(std::fs::read(inbox.path()).unwrap(), bytes, "{name}");
-    assert_eq!(ground.aside().len(), 1, "{name}: equal content once");
+    assert_eq!(ground.backups().len(), 1, "{name}: equal content once");
 }
 
 #[test]
 fn a_half_written_task_is_waited_for_beside_one_that_has_been_damaged_for_long() {
-    let ground = Ground::new();
+    let ground = TestRoot::new();
     let tasks = ground.team.tasks();
     let make = |subject: &str| tasks.create(NewTask::new(subject, &AgentName::lead())).unwrap();
     let [damaged, written] =
         ["damaged", "written"].map(|subject| tasks.path().join(format!("{}.json", make(subject).id)));
-    put(&damaged, "{");
-    delay(2_100);
+    overwrite_in_place(&damaged, "{");
+    sleep_ms(2_100);
     let text = std::fs::read_to_string(&written).unwrap();
-    put(&written, "");
+    overwrite_in_place(&written, "");
     let all = std::thread::scope(|scope| {
         scope.spawn(|| {
-            delay(700);
-            put(&written, &text);
+            sleep_ms(700);
+            overwrite_in_place(&written, &text);
         });
         tasks.list().unwrap()
     });
@@ -65,29 +67,29 @@ fn a_half_written_task_is_waited_for_beside_one_that_has_been_damaged_for_long()
 
 #[test]
 fn a_half_written_file_is_waited_for() {
-    let ground = Ground::new();
+    let ground = TestRoot::new();
     let inbox = ground.team.inbox(&agent("bob"));
     inbox.append(&message("one")).unwrap();
     let text = std::fs::read_to_string(inbox.path()).unwrap();
-    put(&inbox.path(), &text[..text.len() / 2]);
+    overwrite_in_place(&inbox.path(), &text[..text.len() / 2]);
     std::thread::scope(|scope| {
         scope.spawn(|| {
-            delay(700);
-            put(&inbox.path(), &text);
+            sleep_ms(700);
+            overwrite_in_place(&inbox.path(), &text);
         });
         inbox.append(&message("two")).unwrap();
     });
     assert_eq!(inbox.read().unwrap().len(), 2);
-    assert!(ground.aside().is_empty());
+    assert!(ground.backups().is_empty());
 }
 
 /// The kernel shows that they are empty before it shows since when.
 #[test]
 fn files_that_others_have_just_emptied_are_waited_for_however_long_they_stood() {
-    let ground = Ground::new();
+    let ground = TestRoot::new();
     let tasks = ground.team.tasks();
     let all = [0; 200].map(|_| tasks.create(NewTask::new("x", &AgentName::lead())).unwrap().id);
-    delay(2_100);
+    sleep_ms(2_100);
     let (reads, written, mut failed) = (AtomicUsize::new(0), AtomicUsize::new(0), Vec::new());
     std::thread::scope(|scope| {
         scope.spawn(|| {
@@ -96,8 +98,8 @@ fn files_that_others_have_just_emptied_are_waited_for_however_long_they_stood() 
                 let text = std::fs::read_to_string(&path).unwrap();
                 let before = reads.load(Ordering::Relaxed);
                 while reads.load(Ordering::Relaxed) < before + 3 {}
-                put(&path, "");
-                put(&path, &text);
+                overwrite_in_place(&path, "");
+                overwrite_in_place(&path, &text);
                 written.fetch_add(1, Ordering::Relaxed);
             }
         });
@@ -108,23 +110,26 @@ fn files_that_others_have_just_emptied_are_waited_for_however_long_they_stood() 
             }
         }
     });
-    assert!(failed.is_empty() && ground.aside().is_empty(), "{failed:?}");
+    assert!(failed.is_empty() && ground.backups().is_empty(), "{failed:?}");
 }
 
 #[test]
 fn an_emptied_config_is_reported_and_not_filled() {
-    let ground = Ground::new();
-    put(&ground.team.config_path(), "");
-    let error = ground.team.set_member(&agent("ann"), &[("isActive", false.into())]).unwrap_err();
+    let ground = TestRoot::new();
+    overwrite_in_place(&ground.team.config_path(), "");
+    let error = ground.team.set_member_fields(&agent("ann"), &[("isActive", false.into())]).unwrap_err();
     assert!(matches!(error, Error::Corrupt { .. }), "{error}");
     assert_eq!(std::fs::read(ground.team.config_path()).unwrap(), b"");
 }
 
 #[test]
 fn a_field_of_another_type_is_named_with_file_and_value() {
-    let ground = Ground::new();
+    let ground = TestRoot::new();
     let text = std::fs::read_to_string(ground.team.config_path()).unwrap();
-    put(&ground.team.config_path(), text.replacen("\"createdAt\": 1", "\"createdAt\": \"soon\"", 1));
+    overwrite_in_place(
+        &ground.team.config_path(),
+        text.replacen("\"createdAt\": 1", "\"createdAt\": \"soon\"", 1),
+    );
     let error = ground.team.config().unwrap_err();
     let said = error.to_string();
     assert!(
@@ -136,17 +141,17 @@ fn a_field_of_another_type_is_named_with_file_and_value() {
 
 #[test]
 fn a_task_that_cannot_be_read_still_blocks() {
-    let ground = Ground::new();
+    let ground = TestRoot::new();
     let tasks = ground.team.tasks();
     let first = tasks.create(store::NewTask::new("first", &agent("ann"))).unwrap();
     let second =
         store::NewTask { blocked_by: vec![first.id], ..store::NewTask::new("second", &agent("ann")) };
     let second = tasks.create(second).unwrap();
     let path = tasks.path().join("1.json");
-    put(&path, "{\"id\": \"1\",");
+    overwrite_in_place(&path, "{\"id\": \"1\",");
     let all = tasks.list().unwrap();
     assert_eq!(all[0].status, TaskStatus::Other("unreadable".to_owned()));
-    assert!(matches!(tasks.claim(Some(&second.id), &agent("bob")), Err(Error::Blocked { .. })));
+    assert!(matches!(tasks.claim(Some(&second.id), &agent("bob")), Err(Error::TaskBlocked { .. })));
     assert!(matches!(tasks.get(&first.id), Err(Error::Corrupt { .. })));
     let error = tasks.complete(&first.id, &agent("bob")).unwrap_err();
     assert!(error.to_string().contains("tasks/orchard/1.json: EOF while parsing"), "{error}");
@@ -160,19 +165,22 @@ fn a_config_of_ours_is_made_whole_again_whatever_became_of_it() {
     std::thread::scope(|scope| {
         for bytes in spoilt {
             scope.spawn(move || {
-                let ground = Ground::new();
+                let ground = TestRoot::new();
                 let path = ground.team.config_path();
                 let whole = std::fs::read_to_string(&path).unwrap();
                 match bytes {
-                    Some(bytes) => put(&path, bytes),
+                    Some(bytes) => overwrite_in_place(&path, bytes),
                     None => std::fs::remove_file(&path).unwrap(),
                 }
-                assert!(ground.team.mend(|| whole.clone()).unwrap().is_some());
+                assert!(ground.team.repair_config(|| whole.clone()).unwrap().is_some());
                 assert_eq!(std::fs::read_to_string(&path).unwrap(), whole);
                 let kept: Vec<Vec<u8>> =
-                    ground.aside().iter().map(|copy| std::fs::read(copy).unwrap()).collect();
+                    ground.backups().iter().map(|copy| std::fs::read(copy).unwrap()).collect();
                 assert_eq!(kept, Vec::from_iter(bytes.map(<[u8]>::to_vec)), "set aside once");
-                assert!(ground.team.mend(|| "{}".into()).unwrap().is_none(), "a whole one is left alone");
+                assert!(
+                    ground.team.repair_config(|| "{}".into()).unwrap().is_none(),
+                    "a whole one is left alone"
+                );
             });
         }
     });
@@ -180,45 +188,48 @@ fn a_config_of_ours_is_made_whole_again_whatever_became_of_it() {
 
 #[test]
 fn a_config_that_is_being_written_is_not_mended() {
-    let ground = Ground::new();
+    let ground = TestRoot::new();
     let path = ground.team.config_path();
     let whole = std::fs::read_to_string(&path).unwrap();
-    put(&path, "");
+    overwrite_in_place(&path, "");
     std::thread::scope(|scope| {
         scope.spawn(|| {
-            delay(700);
-            put(&path, &whole);
+            sleep_ms(700);
+            overwrite_in_place(&path, &whole);
         });
-        assert!(ground.team.mend(|| "{}".into()).unwrap().is_none());
+        assert!(ground.team.repair_config(|| "{}".into()).unwrap().is_none());
     });
     assert_eq!(std::fs::read_to_string(&path).unwrap(), whole);
 }
 
 #[test]
 fn what_can_not_be_kept_is_not_replaced_and_nor_is_a_field_of_another_type() {
-    let ground = Ground::new();
+    let ground = TestRoot::new();
     let path = ground.team.config_path();
-    put(&path, "{\"name\": 5}");
-    assert!(ground.team.mend(|| "{}".into()).unwrap().is_none(), "it parses");
+    overwrite_in_place(&path, "{\"name\": 5}");
+    assert!(ground.team.repair_config(|| "{}".into()).unwrap().is_none(), "it parses");
     let error = ground.team.config().unwrap_err();
     assert!(matches!(error, Error::Malformed { .. }), "{error}");
     for n in 0..5 {
-        put(&ground.path().join(format!("aside/teams-orchard-config.json.{n:032}")), "an earlier one");
+        overwrite_in_place(
+            &ground.path().join(format!("aside/teams-orchard-config.json.{n:032}")),
+            "an earlier one",
+        );
     }
-    put(&path, "a sixth");
-    let error = ground.team.mend(|| "{}".into()).unwrap_err();
-    assert!(matches!(error, Error::Corrupt { copy: None, .. }), "{error}");
+    overwrite_in_place(&path, "a sixth");
+    let error = ground.team.repair_config(|| "{}".into()).unwrap_err();
+    assert!(matches!(error, Error::Corrupt { backup: None, .. }), "{error}");
     assert_eq!(std::fs::read(&path).unwrap(), b"a sixth");
 }
 
 #[test]
 fn a_team_of_claude_codes_own_is_never_mended() {
-    let ground = Ground::new();
+    let ground = TestRoot::new();
     let home = ground.path().join("root/teams/session-0123abcd");
     std::fs::create_dir(&home).unwrap();
-    put(&home.join("config.json"), "");
+    overwrite_in_place(&home.join("config.json"), "");
     let name = protocol::name::TeamName::parse("session-0123abcd").unwrap();
-    let team = ground.root.team_without_config(&name).unwrap().unwrap();
-    assert!(matches!(team.mend(|| "{}".into()), Err(Error::ReadOnly(_))));
+    let team = ground.root.open_team_without_config(&name).unwrap().unwrap();
+    assert!(matches!(team.repair_config(|| "{}".into()), Err(Error::ReadOnly(_))));
     assert_eq!(std::fs::read(home.join("config.json")).unwrap(), b"");
 }

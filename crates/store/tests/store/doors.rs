@@ -1,6 +1,6 @@
 //! What waits is started by no door, and what failed or was left is taken up again only as it should be.
 
-use crate::fixture::{Ground, agent, put};
+use crate::fixture::{TestRoot, agent, overwrite_in_place};
 use protocol::error::ErrorKind;
 use protocol::id::TaskId;
 use protocol::task::{Task, TaskStatus, dependents};
@@ -23,33 +23,33 @@ fn start() -> TaskUpdate {
 
 fn waits_for_one(result: Result<Task, Error>) {
     match result {
-        Err(Error::Blocked { blockers, .. }) => assert_eq!(blockers, [id(1)]),
+        Err(Error::TaskBlocked { blockers, .. }) => assert_eq!(blockers, [id(1)]),
         other => panic!("{other:?}"),
     }
 }
 
 #[test]
 fn a_blocked_task_is_started_by_no_door() {
-    let ground = Ground::new();
+    let ground = TestRoot::new();
     let (tasks, ann) = (ground.team.tasks(), agent("ann"));
     add(&tasks, &[]);
     add(&tasks, &[1]);
     tasks.claim(Some(&id(1)), &agent("bob")).unwrap();
     let before = tasks.list().unwrap();
     waits_for_one(tasks.claim(Some(&id(2)), &ann));
-    assert!(matches!(tasks.claim(None, &ann), Err(Error::NothingAvailable(_))));
+    assert!(matches!(tasks.claim(None, &ann), Err(Error::NoTaskAvailable(_))));
     waits_for_one(tasks.update(&id(2), start(), &ann));
     waits_for_one(tasks.update(&id(2), TaskUpdate { owner: Some(ann.clone()), ..start() }, &ann));
     assert_eq!(tasks.list().unwrap(), before, "what is refused changes nothing");
     tasks.update(&id(2), TaskUpdate { owner: Some(ann.clone()), ..TaskUpdate::default() }, &ann).unwrap();
-    assert!(matches!(tasks.claim(None, &ann), Err(Error::NothingAvailable(_))), "not her own either");
+    assert!(matches!(tasks.claim(None, &ann), Err(Error::NoTaskAvailable(_))), "not her own either");
     waits_for_one(tasks.claim(Some(&id(2)), &ann));
 }
 
 /// Nobody could ever complete it: what waits for it would wait for ever.
 #[test]
 fn a_task_whose_blocker_is_missing_waits_for_nothing() {
-    let ground = Ground::new();
+    let ground = TestRoot::new();
     let (tasks, ann) = (ground.team.tasks(), agent("ann"));
     add(&tasks, &[]);
     add(&tasks, &[1]);
@@ -66,7 +66,7 @@ fn a_task_whose_blocker_is_missing_waits_for_nothing() {
 
 #[test]
 fn a_task_with_an_open_blocker_is_not_started_again() {
-    let ground = Ground::new();
+    let ground = TestRoot::new();
     let (tasks, ann) = (ground.team.tasks(), agent("ann"));
     (0..3).for_each(|_| drop(add(&tasks, &[])));
     tasks.complete(&id(2), &ann).unwrap();
@@ -85,22 +85,22 @@ fn a_task_with_an_open_blocker_is_not_started_again() {
 
 #[test]
 fn whoever_has_a_task_already_is_told_so() {
-    let ground = Ground::new();
+    let ground = TestRoot::new();
     let (tasks, ann) = (ground.team.tasks(), agent("ann"));
     add(&tasks, &[]);
     tasks.claim(None, &ann).unwrap();
     let error = tasks.claim(Some(&id(1)), &agent("ANN")).unwrap_err();
     assert_eq!(error.to_string(), "cannot claim task 1: ann has it already, and it is in progress");
     assert_eq!(error.kind(), ErrorKind::AlreadyExists);
-    assert!(matches!(tasks.claim(Some(&id(1)), &agent("bob")), Err(Error::Claimed { .. })));
+    assert!(matches!(tasks.claim(Some(&id(1)), &agent("bob")), Err(Error::TaskClaimed { .. })));
     tasks.complete(&id(1), &ann).unwrap();
     let error = tasks.claim(Some(&id(1)), &agent("bob")).unwrap_err();
-    assert!(matches!(error, Error::Transition { .. }), "it is over, whoever had it: {error}");
+    assert!(matches!(error, Error::InvalidTransition { .. }), "it is over, whoever had it: {error}");
 }
 
 #[test]
 fn a_release_counts_the_attempt_and_may_keep_an_owner() {
-    let ground = Ground::new();
+    let ground = TestRoot::new();
     let (tasks, ann, lead) = (ground.team.tasks(), agent("ann"), agent("team-lead"));
     add(&tasks, &[]);
     assert_eq!(tasks.release(&id(1), &lead).unwrap().attempts(), 0, "nobody had begun");
@@ -109,7 +109,7 @@ fn a_release_counts_the_attempt_and_may_keep_an_owner() {
     let released = tasks.release_to(&id(1), &agent("ANN"), &lead).unwrap();
     assert_eq!((released.status.clone(), released.owner.clone()), (TaskStatus::Pending, Some(ann.clone())));
     assert_eq!((released.failure(), released.attempts()), (None, 1));
-    assert!(matches!(tasks.claim(None, &agent("bob")), Err(Error::NothingAvailable(_))), "it is hers");
+    assert!(matches!(tasks.claim(None, &agent("bob")), Err(Error::NoTaskAvailable(_))), "it is hers");
     tasks.claim(None, &ann).unwrap();
     let released = tasks.release(&id(1), &lead).unwrap();
     assert_eq!((released.owner.clone(), released.attempts()), (None, 2));
@@ -120,10 +120,10 @@ fn a_release_counts_the_attempt_and_may_keep_an_owner() {
 
 #[test]
 fn what_begins_anew_has_not_failed() {
-    let ground = Ground::new();
+    let ground = TestRoot::new();
     let (tasks, ann) = (ground.team.tasks(), agent("ann"));
     let text = r#"{"id":"1","subject":"x","status":"pending","metadata":{"failure":"exit 1","n":1e999}}"#;
-    put(&tasks.path().join("1.json"), text);
+    overwrite_in_place(&tasks.path().join("1.json"), text);
     let claimed = tasks.claim(None, &ann).unwrap();
     assert_eq!((claimed.failure(), claimed.attempts()), (None, 0));
     let kept = std::fs::read_to_string(tasks.path().join("1.json")).unwrap();
@@ -137,9 +137,9 @@ fn what_begins_anew_has_not_failed() {
 
 #[test]
 fn a_new_life_goes_on_with_what_the_old_one_left() {
-    let ground = Ground::new();
+    let ground = TestRoot::new();
     let (tasks, ann) = (ground.team.tasks(), agent("ann"));
-    assert_eq!(tasks.resume(&ann).unwrap(), None);
+    assert_eq!(tasks.resumable_task(&ann).unwrap(), None);
     tasks.create_internal(&ann, "do").unwrap();
     (0..4).for_each(|_| drop(add(&tasks, &[])));
     (0..3).for_each(|_| drop(tasks.claim(None, &ann).unwrap()));
@@ -148,17 +148,17 @@ fn a_new_life_goes_on_with_what_the_old_one_left() {
     let link = TaskUpdate { add_blocked_by: vec![id(5)], ..TaskUpdate::default() };
     tasks.update(&id(3), link, &ann).unwrap();
     let before = tasks.list().unwrap();
-    assert_eq!(tasks.resume(&agent("ANN")).unwrap().map(|task| task.id), Some(id(4)));
+    assert_eq!(tasks.resumable_task(&agent("ANN")).unwrap().map(|task| task.id), Some(id(4)));
     assert_eq!(tasks.list().unwrap(), before, "nothing is written");
     tasks.complete(&id(4), &ann).unwrap();
-    assert_eq!(tasks.resume(&ann).unwrap(), None, "one has failed, one waits");
+    assert_eq!(tasks.resumable_task(&ann).unwrap(), None, "one has failed, one waits");
 }
 
 /// Whatever is linked in whatever order, and refused exactly where a circle would close.
 #[test]
 fn no_sequence_of_links_closes_a_circle() {
     for seed in 1..=6_u64 {
-        let ground = Ground::new();
+        let ground = TestRoot::new();
         let tasks = ground.team.tasks();
         (0..9).for_each(|_| drop(add(&tasks, &[])));
         let mut random = seed;
@@ -172,9 +172,9 @@ fn no_sequence_of_links_closes_a_circle() {
             let update = TaskUpdate { add_blocks: vec![blocked], ..TaskUpdate::default() };
             match tasks.update(&blocker, update, &agent("ann")) {
                 Ok(_) => assert!(!closes, "seed {seed}: {blocker} → {blocked}"),
-                Err(Error::Cycle { way }) => {
+                Err(Error::DependencyCycle { path: way }) => {
                     assert!(closes, "seed {seed}: {blocker} → {blocked}");
-                    real(&tasks.list().unwrap(), &way, (blocker, blocked));
+                    assert_real_cycle(&tasks.list().unwrap(), &way, (blocker, blocked));
                 }
                 Err(error) => panic!("{error}"),
             }
@@ -194,7 +194,7 @@ fn reachable(all: &[Task], from: TaskId) -> BTreeSet<TaskId> {
 }
 
 /// Each step of the way is a link that is there, or the refused one.
-fn real(all: &[Task], way: &[TaskId], refused: (TaskId, TaskId)) {
+fn assert_real_cycle(all: &[Task], way: &[TaskId], refused: (TaskId, TaskId)) {
     let waiting = dependents(all);
     assert_eq!(way.first(), way.last());
     for step in way.windows(2) {
@@ -205,7 +205,7 @@ fn real(all: &[Task], way: &[TaskId], refused: (TaskId, TaskId)) {
 
 #[test]
 fn what_is_merged_into_metadata_survives_claims_and_releases() {
-    let ground = Ground::new();
+    let ground = TestRoot::new();
     let tasks = ground.team.tasks();
     let metadata = json!({"command": "true", "key": "a"}).as_object().cloned();
     tasks.create(NewTask { metadata, ..NewTask::new("x", &agent("team-lead")) }).unwrap();

@@ -12,26 +12,26 @@ use std::time::{Duration, SystemTime};
 use store::{Durability, Root, Team};
 use tempfile::TempDir;
 
-pub struct Ground {
+pub struct TestRoot {
     dir: TempDir,
     pub root: Root,
     pub team: Team,
 }
 
-impl Ground {
-    pub fn new() -> Ground {
+impl TestRoot {
+    pub fn new() -> TestRoot {
         let dir = TempDir::new().unwrap();
-        let root = open(dir.path());
+        let root = open_root(dir.path());
         let team = root.create_team(&config("orchard")).unwrap();
         for who in ["ann", "bob"] {
             team.add_member(&member(who)).unwrap();
         }
-        Ground { dir, root, team }
+        TestRoot { dir, root, team }
     }
 
     /// Another handle on the same team, as another process would have.
-    pub fn again(&self) -> Team {
-        open(self.dir.path()).team(self.team.name()).unwrap()
+    pub fn reopen_team(&self) -> Team {
+        open_root(self.dir.path()).team(self.team.name()).unwrap()
     }
 
     /// The temporary directory around the root.
@@ -44,12 +44,12 @@ impl Ground {
     }
 
     /// Copies of damaged files.
-    pub fn aside(&self) -> Vec<PathBuf> {
-        list(&self.dir.path().join("aside"))
+    pub fn backups(&self) -> Vec<PathBuf> {
+        list_dir(&self.dir.path().join("aside"))
     }
 }
 
-pub fn open(dir: &Path) -> Root {
+pub fn open_root(dir: &Path) -> Root {
     Root::open(&dir.join("root"), &dir.join("aside"), Durability::Process).unwrap()
 }
 
@@ -99,16 +99,16 @@ pub fn message(text: &str) -> Message {
 }
 
 /// Truncates and writes in place, as old foreign writers do.
-pub fn put(path: &Path, bytes: impl AsRef<[u8]>) {
+pub fn overwrite_in_place(path: &Path, bytes: impl AsRef<[u8]>) {
     File::create(path).unwrap().write_all(bytes.as_ref()).unwrap();
 }
 
-pub fn age(path: &Path, time: SystemTime) {
+pub fn set_mtime(path: &Path, time: SystemTime) {
     File::open(path).unwrap().set_modified(time).unwrap();
 }
 
 /// What is in a directory, but for what long files are exchanged with.
-pub fn list(dir: &Path) -> Vec<PathBuf> {
+pub fn list_dir(dir: &Path) -> Vec<PathBuf> {
     let mut paths: Vec<PathBuf> =
         std::fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().path()).collect();
     paths.retain(|path| !path.to_string_lossy().ends_with(".json.twin"));
@@ -117,22 +117,25 @@ pub fn list(dir: &Path) -> Vec<PathBuf> {
 }
 
 #[allow(clippy::disallowed_methods, reason = "the test is about a delay")]
-pub fn delay(milliseconds: u64) {
+pub fn sleep_ms(milliseconds: u64) {
     std::thread::sleep(Duration::from_millis(milliseconds));
 }
 
 /// This machine refuses what a test needs: said, and written down below FIGURES, as the trials' harness does, on which
 /// this crate does not lean.
 #[allow(clippy::print_stderr, reason = "a test that did not run says so")]
-pub fn skipped(name: &str, why: &str) {
+pub fn report_skipped(name: &str, why: &str) {
     eprintln!("SKIPPED {name}: {why}");
     let Some(figures) = std::env::var_os("FIGURES").map(PathBuf::from) else { return };
     std::fs::create_dir_all(&figures).unwrap();
-    put(&figures.join(format!("{name}.json")), serde_json::json!({"skipped": why}).to_string());
+    overwrite_in_place(
+        &figures.join(format!("{name}.json")),
+        serde_json::json!({"skipped": why}).to_string(),
+    );
 }
 
 /// A sample of what a reader must live with.
-pub fn hostile(name: &str) -> Vec<u8> {
+pub fn hostile_inbox(name: &str) -> Vec<u8> {
     let data = Path::new(env!("CARGO_MANIFEST_DIR")).join("../protocol/tests/data/hostile-inboxes");
     std::fs::read(data.join(format!("{name}.json"))).unwrap()
 }

@@ -1,6 +1,6 @@
 //! A full disk: a small memory file system, which takes root to mount; without it the test says so and passes.
 
-use crate::fixture::{agent, config, list, message, skipped};
+use crate::fixture::{agent, config, list_dir, message, report_skipped};
 use protocol::error::ErrorKind;
 use std::path::Path;
 use std::process::Command;
@@ -8,14 +8,14 @@ use store::{Durability, NewTask, Root};
 use tempfile::TempDir;
 
 /// A mounted file system; dropped, it is unmounted.
-struct Small(TempDir);
+struct SmallFileSystem(TempDir);
 
-impl Small {
-    fn mount() -> Option<Small> {
+impl SmallFileSystem {
+    fn mount() -> Option<SmallFileSystem> {
         let dir = TempDir::new().unwrap();
         let options = ["-t", "tmpfs", "-o", "size=256k,mode=700", "tmpfs"];
         let mounted = Command::new("mount").args(options).arg(dir.path()).output();
-        mounted.is_ok_and(|ran| ran.status.success()).then_some(Small(dir))
+        mounted.is_ok_and(|ran| ran.status.success()).then_some(SmallFileSystem(dir))
     }
 
     fn path(&self) -> &Path {
@@ -23,7 +23,7 @@ impl Small {
     }
 }
 
-impl Drop for Small {
+impl Drop for SmallFileSystem {
     fn drop(&mut self) {
         Command::new("umount").arg("-l").arg(self.path()).status().unwrap();
     }
@@ -31,8 +31,8 @@ impl Drop for Small {
 
 #[test]
 fn a_full_disk_changes_nothing_and_leaves_nothing() {
-    let Some(small) = Small::mount() else {
-        return skipped("full-disk-of-a-store", "no right to mount a small file system");
+    let Some(small) = SmallFileSystem::mount() else {
+        return report_skipped("full-disk-of-a-store", "no right to mount a small file system");
     };
     let aside = TempDir::new().unwrap();
     let root =
@@ -46,7 +46,7 @@ fn a_full_disk_changes_nothing_and_leaves_nothing() {
     inbox.append(&message(&"y".repeat(100_000))).unwrap_err();
     team.tasks().create(NewTask::new(&"z".repeat(200_000), &agent("team-lead"))).unwrap_err();
     assert_eq!(std::fs::read(inbox.path()).unwrap(), before);
-    assert_eq!(list(&team.path().join("inboxes")), [inbox.path()]);
-    assert_eq!(list(&team.tasks().path()), [team.tasks().path().join(".lock")]);
+    assert_eq!(list_dir(&team.path().join("inboxes")), [inbox.path()]);
+    assert_eq!(list_dir(&team.tasks().path()), [team.tasks().path().join(".lock")]);
     team.delete().unwrap();
 }

@@ -1,6 +1,6 @@
 //! Sending, reading and marking, alone and all at once.
 
-use crate::fixture::{Ground, agent, hostile, list, message, put};
+use crate::fixture::{TestRoot, agent, hostile_inbox, list_dir, message, overwrite_in_place};
 use std::collections::BTreeSet;
 use std::os::unix::fs::PermissionsExt;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -8,12 +8,12 @@ use store::Error;
 
 #[test]
 fn of_eight_senders_nothing_is_lost_and_a_reader_sees_whole_arrays() {
-    let ground = Ground::new();
+    let ground = TestRoot::new();
     let over = AtomicBool::new(false);
     std::thread::scope(|scope| {
         let reader = scope.spawn(|| watch(&ground, &over));
         let sender = |sender: usize| {
-            let inbox = ground.again().inbox(&agent("bob"));
+            let inbox = ground.reopen_team().inbox(&agent("bob"));
             (0..100).for_each(|n| inbox.append(&message(&format!("{sender}:{n}"))).unwrap());
         };
         let senders: Vec<_> = (0..8).map(|number| scope.spawn(move || sender(number))).collect();
@@ -31,11 +31,11 @@ fn of_eight_senders_nothing_is_lost_and_a_reader_sees_whole_arrays() {
             "order of {sender}"
         );
     }
-    assert_eq!(list(&ground.inbox_path("")), [ground.inbox_path("bob.json")], "nothing is left over");
+    assert_eq!(list_dir(&ground.inbox_path("")), [ground.inbox_path("bob.json")], "nothing is left over");
 }
 
 /// Reads without pause, past the store: each look must find a whole array that never shrinks.
-fn watch(ground: &Ground, over: &AtomicBool) -> usize {
+fn watch(ground: &TestRoot, over: &AtomicBool) -> usize {
     let mut most = 0;
     while !over.load(Ordering::Relaxed) {
         let Ok(text) = std::fs::read_to_string(ground.inbox_path("bob.json")) else { continue };
@@ -46,21 +46,21 @@ fn watch(ground: &Ground, over: &AtomicBool) -> usize {
     most
 }
 
-fn texts(ground: &Ground) -> Vec<String> {
+fn texts(ground: &TestRoot) -> Vec<String> {
     let entries = ground.team.inbox(&agent("bob")).read().unwrap();
     entries.into_iter().map(|entry| entry.message.unwrap().text).collect()
 }
 
 #[test]
 fn an_inbox_nobody_wrote_to_is_empty() {
-    let ground = Ground::new();
+    let ground = TestRoot::new();
     assert!(ground.team.inbox(&agent("ann")).read().unwrap().is_empty());
     assert!(!ground.inbox_path("ann.json").exists(), "reading makes nothing");
 }
 
 #[test]
 fn a_new_inbox_is_private_and_an_old_one_keeps_its_mode() {
-    let ground = Ground::new();
+    let ground = TestRoot::new();
     let inbox = ground.team.inbox(&agent("bob"));
     let mode = || std::fs::metadata(inbox.path()).unwrap().permissions().mode() & 0o7777;
     inbox.append(&message("one")).unwrap();
@@ -72,44 +72,44 @@ fn a_new_inbox_is_private_and_an_old_one_keeps_its_mode() {
 
 #[test]
 fn entries_are_marked_read_where_they_are_now() {
-    let ground = Ground::new();
+    let ground = TestRoot::new();
     let inbox = ground.team.inbox(&agent("bob"));
     ["a", "b", "c"].iter().for_each(|text| inbox.append(&message(text)).unwrap());
     let entries = inbox.read().unwrap();
     let text = std::fs::read_to_string(inbox.path()).unwrap();
     let first =
         text.find("  {").unwrap()..text.find("  {\n    \"from\": \"ann\",\n    \"text\": \"b\"").unwrap();
-    put(&inbox.path(), text.replacen(&text[first], "", 1));
+    overwrite_in_place(&inbox.path(), text.replacen(&text[first], "", 1));
     inbox.mark_read(&entries[..2]).unwrap();
     let read: Vec<bool> =
         inbox.read().unwrap().into_iter().map(|entry| entry.message.unwrap().read).collect();
     assert_eq!(read, [true, false], "a is gone, b is read");
-    inbox.retire().unwrap();
+    inbox.mark_all_read().unwrap();
     assert!(inbox.read().unwrap().iter().all(|entry| entry.unread().is_none()));
 }
 
 #[test]
 fn an_entry_that_somebody_spelled_anew_is_marked_all_the_same() {
-    let ground = Ground::new();
+    let ground = TestRoot::new();
     let inbox = ground.team.inbox(&agent("bob"));
     inbox.append_all(&["one", "two", "three"].map(message)).unwrap();
-    let seen = inbox.unread().unwrap();
+    let seen = inbox.read_unread().unwrap();
     let path = ground.inbox_path("bob.json");
     let mut theirs: Vec<serde_json::Value> = serde_json::from_slice(&std::fs::read(&path).unwrap()).unwrap();
     theirs.swap(0, 1);
-    put(&path, serde_json::to_string(&theirs).unwrap());
+    overwrite_in_place(&path, serde_json::to_string(&theirs).unwrap());
     inbox.mark_read(&seen[..2]).unwrap();
     let left: Vec<String> =
-        inbox.unread().unwrap().into_iter().map(|entry| entry.message.unwrap().text).collect();
+        inbox.read_unread().unwrap().into_iter().map(|entry| entry.message.unwrap().text).collect();
     assert_eq!(left, ["three"]);
 }
 
 #[test]
 fn what_others_wrote_stays_byte_for_byte() {
     for name in ["lone-surrogate", "wrong-types", "duplicate-keys", "numbers", "spoof", "bom"] {
-        let ground = Ground::new();
+        let ground = TestRoot::new();
         let inbox = ground.team.inbox(&agent("bob"));
-        put(&inbox.path(), hostile(name));
+        overwrite_in_place(&inbox.path(), hostile_inbox(name));
         let before = inbox.read().unwrap();
         inbox.append(&message("new")).unwrap();
         inbox.mark_read(&inbox.read().unwrap()[before.len()..]).unwrap();
@@ -123,7 +123,7 @@ fn what_others_wrote_stays_byte_for_byte() {
 
 #[test]
 fn a_message_beyond_the_limit_is_refused() {
-    let ground = Ground::new();
+    let ground = TestRoot::new();
     let inbox = ground.team.inbox(&agent("bob"));
     inbox.append(&message(&"x".repeat(256 << 10))).unwrap();
     let error = inbox.append(&message(&"x".repeat((256 << 10) + 1))).unwrap_err();

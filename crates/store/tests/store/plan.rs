@@ -1,10 +1,10 @@
 //! Plans as files below the root.
 
-use crate::fixture::Ground;
+use crate::fixture::TestRoot;
 
 #[test]
 fn each_plan_has_a_file_of_its_own_below_the_root() {
-    let ground = Ground::new();
+    let ground = TestRoot::new();
     let names: Vec<String> = (0..20).map(|n| ground.team.write_plan(&format!("plan {n}")).unwrap()).collect();
     for (n, name) in names.iter().enumerate() {
         assert_eq!(ground.team.read_plan(name).unwrap(), Some(format!("plan {n}")));

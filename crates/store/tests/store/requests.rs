@@ -1,6 +1,6 @@
 //! Requests of members: which are open, and that of several answers one is given.
 
-use crate::fixture::{Ground, agent, member};
+use crate::fixture::{TestRoot, agent, member};
 use protocol::member_request::{Answer, Approval, parse_answer};
 use protocol::message::Message;
 use protocol::name::AgentName;
@@ -10,29 +10,29 @@ use protocol::policy::AnsweredBy;
 use serde_json::json;
 use store::{Error, OpenRequest};
 
-fn ask(ground: &Ground, from: &str, text: &str, at: u64) {
+fn ask(ground: &TestRoot, from: &str, text: &str, at: u64) {
     ground.team.inbox(&AgentName::lead()).append(&Message::new(&agent(from), text.to_owned(), at)).unwrap();
 }
 
-fn permission(ground: &Ground, from: &str, id: &str) {
+fn permission(ground: &TestRoot, from: &str, id: &str) {
     let text = json!({"type": "permission_request", "request_id": id, "agent_id": from, "tool_name": "Bash",
         "tool_use_id": "t", "description": "d", "input": {"command": "ls"}, "permission_suggestions": []});
     ask(ground, from, &text.to_string(), 5);
 }
 
-fn plan(ground: &Ground, from: &str, id: &str) {
+fn plan(ground: &TestRoot, from: &str, id: &str) {
     let text = json!({"type": "plan_approval_request", "from": from, "timestamp": "", "planFilePath": "p",
         "planContent": "c", "requestId": id});
     ask(ground, from, &text.to_string(), 5);
 }
 
-fn open(ground: &Ground) -> Vec<String> {
-    let open = ground.team.requests().open().unwrap();
-    open.iter().map(|request| format!("{} {}", request.from, request.asked.id())).collect()
+fn open(ground: &TestRoot) -> Vec<String> {
+    let open = ground.team.requests().open_requests().unwrap();
+    open.iter().map(|request| format!("{} {}", request.from, request.request.id())).collect()
 }
 
-fn answer(ground: &Ground, request: &OpenRequest, answer: &Answer) -> Result<(), Error> {
-    ground.again().requests().answer(request, answer, AnsweredBy::Lead, 9)
+fn answer(ground: &TestRoot, request: &OpenRequest, answer: &Answer) -> Result<(), Error> {
+    ground.reopen_team().requests().answer(request, answer, AnsweredBy::Lead, 9)
 }
 
 fn yes() -> Answer {
@@ -45,7 +45,7 @@ fn no() -> Answer {
 
 #[test]
 fn an_open_request_is_unanswered_and_of_a_member_in_this_life() {
-    let ground = Ground::new();
+    let ground = TestRoot::new();
     plan(&ground, "ann", "plan-1");
     permission(&ground, "bob", "perm-1");
     permission(&ground, "bob", "perm-1");
@@ -55,7 +55,7 @@ fn an_open_request_is_unanswered_and_of_a_member_in_this_life() {
     ask(&ground, "ann", &earlier.to_string(), 1);
     assert_eq!(open(&ground), ["ann plan-1", "bob perm-1"]);
     let found = ground.team.requests().find("perm-1").unwrap();
-    assert_eq!((found.since, found.cwd.as_str()), (5, "/"));
+    assert_eq!((found.asked_at, found.cwd.as_str()), (5, "/"));
     answer(&ground, &found, &yes()).unwrap();
     assert_eq!(open(&ground), ["ann plan-1"]);
     let lead = ground.team.inbox(&AgentName::lead()).read().unwrap();
@@ -77,29 +77,31 @@ fn an_open_request_is_unanswered_and_of_a_member_in_this_life() {
 
 #[test]
 fn a_request_is_found_by_its_id_or_how_it_begins_and_else_it_is_said_why_not() {
-    let ground = Ground::new();
+    let ground = TestRoot::new();
     let find = |id: &str| ground.team.requests().find(id);
     assert!(matches!(find("x"), Err(Error::NoSuchRequest { open, .. }) if open.is_empty()));
     permission(&ground, "ann", "perm-1");
     permission(&ground, "ann", "perm-12");
     plan(&ground, "bob", "plan-1");
-    assert_eq!(find("plan").unwrap().asked.id().as_str(), "plan-1");
-    assert_eq!(find("perm-1").unwrap().asked.id().as_str(), "perm-1", "the whole id counts first");
-    assert!(matches!(find("perm"), Err(Error::ManyRequests { several, .. }) if several.len() == 2));
+    assert_eq!(find("plan").unwrap().request.id().as_str(), "plan-1");
+    assert_eq!(find("perm-1").unwrap().request.id().as_str(), "perm-1", "the whole id counts first");
+    assert!(
+        matches!(find("perm"), Err(Error::AmbiguousRequest { candidates: several, .. }) if several.len() == 2)
+    );
     assert!(
         matches!(find(""), Err(Error::NoSuchRequest { open, .. }) if open == ["perm-1", "perm-12", "plan-1"])
     );
     permission(&ground, "bob", "perm-1");
-    assert!(matches!(find("perm-1"), Err(Error::ManyRequests { .. })), "two members, one id");
+    assert!(matches!(find("perm-1"), Err(Error::AmbiguousRequest { .. })), "two members, one id");
     permission(&ground, "gone", "other-1");
     assert!(matches!(find("other-1"), Err(Error::AskerGone { from, .. }) if from == agent("gone")));
     answer(&ground, &find("plan-1").unwrap(), &no()).unwrap();
-    assert!(matches!(find("plan-1"), Err(Error::Answered { approved: false, .. })));
+    assert!(matches!(find("plan-1"), Err(Error::AlreadyAnswered { approved: false, .. })));
 }
 
 #[test]
 fn a_request_that_was_read_and_not_answered_is_open() {
-    let ground = Ground::new();
+    let ground = TestRoot::new();
     plan(&ground, "ann", "plan-1");
     let lead = ground.team.inbox(&AgentName::lead());
     lead.mark_read(&lead.read().unwrap()).unwrap();
@@ -108,17 +110,20 @@ fn a_request_that_was_read_and_not_answered_is_open() {
 
 #[test]
 fn an_answer_that_its_client_has_taken_out_is_not_given_again() {
-    let ground = Ground::new();
+    let ground = TestRoot::new();
     permission(&ground, "ann", "perm-1");
     let request = ground.team.requests().find("perm-1").unwrap();
     answer(&ground, &request, &yes()).unwrap();
-    crate::fixture::put(&ground.inbox_path("ann.json"), "[]");
+    crate::fixture::overwrite_in_place(&ground.inbox_path("ann.json"), "[]");
     assert!(open(&ground).is_empty());
-    assert!(matches!(answer(&ground, &request, &no()), Err(Error::Answered { approved: true, .. })));
-    assert!(matches!(ground.team.requests().find("perm-1"), Err(Error::Answered { approved: true, .. })));
+    assert!(matches!(answer(&ground, &request, &no()), Err(Error::AlreadyAnswered { approved: true, .. })));
+    assert!(matches!(
+        ground.team.requests().find("perm-1"),
+        Err(Error::AlreadyAnswered { approved: true, .. })
+    ));
     assert!(ground.team.inbox(&agent("ann")).read().unwrap().is_empty());
-    let asking = ground.team.requests().asking().unwrap();
-    assert!(asking.answered[0].approved && asking.answered[0].by == AnsweredBy::Lead);
+    let asking = ground.team.requests().scan().unwrap();
+    assert!(asking.answered[0].approved && asking.answered[0].answered_by == AnsweredBy::Lead);
     let again = r#"{"type":"permission_request","request_id":"perm-1","agent_id":"ann","tool_name":"Bash"}"#;
     ask(&ground, "ann", again, 10);
     assert_eq!(open(&ground), ["ann perm-1"], "it has asked again since");
@@ -126,21 +131,31 @@ fn an_answer_that_its_client_has_taken_out_is_not_given_again() {
 
 #[test]
 fn what_was_taken_back_is_open_no_more_and_what_was_answered_is_not_taken_back() {
-    let ground = Ground::new();
+    let ground = TestRoot::new();
     ["perm-1", "perm-2"].iter().for_each(|id| permission(&ground, "ann", id));
     permission(&ground, "bob", "perm-1");
     let [first, second] = ["perm-1", "perm-2"].map(|id| {
-        ground.team.requests().open().unwrap().into_iter().find(|o| o.asked.id().as_str() == id).unwrap()
+        ground
+            .team
+            .requests()
+            .open_requests()
+            .unwrap()
+            .into_iter()
+            .find(|o| o.request.id().as_str() == id)
+            .unwrap()
     });
     answer(&ground, &second, &yes()).unwrap();
-    let ids = [first.asked.id().clone(), second.asked.id().clone()];
-    ground.team.requests().take_back(&agent("ann"), &ids, 9).unwrap();
-    ground.team.requests().take_back(&agent("ann"), &ids, 9).unwrap();
+    let ids = [first.request.id().clone(), second.request.id().clone()];
+    ground.team.requests().withdraw(&agent("ann"), &ids, 9).unwrap();
+    ground.team.requests().withdraw(&agent("ann"), &ids, 9).unwrap();
     assert_eq!(open(&ground), ["bob perm-1"], "another's of that id stays");
-    let withdrawn = ground.team.requests().asking().unwrap().withdrawn;
-    assert_eq!(withdrawn, [(agent("ann"), first.asked.id().clone())]);
-    assert!(matches!(answer(&ground, &first, &yes()), Err(Error::TakenBack { .. })));
-    assert!(matches!(ground.team.requests().find("perm-2"), Err(Error::Answered { approved: true, .. })));
+    let withdrawn = ground.team.requests().scan().unwrap().withdrawn;
+    assert_eq!(withdrawn, [(agent("ann"), first.request.id().clone())]);
+    assert!(matches!(answer(&ground, &first, &yes()), Err(Error::Withdrawn { .. })));
+    assert!(matches!(
+        ground.team.requests().find("perm-2"),
+        Err(Error::AlreadyAnswered { approved: true, .. })
+    ));
     let unread =
         ground.team.inbox(&agent("ann")).read().unwrap().into_iter().filter(|e| e.unread().is_some());
     assert_eq!(unread.count(), 1, "the answer alone is for ann to read");
@@ -148,18 +163,18 @@ fn what_was_taken_back_is_open_no_more_and_what_was_answered_is_not_taken_back()
 
 #[test]
 fn what_was_asked_at_any_length_can_be_approved() {
-    let ground = Ground::new();
+    let ground = TestRoot::new();
     let text = json!({"type": "permission_request", "request_id": "perm-1", "agent_id": "ann", "tool_name": "Edit",
         "input": {"new_string": "x".repeat(300 << 10)}});
     let entry = json!([{"from": "ann", "text": text.to_string(), "timestamp": "1970-01-01T00:00:05.000Z"}]);
-    crate::fixture::put(&ground.inbox_path("team-lead.json"), entry.to_string());
+    crate::fixture::overwrite_in_place(&ground.inbox_path("team-lead.json"), entry.to_string());
     answer(&ground, &ground.team.requests().find("perm-1").unwrap(), &yes()).unwrap();
     assert!(open(&ground).is_empty());
 }
 
 #[test]
 fn a_later_team_of_the_name_has_answers_of_its_own() {
-    let ground = Ground::new();
+    let ground = TestRoot::new();
     permission(&ground, "ann", "perm-1");
     answer(&ground, &ground.team.requests().find("perm-1").unwrap(), &yes()).unwrap();
     let kept = ground.path().join("answers/orchard.jsonl");
@@ -170,7 +185,7 @@ fn a_later_team_of_the_name_has_answers_of_its_own() {
 
 #[test]
 fn of_many_who_answer_at_once_one_does() {
-    let ground = Ground::new();
+    let ground = TestRoot::new();
     permission(&ground, "ann", "perm-1");
     let request = ground.team.requests().find("perm-1").unwrap();
     let results: Vec<Result<(), Error>> = std::thread::scope(|scope| {
@@ -182,7 +197,7 @@ fn of_many_who_answer_at_once_one_does() {
             .collect();
         answers.into_iter().map(|answer| answer.join().unwrap()).collect()
     });
-    let refused = |result: &&Result<(), Error>| matches!(result, Err(Error::Answered { .. }));
+    let refused = |result: &&Result<(), Error>| matches!(result, Err(Error::AlreadyAnswered { .. }));
     assert_eq!(results.iter().filter(refused).count(), 7, "{results:?}");
     let inbox = ground.team.inbox(&agent("ann")).read().unwrap();
     let answers = inbox.iter().filter(|entry| parse_answer(&entry.unread().unwrap().text).is_some());
@@ -192,8 +207,8 @@ fn of_many_who_answer_at_once_one_does() {
 #[test]
 fn a_plan_goes_on_in_the_mode_that_is_named_else_in_the_leads() {
     let mode = |lead: Option<&str>, named: Option<PermissionMode>| {
-        let ground = Ground::new();
-        ground.team.set_member(&AgentName::lead(), &[("mode", json!(lead))]).unwrap();
+        let ground = TestRoot::new();
+        ground.team.set_member_fields(&AgentName::lead(), &[("mode", json!(lead))]).unwrap();
         plan(&ground, "ann", "plan-1");
         let request = ground.team.requests().find("plan-1").unwrap();
         answer(&ground, &request, &Answer::Approve(Approval { mode: named, ..Approval::default() })).unwrap();
@@ -211,37 +226,37 @@ fn a_plan_goes_on_in_the_mode_that_is_named_else_in_the_leads() {
 
 #[test]
 fn an_answer_that_does_not_fit_is_not_given() {
-    let ground = Ground::new();
+    let ground = TestRoot::new();
     plan(&ground, "ann", "plan-1");
     let request = ground.team.requests().find("plan-1").unwrap();
     let unfit = Answer::Approve(Approval { apply_suggestions: true, ..Approval::default() });
-    assert!(matches!(answer(&ground, &request, &unfit), Err(Error::Unfit { .. })));
+    assert!(matches!(answer(&ground, &request, &unfit), Err(Error::AnswerNotApplicable { .. })));
     assert_eq!(open(&ground), ["ann plan-1"]);
 }
 
 #[test]
 fn in_a_team_of_claude_codes_the_answer_is_all_that_is_written() {
-    let ground = Ground::new();
+    let ground = TestRoot::new();
     let home = ground.path().join("root/teams/session-0123abcd");
     std::fs::create_dir_all(home.join("inboxes")).unwrap();
     let config = json!({"name": "session-0123abcd", "members": [member_of("team-lead"), member_of("ann")]});
     let asks = json!([{"from": "ann", "timestamp": "1970-01-01T00:00:05.000Z", "read": false,
         "text": json!({"type": "permission_request", "request_id": "perm-9", "agent_id": "ann", "tool_name": "Bash",
             "input": {}}).to_string()}]);
-    crate::fixture::put(&home.join("config.json"), config.to_string());
-    crate::fixture::put(&home.join("inboxes/team-lead.json"), asks.to_string());
+    crate::fixture::overwrite_in_place(&home.join("config.json"), config.to_string());
+    crate::fixture::overwrite_in_place(&home.join("inboxes/team-lead.json"), asks.to_string());
     let team = ground.root.team(&protocol::name::TeamName::parse("session-0123abcd").unwrap()).unwrap();
-    let open = team.requests().open().unwrap();
+    let open = team.requests().open_requests().unwrap();
     team.requests().answer(&open[0], &yes(), AnsweredBy::Lead, 9).unwrap();
-    assert!(team.requests().open().unwrap().is_empty());
+    assert!(team.requests().open_requests().unwrap().is_empty());
     assert_eq!(std::fs::read_to_string(home.join("inboxes/team-lead.json")).unwrap(), asks.to_string());
     assert_eq!(std::fs::read_to_string(home.join("config.json")).unwrap(), config.to_string());
     assert_eq!(team.inbox(&agent("ann")).read().unwrap().len(), 1);
-    ground.root.forget_sessions(std::slice::from_ref(team.name())).unwrap();
-    assert!(team.requests().open().unwrap().is_empty());
+    ground.root.delete_session_records(std::slice::from_ref(team.name())).unwrap();
+    assert!(team.requests().open_requests().unwrap().is_empty());
     let kept = ground.path().join("answers/session-0123abcd.jsonl");
     assert!(kept.exists());
-    ground.root.forget_sessions(&[]).unwrap();
+    ground.root.delete_session_records(&[]).unwrap();
     assert!(!kept.exists());
 }
 
@@ -251,8 +266,8 @@ fn member_of(name: &str) -> serde_json::Value {
 
 #[test]
 fn of_whom_two_plans_in_a_row_had_no_answer_in_time_is_told() {
-    let ground = Ground::new();
-    let overlooked = || ground.team.requests().asking().unwrap().overlooked;
+    let ground = TestRoot::new();
+    let overlooked = || ground.team.requests().scan().unwrap().plans_timed_out_twice;
     let decide = |id: &str, answer: &Answer, by: AnsweredBy| {
         plan(&ground, "ann", id);
         let found = ground.team.requests().find(id).unwrap();
@@ -272,13 +287,13 @@ fn of_whom_two_plans_in_a_row_had_no_answer_in_time_is_told() {
 
 #[test]
 fn what_its_program_can_not_follow_is_refused_and_nothing_is_written() {
-    let ground = Ground::new();
+    let ground = TestRoot::new();
     let roster = json!({"version": 1, "agents": [
         {"team": "orchard", "name": "ann", "feed": "turn", "modes": ["plan", "dontAsk"]},
         {"team": "orchard", "name": "bob", "feed": "acp", "modes": ["plan"]}]});
     let private = std::os::unix::fs::PermissionsExt::from_mode(0o700);
     std::fs::set_permissions(ground.path(), private).unwrap();
-    crate::fixture::put(&ground.path().join("roster.json"), roster.to_string());
+    crate::fixture::overwrite_in_place(&ground.path().join("roster.json"), roster.to_string());
     plan(&ground, "ann", "plan-1");
     permission(&ground, "bob", "perm-1");
     let with = |id: &str, approval: Approval| {
@@ -286,11 +301,11 @@ fn what_its_program_can_not_follow_is_refused_and_nothing_is_written() {
     };
     let mode = |mode| Approval { mode: Some(mode), ..Approval::default() };
     let refused = with("plan-1", mode(PermissionMode::AcceptEdits)).unwrap_err();
-    assert_eq!(refused.hint().as_deref(), Some("it has: default, dontAsk"));
+    assert_eq!(refused.help().as_deref(), Some("it has: default, dontAsk"));
     let other = Approval { input: Some(json!({"command": "ls -l"})), ..Approval::default() };
-    assert!(matches!(with("perm-1", other), Err(Error::Beyond { .. })));
+    assert!(matches!(with("perm-1", other), Err(Error::UnsupportedAnswer { .. })));
     assert_eq!(open(&ground), ["ann plan-1", "bob perm-1"]);
-    ground.team.set_member(&AgentName::lead(), &[("mode", json!("acceptEdits"))]).unwrap();
+    ground.team.set_member_fields(&AgentName::lead(), &[("mode", json!("acceptEdits"))]).unwrap();
     with("plan-1", Approval::default()).unwrap();
     let told = ground.team.inbox(&agent("ann")).read().unwrap().pop().unwrap().message.unwrap().text;
     assert!(told.contains(r#""permissionMode":"default""#), "the lead's own it has not: {told}");

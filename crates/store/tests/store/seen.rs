@@ -1,6 +1,6 @@
 //! What a handle remembers of the task list, and that it never believes it when the files say otherwise.
 
-use crate::fixture::{Ground, agent, delay, put};
+use crate::fixture::{TestRoot, agent, overwrite_in_place, sleep_ms};
 use protocol::id::TaskId;
 use protocol::task::{Task, TaskStatus};
 use std::fs::{File, OpenOptions};
@@ -15,13 +15,13 @@ fn id(number: u32) -> TaskId {
 }
 
 /// Three tasks, looked at through a handle when their files were old enough to be trusted.
-fn settled() -> (Ground, Tasks) {
-    let ground = Ground::new();
+fn settled_list() -> (TestRoot, Tasks) {
+    let ground = TestRoot::new();
     for subject in ["one", "two", "six"] {
-        ground.again().tasks().create(NewTask::new(subject, &agent("ann"))).unwrap();
+        ground.reopen_team().tasks().create(NewTask::new(subject, &agent("ann"))).unwrap();
     }
     let tasks = ground.team.tasks();
-    delay(80);
+    sleep_ms(80);
     tasks.list().unwrap();
     (ground, tasks)
 }
@@ -50,17 +50,17 @@ fn overwrite(path: &Path, text: &str) {
 #[allow(clippy::disallowed_methods, reason = "as newer foreign writers do")]
 fn renamed_over(path: &Path, text: &str) {
     let beside = path.with_extension("new");
-    put(&beside, text);
+    overwrite_in_place(&beside, text);
     std::fs::rename(beside, path).unwrap();
 }
 
 #[test]
 fn what_has_not_changed_is_not_read_again() {
-    let (ground, tasks) = settled();
-    let (before, again) = (tasks.list_shared().unwrap(), ground.team.clone().tasks().list_shared().unwrap());
+    let (ground, tasks) = settled_list();
+    let (before, again) = (tasks.list_cached().unwrap(), ground.team.clone().tasks().list_cached().unwrap());
     assert!(before.iter().zip(&again).all(|(a, b)| Arc::ptr_eq(a, b)), "a copy of the handle knows it too");
-    ground.again().tasks().claim(Some(&id(2)), &agent("bob")).unwrap();
-    let after = tasks.list_shared().unwrap();
+    ground.reopen_team().tasks().claim(Some(&id(2)), &agent("bob")).unwrap();
+    let after = tasks.list_cached().unwrap();
     let same: Vec<bool> = before.iter().zip(&after).map(|(a, b)| Arc::ptr_eq(a, b)).collect();
     assert_eq!(same, [true, false, true]);
     assert_eq!((&after[1].status, &after[1].owner), (&TaskStatus::InProgress, &Some(agent("bob"))));
@@ -68,17 +68,17 @@ fn what_has_not_changed_is_not_read_again() {
 
 #[test]
 fn a_look_at_some_sees_what_changed_of_them_and_nothing_else() {
-    let (ground, tasks) = settled();
+    let (ground, tasks) = settled_list();
     for number in [1, 2] {
         overwrite(&file(&tasks, number), &with_subject(&file(&tasks, number), "new"));
     }
     let subjects = |changed: &[TaskId]| -> Vec<String> {
-        tasks.list_changed(changed).unwrap().iter().map(|task| task.subject.clone()).collect()
+        tasks.list_after_changes(changed).unwrap().iter().map(|task| task.subject.clone()).collect()
     };
-    let held = tasks.list_changed(&[]).unwrap();
+    let held = tasks.list_after_changes(&[]).unwrap();
     assert_eq!(subjects(&[id(2)]), ["one", "new", "six"]);
     assert_eq!(held[1].subject, "two", "what somebody has of it stays as it was");
-    ground.again().tasks().create(NewTask::new("four", &agent("ann"))).unwrap();
+    ground.reopen_team().tasks().create(NewTask::new("four", &agent("ann"))).unwrap();
     std::fs::remove_file(file(&tasks, 3)).unwrap();
     assert_eq!(subjects(&[id(1), id(3), id(4)]), ["new", "new", "four"]);
     assert_eq!(subjects(&[]), ["new", "new", "four"]);
@@ -86,15 +86,15 @@ fn a_look_at_some_sees_what_changed_of_them_and_nothing_else() {
 
 #[test]
 fn an_overwrite_in_place_of_equal_size_is_seen() {
-    let (_ground, tasks) = settled();
+    let (_ground, tasks) = settled_list();
     let path = file(&tasks, 2);
-    put(&path, with_subject(&path, "TWO"));
+    overwrite_in_place(&path, with_subject(&path, "TWO"));
     assert_eq!(subjects(&tasks), ["one", "TWO", "six"]);
 }
 
 #[test]
 fn of_overwrites_within_one_tick_of_the_clock_none_is_missed() {
-    let (_ground, tasks) = settled();
+    let (_ground, tasks) = settled_list();
     let path = file(&tasks, 2);
     for round in 100..900 {
         let text = with_subject(&path, &round.to_string());
@@ -105,7 +105,7 @@ fn of_overwrites_within_one_tick_of_the_clock_none_is_missed() {
 
 #[test]
 fn a_time_stamp_that_was_set_back_hides_nothing() {
-    let (_ground, tasks) = settled();
+    let (_ground, tasks) = settled_list();
     let path = file(&tasks, 2);
     let modified = path.metadata().unwrap().modified().unwrap();
     overwrite(&path, &with_subject(&path, "TWO"));
@@ -115,7 +115,7 @@ fn a_time_stamp_that_was_set_back_hides_nothing() {
 
 #[test]
 fn a_rename_of_equal_size_and_time_is_seen() {
-    let (_ground, tasks) = settled();
+    let (_ground, tasks) = settled_list();
     let path = file(&tasks, 2);
     let modified = path.metadata().unwrap().modified().unwrap();
     renamed_over(&path, &with_subject(&path, "TWO"));
@@ -126,12 +126,12 @@ fn a_rename_of_equal_size_and_time_is_seen() {
 /// Whether the number is given again is the file system's affair; ext4 does at once.
 #[test]
 fn a_file_made_anew_is_seen_even_with_the_old_inode_number() {
-    let (_ground, tasks) = settled();
+    let (_ground, tasks) = settled_list();
     let path = file(&tasks, 2);
     let before = path.metadata().unwrap();
     let text = with_subject(&path, "TWO");
     std::fs::remove_file(&path).unwrap();
-    put(&path, &text);
+    overwrite_in_place(&path, &text);
     File::open(&path).unwrap().set_modified(before.modified().unwrap()).unwrap();
     assert_eq!(subjects(&tasks)[1], "TWO", "inode {} was {}", path.metadata().unwrap().ino(), before.ino());
     std::fs::remove_file(&path).unwrap();
@@ -141,24 +141,24 @@ fn a_file_made_anew_is_seen_even_with_the_old_inode_number() {
 
 #[test]
 fn a_file_that_was_damaged_and_mended_is_read_both_times() {
-    let (_ground, tasks) = settled();
+    let (_ground, tasks) = settled_list();
     let path = file(&tasks, 2);
     let whole = std::fs::read_to_string(&path).unwrap();
-    put(&path, whole.replacen('}', "]", 1));
+    overwrite_in_place(&path, whole.replacen('}', "]", 1));
     assert_eq!(tasks.list().unwrap()[1].status, TaskStatus::Other("unreadable".to_owned()));
     assert!(matches!(tasks.complete(&id(2), &agent("ann")), Err(Error::Malformed { .. })));
-    put(&path, &whole);
+    overwrite_in_place(&path, &whole);
     assert_eq!(subjects(&tasks), ["one", "two", "six"]);
     tasks.complete(&id(2), &agent("ann")).unwrap();
 }
 
 #[test]
 fn a_change_starts_from_the_file_and_not_from_what_is_remembered() {
-    let (ground, tasks) = settled();
-    let others = ground.again().tasks();
+    let (ground, tasks) = settled_list();
+    let others = ground.reopen_team().tasks();
     others.claim(Some(&id(1)), &agent("bob")).unwrap();
     assert_eq!(tasks.claim(None, &agent("ann")).unwrap().id, id(2));
-    assert!(matches!(others.claim(Some(&id(2)), &agent("bob")), Err(Error::Claimed { .. })));
+    assert!(matches!(others.claim(Some(&id(2)), &agent("bob")), Err(Error::TaskClaimed { .. })));
     let path = file(&tasks, 3);
     overwrite(&path, &with_subject(&path, "SIX"));
     assert_eq!(tasks.complete(&id(3), &agent("ann")).unwrap().subject, "SIX");
@@ -168,11 +168,11 @@ fn a_change_starts_from_the_file_and_not_from_what_is_remembered() {
 /// From here on the list is shared among threads.
 #[test]
 fn a_long_list_is_whole_and_in_order_whichever_part_changed() {
-    let ground = Ground::new();
+    let ground = TestRoot::new();
     let tasks = ground.team.tasks();
     for number in 1..=1500 {
         let text = format!(r#"{{"id":"{number}","subject":"x","status":"pending"}}"#);
-        put(&tasks.path().join(format!("{number}.json")), text);
+        overwrite_in_place(&tasks.path().join(format!("{number}.json")), text);
     }
     for number in [1, 750, 1500] {
         assert_eq!(tasks.claim(Some(&id(number)), &agent("ann")).unwrap().id, id(number));

@@ -34,7 +34,7 @@ fn only_plain_names_and_private_directories_are_taken() {
     let dir = TempDir::new().unwrap();
     let state = StateDir::open(&dir.path().join("state")).unwrap();
     for name in ["", ".", "..", "a/b", "/etc/passwd"] {
-        assert!(state.replace(name, b"x").is_err() && state.sub(name).is_err(), "{name}");
+        assert!(state.replace(name, b"x").is_err() && state.open_subdir(name).is_err(), "{name}");
     }
     std::fs::set_permissions(state.path(), Permissions::from_mode(0o755)).unwrap();
     assert_eq!(StateDir::open(state.path()).unwrap_err().kind(), ErrorKind::NotPermitted);

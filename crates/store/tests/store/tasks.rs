@@ -1,6 +1,6 @@
 //! The task list: ids, claims, links and what a task's life allows.
 
-use crate::fixture::{Ground, agent, put};
+use crate::fixture::{TestRoot, agent, overwrite_in_place};
 use protocol::error::ErrorKind;
 use protocol::id::TaskId;
 use protocol::name::AgentName;
@@ -18,7 +18,7 @@ fn add(tasks: &Tasks, blocked_by: &[TaskId]) -> Task {
     tasks.create(new).unwrap()
 }
 
-fn assignments(ground: &Ground, who: &str) -> Vec<TaskId> {
+fn assignments(ground: &TestRoot, who: &str) -> Vec<TaskId> {
     let entries = ground.team.inbox(&agent(who)).read().unwrap();
     let texts = entries.into_iter().map(|entry| entry.message.unwrap().text);
     texts
@@ -35,11 +35,11 @@ fn metadata(value: Value) -> Option<Map<String, Value>> {
 
 #[test]
 fn of_sixteen_claimants_one_wins_and_is_told() {
-    let ground = Ground::new();
+    let ground = TestRoot::new();
     let task = add(&ground.team.tasks(), &[]);
     let claim = |number: usize| {
         let who = agent(if number.is_multiple_of(2) { "ann" } else { "bob" });
-        ground.again().tasks().claim(Some(&task.id), &who)
+        ground.reopen_team().tasks().claim(Some(&task.id), &who)
     };
     let results: Vec<_> = std::thread::scope(|scope| {
         let claimants: Vec<_> = (0..16).map(|number| scope.spawn(move || claim(number))).collect();
@@ -50,7 +50,7 @@ fn of_sixteen_claimants_one_wins_and_is_told() {
     assert_eq!(won[0].status, TaskStatus::InProgress);
     let owner = won[0].owner.clone().unwrap();
     let lost = results.iter().filter_map(|result| result.as_ref().err());
-    let theirs = |error: &Error| matches!(error, Error::Claimed { owner: o, .. } | Error::AlreadyTheirs { owner: o, .. } if *o == owner);
+    let theirs = |error: &Error| matches!(error, Error::TaskClaimed { owner: o, .. } | Error::AlreadyInProgress { owner: o, .. } if *o == owner);
     assert!(lost.clone().all(theirs));
     assert!(lost.into_iter().all(|error| error.kind() == ErrorKind::AlreadyExists));
     assert_eq!(assignments(&ground, owner.as_str()), [task.id]);
@@ -58,12 +58,12 @@ fn of_sixteen_claimants_one_wins_and_is_told() {
 
 #[test]
 fn of_sixteen_who_set_a_task_in_progress_one_has_it_and_the_lead_may_all_the_same() {
-    let ground = Ground::new();
+    let ground = TestRoot::new();
     let task = add(&ground.team.tasks(), &[]);
     let start = || TaskUpdate { status: Some(TaskStatus::InProgress), ..TaskUpdate::default() };
     let set = |number: usize| {
         let who = agent(if number.is_multiple_of(2) { "ann" } else { "bob" });
-        (who.clone(), ground.again().tasks().update(&task.id, start(), &who))
+        (who.clone(), ground.reopen_team().tasks().update(&task.id, start(), &who))
     };
     let results: Vec<_> = std::thread::scope(|scope| {
         let setters: Vec<_> = (0..16).map(|number| scope.spawn(move || set(number))).collect();
@@ -75,7 +75,7 @@ fn of_sixteen_who_set_a_task_in_progress_one_has_it_and_the_lead_may_all_the_sam
             Ok(task) => assert_eq!((Some(&who), task.owner.as_ref()), (Some(&owner), Some(&owner))),
             Err(error) => {
                 assert!(
-                    matches!(&error, Error::Claimed { owner: o, .. } if *o == owner && *o != who),
+                    matches!(&error, Error::TaskClaimed { owner: o, .. } if *o == owner && *o != who),
                     "{error}"
                 );
             }
@@ -87,10 +87,10 @@ fn of_sixteen_who_set_a_task_in_progress_one_has_it_and_the_lead_may_all_the_sam
 
 #[test]
 fn of_sixteen_creators_each_gets_the_next_id() {
-    let ground = Ground::new();
+    let ground = TestRoot::new();
     std::thread::scope(|scope| {
         for _ in 0..16 {
-            scope.spawn(|| (0..5).for_each(|_| drop(add(&ground.again().tasks(), &[]))));
+            scope.spawn(|| (0..5).for_each(|_| drop(add(&ground.reopen_team().tasks(), &[]))));
         }
     });
     let ids: Vec<u32> = ground.team.tasks().list().unwrap().iter().map(|task| task.id.number()).collect();
@@ -99,21 +99,21 @@ fn of_sixteen_creators_each_gets_the_next_id() {
 
 #[test]
 fn ids_are_not_used_again() {
-    let ground = Ground::new();
+    let ground = TestRoot::new();
     let tasks = ground.team.tasks();
     (0..3).for_each(|_| drop(add(&tasks, &[])));
     assert_eq!(tasks.delete(&id(3), &agent("ann")).unwrap().status, TaskStatus::Deleted);
     assert_eq!(std::fs::read(tasks.path().join(".highwatermark")).unwrap(), b"3");
     tasks.delete(&id(1), &agent("ann")).unwrap();
     assert_eq!(add(&tasks, &[]).id, id(4));
-    put(&tasks.path().join(".highwatermark"), "41");
+    overwrite_in_place(&tasks.path().join(".highwatermark"), "41");
     assert_eq!(add(&tasks, &[]).id, id(42));
     assert_eq!(tasks.delete(&id(3), &agent("ann")).unwrap_err().kind(), ErrorKind::NotFound);
 }
 
 #[test]
 fn a_deleted_task_is_taken_out_of_all_links() {
-    let ground = Ground::new();
+    let ground = TestRoot::new();
     let tasks = ground.team.tasks();
     let (a, b) = (add(&tasks, &[]), add(&tasks, &[id(1)]));
     add(&tasks, &[a.id, b.id]);
@@ -124,7 +124,7 @@ fn a_deleted_task_is_taken_out_of_all_links() {
 
 #[test]
 fn links_have_two_ends_and_close_no_circle() {
-    let ground = Ground::new();
+    let ground = TestRoot::new();
     let tasks = ground.team.tasks();
     add(&tasks, &[]);
     add(&tasks, &[id(1)]);
@@ -137,26 +137,26 @@ fn links_have_two_ends_and_close_no_circle() {
         let update = TaskUpdate { add_blocks: vec![id(blocked)], ..TaskUpdate::default() };
         tasks.update(&id(blocker), update, &agent("ann"))
     };
-    let Err(Error::Cycle { way }) = link(2, 3) else { panic!("a circle") };
+    let Err(Error::DependencyCycle { path: way }) = link(2, 3) else { panic!("a circle") };
     assert_eq!(way, [id(3), id(1), id(2), id(3)]);
     assert_eq!(link(1, 1).unwrap_err().kind(), ErrorKind::Refused);
     assert_eq!(link(1, 9).unwrap_err().kind(), ErrorKind::NotFound);
     let knot =
         NewTask { blocks: vec![id(3)], blocked_by: vec![id(2)], ..NewTask::new("knot", &agent("ann")) };
-    let Err(Error::PlannedCycle { way }) = tasks.create(knot) else { panic!("a circle") };
+    let Err(Error::BatchCycle { path: way }) = tasks.create(knot) else { panic!("a circle") };
     assert_eq!(way, ["3", "1", "2", "\"knot\"", "3"]);
     assert_eq!(tasks.list().unwrap(), all, "what is refused changes nothing");
 }
 
 #[test]
 fn a_blocked_task_waits_until_its_blocker_is_over() {
-    let ground = Ground::new();
+    let ground = TestRoot::new();
     let tasks = ground.team.tasks();
     add(&tasks, &[]);
     add(&tasks, &[id(1)]);
     assert_eq!(tasks.claim(Some(&id(2)), &agent("ann")).unwrap_err().kind(), ErrorKind::Refused);
     let start = TaskUpdate { status: Some(TaskStatus::InProgress), ..TaskUpdate::default() };
-    assert!(matches!(tasks.update(&id(2), start, &agent("ann")), Err(Error::Blocked { .. })));
+    assert!(matches!(tasks.update(&id(2), start, &agent("ann")), Err(Error::TaskBlocked { .. })));
     tasks.complete(&id(1), &agent("ann")).unwrap();
     assert_eq!(tasks.get(&id(2)).unwrap().blocked_by, [id(1)], "the link stays as it was written");
     tasks.claim(Some(&id(2)), &agent("ann")).unwrap();
@@ -164,7 +164,7 @@ fn a_blocked_task_waits_until_its_blocker_is_over() {
 
 #[test]
 fn without_an_id_ones_own_comes_first_then_the_lowest() {
-    let ground = Ground::new();
+    let ground = TestRoot::new();
     let tasks = ground.team.tasks();
     tasks.create_internal(&agent("ann"), "do").unwrap();
     add(&tasks, &[]);
@@ -172,17 +172,17 @@ fn without_an_id_ones_own_comes_first_then_the_lowest() {
     assert_eq!(tasks.claim(None, &agent("bob")).unwrap().id, id(3));
     assert_eq!(tasks.claim(None, &agent("bob")).unwrap().id, id(2));
     let error = tasks.claim(None, &agent("bob")).unwrap_err();
-    assert!(matches!(error, Error::NothingAvailable(_)), "{error}");
+    assert!(matches!(error, Error::NoTaskAvailable(_)), "{error}");
     assert_eq!(assignments(&ground, "bob"), [id(3), id(3), id(2)]);
 }
 
 #[test]
 fn an_owner_must_be_a_member() {
-    let ground = Ground::new();
+    let ground = TestRoot::new();
     let tasks = ground.team.tasks();
     let error =
         tasks.create(NewTask { owner: Some(agent("anne")), ..NewTask::new("x", &agent("ann")) }).unwrap_err();
-    assert!(error.hint().unwrap().contains("ann"), "{error}");
+    assert!(error.help().unwrap().contains("ann"), "{error}");
     assert!(tasks.list().unwrap().is_empty());
     add(&tasks, &[]);
     assert_eq!(tasks.claim(None, &agent("zed")).unwrap_err().kind(), ErrorKind::NotFound);
@@ -190,7 +190,7 @@ fn an_owner_must_be_a_member() {
 
 #[test]
 fn a_task_lives_by_its_rules() {
-    let ground = Ground::new();
+    let ground = TestRoot::new();
     let tasks = ground.team.tasks();
     let ann = agent("ann");
     let to = |status: &str| {
@@ -210,19 +210,19 @@ fn a_task_lives_by_its_rules() {
     tasks.complete(&id(1), &ann).unwrap();
     assert_eq!(to("pending").unwrap_err().kind(), ErrorKind::Refused);
     to("in_progress").unwrap();
-    assert!(matches!(to("resting"), Err(Error::Transition { .. })));
+    assert!(matches!(to("resting"), Err(Error::InvalidTransition { .. })));
     assert_eq!(to("deleted").unwrap().status, TaskStatus::Deleted);
     assert_eq!(tasks.get(&id(1)).unwrap_err().kind(), ErrorKind::NotFound);
 }
 
 #[test]
 fn an_update_leaves_what_it_does_not_know() {
-    let ground = Ground::new();
+    let ground = TestRoot::new();
     let tasks = ground.team.tasks();
     let text = "{\n  \"id\": \"7\",\n  \"subject\": \"s\",\n  \"future\": 1000.0,\n  \"status\": \"paused\",\n  \
         \"blocks\": [],\n  \"blockedBy\": [],\n  \"metadata\": {\n    \"a\": 1e999,\n    \"b\": 2\n  }\n}";
     let path = tasks.path().join("7.json");
-    put(&path, text);
+    overwrite_in_place(&path, text);
     let update = TaskUpdate {
         subject: Some("t".to_owned()),
         metadata: metadata(json!({"b": null, "c": [1]})),
@@ -238,12 +238,12 @@ fn an_update_leaves_what_it_does_not_know() {
 
 #[test]
 fn no_lock_is_left_behind() {
-    let ground = Ground::new();
+    let ground = TestRoot::new();
     let tasks = ground.team.tasks();
     add(&tasks, &[]);
     add(&tasks, &[id(1)]);
     tasks.claim(None, &agent("ann")).unwrap();
-    let names: Vec<String> = crate::fixture::list(&tasks.path())
+    let names: Vec<String> = crate::fixture::list_dir(&tasks.path())
         .iter()
         .map(|path| path.file_name().unwrap().to_str().unwrap().to_owned())
         .collect();

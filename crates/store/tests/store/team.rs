@@ -1,6 +1,8 @@
 //! Roots and teams: made once, found by name, trusted only if ours, deleted name by name.
 
-use crate::fixture::{Ground, age, agent, config, list, member, message, open, put};
+use crate::fixture::{
+    TestRoot, agent, config, list_dir, member, message, open_root, overwrite_in_place, set_mtime,
+};
 use protocol::error::ErrorKind;
 use protocol::name::{AgentName, TeamName};
 use std::fs::Permissions;
@@ -15,7 +17,7 @@ fn of_sixteen_who_make_a_team_one_does() {
     let dir = TempDir::new().unwrap();
     let made = std::thread::scope(|scope| {
         let makers: Vec<_> =
-            (0..16).map(|_| scope.spawn(|| open(dir.path()).create_team(&config("orchard")))).collect();
+            (0..16).map(|_| scope.spawn(|| open_root(dir.path()).create_team(&config("orchard")))).collect();
         let results = makers.into_iter().map(|maker| maker.join().unwrap());
         results
             .filter(|made| {
@@ -35,7 +37,7 @@ fn of_sixteen_who_make_a_team_one_does() {
 #[test]
 fn what_a_crash_left_without_a_config_is_completed() {
     let dir = TempDir::new().unwrap();
-    let root = open(dir.path());
+    let root = open_root(dir.path());
     std::fs::create_dir_all(root.path().join("teams/orchard/inboxes")).unwrap();
     assert!(root.teams().unwrap().is_empty());
     let team = root.create_team(&config("orchard")).unwrap();
@@ -47,69 +49,72 @@ fn what_a_crash_left_without_a_config_is_completed() {
 #[allow(clippy::disallowed_methods, reason = "somebody else's hand")]
 fn a_root_is_current_while_its_path_leads_to_what_it_holds_and_its_lock_is_of_that() {
     let dir = TempDir::new().unwrap();
-    let root = open(dir.path());
-    assert!(root.is_current() && root.hold().unwrap());
+    let root = open_root(dir.path());
+    assert!(root.is_current() && root.try_lock().unwrap());
     for of_it in ["teams", "tasks"] {
         let (path, away) = (root.path().join(of_it), dir.path().join("away"));
         std::fs::rename(&path, &away).unwrap();
         assert!(!root.is_current(), "{of_it}");
-        let next = open(dir.path());
+        let next = open_root(dir.path());
         assert!(next.is_current() && !root.is_current(), "{of_it}");
-        assert_eq!(next.hold().unwrap(), of_it == "teams");
+        assert_eq!(next.try_lock().unwrap(), of_it == "teams");
         drop(next);
         std::fs::remove_dir(&path).unwrap();
         std::fs::rename(&away, &path).unwrap();
         assert!(root.is_current(), "{of_it}");
     }
-    root.release().unwrap();
-    assert!(open(dir.path()).hold().unwrap());
+    root.unlock().unwrap();
+    assert!(open_root(dir.path()).try_lock().unwrap());
 }
 
 #[test]
 fn names_not_found_come_with_the_nearest() {
-    let ground = Ground::new();
+    let ground = TestRoot::new();
     let error = ground.root.team(&TeamName::parse("orchid").unwrap()).unwrap_err();
-    assert_eq!((error.kind(), error.hint().unwrap().as_str()), (ErrorKind::NotFound, "there is: orchard"));
+    assert_eq!((error.kind(), error.help().unwrap().as_str()), (ErrorKind::NotFound, "there is: orchard"));
     let error = ground.team.member("anna").unwrap_err();
-    assert!(error.hint().unwrap().starts_with("there is: ann"), "{error}");
+    assert!(error.help().unwrap().starts_with("there is: ann"), "{error}");
     assert_eq!(ground.team.member("ANN@orchard").unwrap().name.as_str(), "ann");
     assert!(ground.team.member("ann@other").is_err());
 }
 
 #[test]
 fn members_are_added_once_changed_and_removed() {
-    let ground = Ground::new();
+    let ground = TestRoot::new();
     assert_eq!(ground.team.add_member(&member("ANN")).unwrap_err().kind(), ErrorKind::AlreadyExists);
-    ground.team.set_member(&agent("ann"), &[("isActive", false.into()), ("mode", "plan".into())]).unwrap();
+    ground
+        .team
+        .set_member_fields(&agent("ann"), &[("isActive", false.into()), ("mode", "plan".into())])
+        .unwrap();
     let ann = ground.team.member("ann").unwrap();
     assert_eq!((ann.is_active, ann.mode.as_deref()), (Some(false), Some("plan")));
     ground.team.remove_member(&agent("ann")).unwrap();
     ground.team.remove_member(&agent("ann")).unwrap();
-    let error = ground.team.set_member(&agent("ann"), &[("isActive", true.into())]).unwrap_err();
+    let error = ground.team.set_member_fields(&agent("ann"), &[("isActive", true.into())]).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::NotFound);
     assert_eq!(ground.team.config().unwrap().members.len(), 2);
     let all = ["ann", "bob", "carl"].map(member);
-    let there = |ground: &Ground| -> Vec<AgentName> {
+    let there = |ground: &TestRoot| -> Vec<AgentName> {
         ground.team.config().unwrap().members.into_iter().map(|member| member.name).collect()
     };
     let before = there(&ground);
-    let missing = ground.team.add_missing(&all).unwrap();
+    let missing = ground.team.add_missing_members(&all).unwrap();
     assert_eq!([before, missing].concat(), there(&ground), "at the end, in their order");
-    assert_eq!(ground.team.add_missing(&all).unwrap(), [], "once");
+    assert_eq!(ground.team.add_missing_members(&all).unwrap(), [], "once");
 }
 
 #[test]
 fn many_come_or_go_in_one_change() {
-    let ground = Ground::new();
+    let ground = TestRoot::new();
     let path = ground.team.config_path();
     let (before, inode) = (std::fs::read_to_string(&path).unwrap(), || path.metadata().unwrap().ino());
     let dora = || member("dora");
     assert_eq!(
-        ground.team.add_missing(&[dora(), member("carl"), dora()]).unwrap(),
+        ground.team.add_missing_members(&[dora(), member("carl"), dora()]).unwrap(),
         [agent("dora"), agent("carl")]
     );
     let there = inode();
-    assert_eq!(ground.team.add_missing(&[dora(), member("Ann")]).unwrap(), []);
+    assert_eq!(ground.team.add_missing_members(&[dora(), member("Ann")]).unwrap(), []);
     ground.team.remove_members(&[agent("nobody")]).unwrap();
     assert_eq!(inode(), there, "nothing was to be changed");
     ground.team.remove_members(&[agent("CARL"), agent("nobody"), agent("dora")]).unwrap();
@@ -118,38 +123,46 @@ fn many_come_or_go_in_one_change() {
 
 #[test]
 fn a_config_that_says_what_it_said_is_not_parsed_again() {
-    let ground = Ground::new();
+    let ground = TestRoot::new();
     let (team, path) = (&ground.team, ground.team.config_path());
-    let read = || team.config_of_ours().unwrap();
+    let read = || team.config_for_repairer().unwrap();
     let one = read();
     assert!(Arc::ptr_eq(&one, &read()), "what we have written");
-    put(&path, one.text());
+    overwrite_in_place(&path, one.text());
     assert!(Arc::ptr_eq(&one, &read()), "the same text by another's hand");
     team.add_member(&member("carl")).unwrap();
     let two = read();
     assert!(two.member(&agent("carl")).is_some() && one.member(&agent("carl")).is_none());
     assert_eq!(two.text(), std::fs::read_to_string(&path).unwrap());
-    assert!(Arc::ptr_eq(&two, &ground.team.clone().config_of_ours().unwrap()), "a copy of the handle");
+    assert!(Arc::ptr_eq(&two, &ground.team.clone().config_for_repairer().unwrap()), "a copy of the handle");
 }
 
 #[test]
 fn what_is_beside_our_members_is_known_to_be_the_same_while_nothing_else_was_written() {
-    let ground = Ground::new();
+    let ground = TestRoot::new();
     let (team, path) = (&ground.team, ground.team.config_path());
-    let origin = || team.config_of_ours().unwrap().origin();
+    let origin = || team.config_for_repairer().unwrap().origin();
     let one = origin();
-    team.add_missing(&[member("carl"), member("dora")]).unwrap();
+    team.add_missing_members(&[member("carl"), member("dora")]).unwrap();
     team.remove_members(&[agent("carl"), agent("ann")]).unwrap();
     assert_eq!(origin(), one);
-    put(&path, team.config_of_ours().unwrap().text());
+    overwrite_in_place(&path, team.config_for_repairer().unwrap().text());
     assert_eq!(origin(), one, "the same text by another's hand");
     let changes: [&dyn Fn(); 4] = [
-        &|| team.set_member(&agent("bob"), &[("mode", "plan".into())]).unwrap(),
-        &|| team.set(&[("hiddenPaneIds", ["%1"].into())]).unwrap(),
-        &|| put(&path, std::fs::read_to_string(&path).unwrap().replacen("orchard", "another", 1)),
+        &|| team.set_member_fields(&agent("bob"), &[("mode", "plan".into())]).unwrap(),
+        &|| team.set_fields(&[("hiddenPaneIds", ["%1"].into())]).unwrap(),
+        &|| {
+            overwrite_in_place(
+                &path,
+                std::fs::read_to_string(&path).unwrap().replacen("orchard", "another", 1),
+            )
+        },
         // Another wrote between our look and our change.
         &|| {
-            put(&path, std::fs::read_to_string(&path).unwrap().replacen("another", "a third", 1));
+            overwrite_in_place(
+                &path,
+                std::fs::read_to_string(&path).unwrap().replacen("another", "a third", 1),
+            );
             team.add_member(&member("eve")).unwrap();
         },
     ];
@@ -162,18 +175,21 @@ fn what_is_beside_our_members_is_known_to_be_the_same_while_nothing_else_was_wri
 
 #[test]
 fn what_others_write_right_behind_our_change_is_read_and_kept() {
-    let ground = Ground::new();
+    let ground = TestRoot::new();
     let (team, path) = (&ground.team, ground.team.config_path());
-    let mode = |name: &str| team.config_of_ours().unwrap().member(&agent(name)).unwrap().mode.clone();
-    team.set_member(&agent("bob"), &[("mode", "0".into())]).unwrap();
+    let mode = |name: &str| team.config_for_repairer().unwrap().member(&agent(name)).unwrap().mode.clone();
+    team.set_member_fields(&agent("bob"), &[("mode", "0".into())]).unwrap();
     for n in 0..200 {
-        team.set_member(&agent("ann"), &[("mode", "plan".into())]).unwrap();
+        team.set_member_fields(&agent("ann"), &[("mode", "plan".into())]).unwrap();
         // In place, and as long as it was.
         let (was, is) = (n % 10, (n + 1) % 10);
         let text = std::fs::read_to_string(&path).unwrap();
-        put(&path, text.replacen(&format!("\"mode\": \"{was}\""), &format!("\"mode\": \"{is}\""), 1));
+        overwrite_in_place(
+            &path,
+            text.replacen(&format!("\"mode\": \"{was}\""), &format!("\"mode\": \"{is}\""), 1),
+        );
         assert_eq!(mode("bob"), Some(is.to_string()), "{n}");
-        team.set_member(&agent("ann"), &[("mode", "auto".into())]).unwrap();
+        team.set_member_fields(&agent("ann"), &[("mode", "auto".into())]).unwrap();
         assert_eq!((mode("ann").as_deref(), mode("bob")), (Some("auto"), Some(is.to_string())), "{n}");
     }
 }
@@ -186,7 +202,7 @@ fn a_root_that_others_can_write_is_refused_with_the_remedy() {
     std::fs::set_permissions(&path, Permissions::from_mode(0o777)).unwrap();
     let error = Root::open(&path, &dir.path().join("aside"), Durability::Process).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::NotPermitted);
-    assert!(error.hint().unwrap().starts_with("chmod o-w "), "{error}");
+    assert!(error.help().unwrap().starts_with("chmod o-w "), "{error}");
     std::fs::set_permissions(&path, Permissions::from_mode(0o775)).unwrap();
     Root::open(&path, &dir.path().join("aside"), Durability::Process).unwrap();
     if nix::unistd::geteuid().is_root() {
@@ -198,7 +214,7 @@ fn a_root_that_others_can_write_is_refused_with_the_remedy() {
 
 #[test]
 fn a_linked_root_is_one_root() {
-    let ground = Ground::new();
+    let ground = TestRoot::new();
     let link = ground.path().join("link");
     symlink(ground.root.path(), &link).unwrap();
     let root = Root::open(&link, &ground.path().join("aside"), Durability::Process).unwrap();
@@ -207,15 +223,15 @@ fn a_linked_root_is_one_root() {
 
 #[test]
 fn a_session_of_claude_code_takes_messages_and_no_changes() {
-    let ground = Ground::new();
+    let ground = TestRoot::new();
     let dir = ground.root.path().join("teams/session-5708d3dd");
     std::fs::create_dir(&dir).unwrap();
-    put(&dir.join("config.json"), config("orchard").to_text());
+    overwrite_in_place(&dir.join("config.json"), config("orchard").to_text());
     let team = ground.root.team(&TeamName::parse("session-5708d3dd").unwrap()).unwrap();
     team.inbox(&agent("w1")).append(&message("hello")).unwrap();
     let refused = [
         team.add_member(&member("ann")).unwrap_err(),
-        team.inbox(&agent("w1")).retire().unwrap_err(),
+        team.inbox(&agent("w1")).mark_all_read().unwrap_err(),
         team.tasks().create(NewTask::new("x", &agent("team-lead"))).unwrap_err(),
         team.delete().unwrap_err(),
         ground.root.create_team(&config("session-1")).unwrap_err(),
@@ -225,14 +241,14 @@ fn a_session_of_claude_code_takes_messages_and_no_changes() {
 
 #[test]
 fn a_deleted_team_is_gone_and_its_name_free() {
-    let ground = Ground::new();
+    let ground = TestRoot::new();
     ground.team.inbox(&agent("ann")).append(&message("x")).unwrap();
     let task = ground.team.tasks().create(NewTask::new("x", &agent("ann"))).unwrap();
     ground.team.tasks().delete(&task.id, &agent("ann")).unwrap();
     std::fs::create_dir(ground.inbox_path("ann.json.lock")).unwrap();
-    put(&ground.inbox_path(".ann.json.tmp.0123456789abcdef0123456789abcdef"), "x");
-    put(&ground.inbox_path("ann.json.tmp.01234567"), "x");
-    let [unused, late] = [ground.again(), ground.again()];
+    overwrite_in_place(&ground.inbox_path(".ann.json.tmp.0123456789abcdef0123456789abcdef"), "x");
+    overwrite_in_place(&ground.inbox_path("ann.json.tmp.01234567"), "x");
+    let [unused, late] = [ground.reopen_team(), ground.reopen_team()];
     ground.team.delete().unwrap();
     assert!(unused.tasks().create(NewTask::new("late", &agent("ann"))).is_err(), "nothing is made for it");
     assert!(!ground.team.path().exists() && !ground.team.tasks().path().exists());
@@ -251,17 +267,17 @@ fn a_deleted_team_is_gone_and_its_name_free() {
 
 #[test]
 fn unknown_files_are_kept_and_named() {
-    let ground = Ground::new();
+    let ground = TestRoot::new();
     ground.team.inbox(&agent("ann")).append(&message("x")).unwrap();
     let victim = ground.path().join("victim");
-    put(&victim, "precious");
+    overwrite_in_place(&victim, "precious");
     symlink(&victim, ground.inbox_path("link.json")).unwrap();
     let unknown = [
         ground.inbox_path("notes.txt"),
         ground.team.path().join("x"),
         ground.team.tasks().path().join("01.json"),
     ];
-    unknown.iter().for_each(|path| put(path, "mine"));
+    unknown.iter().for_each(|path| overwrite_in_place(path, "mine"));
     let error = ground.team.delete().unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Refused);
     for path in unknown.iter().chain([&ground.inbox_path("link.json")]) {
@@ -273,32 +289,32 @@ fn unknown_files_are_kept_and_named() {
     }
     assert_eq!(std::fs::read(&victim).unwrap(), b"precious");
     ground.root.team(ground.team.name()).unwrap().delete().unwrap();
-    assert!(list(&ground.root.path().join("teams")).is_empty());
+    assert!(list_dir(&ground.root.path().join("teams")).is_empty());
 }
 
 #[test]
 fn what_killed_writers_left_goes_after_an_hour() {
-    let ground = Ground::new();
+    let ground = TestRoot::new();
     let id = "0123456789abcdef0123456789abcdef";
     let (old, new) =
         (ground.inbox_path(&format!(".ann.json.tmp.{id}")), ground.inbox_path("bob.json.tmp.01234567"));
     let moved = ground.inbox_path(&format!(".bob.json.lock.stale.{id}"));
-    put(&old, "x");
-    put(&new, "x");
+    overwrite_in_place(&old, "x");
+    overwrite_in_place(&new, "x");
     std::fs::create_dir(&moved).unwrap();
     for path in [&old, &moved] {
-        age(path, SystemTime::now() - Duration::from_secs(3700));
+        set_mtime(path, SystemTime::now() - Duration::from_secs(3700));
     }
-    ground.team.tidy().unwrap();
-    assert_eq!(list(&ground.inbox_path("")), [new]);
+    ground.team.remove_abandoned().unwrap();
+    assert_eq!(list_dir(&ground.inbox_path("")), [new]);
 }
 
 #[test]
 fn a_probe_leaves_nothing_nor_what_a_killed_one_left() {
     let dir = TempDir::new().unwrap();
-    let root = open(dir.path());
+    let root = open_root(dir.path());
     let teams = root.path().join("teams");
-    put(&teams.join(".probe.tmp.0123"), "");
-    root.probe().unwrap();
-    assert_eq!(list(&teams), [] as [std::path::PathBuf; 0]);
+    overwrite_in_place(&teams.join(".probe.tmp.0123"), "");
+    root.create_probe().unwrap();
+    assert_eq!(list_dir(&teams), [] as [std::path::PathBuf; 0]);
 }

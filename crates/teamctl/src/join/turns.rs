@@ -68,7 +68,7 @@ pub(super) fn prepared(go: &StartAgent, turns: &TurnSetup, hints: Hints) -> Resu
         TurnProgram::Driven(agent) => [agent.driver.first(), agent.argv.first()],
     };
     programs.into_iter().flatten().try_for_each(|program| start::findable(go, program))?;
-    let durability = Durability::of_environment(go.env.get("TEAMD_DURABILITY").map(String::as_str));
+    let durability = Durability::from_env_value(go.env.get("TEAMD_DURABILITY").map(String::as_str));
     let durability = durability.map_err(|fault| fault.message)?;
     let root = Root::open(&turns.root, &go.state_dir.join("aside"), durability);
     let team = root.and_then(|root| root.team(&turns.team)).map_err(|error| fault(error).message)?;

@@ -9,7 +9,7 @@ use protocol::timestamp::parse_iso8601;
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::{Duration, UNIX_EPOCH};
-use store::{Mark, Team};
+use store::{InboxCursor, Team};
 
 /// A file's time may lie behind the clock by two ticks of the kernel.
 const TICK: Duration = Duration::from_millis(20);
@@ -19,7 +19,7 @@ const CHARACTERS: usize = 80;
 
 /// How far each peer's inbox was read.
 #[derive(Debug, Default)]
-pub(super) struct Peers(BTreeMap<String, Mark>);
+pub(super) struct Peers(BTreeMap<String, InboxCursor>);
 
 impl Peers {
     /// `[to NAME] SUMMARY` for each, from `since` (ms since the epoch) on; none if there is nothing to tell. An
@@ -32,7 +32,7 @@ impl Peers {
             if peer == *me || peer.is_lead() {
                 continue;
             }
-            let Ok((entries, mark)) = team.inbox(&peer).since(self.0.get(&name)) else { continue };
+            let Ok((entries, mark)) = team.inbox(&peer).read_since(self.0.get(&name)) else { continue };
             let messages = entries.iter().filter_map(|entry| entry.message.as_ref().ok());
             let mine = messages.filter(|message| is_letter(message, me, since, until));
             told.extend(mine.map(|message| format!("[to {name}] {}", summary(message))));

@@ -29,7 +29,7 @@ impl Post {
 
     /// Its plan has no answer yet.
     pub(super) fn waits_for_approval(&self) -> Result<bool, ErrorReport> {
-        Ok(self.team().requests().plan_of(self.me()).map_err(fault)?.is_some())
+        Ok(self.team().requests().open_plan_request(self.me()).map_err(fault)?.is_some())
     }
 
     /// The end of a turn in plan mode, with what it said at last: that is its plan, unless one waits or was approved

@@ -19,7 +19,7 @@ use protocol::timestamp::iso8601;
 use protocol::turn_program::PlanStage;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
-use store::{Error, Mark, Team};
+use store::{Error, InboxCursor, Team};
 
 /// How often in a life the agent takes a task again that it gave back.
 const TAKEN_AGAIN: u32 = 2;
@@ -34,7 +34,7 @@ pub(crate) struct Post {
     color: Option<String>,
     hints: Option<Hints>,
     /// How far the own inbox was read, and what of that is unread.
-    seen: Option<Mark>,
+    seen: Option<InboxCursor>,
     pending: Vec<InboxEntry>,
     peers: Peers,
     /// Given to the agent, but not yet marked read, since the disk was full say. Not to be given twice.
@@ -82,7 +82,7 @@ impl Post {
 
     /// Others may have been put in the place of the team's directories: the teammate is of the team that is there now.
     pub(super) fn see_team(&mut self) -> Result<(), ErrorReport> {
-        if !self.team.is_at_its_place()
+        if !self.team.is_current_in_root()
             && let Some(team) = self.team.anew().map_err(fault)?
         {
             (self.team, self.seen) = (team, None);
@@ -96,14 +96,14 @@ impl Post {
         self.see_team()?;
         self.mark(Vec::new())?;
         let inbox = self.team.inbox(&self.me);
-        let (new, mark) = inbox.since(self.seen.as_ref()).map_err(fault)?;
-        if mark.began_again() {
+        let (new, mark) = inbox.read_since(self.seen.as_ref()).map_err(fault)?;
+        if mark.is_reset() {
             self.pending.clear();
         }
         self.pending.extend(new.into_iter().filter(is_unread));
         // Others mark and remove too: then only the whole of it says what is left.
-        if mark.unread() != self.pending.len() {
-            self.pending = inbox.unread().map_err(fault)?;
+        if mark.unread_count() != self.pending.len() {
+            self.pending = inbox.read_unread().map_err(fault)?;
         }
         self.seen = Some(mark);
         if let Some(text) = self.prompt.take()
@@ -191,7 +191,7 @@ impl Post {
 
     /// Nobody waits for the answers to these any more.
     pub(super) fn take_back(&self, ids: &[RequestId]) -> Result<(), ErrorReport> {
-        self.team.requests().take_back(&self.me, ids, now()).map_err(fault)
+        self.team.requests().withdraw(&self.me, ids, now()).map_err(fault)
     }
 
     /// Hands in a plan, in a file of its own.
@@ -207,7 +207,7 @@ impl Post {
     }
 
     fn hand_in_file(&self, file: String, plan: &str) -> Result<PlanStage, ErrorReport> {
-        let request = self.team.hand_in(&self.me, &file, plan, now()).map_err(fault)?;
+        let request = self.team.request_plan_approval(&self.me, &file, plan, now()).map_err(fault)?;
         Ok(PlanStage::AwaitingApproval { request_id: request, file })
     }
 
@@ -283,7 +283,7 @@ impl Post {
         let claimed = if self.given_back.is_empty() {
             tasks.claim(None, &self.me)
         } else {
-            match choice(&tasks.list_shared().map_err(fault)?, &self.me, &self.given_back) {
+            match choice(&tasks.list_cached().map_err(fault)?, &self.me, &self.given_back) {
                 Some(id) => tasks.claim(Some(&id), &self.me),
                 None => return Ok(None),
             }
@@ -295,10 +295,10 @@ impl Post {
         match claimed {
             Ok(task) => Ok(Some(task)),
             // It is ours; that our own inbox could not be told so is no loss.
-            Err(Error::Untold { id, .. }) => self.team.tasks().get(&id).map(Some).map_err(fault),
-            Err(Error::NothingAvailable(_)) => Ok(None),
+            Err(Error::OwnerNotNotified { id, .. }) => self.team.tasks().get(&id).map(Some).map_err(fault),
+            Err(Error::NoTaskAvailable(_)) => Ok(None),
             // Somebody was faster; that they took it wakes nobody, so the next look is at once.
-            Err(Error::Claimed { .. } | Error::Blocked { .. }) => self.claim(),
+            Err(Error::TaskClaimed { .. } | Error::TaskBlocked { .. }) => self.claim(),
             Err(error) => Err(fault(error)),
         }
     }
@@ -306,7 +306,7 @@ impl Post {
     /// A task of the agent's that is in progress, though no turn is on it: it claimed one in another turn, or an
     /// earlier life left it. Looked for between the turns only.
     pub(super) fn left(&self) -> Result<Option<Task>, ErrorReport> {
-        let task = self.team.tasks().resume(&self.me).map_err(fault)?;
+        let task = self.team.tasks().resumable_task(&self.me).map_err(fault)?;
         Ok(task.filter(|task| !self.unsettled.contains(&task.id)))
     }
 

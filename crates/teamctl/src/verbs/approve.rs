@@ -54,8 +54,8 @@ pub(super) fn answer(here: &Here, id: &str, answer: &Answer) -> Result<ExitCode,
     let (caller, at) = (here.caller_at(team_of(here, id)?)?, now());
     // In the terminal of a session that leads it is taken for that program's doing.
     let result = match led_here(here)? {
-        Some(_) => caller.answer_as_program(id, answer, at)?,
-        None => caller.answer(id, answer, at)?,
+        Some(_) => caller.answer_request_as_program(id, answer, at)?,
+        None => caller.answer_request(id, answer, at)?,
     };
     output::done(here, &result, &clean(result["message"].as_str().unwrap_or_default()));
     Ok(ExitCode::SUCCESS)
@@ -77,7 +77,7 @@ fn team_of(here: &Here, id: &str) -> Result<Team, ErrorReport> {
             Err(error) => closed = Some(error),
         }
     }
-    let is_whole = |(_, request): &(Team, OpenRequest)| request.asked.id().as_str() == id;
+    let is_whole = |(_, request): &(Team, OpenRequest)| request.request.id().as_str() == id;
     if found.iter().any(is_whole) {
         found.retain(is_whole);
     } else if let Some(error) = closed.take_if(|error| is_of(error, id)) {
@@ -101,7 +101,7 @@ fn team_of(here: &Here, id: &str) -> Result<Team, ErrorReport> {
 /// Whether it says why the request of that whole id takes no answer.
 fn is_of(error: &Error, wanted: &str) -> bool {
     match error {
-        Error::Answered { id, .. } | Error::TakenBack { id, .. } | Error::AskerGone { id, .. } => {
+        Error::AlreadyAnswered { id, .. } | Error::Withdrawn { id, .. } | Error::AskerGone { id, .. } => {
             id == wanted
         }
         _ => false,

@@ -7,7 +7,7 @@ use crate::output;
 use protocol::error::ErrorReport;
 use serde_json::json;
 use std::process::ExitCode;
-use store::{Missed, message_id};
+use store::{FailedRecipient, message_id};
 
 /// Send a message to every other member
 ///
@@ -28,8 +28,8 @@ pub(crate) struct Broadcast {
 pub(crate) fn run(here: &Here, args: &Broadcast) -> Result<ExitCode, ErrorReport> {
     let caller = here.caller()?;
     let sent = caller.broadcast(text::of(&args.text)?, args.summary.as_deref(), now())?;
-    let Some(fault) = sent.fault() else {
-        let mut result = sent.result();
+    let Some(fault) = sent.partial_error() else {
+        let mut result = sent.to_json();
         result["message_id"] = json!(message_id(&sent.message));
         let sentence = format!("{}.", result["message"].as_str().unwrap_or_default());
         output::done(here, &result, &output::clean(&sentence));
@@ -38,14 +38,14 @@ pub(crate) fn run(here: &Here, args: &Broadcast) -> Result<ExitCode, ErrorReport
     Ok(partly(here, &sent, &fault))
 }
 
-fn partly(here: &Here, sent: &store::Broadcast, fault: &ErrorReport) -> ExitCode {
+fn partly(here: &Here, sent: &store::BroadcastResult, fault: &ErrorReport) -> ExitCode {
     if here.global.json {
-        let mut result = sent.result();
+        let mut result = sent.to_json();
         result["ok"] = json!(false);
         result["message_id"] = json!(message_id(&sent.message));
         output::json(&result.to_string());
     }
-    for Missed { name, fault } in &sent.missed {
+    for FailedRecipient { name, error: fault } in &sent.failed {
         let message = format!("{name}: {fault}");
         output::told(here, &ErrorReport { message, ..fault.clone() });
     }

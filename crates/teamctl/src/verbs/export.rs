@@ -78,7 +78,7 @@ fn written(team: &Team, policy: Option<Vec<u8>>, to: impl Write, path: &Path) ->
         count += 1;
         entry(&mut archive, name, bytes).map_err(|error| ErrorReport::from_io("write", path, &error))
     };
-    team.pack(&mut put)?;
+    team.export(&mut put)?;
     policy.map_or(Ok(()), |policy| put(POLICY, &policy))?;
     let done = archive.into_inner().and_then(|mut to| to.flush());
     done.map(|()| count).map_err(|error| ErrorReport::from_io("write", path, &error))

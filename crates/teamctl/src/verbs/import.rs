@@ -14,7 +14,7 @@ use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use store::Parcel;
+use store::TeamArchive;
 use tar::{Archive, EntryType};
 
 /// The most bytes of all files together.
@@ -40,7 +40,7 @@ pub(crate) fn run(here: &Here, args: &Import) -> Result<ExitCode, ErrorReport> {
         true => read(std::io::stdin().lock(), &args.file)?,
         false => read(opened(&args.file)?, &args.file)?,
     };
-    let name = parcel.name()?;
+    let name = parcel.team_name()?;
     let team = here.global.team.as_deref().map_or(Ok(name), called)?;
     let request = CreateTeamRequest { policy: policy.clone(), ..plain(&team)? };
     let reply = here.ask(Request::CreateTeam(request)).map_err(|fault| match fault.kind {
@@ -49,7 +49,7 @@ pub(crate) fn run(here: &Here, args: &Import) -> Result<ExitCode, ErrorReport> {
         _ => fault,
     })?;
     let Reply::CreateTeam(made) = reply else { return Err(misunderstood()) };
-    let filled = here.root()?.team(&made.team_name).and_then(|team| team.unpack(&parcel)).map_err(fault);
+    let filled = here.root()?.team(&made.team_name).and_then(|team| team.import(&parcel)).map_err(fault);
     if let Err(fault) = filled {
         // Nobody takes half a team for the whole.
         let order = DeleteTeamRequest { team: made.team_name, force: true, discard_worktrees: Vec::new() };
@@ -70,7 +70,7 @@ fn opened(path: &Path) -> Result<File, ErrorReport> {
     })
 }
 
-fn read(from: impl Read, path: &Path) -> Result<(Parcel, Policy), ErrorReport> {
+fn read(from: impl Read, path: &Path) -> Result<(TeamArchive, Policy), ErrorReport> {
     let unreadable = |error: std::io::Error| {
         // The library's own words have what stands in the file.
         let why = match error.raw_os_error() {
@@ -82,7 +82,7 @@ fn read(from: impl Read, path: &Path) -> Result<(Parcel, Policy), ErrorReport> {
     };
     // One byte more than there may be shows that there are more.
     let mut archive = Archive::new(from.take(LIMIT + 1));
-    let (mut parcel, mut policy, mut total) = (Parcel::default(), Policy::default(), 0);
+    let (mut parcel, mut policy, mut total) = (TeamArchive::default(), Policy::default(), 0);
     for entry in archive.entries().map_err(unreadable)? {
         let mut entry = entry.map_err(unreadable)?;
         let name = String::from_utf8_lossy(&entry.path_bytes()).into_owned();
@@ -100,7 +100,7 @@ fn read(from: impl Read, path: &Path) -> Result<(Parcel, Policy), ErrorReport> {
             POLICY => {
                 policy = serde_json::from_slice(&bytes).map_err(|why| refused(&name, &why.to_string()))?;
             }
-            name => parcel.add(&output::clean(name), bytes)?,
+            name => parcel.add_file(&output::clean(name), bytes)?,
         }
     }
     Ok((parcel, policy))
@@ -110,7 +110,7 @@ fn refused(name: &str, why: &str) -> ErrorReport {
     ErrorReport::new(ErrorKind::InvalidData, output::clean(&format!("cannot import {name}: {why}")))
 }
 
-fn tell(here: &Here, made: &CreateTeamReply, parcel: &Parcel, policy: &Policy) {
+fn tell(here: &Here, made: &CreateTeamReply, parcel: &TeamArchive, policy: &Policy) {
     let (inboxes, tasks) = parcel.counts();
     let mut sentence = format!("Team {} is there, with {inboxes} inboxes and {tasks} tasks.", made.team_name);
     let names: Vec<&str> = parcel.members().iter().map(AgentName::as_str).collect();

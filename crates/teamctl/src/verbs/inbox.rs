@@ -100,7 +100,7 @@ struct Reader<'a> {
 
 impl Reader<'_> {
     fn once(&self) -> Result<ExitCode, ErrorReport> {
-        let shown = if self.args.unread { self.inbox.unread() } else { self.inbox.read() };
+        let shown = if self.args.unread { self.inbox.read_unread() } else { self.inbox.read() };
         let shown = self.last(shown.map_err(fault)?);
         if self.here.global.json {
             let messages: Vec<Value> = shown.iter().map(object).collect();

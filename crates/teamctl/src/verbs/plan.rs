@@ -31,7 +31,7 @@ pub(crate) fn run(here: &Here, args: &Plan) -> Result<ExitCode, ErrorReport> {
         })?,
         None => text::standard_input()?,
     };
-    let result = caller.hand_in(&plan, now())?;
+    let result = caller.submit_plan(&plan, now())?;
     let sentence = result["message"].as_str().unwrap_or_default().to_owned();
     output::done(here, &result, &output::clean(&sentence));
     Ok(ExitCode::SUCCESS)

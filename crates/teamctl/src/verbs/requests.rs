@@ -65,7 +65,7 @@ struct Of {
 
 fn waiting(here: &Here, root: &Root, team: &TeamName) -> Result<Vec<Of>, ErrorReport> {
     let caller = here.caller_at(root.team(team).map_err(fault)?)?;
-    let (policy, asking) = (caller.policy()?, caller.team().requests().asking().map_err(fault)?);
+    let (policy, asking) = (caller.policy()?, caller.team().requests().scan().map_err(fault)?);
     let all = request::waiting(&policy, asking).into_iter();
     Ok(all.map(|waiting| Of { team: team.clone(), waiting }).collect())
 }
@@ -94,10 +94,10 @@ fn object(of: &Of) -> Value {
         serde_json::from_str(&protocol::json::replace_lone_surrogates(&request.text)).unwrap_or(Value::Null);
     let mut object = json!({
         "team": team,
-        "id": request.asked.id(),
-        "kind": request.asked.kind(),
+        "id": request.request.id(),
+        "kind": request.request.kind(),
         "from": request.from,
-        "since": request.since,
+        "since": request.asked_at,
         "body": body,
     });
     if let Some((at, approved)) = ends {
@@ -115,12 +115,12 @@ fn sentence(of: &Of, several: bool, at: u64) -> String {
         let word = if approved { "approved" } else { "denied" };
         format!(", {word} in {}", ago(end.saturating_sub(at)))
     });
-    let since = match request.since {
+    let since = match request.asked_at {
         0 => String::new(),
         since => format!("  since {}", ago(at.saturating_sub(since))),
     };
-    let head = format!("{}{team}  {}{since}{ends}", flat(request.from.as_str()), request.asked.id());
-    let body = request::words(&request.asked);
+    let head = format!("{}{team}  {}{since}{ends}", flat(request.from.as_str()), request.request.id());
+    let body = request::words(&request.request);
     let body: Vec<String> = clean(&body).lines().map(|line| format!("    {line}")).collect();
     format!("{}\n{}", clean(&head), body.join("\n"))
 }

@@ -5,7 +5,7 @@ use crate::output;
 use protocol::error::ErrorReport;
 use protocol::id::RequestId;
 use std::process::ExitCode;
-use store::Answer;
+use store::ShutdownDecision;
 
 /// Answer a request to shut down, as the teammate that was asked
 ///
@@ -33,10 +33,10 @@ pub(crate) struct Respond {
 pub(crate) fn run(here: &Here, args: &Respond) -> Result<ExitCode, ErrorReport> {
     let caller = here.caller()?;
     let answer = match args.approve {
-        true => Answer::Approve,
-        false => Answer::Reject { reason: args.reason.clone().unwrap_or_default() },
+        true => ShutdownDecision::Approve,
+        false => ShutdownDecision::Reject { reason: args.reason.clone().unwrap_or_default() },
     };
-    let result = caller.respond(&args.request, &answer, now())?;
-    output::done(here, &result, &output::clean(&answer.sentence(caller.me())));
+    let result = caller.answer_shutdown(&args.request, &answer, now())?;
+    output::done(here, &result, &output::clean(&answer.result_text(caller.name())));
     Ok(ExitCode::SUCCESS)
 }

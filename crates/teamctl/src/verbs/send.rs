@@ -38,7 +38,7 @@ pub(crate) fn run(here: &Here, args: &Send) -> Result<ExitCode, ErrorReport> {
         true => caller.send_as_user(&args.name, text, summary, now())?,
         false => caller.send(&args.name, text, summary, now())?,
     };
-    let mut result = sent.result();
+    let mut result = sent.to_json();
     result["message_id"] = json!(message_id(&sent.message));
     output::done(here, &result, &output::clean(&format!("{}.", sent.sentence())));
     Ok(ExitCode::SUCCESS)

@@ -341,7 +341,7 @@ fn restart(word: Option<&str>) -> Result<RestartPolicy, ErrorReport> {
 /// What somebody has written down of that type; most types are a word alone.
 fn definition(root: &Path, agent_type: Option<&str>) -> Result<Option<Definition>, ErrorReport> {
     let Some(agent_type) = agent_type else { return Ok(None) };
-    let text = store::definition(root, agent_type).map_err(fault)?;
+    let text = store::read_agent_type(root, agent_type).map_err(fault)?;
     Ok(text.map(|text| definition::parse(&text)))
 }
 

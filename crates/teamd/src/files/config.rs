@@ -11,7 +11,7 @@ use protocol::name::{AgentName, TeamName};
 use protocol::team_config::{Member, TeamConfig, with_member, without_members};
 use std::collections::HashSet;
 use std::sync::Arc;
-use store::{Config, Damage, Error, Team};
+use store::{CachedConfig, ConfigDamage, Error, Team};
 
 /// Members of ours that were taken off and may come back by the hand of an old client, which writes what it read
 /// before: so many are remembered.
@@ -23,11 +23,11 @@ impl Files {
         let team = self.team(name)?;
         if self.take_out_gone(&team, &config)? {
             // A namesake of one of them may be missing.
-            config = team.config_of_ours()?;
+            config = team.config_for_repairer()?;
         }
         let members_back = put_members_back(&team, &config, &ours.living)?;
         if members_back {
-            config = team.config_of_ours()?;
+            config = team.config_for_repairer()?;
         }
         self.remember_face(name, &config, &ours.names);
         let active = config.members.iter().filter_map(|m| Some((m.name.clone(), m.is_active?))).collect();
@@ -40,24 +40,24 @@ impl Files {
         &mut self,
         name: &TeamName,
         living: &[Living],
-    ) -> Result<(Arc<Config>, Option<String>), Error> {
-        let config = self.team(name).and_then(|team| team.config_of_ours());
+    ) -> Result<(Arc<CachedConfig>, Option<String>), Error> {
+        let config = self.team(name).and_then(|team| team.config_for_repairer());
         if let Ok(config) = config {
             return Ok((config, None));
         }
         let mended = self.mend(name, living)?;
-        Ok((self.team(name)?.config_of_ours()?, mended))
+        Ok((self.team(name)?.config_for_repairer()?, mended))
     }
 
     /// Why it had to be; none where it is whole, or not ours to write.
     fn mend(&self, name: &TeamName, living: &[Living]) -> Result<Option<String>, Error> {
         let Some(face) = self.face(name) else { return Ok(None) };
-        let Some(team) = self.root.team_without_config(name)? else { return Ok(None) };
+        let Some(team) = self.root.open_team_without_config(name)? else { return Ok(None) };
         let with = |text: String, one: &Living| {
             with_member(&text, &member(&one.record, one.activity)).unwrap_or(text)
         };
-        let damage = team.mend(|| living.iter().fold(face.clone(), with))?;
-        Ok(damage.map(|Damage { why, copy }| {
+        let damage = team.repair_config(|| living.iter().fold(face.clone(), with))?;
+        Ok(damage.map(|ConfigDamage { reason: why, backup: copy }| {
             let copy = copy.map(|copy| format!("; what it said: {}", copy.display())).unwrap_or_default();
             format!("config.json is written anew from the roster: {why}{copy}")
         }))
@@ -101,7 +101,7 @@ impl Files {
     }
 
     /// Its lead, what others have put there, and nothing of ours. That of another team of the same name is dropped.
-    fn remember_face(&mut self, name: &TeamName, config: &Config, ours: &[AgentName]) {
+    fn remember_face(&mut self, name: &TeamName, config: &CachedConfig, ours: &[AgentName]) {
         if self.faces.get(name) == Some(&config.origin()) {
             return;
         }
@@ -130,7 +130,7 @@ fn put_members_back(team: &Team, config: &TeamConfig, living: &[Living]) -> Resu
     if missing.is_empty() {
         return Ok(false);
     }
-    let back = team.add_missing(&missing)?;
+    let back = team.add_missing_members(&missing)?;
     for member in &back {
         tracing::warn!(%member, "config.json had lost a living member: it is put back");
     }

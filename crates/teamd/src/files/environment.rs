@@ -12,7 +12,7 @@ const DIRECTORY: &str = "env";
 impl Files {
     pub(super) fn keep_environment(&self, file: &str, env: &BTreeMap<String, String>) -> Result<(), Error> {
         let bytes = serde_json::to_vec(env).expect("texts are JSON");
-        self.state.sub(DIRECTORY)?.replace(file, &bytes)
+        self.state.open_subdir(DIRECTORY)?.replace(file, &bytes)
     }
 
     /// Removes those that the roster on disk does not name. What could not be removed is tried again with the next.
@@ -29,14 +29,14 @@ impl Files {
 
 /// Removes those that the roster does not name.
 pub(crate) fn drop_unknown(state: &StateDir, roster: &Roster) -> Result<(), Error> {
-    let directory = state.sub(DIRECTORY)?;
+    let directory = state.open_subdir(DIRECTORY)?;
     let unknown = |file: &String| !roster.environments().any(|known| known == file);
     directory.names()?.iter().filter(|file| unknown(file)).try_for_each(|file| directory.remove(file))
 }
 
 /// What such a file holds; nothing where it can't be read, which is told.
 pub(crate) fn environment(state: &StateDir, file: &str) -> BTreeMap<String, String> {
-    let read = state.sub(DIRECTORY).and_then(|directory| directory.read(file));
+    let read = state.open_subdir(DIRECTORY).and_then(|directory| directory.read(file));
     let env = read.map(|bytes| bytes.and_then(|bytes| serde_json::from_slice(&bytes).ok()));
     env.unwrap_or_else(|error| {
         tracing::warn!("cannot read the environment of an agent: {error}");

@@ -5,19 +5,19 @@ use protocol::message::{InboxEntry, Message};
 use protocol::name::{AgentName, TeamName};
 use protocol::payload::Payload;
 use std::collections::BTreeMap;
-use store::{Error, Ledger, Looked, Mark, Reader, Team};
+use store::{Error, InboxChange, InboxCursor, InboxReconciler, ReaderKind, Team};
 
 /// How far each inbox has been looked at.
 #[derive(Debug)]
 pub(super) struct Inboxes {
     /// How many entries an earlier daemon told of each, until this one has looked through it.
     told: BTreeMap<(TeamName, AgentName), usize>,
-    marks: BTreeMap<(TeamName, AgentName), Mark>,
+    marks: BTreeMap<(TeamName, AgentName), InboxCursor>,
     /// Those that have more than grown, since they were held against what was acknowledged; and whether of them some were
     /// read, which nobody was told yet.
     changed: BTreeMap<(TeamName, AgentName), bool>,
     /// What was acknowledged.
-    ledgers: BTreeMap<TeamName, Ledger>,
+    ledgers: BTreeMap<TeamName, InboxReconciler>,
 }
 
 impl Inboxes {
@@ -37,8 +37,8 @@ impl Inboxes {
     /// looked at.
     pub(super) fn unseen(&mut self, team: &Team) -> Result<Vec<String>, Error> {
         let ledger = self.ledgers.entry(team.name().clone()).or_default();
-        ledger.follow(team)?;
-        Ok(ledger.unseen())
+        ledger.read_journal(team)?;
+        Ok(ledger.inboxes_with_unseen())
     }
 
     /// A part of what is new, so that memory does not grow with an inbox; where there is more, it is to be looked at again.
@@ -47,22 +47,22 @@ impl Inboxes {
         let key = (team.name().clone(), name.clone());
         let before = self.marks.get(&key);
         if matches!(guard, Guard::Fed | Guard::Looks) {
-            let followed = self.ledgers.entry(team.name().clone()).or_default().follow(team);
+            let followed = self.ledgers.entry(team.name().clone()).or_default().read_journal(team);
             followed.unwrap_or_else(|error| untold(&error));
         }
-        let (entries, mark) = team.inbox(&name).part_since(before)?;
+        let (entries, mark) = team.inbox(&name).read_chunk_since(before)?;
         let mut mail = self.mail(&key, &entries, &mark);
-        if before.is_none() || mark.began_again() || mail.unread.is_some() {
+        if before.is_none() || mark.is_reset() || mail.unread.is_some() {
             *self.changed.entry(key.clone()).or_default() |= mail.unread.is_some();
         }
-        let unread = mark.unread();
+        let unread = mark.unread_count();
         self.marks.insert(key.clone(), mark);
         if mail.more {
             return Ok(Mail { unread: None, ..mail });
         }
         self.told.remove(&key);
         let changed = self.changed.get_mut(&key);
-        let looked = if changed.is_some() { Looked::Changed } else { Looked::Grown(&entries) };
+        let looked = if changed.is_some() { InboxChange::Rewritten } else { InboxChange::Appended(&entries) };
         mail.unread = changed.is_some_and(std::mem::take).then_some(unread);
         match self.settle(team, &name, looked, guard) {
             Ok(put_back) => {
@@ -75,19 +75,24 @@ impl Inboxes {
         Ok(mail)
     }
 
-    fn mail(&self, key: &(TeamName, AgentName), entries: &[InboxEntry], mark: &Mark) -> Mail {
-        let more = mark.is_behind();
+    fn mail(&self, key: &(TeamName, AgentName), entries: &[InboxEntry], mark: &InboxCursor) -> Mail {
+        let more = mark.has_more();
         // Its owner has taken out what it consumed, or somebody has rewritten it: nobody knows what is new.
-        if mark.began_again() {
-            return Mail { earlier: letters(entries), unread: Some(mark.unread()), more, ..Mail::default() };
+        if mark.is_reset() {
+            return Mail {
+                earlier: letters(entries),
+                unread: Some(mark.unread_count()),
+                more,
+                ..Mail::default()
+            };
         }
         let told = self.told.get(key).copied().unwrap_or(0);
         let (earlier, new) = entries.split_at(entries.partition_point(|entry| entry.index < told));
         // What is new was unread once, even if its owner was faster than this look.
-        let was_unread = self.marks.get(key).map_or(0, Mark::unread)
+        let was_unread = self.marks.get(key).map_or(0, InboxCursor::unread_count)
             + earlier.iter().filter(|entry| entry.unread().is_some()).count()
             + new.iter().filter(|entry| entry.message.is_ok()).count();
-        let unread = (mark.unread() < was_unread).then_some(mark.unread());
+        let unread = (mark.unread_count() < was_unread).then_some(mark.unread_count());
         Mail { new: letters(new), earlier: letters(earlier), unread, more, ..Mail::default() }
     }
 
@@ -95,7 +100,7 @@ impl Inboxes {
         &mut self,
         team: &Team,
         name: &AgentName,
-        looked: Looked<'_>,
+        looked: InboxChange<'_>,
         guard: Guard,
     ) -> Result<Vec<Letter>, Error> {
         let Some(ledger) = self.ledgers.get_mut(team.name()) else { return Ok(Vec::new()) };
@@ -103,13 +108,13 @@ impl Inboxes {
         let reader = match guard {
             Guard::Later => return Ok(Vec::new()),
             Guard::Never => {
-                ledger.leave(&inbox);
+                ledger.stop_restoring(&inbox);
                 return Ok(Vec::new());
             }
-            Guard::Fed => Reader::Ours,
-            Guard::Looks => Reader::Maybe,
+            Guard::Fed => ReaderKind::OwnDelivery,
+            Guard::Looks => ReaderKind::ForeignProgram,
         };
-        Ok(ledger.settle(&inbox, looked, reader)?.iter().map(|message| of_message(0, message)).collect())
+        Ok(ledger.reconcile(&inbox, looked, reader)?.iter().map(|message| of_message(0, message)).collect())
     }
 }
 

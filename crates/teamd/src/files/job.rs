@@ -19,7 +19,7 @@ use protocol::task::Task;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::sync::Arc;
-use store::{Asking, OpenRequest};
+use store::{OpenRequest, RequestScanResult};
 
 /// Something to do with files.
 #[derive(Debug)]
@@ -239,7 +239,7 @@ pub(crate) enum FileDone {
     },
     Requests {
         team: TeamName,
-        result: Result<Asking, ErrorReport>,
+        result: Result<RequestScanResult, ErrorReport>,
     },
     Answered {
         team: TeamName,

@@ -31,15 +31,15 @@ impl Files {
         }
         crate::worktrees::check(record)?;
         let team = self.team(&record.team)?;
-        let config = team.config_of_ours()?;
+        let config = team.config_for_repairer()?;
         if config.member(&record.name).is_some() {
-            return Err(ErrorReport::from(Error::Exists { what: format!("member {}", record.name) }));
+            return Err(ErrorReport::from(Error::AlreadyExists { what: format!("member {}", record.name) }));
         }
         let inbox = team.inbox(&record.name);
         if *again {
             let_go_of_requests(&inbox)?;
         } else {
-            inbox.retire()?;
+            inbox.mark_all_read()?;
         }
         if (!again || begins_anew(record)) && !record.prompt.is_empty() {
             inbox.append(&Message::new(&AgentName::lead(), record.prompt.clone(), *at))?;
@@ -64,7 +64,7 @@ impl Files {
         let waits = |entry: &InboxEntry| {
             entry.unread().is_some_and(|m| unless_unread.iter().any(|id| m.text.contains(id.as_str())))
         };
-        if !unless_unread.is_empty() && inbox.unread()?.iter().any(waits) {
+        if !unless_unread.is_empty() && inbox.read_unread()?.iter().any(waits) {
             return Ok(());
         }
         let lead = AgentName::lead();
@@ -87,7 +87,7 @@ impl Files {
     ) -> Result<(), Error> {
         let team = self.team(team)?;
         if telling == Telling::Written {
-            return team.set_member(name, &[("mode", serde_json::json!(mode))]);
+            return team.set_member_fields(name, &[("mode", serde_json::json!(mode))]);
         }
         let lead = AgentName::lead();
         let request = ModeSetRequest { mode: mode.to_string(), from: lead.to_string() };
@@ -161,7 +161,7 @@ pub(crate) fn end_record(spawn: &SpawnId) -> String {
 /// What asked the life before to end asks the next one nothing.
 fn let_go_of_requests(inbox: &Inbox) -> Result<(), Error> {
     let asks = |message: &Message| matches!(Payload::parse(&message.text), Some(Payload::ShutdownRequest(_)));
-    let unread = inbox.unread()?.into_iter();
+    let unread = inbox.read_unread()?.into_iter();
     let asked: Vec<InboxEntry> = unread.filter(|entry| entry.unread().is_some_and(asks)).collect();
     if asked.is_empty() { Ok(()) } else { inbox.mark_read(&asked) }
 }
@@ -200,7 +200,7 @@ pub(super) fn member(record: &Record, activity: Activity) -> Member {
 
 /// In this very life.
 pub(super) fn is_on(team: &Team, record: &Record) -> Result<bool, Error> {
-    let config = team.config_of_ours()?;
+    let config = team.config_for_repairer()?;
     Ok(config.member(&record.name).is_some_and(|member| member.joined_at == record.born))
 }
 
@@ -229,7 +229,7 @@ pub(super) fn tell_lead(team: &Team, records: &[&Record]) -> Result<(), Error> {
     if records.is_empty() {
         return Ok(());
     }
-    let tasks = team.tasks().list_shared().unwrap_or_default();
+    let tasks = team.tasks().list_cached().unwrap_or_default();
     let news: Vec<Message> = records.iter().filter_map(|record| news_of(record, &tasks)).collect();
     let inbox = team.inbox(&AgentName::lead());
     // Not by its text: what it left in progress may have been released between the two.

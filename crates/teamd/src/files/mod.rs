@@ -42,7 +42,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::UNIX_EPOCH;
-use store::{Error, Origin, Root, StateDir, Team};
+use store::{BaseVersion, Error, Root, StateDir, Team};
 use tokio::sync::mpsc::UnboundedSender;
 
 /// The file that holds the roster, in the state directory.
@@ -62,7 +62,7 @@ struct Files {
     /// Handles that are kept, for what they remember of the tasks.
     teams: BTreeMap<TeamName, Team>,
     /// The configs whose faces were remembered last: those that have no other need not be looked at for one.
-    faces: BTreeMap<TeamName, Origin>,
+    faces: BTreeMap<TeamName, BaseVersion>,
     /// Members that were taken off lately, with the time of their birth.
     gone: VecDeque<(TeamName, AgentName, u64)>,
     /// The environments that the last roster named; none where that is not known, nor what an earlier daemon left.
@@ -175,12 +175,12 @@ impl Files {
             }
             FileJob::LeadSession { team, session } => {
                 let session = [("leadSessionId", json!(session))];
-                return self.unasked("write leadSessionId", |it| it.team(&team)?.set(&session));
+                return self.unasked("write leadSessionId", |it| it.team(&team)?.set_fields(&session));
             }
             FileJob::Hidden { team, panes, tell: None } => {
                 return self.unasked("write hiddenPaneIds", |it| it.hidden(&team, &panes));
             }
-            FileJob::Probe => return self.unasked("probe the watcher", |it| it.root.probe()),
+            FileJob::Probe => return self.unasked("probe the watcher", |it| it.root.create_probe()),
             FileJob::Rescan { teams } => {
                 self.rescan(&teams);
                 return None;
@@ -192,7 +192,7 @@ impl Files {
             FileJob::Sessions => {
                 let teams = self.note("look for sessions", self.root.teams())?;
                 let there: Vec<TeamName> = teams.into_iter().filter(TeamName::is_claude_session).collect();
-                self.note("forget answers to sessions", self.root.forget_sessions(&there));
+                self.note("forget answers to sessions", self.root.delete_session_records(&there));
                 FileDone::Sessions { there }
             }
             FileJob::Hidden { team, panes, tell: Some((client, reply)) } => {
@@ -228,14 +228,14 @@ impl Files {
                 FileDone::Inbox { team, inbox, result: or_fault(result) }
             }
             FileJob::Requests { team } => {
-                let result = self.team(&team).and_then(|team| team.requests_of_ours().asking());
+                let result = self.team(&team).and_then(|team| team.requests_for_repairer().scan());
                 FileDone::Requests { team, result: or_fault(result) }
             }
             FileJob::Answer { team, request, answer, by, at } => {
                 let given = self
                     .team(&team)
-                    .and_then(|team| team.requests_of_ours().answer(&request, &answer, by, at));
-                let (from, id) = (request.from.clone(), request.asked.id().clone());
+                    .and_then(|team| team.requests_for_repairer().answer(&request, &answer, by, at));
+                let (from, id) = (request.from.clone(), request.request.id().clone());
                 FileDone::Answered { team, from, request: id, result: or_fault(given) }
             }
             FileJob::Mode { client, team, name, mode, telling, at } => {
@@ -274,14 +274,14 @@ impl Files {
 
     /// A field of a member.
     fn set(&mut self, team: &TeamName, name: &AgentName, field: &str, value: Value) -> Result<(), Error> {
-        self.team(team)?.set_member(name, &[(field, value)])
+        self.team(team)?.set_member_fields(name, &[(field, value)])
     }
 
     fn tasks(&mut self, name: &TeamName, which: Which) -> Result<Arc<Vec<Arc<Task>>>, Error> {
         let tasks = self.team(name)?.tasks();
         match which {
-            Which::These(changed) => tasks.list_changed(&Vec::from_iter(changed)),
-            Which::All => tasks.list_shared().map(Arc::new),
+            Which::These(changed) => tasks.list_after_changes(&Vec::from_iter(changed)),
+            Which::All => tasks.list_cached().map(Arc::new),
         }
     }
 
@@ -290,7 +290,7 @@ impl Files {
         if name.is_claude_session() {
             return Vec::new();
         }
-        let config = self.team(name).and_then(|team| team.config_of_ours());
+        let config = self.team(name).and_then(|team| team.config_for_repairer());
         config
             .map(|config| config.members.iter().map(|member| member.name.clone()).collect())
             .unwrap_or_default()

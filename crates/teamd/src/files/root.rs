@@ -14,7 +14,7 @@ impl Files {
             return;
         }
         // Whoever moved a directory may be about to put another, or a link, in its place: none is made unasked.
-        if !self.root.is_there() && !matches!(job, FileJob::Create { .. }) {
+        if !self.root.has_directories() && !matches!(job, FileJob::Create { .. }) {
             self.events.send(Event::Unwatched).ok();
             return;
         }
@@ -24,7 +24,7 @@ impl Files {
     }
 
     fn open_root_anew(&mut self) -> Result<(), ErrorReport> {
-        let root = self.root.anew()?;
+        let root = self.root.reopen()?;
         let (old, new) = (self.root.path(), root.path());
         if old != new {
             // Whoever asks by that path looks for a daemon in other places.
@@ -34,7 +34,7 @@ impl Files {
                 .with_help("start a teamd there: teamctl up"));
         }
         // Where the tasks alone were removed this is the directory that we have locked.
-        self.root.release()?;
+        self.root.unlock()?;
         instance::hold(&root)?;
         failpoint::hit("files.root");
         std::mem::take(&mut self.teams).keys().for_each(|team| self.inboxes.forget(team));

@@ -18,7 +18,7 @@ impl Files {
         let mut wanted = create.team.clone();
         for n in 2.. {
             match self.make(create, &wanted, at) {
-                Err(Error::Exists { .. }) if create.unique && n < TRIES => {
+                Err(Error::AlreadyExists { .. }) if create.unique && n < TRIES => {
                     wanted = numbered(&create.team, n)?;
                 }
                 Err(error) => return Err(error),
@@ -41,7 +41,7 @@ impl Files {
     /// The policy and the face first, so that no team stands without its own; of one that is there nothing is touched.
     fn make(&self, create: &CreateTeamRequest, name: &TeamName, at: u64) -> Result<Team, Error> {
         if self.root.team(name).is_ok() {
-            return Err(Error::Exists { what: format!("team {name}") });
+            return Err(Error::AlreadyExists { what: format!("team {name}") });
         }
         self.set_policy(name, &create.policy)?;
         let config = first_config(create, name, at);
@@ -57,13 +57,13 @@ impl Files {
 
     /// Whether [`Files::delete`] would say no, with nothing touched.
     pub(super) fn may_delete(&self, name: &TeamName, force: bool) -> Result<(), ErrorReport> {
-        self.deletable(name, force)?.may_delete().map_err(ErrorReport::from)
+        self.deletable(name, force)?.check_deletable().map_err(ErrorReport::from)
     }
 
     /// Members that somebody else has put there may live, for all that we know.
     fn deletable(&self, name: &TeamName, force: bool) -> Result<Team, ErrorReport> {
         let team = self.root.team(name).map_err(ErrorReport::from)?;
-        let config = (!force).then(|| team.config_of_ours()).transpose().map_err(ErrorReport::from)?;
+        let config = (!force).then(|| team.config_for_repairer()).transpose().map_err(ErrorReport::from)?;
         let members = config.iter().flat_map(|config| &config.members);
         let others: Vec<String> = members.filter(|m| !m.name.is_lead()).map(|m| m.name.to_string()).collect();
         if !others.is_empty() {
@@ -101,11 +101,11 @@ impl Files {
             Err(Error::NoSuchTeam { .. }) if panes.is_empty() => return Ok(()),
             team => team?,
         };
-        if team.config_of_ours()?.hidden_pane_ids == panes {
+        if team.config_for_repairer()?.hidden_pane_ids == panes {
             return Ok(());
         }
         let value = if panes.is_empty() { serde_json::Value::Null } else { serde_json::json!(panes) };
-        team.set(&[("hiddenPaneIds", value)])
+        team.set_fields(&[("hiddenPaneIds", value)])
     }
 
     /// For whoever writes tasks; one of an earlier team of that name goes.

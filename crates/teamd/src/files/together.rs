@@ -143,8 +143,8 @@ fn unless_gone(taken: Result<(), Error>) -> Result<(), Error> {
 
 /// A name that somebody else's member has got meanwhile is taken, although the roster does not know it.
 fn add_all(team: &Team, members: &[Member]) -> Vec<Result<(), Error>> {
-    let taken = |member: &Member| Error::Exists { what: format!("member {}", member.name) };
-    match team.add_missing(members) {
+    let taken = |member: &Member| Error::AlreadyExists { what: format!("member {}", member.name) };
+    match team.add_missing_members(members) {
         Ok(added) => {
             let is_added = |member: &Member| added.contains(&member.name);
             members.iter().map(|it| if is_added(it) { Ok(()) } else { Err(taken(it)) }).collect()

@@ -4,12 +4,12 @@ use super::join::Who;
 use super::looks::Part;
 use super::persons::a_team;
 use super::world::World;
-use protocol::member_request::{Answer, Approval, MemberRequestKind};
 use protocol::control::{Request, SetModeRequest, SetPolicyRequest};
 use protocol::id::RequestId;
-use protocol::permission_mode::PermissionMode;
+use protocol::member_request::{Answer, Approval, MemberRequestKind};
 use protocol::name::{AgentName, TeamName};
 use protocol::payload::{Payload, PermissionOutcome, PermissionRequest, PermissionResponse};
+use protocol::permission_mode::PermissionMode;
 use protocol::policy::{AnsweredBy, Approver as Answers, Policy, TimeoutAction};
 use protocol::task::TaskStatus;
 
@@ -109,7 +109,7 @@ impl World {
             _ => Answer::Approve(Approval::default()),
         };
         files.answer(&request, &answer, AnsweredBy::Lead, self.now.wall);
-        let id = request.asked.id().clone();
+        let id = request.request.id().clone();
         self.note(|| format!("somebody answers {id}: {answer:?}"));
         self.approves(&id, &answer);
         self.disk.touch(&team, Part::Inbox(request.from));

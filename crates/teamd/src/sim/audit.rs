@@ -136,15 +136,15 @@ impl World {
             );
         }
         for (team, files) in &self.disk.teams {
-            let overlooked = files.asking().overlooked;
+            let overlooked = files.asking().plans_timed_out_twice;
             for request in files.open() {
-                let asked = matches!(files.policy.decide(&request.asked, "/"), PolicyDecision::Ask(_));
+                let asked = matches!(files.policy.decide(&request.request, "/"), PolicyDecision::Ask(_));
                 let waits =
-                    request.asked.kind() == MemberRequestKind::Plan && overlooked.contains(&request.from);
+                    request.request.kind() == MemberRequestKind::Plan && overlooked.contains(&request.from);
                 let in_time = files.policy.timeout_decision().is_none()
                     || files.policy.answer_timeout_ms.is_none()
                     || waits;
-                assert!(asked && in_time, "the policy of {team} does not answer {:?}", request.asked.id());
+                assert!(asked && in_time, "the policy of {team} does not answer {:?}", request.request.id());
             }
         }
     }

@@ -7,13 +7,13 @@ use crate::event::Event;
 use crate::files::{ConfigSeen, Enrolled, FileDone, FileJob, Living, Ours, ShutdownAnswer};
 use crate::roster::{Record, Roster, SpawnId};
 use crate::step::Telling;
-use protocol::member_request::Answer;
 use protocol::control::{Activity, CreateTeamReply, CreateTeamRequest, ExitReport};
 use protocol::error::{ErrorKind, ErrorReport};
 use protocol::id::{RequestId, TaskId};
-use protocol::permission_mode::PermissionMode;
+use protocol::member_request::Answer;
 use protocol::name::{AgentName, TeamName};
 use protocol::payload::{ModeSetRequest, Payload};
+use protocol::permission_mode::PermissionMode;
 use protocol::policy::{AnsweredBy, Policy};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use store::OpenRequest;
@@ -146,7 +146,7 @@ impl Disk {
             }
             FileJob::Answer { team, request, answer, by, at } => {
                 let result = self.answer(&team, &request, &answer, by, at);
-                let (from, id) = (request.from.clone(), request.asked.id().clone());
+                let (from, id) = (request.from.clone(), request.request.id().clone());
                 FileDone::Answered { team, from, request: id, result }
             }
             FileJob::Mode { client, team, name, mode, telling, at } => {

@@ -1,17 +1,17 @@
 //! A team's files: its members, their mail, what they ask and are answered, its tasks.
 
 use crate::roster::SpawnId;
-use protocol::member_request::{Answer, answered_request};
 use protocol::id::{RequestId, TaskId};
+use protocol::member_request::{Answer, answered_request};
 use protocol::message::{InboxEntry, Message};
-use protocol::permission_mode::PermissionMode;
 use protocol::name::AgentName;
 use protocol::payload::Payload;
+use protocol::permission_mode::PermissionMode;
 use protocol::policy::{AnsweredBy, Policy};
 use protocol::task::{Task, TaskStatus};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-use store::{Answered, Asking, OpenRequest};
+use store::{AnsweredRequest, OpenRequest, RequestScanResult};
 
 /// One entry of an inbox.
 #[derive(Debug, Clone)]
@@ -107,8 +107,8 @@ impl Files {
     }
 
     pub(super) fn standing(&self, request: &OpenRequest) -> Standing {
-        let id = request.asked.id();
-        if self.members.get(&request.from).is_none_or(|member| request.since < member.born) {
+        let id = request.request.id();
+        if self.members.get(&request.from).is_none_or(|member| request.asked_at < member.born) {
             return Standing::Gone;
         }
         if let Some((approved, by)) = self.noted.get(id) {
@@ -131,16 +131,22 @@ impl Files {
     }
 
     /// What the store says of all of them.
-    pub(super) fn asking(&self) -> Asking {
+    pub(super) fn asking(&self) -> RequestScanResult {
         let (mut answered, mut withdrawn, mut in_a_row) = (Vec::new(), Vec::new(), BTreeMap::new());
         for request in self.requests() {
-            let (to, id) = (request.from.clone(), request.asked.id().clone());
+            let (to, id) = (request.from.clone(), request.request.id().clone());
             let overlooked: &mut u32 = in_a_row.entry(to.clone()).or_default();
             match self.standing(request) {
                 Standing::Answered(approved, by) => {
                     *overlooked =
                         if (approved, by) == (false, AnsweredBy::Timeout) { *overlooked + 1 } else { 0 };
-                    answered.push(Answered { to, request: id, approved, by, asked: request.since });
+                    answered.push(AnsweredRequest {
+                        member: to,
+                        request_id: id,
+                        approved,
+                        answered_by: by,
+                        asked_at: request.asked_at,
+                    });
                 }
                 Standing::TakenBack => withdrawn.push((to, id)),
                 Standing::Open | Standing::Gone => {}
@@ -148,7 +154,7 @@ impl Files {
         }
         let overlooked: BTreeSet<AgentName> =
             in_a_row.into_iter().filter(|(_, count)| *count >= 2).map(|(name, _)| name).collect();
-        Asking { open: self.open(), answered, withdrawn, overlooked }
+        RequestScanResult { open: self.open(), answered, withdrawn, plans_timed_out_twice: overlooked }
     }
 
     /// Stores an answer, unless there is one; gives how it stood.
@@ -161,9 +167,9 @@ impl Files {
     ) -> Standing {
         let standing = self.standing(request);
         if standing == Standing::Open {
-            let payload = request.asked.response(answer, PermissionMode::Default, at);
+            let payload = request.request.response(answer, PermissionMode::Default, at);
             self.put(&request.from, &AgentName::lead(), Some(payload), at);
-            self.noted.insert(request.asked.id().clone(), (matches!(answer, Answer::Approve(_)), by));
+            self.noted.insert(request.request.id().clone(), (matches!(answer, Answer::Approve(_)), by));
         }
         standing
     }
@@ -227,5 +233,5 @@ fn asks(from: &AgentName, payload: &Payload, at: u64) -> Option<Box<OpenRequest>
         return None;
     }
     let message = Message::new(from, payload.to_text(), at);
-    OpenRequest::of(InboxEntry { index: 0, raw: String::new(), message: Ok(message) }).map(Box::new)
+    OpenRequest::from_entry(InboxEntry { index: 0, raw: String::new(), message: Ok(message) }).map(Box::new)
 }

@@ -303,7 +303,7 @@ impl World {
         self.seen.job(&job);
         let answer = match &job {
             FileJob::Answer { request, answer, by, .. } if !self.disk.full => {
-                Some((request.asked.id().clone(), answer.clone(), *by))
+                Some((request.request.id().clone(), answer.clone(), *by))
             }
             _ => None,
         };

@@ -109,7 +109,7 @@ pub(super) fn look_again(state: &mut State, out: &mut Vec<Effect>) {
 pub(super) fn seen(
     state: &mut State,
     team: &TeamName,
-    result: Result<store::Asking, ErrorReport>,
+    result: Result<store::RequestScanResult, ErrorReport>,
     now: Now,
     out: &mut Vec<Effect>,
 ) {
@@ -118,11 +118,11 @@ pub(super) fn seen(
     known.unseen_asked = result.is_err();
     match result {
         Err(fault) => out.push(Effect::of_team(team, EventKind::Error { message: fault.message })),
-        Ok(store::Asking { open, answered, withdrawn, overlooked }) => {
+        Ok(store::RequestScanResult { open, answered, withdrawn, plans_timed_out_twice: overlooked }) => {
             known.overlooked = overlooked;
-            let named = open.iter().map(|request| request.asked.id().clone());
+            let named = open.iter().map(|request| request.request.id().clone());
             let named: BTreeSet<RequestId> =
-                named.chain(answered.iter().map(|answered| answered.request.clone())).collect();
+                named.chain(answered.iter().map(|answered| answered.request_id.clone())).collect();
             answered.iter().for_each(|answered| closed(state, team, answered, out));
             withdrawn.iter().for_each(|key| taken_back(state, team, key, out));
             let Some(known) = state.watched_mut(team) else { return };
@@ -141,9 +141,9 @@ pub(super) fn seen(
 }
 
 /// One that has its answer, by whomever: told, unless it was.
-fn closed(state: &mut State, team: &TeamName, answered: &store::Answered, out: &mut Vec<Effect>) {
+fn closed(state: &mut State, team: &TeamName, answered: &store::AnsweredRequest, out: &mut Vec<Effect>) {
     let Some(known) = state.watched_mut(team) else { return };
-    let key = (answered.to.clone(), answered.request.clone());
+    let key = (answered.member.clone(), answered.request_id.clone());
     let given = match known.asked.get(&key).map(|pending| pending.stage) {
         // The word of whoever writes it comes.
         Some(Asking::Answering(_)) => return,
@@ -151,7 +151,7 @@ fn closed(state: &mut State, team: &TeamName, answered: &store::Answered, out: &
         None => known.told_asked.opened.contains(&key.1) && !known.told_asked.closed.contains(&key.1),
     };
     if given {
-        close(state, team, &key, Given { by: answered.by, approved: answered.approved }, out);
+        close(state, team, &key, Given { by: answered.answered_by, approved: answered.approved }, out);
     }
 }
 
@@ -170,7 +170,7 @@ fn taken_back(state: &mut State, team: &TeamName, key: &(AgentName, RequestId), 
 }
 
 fn key_of(request: &OpenRequest) -> (AgentName, RequestId) {
-    (request.from.clone(), request.asked.id().clone())
+    (request.from.clone(), request.request.id().clone())
 }
 
 /// One that is open: it is decided unless it was.
@@ -183,16 +183,16 @@ fn take(state: &mut State, team: &TeamName, request: OpenRequest, now: Now, out:
     }
     let news = known.told_asked.opened.insert(key.1.clone());
     if news {
-        let (request, kind, about) = (key.1.to_string(), request.asked.kind(), request.asked.summary());
+        let (request, kind, about) = (key.1.to_string(), request.request.kind(), request.request.summary());
         out.push(Effect::Log(Event::for_member(
             team,
             &key.0,
             EventKind::RequestOpened { request_id: request, kind, summary: about },
         )));
     }
-    let decision = known.policy.decide(&request.asked, &cwd.unwrap_or_else(|| request.cwd.clone()));
-    let waited = if news { 0 } else { now.wall.saturating_sub(request.since) };
-    let waits = request.asked.kind() == MemberRequestKind::Plan && known.overlooked.contains(&key.0);
+    let decision = known.policy.decide(&request.request, &cwd.unwrap_or_else(|| request.cwd.clone()));
+    let waited = if news { 0 } else { now.wall.saturating_sub(request.asked_at) };
+    let waits = request.request.kind() == MemberRequestKind::Plan && known.overlooked.contains(&key.0);
     let until = until(&known.policy, waited, now).filter(|_| !waits);
     if waits && news && known.policy.timeout_decision().is_some() {
         out.push(Effect::Log(Event::for_member(
@@ -205,7 +205,7 @@ fn take(state: &mut State, team: &TeamName, request: OpenRequest, now: Now, out:
     match decision {
         PolicyDecision::Ask(_) if news => {
             let pane = state.member(team, &key.0).and_then(|agent| agent.record.pane.as_ref()?.id());
-            state.notices.add(team, &key.0, pane, News::Asks(pending.request.asked.kind()));
+            state.notices.add(team, &key.0, pane, News::Asks(pending.request.request.kind()));
         }
         PolicyDecision::Ask(_) => {}
         decided => give(team, &mut pending, decided, now, out),
@@ -338,7 +338,7 @@ fn show(state: &mut State, team: &TeamName, out: &mut Vec<Effect>) {
         let waits = |pending: &&Pending| !matches!(pending.stage, Asking::Answering(_));
         let hers =
             known.asked.iter().filter(|(key, _)| key.0 == agent.record.name).map(|(_, pending)| pending);
-        hers.filter(waits).map(|pending| pending.request.asked.kind()).collect()
+        hers.filter(waits).map(|pending| pending.request.request.kind()).collect()
     };
     for agent in state.agents.values_mut().filter(|agent| agent.record.team == *team) {
         let now = asks(agent);

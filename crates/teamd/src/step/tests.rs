@@ -32,8 +32,8 @@ use protocol::control::{
     Activity, Call, DeleteTeamRequest, ExitReport, FromShim, MemberSelection, PROTOCOL_VERSION, Reply,
     Request, Response, ShimHello, ShutdownMembersRequest, SpawnRequest, ToShim,
 };
-use protocol::error::ErrorKind;
 use protocol::delivery::Delivery;
+use protocol::error::ErrorKind;
 use protocol::id::TaskId;
 use protocol::name::{AgentName, TeamName};
 use std::collections::BTreeMap;

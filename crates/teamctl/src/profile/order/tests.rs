@@ -167,7 +167,8 @@ fn what_looks_like_a_blank_arrives_as_it_stands() {
     member.allow = vec!["{session}".to_owned()];
     let facts = Facts { cwd: "/{prompt}{color}", ..member.facts() };
     let first = turns(profile(text).order(&facts).unwrap()).first_argv;
-    let filled: Vec<String> = first.iter().map(|text| protocol::deferred_variables::fill(text, |_| Some("x"))).collect();
+    let filled: Vec<String> =
+        first.iter().map(|text| protocol::deferred_variables::fill(text, |_| Some("x"))).collect();
     assert_eq!(filled, ["p", "/{prompt}{color}", "{session}"]);
 }
 

@@ -2,8 +2,8 @@
 
 use super::*;
 use protocol::id::RequestId;
-use protocol::permission_mode::PermissionMode;
 use protocol::payload::PlanApprovalRequest;
+use protocol::permission_mode::PermissionMode;
 
 fn planner(plan: PlanStage) -> Beginning {
     let mode = Some(PermissionMode::Plan);

@@ -105,7 +105,7 @@ fn mend(root: &Root, report: &mut Report) {
 
 /// Locks first: what keeps an old file from going shall not keep them.
 fn clean(team: &Team, report: &mut Report) {
-    match team.release_stale().map_err(fault) {
+    match team.remove_stale_locks().map_err(fault) {
         Ok(released) => {
             released.iter().for_each(|path| {
                 report.ok("locks", format!("{} was stale, and is removed", path.display()));
@@ -113,7 +113,7 @@ fn clean(team: &Team, report: &mut Report) {
         }
         Err(fault) => report.fault("locks", &fault),
     }
-    if let Err(fault) = team.tidy().map_err(fault) {
+    if let Err(fault) = team.remove_abandoned().map_err(fault) {
         report.fault("leftovers", &fault);
     }
 }

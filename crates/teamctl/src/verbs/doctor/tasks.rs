@@ -9,7 +9,7 @@ use protocol::id::TaskId;
 use protocol::name::AgentName;
 use protocol::task::{Task, TaskStatus};
 use std::collections::BTreeSet;
-use store::{TaskUpdate, Team, UNREADABLE};
+use store::{TaskUpdate, Team, UNREADABLE_STATUS};
 
 /// `blocked` waits for `blocker`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -24,7 +24,7 @@ pub(super) fn examine(team: &Team, treatment: Treatment, report: &mut Report) {
         Err(fault) => return report.fault("tasks", &fault),
     };
     mark(team, &tasks, report);
-    let unreadable = |task: &&Task| task.status == TaskStatus::Other(UNREADABLE.to_owned());
+    let unreadable = |task: &&Task| task.status == TaskStatus::Other(UNREADABLE_STATUS.to_owned());
     for task in tasks.iter().filter(unreadable) {
         report.fail(
             "tasks",
@@ -39,7 +39,7 @@ pub(super) fn examine(team: &Team, treatment: Treatment, report: &mut Report) {
 
 /// Without the number in it nobody knows which ids were given, and none is given anew.
 fn mark(team: &Team, tasks: &[Task], report: &mut Report) {
-    let Err(error) = team.tasks().mark() else { return };
+    let Err(error) = team.tasks().high_water_mark() else { return };
     let highest = tasks.iter().map(|task| task.id.to_string()).next_back().unwrap_or_else(|| "0".to_owned());
     let message = format!("{error}: no task can be made");
     let fix =

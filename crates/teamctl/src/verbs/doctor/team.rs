@@ -22,7 +22,7 @@ pub(super) fn examine(team: &Team, report: &mut Report) {
 
 /// Nothing is damaged by it any more; but somebody does it.
 fn came_back(team: &Team, report: &mut Report) {
-    match team.came_back().map_err(fault) {
+    match team.restored_counts().map_err(fault) {
         Ok(counts) => counts.into_iter().for_each(|(file, count)| {
             let owner = file.trim_end_matches(".json");
             let message =

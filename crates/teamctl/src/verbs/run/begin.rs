@@ -18,7 +18,7 @@ use protocol::name::AgentName;
 use protocol::task::{Task, TaskStatus};
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
-use store::{NewTask, Planned, Root, Tasks, Team};
+use store::{BatchTask, NewTask, Root, Tasks, Team};
 
 /// So often a member that died before it could be given its tasks is spawned anew.
 const ATTEMPTS: usize = 3;
@@ -193,7 +193,10 @@ fn tasks(list: &Tasks, plans: &[Plan], there: &[Task]) -> Result<(), ErrorReport
             metadata: Some(plan.metadata.clone()),
             ..NewTask::new(&plan.subject, &AgentName::lead())
         };
-        Planned { task, after: plan.after.iter().filter_map(|blocker| new.get(blocker).copied()).collect() }
+        BatchTask {
+            task,
+            blocked_by_index: plan.after.iter().filter_map(|blocker| new.get(blocker).copied()).collect(),
+        }
     });
     list.create_all(planned.collect()).map_err(fault).map(drop)
 }

@@ -7,7 +7,7 @@ use protocol::name::AgentName;
 use protocol::task::{Task, TaskStatus};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
-use store::UNREADABLE;
+use store::UNREADABLE_STATUS;
 
 /// How often a failed task was given back, in its metadata: a run that is taken up again counts on.
 pub(super) const RETRIED: &str = "retried";
@@ -157,7 +157,7 @@ fn alone(rules: &Rules, task: &Task, lives: &Lives) -> (Fate, Option<GiveBack>) 
         },
         (TaskStatus::Pending, _) => (pending(task, lives), None),
         // Who writes it may be held up; where nobody is, it is the end of a team that rests.
-        (TaskStatus::Other(status), _) if status == UNREADABLE => (Fate::Waiting, None),
+        (TaskStatus::Other(status), _) if status == UNREADABLE_STATUS => (Fate::Waiting, None),
         (TaskStatus::Other(status), _) => (Fate::Undone(format!("its file says {status}")), None),
     }
 }
@@ -315,7 +315,7 @@ mod tests {
         assert!(matches!(one(&rules(0), pending("ann"), &bob).0, Fate::Undone(_)));
         assert!(matches!(one(&rules(0), pending(""), &lives(&[("ann", Gone)])).0, Fate::Undone(_)));
         assert!(matches!(one(&rules(0), task(1, "odd", "", "", ""), &bob).0, Fate::Undone(_)));
-        assert_eq!(one(&rules(0), task(1, UNREADABLE, "", "", ""), &bob).0, Fate::Waiting);
+        assert_eq!(one(&rules(0), task(1, UNREADABLE_STATUS, "", "", ""), &bob).0, Fate::Waiting);
     }
 
     #[test]

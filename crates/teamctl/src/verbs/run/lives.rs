@@ -82,7 +82,7 @@ pub(super) fn give_back(team: &Team, given: &GiveBack) -> Result<bool, ErrorRepo
     match tasks.update(&given.id, update, &AgentName::lead()) {
         Ok(_) => Ok(true),
         // It was given its owner; that it hears of it by a message is a courtesy.
-        Err(Error::Untold { .. }) => Ok(true),
+        Err(Error::OwnerNotNotified { .. }) => Ok(true),
         // Somebody was faster, or the owner has just gone: the next look decides anew.
         Err(error) if [ErrorKind::Refused, ErrorKind::NotFound].contains(&error.kind()) => Ok(false),
         Err(error) => Err(fault(error)),

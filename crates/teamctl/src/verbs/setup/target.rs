@@ -6,11 +6,11 @@ use crate::profile::setup::{Format, Piece};
 use protocol::error::{ErrorKind, ErrorReport};
 use similar::TextDiff;
 use std::path::{Path, PathBuf};
-use store::Settings;
+use store::ForeignSettings;
 
 /// See above.
 pub(in crate::verbs) struct Target {
-    pub(super) settings: Settings,
+    pub(super) settings: ForeignSettings,
     held: String,
     pub(super) wanted: String,
 }
@@ -18,7 +18,7 @@ pub(in crate::verbs) struct Target {
 impl Target {
     /// Reads what is there; what does not parse is a fault, and is left alone.
     pub(in crate::verbs) fn of(piece: &Piece, project: &Path) -> Result<Target, ErrorReport> {
-        let settings = Settings::read(&place(piece, project)?).map_err(fault)?;
+        let settings = ForeignSettings::read(&place(piece, project)?).map_err(fault)?;
         let own = own_program()?;
         let own = own.to_string_lossy();
         let broken = |why: String| {

@@ -23,7 +23,7 @@ pub(super) fn run(here: &Here, team: &Team, args: &Claim) -> Result<(), ErrorRep
         || NextTaskRequest { team: team.name().clone(), owner: me.clone(), include_in_progress: false };
     let task = match &args.id {
         Some(id) => tasks.claim(Some(id), &me),
-        None => tasks.claim_told(&me, || hints.next(asked())),
+        None => tasks.claim_with_hint(&me, || hints.next(asked())),
     };
     let task = task.map_err(fault)?;
     told(here, &task, &format!("Task {} is {}'s: {}", task.id, here.me(), task.subject));

@@ -24,7 +24,7 @@ pub(super) struct List {
 }
 
 pub(super) fn run(here: &Here, team: &Team, args: &List) -> Result<(), ErrorReport> {
-    let all = team.tasks().list_shared().map_err(fault)?;
+    let all = team.tasks().list_cached().map_err(fault)?;
     let wanted =
         |task: &&Arc<Task>| (args.all || !task.is_internal()) && (!args.available || task.is_available(&all));
     let shown: Vec<&Arc<Task>> = all.iter().filter(wanted).collect();

@@ -62,7 +62,7 @@ fn of_team(team: &Team, all: &mut Vec<Copy>) {
         there.extend(stored.iter().map(|copy| (owner.file_stem(), copy.id.clone())));
         all.extend(stored);
     }
-    for (file, message) in team.acknowledged().unwrap_or_default() {
+    for (file, message) in team.acknowledged_messages().unwrap_or_default() {
         let stem = file.trim_end_matches(".json");
         let id = message_id(&message);
         if there.insert((stem.to_owned(), id.clone())) {

@@ -118,7 +118,7 @@ fn or_teammates(team: &Team, names: Vec<AgentName>) -> Result<Vec<AgentName>, Er
 }
 
 fn unread(inbox: &Inbox, from: &[AgentName]) -> Result<Vec<String>, ErrorReport> {
-    let entries = inbox.unread().map_err(fault)?;
+    let entries = inbox.read_unread().map_err(fault)?;
     let mut messages = entries.iter().filter_map(|entry| entry.unread());
     let there =
         messages.any(|message| from.is_empty() || from.contains(&AgentName::new_unchecked(&message.from)));

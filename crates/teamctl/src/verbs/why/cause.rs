@@ -8,7 +8,7 @@ use protocol::message::Message;
 use protocol::name::AgentName;
 use protocol::task::Task;
 use std::path::PathBuf;
-use store::Held;
+use store::LockInfo;
 
 /// One reason, from the strongest to plain rest.
 #[derive(Debug)]
@@ -62,9 +62,9 @@ pub(super) enum Cause {
     /// The first of these is whose inbox it is: its own, or the lead's, where it has to tell how its turns end.
     InboxDamaged(AgentName, String),
     /// Its holder is dead.
-    InboxAbandoned(AgentName, Held),
+    InboxAbandoned(AgentName, LockInfo),
     /// Its holder lives; who that is, where it is one of ours.
-    InboxLocked(AgentName, Held, Option<(u32, String)>),
+    InboxLocked(AgentName, LockInfo, Option<(u32, String)>),
     /// What stands at the lock's place is none.
     InboxBarred(AgentName, PathBuf),
     Permission(Option<Ask>),

@@ -16,7 +16,7 @@ use protocol::task::Task;
 use protocol::team_config::{Member, TeamConfig};
 use std::path::PathBuf;
 use std::time::Duration;
-use store::{Holding, Team};
+use store::{LockState, Team};
 use view::request::Waiting;
 
 /// All of it, as it was at one moment.
@@ -78,7 +78,7 @@ pub(super) struct State {
     pub(super) entries: Vec<InboxEntry>,
     /// Why it can't be read.
     pub(super) damage: Option<String>,
-    pub(super) holding: Holding,
+    pub(super) holding: LockState,
     /// Who of ours holds that lock, and that in words.
     pub(super) holder: Option<(u32, String)>,
 }
@@ -214,9 +214,9 @@ fn tmux(daemon: &Daemon) -> Server {
     }
 }
 
-fn holder(holding: &Holding) -> Option<(u32, String)> {
+fn holder(holding: &LockState) -> Option<(u32, String)> {
     match holding {
-        Holding::Held(held) => machine::holder(held.inode),
+        LockState::Held(held) => machine::holder(held.inode),
         _ => None,
     }
 }
@@ -246,7 +246,7 @@ fn inboxes(team: &Team, name: &AgentName) -> Vec<State> {
 
 fn state(team: &Team, whose: AgentName) -> State {
     let inbox = team.inbox(&whose);
-    let holding = inbox.holding().unwrap_or(Holding::Free);
+    let holding = inbox.lock_state().unwrap_or(LockState::Free);
     let (entries, damage) = match inbox.read() {
         Ok(entries) => (entries, None),
         Err(error) => (Vec::new(), Some(error.to_string())),
@@ -267,14 +267,14 @@ fn asks(here: &Here, team: &Team, name: &AgentName, lead: &State) -> Vec<Ask> {
         return Vec::new();
     }
     let policy = here.caller_at(team.clone()).and_then(|caller| caller.policy()).unwrap_or_default();
-    let open = view::request::waiting(&policy, team.requests().asking().unwrap_or_default());
+    let open = view::request::waiting(&policy, team.requests().scan().unwrap_or_default());
     let meant = open.into_iter().filter(|waiting| name.is_lead() || waiting.request.from == *name);
     let ask = |Waiting { request, ends }: Waiting| Ask {
-        id: request.asked.id().to_string(),
-        kind: request.asked.kind(),
-        about: about(&request.asked),
-        since: request.since,
-        is_a_persons: policy.decide(&request.asked, &request.cwd) == PolicyDecision::Ask(Approver::Person),
+        id: request.request.id().to_string(),
+        kind: request.request.kind(),
+        about: about(&request.request),
+        since: request.asked_at,
+        is_a_persons: policy.decide(&request.request, &request.cwd) == PolicyDecision::Ask(Approver::Person),
         ends,
     };
     meant.map(ask).collect()

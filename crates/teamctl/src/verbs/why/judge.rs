@@ -14,7 +14,7 @@ use protocol::name::AgentName;
 use protocol::payload::{IdleReason, Payload};
 use protocol::task::find_task;
 use protocol::timestamp::parse_iso8601;
-use store::Holding;
+use store::LockState;
 
 /// Mail that is younger may be on its way, ms.
 const ON_ITS_WAY: u64 = 2_000;
@@ -50,11 +50,11 @@ fn daemon(e: &Evidence) -> Option<Cause> {
 fn inbox(e: &Evidence, inbox: &State) -> Vec<Cause> {
     let whose = || inbox.whose.clone();
     let lock = match &inbox.holding {
-        Holding::Free => None,
-        Holding::Odd(path) => Some(Cause::InboxBarred(whose(), path.clone())),
-        Holding::Abandoned(held) => Some(Cause::InboxAbandoned(whose(), held.clone())),
-        Holding::Held(held) => {
-            let long = e.now.saturating_sub(held.touched) >= LONG;
+        LockState::Free => None,
+        LockState::NotALock(path) => Some(Cause::InboxBarred(whose(), path.clone())),
+        LockState::Stale(held) => Some(Cause::InboxAbandoned(whose(), held.clone())),
+        LockState::Held(held) => {
+            let long = e.now.saturating_sub(held.touched_at) >= LONG;
             long.then(|| Cause::InboxLocked(whose(), held.clone(), inbox.holder.clone()))
         }
     };
@@ -268,8 +268,8 @@ mod tests {
     use super::*;
     use crate::verbs::why::chronicle::Chronicle;
     use crate::verbs::why::machine::{Halted, Room};
-    use protocol::event::Event;
     use protocol::error::{ErrorKind, ErrorReport};
+    use protocol::event::Event;
     use protocol::name::TeamName;
     use protocol::task::Task;
     use serde_json::{Value, json};
@@ -320,7 +320,7 @@ mod tests {
             whose,
             entries: Vec::new(),
             damage: damage.map(str::to_owned),
-            holding: Holding::Free,
+            holding: LockState::Free,
             holder: None,
         }
     }

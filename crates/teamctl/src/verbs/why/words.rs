@@ -10,7 +10,7 @@ use protocol::message::Message;
 use protocol::name::AgentName;
 use protocol::task::{Task, TaskStatus};
 use protocol::timestamp::{iso8601, parse_iso8601};
-use store::Held;
+use store::LockInfo;
 use view::words::span;
 
 pub(super) fn sentence(cause: &Cause, e: &Evidence) -> String {
@@ -254,8 +254,8 @@ fn left(e: &Evidence) -> Option<String> {
     Some(format!("it left {}", named(task)))
 }
 
-fn lock(held: &Held, e: &Evidence) -> String {
-    when(&format!("{}, touched", held.path.display()), held.touched, e)
+fn lock(held: &LockInfo, e: &Evidence) -> String {
+    when(&format!("{}, touched", held.path.display()), held.touched_at, e)
 }
 
 fn oldest(messages: &[Message], e: &Evidence) -> Option<String> {

@@ -110,7 +110,7 @@ fn what_was_read_before_anybody_looked_is_told_as_read() {
     let inbox = made(&mut files).inbox(&AgentName::lead());
     let send_and_read = |text: &str| {
         inbox.append(&Message::new(&AgentName::lead(), text.into(), 1)).unwrap();
-        inbox.mark_read(&inbox.unread().unwrap()).unwrap();
+        inbox.mark_read(&inbox.read_unread().unwrap()).unwrap();
     };
     send_and_read("before the first look");
     assert_eq!(looks(&mut files), (1, [1, 0, 0], Some(0)));

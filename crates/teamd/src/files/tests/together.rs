@@ -102,7 +102,7 @@ fn many_who_come_and_go_at_once_change_the_config_once_and_each_is_answered() {
         );
     }
     // Of bob there is another life by now.
-    team.set_member(&AgentName::new_unchecked("bob"), &[("joinedAt", 8.into())]).unwrap();
+    team.set_member_fields(&AgentName::new_unchecked("bob"), &[("joinedAt", 8.into())]).unwrap();
     let gone = |files: &mut Files| {
         let told = told_of(files, names.map(|name| going(name, 7)).into());
         let is_done = |done: &FileDone| matches!(done, FileDone::Farewelled { left: None, .. });

@@ -117,8 +117,11 @@ fn whoever_was_killed_just_then_does_not_rest() {
 #[test]
 fn between_two_lives_one_rests_with_the_others() {
     let mut state = with(Policy { max_turns: Some(1), ..Policy::default() });
-    let ann =
-        runs(&mut state, worker("ann", |order| order.restart = protocol::turn_program::RestartPolicy::OnFailure), 50);
+    let ann = runs(
+        &mut state,
+        worker("ann", |order| order.restart = protocol::turn_program::RestartPolicy::OnFailure),
+        50,
+    );
     runs(&mut state, worker("bob", |_| {}), 51);
     ends(&mut state, &ann, 50, ExitReport::Exit(1));
     bury(&mut state, &ann);

@@ -2,11 +2,11 @@
 
 use super::*;
 use crate::files::{ConfigSeen, Guard, Letter, Mail};
-use protocol::member_request::MemberRequestKind;
 use protocol::control::SetModeRequest;
 use protocol::event::EventKind;
-use protocol::permission_mode::PermissionMode;
+use protocol::member_request::MemberRequestKind;
 use protocol::payload::Payload;
+use protocol::permission_mode::PermissionMode;
 use protocol::turn_program::RestartPolicy;
 
 fn native(state: &mut State) -> SpawnId {

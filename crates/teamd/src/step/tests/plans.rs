@@ -8,8 +8,8 @@ use protocol::capabilities::RosterFile;
 use protocol::control::{
     HookEvent, HookReport, HookSource, LaunchArgv, LongPollEnd, LongPollRequest, ResumeArgv,
 };
-use protocol::permission_mode::PermissionMode;
 use protocol::payload::Payload;
+use protocol::permission_mode::PermissionMode;
 
 /// An order whose lives begin with `plan`, `ask` or `edit`, resumed ones with the session behind it.
 fn planner(feed: Delivery) -> Request {

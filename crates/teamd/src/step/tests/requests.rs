@@ -4,15 +4,15 @@ use super::turns::logged;
 use super::*;
 use crate::files::{Letter, Mail};
 use crate::state::Given;
-use protocol::member_request::{Answer, MemberRequestKind};
 use protocol::control::SetPolicyRequest;
-use protocol::event::EventKind;
 use protocol::error::ErrorReport;
+use protocol::event::EventKind;
 use protocol::id::RequestId;
+use protocol::member_request::{Answer, MemberRequestKind};
 use protocol::message::Message;
 use protocol::payload::Payload;
 use protocol::policy::{AnsweredBy, Approver, Policy, TimeoutAction};
-use store::{Answered, Asking, Durability, OpenRequest, Root};
+use store::{AnsweredRequest, Durability, OpenRequest, RequestScanResult, Root};
 
 const PERMISSION: &str = r#"{"type":"permission_request","request_id":"perm-1","agent_id":"ann","tool_name":"Bash","input":{"command":"ls"}}"#;
 const RESPONSE: &str =
@@ -31,7 +31,7 @@ fn asked(text: &str) -> Vec<OpenRequest> {
     let ann = AgentName::new_unchecked("ann");
     let message = Message::new(&ann, text.to_owned(), NOW.wall - 400);
     team.inbox(&AgentName::lead()).append(&message).unwrap();
-    team.requests().open().unwrap()
+    team.requests().open_requests().unwrap()
 }
 
 fn with(policy: Policy) -> State {
@@ -41,15 +41,21 @@ fn with(policy: Policy) -> State {
 }
 
 fn seen(state: &mut State, open: Vec<OpenRequest>, now: Now) -> Vec<Effect> {
-    let asking = Asking { open, ..Asking::default() };
+    let asking = RequestScanResult { open, ..RequestScanResult::default() };
     step(state, Event::Filed(FileDone::Requests { team: team(), result: Ok(asking) }), now)
 }
 
 /// Its answer is found by a look.
 fn found(state: &mut State, by: AnsweredBy) -> Vec<Effect> {
     let (to, request) = (AgentName::new_unchecked("ann"), RequestId::parse("perm-1").unwrap());
-    let answered = vec![Answered { to, request, approved: true, by, asked: 0 }];
-    let asking = Asking { answered, ..Asking::default() };
+    let answered = vec![AnsweredRequest {
+        member: to,
+        request_id: request,
+        approved: true,
+        answered_by: by,
+        asked_at: 0,
+    }];
+    let asking = RequestScanResult { answered, ..RequestScanResult::default() };
     step(state, Event::Filed(FileDone::Requests { team: team(), result: Ok(asking) }), NOW)
 }
 
@@ -297,7 +303,7 @@ fn what_members_of_a_session_ask_is_told_and_left_to_its_lead() {
     let mail = Mail { new: vec![letter], ..Mail::default() };
     let inbox = FileDone::Inbox { team: session.clone(), inbox: "team-lead".into(), result: Ok(mail) };
     assert_eq!(looks(&step(&mut state, Event::Filed(inbox), NOW)), 1);
-    let asking = || Asking { open: open(), ..Asking::default() };
+    let asking = || RequestScanResult { open: open(), ..RequestScanResult::default() };
     let mut look = || {
         step(
             &mut state,
@@ -317,7 +323,7 @@ fn what_members_of_a_session_ask_is_told_and_left_to_its_lead() {
 fn who_takes_back_what_it_asked_is_told_once_whichever_daemon_heard_it() {
     let ann = (AgentName::new_unchecked("ann"), RequestId::parse("perm-1").unwrap());
     let withdrawn = |state: &mut State| {
-        let asking = Asking { withdrawn: vec![ann.clone()], ..Asking::default() };
+        let asking = RequestScanResult { withdrawn: vec![ann.clone()], ..RequestScanResult::default() };
         logged(&step(state, Event::Filed(FileDone::Requests { team: team(), result: Ok(asking) }), NOW))
     };
     let mut state = with(Policy::default());
@@ -337,7 +343,11 @@ fn a_planner_that_nobody_answers_plans_three_times_and_not_for_ever() {
         Policy { answer_timeout_ms: Some(1_000), on_timeout: TimeoutAction::Deny, ..Policy::default() };
     let overlooked = |state: &mut State, text: &str| {
         let overlooked = [AgentName::new_unchecked("ann")].into();
-        let asking = Asking { open: asked(text), overlooked, ..Asking::default() };
+        let asking = RequestScanResult {
+            open: asked(text),
+            plans_timed_out_twice: overlooked,
+            ..RequestScanResult::default()
+        };
         step(state, Event::Filed(FileDone::Requests { team: team(), result: Ok(asking) }), NOW)
     };
     let mut state = with(policy.clone());
