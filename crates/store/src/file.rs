@@ -5,29 +5,29 @@
 //! rename, unlock. Old foreign writers give up at once on a held lock and lose their message, so nothing that
 //! takes time happens under it, unless others were faster three times over.
 
-mod change;
-mod end;
-mod lease;
+mod array_reader;
+mod multigrain_timestamps;
+mod read_modify_write;
 mod snapshot;
-mod stamps;
-mod temporary;
-mod walk;
+mod tail_rewrite;
+mod temp_file;
+mod write_lease;
 
-pub(crate) use change::{MAX_ATTEMPTS, PreparedChange, UNLOCKED_ATTEMPTS, modify_file};
-pub(crate) use end::{KnownFile, LongFile, SwapOutcome};
+pub(crate) use array_reader::{ArrayReadError, ArrayReader};
+pub(crate) use multigrain_timestamps::has_multigrain_timestamps as stamps_are_fine;
+pub(crate) use read_modify_write::{MAX_ATTEMPTS, PreparedChange, UNLOCKED_ATTEMPTS, modify_file};
 pub(crate) use snapshot::{
     FileSnapshot, FileVersion, HALF_WRITTEN_TIMEOUT, half_written_backoff, open_for_reading, read,
     read_and_parse, read_raw,
 };
-pub(crate) use stamps::has_multigrain_timestamps as stamps_are_fine;
-pub(crate) use temporary::{
+pub(crate) use tail_rewrite::{KnownFile, LongFile, SwapOutcome};
+pub(crate) use temp_file::{
     SHADOW_SUFFIX, TEMP_INFIX, TempFile, append, append_if_fits, append_line, overwrite, rename,
     rename_noreplace, sync_dir, write_file, write_file_with_mode,
 };
-pub(crate) use walk::{ArrayReadError, ArrayReader};
 
 use crate::Durability;
-use crate::aside::CorruptBackups;
+use crate::corrupt_backup::CorruptBackups;
 use protocol::json;
 
 /// The most bytes of an inbox.

@@ -2,25 +2,25 @@
 //! Reading takes no lock: at every instant the file is a complete array, or a foreign writer's that is waited
 //! for.
 
-mod cut;
-mod since;
+mod cursor;
+mod tail_index;
 
-pub use since::InboxCursor;
+pub use cursor::InboxCursor;
 
-use crate::directory::DirHandle;
+use crate::dir_handle::DirHandle;
 use crate::error::Error;
 use crate::file::{
     HALF_WRITTEN_TIMEOUT, INBOX_LIMIT, JsonShape, modify_file, read_and_parse, stamps_are_fine, sync_dir,
 };
 use crate::lock::{Lock, LockState, lock_state};
 use crate::team::Team;
-use cut::{EntryPosition, TailIndex, TailPositions};
 use protocol::json;
 use protocol::message::{InboxEntry, Message, parse_inbox, with_inserted, with_marked_read, with_messages};
 use protocol::name::AgentName;
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
+use tail_index::{EntryPosition, TailIndex, TailPositions};
 use uuid::Uuid;
 
 /// The longest text of a message, in bytes.
@@ -245,7 +245,9 @@ impl Inbox {
         let Some(dir) = self.team.inboxes_dir()?.filter(|dir| self.is_trackable(dir)) else {
             return Ok(false);
         };
-        Ok(dir.stat(&self.file)?.is_some_and(|stat| stat.st_size.unsigned_abs() >= cut::MIN_INDEXED_BYTES))
+        Ok(dir
+            .stat(&self.file)?
+            .is_some_and(|stat| stat.st_size.unsigned_abs() >= tail_index::MIN_INDEXED_BYTES))
     }
 }
 

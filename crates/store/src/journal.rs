@@ -7,16 +7,16 @@
 //! otherwise would make its sender send it twice. Nothing is flushed: what a power cut takes, it takes from a message
 //! that the inbox itself has.
 
-mod ledger;
-mod line;
+mod entry;
+mod reconciler;
 
-pub use ledger::{InboxChange, InboxReconciler, ReaderKind};
+pub use reconciler::{InboxChange, InboxReconciler, ReaderKind};
 
-use crate::directory::DirHandle;
+use crate::dir_handle::DirHandle;
 use crate::error::Error;
-use crate::state::StateDir;
+use crate::state_dir::StateDir;
 use crate::team::Team;
-use line::{JournalEntry, JournalEntryKind};
+use entry::{JournalEntry, JournalEntryKind};
 use protocol::message::{InboxEntry, Message};
 use protocol::name::TeamName;
 use std::collections::BTreeMap;
@@ -47,7 +47,7 @@ impl Journal {
     /// The owner of the inbox has these.
     pub(crate) fn record_read(&self, team: &Team, file: &str, entries: &[InboxEntry]) {
         let had: Vec<String> =
-            entries.iter().filter(|entry| entry.unread().is_some()).map(line::entry_id).collect();
+            entries.iter().filter(|entry| entry.unread().is_some()).map(entry::entry_id).collect();
         self.record(team, file, (!had.is_empty()).then_some(JournalEntryKind::Read(had)));
     }
 
@@ -123,7 +123,7 @@ impl Team {
     /// # Errors
     /// `Io`, `Untrusted`.
     pub fn acknowledged_messages(&self) -> Result<Vec<(String, Message)>, Error> {
-        let sent = line::read_entries(self)?.into_iter().filter_map(|line| match line.kind {
+        let sent = entry::read_entries(self)?.into_iter().filter_map(|line| match line.kind {
             JournalEntryKind::Sent(message) => Some((line.inbox_file, message)),
             _ => None,
         });
@@ -137,7 +137,7 @@ impl Team {
     /// `Io`, `Untrusted`.
     pub fn restored_counts(&self) -> Result<BTreeMap<String, usize>, Error> {
         let mut counts = BTreeMap::new();
-        for line in line::read_entries(self)? {
+        for line in entry::read_entries(self)? {
             if let JournalEntryKind::Restored(ids) = line.kind {
                 *counts.entry(line.inbox_file).or_default() += ids.len();
             }

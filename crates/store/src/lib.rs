@@ -5,51 +5,51 @@
 //! parse is copied aside and left alone, but for the config of a team of ours, which [`Team::mend`] makes whole. `file` alone writes and renames; `pause` alone sleeps, and each wait
 //! has a deadline.
 
-mod answers;
-mod aside;
-mod caller;
+mod agent_type_file;
+mod answer_log;
+mod backoff;
 mod clock;
-mod config;
-mod definition;
-mod delete;
-mod directory;
+mod corrupt_backup;
+mod delete_team;
+mod dir_handle;
 mod durability;
 mod error;
 mod file;
+mod foreign_settings;
 mod inbox;
 mod journal;
-mod leftover;
 mod lock;
-mod mend;
-mod pack;
-mod pause;
-mod place;
-mod plan;
-mod requests;
+mod member_requests;
+mod operations;
+mod plan_files;
+mod repair_config;
 mod root;
-mod settings;
-mod state;
+mod root_path;
+mod stale_files;
+mod state_dir;
 mod tasks;
 mod team;
+mod team_archive;
+mod team_config;
 
-pub use answers::AnsweredRequest;
-pub use caller::{
-    BroadcastResult, Caller, FailedRecipient, SentMessage, ShutdownDecision, check_text, require_lead,
-};
+pub use agent_type_file::read_agent_type;
+pub use answer_log::AnsweredRequest;
 pub use clock::now;
-pub use config::{BaseVersion, CachedConfig};
-pub use definition::read_agent_type;
 pub use durability::Durability;
 pub use error::Error;
+pub use foreign_settings::ForeignSettings;
 pub use inbox::{Inbox, InboxCursor, MESSAGE_LIMIT, message_id};
 pub use journal::{InboxChange, InboxReconciler, ReaderKind};
 pub use lock::{LockInfo, LockState};
-pub use mend::ConfigDamage;
-pub use pack::TeamArchive;
-pub use place::{directories_for_root, resolve_root_path};
-pub use requests::{MemberRequests, OpenRequest, RequestScanResult};
+pub use member_requests::{MemberRequests, OpenRequest, RequestScanResult};
+pub use operations::{
+    BroadcastResult, Caller, FailedRecipient, SentMessage, ShutdownDecision, check_text, require_lead,
+};
+pub use repair_config::ConfigDamage;
 pub use root::Root;
-pub use settings::ForeignSettings;
-pub use state::StateDir;
+pub use root_path::{directories_for_root, resolve_root_path};
+pub use state_dir::StateDir;
 pub use tasks::{BatchTask, NewTask, TaskUpdate, Tasks, UNREADABLE_STATUS};
 pub use team::Team;
+pub use team_archive::TeamArchive;
+pub use team_config::{BaseVersion, CachedConfig};

@@ -5,27 +5,27 @@
 //! A stopped holder may find its lock gone, so it asks [`Lock::is_ours`] before it acts. The observed
 //! behaviour is that of the npm package proper-lockfile 4.1.2 with its defaults.
 
-mod grip;
-mod holding;
-mod kernel;
-mod watch;
+mod flock;
+mod holder_liveness;
+mod inspect;
+mod stale_watch;
 
-pub use holding::{LockInfo, LockState};
+pub use inspect::{LockInfo, LockState};
 
-pub(crate) use holding::lock_state;
-pub(crate) use kernel::Flock;
+pub(crate) use flock::Flock;
+pub(crate) use inspect::lock_state;
 
-use crate::directory::DirHandle;
+use crate::backoff::Backoff;
+use crate::dir_handle::DirHandle;
 use crate::error::Error;
 use crate::file::rename_noreplace;
-use crate::pause::Backoff;
-use grip::{CreationTime, HolderFlock, confirm, sticky_mode};
+use holder_liveness::{CreationTime, HolderFlock, confirm, sticky_mode};
 use nix::errno::Errno;
 use nix::sys::stat::{FileStat, mkdirat};
+use stale_watch::{LockObservation, StaleWatch};
 use std::path::PathBuf;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use uuid::Uuid;
-use watch::{LockObservation, StaleWatch};
 
 /// An abandoned lock is this old, by the wall clock or watched by us.
 const LOCK_STALE_AFTER: Duration = Duration::from_secs(10);
@@ -159,7 +159,7 @@ impl<'d> StaleCandidate<'d> {
     fn examine(dir: &'d DirHandle, name: String) -> Result<Option<StaleCandidate<'d>>, Error> {
         let mut watch = StaleWatch::new();
         watch.observe(dir, &name)?;
-        let abandoned = matches!(holding::named_lock_state(dir, &name), Ok(LockState::Stale(_)));
+        let abandoned = matches!(inspect::named_lock_state(dir, &name), Ok(LockState::Stale(_)));
         Ok(abandoned.then_some(StaleCandidate { dir, name, watch }))
     }
 
@@ -259,7 +259,7 @@ mod tests {
         let before = CreationTime::now();
         mkdirat(&directory, "x.json.lock", sticky_mode()).unwrap();
         assert!(
-            matches!(holding::named_lock_state(&directory, "x.json.lock").unwrap(), LockState::Stale(_)),
+            matches!(inspect::named_lock_state(&directory, "x.json.lock").unwrap(), LockState::Stale(_)),
             "marked"
         );
         assert!(matches!(

@@ -1,14 +1,14 @@
 //! The directory that holds all teams, opened once and trusted only if nobody else can write there.
 
-use crate::answers::AnswerLog;
-use crate::aside::CorruptBackups;
-use crate::directory::DirHandle;
+use crate::answer_log::AnswerLog;
+use crate::corrupt_backup::CorruptBackups;
+use crate::dir_handle::DirHandle;
 use crate::durability::Durability;
 use crate::error::Error;
 use crate::file::{IoContext, TempFile, sync_dir};
 use crate::journal::Journal;
-use crate::leftover::remove_temp_files;
-use crate::state::{check_trusted, create_private_dir};
+use crate::stale_files::remove_temp_files;
+use crate::state_dir::{check_trusted, create_private_dir};
 use crate::team::{CONFIG_FILE, INBOXES_DIR, Team};
 use protocol::name::{TeamName, nearest_names};
 use protocol::team_config::TeamConfig;

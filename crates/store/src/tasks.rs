@@ -2,30 +2,30 @@
 //! drafts its change, and takes the locks that others know only to put it in place: the list's, and inside it
 //! that of each file. Whoever becomes an owner is told after all of them are released.
 
-mod announce;
 mod batch;
+mod cache;
 mod claim;
 mod create;
-mod draft;
-mod listed;
-mod turn;
+mod notify_owner;
+mod ticket;
+mod transaction;
 mod update;
 
+pub(crate) use cache::{HIGH_WATER_MARK_FILE, TaskCache};
 pub use create::{BatchTask, NewTask};
-pub(crate) use listed::{HIGH_WATER_MARK_FILE, TaskCache};
 pub use update::TaskUpdate;
 
 use crate::error::Error;
 use crate::file::{MAX_ATTEMPTS, UNLOCKED_ATTEMPTS};
 use crate::lock::Lock;
 use crate::team::Team;
-use draft::TaskTransaction;
 use protocol::id::TaskId;
 use protocol::task::{Task, TaskStatus};
 use serde_json::Map;
 use std::path::PathBuf;
 use std::sync::Arc;
-use turn::Ticket;
+use ticket::Ticket;
+use transaction::TaskTransaction;
 
 /// What the list's lock is taken on: 0 bytes, for ever.
 const LOCK_FILE: &str = ".lock";
@@ -60,7 +60,7 @@ impl Tasks {
     /// # Errors
     /// Where it can't be read, or is no number: then no task can be made.
     pub fn high_water_mark(&self) -> Result<u32, Error> {
-        Ok(self.team.tasks_dir()?.map(listed::read_high_water_mark).transpose()?.map_or(0, |(mark, _)| mark))
+        Ok(self.team.tasks_dir()?.map(cache::read_high_water_mark).transpose()?.map_or(0, |(mark, _)| mark))
     }
 
     /// Where the task files are.
@@ -93,7 +93,7 @@ impl Tasks {
 
     /// One task.
     pub fn get(&self, id: &TaskId) -> Result<Task, Error> {
-        let found = self.team.tasks_dir()?.map(|dir| listed::read_one(self.team.io(), dir, *id));
+        let found = self.team.tasks_dir()?.map(|dir| cache::read_one(self.team.io(), dir, *id));
         let found = found.transpose()?.flatten();
         found.map(|(_, task)| task).ok_or_else(|| self.no_such_task(*id))
     }
@@ -106,7 +106,7 @@ impl Tasks {
 
     fn read_with_blockers(&self, id: TaskId) -> Result<Vec<Arc<Task>>, Error> {
         let Some(dir) = self.team.tasks_dir()? else { return Ok(Vec::new()) };
-        let listed = listed::with_blockers(self.team.io(), dir, id);
+        let listed = cache::with_blockers(self.team.io(), dir, id);
         Ok(listed.into_iter().map(|listed| listed.task).collect())
     }
 
@@ -140,8 +140,8 @@ impl Tasks {
             let early = (attempt >= UNLOCKED_ATTEMPTS).then(|| Lock::acquire(dir, LOCK_FILE)).transpose()?;
             let listed = match scope {
                 ReadScope::List => self.team.task_cache().refresh(way, dir)?,
-                ReadScope::Task(id) => Arc::new(listed::read_single(way, dir, id)),
-                ReadScope::TaskAndBlockers(id) => Arc::new(listed::with_blockers(way, dir, id)),
+                ReadScope::Task(id) => Arc::new(cache::read_single(way, dir, id)),
+                ReadScope::TaskAndBlockers(id) => Arc::new(cache::with_blockers(way, dir, id)),
             };
             let mut draft = TaskTransaction::new(&self.team, dir, listed);
             let result = plan(&mut draft);

@@ -1,15 +1,15 @@
 //! One team: its config, its inboxes, its tasks. The handle keeps the team's directories open, so that what is
 //! done through it can't end up in a later team of the same name.
 
-use crate::answers::AnswerLog;
-use crate::config::ConfigCache;
-use crate::directory::DirHandle;
+use crate::answer_log::AnswerLog;
+use crate::dir_handle::DirHandle;
 use crate::error::Error;
 use crate::file::IoContext;
 use crate::inbox::Inbox;
 use crate::journal::Journal;
 use crate::root::{Root, RootHandles};
 use crate::tasks::{TaskCache, Tasks};
+use crate::team_config::ConfigCache;
 use protocol::name::{AgentName, TeamName, nearest_names, strip_team};
 use protocol::team_config::{Member, TeamConfig};
 use std::path::PathBuf;

@@ -15,8 +15,8 @@ mod daemon;
 #[allow(dead_code, reason = "the benches use what is not used here")]
 mod ground;
 mod inboxes;
-mod lists;
-mod peer;
+mod node_baseline;
+mod task_lists;
 
 fn main() {
     let words: Vec<String> = std::env::args().skip(1).collect();
@@ -28,7 +28,7 @@ fn main() {
     inboxes::marks_and_lists();
     inboxes::torn_reads();
     inboxes::durabilities();
-    lists::lists_and_claims();
+    task_lists::lists_and_claims();
 }
 
 fn row(what: &str, figure: &str, aim: &str) {

@@ -3,9 +3,9 @@
 //! truncates in place may be in the middle.
 
 use super::{IoContext, JsonShape};
-use crate::directory::{DirHandle, file_type};
+use crate::backoff::Backoff;
+use crate::dir_handle::{DirHandle, file_type};
 use crate::error::Error;
-use crate::pause::Backoff;
 use nix::errno::Errno;
 use nix::fcntl::{OFlag, openat};
 use nix::sys::stat::{FileStat, Mode, SFlag, fstat};
@@ -328,7 +328,7 @@ mod tests {
         let (dir, path) = (DirHandle::open(temp.path()).unwrap(), temp.path().join("1.json"));
         let way = IoContext {
             durability: crate::Durability::Process,
-            backups: crate::aside::CorruptBackups::new_disabled(),
+            backups: crate::corrupt_backup::CorruptBackups::new_disabled(),
         };
         let (patience, rewrite) = (Duration::from_secs(1), |text: &str| std::fs::write(&path, text).unwrap());
         rewrite("old");

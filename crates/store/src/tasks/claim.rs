@@ -3,10 +3,10 @@
 //! Which one is next follows from all files, and of a long list a look at them takes most of the time. So whoever is told
 //! of every change, the daemon, may say it: a hint, followed only as far as the files agree.
 
-use super::announce::PossibleOwners;
-use super::draft::TaskTransaction;
+use super::notify_owner::PossibleOwners;
+use super::transaction::TaskTransaction;
 use super::{ReadScope, Tasks};
-use crate::directory::DirHandle;
+use crate::dir_handle::DirHandle;
 use crate::error::Error;
 use protocol::control::NextTaskHint;
 use protocol::id::TaskId;

@@ -6,9 +6,9 @@
 //! left out is never another task's id.
 
 use super::batch::TaskBatch;
-use super::draft::raise_high_water_mark;
-use super::listed::{file_name, list_ids, read_high_water_mark};
-use super::turn::Ticket;
+use super::cache::{file_name, list_ids, read_high_water_mark};
+use super::ticket::Ticket;
+use super::transaction::raise_high_water_mark;
 use super::{LOCK_FILE, ReadScope, Tasks};
 use crate::error::Error;
 use crate::file::{FILE_LIMIT, MAX_ATTEMPTS, TempFile, UNLOCKED_ATTEMPTS, sync_dir};

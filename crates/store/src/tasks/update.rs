@@ -1,7 +1,7 @@
 //! Changing a task, by the rules of its life: pending, in progress, completed, and back as far as that goes.
 
 use super::claim::{check_unblocked, clear_failure};
-use super::draft::TaskTransaction;
+use super::transaction::TaskTransaction;
 use super::{ReadScope, Tasks};
 use crate::error::Error;
 use protocol::id::TaskId;

@@ -4,21 +4,21 @@
 #![allow(unreachable_pub, reason = "nothing here is reached from outside")]
 
 mod batch;
-mod caller;
-mod damage;
-mod doors;
+mod claim_hints;
+mod corrupt_files;
 mod fixture;
-mod full;
+mod full_disk;
 mod inbox;
+mod inbox_cursor;
 mod journal;
 mod locks;
-mod long;
-mod odd;
-mod plan;
-mod requests;
-mod seen;
-mod since;
-mod state;
+mod long_inboxes;
+mod member_requests;
+mod operations;
+mod plan_files;
+mod start_rules;
+mod state_dir;
+mod task_cache;
 mod tasks;
 mod team;
-mod told;
+mod unexpected_files;

@@ -1,8 +1,10 @@
 //! Looking at a lock that somebody holds, until it is free or proves abandoned.
 
-use super::grip::{HolderFlock, HolderProbe, PROBE_DELAY, has_sticky_bit, is_still_sticky, probe_holder};
+use super::holder_liveness::{
+    HolderFlock, HolderProbe, PROBE_DELAY, has_sticky_bit, is_still_sticky, probe_holder,
+};
 use super::{LOCK_STALE_AFTER, LockStamp, STALE_CONFIRMATION};
-use crate::directory::{DirHandle, file_type};
+use crate::dir_handle::{DirHandle, file_type};
 use crate::error::Error;
 use nix::sys::stat::SFlag;
 use std::time::Instant;

@@ -1,10 +1,10 @@
 //! Changing a file that others change too: prepare, lock, still the same?, rename, unlock; else start over.
 
-use super::end::KnownFile;
 use super::snapshot::{FileSnapshot, HALF_WRITTEN_TIMEOUT, check_size, is_unchanged, read_and_parse};
-use super::temporary::{TempFile, sync_dir};
+use super::tail_rewrite::KnownFile;
+use super::temp_file::{TempFile, sync_dir};
 use super::{IoContext, JsonShape};
-use crate::directory::DirHandle;
+use crate::dir_handle::DirHandle;
 use crate::error::Error;
 use crate::lock::Lock;
 use protocol::json;

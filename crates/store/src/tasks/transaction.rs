@@ -3,8 +3,8 @@
 //! link and never a claim by halves.
 
 use super::LOCK_FILE;
-use super::listed::{CachedTask, HIGH_WATER_MARK_FILE, file_name, read_high_water_mark, read_one};
-use crate::directory::DirHandle;
+use super::cache::{CachedTask, HIGH_WATER_MARK_FILE, file_name, read_high_water_mark, read_one};
+use crate::dir_handle::DirHandle;
 use crate::error::Error;
 use crate::file::{FileSnapshot, IoContext, JsonShape, PreparedChange, sync_dir};
 use crate::lock::Lock;

@@ -6,7 +6,7 @@
 
 use crate::error::Error;
 use crate::file::FILE_LIMIT;
-use crate::state::StateDir;
+use crate::state_dir::StateDir;
 use protocol::capabilities::{Capabilities, RosterFile};
 use protocol::id::RequestId;
 use protocol::name::{AgentName, TeamName};

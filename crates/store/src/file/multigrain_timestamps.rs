@@ -2,7 +2,7 @@
 //! kernel's clock (1 to 10 ms) had the stamp of the one before. Since Linux 6.13 a stamp that somebody has looked at is
 //! never given again, on the file systems that have taken this up.
 
-use crate::directory::DirHandle;
+use crate::dir_handle::DirHandle;
 use std::sync::OnceLock;
 
 /// True if a file in `dir` that was looked at can't change, in its length or not, without having another change time.

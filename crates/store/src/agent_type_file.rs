@@ -1,6 +1,6 @@
 //! Definitions of agent types: `ROOT/agents/TYPE.md`, which people write for Claude Code and others. Only read.
 
-use crate::directory::DirHandle;
+use crate::dir_handle::DirHandle;
 use crate::error::Error;
 use crate::file::{FILE_LIMIT, read_raw};
 use std::path::Path;

@@ -3,7 +3,7 @@
 use super::{Journal, file_name, inboxes_generation, previous_file_name};
 use crate::error::Error;
 use crate::inbox::entry_uuid;
-use crate::state::StateDir;
+use crate::state_dir::StateDir;
 use crate::team::Team;
 use protocol::message::{InboxEntry, Message};
 use serde::{Deserialize, Serialize};

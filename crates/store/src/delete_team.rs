@@ -2,9 +2,9 @@
 //! known is kept, and the config with it, so that the team can be deleted again when it has been moved away.
 //! After a crash half way the same call finishes.
 
-use crate::directory::{DirHandle, file_type};
+use crate::dir_handle::{DirHandle, file_type};
 use crate::error::Error;
-use crate::leftover::{is_lock, is_temp_file};
+use crate::stale_files::{is_lock, is_temp_file};
 use crate::team::{CONFIG_FILE, INBOXES_DIR, Team};
 use nix::sys::stat::SFlag;
 use protocol::id::TaskId;

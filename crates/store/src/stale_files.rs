@@ -2,7 +2,7 @@
 //! They disturb nobody; after an hour they are nobody's, and go. A lock in its place has the rule of `lock`:
 //! after ten seconds whoever wants it next may take it, or [`Team::release_stale`] when somebody cleans up.
 
-use crate::directory::{DirHandle, file_type};
+use crate::dir_handle::{DirHandle, file_type};
 use crate::error::Error;
 use crate::file::{SHADOW_SUFFIX, TEMP_INFIX};
 use crate::lock;

@@ -2,13 +2,13 @@
 //! later, and now and then end in between: then it is empty for good. The one kind of file that is rewritten although
 //! it does not parse, and for teams of ours alone; what it said is set aside first.
 
+use crate::backoff::Backoff;
 use crate::error::Error;
 use crate::file::{
     FILE_LIMIT, FileSnapshot, HALF_WRITTEN_TIMEOUT, JsonShape, PreparedChange, UNLOCKED_ATTEMPTS, read,
     read_raw, sync_dir,
 };
 use crate::lock::Lock;
-use crate::pause::Backoff;
 use crate::root::Root;
 use crate::team::{CONFIG_FILE, Team};
 use protocol::name::TeamName;

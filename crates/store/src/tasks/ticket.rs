@@ -2,7 +2,7 @@
 //! the directory lock alone, so it is no substitute for that; always this one first.
 
 use super::LOCK_FILE;
-use crate::directory::DirHandle;
+use crate::dir_handle::DirHandle;
 use crate::error::Error;
 use crate::lock::Flock;
 use nix::fcntl::{OFlag, openat};

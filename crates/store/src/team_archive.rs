@@ -4,7 +4,7 @@
 //! What is on its way, and locks, stay behind. Of the config the members are packed, and nobody is made of them: they run
 //! where they run.
 
-use crate::directory::DirHandle;
+use crate::dir_handle::DirHandle;
 use crate::error::Error;
 use crate::file::{
     FILE_LIMIT, HALF_WRITTEN_TIMEOUT, INBOX_LIMIT, JsonShape, TempFile, read_and_parse, read_raw, sync_dir,

@@ -3,7 +3,7 @@
 //! can't be made out for two seconds is read whole, to tell what it is.
 
 use super::{Inbox, entry_uuid, hash_bytes};
-use crate::directory::DirHandle;
+use crate::dir_handle::DirHandle;
 use crate::error::Error;
 use crate::file::{
     ArrayReadError, ArrayReader, FileVersion, HALF_WRITTEN_TIMEOUT, INBOX_LIMIT, JsonShape,

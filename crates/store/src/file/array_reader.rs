@@ -3,7 +3,7 @@
 //! What is no array, or changes while it is looked through, is for [`read_as`](super::read_as) to wait for and to tell.
 
 use super::snapshot::{FileSnapshot, FileVersion, open_regular_file};
-use crate::directory::DirHandle;
+use crate::dir_handle::DirHandle;
 use crate::error::Error;
 use nix::sys::stat::fstat;
 use protocol::json;

@@ -1,7 +1,7 @@
 //! Files of ours alone, outside any root: no foreign program writes them, so they need no lock. Whoever is
 //! the one writer of a name sees to it that it is the only one.
 
-use crate::directory::DirHandle;
+use crate::dir_handle::DirHandle;
 use crate::durability::Durability;
 use crate::error::Error;
 use crate::file::{

@@ -5,10 +5,10 @@
 //! show in the time stamps; until then it is read again each time. Texts are not kept: a change reads its file.
 
 use super::placeholder_task;
-use crate::directory::DirHandle;
+use crate::backoff::Backoff;
+use crate::dir_handle::DirHandle;
 use crate::error::Error;
 use crate::file::{FILE_LIMIT, FileSnapshot, FileVersion, HALF_WRITTEN_TIMEOUT, IoContext, read_and_parse};
-use crate::pause::Backoff;
 use protocol::id::TaskId;
 use protocol::json;
 use protocol::task::{Task, TaskError};

@@ -8,8 +8,8 @@
 //! flock on directories, the ten seconds count.
 
 use super::LockStamp;
-use super::kernel::Flock;
-use crate::directory::DirHandle;
+use super::flock::Flock;
+use crate::dir_handle::DirHandle;
 use crate::error::Error;
 use nix::errno::Errno;
 use nix::sys::stat::{FchmodatFlags, FileStat, Mode, fchmod, fchmodat, fstat};

@@ -1,16 +1,16 @@
 //! A member at its team's files, or a person there as the lead: what it may do, and the acts that the command line and
 //! the MCP server share. Nothing here needs a daemon; whoever calls brings the time.
 
-mod answer;
-mod leave;
-mod letter;
-mod plan;
-mod work;
+mod answer_request;
+mod answer_shutdown;
+mod send;
+mod submit_plan;
+mod tasks;
 
-pub use answer::ShutdownDecision;
-pub use letter::{BroadcastResult, FailedRecipient, SentMessage, check_text};
+pub use answer_shutdown::ShutdownDecision;
+pub use send::{BroadcastResult, FailedRecipient, SentMessage, check_text};
 
-use crate::state::StateDir;
+use crate::state_dir::StateDir;
 use crate::team::Team;
 use protocol::error::{ErrorKind, ErrorReport};
 use protocol::message::Message;

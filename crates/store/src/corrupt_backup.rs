@@ -3,7 +3,7 @@
 //! each second is kept once; five per file, so that a busy one does not fill the disk.
 
 use crate::error::Error;
-use crate::state::StateDir;
+use crate::state_dir::StateDir;
 use std::path::{Path, PathBuf};
 use uuid::Uuid;
 

@@ -5,11 +5,11 @@
 //! None of it is done unless the file is known to be as it was left ([`Known`]): what others have written since is read
 //! whole, and replaced as any other file (`change`).
 
-use super::lease::WriteLease;
 use super::snapshot::{FileVersion, check_size, open_regular_file};
-use super::temporary::{rename_exchange, shadow_name, temp_name};
+use super::temp_file::{rename_exchange, shadow_name, temp_name};
+use super::write_lease::WriteLease;
 use super::{IoContext, JsonShape};
-use crate::directory::DirHandle;
+use crate::dir_handle::DirHandle;
 use crate::durability::Durability;
 use crate::error::Error;
 use crate::lock::Lock;

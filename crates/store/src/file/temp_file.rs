@@ -1,10 +1,10 @@
 //! A file on its way: written beside its place under a name that nobody looks at, and removed again unless it
 //! gets there. On a full disk, too, the original stays and nothing is left over.
 
-use super::end::KnownFile;
 use super::snapshot::FileVersion;
+use super::tail_rewrite::KnownFile;
 use crate::Durability;
-use crate::directory::DirHandle;
+use crate::dir_handle::DirHandle;
 use crate::error::Error;
 use nix::errno::Errno;
 use nix::fcntl::{OFlag, openat, renameat};
@@ -217,7 +217,7 @@ fn open_to_write(dir: &DirHandle, name: &str, how: OFlag) -> Result<(File, u64),
     let fd =
         openat(dir, name, flags, Mode::S_IRUSR | Mode::S_IWUSR).map_err(Error::from_errno("open", &path))?;
     let stat = fstat(&fd).map_err(Error::from_errno("look at", &path))?;
-    if crate::directory::file_type(&stat) != SFlag::S_IFREG {
+    if crate::dir_handle::file_type(&stat) != SFlag::S_IFREG {
         return Err(Error::UnexpectedFileType { path, what: "not a regular file" });
     }
     Ok((File::from(fd), stat.st_size.unsigned_abs()))

@@ -1,7 +1,7 @@
 //! A file of settings that belongs to the user and to another program, outside of any root. It is replaced whole, at
 //! the place that links lead to, with the permissions that it had, and a copy of what it was stays beside it.
 
-use crate::directory::DirHandle;
+use crate::dir_handle::DirHandle;
 use crate::durability::Durability;
 use crate::error::Error;
 use crate::file::{FILE_LIMIT, read_raw, write_file_with_mode};

@@ -6,11 +6,11 @@
 //! read. A member takes back what it asked by an answer of its own in its own inbox, by the same step: of the two one
 //! counts.
 
-use crate::answers::AnsweredRequest;
-use crate::config::CachedConfig;
+use crate::answer_log::AnsweredRequest;
 use crate::error::Error;
 use crate::inbox::{ANSWER_LIMIT, Inbox, MESSAGE_LIMIT};
 use crate::team::Team;
+use crate::team_config::CachedConfig;
 use protocol::id::RequestId;
 use protocol::member_request::{Answer, MemberRequest, parse_answer};
 use protocol::message::{InboxEntry, Message};

@@ -1,6 +1,6 @@
 //! Plans that wait for approval: files below the root, and the requests that name them and carry their text too.
 
-use crate::directory::DirHandle;
+use crate::dir_handle::DirHandle;
 use crate::error::Error;
 use crate::file::{FILE_LIMIT, TempFile, read_raw, sync_dir};
 use crate::team::Team;

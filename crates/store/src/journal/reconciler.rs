@@ -3,7 +3,7 @@
 //! For the one who puts back, the daemon. What it remembers is small: the messages stay in the files. It alone begins
 //! the file anew, carrying over what is still open.
 
-use super::line::{
+use super::entry::{
     JournalEntry, JournalEntryKind, entry_id, message_id, parse_lines, read_entries, read_file,
 };
 use super::{MAX_JOURNAL_BYTES, file_name, inboxes_generation, previous_file_name};

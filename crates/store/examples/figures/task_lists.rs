@@ -2,7 +2,7 @@
 
 use crate::daemon::NextTaskDaemon;
 use crate::ground::team;
-use crate::peer::{NodeProcess, time_pairs};
+use crate::node_baseline::{NodeProcess, time_pairs};
 use crate::{median, row};
 use protocol::id::TaskId;
 use protocol::name::AgentName;
