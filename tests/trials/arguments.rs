@@ -7,7 +7,7 @@ use harness::{House, figure, rounds};
 use std::os::unix::net::UnixDatagram;
 use std::sync::mpsc::channel;
 use std::time::Duration;
-use tmux::{Address, Error, Notice, Program, Server, WindowId};
+use tmux::{Error, ServerAddress, ServerNotice, TmuxProgram, TmuxServer, WindowId};
 
 /// What tmux's parser, its formats, its own arguments or a shell would take for something of theirs.
 const NASTY: [&str; 36] = [
@@ -109,14 +109,14 @@ impl Desk {
     }
 
     /// Every program of ours there has ended, and its pane with it.
-    fn end(self, server: Server) {
+    fn end(self, server: TmuxServer) {
         drop(server);
         self.house.end();
     }
 }
 
 /// A window with a pane that stays: the others close by themselves.
-fn window(server: &mut Server) -> WindowId {
+fn window(server: &mut TmuxServer) -> WindowId {
     let stays: Vec<String> = ["cat", "-"].map(str::to_owned).into();
     server.new_session("words", "words", &stays).unwrap().window
 }
@@ -129,16 +129,19 @@ fn rng() -> fastrand::Rng {
 fn over_one_control_connection_every_word_arrives_as_it_is() {
     let (desk, mut rng, count) = (Desk::open(), rng(), rounds("ARGUMENTS", 2_000));
     let (tell, notices) = channel();
-    let address = Address::Path(desk.house.tmux_socket());
+    let address = ServerAddress::Path(desk.house.tmux_socket());
     let mut server =
-        Server::connect(&address, Box::new(move |notice| tell.send(notice).unwrap_or_default())).unwrap();
+        TmuxServer::connect(&address, Box::new(move |notice| tell.send(notice).unwrap_or_default())).unwrap();
     let window = window(&mut server);
     for _ in 0..count {
         let words = vector(&mut rng);
         server.split(window, &desk.argv(&words)).unwrap_or_else(|error| panic!("{words:?}: {error}"));
         desk.arrived(&words);
     }
-    assert!(notices.try_iter().all(|notice| notice == Notice::Changed), "it was one connection throughout");
+    assert!(
+        notices.try_iter().all(|notice| notice == ServerNotice::Changed),
+        "it was one connection throughout"
+    );
     desk.end(server);
     figure("arguments-quoted", count);
 }
@@ -153,9 +156,9 @@ fn by_a_process_for_each_command_every_word_arrives_as_it_is_or_nothing_does() {
     );
     let program = desk.house.script("out/tmux", &format!("#!/bin/sh\n{without}\nexec tmux \"$@\"\n"));
     let (tell, notices) = channel();
-    let address = Address::Path(desk.house.tmux_socket());
+    let address = ServerAddress::Path(desk.house.tmux_socket());
     let notice = Box::new(move |notice| tell.send(notice).unwrap_or_default());
-    let mut server = Server::connect_with(&Program(program), &address, notice).unwrap();
+    let mut server = TmuxServer::connect_with(&TmuxProgram(program), &address, notice).unwrap();
     let window = window(&mut server);
     desk.house.put("out/no", "");
     for session in desk.house.tmux(["list-sessions", "-F", "#{session_name}"]).lines() {
@@ -163,13 +166,13 @@ fn by_a_process_for_each_command_every_word_arrives_as_it_is_or_nothing_does() {
             desk.house.tmux(["kill-session", "-t", &format!("={session}")]);
         }
     }
-    while notices.recv_timeout(Duration::from_secs(20)).unwrap() != Notice::Lost {}
+    while notices.recv_timeout(Duration::from_secs(20)).unwrap() != ServerNotice::Disconnected {}
     // The kernel takes no word of more than 128 KiB.
     let long = std::iter::once(vec!["long ".repeat(40_000)]);
     for words in long.chain((0..rounds("ARGUMENTS", 2_000) / 20).map(|_| vector(&mut rng))) {
         match server.split(window, &desk.argv(&words)) {
             Ok(_) => desk.arrived(&words),
-            Err(Error::Failed { cause, .. }) if cause.contains("too long") => {
+            Err(Error::Rejected { cause, .. }) if cause.contains("too long") => {
                 assert!(words.iter().map(String::len).sum::<usize>() > 4_000, "{words:?}: {cause}");
             }
             Err(error) => panic!("{words:?}: {error}"),

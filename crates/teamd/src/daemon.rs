@@ -29,7 +29,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 use store::{Durability, Root, StateDir};
-use tmux::Address;
+use tmux::ServerAddress;
 use tokio::net::UnixStream;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
@@ -338,18 +338,18 @@ fn home(args: &Args) -> Home {
     let var = |name| std::env::var(name).ok().filter(|value: &String| !value.is_empty());
     let inside = var("TMUX").and_then(|tmux| tmux.split(',').next().map(PathBuf::from));
     let asked = match (&args.tmux_socket, &args.tmux_name) {
-        (Some(path), _) => Some(Address::Path(path.clone())),
-        (_, Some(name)) => Some(Address::Name(name.clone())),
+        (Some(path), _) => Some(ServerAddress::Path(path.clone())),
+        (_, Some(name)) => Some(ServerAddress::Name(name.clone())),
         _ => None,
     };
     let pane = var("TMUX_PANE").and_then(|pane| pane.parse().ok());
     match (asked, inside) {
-        (None, Some(socket)) => Home { address: Address::Path(socket), pane, optional: false },
-        (Some(Address::Path(path)), Some(socket)) if path == socket => {
-            Home { address: Address::Path(path), pane, optional: false }
+        (None, Some(socket)) => Home { address: ServerAddress::Path(socket), pane, optional: false },
+        (Some(ServerAddress::Path(path)), Some(socket)) if path == socket => {
+            Home { address: ServerAddress::Path(path), pane, optional: false }
         }
         (Some(address), _) => Home { address, pane: None, optional: false },
-        (None, None) => Home { address: Address::Name("teamd".to_owned()), pane: None, optional: true },
+        (None, None) => Home { address: ServerAddress::Name("teamd".to_owned()), pane: None, optional: true },
     }
 }
 

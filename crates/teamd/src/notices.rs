@@ -298,7 +298,7 @@ mod tests {
                 notices.add(&team(0), &AgentName::new_unchecked(&from), None, news);
                 let told = told(&mut notices, 0).unwrap();
                 let plain = told.starts_with(|c: char| c.is_ascii_alphanumeric());
-                assert!(told.len() <= tmux::LONGEST_WORD && plain, "{} {told}", told.len());
+                assert!(told.len() <= tmux::MAX_MESSAGE_BYTES && plain, "{} {told}", told.len());
             }
         }
         let mut notices = Notices::default();
@@ -310,6 +310,10 @@ mod tests {
         }
         (0..10).for_each(|n| notices.add_done(&team(n), 3));
         let told = told(&mut notices, 0).unwrap();
-        assert!(told.len() <= tmux::LONGEST_WORD && told.ends_with(" and others"), "{} {told}", told.len());
+        assert!(
+            told.len() <= tmux::MAX_MESSAGE_BYTES && told.ends_with(" and others"),
+            "{} {told}",
+            told.len()
+        );
     }
 }

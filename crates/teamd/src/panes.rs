@@ -22,13 +22,15 @@ use protocol::error::{ErrorKind, ErrorReport};
 use protocol::name::TeamName;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::mpsc::{Receiver, Sender, channel};
-use tmux::{Address, Epoch, Error, Killed, Owner, PaneId, PaneRow, Server, SessionId, WindowId};
+use tmux::{
+    Error, KillOutcome, PaneId, PaneRow, PaneTag, ServerAddress, ServerEpoch, SessionId, TmuxServer, WindowId,
+};
 use tokio::sync::mpsc::UnboundedSender;
 
 /// Where teamd's panes go.
 #[derive(Debug, Clone)]
 pub(crate) struct Home {
-    pub(crate) address: Address,
+    pub(crate) address: ServerAddress,
     /// The pane that teamd itself runs in; its session is home.
     pub(crate) pane: Option<PaneId>,
     /// Nobody asked for a tmux server: without tmux there are agents without panes.
@@ -39,13 +41,13 @@ pub(crate) struct Home {
 pub(crate) struct Thread {
     pub(crate) jobs: Sender<PaneJob>,
     /// Of the tmux server; none where there is no tmux at all: then nobody is given a pane.
-    pub(crate) epoch: Option<Epoch>,
+    pub(crate) epoch: Option<ServerEpoch>,
     pub(crate) handle: std::thread::JoinHandle<()>,
 }
 
 struct Panes {
     home: Home,
-    server: Option<Server>,
+    server: Option<TmuxServer>,
     session: Option<SessionId>,
     /// The window that each team's last pane was opened in.
     latest: BTreeMap<TeamName, WindowId>,
@@ -64,7 +66,11 @@ pub(crate) fn start(home: Home, events: UnboundedSender<Event>) -> Result<Thread
     let optional = panes.home.optional;
     let epoch = match panes.server() {
         Ok(server) => Some(server.epoch().clone()),
-        Err(Error::Run { source, .. }) if optional && source.kind() == std::io::ErrorKind::NotFound => None,
+        Err(Error::ProgramNotStarted { source, .. })
+            if optional && source.kind() == std::io::ErrorKind::NotFound =>
+        {
+            None
+        }
         Err(error) => return Err(fault(error)),
     };
     let (jobs, queue) = channel();
@@ -105,7 +111,7 @@ impl Panes {
         }
         failpoint::hit("panes.job");
         let panes: Vec<_> = some.iter().map(|(_, pane)| pane.clone()).collect();
-        let gone = match self.server().and_then(|server| server.kill_each(&panes)) {
+        let gone = match self.server().and_then(|server| server.kill_panes(&panes)) {
             Err(error) if !is_gone(&error) => Err(fault(error)),
             gone => Ok(gone.unwrap_or_default()),
         };
@@ -137,13 +143,13 @@ impl Panes {
                 Some(PaneDone::Opened { spawn: opening.spawn, result })
             }
             PaneJob::Label { pane, owner, label } => {
-                if let Err(error) = self.server().and_then(|server| server.label(pane, &owner, &label)) {
+                if let Err(error) = self.server().and_then(|server| server.set_label(pane, &owner, &label)) {
                     tracing::debug!("cannot label {pane}: {error}");
                 }
                 None
             }
             PaneJob::Announce { text, panes } => {
-                let seen = self.server().and_then(|server| server.announce(&text, &panes));
+                let seen = self.server().and_then(|server| server.show_message(&text, &panes));
                 let seen = seen.inspect_err(|error| tracing::debug!("cannot tell who is attached: {error}"));
                 Some(PaneDone::Announced { unseen: (!seen.unwrap_or_default()).then_some(text) })
             }
@@ -159,7 +165,7 @@ impl Panes {
                 };
                 Some(PaneDone::Moved { client, spawn, sight, result: result.map_err(fault) })
             }
-            PaneJob::Hidden { panes } => match self.server().and_then(|server| server.list()) {
+            PaneJob::Hidden { panes } => match self.server().and_then(|server| server.list_panes()) {
                 Ok(rows) => Some(PaneDone::InSight { spawns: sight::in_sight(&rows, panes) }),
                 Err(error) => {
                     tracing::debug!("cannot look for hidden panes: {error}");
@@ -186,27 +192,27 @@ impl Panes {
 
     /// The connection. It mends itself while the server is the same one; where another answers, or none, [`Panes::rows`] and
     /// [`Panes::open`] begin anew.
-    fn server(&mut self) -> Result<&mut Server, Error> {
+    fn server(&mut self) -> Result<&mut TmuxServer, Error> {
         if self.server.is_none() {
             self.session = None;
             self.latest.clear();
             self.burst = None;
             self.untidy.clear();
-            self.server = Some(Server::connect(&self.home.address, Box::new(|_| {}))?);
+            self.server = Some(TmuxServer::connect(&self.home.address, Box::new(|_| {}))?);
         }
         Ok(self.server.as_mut().expect("it was set just now"))
     }
 
     /// That of the server that answers now, where the one we knew is gone: the ids of that mean nothing here.
-    fn server_anew(&mut self) -> Result<&mut Server, Error> {
+    fn server_anew(&mut self) -> Result<&mut TmuxServer, Error> {
         self.server = None;
         self.server()
     }
 
     /// All panes.
     fn rows(&mut self) -> Result<Vec<PaneRow>, Error> {
-        match self.server()?.list() {
-            Err(error) if is_gone(&error) => self.server_anew()?.list(),
+        match self.server()?.list_panes() {
+            Err(error) if is_gone(&error) => self.server_anew()?.list_panes(),
             listed => listed,
         }
     }
@@ -215,7 +221,7 @@ impl Panes {
         match self.server() {
             Err(_) => Seen::Unknown,
             Ok(server) if server.epoch().to_string() != pane.epoch => Seen::ServerGone,
-            Ok(server) => match (server.list(), pane.id()) {
+            Ok(server) => match (server.list_panes(), pane.id()) {
                 (Ok(rows), Some(id)) if rows.iter().any(|row| row.pane == id) => Seen::Present,
                 (Ok(_), Some(_)) => Seen::Absent,
                 (Err(error), _) if is_gone(&error) => Seen::ServerGone,
@@ -224,50 +230,52 @@ impl Panes {
         }
     }
 
-    fn close(&mut self, pane: PaneId, owner: &Owner) -> Result<(), Error> {
+    fn close(&mut self, pane: PaneId, owner: &PaneTag) -> Result<(), Error> {
         let killed = match self.server().and_then(|server| server.kill(pane, owner)) {
             // It went with its server.
-            Err(error) if is_gone(&error) => Killed::Absent,
+            Err(error) if is_gone(&error) => KillOutcome::NotFound,
             killed => killed?,
         };
         match killed {
-            Killed::Killed | Killed::Absent => Ok(()),
-            Killed::NotOurs => {
+            KillOutcome::Killed | KillOutcome::NotFound => Ok(()),
+            KillOutcome::NotOwned => {
                 tracing::warn!("{pane} is not ours any more: left alone");
                 Ok(())
             }
         }
     }
 
-    fn keys(&mut self, pane: PaneId, owner: &Owner, keys: PaneInput) -> Result<Reply, Error> {
+    fn keys(&mut self, pane: PaneId, owner: &PaneTag, keys: PaneInput) -> Result<Reply, Error> {
         let server = self.server()?;
         match keys {
             PaneInput::Capture => server
-                .look(pane, owner)
+                .capture_with_cursor(pane, owner)
                 .map(|seen| Reply::Screen(ScreenReply { screen: seen.screen, cursor: seen.cursor })),
             PaneInput::Type { cursor, text } => server.paste(pane, owner, cursor, &text).map(|()| Reply::Ack),
-            PaneInput::Enter { cursor } => server.enter(pane, owner, cursor).map(|()| Reply::Ack),
+            PaneInput::Enter { cursor } => server.press_enter(pane, owner, cursor).map(|()| Reply::Ack),
         }
     }
 }
 
 /// The server answered that it is another one, or nobody listens at its address.
 fn is_gone(error: &Error) -> bool {
-    matches!(error, Error::Restarted { .. } | Error::Connect { .. })
+    matches!(error, Error::OtherServer { .. } | Error::Connect { .. })
 }
 
 fn fault(error: Error) -> ErrorReport {
     let kind = match &error {
-        Error::Run { .. } => ErrorKind::MissingPath,
+        Error::ProgramNotStarted { .. } => ErrorKind::MissingPath,
         Error::TooOld { .. } => ErrorKind::Config,
         Error::Timeout { .. } | Error::NoSpace { .. } => ErrorKind::Timeout,
-        Error::NotOurs { .. } | Error::NoPane { .. } => ErrorKind::NotFound,
+        Error::NotOwned { .. } | Error::PaneNotFound { .. } => ErrorKind::NotFound,
         _ => ErrorKind::Io,
     };
     let fault = ErrorReport::new(kind, error.to_string());
     match &error {
-        Error::Run { .. } | Error::TooOld { .. } | Error::NoSpace { .. } => fault,
-        Error::NotOurs { .. } | Error::NoPane { .. } => fault.with_help("who is there: teamctl status"),
+        Error::ProgramNotStarted { .. } | Error::TooOld { .. } | Error::NoSpace { .. } => fault,
+        Error::NotOwned { .. } | Error::PaneNotFound { .. } => {
+            fault.with_help("who is there: teamctl status")
+        }
         _ => fault.with_help("is tmux answering? see: teamctl doctor"),
     }
 }

@@ -13,61 +13,61 @@ use crate::Error;
 
 /// A tmux server's address.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Address {
+pub enum ServerAddress {
     /// A socket, as `tmux -S` takes it, and as the first field of `$TMUX` has it.
     Path(PathBuf),
     /// A name in the user's socket directory, as `tmux -L` takes it.
     Name(String),
 }
 
-impl fmt::Display for Address {
+impl fmt::Display for ServerAddress {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Address::Path(path) => write!(f, "{}", path.display()),
-            Address::Name(name) => write!(f, "-L {name}"),
+            ServerAddress::Path(path) => write!(f, "{}", path.display()),
+            ServerAddress::Name(name) => write!(f, "-L {name}"),
         }
     }
 }
 
 /// The tmux program: a path, or a name to look up in `PATH`.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Program(pub PathBuf);
+pub struct TmuxProgram(pub PathBuf);
 
-impl Default for Program {
-    fn default() -> Program {
-        Program(PathBuf::from("tmux"))
+impl Default for TmuxProgram {
+    fn default() -> TmuxProgram {
+        TmuxProgram(PathBuf::from("tmux"))
     }
 }
 
 /// A program and an address: all that starts a process.
 #[derive(Debug, Clone)]
-pub(crate) struct Tmux {
-    pub(crate) program: Program,
-    pub(crate) address: Address,
+pub(crate) struct TmuxEndpoint {
+    pub(crate) program: TmuxProgram,
+    pub(crate) address: ServerAddress,
 }
 
-impl Tmux {
+impl TmuxEndpoint {
     /// The program at this address: itself and three words, the rest still to come.
     ///
     /// `-u`, because tmux takes us for a terminal that knows no UTF-8 otherwise, and prints `_` for `日`.
     pub(crate) fn command(&self) -> Command {
         let mut command = Command::new(&self.program.0);
-        Tmux::isolate(&mut command);
+        TmuxEndpoint::detach_from_tmux(&mut command);
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).arg("-u");
         match &self.address {
-            Address::Path(path) => command.arg("-S").arg(path),
-            Address::Name(name) => command.arg("-L").arg(name),
+            ServerAddress::Path(path) => command.arg("-S").arg(path),
+            ServerAddress::Name(name) => command.arg("-L").arg(name),
         };
         command
     }
 
     /// Out of the pane that we may be in: another server's address, and the process group that gets ^C and ^Z.
-    pub(crate) fn isolate(command: &mut Command) {
+    pub(crate) fn detach_from_tmux(command: &mut Command) {
         command.env_remove("TMUX").env_remove("TMUX_PANE").process_group(0);
     }
 
     /// That the program did not start.
-    pub(crate) fn not_run(&self, source: io::Error) -> Error {
-        Error::Run { program: self.program.0.clone(), source }
+    pub(crate) fn start_error(&self, source: io::Error) -> Error {
+        Error::ProgramNotStarted { program: self.program.0.clone(), source }
     }
 }

@@ -11,7 +11,7 @@ use crate::Error;
 
 /// One running tmux server. Written as `pid:start:path`.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub struct Epoch {
+pub struct ServerEpoch {
     /// The server's process id.
     pub pid: u32,
     /// When it started, in seconds since 1970.
@@ -20,7 +20,7 @@ pub struct Epoch {
     pub socket_path: PathBuf,
 }
 
-impl Epoch {
+impl ServerEpoch {
     /// The format that prints one. A path is a value there, so nothing in it is expanded.
     pub(crate) const FORMAT: &str = "#{pid}:#{start_time}:#{socket_path}";
 
@@ -30,27 +30,27 @@ impl Epoch {
     }
 }
 
-impl fmt::Display for Epoch {
+impl fmt::Display for ServerEpoch {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}:{}:{}", self.pid, self.start_time, self.socket_path.display())
     }
 }
 
-impl FromStr for Epoch {
+impl FromStr for ServerEpoch {
     type Err = Error;
 
-    fn from_str(text: &str) -> Result<Epoch, Error> {
-        parts_of(text).ok_or_else(|| Error::invalid(text, "a server's epoch is pid:start:path"))
+    fn from_str(text: &str) -> Result<ServerEpoch, Error> {
+        parse_parts(text).ok_or_else(|| Error::invalid_argument(text, "a server's epoch is pid:start:path"))
     }
 }
 
 /// The path comes last because it may hold colons.
-fn parts_of(text: &str) -> Option<Epoch> {
+fn parse_parts(text: &str) -> Option<ServerEpoch> {
     let mut parts = text.splitn(3, ':');
     let pid = parts.next()?.parse().ok()?;
     let start_time = parts.next()?.parse().ok()?;
     let path = parts.next().filter(|path| !path.is_empty())?;
-    Some(Epoch { pid, start_time, socket_path: PathBuf::from(path) })
+    Some(ServerEpoch { pid, start_time, socket_path: PathBuf::from(path) })
 }
 
 #[cfg(test)]
@@ -58,17 +58,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_epoch_reads_back_as_it_was_written() {
+    fn epoch_roundtrips() {
         let text = "4711:1795228611:/run/a:b/日本";
-        let epoch = text.parse::<Epoch>().unwrap();
+        let epoch = text.parse::<ServerEpoch>().unwrap();
         assert_eq!((epoch.pid, epoch.start_time), (4711, 1_795_228_611));
         assert_eq!(epoch.to_string(), text);
     }
 
     #[test]
-    fn half_an_epoch_is_none() {
+    fn partial_epoch_is_rejected() {
         for text in ["", "1", "1:2", "1:2:", "x:2:/s", "1::/s", ":2:/s"] {
-            assert!(text.parse::<Epoch>().is_err(), "{text:?}");
+            assert!(text.parse::<ServerEpoch>().is_err(), "{text:?}");
         }
     }
 }

@@ -6,7 +6,7 @@
 use std::io;
 use std::path::PathBuf;
 
-use crate::{Epoch, PaneId, WindowId};
+use crate::{PaneId, ServerEpoch, WindowId};
 
 /// Why something was not done, or cannot be known.
 #[derive(Debug, thiserror::Error)]
@@ -20,7 +20,7 @@ pub enum Error {
     },
     /// The tmux program did not start.
     #[error("cannot run {}: {source}; is tmux installed?", program.display())]
-    Run {
+    ProgramNotStarted {
         /// What was to run.
         program: PathBuf,
         /// Why not.
@@ -35,26 +35,26 @@ pub enum Error {
         cause: String,
     },
     /// No answer in time. Whether the act happened is unknown: look.
-    #[error("cannot {verb}: tmux did not answer in {seconds} s; it may still happen")]
+    #[error("cannot {action}: tmux did not reply in {seconds} s; it may still happen")]
     Timeout {
         /// What was tried.
-        verb: &'static str,
+        action: &'static str,
         /// How long the whole call was given.
         seconds: u64,
     },
     /// The connection ended before the answer. Whether the act happened is unknown: look.
-    #[error("cannot {verb}: the connection to tmux ended before the answer; it may have happened")]
-    Lost {
+    #[error("cannot {action}: the connection to tmux ended before the answer; it may have happened")]
+    Disconnected {
         /// What was tried.
-        verb: &'static str,
+        action: &'static str,
     },
     /// Another server answers at the address now, so every id that we hold is void; nothing was sent to it.
     #[error("cannot go on with tmux server {expected}: {found} answers in its place")]
-    Restarted {
+    OtherServer {
         /// The one that the ids are of.
-        expected: Epoch,
+        expected: ServerEpoch,
         /// The one that is there.
-        found: Epoch,
+        found: ServerEpoch,
     },
     /// The window cannot be split any further, or is zoomed and must not be laid out anew.
     #[error("cannot split window {window}: no space for a new pane; use another window")]
@@ -63,42 +63,42 @@ pub enum Error {
         window: WindowId,
     },
     /// The pane does not carry the expected owner, or is not there; nothing was done.
-    #[error("cannot {verb}: pane {pane} is not ours")]
-    NotOurs {
+    #[error("cannot {action}: pane {pane} is not ours")]
+    NotOwned {
         /// What was tried.
-        verb: &'static str,
+        action: &'static str,
         /// On which pane.
         pane: PaneId,
     },
     /// No such pane on this server.
     #[error("cannot find pane {pane}: the server has none of that id")]
-    NoPane {
+    PaneNotFound {
         /// The one looked for.
         pane: PaneId,
     },
     /// What the caller gave is not usable; nothing was sent.
     #[error("cannot use {what}: {why}")]
-    Invalid {
+    InvalidArgument {
         /// What was given, in a form fit for printing.
         what: String,
         /// What is wrong with it.
         why: &'static str,
     },
     /// tmux refused, in its own words.
-    #[error("cannot {verb}: tmux says: {cause}")]
-    Failed {
+    #[error("cannot {action}: tmux says: {cause}")]
+    Rejected {
         /// What was tried.
-        verb: &'static str,
+        action: &'static str,
         /// What tmux said.
         cause: String,
     },
     /// tmux answered something that we do not understand.
-    #[error("cannot {verb}: tmux gave an unexpected answer {answer:?}")]
-    Unexpected {
+    #[error("cannot {action}: tmux gave an unexpected answer {reply:?}")]
+    UnexpectedReply {
         /// What was tried.
-        verb: &'static str,
+        action: &'static str,
         /// Its beginning.
-        answer: String,
+        reply: String,
     },
 }
 
@@ -106,15 +106,15 @@ impl Error {
     /// tmux found no space for one more pane: "no space for new pane", and 3.7 has other words before it. joining
     /// has words of its own.
     pub(crate) fn is_no_space(&self) -> bool {
-        matches!(self, Error::Failed { cause, .. } if cause.contains("no space for") || cause.contains("pane too small"))
+        matches!(self, Error::Rejected { cause, .. } if cause.contains("no space for") || cause.contains("pane too small"))
     }
 
     /// An answer that does not parse, cut to what fits into a log line.
-    pub(crate) fn unexpected(verb: &'static str, answer: &str) -> Error {
-        Error::Unexpected { verb, answer: answer.chars().take(200).collect() }
+    pub(crate) fn unexpected_reply(verb: &'static str, answer: &str) -> Error {
+        Error::UnexpectedReply { action: verb, reply: answer.chars().take(200).collect() }
     }
 
-    pub(crate) fn invalid(what: &str, why: &'static str) -> Error {
-        Error::Invalid { what: format!("{:?}", what.chars().take(80).collect::<String>()), why }
+    pub(crate) fn invalid_argument(what: &str, why: &'static str) -> Error {
+        Error::InvalidArgument { what: format!("{:?}", what.chars().take(80).collect::<String>()), why }
     }
 }

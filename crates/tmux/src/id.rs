@@ -26,7 +26,7 @@ macro_rules! id {
             fn from_str(text: &str) -> Result<$name, Error> {
                 let digits = text.strip_prefix($sigil).filter(|rest| rest.bytes().all(|b| b.is_ascii_digit()));
                 let number = digits.and_then(|digits| digits.parse().ok());
-                number.map($name).ok_or_else(|| Error::invalid(text, $why))
+                number.map($name).ok_or_else(|| Error::invalid_argument(text, $why))
             }
         }
     };
@@ -50,14 +50,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_id_reads_back_as_it_was_written() {
+    fn id_roundtrips() {
         assert_eq!("%14".parse::<PaneId>().unwrap().to_string(), "%14");
         assert_eq!("@3".parse::<WindowId>().unwrap().to_string(), "@3");
         assert_eq!("$0".parse::<SessionId>().unwrap().to_string(), "$0");
     }
 
     #[test]
-    fn nothing_else_is_an_id() {
+    fn invalid_ids_are_rejected() {
         for text in ["", "%", "14", "@14", "%-1", "%+1", "% 1", "%1;", "%1\n", "%99999999999", "leader"] {
             assert!(text.parse::<PaneId>().is_err(), "{text:?}");
         }

@@ -5,6 +5,6 @@
 use std::hash::{BuildHasher, Hasher, RandomState};
 
 /// A fresh word: letters, digits and a dash, 64 bits from the system's random keys.
-pub(crate) fn fresh() -> String {
+pub(crate) fn generate() -> String {
     format!("teamd-{:016x}", RandomState::new().build_hasher().finish())
 }

@@ -16,7 +16,7 @@ pub(crate) fn quote(word: &str) -> Result<String, Error> {
     quoted.push('"');
     for c in word.chars() {
         match c {
-            '\0' => return Err(Error::invalid(word, "it holds a NUL")),
+            '\0' => return Err(Error::invalid_argument(word, "it holds a NUL")),
             '\\' | '"' | '$' | '~' => quoted.extend(['\\', c]),
             // DEL too; tmux knows three octal digits since long before 3.2.
             c if c.is_ascii_control() => write!(quoted, "\\{:03o}", u32::from(c)).expect("a String takes it"),
@@ -32,7 +32,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_the_parser_would_take_for_its_own_is_escaped() {
+    fn special_characters_are_escaped() {
         for (word, want) in [
             ("", r#""""#),
             ("plain", r#""plain""#),
@@ -49,7 +49,7 @@ mod tests {
     }
 
     #[test]
-    fn nul_is_refused() {
+    fn nul_is_rejected() {
         assert!(quote("a\0b").is_err());
     }
 }

@@ -3,25 +3,25 @@
 //! Bytes until somebody needs text: a pane's screen may hold anything.
 
 use crate::Error;
-use crate::wire::{Block, Outcome};
+use crate::control_parser::{BlockStatus, ControlBlock};
 
 /// The answer: what was printed, without a final newline, and the first error, if any.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(crate) struct Reply {
+pub(crate) struct CommandReply {
     lines: Vec<Vec<u8>>,
     error: Option<String>,
 }
 
-impl Reply {
-    pub(crate) fn new(text: Vec<u8>, error: Option<String>) -> Reply {
-        Reply { lines: vec![text], error }
+impl CommandReply {
+    pub(crate) fn new(text: Vec<u8>, error: Option<String>) -> CommandReply {
+        CommandReply { lines: vec![text], error }
     }
 
     /// Adds the next block; an `if-shell` or an alias gives several for one command.
-    pub(crate) fn take(&mut self, block: Block) {
+    pub(crate) fn add_block(&mut self, block: ControlBlock) {
         match block.outcome {
-            Outcome::Done => self.lines.extend(block.lines),
-            Outcome::Failed => {
+            BlockStatus::Ok => self.lines.extend(block.lines),
+            BlockStatus::Error => {
                 self.error.get_or_insert(String::from_utf8_lossy(&block.text()).into_owned());
             }
         }
@@ -33,7 +33,7 @@ impl Reply {
     /// `Failed`, in tmux's words.
     pub(crate) fn text(self, verb: &'static str) -> Result<String, Error> {
         match self.error {
-            Some(cause) => Err(Error::Failed { verb, cause }),
+            Some(cause) => Err(Error::Rejected { action: verb, cause }),
             None => Ok(String::from_utf8_lossy(&self.lines.join(&b'\n')).into_owned()),
         }
     }
@@ -42,7 +42,7 @@ impl Reply {
     ///
     /// # Errors
     /// `Failed`, in tmux's words.
-    pub(crate) fn done(self, verb: &'static str) -> Result<(), Error> {
+    pub(crate) fn into_result(self, verb: &'static str) -> Result<(), Error> {
         self.text(verb).map(drop)
     }
 }

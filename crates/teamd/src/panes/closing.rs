@@ -2,13 +2,13 @@
 
 use super::PaneJob;
 use std::collections::{BTreeSet, VecDeque};
-use tmux::{Owner, PaneId, WindowId};
+use tmux::{PaneId, PaneTag, WindowId};
 
 /// So many at once: the first is not told before the last.
 const AT_ONCE: usize = 4;
 
 /// Of the jobs at the head of the queue that close something, the first of each window, with its place.
-pub(super) fn of_as_many_windows(waiting: &VecDeque<PaneJob>) -> Vec<(usize, (PaneId, Owner, WindowId))> {
+pub(super) fn of_as_many_windows(waiting: &VecDeque<PaneJob>) -> Vec<(usize, (PaneId, PaneTag, WindowId))> {
     let mut windows = BTreeSet::new();
     let closing = waiting.iter().map_while(|job| match job {
         PaneJob::Close { pane, owner, window, .. } => {

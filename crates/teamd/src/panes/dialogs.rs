@@ -4,13 +4,13 @@ use super::{DialogPane, Panes};
 use crate::roster::SpawnId;
 use protocol::dialog_match;
 use std::collections::BTreeMap;
-use tmux::{Owner, PaneId};
+use tmux::{PaneId, PaneTag};
 
 impl Panes {
     /// Who could not be looked at is left out.
     pub(super) fn dialogs(&mut self, panes: &[DialogPane]) -> BTreeMap<SpawnId, bool> {
-        let ours: Vec<(PaneId, Owner)> = panes.iter().map(|it| (it.pane, it.spawn.owner())).collect();
-        let screens = self.server().and_then(|server| server.screens(&ours)).unwrap_or_else(|error| {
+        let ours: Vec<(PaneId, PaneTag)> = panes.iter().map(|it| (it.pane, it.spawn.owner())).collect();
+        let screens = self.server().and_then(|server| server.capture_panes(&ours)).unwrap_or_else(|error| {
             tracing::debug!("cannot look for dialogs: {error}");
             Vec::new()
         });

@@ -8,7 +8,7 @@ use protocol::error::ErrorReport;
 use protocol::name::TeamName;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
-use tmux::{Label, Owner, PaneId, WindowId};
+use tmux::{BorderLabel, PaneId, PaneTag, WindowId};
 
 /// Something to do in tmux.
 #[derive(Debug)]
@@ -16,11 +16,11 @@ pub(crate) enum PaneJob {
     /// A pane for a new agent.
     Open(Box<Opening>),
     /// What the border says.
-    Label { pane: PaneId, owner: Owner, label: Label },
+    Label { pane: PaneId, owner: PaneTag, label: BorderLabel },
     /// Is this pane still there?
     Look { spawn: SpawnId, pane: Pane },
     /// Closes the pane, if it is still the one we made; in that window, as far as anybody knows.
-    Close { spawn: SpawnId, pane: PaneId, owner: Owner, window: Option<WindowId> },
+    Close { spawn: SpawnId, pane: PaneId, owner: PaneTag, window: Option<WindowId> },
     /// A word to everybody who is attached.
     Announce { text: String, panes: Vec<PaneId> },
     /// Out of sight, or back: then beside panes of `beside`, or in a window of its own.
@@ -29,19 +29,19 @@ pub(crate) enum PaneJob {
         spawn: SpawnId,
         team: TeamName,
         pane: PaneId,
-        owner: Owner,
+        owner: PaneTag,
         sight: Sight,
-        beside: Vec<Owner>,
+        beside: Vec<PaneTag>,
         layout: Layout,
     },
     /// Are these still out of sight?
-    Hidden { panes: Vec<(SpawnId, PaneId, Owner)> },
+    Hidden { panes: Vec<(SpawnId, PaneId, PaneTag)> },
     /// The windows that hold panes of these owners.
-    LayOut { client: ConnId, team: TeamName, owners: Vec<Owner>, layout: Layout },
+    LayOut { client: ConnId, team: TeamName, owners: Vec<PaneTag>, layout: Layout },
     /// Looks at it, or types into it.
-    Keys { client: ConnId, pane: PaneId, owner: Owner, keys: PaneInput },
+    Keys { client: ConnId, pane: PaneId, owner: PaneTag, keys: PaneInput },
     /// What it shows.
-    Capture { client: ConnId, pane: PaneId, owner: Owner, lines: Option<u32> },
+    Capture { client: ConnId, pane: PaneId, owner: PaneTag, lines: Option<u32> },
     /// Which of these show a dialog.
     Dialogs { panes: Vec<DialogPane> },
 }
@@ -52,9 +52,9 @@ pub(crate) enum PaneJob {
 pub(crate) struct Opening {
     pub(crate) spawn: SpawnId,
     pub(crate) team: TeamName,
-    pub(crate) beside: Vec<Owner>,
+    pub(crate) beside: Vec<PaneTag>,
     pub(crate) argv: Vec<String>,
-    pub(crate) label: Label,
+    pub(crate) label: BorderLabel,
     pub(crate) layout: Layout,
     pub(crate) record: Vec<PathBuf>,
     pub(crate) log: PathBuf,

@@ -9,7 +9,7 @@ use protocol::name::TeamName;
 use std::fs::DirBuilder;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::Path;
-use tmux::{Created, Error, Owner, PaneRow, SessionId, WindowId};
+use tmux::{CreatedPane, Error, PaneRow, PaneTag, SessionId, WindowId};
 
 impl Panes {
     /// Of those that are opened at once the next one's pane is made with the claim of this one.
@@ -26,26 +26,28 @@ impl Panes {
         let room = next.and_then(|next| Some((self.burst.as_ref()?.room_for(next)?, next)));
         let beside = room.map(|(window, next)| (window, &next.argv[..]));
         let server = self.server()?;
-        let claimed = server.claim_and_record(created, &owner, &opening.label, &opening.record, beside)?;
+        let claimed = server.tag_and_pipe(created, &owner, &opening.label, &opening.record, beside)?;
         let epoch = server.epoch().clone();
-        if let (Some(burst), Some((_, next)), Some(made)) = (&mut self.burst, room, claimed.next) {
+        if let (Some(burst), Some((_, next)), Some(made)) = (&mut self.burst, room, claimed.next_pane) {
             burst.made = Some((next.spawn.clone(), made));
         }
         // Without it the agent runs all the same; what `logs` lacks then, the log tells.
-        if claimed.claimed.is_err() {
+        if claimed.tagged.is_err() {
             self.burst.iter_mut().for_each(Burst::forget);
         }
-        claimed.claimed?;
-        claimed.dressed.unwrap_or_else(|error| tracing::warn!("cannot set up {}: {error}", created.window));
-        claimed.recorded.unwrap_or_else(|error| tracing::warn!("cannot record {}: {error}", created.pane));
+        claimed.tagged?;
+        claimed
+            .window_configured
+            .unwrap_or_else(|error| tracing::warn!("cannot set up {}: {error}", created.window));
+        claimed.piped.unwrap_or_else(|error| tracing::warn!("cannot record {}: {error}", created.pane));
         Ok(Opened { pane: created.pane, window: created.window, epoch, pid: created.pid })
     }
 
-    fn created(&mut self, opening: &Opening) -> Result<Created, Error> {
+    fn created(&mut self, opening: &Opening) -> Result<CreatedPane, Error> {
         match self.burst.as_mut().and_then(|burst| burst.made.take_if(|(of, _)| *of == opening.spawn)) {
             None => self.make(opening, None),
             Some((_, Err(Error::NoSpace { window }))) => self.make(opening, Some(window)),
-            Some((_, Err(Error::Failed { .. }))) => {
+            Some((_, Err(Error::Rejected { .. }))) => {
                 self.burst = None;
                 self.make(opening, None)
             }
@@ -54,7 +56,7 @@ impl Panes {
     }
 
     /// In the `crowded` window a split has found no space just now.
-    fn make(&mut self, opening: &Opening, crowded: Option<WindowId>) -> Result<Created, Error> {
+    fn make(&mut self, opening: &Opening, crowded: Option<WindowId>) -> Result<CreatedPane, Error> {
         let was_connected = self.server.is_some();
         match self.make_here(opening, crowded) {
             // Nothing was made: another server answered.
@@ -66,10 +68,10 @@ impl Panes {
         }
     }
 
-    fn make_here(&mut self, opening: &Opening, crowded: Option<WindowId>) -> Result<Created, Error> {
+    fn make_here(&mut self, opening: &Opening, crowded: Option<WindowId>) -> Result<CreatedPane, Error> {
         let Opening { team, argv, layout, .. } = opening;
         let split = match crowded {
-            Some(window) => self.server()?.split_tiled(window, argv),
+            Some(window) => self.server()?.tile_then_split(window, argv),
             None => match self.room(team, &opening.beside, *layout)? {
                 Some(window) => self.server()?.split(window, argv),
                 None => return self.window(team, argv),
@@ -86,11 +88,17 @@ impl Panes {
 
     /// A window of the team with room for one more. The one that had the last pane is asked first, alone: of a team of
     /// hundreds most have none.
-    fn room(&mut self, team: &TeamName, beside: &[Owner], layout: Layout) -> Result<Option<WindowId>, Error> {
+    fn room(
+        &mut self,
+        team: &TeamName,
+        beside: &[PaneTag],
+        layout: Layout,
+    ) -> Result<Option<WindowId>, Error> {
         let mut burst = self.burst.take().filter(|burst| burst.team == *team);
         if let Some(latest) = self.latest.get(team).copied() {
             let known = burst.as_mut().and_then(|burst| burst.rows.take_if(|(of, _)| *of == latest));
-            let rows = known.map(|(_, rows)| rows).or_else(|| self.server().ok()?.list_window(latest).ok());
+            let rows =
+                known.map(|(_, rows)| rows).or_else(|| self.server().ok()?.list_window_panes(latest).ok());
             if let Some(rows) = rows
                 && let Some(window) = roomy_window(&rows, beside, layout)
             {
@@ -109,11 +117,11 @@ impl Panes {
         Ok(roomy)
     }
 
-    fn window(&mut self, team: &TeamName, argv: &[String]) -> Result<Created, Error> {
+    fn window(&mut self, team: &TeamName, argv: &[String]) -> Result<CreatedPane, Error> {
         if let Some(session) = self.session()? {
             match self.server()?.new_window(session, team.as_str(), argv) {
                 // The session may have ended since we saw it.
-                Err(Error::Failed { .. }) => self.session = None,
+                Err(Error::Rejected { .. }) => self.session = None,
                 result => return result,
             }
         }
@@ -126,7 +134,7 @@ impl Panes {
     /// The session of teamd's own pane, or the one made for the first window.
     pub(super) fn session(&mut self) -> Result<Option<SessionId>, Error> {
         if let (None, Some(pane)) = (self.session, self.home.pane) {
-            self.session = self.server()?.session_of(pane).ok();
+            self.session = self.server()?.pane_session(pane).ok();
         }
         Ok(self.session)
     }
@@ -146,7 +154,7 @@ pub(super) struct Burst {
     /// Nor had any other window of the team room when all were looked at.
     others_are_full: bool,
     /// The pane of the one that comes next.
-    made: Option<(SpawnId, Result<Created, Error>)>,
+    made: Option<(SpawnId, Result<CreatedPane, Error>)>,
 }
 
 impl Burst {
@@ -161,13 +169,16 @@ impl Burst {
     }
 
     /// The one that was just made: where it is beside those that are known, it is as they are.
-    fn joined(&mut self, created: &Created, owner: &Owner) {
+    fn joined(&mut self, created: &CreatedPane, owner: &PaneTag) {
         let owner = Some(owner.as_str().to_owned());
         match &mut self.rows {
-            _ if created.first => self.rows = Some((created.window, vec![alone(created, owner)])),
+            _ if created.is_first_in_window => {
+                self.rows = Some((created.window, vec![alone(created, owner)]))
+            }
             Some((window, rows)) if *window == created.window => {
                 let beside = rows.first().cloned();
-                let row = |it| PaneRow { pane: created.pane, pid: created.pid, owner, dead: false, ..it };
+                let row =
+                    |it| PaneRow { pane: created.pane, pid: created.pid, tag: owner, is_dead: false, ..it };
                 rows.extend(beside.map(row));
             }
             _ => {}
@@ -176,10 +187,22 @@ impl Burst {
 }
 
 /// In a new window of ours.
-fn alone(created: &Created, owner: Option<String>) -> PaneRow {
-    let Created { pane, window, session, pid, size: (width, height), .. } = *created;
+fn alone(created: &CreatedPane, owner: Option<String>) -> PaneRow {
+    let CreatedPane { pane, window, session, pid, size: (width, height), .. } = *created;
     let (dead, zoomed, hidden, home) = (false, false, false, true);
-    PaneRow { pane, window, session, pid, dead, owner, zoomed, hidden, home, width, height }
+    PaneRow {
+        pane,
+        window,
+        session,
+        pid,
+        is_dead: dead,
+        tag: owner,
+        is_zoomed: zoomed,
+        is_hidden: hidden,
+        is_teamd_window: home,
+        width,
+        height,
+    }
 }
 
 /// Where it can't be had, the recorder can't write either, and says so.

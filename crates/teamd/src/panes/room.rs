@@ -3,7 +3,7 @@
 use protocol::control::Layout;
 use protocol::error::{ErrorKind, ErrorReport};
 use std::collections::BTreeSet;
-use tmux::{MAIN_PERCENT, Owner, PaneRow, WindowId};
+use tmux::{MAIN_PANE_PERCENT, PaneRow, PaneTag, WindowId};
 
 /// No pane of ours gets smaller, columns × rows, as long as a further window can be had.
 const SMALLEST: (u32, u32) = (60, 12);
@@ -12,14 +12,15 @@ const SMALLEST: (u32, u32) = (60, 12);
 const LEAST: (u32, u32) = (10, 2);
 
 /// The windows that we made and that hold panes of these owners in sight.
-pub(super) fn windows_of(rows: &[PaneRow], owners: &[Owner]) -> BTreeSet<WindowId> {
+pub(super) fn windows_of(rows: &[PaneRow], owners: &[PaneTag]) -> BTreeSet<WindowId> {
     let known = |owner: &str| owners.iter().any(|known| known.as_str() == owner);
-    let ours = |row: &&PaneRow| row.home && !row.hidden && row.owner.as_deref().is_some_and(known);
+    let ours =
+        |row: &&PaneRow| row.is_teamd_window && !row.is_hidden && row.tag.as_deref().is_some_and(known);
     rows.iter().filter(ours).map(|row| row.window).collect()
 }
 
 /// One of them that has room for one more. Never a window of a person's own that one of our panes was moved to.
-pub(super) fn roomy_window(rows: &[PaneRow], owners: &[Owner], layout: Layout) -> Option<WindowId> {
+pub(super) fn roomy_window(rows: &[PaneRow], owners: &[PaneTag], layout: Layout) -> Option<WindowId> {
     windows_of(rows, owners).into_iter().find(|window| {
         let panes: Vec<&PaneRow> = rows.iter().filter(|row| row.window == *window).collect();
         let holds = |row: &&PaneRow| capacity(layout, (row.width, row.height), SMALLEST);
@@ -56,7 +57,7 @@ fn capacity(layout: Layout, (width, height): (u32, u32), (columns, rows): (u32, 
 
 /// What a main pane and its border leave.
 fn beside(size: u32) -> u32 {
-    size.saturating_sub(size * MAIN_PERCENT / 100 + 1)
+    size.saturating_sub(size * MAIN_PANE_PERCENT / 100 + 1)
 }
 
 #[cfg(test)]
@@ -69,11 +70,11 @@ mod tests {
             window: window.parse().unwrap(),
             session: "$0".parse().unwrap(),
             pid: 1,
-            dead: false,
-            owner: Some(owner.to_owned()),
-            zoomed: false,
-            hidden: false,
-            home: true,
+            is_dead: false,
+            tag: Some(owner.to_owned()),
+            is_zoomed: false,
+            is_hidden: false,
+            is_teamd_window: true,
             width: 121,
             height: 25,
         }
@@ -81,12 +82,12 @@ mod tests {
 
     #[test]
     fn a_new_pane_goes_beside_its_own_and_neither_out_of_sight_nor_into_a_persons_window() {
-        let ours: Vec<Owner> = vec!["ann".parse().unwrap()];
+        let ours: Vec<PaneTag> = vec!["ann".parse().unwrap()];
         let room = |row: PaneRow| roomy_window(&[row], &ours, Layout::Tiled);
         assert_eq!(room(row("%1", "@1", "ann")), Some("@1".parse().unwrap()));
         assert_eq!(room(row("%1", "@1", "bob")), None);
-        assert_eq!(room(PaneRow { hidden: true, ..row("%1", "@1", "ann") }), None);
-        assert_eq!(room(PaneRow { home: false, ..row("%1", "@1", "ann") }), None);
+        assert_eq!(room(PaneRow { is_hidden: true, ..row("%1", "@1", "ann") }), None);
+        assert_eq!(room(PaneRow { is_teamd_window: false, ..row("%1", "@1", "ann") }), None);
         assert_eq!(room(PaneRow { width: 80, height: 24, ..row("%1", "@1", "ann") }), None);
     }
 

@@ -13,7 +13,7 @@ use serde_json::value::{RawValue, to_raw_value};
 use std::ops::{Deref, DerefMut};
 use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
-use tmux::{Owner, PaneId, WindowId};
+use tmux::{PaneId, PaneTag, WindowId};
 use worktree::Tree;
 
 /// The id of one life of an agent: on join's command line, in the pane's option `@teamd`, in the roster.
@@ -36,7 +36,7 @@ impl SpawnId {
     }
 
     /// The value of the pane option that marks the pane as this agent's.
-    pub(crate) fn owner(&self) -> Owner {
+    pub(crate) fn owner(&self) -> PaneTag {
         self.0.parse().expect("a uuid is made of hex digits and dashes")
     }
 }

@@ -7,7 +7,7 @@ use crate::step::Opened;
 use protocol::control::{CapturePaneReply, Reply};
 use protocol::error::{ErrorKind, ErrorReport};
 use std::collections::{BTreeMap, BTreeSet};
-use tmux::{Owner, PaneId};
+use tmux::{PaneId, PaneTag};
 
 /// Whose a pane is.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -76,7 +76,7 @@ impl Tmux {
     }
 
     /// The guard of the real one: nothing is done to a pane that has another owner.
-    fn guarded(&self, pane: u32, owner: &Owner) -> bool {
+    fn guarded(&self, pane: u32, owner: &PaneTag) -> bool {
         matches!(self.panes.get(&pane), Some(Whose::Ours(spawn, _)) if spawn.owner() == *owner)
     }
 
@@ -134,7 +134,7 @@ impl Tmux {
                 PaneDone::Dialogs { open }
             }
             PaneJob::Hidden { panes } => {
-                let seen = |(_, pane, owner): &(SpawnId, PaneId, Owner)| {
+                let seen = |(_, pane, owner): &(SpawnId, PaneId, PaneTag)| {
                     let pane = number(&pane.to_string());
                     !self.hangs && self.guarded(pane, owner) && !self.hidden.contains(&pane)
                 };
@@ -148,7 +148,7 @@ impl Tmux {
         (Some(Event::Paned(done)), outcome)
     }
 
-    fn put(&mut self, pane: u32, owner: &Owner, sight: Sight) -> Result<(), ErrorReport> {
+    fn put(&mut self, pane: u32, owner: &PaneTag, sight: Sight) -> Result<(), ErrorReport> {
         if !self.guarded(pane, owner) {
             return Err(not_ours());
         }

@@ -15,7 +15,7 @@ use protocol::control::{Layout, MemberAddress, Reply, SetLayoutReply, SetLayoutR
 use protocol::error::{ErrorKind, ErrorReport};
 use protocol::name::TeamName;
 use std::collections::BTreeSet;
-use tmux::{Owner, PaneId};
+use tmux::{PaneId, PaneTag};
 
 /// `hide` and `show`.
 pub(super) fn put(
@@ -40,7 +40,11 @@ pub(super) fn put(
     }
 }
 
-fn found(state: &State, who: &MemberAddress, sight: Sight) -> Result<(SpawnId, PaneId, Owner), ErrorReport> {
+fn found(
+    state: &State,
+    who: &MemberAddress,
+    sight: Sight,
+) -> Result<(SpawnId, PaneId, PaneTag), ErrorReport> {
     let what = if sight == Sight::Hidden { "hide" } else { "show" };
     let (pane, owner) = pane_of(state, &who.team, &who.name, what)?;
     let spawn = find(state, &who.team, &who.name)?.record.spawn.clone();
@@ -119,7 +123,7 @@ pub(super) fn look(state: &State) -> Option<Effect> {
         let pane = agent.record.pane.as_ref()?.id()?;
         Some((agent.record.spawn.clone(), pane, agent.record.spawn.owner()))
     });
-    let panes: Vec<(SpawnId, PaneId, Owner)> = panes.collect();
+    let panes: Vec<(SpawnId, PaneId, PaneTag)> = panes.collect();
     (!panes.is_empty()).then_some(Effect::Pane(PaneJob::Hidden { panes }))
 }
 

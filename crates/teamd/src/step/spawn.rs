@@ -18,7 +18,7 @@ use protocol::error::{ErrorKind, ErrorReport};
 use protocol::name::{AgentName, TeamName, did_you_mean};
 use protocol::turn_program::{Backend, TurnProgram};
 use std::path::{Path, PathBuf};
-use tmux::{Epoch, Label, PaneId, WindowId};
+use tmux::{BorderLabel, PaneId, ServerEpoch, WindowId};
 
 /// From the request to its pane, from there to the green light, and from there to the running agent, ms each.
 pub(super) const START_DEADLINE: u64 = 15_000;
@@ -31,7 +31,7 @@ pub(super) const OPEN_DEADLINE: u64 = 45_000;
 pub(crate) struct Opened {
     pub(crate) pane: PaneId,
     pub(crate) window: WindowId,
-    pub(crate) epoch: Epoch,
+    pub(crate) epoch: ServerEpoch,
     pub(crate) pid: u32,
 }
 
@@ -98,7 +98,7 @@ fn open(
 }
 
 /// Whose panes share a window with a new one.
-pub(super) fn beside(state: &State, team: &TeamName) -> Vec<tmux::Owner> {
+pub(super) fn beside(state: &State, team: &TeamName) -> Vec<tmux::PaneTag> {
     let sharing = |agent: &&Agent| agent.record.backend == Backend::Tmux;
     state.members(team).into_iter().filter(sharing).map(|agent| agent.record.spawn.owner()).collect()
 }
@@ -311,14 +311,14 @@ fn record_argv(state: &State, log: &Path) -> Vec<PathBuf> {
 }
 
 /// What the pane's border says.
-pub(super) fn label(agent: &Agent) -> Label {
+pub(super) fn label(agent: &Agent) -> BorderLabel {
     let state = match (&agent.phase, agent.activity) {
         (Phase::Running(_), _) if !agent.asks.is_empty() => "asks",
         (Phase::Running(_), Activity::Active) => "active",
         (Phase::Running(_), Activity::Idle) => "idle",
         (phase, _) => phase.word(),
     };
-    Label {
+    BorderLabel {
         name: agent.record.name.to_string(),
         color: color(&agent.record),
         state: state.to_owned(),

@@ -189,7 +189,7 @@ pub(super) fn pane_of(
     team: &TeamName,
     name: &str,
     what: &str,
-) -> Result<(Pane, tmux::Owner), ErrorReport> {
+) -> Result<(Pane, tmux::PaneTag), ErrorReport> {
     if !state.teams.contains_key(team) {
         return Err(no_such_team(state, team));
     }

@@ -7,11 +7,11 @@
 // clippy lets tests unwrap and print, but not what they share.
 #![allow(clippy::unwrap_used, clippy::print_stdout)]
 
-mod bench;
-mod broken;
-mod guards;
-mod hide;
-mod life;
-mod sinks;
-mod user;
-mod wire;
+mod control_parser;
+mod hidden_panes;
+mod injection;
+mod ownership;
+mod pane_lifecycle;
+mod server_failures;
+mod test_server;
+mod user_state;

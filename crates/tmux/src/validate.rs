@@ -6,7 +6,7 @@
 use crate::Error;
 
 /// True of one to 64 letters, digits, underscores and dashes.
-pub(crate) fn is_plain(text: &str) -> bool {
+pub(crate) fn is_plain_name(text: &str) -> bool {
     (1..=64).contains(&text.len())
         && text.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_' || b == b'-')
 }
@@ -15,21 +15,23 @@ pub(crate) fn is_plain(text: &str) -> bool {
 ///
 /// # Errors
 /// `Invalid` if it is not plain.
-pub(crate) fn name(text: &str) -> Result<&str, Error> {
-    if is_plain(text) {
+pub(crate) fn check_name(text: &str) -> Result<&str, Error> {
+    if is_plain_name(text) {
         return Ok(text);
     }
-    Err(Error::invalid(text, "a name is 1 to 64 letters, digits, underscores and dashes"))
+    Err(Error::invalid_argument(text, "a name is 1 to 64 letters, digits, underscores and dashes"))
 }
 
 /// A program and its arguments, as they stand.
 ///
 /// # Errors
 /// `Invalid` below two words, or for an empty program.
-pub(crate) fn argv(words: &[String]) -> Result<&[String], Error> {
+pub(crate) fn check_argv(words: &[String]) -> Result<&[String], Error> {
     match words {
         [program, _, ..] if !program.is_empty() => Ok(words),
-        _ => Err(Error::invalid(&words.join(" "), "a command is a program and at least one argument")),
+        _ => {
+            Err(Error::invalid_argument(&words.join(" "), "a command is a program and at least one argument"))
+        }
     }
 }
 
@@ -39,21 +41,21 @@ mod tests {
 
     #[test]
     fn only_plain_names_pass() {
-        assert!(name("team_1-A").is_ok());
-        assert!(name("-x").is_ok());
+        assert!(check_name("team_1-A").is_ok());
+        assert!(check_name("-x").is_ok());
         for text in
             ["", "#(touch x)", "a;b", "a b", "a\nb", "日本", "a.b", "a:b", "#{pid}", "%H", "$HOME", "~"]
         {
-            assert!(name(text).is_err(), "{text:?}");
+            assert!(check_name(text).is_err(), "{text:?}");
         }
     }
 
     #[test]
-    fn a_single_word_is_no_command() {
+    fn single_word_command_is_rejected() {
         let words = |list: &[&str]| list.iter().map(ToString::to_string).collect::<Vec<_>>();
-        assert!(argv(&words(&["a", ""])).is_ok());
+        assert!(check_argv(&words(&["a", ""])).is_ok());
         for list in [&[][..], &["a"], &["", "b"]] {
-            assert!(argv(&words(list)).is_err(), "{list:?}");
+            assert!(check_argv(&words(list)).is_err(), "{list:?}");
         }
     }
 }

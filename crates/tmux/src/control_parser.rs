@@ -6,26 +6,26 @@
 
 /// What one command printed.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Block {
+pub(crate) struct ControlBlock {
     /// Whether our own input caused it; the others come from the start of the client and from hooks.
-    pub(crate) origin: Origin,
-    pub(crate) outcome: Outcome,
+    pub(crate) origin: BlockOrigin,
+    pub(crate) outcome: BlockStatus,
     pub(crate) lines: Vec<Vec<u8>>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Origin {
-    Ours,
-    Foreign,
+pub(crate) enum BlockOrigin {
+    OwnCommand,
+    Other,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Outcome {
-    Done,
-    Failed,
+pub(crate) enum BlockStatus {
+    Ok,
+    Error,
 }
 
-impl Block {
+impl ControlBlock {
     /// The data, its lines joined.
     pub(crate) fn text(&self) -> Vec<u8> {
         self.lines.join(&b'\n')
@@ -34,27 +34,27 @@ impl Block {
 
 /// What a line amounted to.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Heard {
+pub(crate) enum ControlEvent {
     /// A block is complete.
-    Block(Block),
+    Block(ControlBlock),
     /// Windows, panes or sessions may have moved.
-    Hint,
+    Changed,
 }
 
 /// Puts lines together. Feed it every line in order, without the newline.
 #[derive(Debug, Default)]
-pub(crate) struct Wire {
-    open: Option<Open>,
+pub(crate) struct ControlParser {
+    open: Option<OpenBlock>,
 }
 
 #[derive(Debug)]
-struct Open {
+struct OpenBlock {
     id: Vec<u8>,
     lines: Vec<Vec<u8>>,
 }
 
 /// Hints of `tmux(1)`, CONTROL MODE, that mean another look. What only concerns a pane's output is not among them.
-const HINTS: [&[u8]; 10] = [
+const CHANGE_NOTIFICATIONS: [&[u8]; 10] = [
     b"%layout-change",
     b"%pane-mode-changed",
     b"%session-changed",
@@ -67,11 +67,11 @@ const HINTS: [&[u8]; 10] = [
     b"%window-pane-changed",
 ];
 
-impl Wire {
-    pub(crate) fn line(&mut self, line: &[u8]) -> Option<Heard> {
-        let Some(open) = &mut self.open else { return self.outside(line) };
-        match closing(line, &open.id) {
-            Some(outcome) => self.close(outcome).map(Heard::Block),
+impl ControlParser {
+    pub(crate) fn push_line(&mut self, line: &[u8]) -> Option<ControlEvent> {
+        let Some(open) = &mut self.open else { return self.parse_outside_block(line) };
+        match block_end(line, &open.id) {
+            Some(outcome) => self.finish_block(outcome).map(ControlEvent::Block),
             None => {
                 open.lines.push(line.to_vec());
                 None
@@ -79,36 +79,36 @@ impl Wire {
         }
     }
 
-    fn outside(&mut self, line: &[u8]) -> Option<Heard> {
+    fn parse_outside_block(&mut self, line: &[u8]) -> Option<ControlEvent> {
         if let Some(id) = line.strip_prefix(b"%begin ") {
-            self.open = Some(Open { id: id.to_vec(), lines: Vec::new() });
+            self.open = Some(OpenBlock { id: id.to_vec(), lines: Vec::new() });
             return None;
         }
         let word = line.split(|b| *b == b' ').next().unwrap_or_default();
-        HINTS.contains(&word).then_some(Heard::Hint)
+        CHANGE_NOTIFICATIONS.contains(&word).then_some(ControlEvent::Changed)
     }
 
-    fn close(&mut self, outcome: Outcome) -> Option<Block> {
-        let Open { id, lines } = self.open.take()?;
-        Some(Block { origin: origin(&id), outcome, lines })
+    fn finish_block(&mut self, outcome: BlockStatus) -> Option<ControlBlock> {
+        let OpenBlock { id, lines } = self.open.take()?;
+        Some(ControlBlock { origin: block_origin(&id), outcome, lines })
     }
 }
 
-fn closing(line: &[u8], id: &[u8]) -> Option<Outcome> {
+fn block_end(line: &[u8], id: &[u8]) -> Option<BlockStatus> {
     let ends = |word: &[u8]| line.strip_prefix(word).is_some_and(|rest| rest == id);
     match () {
-        () if ends(b"%end ") => Some(Outcome::Done),
-        () if ends(b"%error ") => Some(Outcome::Failed),
+        () if ends(b"%end ") => Some(BlockStatus::Ok),
+        () if ends(b"%error ") => Some(BlockStatus::Error),
         () => None,
     }
 }
 
 /// The lowest bit of the flags says that the command came in on our connection.
-fn origin(id: &[u8]) -> Origin {
+fn block_origin(id: &[u8]) -> BlockOrigin {
     let flags = id.rsplit(|b| *b == b' ').next().and_then(|flags| std::str::from_utf8(flags).ok());
     match flags.and_then(|flags| flags.parse::<u32>().ok()) {
-        Some(flags) if flags & 1 == 1 => Origin::Ours,
-        _ => Origin::Foreign,
+        Some(flags) if flags & 1 == 1 => BlockOrigin::OwnCommand,
+        _ => BlockOrigin::Other,
     }
 }
 
@@ -116,49 +116,49 @@ fn origin(id: &[u8]) -> Origin {
 mod tests {
     use super::*;
 
-    fn heard(stream: &[u8]) -> Vec<Heard> {
-        let mut wire = Wire::default();
-        stream.split(|b| *b == b'\n').filter_map(|line| wire.line(line)).collect()
+    fn heard(stream: &[u8]) -> Vec<ControlEvent> {
+        let mut wire = ControlParser::default();
+        stream.split(|b| *b == b'\n').filter_map(|line| wire.push_line(line)).collect()
     }
 
-    fn ours(outcome: Outcome, lines: &[&[u8]]) -> Heard {
+    fn ours(outcome: BlockStatus, lines: &[&[u8]]) -> ControlEvent {
         let lines = lines.iter().map(|line| line.to_vec()).collect();
-        Heard::Block(Block { origin: Origin::Ours, outcome, lines })
+        ControlEvent::Block(ControlBlock { origin: BlockOrigin::OwnCommand, outcome, lines })
     }
 
     #[test]
-    fn lines_between_begin_and_its_own_end_are_data() {
+    fn lines_inside_a_block_are_data() {
         let stream =
             b"%begin 5 7 1\n%end 9 9 9\n%pause %1\n%exit\n%begin 5 8 1\n%end 5 7 0\n\n\xff\xfe\n%end 5 7 1\n";
         let data: [&[u8]; 7] =
             [b"%end 9 9 9", b"%pause %1", b"%exit", b"%begin 5 8 1", b"%end 5 7 0", b"", b"\xff\xfe"];
-        assert_eq!(heard(stream), [ours(Outcome::Done, &data)]);
+        assert_eq!(heard(stream), [ours(BlockStatus::Ok, &data)]);
     }
 
     #[test]
-    fn an_error_is_told_from_an_end() {
+    fn error_block_differs_from_end() {
         let stream = b"%begin 5 7 1\ncan't find pane: %9\n%error 5 7 1\n";
-        assert_eq!(heard(stream), [ours(Outcome::Failed, &[b"can't find pane: %9"])]);
+        assert_eq!(heard(stream), [ours(BlockStatus::Error, &[b"can't find pane: %9"])]);
     }
 
     #[test]
-    fn blocks_of_hooks_and_of_the_start_are_not_ours() {
+    fn blocks_of_hooks_are_other() {
         let stream = b"%begin 5 7 0\nx\n%end 5 7 0\n%begin 5 8 what\n%end 5 8 what\n";
-        let origins: Vec<Origin> = heard(stream)
+        let origins: Vec<BlockOrigin> = heard(stream)
             .into_iter()
             .map(|heard| match heard {
-                Heard::Block(block) => block.origin,
-                Heard::Hint => panic!("no hint was there"),
+                ControlEvent::Block(block) => block.origin,
+                ControlEvent::Changed => panic!("no hint was there"),
             })
             .collect();
-        assert_eq!(origins, [Origin::Foreign, Origin::Foreign]);
+        assert_eq!(origins, [BlockOrigin::Other, BlockOrigin::Other]);
     }
 
     #[test]
-    fn outside_of_blocks_there_are_only_hints() {
+    fn notifications_outside_blocks_are_changes() {
         let stream =
             b"%exit spoofed\n%end 1 2 1\nhello\n\n%output %1 abc\n%message x\n%window-add @2\n%window-addx\n";
-        assert_eq!(heard(stream), [Heard::Hint]);
+        assert_eq!(heard(stream), [ControlEvent::Changed]);
     }
 
     #[test]
@@ -167,6 +167,6 @@ mod tests {
         let mut stream = b"%begin 1 1 1\n".to_vec();
         stream.extend(&line);
         stream.extend(b"\n%end 1 1 1\n");
-        assert_eq!(heard(&stream), [ours(Outcome::Done, &[&line])]);
+        assert_eq!(heard(&stream), [ours(BlockStatus::Ok, &[&line])]);
     }
 }

@@ -11,19 +11,19 @@ use crate::quote::quote;
 
 /// Commands that tmux runs one after the other, up to the first that fails.
 #[derive(Debug, Clone)]
-pub(crate) struct Script(Vec<Vec<String>>);
+pub(crate) struct CommandList(Vec<Vec<String>>);
 
-impl Script {
-    pub(crate) fn of(command: &TmuxCommand<'_>) -> Script {
-        Script(vec![words(command)])
+impl CommandList {
+    pub(crate) fn new(command: &TmuxCommand<'_>) -> CommandList {
+        CommandList(vec![command_words(command)])
     }
 
-    pub(crate) fn then(mut self, command: &TmuxCommand<'_>) -> Script {
-        self.0.push(words(command));
+    pub(crate) fn with_command(mut self, command: &TmuxCommand<'_>) -> CommandList {
+        self.0.push(command_words(command));
         self
     }
 
-    pub(crate) fn and(mut self, script: Script) -> Script {
+    pub(crate) fn extend(mut self, script: CommandList) -> CommandList {
         self.0.extend(script.0);
         self
     }
@@ -32,8 +32,8 @@ impl Script {
     ///
     /// # Errors
     /// `Invalid` if a word cannot be spelled.
-    pub(crate) fn line(&self) -> Result<String, Error> {
-        let commands: Result<Vec<String>, Error> = self.0.iter().map(|words| quoted(words)).collect();
+    pub(crate) fn to_command_line(&self) -> Result<String, Error> {
+        let commands: Result<Vec<String>, Error> = self.0.iter().map(|words| quote_words(words)).collect();
         Ok(commands?.join(" ; "))
     }
 
@@ -42,27 +42,27 @@ impl Script {
     ///
     /// # Errors
     /// `Invalid` if a word cannot be spelled.
-    pub(crate) fn arguments(&self) -> Result<Vec<String>, Error> {
-        self.line()?;
+    pub(crate) fn to_args(&self) -> Result<Vec<String>, Error> {
+        self.to_command_line()?;
         let mut arguments = Vec::new();
         for (index, words) in self.0.iter().enumerate() {
             arguments.extend((index > 0).then(|| ";".to_owned()));
-            arguments.extend(words.iter().map(|word| argument(word)));
+            arguments.extend(words.iter().map(|word| escape_semicolon(word)));
         }
         Ok(arguments)
     }
 }
 
-fn words(command: &TmuxCommand<'_>) -> Vec<String> {
+fn command_words(command: &TmuxCommand<'_>) -> Vec<String> {
     command.to_vec().into_iter().map(std::borrow::Cow::into_owned).collect()
 }
 
-fn quoted(words: &[String]) -> Result<String, Error> {
+fn quote_words(words: &[String]) -> Result<String, Error> {
     let words: Result<Vec<String>, Error> = words.iter().map(|word| quote(word)).collect();
     Ok(words?.join(" "))
 }
 
-fn argument(word: &str) -> String {
+fn escape_semicolon(word: &str) -> String {
     match word.strip_suffix(';') {
         Some(rest) => format!("{rest}\\;"),
         None => word.to_owned(),
@@ -74,26 +74,26 @@ mod tests {
     use super::*;
     use tmux_interface::{DisplayMessage, KillPane};
 
-    fn script(message: &str) -> Script {
+    fn script(message: &str) -> CommandList {
         let message = DisplayMessage::new().print().message(message).build();
-        Script::of(&message).then(&KillPane::new().target_pane("%1").build())
+        CommandList::new(&message).with_command(&KillPane::new().target_pane("%1").build())
     }
 
     #[test]
     fn a_line_separates_commands_and_quotes_words() {
-        let line = script("a;\nkill-server").line().unwrap();
+        let line = script("a;\nkill-server").to_command_line().unwrap();
         assert_eq!(line, r#""display-message" "-p" "a;\012kill-server" ; "kill-pane" "-t" "%1""#);
     }
 
     #[test]
-    fn arguments_end_a_command_only_where_we_say_so() {
-        let words = script(r"a\;").arguments().unwrap();
+    fn trailing_semicolon_is_escaped() {
+        let words = script(r"a\;").to_args().unwrap();
         assert_eq!(words, ["display-message", "-p", r"a\\;", ";", "kill-pane", "-t", "%1"]);
     }
 
     #[test]
-    fn a_nul_goes_nowhere() {
-        assert!(script("\0").line().is_err());
-        assert!(script("\0").arguments().is_err());
+    fn nul_is_rejected() {
+        assert!(script("\0").to_command_line().is_err());
+        assert!(script("\0").to_args().is_err());
     }
 }

@@ -1,11 +1,11 @@
 //! What belongs to the user stays as it was.
 
-use tmux::Server;
+use tmux::TmuxServer;
 
-use crate::bench::{Bench, everywhere, idle, label, owner};
+use crate::test_server::{TestServer, idle_command, label, on_all_servers, tag};
 
 /// All that a person could miss.
-fn belongings(bench: &Bench) -> Vec<(String, String)> {
+fn belongings(bench: &TestServer) -> Vec<(String, String)> {
     let window =
         "#{window_id} #{window_active} #{window_zoomed_flag} #{window_layout} #{window_name} #{window_flags}";
     let client =
@@ -31,29 +31,29 @@ fn belongings(bench: &Bench) -> Vec<(String, String)> {
     looks.iter().map(|look| (look.join(" "), theirs(bench.run(*look)))).collect()
 }
 
-fn storm(server: &mut Server, window: tmux::WindowId) {
-    let made: Vec<_> = (0..20).map(|_| server.split(window, &idle()).unwrap().pane).collect();
-    server.lay_out(window, "tiled").unwrap();
+fn storm(server: &mut TmuxServer, window: tmux::WindowId) {
+    let made: Vec<_> = (0..20).map(|_| server.split(window, &idle_command()).unwrap().pane).collect();
+    server.apply_layout(window, "tiled").unwrap();
     for pane in &made {
-        server.claim(*pane, &owner("ann"), &label("ann")).unwrap();
+        server.tag_pane(*pane, &tag("ann"), &label("ann")).unwrap();
     }
     for pane in made {
-        assert_eq!(server.kill(pane, &owner("ann")).unwrap(), tmux::Killed::Killed);
+        assert_eq!(server.kill(pane, &tag("ann")).unwrap(), tmux::KillOutcome::Killed);
     }
 }
 
 #[test]
-fn twenty_panes_come_and_go_behind_the_users_back() {
-    everywhere(|bench| {
-        let _person = bench.attach();
+fn twenty_panes_leave_user_state_unchanged() {
+    on_all_servers(|bench| {
+        let _person = bench.attach_user();
         bench.run(["resize-pane", "-Z", "-t", "=main:"]);
         // Else tmux itself renames it, a moment after something began in it.
         bench.run(["rename-window", "-t", "=main:", "mine"]);
         assert!(bench.run(["show-environment", "-t", "=main:"]).contains("SSH_AUTH_SOCK=/a/socket"));
         let before = belongings(bench);
         let (mut server, _notices) = bench.connect();
-        let session = server.session_of("%0".parse().unwrap()).unwrap();
-        let made = server.new_window(session, "team", &idle()).unwrap();
+        let session = server.pane_session("%0".parse().unwrap()).unwrap();
+        let made = server.new_window(session, "team", &idle_command()).unwrap();
         storm(&mut server, made.window);
         for (before, after) in before.iter().zip(belongings(bench)) {
             assert_eq!(before.1, after.1, "{}", before.0);
@@ -68,12 +68,12 @@ fn twenty_panes_come_and_go_behind_the_users_back() {
 }
 
 #[test]
-fn a_zoomed_team_pane_stays_zoomed() {
-    everywhere(|bench| {
+fn zoomed_team_pane_stays_zoomed() {
+    on_all_servers(|bench| {
         let (mut server, _notices) = bench.connect();
-        let session = server.session_of("%0".parse().unwrap()).unwrap();
-        let made = server.new_window(session, "team", &idle()).unwrap();
-        let other = server.split(made.window, &idle()).unwrap();
+        let session = server.pane_session("%0".parse().unwrap()).unwrap();
+        let made = server.new_window(session, "team", &idle_command()).unwrap();
+        let other = server.split(made.window, &idle_command()).unwrap();
         let zoom = || {
             bench.run([
                 "display-message",
@@ -85,44 +85,44 @@ fn a_zoomed_team_pane_stays_zoomed() {
         };
         assert_eq!(zoom(), format!("0 {}", made.pane));
         bench.run(["resize-pane", "-Z", "-t", &made.pane.to_string()]);
-        server.claim(other.pane, &owner("ann"), &label("")).unwrap();
-        let third = server.split(made.window, &idle()).unwrap();
-        server.lay_out(made.window, "tiled").unwrap();
-        assert!(server.list().unwrap().iter().any(|row| row.pane == third.pane && row.zoomed));
-        server.kill(other.pane, &owner("ann")).unwrap();
+        server.tag_pane(other.pane, &tag("ann"), &label("")).unwrap();
+        let third = server.split(made.window, &idle_command()).unwrap();
+        server.apply_layout(made.window, "tiled").unwrap();
+        assert!(server.list_panes().unwrap().iter().any(|row| row.pane == third.pane && row.is_zoomed));
+        server.kill(other.pane, &tag("ann")).unwrap();
         assert_eq!(zoom(), format!("1 {}", made.pane));
-        server.claim(made.pane, &owner("bob"), &label("")).unwrap();
-        server.kill(made.pane, &owner("bob")).unwrap();
+        server.tag_pane(made.pane, &tag("bob"), &label("")).unwrap();
+        server.kill(made.pane, &tag("bob")).unwrap();
         assert_eq!(zoom(), format!("0 {}", third.pane));
     });
 }
 
 #[test]
-fn who_is_attached_reads_an_announcement_and_tmux_runs_nothing_of_it() {
-    everywhere(|bench| {
+fn attached_user_sees_the_message_unexpanded() {
+    on_all_servers(|bench| {
         let (mut server, _notices) = bench.connect();
-        assert!(!server.announce("nobody reads this", &[]).unwrap());
-        let _person = bench.attach();
-        assert!(!server.announce("ann@survey asks for permission", &[]).unwrap());
+        assert!(!server.show_message("nobody reads this", &[]).unwrap());
+        let _person = bench.attach_user();
+        assert!(!server.show_message("ann@survey asks for permission", &[]).unwrap());
         let clients = bench.run(["list-clients", "-F", "#{client_control_mode} #{client_name}"]);
         let client = clients.lines().find_map(|line| line.strip_prefix("0 ")).unwrap().to_owned();
         let told = bench.run(["show-messages", "-t", &client]);
         assert!(told.contains("ann@survey asks for permission"), "{told}");
-        assert!(server.announce("#(touch x)", &[]).is_err());
+        assert!(server.show_message("#(touch x)", &[]).is_err());
     });
 }
 
 #[test]
-fn whoever_looks_at_the_pane_that_it_is_about_is_not_told() {
-    everywhere(|bench| {
+fn user_viewing_the_pane_gets_no_message() {
+    on_all_servers(|bench| {
         let (mut server, _notices) = bench.connect();
-        let _person = bench.attach();
+        let _person = bench.attach_user();
         let shown = bench.run(["list-clients", "-F", "#{client_control_mode} #{pane_id}"]);
         let shown = shown.lines().find_map(|line| line.strip_prefix("0 ")).unwrap().parse().unwrap();
-        assert!(server.announce("seen by who looks there", &[shown]).unwrap());
+        assert!(server.show_message("seen by who looks there", &[shown]).unwrap());
         let other = "%99".parse().unwrap();
-        assert!(!server.announce("ann has ended", &[shown, other]).unwrap(), "the other is not seen");
-        assert!(!server.announce("bob has ended", &[other]).unwrap());
+        assert!(!server.show_message("ann has ended", &[shown, other]).unwrap(), "the other is not seen");
+        assert!(!server.show_message("bob has ended", &[other]).unwrap());
         let clients = bench.run(["list-clients", "-F", "#{client_control_mode} #{client_name}"]);
         let client = clients.lines().find_map(|line| line.strip_prefix("0 ")).unwrap().to_owned();
         let told = bench.run(["show-messages", "-t", &client]);

@@ -9,52 +9,56 @@ use std::time::{Duration, Instant};
 
 use tmux_interface::{KillSession, ListClients, ListSessions};
 
-use crate::address::Tmux;
-use crate::client::owner_of_session;
+use crate::address::TmuxEndpoint;
+use crate::command_list::CommandList;
+use crate::control_client::session_pid;
 use crate::deadline::Deadline;
-use crate::exec;
-use crate::guard::{both, only_if};
-use crate::script::Script;
+use crate::guarded_command::{all_of, if_then};
+use crate::subprocess;
 
 /// Where their watcher was killed too they would stay: then we do what it was there for.
-const PATIENCE: Duration = Duration::from_millis(500);
+const STALE_CLIENT_TIMEOUT: Duration = Duration::from_millis(500);
 
 /// Each look is a process of its own, so this is no busy loop; of a server that isn't there nothing is left.
-pub(crate) fn await_end(tmux: &Tmux, deadline: Deadline) {
-    let until = Instant::now() + PATIENCE.min(deadline.left());
-    let mut there = left(tmux, deadline);
+pub(crate) fn wait_or_remove(tmux: &TmuxEndpoint, deadline: Deadline) {
+    let until = Instant::now() + STALE_CLIENT_TIMEOUT.min(deadline.remaining_time());
+    let mut there = stale_sessions(tmux, deadline);
     while !there.is_empty() {
         if Instant::now() >= until {
-            return there.iter().for_each(|name| end(tmux, name, deadline));
+            return there.iter().for_each(|name| kill_session(tmux, name, deadline));
         }
-        there = left(tmux, deadline);
+        there = stale_sessions(tmux, deadline);
     }
 }
 
 /// A session that was made on this server for a control client, and has none. In another container its daemon may
 /// live, whose number says nothing here: then it has.
-fn end(tmux: &Tmux, name: &str, deadline: Deadline) {
+fn kill_session(tmux: &TmuxEndpoint, name: &str, deadline: Deadline) {
     let kill = KillSession::new().target_session(format!("={name}")).build();
     let made_here = "#{==:#{@teamd_server},#{pid} #{start_time}}";
-    let act =
-        only_if(&format!("={name}:"), &both(made_here, "#{==:#{session_attached},0}"), &Script::of(&kill));
+    let act = if_then(
+        &format!("={name}:"),
+        &all_of(made_here, "#{==:#{session_attached},0}"),
+        &CommandList::new(&kill),
+    );
     // What stays costs the next one the same wait, and nothing else.
-    drop(act.and_then(|act| exec::run(tmux, &act, deadline)));
+    drop(act.and_then(|act| subprocess::run(tmux, &act, deadline)));
 }
 
-fn left(tmux: &Tmux, deadline: Deadline) -> BTreeSet<String> {
+fn stale_sessions(tmux: &TmuxEndpoint, deadline: Deadline) -> BTreeSet<String> {
     let clients = ListClients::new().format("#{session_name}").build();
     let sessions = ListSessions::new().format("#{session_name}").build();
-    let Ok(reply) = exec::run(tmux, &Script::of(&clients).then(&sessions), deadline) else {
+    let Ok(reply) = subprocess::run(tmux, &CommandList::new(&clients).with_command(&sessions), deadline)
+    else {
         return BTreeSet::new();
     };
-    let names = reply.text(deadline.verb()).unwrap_or_default();
-    let is_left = |name: &&str| owner_of_session(name).is_some_and(has_ended);
+    let names = reply.text(deadline.action()).unwrap_or_default();
+    let is_left = |name: &&str| session_pid(name).is_some_and(has_exited);
     names.lines().filter(is_left).map(str::to_owned).collect()
 }
 
 /// A zombie has; its number says nothing in another container, where we wait in vain.
-fn has_ended(pid: u32) -> bool {
+fn has_exited(pid: u32) -> bool {
     let Ok(stat) = std::fs::read(format!("/proc/{pid}/stat")) else { return true };
     String::from_utf8_lossy(&stat).rsplit_once(") ").is_some_and(|(_, state)| state.starts_with(['Z', 'X']))
 }
@@ -64,8 +68,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn who_lives_has_not_ended_and_who_is_not_there_has() {
-        assert!(!has_ended(std::process::id()));
-        assert!(has_ended(u32::MAX));
+    fn running_process_has_not_exited() {
+        assert!(!has_exited(std::process::id()));
+        assert!(has_exited(u32::MAX));
     }
 }

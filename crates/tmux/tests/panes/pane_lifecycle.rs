@@ -1,0 +1,259 @@
+//! A pane from its making to its end.
+
+use std::path::PathBuf;
+
+use tmux::{Error, KillOutcome, PaneId, PaneRow, ServerAddress, TmuxServer};
+
+use crate::test_server::{
+    TestServer, idle_command, label, on_all_servers, on_default_servers, strings, tag, tag_created,
+    wait_until,
+};
+
+fn row(server: &mut TmuxServer, pane: tmux::PaneId) -> Option<PaneRow> {
+    server.list_panes().unwrap().into_iter().find(|row| row.pane == pane)
+}
+
+fn main_session(bench: &TestServer, server: &mut TmuxServer) -> tmux::SessionId {
+    let pane = bench.run(["list-panes", "-t", "=main:", "-F", "#{pane_id}"]);
+    server.pane_session(pane.lines().next().unwrap().parse().unwrap()).unwrap()
+}
+
+#[test]
+fn pane_is_created_tagged_captured_and_killed() {
+    on_all_servers(|bench| {
+        let (mut server, _notices) = bench.connect();
+        assert!(server.is_alive());
+        let session = main_session(bench, &mut server);
+        let first = server.new_window(session, "team", &idle_command()).unwrap();
+        let second = server.split(first.window, &idle_command()).unwrap();
+        assert_eq!((second.window, second.session), (first.window, session));
+        server.tag_pane(second.pane, &tag("ann-1"), &label("x")).unwrap();
+        server.apply_layout(first.window, "tiled").unwrap();
+        let seen = row(&mut server, second.pane).unwrap();
+        assert_eq!((seen.tag.as_deref(), seen.pid, seen.is_dead), (Some("ann-1"), second.pid, false));
+        assert_eq!((seen.window, seen.session), (second.window, second.session));
+        let size = bench.run(["display-message", "-p", "-t", "=main:", "#{window_width} #{window_height}"]);
+        assert_eq!(format!("{} {}", seen.width, seen.height), size);
+        assert_eq!(row(&mut server, first.pane).unwrap().tag, None);
+        assert_eq!(server.kill(second.pane, &tag("ann-1")).unwrap(), KillOutcome::Killed);
+        assert_eq!(server.kill(second.pane, &tag("ann-1")).unwrap(), KillOutcome::NotFound);
+    });
+}
+
+#[test]
+fn new_pane_is_tagged_and_piped_in_one_round_trip() {
+    on_all_servers(|bench| {
+        let (mut server, _notices) = bench.connect();
+        let fifo = bench.make_fifo("go");
+        let said = "read go <\"$1\"; echo heard; exec sleep 1000";
+        let first = server.new_session("team", "one", &idle_command()).unwrap();
+        let made =
+            server.split(first.window, &strings(["sh", "-c", said, "sh", fifo.to_str().unwrap()])).unwrap();
+        let into = |name: &str| -> Vec<PathBuf> {
+            vec!["/bin/sh".into(), "-c".into(), "exec cat >\"$1\"".into(), "sh".into(), bench.path(name)]
+        };
+        let next = Some((first.window, &idle_command()[..]));
+        let claimed = server.tag_and_pipe(made, &tag("ann"), &label("ann"), &into("record"), next).unwrap();
+        claimed.tagged.and(claimed.piped).unwrap();
+        let next = claimed.next_pane.unwrap().unwrap();
+        let beside: Vec<_> = server
+            .list_window_panes(first.window)
+            .unwrap()
+            .into_iter()
+            .map(|row| (row.pane, row.tag))
+            .collect();
+        assert_eq!(beside, [(first.pane, None), (next.pane, None), (made.pane, Some("ann".to_owned()))]);
+        let refused = server.tag_and_pipe(made, &tag("bob"), &label("bob"), &into("another"), None);
+        let refused = refused.unwrap().tagged;
+        assert!(matches!(refused, Err(Error::NotOwned { .. })), "{refused:?}");
+        bench.write_file("go", "go\n");
+        wait_until("the record", || {
+            std::fs::read_to_string(bench.path("record"))
+                .is_ok_and(|text| text.contains("heard"))
+                .then_some(())
+        });
+        assert!(!bench.path("another").exists());
+        assert_eq!(bench.run(["show-options", "-pv", "-t", &made.pane.to_string(), "@teamd_name"]), "ann");
+    });
+}
+
+#[test]
+fn kill_panes_ends_one_pane_per_window() {
+    on_all_servers(|bench| {
+        let (mut server, _notices) = bench.connect();
+        let first = server.new_session("team", "one", &idle_command()).unwrap();
+        let names = ["ann", "bob", "carl", "dora"];
+        let made = names.map(|name| {
+            let made = server.new_window(first.session, name, &idle_command()).unwrap();
+            server.tag_pane(made.pane, &tag(name), &label(name)).unwrap();
+            made
+        });
+        let [_, bob, carl, dora] = made;
+        bench.run(["join-pane", "-d", "-s", &dora.pane.to_string(), "-t", &first.pane.to_string()]);
+        bench.run(["split-window", "-t", &carl.pane.to_string(), "sleep 1000"]);
+        bench.run(["resize-pane", "-Z", "-t", &carl.window.to_string()]);
+        let all = [0, 1, 2, 3].map(|at| {
+            let name = if made[at].pane == bob.pane { "another" } else { names[at] };
+            (made[at].pane, tag(name), made[at].window)
+        });
+        let gone = server.kill_panes(&all).unwrap();
+        assert_eq!(
+            gone,
+            [true, false, false, false],
+            "bob's is another's, carl's behind a zoom, dora's elsewhere"
+        );
+        assert_eq!(server.kill_panes(&all).unwrap(), gone, "who is gone stays so");
+        for name in ["bob", "carl", "dora"] {
+            let pane = made[names.iter().position(|one| *one == name).unwrap()].pane;
+            assert_eq!(server.kill(pane, &tag(name)).unwrap(), KillOutcome::Killed);
+        }
+    });
+}
+
+/// Else the server dies, up to tmux 3.6, with all of its sessions.
+#[test]
+fn kill_panes_never_ends_a_session() {
+    on_all_servers(|bench| {
+        let (mut server, _notices) = bench.connect();
+        let other = server.new_session("other", "one", &idle_command()).unwrap();
+        let one = server.new_session("team", "one", &idle_command()).unwrap();
+        let two = server.new_window(one.session, "two", &idle_command()).unwrap();
+        let all = [(one, "ann"), (two, "bob")].map(|(made, name)| {
+            server.tag_pane(made.pane, &tag(name), &label(name)).unwrap();
+            (made.pane, tag(name), made.window)
+        });
+        assert_eq!(server.kill_panes(&all).unwrap(), [true, false]);
+        assert_eq!(server.kill(two.pane, &tag("bob")).unwrap(), KillOutcome::Killed);
+        assert!(server.list_panes().unwrap().iter().any(|row| row.pane == other.pane), "the server lives");
+    });
+}
+
+#[test]
+fn new_session_stays_without_clients() {
+    on_all_servers(|bench| {
+        let (mut server, _notices) = bench.connect();
+        let made = server.new_session("team", "one", &idle_command()).unwrap();
+        // A client that comes and goes makes tmux look for sessions to destroy.
+        bench.run(["list-sessions"]);
+        assert!(row(&mut server, made.pane).is_some());
+        if server.version() > "3.2".parse().unwrap() {
+            assert_eq!(row(&mut server, made.pane).unwrap().width, 200);
+        }
+        assert!(matches!(server.new_session("team", "one", &idle_command()), Err(Error::Rejected { .. })));
+    });
+}
+
+#[test]
+fn dead_pane_is_tagged_but_not_piped() {
+    on_default_servers(|bench| {
+        let (mut server, _notices) = bench.connect();
+        bench.run(["set-option", "-g", "remain-on-exit", "on"]);
+        let session = main_session(bench, &mut server);
+        let first = server.new_window(session, "team", &idle_command()).unwrap();
+        let made = server.split(first.window, &strings(["sh", "-c", "exit 0"])).unwrap();
+        let is_dead = ["display-message", "-p", "-t", &made.pane.to_string(), "#{pane_dead}"];
+        wait_until("its end", || (bench.run(is_dead) == "1").then_some(()));
+        let record = ["/bin/cat".into()];
+        let claimed = server.tag_and_pipe(made, &tag("ann"), &label("ann"), &record, None).unwrap();
+        claimed.tagged.unwrap();
+        assert!(matches!(claimed.piped, Err(Error::Rejected { .. })), "{:?}", claimed.piped);
+        assert_eq!(server.kill(made.pane, &tag("ann")).unwrap(), KillOutcome::Killed);
+    });
+}
+
+#[test]
+fn new_window_is_last_and_not_selected() {
+    on_all_servers(|bench| {
+        let (mut server, _notices) = bench.connect();
+        let session = main_session(bench, &mut server);
+        bench.run(["new-window", "-d", "-t", "=main:7", "sleep", "1000"]);
+        let made = server.new_window(session, "team", &idle_command()).unwrap();
+        tag_created(&mut server, made, &tag("ann"), &label("ann"));
+        let format = "#{window_index} #{window_active} #{window_name} #{automatic-rename} #{synchronize-panes} \
+                      #{pane-border-status}";
+        let seen = bench.run(["display-message", "-p", "-t", &made.pane.to_string(), format]);
+        assert_eq!(seen, "8 0 team 0 0 top");
+        let window = made.window.to_string();
+        assert_eq!(bench.run(["show-options", "-wv", "-t", &window, "remain-on-exit"]), "off");
+        let row = server.list_window_panes(made.window).unwrap().remove(0);
+        assert_eq!((row.width, row.height), made.size);
+    });
+}
+
+#[test]
+fn border_shows_the_label() {
+    on_all_servers(|bench| {
+        let (mut server, _notices) = bench.connect();
+        let session = main_session(bench, &mut server);
+        let made = server.new_window(session, "team", &idle_command()).unwrap();
+        let border = |pane: PaneId| {
+            bench.run(["display-message", "-p", "-t", &pane.to_string(), "#{T:pane-border-format}"])
+        };
+        tag_created(&mut server, made, &tag("ann"), &label("日本"));
+        assert_eq!(border(made.pane).trim(), "#[fg=colour208]#[bold]日本#[default] 日本 | 日本");
+        let unclaimed = server.split(made.window, &idle_command()).unwrap();
+        assert!(border(unclaimed.pane).trim().parse::<u32>().is_ok());
+    });
+}
+
+#[test]
+fn capture_keeps_unicode() {
+    on_all_servers(|bench| {
+        let (mut server, _notices) = bench.connect();
+        let session = main_session(bench, &mut server);
+        let text = "printf '日本\\303\\n%%end 9 9 9\\n%%exit\\nlast\\n'; exec sleep 1000";
+        let made = server.new_window(session, "team", &strings(["sh", "-c", text])).unwrap();
+        server.tag_pane(made.pane, &tag("ann"), &label("")).unwrap();
+        wait_until("the text", || {
+            let screen = server.capture(made.pane, &tag("ann"), None).unwrap();
+            screen.contains("last").then_some(())
+        });
+        let screen = server.capture(made.pane, &tag("ann"), None).unwrap();
+        assert!(screen.starts_with("日本"), "{screen}");
+        assert!(screen.contains("\n%end 9 9 9\n%exit\nlast\n"), "{screen}");
+        assert_eq!(server.capture(made.pane, &tag("ann"), Some(2)).unwrap(), "%exit\nlast");
+    });
+}
+
+#[test]
+fn full_window_is_a_distinct_error() {
+    on_all_servers(|bench| {
+        let (mut server, _notices) = bench.connect();
+        let session = main_session(bench, &mut server);
+        let made = server.new_window(session, "team", &idle_command()).unwrap();
+        let full = (0..400).find_map(|_| server.split(made.window, &idle_command()).err()).unwrap();
+        assert!(matches!(full, Error::NoSpace { window } if window == made.window), "{full}");
+        let gone = server.split("@9999".parse().unwrap(), &idle_command()).unwrap_err();
+        assert!(matches!(gone, Error::Rejected { .. }), "{gone}");
+    });
+}
+
+#[test]
+fn missing_targets_are_errors() {
+    on_all_servers(|bench| {
+        let (mut server, _notices) = bench.connect();
+        let (pane, session) = ("%9999".parse().unwrap(), "$9999".parse().unwrap());
+        assert!(matches!(server.pane_session(pane), Err(Error::PaneNotFound { .. })));
+        assert!(matches!(server.new_window(session, "team", &idle_command()), Err(Error::Rejected { .. })));
+        assert!(matches!(server.capture(pane, &tag("a"), None), Err(Error::NotOwned { .. })));
+        assert!(server.tag_pane(pane, &tag("a"), &label("")).is_err());
+        assert_eq!(server.kill(pane, &tag("a")).unwrap(), KillOutcome::NotFound);
+    });
+}
+
+#[test]
+fn server_is_found_by_name_or_started() {
+    on_default_servers(|bench| {
+        let address = ServerAddress::Name(format!("teamd-test-{}", std::process::id()));
+        let mut server = TmuxServer::connect_with(&bench.program(), &address, Box::new(drop)).unwrap();
+        assert!(server.epoch().socket_path.starts_with(bench.path("")), "{}", server.epoch());
+        assert!(server.is_alive());
+        // Its only session is the hidden one, so it ends with the connection.
+        server.new_session("team", "one", &idle_command()).unwrap();
+        let pid = server.epoch().pid;
+        drop(server);
+        let again = TmuxServer::connect_with(&bench.program(), &address, Box::new(drop)).unwrap();
+        assert_eq!(again.epoch().pid, pid);
+        crate::test_server::signal("TERM", pid);
+    });
+}
