@@ -17,7 +17,7 @@ use protocol::name::{AgentName, TeamName};
 use protocol::usage::Usage;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
-use worktree::Tree;
+use worktree::WorktreeRecord;
 
 /// Nothing in a test is left to chance.
 #[cfg(test)]
@@ -65,7 +65,7 @@ pub(crate) struct Roster {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Ground {
     pub(crate) member: AgentName,
-    pub(crate) tree: Tree,
+    pub(crate) tree: WorktreeRecord,
 }
 
 /// What a team has used up, and why nobody is started for it any more.

@@ -15,7 +15,10 @@ use std::iter::successors;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use tokio::sync::mpsc::UnboundedSender;
-use worktree::{Error, Found, Plan, Reason, Removed, Saved, Surroundings, Tree, Wanted, flat, plan, quoted};
+use worktree::{
+    Error, GitEnvironment, KeepReason, RemoveOutcome, SavedWorktree, WorktreeOptions, WorktreeProposal,
+    WorktreeRecord, WorktreeState, escape_controls, propose_worktree, shell_quote,
+};
 
 /// A worktree on its way.
 #[derive(Debug, Clone)]
@@ -23,15 +26,21 @@ pub(crate) struct Making {
     pub(crate) client: ConnId,
     pub(crate) team: TeamName,
     pub(crate) name: AgentName,
-    pub(crate) plan: Plan,
-    pub(crate) surroundings: Surroundings,
+    pub(crate) plan: WorktreeProposal,
+    pub(crate) surroundings: GitEnvironment,
 }
 
 /// Something to do with git.
 #[derive(Debug)]
 pub(crate) enum TreeJob {
     /// Decide what it will be, and make its empty directory.
-    Plan { client: ConnId, team: TeamName, name: AgentName, wanted: Wanted, surroundings: Surroundings },
+    Plan {
+        client: ConnId,
+        team: TeamName,
+        name: AgentName,
+        wanted: WorktreeOptions,
+        surroundings: GitEnvironment,
+    },
     /// Fill it; the roster on disk names it.
     Add(Box<Making>),
     /// See whether any of them would refuse it once those below these joins have ended. Nothing is touched.
@@ -117,12 +126,12 @@ fn done(job: &TreeJob) -> TreeDone {
                 let (team, name, surroundings) = (team.clone(), name.clone(), surroundings.clone());
                 Box::new(Making { client, team, name, plan, surroundings })
             };
-            let result = plan(wanted, surroundings).map(making).map_err(fault);
+            let result = propose_worktree(wanted, surroundings).map(making).map_err(fault);
             TreeDone::Planned { client, team, name, result }
         }
         TreeJob::Add(making) => {
             let result = making.plan.add(&making.surroundings).map_err(fault);
-            let is_there = !matches!(making.plan.tree.look(), Ok(Found::Missing));
+            let is_there = !matches!(making.plan.record.state(), Ok(WorktreeState::Missing));
             TreeDone::Added { making: making.clone(), result, is_there }
         }
         TreeJob::Look { client, order, grounds, joins } => {
@@ -139,8 +148,8 @@ fn done(job: &TreeJob) -> TreeDone {
 /// Before its agent starts, in each of its lives: it is what we made. No git, so that it takes no time.
 pub(crate) fn check(record: &Record) -> Result<(), ErrorReport> {
     let Some(tree) = &record.worktree else { return Ok(()) };
-    match tree.look() {
-        Ok(Found::Ours(_)) => Ok(()),
+    match tree.state() {
+        Ok(WorktreeState::Present(_)) => Ok(()),
         Ok(_) => {
             let path = tree.path.display();
             let message = format!("cannot start {} in its worktree {path}: it is gone", record.name);
@@ -154,12 +163,12 @@ pub(crate) fn check(record: &Record) -> Result<(), ErrorReport> {
 /// A worktree and what would be lost with it.
 struct Seen<'a> {
     ground: &'a Ground,
-    reasons: Vec<Reason>,
+    reasons: Vec<KeepReason>,
 }
 
 /// What is somebody else's is left alone, and refuses nothing.
 fn look(order: &DeleteTeamRequest, grounds: &[Ground], joins: &BTreeSet<u32>) -> Result<(), ErrorReport> {
-    let surroundings = Surroundings::own();
+    let surroundings = GitEnvironment::from_process();
     let seen = grounds.iter().filter(|ground| !order.discard_worktrees.contains(&ground.tree.path));
     let seen = seen.filter_map(|ground| {
         let reasons = reasons(ground, &surroundings).ok()?;
@@ -170,13 +179,13 @@ fn look(order: &DeleteTeamRequest, grounds: &[Ground], joins: &BTreeSet<u32>) ->
 }
 
 /// A process below a join ends with that, for it is their subreaper.
-fn but_for_members(reasons: Vec<Reason>, joins: &BTreeSet<u32>) -> Vec<Reason> {
+fn but_for_members(reasons: Vec<KeepReason>, joins: &BTreeSet<u32>) -> Vec<KeepReason> {
     let is_members =
         |pid: &u32| successors(Some(*pid), |pid| life::parent(*pid)).any(|it| joins.contains(&it));
     let stays = |reason| match reason {
-        Reason::InUse(mut pids) => {
+        KeepReason::InUse(mut pids) => {
             pids.retain(|pid| !is_members(pid));
-            (!pids.is_empty()).then_some(Reason::InUse(pids))
+            (!pids.is_empty()).then_some(KeepReason::InUse(pids))
         }
         other => Some(other),
     };
@@ -190,7 +199,7 @@ fn sweep(
     trash: &Path,
     swept: &mut RemovedWorktrees,
 ) -> Result<(), ErrorReport> {
-    let surroundings = Surroundings::own();
+    let surroundings = GitEnvironment::from_process();
     let mut seen = Vec::new();
     for ground in grounds {
         match reasons(ground, &surroundings) {
@@ -205,7 +214,7 @@ fn sweep(
         return Err(refused(order, &kept));
     }
     let (missing, named): (Vec<&Seen>, Vec<&Seen>) =
-        named.into_iter().partition(|it| matches!(it.ground.tree.look(), Ok(Found::Missing)));
+        named.into_iter().partition(|it| matches!(it.ground.tree.state(), Ok(WorktreeState::Missing)));
     for (tree, saved) in saved(order, &named, trash, &surroundings)? {
         tree.discard(&saved, &surroundings).map_err(fault)?;
         swept.trashed.push(TrashedWorktree { path: tree.path.clone(), trash_dir: saved.directory });
@@ -213,9 +222,13 @@ fn sweep(
     for it in clean {
         let tree = &it.ground.tree;
         match tree.remove(&surroundings).map_err(fault)? {
-            Removed::Not(reasons) => return Err(refused(order, &[&Seen { ground: it.ground, reasons }])),
-            Removed::WasGone => swept.missing.push(tree.path.clone()),
-            Removed::Wholly | Removed::ButItsBranch => swept.removed.push(tree.path.clone()),
+            RemoveOutcome::Kept(reasons) => {
+                return Err(refused(order, &[&Seen { ground: it.ground, reasons }]));
+            }
+            RemoveOutcome::AlreadyGone => swept.missing.push(tree.path.clone()),
+            RemoveOutcome::Removed | RemoveOutcome::RemovedKeptBranch => {
+                swept.removed.push(tree.path.clone())
+            }
         }
     }
     // There is nothing to be saved or removed; whoever named it knows that.
@@ -228,8 +241,8 @@ fn saved<'a>(
     order: &DeleteTeamRequest,
     named: &[&Seen<'a>],
     trash: &Path,
-    surroundings: &Surroundings,
-) -> Result<Vec<(&'a Tree, Saved)>, ErrorReport> {
+    surroundings: &GitEnvironment,
+) -> Result<Vec<(&'a WorktreeRecord, SavedWorktree)>, ErrorReport> {
     let save = |it: &&Seen<'a>| {
         let (tree, directory) = (&it.ground.tree, place(trash, &order.team, &it.ground.member));
         tree.save(&directory, surroundings).map(|saved| (tree, saved)).map_err(fault)
@@ -238,10 +251,10 @@ fn saved<'a>(
 }
 
 /// Not knowing is a reason; an error is that something else is there, which is not ours to touch.
-fn reasons(ground: &Ground, surroundings: &Surroundings) -> Result<Vec<Reason>, Error> {
-    match ground.tree.unsaved(surroundings) {
-        Err(stranger @ Error::NotOurs { .. }) => Err(stranger),
-        Err(error) => Ok(vec![Reason::Unknown(error.to_string())]),
+fn reasons(ground: &Ground, surroundings: &GitEnvironment) -> Result<Vec<KeepReason>, Error> {
+    match ground.tree.keep_reasons(surroundings) {
+        Err(stranger @ Error::NotRecorded { .. }) => Err(stranger),
+        Err(error) => Ok(vec![KeepReason::CheckFailed(error.to_string())]),
         Ok(reasons) => Ok(reasons),
     }
 }
@@ -250,12 +263,12 @@ fn reasons(ground: &Ground, surroundings: &Surroundings) -> Result<Vec<Reason>, 
 fn refused(order: &DeleteTeamRequest, kept: &[&Seen]) -> ErrorReport {
     let told = kept.iter().map(|seen| {
         let reasons: Vec<String> = seen.reasons.iter().map(ToString::to_string).collect();
-        let path = flat(&seen.ground.tree.path.display().to_string());
+        let path = escape_controls(&seen.ground.tree.path.display().to_string());
         format!("{path} ({}): {}", seen.ground.member, reasons.join("; "))
     });
     let told: Vec<String> = told.collect();
     let paths = order.discard_worktrees.iter().chain(kept.iter().map(|seen| &seen.ground.tree.path));
-    let words: Vec<String> = paths.map(|path| format!("--discard {}", quoted(path))).collect();
+    let words: Vec<String> = paths.map(|path| format!("--discard {}", shell_quote(path))).collect();
     let message = format!("cannot delete {}: there is unsaved work\n{}", order.team, told.join("\n"));
     let force = if order.force { " --force" } else { "" };
     let command = format!("teamctl delete {}{force} {}", order.team, words.join(" "));
@@ -282,16 +295,20 @@ fn fault(error: Error) -> ErrorReport {
         Error::NoRepository(_) => fault(ErrorKind::Refused)
             .with_help("name a directory of one with --cwd, or do without --worktree"),
         Error::NoCommit(_) => fault(ErrorKind::Refused).with_help("make a first commit"),
-        Error::BadBranch(_) => fault(ErrorKind::Usage).with_help("git check-ref-format --branch NAME tells"),
+        Error::InvalidBranch(_) => {
+            fault(ErrorKind::Usage).with_help("git check-ref-format --branch NAME tells")
+        }
         Error::BranchTaken { .. } => {
             fault(ErrorKind::AlreadyExists).with_help("name another branch, or none")
         }
-        Error::NotOurs { .. } | Error::BadPath(_) => fault(ErrorKind::Refused),
-        Error::Changed(_) => fault(ErrorKind::Refused).with_help("see who works in it, and try again"),
+        Error::NotRecorded { .. } | Error::PathNotUtf8(_) => fault(ErrorKind::Refused),
+        Error::ChangedWhileSaving(_) => {
+            fault(ErrorKind::Refused).with_help("see who works in it, and try again")
+        }
         Error::Git { .. } | Error::Io { .. } => fault(ErrorKind::Io),
         Error::Timeout { .. } => {
             fault(ErrorKind::Timeout).with_help("does a hook or a filter of the repository wait?")
         }
-        Error::Locked { .. } => fault(ErrorKind::Timeout).with_help("try again when they are made"),
+        Error::RepositoryBusy { .. } => fault(ErrorKind::Timeout).with_help("try again when they are made"),
     }
 }

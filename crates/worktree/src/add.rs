@@ -1,122 +1,122 @@
 //! Filling the directory that was planned. The repository's post-checkout hook runs, as it does for the user; its no
 //! is no reason to give up what git has made.
 
-use crate::error::{Error, io};
-use crate::git::{Git, LOOK, Surroundings, WRITE};
-use crate::plan::{Plan, reference};
-use crate::tree::{Found, Tree};
+use crate::error::{Error, io_error};
+use crate::git_command::{Git, GitEnvironment, READ_TIMEOUT, WRITE_TIMEOUT};
+use crate::proposal::{WorktreeProposal, branch_ref};
+use crate::record::{WorktreeRecord, WorktreeState};
 use std::ffi::OsStr;
 use std::fs::{File, TryLockError, remove_dir};
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::Duration;
 
-impl Plan {
+impl WorktreeProposal {
     /// Makes it what was planned, and sees that it is that; gives the directory in it that `cwd` stands for. What
     /// could not be filled is taken back as far as nothing is in it.
     ///
     /// # Errors
     /// As of every call of git; [`Error::NotOurs`] where something else came of it.
-    pub fn add(&self, surroundings: &Surroundings) -> Result<PathBuf, Error> {
-        if !self.is_there {
-            self.fill(surroundings).inspect_err(|_| take_back(&self.tree, surroundings))?;
+    pub fn add(&self, surroundings: &GitEnvironment) -> Result<PathBuf, Error> {
+        if !self.exists {
+            self.create_worktree(surroundings).inspect_err(|_| undo(&self.record, surroundings))?;
         }
-        self.tree.private()?;
-        self.entered()
+        self.record.private_git_dir()?;
+        self.subdirectory_in_worktree()
     }
 
-    fn fill(&self, surroundings: &Surroundings) -> Result<(), Error> {
-        let tree = &self.tree;
+    fn create_worktree(&self, surroundings: &GitEnvironment) -> Result<(), Error> {
+        let tree = &self.record;
         // One after the other: git looks at all worktrees of the repository, and stumbles over one that another git has
         // begun and not finished.
-        let _alone = alone(&tree.repository, WRITE)?;
-        let git = Git::within(&self.cwd, surroundings);
-        if tree.new_branch {
-            make_branch(tree, &git)?;
+        let _alone = lock_repository(&tree.common_git_dir, WRITE_TIMEOUT)?;
+        let git = Git::in_directory(&self.cwd, surroundings);
+        if tree.branch_created {
+            create_branch(tree, &git)?;
         }
         let to = [tree.path.as_os_str(), OsStr::new(&tree.branch)];
         let arguments = [["worktree", "add"], ["--quiet", "--"]].concat();
         let arguments: Vec<&OsStr> = arguments.into_iter().map(OsStr::new).chain(to).collect();
         let verb = "make the worktree";
-        let made = git.hooked().run(verb, &arguments, b"", WRITE)?;
-        if !made.is_yes() && !is_whole(tree, surroundings)? {
-            return Err(made.no(verb));
+        let made = git.with_hooks().run(verb, &arguments, b"", WRITE_TIMEOUT)?;
+        if !made.is_success() && !is_complete(tree, surroundings)? {
+            return Err(made.to_error(verb));
         }
         if !tree.is_on_its_branch() {
-            return Err(tree.not_ours("it is not on the branch that it was made for"));
+            return Err(tree.not_recorded("it is not on the branch that it was made for"));
         }
         Ok(())
     }
 
     /// The same subdirectory, or what the commit has of the way to it. Never out of the worktree by a link.
-    fn entered(&self) -> Result<PathBuf, Error> {
-        let cwd = self.tree.path.join(&self.within);
-        let there = cwd.ancestors().find(|path| path.is_dir()).unwrap_or(&self.tree.path);
-        let cwd = there.canonicalize().map_err(io("enter", there))?;
-        Ok(if cwd.starts_with(&self.tree.path) { cwd } else { self.tree.path.clone() })
+    fn subdirectory_in_worktree(&self) -> Result<PathBuf, Error> {
+        let cwd = self.record.path.join(&self.subdirectory);
+        let there = cwd.ancestors().find(|path| path.is_dir()).unwrap_or(&self.record.path);
+        let cwd = there.canonicalize().map_err(io_error("enter", there))?;
+        Ok(if cwd.starts_with(&self.record.path) { cwd } else { self.record.path.clone() })
     }
 }
 
 /// Alone with the repository, as long as the file is open.
-pub(crate) fn alone(repository: &Path, patience: Duration) -> Result<File, Error> {
-    let file = File::open(repository).map_err(io("open", repository))?;
+pub(crate) fn lock_repository(repository: &Path, patience: Duration) -> Result<File, Error> {
+    let file = File::open(repository).map_err(io_error("open", repository))?;
     match file.try_lock() {
         Ok(()) => return Ok(file),
         Err(TryLockError::WouldBlock) => {}
-        Err(TryLockError::Error(error)) => return Err(io("lock", repository)(error)),
+        Err(TryLockError::Error(error)) => return Err(io_error("lock", repository)(error)),
     }
     // A lock has no deadline of its own. The thread that gets it too late finds nobody, and lets it go.
     let (got, waits) = channel();
     let wait = move || drop(got.send(file.lock().map(|()| file)));
-    std::thread::Builder::new().spawn(wait).map_err(io("wait for", repository))?;
+    std::thread::Builder::new().spawn(wait).map_err(io_error("wait for", repository))?;
     match waits.recv_timeout(patience) {
-        Ok(locked) => locked.map_err(io("lock", repository)),
+        Ok(locked) => locked.map_err(io_error("lock", repository)),
         Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => {
-            Err(Error::Locked { repository: repository.to_owned(), patience })
+            Err(Error::RepositoryBusy { repository: repository.to_owned(), timeout: patience })
         }
     }
 }
 
 /// A step of its own, which fails where somebody has made one of that name; its log says whose it is.
-fn make_branch(tree: &Tree, git: &Git<'_>) -> Result<(), Error> {
-    let (verb, made, branch) = ("make the branch", words(tree), reference(&tree.branch));
-    let arguments = ["update-ref", "--create-reflog", "-m", &made, &branch, &tree.base, ""];
-    git.run(verb, &arguments, b"", LOOK)?.yes(verb).map(drop)
+fn create_branch(tree: &WorktreeRecord, git: &Git<'_>) -> Result<(), Error> {
+    let (verb, made, branch) = ("make the branch", branch_log_message(tree), branch_ref(&tree.branch));
+    let arguments = ["update-ref", "--create-reflog", "-m", &made, &branch, &tree.base_commit, ""];
+    git.run(verb, &arguments, b"", READ_TIMEOUT)?.stdout_or_error(verb).map(drop)
 }
 
 /// No other directory had that number then.
-fn words(tree: &Tree) -> String {
+fn branch_log_message(tree: &WorktreeRecord) -> String {
     format!("teamd: for the worktree with the inode {}", tree.inode)
 }
 
 /// Whether the branch is the one that was made for it, by the beginning of its log; not, where there is no such branch.
-pub(crate) fn is_made_for(tree: &Tree, git: &Git<'_>) -> Result<bool, Error> {
-    let arguments = ["log", "--walk-reflogs", "--format=%gs", &reference(&tree.branch), "--"];
-    let log = git.run("look at a branch", &arguments, b"", LOOK)?;
+pub(crate) fn was_created_for(tree: &WorktreeRecord, git: &Git<'_>) -> Result<bool, Error> {
+    let arguments = ["log", "--walk-reflogs", "--format=%gs", &branch_ref(&tree.branch), "--"];
+    let log = git.run("look at a branch", &arguments, b"", READ_TIMEOUT)?;
     let first = log.stdout.trim_ascii_end().rsplit(|byte| *byte == b'\n').next();
-    Ok(log.is_yes() && first == Some(words(tree).as_bytes()))
+    Ok(log.is_success() && first == Some(branch_log_message(tree).as_bytes()))
 }
 
 /// Git's no was a hook's: everything is there.
-fn is_whole(tree: &Tree, surroundings: &Surroundings) -> Result<bool, Error> {
-    if !matches!(tree.look(), Ok(Found::Ours(_))) {
+fn is_complete(tree: &WorktreeRecord, surroundings: &GitEnvironment) -> Result<bool, Error> {
+    if !matches!(tree.state(), Ok(WorktreeState::Present(_))) {
         return Ok(false);
     }
     let arguments = ["diff", "--quiet", "--ignore-submodules", "HEAD", "--"];
-    Ok(tree.git(surroundings).run("look at the worktree", &arguments, b"", LOOK)?.is_yes())
+    Ok(tree.git(surroundings).run("look at the worktree", &arguments, b"", READ_TIMEOUT)?.is_success())
 }
 
 /// Git takes back itself what it has begun; the directory was ours, and the branch goes where it is.
-fn take_back(tree: &Tree, surroundings: &Surroundings) {
-    if tree.look().is_ok_and(|found| found == Found::Empty) {
+fn undo(tree: &WorktreeRecord, surroundings: &GitEnvironment) {
+    if tree.state().is_ok_and(|found| found == WorktreeState::Empty) {
         remove_dir(&tree.path).ok();
-        crate::remove::drop_branch(tree, surroundings).ok();
+        crate::remove::delete_unused_branch(tree, surroundings).ok();
     }
 }
 
 /// Whether the branch is where it began.
-pub(crate) fn is_at_base(tree: &Tree, git: &Git<'_>) -> Result<bool, Error> {
-    let arguments = ["rev-parse", "--verify", "--quiet", &reference(&tree.branch)];
-    let tip = git.run("look at a branch", &arguments, b"", LOOK)?;
-    Ok(tip.is_yes() && tip.stdout.trim_ascii_end() == tree.base.as_bytes())
+pub(crate) fn is_at_base(tree: &WorktreeRecord, git: &Git<'_>) -> Result<bool, Error> {
+    let arguments = ["rev-parse", "--verify", "--quiet", &branch_ref(&tree.branch)];
+    let tip = git.run("look at a branch", &arguments, b"", READ_TIMEOUT)?;
+    Ok(tip.is_success() && tip.stdout.trim_ascii_end() == tree.base_commit.as_bytes())
 }

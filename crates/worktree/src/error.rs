@@ -17,21 +17,21 @@ pub enum Error {
     NoCommit(PathBuf),
     /// The name is none that git takes for a branch.
     #[error("cannot use {0:?} as a branch: git takes no such name")]
-    BadBranch(String),
+    InvalidBranch(String),
     /// It could not be written down.
     #[error("cannot use {}: the path is not UTF-8", .0.display())]
-    BadPath(PathBuf),
+    PathNotUtf8(PathBuf),
     /// Another worktree has it checked out.
-    #[error("cannot check out {branch}: {} has it", at.display())]
+    #[error("cannot check out {branch}: {} has it", worktree.display())]
     BranchTaken {
         /// The branch.
         branch: String,
         /// Where it is checked out.
-        at: PathBuf,
+        worktree: PathBuf,
     },
     /// What is at a path is not what was recorded.
     #[error("cannot touch {}: {why}", path.display())]
-    NotOurs {
+    NotRecorded {
         /// The path.
         path: PathBuf,
         /// What differs.
@@ -39,36 +39,36 @@ pub enum Error {
     },
     /// It was written to between two looks.
     #[error("cannot remove {}: it changed while it was saved", .0.display())]
-    Changed(PathBuf),
+    ChangedWhileSaving(PathBuf),
     /// Git said no.
-    #[error("cannot {verb}: {said}")]
+    #[error("cannot {action}: {stderr}")]
     Git {
         /// What git was to do.
-        verb: String,
+        action: String,
         /// Its last words.
-        said: String,
+        stderr: String,
     },
     /// Git did not end in time, and was ended.
-    #[error("cannot {verb}: git did not end within {} s", patience.as_secs())]
+    #[error("cannot {action}: git did not end within {} s", timeout.as_secs())]
     Timeout {
         /// What git was to do.
-        verb: String,
+        action: String,
         /// How long it had.
-        patience: Duration,
+        timeout: Duration,
     },
     /// Another worktree is made in the repository, for longer than anybody waits.
-    #[error("cannot make a worktree of {}: others are being made there, for more than {} s", repository.display(), patience.as_secs())]
-    Locked {
+    #[error("cannot make a worktree of {}: others are being made there, for more than {} s", repository.display(), timeout.as_secs())]
+    RepositoryBusy {
         /// What the repository's worktrees share.
         repository: PathBuf,
         /// How long was waited.
-        patience: Duration,
+        timeout: Duration,
     },
     /// The system said no.
-    #[error("cannot {verb} {}: {source}", path.display())]
+    #[error("cannot {action} {}: {source}", path.display())]
     Io {
         /// What was to be done.
-        verb: &'static str,
+        action: &'static str,
         /// With what.
         path: PathBuf,
         /// What the system said.
@@ -77,6 +77,6 @@ pub enum Error {
 }
 
 /// For `map_err`.
-pub(crate) fn io<E: Into<std::io::Error>>(verb: &'static str, path: &Path) -> impl FnOnce(E) -> Error {
-    move |error| Error::Io { verb, path: path.to_owned(), source: error.into() }
+pub(crate) fn io_error<E: Into<std::io::Error>>(verb: &'static str, path: &Path) -> impl FnOnce(E) -> Error {
+    move |error| Error::Io { action: verb, path: path.to_owned(), source: error.into() }
 }

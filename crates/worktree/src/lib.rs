@@ -9,34 +9,34 @@
 #![warn(missing_docs)]
 
 mod add;
-mod commits;
-mod disposable;
+mod archive;
+mod cache_dirs;
 mod error;
-mod git;
-mod inside;
-mod mark;
-mod pack;
-mod plan;
-mod quote;
-mod reason;
+mod fingerprint;
+mod git_command;
+mod keep_reason;
+mod local_commits;
+mod processes_inside;
+mod proposal;
+mod record;
 mod remove;
 mod repository;
-mod restore;
+mod restore_instructions;
 mod save;
+mod shell_quote;
 mod stash;
 mod status;
 mod submodule;
 #[cfg(test)]
 mod tests;
-mod tree;
-mod unsaved;
+mod unsaved_work;
 
 pub use error::Error;
-pub use git::Surroundings;
-pub use plan::{Plan, Wanted, plan};
-pub use quote::quoted;
-pub use reason::{Reason, flat};
-pub use remove::Removed;
-pub use repository::{Listed, listed, place, repository};
-pub use save::Saved;
-pub use tree::{Found, Tree};
+pub use git_command::GitEnvironment;
+pub use keep_reason::{KeepReason, escape_controls};
+pub use proposal::{WorktreeOptions, WorktreeProposal, propose_worktree};
+pub use record::{WorktreeRecord, WorktreeState};
+pub use remove::RemoveOutcome;
+pub use repository::{ListedWorktree, common_git_dir, list_worktrees, worktrees_directory};
+pub use save::SavedWorktree;
+pub use shell_quote::shell_quote;

@@ -1,17 +1,20 @@
 //! Against the real git, in repositories of their own.
 
-mod making;
-mod saving;
-mod seeing;
+mod create;
+mod save_and_restore;
+mod unsaved_work;
 
-use crate::{Plan, Reason, Removed, Surroundings, Tree, Wanted, plan};
+use crate::{
+    GitEnvironment, KeepReason, RemoveOutcome, WorktreeOptions, WorktreeProposal, WorktreeRecord, proposal,
+    propose_worktree,
+};
 use std::fs::{create_dir, create_dir_all, read_to_string};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use tempfile::TempDir;
 
 /// A home, and in it a repository `REPO` with a commit.
-struct Ground {
+struct TestRepository {
     directory: TempDir,
     repository: PathBuf,
 }
@@ -20,15 +23,15 @@ struct Ground {
 const FILES: [(&str, &str); 3] =
     [("a", "one\n"), ("sub/b", "two\n"), (".gitignore", "*.log\n/cache\n/kept\n")];
 
-impl Ground {
-    fn new() -> Ground {
-        Ground::named("repo")
+impl TestRepository {
+    fn new() -> TestRepository {
+        TestRepository::with_name("repo")
     }
 
-    fn named(name: &str) -> Ground {
+    fn with_name(name: &str) -> TestRepository {
         let directory = tempfile::tempdir().unwrap();
         let repository = directory.path().canonicalize().unwrap().join(name);
-        let ground = Ground { repository, directory };
+        let ground = TestRepository { repository, directory };
         create_dir(&ground.repository).unwrap();
         for (name, value) in [
             ("user.name", "t"),
@@ -40,7 +43,7 @@ impl Ground {
         }
         ground.git(&ground.repository, &["init", "--quiet"]);
         for (name, text) in FILES {
-            put(&ground.repository.join(name), text);
+            write_file(&ground.repository.join(name), text);
         }
         ground.commit(&ground.repository, "first");
         ground
@@ -50,9 +53,9 @@ impl Ground {
         self.directory.path()
     }
 
-    fn surroundings(&self) -> Surroundings {
+    fn git_environment(&self) -> GitEnvironment {
         // What points git elsewhere must not get through.
-        Surroundings::of([
+        GitEnvironment::from_vars([
             ("PATH", std::env::var_os("PATH").unwrap()),
             ("HOME", self.home().into()),
             ("LANG", "de_DE.UTF-8".into()),
@@ -61,14 +64,14 @@ impl Ground {
         ])
     }
 
-    fn ran(&self, at: &Path, arguments: &[&str]) -> Output {
+    fn run_git(&self, at: &Path, arguments: &[&str]) -> Output {
         let mut command = Command::new("git");
         command.env_clear().env("PATH", std::env::var_os("PATH").unwrap()).env("HOME", self.home());
         command.env("GIT_EDITOR", "true").current_dir(at).args(arguments).output().unwrap()
     }
 
     fn git(&self, at: &Path, arguments: &[&str]) -> String {
-        let output = self.ran(at, arguments);
+        let output = self.run_git(at, arguments);
         assert!(output.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
         String::from_utf8(output.stdout).unwrap().trim_end().to_owned()
     }
@@ -78,54 +81,54 @@ impl Ground {
         self.git(at, &["commit", "--quiet", "--message", what]);
     }
 
-    fn wanted(&self, cwd: &Path) -> Wanted {
-        Wanted {
+    fn options(&self, cwd: &Path) -> WorktreeOptions {
+        WorktreeOptions {
             cwd: cwd.to_owned(),
             name: "survey-ann".to_owned(),
             branch: None,
-            usual_branch: "teamd/survey/ann".to_owned(),
-            before: Vec::new(),
+            default_branch: "teamd/survey/ann".to_owned(),
+            previous: Vec::new(),
         }
     }
 
-    fn plan(&self, wanted: &Wanted) -> Plan {
-        plan(wanted, &self.surroundings()).unwrap()
+    fn propose(&self, wanted: &WorktreeOptions) -> WorktreeProposal {
+        propose_worktree(wanted, &self.git_environment()).unwrap()
     }
 
     /// A worktree of the repository.
-    fn tree(&self) -> Tree {
-        let plan = self.plan(&self.wanted(&self.repository));
-        plan.add(&self.surroundings()).unwrap();
-        plan.tree
+    fn create_worktree(&self) -> WorktreeRecord {
+        let plan = self.propose(&self.options(&self.repository));
+        plan.add(&self.git_environment()).unwrap();
+        plan.record
     }
 
-    fn unsaved(&self, tree: &Tree) -> Vec<Reason> {
-        tree.unsaved(&self.surroundings()).unwrap()
+    fn keep_reasons(&self, tree: &WorktreeRecord) -> Vec<KeepReason> {
+        tree.keep_reasons(&self.git_environment()).unwrap()
     }
 
-    fn remove(&self, tree: &Tree) -> Removed {
-        tree.remove(&self.surroundings()).unwrap()
+    fn remove(&self, tree: &WorktreeRecord) -> RemoveOutcome {
+        tree.remove(&self.git_environment()).unwrap()
     }
 
     /// A remote that has everything of now.
-    fn remote(&self) {
+    fn add_remote(&self) {
         let remote = self.home().join("remote.git");
-        self.git(self.home(), &["clone", "--quiet", "--bare", text(&self.repository), text(&remote)]);
-        self.git(&self.repository, &["remote", "add", "origin", text(&remote)]);
+        self.git(self.home(), &["clone", "--quiet", "--bare", path_str(&self.repository), path_str(&remote)]);
+        self.git(&self.repository, &["remote", "add", "origin", path_str(&remote)]);
         self.git(&self.repository, &["fetch", "--quiet", "origin"]);
     }
 }
 
-fn text(path: &Path) -> &str {
+fn path_str(path: &Path) -> &str {
     path.to_str().unwrap()
 }
 
 #[allow(clippy::disallowed_methods, reason = "a test's own file")]
-fn put(path: &Path, text: &str) {
+fn write_file(path: &Path, text: &str) {
     create_dir_all(path.parent().unwrap()).unwrap();
     std::fs::write(path, text).unwrap();
 }
 
-fn read(path: &Path) -> String {
+fn read_file(path: &Path) -> String {
     read_to_string(path).unwrap()
 }

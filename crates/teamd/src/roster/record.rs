@@ -14,7 +14,7 @@ use std::ops::{Deref, DerefMut};
 use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 use tmux::{PaneId, PaneTag, WindowId};
-use worktree::Tree;
+use worktree::WorktreeRecord;
 
 /// The id of one life of an agent: on join's command line, in the pane's option `@teamd`, in the roster.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -100,7 +100,7 @@ pub(crate) struct Record {
     pub(crate) cwd: PathBuf,
     /// The worktree that it was started in.
     #[serde(default)]
-    pub(crate) worktree: Option<Tree>,
+    pub(crate) worktree: Option<WorktreeRecord>,
     /// The file of its environment, below `env` of the state directory; empty in a roster of before.
     #[serde(default)]
     pub(crate) env: String,

@@ -10,12 +10,12 @@ use protocol::error::{ErrorKind, ErrorReport};
 use protocol::name::{AgentName, TeamName};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::path::{Path, PathBuf};
-use worktree::{Plan, Tree, Wanted};
+use worktree::{WorktreeOptions, WorktreeProposal, WorktreeRecord};
 
 /// A directory beside the repository.
 #[derive(Debug)]
 pub(super) struct Wood {
-    pub(super) tree: Tree,
+    pub(super) tree: WorktreeRecord,
     /// Git has filled it.
     pub(super) filled: bool,
     /// There is work in it that is nowhere else.
@@ -36,31 +36,31 @@ fn fault(message: &str) -> ErrorReport {
 }
 
 impl Woods {
-    pub(super) fn is_there(&self, tree: &Tree) -> bool {
+    pub(super) fn is_there(&self, tree: &WorktreeRecord) -> bool {
         self.there.get(&tree.path).is_some_and(|wood| wood.filled && wood.tree == *tree)
     }
 
-    fn plan(&mut self, wanted: &Wanted) -> Plan {
+    fn plan(&mut self, wanted: &WorktreeOptions) -> WorktreeProposal {
         let (within, cwd) = (PathBuf::from("sub"), wanted.cwd.clone());
-        if let Some(tree) = wanted.before.iter().find(|tree| self.is_there(tree)) {
-            return Plan { tree: tree.clone(), is_there: true, within, cwd };
+        if let Some(tree) = wanted.previous.iter().find(|tree| self.is_there(tree)) {
+            return WorktreeProposal { record: tree.clone(), exists: true, subdirectory: within, cwd };
         }
         self.inodes += 1;
         let path = (1..).map(|n| PathBuf::from(format!("/repo.worktrees/{}-{n}", wanted.name)));
         let path = path.into_iter().find(|path| !self.there.contains_key(path)).expect("there is a next");
-        let tree = Tree {
+        let tree = WorktreeRecord {
             path: path.clone(),
-            branch: wanted.usual_branch.clone(),
-            new_branch: true,
-            repository: "/repo/.git".into(),
-            base: "0".into(),
+            branch: wanted.default_branch.clone(),
+            branch_created: true,
+            common_git_dir: "/repo/.git".into(),
+            base_commit: "0".into(),
             inode: self.inodes,
         };
         self.there.insert(path, Wood { tree: tree.clone(), filled: false, unsaved: false });
-        Plan { tree, is_there: false, within, cwd }
+        WorktreeProposal { record: tree, exists: false, subdirectory: within, cwd }
     }
 
-    fn add(&mut self, tree: &Tree) -> Result<PathBuf, ErrorReport> {
+    fn add(&mut self, tree: &WorktreeRecord) -> Result<PathBuf, ErrorReport> {
         let wood = self.there.get_mut(&tree.path).filter(|wood| wood.tree == *tree);
         let wood = wood.ok_or_else(|| fault("somebody has removed it"))?;
         wood.filled = true;
@@ -132,13 +132,13 @@ impl Disk {
                 TreeDone::Planned { client, team, name, result }
             }
             TreeJob::Add(making) => {
-                self.is_recorded(&making.team, &making.name, &making.plan.tree);
+                self.is_recorded(&making.team, &making.name, &making.plan.record);
                 let result =
-                    if fails { Err(fault("a filter fails")) } else { self.woods.add(&making.plan.tree) };
-                if fails && !making.plan.is_there && rng.bool() {
-                    self.woods.there.remove(&making.plan.tree.path);
+                    if fails { Err(fault("a filter fails")) } else { self.woods.add(&making.plan.record) };
+                if fails && !making.plan.exists && rng.bool() {
+                    self.woods.there.remove(&making.plan.record.path);
                 }
-                let is_there = self.woods.there.contains_key(&making.plan.tree.path);
+                let is_there = self.woods.there.contains_key(&making.plan.record.path);
                 TreeDone::Added { making, result, is_there }
             }
             TreeJob::Look { client, order, grounds, .. } => {
@@ -156,7 +156,7 @@ impl Disk {
     }
 
     /// Nothing of ours is filled that the roster on the disk does not name.
-    fn is_recorded(&self, team: &TeamName, name: &AgentName, tree: &Tree) {
+    fn is_recorded(&self, team: &TeamName, name: &AgentName, tree: &WorktreeRecord) {
         let grounds = self.roster.worktrees.get(team).into_iter().flatten();
         let mut hers = grounds.filter(|ground| ground.member == *name);
         assert!(

@@ -19,7 +19,7 @@ use protocol::control::{
 use protocol::error::{BEING_DELETED_SUFFIX, ErrorKind, ErrorReport};
 use protocol::name::{AgentName, TeamName};
 use std::path::PathBuf;
-use worktree::{Surroundings, Tree, Wanted};
+use worktree::{GitEnvironment, WorktreeOptions, WorktreeRecord};
 
 /// So long a worktree waits for its agent, ms.
 const WAITS: u64 = 30_000;
@@ -41,14 +41,14 @@ pub(super) fn worktree(
     };
     let Some(team) = state.teams.get_mut(&order.team) else { return };
     team.held.insert(name.clone(), Held::Making);
-    let wanted = Wanted {
+    let wanted = WorktreeOptions {
         cwd: order.cwd,
         name: format!("{}-{name}", order.team),
         branch: order.branch,
-        usual_branch: format!("teamd/{}/{name}", order.team),
-        before: team.grounds.iter().filter(|it| it.member == name).map(|it| it.tree.clone()).collect(),
+        default_branch: format!("teamd/{}/{name}", order.team),
+        previous: team.grounds.iter().filter(|it| it.member == name).map(|it| it.tree.clone()).collect(),
     };
-    let surroundings = Surroundings::of(order.env);
+    let surroundings = GitEnvironment::from_vars(order.env);
     out.push(Effect::Worktree(TreeJob::Plan { client, team: order.team, name, wanted, surroundings }));
 }
 
@@ -89,8 +89,8 @@ fn planned(state: &mut State, making: Box<Making>, out: &mut Vec<Effect>) {
         let fault = no_such_team(state, &making.team);
         return answer(state, making.client, Err(fault), out);
     };
-    if !making.plan.is_there {
-        team.grounds.push(Ground { member: making.name.clone(), tree: making.plan.tree.clone() });
+    if !making.plan.exists {
+        team.grounds.push(Ground { member: making.name.clone(), tree: making.plan.record.clone() });
         state.dirty = true;
     }
     out.push(Effect::File(FileJob::Recorded { making }));
@@ -118,7 +118,7 @@ fn added(
     now: Now,
     out: &mut Vec<Effect>,
 ) {
-    let tree = &making.plan.tree;
+    let tree = &making.plan.record;
     if !is_there {
         forget(state, &making.team, std::slice::from_ref(&tree.path));
     }
@@ -134,7 +134,7 @@ fn added(
         path: tree.path.clone(),
         branch: tree.branch.clone(),
         cwd,
-        is_reused: making.plan.is_there,
+        is_reused: making.plan.exists,
     };
     answer(state, making.client, Ok(Reply::CreateWorktree(reply)), out);
 }
@@ -186,7 +186,7 @@ pub(super) fn fits(state: &State, order: &SpawnRequest) -> Result<(), ErrorRepor
 }
 
 /// The worktree that was made for it, as it was recorded.
-pub(super) fn of(state: &State, order: &SpawnRequest) -> Option<Tree> {
+pub(super) fn of(state: &State, order: &SpawnRequest) -> Option<WorktreeRecord> {
     let path = order.worktree.as_ref()?;
     let grounds = &state.teams.get(&order.team)?.grounds;
     let its = grounds.iter().find(|ground| ground.member == order.name && ground.tree.path == *path);
@@ -206,7 +206,7 @@ pub(super) fn shown(ground: &Ground) -> WorktreeStatus {
         member: ground.member.clone(),
         path: ground.tree.path.clone(),
         branch: ground.tree.branch.clone(),
-        repository: ground.tree.repository.clone(),
+        repository: ground.tree.common_git_dir.clone(),
     }
 }
 

@@ -10,7 +10,7 @@ use std::collections::BTreeSet;
 use std::fs::{read_dir, remove_dir, symlink_metadata};
 use std::path::{Path, PathBuf};
 use store::Root;
-use worktree::Surroundings;
+use worktree::GitEnvironment;
 
 pub(super) fn examine(root: &Root, status: Option<&StatusReply>, treatment: Treatment, report: &mut Report) {
     // Without a daemon nobody tells which are ours; that there is none is told elsewhere.
@@ -21,9 +21,10 @@ pub(super) fn examine(root: &Root, status: Option<&StatusReply>, treatment: Trea
         let is_there = there.contains(&team.name);
         team.worktrees.iter().for_each(|tree| tell(team, tree, is_there, report));
     }
-    let (surroundings, cwd) = (Surroundings::own(), std::env::current_dir().unwrap_or_default());
+    let (surroundings, cwd) = (GitEnvironment::from_process(), std::env::current_dir().unwrap_or_default());
     orphans(status, &cwd, &surroundings, report);
-    let own = worktree::place(&cwd, &surroundings).ok().and_then(|place| place.canonicalize().ok());
+    let own =
+        worktree::worktrees_directory(&cwd, &surroundings).ok().and_then(|place| place.canonicalize().ok());
     unfilled(status, own, treatment, report);
     if report.checks().len() == before {
         let count: usize = status.teams.iter().map(|team| team.worktrees.len()).sum();
@@ -45,12 +46,12 @@ fn tell(team: &TeamStatus, tree: &WorktreeStatus, is_there: bool, report: &mut R
 
 /// Those that git has on a branch of ours beside a repository, and that no roster names: of a daemon whose state was
 /// lost. Looked for where teams are at work, and where the caller is.
-fn orphans(status: &StatusReply, cwd: &Path, surroundings: &Surroundings, report: &mut Report) {
+fn orphans(status: &StatusReply, cwd: &Path, surroundings: &GitEnvironment, report: &mut Report) {
     let known: Vec<&WorktreeStatus> = status.teams.iter().flat_map(|team| &team.worktrees).collect();
-    let own = worktree::repository(cwd, surroundings).ok();
+    let own = worktree::common_git_dir(cwd, surroundings).ok();
     let all: BTreeSet<PathBuf> = known.iter().map(|tree| tree.repository.clone()).chain(own).collect();
     for repository in all.iter().filter(|repository| repository.is_dir()) {
-        for tree in worktree::listed(repository, surroundings).unwrap_or_default() {
+        for tree in worktree::list_worktrees(repository, surroundings).unwrap_or_default() {
             let is_ours = tree.branch.as_ref().is_some_and(|branch| branch.starts_with("teamd/"));
             let is_known = known.iter().any(|other| other.path == tree.path);
             if is_ours && !is_known && tree.path.is_dir() {

@@ -4,7 +4,7 @@ use super::*;
 use crate::roster::Ground;
 use crate::worktrees::{Making, TreeDone, TreeJob};
 use protocol::control::{RemovedWorktrees, WorktreeRequest};
-use worktree::{Plan, Surroundings, Tree};
+use worktree::{GitEnvironment, WorktreeProposal, WorktreeRecord};
 
 fn wants(name: &str) -> Request {
     Request::CreateWorktree(WorktreeRequest {
@@ -17,21 +17,32 @@ fn wants(name: &str) -> Request {
     })
 }
 
-fn tree() -> Tree {
-    Tree {
+fn tree() -> WorktreeRecord {
+    WorktreeRecord {
         path: "/repo.worktrees/survey-ann".into(),
         branch: "teamd/survey/ann".into(),
-        new_branch: true,
-        repository: "/repo/.git".into(),
-        base: "0".into(),
+        branch_created: true,
+        common_git_dir: "/repo/.git".into(),
+        base_commit: "0".into(),
         inode: 2,
     }
 }
 
 fn making(client: u64) -> Box<Making> {
-    let plan = Plan { tree: tree(), is_there: false, within: "sub".into(), cwd: "/repo/sub".into() };
+    let plan = WorktreeProposal {
+        record: tree(),
+        exists: false,
+        subdirectory: "sub".into(),
+        cwd: "/repo/sub".into(),
+    };
     let name = AgentName::parse("ann").unwrap();
-    Box::new(Making { client, team: team(), name, plan, surroundings: Surroundings::of::<&str, &str>([]) })
+    Box::new(Making {
+        client,
+        team: team(),
+        name,
+        plan,
+        surroundings: GitEnvironment::from_vars::<&str, &str>([]),
+    })
 }
 
 fn done(state: &mut State, done: TreeDone) -> Vec<Effect> {
@@ -105,7 +116,7 @@ fn who_was_killed_with_its_worktree_in_hand_asks_again_and_goes_on_in_it() {
     added(&mut state);
     let effects = ask(&mut state, 2, wants("ann"));
     let [Effect::Worktree(TreeJob::Plan { wanted, .. })] = &effects[..] else { panic!("{effects:?}") };
-    assert_eq!(wanted.before, [tree()]);
+    assert_eq!(wanted.previous, [tree()]);
     // It was no other than the first, who comes late: one of them has the name.
     opening(&ask(&mut state, 1, spawn_in("/repo.worktrees/survey-ann", "/repo.worktrees/survey-ann/sub")));
     added(&mut state);

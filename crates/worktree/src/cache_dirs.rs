@@ -10,30 +10,30 @@ const SIGNATURE: &[u8] = b"Signature: 8a477f597d28d172789f06886806bc55";
 
 /// Answers for one tree, remembered by directory.
 #[derive(Debug)]
-pub(crate) struct Disposable {
+pub(crate) struct CacheDirs {
     tree: PathBuf,
     known: BTreeMap<PathBuf, bool>,
 }
 
-impl Disposable {
-    pub(crate) fn of(tree: &Path) -> Disposable {
-        Disposable { tree: tree.to_owned(), known: BTreeMap::new() }
+impl CacheDirs {
+    pub(crate) fn new(tree: &Path) -> CacheDirs {
+        CacheDirs { tree: tree.to_owned(), known: BTreeMap::new() }
     }
 
     /// Whether this, or a directory around it below the tree's top, is a cache.
-    pub(crate) fn has(&mut self, file: &Path) -> bool {
+    pub(crate) fn contains(&mut self, file: &Path) -> bool {
         let below = |path: &&Path| !path.as_os_str().is_empty();
         file.ancestors().take_while(below).any(|directory| self.is_cache(directory))
     }
 
     fn is_cache(&mut self, directory: &Path) -> bool {
         let tree = &self.tree;
-        *self.known.entry(directory.to_owned()).or_insert_with(|| is_tagged(&tree.join(directory)))
+        *self.known.entry(directory.to_owned()).or_insert_with(|| has_cachedir_tag(&tree.join(directory)))
     }
 }
 
 /// A link to a tag is none, and neither is a tag behind a link.
-fn is_tagged(directory: &Path) -> bool {
+fn has_cachedir_tag(directory: &Path) -> bool {
     let tag = directory.join("CACHEDIR.TAG");
     let plain = directory.symlink_metadata().is_ok_and(|found| found.is_dir())
         && tag.symlink_metadata().is_ok_and(|found| found.is_file());

@@ -5,16 +5,16 @@ use std::fs::{read_dir, read_link};
 use std::path::Path;
 
 /// Their pids, in order.
-pub(crate) fn processes(directory: &Path) -> Vec<u32> {
+pub(crate) fn processes_using(directory: &Path) -> Vec<u32> {
     let pids = read_dir("/proc").into_iter().flatten().flatten();
     let pids = pids.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
     let others = pids.filter(|pid| *pid != std::process::id());
-    let mut found: Vec<u32> = others.filter(|pid| is_in(*pid, directory)).collect();
+    let mut found: Vec<u32> = others.filter(|pid| uses_directory(*pid, directory)).collect();
     found.sort_unstable();
     found
 }
 
-fn is_in(pid: u32, directory: &Path) -> bool {
+fn uses_directory(pid: u32, directory: &Path) -> bool {
     let of = Path::new("/proc").join(pid.to_string());
     let leads = |link: &Path| read_link(link).is_ok_and(|to| to.starts_with(directory));
     let places = ["cwd", "root", "exe"].iter().any(|name| leads(&of.join(name)));
