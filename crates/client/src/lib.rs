@@ -22,7 +22,7 @@ use std::time::Duration;
 pub enum Error {
     /// Nobody listens there.
     #[error("cannot reach teamd at {}: {source}", path.display())]
-    NoDaemon {
+    NotRunning {
         /// The socket.
         path: PathBuf,
         /// What the system said.
@@ -30,13 +30,13 @@ pub enum Error {
     },
     /// It was there, and went away before it answered.
     #[error("teamd at {} went away before it answered", .0.display())]
-    WentAway(PathBuf),
+    Disconnected(PathBuf),
     /// It is there, and says nothing: stopped, or overwhelmed.
     #[error("teamd at {} does not answer; what was asked may still happen", .0.display())]
-    Silent(PathBuf),
+    Unresponsive(PathBuf),
     /// Somebody else's socket.
     #[error("cannot trust the socket {}: it is served by uid {uid}", path.display())]
-    Stranger {
+    WrongUser {
         /// The socket.
         path: PathBuf,
         /// Whose it is.
@@ -51,13 +51,13 @@ impl From<Error> for ErrorReport {
     fn from(error: Error) -> ErrorReport {
         let message = error.to_string();
         match error {
-            Error::NoDaemon { .. } | Error::WentAway(_) => {
+            Error::NotRunning { .. } | Error::Disconnected(_) => {
                 ErrorReport::new(ErrorKind::NoDaemon, message).with_help("start it with: teamctl up")
             }
-            Error::Silent(_) => {
+            Error::Unresponsive(_) => {
                 ErrorReport::new(ErrorKind::Timeout, message).with_help("is it stopped? see: pgrep -a teamd")
             }
-            Error::Stranger { ref path, .. } => {
+            Error::WrongUser { ref path, .. } => {
                 let hint =
                     format!("see whose it is: ls -l {}; or name another: --socket PATH", path.display());
                 ErrorReport::new(ErrorKind::NotPermitted, message).with_help(hint)
@@ -84,7 +84,10 @@ impl Connection {
     pub fn open(path: &Path) -> Result<Connection, Error> {
         failpoint::hit("client.connect");
         let stream = UnixStream::connect(path);
-        Connection::of(path, stream.map_err(|source| Error::NoDaemon { path: path.to_owned(), source })?)
+        Connection::from_stream(
+            path,
+            stream.map_err(|source| Error::NotRunning { path: path.to_owned(), source })?,
+        )
     }
 
     /// The same, without a wait: a daemon that is stopped takes nobody up, and once too many wait for it the next
@@ -92,20 +95,20 @@ impl Connection {
     ///
     /// # Errors
     /// [`Error::Silent`] for that, else as [`Connection::open`].
-    pub fn open_at_once(path: &Path) -> Result<Connection, Error> {
+    pub fn open_without_blocking(path: &Path) -> Result<Connection, Error> {
         failpoint::hit("client.connect");
-        let stream = connected(path).map_err(|errno| match errno {
-            Errno::EAGAIN => Error::Silent(path.to_owned()),
-            errno => Error::NoDaemon { path: path.to_owned(), source: errno.into() },
+        let stream = connect_without_blocking(path).map_err(|errno| match errno {
+            Errno::EAGAIN => Error::Unresponsive(path.to_owned()),
+            errno => Error::NotRunning { path: path.to_owned(), source: errno.into() },
         })?;
-        Connection::of(path, stream)
+        Connection::from_stream(path, stream)
     }
 
-    fn of(path: &Path, stream: UnixStream) -> Result<Connection, Error> {
-        let no_daemon = |source| Error::NoDaemon { path: path.to_owned(), source };
+    fn from_stream(path: &Path, stream: UnixStream) -> Result<Connection, Error> {
+        let no_daemon = |source| Error::NotRunning { path: path.to_owned(), source };
         let peer = getsockopt(&stream, PeerCredentials).map_err(|errno| no_daemon(errno.into()))?;
         if peer.uid() != nix::unistd::geteuid().as_raw() {
-            return Err(Error::Stranger { path: path.to_owned(), uid: peer.uid() });
+            return Err(Error::WrongUser { path: path.to_owned(), uid: peer.uid() });
         }
         Ok(Connection {
             path: path.to_owned(),
@@ -133,14 +136,14 @@ impl Connection {
     /// [`Error::WentAway`], [`Error::Frame`].
     pub fn send<T: Serialize>(&mut self, value: &T) -> Result<(), Error> {
         let lines = framing::encode(value)?;
-        self.reader.get_mut().write_all(&lines).map_err(|error| self.lost(&error))
+        self.reader.get_mut().write_all(&lines).map_err(|error| self.io_error(&error))
     }
 
     /// Sends one object with a descriptor beside its first byte.
     ///
     /// # Errors
     /// As [`Connection::send`].
-    pub fn send_with<T: Serialize>(&mut self, value: &T, descriptor: BorrowedFd<'_>) -> Result<(), Error> {
+    pub fn send_with_fd<T: Serialize>(&mut self, value: &T, descriptor: BorrowedFd<'_>) -> Result<(), Error> {
         use nix::sys::socket::{ControlMessage, MsgFlags, sendmsg};
         let lines = framing::encode(value)?;
         let rights = [descriptor.as_raw_fd()];
@@ -151,8 +154,8 @@ impl Connection {
             MsgFlags::MSG_NOSIGNAL,
             None,
         )
-        .map_err(|_| self.went_away())?;
-        self.reader.get_mut().write_all(&lines[sent..]).map_err(|_| self.went_away())
+        .map_err(|_| self.disconnect_error())?;
+        self.reader.get_mut().write_all(&lines[sent..]).map_err(|_| self.disconnect_error())
     }
 
     /// Waits for one object.
@@ -163,10 +166,14 @@ impl Connection {
         loop {
             let mut line = String::new();
             let limit = framing::MAX_LINE_BYTES as u64;
-            let read =
-                self.reader.by_ref().take(limit).read_line(&mut line).map_err(|error| self.lost(&error))?;
+            let read = self
+                .reader
+                .by_ref()
+                .take(limit)
+                .read_line(&mut line)
+                .map_err(|error| self.io_error(&error))?;
             if read == 0 || !line.ends_with('\n') {
-                return Err(self.went_away());
+                return Err(self.disconnect_error());
             }
             if let Some(text) = self.assembler.push_line(line.trim_end_matches('\n'))? {
                 return serde_json::from_str(&text).map_err(|error| Error::Frame(error.into()));
@@ -180,7 +187,7 @@ impl Connection {
     }
 
     /// The process that serves it, as the kernel has it.
-    pub fn peer(&self) -> Option<u32> {
+    pub fn peer_pid(&self) -> Option<u32> {
         let peer = getsockopt(self.reader.get_ref(), PeerCredentials).ok()?;
         u32::try_from(peer.pid()).ok().filter(|pid| *pid > 0)
     }
@@ -189,10 +196,10 @@ impl Connection {
     ///
     /// # Errors
     /// [`Error::WentAway`] where the socket is no more.
-    pub fn deadline(&self, wait: Duration) -> Result<(), Error> {
+    pub fn set_timeout(&self, wait: Duration) -> Result<(), Error> {
         let stream = self.reader.get_ref();
         let set = stream.set_read_timeout(Some(wait)).and_then(|()| stream.set_write_timeout(Some(wait)));
-        set.map_err(|_| self.went_away())
+        set.map_err(|_| self.disconnect_error())
     }
 
     /// The socket, for poll(2).
@@ -201,19 +208,21 @@ impl Connection {
         self.reader.get_ref().as_fd()
     }
 
-    fn lost(&self, error: &std::io::Error) -> Error {
+    fn io_error(&self, error: &std::io::Error) -> Error {
         match error.kind() {
-            std::io::ErrorKind::WouldBlock | std::io::ErrorKind::TimedOut => Error::Silent(self.path.clone()),
-            _ => self.went_away(),
+            std::io::ErrorKind::WouldBlock | std::io::ErrorKind::TimedOut => {
+                Error::Unresponsive(self.path.clone())
+            }
+            _ => self.disconnect_error(),
         }
     }
 
-    fn went_away(&self) -> Error {
-        Error::WentAway(self.path.clone())
+    fn disconnect_error(&self) -> Error {
+        Error::Disconnected(self.path.clone())
     }
 }
 
-fn connected(path: &Path) -> nix::Result<UnixStream> {
+fn connect_without_blocking(path: &Path) -> nix::Result<UnixStream> {
     let flags = SockFlag::SOCK_CLOEXEC | SockFlag::SOCK_NONBLOCK;
     let fd = socket(AddressFamily::Unix, SockType::Stream, flags, None)?;
     connect(fd.as_raw_fd(), &UnixAddr::new(path)?)?;
@@ -228,7 +237,7 @@ mod tests {
     use nix::sys::socket::{Backlog, bind, listen};
 
     #[test]
-    fn a_daemon_that_takes_nobody_up_holds_nobody_who_asks_at_once() {
+    fn open_without_blocking_fails_on_a_stopped_daemon() {
         let path = std::env::temp_dir().join(format!("silent-{}.sock", std::process::id()));
         let (kind, flags) = (SockType::Stream, SockFlag::SOCK_CLOEXEC);
         let stopped = socket(AddressFamily::Unix, kind, flags, None).unwrap();
@@ -236,12 +245,12 @@ mod tests {
         listen(&stopped, Backlog::new(2).unwrap()).unwrap();
         let mut waiting = Vec::new();
         let last = loop {
-            match Connection::open_at_once(&path) {
+            match Connection::open_without_blocking(&path) {
                 Ok(connection) => waiting.push(connection),
                 Err(error) => break error,
             }
         };
         std::fs::remove_file(path).unwrap();
-        assert!(matches!(last, Error::Silent(_)) && !waiting.is_empty(), "{last}");
+        assert!(matches!(last, Error::Unresponsive(_)) && !waiting.is_empty(), "{last}");
     }
 }

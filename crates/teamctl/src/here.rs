@@ -145,7 +145,7 @@ impl Here {
 
     fn ask_as(&self, token: Option<String>, request: Request) -> Result<Reply, ErrorReport> {
         let mut connection = Connection::open(&self.socket()?)?;
-        connection.deadline(patience(&request))?;
+        connection.set_timeout(patience(&request))?;
         let once = Some(uuid::Uuid::new_v4().to_string());
         match connection.call(&Call { version: PROTOCOL_VERSION, token, idempotency_key: once, request })? {
             Response::Done(reply) => Ok(*reply),

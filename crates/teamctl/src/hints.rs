@@ -30,7 +30,7 @@ impl Hints {
             return NextTaskHint::Unknown;
         }
         self.ask(asked).unwrap_or_else(|error| {
-            if matches!(error, Error::Silent(_)) {
+            if matches!(error, Error::Unresponsive(_)) {
                 self.silent_until.set(Some(Instant::now() + SILENCE));
             }
             NextTaskHint::Unknown
@@ -38,8 +38,8 @@ impl Hints {
     }
 
     fn ask(&self, asked: NextTaskRequest) -> Result<NextTaskHint, Error> {
-        let mut connection = Connection::open_at_once(&self.socket)?;
-        connection.deadline(WAIT)?;
+        let mut connection = Connection::open_without_blocking(&self.socket)?;
+        connection.set_timeout(WAIT)?;
         let call = Call {
             version: PROTOCOL_VERSION,
             token: None,

@@ -115,7 +115,7 @@ impl Looker {
                 }
                 (Daemon::Answers, Some(status))
             }
-            Err(client::Error::NoDaemon { .. } | client::Error::WentAway(_)) => (Daemon::Down, None),
+            Err(client::Error::NotRunning { .. } | client::Error::Disconnected(_)) => (Daemon::Down, None),
             Err(_) => (Daemon::Silent, None),
         }
     }
@@ -207,14 +207,14 @@ fn keep_dialogs(status: &mut StatusReply, before: Option<&StatusReply>) {
 
 fn asked(socket: &Path, request: control::Request) -> Result<StatusReply, client::Error> {
     let mut connection = Connection::open(socket)?;
-    connection.deadline(PATIENCE)?;
+    connection.set_timeout(PATIENCE)?;
     let call = Call { version: PROTOCOL_VERSION, token: None, idempotency_key: None, request };
     match connection.call(&call)? {
         Response::Done(reply) => match *reply {
             Reply::Status(status) => Ok(status),
-            _ => Err(client::Error::Silent(socket.to_owned())),
+            _ => Err(client::Error::Unresponsive(socket.to_owned())),
         },
-        Response::Failed(_) => Err(client::Error::Silent(socket.to_owned())),
+        Response::Failed(_) => Err(client::Error::Unresponsive(socket.to_owned())),
     }
 }
 

@@ -101,7 +101,7 @@ impl Link {
 
     fn know(&mut self, connection: &Connection) {
         self.daemons.retain(Process::lives);
-        for process in connection.peer().map(descendants::of_the_daemon).unwrap_or_default() {
+        for process in connection.peer_pid().map(descendants::of_the_daemon).unwrap_or_default() {
             if !self.daemons.iter().any(|known| known.is(&process)) {
                 self.daemons.push(process);
             }
@@ -210,7 +210,7 @@ impl Link {
 
     fn hello(&self) -> Result<Connection, client::Error> {
         let mut connection = Connection::open(&self.socket)?;
-        connection.deadline(SILENCE)?;
+        connection.set_timeout(SILENCE)?;
         let hello =
             ShimHello { spawn_id: self.spawn.clone(), agent_pid: self.agent, turn_status: self.turn.clone() };
         let call = Call {
@@ -220,7 +220,7 @@ impl Link {
             request: Request::ConnectShim(hello),
         };
         failpoint::hit("join.hello");
-        connection.send_with(&call, self.line.as_fd())?;
+        connection.send_with_fd(&call, self.line.as_fd())?;
         failpoint::hit("join.greeted");
         Ok(connection)
     }
