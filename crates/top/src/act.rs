@@ -15,7 +15,7 @@ use std::sync::mpsc::{Receiver, Sender};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 use store::{Durability, Root};
-use view::typed::Typed;
+use view::suggested_commands::SuggestedCommands;
 
 /// Lines of a log that are shown of a member without a pane.
 const LINES: usize = 40;
@@ -200,20 +200,22 @@ fn file(text: &str) -> std::io::Result<File> {
 }
 
 /// How whoever sees the screen types a command about the team.
-pub(crate) fn typed(arguments: &Arguments) -> Typed {
+pub(crate) fn typed(arguments: &Arguments) -> SuggestedCommands {
     let root = Root::open(&arguments.root, &arguments.state.join("aside"), Durability::Process).ok();
     let teams = root.and_then(|root| root.teams().ok()).unwrap_or_default();
     let of_environment = std::env::var("TEAMD_TEAM").ok().filter(|team| !team.is_empty());
-    at(arguments).among(&arguments.team, &teams, of_environment.as_deref())
+    at(arguments).for_team_unless_implied(&arguments.team, &teams, of_environment.as_deref())
 }
 
 /// The same about no team.
-fn at(arguments: &Arguments) -> Typed {
-    Typed::with(place(arguments).into_iter().map(|word| word.to_string_lossy().into_owned()))
+fn at(arguments: &Arguments) -> SuggestedCommands {
+    SuggestedCommands::with_options(
+        place(arguments).into_iter().map(|word| word.to_string_lossy().into_owned()),
+    )
 }
 
-fn attaching(arguments: &Arguments, name: &str, typed: &Typed) -> String {
-    typed.about_team(&arguments.team).about("attach", name, &[])
+fn attaching(arguments: &Arguments, name: &str, typed: &SuggestedCommands) -> String {
+    typed.for_team(&arguments.team).command_for_name("attach", name, &[])
 }
 
 fn beside() -> std::io::Result<PathBuf> {
@@ -275,9 +277,9 @@ mod tests {
     fn the_way_to_a_pane_is_typed_as_it_is_told() {
         let words = ["--root", "/r", "--state", "/s", "--socket", "/c", "--team", "survey"];
         let arguments = Arguments::parse(words.map(OsString::from)).unwrap();
-        let place = Typed::with(["--root", "/a b"].map(str::to_owned));
-        let typed = |name: &str, place: &Typed| attaching(&arguments, name, place);
-        assert_eq!(typed("ann", &Typed::default()), "teamctl attach -t survey ann");
+        let place = SuggestedCommands::with_options(["--root", "/a b"].map(str::to_owned));
+        let typed = |name: &str, place: &SuggestedCommands| attaching(&arguments, name, place);
+        assert_eq!(typed("ann", &SuggestedCommands::default()), "teamctl attach -t survey ann");
         assert_eq!(typed("-x", &place), "teamctl attach --root '/a b' -t survey -- -x");
     }
 }

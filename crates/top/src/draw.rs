@@ -89,7 +89,7 @@ impl Pen<'_> {
             (_, Daemon::Unasked) => spans.push(("looking".to_owned(), Style::new())),
             (_, Daemon::Answers) => {}
             (_, Daemon::Down) => {
-                let up = self.state.typed.about_none().teamctl(&["up"]);
+                let up = self.state.typed.without_team().command(&["up"]);
                 spans.push((format!("teamd is down ({up}): this is what the files say"), warning));
             }
             (_, Daemon::Silent) => {
@@ -103,7 +103,7 @@ impl Pen<'_> {
         }
         match sight.requests.as_ref().map_or(0, Vec::len) {
             _ if sight.hides_requests() => {
-                let requests = self.state.typed.teamctl(&["requests"]);
+                let requests = self.state.typed.command(&["requests"]);
                 spans.push((format!("  requests can't be read: {requests} says why"), warning));
             }
             0 => {}

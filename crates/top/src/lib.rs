@@ -54,8 +54,8 @@ fn run() -> Result<ExitCode, ErrorReport> {
     if !std::io::stdout().is_terminal() || !std::io::stdin().is_terminal() {
         let message = "cannot show the screen: this is no terminal";
         let typed = act::typed(&arguments);
-        let typed = if arguments.teams.len() > 1 { typed.about_none() } else { typed };
-        let status = typed.teamctl(&["status", "--json"]);
+        let typed = if arguments.teams.len() > 1 { typed.without_team() } else { typed };
+        let status = typed.command(&["status", "--json"]);
         return Err(ErrorReport::new(ErrorKind::Usage, message).with_help(format!("for scripts: {status}")));
     }
     let (sender, events) = channel();

@@ -25,11 +25,11 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 use store::{Caller, Durability, InboxCursor, Root, Team};
-use view::follow::{Saw, Teller};
-use view::request::{Waiting, waiting, words};
-use view::team::{Lives, MemberView, TeamView, leads, resting};
-use view::typed::Typed;
-use view::words::flat;
+use view::directory_watcher::{WatchEvent, WatchNotifier};
+use view::request_view::{RequestView, open_requests, request_text};
+use view::suggested_commands::SuggestedCommands;
+use view::team_view::{MemberView, StatusSource, TeamView, read_leads_file, read_suspended_teams};
+use view::text::single_line;
 
 /// So long a daemon may take to answer: it is at once, unless it is stopped, or waits two seconds for a tmux that is.
 const PATIENCE: Duration = Duration::from_secs(3);
@@ -42,8 +42,8 @@ const LINE: usize = 300;
 pub(crate) struct Looker {
     arguments: Arguments,
     /// How a command about the team is typed.
-    typed: Typed,
-    teller: Teller,
+    typed: SuggestedCommands,
+    teller: WatchNotifier,
     /// The daemon whose end is waited for.
     watched: Option<u32>,
     /// What it said last with a look at the screens.
@@ -66,7 +66,7 @@ type Tasks = (Vec<Arc<Task>>, Vec<TaskId>, Arc<Vec<sight::Task>>);
 type Identity = (u64, u64, i64, i64);
 
 impl Looker {
-    pub(crate) fn new(arguments: Arguments, teller: Teller) -> Looker {
+    pub(crate) fn new(arguments: Arguments, teller: WatchNotifier) -> Looker {
         let (watched, on_screen, team, logs) = (None, None, None, BTreeMap::new());
         let (tasks, asked) = (Tasks::default(), (None, None));
         let typed = typed(&arguments);
@@ -75,17 +75,17 @@ impl Looker {
     }
 
     /// Everything, as it is now. `saw` is why: where nothing has changed the screens are not looked at again.
-    pub(crate) fn look(&mut self, saw: Saw) -> Sight {
+    pub(crate) fn look(&mut self, saw: WatchEvent) -> Sight {
         let (daemon, status) = self.ask(saw);
         let Some(team) = self.team() else {
             return Sight { daemon, team: Found::Gone, ..Sight::default() };
         };
         let post = &mut self.post;
-        let written = if status.is_none() { resting(&self.arguments.state) } else { Vec::new() };
-        let lives = Lives::told(status.as_ref(), &written);
-        let mut view = view::team::of(&team, lives, &mut |team, name| post.look(team, name));
-        view.led_from(&leads(&self.arguments.state));
-        for past in &view.past {
+        let written = if status.is_none() { read_suspended_teams(&self.arguments.state) } else { Vec::new() };
+        let lives = StatusSource::from_reply_or_roster(status.as_ref(), &written);
+        let mut view = view::team_view::open_team_view(&team, lives, &mut |team, name| post.look(team, name));
+        view.set_lead_session(&read_leads_file(&self.arguments.state));
+        for past in &view.past_members {
             self.post.look(&team, &past.name);
         }
         Sight {
@@ -99,19 +99,19 @@ impl Looker {
         }
     }
 
-    fn ask(&mut self, saw: Saw) -> (Daemon, Option<StatusReply>) {
+    fn ask(&mut self, saw: WatchEvent) -> (Daemon, Option<StatusReply>) {
         let request = match saw {
-            Saw::TimedOut => control::Request::Status,
+            WatchEvent::TimedOut => control::Request::Status,
             _ => control::Request::StatusWithScreens,
         };
         match asked(&self.arguments.socket, request) {
             Ok(mut status) => {
                 match saw {
-                    Saw::TimedOut => keep_dialogs(&mut status, self.on_screen.as_ref()),
+                    WatchEvent::TimedOut => keep_dialogs(&mut status, self.on_screen.as_ref()),
                     _ => self.on_screen = Some(status.clone()),
                 }
                 if self.watched.replace(status.daemon.pid) != Some(status.daemon.pid) {
-                    self.teller.look_at_the_end_of(status.daemon.pid);
+                    self.teller.notify_on_exit(status.daemon.pid);
                 }
                 (Daemon::Answers, Some(status))
             }
@@ -135,7 +135,7 @@ impl Looker {
 
     fn tasks(&mut self, team: &Team, view: &TeamView) -> Arc<Vec<sight::Task>> {
         let listed = team.tasks().list_cached().unwrap_or_default();
-        let left: Vec<TaskId> = view.left.iter().map(|task| task.id).collect();
+        let left: Vec<TaskId> = view.abandoned_tasks.iter().map(|task| task.id).collect();
         let (before, left_before, rows) = &mut self.tasks;
         let same = before.len() == listed.len() && before.iter().zip(&listed).all(|(a, b)| Arc::ptr_eq(a, b));
         if !same || *left_before != left {
@@ -146,12 +146,12 @@ impl Looker {
     }
 
     fn members(&mut self, view: &TeamView) -> Vec<Member> {
-        let mut members = Vec::with_capacity(view.members.len() + view.past.len());
+        let mut members = Vec::with_capacity(view.members.len() + view.past_members.len());
         for member in &view.members {
             let last = self.last_line(&member.name);
             members.push(of_member(member, last));
         }
-        members.extend(view.past.iter().map(|past| of_past(past, &self.typed)));
+        members.extend(view.past_members.iter().map(|past| of_past(past, &self.typed)));
         members
     }
 
@@ -179,7 +179,8 @@ impl Looker {
             *seen = basis;
             let caller = Caller::new(team.clone(), lead, self.arguments.state.clone());
             let asking = caller.policy().ok().zip(team.requests().scan().ok());
-            *known = asking.map(|(policy, asking)| waiting(&policy, asking).iter().map(of_request).collect());
+            *known = asking
+                .map(|(policy, asking)| open_requests(&policy, asking).iter().map(of_request).collect());
         }
         known.clone()
     }
@@ -239,7 +240,7 @@ pub(crate) fn tail(path: &Path) -> Vec<String> {
         file.take(TAIL).read_to_end(&mut bytes)?;
         Ok(bytes)
     };
-    view::output::lines(&read().unwrap_or_default())
+    view::terminal_text::printable_lines(&read().unwrap_or_default())
 }
 
 fn identity(found: &Metadata) -> Identity {
@@ -251,10 +252,10 @@ fn of_member(member: &MemberView, last: String) -> Member {
         name: member.name.clone(),
         color: member.color.clone(),
         state: state(member),
-        since: member.since.map(clock).unwrap_or_default(),
+        since: member.activity_since.map(clock).unwrap_or_default(),
         unread: member.unread,
-        task: flat(member.task.as_deref().unwrap_or_default()),
-        used: used(member.used),
+        task: single_line(member.task.as_deref().unwrap_or_default()),
+        used: used(member.usage),
         last,
         pane: member.pane.clone(),
         about: about(member),
@@ -268,12 +269,12 @@ fn used(used: Usage) -> String {
 /// In clock times, which do not grow old.
 fn of_budget(budget: &BudgetStatus) -> String {
     let until = budget.max_time_ms.map(|ms| format!("until {}", clock(budget.started_at.saturating_add(ms))));
-    view::words::used(budget, until)
+    view::text::budget_text(budget, until)
 }
 
 /// Of one that runs what it does, with what waits behind it; of any other its phase.
 fn state(member: &MemberView) -> String {
-    let phase = member.phase_and_flags();
+    let phase = member.lifecycle_and_flags();
     let doing = match member.activity {
         Some(Activity::Active) => "active",
         Some(Activity::Idle) => "idle",
@@ -287,13 +288,13 @@ fn state(member: &MemberView) -> String {
 }
 
 fn about(member: &MemberView) -> Vec<String> {
-    let phase = Some(member.phase_and_flags()).filter(|phase| !phase.is_empty());
-    let place = match (&member.pane, member.hidden) {
+    let phase = Some(member.lifecycle_and_flags()).filter(|phase| !phase.is_empty());
+    let place = match (&member.pane, member.is_hidden) {
         (Some(pane), true) => Some(format!("pane {pane}, hidden")),
         (Some(pane), false) => Some(format!("pane {pane}")),
         (None, _) => None,
     };
-    let restarts = member.restarts.filter(|times| *times > 0);
+    let restarts = member.respawns.filter(|times| *times > 0);
     let lines = [
         phase.map(|phase| format!("phase {phase}")),
         place,
@@ -302,16 +303,16 @@ fn about(member: &MemberView) -> Vec<String> {
         member.mode.as_ref().map(|mode| format!("mode {mode}")),
         restarts.map(|times| format!("started again {times} times")),
         member.worktree.as_ref().map(|path| format!("worktree {}", path.display())),
-        member.reaches.map(|reaches| reaches.description().to_string()),
+        member.delivery_point.map(|reaches| reaches.description().to_string()),
         member.evidence.clone().filter(|evidence| !evidence.is_empty()),
     ];
-    lines.into_iter().flatten().map(|line| flat(&line)).collect()
+    lines.into_iter().flatten().map(|line| single_line(&line)).collect()
 }
 
-fn of_past(past: &PastMember, typed: &Typed) -> Member {
+fn of_past(past: &PastMember, typed: &SuggestedCommands) -> Member {
     let again = match (past.respawns_at, past.is_suspended) {
         (Some(at), _) => format!(", again at {}", clock(at)),
-        (None, true) => format!("; rests until: {}", typed.teamctl(&["up", "--resume"])),
+        (None, true) => format!("; rests until: {}", typed.command(&["up", "--resume"])),
         (None, false) => String::new(),
     };
     Member {
@@ -320,24 +321,24 @@ fn of_past(past: &PastMember, typed: &Typed) -> Member {
         since: clock(past.ended_at),
         unread: Some(0),
         used: used(past.usage),
-        last: flat(&format!("{}{again}", past.description)),
-        about: vec![format!("ended: {}{again}", flat(&past.description))],
+        last: single_line(&format!("{}{again}", past.description)),
+        about: vec![format!("ended: {}{again}", single_line(&past.description))],
         ..Member::default()
     }
 }
 
-fn of_request(waiting: &Waiting) -> Request {
-    let Waiting { request, ends } = waiting;
+fn of_request(waiting: &RequestView) -> Request {
+    let RequestView { request, policy_answer: ends } = waiting;
     let (id, from) = (request.request.id().to_string(), request.from.to_string());
     let since = if request.asked_at == 0 { String::new() } else { clock(request.asked_at) };
-    let asks = words(&request.request);
+    let asks = request_text(&request.request);
     let ends = ends.map_or_else(String::new, |(at, approved)| {
         format!(", {} at {} if nobody answers", if approved { "approved" } else { "denied" }, clock(at))
     });
     let since_words = if since.is_empty() { String::new() } else { format!(" since {since}") };
     // Set in: no line of it passes for one of ours.
     let set_in: String = asks.lines().map(|line| format!("\n  {line}")).collect();
-    let whole = format!("{}, request {}{since_words}{ends}\n{set_in}", flat(&from), flat(&id));
+    let whole = format!("{}, request {}{since_words}{ends}\n{set_in}", single_line(&from), single_line(&id));
     let mut lines = asks.lines();
     let first = lines.next().unwrap_or_default().to_owned();
     let about =

@@ -8,8 +8,8 @@ use protocol::timestamp::parse_iso8601;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use store::{InboxCursor, Team};
-use view::typed::Typed;
-use view::words::{flat, said};
+use view::suggested_commands::SuggestedCommands;
+use view::text::{message_text, single_line};
 
 /// The most letters that are kept, the newest.
 const MOST: usize = 1000;
@@ -22,7 +22,7 @@ const ABOUT: usize = 200;
 #[derive(Debug, Default)]
 pub(crate) struct Post {
     /// How a command about the team is typed.
-    typed: Typed,
+    typed: SuggestedCommands,
     marks: BTreeMap<AgentName, InboxCursor>,
     letters: Vec<Arc<Letter>>,
     numbered: u64,
@@ -31,7 +31,7 @@ pub(crate) struct Post {
 }
 
 impl Post {
-    pub(crate) fn of(typed: &Typed) -> Post {
+    pub(crate) fn of(typed: &SuggestedCommands) -> Post {
         Post { typed: typed.clone(), ..Post::default() }
     }
 
@@ -88,10 +88,10 @@ impl Post {
 }
 
 /// One that does not say when it was sent stands behind the one before it.
-fn letter(number: u64, to: &AgentName, entry: &InboxEntry, before: u64, typed: &Typed) -> Letter {
+fn letter(number: u64, to: &AgentName, entry: &InboxEntry, before: u64, typed: &SuggestedCommands) -> Letter {
     let (from, at, about, text) = match &entry.message {
         Ok(message) => {
-            let text = said(&message.text);
+            let text = message_text(&message.text);
             let about = message.summary.clone().unwrap_or_else(|| text.trim_start().to_owned());
             (message.from.clone(), parse_iso8601(&message.timestamp), about, text)
         }
@@ -100,16 +100,16 @@ fn letter(number: u64, to: &AgentName, entry: &InboxEntry, before: u64, typed: &
         }
     };
     let at = at.unwrap_or(before);
-    let about = flat(about.lines().next().unwrap_or_default()).chars().take(ABOUT).collect();
+    let about = single_line(about.lines().next().unwrap_or_default()).chars().take(ABOUT).collect();
     let text = cut(text, to, typed);
     Letter { number, at, clock: clock(at), from, to: to.to_string(), about, text, times: 1 }
 }
 
-fn cut(mut text: String, to: &AgentName, typed: &Typed) -> String {
+fn cut(mut text: String, to: &AgentName, typed: &SuggestedCommands) -> String {
     if text.len() > LONGEST {
         let end = (0..=LONGEST).rev().find(|end| text.is_char_boundary(*end)).unwrap_or(0);
         text.truncate(end);
-        text.push_str(&format!("…\n\nAll of it: {}", typed.about("inbox", to.as_str(), &[])));
+        text.push_str(&format!("…\n\nAll of it: {}", typed.command_for_name("inbox", to.as_str(), &[])));
     }
     text
 }
@@ -119,7 +119,13 @@ mod tests {
     use super::*;
 
     fn of(raw: &str) -> Letter {
-        letter(1, &AgentName::new_unchecked("bob"), &InboxEntry::parse(3, raw), 7, &Typed::default())
+        letter(
+            1,
+            &AgentName::new_unchecked("bob"),
+            &InboxEntry::parse(3, raw),
+            7,
+            &SuggestedCommands::default(),
+        )
     }
 
     #[test]
@@ -128,7 +134,7 @@ mod tests {
         let of = |number, from: &str, text: &str| {
             let at = format!("1970-01-01T00:00:0{number}.000Z");
             let raw = format!(r#"{{"from":"{from}","text":"{text}","timestamp":"{at}"}}"#);
-            letter(number, &AgentName::lead(), &InboxEntry::parse(0, &raw), 0, &Typed::default())
+            letter(number, &AgentName::lead(), &InboxEntry::parse(0, &raw), 0, &SuggestedCommands::default())
         };
         let said = [
             ("ann", "done"),
@@ -160,7 +166,7 @@ mod tests {
 
     #[test]
     fn a_long_letter_is_cut_between_two_characters_and_says_where_the_rest_is() {
-        let cut = cut("ä".repeat(LONGEST), &AgentName::new_unchecked("bob"), &Typed::default());
+        let cut = cut("ä".repeat(LONGEST), &AgentName::new_unchecked("bob"), &SuggestedCommands::default());
         assert!(cut.len() < LONGEST + 100 && cut.ends_with("All of it: teamctl inbox bob"), "{}", cut.len());
     }
 }

@@ -6,14 +6,14 @@ use crate::page;
 use crate::sight::{Item, Part, Sight};
 use protocol::name::TeamName;
 use std::sync::Arc;
-use view::typed::Typed;
+use view::suggested_commands::SuggestedCommands;
 
 /// The whole of it; one loop owns it.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct State {
     pub(crate) team: TeamName,
     /// How a command about the team is typed.
-    pub(crate) typed: Typed,
+    pub(crate) typed: SuggestedCommands,
     pub(crate) manner: Manner,
     /// What was seen last.
     pub(crate) sight: Arc<Sight>,
@@ -97,7 +97,7 @@ pub(crate) enum Asks {
 
 impl State {
     /// Nothing seen yet.
-    pub(crate) fn new(team: TeamName, typed: Typed, manner: Manner, size: (u16, u16)) -> State {
+    pub(crate) fn new(team: TeamName, typed: SuggestedCommands, manner: Manner, size: (u16, u16)) -> State {
         State {
             team,
             typed,

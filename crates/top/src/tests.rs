@@ -11,13 +11,13 @@ use crate::update::update;
 use protocol::name::TeamName;
 use protocol::task::Task;
 use std::sync::Arc;
-use view::typed::Typed;
+use view::suggested_commands::SuggestedCommands;
 
 const WHOLE: Manner = Manner { colors: Colors::Shown, letters: Letters::Unicode };
 
 /// A state of that size in which this was seen.
 fn state(sight: Sight, size: (u16, u16)) -> State {
-    let mut state = State::new(TeamName::parse("survey").unwrap(), Typed::default(), WHOLE, size);
+    let mut state = State::new(TeamName::parse("survey").unwrap(), SuggestedCommands::default(), WHOLE, size);
     update(&mut state, Event::Seen(Box::new(sight)));
     state
 }

@@ -158,7 +158,7 @@ fn answer(state: &mut State, begin: impl Fn(&str) -> Answer) -> Vec<Effect> {
         return Vec::new();
     }
     let Some(requests) = &state.sight.requests else {
-        let requests = state.typed.teamctl(&["requests"]);
+        let requests = state.typed.command(&["requests"]);
         return refuse(state, &format!("what waits can't be read: {requests} says why"));
     };
     let Some(request) = requests.iter().find(|request| request.key() == whole.key) else {
@@ -168,7 +168,7 @@ fn answer(state: &mut State, begin: impl Fn(&str) -> Answer) -> Vec<Effect> {
         return refuse(state, "read it to its end first");
     }
     if requests.iter().filter(|other| other.id == request.id).count() > 1 {
-        let requests = state.typed.teamctl(&["requests"]);
+        let requests = state.typed.command(&["requests"]);
         return refuse(state, &format!("another request has the same id: answer it by hand, see {requests}"));
     }
     match begin(&request.id) {

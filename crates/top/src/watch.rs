@@ -8,7 +8,7 @@ use protocol::error::ErrorReport;
 use std::path::Path;
 use std::sync::mpsc::Sender;
 use std::time::{Duration, Instant};
-use view::follow::{Follow, Saw};
+use view::directory_watcher::{DirectoryWatcher, WatchEvent};
 
 /// From one look to the next, at least.
 const PACE: Duration = Duration::from_millis(250);
@@ -24,17 +24,17 @@ pub(crate) fn begin(arguments: &Arguments, sender: Sender<Event>) -> Result<(), 
         logs(arguments),
         arguments.socket.parent().unwrap_or(Path::new("/")).to_owned(),
     ];
-    let mut follow = Follow::new(&directories)?;
-    let mut looker = Looker::new(arguments.clone(), follow.teller());
+    let mut follow = DirectoryWatcher::new(&directories)?;
+    let mut looker = Looker::new(arguments.clone(), follow.notifier());
     std::thread::spawn(move || {
-        let mut saw = Saw::Changed;
+        let mut saw = WatchEvent::Changed;
         loop {
             let began = Instant::now();
             let sight = Box::new(looker.look(saw));
             if sender.send(Event::Seen(sight)).is_err() {
                 return;
             }
-            match follow.next_after(began + PACE) {
+            match follow.wait_at_least_until(began + PACE) {
                 Ok(seen) => saw = seen,
                 Err(fault) => {
                     let told = Told::failed(format!("{fault}: what is shown grows old"));

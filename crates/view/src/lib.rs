@@ -3,9 +3,9 @@
 //! Reads the files, with what the daemon has told beside them; asks nobody, changes nothing. Texts of others come out as
 //! they are, but for a program's output: whoever shows them cleans them.
 
-pub mod follow;
-pub mod output;
-pub mod request;
-pub mod team;
-pub mod typed;
-pub mod words;
+pub mod directory_watcher;
+pub mod request_view;
+pub mod suggested_commands;
+pub mod team_view;
+pub mod terminal_text;
+pub mod text;

@@ -54,5 +54,5 @@ pub(crate) fn led_here(here: &Here) -> Result<Option<LeadProcess>, ErrorReport> 
 
 /// Who leads teams from a session.
 pub(crate) fn leads(here: &Here) -> Result<LeadsFile, ErrorReport> {
-    Ok(view::team::leads(&here.place()?.state_dir))
+    Ok(view::team_view::read_leads_file(&here.place()?.state_dir))
 }

@@ -1,6 +1,6 @@
 //! The last lines of an agent's output, for whoever has to say why a turn failed: without what steers a terminal.
 
-use view::output::lines;
+use view::terminal_text::printable_lines;
 
 /// How much of the output is remembered, bytes; colours and progress bars take their share of it.
 const REMEMBERED: usize = 16 << 10;
@@ -24,7 +24,7 @@ impl Last {
 
     /// What there was to read, and from now on another output.
     pub(crate) fn take(&mut self) -> String {
-        let mut lines = lines(&std::mem::take(&mut self.0));
+        let mut lines = printable_lines(&std::mem::take(&mut self.0));
         lines.retain(|line| !line.trim().is_empty());
         let shown = lines[lines.len().saturating_sub(LINES)..].join("\n");
         let from = (shown.len().saturating_sub(BYTES)..shown.len()).find(|at| shown.is_char_boundary(*at));
@@ -34,7 +34,7 @@ impl Last {
 
 /// An output's text, safe to show, each line as it ended.
 pub(super) fn plain(output: &[u8]) -> String {
-    lines(output).join("\n")
+    printable_lines(output).join("\n")
 }
 
 #[cfg(test)]

@@ -1,7 +1,6 @@
 //! `events`: the daemon's event log, oldest first, as it is or as a line for people. The log lies outside
 //! the root and survives the daemon and the teams; the file before a rotation is read too.
 
-use super::follow::{Follow, Saw, Tail};
 use crate::here::{Here, now};
 use crate::output;
 use protocol::duration;
@@ -10,6 +9,7 @@ use protocol::event::Event;
 use protocol::timestamp::{iso8601, parse_iso8601};
 use serde_json::Value;
 use std::process::ExitCode;
+use view::directory_watcher::{DirectoryWatcher, FileTail, WatchEvent};
 
 /// Show what happened: who came, what was done, who ended and how
 ///
@@ -38,13 +38,14 @@ fn since(text: &str) -> Result<u64, String> {
 
 pub(crate) fn run(here: &Here, args: &Events) -> Result<ExitCode, ErrorReport> {
     let state = here.state()?.path().to_owned();
-    let mut follow = args.follow.then(|| Follow::streaming(std::slice::from_ref(&state))).transpose()?;
+    let mut follow =
+        args.follow.then(|| DirectoryWatcher::new_for_stream(std::slice::from_ref(&state))).transpose()?;
     let mut show = Lines::new(|line| show(here, args, line));
     // Opened before the older one is: where a rotation comes between, both are the same, and none is missed.
-    let mut log = Tail::new(state.join("events.jsonl"));
-    let mut older = Tail::new(state.join("events.jsonl.1"));
-    while !older.is_same(&log)
-        && let Some(chunk) = older.last_chunk()?
+    let mut log = FileTail::new(state.join("events.jsonl"));
+    let mut older = FileTail::new(state.join("events.jsonl.1"));
+    while !older.is_same_file(&log)
+        && let Some(chunk) = older.next_chunk_of_open_file()?
     {
         show.take(&chunk);
     }
@@ -53,7 +54,7 @@ pub(crate) fn run(here: &Here, args: &Events) -> Result<ExitCode, ErrorReport> {
             show.take(&chunk);
         }
         let Some(follow) = &mut follow else { return Ok(ExitCode::SUCCESS) };
-        if follow.next(None)? == Saw::HungUp {
+        if follow.wait(None)? == WatchEvent::OutputClosed {
             return Ok(ExitCode::SUCCESS);
         }
     }

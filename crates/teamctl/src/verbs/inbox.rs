@@ -5,7 +5,6 @@ mod again;
 mod fresh;
 mod letter;
 
-use super::follow::{Follow, Saw, is_unheard};
 use crate::here::{Here, fault};
 use crate::output;
 use again::each_once;
@@ -17,6 +16,7 @@ use protocol::name::{AgentName, strip_team};
 use serde_json::{Value, json};
 use std::process::ExitCode;
 use store::{Inbox as File, Team, message_id};
+use view::directory_watcher::{DirectoryWatcher, WatchEvent, is_output_closed};
 
 /// Read an inbox: your own, or as the lead anybody's
 ///
@@ -117,7 +117,7 @@ impl Reader<'_> {
     /// Ends when the team or the reader of the output is gone.
     fn follow(&self, team: &Team) -> Result<ExitCode, ErrorReport> {
         let directory = self.inbox.path().parent().map(ToOwned::to_owned);
-        let mut follow = Follow::streaming(directory.as_slice())?;
+        let mut follow = DirectoryWatcher::new_for_stream(directory.as_slice())?;
         let mut fresh = Fresh::default();
         let mut limited = false;
         loop {
@@ -127,7 +127,7 @@ impl Reader<'_> {
             }
             shown.iter().for_each(|entry| self.print(entry));
             self.mark(&shown)?;
-            if !team.config_path().exists() || follow.next(None)? == Saw::HungUp {
+            if !team.config_path().exists() || follow.wait(None)? == WatchEvent::OutputClosed {
                 return Ok(ExitCode::SUCCESS);
             }
         }
@@ -161,7 +161,7 @@ impl Reader<'_> {
         let unread: Vec<InboxEntry> =
             shown.iter().filter(|entry| entry.unread().is_some()).cloned().collect();
         // What was printed into a closed pipe was read by nobody.
-        if !self.args.mark_read || unread.is_empty() || is_unheard() {
+        if !self.args.mark_read || unread.is_empty() || is_output_closed() {
             return Ok(());
         }
         self.inbox.mark_read(&unread).map_err(fault)

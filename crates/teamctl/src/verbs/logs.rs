@@ -1,7 +1,6 @@
 //! `logs`: what a member's program wrote, byte for byte: it is the agent's own terminal output, and its
 //! escape sequences are part of it. The one verb that prints an agent's bytes uncleaned, and says so.
 
-use super::follow::{Follow, Saw, Tail};
 use crate::here::Here;
 use crate::output;
 use protocol::error::{ErrorKind, ErrorReport};
@@ -11,6 +10,7 @@ use std::collections::BTreeSet;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use view::directory_watcher::{DirectoryWatcher, FileTail, WatchEvent};
 
 /// Print what a member's program wrote, also after its end
 ///
@@ -55,10 +55,10 @@ fn team(here: &Here, address: &str) -> Result<TeamName, ErrorReport> {
 /// Prints what there is, and what comes, until it is interrupted or nobody reads any more.
 pub(super) fn follow(here: &Here, path: &Path) -> Result<ExitCode, ErrorReport> {
     let directory = path.parent().unwrap_or(Path::new("/")).to_owned();
-    let mut follow = Follow::streaming(&[directory])?;
+    let mut follow = DirectoryWatcher::new_for_stream(&[directory])?;
     let mut output = Output::of(path);
     while output.print(here)? == Reader::Listens {
-        if follow.next(None)? == Saw::HungUp {
+        if follow.wait(None)? == WatchEvent::OutputClosed {
             break;
         }
     }
@@ -67,8 +67,8 @@ pub(super) fn follow(here: &Here, path: &Path) -> Result<ExitCode, ErrorReport> 
 
 /// A log and the one before it, which is printed first.
 struct Output {
-    older: Option<Tail>,
-    log: Tail,
+    older: Option<FileTail>,
+    log: FileTail,
 }
 
 /// Who reads what we print.
@@ -81,9 +81,9 @@ enum Reader {
 impl Output {
     /// Opened before the older one is: where a rotation comes between, both are the same, and none is missed.
     fn of(path: &Path) -> Output {
-        let log = Tail::new(path.to_owned());
-        let older = Tail::new(older(path));
-        Output { older: Some(older).filter(|older| !older.is_same(&log)), log }
+        let log = FileTail::new(path.to_owned());
+        let older = FileTail::new(older(path));
+        Output { older: Some(older).filter(|older| !older.is_same_file(&log)), log }
     }
 
     /// All that has come since the last time.
@@ -98,7 +98,7 @@ impl Output {
 
     fn next_chunk(&mut self) -> Result<Option<Vec<u8>>, ErrorReport> {
         if let Some(older) = &mut self.older {
-            let chunk = older.last_chunk()?;
+            let chunk = older.next_chunk_of_open_file()?;
             if chunk.is_some() {
                 return Ok(chunk);
             }

@@ -51,7 +51,6 @@ use crate::cli::Verb;
 use crate::here::Here;
 use protocol::error::ErrorReport;
 use std::process::ExitCode;
-use view::follow;
 
 /// Runs a verb. What it prints it has printed when this returns.
 pub(crate) fn run(verb: Verb, here: &Here) -> Result<ExitCode, ErrorReport> {

@@ -10,7 +10,7 @@ use protocol::usage::{format_count, format_dollars};
 use serde_json::json;
 use std::path::PathBuf;
 use std::process::ExitCode;
-use view::words::span;
+use view::text::short_duration;
 
 /// Show a team's policy, or put another in its place
 ///
@@ -61,12 +61,12 @@ pub(super) fn words(policy: &TeamPolicy) -> String {
             TimeoutAction::Deny => "the answer is no",
             TimeoutAction::Approve => "the answer is yes",
         };
-        lines.push(format!("after {} without an answer {then}", span(ms)));
+        lines.push(format!("after {} without an answer {then}", short_duration(ms)));
     }
     lines.extend(policy.max_turns.map(|turns| format!("at most {turns} turns")));
     lines.extend(policy.max_tokens.map(|tokens| format!("at most {} tokens", format_count(tokens))));
     lines.extend(policy.max_microdollars.map(|cost| format!("at most {}", format_dollars(cost))));
-    lines.extend(policy.max_time_ms.map(|ms| format!("at most {} from its making on", span(ms))));
+    lines.extend(policy.max_time_ms.map(|ms| format!("at most {} from its making on", short_duration(ms))));
     lines.join("\n")
 }
 

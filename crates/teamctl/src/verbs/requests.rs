@@ -9,9 +9,9 @@ use protocol::name::TeamName;
 use serde_json::{Value, json};
 use std::process::ExitCode;
 use store::Root;
-use view::request::{self, Waiting};
-use view::typed::Typed;
-use view::words::flat;
+use view::request_view::{self, RequestView};
+use view::suggested_commands::SuggestedCommands;
+use view::text::single_line;
 
 /// What members ask: plans that wait for approval, and questions for permission
 ///
@@ -60,17 +60,17 @@ pub(super) fn teams(here: &Here) -> Result<Vec<TeamName>, ErrorReport> {
 /// A request of one of the teams.
 struct Of {
     team: TeamName,
-    waiting: Waiting,
+    waiting: RequestView,
 }
 
 fn waiting(here: &Here, root: &Root, team: &TeamName) -> Result<Vec<Of>, ErrorReport> {
     let caller = here.caller_at(root.team(team).map_err(fault)?)?;
     let (policy, asking) = (caller.policy()?, caller.team().requests().scan().map_err(fault)?);
-    let all = request::waiting(&policy, asking).into_iter();
+    let all = request_view::open_requests(&policy, asking).into_iter();
     Ok(all.map(|waiting| Of { team: team.clone(), waiting }).collect())
 }
 
-fn show(here: &Here, open: &[Of], several: bool, typed: &Typed) {
+fn show(here: &Here, open: &[Of], several: bool, typed: &SuggestedCommands) {
     if here.global.json {
         let requests: Vec<Value> = open.iter().map(object).collect();
         return output::done(here, &json!({"requests": requests}), "");
@@ -82,14 +82,14 @@ fn show(here: &Here, open: &[Of], several: bool, typed: &Typed) {
         told => {
             output::done(here, &json!({}), &told.join("\n\n"));
             let [yes, no] = [&["approve", "ID"][..], &["deny", "ID", "--reason", "R"]];
-            let (yes, no) = (typed.teamctl(yes), typed.teamctl(no));
+            let (yes, no) = (typed.command(yes), typed.command(no));
             output::done(here, &json!({}), &format!("\nAnswer with: {yes}, or: {no}"));
         }
     }
 }
 
 fn object(of: &Of) -> Value {
-    let Of { team, waiting: Waiting { request, ends } } = of;
+    let Of { team, waiting: RequestView { request, policy_answer: ends } } = of;
     let body: Value =
         serde_json::from_str(&protocol::json::replace_lone_surrogates(&request.text)).unwrap_or(Value::Null);
     let mut object = json!({
@@ -111,7 +111,7 @@ fn sentence(of: &Of, several: bool, at: u64) -> String {
     let Of { team, waiting } = of;
     let request = &waiting.request;
     let team = if several { format!("@{team}") } else { String::new() };
-    let ends = waiting.ends.map_or_else(String::new, |(end, approved)| {
+    let ends = waiting.policy_answer.map_or_else(String::new, |(end, approved)| {
         let word = if approved { "approved" } else { "denied" };
         format!(", {word} in {}", ago(end.saturating_sub(at)))
     });
@@ -119,8 +119,8 @@ fn sentence(of: &Of, several: bool, at: u64) -> String {
         0 => String::new(),
         since => format!("  since {}", ago(at.saturating_sub(since))),
     };
-    let head = format!("{}{team}  {}{since}{ends}", flat(request.from.as_str()), request.request.id());
-    let body = request::words(&request.request);
+    let head = format!("{}{team}  {}{since}{ends}", single_line(request.from.as_str()), request.request.id());
+    let body = request_view::request_text(&request.request);
     let body: Vec<String> = clean(&body).lines().map(|line| format!("    {line}")).collect();
     format!("{}\n{}", clean(&head), body.join("\n"))
 }

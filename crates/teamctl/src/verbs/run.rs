@@ -20,7 +20,6 @@ mod signals;
 mod stall;
 mod taken_up;
 
-use super::follow::Follow;
 use super::typed::placed;
 use crate::here::{Here, fault, variable};
 use crate::output;
@@ -39,6 +38,7 @@ use std::process::ExitCode;
 use std::time::{Duration, Instant};
 use store::Root;
 use taken_up::Found;
+use view::directory_watcher::DirectoryWatcher;
 
 /// Run a whole team from a file, to its end
 ///
@@ -75,7 +75,7 @@ struct Run<'a> {
     file: RunFile,
     rules: Rules,
     daemon: Daemon<'a>,
-    follow: Follow,
+    follow: DirectoryWatcher,
     signals: Signals,
     /// When it is over at the latest.
     deadline: Option<Instant>,
@@ -118,9 +118,9 @@ pub(crate) fn run(here: &Here, args: &Args) -> Result<ExitCode, ErrorReport> {
         _ => Rules::of(&file),
     };
     warn(here, &file);
-    let follow = Follow::new(&directories(&root, &state, &file))?;
-    let signals = Signals::catch(follow.teller())?;
-    let daemon = Daemon::begin(&own, follow.teller())?;
+    let follow = DirectoryWatcher::new(&directories(&root, &state, &file))?;
+    let signals = Signals::catch(follow.notifier())?;
+    let daemon = Daemon::begin(&own, follow.notifier())?;
     let mut run = Run { here: &own, path: &args.file, file, rules, daemon, follow, signals, deadline };
     let code = match left {
         Left::Rest(code) => finish::rest_of_deletion(&mut run, found.as_ref(), code)?,

@@ -21,7 +21,7 @@ use protocol::turn_program::{Backend, RestartPolicy};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use uuid::Uuid;
-use view::typed::Typed;
+use view::suggested_commands::SuggestedCommands;
 
 /// Start a teammate; answers when it runs
 ///
@@ -127,11 +127,11 @@ pub(super) fn warnings(order: &control::SpawnRequest) -> Vec<String> {
     untried.into_iter().chain(deaf).collect()
 }
 
-fn sentence(reply: &SpawnReply, typed: &Typed) -> String {
+fn sentence(reply: &SpawnReply, typed: &SuggestedCommands) -> String {
     let name = output::paint(&reply.color, reply.name.as_str());
     match reply.pane.as_str() {
         "in-process" => {
-            let logs = typed.teamctl(&["logs", reply.name.as_str(), "-f"]);
+            let logs = typed.command(&["logs", reply.name.as_str(), "-f"]);
             format!("{name} runs without a pane, its output: {logs}")
         }
         pane => format!("{name} runs in pane {pane} of {}, pid {}.", reply.team_name, reply.pid),
@@ -387,9 +387,9 @@ mod tests {
             );
             serde_json::from_str::<SpawnReply>(&text).unwrap()
         };
-        assert_eq!(sentence(&reply("%3"), &Typed::default()), "ann runs in pane %3 of t, pid 7.");
+        assert_eq!(sentence(&reply("%3"), &SuggestedCommands::default()), "ann runs in pane %3 of t, pid 7.");
         assert_eq!(
-            sentence(&reply("in-process"), &Typed::default()),
+            sentence(&reply("in-process"), &SuggestedCommands::default()),
             "ann runs without a pane, its output: teamctl logs ann -f"
         );
     }

@@ -13,7 +13,7 @@ use protocol::name::{TeamName, did_you_mean, strip_team};
 use serde_json::json;
 use std::process::ExitCode;
 use store::Root;
-use view::team::{Lives, TeamView, resting, unread_in, view};
+use view::team_view::{StatusSource, TeamView, count_unread, read_suspended_teams, team_view};
 
 /// Show teams and members: phase, activity, task, unread mail, pane
 ///
@@ -58,15 +58,16 @@ pub(crate) fn run(here: &Here, args: &Status) -> Result<ExitCode, ErrorReport> {
         Err(fault) => return Err(fault),
     };
     let root = here.root()?;
-    let written = if daemon.is_err() { resting(&here.place()?.state_dir) } else { Vec::new() };
-    let mut teams = views(here, &root, Lives::told(daemon.as_ref().ok(), &written), args)?;
+    let written = if daemon.is_err() { read_suspended_teams(&here.place()?.state_dir) } else { Vec::new() };
+    let mut teams =
+        views(here, &root, StatusSource::from_reply_or_roster(daemon.as_ref().ok(), &written), args)?;
     let leads = crate::hook::leads(here)?;
-    teams.iter_mut().for_each(|team| team.led_from(&leads));
+    teams.iter_mut().for_each(|team| team.set_lead_session(&leads));
     if let Some(name) = &args.name {
         only(&mut teams, name)?;
         let state = here.state()?;
         let members = teams.iter_mut().flat_map(|team| &mut team.members);
-        members.for_each(|member| member.look_at_environment(&state));
+        members.for_each(|member| member.load_environment(&state));
     }
     let told = daemon.as_ref().ok().map(|status| &status.daemon);
     if here.global.json {
@@ -104,19 +105,19 @@ fn segment(here: &Here) -> Result<ExitCode, ErrorReport> {
     }
 }
 
-fn views(here: &Here, root: &Root, lives: Lives, args: &Status) -> Result<Vec<TeamView>, ErrorReport> {
+fn views(here: &Here, root: &Root, lives: StatusSource, args: &Status) -> Result<Vec<TeamView>, ErrorReport> {
     let named = here.global.team.is_some().then(|| here.team_name(root)).transpose()?;
     let shown = |team: &TeamName| match &named {
         Some(named) => team == named,
         None => args.all || !team.is_claude_session(),
     };
     let names: Vec<TeamName> = root.teams().map_err(fault)?.into_iter().filter(shown).collect();
-    Ok(names.into_iter().map(|name| view(root, name, lives, &mut unread_in)).collect())
+    Ok(names.into_iter().map(|name| team_view(root, name, lives, &mut count_unread)).collect())
 }
 
 fn only(teams: &mut Vec<TeamView>, name: &str) -> Result<(), ErrorReport> {
     let names = |team: &TeamView| {
-        let past = team.past.iter().map(|past| past.name.to_string());
+        let past = team.past_members.iter().map(|past| past.name.to_string());
         team.members.iter().map(|member| member.name.clone()).chain(past).collect::<Vec<_>>()
     };
     let all: Vec<String> = teams.iter().flat_map(names).collect();
@@ -124,12 +125,12 @@ fn only(teams: &mut Vec<TeamView>, name: &str) -> Result<(), ErrorReport> {
         let bare = strip_team(name, &team.name);
         let is_it = |name: &str| name.eq_ignore_ascii_case(bare);
         team.members.retain(|member| is_it(&member.name));
-        team.past.retain(|past| is_it(past.name.as_str()));
+        team.past_members.retain(|past| is_it(past.name.as_str()));
         team.worktrees.retain(|tree| is_it(tree.member.as_str()));
-        team.left.retain(|task| is_it(task.owner.as_str()));
-        team.failed.retain(|task| task.owner.as_ref().is_some_and(|owner| is_it(owner.as_str())));
+        team.abandoned_tasks.retain(|task| is_it(task.owner.as_str()));
+        team.failed_tasks.retain(|task| task.owner.as_ref().is_some_and(|owner| is_it(owner.as_str())));
     }
-    teams.retain(|team| !team.members.is_empty() || !team.past.is_empty());
+    teams.retain(|team| !team.members.is_empty() || !team.past_members.is_empty());
     if !teams.is_empty() {
         return Ok(());
     }
@@ -168,7 +169,7 @@ fn show(
         }
     }
     if teams.is_empty() {
-        output::line(&format!("No teams. Make one with: {}", typed::at(here).teamctl(&["create", "NAME"])));
+        output::line(&format!("No teams. Make one with: {}", typed::at(here).command(&["create", "NAME"])));
     }
     Ok(())
 }

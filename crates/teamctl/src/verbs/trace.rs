@@ -14,7 +14,7 @@ use protocol::error::ErrorReport;
 use protocol::timestamp::iso8601;
 use serde_json::{Value, json};
 use std::process::ExitCode;
-use view::words::span;
+use view::text::short_duration;
 
 /// Say where a message is: stored, fed, read, answered; and what it waits for
 ///
@@ -155,7 +155,7 @@ impl Traced {
 
     fn at(&self, at: u64) -> String {
         let whole = iso8601(at);
-        let ago = span(self.now.saturating_sub(at));
+        let ago = short_duration(self.now.saturating_sub(at));
         format!("{} UTC, {ago} ago,", whole.get(..19).unwrap_or_default().replace('T', " "))
     }
 }

@@ -6,35 +6,35 @@ use crate::here::{Here, fault, variable};
 use clap::Subcommand;
 use protocol::error::ErrorReport;
 use protocol::name::TeamName;
-use view::typed::Typed;
+use view::suggested_commands::SuggestedCommands;
 
 /// They are about no team, or name it behind the verb.
 const OF_NO_TEAM: [&str; 10] =
     ["agents", "create", "delete", "doctor", "down", "export", "lead", "run", "setup", "up"];
 
 /// For what is about no one team.
-pub(crate) fn at(here: &Here) -> Typed {
+pub(crate) fn at(here: &Here) -> SuggestedCommands {
     let given =
         [("--root", "TEAMD_ROOT", &here.global.root), ("--socket", "TEAMD_SOCKET", &here.global.socket)];
     let option = |(option, name, given): (&str, &str, &Option<std::path::PathBuf>)| {
         let path = given.as_ref()?.display().to_string();
         (variable(name).as_ref() != Some(&path)).then(|| [option.to_owned(), path])
     };
-    Typed::with(given.into_iter().filter_map(option).flatten())
+    SuggestedCommands::with_options(given.into_iter().filter_map(option).flatten())
 }
 
 /// For what is about that team.
-pub(crate) fn of(here: &Here, team: &TeamName) -> Result<Typed, ErrorReport> {
+pub(crate) fn of(here: &Here, team: &TeamName) -> Result<SuggestedCommands, ErrorReport> {
     let teams = here.root()?.teams().map_err(fault)?;
-    Ok(at(here).among(team, &teams, variable("TEAMD_TEAM").as_deref()))
+    Ok(at(here).for_team_unless_implied(team, &teams, variable("TEAMD_TEAM").as_deref()))
 }
 
 /// A hint of somebody who does not know what was typed here, such as the daemon: with that in each of its commands.
 pub(crate) fn placed(here: &Here, hint: &str) -> String {
     let at = at(here);
     let named = here.global.team.as_deref().filter(|team| variable("TEAMD_TEAM").as_deref() != Some(team));
-    let team = named.and_then(|team| TeamName::sanitize(team).ok()).map(|team| at.about_team(&team));
-    view::typed::placed(hint, |verb, rest| {
+    let team = named.and_then(|team| TeamName::sanitize(team).ok()).map(|team| at.for_team(&team));
+    view::suggested_commands::insert_options(hint, |verb, rest| {
         let about = team.as_ref().filter(|_| !rest.contains(" -t ") && !OF_NO_TEAM.contains(&verb));
         Verb::has_subcommand(verb).then(|| about.unwrap_or(&at))
     })

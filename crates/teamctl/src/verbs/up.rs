@@ -5,7 +5,6 @@ mod back;
 pub(super) mod server;
 mod session;
 
-use super::follow::{Follow, Saw};
 use super::typed;
 use crate::here::{Here, own_program};
 use crate::output;
@@ -18,7 +17,8 @@ use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Stdio};
 use std::time::{Duration, Instant};
-use view::typed::Typed;
+use view::directory_watcher::{DirectoryWatcher, WatchEvent};
+use view::suggested_commands::SuggestedCommands;
 
 /// Start teamd in a detached tmux session, unless one runs
 ///
@@ -73,8 +73,8 @@ pub(crate) fn run(here: &Here, args: &Up) -> Result<ExitCode, ErrorReport> {
 }
 
 /// So many wait to be brought back.
-pub(super) fn rests(count: usize, typed: &Typed) -> Option<String> {
-    let resume = typed.teamctl(&["up", "--resume"]);
+pub(super) fn rests(count: usize, typed: &SuggestedCommands) -> Option<String> {
+    let resume = typed.command(&["up", "--resume"]);
     match count {
         0 => None,
         1 => Some(format!("One member rests; bring it back with: {resume}")),
@@ -114,7 +114,7 @@ fn begin(here: &Here, server: &Server, socket: &Path) -> Result<Began, ErrorRepo
     let directory = socket.parent().unwrap_or(Path::new("/")).to_owned();
     let made = std::fs::DirBuilder::new().recursive(true).mode(0o700).create(&directory);
     made.map_err(|error| ErrorReport::from_io("make", &directory, &error))?;
-    let mut follow = Follow::new(&[directory])?;
+    let mut follow = DirectoryWatcher::new(&[directory])?;
     if let Some((code, why)) = cannot_start(here, socket)? {
         // Where a teamd does already, it may have been started by hand a moment ago, and be about to answer.
         let other = match code == ErrorKind::NoDaemon.exit_code() {
@@ -133,11 +133,15 @@ fn refused(here: &Here, code: u8, why: &str) -> Began {
 }
 
 /// What a daemon answers, as soon as there is one; none where there is none for so long.
-fn answer(here: &Here, follow: &mut Follow, patience: Duration) -> Result<Option<StatusReply>, ErrorReport> {
+fn answer(
+    here: &Here,
+    follow: &mut DirectoryWatcher,
+    patience: Duration,
+) -> Result<Option<StatusReply>, ErrorReport> {
     let until = Instant::now() + patience;
     loop {
         let status = running(here)?;
-        if status.is_some() || follow.next(Some(until))? == Saw::TimedOut {
+        if status.is_some() || follow.wait(Some(until))? == WatchEvent::TimedOut {
             return Ok(status);
         }
     }

@@ -3,7 +3,6 @@
 
 mod condition;
 
-use super::follow::{Follow, Saw};
 use crate::here::Here;
 use crate::output;
 use condition::Condition;
@@ -12,6 +11,7 @@ use protocol::error::{ErrorKind, ErrorReport};
 use serde_json::json;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
+use view::directory_watcher::{DirectoryWatcher, WatchEvent};
 
 /// Wait for a message, for members to be idle or gone, or for all tasks to be done
 ///
@@ -63,8 +63,11 @@ pub(crate) fn run(here: &Here, args: &Wait) -> Result<ExitCode, ErrorReport> {
     let deadline = args.timeout.and_then(|timeout| Instant::now().checked_add(timeout));
     let condition = Condition::of(here, args)?;
     let directories = condition.directories();
-    let mut follow =
-        if args.while_read { Follow::streaming(&directories)? } else { Follow::new(&directories)? };
+    let mut follow = if args.while_read {
+        DirectoryWatcher::new_for_stream(&directories)?
+    } else {
+        DirectoryWatcher::new(&directories)?
+    };
     loop {
         let missing = condition.missing()?;
         if missing.is_empty() {
@@ -72,14 +75,14 @@ pub(crate) fn run(here: &Here, args: &Wait) -> Result<ExitCode, ErrorReport> {
             output::done(here, &result, &output::clean(&condition.sentence()));
             return Ok(ExitCode::SUCCESS);
         }
-        match follow.next(deadline)? {
-            Saw::Changed => {}
-            Saw::TimedOut => {
+        match follow.wait(deadline)? {
+            WatchEvent::Changed => {}
+            WatchEvent::TimedOut => {
                 let message = format!("cannot wait any longer: still no {}", missing.join(", no "));
                 return Err(ErrorReport::new(ErrorKind::Timeout, message)
                     .with_help("wait again, or see: teamctl status"));
             }
-            Saw::HungUp => return Ok(ExitCode::FAILURE),
+            WatchEvent::OutputClosed => return Ok(ExitCode::FAILURE),
         }
     }
 }

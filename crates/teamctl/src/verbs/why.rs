@@ -25,7 +25,7 @@ use serde::Serialize;
 use serde_json::json;
 use std::process::ExitCode;
 use std::time::Duration;
-use view::typed::Typed;
+use view::suggested_commands::SuggestedCommands;
 
 /// So long a turn may write nothing before that is worth a word, unless somebody says otherwise.
 const PATIENCE: Duration = Duration::from_secs(300);
@@ -108,7 +108,7 @@ pub(super) struct Told {
     next: Vec<String>,
 }
 
-fn told(cause: &Cause, evidence: &Evidence, typed: &Typed) -> Told {
+fn told(cause: &Cause, evidence: &Evidence, typed: &SuggestedCommands) -> Told {
     Told {
         cause: cause.word(),
         stuck: cause.keeps(),

@@ -2,7 +2,7 @@
 
 use crate::output::{clean, paint};
 use protocol::message::InboxEntry;
-use view::words::said;
+use view::text::message_text;
 
 /// A head with sender, time and summary, and the text below it.
 pub(super) fn sentence(entry: &InboxEntry) -> String {
@@ -10,7 +10,7 @@ pub(super) fn sentence(entry: &InboxEntry) -> String {
     let sender = paint(message.color.as_deref().unwrap_or_default(), &clean(&one_line(&message.from)));
     let mark = if message.read { " " } else { "*" };
     let summary = message.summary.as_deref().map(|summary| format!("  {summary}")).unwrap_or_default();
-    let text = said(&message.text);
+    let text = message_text(&message.text);
     let head = clean(&one_line(&format!("{}{summary}", message.timestamp)));
     format!("{mark} {sender}  {head}\n{}", indented(&clean(&text)))
 }

@@ -101,7 +101,7 @@ fn settled(run: &mut Run, team: &Team) -> Result<Look, ErrorReport> {
         if !unknown || Instant::now() >= until || run.signals.count() > 0 {
             return Ok(look);
         }
-        run.follow.next(Some(Instant::now() + Duration::from_secs(1)))?;
+        run.follow.wait(Some(Instant::now() + Duration::from_secs(1)))?;
     }
 }
 
@@ -149,7 +149,7 @@ fn members(run: &mut Run, stage: &mut Stage, missing: Vec<control::SpawnRequest>
             }
         }
         if !missing.is_empty() {
-            run.follow.next(Some(Instant::now() + Duration::from_secs(1)))?;
+            run.follow.wait(Some(Instant::now() + Duration::from_secs(1)))?;
         }
     }
     Ok(())

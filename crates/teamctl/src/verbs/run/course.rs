@@ -20,7 +20,7 @@ use protocol::task::Task;
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 use store::{Root, Team};
-use view::typed::Typed;
+use view::suggested_commands::SuggestedCommands;
 
 /// Looking takes at most a fifth of the time, so that a long list leaves room for those who work.
 const REST: u32 = 4;
@@ -215,14 +215,14 @@ fn follow(run: &mut Run, stage: &mut Stage) -> Result<End, ErrorReport> {
                 stage.trouble = None;
                 wait(run, stage, (began.elapsed() * REST).min(LATEST))?;
             }
-            Ok(Step::Soon) => drop(run.follow.next(Some(Instant::now() + TICK))?),
+            Ok(Step::Soon) => drop(run.follow.wait(Some(Instant::now() + TICK))?),
             // A disk that is full for a while, a daemon that is stopped, a file that somebody damaged: told once, and
             // looked at again.
             Err(fault)
                 if [ErrorKind::Io, ErrorKind::Timeout, ErrorKind::InvalidData].contains(&fault.kind) =>
             {
                 stage.complain(fault.message);
-                run.follow.next(Some(Instant::now() + TICK))?;
+                run.follow.wait(Some(Instant::now() + TICK))?;
             }
             Err(fault) => return Err(fault),
         }
@@ -270,7 +270,8 @@ fn step(run: &mut Run, stage: &mut Stage) -> Result<Step, ErrorReport> {
 /// Some tasks are not completed, and the team stays for whoever goes on.
 fn rests(run: &Run, why: &str, next: &str) -> ErrorReport {
     let message = format!("cannot run team {} to its end: {why}", run.file.name);
-    let again = Typed::default().about("run", &run.path.display().to_string(), &["--resume"]);
+    let again =
+        SuggestedCommands::default().command_for_name("run", &run.path.display().to_string(), &["--resume"]);
     ErrorReport::new(ErrorKind::Partial, message).with_help(format!("the team stays; {next}: {again}"))
 }
 
@@ -295,9 +296,9 @@ fn wait(run: &mut Run, stage: &Stage, rest: Duration) -> Result<(), ErrorReport>
     let not_before = Instant::now() + rest;
     let running = stage.decision.fates.values().any(|fate| *fate == Fate::Running);
     let tick = (running && stage.show.ticks()).then(|| Instant::now() + TICK);
-    run.follow.next([tick, run.deadline, stage.patience].into_iter().flatten().min())?;
+    run.follow.wait([tick, run.deadline, stage.patience].into_iter().flatten().min())?;
     while run.signals.count() == 0 && Instant::now() < not_before {
-        run.follow.next(Some(not_before))?;
+        run.follow.wait(Some(not_before))?;
     }
     Ok(())
 }

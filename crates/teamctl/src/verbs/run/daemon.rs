@@ -6,7 +6,6 @@
 use super::log;
 use crate::here::{Here, misunderstood};
 use crate::verbs::down;
-use crate::verbs::follow::Teller;
 use crate::verbs::up::server::Server;
 use crate::verbs::up::{self, Began, TMUX_NAME};
 use protocol::control::{Reply, Request, StatusReply};
@@ -14,6 +13,7 @@ use protocol::error::{ErrorKind, ErrorReport};
 use std::collections::VecDeque;
 use std::os::fd::OwnedFd;
 use std::time::{Duration, Instant};
+use view::directory_watcher::WatchNotifier;
 
 /// So often in [`WITHIN`] a daemon that dies is started again.
 const STARTS: usize = 5;
@@ -23,7 +23,7 @@ const WITHIN: Duration = Duration::from_secs(60);
 pub(super) struct Daemon<'a> {
     here: &'a Here,
     /// Woken when it dies.
-    teller: Teller,
+    teller: WatchNotifier,
     started: VecDeque<Instant>,
     /// The next daemon is to find the panes of the one before.
     server: Server,
@@ -43,7 +43,7 @@ pub(super) enum Taken {
 
 impl<'a> Daemon<'a> {
     /// The one that runs, or a fresh one.
-    pub(super) fn begin(here: &'a Here, teller: Teller) -> Result<Daemon<'a>, ErrorReport> {
+    pub(super) fn begin(here: &'a Here, teller: WatchNotifier) -> Result<Daemon<'a>, ErrorReport> {
         let server = Server::OfCaller(TMUX_NAME.to_owned());
         let (started, process) = (VecDeque::new(), None);
         let mut daemon = Daemon { here, teller, started, server, process, taken: Taken::No };
@@ -95,7 +95,7 @@ impl<'a> Daemon<'a> {
             self.server = Server::At(socket);
         }
         // Where it can't be watched, the next look asks it all the same.
-        self.teller.look_at_the_end_of(status.daemon.pid);
+        self.teller.notify_on_exit(status.daemon.pid);
         self.process = down::open(status.daemon.pid);
         Ok(())
     }

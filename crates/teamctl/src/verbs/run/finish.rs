@@ -120,7 +120,7 @@ fn shut_down(run: &mut Run, stage: &mut Stage, end: &End) -> Result<(), ErrorRep
             Ok(answer) => return answer.map(drop),
             Err(_) => {
                 let tick = stage.show.ticks().then(|| Instant::now() + TICK);
-                run.follow.next(tick)?;
+                run.follow.wait(tick)?;
             }
         }
         redraw(run, stage)?;
@@ -181,11 +181,11 @@ fn ask(run: &Run, end: &End) -> Receiver<Result<Reply, ErrorReport>> {
         no_wait: false,
     });
     let (send, receive) = channel();
-    let (here, teller) = (Here::new(run.here.global.clone()), run.follow.teller());
+    let (here, teller) = (Here::new(run.here.global.clone()), run.follow.notifier());
     std::thread::spawn(move || {
         // Where nobody listens any more the process is about to end.
         send.send(here.ask(request)).ok();
-        teller.look();
+        teller.notify();
     });
     receive
 }
@@ -214,7 +214,7 @@ fn delete(run: &mut Run) -> Result<(), ErrorReport> {
         match run.daemon.ask(&request) {
             // teamd is at it for somebody who was killed.
             Err(fault) if fault.message.ends_with(BEING_DELETED_SUFFIX) && Instant::now() < until => {
-                run.follow.next(Some(Instant::now() + TICK))?;
+                run.follow.wait(Some(Instant::now() + TICK))?;
             }
             answer => break answer,
         }

@@ -3,7 +3,7 @@
 
 use super::decide::Fate;
 use super::result::time;
-use view::typed::Typed;
+use view::suggested_commands::SuggestedCommands;
 
 /// What is to be shown.
 #[derive(Debug, Default)]
@@ -58,7 +58,13 @@ pub(super) fn progress(tasks: &[TaskView]) -> String {
 }
 
 /// The lines, none wider and not more than fit.
-pub(super) fn frame(view: &View, recent: &[&str], size: Size, colored: bool, typed: &Typed) -> Vec<String> {
+pub(super) fn frame(
+    view: &View,
+    recent: &[&str],
+    size: Size,
+    colored: bool,
+    typed: &SuggestedCommands,
+) -> Vec<String> {
     let mut lines = vec![clip(&format!("{}: {}", view.team, progress(&view.tasks)), size.width)];
     // Under the progress and not behind it: in 80 columns it would be cut where it says what to do.
     lines.extend(view.ending.iter().map(|ending| clip(ending, size.width)));
@@ -72,7 +78,7 @@ pub(super) fn frame(view: &View, recent: &[&str], size: Size, colored: bool, typ
         lines.push(format!("… and {} more members", view.members.len() - members));
     }
     if view.members.iter().any(|member| member.asks) {
-        let requests = typed.teamctl(&["requests", "-t", &view.team]);
+        let requests = typed.command(&["requests", "-t", &view.team]);
         lines.push(clip(&format!("to see what is asked: {requests}"), size.width));
     }
     lines.push(String::new());
@@ -154,8 +160,13 @@ mod tests {
     fn it_fits_whatever_the_size() {
         for (width, height) in [(80, 24), (20, 5), (1, 1), (200, 100), (40, 12)] {
             for tasks in [0, 3, 500] {
-                let lines =
-                    frame(&view(tasks), &["one", "two"], Size { width, height }, false, &Typed::default());
+                let lines = frame(
+                    &view(tasks),
+                    &["one", "two"],
+                    Size { width, height },
+                    false,
+                    &SuggestedCommands::default(),
+                );
                 assert!(lines.len() <= height, "{width}×{height}: {lines:#?}");
                 let wide = lines.iter().filter(|line| line.chars().count() > width.max(30)).count();
                 assert_eq!(wide, 0, "{lines:#?}");
@@ -166,7 +177,7 @@ mod tests {
     #[test]
     fn why_it_ends_stands_under_the_progress() {
         let view = View { ending: Some("stopping: …".into()), ..view(2) };
-        let lines = frame(&view, &[], Size { width: 80, height: 24 }, false, &Typed::default());
+        let lines = frame(&view, &[], Size { width: 80, height: 24 }, false, &SuggestedCommands::default());
         assert_eq!(lines[1], "stopping: …");
     }
 
@@ -174,25 +185,27 @@ mod tests {
     fn where_somebody_asks_the_way_to_the_answer_stands_below_the_members() {
         let size = Size { width: 80, height: 24 };
         let mut view = view(2);
-        let lines = |view: &View| frame(view, &[], size, false, &Typed::default());
+        let lines = |view: &View| frame(view, &[], size, false, &SuggestedCommands::default());
         let asked = |view: &View| lines(view).iter().position(|line| line.contains("requests"));
         assert_eq!(asked(&view), None);
         view.members[8].asks = true;
-        let lines = frame(&view, &[], size, false, &Typed::default());
+        let lines = frame(&view, &[], size, false, &SuggestedCommands::default());
         assert_eq!(lines[asked(&view).unwrap()], "to see what is asked: teamctl requests -t survey");
         assert!(lines[asked(&view).unwrap() - 1].contains("more members"), "{lines:#?}");
     }
 
     #[test]
     fn what_runs_is_never_hidden_by_what_is_done() {
-        let lines = frame(&view(500), &[], Size { width: 80, height: 24 }, false, &Typed::default());
+        let lines =
+            frame(&view(500), &[], Size { width: 80, height: 24 }, false, &SuggestedCommands::default());
         assert_eq!(lines[0], "survey: 125/500 done, 125 running, 125 failed");
         assert!(lines.iter().any(|line| line.starts_with("running  t2")), "{lines:#?}");
         assert!(
             lines.iter().any(|line| line.contains("more tasks"))
                 && lines.iter().any(|line| line.contains("more members"))
         );
-        let few = frame(&view(2), &["last"], Size { width: 80, height: 40 }, true, &Typed::default());
+        let few =
+            frame(&view(2), &["last"], Size { width: 80, height: 40 }, true, &SuggestedCommands::default());
         assert!(few.iter().any(|line| line.starts_with("\x1b[32mdone     t0")), "{few:#?}");
         assert_eq!(few.last().map(String::as_str), Some("last"));
     }

@@ -4,7 +4,6 @@
 //! took. Where the log has no word on a task, what the looks saw is used.
 
 use crate::verbs::events::sentence;
-use crate::verbs::follow::Tail;
 use protocol::error::ErrorReport;
 use protocol::event::{Event, EventKind, REQUESTED_STOP_REASON};
 use protocol::id::TaskId;
@@ -14,10 +13,11 @@ use protocol::timestamp::parse_iso8601;
 use serde_json::Value;
 use std::collections::HashMap;
 use std::path::Path;
+use view::directory_watcher::FileTail;
 
 /// The log, and how far it was read.
 pub(super) struct Log {
-    tail: Tail,
+    tail: FileTail,
     /// The start of a line whose end is not there yet.
     rest: Vec<u8>,
     team: TeamName,
@@ -36,7 +36,7 @@ struct Span {
 impl Log {
     /// Everything that is there already is read, and not news.
     pub(super) fn open(state: &Path, team: &TeamName) -> Result<Log, ErrorReport> {
-        let tail = |name| Tail::new(state.join(name));
+        let tail = |name| FileTail::new(state.join(name));
         let mark = format!("\"team\":\"{team}\"");
         let mut log = Log {
             tail: tail("events.jsonl"),
@@ -46,7 +46,7 @@ impl Log {
             times: HashMap::new(),
         };
         let mut older = tail("events.jsonl.1");
-        while !older.is_same(&log.tail)
+        while !older.is_same_file(&log.tail)
             && let Some(chunk) = older.next_chunk()?
         {
             log.take(&chunk);
@@ -129,9 +129,9 @@ impl Log {
 /// Whether the last that the log tells of a daemon is that somebody took it down.
 pub(super) fn is_taken_down(state: &Path) -> Result<bool, ErrorReport> {
     for name in ["events.jsonl", "events.jsonl.1"] {
-        let mut tail = Tail::new(state.join(name));
+        let mut tail = FileTail::new(state.join(name));
         let mut text = Vec::new();
-        while let Some(chunk) = tail.last_chunk()? {
+        while let Some(chunk) = tail.next_chunk_of_open_file()? {
             text.extend(chunk);
         }
         if let Some(what) = String::from_utf8_lossy(&text).lines().rev().find_map(of_daemon) {

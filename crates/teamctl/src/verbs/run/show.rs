@@ -9,7 +9,7 @@ use crate::output;
 use crate::verbs::typed;
 use std::collections::VecDeque;
 use std::io::{IsTerminal, Write};
-use view::typed::Typed;
+use view::suggested_commands::SuggestedCommands;
 
 /// The last lines are kept for the table's foot.
 const RECENT: usize = 8;
@@ -58,11 +58,11 @@ impl Show {
 /// A table on the terminal's other screen; the first one comes back when this goes.
 pub(super) struct Live {
     recent: VecDeque<String>,
-    typed: Typed,
+    typed: SuggestedCommands,
 }
 
 impl Live {
-    fn begin(typed: Typed) -> Live {
+    fn begin(typed: SuggestedCommands) -> Live {
         // The other screen, no cursor, no wrapping: the terminal itself clips what is too wide.
         write("\x1b[?1049h\x1b[?25l\x1b[?7l");
         Live { recent: VecDeque::new(), typed }

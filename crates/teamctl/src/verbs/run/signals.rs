@@ -1,12 +1,12 @@
 //! Ctrl-C: once asks the team to stop, twice ends it. The handlers only count and wake.
 
-use crate::verbs::follow::Teller;
 use protocol::error::{ErrorKind, ErrorReport};
 use signal_hook::consts::{SIGINT, SIGTERM};
 use std::io::Read;
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use view::directory_watcher::WatchNotifier;
 
 /// How often somebody asked us to stop.
 #[derive(Debug)]
@@ -14,7 +14,7 @@ pub(super) struct Signals(Arc<AtomicUsize>);
 
 impl Signals {
     /// Catches SIGINT and SIGTERM from now on, and wakes whoever waits.
-    pub(super) fn catch(teller: Teller) -> Result<Signals, ErrorReport> {
+    pub(super) fn catch(teller: WatchNotifier) -> Result<Signals, ErrorReport> {
         let cannot = |error: std::io::Error| {
             ErrorReport::new(ErrorKind::Internal, format!("cannot catch signals: {error}"))
         };
@@ -30,7 +30,7 @@ impl Signals {
             let mut byte = [0];
             while matches!(pipe.read(&mut byte), Ok(1)) {
                 counted.fetch_add(1, Ordering::Release);
-                teller.look();
+                teller.notify();
             }
         });
         Ok(Signals(count))

@@ -4,20 +4,20 @@ use crate::here::now;
 use crate::output::{clean, paint};
 use crate::verbs::up::rests;
 use protocol::control::{Activity, MemberFlag, PastMember, WorktreeStatus};
-use view::team::{Counts, FailedTask, LeftTask, MemberView, TeamView};
-use view::typed::Typed;
-use view::words::{time_used, used};
+use view::suggested_commands::SuggestedCommands;
+use view::team_view::{AbandonedTask, FailedTask, MemberView, TaskCounts, TeamView};
+use view::text::{budget_text, time_budget_text};
 
 /// As many characters of a text as a table takes.
 const WIDTH: usize = 40;
 
 /// The line above the table.
 pub(super) fn head(team: &TeamView) -> String {
-    let Counts { pending, in_progress, completed } = team.tasks;
+    let TaskCounts { pending, in_progress, completed } = team.tasks;
     let budget = team
         .budget
         .as_ref()
-        .map(|budget| format!("; {}", used(budget, time_used(budget, now()))))
+        .map(|budget| format!("; {}", budget_text(budget, time_budget_text(budget, now()))))
         .unwrap_or_default();
     format!("\n{}: {pending} pending, {in_progress} in progress, {completed} completed{budget}", team.name)
 }
@@ -30,9 +30,9 @@ pub(super) fn rows(team: &TeamView) -> Vec<Vec<String>> {
     let head = ["NAME", "PHASE", "ACTIVITY", "SINCE", "UNREAD", "FEED", "PANE", "USED", "TASK"];
     let mut rows = vec![head.map(str::to_owned).to_vec()];
     rows.extend(team.members.iter().map(member));
-    rows.extend(team.past.iter().map(past));
+    rows.extend(team.past_members.iter().map(past));
     let mut all =
-        team.members.iter().map(|member| member.used).chain(team.past.iter().map(|past| past.usage));
+        team.members.iter().map(|member| member.usage).chain(team.past_members.iter().map(|past| past.usage));
     if all.all(|used| used.is_zero()) {
         rows.iter_mut().for_each(|row| drop(row.remove(USED)));
     }
@@ -40,24 +40,24 @@ pub(super) fn rows(team: &TeamView) -> Vec<Vec<String>> {
 }
 
 /// The lines below the table.
-pub(super) fn notes(team: &TeamView, typed: &Typed) -> Vec<String> {
-    let left = |task: &LeftTask| left(task, typed);
-    let resting = team.past.iter().filter(|past| past.is_suspended).count();
+pub(super) fn notes(team: &TeamView, typed: &SuggestedCommands) -> Vec<String> {
+    let left = |task: &AbandonedTask| left(task, typed);
+    let resting = team.past_members.iter().filter(|past| past.is_suspended).count();
     let last = match team.budget.as_ref().and_then(|budget| budget.exhausted_reason.as_ref()) {
         Some(why) => Some(stopped(why, resting > 0, typed)),
         None => rests(resting, typed),
     };
-    let lines = team.left.iter().map(left).chain(team.failed.iter().map(failed)).chain(last);
+    let lines = team.abandoned_tasks.iter().map(left).chain(team.failed_tasks.iter().map(failed)).chain(last);
     lines.map(|line| clean(&line)).collect()
 }
 
 /// What the table has no room for.
-pub(super) fn details(member: &MemberView, typed: &Typed) -> Vec<String> {
+pub(super) fn details(member: &MemberView, typed: &SuggestedCommands) -> Vec<String> {
     let mut lines = Vec::new();
     if let Some(pid) = member.pid {
         let backend =
             member.backend.as_deref().map_or_else(String::new, |backend| format!(", backend {backend}"));
-        let again = match member.restarts.unwrap_or(0) {
+        let again = match member.respawns.unwrap_or(0) {
             0 => String::new(),
             1 => ", started again once".to_owned(),
             times => format!(", started again {times} times"),
@@ -65,13 +65,13 @@ pub(super) fn details(member: &MemberView, typed: &Typed) -> Vec<String> {
         lines.push(format!("  pid {pid}{backend}{again}"));
     }
     lines.extend(member.mode.iter().map(|mode| format!("  mode {}", one_line(mode))));
-    if let (Some(since), Some(evidence)) = (member.since, &member.evidence)
+    if let (Some(since), Some(evidence)) = (member.activity_since, &member.evidence)
         && !evidence.is_empty()
     {
         let doing = member.activity.map(|activity| format!("{} for {}: ", word(activity), ago(since)));
         lines.push(format!("  {}{}", doing.unwrap_or_default(), one_line(evidence)));
     }
-    lines.extend(member.reaches.map(|reaches| format!("  {}", reaches.description())));
+    lines.extend(member.delivery_point.map(|reaches| format!("  {}", reaches.description())));
     lines.extend(member.flags.iter().map(|flag| format!("  {}", waits(*flag, &member.name, typed))));
     lines.into_iter().map(|line| clean(&line)).collect()
 }
@@ -91,29 +91,29 @@ pub(super) fn worktree(tree: &WorktreeStatus) -> String {
 fn member(member: &MemberView) -> Vec<String> {
     vec![
         paint(&member.color, &clean(&member.name)),
-        member.phase_and_flags(),
+        member.lifecycle_and_flags(),
         member.activity.map_or_else(dash, word),
-        member.since.map_or_else(dash, ago),
+        member.activity_since.map_or_else(dash, ago),
         member.unread.map_or_else(|| "?".to_owned(), |n| n.to_string()),
-        member.feed.map_or_else(dash, |feed| feed.as_str().to_owned()),
+        member.delivery.map_or_else(dash, |feed| feed.as_str().to_owned()),
         pane(member),
-        member.used.to_string(),
+        member.usage.to_string(),
         member.task.as_deref().map_or_else(dash, |task| clean(&cut(task))),
     ]
 }
 
 fn pane(member: &MemberView) -> String {
     let nowhere = member.backend.as_deref().filter(|backend| *backend == "in-process");
-    match (&member.pane, member.hidden) {
+    match (&member.pane, member.is_hidden) {
         (Some(pane), true) => format!("{pane} hidden"),
         (pane, _) => pane.as_deref().or(nowhere).unwrap_or("-").to_owned(),
     }
 }
 
-fn waits(flag: MemberFlag, name: &str, typed: &Typed) -> String {
+fn waits(flag: MemberFlag, name: &str, typed: &SuggestedCommands) -> String {
     let text = match flag {
         MemberFlag::AtDialog => {
-            let attach = typed.about("attach", name, &[]);
+            let attach = typed.command_for_name("attach", name, &[]);
             return format!("its program waits at a dialog: go there with {attach}");
         }
         MemberFlag::AwaitingPlanApproval => "its plan waits for an answer",
@@ -144,15 +144,15 @@ fn past(past: &PastMember) -> Vec<String> {
     row
 }
 
-fn left(task: &LeftTask, typed: &Typed) -> String {
-    let release = typed.teamctl(&["task", "release", &task.id.to_string()]);
+fn left(task: &AbandonedTask, typed: &SuggestedCommands) -> String {
+    let release = typed.command(&["task", "release", &task.id.to_string()]);
     format!("task {} was left by {}: {release}", task.id, task.owner)
 }
 
 /// Before it has more nobody comes back.
-fn stopped(why: &str, rests: bool, typed: &Typed) -> String {
-    let more = typed.teamctl(&["policy", "FILE"]);
-    let resume = typed.teamctl(&["up", "--resume"]);
+fn stopped(why: &str, rests: bool, typed: &SuggestedCommands) -> String {
+    let more = typed.command(&["policy", "FILE"]);
+    let resume = typed.command(&["up", "--resume"]);
     let back = if rests { format!("; then bring back who rests with: {resume}") } else { String::new() };
     format!("Nobody is started: {why}; give it more with: {more}{back}")
 }
@@ -204,23 +204,23 @@ mod tests {
         MemberView {
             name: "ann".into(),
             agent_id: "ann@t".into(),
-            phase: "running".into(),
+            lifecycle: "running".into(),
             state: Some("running".into()),
             flags: vec![MemberFlag::ShutdownRequested],
             activity: Some(Activity::Active),
-            since: Some(now() + 1000),
+            activity_since: Some(now() + 1000),
             evidence: Some("turn 3 by pid 77: task 4:\ncount".into()),
             task: Some("count\nthe lines".into()),
-            used: Usage::default(),
+            usage: Usage::default(),
             unread: None,
             mode: Some("plan".into()),
-            feed: Some(protocol::delivery::Delivery::Turn),
-            reaches: Some(protocol::delivery::DeliveryPoint::TurnEnd),
+            delivery: Some(protocol::delivery::Delivery::Turn),
+            delivery_point: Some(protocol::delivery::DeliveryPoint::TurnEnd),
             pane: None,
-            hidden: false,
+            is_hidden: false,
             pid: Some(77),
             backend: Some("in-process".into()),
-            restarts: Some(2),
+            respawns: Some(2),
             worktree: None,
             color: "none".into(),
             environment: None,
@@ -246,12 +246,12 @@ mod tests {
         TeamView {
             name: TeamName::parse("t").unwrap(),
             members: vec![ann()],
-            past: vec![past],
+            past_members: vec![past],
             worktrees: vec![],
             budget: None,
-            tasks: Counts { pending: 1, in_progress: 2, completed: 3 },
-            left: vec![LeftTask { id: id("3"), subject: "x".into(), owner: bob.clone() }],
-            failed: vec![FailedTask {
+            tasks: TaskCounts { pending: 1, in_progress: 2, completed: 3 },
+            abandoned_tasks: vec![AbandonedTask { id: id("3"), subject: "x".into(), owner: bob.clone() }],
+            failed_tasks: vec![FailedTask {
                 id: id("4"),
                 subject: "y".into(),
                 owner: Some(bob),
@@ -276,7 +276,7 @@ mod tests {
     #[test]
     fn what_is_used_up_has_a_column_where_a_program_tells_it() {
         let mut team = team();
-        team.members[0].used = Usage { tokens: 12_300, microdollars: 420_000 };
+        team.members[0].usage = Usage { tokens: 12_300, microdollars: 420_000 };
         let rows = rows(&team);
         let shown: Vec<[&str; 2]> = rows.iter().map(|row| [row[0].as_str(), &row[USED]]).collect();
         assert_eq!(shown, [["NAME", "USED"], ["ann", "12.3k $0.42"], ["bob", "-"]]);
@@ -285,18 +285,18 @@ mod tests {
 
     #[test]
     fn a_hidden_pane_is_told() {
-        let hidden = MemberView { pane: Some("%3".into()), hidden: true, ..ann() };
+        let hidden = MemberView { pane: Some("%3".into()), is_hidden: true, ..ann() };
         assert_eq!(member(&hidden)[6], "%3 hidden");
-        assert_eq!(member(&MemberView { hidden: false, ..hidden })[6], "%3");
+        assert_eq!(member(&MemberView { is_hidden: false, ..hidden })[6], "%3");
     }
 
     #[test]
     fn what_somebody_should_look_at_says_what_to_do() {
         let mut team = team();
         let left = ["task 3 was left by bob: teamctl task release 3", "task 4 failed (exit 1\\u{7})"];
-        assert_eq!(notes(&team, &Typed::default()), left);
-        (team.past[0].respawns_at, team.past[0].is_suspended) = (None, true);
-        let typed = Typed::default().about_team(&TeamName::parse("t").unwrap());
+        assert_eq!(notes(&team, &SuggestedCommands::default()), left);
+        (team.past_members[0].respawns_at, team.past_members[0].is_suspended) = (None, true);
+        let typed = SuggestedCommands::default().for_team(&TeamName::parse("t").unwrap());
         let rests = "One member rests; bring it back with: teamctl up -t t --resume";
         assert_eq!(notes(&team, &typed)[2], rests);
         assert_eq!(rows(&team)[2][7], "exit 1\\u{1b}[2J; rests");
@@ -304,7 +304,7 @@ mod tests {
         team.budget = Some(serde_json::from_value(spent).unwrap());
         let stopped = "Nobody is started: its budget of 2 turns is used up; give it more with: teamctl policy FILE; \
                        then bring back who rests with: teamctl up --resume";
-        assert_eq!(notes(&team, &Typed::default())[2], stopped);
+        assert_eq!(notes(&team, &SuggestedCommands::default())[2], stopped);
         team.budget = None;
         assert_eq!(head(&team), "\nt: 1 pending, 2 in progress, 3 completed");
     }
@@ -312,7 +312,7 @@ mod tests {
     #[test]
     fn one_member_is_told_with_its_evidence() {
         assert_eq!(
-            details(&ann(), &Typed::default()),
+            details(&ann(), &SuggestedCommands::default()),
             [
                 "  pid 77, backend in-process, started again 2 times",
                 "  mode plan",
@@ -326,7 +326,7 @@ mod tests {
     #[test]
     fn what_nobody_knows_is_not_told_as_work_and_a_dialog_with_the_way_to_it() {
         let silent = MemberView { activity: None, mode: None, flags: vec![MemberFlag::AtDialog], ..ann() };
-        let told = details(&silent, &Typed::default());
+        let told = details(&silent, &SuggestedCommands::default());
         assert_eq!(told[1], "  turn 3 by pid 77: task 4: count");
         assert_eq!(told[3], "  its program waits at a dialog: go there with teamctl attach ann");
         assert_eq!(member(&silent)[2], "-");
@@ -336,7 +336,9 @@ mod tests {
     fn the_environment_is_a_part_of_its_own() {
         let environment = [("A".to_owned(), "b\nc".to_owned())].into();
         let ann = MemberView { environment: Some(environment), ..ann() };
-        assert!(details(&ann, &Typed::default()).iter().all(|line| !line.contains("environment")));
+        assert!(
+            details(&ann, &SuggestedCommands::default()).iter().all(|line| !line.contains("environment"))
+        );
         assert_eq!(super::environment(&ann), ["  environment:", "    A=b c"]);
     }
 

@@ -11,7 +11,7 @@ use protocol::name::{AgentName, TeamName};
 use serde_json::{Value, json};
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
-use view::follow::{Follow, Saw};
+use view::directory_watcher::{DirectoryWatcher, WatchEvent};
 
 /// Longer than the daemon takes to give a start up.
 const PATIENCE: Duration = Duration::from_secs(90);
@@ -29,7 +29,7 @@ enum Became {
 
 pub(super) fn bring(here: &Here, status: &StatusReply, how: &str) -> Result<ExitCode, ErrorReport> {
     // Armed before anything can happen.
-    let mut follow = Follow::new(&[here.place()?.state_dir])?;
+    let mut follow = DirectoryWatcher::new(&[here.place()?.state_dir])?;
     let team = match &here.global.team {
         Some(name) => Some(named_team(&here.root()?, name)?),
         None => None,
@@ -50,7 +50,7 @@ pub(super) fn bring(here: &Here, status: &StatusReply, how: &str) -> Result<Exit
 fn all(
     here: &Here,
     members: &[(TeamName, AgentName)],
-    follow: &mut Follow,
+    follow: &mut DirectoryWatcher,
 ) -> Result<Vec<Became>, ErrorReport> {
     let until = Instant::now() + PATIENCE;
     loop {
@@ -60,7 +60,7 @@ fn all(
         if let Some(became) = became {
             return Ok(became);
         }
-        if follow.next(Some(until))? == Saw::TimedOut {
+        if follow.wait(Some(until))? == WatchEvent::TimedOut {
             let message = "cannot wait any longer: not all who rested run again";
             return Err(ErrorReport::new(ErrorKind::Timeout, message).with_help("see: teamctl status"));
         }

@@ -17,7 +17,7 @@ use protocol::team_config::{Member, TeamConfig};
 use std::path::PathBuf;
 use std::time::Duration;
 use store::{LockState, Team};
-use view::request::Waiting;
+use view::request_view::RequestView;
 
 /// All of it, as it was at one moment.
 #[derive(Debug)]
@@ -130,7 +130,8 @@ impl Ground {
     pub(in crate::verbs) fn see(here: &Here, log: Log) -> Result<Ground, ErrorReport> {
         let (status, daemon) = daemon(here)?;
         let state = here.place()?.state_dir;
-        let teams = status.map_or_else(|| view::team::resting(&state), |status| status.teams);
+        let teams =
+            status.map_or_else(|| view::team_view::read_suspended_teams(&state), |status| status.teams);
         Ok(Ground { teams, tmux: tmux(&daemon), daemon, log, processes: process::all() })
     }
 }
@@ -267,9 +268,9 @@ fn asks(here: &Here, team: &Team, name: &AgentName, lead: &State) -> Vec<Ask> {
         return Vec::new();
     }
     let policy = here.caller_at(team.clone()).and_then(|caller| caller.policy()).unwrap_or_default();
-    let open = view::request::waiting(&policy, team.requests().scan().unwrap_or_default());
+    let open = view::request_view::open_requests(&policy, team.requests().scan().unwrap_or_default());
     let meant = open.into_iter().filter(|waiting| name.is_lead() || waiting.request.from == *name);
-    let ask = |Waiting { request, ends }: Waiting| Ask {
+    let ask = |RequestView { request, policy_answer: ends }: RequestView| Ask {
         id: request.request.id().to_string(),
         kind: request.request.kind(),
         about: about(&request.request),

@@ -11,7 +11,7 @@ use protocol::name::AgentName;
 use protocol::task::{Task, TaskStatus};
 use protocol::timestamp::{iso8601, parse_iso8601};
 use store::LockInfo;
-use view::words::span;
+use view::text::short_duration;
 
 pub(super) fn sentence(cause: &Cause, e: &Evidence) -> String {
     let name = &e.name;
@@ -24,7 +24,10 @@ pub(super) fn sentence(cause: &Cause, e: &Evidence) -> String {
         Cause::ConfigDamaged(_) => format!("The config of {} can't be read.", e.team),
         Cause::GivenUp(_) => format!("{name} has failed too often, and is not started again."),
         Cause::Restarting { at, .. } => {
-            format!("{name} has failed, and is started again in {}.", span(at.saturating_sub(e.now)))
+            format!(
+                "{name} has failed, and is started again in {}.",
+                short_duration(at.saturating_sub(e.now))
+            )
         }
         Cause::AtRest(_) => format!("{name} rests until somebody brings it back."),
         Cause::BudgetSpent(why, _) => format!("{name} rests, and nobody is started for {}: {why}.", e.team),
@@ -78,7 +81,7 @@ pub(super) fn sentence(cause: &Cause, e: &Evidence) -> String {
         Cause::Silent(since) => {
             format!(
                 "{name} is in a turn, and has written nothing for {}.",
-                span(e.now.saturating_sub(*since))
+                short_duration(e.now.saturating_sub(*since))
             )
         }
         Cause::OthersTasks(tasks) => {
@@ -170,7 +173,7 @@ fn request(ask: &Ask, e: &Evidence) -> String {
 fn end(ask: &Ask, e: &Evidence) -> Option<String> {
     let (at, approved) = ask.ends?;
     let answers = if approved { "approves" } else { "denies" };
-    Some(format!("the team's policy {answers} it in {}", span(at.saturating_sub(e.now))))
+    Some(format!("the team's policy {answers} it in {}", short_duration(at.saturating_sub(e.now))))
 }
 
 fn halted(halted: &Halted) -> String {
@@ -186,7 +189,7 @@ fn when(what: &str, at: u64, e: &Evidence) -> String {
     let clock = whole.get(11..19).unwrap_or_default();
     let (ago, day) = (e.now.saturating_sub(at), whole.get(..10).unwrap_or_default());
     let date = if ago >= 43_200_000 { format!("{day} ") } else { String::new() };
-    format!("{what} {date}{clock} UTC, {} ago", span(ago))
+    format!("{what} {date}{clock} UTC, {} ago", short_duration(ago))
 }
 
 fn many(count: usize, what: &str) -> String {

@@ -23,16 +23,19 @@ pub struct TeamView {
     pub name: TeamName,
     pub members: Vec<MemberView>,
     /// Whose life has ended, the latest last.
-    pub past: Vec<PastMember>,
+    #[serde(rename = "past")]
+    pub past_members: Vec<PastMember>,
     /// Made for its members, those that have ended too.
     pub worktrees: Vec<WorktreeStatus>,
     /// What it has used up of what its policy gives it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub budget: Option<BudgetStatus>,
-    pub tasks: Counts,
+    pub tasks: TaskCounts,
     /// In progress, and nobody works on them.
-    pub left: Vec<LeftTask>,
-    pub failed: Vec<FailedTask>,
+    #[serde(rename = "left")]
+    pub abandoned_tasks: Vec<AbandonedTask>,
+    #[serde(rename = "failed")]
+    pub failed_tasks: Vec<FailedTask>,
 }
 
 /// One member; none is what nobody knows.
@@ -40,25 +43,32 @@ pub struct TeamView {
 pub struct MemberView {
     pub name: String,
     pub agent_id: String,
-    pub phase: String,
+    #[serde(rename = "phase")]
+    pub lifecycle: String,
     pub state: Option<String>,
     pub flags: Vec<MemberFlag>,
     pub activity: Option<Activity>,
-    pub since: Option<u64>,
+    #[serde(rename = "since")]
+    pub activity_since: Option<u64>,
     pub evidence: Option<String>,
     pub task: Option<String>,
     #[serde(skip_serializing_if = "Usage::is_zero")]
-    pub used: Usage,
+    #[serde(rename = "used")]
+    pub usage: Usage,
     pub unread: Option<usize>,
     pub mode: Option<String>,
-    pub feed: Option<Delivery>,
-    pub reaches: Option<DeliveryPoint>,
+    #[serde(rename = "feed")]
+    pub delivery: Option<Delivery>,
+    #[serde(rename = "reaches")]
+    pub delivery_point: Option<DeliveryPoint>,
     pub pane: Option<String>,
     #[serde(skip_serializing_if = "std::ops::Not::not")]
-    pub hidden: bool,
+    #[serde(rename = "hidden")]
+    pub is_hidden: bool,
     pub pid: Option<u32>,
     pub backend: Option<String>,
-    pub restarts: Option<u32>,
+    #[serde(rename = "restarts")]
+    pub respawns: Option<u32>,
     pub worktree: Option<PathBuf>,
     pub color: String,
     /// With secrets hidden; only where one member is asked for.
@@ -70,7 +80,7 @@ pub struct MemberView {
 
 impl TeamView {
     /// Its lead sits where a session has taken the lead, if one has.
-    pub fn led_from(&mut self, leads: &LeadsFile) {
+    pub fn set_lead_session(&mut self, leads: &LeadsFile) {
         let lead = leads.leads.iter().find(|lead| lead.team == self.name);
         let row = self.members.iter_mut().find(|member| AgentName::new_unchecked(&member.name).is_lead());
         if let (Some(lead), Some(row)) = (lead, row) {
@@ -81,7 +91,7 @@ impl TeamView {
 
 impl MemberView {
     /// Its phase, with its flags behind it: `running!shutdown`.
-    pub fn phase_and_flags(&self) -> String {
+    pub fn lifecycle_and_flags(&self) -> String {
         let flag = |flag: &MemberFlag| match flag {
             MemberFlag::AwaitingPlanApproval => "!plan",
             MemberFlag::AwaitingPermission => "!asks",
@@ -89,11 +99,11 @@ impl MemberView {
             MemberFlag::AtDialog => "!dialog",
             MemberFlag::DialogUnknown => "?dialog",
         };
-        std::iter::once(self.phase.as_str()).chain(self.flags.iter().map(flag)).collect()
+        std::iter::once(self.lifecycle.as_str()).chain(self.flags.iter().map(flag)).collect()
     }
 
     /// Reads what its environment is, if the file is there.
-    pub fn look_at_environment(&mut self, state: &StateDir) {
+    pub fn load_environment(&mut self, state: &StateDir) {
         let read =
             |file: &str| state.open_subdir("env").and_then(|directory| directory.read(file)).ok().flatten();
         let bytes = Some(self.environment_file.as_str()).filter(|file| !file.is_empty()).and_then(read);
@@ -106,41 +116,44 @@ impl MemberView {
 }
 
 /// Who leads teams from a session, as our own files for the root tell.
-pub fn leads(state: &Path) -> LeadsFile {
+pub fn read_leads_file(state: &Path) -> LeadsFile {
     let bytes = std::fs::read(state.join(LeadsFile::FILE_NAME)).ok();
     bytes.and_then(|bytes| serde_json::from_slice(&bytes).ok()).unwrap_or_default()
 }
 
 /// Who rests, as the daemon's roster tells: for whoever finds no daemon.
-pub fn resting(state: &Path) -> Vec<TeamStatus> {
+pub fn read_suspended_teams(state: &Path) -> Vec<TeamStatus> {
     protocol::roster_file::suspended_teams(std::fs::read(state.join(RosterFile::FILE_NAME)).ok().as_deref())
 }
 
 /// What is told of lives.
 #[derive(Debug, Clone, Copy)]
-pub enum Lives<'a> {
+pub enum StatusSource<'a> {
     /// By the daemon.
-    Answered(&'a [TeamStatus]),
+    Daemon(&'a [TeamStatus]),
     /// By its roster, since none answers.
-    Written(&'a [TeamStatus]),
+    Roster(&'a [TeamStatus]),
 }
 
-impl<'a> Lives<'a> {
+impl<'a> StatusSource<'a> {
     /// What a daemon has answered, else what is written.
-    pub fn told(answer: Option<&'a StatusReply>, written: &'a [TeamStatus]) -> Lives<'a> {
-        answer.map_or(Lives::Written(written), |status| Lives::Answered(&status.teams))
+    pub fn from_reply_or_roster(
+        answer: Option<&'a StatusReply>,
+        written: &'a [TeamStatus],
+    ) -> StatusSource<'a> {
+        answer.map_or(StatusSource::Roster(written), |status| StatusSource::Daemon(&status.teams))
     }
 
     /// Of that team.
-    pub fn of(self, name: &TeamName) -> Option<&'a TeamStatus> {
-        let (Lives::Answered(teams) | Lives::Written(teams)) = self;
+    pub fn team_status(self, name: &TeamName) -> Option<&'a TeamStatus> {
+        let (StatusSource::Daemon(teams) | StatusSource::Roster(teams)) = self;
         teams.iter().find(|team| team.name == *name)
     }
 }
 
 /// Of the tasks, without those that track members.
 #[derive(Debug, Default, PartialEq, Serialize)]
-pub struct Counts {
+pub struct TaskCounts {
     pub pending: usize,
     pub in_progress: usize,
     pub completed: usize,
@@ -148,7 +161,7 @@ pub struct Counts {
 
 /// A task whose owner is no member any more.
 #[derive(Debug, PartialEq, Serialize)]
-pub struct LeftTask {
+pub struct AbandonedTask {
     pub id: TaskId,
     pub subject: String,
     pub owner: AgentName,
@@ -164,67 +177,83 @@ pub struct FailedTask {
 }
 
 /// How many messages of a member are unread; none where its inbox can't be read: that is not the same as none.
-pub type Unread<'a> = dyn FnMut(&Team, &AgentName) -> Option<usize> + 'a;
+pub type UnreadCounter<'a> = dyn FnMut(&Team, &AgentName) -> Option<usize> + 'a;
 
 /// All that is known of that team.
-pub fn view(root: &Root, name: TeamName, lives: Lives, unread: &mut Unread) -> TeamView {
+pub fn team_view(root: &Root, name: TeamName, lives: StatusSource, unread: &mut UnreadCounter) -> TeamView {
     match root.team(&name) {
-        Ok(team) => of(&team, lives, unread),
+        Ok(team) => open_team_view(&team, lives, unread),
         Err(_) => {
-            let told = lives.of(&name);
-            of_daemon(name, told)
+            let told = lives.team_status(&name);
+            view_without_files(name, told)
         }
     }
 }
 
 /// The same of a team that is open.
-pub fn of(team: &Team, lives: Lives, unread: &mut Unread) -> TeamView {
+pub fn open_team_view(team: &Team, lives: StatusSource, unread: &mut UnreadCounter) -> TeamView {
     let name = team.name().clone();
-    let told = lives.of(&name);
+    let told = lives.team_status(&name);
     let living: &[MemberStatus] = told.map_or(&[], |team| &team.members);
     let past = told.map(|team| team.past_members.clone()).unwrap_or_default();
-    let mut members: Vec<MemberView> = living.iter().map(|agent| of_agent(team, agent, unread)).collect();
-    members.extend(of_files(team, living, &past, matches!(lives, Lives::Answered(_)), unread));
+    let mut members: Vec<MemberView> = living.iter().map(|agent| member_view(team, agent, unread)).collect();
+    members.extend(unsupervised_member_views(
+        team,
+        living,
+        &past,
+        matches!(lives, StatusSource::Daemon(_)),
+        unread,
+    ));
     let tasks = team.tasks().list().unwrap_or_default();
     TeamView {
-        left: at_work(team, told).map_or_else(Vec::new, |at_work| left(&tasks, &at_work)),
-        failed: failed(&tasks),
-        tasks: counts(&tasks),
+        abandoned_tasks: possible_workers(team, told)
+            .map_or_else(Vec::new, |at_work| abandoned_tasks(&tasks, &at_work)),
+        failed_tasks: failed_tasks(&tasks),
+        tasks: count_tasks(&tasks),
         members,
-        ..of_daemon(name, told)
+        ..view_without_files(name, told)
     }
 }
 
 /// Of a team whose files can't be read.
-fn of_daemon(name: TeamName, told: Option<&TeamStatus>) -> TeamView {
+fn view_without_files(name: TeamName, told: Option<&TeamStatus>) -> TeamView {
     let past = told.map(|team| team.past_members.clone()).unwrap_or_default();
     let worktrees = told.map(|team| team.worktrees.clone()).unwrap_or_default();
     let budget = told.and_then(|team| team.budget.clone());
-    let (members, tasks) = (Vec::new(), Counts::default());
-    TeamView { name, members, past, worktrees, budget, tasks, left: Vec::new(), failed: Vec::new() }
+    let (members, tasks) = (Vec::new(), TaskCounts::default());
+    TeamView {
+        name,
+        members,
+        past_members: past,
+        worktrees,
+        budget,
+        tasks,
+        abandoned_tasks: Vec::new(),
+        failed_tasks: Vec::new(),
+    }
 }
 
-fn of_agent(team: &Team, agent: &MemberStatus, unread: &mut Unread) -> MemberView {
+fn member_view(team: &Team, agent: &MemberStatus, unread: &mut UnreadCounter) -> MemberView {
     MemberView {
         name: agent.name.to_string(),
         agent_id: agent.agent_id.clone(),
-        phase: agent.lifecycle.clone(),
+        lifecycle: agent.lifecycle.clone(),
         state: Some(agent.state.clone()),
         flags: agent.flags.clone(),
-        activity: Some(agent.activity).filter(|_| !is_silent(agent)),
-        since: Some(agent.activity_since),
+        activity: Some(agent.activity).filter(|_| !has_no_hook_events(agent)),
+        activity_since: Some(agent.activity_since),
         evidence: Some(agent.evidence.clone()),
         task: agent.task.clone(),
-        used: agent.usage,
+        usage: agent.usage,
         unread: unread(team, &agent.name),
         mode: agent.mode.clone(),
-        feed: Some(agent.delivery),
-        reaches: agent.delivery_point,
+        delivery: Some(agent.delivery),
+        delivery_point: agent.delivery_point,
         pane: agent.pane.clone(),
-        hidden: agent.hidden,
+        is_hidden: agent.hidden,
         pid: agent.pid,
         backend: Some(agent.backend.clone()),
-        restarts: Some(agent.respawns),
+        respawns: Some(agent.respawns),
         worktree: agent.worktree.clone(),
         color: agent.color.clone(),
         environment: None,
@@ -233,18 +262,18 @@ fn of_agent(team: &Team, agent: &MemberStatus, unread: &mut Unread) -> MemberVie
 }
 
 /// A program with hooks, none of which has said anything: whether it is in a turn, or ever was, nobody knows.
-fn is_silent(agent: &MemberStatus) -> bool {
+fn has_no_hook_events(agent: &MemberStatus) -> bool {
     let when_asked = agent.delivery_point == Some(DeliveryPoint::OnPull);
     agent.delivery == Delivery::Hook && agent.activity == Activity::Active && when_asked
 }
 
 /// Members that config.json has and no daemon speaks for. The lead is nobody's to supervise.
-fn of_files(
+fn unsupervised_member_views(
     team: &Team,
     living: &[MemberStatus],
     past: &[PastMember],
     daemon: bool,
-    unread: &mut Unread,
+    unread: &mut UnreadCounter,
 ) -> Vec<MemberView> {
     let members = team.config().map(|config| config.members).unwrap_or_default();
     // Between two lives it is told with those that have ended, and when the next one begins.
@@ -259,7 +288,7 @@ fn of_files(
         .filter(|member| !living.iter().any(|agent| agent.name == member.name) && !is_told(member));
     unspoken
         .map(|member| MemberView {
-            phase: match (member.name.is_lead(), daemon) {
+            lifecycle: match (member.name.is_lead(), daemon) {
                 (true, _) => "lead".to_owned(),
                 (false, true) if has_ended(&member) => "ended".to_owned(),
                 (false, true) => "not ours".to_owned(),
@@ -269,19 +298,19 @@ fn of_files(
             state: None,
             flags: Vec::new(),
             activity: member.is_active.map(|active| if active { Activity::Active } else { Activity::Idle }),
-            since: None,
+            activity_since: None,
             evidence: None,
             task: None,
-            used: Usage::default(),
+            usage: Usage::default(),
             unread: unread(team, &member.name),
             mode: member.mode,
-            feed: None,
-            reaches: None,
-            hidden: false,
+            delivery: None,
+            delivery_point: None,
+            is_hidden: false,
             pane: Some(member.tmux_pane_id).filter(|pane| pane.starts_with('%')),
             pid: None,
             backend: member.backend_type,
-            restarts: None,
+            respawns: None,
             worktree: member.worktree_path.map(PathBuf::from),
             color: member.color.unwrap_or_default(),
             environment: None,
@@ -292,48 +321,48 @@ fn of_files(
 }
 
 /// What is unread in an inbox, for whoever looks once; none where it can't be read: that is not the same as nothing unread.
-pub fn unread_in(team: &Team, name: &AgentName) -> Option<usize> {
+pub fn count_unread(team: &Team, name: &AgentName) -> Option<usize> {
     Some(team.inbox(name).read_unread().ok()?.len())
 }
 
 /// Who may be at work on a task: members, whoever runs them, and those that are about to be started again.
 /// None where that can't be told.
-fn at_work(team: &Team, told: Option<&TeamStatus>) -> Option<Vec<AgentName>> {
+fn possible_workers(team: &Team, told: Option<&TeamStatus>) -> Option<Vec<AgentName>> {
     let members = team.config().ok()?.members.into_iter().map(|member| member.name);
     let living = told.into_iter().flat_map(|team| team.members.iter().map(|agent| agent.name.clone()));
     let again = told.into_iter().flat_map(|team| team.past_members.iter().filter(|past| past.has_respawn()));
     Some(members.chain(living).chain(again.map(|past| past.name.clone())).collect())
 }
 
-fn counts(tasks: &[Task]) -> Counts {
+fn count_tasks(tasks: &[Task]) -> TaskCounts {
     let count =
         |status: &TaskStatus| tasks.iter().filter(|t| !t.is_internal() && t.status == *status).count();
-    Counts {
+    TaskCounts {
         pending: count(&TaskStatus::Pending),
         in_progress: count(&TaskStatus::InProgress),
         completed: count(&TaskStatus::Completed),
     }
 }
 
-fn in_progress(tasks: &[Task]) -> impl Iterator<Item = &Task> {
+fn tasks_in_progress(tasks: &[Task]) -> impl Iterator<Item = &Task> {
     tasks.iter().filter(|task| !task.is_internal() && task.status == TaskStatus::InProgress)
 }
 
 /// A failed one is nobody's to take up: that is told as a failure.
-fn left(tasks: &[Task], at_work: &[AgentName]) -> Vec<LeftTask> {
+fn abandoned_tasks(tasks: &[Task], at_work: &[AgentName]) -> Vec<AbandonedTask> {
     let left = |task: &Task| {
         let owner = task.owner.clone().filter(|owner| !at_work.contains(owner))?;
-        Some(LeftTask { id: task.id, subject: task.subject.clone(), owner })
+        Some(AbandonedTask { id: task.id, subject: task.subject.clone(), owner })
     };
-    in_progress(tasks).filter(|task| task.failure().is_none()).filter_map(left).collect()
+    tasks_in_progress(tasks).filter(|task| task.failure().is_none()).filter_map(left).collect()
 }
 
-fn failed(tasks: &[Task]) -> Vec<FailedTask> {
+fn failed_tasks(tasks: &[Task]) -> Vec<FailedTask> {
     let failed = |task: &Task| {
         let failure = task.failure()?.to_owned();
         Some(FailedTask { id: task.id, subject: task.subject.clone(), owner: task.owner.clone(), failure })
     };
-    in_progress(tasks).filter_map(failed).collect()
+    tasks_in_progress(tasks).filter_map(failed).collect()
 }
 
 #[cfg(test)]
@@ -341,7 +370,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_task_is_left_where_nobody_can_be_at_work_on_it() {
+    fn task_is_abandoned_if_no_worker_can_have_it() {
         let task = |id: u32, status: &str, owner: &str, metadata: &str| {
             Task::parse(&format!(
                 r#"{{"id":"{id}","subject":"x","status":"{status}","owner":"{owner}","metadata":{{{metadata}}}}}"#
@@ -358,15 +387,16 @@ mod tests {
             task(7, "in_progress", "", ""),
         ];
         let ann = AgentName::new_unchecked("ann");
-        let left: Vec<String> = left(&tasks, &[ann]).iter().map(|task| task.id.to_string()).collect();
+        let left: Vec<String> =
+            abandoned_tasks(&tasks, &[ann]).iter().map(|task| task.id.to_string()).collect();
         assert_eq!(left, ["2"]);
-        let failed = failed(&tasks);
+        let failed = failed_tasks(&tasks);
         assert_eq!((failed.len(), failed[0].failure.as_str()), (1, "exit 1\nno such file"));
-        assert_eq!(counts(&tasks), Counts { pending: 1, in_progress: 4, completed: 1 });
+        assert_eq!(count_tasks(&tasks), TaskCounts { pending: 1, in_progress: 4, completed: 1 });
     }
 
     #[test]
-    fn who_is_started_again_is_at_work_and_a_team_that_can_not_be_read_accuses_nobody() {
+    fn respawning_members_count_as_workers() {
         let dir = tempfile::tempdir().unwrap();
         let level = store::Durability::Process;
         let root = Root::open(&dir.path().join("r"), &dir.path().join("aside"), level).unwrap();
@@ -384,8 +414,8 @@ mod tests {
         };
         let past = vec![past("ann", None), past("bob", Some(9)), past("cy", None)];
         let phases = |past: &[PastMember]| -> Vec<String> {
-            let all = of_files(&team, &[], past, true, &mut unread_in).into_iter();
-            all.map(|member| format!("{} {}", member.name, member.phase)).collect()
+            let all = unsupervised_member_views(&team, &[], past, true, &mut count_unread).into_iter();
+            all.map(|member| format!("{} {}", member.name, member.lifecycle)).collect()
         };
         assert_eq!(phases(&[]), ["team-lead lead", "bob not ours", "cy not ours"]);
         assert_eq!(phases(&past), ["team-lead lead", "cy ended"], "bob is between two lives");
@@ -399,10 +429,10 @@ mod tests {
             budget: None,
         };
         assert_eq!(
-            at_work(&team, Some(&told)),
+            possible_workers(&team, Some(&told)),
             Some(["team-lead", "bob", "cy", "bob"].map(AgentName::new_unchecked).to_vec())
         );
         std::fs::remove_file(team.config_path()).unwrap();
-        assert_eq!(at_work(&team, Some(&told)), None);
+        assert_eq!(possible_workers(&team, Some(&told)), None);
     }
 }

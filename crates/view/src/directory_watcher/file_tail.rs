@@ -8,57 +8,58 @@ use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
 
 /// At most this much at once, in bytes.
-const CHUNK: u64 = 64 << 10;
+const CHUNK_BYTES: u64 = 64 << 10;
 
 /// A growing file and how far it was read.
 #[derive(Debug)]
-pub struct Tail {
+pub struct FileTail {
     path: PathBuf,
     file: Option<File>,
 }
 
-impl Tail {
+impl FileTail {
     /// From the start of the file that is at `path` now, or comes there later.
-    pub fn new(path: PathBuf) -> Tail {
+    pub fn new(path: PathBuf) -> FileTail {
         // Why it can't be opened is told by the first read, which tries again.
-        Tail { file: File::open(&path).ok(), path }
+        FileTail { file: File::open(&path).ok(), path }
     }
 
     /// Whether both read the same file, whatever it is called.
-    pub fn is_same(&self, other: &Tail) -> bool {
-        let found = |tail: &Tail| Some(identity(&tail.file.as_ref()?.metadata().ok()?));
+    pub fn is_same_file(&self, other: &FileTail) -> bool {
+        let found = |tail: &FileTail| Some(file_id(&tail.file.as_ref()?.metadata().ok()?));
         found(self).is_some_and(|file| Some(file) == found(other))
     }
 
     /// The next bytes; none for now at the end.
     pub fn next_chunk(&mut self) -> Result<Option<Vec<u8>>, ErrorReport> {
         loop {
-            let chunk = self.chunk().map_err(|error| ErrorReport::from_io("read", &self.path, &error))?;
+            let chunk =
+                self.read_chunk().map_err(|error| ErrorReport::from_io("read", &self.path, &error))?;
             if !chunk.is_empty() {
                 return Ok(Some(chunk));
             }
-            if !self.moved_on().map_err(|error| ErrorReport::from_io("open", &self.path, &error))? {
+            if !self.reopen_if_replaced().map_err(|error| ErrorReport::from_io("open", &self.path, &error))? {
                 return Ok(None);
             }
         }
     }
 
     /// The next bytes of the file that was there at first, whatever has taken its place since.
-    pub fn last_chunk(&mut self) -> Result<Option<Vec<u8>>, ErrorReport> {
-        let chunk = self.chunk().map_err(|error| ErrorReport::from_io("read", &self.path, &error))?;
+    pub fn next_chunk_of_open_file(&mut self) -> Result<Option<Vec<u8>>, ErrorReport> {
+        let chunk = self.read_chunk().map_err(|error| ErrorReport::from_io("read", &self.path, &error))?;
         Ok(Some(chunk).filter(|chunk| !chunk.is_empty()))
     }
 
-    fn chunk(&mut self) -> std::io::Result<Vec<u8>> {
+    fn read_chunk(&mut self) -> std::io::Result<Vec<u8>> {
         let mut bytes = Vec::new();
         if let Some(file) = &mut self.file {
-            file.take(CHUNK).read_to_end(&mut bytes)?;
+            file.take(CHUNK_BYTES).read_to_end(&mut bytes)?;
         }
         Ok(bytes)
     }
 
     /// At the end of what is open: goes to another file of that name, or back to the start of a cut one.
-    fn moved_on(&mut self) -> std::io::Result<bool> {
+    fn reopen_if_replaced(&mut self) -> std::io::Result<bool> {
         let there = match File::open(&self.path) {
             Ok(file) => file,
             Err(error) if error.kind() == ErrorKind::NotFound => return Ok(false),
@@ -69,7 +70,7 @@ impl Tail {
             return Ok(true);
         };
         let (before, now) = (open.metadata()?, there.metadata()?);
-        if identity(&before) != identity(&now) {
+        if file_id(&before) != file_id(&now) {
             self.file = Some(there);
             return Ok(true);
         }
@@ -81,7 +82,7 @@ impl Tail {
     }
 }
 
-fn identity(found: &Metadata) -> (u64, u64) {
+fn file_id(found: &Metadata) -> (u64, u64) {
     (found.dev(), found.ino())
 }
 
@@ -92,10 +93,10 @@ mod tests {
 
     #[test]
     #[allow(clippy::disallowed_methods, reason = "the test rotates a log of its own")]
-    fn it_goes_on_over_growth_rotation_and_cutting() {
+    fn chunks_continue_after_growth_rotation_and_truncation() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("log");
-        let mut tail = Tail::new(path.clone());
+        let mut tail = FileTail::new(path.clone());
         assert_eq!(tail.next_chunk().unwrap(), None);
         let mut log = File::create(&path).unwrap();
         log.write_all(b"one").unwrap();

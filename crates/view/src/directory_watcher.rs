@@ -5,9 +5,9 @@
 //! says "look", never what changed. A directory that is missing, or goes and comes again, is waited for
 //! through the nearest one above it.
 
-mod tail;
+mod file_tail;
 
-pub use tail::Tail;
+pub use file_tail::FileTail;
 
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
@@ -24,158 +24,161 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::{Duration, Instant};
 
 /// Events get lost on some file systems; this often there is a look without one.
-const RELOOK: Duration = Duration::from_secs(30);
+const RESCAN_INTERVAL: Duration = Duration::from_secs(30);
 
 /// Why the wait ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Saw {
+pub enum WatchEvent {
     /// Something may have changed: look.
     Changed,
     /// The deadline is over, or nothing was told for long: see [`Follow::next_after`].
     TimedOut,
     /// Nobody reads our output any more.
-    HungUp,
+    OutputClosed,
 }
 
 /// Watches directories for as long as it lives.
 #[derive(Debug)]
-pub struct Follow {
+pub struct DirectoryWatcher {
     watcher: RecommendedWatcher,
-    sender: Sender<Saw>,
-    wakes: Receiver<Saw>,
+    sender: Sender<WatchEvent>,
+    events: Receiver<WatchEvent>,
     /// The watcher has told of a change that nobody has looked at yet: of a storm one is enough.
-    told: Arc<AtomicBool>,
-    armed: Vec<Armed>,
+    change_pending: Arc<AtomicBool>,
+    armed: Vec<WatchedDirectory>,
 }
 
 /// Wakes whoever waits, from another thread.
 #[derive(Debug, Clone)]
-pub struct Teller(Sender<Saw>);
+pub struct WatchNotifier(Sender<WatchEvent>);
 
-impl Teller {
+impl WatchNotifier {
     /// Look!
-    pub fn look(&self) {
+    pub fn notify(&self) {
         // Nobody waits any more: the process is about to end.
-        self.0.send(Saw::Changed).ok();
+        self.0.send(WatchEvent::Changed).ok();
     }
 
     /// Look once that process has ended, too. Where it can't be watched, nothing is told.
-    pub fn look_at_the_end_of(&self, pid: u32) {
+    pub fn notify_on_exit(&self, pid: u32) {
         let pid = i32::try_from(pid).ok().and_then(Pid::from_raw);
         let Some(pidfd) = pid.and_then(|pid| pidfd_open(pid, PidfdFlags::empty()).ok()) else { return };
         let teller = self.clone();
         std::thread::spawn(move || {
             let mut ended = [PollFd::new(pidfd.as_fd(), PollFlags::POLLIN)];
             while poll(&mut ended, PollTimeout::NONE).is_err() {}
-            teller.look();
+            teller.notify();
         });
     }
 }
 
 /// One wanted directory, and what is watched for it now.
 #[derive(Debug)]
-struct Armed {
+struct WatchedDirectory {
     wanted: PathBuf,
-    watched: Place,
+    watched: DirectoryId,
 }
 
 /// A directory that exists: the same path with another inode is another one.
 #[derive(Debug, PartialEq, Eq)]
-struct Place {
+struct DirectoryId {
     path: PathBuf,
     device: u64,
     inode: u64,
 }
 
-impl Follow {
+impl DirectoryWatcher {
     /// Arms `directories`, which are absolute and need not exist.
-    pub fn new(directories: &[PathBuf]) -> Result<Follow, ErrorReport> {
+    pub fn new(directories: &[PathBuf]) -> Result<DirectoryWatcher, ErrorReport> {
         let (sender, wakes) = channel();
         let (tell, told) = (sender.clone(), Arc::new(AtomicBool::new(false)));
         let already = Arc::clone(&told);
         let watcher = notify::recommended_watcher(move |event| {
             if is_change(&event) && !already.swap(true, Ordering::AcqRel) {
                 // Nobody waits any more: the process is about to end.
-                tell.send(Saw::Changed).ok();
+                tell.send(WatchEvent::Changed).ok();
             }
         });
-        let mut watcher = watcher.map_err(|error| unwatchable(Path::new("any directory"), &error))?;
-        let arm =
-            |wanted: &PathBuf| Ok(Armed { wanted: wanted.clone(), watched: arm(&mut watcher, wanted)? });
+        let mut watcher = watcher.map_err(|error| watch_error(Path::new("any directory"), &error))?;
+        let arm = |wanted: &PathBuf| {
+            Ok(WatchedDirectory { wanted: wanted.clone(), watched: watch_nearest(&mut watcher, wanted)? })
+        };
         let armed = directories.iter().map(arm).collect::<Result<_, ErrorReport>>()?;
-        Ok(Follow { watcher, sender, wakes, told, armed })
+        Ok(DirectoryWatcher { watcher, sender, events: wakes, change_pending: told, armed })
     }
 
     /// The same, for a stream: it also ends when nobody reads stdout any more.
-    pub fn streaming(directories: &[PathBuf]) -> Result<Follow, ErrorReport> {
-        let follow = Follow::new(directories)?;
+    pub fn new_for_stream(directories: &[PathBuf]) -> Result<DirectoryWatcher, ErrorReport> {
+        let follow = DirectoryWatcher::new(directories)?;
         let tell = follow.sender.clone();
         // It waits for the hang-up alone, and ends with the process where none comes.
         std::thread::spawn(move || {
-            if hung_up(PollTimeout::NONE) {
-                tell.send(Saw::HungUp).ok();
+            if poll_output_closed(PollTimeout::NONE) {
+                tell.send(WatchEvent::OutputClosed).ok();
             }
         });
         Ok(follow)
     }
 
     /// For another thread: what it tells is one more reason to look.
-    pub fn teller(&self) -> Teller {
-        Teller(self.sender.clone())
+    pub fn notifier(&self) -> WatchNotifier {
+        WatchNotifier(self.sender.clone())
     }
 
     /// Waits until something changes, or for ever without a deadline. Several changes may be one wake.
-    pub fn next(&mut self, deadline: Option<Instant>) -> Result<Saw, ErrorReport> {
-        let seen = self.wake(deadline);
-        if seen == Saw::Changed {
-            self.rearm()?;
+    pub fn wait(&mut self, deadline: Option<Instant>) -> Result<WatchEvent, ErrorReport> {
+        let seen = self.wait_and_drain(deadline);
+        if seen == WatchEvent::Changed {
+            self.update_watches()?;
         }
         Ok(seen)
     }
 
     /// As [`Follow::next`] without a deadline, but no earlier than `earliest`, for who would look too often: all that
     /// changes until then is one wake. The look that comes without one is told as [`Saw::TimedOut`].
-    pub fn next_after(&mut self, earliest: Instant) -> Result<Saw, ErrorReport> {
-        let mut seen = self.wakes.recv_timeout(RELOOK).unwrap_or(Saw::TimedOut);
-        while seen == Saw::Changed
+    pub fn wait_at_least_until(&mut self, earliest: Instant) -> Result<WatchEvent, ErrorReport> {
+        let mut seen = self.events.recv_timeout(RESCAN_INTERVAL).unwrap_or(WatchEvent::TimedOut);
+        while seen == WatchEvent::Changed
             && let Some(left) = earliest.checked_duration_since(Instant::now())
         {
-            match self.wakes.recv_timeout(left) {
+            match self.events.recv_timeout(left) {
                 Ok(next) => seen = next,
                 Err(_) => break,
             }
         }
-        let seen = self.drained(seen);
-        self.rearm()?;
+        let seen = self.drain(seen);
+        self.update_watches()?;
         Ok(seen)
     }
 
-    fn wake(&self, deadline: Option<Instant>) -> Saw {
-        self.drained(self.first(deadline))
+    fn wait_and_drain(&self, deadline: Option<Instant>) -> WatchEvent {
+        self.drain(self.wait_once(deadline))
     }
 
-    fn first(&self, deadline: Option<Instant>) -> Saw {
+    fn wait_once(&self, deadline: Option<Instant>) -> WatchEvent {
         let left = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
-        match self.wakes.recv_timeout(left.unwrap_or(RELOOK).min(RELOOK)) {
+        match self.events.recv_timeout(left.unwrap_or(RESCAN_INTERVAL).min(RESCAN_INTERVAL)) {
             Ok(seen) => seen,
-            Err(RecvTimeoutError::Timeout) if left.is_some_and(|left| left <= RELOOK) => Saw::TimedOut,
-            Err(_) => Saw::Changed,
+            Err(RecvTimeoutError::Timeout) if left.is_some_and(|left| left <= RESCAN_INTERVAL) => {
+                WatchEvent::TimedOut
+            }
+            Err(_) => WatchEvent::Changed,
         }
     }
 
     /// A burst is one wake, unless the hang-up is in it. The next change is told anew only once what was told is taken
     /// out: else its word would go with the others, and none would follow.
-    fn drained(&self, first: Saw) -> Saw {
-        let hung_up = self.wakes.try_iter().any(|seen| seen == Saw::HungUp);
-        self.told.store(false, Ordering::Release);
-        if hung_up { Saw::HungUp } else { first }
+    fn drain(&self, first: WatchEvent) -> WatchEvent {
+        let hung_up = self.events.try_iter().any(|seen| seen == WatchEvent::OutputClosed);
+        self.change_pending.store(false, Ordering::Release);
+        if hung_up { WatchEvent::OutputClosed } else { first }
     }
 
     /// Follows what was made, removed or replaced on the way to a wanted directory.
-    fn rearm(&mut self) -> Result<(), ErrorReport> {
+    fn update_watches(&mut self) -> Result<(), ErrorReport> {
         for armed in &mut self.armed {
-            if nearest(&armed.wanted).as_ref() != Some(&armed.watched) {
-                armed.watched = arm(&mut self.watcher, &armed.wanted)?;
+            if nearest_directory(&armed.wanted).as_ref() != Some(&armed.watched) {
+                armed.watched = watch_nearest(&mut self.watcher, &armed.wanted)?;
             }
         }
         Ok(())
@@ -183,9 +186,9 @@ impl Follow {
 }
 
 /// Watches `wanted`, or the nearest directory above that exists; again if that changed meanwhile.
-fn arm(watcher: &mut RecommendedWatcher, wanted: &Path) -> Result<Place, ErrorReport> {
+fn watch_nearest(watcher: &mut RecommendedWatcher, wanted: &Path) -> Result<DirectoryId, ErrorReport> {
     loop {
-        let place = nearest(wanted).ok_or_else(|| {
+        let place = nearest_directory(wanted).ok_or_else(|| {
             ErrorReport::new(
                 ErrorKind::MissingPath,
                 format!("cannot watch {}: nothing above it exists", wanted.display()),
@@ -197,22 +200,22 @@ fn arm(watcher: &mut RecommendedWatcher, wanted: &Path) -> Result<Place, ErrorRe
             watcher.watch(above, RecursiveMode::NonRecursive).ok();
         }
         let watched = watcher.watch(&place.path, RecursiveMode::NonRecursive);
-        if nearest(wanted).as_ref() != Some(&place) {
+        if nearest_directory(wanted).as_ref() != Some(&place) {
             continue;
         }
-        watched.map_err(|error| unwatchable(&place.path, &error))?;
+        watched.map_err(|error| watch_error(&place.path, &error))?;
         return Ok(place);
     }
 }
 
-fn nearest(wanted: &Path) -> Option<Place> {
+fn nearest_directory(wanted: &Path) -> Option<DirectoryId> {
     wanted.ancestors().find_map(|path| {
         let found = std::fs::metadata(path).ok().filter(std::fs::Metadata::is_dir)?;
-        Some(Place { path: path.to_owned(), device: found.dev(), inode: found.ino() })
+        Some(DirectoryId { path: path.to_owned(), device: found.dev(), inode: found.ino() })
     })
 }
 
-fn unwatchable(path: &Path, error: &notify::Error) -> ErrorReport {
+fn watch_error(path: &Path, error: &notify::Error) -> ErrorReport {
     ErrorReport::from_io("watch", path, error)
         .with_help("see whether the system's limits are too low: teamctl doctor")
 }
@@ -227,12 +230,12 @@ fn is_change(event: &notify::Result<notify::Event>) -> bool {
 }
 
 /// Whether nobody reads our output any more, now.
-pub fn is_unheard() -> bool {
-    hung_up(PollTimeout::ZERO)
+pub fn is_output_closed() -> bool {
+    poll_output_closed(PollTimeout::ZERO)
 }
 
 /// Waits that long for the end of whoever reads stdout; false where it did not come or can't be told.
-fn hung_up(wait: PollTimeout) -> bool {
+fn poll_output_closed(wait: PollTimeout) -> bool {
     let stdout = std::io::stdout();
     // Errors and hang-ups are reported though nothing is asked for.
     let mut asked = [PollFd::new(stdout.as_fd(), PollFlags::empty())];
@@ -250,17 +253,17 @@ mod tests {
     use super::*;
     use std::fs::{File, create_dir, remove_dir};
 
-    fn soon() -> Option<Instant> {
+    fn soon_deadline() -> Option<Instant> {
         Some(Instant::now() + Duration::from_secs(10))
     }
 
     #[test]
-    fn a_change_wakes_and_reading_does_not() {
+    fn write_wakes_and_read_does_not() {
         let dir = tempfile::tempdir().unwrap();
         let file = dir.path().join("a");
-        let mut follow = Follow::new(&[dir.path().to_owned()]).unwrap();
+        let mut follow = DirectoryWatcher::new(&[dir.path().to_owned()]).unwrap();
         drop(File::create(&file).unwrap());
-        assert_eq!(follow.next(soon()).unwrap(), Saw::Changed);
+        assert_eq!(follow.wait(soon_deadline()).unwrap(), WatchEvent::Changed);
         // By its kind, not by waiting for what must not come.
         let kind = |kind| is_change(&Ok(notify::Event::new(EventKind::Access(kind))));
         assert!(kind(AccessKind::Close(AccessMode::Write)));
@@ -268,29 +271,29 @@ mod tests {
     }
 
     #[test]
-    fn no_change_after_a_storm_is_missed_and_a_pace_is_kept() {
+    fn no_change_is_missed_and_the_interval_is_kept() {
         let dir = tempfile::tempdir().unwrap();
-        let mut follow = Follow::new(&[dir.path().to_owned()]).unwrap();
+        let mut follow = DirectoryWatcher::new(&[dir.path().to_owned()]).unwrap();
         for round in 0..50 {
             for n in 0..20 {
                 drop(File::create(dir.path().join(format!("{round}-{n}"))).unwrap());
             }
-            assert_eq!(follow.next(soon()).unwrap(), Saw::Changed, "{round}");
+            assert_eq!(follow.wait(soon_deadline()).unwrap(), WatchEvent::Changed, "{round}");
         }
         let earliest = Instant::now() + Duration::from_millis(50);
         drop(File::create(dir.path().join("last")).unwrap());
-        assert_eq!(follow.next_after(earliest).unwrap(), Saw::Changed);
+        assert_eq!(follow.wait_at_least_until(earliest).unwrap(), WatchEvent::Changed);
         assert!(Instant::now() >= earliest);
     }
 
     #[test]
-    fn a_directory_that_comes_late_or_again_is_followed() {
+    fn late_and_recreated_directories_are_watched() {
         let dir = tempfile::tempdir().unwrap();
         let wanted = dir.path().join("x/y");
-        let mut follow = Follow::new(std::slice::from_ref(&wanted)).unwrap();
-        let until = |follow: &mut Follow, path: &Path| {
+        let mut follow = DirectoryWatcher::new(std::slice::from_ref(&wanted)).unwrap();
+        let until = |follow: &mut DirectoryWatcher, path: &Path| {
             while follow.armed[0].watched.path != path {
-                assert_eq!(follow.next(soon()).unwrap(), Saw::Changed);
+                assert_eq!(follow.wait(soon_deadline()).unwrap(), WatchEvent::Changed);
             }
         };
         create_dir(dir.path().join("x")).unwrap();
