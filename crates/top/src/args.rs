@@ -7,11 +7,11 @@ use std::path::PathBuf;
 
 /// Whose team, and where everything lies.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Arguments {
+pub(crate) struct ScreenArgs {
     /// The directory that holds teams/ and tasks/.
     pub(crate) root: PathBuf,
     /// Our own files for it.
-    pub(crate) state: PathBuf,
+    pub(crate) state_dir: PathBuf,
     /// The daemon's socket.
     pub(crate) socket: PathBuf,
     /// What is shown; where several may be meant the first of them, until one was chosen.
@@ -19,23 +19,23 @@ pub(crate) struct Arguments {
     /// All that may be meant.
     pub(crate) teams: Vec<TeamName>,
     /// Where the screen is drawn.
-    pub(crate) frame: Frame,
+    pub(crate) screen_kind: ScreenKind,
 }
 
 /// What the screen is drawn in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Frame {
+pub(crate) enum ScreenKind {
     /// A terminal, or a pane.
     Terminal,
     /// A popup, which hides what is below it.
     Popup,
 }
 
-impl Arguments {
+impl ScreenArgs {
     /// Reads them.
-    pub(crate) fn parse(words: impl IntoIterator<Item = OsString>) -> Result<Arguments, ErrorReport> {
+    pub(crate) fn parse(words: impl IntoIterator<Item = OsString>) -> Result<ScreenArgs, ErrorReport> {
         let (mut root, mut state, mut socket, mut teams) = (None, None, None, Vec::new());
-        let mut frame = Frame::Terminal;
+        let mut frame = ScreenKind::Terminal;
         let mut words = words.into_iter();
         while let Some(flag) = words.next() {
             let place = match flag.to_str() {
@@ -43,36 +43,36 @@ impl Arguments {
                 Some("--state") => &mut state,
                 Some("--socket") => &mut socket,
                 Some("--team") => {
-                    teams.push(team(words.next())?);
+                    teams.push(parse_team(words.next())?);
                     continue;
                 }
                 Some("--in-popup") => {
-                    frame = Frame::Popup;
+                    frame = ScreenKind::Popup;
                     continue;
                 }
-                _ => return Err(unknown(&flag.to_string_lossy())),
+                _ => return Err(invalid_argument(&flag.to_string_lossy())),
             };
-            *place = Some(words.next().ok_or_else(|| unknown(&flag.to_string_lossy()))?);
+            *place = Some(words.next().ok_or_else(|| invalid_argument(&flag.to_string_lossy()))?);
         }
-        let needed = |value: Option<OsString>, flag: &str| value.ok_or_else(|| unknown(flag));
-        Ok(Arguments {
+        let needed = |value: Option<OsString>, flag: &str| value.ok_or_else(|| invalid_argument(flag));
+        Ok(ScreenArgs {
             root: needed(root, "--root")?.into(),
-            state: needed(state, "--state")?.into(),
+            state_dir: needed(state, "--state")?.into(),
             socket: needed(socket, "--socket")?.into(),
-            team: teams.first().cloned().ok_or_else(|| unknown("--team"))?,
+            team: teams.first().cloned().ok_or_else(|| invalid_argument("--team"))?,
             teams,
-            frame,
+            screen_kind: frame,
         })
     }
 }
 
-fn team(word: Option<OsString>) -> Result<TeamName, ErrorReport> {
-    let word = word.ok_or_else(|| unknown("--team"))?;
+fn parse_team(word: Option<OsString>) -> Result<TeamName, ErrorReport> {
+    let word = word.ok_or_else(|| invalid_argument("--team"))?;
     TeamName::parse(&word.to_string_lossy())
         .map_err(|error| ErrorReport::new(ErrorKind::Usage, error.to_string()))
 }
 
-fn unknown(flag: &str) -> ErrorReport {
+fn invalid_argument(flag: &str) -> ErrorReport {
     let message = format!("cannot read the arguments: {flag} is missing, not known, or has no value");
     ErrorReport::new(ErrorKind::Usage, message).with_help("this program is started by: teamctl top")
 }

@@ -1,34 +1,34 @@
 //! What can happen, and what is to be done then.
 
-use crate::sight::Sight;
+use crate::snapshot::ScreenSnapshot;
 
 /// What the loop waits for.
 #[derive(Debug)]
-pub(crate) enum Event {
+pub(crate) enum UiEvent {
     Key(Key),
     /// Text that was pasted: never taken for keys.
     Paste(String),
     Resized(u16, u16),
     /// What a look has found.
-    Seen(Box<Sight>),
+    SnapshotRead(Box<ScreenSnapshot>),
     /// What became of an order.
-    Told(Told),
+    ActionFinished(ActionResult),
     /// What a member's pane shows.
-    Screen {
+    PaneCaptured {
         name: String,
         text: String,
     },
     /// Why a member is not moving, or what it does.
-    Why {
+    Diagnosed {
         name: String,
         text: String,
     },
     /// Somebody ends us, by this signal.
-    End(u8),
+    Terminate(u8),
     /// Somebody stops us for a while.
-    Stop,
+    SuspendRequested,
     /// We go on.
-    GoOn,
+    Continued,
 }
 
 /// A key, as far as one means something.
@@ -51,50 +51,50 @@ pub(crate) enum Key {
 
 /// A sentence for the bottom of the screen.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Told {
-    pub(crate) outcome: Outcome,
+pub(crate) struct ActionResult {
+    pub(crate) status: ActionStatus,
     pub(crate) text: String,
 }
 
 /// Whether it was done.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Outcome {
+pub(crate) enum ActionStatus {
     Done,
     Failed,
 }
 
-impl Told {
-    pub(crate) fn done(text: impl Into<String>) -> Told {
-        Told { outcome: Outcome::Done, text: text.into() }
+impl ActionResult {
+    pub(crate) fn success(text: impl Into<String>) -> ActionResult {
+        ActionResult { status: ActionStatus::Done, text: text.into() }
     }
 
-    pub(crate) fn failed(text: impl Into<String>) -> Told {
-        Told { outcome: Outcome::Failed, text: text.into() }
+    pub(crate) fn failure(text: impl Into<String>) -> ActionResult {
+        ActionResult { status: ActionStatus::Failed, text: text.into() }
     }
 }
 
 /// What is to be done.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Effect {
+pub(crate) enum UiEffect {
     /// Ends, with that exit code.
-    Leave(u8),
+    Quit(u8),
     /// Gives the terminal back and stops.
     Suspend,
     /// Takes the terminal, whatever was done to it, and draws all of it.
-    Renew,
+    Redraw,
     /// Runs a verb of teamctl, with this on its standard input; what it says is told.
-    Verb { words: Vec<String>, input: String },
+    RunTeamctl { args: Vec<String>, stdin: String },
     /// Brings what a member's pane shows.
-    Screen { name: String, pane: Pane },
+    CapturePane { name: String, pane: PaneAvailability },
     /// Asks why a member is not moving.
-    Why { name: String },
+    Diagnose { name: String },
     /// Takes this terminal to a member's pane.
     Attach { name: String },
 }
 
 /// Whether there is a pane.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Pane {
-    There,
-    None,
+pub(crate) enum PaneAvailability {
+    Exists,
+    Missing,
 }

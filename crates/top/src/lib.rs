@@ -4,37 +4,37 @@
 //! an order. `update` is a plain function of state and event, and says what is to be done; `draw` is one of state and
 //! size. Nothing ticks: what is drawn changes with an event alone, so times are told as clock times.
 
-mod act;
 mod args;
-mod choose;
 mod draw;
+mod effect_threads;
 mod event;
-mod graph;
-mod keys;
-mod look;
-mod manner;
-mod page;
-mod post;
-mod screen;
-mod sight;
+mod key_reader;
+mod message_stream;
+mod page_layout;
+mod snapshot;
+mod snapshot_reader;
+mod snapshot_thread;
 mod state;
+mod task_tree;
+mod team_picker;
+mod terminal;
+mod terminal_capabilities;
 #[cfg(test)]
 mod tests;
 mod update;
-mod watch;
 
-use act::Orders;
-use args::Arguments;
-use choose::Choice;
-use event::{Effect, Event};
-use manner::Manner;
+use args::ScreenArgs;
+use effect_threads::EffectThreads;
+use event::{UiEffect, UiEvent};
 use protocol::error::{ErrorKind, ErrorReport};
 use protocol::terminal::visible;
-use screen::Screen;
-use state::State;
+use state::UiState;
 use std::io::{IsTerminal, Write};
 use std::process::ExitCode;
 use std::sync::mpsc::{Receiver, channel};
+use team_picker::TeamChoice;
+use terminal::TerminalScreen;
+use terminal_capabilities::TerminalCapabilities;
 
 /// What `teamd-top` does.
 pub fn main() -> ExitCode {
@@ -50,29 +50,33 @@ pub fn main() -> ExitCode {
 }
 
 fn run() -> Result<ExitCode, ErrorReport> {
-    let mut arguments = Arguments::parse(std::env::args_os().skip(1))?;
+    let mut arguments = ScreenArgs::parse(std::env::args_os().skip(1))?;
     if !std::io::stdout().is_terminal() || !std::io::stdin().is_terminal() {
         let message = "cannot show the screen: this is no terminal";
-        let typed = act::typed(&arguments);
+        let typed = effect_threads::suggested_commands(&arguments);
         let typed = if arguments.teams.len() > 1 { typed.without_team() } else { typed };
         let status = typed.command(&["status", "--json"]);
         return Err(ErrorReport::new(ErrorKind::Usage, message).with_help(format!("for scripts: {status}")));
     }
     let (sender, events) = channel();
-    screen::catch_signals(&sender)?;
-    let mut screen = Screen::open()?;
-    keys::begin(sender.clone());
-    match choose::choose(&mut screen, &arguments.teams, Manner::of_environment(), &events)? {
-        Choice::Team(team) => arguments.team = team,
-        Choice::Leave(code) => return Ok(ExitCode::from(code)),
+    terminal::catch_signals(&sender)?;
+    let mut screen = TerminalScreen::open()?;
+    key_reader::start_key_reader(sender.clone());
+    match team_picker::pick_team(&mut screen, &arguments.teams, TerminalCapabilities::from_env(), &events)? {
+        TeamChoice::Team(team) => arguments.team = team,
+        TeamChoice::Quit(code) => return Ok(ExitCode::from(code)),
     }
-    watch::begin(&arguments, sender.clone())?;
-    let mut orders = Orders::new(arguments.clone(), sender);
-    let state =
-        State::new(arguments.team.clone(), act::typed(&arguments), Manner::of_environment(), screen.size());
-    let code = serve(&mut screen, &mut orders, state, &events)?;
+    snapshot_thread::start_snapshot_thread(&arguments, sender.clone())?;
+    let mut orders = EffectThreads::new(arguments.clone(), sender);
+    let state = UiState::new(
+        arguments.team.clone(),
+        effect_threads::suggested_commands(&arguments),
+        TerminalCapabilities::from_env(),
+        screen.size(),
+    );
+    let code = run_event_loop(&mut screen, &mut orders, state, &events)?;
     drop(screen);
-    for line in orders.finish(&events) {
+    for line in orders.wait_briefly(&events) {
         // Nobody may be there to read it.
         writeln!(std::io::stderr(), "teamd-top: {}", visible(&line)).ok();
     }
@@ -80,21 +84,21 @@ fn run() -> Result<ExitCode, ErrorReport> {
 }
 
 /// Draws after each event that has changed something: a key acts on what was seen, never on what is drawn next.
-fn serve(
-    screen: &mut Screen,
-    orders: &mut Orders,
-    mut state: State,
-    events: &Receiver<Event>,
+fn run_event_loop(
+    screen: &mut TerminalScreen,
+    orders: &mut EffectThreads,
+    mut state: UiState,
+    events: &Receiver<UiEvent>,
 ) -> Result<u8, ErrorReport> {
     screen.draw(&mut state)?;
     while let Ok(event) = events.recv() {
         let before = state.clone();
         for effect in update::update(&mut state, event) {
             match effect {
-                Effect::Leave(code) => return Ok(code),
-                Effect::Suspend => screen.suspend()?,
-                Effect::Renew => screen.renew()?,
-                other => orders.begin(other),
+                UiEffect::Quit(code) => return Ok(code),
+                UiEffect::Suspend => screen.suspend()?,
+                UiEffect::Redraw => screen.redraw_all()?,
+                other => orders.start(other),
             }
         }
         if state != before || screen.is_stale() {

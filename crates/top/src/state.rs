@@ -1,183 +1,193 @@
 //! What is on the screen, and what the next key means.
 
-use crate::event::Told;
-use crate::manner::Manner;
-use crate::page;
-use crate::sight::{Item, Part, Sight};
+use crate::event::ActionResult;
+use crate::page_layout;
+use crate::snapshot::{ListItem, Panel, ScreenSnapshot};
+use crate::terminal_capabilities::TerminalCapabilities;
 use protocol::name::TeamName;
 use std::sync::Arc;
 use view::suggested_commands::SuggestedCommands;
 
 /// The whole of it; one loop owns it.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct State {
+pub(crate) struct UiState {
     pub(crate) team: TeamName,
     /// How a command about the team is typed.
-    pub(crate) typed: SuggestedCommands,
-    pub(crate) manner: Manner,
+    pub(crate) suggested_commands: SuggestedCommands,
+    pub(crate) capabilities: TerminalCapabilities,
     /// What was seen last.
-    pub(crate) sight: Arc<Sight>,
+    pub(crate) snapshot: Arc<ScreenSnapshot>,
     /// Columns and lines of the terminal.
     pub(crate) size: (u16, u16),
-    pub(crate) part: Part,
+    pub(crate) panel: Panel,
     /// What is chosen in each part, and where it was; none: the first one, of messages the last one.
-    chosen: [Option<(String, usize)>; 4],
+    selected: [Option<(String, usize)>; 4],
     /// What is shown must have this in it, in any case.
     pub(crate) filter: String,
-    pub(crate) view: View,
-    pub(crate) line: Line,
+    pub(crate) view: ActiveView,
+    pub(crate) bottom_line: BottomLine,
     /// The sentence at the bottom.
-    pub(crate) told: Option<Told>,
+    pub(crate) result: Option<ActionResult>,
 }
 
 /// What fills the screen.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum View {
+pub(crate) enum ActiveView {
     /// The four parts.
     Lists,
     /// One thing, whole.
-    Whole(Whole),
+    Details(DetailPage),
     Help,
 }
 
 /// One thing, as it was when it was opened or has become since.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Whole {
-    pub(crate) part: Part,
+pub(crate) struct DetailPage {
+    pub(crate) part: Panel,
     pub(crate) key: String,
     pub(crate) text: String,
     /// Of a member why it is not moving, once that is known.
-    pub(crate) why: String,
+    pub(crate) diagnosis: String,
     /// Of a member what its pane shows, once that is known.
-    pub(crate) screen: String,
+    pub(crate) pane_screen: String,
     /// Whose it is.
-    pub(crate) whose: Option<String>,
+    pub(crate) member: Option<String>,
     /// The first of its lines that is shown.
-    pub(crate) top: usize,
-    pub(crate) read: Read,
+    pub(crate) first_line: usize,
+    pub(crate) progress: ReadProgress,
 }
 
 /// How much of it was on the screen.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Read {
+pub(crate) enum ReadProgress {
     /// So many lines, from the first on.
-    To(usize),
-    ToItsEnd,
+    UpToLine(usize),
+    Complete,
 }
 
 /// What the last line is for.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Line {
+pub(crate) enum BottomLine {
     /// It says the keys.
-    Keys,
+    KeyHelp,
     /// Something is typed.
-    Prompt(Prompt),
+    Prompt(InputPrompt),
     /// The kill of that member, which one more key does.
-    Sure(String),
+    ConfirmKill(String),
 }
 
 /// Something that is typed.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Prompt {
-    pub(crate) what: Asks,
+pub(crate) struct InputPrompt {
+    pub(crate) purpose: PromptPurpose,
     pub(crate) text: String,
 }
 
 /// What it is for.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Asks {
+pub(crate) enum PromptPurpose {
     /// A message to that member.
-    Send(String),
+    Message(String),
     /// Why that member is asked to end.
-    Shutdown(String),
+    ShutdownReason(String),
     /// Why that request has a no.
-    Deny(String),
+    DenyReason(String),
     Filter,
 }
 
-impl State {
+impl UiState {
     /// Nothing seen yet.
-    pub(crate) fn new(team: TeamName, typed: SuggestedCommands, manner: Manner, size: (u16, u16)) -> State {
-        State {
+    pub(crate) fn new(
+        team: TeamName,
+        typed: SuggestedCommands,
+        manner: TerminalCapabilities,
+        size: (u16, u16),
+    ) -> UiState {
+        UiState {
             team,
-            typed,
-            manner,
-            sight: Arc::default(),
+            suggested_commands: typed,
+            capabilities: manner,
+            snapshot: Arc::default(),
             size,
-            part: Part::Members,
-            chosen: [None, None, None, None],
+            panel: Panel::Members,
+            selected: [None, None, None, None],
             filter: String::new(),
-            view: View::Lists,
-            line: Line::Keys,
-            told: None,
+            view: ActiveView::Lists,
+            bottom_line: BottomLine::KeyHelp,
+            result: None,
         }
     }
 
     /// What of a part the filter lets through.
-    pub(crate) fn items(&self, part: Part) -> Vec<&dyn Item> {
+    pub(crate) fn items(&self, part: Panel) -> Vec<&dyn ListItem> {
         let wanted = self.filter.to_lowercase();
-        let mut items = self.sight.items(part);
-        items.retain(|item| wanted.is_empty() || item.words().to_lowercase().contains(&wanted));
+        let mut items = self.snapshot.items(part);
+        items.retain(|item| wanted.is_empty() || item.filter_text().to_lowercase().contains(&wanted));
         items
     }
 
     /// Which of them is chosen; one that is gone is followed by what stands in its place.
-    pub(crate) fn at(&self, part: Part) -> Option<usize> {
+    pub(crate) fn selected_index(&self, part: Panel) -> Option<usize> {
         let items = self.items(part);
         let last = items.len().checked_sub(1)?;
-        Some(match &self.chosen[part as usize] {
+        Some(match &self.selected[part as usize] {
             Some((key, at)) => items.iter().position(|item| item.key() == *key).unwrap_or((*at).min(last)),
-            None if part == Part::Messages => last,
+            None if part == Panel::Messages => last,
             None => 0,
         })
     }
 
     /// The chosen one of the part that has the keys.
-    pub(crate) fn item(&self) -> Option<&dyn Item> {
-        self.at(self.part).map(|at| self.items(self.part)[at])
+    pub(crate) fn selected_item(&self) -> Option<&dyn ListItem> {
+        self.selected_index(self.panel).map(|at| self.items(self.panel)[at])
     }
 
     /// Chooses; of messages the last one is whichever comes last.
-    pub(crate) fn choose(&mut self, at: usize) {
-        let items = self.items(self.part);
+    pub(crate) fn select(&mut self, at: usize) {
+        let items = self.items(self.panel);
         let last = items.len().saturating_sub(1);
         let at = at.min(last);
-        let follows = self.part == Part::Messages && at == last;
+        let follows = self.panel == Panel::Messages && at == last;
         let chosen = items.get(at).map(|item| (item.key(), at)).filter(|_| !follows);
-        self.chosen[self.part as usize] = chosen;
+        self.selected[self.panel as usize] = chosen;
     }
 
     /// Notes where the chosen things are now, for when they go: also those that nobody has chosen yet, since they are shown
     /// as chosen. Only the stream of messages is followed until somebody does.
-    pub(crate) fn settle(&mut self) {
-        for part in Part::ALL {
-            let chosen = self.at(part).map(|at| (self.items(part)[at].key(), at));
-            let follows = part == Part::Messages && self.chosen[part as usize].is_none();
+    pub(crate) fn pin_selection(&mut self) {
+        for part in Panel::ALL {
+            let chosen = self.selected_index(part).map(|at| (self.items(part)[at].key(), at));
+            let follows = part == Panel::Messages && self.selected[part as usize].is_none();
             if let Some(chosen) = chosen.filter(|_| !follows) {
-                self.chosen[part as usize] = Some(chosen);
+                self.selected[part as usize] = Some(chosen);
             }
         }
     }
 
     /// Whose the chosen thing is, or the one that is shown whole.
-    pub(crate) fn whose(&self) -> Option<String> {
+    pub(crate) fn selected_member(&self) -> Option<String> {
         match &self.view {
-            View::Whole(whole) => whole.whose.clone(),
-            _ => self.item()?.whose().map(str::to_owned),
+            ActiveView::Details(whole) => whole.member.clone(),
+            _ => self.selected_item()?.member_name().map(str::to_owned),
         }
     }
 
     /// How far a page has been on the screen once this is drawn.
-    pub(crate) fn read(&self, whole: &Whole) -> Read {
-        page::read(whole, self.told.as_ref().map(|told| told.text.as_str()), self.size, self.manner)
+    pub(crate) fn progress_after_draw(&self, whole: &DetailPage) -> ReadProgress {
+        page_layout::read_progress(
+            whole,
+            self.result.as_ref().map(|told| told.text.as_str()),
+            self.size,
+            self.capabilities,
+        )
     }
 
     /// It was drawn: what has been on the screen has been read.
-    pub(crate) fn drawn(&mut self) {
-        let View::Whole(whole) = &self.view else { return };
-        let read = self.read(whole);
-        if let View::Whole(whole) = &mut self.view {
-            whole.read = read;
+    pub(crate) fn mark_drawn(&mut self) {
+        let ActiveView::Details(whole) = &self.view else { return };
+        let read = self.progress_after_draw(whole);
+        if let ActiveView::Details(whole) = &mut self.view {
+            whole.progress = read;
         }
     }
 }

@@ -3,73 +3,81 @@
 mod keys;
 mod screens;
 
-use crate::event::{Effect, Event, Key};
-use crate::manner::{Colors, Letters, Manner};
-use crate::sight::{Daemon, Found, Letter, Member, Request, Sight};
-use crate::state::State;
+use crate::event::{Key, UiEffect, UiEvent};
+use crate::snapshot::{
+    DaemonReachability, MemberItem, MessageItem, RequestItem, ScreenSnapshot, TeamPresence,
+};
+use crate::state::UiState;
+use crate::terminal_capabilities::{Charset, ColorSupport, TerminalCapabilities};
 use crate::update::update;
 use protocol::name::TeamName;
 use protocol::task::Task;
 use std::sync::Arc;
 use view::suggested_commands::SuggestedCommands;
 
-const WHOLE: Manner = Manner { colors: Colors::Shown, letters: Letters::Unicode };
+const FULL_CAPABILITIES: TerminalCapabilities =
+    TerminalCapabilities { colors: ColorSupport::Enabled, charset: Charset::Unicode };
 
 /// A state of that size in which this was seen.
-fn state(sight: Sight, size: (u16, u16)) -> State {
-    let mut state = State::new(TeamName::parse("survey").unwrap(), SuggestedCommands::default(), WHOLE, size);
-    update(&mut state, Event::Seen(Box::new(sight)));
+fn state(sight: ScreenSnapshot, size: (u16, u16)) -> UiState {
+    let mut state = UiState::new(
+        TeamName::parse("survey").unwrap(),
+        SuggestedCommands::default(),
+        FULL_CAPABILITIES,
+        size,
+    );
+    update(&mut state, UiEvent::SnapshotRead(Box::new(sight)));
     state
 }
 
-fn press(state: &mut State, keys: &[Key]) -> Vec<Effect> {
+fn press_keys(state: &mut UiState, keys: &[Key]) -> Vec<UiEffect> {
     let pressed = |key: &Key| {
-        let effects = update(state, Event::Key(*key));
-        state.drawn();
+        let effects = update(state, UiEvent::Key(*key));
+        state.mark_drawn();
         effects
     };
     keys.iter().flat_map(pressed).collect()
 }
 
-fn text(state: &mut State, keys: &str) -> Vec<Effect> {
-    press(state, &keys.chars().map(Key::Char).collect::<Vec<_>>())
+fn type_text(state: &mut UiState, keys: &str) -> Vec<UiEffect> {
+    press_keys(state, &keys.chars().map(Key::Char).collect::<Vec<_>>())
 }
 
-fn member(name: &str, color: &str, state: &str, task: &str, last: &str) -> Member {
-    Member {
+fn member(name: &str, color: &str, state: &str, task: &str, last: &str) -> MemberItem {
+    MemberItem {
         name: name.to_owned(),
         color: color.to_owned(),
         state: state.to_owned(),
         since: "14:05".to_owned(),
         unread: Some(0),
         task: task.to_owned(),
-        used: String::new(),
-        last: last.to_owned(),
+        usage: String::new(),
+        last_line: last.to_owned(),
         pane: Some("%3".to_owned()),
-        about: vec!["phase running".to_owned(), "pane %3".to_owned()],
+        details: vec!["phase running".to_owned(), "pane %3".to_owned()],
     }
 }
 
-fn letter(number: u64, from: &str, to: &str, about: &str) -> Arc<Letter> {
+fn message(number: u64, from: &str, to: &str, about: &str) -> Arc<MessageItem> {
     let clock = format!("14:{number:02}");
     let (from, to, about, text) =
         (from.to_owned(), to.to_owned(), about.to_owned(), format!("{about}, in full"));
-    Arc::new(Letter { number, at: number, clock, from, to, about, text, times: 1 })
+    Arc::new(MessageItem { number, at: number, time_text: clock, from, to, summary: about, text, count: 1 })
 }
 
-fn request(id: &str, from: &str, whole: &str) -> Request {
+fn request(id: &str, from: &str, whole: &str) -> RequestItem {
     let about = whole.lines().next().unwrap_or_default().to_owned();
-    Request {
+    RequestItem {
         id: id.to_owned(),
         from: from.to_owned(),
         since: "14:07".to_owned(),
-        about,
-        whole: whole.to_owned(),
+        summary: about,
+        details: whole.to_owned(),
     }
 }
 
 /// Of each kind something.
-fn survey() -> Sight {
+fn example_snapshot() -> ScreenSnapshot {
     let tasks = [
         r#"{"id":"1","subject":"count the lines","status":"completed","owner":"ann"}"#,
         r#"{"id":"2","subject":"read the manual","status":"in_progress","owner":"ann"}"#,
@@ -78,22 +86,22 @@ fn survey() -> Sight {
         r#"{"id":"5","subject":"send it","status":"pending","owner":"bob","blockedBy":["4"]}"#,
     ];
     let tasks: Vec<Task> = tasks.iter().map(|text| Task::parse(text).unwrap()).collect();
-    let lead = Member { state: "lead".to_owned(), unread: Some(2), ..Member::default() };
-    Sight {
-        daemon: Daemon::Answers,
-        team: Found::There,
+    let lead = MemberItem { state: "lead".to_owned(), unread: Some(2), ..MemberItem::default() };
+    ScreenSnapshot {
+        daemon: DaemonReachability::Running,
+        team: TeamPresence::Exists,
         budget: String::new(),
         members: vec![
-            Member { name: "team-lead".to_owned(), ..lead },
+            MemberItem { name: "team-lead".to_owned(), ..lead },
             member("ann", "blue", "active", "#2 read the manual", "reading chapter 3 of 9, which is long"),
             member("bob", "green", "idle!asks", "", "waiting"),
-            Member { unread: None, pane: None, ..member("carla", "red", "failed", "", "exit 1") },
+            MemberItem { unread: None, pane: None, ..member("carla", "red", "failed", "", "exit 1") },
         ],
-        tasks: Arc::new(crate::graph::rows(&tasks, &[])),
+        tasks: Arc::new(crate::task_tree::task_items(&tasks, &[])),
         messages: vec![
-            letter(1, "team-lead", "ann", "read the manual"),
-            letter(2, "ann", "team-lead", "task 1 completed"),
-            letter(3, "bob", "ann", "which chapter do you read?"),
+            message(1, "team-lead", "ann", "read the manual"),
+            message(2, "ann", "team-lead", "task 1 completed"),
+            message(3, "bob", "ann", "which chapter do you read?"),
         ],
         requests: Some(vec![request(
             "perm-1",

@@ -1,119 +1,126 @@
 //! What follows from an event: the next state, and what is to be done. No I/O, no clock.
 
-use crate::event::{Effect, Event, Key, Pane, Told};
-use crate::page;
-use crate::sight::{Item, Part, Sight};
-use crate::state::{Asks, Line, Prompt, Read, State, View, Whole};
+use crate::event::{ActionResult, Key, PaneAvailability, UiEffect, UiEvent};
+use crate::page_layout;
+use crate::snapshot::{ListItem, Panel, ScreenSnapshot};
+use crate::state::{ActiveView, BottomLine, DetailPage, InputPrompt, PromptPurpose, ReadProgress, UiState};
 use std::sync::Arc;
 
 /// The reason of a no for which none was typed: the protocol needs one.
-const NO: &str = "a person has said no";
+const DEFAULT_DENY_REASON: &str = "a person has said no";
 
 /// The next state.
-pub(crate) fn update(state: &mut State, event: Event) -> Vec<Effect> {
+pub(crate) fn update(state: &mut UiState, event: UiEvent) -> Vec<UiEffect> {
     match event {
-        Event::Key(key) => key_pressed(state, key),
-        Event::Paste(text) => pasted(state, &text),
-        Event::Resized(width, height) => {
+        UiEvent::Key(key) => handle_key(state, key),
+        UiEvent::Paste(text) => handle_paste(state, &text),
+        UiEvent::Resized(width, height) => {
             state.size = (width, height);
-            reread(state);
+            reset_progress(state);
             scroll(state, 0);
             Vec::new()
         }
-        Event::Seen(sight) => seen(state, *sight),
-        Event::Told(told) => {
-            state.told = Some(told);
+        UiEvent::SnapshotRead(sight) => apply_snapshot(state, *sight),
+        UiEvent::ActionFinished(told) => {
+            state.result = Some(told);
             Vec::new()
         }
-        Event::Screen { name, text } => known(state, &name, |whole| whole.screen = text),
-        Event::Why { name, text } => known(state, &name, |whole| whole.why = text),
-        Event::End(code) => vec![Effect::Leave(code)],
-        Event::Stop => vec![Effect::Suspend],
-        Event::GoOn => vec![Effect::Renew],
+        UiEvent::PaneCaptured { name, text } => {
+            update_member_page(state, &name, |whole| whole.pane_screen = text)
+        }
+        UiEvent::Diagnosed { name, text } => update_member_page(state, &name, |whole| whole.diagnosis = text),
+        UiEvent::Terminate(code) => vec![UiEffect::Quit(code)],
+        UiEvent::SuspendRequested => vec![UiEffect::Suspend],
+        UiEvent::Continued => vec![UiEffect::Redraw],
     }
 }
 
-fn key_pressed(state: &mut State, key: Key) -> Vec<Effect> {
+fn handle_key(state: &mut UiState, key: Key) -> Vec<UiEffect> {
     match key {
-        Key::Control('c') => return vec![Effect::Leave(0)],
-        Key::Control('l') => return vec![Effect::Renew],
-        Key::Control('z') => return vec![Effect::Suspend],
+        Key::Control('c') => return vec![UiEffect::Quit(0)],
+        Key::Control('l') => return vec![UiEffect::Redraw],
+        Key::Control('z') => return vec![UiEffect::Suspend],
         _ => {}
     }
-    if page::is_too_small(state.size) {
+    if page_layout::is_too_small(state.size) {
         // Whatever is done is seen by whoever does it.
-        return if key == Key::Char('q') { vec![Effect::Leave(0)] } else { Vec::new() };
+        return if key == Key::Char('q') { vec![UiEffect::Quit(0)] } else { Vec::new() };
     }
-    state.told = None;
-    match std::mem::replace(&mut state.line, Line::Keys) {
-        Line::Prompt(prompt) => typed(state, prompt, key),
-        Line::Sure(name) if key == Key::Char('K') => vec![verb(&["kill", "--", &name], "")],
-        Line::Sure(_) => Vec::new(),
-        Line::Keys => match state.view {
-            View::Help => {
-                state.view = View::Lists;
+    state.result = None;
+    match std::mem::replace(&mut state.bottom_line, BottomLine::KeyHelp) {
+        BottomLine::Prompt(prompt) => handle_prompt_key(state, prompt, key),
+        BottomLine::ConfirmKill(name) if key == Key::Char('K') => {
+            vec![teamctl_effect(&["kill", "--", &name], "")]
+        }
+        BottomLine::ConfirmKill(_) => Vec::new(),
+        BottomLine::KeyHelp => match state.view {
+            ActiveView::Help => {
+                state.view = ActiveView::Lists;
                 Vec::new()
             }
-            View::Lists => in_lists(state, key),
-            View::Whole(_) => in_whole(state, key),
+            ActiveView::Lists => handle_list_key(state, key),
+            ActiveView::Details(_) => handle_detail_key(state, key),
         },
     }
 }
 
-fn in_lists(state: &mut State, key: Key) -> Vec<Effect> {
+fn handle_list_key(state: &mut UiState, key: Key) -> Vec<UiEffect> {
     let page = usize::from(state.size.1).max(4) / 2;
-    let at = state.at(state.part).unwrap_or(0);
+    let at = state.selected_index(state.panel).unwrap_or(0);
     match key {
-        Key::Up | Key::Char('k') => state.choose(at.saturating_sub(1)),
-        Key::Down | Key::Char('j') => state.choose(at + 1),
-        Key::PageUp => state.choose(at.saturating_sub(page)),
-        Key::PageDown => state.choose(at + page),
-        Key::Home | Key::Char('g') => state.choose(0),
-        Key::End | Key::Char('G') => state.choose(usize::MAX),
-        Key::Tab => state.part = next(state.part, 1),
-        Key::BackTab => state.part = next(state.part, Part::ALL.len() - 1),
-        Key::Enter => return open(state),
+        Key::Up | Key::Char('k') => state.select(at.saturating_sub(1)),
+        Key::Down | Key::Char('j') => state.select(at + 1),
+        Key::PageUp => state.select(at.saturating_sub(page)),
+        Key::PageDown => state.select(at + page),
+        Key::Home | Key::Char('g') => state.select(0),
+        Key::End | Key::Char('G') => state.select(usize::MAX),
+        Key::Tab => state.panel = next_panel(state.panel, 1),
+        Key::BackTab => state.panel = next_panel(state.panel, Panel::ALL.len() - 1),
+        Key::Enter => return open_details(state),
         Key::Escape => state.filter.clear(),
-        Key::Char('/') => ask(state, Asks::Filter),
-        Key::Char('q') => return vec![Effect::Leave(0)],
-        other => return on_member(state, other),
+        Key::Char('/') => start_prompt(state, PromptPurpose::Filter),
+        Key::Char('q') => return vec![UiEffect::Quit(0)],
+        other => return handle_member_key(state, other),
     }
     Vec::new()
 }
 
-fn next(part: Part, steps: usize) -> Part {
-    let at = Part::ALL.iter().position(|of| *of == part).unwrap_or(0);
-    Part::ALL[(at + steps) % Part::ALL.len()]
+fn next_panel(part: Panel, steps: usize) -> Panel {
+    let at = Panel::ALL.iter().position(|of| *of == part).unwrap_or(0);
+    Panel::ALL[(at + steps) % Panel::ALL.len()]
 }
 
-fn open(state: &mut State) -> Vec<Effect> {
-    let Some(item) = state.item() else { return Vec::new() };
-    let whole = Whole {
-        part: state.part,
+fn open_details(state: &mut UiState) -> Vec<UiEffect> {
+    let Some(item) = state.selected_item() else { return Vec::new() };
+    let whole = DetailPage {
+        part: state.panel,
         key: item.key(),
-        text: item.whole(),
-        why: String::new(),
-        screen: String::new(),
-        whose: item.whose().map(str::to_owned),
-        top: 0,
-        read: Read::To(0),
+        text: item.details(),
+        diagnosis: String::new(),
+        pane_screen: String::new(),
+        member: item.member_name().map(str::to_owned),
+        first_line: 0,
+        progress: ReadProgress::UpToLine(0),
     };
     let name = whole.key.clone();
     let more = match whole.part {
-        Part::Members => vec![look_at(state, &name), Effect::Why { name }],
+        Panel::Members => vec![capture_effect(state, &name), UiEffect::Diagnose { name }],
         _ => Vec::new(),
     };
-    state.view = View::Whole(whole);
+    state.view = ActiveView::Details(whole);
     more
 }
 
-fn look_at(state: &State, name: &str) -> Effect {
-    let there = state.sight.member(name).is_some_and(|member| member.pane.is_some());
-    Effect::Screen { name: name.to_owned(), pane: if there { Pane::There } else { Pane::None } }
+fn capture_effect(state: &UiState, name: &str) -> UiEffect {
+    let there = state.snapshot.member(name).is_some_and(|member| member.pane.is_some());
+    UiEffect::CapturePane {
+        name: name.to_owned(),
+        pane: if there { PaneAvailability::Exists } else { PaneAvailability::Missing },
+    }
 }
 
-fn in_whole(state: &mut State, key: Key) -> Vec<Effect> {
-    let page = isize::try_from(page::room(state.size)).unwrap_or(1).max(1);
+fn handle_detail_key(state: &mut UiState, key: Key) -> Vec<UiEffect> {
+    let page = isize::try_from(page_layout::page_height(state.size)).unwrap_or(1).max(1);
     match key {
         Key::Up | Key::Char('k') => scroll(state, -1),
         Key::Down | Key::Char('j') => scroll(state, 1),
@@ -121,183 +128,199 @@ fn in_whole(state: &mut State, key: Key) -> Vec<Effect> {
         Key::PageDown | Key::Char(' ') => scroll(state, page),
         Key::Home | Key::Char('g') => scroll(state, isize::MIN / 2),
         Key::End | Key::Char('G') => scroll(state, isize::MAX / 2),
-        Key::Escape | Key::Enter | Key::Char('q') => state.view = View::Lists,
-        Key::Char('y') => return answer(state, |id| Answer::Act(verb(&["approve", "--", id], ""))),
-        Key::Char('n') => return answer(state, |id| Answer::Ask(Asks::Deny(id.to_owned()))),
-        other => return on_member(state, other),
+        Key::Escape | Key::Enter | Key::Char('q') => state.view = ActiveView::Lists,
+        Key::Char('y') => {
+            return answer_request(state, |id| AnswerStep::Run(teamctl_effect(&["approve", "--", id], "")));
+        }
+        Key::Char('n') => {
+            return answer_request(state, |id| {
+                AnswerStep::AskReason(PromptPurpose::DenyReason(id.to_owned()))
+            });
+        }
+        other => return handle_member_key(state, other),
     }
     Vec::new()
 }
 
 /// Lines of another width are others.
-fn reread(state: &mut State) {
-    if let View::Whole(Whole { read: Read::To(seen), .. }) = &mut state.view {
+fn reset_progress(state: &mut UiState) {
+    if let ActiveView::Details(DetailPage { progress: ReadProgress::UpToLine(seen), .. }) = &mut state.view {
         *seen = 0;
     }
 }
 
 /// Never beyond the last line.
-fn scroll(state: &mut State, by: isize) {
-    let (size, manner) = (state.size, state.manner);
-    if let View::Whole(whole) = &mut state.view {
-        let most = page::lines(whole, size, manner).len().saturating_sub(page::room(size));
-        whole.top = whole.top.saturating_add_signed(by).min(most);
+fn scroll(state: &mut UiState, by: isize) {
+    let (size, manner) = (state.size, state.capabilities);
+    if let ActiveView::Details(whole) = &mut state.view {
+        let most =
+            page_layout::page_lines(whole, size, manner).len().saturating_sub(page_layout::page_height(size));
+        whole.first_line = whole.first_line.saturating_add_signed(by).min(most);
     }
 }
 
 /// What an answer begins with.
-enum Answer {
-    Act(Effect),
-    Ask(Asks),
+enum AnswerStep {
+    Run(UiEffect),
+    AskReason(PromptPurpose),
 }
 
 /// Only of a request that was on the screen to its end, as it is now, and whose id is nobody else's.
-fn answer(state: &mut State, begin: impl Fn(&str) -> Answer) -> Vec<Effect> {
-    let View::Whole(whole) = &state.view else { return Vec::new() };
-    if whole.part != Part::Requests {
+fn answer_request(state: &mut UiState, begin: impl Fn(&str) -> AnswerStep) -> Vec<UiEffect> {
+    let ActiveView::Details(whole) = &state.view else { return Vec::new() };
+    if whole.part != Panel::Requests {
         return Vec::new();
     }
-    let Some(requests) = &state.sight.requests else {
-        let requests = state.typed.command(&["requests"]);
+    let Some(requests) = &state.snapshot.requests else {
+        let requests = state.suggested_commands.command(&["requests"]);
         return refuse(state, &format!("what waits can't be read: {requests} says why"));
     };
     let Some(request) = requests.iter().find(|request| request.key() == whole.key) else {
         return refuse(state, "it waits no longer");
     };
-    if whole.read != Read::ToItsEnd || request.whole != whole.text {
+    if whole.progress != ReadProgress::Complete || request.details != whole.text {
         return refuse(state, "read it to its end first");
     }
     if requests.iter().filter(|other| other.id == request.id).count() > 1 {
-        let requests = state.typed.command(&["requests"]);
+        let requests = state.suggested_commands.command(&["requests"]);
         return refuse(state, &format!("another request has the same id: answer it by hand, see {requests}"));
     }
     match begin(&request.id) {
-        Answer::Act(effect) => {
-            state.view = View::Lists;
+        AnswerStep::Run(effect) => {
+            state.view = ActiveView::Lists;
             vec![effect]
         }
-        Answer::Ask(what) => {
-            ask(state, what);
+        AnswerStep::AskReason(what) => {
+            start_prompt(state, what);
             Vec::new()
         }
     }
 }
 
-fn refuse(state: &mut State, why: &str) -> Vec<Effect> {
-    state.told = Some(Told::failed(why));
+fn refuse(state: &mut UiState, why: &str) -> Vec<UiEffect> {
+    state.result = Some(ActionResult::failure(why));
     Vec::new()
 }
 
-fn on_member(state: &mut State, key: Key) -> Vec<Effect> {
+fn handle_member_key(state: &mut UiState, key: Key) -> Vec<UiEffect> {
     let Key::Char(key) = key else { return Vec::new() };
     if key == '?' {
-        state.view = View::Help;
+        state.view = ActiveView::Help;
     }
     if !matches!(key, 's' | 'x' | 'K' | 'a') {
         return Vec::new();
     }
-    let Some(name) = state.whose() else { return refuse(state, "that is nobody's: choose a member") };
+    let Some(name) = state.selected_member() else {
+        return refuse(state, "that is nobody's: choose a member");
+    };
     match key {
-        's' => ask(state, Asks::Send(name)),
-        'x' => ask(state, Asks::Shutdown(name)),
-        'K' => state.line = Line::Sure(name),
+        's' => start_prompt(state, PromptPurpose::Message(name)),
+        'x' => start_prompt(state, PromptPurpose::ShutdownReason(name)),
+        'K' => state.bottom_line = BottomLine::ConfirmKill(name),
         _ => return attach(state, name),
     }
     Vec::new()
 }
 
-fn attach(state: &mut State, name: String) -> Vec<Effect> {
-    match state.sight.member(&name).and_then(|member| member.pane.as_ref()) {
-        Some(_) => vec![Effect::Attach { name }],
+fn attach(state: &mut UiState, name: String) -> Vec<UiEffect> {
+    match state.snapshot.member(&name).and_then(|member| member.pane.as_ref()) {
+        Some(_) => vec![UiEffect::Attach { name }],
         None => refuse(state, "it has no pane: Enter shows its output"),
     }
 }
 
-fn ask(state: &mut State, what: Asks) {
-    let text = if what == Asks::Filter { state.filter.clone() } else { String::new() };
-    state.line = Line::Prompt(Prompt { what, text });
+fn start_prompt(state: &mut UiState, what: PromptPurpose) {
+    let text = if what == PromptPurpose::Filter { state.filter.clone() } else { String::new() };
+    state.bottom_line = BottomLine::Prompt(InputPrompt { purpose: what, text });
 }
 
-fn typed(state: &mut State, mut prompt: Prompt, key: Key) -> Vec<Effect> {
+fn handle_prompt_key(state: &mut UiState, mut prompt: InputPrompt, key: Key) -> Vec<UiEffect> {
     match key {
         Key::Char(c) => prompt.text.push(c),
         Key::Backspace => drop(prompt.text.pop()),
         Key::Control('u') => prompt.text.clear(),
-        Key::Enter => return entered(state, prompt),
+        Key::Enter => return submit_prompt(state, prompt),
         Key::Escape => {
-            if prompt.what == Asks::Filter {
+            if prompt.purpose == PromptPurpose::Filter {
                 state.filter.clear();
             }
             return Vec::new();
         }
         _ => {}
     }
-    goes_on(state, prompt);
+    update_prompt(state, prompt);
     Vec::new()
 }
 
 /// A filter is seen while it is typed.
-fn goes_on(state: &mut State, prompt: Prompt) {
-    if prompt.what == Asks::Filter {
+fn update_prompt(state: &mut UiState, prompt: InputPrompt) {
+    if prompt.purpose == PromptPurpose::Filter {
         state.filter.clone_from(&prompt.text);
     }
-    state.line = Line::Prompt(prompt);
+    state.bottom_line = BottomLine::Prompt(prompt);
 }
 
-fn entered(state: &mut State, Prompt { what, text }: Prompt) -> Vec<Effect> {
+fn submit_prompt(state: &mut UiState, InputPrompt { purpose: what, text }: InputPrompt) -> Vec<UiEffect> {
     let text = text.trim();
     match what {
-        Asks::Filter => Vec::new(),
-        Asks::Send(_) if text.is_empty() => Vec::new(),
+        PromptPurpose::Filter => Vec::new(),
+        PromptPurpose::Message(_) if text.is_empty() => Vec::new(),
         // Over standard input: not everybody who sees the processes is to read it.
-        Asks::Send(to) => vec![verb(&["send", "--", &to, "-"], text)],
-        Asks::Shutdown(name) if text.is_empty() => vec![verb(&["shutdown", "--no-wait", "--", &name], "")],
-        Asks::Shutdown(name) => vec![verb(&["shutdown", "--no-wait", "--reason=-", "--", &name], text)],
-        Asks::Deny(id) => {
-            state.view = View::Lists;
-            let reason = if text.is_empty() { NO } else { text };
-            vec![verb(&["deny", &format!("--reason={reason}"), "--", &id], "")]
+        PromptPurpose::Message(to) => vec![teamctl_effect(&["send", "--", &to, "-"], text)],
+        PromptPurpose::ShutdownReason(name) if text.is_empty() => {
+            vec![teamctl_effect(&["shutdown", "--no-wait", "--", &name], "")]
+        }
+        PromptPurpose::ShutdownReason(name) => {
+            vec![teamctl_effect(&["shutdown", "--no-wait", "--reason=-", "--", &name], text)]
+        }
+        PromptPurpose::DenyReason(id) => {
+            state.view = ActiveView::Lists;
+            let reason = if text.is_empty() { DEFAULT_DENY_REASON } else { text };
+            vec![teamctl_effect(&["deny", &format!("--reason={reason}"), "--", &id], "")]
         }
     }
 }
 
-fn verb(words: &[&str], input: &str) -> Effect {
-    Effect::Verb { words: words.iter().map(|word| (*word).to_owned()).collect(), input: input.to_owned() }
+fn teamctl_effect(words: &[&str], input: &str) -> UiEffect {
+    UiEffect::RunTeamctl {
+        args: words.iter().map(|word| (*word).to_owned()).collect(),
+        stdin: input.to_owned(),
+    }
 }
 
 /// Text, wherever something is typed; never keys.
-fn pasted(state: &mut State, text: &str) -> Vec<Effect> {
-    if let Line::Prompt(mut prompt) = state.line.clone() {
+fn handle_paste(state: &mut UiState, text: &str) -> Vec<UiEffect> {
+    if let BottomLine::Prompt(mut prompt) = state.bottom_line.clone() {
         prompt.text.extend(text.chars().map(|c| if c.is_control() { ' ' } else { c }));
-        goes_on(state, prompt);
+        update_prompt(state, prompt);
     }
     Vec::new()
 }
 
-fn seen(state: &mut State, sight: Sight) -> Vec<Effect> {
+fn apply_snapshot(state: &mut UiState, sight: ScreenSnapshot) -> Vec<UiEffect> {
     // What has not changed stays the same, so that nobody compares it again.
-    if *state.sight != sight {
-        state.sight = Arc::new(sight);
+    if *state.snapshot != sight {
+        state.snapshot = Arc::new(sight);
     }
-    state.settle();
-    let View::Whole(whole) = &mut state.view else { return Vec::new() };
-    let items = state.sight.items(whole.part);
+    state.pin_selection();
+    let ActiveView::Details(whole) = &mut state.view else { return Vec::new() };
+    let items = state.snapshot.items(whole.part);
     let Some(item) = items.iter().find(|item| item.key() == whole.key) else { return Vec::new() };
-    let now = item.whole();
+    let now = item.details();
     if now != whole.text {
         whole.text = now;
-        if whole.part == Part::Requests {
-            (whole.top, whole.read) = (0, Read::To(0));
-            state.told = Some(Told::failed("it has changed: read it again"));
+        if whole.part == Panel::Requests {
+            (whole.first_line, whole.progress) = (0, ReadProgress::UpToLine(0));
+            state.result = Some(ActionResult::failure("it has changed: read it again"));
         }
     }
     Vec::new()
 }
 
 /// More of the member whose page is open.
-fn known(state: &mut State, name: &str, add: impl FnOnce(&mut Whole)) -> Vec<Effect> {
-    if let View::Whole(whole) = &mut state.view
-        && whole.part == Part::Members
+fn update_member_page(state: &mut UiState, name: &str, add: impl FnOnce(&mut DetailPage)) -> Vec<UiEffect> {
+    if let ActiveView::Details(whole) = &mut state.view
+        && whole.part == Panel::Members
         && whole.key == name
     {
         add(whole);

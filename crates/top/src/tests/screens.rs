@@ -1,18 +1,18 @@
 //! Drawn on a terminal of letters alone. A screen that is meant to change is written anew with `SCREENS=write`.
 
-use super::{WHOLE, letter, member, press, request, state, survey, text};
+use super::{FULL_CAPABILITIES, example_snapshot, member, message, press_keys, request, state, type_text};
 use crate::draw::draw;
-use crate::event::{Event, Key, Told};
-use crate::manner::{Colors, Letters, Manner};
-use crate::sight::{Daemon, Part, Sight};
-use crate::state::State;
+use crate::event::{ActionResult, Key, UiEvent};
+use crate::snapshot::{DaemonReachability, Panel, ScreenSnapshot};
+use crate::state::UiState;
+use crate::terminal_capabilities::{Charset, ColorSupport, TerminalCapabilities};
 use crate::update::update;
 use ratatui::Terminal;
 use ratatui::backend::TestBackend;
 use ratatui::buffer::Buffer;
 use ratatui::style::Color;
 
-fn drawn(state: &State) -> Buffer {
+fn drawn(state: &UiState) -> Buffer {
     let mut terminal = Terminal::new(TestBackend::new(state.size.0, state.size.1)).unwrap();
     terminal.draw(|frame| draw(state, frame.buffer_mut())).unwrap();
     terminal.backend().buffer().clone()
@@ -36,12 +36,12 @@ fn lines(buffer: &Buffer) -> String {
 }
 
 /// The whole screen, as text.
-pub(super) fn shown(state: &State) -> String {
+pub(super) fn screen_text(state: &UiState) -> String {
     lines(&drawn(state))
 }
 
 #[allow(clippy::disallowed_methods, reason = "the test's own expectation, where it is asked for")]
-fn is(name: &str, state: &State) {
+fn assert_screen(name: &str, state: &UiState) {
     let shown = lines(&drawn(state));
     let path = format!("{}/src/tests/screens/{name}.txt", env!("CARGO_MANIFEST_DIR"));
     if std::env::var_os("SCREENS").is_some() {
@@ -52,121 +52,127 @@ fn is(name: &str, state: &State) {
 }
 
 #[test]
-fn a_team_at_work() {
-    is("lists", &state(survey(), (80, 24)));
-    is("wide", &state(survey(), (132, 30)));
-    is("narrow", &state(survey(), (48, 12)));
-    is("small", &state(survey(), (39, 24)));
+fn working_team() {
+    assert_screen("lists", &state(example_snapshot(), (80, 24)));
+    assert_screen("wide", &state(example_snapshot(), (132, 30)));
+    assert_screen("narrow", &state(example_snapshot(), (48, 12)));
+    assert_screen("small", &state(example_snapshot(), (39, 24)));
 }
 
 #[test]
-fn the_readme_shows_what_is_shown() {
+fn readme_shows_the_real_screen() {
     let readme = include_str!("../../../../README.md");
-    let shown = lines(&drawn(&state(survey(), (80, 24))));
+    let shown = lines(&drawn(&state(example_snapshot(), (80, 24))));
     for line in shown.lines() {
         assert!(readme.contains(line), "{line}");
     }
 }
 
 #[test]
-fn each_part_has_the_keys_in_turn() {
-    let mut state = state(survey(), (80, 24));
-    for (name, part) in [("requests", Part::Requests), ("tasks", Part::Tasks), ("messages", Part::Messages)] {
-        press(&mut state, &[Key::Tab]);
-        assert_eq!(state.part, part);
-        is(name, &state);
+fn each_panel_can_have_focus() {
+    let mut state = state(example_snapshot(), (80, 24));
+    for (name, part) in
+        [("requests", Panel::Requests), ("tasks", Panel::Tasks), ("messages", Panel::Messages)]
+    {
+        press_keys(&mut state, &[Key::Tab]);
+        assert_eq!(state.panel, part);
+        assert_screen(name, &state);
     }
 }
 
 #[test]
-fn one_thing_whole_and_the_help() {
-    let mut state = state(survey(), (80, 24));
-    press(&mut state, &[Key::Down, Key::Enter]);
+fn detail_page_and_help() {
+    let mut state = state(example_snapshot(), (80, 24));
+    press_keys(&mut state, &[Key::Down, Key::Enter]);
     let screen = "its pane shows:\n$ less manual".to_owned();
-    update(&mut state, Event::Screen { name: "ann".to_owned(), text: screen });
+    update(&mut state, UiEvent::PaneCaptured { name: "ann".to_owned(), text: screen });
     let why = "ann works on task 2.\n  its turn 3 began at 14:05".to_owned();
-    update(&mut state, Event::Why { name: "ann".to_owned(), text: why });
-    is("member", &state);
-    press(&mut state, &[Key::Escape, Key::Tab, Key::Enter]);
-    is("request", &state);
-    press(&mut state, &[Key::Escape, Key::Tab, Key::Down, Key::Enter]);
-    is("task", &state);
-    press(&mut state, &[Key::Escape, Key::Tab, Key::Enter]);
-    is("message", &state);
-    press(&mut state, &[Key::Escape, Key::Char('?')]);
-    is("help", &state);
+    update(&mut state, UiEvent::Diagnosed { name: "ann".to_owned(), text: why });
+    assert_screen("member", &state);
+    press_keys(&mut state, &[Key::Escape, Key::Tab, Key::Enter]);
+    assert_screen("request", &state);
+    press_keys(&mut state, &[Key::Escape, Key::Tab, Key::Down, Key::Enter]);
+    assert_screen("task", &state);
+    press_keys(&mut state, &[Key::Escape, Key::Tab, Key::Enter]);
+    assert_screen("message", &state);
+    press_keys(&mut state, &[Key::Escape, Key::Char('?')]);
+    assert_screen("help", &state);
 }
 
 #[test]
-fn what_is_typed_asked_and_told_stands_at_the_bottom() {
-    let mut state = state(survey(), (80, 24));
-    press(&mut state, &[Key::Down, Key::Char('s')]);
-    text(&mut state, "are you done?");
-    is("send", &state);
-    press(&mut state, &[Key::Escape, Key::Char('K')]);
-    is("kill", &state);
-    press(&mut state, &[Key::Escape]);
+fn prompts_and_results() {
+    let mut state = state(example_snapshot(), (80, 24));
+    press_keys(&mut state, &[Key::Down, Key::Char('s')]);
+    type_text(&mut state, "are you done?");
+    assert_screen("send", &state);
+    press_keys(&mut state, &[Key::Escape, Key::Char('K')]);
+    assert_screen("kill", &state);
+    press_keys(&mut state, &[Key::Escape]);
     let long = "cannot reach teamd at /run/user/1000/teamd/b074b113f327/control.sock: No such file or directory\n  start it with: teamctl up";
-    update(&mut state, Event::Told(Told::failed(long)));
-    is("told", &state);
-    text(&mut state, "/b");
-    update(&mut state, Event::Told(Told::done("done")));
-    is("filter", &state);
+    update(&mut state, UiEvent::ActionFinished(ActionResult::failure(long)));
+    assert_screen("told", &state);
+    type_text(&mut state, "/b");
+    update(&mut state, UiEvent::ActionFinished(ActionResult::success("done")));
+    assert_screen("filter", &state);
 }
 
 #[test]
-fn a_dead_daemon_and_an_empty_team_are_told() {
-    let down = Sight { daemon: Daemon::Down, requests: Some(vec![]), ..Sight::default() };
-    is("down", &state(down, (80, 24)));
+fn daemon_down_and_empty_team() {
+    let down = ScreenSnapshot {
+        daemon: DaemonReachability::NotRunning,
+        requests: Some(vec![]),
+        ..ScreenSnapshot::default()
+    };
+    assert_screen("down", &state(down, (80, 24)));
 }
 
 #[test]
-fn requests_that_can_not_be_read_are_not_told_as_none() {
-    is("unread", &state(Sight { requests: None, ..survey() }, (80, 24)));
+fn unreadable_requests_are_not_shown_as_none() {
+    assert_screen("unread", &state(ScreenSnapshot { requests: None, ..example_snapshot() }, (80, 24)));
 }
 
 #[test]
-fn what_is_used_up_has_a_column_where_a_program_tells_it() {
-    let mut sight = survey();
+fn usage_column_appears_with_usage() {
+    let mut sight = example_snapshot();
     sight.budget = "12 of 200 turns, until 16:00, 14.1k of 5.0M tokens".to_owned();
-    sight.members[1].used = "12.3k $0.42".to_owned();
-    sight.members[3].used = "1.8k".to_owned();
-    is("used", &state(sight, (80, 24)));
+    sight.members[1].usage = "12.3k $0.42".to_owned();
+    sight.members[3].usage = "1.8k".to_owned();
+    assert_screen("used", &state(sight, (80, 24)));
 }
 
 #[test]
-fn ascii_where_the_locale_has_no_more() {
-    let mut state = state(survey(), (80, 24));
-    state.manner = Manner { letters: Letters::Ascii, ..WHOLE };
-    std::sync::Arc::make_mut(&mut state.sight).members[1].last = "schön…".to_owned();
-    is("ascii", &state);
+fn ascii_locale() {
+    let mut state = state(example_snapshot(), (80, 24));
+    state.capabilities = TerminalCapabilities { charset: Charset::Ascii, ..FULL_CAPABILITIES };
+    std::sync::Arc::make_mut(&mut state.snapshot).members[1].last_line = "schön…".to_owned();
+    assert_screen("ascii", &state);
     assert!(lines(&drawn(&state)).is_ascii());
 }
 
 #[test]
-fn without_colour_every_cell_has_the_terminals_own() {
-    let mut state = state(survey(), (80, 24));
+fn no_color() {
+    let mut state = state(example_snapshot(), (80, 24));
     let colored = lines(&drawn(&state));
-    state.manner = Manner { colors: Colors::None, ..WHOLE };
+    state.capabilities = TerminalCapabilities { colors: ColorSupport::Disabled, ..FULL_CAPABILITIES };
     let plain = drawn(&state);
     assert_eq!(lines(&plain), colored, "colours say nothing that words do not");
     assert!(plain.content.iter().all(|cell| cell.fg == Color::Reset && cell.bg == Color::Reset));
 }
 
 #[test]
-fn hostile_texts_steer_nothing_and_keep_to_their_lines() {
+fn hostile_text_is_contained() {
     let evil = "x\u{1b}[2J\u{9b}31m\u{202e}abc\u{200b}\r\n* team-lead\tok 漢字";
-    let sight = Sight {
-        daemon: Daemon::Answers,
+    let sight = ScreenSnapshot {
+        daemon: DaemonReachability::Running,
         members: vec![member(evil, evil, evil, evil, evil)],
-        messages: vec![letter(1, evil, evil, evil)],
+        messages: vec![message(1, evil, evil, evil)],
         requests: Some(vec![request(evil, evil, evil)]),
-        ..Sight::default()
+        ..ScreenSnapshot::default()
     };
     let mut state = state(sight, (80, 24));
-    is("hostile", &state);
-    press(&mut state, &[Key::Enter]);
-    is("hostile-whole", &state);
+    assert_screen("hostile", &state);
+    press_keys(&mut state, &[Key::Enter]);
+    assert_screen("hostile-whole", &state);
     for width in 1..100 {
         state.size = (width, 12);
         let shown = drawn(&state);
@@ -177,9 +183,9 @@ fn hostile_texts_steer_nothing_and_keep_to_their_lines() {
 
 #[test]
 fn any_size_is_drawn() {
-    let mut state = state(survey(), (80, 24));
+    let mut state = state(example_snapshot(), (80, 24));
     for keys in [&[][..], &[Key::Enter], &[Key::Escape, Key::Char('?')], &[Key::Escape, Key::Char('s')]] {
-        press(&mut state, keys);
+        press_keys(&mut state, keys);
         for (width, height) in (1..60).flat_map(|width| (1..30).map(move |height| (width, height))) {
             state.size = (width, height);
             drawn(&state);
@@ -189,14 +195,14 @@ fn any_size_is_drawn() {
 }
 
 #[test]
-fn many_are_scrolled_and_the_chosen_one_is_always_seen() {
-    let mut sight = survey();
+fn long_lists_scroll_to_the_selection() {
+    let mut sight = example_snapshot();
     sight.members = (0..50).map(|n| member(&format!("a{n}"), "", "idle", "", "")).collect();
-    sight.messages = (0..1000).map(|n| letter(n, "a1", "a2", &format!("message {n}"))).collect();
+    sight.messages = (0..1000).map(|n| message(n, "a1", "a2", &format!("message {n}"))).collect();
     let mut state = state(sight, (80, 24));
     for _ in 0..60 {
         assert!(lines(&drawn(&state)).contains('>'));
-        press(&mut state, &[Key::Down]);
+        press_keys(&mut state, &[Key::Down]);
     }
     assert!(lines(&drawn(&state)).contains(">a49"));
     assert!(lines(&drawn(&state)).contains("message 999"), "the stream stands at its end");

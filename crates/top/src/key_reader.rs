@@ -1,17 +1,17 @@
 //! Keys, from the terminal to the loop.
 
-use crate::event::{Event, Key};
+use crate::event::{Key, UiEvent};
 use ratatui::crossterm::event::{self, KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 use std::sync::mpsc::Sender;
 
 /// A thread that waits for keys, for as long as we live.
-pub(crate) fn begin(sender: Sender<Event>) {
+pub(crate) fn start_key_reader(sender: Sender<UiEvent>) {
     std::thread::spawn(move || {
         while let Ok(read) = event::read() {
             let told = match read {
-                event::Event::Key(key) => meaning(key).map(Event::Key),
-                event::Event::Paste(text) => Some(Event::Paste(text)),
-                event::Event::Resize(width, height) => Some(Event::Resized(width, height)),
+                event::Event::Key(key) => to_key(key).map(UiEvent::Key),
+                event::Event::Paste(text) => Some(UiEvent::Paste(text)),
+                event::Event::Resize(width, height) => Some(UiEvent::Resized(width, height)),
                 _ => None,
             };
             if told.is_some_and(|event| sender.send(event).is_err()) {
@@ -19,11 +19,11 @@ pub(crate) fn begin(sender: Sender<Event>) {
             }
         }
         // No more keys will come: the terminal is gone.
-        sender.send(Event::End(1)).ok();
+        sender.send(UiEvent::Terminate(1)).ok();
     });
 }
 
-fn meaning(key: KeyEvent) -> Option<Key> {
+fn to_key(key: KeyEvent) -> Option<Key> {
     if key.kind == KeyEventKind::Release {
         return None;
     }

@@ -1,10 +1,10 @@
 //! A look at a team: the daemon's word, the files, the logs. What has not changed since the look before is not read again.
 
-use crate::act::typed;
-use crate::args::Arguments;
-use crate::graph;
-use crate::post::Post;
-use crate::sight::{self, Daemon, Found, Member, Request, Sight};
+use crate::args::ScreenArgs;
+use crate::effect_threads::suggested_commands;
+use crate::message_stream::MessageStream;
+use crate::snapshot::{self, DaemonReachability, MemberItem, RequestItem, ScreenSnapshot, TeamPresence};
+use crate::task_tree;
 use client::Connection;
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
@@ -32,168 +32,184 @@ use view::team_view::{MemberView, StatusSource, TeamView, read_leads_file, read_
 use view::text::single_line;
 
 /// So long a daemon may take to answer: it is at once, unless it is stopped, or waits two seconds for a tmux that is.
-const PATIENCE: Duration = Duration::from_secs(3);
+const DAEMON_TIMEOUT: Duration = Duration::from_secs(3);
 /// The end of a log in which its last line is looked for, in bytes; and that is shown.
-const TAIL: u64 = 8 << 10;
+const TAIL_BYTES: u64 = 8 << 10;
 /// The most of a line that is kept.
-const LINE: usize = 300;
+const MAX_LINE_CHARS: usize = 300;
 
 /// Whoever looks, with what it remembers.
-pub(crate) struct Looker {
-    arguments: Arguments,
+pub(crate) struct SnapshotReader {
+    arguments: ScreenArgs,
     /// How a command about the team is typed.
-    typed: SuggestedCommands,
-    teller: WatchNotifier,
+    suggested_commands: SuggestedCommands,
+    notifier: WatchNotifier,
     /// The daemon whose end is waited for.
-    watched: Option<u32>,
+    watched_daemon: Option<u32>,
     /// What it said last with a look at the screens.
-    on_screen: Option<StatusReply>,
+    last_full_status: Option<StatusReply>,
     team: Option<Team>,
-    post: Post,
-    logs: BTreeMap<String, (Identity, String)>,
-    tasks: Tasks,
+    messages: MessageStream,
+    last_lines: BTreeMap<String, (FileVersion, String)>,
+    tasks: TaskItemCache,
     /// The requests, none where they can't be read, and what they were read from.
-    asked: (Option<Vec<Request>>, Option<Basis>),
+    requests: (Option<Vec<RequestItem>>, Option<RequestSources>),
 }
 
 /// The inboxes, the config and the policy as they were, and the day in which times were told.
-type Basis = (BTreeMap<AgentName, InboxCursor>, [Option<Identity>; 2], String);
+type RequestSources = (BTreeMap<AgentName, InboxCursor>, [Option<FileVersion>; 2], String);
 
 /// The tasks as they were listed last, those that are left among them, and their rows.
-type Tasks = (Vec<Arc<Task>>, Vec<TaskId>, Arc<Vec<sight::Task>>);
+type TaskItemCache = (Vec<Arc<Task>>, Vec<TaskId>, Arc<Vec<snapshot::TaskItem>>);
 
 /// When a file was written to last, and how long it was then.
-type Identity = (u64, u64, i64, i64);
+type FileVersion = (u64, u64, i64, i64);
 
-impl Looker {
-    pub(crate) fn new(arguments: Arguments, teller: WatchNotifier) -> Looker {
+impl SnapshotReader {
+    pub(crate) fn new(arguments: ScreenArgs, teller: WatchNotifier) -> SnapshotReader {
         let (watched, on_screen, team, logs) = (None, None, None, BTreeMap::new());
-        let (tasks, asked) = (Tasks::default(), (None, None));
-        let typed = typed(&arguments);
-        let post = Post::of(&typed);
-        Looker { arguments, typed, teller, watched, on_screen, team, post, logs, tasks, asked }
+        let (tasks, asked) = (TaskItemCache::default(), (None, None));
+        let typed = suggested_commands(&arguments);
+        let post = MessageStream::new(&typed);
+        SnapshotReader {
+            arguments,
+            suggested_commands: typed,
+            notifier: teller,
+            watched_daemon: watched,
+            last_full_status: on_screen,
+            team,
+            messages: post,
+            last_lines: logs,
+            tasks,
+            requests: asked,
+        }
     }
 
     /// Everything, as it is now. `saw` is why: where nothing has changed the screens are not looked at again.
-    pub(crate) fn look(&mut self, saw: WatchEvent) -> Sight {
-        let (daemon, status) = self.ask(saw);
-        let Some(team) = self.team() else {
-            return Sight { daemon, team: Found::Gone, ..Sight::default() };
+    pub(crate) fn read(&mut self, saw: WatchEvent) -> ScreenSnapshot {
+        let (daemon, status) = self.request_status(saw);
+        let Some(team) = self.open_team() else {
+            return ScreenSnapshot { daemon, team: TeamPresence::Deleted, ..ScreenSnapshot::default() };
         };
-        let post = &mut self.post;
-        let written = if status.is_none() { read_suspended_teams(&self.arguments.state) } else { Vec::new() };
+        let post = &mut self.messages;
+        let written =
+            if status.is_none() { read_suspended_teams(&self.arguments.state_dir) } else { Vec::new() };
         let lives = StatusSource::from_reply_or_roster(status.as_ref(), &written);
-        let mut view = view::team_view::open_team_view(&team, lives, &mut |team, name| post.look(team, name));
-        view.set_lead_session(&read_leads_file(&self.arguments.state));
+        let mut view =
+            view::team_view::open_team_view(&team, lives, &mut |team, name| post.read_inbox(team, name));
+        view.set_lead_session(&read_leads_file(&self.arguments.state_dir));
         for past in &view.past_members {
-            self.post.look(&team, &past.name);
+            self.messages.read_inbox(&team, &past.name);
         }
-        Sight {
+        ScreenSnapshot {
             daemon,
-            team: Found::There,
-            budget: view.budget.as_ref().map(of_budget).unwrap_or_default(),
-            members: self.members(&view),
-            tasks: self.tasks(&team, &view),
-            messages: self.post.letters(),
-            requests: self.requests(&team),
+            team: TeamPresence::Exists,
+            budget: view.budget.as_ref().map(budget_text).unwrap_or_default(),
+            members: self.member_items(&view),
+            tasks: self.task_items(&team, &view),
+            messages: self.messages.messages(),
+            requests: self.request_items(&team),
         }
     }
 
-    fn ask(&mut self, saw: WatchEvent) -> (Daemon, Option<StatusReply>) {
+    fn request_status(&mut self, saw: WatchEvent) -> (DaemonReachability, Option<StatusReply>) {
         let request = match saw {
             WatchEvent::TimedOut => control::Request::Status,
             _ => control::Request::StatusWithScreens,
         };
-        match asked(&self.arguments.socket, request) {
+        match query_status(&self.arguments.socket, request) {
             Ok(mut status) => {
                 match saw {
-                    WatchEvent::TimedOut => keep_dialogs(&mut status, self.on_screen.as_ref()),
-                    _ => self.on_screen = Some(status.clone()),
+                    WatchEvent::TimedOut => carry_over_dialogs(&mut status, self.last_full_status.as_ref()),
+                    _ => self.last_full_status = Some(status.clone()),
                 }
-                if self.watched.replace(status.daemon.pid) != Some(status.daemon.pid) {
-                    self.teller.notify_on_exit(status.daemon.pid);
+                if self.watched_daemon.replace(status.daemon.pid) != Some(status.daemon.pid) {
+                    self.notifier.notify_on_exit(status.daemon.pid);
                 }
-                (Daemon::Answers, Some(status))
+                (DaemonReachability::Running, Some(status))
             }
-            Err(client::Error::NotRunning { .. } | client::Error::Disconnected(_)) => (Daemon::Down, None),
-            Err(_) => (Daemon::Silent, None),
+            Err(client::Error::NotRunning { .. } | client::Error::Disconnected(_)) => {
+                (DaemonReachability::NotRunning, None)
+            }
+            Err(_) => (DaemonReachability::Unresponsive, None),
         }
     }
 
     /// The team, opened anew where another of its name has come.
-    fn team(&mut self) -> Option<Team> {
+    fn open_team(&mut self) -> Option<Team> {
         if self.team.as_ref().is_none_or(|team| !team.is_current()) {
-            let aside = self.arguments.state.join("aside");
+            let aside = self.arguments.state_dir.join("aside");
             // Nothing is written here: how durably is all the same.
             let root = Root::open(&self.arguments.root, &aside, Durability::Process).ok();
             self.team = root.and_then(|root| root.team(&self.arguments.team).ok());
-            self.post = Post::of(&self.typed);
-            self.asked = (None, None);
+            self.messages = MessageStream::new(&self.suggested_commands);
+            self.requests = (None, None);
         }
         self.team.clone()
     }
 
-    fn tasks(&mut self, team: &Team, view: &TeamView) -> Arc<Vec<sight::Task>> {
+    fn task_items(&mut self, team: &Team, view: &TeamView) -> Arc<Vec<snapshot::TaskItem>> {
         let listed = team.tasks().list_cached().unwrap_or_default();
         let left: Vec<TaskId> = view.abandoned_tasks.iter().map(|task| task.id).collect();
         let (before, left_before, rows) = &mut self.tasks;
         let same = before.len() == listed.len() && before.iter().zip(&listed).all(|(a, b)| Arc::ptr_eq(a, b));
         if !same || *left_before != left {
-            *rows = Arc::new(graph::rows(&listed, &left));
+            *rows = Arc::new(task_tree::task_items(&listed, &left));
             (*before, *left_before) = (listed, left);
         }
         Arc::clone(rows)
     }
 
-    fn members(&mut self, view: &TeamView) -> Vec<Member> {
+    fn member_items(&mut self, view: &TeamView) -> Vec<MemberItem> {
         let mut members = Vec::with_capacity(view.members.len() + view.past_members.len());
         for member in &view.members {
             let last = self.last_line(&member.name);
-            members.push(of_member(member, last));
+            members.push(member_item(member, last));
         }
-        members.extend(view.past_members.iter().map(|past| of_past(past, &self.typed)));
+        members.extend(view.past_members.iter().map(|past| past_member_item(past, &self.suggested_commands)));
         members
     }
 
     /// The last line with anything on it in the log of that member.
     fn last_line(&mut self, name: &str) -> String {
-        let path = log(&self.arguments, name);
+        let path = agent_log_path(&self.arguments, name);
         let Ok(found) = path.metadata() else { return String::new() };
-        let identity = identity(&found);
-        if let Some((_, line)) = self.logs.get(name).filter(|(seen, _)| *seen == identity) {
+        let identity = file_version(&found);
+        if let Some((_, line)) = self.last_lines.get(name).filter(|(seen, _)| *seen == identity) {
             return line.clone();
         }
-        let line = tail(&path).into_iter().rev().find(|line| !line.trim().is_empty()).unwrap_or_default();
-        let line: String = line.trim().chars().take(LINE).collect();
-        self.logs.insert(name.to_owned(), (identity, line.clone()));
+        let line =
+            last_log_lines(&path).into_iter().rev().find(|line| !line.trim().is_empty()).unwrap_or_default();
+        let line: String = line.trim().chars().take(MAX_LINE_CHARS).collect();
+        self.last_lines.insert(name.to_owned(), (identity, line.clone()));
         line
     }
 
     /// Those that wait; none where they can't be read. What is asked stands in the lead's inbox, an answer in its asker's.
-    fn requests(&mut self, team: &Team) -> Option<Vec<Request>> {
+    fn request_items(&mut self, team: &Team) -> Option<Vec<RequestItem>> {
         let lead = AgentName::lead();
-        let is_readable = self.post.look(team, &lead).is_some();
-        let basis = Some(self.basis(team));
-        let (known, seen) = &mut self.asked;
+        let is_readable = self.messages.read_inbox(team, &lead).is_some();
+        let basis = Some(self.request_sources(team));
+        let (known, seen) = &mut self.requests;
         if !is_readable || known.is_none() || *seen != basis {
             *seen = basis;
-            let caller = Caller::new(team.clone(), lead, self.arguments.state.clone());
+            let caller = Caller::new(team.clone(), lead, self.arguments.state_dir.clone());
             let asking = caller.policy().ok().zip(team.requests().scan().ok());
             *known = asking
-                .map(|(policy, asking)| open_requests(&policy, asking).iter().map(of_request).collect());
+                .map(|(policy, asking)| open_requests(&policy, asking).iter().map(request_item).collect());
         }
         known.clone()
     }
 
-    fn basis(&self, team: &Team) -> Basis {
-        let files = [team.config_path(), self.arguments.state.join(Policy::file_name(team.name()))];
-        let files = files.map(|path| path.metadata().ok().map(|found| identity(&found)));
-        (self.post.marks().clone(), files, today())
+    fn request_sources(&self, team: &Team) -> RequestSources {
+        let files = [team.config_path(), self.arguments.state_dir.join(Policy::file_name(team.name()))];
+        let files = files.map(|path| path.metadata().ok().map(|found| file_version(&found)));
+        (self.messages.cursors().clone(), files, today())
     }
 }
 
 /// Those of the look at the screens before, of whoever is still there.
-fn keep_dialogs(status: &mut StatusReply, before: Option<&StatusReply>) {
+fn carry_over_dialogs(status: &mut StatusReply, before: Option<&StatusReply>) {
     let before = before.into_iter().flat_map(|before| &before.teams).flat_map(|team| &team.members);
     let before: Vec<_> = before.collect();
     for agent in status.teams.iter_mut().flat_map(|team| &mut team.members) {
@@ -206,9 +222,9 @@ fn keep_dialogs(status: &mut StatusReply, before: Option<&StatusReply>) {
     }
 }
 
-fn asked(socket: &Path, request: control::Request) -> Result<StatusReply, client::Error> {
+fn query_status(socket: &Path, request: control::Request) -> Result<StatusReply, client::Error> {
     let mut connection = Connection::open(socket)?;
-    connection.set_timeout(PATIENCE)?;
+    connection.set_timeout(DAEMON_TIMEOUT)?;
     let call = Call { version: PROTOCOL_VERSION, token: None, idempotency_key: None, request };
     match connection.call(&call)? {
         Response::Done(reply) => match *reply {
@@ -220,60 +236,61 @@ fn asked(socket: &Path, request: control::Request) -> Result<StatusReply, client
 }
 
 /// Where what a member's program writes is kept.
-pub(crate) fn log(arguments: &Arguments, name: &str) -> PathBuf {
+pub(crate) fn agent_log_path(arguments: &ScreenArgs, name: &str) -> PathBuf {
     let file = format!("{}.log", AgentName::new_unchecked(name).file_stem());
-    logs(arguments).join(file)
+    agent_log_dir(arguments).join(file)
 }
 
 /// The directory of the logs of the team's members.
-pub(crate) fn logs(arguments: &Arguments) -> PathBuf {
-    arguments.state.join("logs/agents").join(arguments.team.as_str())
+pub(crate) fn agent_log_dir(arguments: &ScreenArgs) -> PathBuf {
+    arguments.state_dir.join("logs/agents").join(arguments.team.as_str())
 }
 
 /// The last lines of a log, safe to show.
-pub(crate) fn tail(path: &Path) -> Vec<String> {
+pub(crate) fn last_log_lines(path: &Path) -> Vec<String> {
     let read = || -> std::io::Result<Vec<u8>> {
         let mut file = File::open(path)?;
         let length = file.metadata()?.len();
-        file.seek(SeekFrom::Start(length.saturating_sub(TAIL)))?;
+        file.seek(SeekFrom::Start(length.saturating_sub(TAIL_BYTES)))?;
         let mut bytes = Vec::new();
-        file.take(TAIL).read_to_end(&mut bytes)?;
+        file.take(TAIL_BYTES).read_to_end(&mut bytes)?;
         Ok(bytes)
     };
     view::terminal_text::printable_lines(&read().unwrap_or_default())
 }
 
-fn identity(found: &Metadata) -> Identity {
+fn file_version(found: &Metadata) -> FileVersion {
     (found.ino(), found.len(), found.mtime(), found.mtime_nsec())
 }
 
-fn of_member(member: &MemberView, last: String) -> Member {
-    Member {
+fn member_item(member: &MemberView, last: String) -> MemberItem {
+    MemberItem {
         name: member.name.clone(),
         color: member.color.clone(),
-        state: state(member),
-        since: member.activity_since.map(clock).unwrap_or_default(),
+        state: state_text(member),
+        since: member.activity_since.map(clock_time).unwrap_or_default(),
         unread: member.unread,
         task: single_line(member.task.as_deref().unwrap_or_default()),
-        used: used(member.usage),
-        last,
+        usage: usage_text(member.usage),
+        last_line: last,
         pane: member.pane.clone(),
-        about: about(member),
+        details: detail_lines(member),
     }
 }
 
-fn used(used: Usage) -> String {
+fn usage_text(used: Usage) -> String {
     if used.is_zero() { String::new() } else { used.to_string() }
 }
 
 /// In clock times, which do not grow old.
-fn of_budget(budget: &BudgetStatus) -> String {
-    let until = budget.max_time_ms.map(|ms| format!("until {}", clock(budget.started_at.saturating_add(ms))));
+fn budget_text(budget: &BudgetStatus) -> String {
+    let until =
+        budget.max_time_ms.map(|ms| format!("until {}", clock_time(budget.started_at.saturating_add(ms))));
     view::text::budget_text(budget, until)
 }
 
 /// Of one that runs what it does, with what waits behind it; of any other its phase.
-fn state(member: &MemberView) -> String {
+fn state_text(member: &MemberView) -> String {
     let phase = member.lifecycle_and_flags();
     let doing = match member.activity {
         Some(Activity::Active) => "active",
@@ -287,7 +304,7 @@ fn state(member: &MemberView) -> String {
     }
 }
 
-fn about(member: &MemberView) -> Vec<String> {
+fn detail_lines(member: &MemberView) -> Vec<String> {
     let phase = Some(member.lifecycle_and_flags()).filter(|phase| !phase.is_empty());
     let place = match (&member.pane, member.is_hidden) {
         (Some(pane), true) => Some(format!("pane {pane}, hidden")),
@@ -309,31 +326,31 @@ fn about(member: &MemberView) -> Vec<String> {
     lines.into_iter().flatten().map(|line| single_line(&line)).collect()
 }
 
-fn of_past(past: &PastMember, typed: &SuggestedCommands) -> Member {
+fn past_member_item(past: &PastMember, typed: &SuggestedCommands) -> MemberItem {
     let again = match (past.respawns_at, past.is_suspended) {
-        (Some(at), _) => format!(", again at {}", clock(at)),
+        (Some(at), _) => format!(", again at {}", clock_time(at)),
         (None, true) => format!("; rests until: {}", typed.command(&["up", "--resume"])),
         (None, false) => String::new(),
     };
-    Member {
+    MemberItem {
         name: past.name.to_string(),
         state: past.outcome.clone(),
-        since: clock(past.ended_at),
+        since: clock_time(past.ended_at),
         unread: Some(0),
-        used: used(past.usage),
-        last: single_line(&format!("{}{again}", past.description)),
-        about: vec![format!("ended: {}{again}", single_line(&past.description))],
-        ..Member::default()
+        usage: usage_text(past.usage),
+        last_line: single_line(&format!("{}{again}", past.description)),
+        details: vec![format!("ended: {}{again}", single_line(&past.description))],
+        ..MemberItem::default()
     }
 }
 
-fn of_request(waiting: &RequestView) -> Request {
+fn request_item(waiting: &RequestView) -> RequestItem {
     let RequestView { request, policy_answer: ends } = waiting;
     let (id, from) = (request.request.id().to_string(), request.from.to_string());
-    let since = if request.asked_at == 0 { String::new() } else { clock(request.asked_at) };
+    let since = if request.asked_at == 0 { String::new() } else { clock_time(request.asked_at) };
     let asks = request_text(&request.request);
     let ends = ends.map_or_else(String::new, |(at, approved)| {
-        format!(", {} at {} if nobody answers", if approved { "approved" } else { "denied" }, clock(at))
+        format!(", {} at {} if nobody answers", if approved { "approved" } else { "denied" }, clock_time(at))
     });
     let since_words = if since.is_empty() { String::new() } else { format!(" since {since}") };
     // Set in: no line of it passes for one of ours.
@@ -343,13 +360,13 @@ fn of_request(waiting: &RequestView) -> Request {
     let first = lines.next().unwrap_or_default().to_owned();
     let about =
         if first.ends_with(':') { format!("{first} {}", lines.next().unwrap_or_default()) } else { first };
-    Request { id, from, since, about, whole }
+    RequestItem { id, from, since, summary: about, details: whole }
 }
 
 /// A time of today as hour and minute, any other as a day. A clock's time stays true while nobody draws it again: the
 /// count of seconds that `status` has would be drawn each second.
-pub(crate) fn clock(ms: u64) -> String {
-    clock_of(ms, store::now(), &TimeZone::system())
+pub(crate) fn clock_time(ms: u64) -> String {
+    format_clock_time(ms, store::now(), &TimeZone::system())
 }
 
 /// The day that it is here.
@@ -357,7 +374,7 @@ pub(crate) fn today() -> String {
     jiff::Zoned::now().date().to_string()
 }
 
-fn clock_of(ms: u64, now: u64, zone: &TimeZone) -> String {
+fn format_clock_time(ms: u64, now: u64, zone: &TimeZone) -> String {
     let at = |ms: u64| {
         let ms = i64::try_from(ms).ok().and_then(|ms| Timestamp::from_millisecond(ms).ok())?;
         Some(ms.to_zoned(zone.clone()))
@@ -376,7 +393,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_look_without_a_change_keeps_what_the_screens_told() {
+    fn partial_status_keeps_dialog_flags() {
         let status = |pid: u32, flags: &[&str]| -> StatusReply {
             let agent = serde_json::json!({"name": "ann", "agent_id": "ann@t", "phase": "running", "activity": "idle",
                 "since": 1, "task": null, "feed": "turn", "pane": "%1", "pid": pid, "backend": "tmux", "color": "",
@@ -388,7 +405,7 @@ mod tests {
         };
         let before = status(7, &["at_dialog", "shutdown_requested"]);
         let kept = |mut now: StatusReply| {
-            keep_dialogs(&mut now, Some(&before));
+            carry_over_dialogs(&mut now, Some(&before));
             now.teams[0].members[0].flags.clone()
         };
         assert_eq!(kept(status(7, &[])), [MemberFlag::AtDialog]);
@@ -397,22 +414,22 @@ mod tests {
     }
 
     #[test]
-    fn a_time_is_told_so_that_it_stays_true() {
+    fn clock_time_shows_time_or_date() {
         let minute = 60_000;
-        let of = |ms, now| clock_of(ms, now, &TimeZone::UTC);
+        let of = |ms, now| format_clock_time(ms, now, &TimeZone::UTC);
         assert_eq!(of(61 * minute, 62 * minute), "01:01");
         assert_eq!(of(61 * minute, 61 * minute + 24 * 60 * minute), "01-01");
         assert_eq!(of(u64::MAX, 0), "?");
     }
 
     #[test]
-    fn the_last_line_of_a_log_is_found_behind_empty_ones_and_escapes() {
+    fn last_log_line_skips_blank_lines_and_escapes() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("ann.log");
         let text = format!("{}\nbuilding\r10%\r\x1b[32mdone \x1b[0m\r\n\n  \n", "x".repeat(20_000));
         std::io::Write::write_all(&mut File::create(&path).unwrap(), text.as_bytes()).unwrap();
-        let last = tail(&path).into_iter().rev().find(|line| !line.trim().is_empty());
+        let last = last_log_lines(&path).into_iter().rev().find(|line| !line.trim().is_empty());
         assert_eq!(last.as_deref(), Some("done "));
-        assert!(tail(&dir.path().join("none")).is_empty());
+        assert!(last_log_lines(&dir.path().join("none")).is_empty());
     }
 }

@@ -1,9 +1,9 @@
 //! Orders, carried out in threads of their own: the loop never waits. What `teamctl` can do is done by running it, so
 //! that a key means what the verb means, and is refused where that is. A verb that has begun goes on without us.
 
-use crate::args::{Arguments, Frame};
-use crate::event::{Effect, Event, Outcome, Pane, Told};
-use crate::look;
+use crate::args::{ScreenArgs, ScreenKind};
+use crate::event::{ActionResult, ActionStatus, PaneAvailability, UiEffect, UiEvent};
+use crate::snapshot_reader;
 use rustix::fs::{MemfdFlags, memfd_create};
 use std::ffi::OsString;
 use std::fs::File;
@@ -18,52 +18,54 @@ use store::{Durability, Root};
 use view::suggested_commands::SuggestedCommands;
 
 /// Lines of a log that are shown of a member without a pane.
-const LINES: usize = 40;
+const LOG_LINES: usize = 40;
 /// So long those under way have to end before us: most have by then, and what became of them is told.
-const MOMENT: Duration = Duration::from_millis(500);
+const FINISH_TIMEOUT: Duration = Duration::from_millis(500);
 /// How often it is seen whether they have.
-const STEP: Duration = Duration::from_millis(10);
+const FINISH_POLL: Duration = Duration::from_millis(10);
 
 /// The orders under way.
-pub(crate) struct Orders {
-    hand: Hand,
+pub(crate) struct EffectThreads {
+    hand: EffectWorker,
     /// The verbs, as they are typed.
     running: Vec<(String, JoinHandle<()>)>,
 }
 
-impl Orders {
-    pub(crate) fn new(arguments: Arguments, sender: Sender<Event>) -> Orders {
-        Orders { hand: Hand { arguments, sender }, running: Vec::new() }
+impl EffectThreads {
+    pub(crate) fn new(arguments: ScreenArgs, sender: Sender<UiEvent>) -> EffectThreads {
+        EffectThreads { hand: EffectWorker { arguments, sender }, running: Vec::new() }
     }
 
     /// Begins it; what becomes of it comes as an event. A verb has begun when this returns.
-    pub(crate) fn begin(&mut self, effect: Effect) {
+    pub(crate) fn start(&mut self, effect: UiEffect) {
         let hand = self.hand.clone();
         self.running.retain(|(_, order)| !order.is_finished());
         // In each: the loop has ended, and nobody wants to know.
         match effect {
-            Effect::Verb { words, input } => {
-                let child = hand.start(&words, &input);
+            UiEffect::RunTeamctl { args: words, stdin: input } => {
+                let child = hand.start_teamctl(&words, &input);
                 let order = move || {
                     let output = child.and_then(Child::wait_with_output);
-                    hand.sender.send(Event::Told(told(output))).ok();
+                    hand.sender.send(UiEvent::ActionFinished(command_result(output))).ok();
                 };
                 self.running.push((words.join(" "), std::thread::spawn(order)));
             }
             other => {
-                std::thread::spawn(move || hand.sender.send(hand.done(other)).ok());
+                std::thread::spawn(move || hand.sender.send(hand.run_effect(other)).ok());
             }
         }
     }
 
     /// Gives those under way a moment, unless somebody ends us; says what failed, and which go on without us.
-    pub(crate) fn finish(self, events: &Receiver<Event>) -> Vec<String> {
-        let (until, mut said) = (Instant::now() + MOMENT, Vec::new());
+    pub(crate) fn wait_briefly(self, events: &Receiver<UiEvent>) -> Vec<String> {
+        let (until, mut said) = (Instant::now() + FINISH_TIMEOUT, Vec::new());
         let is_under_way = |(_, order): &&(String, JoinHandle<()>)| !order.is_finished();
         while self.running.iter().any(|order| is_under_way(&order)) && Instant::now() < until {
-            match events.recv_timeout(STEP) {
-                Ok(Event::Told(told)) if told.outcome == Outcome::Failed => said.push(told.text),
-                Ok(Event::End(_)) => break,
+            match events.recv_timeout(FINISH_POLL) {
+                Ok(UiEvent::ActionFinished(told)) if told.status == ActionStatus::Failed => {
+                    said.push(told.text)
+                }
+                Ok(UiEvent::Terminate(_)) => break,
                 _ => {}
             }
         }
@@ -75,90 +77,98 @@ impl Orders {
 
 /// Whoever carries one out.
 #[derive(Clone)]
-struct Hand {
-    arguments: Arguments,
-    sender: Sender<Event>,
+struct EffectWorker {
+    arguments: ScreenArgs,
+    sender: Sender<UiEvent>,
 }
 
-impl Hand {
-    fn done(&self, effect: Effect) -> Event {
+impl EffectWorker {
+    fn run_effect(&self, effect: UiEffect) -> UiEvent {
         match effect {
-            Effect::Screen { name, pane } => self.screen(name, pane),
-            Effect::Why { name } => self.why(name),
-            Effect::Attach { name } => self.attach(&name),
-            Effect::Verb { .. } | Effect::Leave(_) | Effect::Suspend | Effect::Renew => Event::GoOn,
+            UiEffect::CapturePane { name, pane } => self.capture_or_log(name, pane),
+            UiEffect::Diagnose { name } => self.diagnose(name),
+            UiEffect::Attach { name } => self.attach(&name),
+            UiEffect::RunTeamctl { .. } | UiEffect::Quit(_) | UiEffect::Suspend | UiEffect::Redraw => {
+                UiEvent::Continued
+            }
         }
     }
 
     /// Runs the teamctl that lies beside this program.
-    fn verb(&self, words: &[String]) -> std::io::Result<Output> {
-        self.start(words, "")?.wait_with_output()
+    fn run_teamctl(&self, words: &[String]) -> std::io::Result<Output> {
+        self.start_teamctl(words, "")?.wait_with_output()
     }
 
     /// Starts it, with that on its standard input. What ends our terminal does not end it.
-    fn start(&self, words: &[String], input: &str) -> std::io::Result<Child> {
-        let mut command = Command::new(beside()?);
-        command.args(place(&self.arguments)).args(["--team", self.arguments.team.as_str()]).args(words);
-        command.stdin(file(input)?).stdout(Stdio::piped()).stderr(Stdio::piped());
+    fn start_teamctl(&self, words: &[String], input: &str) -> std::io::Result<Child> {
+        let mut command = Command::new(teamctl_path()?);
+        command
+            .args(location_args(&self.arguments))
+            .args(["--team", self.arguments.team.as_str()])
+            .args(words);
+        command.stdin(memory_file(input)?).stdout(Stdio::piped()).stderr(Stdio::piped());
         command.process_group(0).spawn()
     }
 
     /// Where there is no pane, or no daemon to show it, the end of what its program wrote.
-    fn screen(&self, name: String, pane: Pane) -> Event {
+    fn capture_or_log(&self, name: String, pane: PaneAvailability) -> UiEvent {
         let words = ["capture", "--", &name].map(str::to_owned);
-        let captured = (pane == Pane::There).then(|| self.verb(&words).ok()).flatten();
+        let captured = (pane == PaneAvailability::Exists).then(|| self.run_teamctl(&words).ok()).flatten();
         let text = match captured.filter(|output| output.status.success()) {
             Some(output) => {
                 format!("its pane shows:\n{}", String::from_utf8_lossy(&output.stdout).trim_end())
             }
             None => {
-                let lines = look::tail(&look::log(&self.arguments, &name));
-                let last = lines[lines.len().saturating_sub(LINES)..].join("\n");
+                let lines =
+                    snapshot_reader::last_log_lines(&snapshot_reader::agent_log_path(&self.arguments, &name));
+                let last = lines[lines.len().saturating_sub(LOG_LINES)..].join("\n");
                 format!("its output ends:\n{}", last.trim_end())
             }
         };
-        Event::Screen { name, text }
+        UiEvent::PaneCaptured { name, text }
     }
 
-    fn why(&self, name: String) -> Event {
-        let told = self.verb(&["why", "--", &name].map(str::to_owned)).ok();
+    fn diagnose(&self, name: String) -> UiEvent {
+        let told = self.run_teamctl(&["why", "--", &name].map(str::to_owned)).ok();
         let told = told.filter(|output| output.status.success());
         let text = told.map(|output| String::from_utf8_lossy(&output.stdout).trim_end().to_owned());
-        Event::Why { name, text: text.unwrap_or_default() }
+        UiEvent::Diagnosed { name, text: text.unwrap_or_default() }
     }
 
-    fn attach(&self, name: &str) -> Event {
+    fn attach(&self, name: &str) -> UiEvent {
         if std::env::var("TMUX").is_ok_and(|tmux| !tmux.is_empty()) {
-            return self.switch(name);
+            return self.switch_client(name);
         }
-        Event::Told(Told::failed(format!(
+        UiEvent::ActionFinished(ActionResult::failure(format!(
             "not inside tmux: in a terminal of its own, type: {}",
-            attaching(&self.arguments, name, &at(&self.arguments))
+            attach_command(&self.arguments, name, &commands_without_team(&self.arguments))
         )))
     }
 
-    fn switch(&self, name: &str) -> Event {
-        let client = Client::here();
-        let output = self.verb(&["attach", "--", name].map(str::to_owned));
+    fn switch_client(&self, name: &str) -> UiEvent {
+        let client = TmuxClient::of_this_pane();
+        let output = self.run_teamctl(&["attach", "--", name].map(str::to_owned));
         if !output.as_ref().is_ok_and(|output| output.status.success()) {
-            return Event::Told(told(output));
+            return UiEvent::ActionFinished(command_result(output));
         }
         if let Some(client) = client {
-            client.tell_the_way_back();
+            client.show_way_back();
         }
-        match self.arguments.frame {
+        match self.arguments.screen_kind {
             // What is below a popup is seen once that has closed.
-            Frame::Popup => Event::End(0),
-            Frame::Terminal => Event::Told(Told::done(format!("you were taken to {name}"))),
+            ScreenKind::Popup => UiEvent::Terminate(0),
+            ScreenKind::Terminal => {
+                UiEvent::ActionFinished(ActionResult::success(format!("you were taken to {name}")))
+            }
         }
     }
 }
 
 /// The first line of what it said, with what to do next.
-fn told(output: std::io::Result<Output>) -> Told {
+fn command_result(output: std::io::Result<Output>) -> ActionResult {
     let output = match output {
         Ok(output) => output,
-        Err(error) => return Told::failed(format!("cannot start teamctl: {error}")),
+        Err(error) => return ActionResult::failure(format!("cannot start teamctl: {error}")),
     };
     let said = |bytes: &[u8]| {
         let text = String::from_utf8_lossy(bytes).into_owned();
@@ -167,15 +177,15 @@ fn told(output: std::io::Result<Output>) -> Told {
     };
     let (out, wrong) = (said(&output.stdout), said(&output.stderr));
     match output.status.success() {
-        true if out.is_empty() => Told::done("done"),
-        true => Told::done(out),
-        false if wrong.is_empty() => Told::failed(out),
-        false => Told::failed(wrong),
+        true if out.is_empty() => ActionResult::success("done"),
+        true => ActionResult::success(out),
+        false if wrong.is_empty() => ActionResult::failure(out),
+        false => ActionResult::failure(wrong),
     }
 }
 
 /// Root and socket, where teamctl would not find them by itself: it repeats what it was given in what it says to type.
-fn place(arguments: &Arguments) -> Vec<OsString> {
+fn location_args(arguments: &ScreenArgs) -> Vec<OsString> {
     let variable = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
     let root = store::resolve_root_path(variable("TEAMD_ROOT").as_deref()).ok();
     let root = root.and_then(|root| root.canonicalize().ok());
@@ -192,7 +202,7 @@ fn place(arguments: &Arguments) -> Vec<OsString> {
 }
 
 /// A file without a name that holds this, from its beginning: whoever reads it needs nobody who writes.
-fn file(text: &str) -> std::io::Result<File> {
+fn memory_file(text: &str) -> std::io::Result<File> {
     let mut file = File::from(memfd_create("text", MemfdFlags::CLOEXEC)?);
     file.write_all(text.as_bytes())?;
     file.rewind()?;
@@ -200,69 +210,75 @@ fn file(text: &str) -> std::io::Result<File> {
 }
 
 /// How whoever sees the screen types a command about the team.
-pub(crate) fn typed(arguments: &Arguments) -> SuggestedCommands {
-    let root = Root::open(&arguments.root, &arguments.state.join("aside"), Durability::Process).ok();
+pub(crate) fn suggested_commands(arguments: &ScreenArgs) -> SuggestedCommands {
+    let root = Root::open(&arguments.root, &arguments.state_dir.join("aside"), Durability::Process).ok();
     let teams = root.and_then(|root| root.teams().ok()).unwrap_or_default();
     let of_environment = std::env::var("TEAMD_TEAM").ok().filter(|team| !team.is_empty());
-    at(arguments).for_team_unless_implied(&arguments.team, &teams, of_environment.as_deref())
-}
-
-/// The same about no team.
-fn at(arguments: &Arguments) -> SuggestedCommands {
-    SuggestedCommands::with_options(
-        place(arguments).into_iter().map(|word| word.to_string_lossy().into_owned()),
+    commands_without_team(arguments).for_team_unless_implied(
+        &arguments.team,
+        &teams,
+        of_environment.as_deref(),
     )
 }
 
-fn attaching(arguments: &Arguments, name: &str, typed: &SuggestedCommands) -> String {
+/// The same about no team.
+fn commands_without_team(arguments: &ScreenArgs) -> SuggestedCommands {
+    SuggestedCommands::with_options(
+        location_args(arguments).into_iter().map(|word| word.to_string_lossy().into_owned()),
+    )
+}
+
+fn attach_command(arguments: &ScreenArgs, name: &str, typed: &SuggestedCommands) -> String {
     typed.for_team(&arguments.team).command_for_name("attach", name, &[])
 }
 
-fn beside() -> std::io::Result<PathBuf> {
+fn teamctl_path() -> std::io::Result<PathBuf> {
     Ok(std::env::current_exe()?.with_file_name("teamctl"))
 }
 
 /// A tmux client, and what it looks at.
-struct Client {
+struct TmuxClient {
     name: String,
     session: String,
     window: String,
 }
 
-impl Client {
+impl TmuxClient {
     /// The one that looks at this pane; none where nobody does.
-    fn here() -> Option<Client> {
+    fn of_this_pane() -> Option<TmuxClient> {
         let pane = std::env::var("TMUX_PANE").unwrap_or_default();
-        Client::all(&["-t", &pane]).into_iter().next()
+        TmuxClient::list(&["-t", &pane]).into_iter().next()
     }
 
     /// Those with a terminal: not the daemon's own.
-    fn all(of: &[&str]) -> Vec<Client> {
+    fn list(of: &[&str]) -> Vec<TmuxClient> {
         let format = "#{client_control_mode} #{session_id} #{window_id} #{client_name}";
-        let listed = tmux(&[&["list-clients", "-F", format], of].concat()).unwrap_or_default();
+        let listed = run_tmux(&[&["list-clients", "-F", format], of].concat()).unwrap_or_default();
         let client = |line: &str| {
             let mut words = line.strip_prefix("0 ")?.splitn(3, ' ').map(str::to_owned);
             let (session, window, name) = (words.next()?, words.next()?, words.next()?);
-            Some(Client { name, session, window })
+            Some(TmuxClient { name, session, window })
         };
         listed.lines().filter_map(client).collect()
     }
 
     /// Shown below the pane, for as long as tmux shows messages; what it says are our own words alone.
-    fn tell_the_way_back(&self) {
-        let Some(now) = Client::all(&[]).into_iter().find(|client| client.name == self.name) else { return };
+    fn show_way_back(&self) {
+        let Some(now) = TmuxClient::list(&[]).into_iter().find(|client| client.name == self.name) else {
+            return;
+        };
         let back = match (now.session == self.session, now.window == self.window) {
             (false, _) => "prefix L (switch-client -l)",
             (true, false) => "prefix l (last-window)",
             (true, true) => "prefix ; (last-pane)",
         };
         let text = format!("back to the team's screen: {back}");
-        tmux(&["display-message", "-d", "5000", "-c", &self.name, &text]);
+        run_tmux(&["display-message", "-d", "5000", "-c", &self.name, &text]);
     }
 }
 
 /// On the server that we run in; none where it failed.
-fn tmux(words: &[&str]) -> Option<String> {
+fn run_tmux(words: &[&str]) -> Option<String> {
     let socket = std::env::var("TMUX").ok()?.split(',').next()?.to_owned();
     let output = Command::new("tmux").arg("-S").arg(socket).args(words).stdin(Stdio::null()).output().ok()?;
     output.status.success().then(|| String::from_utf8_lossy(&output.stdout).into_owned())
@@ -271,14 +287,14 @@ fn tmux(words: &[&str]) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::args::Arguments;
+    use crate::args::ScreenArgs;
 
     #[test]
-    fn the_way_to_a_pane_is_typed_as_it_is_told() {
+    fn attach_command_includes_options() {
         let words = ["--root", "/r", "--state", "/s", "--socket", "/c", "--team", "survey"];
-        let arguments = Arguments::parse(words.map(OsString::from)).unwrap();
+        let arguments = ScreenArgs::parse(words.map(OsString::from)).unwrap();
         let place = SuggestedCommands::with_options(["--root", "/a b"].map(str::to_owned));
-        let typed = |name: &str, place: &SuggestedCommands| attaching(&arguments, name, place);
+        let typed = |name: &str, place: &SuggestedCommands| attach_command(&arguments, name, place);
         assert_eq!(typed("ann", &SuggestedCommands::default()), "teamctl attach -t survey ann");
         assert_eq!(typed("-x", &place), "teamctl attach --root '/a b' -t survey -- -x");
     }

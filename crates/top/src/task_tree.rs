@@ -1,36 +1,39 @@
 //! The tasks in the order of what waits for what: each open one below a task that it waits for, those that are done at
 //! the end.
 
-use crate::sight::Task as Row;
+use crate::snapshot::TaskItem as Row;
 use protocol::id::TaskId;
 use protocol::task::{Task, TaskStatus};
 use std::borrow::Borrow;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Deeper is shown as deep as this.
-const DEEPEST: usize = 8;
+const MAX_DEPTH: usize = 8;
 
 /// The rows of all tasks but those that track members; `left` are in progress, and nobody works on them.
-pub(crate) fn rows<T: Borrow<Task>>(all: &[T], left: &[TaskId]) -> Vec<Row> {
+pub(crate) fn task_items<T: Borrow<Task>>(all: &[T], left: &[TaskId]) -> Vec<Row> {
     let shown: Vec<&Task> = all.iter().map(Borrow::borrow).filter(|task| !task.is_internal()).collect();
     let (done, open): (Vec<&Task>, Vec<&Task>) = shown.into_iter().partition(|task| task.status.is_closed());
     let blockers: BTreeMap<TaskId, Vec<TaskId>> =
         open.iter().map(|task| (task.id, task.open_blockers(all))).collect();
     let by_id: BTreeMap<TaskId, &Task> = open.iter().map(|task| (task.id, *task)).collect();
     let mut rows = Vec::with_capacity(open.len() + done.len());
-    for (id, depth, above) in order(&open, &blockers) {
+    for (id, depth, above) in depth_first_order(&open, &blockers) {
         if let Some(task) = by_id.get(&id) {
             let waits = &blockers[&id];
             let others = waits.iter().copied().filter(|blocker| Some(*blocker) != above).collect();
-            rows.push(row(task, depth, state(task, waits, left), others, all));
+            rows.push(task_item(task, depth, state_word(task, waits, left), others, all));
         }
     }
-    rows.extend(done.iter().rev().map(|task| row(task, 0, "done", Vec::new(), all)));
+    rows.extend(done.iter().rev().map(|task| task_item(task, 0, "done", Vec::new(), all)));
     rows
 }
 
 /// Each open task once, with its depth and what it stands below: the last of its blockers that is shown before it.
-fn order(open: &[&Task], blockers: &BTreeMap<TaskId, Vec<TaskId>>) -> Vec<(TaskId, usize, Option<TaskId>)> {
+fn depth_first_order(
+    open: &[&Task],
+    blockers: &BTreeMap<TaskId, Vec<TaskId>>,
+) -> Vec<(TaskId, usize, Option<TaskId>)> {
     let mut waiting: BTreeMap<TaskId, Vec<TaskId>> = BTreeMap::new();
     for (id, blockers) in blockers {
         blockers.iter().for_each(|blocker| waiting.entry(*blocker).or_default().push(*id));
@@ -44,14 +47,14 @@ fn order(open: &[&Task], blockers: &BTreeMap<TaskId, Vec<TaskId>>) -> Vec<(TaskI
             if seen.insert(id) {
                 ordered.push((id, depth, above));
                 let below = waiting.get(&id).into_iter().flatten().rev();
-                next.extend(below.map(|below| (*below, (depth + 1).min(DEEPEST), Some(id))));
+                next.extend(below.map(|below| (*below, (depth + 1).min(MAX_DEPTH), Some(id))));
             }
         }
     }
     ordered
 }
 
-fn state(task: &Task, waits: &[TaskId], left: &[TaskId]) -> &'static str {
+fn state_word(task: &Task, waits: &[TaskId], left: &[TaskId]) -> &'static str {
     match &task.status {
         _ if task.failure().is_some() => "failed",
         TaskStatus::InProgress if left.contains(&task.id) => "left",
@@ -62,7 +65,7 @@ fn state(task: &Task, waits: &[TaskId], left: &[TaskId]) -> &'static str {
     }
 }
 
-fn row<T: Borrow<Task>>(
+fn task_item<T: Borrow<Task>>(
     task: &Task,
     depth: usize,
     state: &'static str,
@@ -70,15 +73,15 @@ fn row<T: Borrow<Task>>(
     all: &[T],
 ) -> Row {
     let owner = task.owner.as_ref().map(ToString::to_string);
-    let whole = whole(task, state, all);
-    Row { id: task.id, depth, state, owner, subject: task.subject.clone(), waits_for, whole }
+    let whole = details(task, state, all);
+    Row { id: task.id, depth, state, owner, subject: task.subject.clone(), waits_for, details: whole }
 }
 
-fn whole<T: Borrow<Task>>(task: &Task, state: &str, all: &[T]) -> String {
+fn details<T: Borrow<Task>>(task: &Task, state: &str, all: &[T]) -> String {
     let mut lines = vec![format!("task {}: {}", task.id, task.subject.replace('\n', " "))];
     lines.push(format!("{state} ({})", task.status));
     let each = |ids: &[TaskId]| {
-        let lines = ids.iter().map(|id| format!("  {id}: {}", of(*id, all)));
+        let lines = ids.iter().map(|id| format!("  {id}: {}", task_reference(*id, all)));
         lines.collect::<Vec<_>>().join("\n")
     };
     lines.extend(task.owner.as_ref().map(|owner| format!("owner: {owner}")));
@@ -95,7 +98,7 @@ fn whole<T: Borrow<Task>>(task: &Task, state: &str, all: &[T]) -> String {
     lines.join("\n")
 }
 
-fn of<T: Borrow<Task>>(id: TaskId, all: &[T]) -> String {
+fn task_reference<T: Borrow<Task>>(id: TaskId, all: &[T]) -> String {
     protocol::task::find_task(all, id).map_or_else(
         || "gone".to_owned(),
         |task| format!("{} ({})", task.subject.replace('\n', " "), task.status),
@@ -117,14 +120,14 @@ mod tests {
     fn drawn(all: &[Task], left: &[u32]) -> Vec<String> {
         let left: Vec<TaskId> = left.iter().map(|id| TaskId::from_number(*id).unwrap()).collect();
         let also = |row: &Row| row.waits_for.iter().map(|id| format!(" +{id}")).collect::<String>();
-        let rows = rows(all, &left);
+        let rows = task_items(all, &left);
         rows.iter()
             .map(|row| format!("{}{} {}{}", " ".repeat(row.depth), row.id, row.state, also(row)))
             .collect()
     }
 
     #[test]
-    fn each_task_stands_once_below_what_it_waits_for_and_what_is_done_at_the_end() {
+    fn tasks_are_listed_below_their_blockers_and_done_ones_last() {
         let all = [
             task(1, "completed", &[], ""),
             task(2, "in_progress", &[1], r#","owner":"ann""#),
@@ -137,12 +140,12 @@ mod tests {
         ];
         let expected = ["2 working", " 4 waits +3", "  5 waits", "3 ready", "6 failed", "8 left", "1 done"];
         assert_eq!(drawn(&all, &[8]), expected);
-        let whole = &rows(&all, &[])[1].whole;
+        let whole = &task_items(&all, &[])[1].details;
         assert!(whole.contains("waits for:\n  2: s2 (in_progress)\n  3: s3 (pending)"), "{whole}");
     }
 
     #[test]
-    fn a_circle_is_shown_all_the_same() {
+    fn dependency_cycle_is_shown() {
         let all = [task(1, "pending", &[2], ""), task(2, "pending", &[1], "")];
         assert_eq!(drawn(&all, &[]), ["1 waits +2", " 2 waits"]);
     }

@@ -1,0 +1,117 @@
+//! Which team: where several may be meant they are listed, and one key chooses.
+
+use crate::event::{Key, UiEvent};
+use crate::terminal::TerminalScreen;
+use crate::terminal_capabilities::TerminalCapabilities;
+use protocol::error::ErrorReport;
+use protocol::name::TeamName;
+use std::sync::mpsc::Receiver;
+
+/// The keys of the first, the second and so on; `q` leaves.
+const CHOICE_KEYS: &str = "123456789abcdefghijklmnoprstuvwxyz";
+
+/// What was chosen.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum TeamChoice {
+    Team(TeamName),
+    /// None; ends, with that exit code.
+    Quit(u8),
+}
+
+/// What an event means here.
+#[derive(Debug, PartialEq, Eq)]
+enum PickerAction {
+    Finish(TeamChoice),
+    Suspend,
+    Redraw,
+    Ignore,
+}
+
+/// Asks until one is chosen; the only one is not asked for.
+pub(crate) fn pick_team(
+    screen: &mut TerminalScreen,
+    teams: &[TeamName],
+    manner: TerminalCapabilities,
+    events: &Receiver<UiEvent>,
+) -> Result<TeamChoice, ErrorReport> {
+    if let [only] = teams {
+        return Ok(TeamChoice::Team(only.clone()));
+    }
+    loop {
+        screen.draw_lines(&menu_lines(teams, manner, screen.size().1.into()))?;
+        match events
+            .recv()
+            .map_or(PickerAction::Finish(TeamChoice::Quit(0)), |event| action_for(&event, teams))
+        {
+            PickerAction::Finish(choice) => return Ok(choice),
+            PickerAction::Suspend => screen.suspend()?,
+            PickerAction::Redraw => screen.redraw_all()?,
+            PickerAction::Ignore => {}
+        }
+    }
+}
+
+fn action_for(event: &UiEvent, teams: &[TeamName]) -> PickerAction {
+    match event {
+        UiEvent::Key(Key::Char('q') | Key::Escape | Key::Control('c')) => {
+            PickerAction::Finish(TeamChoice::Quit(0))
+        }
+        UiEvent::Key(Key::Char(key)) => {
+            let team = CHOICE_KEYS.chars().position(|known| known == *key).and_then(|at| teams.get(at));
+            team.map_or(PickerAction::Ignore, |team| PickerAction::Finish(TeamChoice::Team(team.clone())))
+        }
+        UiEvent::Terminate(code) => PickerAction::Finish(TeamChoice::Quit(*code)),
+        UiEvent::SuspendRequested | UiEvent::Key(Key::Control('z')) => PickerAction::Suspend,
+        UiEvent::Continued | UiEvent::Key(Key::Control('l')) => PickerAction::Redraw,
+        _ => PickerAction::Ignore,
+    }
+}
+
+/// What has no room or no key is told of in the last line.
+fn menu_lines(teams: &[TeamName], manner: TerminalCapabilities, height: usize) -> Vec<String> {
+    let room = height.saturating_sub(3).min(CHOICE_KEYS.len());
+    let team = |(key, team): (char, &TeamName)| format!(" {key}  {}", manner.printable_line(team.as_str()));
+    let mut lines = vec!["Which team? Its key shows it, q leaves.".to_owned(), String::new()];
+    lines.extend(CHOICE_KEYS.chars().zip(teams).map(team).take(room));
+    match teams.len().saturating_sub(room) {
+        0 => {}
+        left => lines.push(format!("{left} more: teamctl top -t TEAM")),
+    }
+    lines
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::terminal_capabilities::{Charset, ColorSupport};
+
+    fn teams(count: usize) -> Vec<TeamName> {
+        (1..=count).map(|n| TeamName::parse(&format!("t{n}")).unwrap()).collect()
+    }
+
+    fn key(key: char) -> UiEvent {
+        UiEvent::Key(Key::Char(key))
+    }
+
+    #[test]
+    fn key_chooses_a_team_and_others_are_ignored() {
+        let teams = teams(11);
+        let chosen = |at: usize| PickerAction::Finish(TeamChoice::Team(teams[at].clone()));
+        assert_eq!((action_for(&key('1'), &teams), action_for(&key('b'), &teams)), (chosen(0), chosen(10)));
+        for odd in ['0', 'c', 'K', '\u{e4}'] {
+            assert_eq!(action_for(&key(odd), &teams), PickerAction::Ignore);
+        }
+        assert_eq!(action_for(&UiEvent::Paste("1".to_owned()), &teams), PickerAction::Ignore);
+        assert_eq!(action_for(&key('q'), &teams), PickerAction::Finish(TeamChoice::Quit(0)));
+        assert_eq!(action_for(&UiEvent::Terminate(143), &teams), PickerAction::Finish(TeamChoice::Quit(143)));
+    }
+
+    #[test]
+    fn overflowing_teams_are_counted() {
+        let manner = TerminalCapabilities { colors: ColorSupport::Disabled, charset: Charset::Ascii };
+        let few = menu_lines(&teams(2), manner, 10);
+        assert_eq!(few[2..], [" 1  t1", " 2  t2"]);
+        assert_eq!(menu_lines(&teams(8), manner, 10).last().unwrap(), "1 more: teamctl top -t TEAM");
+        assert_eq!(menu_lines(&teams(40), manner, 90).last().unwrap(), "6 more: teamctl top -t TEAM");
+    }
+}
