@@ -4,15 +4,15 @@
 //! Messages, tasks and inboxes are worked on straight at the files, also with the daemon dead; what only `teamctl`
 //! knows is done by running that. Who it speaks for is said at its start, never by a call.
 
-mod program;
-mod seat;
 mod server;
+mod server_context;
+mod teamctl_command;
 mod tools;
 
 use protocol::error::{ErrorKind, ErrorReport};
 use rmcp::ServiceExt;
 use rmcp::transport::stdio_pipes;
-use seat::{Arguments, Seat};
+use server_context::{ServerArgs, ServerContext};
 use std::io::Write;
 use std::process::ExitCode;
 use store::Durability;
@@ -31,8 +31,8 @@ pub fn main() -> ExitCode {
 }
 
 fn run() -> Result<(), ErrorReport> {
-    let arguments = Arguments::parse(std::env::args_os().skip(1))?;
-    let server = server::Server::new(Seat::new(arguments, durability()?));
+    let arguments = ServerArgs::parse(std::env::args_os().skip(1))?;
+    let server = server::McpServer::new(ServerContext::new(arguments, durability_from_env()?));
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime =
         runtime.map_err(|error| ErrorReport::new(ErrorKind::Io, format!("cannot start: {error}")))?;
@@ -43,7 +43,7 @@ fn run() -> Result<(), ErrorReport> {
 }
 
 /// Until the program that started us closes our standard input.
-async fn serve(server: server::Server) -> Result<(), ErrorReport> {
+async fn serve(server: server::McpServer) -> Result<(), ErrorReport> {
     let broken = |error: String| {
         ErrorReport::new(ErrorKind::InvalidData, format!("cannot serve on standard input: {error}"))
     };
@@ -51,7 +51,7 @@ async fn serve(server: server::Server) -> Result<(), ErrorReport> {
     running.waiting().await.map(drop).map_err(|error| broken(error.to_string()))
 }
 
-fn durability() -> Result<Durability, ErrorReport> {
+fn durability_from_env() -> Result<Durability, ErrorReport> {
     let level = std::env::var("TEAMD_DURABILITY").ok().filter(|level| !level.is_empty());
     Durability::from_env_value(level.as_deref())
 }

@@ -2,8 +2,8 @@
 //! protocol: the handshake, and the stateless one, in which every request stands for itself. So nothing is kept of a
 //! client; and nothing is asked of one, since most can't answer.
 
-use crate::seat::Seat;
-use crate::tools::{self, Entry};
+use crate::server_context::ServerContext;
+use crate::tools::{self, ToolEntry};
 use protocol::error::ErrorReport;
 use protocol::instructions::{InstructionContext, Interactivity};
 use rmcp::model::{
@@ -17,39 +17,39 @@ use std::sync::Arc;
 use std::time::Duration;
 
 /// How often a call that takes its time says so: programs give up on a silent one.
-const PROGRESS: Duration = Duration::from_secs(5);
+const PROGRESS_INTERVAL: Duration = Duration::from_secs(5);
 
 /// The server.
-pub(crate) struct Server {
-    seat: Arc<Seat>,
-    tools: Vec<Entry>,
+pub(crate) struct McpServer {
+    context: Arc<ServerContext>,
+    tools: Vec<ToolEntry>,
 }
 
-impl Server {
+impl McpServer {
     /// At that seat.
-    pub(crate) fn new(seat: Seat) -> Server {
-        Server { seat: Arc::new(seat), tools: tools::all() }
+    pub(crate) fn new(seat: ServerContext) -> McpServer {
+        McpServer { context: Arc::new(seat), tools: tools::all_tools() }
     }
 
-    fn entry(&self, name: &str) -> Option<&Entry> {
+    fn find_tool(&self, name: &str) -> Option<&ToolEntry> {
         self.tools.iter().find(|entry| entry.tool.name == name)
     }
 
     /// What an agent is told about its team, as far as it is known when the program connects.
     fn instructions(&self) -> String {
-        let team = self.seat.team();
-        let config = self.seat.caller().ok().and_then(|caller| caller.team().config().ok());
+        let team = self.context.team();
+        let config = self.context.caller().ok().and_then(|caller| caller.team().config().ok());
         protocol::instructions::render(&InstructionContext {
-            name: self.seat.me(),
+            name: self.context.member(),
             team: team.as_ref(),
             config: config.as_ref(),
-            root: &self.seat.arguments.root.to_string_lossy(),
+            root: &self.context.arguments.root.to_string_lossy(),
             interactivity: Interactivity::Unknown,
         })
     }
 }
 
-impl ServerHandler for Server {
+impl ServerHandler for McpServer {
     fn get_info(&self) -> ServerConfig {
         let us = Implementation::new("teamd", env!("CARGO_PKG_VERSION"));
         let able = ServerCapabilities::builder().enable_tools().build();
@@ -65,7 +65,7 @@ impl ServerHandler for Server {
     }
 
     fn get_tool(&self, name: &str) -> Option<Tool> {
-        self.entry(name).map(|entry| entry.tool.clone())
+        self.find_tool(name).map(|entry| entry.tool.clone())
     }
 
     async fn call_tool(
@@ -73,26 +73,26 @@ impl ServerHandler for Server {
         request: CallToolRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
-        let Some(entry) = self.entry(&request.name) else {
+        let Some(entry) = self.find_tool(&request.name) else {
             return Err(ErrorData::invalid_params(format!("there is no tool {}", request.name), None));
         };
-        let call = (entry.call)(&self.seat, request.arguments.unwrap_or_default());
+        let call = (entry.run)(&self.context, request.arguments.unwrap_or_default());
         tokio::select! {
-            result = call => Ok(answer(result).into()),
-            () = telling(&context) => Err(ErrorData::internal_error("the call was given up", None)),
+            result = call => Ok(to_tool_result(result).into()),
+            () = report_progress(&context) => Err(ErrorData::internal_error("the call was given up", None)),
         }
     }
 }
 
 /// Tells of progress, where the client wants that, until the client gives the call up.
-async fn telling(context: &RequestContext<RoleServer>) {
+async fn report_progress(context: &RequestContext<RoleServer>) {
     let mut told = 0.0;
     loop {
         tokio::select! {
             () = context.ct.cancelled() => return,
-            () = tokio::time::sleep(PROGRESS) => {}
+            () = tokio::time::sleep(PROGRESS_INTERVAL) => {}
         }
-        told += PROGRESS.as_secs_f64();
+        told += PROGRESS_INTERVAL.as_secs_f64();
         if let Some(token) = context.meta.get_progress_token() {
             let mut progress = ProgressNotificationParam::new(token, told);
             progress.message = Some("still waiting".to_owned());
@@ -102,15 +102,15 @@ async fn telling(context: &RequestContext<RoleServer>) {
     }
 }
 
-fn answer(result: Result<Value, ErrorReport>) -> CallToolResult {
+fn to_tool_result(result: Result<Value, ErrorReport>) -> CallToolResult {
     match result {
         Ok(value) => CallToolResult::structured(value),
-        Err(fault) => CallToolResult::error(vec![ContentBlock::text(told(&fault))]),
+        Err(fault) => CallToolResult::error(vec![ContentBlock::text(error_text(&fault))]),
     }
 }
 
 /// What could not be done, why, and what to do next.
-fn told(fault: &ErrorReport) -> String {
+fn error_text(fault: &ErrorReport) -> String {
     match &fault.help {
         Some(hint) => format!("{}.\nNext: {hint}.", fault.message),
         None => format!("{}.", fault.message),

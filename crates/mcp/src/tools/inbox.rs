@@ -1,9 +1,9 @@
 //! `ReadInbox` and `MarkRead`: for agents that nobody hands their messages to. Reading changes nothing; a message is
 //! marked read by whoever has got it, so that none is lost with an answer that never came.
 
-use super::schema::{Property, always};
-use super::{Described, Effect, at_files};
-use crate::seat::Seat;
+use super::schema::{Property, required_property};
+use super::{ToolDefinition, ToolEffect, run_blocking};
+use crate::server_context::ServerContext;
 use protocol::error::{ErrorKind, ErrorReport};
 use protocol::message::InboxEntry;
 use protocol::name::AgentName;
@@ -15,15 +15,15 @@ use std::sync::Arc;
 use store::{Caller, Inbox, require_lead};
 
 /// As many messages as are shown where nobody says how many.
-const USUAL: usize = 50;
+const DEFAULT_LIMIT: usize = 50;
 
 /// The tool.
-pub(super) struct ReadInbox;
+pub(super) struct ReadInboxTool;
 
 /// Its arguments.
 #[derive(Debug, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Which {
+pub(super) struct ReadInboxInput {
     /// Also what is read already.
     #[serde(default)]
     all: Option<bool>,
@@ -35,38 +35,39 @@ pub(super) struct Which {
     name: Option<String>,
 }
 
-impl Described for ReadInbox {
+impl ToolDefinition for ReadInboxTool {
     const NAME: &'static str = "ReadInbox";
     const TITLE: &'static str = "Read messages";
-    const TEXT: &'static str = "Read the messages to you that are unread. Only needed if your program does not hand \
+    const DESCRIPTION: &'static str = "Read the messages to you that are unread. Only needed if your program does not hand \
         them to you by itself. They stay unread until you name their id in MarkRead.";
-    const EFFECT: Effect = Effect::Reads;
-    type Input = Which;
-    const OUTPUT: &'static [Property] = &[always("messages", "array"), always("unread", "integer")];
+    const EFFECT: ToolEffect = ToolEffect::ReadOnly;
+    type Input = ReadInboxInput;
+    const OUTPUT: &'static [Property] =
+        &[required_property("messages", "array"), required_property("unread", "integer")];
 
-    async fn call(seat: &Arc<Seat>, input: Which) -> Result<Value, ErrorReport> {
-        at_files(seat, move |seat| read(&seat.caller()?, &input)).await
+    async fn call(seat: &Arc<ServerContext>, input: ReadInboxInput) -> Result<Value, ErrorReport> {
+        run_blocking(seat, move |seat| read_inbox(&seat.caller()?, &input)).await
     }
 }
 
-fn read(caller: &Caller, input: &Which) -> Result<Value, ErrorReport> {
-    let inbox = inbox(caller, input.name.as_deref())?;
+fn read_inbox(caller: &Caller, input: &ReadInboxInput) -> Result<Value, ErrorReport> {
+    let inbox = open_inbox(caller, input.name.as_deref())?;
     let entries = if input.all == Some(true) { inbox.read()? } else { inbox.read_unread()? };
     let unread = entries.iter().filter(|entry| entry.unread().is_some()).count();
-    let wanted: Vec<Value> = entries.iter().map(shown).collect();
-    let surplus = wanted.len().saturating_sub(input.limit.unwrap_or(USUAL));
+    let wanted: Vec<Value> = entries.iter().map(entry_json).collect();
+    let surplus = wanted.len().saturating_sub(input.limit.unwrap_or(DEFAULT_LIMIT));
     Ok(json!({"messages": &wanted[surplus..], "unread": unread}))
 }
 
-fn shown(entry: &InboxEntry) -> Value {
+fn entry_json(entry: &InboxEntry) -> Value {
     let mut object = entry.to_json();
-    object["id"] = json!(id(entry));
+    object["id"] = json!(message_id(entry));
     object
 }
 
 /// By which a message is named: its place, and what it says. Others may take entries out of the file between a look and
 /// a mark, so a place alone would name another message then. Whether it is read does not count.
-fn id(entry: &InboxEntry) -> String {
+fn message_id(entry: &InboxEntry) -> String {
     let mut said = DefaultHasher::new();
     match &entry.message {
         Ok(message) => (&message.from, &message.text, &message.timestamp).hash(&mut said),
@@ -76,13 +77,13 @@ fn id(entry: &InboxEntry) -> String {
 }
 
 /// The message of that id: where it was, else where it is now.
-fn named<'a>(entries: &'a [InboxEntry], wanted: &str) -> Option<&'a InboxEntry> {
+fn find_by_id<'a>(entries: &'a [InboxEntry], wanted: &str) -> Option<&'a InboxEntry> {
     let said = |id: &str| id.split_once('-').map(|(_, said)| said.to_owned());
-    let same = |entry: &&InboxEntry| said(wanted).is_some() && said(&id(entry)) == said(wanted);
-    entries.iter().find(|entry| id(entry) == wanted).or_else(|| entries.iter().find(same))
+    let same = |entry: &&InboxEntry| said(wanted).is_some() && said(&message_id(entry)) == said(wanted);
+    entries.iter().find(|entry| message_id(entry) == wanted).or_else(|| entries.iter().find(same))
 }
 
-fn inbox(caller: &Caller, name: Option<&str>) -> Result<Inbox, ErrorReport> {
+fn open_inbox(caller: &Caller, name: Option<&str>) -> Result<Inbox, ErrorReport> {
     let owner = match name {
         Some(name) => caller.resolve_member(name)?,
         None => caller.name().clone(),
@@ -94,31 +95,32 @@ fn inbox(caller: &Caller, name: Option<&str>) -> Result<Inbox, ErrorReport> {
 }
 
 /// The tool.
-pub(super) struct MarkRead;
+pub(super) struct MarkReadTool;
 
 /// Its arguments.
 #[derive(Debug, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Ids {
+pub(super) struct MarkReadInput {
     /// The id of each message that you have read, as ReadInbox gives it.
     ids: Vec<String>,
 }
 
-impl Described for MarkRead {
+impl ToolDefinition for MarkReadTool {
     const NAME: &'static str = "MarkRead";
     const TITLE: &'static str = "Mark messages read";
-    const TEXT: &'static str = "Mark messages to you read, by the id that ReadInbox gave, so that they are not \
+    const DESCRIPTION: &'static str = "Mark messages to you read, by the id that ReadInbox gave, so that they are not \
         shown again. Only those that you have dealt with. A shutdown request is answered with SendMessage instead.";
-    const EFFECT: Effect = Effect::Sets;
-    type Input = Ids;
-    const OUTPUT: &'static [Property] = &[always("success", "boolean"), always("unread", "integer")];
+    const EFFECT: ToolEffect = ToolEffect::Idempotent;
+    type Input = MarkReadInput;
+    const OUTPUT: &'static [Property] =
+        &[required_property("success", "boolean"), required_property("unread", "integer")];
 
-    async fn call(seat: &Arc<Seat>, input: Ids) -> Result<Value, ErrorReport> {
-        at_files(seat, move |seat| mark(&seat.caller()?, &input.ids)).await
+    async fn call(seat: &Arc<ServerContext>, input: MarkReadInput) -> Result<Value, ErrorReport> {
+        run_blocking(seat, move |seat| mark_read(&seat.caller()?, &input.ids)).await
     }
 }
 
-fn mark(caller: &Caller, ids: &[String]) -> Result<Value, ErrorReport> {
+fn mark_read(caller: &Caller, ids: &[String]) -> Result<Value, ErrorReport> {
     let own: &AgentName = caller.name();
     let inbox = caller.team().inbox(own);
     let entries = inbox.read()?;
@@ -128,7 +130,7 @@ fn mark(caller: &Caller, ids: &[String]) -> Result<Value, ErrorReport> {
             ErrorReport::new(ErrorKind::NotFound, message)
                 .with_help("ReadInbox gives the id of each that is there")
         };
-        named(&entries, id).cloned().ok_or_else(missing)
+        find_by_id(&entries, id).cloned().ok_or_else(missing)
     };
     let marked = ids.iter().map(of).collect::<Result<Vec<_>, _>>()?;
     inbox.mark_read(&marked)?;
@@ -148,14 +150,14 @@ mod tests {
     }
 
     #[test]
-    fn an_id_names_the_message_wherever_it_is_by_now_and_no_other() {
+    fn message_id_follows_a_moved_message() {
         let before = [entry(0, "one", false), entry(1, "two", false), entry(2, "two", false)];
         let after = [entry(0, "two", true), entry(1, "two", false)];
-        assert_eq!(named(&after, &id(&before[0])), None);
-        assert_eq!(named(&after, &id(&before[1])), Some(&after[1]));
-        assert_eq!(named(&after, &id(&before[2])).map(|entry| entry.index), Some(0));
+        assert_eq!(find_by_id(&after, &message_id(&before[0])), None);
+        assert_eq!(find_by_id(&after, &message_id(&before[1])), Some(&after[1]));
+        assert_eq!(find_by_id(&after, &message_id(&before[2])).map(|entry| entry.index), Some(0));
         for wrong in ["0", "", "0-", "-", "x-0"] {
-            assert_eq!(named(&after, wrong), None, "{wrong}");
+            assert_eq!(find_by_id(&after, wrong), None, "{wrong}");
         }
     }
 }

@@ -10,7 +10,7 @@ mod task;
 mod team;
 mod wait;
 
-use crate::seat::Seat;
+use crate::server_context::ServerContext;
 use protocol::error::{ErrorKind, ErrorReport};
 use rmcp::model::{JsonObject, Tool, ToolAnnotations};
 use schemars::JsonSchema;
@@ -21,94 +21,100 @@ use std::sync::Arc;
 
 /// What a tool does to the world, in the words of the protocol. None of ours reaches beyond the team.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Effect {
+enum ToolEffect {
     /// It looks.
-    Reads,
+    ReadOnly,
     /// It adds.
-    Adds,
+    Additive,
     /// It changes, and twice is as once.
-    Sets,
+    Idempotent,
     /// It removes.
-    Removes,
+    Destructive,
 }
 
 /// One tool.
-trait Described {
+trait ToolDefinition {
     /// As it is called.
     const NAME: &'static str;
     /// For people.
     const TITLE: &'static str;
     /// For models.
-    const TEXT: &'static str;
+    const DESCRIPTION: &'static str;
     /// For whoever decides whether to ask.
-    const EFFECT: Effect;
+    const EFFECT: ToolEffect;
     /// Its arguments.
     type Input: DeserializeOwned + JsonSchema + Send;
     /// The properties of its result: name, type, and whether it is always there.
     const OUTPUT: &'static [schema::Property];
 
     /// Does it.
-    fn call(seat: &Arc<Seat>, input: Self::Input) -> impl Future<Output = Result<Value, ErrorReport>> + Send;
+    fn call(
+        seat: &Arc<ServerContext>,
+        input: Self::Input,
+    ) -> impl Future<Output = Result<Value, ErrorReport>> + Send;
 }
 
-type Called<'a> = Pin<Box<dyn Future<Output = Result<Value, ErrorReport>> + Send + 'a>>;
+type ToolFuture<'a> = Pin<Box<dyn Future<Output = Result<Value, ErrorReport>> + Send + 'a>>;
 
 /// A tool in the table of all.
-pub(crate) struct Entry {
+pub(crate) struct ToolEntry {
     /// As it is listed.
     pub(crate) tool: Tool,
     /// Calls it with the arguments as they came.
-    pub(crate) call: for<'a> fn(&'a Arc<Seat>, JsonObject) -> Called<'a>,
+    pub(crate) run: for<'a> fn(&'a Arc<ServerContext>, JsonObject) -> ToolFuture<'a>,
 }
 
 /// All tools, in the order in which they are listed.
-pub(crate) fn all() -> Vec<Entry> {
+pub(crate) fn all_tools() -> Vec<ToolEntry> {
     vec![
-        entry::<send_message::SendMessage>(),
-        entry::<team::TeamCreate>(),
-        entry::<team::TeamDelete>(),
-        entry::<spawn::SpawnTeammate>(),
-        entry::<task::TaskCreate>(),
-        entry::<task::TaskGet>(),
-        entry::<task::TaskList>(),
-        entry::<task::TaskUpdate>(),
-        entry::<inbox::ReadInbox>(),
-        entry::<inbox::MarkRead>(),
-        entry::<wait::Wait>(),
-        entry::<requests::Requests>(),
-        entry::<requests::Approve>(),
-        entry::<requests::Deny>(),
+        tool_entry::<send_message::SendMessageTool>(),
+        tool_entry::<team::TeamCreateTool>(),
+        tool_entry::<team::TeamDeleteTool>(),
+        tool_entry::<spawn::SpawnTeammateTool>(),
+        tool_entry::<task::TaskCreateTool>(),
+        tool_entry::<task::TaskGetTool>(),
+        tool_entry::<task::TaskListTool>(),
+        tool_entry::<task::TaskUpdateTool>(),
+        tool_entry::<inbox::ReadInboxTool>(),
+        tool_entry::<inbox::MarkReadTool>(),
+        tool_entry::<wait::WaitTool>(),
+        tool_entry::<requests::RequestsTool>(),
+        tool_entry::<requests::ApproveTool>(),
+        tool_entry::<requests::DenyTool>(),
     ]
 }
 
-fn entry<T: Described + 'static>() -> Entry {
-    let mut tool = Tool::new(T::NAME, T::TEXT, Arc::new(schema::input::<T::Input>()));
+fn tool_entry<T: ToolDefinition + 'static>() -> ToolEntry {
+    let mut tool = Tool::new(T::NAME, T::DESCRIPTION, Arc::new(schema::input_schema::<T::Input>()));
     tool.title = Some(T::TITLE.to_owned());
-    tool.output_schema = Some(Arc::new(schema::output(T::OUTPUT)));
+    tool.output_schema = Some(Arc::new(schema::output_schema(T::OUTPUT)));
     tool.annotations = Some(annotations(T::TITLE, T::EFFECT));
-    Entry { tool, call: |seat, arguments| Box::pin(called::<T>(seat, arguments)) }
+    ToolEntry { tool, run: |seat, arguments| Box::pin(call_tool::<T>(seat, arguments)) }
 }
 
-async fn called<T: Described>(seat: &Arc<Seat>, arguments: JsonObject) -> Result<Value, ErrorReport> {
-    T::call(seat, schema::read(T::NAME, arguments)?).await
+async fn call_tool<T: ToolDefinition>(
+    seat: &Arc<ServerContext>,
+    arguments: JsonObject,
+) -> Result<Value, ErrorReport> {
+    T::call(seat, schema::parse_arguments(T::NAME, arguments)?).await
 }
 
-fn annotations(title: &str, effect: Effect) -> ToolAnnotations {
-    let reads = effect == Effect::Reads;
-    let again = matches!(effect, Effect::Reads | Effect::Sets);
+fn annotations(title: &str, effect: ToolEffect) -> ToolAnnotations {
+    let reads = effect == ToolEffect::ReadOnly;
+    let again = matches!(effect, ToolEffect::ReadOnly | ToolEffect::Idempotent);
     ToolAnnotations::from_raw(
         Some(title.to_owned()),
         Some(reads),
-        Some(effect == Effect::Removes),
+        Some(effect == ToolEffect::Destructive),
         Some(again),
         Some(false),
     )
 }
 
 /// Does what blocks, at the files, beside the loop.
-async fn at_files<T: Send + 'static>(
-    seat: &Arc<Seat>,
-    act: impl FnOnce(&Seat) -> Result<T, ErrorReport> + Send + 'static,
+async fn run_blocking<T: Send + 'static>(
+    seat: &Arc<ServerContext>,
+    act: impl FnOnce(&ServerContext) -> Result<T, ErrorReport> + Send + 'static,
 ) -> Result<T, ErrorReport> {
     let seat = Arc::clone(seat);
     let done = tokio::task::spawn_blocking(move || act(&seat)).await;
@@ -123,8 +129,8 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn every_tool_is_listed_with_an_object_for_its_input_and_its_output() {
-        for Entry { tool, .. } in all() {
+    fn tools_have_object_schemas() {
+        for ToolEntry { tool, .. } in all_tools() {
             assert_eq!(tool.input_schema["type"], json!("object"), "{}", tool.name);
             assert!(tool.input_schema["properties"].is_object(), "{}", tool.name);
             let output = tool.output_schema.expect("it has one");
@@ -134,8 +140,8 @@ mod tests {
     }
 
     #[test]
-    fn no_tool_takes_a_sender_and_no_schema_needs_more_than_plain_words() {
-        for Entry { tool, .. } in all() {
+    fn tools_take_no_sender_and_schemas_are_plain() {
+        for ToolEntry { tool, .. } in all_tools() {
             let schema = json!(tool.input_schema).to_string();
             for word in
                 ["\"from\"", "\"sender\"", "\"agent_id\"", "$ref", "$defs", "oneOf", "anyOf", "\"null\""]
@@ -146,22 +152,23 @@ mod tests {
     }
 
     #[test]
-    fn what_a_tool_does_not_know_it_says_so() {
-        for Entry { tool, .. } in all() {
+    fn unknown_arguments_are_rejected() {
+        for ToolEntry { tool, .. } in all_tools() {
             assert_eq!(tool.input_schema["additionalProperties"], json!(false), "{}", tool.name);
         }
         let object = |value: Value| value.as_object().cloned().expect("it is one");
         let given = object(json!({"taskId": "1", "add_blocked_by": ["2"]}));
-        let refused = schema::read::<<task::TaskUpdate as Described>::Input>("TaskUpdate", given);
+        let refused =
+            schema::parse_arguments::<<task::TaskUpdateTool as ToolDefinition>::Input>("TaskUpdate", given);
         let refused = refused.expect_err("it is refused");
         assert!(refused.message.contains("unknown field `add_blocked_by`"), "{refused:?}");
         assert!(refused.message.contains("`addBlockedBy`"), "{refused:?}");
     }
 
     #[test]
-    fn what_a_tool_does_to_the_world_is_said() {
+    fn annotations_match_effects() {
         let of = |name: &str| {
-            let entry = all().into_iter().find(|entry| entry.tool.name == name).expect("it is there");
+            let entry = all_tools().into_iter().find(|entry| entry.tool.name == name).expect("it is there");
             let hints = entry.tool.annotations.expect("it has them");
             assert_eq!(hints.open_world_hint, Some(false), "{name}");
             (hints.read_only_hint, hints.destructive_hint, hints.idempotent_hint)

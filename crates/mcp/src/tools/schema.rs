@@ -12,23 +12,23 @@ pub(super) struct Property {
     /// Its key.
     pub(super) name: &'static str,
     /// `string`, `boolean`, `object`, `array`, `integer`.
-    pub(super) is: &'static str,
+    pub(super) json_type: &'static str,
     /// Whether every result has it.
-    pub(super) always: bool,
+    pub(super) required: bool,
 }
 
 /// One that every result has.
-pub(super) const fn always(name: &'static str, is: &'static str) -> Property {
-    Property { name, is, always: true }
+pub(super) const fn required_property(name: &'static str, is: &'static str) -> Property {
+    Property { name, json_type: is, required: true }
 }
 
 /// One that some results have.
-pub(super) const fn maybe(name: &'static str, is: &'static str) -> Property {
-    Property { name, is, always: false }
+pub(super) const fn optional_property(name: &'static str, is: &'static str) -> Property {
+    Property { name, json_type: is, required: false }
 }
 
 /// Of a tool's arguments.
-pub(super) fn input<T: JsonSchema>() -> JsonObject {
+pub(super) fn input_schema<T: JsonSchema>() -> JsonObject {
     let schema = SchemaGenerator::default().into_root_schema_for::<T>();
     let Value::Object(mut schema) = Value::from(schema) else { return JsonObject::new() };
     for word in ["$schema", "title", "description"] {
@@ -36,13 +36,13 @@ pub(super) fn input<T: JsonSchema>() -> JsonObject {
     }
     schema.entry("properties").or_insert_with(|| json!({}));
     if let Some(Value::Object(properties)) = schema.get_mut("properties") {
-        properties.values_mut().for_each(plain);
+        properties.values_mut().for_each(simplify_property);
     }
     schema
 }
 
 /// Without what only some programs understand.
-fn plain(property: &mut Value) {
+fn simplify_property(property: &mut Value) {
     let Some(property) = property.as_object_mut() else { return };
     for word in ["default", "format", "additionalProperties"] {
         property.shift_remove(word);
@@ -54,14 +54,15 @@ fn plain(property: &mut Value) {
         }
     }
     if let Some(items) = property.get_mut("items") {
-        plain(items);
+        simplify_property(items);
     }
 }
 
 /// Of a tool's result.
-pub(super) fn output(properties: &[Property]) -> JsonObject {
-    let named = properties.iter().map(|property| (property.name.to_owned(), json!({"type": property.is})));
-    let needed = properties.iter().filter(|property| property.always).map(|property| json!(property.name));
+pub(super) fn output_schema(properties: &[Property]) -> JsonObject {
+    let named =
+        properties.iter().map(|property| (property.name.to_owned(), json!({"type": property.json_type})));
+    let needed = properties.iter().filter(|property| property.required).map(|property| json!(property.name));
     let schema = [
         ("type".to_owned(), json!("object")),
         ("properties".to_owned(), Value::Object(named.collect())),
@@ -71,7 +72,10 @@ pub(super) fn output(properties: &[Property]) -> JsonObject {
 }
 
 /// The arguments, or what is wrong with them.
-pub(super) fn read<T: DeserializeOwned>(tool: &str, mut arguments: JsonObject) -> Result<T, ErrorReport> {
+pub(super) fn parse_arguments<T: DeserializeOwned>(
+    tool: &str,
+    mut arguments: JsonObject,
+) -> Result<T, ErrorReport> {
     arguments.retain(|_, value| !value.is_null());
     serde_json::from_value(Value::Object(arguments)).map_err(|error| {
         ErrorReport::new(ErrorKind::Usage, format!("cannot call {tool}: {error}"))
@@ -95,8 +99,8 @@ mod tests {
     }
 
     #[test]
-    fn optional_means_left_out() {
-        let schema = Value::Object(input::<Sample>());
+    fn optional_properties_are_not_required() {
+        let schema = Value::Object(input_schema::<Sample>());
         assert_eq!(schema["required"], json!(["name"]));
         assert_eq!(schema["properties"]["name"], json!({"type": "string", "description": "Which."}));
         assert_eq!(schema["properties"]["count"]["type"], json!("integer"));
@@ -104,9 +108,9 @@ mod tests {
     }
 
     #[test]
-    fn a_null_is_as_good_as_nothing_and_a_wrong_type_is_told_with_its_tool() {
+    fn null_is_ignored_and_type_errors_name_the_tool() {
         let object = |value: Value| value.as_object().cloned().unwrap();
-        let read = |value| read::<Sample>("Sample", object(value));
+        let read = |value| parse_arguments::<Sample>("Sample", object(value));
         let sample = read(json!({"name": "x", "count": null})).unwrap();
         assert_eq!((sample.name.as_str(), sample.count, sample.words), ("x", None, None));
         let fault = read(json!({"name": 7})).unwrap_err();

@@ -2,10 +2,10 @@
 //! (`to`, `message`, which is a text or an object). Both are one flat struct: a tagged enum has no schema that an
 //! input may have. What it means is settled before anything is done.
 
-use super::schema::{Property, always, maybe};
-use super::{Described, Effect, at_files};
-use crate::program::Call;
-use crate::seat::Seat;
+use super::schema::{Property, optional_property, required_property};
+use super::{ToolDefinition, ToolEffect, run_blocking};
+use crate::server_context::ServerContext;
+use crate::teamctl_command::TeamctlCommand;
 use protocol::error::{ErrorKind, ErrorReport};
 use protocol::id::RequestId;
 use protocol::member_request::{Answer as Leave, Approval};
@@ -15,15 +15,15 @@ use std::sync::Arc;
 use store::{ShutdownDecision, now, require_lead};
 
 /// How long an answer to a shutdown request may take before nobody waits for it any more.
-const GRACE: &str = "10m";
+const SHUTDOWN_GRACE: &str = "10m";
 
 /// The tool.
-pub(super) struct SendMessage;
+pub(super) struct SendMessageTool;
 
 /// Its arguments.
 #[derive(Debug, Default, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Input {
+pub(super) struct SendMessageInput {
     /// message (default), broadcast, shutdown_request, shutdown_response or plan_approval_response.
     #[serde(default)]
     #[schemars(extend("enum" = ["message", "broadcast", "shutdown_request", "shutdown_response", "plan_approval_response"]))]
@@ -64,104 +64,119 @@ fn text_or_object(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
 
 /// What is to be done.
 #[derive(Debug, PartialEq, Eq)]
-enum Order {
+enum SendAction {
     Message { to: String, text: String, summary: Option<String> },
     Broadcast { text: String, summary: Option<String> },
-    AskToEnd { to: String, reason: Option<String> },
-    Answer { request: RequestId, answer: ShutdownDecision },
-    Plan { request: RequestId, feedback: Option<String> },
+    RequestShutdown { to: String, reason: Option<String> },
+    AnswerShutdown { request: RequestId, answer: ShutdownDecision },
+    AnswerPlan { request: RequestId, feedback: Option<String> },
 }
 
-impl Described for SendMessage {
+impl ToolDefinition for SendMessageTool {
     const NAME: &'static str = "SendMessage";
     const TITLE: &'static str = "Send a message";
-    const TEXT: &'static str = "Send a message to a member of your team, or to all. Nobody on the team sees your plain \
+    const DESCRIPTION: &'static str = "Send a message to a member of your team, or to all. Nobody on the team sees your plain \
         answers: this is how you talk to them. {recipient: \"ann\", content: \"the text\", summary: \"a few words\"}. \
         type broadcast: to all, which is seldom needed. type shutdown_request (lead): asks a teammate to end. type \
         shutdown_response (teammate): answers that, with request_id and approve, and with content that says why where \
         approve is false. type plan_approval_response (lead): answers a plan, with request_id and approve.";
-    const EFFECT: Effect = Effect::Adds;
-    type Input = Input;
+    const EFFECT: ToolEffect = ToolEffect::Additive;
+    type Input = SendMessageInput;
     const OUTPUT: &'static [Property] = &[
-        always("success", "boolean"),
-        always("message", "string"),
-        maybe("routing", "object"),
-        maybe("recipients", "array"),
-        maybe("request_id", "string"),
-        maybe("target", "string"),
+        required_property("success", "boolean"),
+        required_property("message", "string"),
+        optional_property("routing", "object"),
+        optional_property("recipients", "array"),
+        optional_property("request_id", "string"),
+        optional_property("target", "string"),
     ];
 
-    async fn call(seat: &Arc<Seat>, input: Input) -> Result<Value, ErrorReport> {
-        match order(input)? {
-            Order::AskToEnd { to, reason } => ask_to_end(seat, to, reason).await,
-            Order::Plan { request, feedback } => plan(seat, request, feedback).await,
-            order => at_files(seat, move |seat| write(seat, order)).await,
+    async fn call(seat: &Arc<ServerContext>, input: SendMessageInput) -> Result<Value, ErrorReport> {
+        match parse_action(input)? {
+            SendAction::RequestShutdown { to, reason } => request_shutdown(seat, to, reason).await,
+            SendAction::AnswerPlan { request, feedback } => answer_plan(seat, request, feedback).await,
+            order => run_blocking(seat, move |seat| send_by_files(seat, order)).await,
         }
     }
 }
 
-fn write(seat: &Seat, order: Order) -> Result<Value, ErrorReport> {
+fn send_by_files(seat: &ServerContext, order: SendAction) -> Result<Value, ErrorReport> {
     let caller = seat.caller()?;
     match order {
-        Order::Message { to, text, summary } => {
+        SendAction::Message { to, text, summary } => {
             Ok(caller.send(&to, text, summary.as_deref(), now())?.to_json())
         }
-        Order::Broadcast { text, summary } => {
+        SendAction::Broadcast { text, summary } => {
             let sent = caller.broadcast(text, summary.as_deref(), now())?;
             sent.partial_error().map_or_else(|| Ok(sent.to_json()), Err)
         }
-        Order::Answer { request, answer } => caller.answer_shutdown(&request, &answer, now()),
-        Order::AskToEnd { .. } | Order::Plan { .. } => {
+        SendAction::AnswerShutdown { request, answer } => caller.answer_shutdown(&request, &answer, now()),
+        SendAction::RequestShutdown { .. } | SendAction::AnswerPlan { .. } => {
             Err(ErrorReport::new(ErrorKind::Internal, "cannot write this: it is not for the files alone"))
         }
     }
 }
 
-async fn ask_to_end(seat: &Arc<Seat>, to: String, reason: Option<String>) -> Result<Value, ErrorReport> {
-    require_lead(seat.me(), "ask for a shutdown")?;
-    let name = at_files(seat, move |seat| seat.caller()?.resolve_member(&to)).await?;
-    let call = Call::of("shutdown").flag("no-wait").option("grace", Some(GRACE)).text("reason", reason);
-    let mut result = call.rest([name.to_string()]).run(seat).await?;
+async fn request_shutdown(
+    seat: &Arc<ServerContext>,
+    to: String,
+    reason: Option<String>,
+) -> Result<Value, ErrorReport> {
+    require_lead(seat.member(), "ask for a shutdown")?;
+    let name = run_blocking(seat, move |seat| seat.caller()?.resolve_member(&to)).await?;
+    let call = TeamctlCommand::new("shutdown")
+        .flag("no-wait")
+        .option("grace", Some(SHUTDOWN_GRACE))
+        .option_from_stdin("reason", reason);
+    let mut result = call.args_after_dashes([name.to_string()]).run(seat).await?;
     if result.get("message").is_none() {
         result["message"] = json!(format!("{name} has ended already"));
     }
     Ok(result)
 }
 
-async fn plan(seat: &Arc<Seat>, request: RequestId, feedback: Option<String>) -> Result<Value, ErrorReport> {
+async fn answer_plan(
+    seat: &Arc<ServerContext>,
+    request: RequestId,
+    feedback: Option<String>,
+) -> Result<Value, ErrorReport> {
     let answer = match feedback {
         None => Leave::Approve(Approval::default()),
         Some(reason) => Leave::Deny { reason },
     };
-    super::requests::answer(seat, request, answer).await
+    super::requests::answer_request(seat, request, answer).await
 }
 
 /// What the arguments mean.
-fn order(input: Input) -> Result<Order, ErrorReport> {
-    let flat = flattened(input)?;
+fn parse_action(input: SendMessageInput) -> Result<SendAction, ErrorReport> {
+    let flat = to_flat_shape(input)?;
     let to = || flat.recipient.clone().filter(|to| !to.trim().is_empty());
-    let someone = || to().ok_or_else(|| wanting("recipient", "say who shall get it: a member's name"));
-    let text = || flat.content.clone().ok_or_else(|| wanting("content", "say what: content is the text"));
+    let someone =
+        || to().ok_or_else(|| missing_argument("recipient", "say who shall get it: a member's name"));
+    let text =
+        || flat.content.clone().ok_or_else(|| missing_argument("content", "say what: content is the text"));
     let (approve, summary) = (flat.approve, flat.summary.clone());
     match flat.r#type.as_deref().unwrap_or("message") {
         "message" if flat.recipient.as_deref() == Some("*") => {
-            Ok(Order::Broadcast { text: text()?, summary })
+            Ok(SendAction::Broadcast { text: text()?, summary })
         }
-        "message" => Ok(Order::Message { to: someone()?, text: text()?, summary }),
-        "broadcast" => Ok(Order::Broadcast { text: text()?, summary }),
-        "shutdown_request" => Ok(Order::AskToEnd { to: someone()?, reason: flat.content.clone() }),
+        "message" => Ok(SendAction::Message { to: someone()?, text: text()?, summary }),
+        "broadcast" => Ok(SendAction::Broadcast { text: text()?, summary }),
+        "shutdown_request" => {
+            Ok(SendAction::RequestShutdown { to: someone()?, reason: flat.content.clone() })
+        }
         "shutdown_response" => {
-            let request = request(&flat)?;
-            let answer = match decided(approve)? {
+            let request = require_request_id(&flat)?;
+            let answer = match require_approve(approve)? {
                 true => ShutdownDecision::Approve,
-                false => ShutdownDecision::Reject { reason: why(&flat)? },
+                false => ShutdownDecision::Reject { reason: require_reason(&flat)? },
             };
-            Ok(Order::Answer { request, answer })
+            Ok(SendAction::AnswerShutdown { request, answer })
         }
         "plan_approval_response" => {
-            let request = request(&flat)?;
-            let feedback = if decided(approve)? { None } else { Some(why(&flat)?) };
-            Ok(Order::Plan { request, feedback })
+            let request = require_request_id(&flat)?;
+            let feedback = if require_approve(approve)? { None } else { Some(require_reason(&flat)?) };
+            Ok(SendAction::AnswerPlan { request, feedback })
         }
         other => Err(ErrorReport::new(
             ErrorKind::Usage,
@@ -174,16 +189,16 @@ fn order(input: Input) -> Result<Order, ErrorReport> {
 }
 
 /// The later shape in the words of the first.
-fn flattened(input: Input) -> Result<Input, ErrorReport> {
+fn to_flat_shape(input: SendMessageInput) -> Result<SendMessageInput, ErrorReport> {
     let mut flat = input;
     flat.recipient = flat.recipient.or(flat.to.take());
     match flat.message.take() {
         None => {}
-        Some(Value::String(text)) => match object(&text) {
-            Some(object) => flat = told(flat, &object)?,
+        Some(Value::String(text)) => match parse_object_text(&text) {
+            Some(object) => flat = merge_object(flat, &object)?,
             None => flat.content = flat.content.or(Some(text)),
         },
-        Some(Value::Object(object)) => flat = told(flat, &object)?,
+        Some(Value::Object(object)) => flat = merge_object(flat, &object)?,
         Some(other) => {
             return Err(ErrorReport::new(
                 ErrorKind::Usage,
@@ -193,11 +208,11 @@ fn flattened(input: Input) -> Result<Input, ErrorReport> {
         }
     }
     let said = flat.content.take().or(flat.reason.take()).or(flat.feedback.take());
-    Ok(Input { content: said, ..flat })
+    Ok(SendMessageInput { content: said, ..flat })
 }
 
 /// A text that is one of the objects: some programs can hand over texts alone.
-fn object(text: &str) -> Option<Map<String, Value>> {
+fn parse_object_text(text: &str) -> Option<Map<String, Value>> {
     let object: Map<String, Value> = serde_json::from_str(text).ok()?;
     let known = ["shutdown_request", "shutdown_response", "plan_approval_response"];
     object.get("type").and_then(Value::as_str).filter(|is| known.contains(is))?;
@@ -205,10 +220,13 @@ fn object(text: &str) -> Option<Map<String, Value>> {
 }
 
 /// What the object of the later shape says, ahead of what stands beside it.
-fn told(flat: Input, object: &Map<String, Value>) -> Result<Input, ErrorReport> {
+fn merge_object(
+    flat: SendMessageInput,
+    object: &Map<String, Value>,
+) -> Result<SendMessageInput, ErrorReport> {
     let text = |key: &str| object.get(key).and_then(Value::as_str).map(str::to_owned);
-    let r#type = text("type").ok_or_else(|| wanting("message.type", "say what the object is"))?;
-    Ok(Input {
+    let r#type = text("type").ok_or_else(|| missing_argument("message.type", "say what the object is"))?;
+    Ok(SendMessageInput {
         r#type: Some(r#type),
         request_id: text("request_id").or_else(|| text("requestId")).or(flat.request_id),
         approve: object.get("approve").and_then(Value::as_bool).or(flat.approve),
@@ -217,7 +235,7 @@ fn told(flat: Input, object: &Map<String, Value>) -> Result<Input, ErrorReport> 
     })
 }
 
-fn request(flat: &Input) -> Result<RequestId, ErrorReport> {
+fn require_request_id(flat: &SendMessageInput) -> Result<RequestId, ErrorReport> {
     let id = flat.request_id.as_deref().unwrap_or_default();
     RequestId::parse(id).map_err(|error| {
         ErrorReport::new(ErrorKind::Usage, error.to_string())
@@ -225,17 +243,17 @@ fn request(flat: &Input) -> Result<RequestId, ErrorReport> {
     })
 }
 
-fn decided(approve: Option<bool>) -> Result<bool, ErrorReport> {
-    approve.ok_or_else(|| wanting("approve", "say true or false"))
+fn require_approve(approve: Option<bool>) -> Result<bool, ErrorReport> {
+    approve.ok_or_else(|| missing_argument("approve", "say true or false"))
 }
 
 /// A no says why.
-fn why(flat: &Input) -> Result<String, ErrorReport> {
+fn require_reason(flat: &SendMessageInput) -> Result<String, ErrorReport> {
     let said = flat.content.clone().filter(|text| !text.trim().is_empty());
-    said.ok_or_else(|| wanting("content", "a no says why: put that into content"))
+    said.ok_or_else(|| missing_argument("content", "a no says why: put that into content"))
 }
 
-fn wanting(what: &str, next: &str) -> ErrorReport {
+fn missing_argument(what: &str, next: &str) -> ErrorReport {
     ErrorReport::new(ErrorKind::Usage, format!("cannot send this: {what} is missing")).with_help(next)
 }
 
@@ -243,60 +261,67 @@ fn wanting(what: &str, next: &str) -> ErrorReport {
 mod tests {
     use super::*;
 
-    fn of(arguments: Value) -> Result<Order, ErrorReport> {
-        order(serde_json::from_value(arguments).unwrap())
+    fn parse(arguments: Value) -> Result<SendAction, ErrorReport> {
+        parse_action(serde_json::from_value(arguments).unwrap())
     }
 
-    fn message(to: &str, text: &str, summary: Option<&str>) -> Order {
-        Order::Message { to: to.into(), text: text.into(), summary: summary.map(str::to_owned) }
+    fn message(to: &str, text: &str, summary: Option<&str>) -> SendAction {
+        SendAction::Message { to: to.into(), text: text.into(), summary: summary.map(str::to_owned) }
     }
 
     #[test]
-    fn both_shapes_of_a_message_are_one() {
+    fn both_message_shapes_are_equal() {
         let flat = json!({"type": "message", "recipient": "ann", "content": "hi", "summary": "greeting"});
-        assert_eq!(of(flat), Ok(message("ann", "hi", Some("greeting"))));
+        assert_eq!(parse(flat), Ok(message("ann", "hi", Some("greeting"))));
         let later = json!({"to": "ann", "message": "hi", "summary": "greeting"});
-        assert_eq!(of(later), Ok(message("ann", "hi", Some("greeting"))));
-        assert_eq!(of(json!({"recipient": "ann", "content": "hi"})), Ok(message("ann", "hi", None)));
-        let all = Order::Broadcast { text: "hi".into(), summary: None };
-        assert_eq!(of(json!({"type": "broadcast", "content": "hi"})), Ok(all));
-        assert!(matches!(of(json!({"to": "*", "message": "hi"})), Ok(Order::Broadcast { .. })));
+        assert_eq!(parse(later), Ok(message("ann", "hi", Some("greeting"))));
+        assert_eq!(parse(json!({"recipient": "ann", "content": "hi"})), Ok(message("ann", "hi", None)));
+        let all = SendAction::Broadcast { text: "hi".into(), summary: None };
+        assert_eq!(parse(json!({"type": "broadcast", "content": "hi"})), Ok(all));
+        assert!(matches!(parse(json!({"to": "*", "message": "hi"})), Ok(SendAction::Broadcast { .. })));
     }
 
     #[test]
-    fn both_shapes_of_requests_and_responses_are_one() {
-        let ask =
-            |reason: Option<&str>| Order::AskToEnd { to: "ann".into(), reason: reason.map(str::to_owned) };
+    fn both_request_shapes_are_equal() {
+        let ask = |reason: Option<&str>| SendAction::RequestShutdown {
+            to: "ann".into(),
+            reason: reason.map(str::to_owned),
+        };
         assert_eq!(
-            of(json!({"type": "shutdown_request", "recipient": "ann", "content": "done"})),
+            parse(json!({"type": "shutdown_request", "recipient": "ann", "content": "done"})),
             Ok(ask(Some("done")))
         );
         assert_eq!(
-            of(json!({"to": "ann", "message": {"type": "shutdown_request", "reason": "done"}})),
+            parse(json!({"to": "ann", "message": {"type": "shutdown_request", "reason": "done"}})),
             Ok(ask(Some("done")))
         );
-        assert_eq!(of(json!({"to": "ann", "message": {"type": "shutdown_request"}})), Ok(ask(None)));
+        assert_eq!(parse(json!({"to": "ann", "message": {"type": "shutdown_request"}})), Ok(ask(None)));
         let id = RequestId::parse("shutdown-1@ann").unwrap();
-        let no =
-            Order::Answer { request: id.clone(), answer: ShutdownDecision::Reject { reason: "busy".into() } };
+        let no = SendAction::AnswerShutdown {
+            request: id.clone(),
+            answer: ShutdownDecision::Reject { reason: "busy".into() },
+        };
         let flat = json!({"type": "shutdown_response", "request_id": "shutdown-1@ann", "approve": false, "content": "busy"});
-        assert_eq!(of(flat).as_ref(), Ok(&no));
+        assert_eq!(parse(flat).as_ref(), Ok(&no));
         let object = json!({"type": "shutdown_response", "request_id": "shutdown-1@ann", "approve": false, "reason": "busy"});
-        assert_eq!(of(json!({"to": "team-lead", "message": object})).as_ref(), Ok(&no));
+        assert_eq!(parse(json!({"to": "team-lead", "message": object})).as_ref(), Ok(&no));
         assert_eq!(
-            of(json!({"to": "team-lead", "message": object.to_string()})).as_ref(),
+            parse(json!({"to": "team-lead", "message": object.to_string()})).as_ref(),
             Ok(&no),
             "as a text"
         );
         let yes = json!({"type": "shutdown_response", "request_id": "shutdown-1@ann", "approve": true});
-        assert_eq!(of(yes), Ok(Order::Answer { request: id, answer: ShutdownDecision::Approve }));
+        assert_eq!(
+            parse(yes),
+            Ok(SendAction::AnswerShutdown { request: id, answer: ShutdownDecision::Approve })
+        );
         let plan = json!({"type": "plan_approval_response", "request_id": "p-1", "approve": false, "feedback": "smaller"});
         let request = RequestId::parse("p-1").unwrap();
-        assert_eq!(of(plan), Ok(Order::Plan { request, feedback: Some("smaller".into()) }));
+        assert_eq!(parse(plan), Ok(SendAction::AnswerPlan { request, feedback: Some("smaller".into()) }));
     }
 
     #[test]
-    fn what_is_missing_is_named() {
+    fn missing_arguments_are_named() {
         for (arguments, missing) in [
             (json!({}), "recipient"),
             (json!({"recipient": " ", "content": "x"}), "recipient"),
@@ -311,7 +336,7 @@ mod tests {
             (json!({"to": "ann", "message": 7}), "message is a text or an object"),
             (json!({"type": "order", "recipient": "ann", "content": "x"}), "no such type"),
         ] {
-            let fault = of(arguments.clone()).unwrap_err();
+            let fault = parse(arguments.clone()).unwrap_err();
             assert_eq!(fault.kind, ErrorKind::Usage, "{arguments}");
             assert!(fault.message.contains(missing), "{arguments}: {fault}");
             assert!(fault.help.is_some(), "{arguments}");
@@ -319,9 +344,9 @@ mod tests {
     }
 
     #[test]
-    fn a_text_that_only_looks_like_json_is_a_text() {
+    fn json_like_text_stays_text() {
         for text in ["{\"type\":\"note\"}", "{", "[1]", "{\"a\":1}"] {
-            assert_eq!(of(json!({"to": "ann", "message": text})), Ok(message("ann", text, None)));
+            assert_eq!(parse(json!({"to": "ann", "message": text})), Ok(message("ann", text, None)));
         }
     }
 }

@@ -1,9 +1,9 @@
 //! `SpawnTeammate`: a new member, which runs when the answer comes.
 
-use super::schema::{Property, always, maybe};
-use super::{Described, Effect};
-use crate::program::Call;
-use crate::seat::Seat;
+use super::schema::{Property, optional_property, required_property};
+use super::{ToolDefinition, ToolEffect};
+use crate::server_context::ServerContext;
+use crate::teamctl_command::TeamctlCommand;
 use protocol::error::{ErrorKind, ErrorReport};
 use protocol::name::{AgentName, TeamName};
 use serde::Deserialize;
@@ -12,12 +12,12 @@ use std::sync::Arc;
 use store::require_lead;
 
 /// The tool.
-pub(super) struct SpawnTeammate;
+pub(super) struct SpawnTeammateTool;
 
 /// Its arguments.
 #[derive(Debug, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Input {
+pub(super) struct SpawnTeammateInput {
     /// Its name: letters, digits, - and _. Members are spoken to by it.
     name: String,
     /// Its first message, with all that it must know: it has seen nothing of your conversation.
@@ -45,41 +45,42 @@ pub(super) struct Input {
     team_name: Option<String>,
     /// The program that it is: claude, codex, gemini, worker… `teamctl agents` lists them. Without it the usual one.
     #[serde(default)]
-    agent: Option<String>,
+    #[serde(rename = "agent")]
+    profile: Option<String>,
 }
 
-impl Described for SpawnTeammate {
+impl ToolDefinition for SpawnTeammateTool {
     const NAME: &'static str = "SpawnTeammate";
     const TITLE: &'static str = "Start a teammate";
-    const TEXT: &'static str = "Start a teammate of your team; for the lead. It runs beside you, in a pane of its own \
+    const DESCRIPTION: &'static str = "Start a teammate of your team; for the lead. It runs beside you, in a pane of its own \
         where there are panes, and takes messages and tasks until it is asked to shut down. The answer comes when it \
         runs, not when it is done: it tells you by message.";
-    const EFFECT: Effect = Effect::Adds;
-    type Input = Input;
+    const EFFECT: ToolEffect = ToolEffect::Additive;
+    type Input = SpawnTeammateInput;
     const OUTPUT: &'static [Property] = &[
-        always("status", "string"),
-        always("prompt", "string"),
-        always("teammate_id", "string"),
-        always("agent_id", "string"),
-        always("agent_type", "string"),
-        always("model", "string"),
-        always("name", "string"),
-        always("color", "string"),
-        always("team_name", "string"),
-        always("plan_mode_required", "boolean"),
-        maybe("pane", "string"),
-        maybe("backend", "string"),
+        required_property("status", "string"),
+        required_property("prompt", "string"),
+        required_property("teammate_id", "string"),
+        required_property("agent_id", "string"),
+        required_property("agent_type", "string"),
+        required_property("model", "string"),
+        required_property("name", "string"),
+        required_property("color", "string"),
+        required_property("team_name", "string"),
+        required_property("plan_mode_required", "boolean"),
+        optional_property("pane", "string"),
+        optional_property("backend", "string"),
     ];
 
-    async fn call(seat: &Arc<Seat>, input: Input) -> Result<Value, ErrorReport> {
-        require_lead(seat.me(), "spawn")?;
-        refuse_another(&seat.needed_team()?, input.team_name.as_deref())?;
-        order(input)?.run(seat).await.map_err(for_a_tool)
+    async fn call(seat: &Arc<ServerContext>, input: SpawnTeammateInput) -> Result<Value, ErrorReport> {
+        require_lead(seat.member(), "spawn")?;
+        check_own_team(&seat.require_team()?, input.team_name.as_deref())?;
+        spawn_command(input)?.run(seat).await.map_err(without_cli_help)
     }
 }
 
 /// Some of teamctl's hints are for a command line: no call of ours has such words.
-fn for_a_tool(fault: ErrorReport) -> ErrorReport {
+fn without_cli_help(fault: ErrorReport) -> ErrorReport {
     let hint = fault.help.clone().unwrap_or_default();
     match hint.split_once("; any other program") {
         Some((before, _)) => fault.with_help(before),
@@ -92,7 +93,7 @@ fn for_a_tool(fault: ErrorReport) -> ErrorReport {
     }
 }
 
-fn refuse_another(own: &TeamName, named: Option<&str>) -> Result<(), ErrorReport> {
+fn check_own_team(own: &TeamName, named: Option<&str>) -> Result<(), ErrorReport> {
     match named.filter(|named| *named != own.as_str()) {
         None => Ok(()),
         Some(named) => {
@@ -102,14 +103,14 @@ fn refuse_another(own: &TeamName, named: Option<&str>) -> Result<(), ErrorReport
     }
 }
 
-fn order(input: Input) -> Result<Call, ErrorReport> {
+fn spawn_command(input: SpawnTeammateInput) -> Result<TeamctlCommand, ErrorReport> {
     let wrong = |error: protocol::name::NameError| ErrorReport::new(ErrorKind::Usage, error.to_string());
     let name = AgentName::parse(&input.name).map_err(wrong)?;
-    let call = Call::of("spawn").word(name.to_string()).option("agent", input.agent.as_deref());
+    let call = TeamctlCommand::new("spawn").arg(name.to_string()).option("agent", input.profile.as_deref());
     let call = call.option("type", input.subagent_type.as_deref()).option("model", input.model.as_deref());
     let call = call.option("mode", input.mode.as_deref()).option("cwd", input.cwd.as_deref());
     // Not an argument: it may be longer than one can be.
-    let call = if input.prompt.is_empty() { call } else { call.word("-").input(input.prompt) };
+    let call = if input.prompt.is_empty() { call } else { call.arg("-").with_stdin(input.prompt) };
     // Last: without a branch it would take the word that follows for one.
     match (input.worktree, input.branch.filter(|branch| !branch.is_empty())) {
         (true, None) => Ok(call.flag("worktree")),
@@ -129,11 +130,11 @@ mod tests {
 
     fn call(input: &Value) -> Result<String, ErrorKind> {
         let input = serde_json::from_value(input.clone()).unwrap();
-        order(input).map(|call| format!("{call:?}")).map_err(|fault| fault.kind)
+        spawn_command(input).map(|call| format!("{call:?}")).map_err(|fault| fault.kind)
     }
 
     #[test]
-    fn a_name_is_a_name_and_no_flag() {
+    fn name_cannot_be_a_flag() {
         let named = |name: &str| call(&json!({"name": name, "prompt": "--all"}));
         for name in ["--all", "-", "", "a b", "../x", "team-lead --force"] {
             assert_eq!(named(name), Err(ErrorKind::Usage), "{name}");
@@ -144,8 +145,9 @@ mod tests {
     }
 
     #[test]
-    fn a_hint_has_no_words_of_the_command_line() {
-        let hint = |kind, hint: &str| for_a_tool(ErrorReport::new(kind, "x").with_help(hint)).help.unwrap();
+    fn help_contains_no_command_line_options() {
+        let hint =
+            |kind, hint: &str| without_cli_help(ErrorReport::new(kind, "x").with_help(hint)).help.unwrap();
         assert_eq!(
             hint(ErrorKind::AlreadyExists, "take another name, or let --unique choose one"),
             "take another name"
@@ -159,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn a_worktree_is_asked_for_in_a_word_that_takes_no_other() {
+    fn worktree_option_takes_no_following_argument() {
         let words = |more: Value| {
             let mut input = json!({"name": "ann", "prompt": "go"});
             input.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());

@@ -1,8 +1,8 @@
 //! `TaskCreate`, `TaskGet`, `TaskList`, `TaskUpdate`: the task list, straight at its files.
 
-use super::schema::{Property, always};
-use super::{Described, Effect, at_files};
-use crate::seat::Seat;
+use super::schema::{Property, required_property};
+use super::{ToolDefinition, ToolEffect, run_blocking};
+use crate::server_context::ServerContext;
 use protocol::error::{ErrorKind, ErrorReport};
 use protocol::id::TaskId;
 use protocol::task::TaskStatus;
@@ -11,15 +11,15 @@ use serde_json::{Map, Value, json};
 use std::sync::Arc;
 use store::{Caller, NewTask, TaskUpdate as Update, now};
 
-const ONE: &[Property] = &[always("task", "object")];
+const TASK_OUTPUT: &[Property] = &[required_property("task", "object")];
 
 /// The tool.
-pub(super) struct TaskCreate;
+pub(super) struct TaskCreateTool;
 
 /// Its arguments.
 #[derive(Debug, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
-pub(super) struct New {
+pub(super) struct TaskCreateInput {
     /// What to do, in the imperative.
     subject: String,
     /// All that whoever does it must know.
@@ -33,17 +33,17 @@ pub(super) struct New {
     metadata: Option<Map<String, Value>>,
 }
 
-impl Described for TaskCreate {
+impl ToolDefinition for TaskCreateTool {
     const NAME: &'static str = "TaskCreate";
     const TITLE: &'static str = "Add a task";
-    const TEXT: &'static str = "Add a task to the team's list: pending, and nobody's. Name an owner, or what it must \
+    const DESCRIPTION: &'static str = "Add a task to the team's list: pending, and nobody's. Name an owner, or what it must \
         wait for, with TaskUpdate. An idle teammate takes the lowest that is available by itself.";
-    const EFFECT: Effect = Effect::Adds;
-    type Input = New;
-    const OUTPUT: &'static [Property] = ONE;
+    const EFFECT: ToolEffect = ToolEffect::Additive;
+    type Input = TaskCreateInput;
+    const OUTPUT: &'static [Property] = TASK_OUTPUT;
 
-    async fn call(seat: &Arc<Seat>, input: New) -> Result<Value, ErrorReport> {
-        at_files(seat, move |seat| {
+    async fn call(seat: &Arc<ServerContext>, input: TaskCreateInput) -> Result<Value, ErrorReport> {
+        run_blocking(seat, move |seat| {
             let caller = seat.caller()?;
             let new = NewTask {
                 description: input.description.unwrap_or_default(),
@@ -52,61 +52,61 @@ impl Described for TaskCreate {
                 ..NewTask::new(&input.subject, caller.name())
             };
             let task = caller.create_task(new)?;
-            one(&caller, task.id)
+            task_json(&caller, task.id)
         })
         .await
     }
 }
 
 /// The tool.
-pub(super) struct TaskGet;
+pub(super) struct TaskGetTool;
 
 /// Its arguments.
 #[derive(Debug, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
-pub(super) struct Which {
+pub(super) struct TaskGetInput {
     /// The task's id.
     task_id: String,
 }
 
-impl Described for TaskGet {
+impl ToolDefinition for TaskGetTool {
     const NAME: &'static str = "TaskGet";
     const TITLE: &'static str = "Show a task";
-    const TEXT: &'static str = "Show one task in full: its description, its owner, what it waits for.";
-    const EFFECT: Effect = Effect::Reads;
-    type Input = Which;
-    const OUTPUT: &'static [Property] = ONE;
+    const DESCRIPTION: &'static str = "Show one task in full: its description, its owner, what it waits for.";
+    const EFFECT: ToolEffect = ToolEffect::ReadOnly;
+    type Input = TaskGetInput;
+    const OUTPUT: &'static [Property] = TASK_OUTPUT;
 
-    async fn call(seat: &Arc<Seat>, input: Which) -> Result<Value, ErrorReport> {
-        let id = id(&input.task_id)?;
-        at_files(seat, move |seat| one(&seat.caller()?, id)).await
+    async fn call(seat: &Arc<ServerContext>, input: TaskGetInput) -> Result<Value, ErrorReport> {
+        let id = parse_id(&input.task_id)?;
+        run_blocking(seat, move |seat| task_json(&seat.caller()?, id)).await
     }
 }
 
 /// The tool.
-pub(super) struct TaskList;
+pub(super) struct TaskListTool;
 
 /// Its arguments.
 #[derive(Debug, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Filter {
+pub(super) struct TaskListInput {
     /// Only those that may be taken now.
     #[serde(default)]
     available: Option<bool>,
 }
 
-impl Described for TaskList {
+impl ToolDefinition for TaskListTool {
     const NAME: &'static str = "TaskList";
     const TITLE: &'static str = "Show the tasks";
-    const TEXT: &'static str = "Show the team's tasks by number, with status, owner and what they wait for. Available \
+    const DESCRIPTION: &'static str = "Show the team's tasks by number, with status, owner and what they wait for. Available \
         is a task that is pending, nobody's, and waits for no other: take one with TaskUpdate and status in_progress, \
         the lowest first.";
-    const EFFECT: Effect = Effect::Reads;
-    type Input = Filter;
-    const OUTPUT: &'static [Property] = &[always("tasks", "array")];
+    const EFFECT: ToolEffect = ToolEffect::ReadOnly;
+    type Input = TaskListInput;
+    const OUTPUT: &'static [Property] = &[required_property("tasks", "array")];
 
-    async fn call(seat: &Arc<Seat>, input: Filter) -> Result<Value, ErrorReport> {
-        at_files(seat, move |seat| {
+    async fn call(seat: &Arc<ServerContext>, input: TaskListInput) -> Result<Value, ErrorReport> {
+        run_blocking(seat, move |seat| {
             let all = seat.caller()?.team().tasks().list_cached()?;
             let wanted = all.iter().filter(|task| !task.is_internal());
             let wanted = wanted.filter(|task| input.available != Some(true) || task.is_available(&all));
@@ -117,12 +117,12 @@ impl Described for TaskList {
 }
 
 /// The tool.
-pub(super) struct TaskUpdate;
+pub(super) struct TaskUpdateTool;
 
 /// Its arguments.
 #[derive(Debug, Default, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "camelCase", default)]
-pub(super) struct Change {
+pub(super) struct TaskUpdateInput {
     /// The task's id.
     #[schemars(required)]
     task_id: String,
@@ -146,49 +146,53 @@ pub(super) struct Change {
     metadata: Option<Map<String, Value>>,
 }
 
-impl Described for TaskUpdate {
+impl ToolDefinition for TaskUpdateTool {
     const NAME: &'static str = "TaskUpdate";
     const TITLE: &'static str = "Change a task";
-    const TEXT: &'static str = "Change a task: take it (status in_progress) before you work on it, complete it when it \
+    const DESCRIPTION: &'static str = "Change a task: take it (status in_progress) before you work on it, complete it when it \
         is done and only then, name its owner, or say what it must wait for. Of several who take it one gets it.";
-    const EFFECT: Effect = Effect::Sets;
-    type Input = Change;
-    const OUTPUT: &'static [Property] = ONE;
+    const EFFECT: ToolEffect = ToolEffect::Idempotent;
+    type Input = TaskUpdateInput;
+    const OUTPUT: &'static [Property] = TASK_OUTPUT;
 
-    async fn call(seat: &Arc<Seat>, input: Change) -> Result<Value, ErrorReport> {
-        let id = id(&input.task_id)?;
-        at_files(seat, move |seat| {
+    async fn call(seat: &Arc<ServerContext>, input: TaskUpdateInput) -> Result<Value, ErrorReport> {
+        let id = parse_id(&input.task_id)?;
+        run_blocking(seat, move |seat| {
             let caller = seat.caller()?;
-            let update = update(&caller, input)?;
-            let task = caller.update_task(&id, update, now()).map_err(another)?;
-            if task.status == TaskStatus::Deleted { Ok(json!({"task": task})) } else { one(&caller, id) }
+            let update = parse_update(&caller, input)?;
+            let task = caller.update_task(&id, update, now()).map_err(with_claim_help)?;
+            if task.status == TaskStatus::Deleted {
+                Ok(json!({"task": task}))
+            } else {
+                task_json(&caller, id)
+            }
         })
         .await
     }
 }
 
-fn update(caller: &Caller, input: Change) -> Result<Update, ErrorReport> {
+fn parse_update(caller: &Caller, input: TaskUpdateInput) -> Result<Update, ErrorReport> {
     Ok(Update {
         subject: input.subject,
         description: input.description,
         active_form: input.active_form,
-        status: input.status.as_deref().map(status).transpose()?,
+        status: input.status.as_deref().map(parse_status).transpose()?,
         owner: input.owner.as_deref().map(|name| caller.resolve_member(name)).transpose()?,
-        add_blocks: ids(input.add_blocks)?,
-        add_blocked_by: ids(input.add_blocked_by)?,
+        add_blocks: parse_ids(input.add_blocks)?,
+        add_blocked_by: parse_ids(input.add_blocked_by)?,
         metadata: input.metadata,
     })
 }
 
 /// Somebody else was faster.
-fn another(fault: ErrorReport) -> ErrorReport {
+fn with_claim_help(fault: ErrorReport) -> ErrorReport {
     match fault.kind {
         ErrorKind::AlreadyExists => fault.with_help("take another: TaskList with available"),
         _ => fault,
     }
 }
 
-fn status(word: &str) -> Result<TaskStatus, ErrorReport> {
+fn parse_status(word: &str) -> Result<TaskStatus, ErrorReport> {
     match TaskStatus::from_name(word) {
         TaskStatus::Other(_) => {
             let message = format!("cannot set the status {word:?}: there is no such");
@@ -199,18 +203,18 @@ fn status(word: &str) -> Result<TaskStatus, ErrorReport> {
     }
 }
 
-fn ids(words: Option<Vec<String>>) -> Result<Vec<TaskId>, ErrorReport> {
-    words.unwrap_or_default().iter().map(|word| id(word)).collect()
+fn parse_ids(words: Option<Vec<String>>) -> Result<Vec<TaskId>, ErrorReport> {
+    words.unwrap_or_default().iter().map(|word| parse_id(word)).collect()
 }
 
-fn id(word: &str) -> Result<TaskId, ErrorReport> {
+fn parse_id(word: &str) -> Result<TaskId, ErrorReport> {
     let wrong = |error: protocol::id::IdError| ErrorReport::new(ErrorKind::Usage, error.to_string());
     TaskId::parse(word.trim().trim_start_matches('#'))
         .map_err(|error| wrong(error).with_help("TaskList shows the ids"))
 }
 
 /// The task as it is now, with what follows from those that it waits for.
-fn one(caller: &Caller, id: TaskId) -> Result<Value, ErrorReport> {
+fn task_json(caller: &Caller, id: TaskId) -> Result<Value, ErrorReport> {
     let (task, blockers) = caller.team().tasks().get_with_blockers(&id)?;
     Ok(json!({"task": task.to_json(&blockers)}))
 }
@@ -220,12 +224,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ids_and_states_are_read_with_care() {
-        assert_eq!(id("#3").map(TaskId::number), Ok(3));
+    fn ids_and_statuses_are_parsed_strictly() {
+        assert_eq!(parse_id("#3").map(TaskId::number), Ok(3));
         for wrong in ["", "0", "three", "../1", "-1"] {
-            assert_eq!(id(wrong).map_err(|fault| fault.kind), Err(ErrorKind::Usage), "{wrong}");
+            assert_eq!(parse_id(wrong).map_err(|fault| fault.kind), Err(ErrorKind::Usage), "{wrong}");
         }
-        assert_eq!(status("in_progress"), Ok(TaskStatus::InProgress));
-        assert_eq!(status("done").map_err(|fault| fault.kind), Err(ErrorKind::Usage));
+        assert_eq!(parse_status("in_progress"), Ok(TaskStatus::InProgress));
+        assert_eq!(parse_status("done").map_err(|fault| fault.kind), Err(ErrorKind::Usage));
     }
 }

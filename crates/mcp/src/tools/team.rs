@@ -1,9 +1,9 @@
 //! `TeamCreate` and `TeamDelete`: a lead's team. The team that is made here is this server's from then on.
 
-use super::schema::{Property, always, maybe};
-use super::{Described, Effect, at_files};
-use crate::program::Call;
-use crate::seat::Seat;
+use super::schema::{Property, optional_property, required_property};
+use super::{ToolDefinition, ToolEffect, run_blocking};
+use crate::server_context::ServerContext;
+use crate::teamctl_command::TeamctlCommand;
 use protocol::error::{ErrorKind, ErrorReport};
 use protocol::name::TeamName;
 use serde::Deserialize;
@@ -12,12 +12,12 @@ use std::sync::Arc;
 use store::require_lead;
 
 /// The tool.
-pub(super) struct TeamCreate;
+pub(super) struct TeamCreateTool;
 
 /// Its arguments.
 #[derive(Debug, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub(super) struct New {
+pub(super) struct TeamCreateInput {
     /// The team's name: a-z, 0-9 and -. Where it is taken, the team gets -2, -3 behind it.
     team_name: String,
     /// What the team is for.
@@ -28,34 +28,36 @@ pub(super) struct New {
     agent_type: Option<String>,
 }
 
-impl Described for TeamCreate {
+impl ToolDefinition for TeamCreateTool {
     const NAME: &'static str = "TeamCreate";
     const TITLE: &'static str = "Make a team";
-    const TEXT: &'static str = "Make a team with you as its lead. Then make its tasks with TaskCreate and start its \
+    const DESCRIPTION: &'static str = "Make a team with you as its lead. Then make its tasks with TaskCreate and start its \
         members with SpawnTeammate. One team at a time: a lead that has one is refused. At the end ask everybody to \
         shut down, and remove the team with TeamDelete.";
-    const EFFECT: Effect = Effect::Adds;
-    type Input = New;
+    const EFFECT: ToolEffect = ToolEffect::Additive;
+    type Input = TeamCreateInput;
     const OUTPUT: &'static [Property] = &[
-        always("team_name", "string"),
-        always("team_file_path", "string"),
-        always("lead_agent_id", "string"),
+        required_property("team_name", "string"),
+        required_property("team_file_path", "string"),
+        required_property("lead_agent_id", "string"),
     ];
 
-    async fn call(seat: &Arc<Seat>, input: New) -> Result<Value, ErrorReport> {
-        require_lead(seat.me(), "create a team")?;
-        at_files(seat, refuse_second).await?;
-        let call = Call::of("create").flag("unique").text("description", input.description);
-        let call = call.option("agent-type", input.agent_type.as_deref()).rest([input.team_name]);
+    async fn call(seat: &Arc<ServerContext>, input: TeamCreateInput) -> Result<Value, ErrorReport> {
+        require_lead(seat.member(), "create a team")?;
+        run_blocking(seat, check_leads_no_team).await?;
+        let call =
+            TeamctlCommand::new("create").flag("unique").option_from_stdin("description", input.description);
+        let call =
+            call.option("agent-type", input.agent_type.as_deref()).args_after_dashes([input.team_name]);
         let made = call.run(seat).await?;
         let name = made["team_name"].as_str().and_then(|name| TeamName::parse(name).ok());
-        seat.settle(name);
+        seat.set_team(name);
         Ok(made)
     }
 }
 
 /// One team each: a second would be led by nobody.
-fn refuse_second(seat: &Seat) -> Result<(), ErrorReport> {
+fn check_leads_no_team(seat: &ServerContext) -> Result<(), ErrorReport> {
     let Some(team) = seat.team() else { return Ok(()) };
     if !seat.root()?.teams()?.contains(&team) {
         return Ok(());
@@ -66,36 +68,39 @@ fn refuse_second(seat: &Seat) -> Result<(), ErrorReport> {
 }
 
 /// The tool.
-pub(super) struct TeamDelete;
+pub(super) struct TeamDeleteTool;
 
 /// It takes none.
 #[derive(Debug, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Nothing {}
+pub(super) struct NoInput {}
 
-impl Described for TeamDelete {
+impl ToolDefinition for TeamDeleteTool {
     const NAME: &'static str = "TeamDelete";
     const TITLE: &'static str = "Remove the team";
-    const TEXT: &'static str = "Remove your team: its configuration, messages and tasks. Refused while members live: \
+    const DESCRIPTION: &'static str = "Remove your team: its configuration, messages and tasks. Refused while members live: \
         ask them to shut down first, with SendMessage and type shutdown_request, and wait until they are gone.";
-    const EFFECT: Effect = Effect::Removes;
-    type Input = Nothing;
-    const OUTPUT: &'static [Property] =
-        &[always("success", "boolean"), always("message", "string"), maybe("team_name", "string")];
+    const EFFECT: ToolEffect = ToolEffect::Destructive;
+    type Input = NoInput;
+    const OUTPUT: &'static [Property] = &[
+        required_property("success", "boolean"),
+        required_property("message", "string"),
+        optional_property("team_name", "string"),
+    ];
 
-    async fn call(seat: &Arc<Seat>, _: Nothing) -> Result<Value, ErrorReport> {
-        require_lead(seat.me(), "delete a team")?;
+    async fn call(seat: &Arc<ServerContext>, _: NoInput) -> Result<Value, ErrorReport> {
+        require_lead(seat.member(), "delete a team")?;
         let Some(team) = seat.team() else {
             return Ok(json!({"success": true, "message": "No team name found, nothing to clean up"}));
         };
-        match Call::of("delete").rest([team.to_string()]).run(seat).await {
+        match TeamctlCommand::new("delete").args_after_dashes([team.to_string()]).run(seat).await {
             Err(ErrorReport { kind: ErrorKind::Refused, message, help: hint }) => {
                 let next = hint.map_or_else(String::new, |hint| format!(".\nNext: {hint}"));
                 Ok(json!({"success": false, "message": format!("{message}{next}"), "team_name": team}))
             }
             done => {
                 let done = done?;
-                seat.settle(None);
+                seat.set_team(None);
                 Ok(done)
             }
         }
