@@ -22,56 +22,56 @@ Options:
   --help, --version";
 
 /// What was asked for.
-pub(crate) enum Asked {
-    Run(Args),
+pub(crate) enum ParsedArgs {
+    Run(DriverArgs),
     /// To be printed, no more.
-    Text(String),
+    Print(String),
     /// Why it is nothing.
-    Wrong(String),
+    Invalid(String),
 }
 
 /// What to run, and how.
 #[derive(Debug, PartialEq)]
-pub(crate) struct Args {
+pub(crate) struct DriverArgs {
     /// Program and arguments; never empty.
     pub(crate) argv: Vec<OsString>,
     pub(crate) mode: Option<String>,
     /// The mode in which it only reads.
-    pub(crate) reads: Option<String>,
+    pub(crate) plan_mode: Option<String>,
     pub(crate) session: Option<String>,
     /// The mode in which it reaches files anywhere; empty for its own choice.
-    pub(crate) anywhere: Option<String>,
+    pub(crate) unrestricted_mode: Option<String>,
     /// What it tells to have used up is all since its start, in each turn.
     pub(crate) counts_on: bool,
-    pub(crate) patience: Duration,
+    pub(crate) session_timeout: Duration,
 }
 
 /// Which files we read and write for the program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Reach {
+pub(crate) enum FileAccess {
     /// Below the working directory.
-    Below,
+    WorkingDirectory,
     Anywhere,
 }
 
-impl Args {
-    pub(crate) fn parse(words: impl Iterator<Item = OsString>) -> Asked {
-        match Args::of(words) {
+impl DriverArgs {
+    pub(crate) fn parse(words: impl Iterator<Item = OsString>) -> ParsedArgs {
+        match DriverArgs::try_parse(words) {
             Ok(asked) => asked,
-            Err(why) => Asked::Wrong(format!("{why}; see: teamd-acp --help")),
+            Err(why) => ParsedArgs::Invalid(format!("{why}; see: teamd-acp --help")),
         }
     }
 
-    fn of(mut words: impl Iterator<Item = OsString>) -> Result<Asked, String> {
+    fn try_parse(mut words: impl Iterator<Item = OsString>) -> Result<ParsedArgs, String> {
         let patience = Duration::from_secs(30);
-        let mut args = Args {
+        let mut args = DriverArgs {
             argv: Vec::new(),
             mode: None,
-            reads: None,
+            plan_mode: None,
             session: None,
-            anywhere: None,
+            unrestricted_mode: None,
             counts_on: false,
-            patience,
+            session_timeout: patience,
         };
         while let Some(word) = words.next() {
             let mut value = || {
@@ -80,16 +80,18 @@ impl Args {
             };
             match word.to_str() {
                 Some("--") => break,
-                Some("--help" | "-h") => return Ok(Asked::Text(HELP.to_owned())),
+                Some("--help" | "-h") => return Ok(ParsedArgs::Print(HELP.to_owned())),
                 Some("--version" | "-V") => {
-                    return Ok(Asked::Text(concat!("teamd-acp ", env!("CARGO_PKG_VERSION")).to_owned()));
+                    return Ok(ParsedArgs::Print(
+                        concat!("teamd-acp ", env!("CARGO_PKG_VERSION")).to_owned(),
+                    ));
                 }
                 Some("--mode") => args.mode = Some(value()?),
-                Some("--reads") => args.reads = Some(value()?),
+                Some("--reads") => args.plan_mode = Some(value()?),
                 Some("--session") => args.session = Some(value()?),
-                Some("--anywhere") => args.anywhere = Some(value()?),
+                Some("--anywhere") => args.unrestricted_mode = Some(value()?),
                 Some("--counts-on") => args.counts_on = true,
-                Some("--patience") => args.patience = seconds(&value()?)?,
+                Some("--patience") => args.session_timeout = parse_seconds(&value()?)?,
                 _ => return Err(format!("cannot understand {}", word.display())),
             }
         }
@@ -97,26 +99,26 @@ impl Args {
         if args.argv.is_empty() {
             Err("there is no program to drive".to_owned())
         } else {
-            Ok(Asked::Run(args))
+            Ok(ParsedArgs::Run(args))
         }
     }
 
     /// Which files we open for it while it is in `mode`; none: its own choice.
-    pub(crate) fn reach(&self, mode: Option<&str>) -> Reach {
-        match self.anywhere.as_deref() == Some(mode.unwrap_or_default()) {
-            true => Reach::Anywhere,
-            false => Reach::Below,
+    pub(crate) fn file_access(&self, mode: Option<&str>) -> FileAccess {
+        match self.unrestricted_mode.as_deref() == Some(mode.unwrap_or_default()) {
+            true => FileAccess::Anywhere,
+            false => FileAccess::WorkingDirectory,
         }
     }
 
     /// The program's name, for sentences.
-    pub(crate) fn program(&self) -> String {
+    pub(crate) fn program_name(&self) -> String {
         let name = self.argv.first().map(std::path::Path::new).and_then(std::path::Path::file_name);
         name.unwrap_or_default().display().to_string()
     }
 }
 
-fn seconds(text: &str) -> Result<Duration, String> {
+fn parse_seconds(text: &str) -> Result<Duration, String> {
     let seconds = text.parse().ok().filter(|seconds| *seconds > 0);
     seconds.map(Duration::from_secs).ok_or_else(|| format!("cannot wait for {text} seconds"))
 }
@@ -125,44 +127,44 @@ fn seconds(text: &str) -> Result<Duration, String> {
 mod tests {
     use super::*;
 
-    fn parse(words: &[&str]) -> Asked {
-        Args::parse(words.iter().map(OsString::from))
+    fn parse(words: &[&str]) -> ParsedArgs {
+        DriverArgs::parse(words.iter().map(OsString::from))
     }
 
     #[test]
-    fn what_stands_behind_the_dashes_is_the_programs() {
-        let Asked::Run(args) = parse(&["--mode", "plan", "--session", "s 1", "--", "/bin/x", "--mode"])
+    fn arguments_after_dashes_belong_to_the_program() {
+        let ParsedArgs::Run(args) = parse(&["--mode", "plan", "--session", "s 1", "--", "/bin/x", "--mode"])
         else {
             panic!("it is a command line")
         };
         assert_eq!((args.mode.as_deref(), args.session.as_deref()), (Some("plan"), Some("s 1")));
-        assert_eq!((args.argv.len(), args.program().as_str()), (2, "x"));
-        assert_eq!((args.anywhere.as_deref(), args.patience.as_secs()), (None, 30));
+        assert_eq!((args.argv.len(), args.program_name().as_str()), (2, "x"));
+        assert_eq!((args.unrestricted_mode.as_deref(), args.session_timeout.as_secs()), (None, 30));
     }
 
     #[test]
-    fn how_far_it_reaches_is_said_by_its_mode() {
+    fn file_access_depends_on_the_mode() {
         let reach = |words: &[&str], mode: Option<&str>| {
-            let Asked::Run(args) = parse(&[words, &["--", "x"]].concat()) else {
+            let ParsedArgs::Run(args) = parse(&[words, &["--", "x"]].concat()) else {
                 panic!("it is a command line")
             };
-            args.reach(mode)
+            args.file_access(mode)
         };
-        assert_eq!(reach(&[], None), Reach::Below);
-        assert_eq!(reach(&["--anywhere", "yolo"], Some("yolo")), Reach::Anywhere);
-        assert_eq!(reach(&["--anywhere", "yolo"], Some("default")), Reach::Below);
-        assert_eq!(reach(&["--anywhere", "yolo"], None), Reach::Below);
+        assert_eq!(reach(&[], None), FileAccess::WorkingDirectory);
+        assert_eq!(reach(&["--anywhere", "yolo"], Some("yolo")), FileAccess::Anywhere);
+        assert_eq!(reach(&["--anywhere", "yolo"], Some("default")), FileAccess::WorkingDirectory);
+        assert_eq!(reach(&["--anywhere", "yolo"], None), FileAccess::WorkingDirectory);
         assert_eq!(
             (reach(&["--anywhere", ""], None), reach(&["--anywhere", ""], Some("plan"))),
-            (Reach::Anywhere, Reach::Below)
+            (FileAccess::Anywhere, FileAccess::WorkingDirectory)
         );
     }
 
     #[test]
-    fn what_is_no_command_line_is_told() {
+    fn invalid_command_line_is_rejected() {
         for words in [&["--"][..], &[], &["x"], &["--mode"], &["--patience", "0", "--", "x"]] {
-            assert!(matches!(parse(words), Asked::Wrong(_)), "{words:?}");
+            assert!(matches!(parse(words), ParsedArgs::Invalid(_)), "{words:?}");
         }
-        assert!(matches!(parse(&["--help"]), Asked::Text(text) if text.contains("--session")));
+        assert!(matches!(parse(&["--help"]), ParsedArgs::Print(text) if text.contains("--session")));
     }
 }

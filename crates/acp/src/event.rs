@@ -11,30 +11,30 @@ use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender};
 
 /// See the head of this file.
 #[derive(Debug)]
-pub(crate) enum Event {
+pub(crate) enum AcpEvent {
     /// join said something.
-    Word(ToDriver),
+    ShimMessage(ToDriver),
     /// join is gone, or says what nobody understands.
-    HungUp(String),
+    ShimClosed(String),
     /// The agent goes on with its turn.
     Update(Box<SessionUpdate>),
     /// It wants leave.
-    Permission(Box<RequestPermissionRequest>, Responder<RequestPermissionResponse>),
+    PermissionRequested(Box<RequestPermissionRequest>, Responder<RequestPermissionResponse>),
     /// It wants to know a file.
-    Read(ReadTextFileRequest, Responder<ReadTextFileResponse>),
+    ReadFile(ReadTextFileRequest, Responder<ReadTextFileResponse>),
     /// It wants to change one.
-    Write(WriteTextFileRequest, Responder<WriteTextFileResponse>),
+    WriteFile(WriteTextFileRequest, Responder<WriteTextFileResponse>),
     /// Its turn has ended, or never began.
-    Ended(Result<PromptResponse, Error>),
+    TurnEnded(Result<PromptResponse, Error>),
     /// It was asked to change its mode.
-    Mode(String, Result<(), String>),
+    ModeSet(String, Result<(), String>),
     /// A line of its output that is none of the protocol's.
-    Stray(String),
+    StrayLine(String),
     /// It will say nothing any more.
-    Closed,
+    OutputClosed,
     /// Its process has ended; how, for people.
-    Exited(String),
+    ProgramExited(String),
 }
 
-pub(crate) type Events = UnboundedSender<Event>;
-pub(crate) type Queue = UnboundedReceiver<Event>;
+pub(crate) type EventSender = UnboundedSender<AcpEvent>;
+pub(crate) type EventReceiver = UnboundedReceiver<AcpEvent>;

@@ -1,8 +1,8 @@
 //! Our side of the connection: every message of the agent becomes an event, and nothing is done about it here. So
 //! the loop that reads them never waits, and they stay in order.
 
-use crate::event::{Event, Events};
-use crate::program::{Ends, incoming, outgoing};
+use crate::agent_process::{AgentPipes, message_sink, message_stream};
+use crate::event::{AcpEvent, EventSender};
 use agent_client_protocol::v1::ConnectionTo;
 use agent_client_protocol::v1::schema::{
     ReadTextFileRequest, RequestPermissionRequest, SessionNotification, WriteTextFileRequest,
@@ -13,40 +13,40 @@ use agent_client_protocol::{
 use tokio::sync::oneshot;
 
 /// Connects, and stays so until `life` ends.
-pub(crate) async fn connected<R>(
-    ends: Ends,
-    events: &Events,
+pub(crate) async fn with_connection<R>(
+    ends: AgentPipes,
+    events: &EventSender,
     life: impl AsyncFnOnce(ConnectionTo<Agent>) -> R,
 ) -> Result<R, Error> {
-    let transport = Lines::new(outgoing(ends.input), incoming(ends.output, events.clone()));
+    let transport = Lines::new(message_sink(ends.input), message_stream(ends.output, events.clone()));
     let (updates, asks, reads, writes) = (events.clone(), events.clone(), events.clone(), events.clone());
     Client
         .v1()
         .name("teamd-acp")
         .on_receive_notification(
             async move |said: SessionNotification, _cx| {
-                updates.send(Event::Update(Box::new(said.update))).ok();
+                updates.send(AcpEvent::Update(Box::new(said.update))).ok();
                 Ok(())
             },
             on_receive_notification!(),
         )
         .on_receive_request(
             async move |asked: RequestPermissionRequest, responder, _cx| {
-                asks.send(Event::Permission(Box::new(asked), responder)).ok();
+                asks.send(AcpEvent::PermissionRequested(Box::new(asked), responder)).ok();
                 Ok(())
             },
             on_receive_request!(),
         )
         .on_receive_request(
             async move |asked: ReadTextFileRequest, responder, _cx| {
-                reads.send(Event::Read(asked, responder)).ok();
+                reads.send(AcpEvent::ReadFile(asked, responder)).ok();
                 Ok(())
             },
             on_receive_request!(),
         )
         .on_receive_request(
             async move |asked: WriteTextFileRequest, responder, _cx| {
-                writes.send(Event::Write(asked, responder)).ok();
+                writes.send(AcpEvent::WriteFile(asked, responder)).ok();
                 Ok(())
             },
             on_receive_request!(),
@@ -56,7 +56,7 @@ pub(crate) async fn connected<R>(
 }
 
 /// Sends a request, and gives its answer once all that came before it is in the queue.
-pub(crate) async fn answered<Q>(agent: &ConnectionTo<Agent>, request: Q) -> Result<Q::Response, Error>
+pub(crate) async fn send_request<Q>(agent: &ConnectionTo<Agent>, request: Q) -> Result<Q::Response, Error>
 where
     Q: JsonRpcRequest,
     Q::Response: Send + 'static,
@@ -70,7 +70,7 @@ where
 }
 
 /// What an error of the agent's says, for people.
-pub(crate) fn in_words(error: &Error) -> String {
+pub(crate) fn error_text(error: &Error) -> String {
     let detail = error.data.as_ref().map(|data| match data.as_str() {
         Some(text) => text.to_owned(),
         None => match data.get("details").or_else(|| data.get("message")).and_then(|text| text.as_str()) {

@@ -1,8 +1,8 @@
 //! The agent program: a child whose standard input and output are the protocol's, and whose errors are the pane's.
 //! What it prints beside the protocol is an event, and not the protocol's affair.
 
-use crate::args::Args;
-use crate::event::{Event, Events};
+use crate::args::DriverArgs;
+use crate::event::{AcpEvent, EventSender};
 use futures_util::{Sink, Stream, sink, stream};
 use protocol::control::ExitReport;
 use std::io;
@@ -11,16 +11,16 @@ use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::process::{Child, ChildStdin, ChildStdout, Command};
 
 /// The longest line that is taken, bytes; a longer one is no message.
-const LONGEST: u64 = 64 << 20;
+const MAX_LINE_BYTES: u64 = 64 << 20;
 
 /// Its two ends.
-pub(crate) struct Ends {
+pub(crate) struct AgentPipes {
     pub(crate) input: ChildStdin,
     pub(crate) output: ChildStdout,
 }
 
 /// Starts it in our directory and with our environment. It is killed when we end.
-pub(crate) fn start(args: &Args, events: Events) -> Result<Ends, String> {
+pub(crate) fn start_agent_process(args: &DriverArgs, events: EventSender) -> Result<AgentPipes, String> {
     let (program, arguments) = args.argv.split_first().ok_or("there is no program")?;
     let mut command = Command::new(program);
     command.args(arguments).stdin(Stdio::piped()).stdout(Stdio::piped()).kill_on_drop(true);
@@ -28,21 +28,21 @@ pub(crate) fn start(args: &Args, events: Events) -> Result<Ends, String> {
     let mut child = child.map_err(|error| format!("cannot start {}: {error}", program.display()))?;
     let ends = child.stdin.take().zip(child.stdout.take());
     let (input, output) = ends.ok_or("cannot speak to the program: it has no pipes")?;
-    tokio::spawn(watch(child, events));
-    Ok(Ends { input, output })
+    tokio::spawn(wait_for_exit(child, events));
+    Ok(AgentPipes { input, output })
 }
 
-async fn watch(mut child: Child, events: Events) {
+async fn wait_for_exit(mut child: Child, events: EventSender) {
     let how = child
         .wait()
         .await
         .map_or_else(|error| error.to_string(), |status| ExitReport::from_status(status).to_string());
-    events.send(Event::Exited(how)).ok();
+    events.send(AcpEvent::ProgramExited(how)).ok();
 }
 
 /// Where messages go, a line each. That nobody takes them is no failure of theirs: the end of the program is told by
 /// itself, with what it said last.
-pub(crate) fn outgoing(input: ChildStdin) -> impl Sink<String, Error = io::Error> + Send + 'static {
+pub(crate) fn message_sink(input: ChildStdin) -> impl Sink<String, Error = io::Error> + Send + 'static {
     Box::pin(sink::unfold(input, async |mut input: ChildStdin, mut line: String| {
         line.push('\n');
         input.write_all(line.as_bytes()).await.ok();
@@ -51,26 +51,26 @@ pub(crate) fn outgoing(input: ChildStdin) -> impl Sink<String, Error = io::Error
 }
 
 /// Where messages come from. The end of it is told before the stream ends.
-pub(crate) fn incoming(
+pub(crate) fn message_stream(
     output: ChildStdout,
-    events: Events,
+    events: EventSender,
 ) -> impl Stream<Item = io::Result<String>> + Send + 'static {
     let state = (BufReader::new(output), events);
     Box::pin(stream::unfold(state, async |(mut output, events)| {
-        while let Some(line) = line(&mut output).await {
+        while let Some(line) = read_line(&mut output).await {
             if is_message(&line) {
                 return Some((Ok(line), (output, events)));
             }
-            events.send(Event::Stray(line)).ok();
+            events.send(AcpEvent::StrayLine(line)).ok();
         }
-        events.send(Event::Closed).ok();
+        events.send(AcpEvent::OutputClosed).ok();
         None
     }))
 }
 
-async fn line(output: &mut BufReader<ChildStdout>) -> Option<String> {
+async fn read_line(output: &mut BufReader<ChildStdout>) -> Option<String> {
     let mut line = Vec::new();
-    let read = output.take(LONGEST).read_until(b'\n', &mut line).await.ok()?;
+    let read = output.take(MAX_LINE_BYTES).read_until(b'\n', &mut line).await.ok()?;
     (read > 0).then(|| String::from_utf8_lossy(&line).trim_end().to_owned())
 }
 
@@ -86,7 +86,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_objects_of_the_protocol_are_messages() {
+    fn only_json_rpc_objects_are_messages() {
         assert!(is_message(r#"{"jsonrpc":"2.0","id":1,"result":{}}"#));
         for stray in ["", "warning: x", "{", "[]", r#"{"a":1}"#, r#"[{"jsonrpc":"2.0"}]"#] {
             assert!(!is_message(stray), "{stray}");

@@ -1,9 +1,9 @@
 //! A turn: begun by a prompt, cancelled, and ended by the answer to that prompt alone.
 
-use super::Driver;
-use crate::client::in_words;
-use crate::event::Event;
-use crate::said::Said;
+use super::AcpDriver;
+use crate::agent_connection::error_text;
+use crate::event::AcpEvent;
+use crate::reply_text::ReplyText;
 use agent_client_protocol::Error;
 use agent_client_protocol::v1::schema::{
     CancelNotification, ContentBlock, PromptRequest, PromptResponse, StopReason, TextContent,
@@ -12,71 +12,71 @@ use protocol::driver_protocol::{FromDriver, ToDriver, TurnEndReason};
 
 /// Where it stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Turn {
-    None,
+pub(super) enum TurnState {
+    Idle,
     Running,
-    Cancelled,
+    Cancelling,
 }
 
-impl Driver<'_> {
-    pub(super) fn prompt(&mut self, text: String, ahead: String) {
-        let is_new = std::mem::take(&mut self.is_new);
-        self.spent.begins(is_new);
+impl AcpDriver<'_> {
+    pub(super) fn start_turn(&mut self, text: String, ahead: String) {
+        let is_new = std::mem::take(&mut self.is_new_session);
+        self.usage.start_turn(is_new);
         if is_new && !ahead.is_empty() {
-            self.unsaid.push(ahead);
+            self.prompt_prefix.push(ahead);
         }
-        let texts = std::mem::take(&mut self.unsaid).into_iter().chain([text]);
+        let texts = std::mem::take(&mut self.prompt_prefix).into_iter().chain([text]);
         let blocks = texts.map(|text| ContentBlock::Text(TextContent::new(text))).collect();
         let request = PromptRequest::new(self.session.id.clone(), blocks);
         let events = self.events.clone();
-        self.turn = Turn::Running;
-        self.said = Said::default();
+        self.turn = TurnState::Running;
+        self.reply = ReplyText::default();
         let sent = self.agent.prepare_request(request).on_receiving_result(async move |result| {
-            events.send(Event::Ended(result)).ok();
+            events.send(AcpEvent::TurnEnded(result)).ok();
             Ok(())
         });
         if let Err(error) = sent {
-            self.events.send(Event::Ended(Err(error))).ok();
+            self.events.send(AcpEvent::TurnEnded(Err(error))).ok();
         }
     }
 
-    pub(super) async fn cancel(&mut self) {
-        let waiting = self.held.len();
-        self.held.retain(|word| !matches!(word, ToDriver::Prompt { .. }));
-        if self.held.len() < waiting {
-            self.wire
-                .say(&FromDriver::TurnEnded {
+    pub(super) async fn cancel_turn(&mut self) {
+        let waiting = self.deferred.len();
+        self.deferred.retain(|word| !matches!(word, ToDriver::Prompt { .. }));
+        if self.deferred.len() < waiting {
+            self.shim
+                .send(&FromDriver::TurnEnded {
                     end_reason: TurnEndReason::Cancelled,
                     reply: String::new(),
                     usage: None,
                 })
                 .await;
         }
-        if self.turn == Turn::Running {
-            self.turn = Turn::Cancelled;
+        if self.turn == TurnState::Running {
+            self.turn = TurnState::Cancelling;
             self.agent.send_notification(CancelNotification::new(self.session.id.clone())).ok();
-            self.withdraw();
+            self.cancel_questions();
         }
     }
 
-    pub(super) async fn turn_ended(&mut self, result: Result<PromptResponse, Error>) {
+    pub(super) async fn finish_turn(&mut self, result: Result<PromptResponse, Error>) {
         // The program's end fails every request, and is told as such.
-        if self.ended.any() && result.is_err() {
+        if self.exit.has_begun() && result.is_err() {
             return;
         }
-        self.withdraw();
-        self.show.end();
-        let used = self.spent.ended(result.as_ref().ok());
-        let how = stopped(result, self.turn);
-        self.turn = Turn::None;
-        let said = std::mem::take(&mut self.said).into_text();
-        self.wire.say(&FromDriver::TurnEnded { end_reason: how, reply: said, usage: used }).await;
+        self.cancel_questions();
+        self.printer.end_turn();
+        let used = self.usage.end_turn(result.as_ref().ok());
+        let how = turn_end_reason(result, self.turn);
+        self.turn = TurnState::Idle;
+        let said = std::mem::take(&mut self.reply).into_text();
+        self.shim.send(&FromDriver::TurnEnded { end_reason: how, reply: said, usage: used }).await;
     }
 }
 
-fn stopped(result: Result<PromptResponse, Error>, turn: Turn) -> TurnEndReason {
+fn turn_end_reason(result: Result<PromptResponse, Error>, turn: TurnState) -> TurnEndReason {
     match result {
-        _ if turn == Turn::Cancelled => TurnEndReason::Cancelled,
+        _ if turn == TurnState::Cancelling => TurnEndReason::Cancelled,
         Ok(response) => match response.stop_reason {
             StopReason::EndTurn => TurnEndReason::Completed,
             StopReason::Cancelled => TurnEndReason::Cancelled,
@@ -87,6 +87,6 @@ fn stopped(result: Result<PromptResponse, Error>, turn: Turn) -> TurnEndReason {
             StopReason::Refusal => TurnEndReason::Failed("it refused".to_owned()),
             _ => TurnEndReason::Failed("it stopped for an unknown reason".to_owned()),
         },
-        Err(error) => TurnEndReason::Failed(in_words(&error)),
+        Err(error) => TurnEndReason::Failed(error_text(&error)),
     }
 }

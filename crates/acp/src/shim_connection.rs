@@ -1,6 +1,6 @@
 //! The socket to join, which is our standard input: words come in by a task of their own, and go out from the loop.
 
-use crate::event::{Event, Events};
+use crate::event::{AcpEvent, EventSender};
 use protocol::driver_protocol::{FromDriver, MAX_DRIVER_LINE_BYTES};
 use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream as Plain;
@@ -10,11 +10,11 @@ use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
 
 /// The way out.
 #[derive(Debug)]
-pub(crate) struct Wire(OwnedWriteHalf);
+pub(crate) struct ShimSocket(OwnedWriteHalf);
 
-impl Wire {
+impl ShimSocket {
     /// Takes standard input. The text of an error says that it is no socket.
-    pub(crate) fn of_standard_input(events: Events) -> Result<Wire, String> {
+    pub(crate) fn from_stdin(events: EventSender) -> Result<ShimSocket, String> {
         let plain = std::io::stdin().as_fd().try_clone_to_owned().map(Plain::from);
         let plain = plain.and_then(|plain| plain.local_addr().map(|_| plain));
         let stream = plain.and_then(|plain| {
@@ -23,19 +23,19 @@ impl Wire {
         });
         let none = |error| format!("cannot run by hand: standard input is no stream socket: {error}");
         let (from, to) = stream.map_err(none)?.into_split();
-        tokio::spawn(listen(from, events));
-        Ok(Wire(to))
+        tokio::spawn(read_messages(from, events));
+        Ok(ShimSocket(to))
     }
 
     /// A join that is gone is told of by the other half.
-    pub(crate) async fn say(&mut self, word: &FromDriver) {
+    pub(crate) async fn send(&mut self, word: &FromDriver) {
         let mut line = serde_json::to_vec(word).unwrap_or_default();
         line.push(b'\n');
         self.0.write_all(&line).await.ok();
     }
 }
 
-async fn listen(from: OwnedReadHalf, events: Events) {
+async fn read_messages(from: OwnedReadHalf, events: EventSender) {
     let mut from = BufReader::new(from);
     let why = loop {
         let mut line = Vec::new();
@@ -46,9 +46,9 @@ async fn listen(from: OwnedReadHalf, events: Events) {
             Ok(_) => {}
         }
         match serde_json::from_slice(&line) {
-            Ok(word) => drop(events.send(Event::Word(word))),
+            Ok(word) => drop(events.send(AcpEvent::ShimMessage(word))),
             Err(error) => break format!("cannot understand join: {error}"),
         }
     };
-    events.send(Event::HungUp(why)).ok();
+    events.send(AcpEvent::ShimClosed(why)).ok();
 }

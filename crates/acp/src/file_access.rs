@@ -1,7 +1,7 @@
 //! Text files that the program reads and writes through us: below the working directory, unless its mode lets it
 //! go anywhere. A guard rail: the program could open files by itself.
 
-use crate::args::Reach;
+use crate::args::FileAccess;
 use agent_client_protocol::v1::schema::{ReadTextFileRequest, WriteTextFileRequest};
 use rustix::fs::OFlags;
 use std::fs::{File, Metadata, OpenOptions, Permissions};
@@ -10,16 +10,20 @@ use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 /// The most that is read or written, bytes.
-const LARGEST: u64 = 16 << 20;
+const MAX_FILE_BYTES: u64 = 16 << 20;
 
 /// The text, or the lines that were asked for, counted from 1. What is too large is not read in part: the program would
 /// take that for the whole, and write it back.
-pub(crate) fn read(request: &ReadTextFileRequest, reach: Reach) -> Result<String, String> {
-    let path = reached(&request.path, reach)?;
+pub(crate) fn read_file(request: &ReadTextFileRequest, reach: FileAccess) -> Result<String, String> {
+    let path = resolve_path(&request.path, reach)?;
     let failed = |error: Error| format!("cannot read {}: {error}", path.display());
     let mut text = String::new();
-    regular(&path).map_err(failed)?.take(LARGEST + 1).read_to_string(&mut text).map_err(failed)?;
-    if text.len() as u64 > LARGEST {
+    open_regular(&path)
+        .map_err(failed)?
+        .take(MAX_FILE_BYTES + 1)
+        .read_to_string(&mut text)
+        .map_err(failed)?;
+    if text.len() as u64 > MAX_FILE_BYTES {
         return Err(format!("cannot read {}: it has more than 16 MiB", path.display()));
     }
     let (from, lines) = (request.line.unwrap_or(1).max(1) as usize - 1, request.limit);
@@ -31,21 +35,23 @@ pub(crate) fn read(request: &ReadTextFileRequest, reach: Reach) -> Result<String
 }
 
 /// The whole file, made if there is none.
-pub(crate) fn write(request: &WriteTextFileRequest, reach: Reach) -> Result<(), String> {
-    let path = reached(&request.path, reach)?;
-    if request.content.len() as u64 > LARGEST {
+pub(crate) fn write_file(request: &WriteTextFileRequest, reach: FileAccess) -> Result<(), String> {
+    let path = resolve_path(&request.path, reach)?;
+    if request.content.len() as u64 > MAX_FILE_BYTES {
         return Err(format!("cannot write {}: it would have more than 16 MiB", path.display()));
     }
-    let written = match regular(&path).and_then(|file| file.metadata()) {
+    let written = match open_regular(&path).and_then(|file| file.metadata()) {
         Ok(held) => replace(&path, &held, request.content.as_bytes()),
-        Err(error) if error.kind() == ErrorKind::NotFound => swap_in(&path, None, request.content.as_bytes()),
+        Err(error) if error.kind() == ErrorKind::NotFound => {
+            replace_by_rename(&path, None, request.content.as_bytes())
+        }
         Err(error) => Err(error),
     };
     written.map_err(|error| format!("cannot write {}: {error}", path.display()))
 }
 
 /// Opened without waiting for anybody, as a pipe would, and for the only thread there is.
-fn regular(path: &Path) -> Io<File> {
+fn open_regular(path: &Path) -> Io<File> {
     let wait_for_none = OFlags::NONBLOCK.bits().cast_signed();
     let file = OpenOptions::new().read(true).custom_flags(wait_for_none).open(path)?;
     match file.metadata()?.is_file() {
@@ -59,11 +65,11 @@ fn replace(path: &Path, held: &Metadata, bytes: &[u8]) -> Io<()> {
         // Its other names are to hold it too.
         return OpenOptions::new().write(true).truncate(true).open(path)?.write_all(bytes);
     }
-    swap_in(path, Some(held.permissions()), bytes)
+    replace_by_rename(path, Some(held.permissions()), bytes)
 }
 
 /// Whole or not at all, whatever ends us meanwhile.
-fn swap_in(path: &Path, held: Option<Permissions>, bytes: &[u8]) -> Io<()> {
+fn replace_by_rename(path: &Path, held: Option<Permissions>, bytes: &[u8]) -> Io<()> {
     let directory = path.parent().unwrap_or(Path::new("/"));
     let mut builder = tempfile::Builder::new();
     // Less what the umask takes away, as with any new file.
@@ -76,7 +82,7 @@ fn swap_in(path: &Path, held: Option<Permissions>, bytes: &[u8]) -> Io<()> {
 }
 
 /// The file behind all links. One that is not there yet is where its directory is.
-fn reached(path: &Path, reach: Reach) -> Result<PathBuf, String> {
+fn resolve_path(path: &Path, reach: FileAccess) -> Result<PathBuf, String> {
     let failed = |error: std::io::Error| format!("cannot reach {}: {error}", path.display());
     let whole = match path.canonicalize() {
         Ok(whole) => whole,
@@ -93,7 +99,7 @@ fn reached(path: &Path, reach: Reach) -> Result<PathBuf, String> {
     };
     let own = std::env::current_dir().and_then(|own| own.canonicalize()).map_err(failed)?;
     match reach {
-        Reach::Below if !whole.starts_with(&own) => {
+        FileAccess::WorkingDirectory if !whole.starts_with(&own) => {
             Err(format!("cannot reach {}: it lies outside of {}", path.display(), own.display()))
         }
         _ => Ok(whole),
@@ -105,63 +111,63 @@ mod tests {
     use super::*;
     use std::time::Duration;
 
-    fn put(path: &Path, text: &str) {
+    fn create_file(path: &Path, text: &str) {
         File::create(path).unwrap().write_all(text.as_bytes()).unwrap();
     }
 
-    fn read_it(path: &Path) -> Result<String, String> {
-        read(&ReadTextFileRequest::new("s", path), Reach::Anywhere)
+    fn read_path(path: &Path) -> Result<String, String> {
+        read_file(&ReadTextFileRequest::new("s", path), FileAccess::Anywhere)
     }
 
-    fn write_it(path: &Path, text: &str) -> Result<(), String> {
-        write(&WriteTextFileRequest::new("s", path, text), Reach::Anywhere)
+    fn write_path(path: &Path, text: &str) -> Result<(), String> {
+        write_file(&WriteTextFileRequest::new("s", path, text), FileAccess::Anywhere)
     }
 
     #[test]
-    fn a_file_that_is_too_large_is_not_read_in_part() {
+    fn too_large_file_is_not_read() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("large");
-        put(&path, &"x".repeat(16 << 20));
-        assert_eq!(read_it(&path).unwrap().len(), 16 << 20);
+        create_file(&path, &"x".repeat(16 << 20));
+        assert_eq!(read_path(&path).unwrap().len(), 16 << 20);
         File::options().append(true).open(&path).unwrap().write_all(b"y").unwrap();
-        assert!(read_it(&path).unwrap_err().contains("more than 16 MiB"));
-        assert!(write_it(&path, &"x".repeat((16 << 20) + 1)).is_err());
+        assert!(read_path(&path).unwrap_err().contains("more than 16 MiB"));
+        assert!(write_path(&path, &"x".repeat((16 << 20) + 1)).is_err());
         assert_eq!(path.metadata().unwrap().len(), (16 << 20) + 1);
     }
 
     #[test]
-    fn what_is_written_is_another_file_with_the_permissions_and_behind_the_links_of_the_one_before() {
+    fn write_replaces_the_file_and_keeps_permissions_and_links() {
         let dir = tempfile::tempdir().unwrap();
         let (path, link) = (dir.path().join("script"), dir.path().join("link"));
-        put(&path, "old");
+        create_file(&path, "old");
         std::fs::set_permissions(&path, Permissions::from_mode(0o751)).unwrap();
         std::os::unix::fs::symlink(&path, &link).unwrap();
         // Whoever reads it meanwhile reads the old one to its end.
         let before = File::open(&path).unwrap();
-        write_it(&link, "new").unwrap();
+        write_path(&link, "new").unwrap();
         assert!(link.is_symlink());
         assert_eq!(
-            (read_it(&path).unwrap().as_str(), std::io::read_to_string(before).unwrap().as_str()),
+            (read_path(&path).unwrap().as_str(), std::io::read_to_string(before).unwrap().as_str()),
             ("new", "old")
         );
         assert_eq!(path.metadata().unwrap().permissions().mode() & 0o7777, 0o751);
         let twin = dir.path().join("twin");
         std::fs::hard_link(&path, &twin).unwrap();
-        write_it(&path, "both").unwrap();
-        assert_eq!(read_it(&twin).unwrap(), "both");
+        write_path(&path, "both").unwrap();
+        assert_eq!(read_path(&twin).unwrap(), "both");
         assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 3, "nothing is left beside");
     }
 
     #[test]
-    fn what_is_no_regular_file_is_refused_at_once() {
+    fn non_regular_files_are_rejected() {
         let dir = tempfile::tempdir().unwrap();
         let pipe = dir.path().join("pipe");
         rustix::fs::mknodat(rustix::fs::CWD, &pipe, rustix::fs::FileType::Fifo, 0o600.into(), 0).unwrap();
         let (tell, told) = std::sync::mpsc::channel();
-        std::thread::spawn(move || tell.send((read_it(&pipe), write_it(&pipe, "x"))));
+        std::thread::spawn(move || tell.send((read_path(&pipe), write_path(&pipe, "x"))));
         let (read, written) = told.recv_timeout(Duration::from_secs(10)).unwrap();
         assert!(read.unwrap_err().contains("no regular file"));
         assert!(written.unwrap_err().contains("no regular file"));
-        assert!(read_it(dir.path()).is_err() && write_it(dir.path(), "x").is_err());
+        assert!(read_path(dir.path()).is_err() && write_path(dir.path(), "x").is_err());
     }
 }

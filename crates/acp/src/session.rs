@@ -1,8 +1,8 @@
 //! From the program's first word to its session: who speaks with whom, an earlier session or a new one, the mode to
 //! begin in.
 
-use crate::args::Args;
-use crate::client::{answered, in_words};
+use crate::agent_connection::{error_text, send_request};
+use crate::args::DriverArgs;
 use agent_client_protocol::schema::ProtocolVersion;
 use agent_client_protocol::v1::ConnectionTo;
 use agent_client_protocol::v1::schema::{
@@ -16,35 +16,38 @@ use agent_client_protocol::{Agent, Error};
 use std::path::PathBuf;
 
 /// What of our environment the server of the team's tools needs, beside all that is called TEAMD_.
-const TO_THE_TOOLS: [&str; 6] =
+const MCP_VARIABLES: [&str; 6] =
     ["PATH", "HOME", "LANG", "XDG_RUNTIME_DIR", "XDG_STATE_HOME", "CLAUDE_CONFIG_DIR"];
 
 /// An open session.
 #[derive(Debug)]
-pub(crate) struct Session {
+pub(crate) struct AcpSession {
     pub(crate) id: SessionId,
-    pub(crate) modes: Modes,
+    pub(crate) modes: ModeSupport,
     pub(crate) is_new: bool,
     /// For the pane: why it is not the session that was asked for.
-    pub(crate) note: Option<String>,
+    pub(crate) load_failure: Option<String>,
 }
 
 /// How the program changes its mode.
 #[derive(Debug, PartialEq)]
-pub(crate) enum Modes {
+pub(crate) enum ModeSupport {
     /// It can't.
-    None,
+    Unsupported,
     /// By modes of the session; their ids.
-    Ids(Vec<String>),
+    SessionModes(Vec<String>),
     /// By an option of the session that is called so; its values.
-    Option(String, Vec<String>),
+    ConfigOption(String, Vec<String>),
 }
 
 /// All of it; the text of an error is a sentence without its subject's end.
-pub(crate) async fn open(agent: &ConnectionTo<Agent>, args: &Args) -> Result<Session, String> {
+pub(crate) async fn open_session(
+    agent: &ConnectionTo<Agent>,
+    args: &DriverArgs,
+) -> Result<AcpSession, String> {
     let initialized = initialize(agent).await?;
     let cwd = std::env::current_dir().map_err(|error| format!("cannot find its directory: {error}"))?;
-    let session = session(agent, args, &initialized, cwd).await?;
+    let session = load_or_create(agent, args, &initialized, cwd).await?;
     if let Some(mode) = &args.mode {
         let set = set_mode(agent, &session, mode).await;
         set.map_err(|why| format!("cannot begin in the mode {mode}: {why}"))?;
@@ -58,20 +61,20 @@ async fn initialize(agent: &ConnectionTo<Agent>) -> Result<InitializeResponse, S
         .client_capabilities(ClientCapabilities::new().fs(files))
         .client_info(Implementation::new("teamd", env!("CARGO_PKG_VERSION")));
     // The library sees to it that the answer is of the same version.
-    let response = answered(agent, request).await;
-    response.map_err(|error| format!("cannot initialize: {}", in_words(&error)))
+    let response = send_request(agent, request).await;
+    response.map_err(|error| format!("cannot initialize: {}", error_text(&error)))
 }
 
-async fn session(
+async fn load_or_create(
     agent: &ConnectionTo<Agent>,
-    args: &Args,
+    args: &DriverArgs,
     program: &InitializeResponse,
     cwd: PathBuf,
-) -> Result<Session, String> {
+) -> Result<AcpSession, String> {
     let mut note = None;
     if let Some(id) = &args.session {
         let before = if program.agent_capabilities.load_session {
-            load(agent, id, cwd.clone()).await.map_err(|error| in_words(&error))
+            load_session(agent, id, cwd.clone()).await.map_err(|error| error_text(&error))
         } else {
             Err("the program keeps none".to_owned())
         };
@@ -80,21 +83,21 @@ async fn session(
             Err(why) => note = Some(format!("The earlier session is gone ({why}): a new one.")),
         }
     }
-    let new = answered(agent, NewSessionRequest::new(cwd).mcp_servers(tools())).await;
-    let new = new.map_err(|error| no_session(&error, &program.auth_methods))?;
-    let modes = Modes::of(new.modes.as_ref(), new.config_options.as_deref());
-    Ok(Session { id: new.session_id, modes, is_new: true, note })
+    let new = send_request(agent, NewSessionRequest::new(cwd).mcp_servers(team_mcp_server())).await;
+    let new = new.map_err(|error| session_error(&error, &program.auth_methods))?;
+    let modes = ModeSupport::new(new.modes.as_ref(), new.config_options.as_deref());
+    Ok(AcpSession { id: new.session_id, modes, is_new: true, load_failure: note })
 }
 
-async fn load(agent: &ConnectionTo<Agent>, id: &str, cwd: PathBuf) -> Result<Session, Error> {
-    let request = LoadSessionRequest::new(id.to_owned(), cwd).mcp_servers(tools());
-    let loaded = answered(agent, request).await?;
-    let modes = Modes::of(loaded.modes.as_ref(), loaded.config_options.as_deref());
-    Ok(Session { id: SessionId::new(id), modes, is_new: false, note: None })
+async fn load_session(agent: &ConnectionTo<Agent>, id: &str, cwd: PathBuf) -> Result<AcpSession, Error> {
+    let request = LoadSessionRequest::new(id.to_owned(), cwd).mcp_servers(team_mcp_server());
+    let loaded = send_request(agent, request).await?;
+    let modes = ModeSupport::new(loaded.modes.as_ref(), loaded.config_options.as_deref());
+    Ok(AcpSession { id: SessionId::new(id), modes, is_new: false, load_failure: None })
 }
 
-fn no_session(error: &Error, methods: &[AuthMethod]) -> String {
-    let why = in_words(error);
+fn session_error(error: &Error, methods: &[AuthMethod]) -> String {
+    let why = error_text(error);
     if error.code != ErrorCode::AuthRequired {
         return format!("cannot open a session: {why}");
     }
@@ -103,10 +106,10 @@ fn no_session(error: &Error, methods: &[AuthMethod]) -> String {
 }
 
 /// The team's tools: `teamctl mcp`, where teamctl lies beside us.
-fn tools() -> Vec<McpServer> {
+fn team_mcp_server() -> Vec<McpServer> {
     let own = std::env::current_exe().ok().map(|own| own.with_file_name("teamctl"));
     let Some(teamctl) = own.filter(|teamctl| teamctl.is_file()) else { return Vec::new() };
-    let known = |name: &str| name.starts_with("TEAMD_") || TO_THE_TOOLS.contains(&name);
+    let known = |name: &str| name.starts_with("TEAMD_") || MCP_VARIABLES.contains(&name);
     let env = std::env::vars().filter(|(name, _)| known(name));
     let env = env.map(|(name, value)| EnvVariable::new(name, value)).collect();
     vec![McpServer::Stdio(McpServerStdio::new("team", teamctl).args(vec!["mcp".to_owned()]).env(env))]
@@ -115,48 +118,52 @@ fn tools() -> Vec<McpServer> {
 /// Goes on in the mode; else why not.
 pub(crate) async fn set_mode(
     agent: &ConnectionTo<Agent>,
-    session: &Session,
+    session: &AcpSession,
     mode: &str,
 ) -> Result<(), String> {
-    let known = session.modes.known();
+    let known = session.modes.mode_ids();
     if !known.iter().any(|known| known == mode) {
         let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
         return Err(format!("it has no such mode; it has: {known}"));
     }
     let set = match &session.modes {
-        Modes::Option(option, _) => {
+        ModeSupport::ConfigOption(option, _) => {
             let value = SessionConfigOptionValue::value_id(mode.to_owned());
             let request = SetSessionConfigOptionRequest::new(session.id.clone(), option.clone(), value);
-            answered(agent, request).await.map(drop)
+            send_request(agent, request).await.map(drop)
         }
-        _ => answered(agent, SetSessionModeRequest::new(session.id.clone(), mode.to_owned())).await.map(drop),
+        _ => send_request(agent, SetSessionModeRequest::new(session.id.clone(), mode.to_owned()))
+            .await
+            .map(drop),
     };
-    set.map_err(|error| in_words(&error))
+    set.map_err(|error| error_text(&error))
 }
 
-impl Modes {
-    fn of(modes: Option<&SessionModeState>, options: Option<&[SessionConfigOption]>) -> Modes {
+impl ModeSupport {
+    fn new(modes: Option<&SessionModeState>, options: Option<&[SessionConfigOption]>) -> ModeSupport {
         if let Some(modes) = modes {
-            return Modes::Ids(modes.available_modes.iter().map(|mode| mode.id.to_string()).collect());
+            return ModeSupport::SessionModes(
+                modes.available_modes.iter().map(|mode| mode.id.to_string()).collect(),
+            );
         }
         let is_mode =
             |option: &&SessionConfigOption| option.category == Some(SessionConfigOptionCategory::Mode);
         match options.unwrap_or_default().iter().find(is_mode) {
-            Some(option) => Modes::Option(option.id.to_string(), values(option)),
-            None => Modes::None,
+            Some(option) => ModeSupport::ConfigOption(option.id.to_string(), option_values(option)),
+            None => ModeSupport::Unsupported,
         }
     }
 
     /// What it calls them.
-    pub(crate) fn known(&self) -> &[String] {
+    pub(crate) fn mode_ids(&self) -> &[String] {
         match self {
-            Modes::None => &[],
-            Modes::Ids(ids) | Modes::Option(_, ids) => ids,
+            ModeSupport::Unsupported => &[],
+            ModeSupport::SessionModes(ids) | ModeSupport::ConfigOption(_, ids) => ids,
         }
     }
 }
 
-fn values(option: &SessionConfigOption) -> Vec<String> {
+fn option_values(option: &SessionConfigOption) -> Vec<String> {
     let SessionConfigKind::Select(select) = &option.kind else { return Vec::new() };
     match &select.options {
         SessionConfigSelectOptions::Ungrouped(options) => {

@@ -9,14 +9,14 @@ use protocol::policy::CAPTION_KEY;
 use serde_json::{Map, Value};
 
 /// What the agent wants to do.
-pub(crate) fn asked(ask: u64, request: &RequestPermissionRequest) -> PermissionQuestion {
+pub(crate) fn permission_question(ask: u64, request: &RequestPermissionRequest) -> PermissionQuestion {
     let fields = &request.tool_call.fields;
     PermissionQuestion {
         id: ask,
-        tool_name: tool(fields),
+        tool_name: tool_name(fields),
         call_id: request.tool_call.tool_call_id.to_string(),
         title: fields.title.clone().unwrap_or_default(),
-        input: input(fields),
+        input: tool_input(fields),
         can_allow_always: request
             .options
             .iter()
@@ -25,7 +25,7 @@ pub(crate) fn asked(ask: u64, request: &RequestPermissionRequest) -> PermissionQ
 }
 
 /// The tool's own name, else that of Claude Code's tool which does the like: so that one rule fits all members.
-fn tool(fields: &ToolCallUpdateFields) -> String {
+fn tool_name(fields: &ToolCallUpdateFields) -> String {
     if let Some(name) = fields.name.as_ref().filter(|name| !name.is_empty()) {
         return name.clone();
     }
@@ -45,14 +45,14 @@ fn tool(fields: &ToolCallUpdateFields) -> String {
 
 /// What the tool is given; where the agent does not say so, what can be seen of it. Every path that the call names
 /// stands in it: rules look at all of them. The title is for people: no command, for a rule that allows.
-fn input(fields: &ToolCallUpdateFields) -> Value {
+fn tool_input(fields: &ToolCallUpdateFields) -> Value {
     let given = fields.raw_input.as_ref().and_then(Value::as_object).filter(|input| !input.is_empty());
-    let mut input = given.cloned().unwrap_or_else(|| seen(fields));
+    let mut input = given.cloned().unwrap_or_else(|| input_from_content(fields));
     let diffs = diffs(fields).map(|diff| diff.path.display().to_string());
     let locations = fields.locations.iter().flatten().map(|location| location.path.display().to_string());
     let mut more: Vec<Value> = Vec::new();
     for path in diffs.chain(locations).map(Value::String) {
-        if !more.contains(&path) && !input.values().any(|value| names(value, &path)) {
+        if !more.contains(&path) && !input.values().any(|value| contains_value(value, &path)) {
             more.push(path);
         }
     }
@@ -62,8 +62,8 @@ fn input(fields: &ToolCallUpdateFields) -> Value {
     Value::Object(input)
 }
 
-fn seen(fields: &ToolCallUpdateFields) -> Map<String, Value> {
-    let mut edits: Vec<Map<String, Value>> = diffs(fields).map(edit).collect();
+fn input_from_content(fields: &ToolCallUpdateFields) -> Map<String, Value> {
+    let mut edits: Vec<Map<String, Value>> = diffs(fields).map(edit_input).collect();
     let mut input = if edits.is_empty() { Map::new() } else { edits.remove(0) };
     if !edits.is_empty() {
         input.insert("edits".to_owned(), edits.into_iter().map(Value::Object).collect());
@@ -81,7 +81,7 @@ fn diffs(fields: &ToolCallUpdateFields) -> impl Iterator<Item = &Diff> {
     })
 }
 
-fn edit(diff: &Diff) -> Map<String, Value> {
+fn edit_input(diff: &Diff) -> Map<String, Value> {
     let texts = [
         ("file_path", diff.path.display().to_string()),
         ("old_string", diff.old_text.clone().unwrap_or_default()),
@@ -91,16 +91,19 @@ fn edit(diff: &Diff) -> Map<String, Value> {
 }
 
 /// Whether it is that text, or holds it.
-fn names(value: &Value, path: &Value) -> bool {
+fn contains_value(value: &Value, path: &Value) -> bool {
     match value {
-        Value::Array(elements) => elements.iter().any(|element| names(element, path)),
-        Value::Object(fields) => fields.values().any(|field| names(field, path)),
+        Value::Array(elements) => elements.iter().any(|element| contains_value(element, path)),
+        Value::Object(fields) => fields.values().any(|field| contains_value(field, path)),
         text => text == path,
     }
 }
 
 /// The agent's option for an answer; none: it offers nothing that grants no more than that.
-pub(crate) fn choice(options: &[PermissionOption], answer: &PermissionAnswer) -> Option<PermissionOptionId> {
+pub(crate) fn option_for_answer(
+    options: &[PermissionOption],
+    answer: &PermissionAnswer,
+) -> Option<PermissionOptionId> {
     use PermissionOptionKind::{AllowAlways, AllowOnce, RejectAlways, RejectOnce};
     let kinds = match answer {
         PermissionAnswer::AllowOnce => &[AllowOnce][..],
@@ -126,9 +129,9 @@ mod tests {
     }
 
     #[test]
-    fn a_command_and_an_edit_are_asked_as_others_ask_them() {
+    fn questions_use_common_tool_names_and_inputs() {
         let call = json!({"toolCallId": "c1", "kind": "execute", "title": "rm -r x"});
-        let of = asked(7, &request(&call, &["allow_once", "allow_always", "reject_once"]));
+        let of = permission_question(7, &request(&call, &["allow_once", "allow_always", "reject_once"]));
         assert_eq!(
             (of.id, of.tool_name.as_str(), of.call_id.as_str(), of.can_allow_always),
             (7, "Bash", "c1", true)
@@ -136,19 +139,19 @@ mod tests {
         assert_eq!(of.input, json!({"caption": "rm -r x"}), "what is shown is no command");
         let diff = json!([{"type": "diff", "path": "/a/b", "oldText": "x", "newText": "y"}]);
         let call = json!({"toolCallId": "c2", "kind": "edit", "title": "b", "content": diff});
-        let of = asked(8, &request(&call, &["allow_once"]));
+        let of = permission_question(8, &request(&call, &["allow_once"]));
         assert_eq!((of.tool_name.as_str(), of.can_allow_always), ("Edit", false));
         assert_eq!(of.input, json!({"file_path": "/a/b", "old_string": "x", "new_string": "y"}));
         let call = json!({"toolCallId": "c3", "name": "write_file", "kind": "edit", "rawInput": {"p": 1}});
-        let of = asked(9, &request(&call, &[]));
+        let of = permission_question(9, &request(&call, &[]));
         assert_eq!((of.tool_name.as_str(), of.input), ("write_file", json!({"p": 1})));
     }
 
     #[test]
-    fn every_path_of_a_call_is_in_its_question() {
+    fn question_contains_every_path() {
         let diff = |path: &str| json!({"type": "diff", "path": path, "oldText": "x", "newText": "y"});
         let edit = |path: &str| json!({"file_path": path, "old_string": "x", "new_string": "y"});
-        let input = |call: Value| asked(1, &request(&call, &[])).input;
+        let input = |call: Value| permission_question(1, &request(&call, &[])).input;
         let several =
             input(json!({"toolCallId": "c", "kind": "edit", "content": [diff("/etc/passwd"), diff("/w/a")],
             "locations": [{"path": "/w/a"}, {"path": "/w/b"}]}));
@@ -164,10 +167,10 @@ mod tests {
     }
 
     #[test]
-    fn no_answer_grants_more_than_it_says() {
+    fn answer_never_grants_more() {
         let of = |kinds: &[&str], answer: &PermissionAnswer| {
             let request = request(&json!({"toolCallId": "c"}), kinds);
-            choice(&request.options, answer).map(|id| id.to_string())
+            option_for_answer(&request.options, answer).map(|id| id.to_string())
         };
         let all = ["reject_always", "allow_always", "allow_once", "reject_once"];
         let not = PermissionAnswer::Deny { reason: String::new() };
